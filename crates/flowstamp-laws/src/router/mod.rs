@@ -1,0 +1,76 @@
+//! What a router does to a packet and every control interval.
+
+pub mod xcp;
+
+use crate::stamp::Stamp;
+use crate::units::{Rate, Time};
+
+/// The most timers a router law may keep.
+pub const MAX_TIMERS: usize = 2;
+
+/// What a router law may see of the link it governs, at one instant.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkView {
+    /// Now.
+    pub now: Time,
+    /// Bytes that wait, without the packet in transmission.
+    pub queue_bytes: u64,
+}
+
+/// A router's control law on one output link: a state machine that is told of arrivals, departures and its own
+/// timers. It has no clock and does no I/O.
+///
+/// Order of calls for one packet: `on_arrival` when it reaches the output queue, whether or not it is then dropped;
+/// `on_departure` when its transmission starts, only for packets of this law.
+pub trait RouterLaw: Sized {
+    /// What the scenario may set.
+    type Params: Default;
+
+    /// A law for a link of `capacity`, with all estimates at their start.
+    fn new(params: &Self::Params, capacity: Rate) -> Self;
+
+    /// The link's capacity is `capacity` from now on.
+    fn set_capacity(&mut self, capacity: Rate);
+
+    /// A packet of `size` bytes reached the queue. `stamp` is there for data packets of this law; acks and other
+    /// protocols' packets come without.
+    fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>);
+
+    /// A data packet of this law starts its transmission: stamp it.
+    fn on_departure(&mut self, link: LinkView, size: u32, stamp: &mut Stamp);
+
+    /// When timer `which` (below [`MAX_TIMERS`]) first fires, if the law keeps it.
+    fn first_timer(&self, which: usize) -> Option<Time>;
+
+    /// Timer `which` fired; returns when it fires next, later than now.
+    fn on_timer(&mut self, which: usize, link: LinkView) -> Time;
+
+    /// Calls `report` with each variable's name and value, for probes.
+    fn variables(&self, report: &mut dyn FnMut(&'static str, f64));
+}
+
+/// Parameters of a law that has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoParams {}
+
+/// The router of a protocol that needs none, such as TCP.
+#[derive(Clone, Copy, Debug)]
+pub struct NoRouter;
+
+impl RouterLaw for NoRouter {
+    type Params = NoParams;
+    fn new(_: &NoParams, _: Rate) -> Self {
+        Self
+    }
+    fn set_capacity(&mut self, _: Rate) {}
+    fn on_arrival(&mut self, _: LinkView, _: u32, _: Option<&Stamp>) {}
+    fn on_departure(&mut self, _: LinkView, _: u32, _: &mut Stamp) {}
+    fn first_timer(&self, _: usize) -> Option<Time> {
+        None
+    }
+    fn on_timer(&mut self, _: usize, _: LinkView) -> Time {
+        Time::MAX
+    }
+    fn variables(&self, _: &mut dyn FnMut(&'static str, f64)) {}
+}

@@ -1,0 +1,91 @@
+//! How a sender sets its congestion window or rate.
+//!
+//! A [`SenderLaw`] owns the congestion window and nothing else. What all senders share (sequence numbers, loss
+//! detection, retransmission, the retransmission timer) is in [`crate::transport`], which asks the law for its
+//! window and tells it of acks and losses.
+
+pub mod reno;
+pub mod xcp;
+
+use crate::stamp::Stamp;
+use crate::units::{Rate, Time};
+
+/// How lost packets are found and repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Recovery {
+    /// Fast retransmit and fast recovery that ends at the first new ack (RFC 2581 section 3.2).
+    Reno,
+    /// Fast recovery through partial acks (RFC 6582).
+    NewReno,
+    /// Selective acks, a pipe estimate and a scoreboard (RFC 6675).
+    Sack,
+}
+
+/// What every sender law is told when its flow starts.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowView {
+    /// Size of a full data packet in bytes, as it is on the wire.
+    pub packet_bytes: u32,
+    /// Initial congestion window in packets.
+    pub initial_window: f64,
+    /// The application's rate, or `None` for as fast as the network allows.
+    pub app_rate: Option<Rate>,
+}
+
+/// An ack that acknowledged new data, as the law sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack<'a> {
+    /// Now.
+    pub now: Time,
+    /// Packets newly acknowledged, at least one.
+    pub newly_acked: u32,
+    /// Smoothed round-trip time (RFC 6298), after this ack's sample.
+    pub srtt: Time,
+    /// The stamp that the receiver echoed.
+    pub stamp: &'a Stamp,
+    /// Packets in flight before this ack.
+    pub flight: u32,
+    /// Fast recovery is under way: the window must not grow by TCP's rules.
+    pub in_recovery: bool,
+    /// The window, not the application, was what held the sender back.
+    pub window_limited: bool,
+}
+
+/// A window or rate law: told of acks and losses, asked for its window. It has no clock and does no I/O.
+pub trait SenderLaw: Sized {
+    /// What the scenario may set.
+    type Params: Default;
+
+    /// A law at the start of a flow.
+    fn new(params: &Self::Params, flow: &FlowView) -> Self;
+
+    /// How this law's losses are repaired unless the scenario says otherwise.
+    fn recovery(&self) -> Recovery;
+
+    /// The congestion window in bytes, at least one packet.
+    fn cwnd(&self) -> f64;
+
+    /// The pace of departures; `None` sends whatever the window allows at once.
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// New data was acknowledged.
+    fn on_ack(&mut self, ack: &Ack<'_>);
+
+    /// A loss was found by duplicate acks, or an ECN echo came: at most once per window of data.
+    fn on_congestion(&mut self, now: Time, flight: u32);
+
+    /// The retransmission timer expired.
+    fn on_timeout(&mut self, now: Time, flight: u32);
+
+    /// The stamp for a data packet that leaves now. `srtt` is zero before the first sample.
+    fn stamp(&self, now: Time, srtt: Time) -> Stamp;
+
+    /// Folds the stamp of a further data packet into one that is not yet acknowledged, when one ack answers several
+    /// packets. Laws whose stamp is a state, not a change, keep the newer.
+    fn merge(pending: &mut Stamp, newer: &Stamp) {
+        *pending = *newer;
+    }
+}

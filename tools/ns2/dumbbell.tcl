@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+#
+# One ns-2 dumbbell: the reference run against which Flowstamp's XCP and TCP Reno over RED are compared.
+#
+#     ns dumbbell.tcl key=value ...          prints one JSON object on the last line of stdout
+#
+#     L0 --.                          .-- R0        access links: access_rate_mbps, 0.05 rtt one way
+#     L1 ---- left ===bottleneck=== right ---- R1   bottleneck:   rate_mbps, 0.40 rtt one way, protocol's queue
+#     ...  '                          '  ...        every flow has its own L and R host
+#
+# Forward flow i sends L_i -> R_i. Reverse flows use hosts of their own and send R -> L. Web flows share
+# `web_hosts` host pairs. Round trip = 2 (0.05 + 0.4 + 0.05) rtt, plus transmission times.
+#
+# Protocols
+#   xcp       Agent/TCP/Reno/XCP over Queue/XCP: the authors' own model (alpha 0.4, beta 0.226, gamma 0.1 are
+#             compiled in). `set-link-capacity` is mandatory: without it the router takes the capacity as 0.
+#   reno-red  TCP Reno with ECN over gentle RED counted in packets: thresholds 1/3 and 2/3 of the buffer, max_p 0.1.
+#
+# Sizes. ns-2 adds headers to packetSize_ by default (40 bytes, 50 with the timestamps XCP turns on). Here
+# useHeaders_ is off, so that a data packet is packet_bytes on the wire and the size the agent computes with is
+# that same number; an ack is 40 bytes, the SYN 40.
+#
+# Queue sizes exclude the packet in transmission: ns-2's monitor counts a packet out when transmission begins.
+
+# ------------------------------------------------------------------------------------------------ parameters
+
+array set param {
+    protocol xcp        rate_mbps 150        rtt_ms ""            rtts_ms ""
+    flows 50            reverse 0            duration_s 40        warmup_s ""
+    buffer_packets ""   access_rate_mbps ""  packet_bytes 1000    seed 1
+    starts ""           reverse_starts ""    stagger_s ""
+    red_min_fraction 0.3333333333  red_max_fraction 0.6666666667  red_max_p 0.1  red_weight 0.002
+    red_mark_p 0.1      red_wait 1
+    web_rate 0          web_mean_packets 30  web_shape 1.35       web_hosts 20   web_tcp Reno
+    queue_poll_s 0      count_access 0       headers min          scheduler Calendar
+}
+
+proc die {message} {
+    puts stderr "dumbbell.tcl: $message"
+    exit 2
+}
+
+foreach argument $argv {
+    if {![regexp {^([a-z_]+)=(.*)$} $argument -> key value]} { die "expected key=value, got '$argument'" }
+    if {![info exists param($key)]} { die "unknown parameter '$key'; known: [lsort [array names param]]" }
+    set param($key) $value
+}
+
+proc p {key} { global param; return $param($key) }
+proc default {key value} { global param; if {$param($key) eq ""} { set param($key) $value } }
+proc number_list {text} { return [split [string trim $text ,] ,] }
+
+if {[lsearch {xcp reno-red} [p protocol]] < 0} { die "protocol must be xcp or reno-red, got '[p protocol]'" }
+if {[lsearch {min all} [p headers]] < 0} { die "headers must be min or all, got '[p headers]'" }
+if {[lsearch {Reno Newreno Sack1} [p web_tcp]] < 0} { die "web_tcp must be Reno, Newreno or Sack1" }
+
+set rtts_ms [number_list [p rtts_ms]]
+if {[llength $rtts_ms]} {
+    default rtt_ms [lindex [lsort -real $rtts_ms] 0]
+    set param(flows) [llength $rtts_ms]
+} else {
+    default rtt_ms 80
+    for {set i 0} {$i < [p flows]} {incr i} { lappend rtts_ms [p rtt_ms] }
+}
+set rtt [expr {[p rtt_ms] / 1000.0}]
+set rate_bps [expr {[p rate_mbps] * 1e6}]
+default access_rate_mbps [expr {10.0 * [p rate_mbps]}]
+default warmup_s [expr {[p duration_s] / 4.0}]
+default stagger_s $rtt
+default buffer_packets [expr {max(1, int(round($rate_bps * $rtt / 8 / [p packet_bytes])))}]
+if {[p warmup_s] >= [p duration_s]} { die "warmup_s must be below duration_s" }
+
+# ------------------------------------------------------------------------------------------------ simulator
+
+# A packet carries room for every header compiled in, cleared each time: keep the four in use.
+if {[p headers] eq "min"} {
+    remove-all-packet-headers
+    add-packet-header IP TCP Flags XCP
+}
+set ns [new Simulator]
+$ns use-scheduler [p scheduler]
+$ns rtproto Manual                  ;# routes are set below: all pairs of 100s of hosts would cost seconds
+$defaultRNG seed [p seed]
+
+set tcp_class [expr {[p protocol] eq "xcp" ? "TCP/Reno/XCP" : "TCP/Reno"}]
+set sink_class [expr {[p protocol] eq "xcp" ? "TCPSink/XCPSink" : "TCPSink"}]
+set web_class [expr {[p protocol] eq "xcp" ? "TCP/Reno/XCP" : "TCP/[p web_tcp]"}]
+set web_sink_class [expr {[p protocol] eq "xcp" ? "TCPSink/XCPSink" :
+                          [p web_tcp] eq "Sack1" ? "TCPSink/Sack1" : "TCPSink"}]
+
+Agent/TCP set useHeaders_ false
+Agent/TCP set packetSize_ [p packet_bytes]
+Agent/TCP set window_ 1000000000
+Agent/TCP set windowInit_ 2
+Agent/TCP set tcpTick_ 0.001
+Agent/TCP set ecn_ [expr {[p protocol] eq "reno-red"}]
+Agent/TCPSink set packetSize_ 40
+
+Queue/RED set bytes_ false
+Queue/RED set queue_in_bytes_ false
+Queue/RED set mean_pktsize_ [p packet_bytes]
+Queue/RED set gentle_ true
+Queue/RED set adaptive_ 0
+Queue/RED set setbit_ true
+Queue/RED set q_weight_ [p red_weight]
+Queue/RED set linterm_ [expr {1.0 / [p red_max_p]}]
+Queue/RED set wait_ [expr {[p red_wait] ? "true" : "false"}]
+Queue/RED set use_mark_p_ true      ;# an ECT packet is marked while the probability is below mark_p_, else dropped
+Queue/RED set mark_p_ [p red_mark_p]
+if {[p protocol] eq "reno-red"} {
+    Queue/RED set thresh_ [expr {[p red_min_fraction] * [p buffer_packets]}]
+    Queue/RED set maxthresh_ [expr {[p red_max_fraction] * [p buffer_packets]}]
+}
+
+# ------------------------------------------------------------------------------------------------- topology
+
+proc link_head {from to} { global ns; return [[$ns link $from $to] head] }
+
+set left [$ns node]
+set right [$ns node]
+set bottleneck_queue [expr {[p protocol] eq "xcp" ? "XCP" : "RED"}]
+$ns duplex-link $left $right $rate_bps [expr {0.4 * $rtt}] $bottleneck_queue
+foreach {from to} [list $left $right $right $left] {
+    $ns queue-limit $from $to [p buffer_packets]
+    set queue [[$ns link $from $to] queue]
+    if {[p protocol] eq "xcp"} {
+        $queue queue-limit [p buffer_packets]       ;# the wrapper's own limit_ is never looked at
+        $queue set-link-capacity $rate_bps
+    }
+}
+# Everything a router does not know goes across the bottleneck.
+[$left entry] defaulttarget [link_head $left $right]
+[$right entry] defaulttarget [link_head $right $left]
+
+set access_monitors {}
+
+# A host on `router` with a round trip of `extra` seconds beyond the common one.
+proc host {router {extra 0.0}} {
+    global ns rtt access_monitors
+    set delay [expr {0.05 * $rtt + $extra / 2}]
+    if {$delay < 0} { die "a flow's RTT is too short for the bottleneck's delay of 0.4 rtt_ms" }
+    set node [$ns node]
+    $ns duplex-link $node $router [expr {[p access_rate_mbps] * 1e6}] $delay DropTail
+    $ns queue-limit $node $router 10000000
+    $ns queue-limit $router $node 10000000
+    [$node entry] defaulttarget [link_head $node $router]
+    $router add-route [$node id] [link_head $router $node]
+    if {[p count_access]} {
+        lappend access_monitors [$ns monitor-queue $node $router ""] [$ns monitor-queue $router $node ""]
+    }
+    return $node
+}
+
+proc connect_pair {tcp_class source sink_class destination} {
+    global ns
+    set tcp [new Agent/$tcp_class]
+    set sink [new Agent/$sink_class]
+    $ns attach-agent $source $tcp
+    $ns attach-agent $destination $sink
+    $ns connect $tcp $sink
+    return [list $tcp $sink]
+}
+
+set start_rng [new RNG]
+set fixed_starts(forward) [number_list [p starts]]
+set fixed_starts(reverse) [number_list [p reverse_starts]]
+
+proc long_flow {direction index tcp} {
+    global ns start_rng fixed_starts
+    if {[llength $fixed_starts($direction)]} {
+        set start [lindex $fixed_starts($direction) $index]
+        if {$start eq ""} { die "fewer start times than $direction flows" }
+    } else {
+        set start [$start_rng uniform 0 [p stagger_s]]
+    }
+    set ftp [new Application/FTP]
+    $ftp attach-agent $tcp
+    $ns at $start "$ftp start"
+}
+
+set senders(forward) {}
+set senders(reverse) {}
+for {set i 0} {$i < [p flows]} {incr i} {
+    set extra [expr {([lindex $rtts_ms $i] - [p rtt_ms]) / 1000.0}]
+    set tcp [lindex [connect_pair $tcp_class [host $left $extra] $sink_class [host $right]] 0]
+    long_flow forward $i $tcp
+    lappend senders(forward) $tcp
+}
+for {set i 0} {$i < [p reverse]} {incr i} {
+    set tcp [lindex [connect_pair $tcp_class [host $right] $sink_class [host $left]] 0]
+    long_flow reverse $i $tcp
+    lappend senders(reverse) $tcp
+}
+
+# ------------------------------------------------------------------------------------------------ web flows
+
+# Poisson arrivals of Pareto sizes on agents taken from a pool. A finished pair goes back to the pool and is
+# reset when taken again; ns-2 discards packets older than the reset.
+array set web {started 0 completed 0 packets 0 fct_sum 0.0 agents 0}
+set web_pool {}
+set web_sources {}
+set web_destinations {}
+
+proc web_arrival {} {
+    global ns web web_pool web_gap web_size
+    set now [$ns now]
+    $ns at [expr {$now + [$web_gap value]}] web_arrival
+    if {[llength $web_pool]} {
+        lassign [lindex $web_pool end] tcp sink
+        set web_pool [lrange $web_pool 0 end-1]
+        $tcp reset
+        $sink reset
+    } else {
+        lassign [web_new_pair] tcp sink
+    }
+    set size [expr {max(1, int(round([$web_size value])))}]
+    incr web(started)
+    incr web(packets) $size
+    set web(start,$tcp) $now
+    $tcp advanceby $size                ;# the SYN (packet 0) is added by ns-2
+}
+
+proc web_new_pair {} {
+    global web web_class web_sink_class web_sources web_destinations
+    set n [expr {$web(agents) % [llength $web_sources]}]
+    incr web(agents)
+    set pair [connect_pair $web_class [lindex $web_sources $n] $web_sink_class [lindex $web_destinations $n]]
+    set tcp [lindex $pair 0]
+    set web(sink,$tcp) [lindex $pair 1]
+    $tcp proc done {} { web_done $self }
+    return $pair
+}
+
+proc web_done {tcp} {
+    global ns web web_pool
+    incr web(completed)
+    set web(fct_sum) [expr {$web(fct_sum) + [$ns now] - $web(start,$tcp)}]
+    lappend web_pool [list $tcp $web(sink,$tcp)]
+}
+
+if {[p web_rate] > 0} {
+    for {set i 0} {$i < [p web_hosts]} {incr i} {
+        lappend web_sources [host $left]
+        lappend web_destinations [host $right]
+    }
+    set web_gap [new RandomVariable/Exponential]
+    $web_gap set avg_ [expr {1.0 / [p web_rate]}]
+    $web_gap use-rng [new RNG]
+    set web_size [new RandomVariable/Pareto]
+    $web_size set avg_ [p web_mean_packets]
+    $web_size set shape_ [p web_shape]
+    $web_size use-rng [new RNG]
+    $ns at [$web_gap value] web_arrival
+}
+
+# --------------------------------------------------------------------------------------------- measurements
+
+# Two monitors in all, on the two directions of the bottleneck. Their byte counters are 32-bit and wrap
+# (8 Gb/s fills 2^31 bytes in 2 s), so they are read often and the differences summed here.
+foreach direction {forward reverse} from [list $left $right] to [list $right $left] {
+    set monitor($direction) [$ns monitor-queue $from $to ""]
+    foreach field {bdepartures_ last max} { set bytes($direction,$field) 0 }
+    set bytes($direction,total) 0
+}
+set read_interval_s [expr {min(1.0, 1e9 / ($rate_bps / 8))}]
+
+proc read_bytes {} {
+    global monitor bytes
+    foreach direction {forward reverse} {
+        set now [$monitor($direction) set bdepartures_]
+        set delta [expr {(int($now) - int($bytes($direction,last))) & 0xffffffff}]
+        set bytes($direction,total) [expr {$bytes($direction,total) + $delta}]
+        set bytes($direction,last) $now
+    }
+}
+
+proc read_periodically {} {
+    global ns read_interval_s
+    read_bytes
+    $ns at [expr {[$ns now] + $read_interval_s}] read_periodically
+}
+
+proc poll_queue {} {
+    global ns monitor bytes
+    foreach direction {forward reverse} {
+        set size [$monitor($direction) set size_]
+        if {$size > $bytes($direction,max)} { set bytes($direction,max) $size }
+    }
+    $ns at [expr {[$ns now] + [p queue_poll_s]}] poll_queue
+}
+
+proc queue_integral {direction} {
+    global ns monitor
+    set integrator [$monitor($direction) get-bytes-integrator]
+    $integrator newpoint [$ns now] [$integrator set lasty_]
+    return [$integrator set sum_]
+}
+
+# State of every counter, to be subtracted: `at(warm,...)` and `at(end,...)`.
+proc snapshot {moment} {
+    global at monitor bytes senders
+    read_bytes
+    foreach direction {forward reverse} {
+        set at($moment,$direction,bytes) $bytes($direction,total)
+        set at($moment,$direction,integral) [queue_integral $direction]
+        foreach field {parrivals_ pdepartures_ pdrops_ pmarks_} {
+            set at($moment,$direction,$field) [$monitor($direction) set $field]
+        }
+        set at($moment,$direction,acked) {}
+        foreach tcp $senders($direction) { lappend at($moment,$direction,acked) [$tcp set ack_] }
+    }
+}
+
+proc json_list {values format} {
+    set out {}
+    foreach v $values { lappend out [format $format $v] }
+    return "\[[join $out ,]\]"
+}
+
+proc jain {values} {
+    set n [llength $values]
+    set sum 0.0
+    set squares 0.0
+    foreach v $values { set sum [expr {$sum + $v}]; set squares [expr {$squares + $v * $v}] }
+    return [expr {$squares > 0 ? $sum * $sum / ($n * $squares) : "null"}]
+}
+
+proc report {} {
+    global at monitor bytes senders rate_bps web access_monitors rtts_ms
+    snapshot end
+    set span [expr {double([p duration_s]) - [p warmup_s]}]
+    set out {}
+    lappend out "\"protocol\":\"[p protocol]\"" "\"duration_s\":[p duration_s]" "\"warmup_s\":[p warmup_s]"
+    lappend out "\"rate_mbps\":[p rate_mbps]" "\"rtt_ms\":[p rtt_ms]" "\"flows\":[p flows]" "\"reverse\":[p reverse]"
+    lappend out "\"buffer_packets\":[p buffer_packets]" "\"access_rate_mbps\":[p access_rate_mbps]" "\"seed\":[p seed]"
+    foreach direction {forward reverse} {
+        set suffix [expr {$direction eq "forward" ? "" : "_reverse"}]
+        set sent [expr {$at(end,$direction,bytes) - $at(warm,$direction,bytes)}]
+        set area [expr {$at(end,$direction,integral) - $at(warm,$direction,integral)}]
+        lappend out "\"utilization$suffix\":[format %.6f [expr {8.0 * $sent / ($rate_bps * $span)}]]"
+        lappend out "\"mean_queue_bytes$suffix\":[format %.1f [expr {$area / $span}]]"
+        lappend out "\"max_queue_bytes$suffix\":[expr {[p queue_poll_s] > 0 ? $bytes($direction,max) : "null"}]"
+        foreach {name field} {drops pdrops_ marks pmarks_} {
+            lappend out "\"$name$suffix\":$at(end,$direction,$field)"
+            lappend out "\"${name}_after_warmup$suffix\":[expr {$at(end,$direction,$field) - $at(warm,$direction,$field)}]"
+        }
+        set goodputs {}
+        foreach before $at(warm,$direction,acked) after $at(end,$direction,acked) {
+            lappend goodputs [expr {8.0 * [p packet_bytes] * ($after - max(0, $before)) / $span}]
+        }
+        lappend out "\"goodput_bps$suffix\":[json_list $goodputs %.0f]"
+        lappend out "\"jain$suffix\":[jain $goodputs]"
+        foreach {name field} {data_packets ndatapack_ retransmitted nrexmitpack_ timeouts nrexmit_} {
+            set count 0
+            foreach tcp $senders($direction) { incr count [$tcp set $field] }
+            lappend out "\"$name$suffix\":$count"
+        }
+    }
+    # Nothing is dropped on an access link, so that what reaches a bottleneck queue has crossed the access link
+    # before it, and what leaves the queue crosses the one after it. Off by the packets on the wire at the end.
+    set f_in $at(end,forward,parrivals_)
+    set f_out $at(end,forward,pdepartures_)
+    set r_in $at(end,reverse,parrivals_)
+    set r_out $at(end,reverse,pdepartures_)
+    lappend out "\"link_packets\":{\"left_to_router\":$f_in,\"bottleneck_forward\":$f_in,\"router_to_right\":$f_out,\"right_to_router\":$r_in,\"bottleneck_reverse\":$r_in,\"router_to_left\":$r_out}"
+    lappend out "\"packet_hops\":[expr {2 * $f_in + $f_out + 2 * $r_in + $r_out}]"
+    if {[p count_access]} {
+        set exact [expr {$f_in + $r_in}]
+        foreach m $access_monitors { incr exact [$m set parrivals_] }
+        lappend out "\"packet_hops_exact\":$exact"
+    }
+    if {[p web_rate] > 0} {
+        set n [expr {max(1, $web(completed))}]
+        lappend out "\"web\":{\"started\":$web(started),\"completed\":$web(completed),\"mean_packets\":[format %.3f [expr {double($web(packets)) / max(1, $web(started))}]],\"mean_fct_s\":[format %.6f [expr {$web(fct_sum) / $n}]],\"agent_pairs\":$web(agents)}"
+    }
+    puts "{[join $out ,]}"
+    flush stdout
+    exit 0
+}
+
+$ns at 0.0 read_periodically
+if {[p queue_poll_s] > 0} { $ns at [p queue_poll_s] poll_queue }
+$ns at [p warmup_s] "snapshot warm"
+$ns at [p duration_s] report
+$ns run
