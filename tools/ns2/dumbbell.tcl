@@ -18,7 +18,20 @@
 #
 # Sizes. ns-2 adds headers to packetSize_ by default (40 bytes, 50 with the timestamps XCP turns on). Here
 # useHeaders_ is off, so that a data packet is packet_bytes on the wire and the size the agent computes with is
-# that same number; an ack is 40 bytes, the SYN 40.
+# that same number; an ack is 40 bytes, the SYN 40. agent_headers=1 keeps packet_bytes on the wire but lets the
+# agent compute with the payload, header_bytes less: XCP's feedback then acts 5% too strongly (ns-2's default).
+#
+# What to know before comparing
+#   - Windows are whole packets. At 20 Mb/s, 80 ms, 50 flows the fair window is exactly 4 packets and XCP settles at
+#     .994 and 3 kB; with 53 flows (3.8 packets) it is .983 and 7 kB.
+#   - RED's wait_ (on by default) spaces marks by 1 to 2 times 1/p: mean 1.5/p, where the RED paper's formula has
+#     0.5/p; red_wait=0 gives the paper's. An ECT packet is dropped, not marked, once p exceeds red_mark_p.
+#   - The buffer counts packets: an ack takes as much of it as a data packet.
+#   - XCP: control interval at least 1 ms, RTT capped at 1 s, first interval drawn around 50 ms; RTT in ticks of
+#     tick_s. The minimum RTO is 0.2 s: a flow with a longer RTT may time out once without any loss.
+#   - Building the network costs about 5 ms of CPU per flow, most of it an agent's 90 Tcl variables: `setup_cpu_s`.
+#     With web flows, agents are built as the run goes (`agent_pairs`), outside of setup_cpu_s.
+#   - `drops` and `marks` count the whole run, *_after_warmup the rest; retransmitted includes lost SYNs and go-back-N.
 #
 # Queue sizes exclude the packet in transmission: ns-2's monitor counts a packet out when transmission begins.
 
@@ -32,6 +45,7 @@ array set param {
     red_min_fraction 0.3333333333  red_max_fraction 0.6666666667  red_max_p 0.1  red_weight 0.002
     red_mark_p 0.1      red_wait 1
     web_rate 0          web_mean_packets 30  web_shape 1.35       web_hosts 20   web_tcp Reno
+    agent_headers 0     tick_s 0.001
     queue_poll_s 0      count_access 0       headers min          scheduler Calendar
 }
 
@@ -88,11 +102,18 @@ set web_class [expr {[p protocol] eq "xcp" ? "TCP/Reno/XCP" : "TCP/[p web_tcp]"}
 set web_sink_class [expr {[p protocol] eq "xcp" ? "TCPSink/XCPSink" :
                           [p web_tcp] eq "Sack1" ? "TCPSink/Sack1" : "TCPSink"}]
 
-Agent/TCP set useHeaders_ false
-Agent/TCP set packetSize_ [p packet_bytes]
+# The header ns-2 adds to each data packet: 40 bytes and, with the timestamps XCP's agent turns on, 10 more.
+set header_bytes [expr {[p protocol] eq "xcp" ? 50 : 40}]
+if {[p agent_headers]} {
+    Agent/TCP set useHeaders_ true
+    Agent/TCP set packetSize_ [expr {[p packet_bytes] - $header_bytes}]
+} else {
+    Agent/TCP set useHeaders_ false
+    Agent/TCP set packetSize_ [p packet_bytes]
+}
 Agent/TCP set window_ 1000000000
 Agent/TCP set windowInit_ 2
-Agent/TCP set tcpTick_ 0.001
+Agent/TCP set tcpTick_ [p tick_s]
 Agent/TCP set ecn_ [expr {[p protocol] eq "reno-red"}]
 Agent/TCPSink set packetSize_ 40
 
@@ -311,6 +332,16 @@ proc snapshot {moment} {
     }
 }
 
+# CPU seconds of this process so far, or null where Linux's /proc is not there.
+proc cpu_seconds {} {
+    if {[catch {
+        set file [open /proc/self/schedstat]
+        set nanoseconds [lindex [gets $file] 0]
+        close $file
+    }]} { return null }
+    return [format %.6f [expr {$nanoseconds / 1e9}]]
+}
+
 proc json_list {values format} {
     set out {}
     foreach v $values { lappend out [format $format $v] }
@@ -326,7 +357,7 @@ proc jain {values} {
 }
 
 proc report {} {
-    global at monitor bytes senders rate_bps web access_monitors rtts_ms
+    global at monitor bytes senders rate_bps web access_monitors setup_cpu_s
     snapshot end
     set span [expr {double([p duration_s]) - [p warmup_s]}]
     set out {}
@@ -373,6 +404,7 @@ proc report {} {
         set n [expr {max(1, $web(completed))}]
         lappend out "\"web\":{\"started\":$web(started),\"completed\":$web(completed),\"mean_packets\":[format %.3f [expr {double($web(packets)) / max(1, $web(started))}]],\"mean_fct_s\":[format %.6f [expr {$web(fct_sum) / $n}]],\"agent_pairs\":$web(agents)}"
     }
+    lappend out "\"setup_cpu_s\":$setup_cpu_s"
     puts "{[join $out ,]}"
     flush stdout
     exit 0
@@ -382,4 +414,5 @@ $ns at 0.0 read_periodically
 if {[p queue_poll_s] > 0} { $ns at [p queue_poll_s] poll_queue }
 $ns at [p warmup_s] "snapshot warm"
 $ns at [p duration_s] report
+set setup_cpu_s [cpu_seconds]        ;# the network is built; what follows is the simulation
 $ns run

@@ -4,6 +4,7 @@
 //! packet. The simulator, the analysis and the Linux datapath all use these and write none of their own.
 
 pub mod queue;
+pub mod registry;
 pub mod router;
 pub mod sender;
 pub mod stamp;

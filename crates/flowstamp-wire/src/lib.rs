@@ -1,1 +1,36 @@
-//! Placeholder.
+//! What a simulated packet looks like on a real wire.
+//!
+//! ```text
+//!   Ethernet II | IPv4, protocol 253 | XCP, 20 bytes | TCP (+ SACK)     <- frame::FrameSpec
+//!   14            20                   xcp::Header     20..48
+//!   `------------------- captured ------------------------------'-- payload: zeros, not captured
+//! ```
+//!
+//! - [`xcp`]: codec of the header of the XCP Internet-Draft, version 3;
+//! - [`frame`]: builds a packet's headers, checksums included, without allocation;
+//! - [`pcapng`]: writes such frames to a capture file that Wireshark reads;
+//! - [`DISSECTOR`]: the Wireshark plug-in that reads the XCP header back.
+//!
+//! Nothing here opens a file, reads a clock or allocates per packet.
+//!
+//! # Reading a capture
+//!
+//! ```text
+//! tshark -X lua_script:flowstamp.lua -r run.pcapng -T fields -e frame.time_epoch -e xcp.rtt -e xcp.delta_throughput
+//! ```
+//!
+//! `flowstamp.lua` is [`DISSECTOR`] written to a file. The same command works as root, where tshark prints
+//! `Running as user "root"...` on standard error and loads the script if and only if
+//! `run_user_scripts_when_superuser` is true in the system's `init.lua`. That is the default of Wireshark 4.0 and of
+//! Debian's package. Where an administrator has set it to false no option, environment variable or personal `init.lua`
+//! overrides it, by design: run tshark as another user (`setpriv --reuid=65534 --regid=65534 --clear-groups tshark ...`).
+
+pub mod frame;
+pub mod pcapng;
+pub mod xcp;
+
+/// Source of the Wireshark Lua dissector (`xcp.*` fields, on IP protocol 253), for Wireshark and tshark 4.0 and later.
+///
+/// Write it to a file and pass `-X lua_script:FILE`, or put it in the personal Lua plug-in folder
+/// (Help > About Wireshark > Folders).
+pub const DISSECTOR: &str = include_str!("../dissector/flowstamp.lua");

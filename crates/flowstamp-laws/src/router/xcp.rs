@@ -1,0 +1,355 @@
+//! The XCP router: efficiency controller, fairness controller, and the residues that bound what is handed out.
+//!
+//! Katabi, Handley, Rohrs 2002, section 3.5 and appendix A. Every control interval of `d` seconds, the average RTT:
+//!
+//! ```text
+//!   F   = alpha (C - y) - beta Q / d                      eq. 1, divided by d: bytes/s
+//!   h   = max(0, gamma y - |F|)                           eq. 2, shuffled traffic
+//!   xi_p = (h + max( F, 0)) / sum X                       eq. 6    with X = rtt s / cwnd
+//!   xi_n = (h + max(-F, 0)) / sum s                       eq. 9
+//! ```
+//!
+//! and every packet gets, in throughput, `xi_p X - xi_n s` (eqs. 3, 4 and 7 divided by the flow's RTT), at most what
+//! the routers before this one wrote. What is given is taken from two pools, `h + max(F, 0)` and `h + max(-F, 0)`;
+//! an empty pool gives nothing more (appendix A's residues).
+//!
+//! `C` capacity, `y` input rate, `Q` persistent queue: the least seen by an arriving packet in a propagation delay
+//! (section 3.5.1), `s` packet size. `X` is the flow's inter-packet time in seconds; the paper calls its sum
+//! `sum_rtt_by_cwnd`. In these terms the paper's window form and the Internet-Draft's throughput form are one law
+//! with two [`Encoding`]s: the window form's feedback is the throughput form's times the RTT in the header.
+//!
+//! Valid for 1 kb/s to 400 Gb/s and RTTs of 1 us to `max_rtt`; all state stays finite there.
+//!
+//! Deviations (paper says / we do / because):
+//! 1. Feedback is bounded by the residues only after the packet that empties a pool / that packet gets just the rest /
+//!    so that what is handed out never exceeds the pools, not even by one packet's share.
+//! 2. Nothing on packets whose `H_rtt` is zero / they count as input traffic, in no sum, and are given no increase /
+//!    their window over RTT is unknown, but they do fill the link. The draft contradicts itself here.
+//! 3. The interval is the average RTT / at least `min_interval` and at most `max_rtt`, and below the floor the interval
+//!    stands for `d` in eq. 1 / the interval is then the delay of the loop; an average RTT of 1 us would ask for a
+//!    million decisions a second.
+//! 4. Nothing on an interval without data packets / `d` stays, nothing is handed out / the sums are empty, and what is
+//!    spare shows again in the next interval (section 3.5.3).
+//! 5. Appendix A's listing omits the units and the maximum of `0.1 y - |F|`; equation 2 stands.
+
+use super::{LinkView, RouterLaw};
+use crate::stamp::Stamp;
+use crate::units::{Rate, Time};
+use core::marker::PhantomData;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Constants of the control law.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// Gain on spare bandwidth. Stable for 0 < alpha < pi / (4 sqrt 2) (theorem 1).
+    pub alpha: f64,
+    /// Gain on the persistent queue; theorem 1 asks for alpha^2 sqrt 2.
+    pub beta: f64,
+    /// Share of the traffic that is shuffled every average RTT.
+    pub gamma: f64,
+    /// The first control interval, in which nothing is known and nothing is given.
+    pub initial_interval: Time,
+    /// The shortest control interval.
+    pub min_interval: Time,
+    /// RTTs above this count as this much.
+    pub max_rtt: Time,
+    /// The shortest time over which the persistent queue is sought.
+    pub min_queue_interval: Time,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            alpha: 0.4,                                 // Katabi 2002, section 3.5.1
+            beta: 0.226,                                // Katabi 2002, section 3.5.1
+            gamma: 0.1,                                 // Katabi 2002, section 3.5.2
+            initial_interval: Time::from_millis(50),    // the authors' ns-2 model
+            min_interval: Time::from_millis(1),         // the authors' ns-2 model
+            max_rtt: Time::from_secs(4),                // above the 1.4 s of section 5
+            min_queue_interval: Time::from_millis(2),   // Internet-Draft
+        }
+    }
+}
+
+/// What a packet tells the law, whatever its encoding.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct View {
+    /// Inter-packet time of the flow, `rtt s / cwnd`, in seconds; zero if unknown.
+    pub inter_packet_s: f64,
+    /// The flow's RTT in seconds; zero if unknown.
+    pub rtt_s: f64,
+    /// The change of throughput that the sender asked for, or a router before this one allowed, in bytes/s.
+    pub feedback: f64,
+}
+
+/// How [`View`] is written into a packet.
+pub trait Encoding: Copy + core::fmt::Debug + 'static {
+    /// Reads the header of a packet of `size` bytes.
+    fn read(stamp: &Stamp, size: f64) -> View;
+    /// Writes `feedback`, a change of throughput in bytes/s, for a flow whose RTT is `rtt_s`.
+    fn write_feedback(stamp: &mut Stamp, feedback: f64, rtt_s: f64);
+    /// The header of a sender: window in bytes as routers shall see it, RTT in seconds, wish in bytes per packet.
+    fn header(cwnd_bytes: f64, rtt_s: f64, packet_bytes: f64, wish_bytes: f64) -> Stamp;
+    /// The change of window in bytes that an echoed header asks for.
+    fn window_change(stamp: &Stamp, rtt_s: f64) -> f64;
+}
+
+/// The paper's header (section 3.2): `H_cwnd` in bytes, `H_rtt` in seconds, `H_feedback` in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Window;
+
+impl Encoding for Window {
+    #[inline]
+    fn read(stamp: &Stamp, size: f64) -> View {
+        let [cwnd, rtt_s, feedback] = stamp.0;
+        if rtt_s > 0.0 && cwnd > 0.0 {
+            View { inter_packet_s: rtt_s * size / cwnd, rtt_s, feedback: feedback / rtt_s }
+        } else {
+            View { inter_packet_s: 0.0, rtt_s: 0.0, feedback }
+        }
+    }
+    #[inline]
+    fn write_feedback(stamp: &mut Stamp, feedback: f64, rtt_s: f64) {
+        stamp.0[2] = feedback * rtt_s;
+    }
+    #[inline]
+    fn header(cwnd_bytes: f64, rtt_s: f64, _: f64, wish_bytes: f64) -> Stamp {
+        Stamp([cwnd_bytes, rtt_s, wish_bytes])
+    }
+    #[inline]
+    fn window_change(stamp: &Stamp, _: f64) -> f64 {
+        stamp.0[2]
+    }
+}
+
+/// The Internet-Draft's header: `X` and `RTT` in seconds with 28 fraction bits, `Delta_Throughput` in whole bytes/s.
+/// No division per packet in the router.
+#[derive(Clone, Copy, Debug)]
+pub struct Throughput;
+
+/// One unit of the draft's time fields, in seconds.
+const WIRE_SECOND: f64 = 1.0 / (1u32 << 28) as f64;
+
+/// Seconds as the 32-bit field holds them: 0 to 16 s.
+#[inline]
+fn wire_seconds(s: f64) -> f64 {
+    f64::from((s / WIRE_SECOND + 0.5) as u32) * WIRE_SECOND
+}
+
+impl Encoding for Throughput {
+    #[inline]
+    fn read(stamp: &Stamp, _: f64) -> View {
+        let [x, rtt_s, feedback] = stamp.0;
+        View { inter_packet_s: x, rtt_s, feedback }
+    }
+    #[inline]
+    fn write_feedback(stamp: &mut Stamp, feedback: f64, _: f64) {
+        // Rounding towards zero would take from every increase and every decrease alike; downward keeps the sum of
+        // what is handed out within the pools.
+        stamp.0[2] = f64::from(libm::floor(feedback) as i32);
+    }
+    #[inline]
+    fn header(cwnd_bytes: f64, rtt_s: f64, packet_bytes: f64, wish_bytes: f64) -> Stamp {
+        let x = if cwnd_bytes > 0.0 { rtt_s * packet_bytes / cwnd_bytes } else { 0.0 };
+        let wish = if rtt_s > 0.0 { wish_bytes / rtt_s } else { 0.0 };
+        Stamp([wire_seconds(x), wire_seconds(rtt_s), f64::from(wish as i32)])
+    }
+    #[inline]
+    fn window_change(stamp: &Stamp, rtt_s: f64) -> f64 {
+        stamp.0[2] * rtt_s
+    }
+}
+
+/// The law's state on one link.
+#[derive(Clone, Debug)]
+pub struct Router<E> {
+    params: Params,
+    /// Bytes/s.
+    capacity: f64,
+    // Counted since the last control decision (appendix A, first block).
+    /// Bytes of every arriving packet.
+    input_bytes: f64,
+    /// Sum of `X`: the paper's `sum_rtt_by_cwnd`, seconds.
+    sum_x: f64,
+    /// Sum of `X rtt`: the paper's `sum_rtt_square_by_cwnd`, seconds squared.
+    sum_x_rtt: f64,
+    // Decided at the last control decision (second block).
+    /// Throughput per second of inter-packet time, bytes/s^2.
+    xi_pos: f64,
+    /// Throughput per byte, 1/s.
+    xi_neg: f64,
+    /// What may still be given, bytes/s.
+    residue_pos: f64,
+    /// What may still be taken, bytes/s.
+    residue_neg: f64,
+    /// `d`, seconds.
+    avg_rtt: f64,
+    /// Length of the running control interval, seconds.
+    interval: f64,
+    /// `Q`, bytes.
+    persistent_queue: f64,
+    /// Least queue seen since the queue timer last fired, bytes.
+    min_queue: f64,
+    /// `phi / d` and `y` of the last decision, bytes/s, for probes.
+    aggregate_feedback: f64,
+    input_rate: f64,
+    encoding: PhantomData<E>,
+}
+
+/// Index of the control-interval timer.
+const CONTROL: usize = 0;
+/// Index of the timer that ends a search for the persistent queue.
+const QUEUE: usize = 1;
+
+impl<E: Encoding> Router<E> {
+    /// What may still be given and taken in this interval, bytes/s.
+    #[must_use]
+    pub fn residues(&self) -> (f64, f64) {
+        (self.residue_pos, self.residue_neg)
+    }
+
+    /// The average RTT over flows, `d`, in seconds.
+    #[must_use]
+    pub fn avg_rtt_s(&self) -> f64 {
+        self.avg_rtt
+    }
+
+    /// Appendix A, second block.
+    fn decide(&mut self) {
+        let p = &self.params;
+        if self.sum_x > 0.0 {
+            // The average over flows, not packets: X weighs a packet by the inverse of its flow's packet rate.
+            self.avg_rtt = (self.sum_x_rtt / self.sum_x).min(p.max_rtt.as_secs_f64());
+        }
+        let input_rate = self.input_bytes / self.interval;
+        let delay = self.avg_rtt.max(p.min_interval.as_secs_f64()); // deviation 3
+        let aggregate =
+            p.alpha * (self.capacity - input_rate) - p.beta * self.persistent_queue / delay; // eq. 1
+        let shuffled = (p.gamma * input_rate - aggregate.abs()).max(0.0); // eq. 2
+        let give = shuffled + aggregate.max(0.0);
+        let take = shuffled + (-aggregate).max(0.0);
+        if self.sum_x > 0.0 {
+            self.xi_pos = give / self.sum_x; // eq. 6
+            self.xi_neg = take / self.input_bytes; // eq. 9
+            self.residue_pos = give;
+            self.residue_neg = take;
+        } else {
+            // Deviation 4.
+            self.xi_pos = 0.0;
+            self.xi_neg = 0.0;
+            self.residue_pos = 0.0;
+            self.residue_neg = 0.0;
+        }
+        self.aggregate_feedback = aggregate;
+        self.input_rate = input_rate;
+        self.interval = delay;
+        self.input_bytes = 0.0;
+        self.sum_x = 0.0;
+        self.sum_x_rtt = 0.0;
+    }
+}
+
+impl<E: Encoding> RouterLaw for Router<E> {
+    type Params = Params;
+
+    fn new(params: &Params, capacity: Rate) -> Self {
+        Self {
+            params: *params,
+            capacity: capacity.bytes_per_sec(),
+            input_bytes: 0.0,
+            sum_x: 0.0,
+            sum_x_rtt: 0.0,
+            xi_pos: 0.0,
+            xi_neg: 0.0,
+            residue_pos: 0.0,
+            residue_neg: 0.0,
+            avg_rtt: params.initial_interval.as_secs_f64(),
+            interval: params.initial_interval.as_secs_f64(),
+            persistent_queue: 0.0,
+            min_queue: 0.0,
+            aggregate_feedback: 0.0,
+            input_rate: 0.0,
+            encoding: PhantomData,
+        }
+    }
+
+    fn set_capacity(&mut self, capacity: Rate) {
+        self.capacity = capacity.bytes_per_sec();
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
+        let size = f64::from(size);
+        self.input_bytes += size;
+        self.min_queue = self.min_queue.min(link.queue_bytes as f64);
+        if let Some(stamp) = stamp {
+            let view = E::read(stamp, size);
+            // A packet without an RTT has X = 0 and so enters neither sum (deviation 2).
+            self.sum_x += view.inter_packet_s;
+            self.sum_x_rtt +=
+                view.inter_packet_s * view.rtt_s.min(self.params.max_rtt.as_secs_f64());
+        }
+    }
+
+    /// Appendix A, third block, in throughput.
+    #[inline]
+    fn on_departure(&mut self, _: LinkView, size: u32, stamp: &mut Stamp) {
+        let size = f64::from(size);
+        let view = E::read(stamp, size);
+        if view.rtt_s <= 0.0 {
+            E::write_feedback(stamp, view.feedback.min(0.0), view.rtt_s);
+            return;
+        }
+        // The smaller of share and rest: deviation 1.
+        let give = (self.xi_pos * view.inter_packet_s).min(self.residue_pos); // eq. 4
+        let take = (self.xi_neg * size).min(self.residue_neg); // eq. 7
+        let feedback = give - take; // eq. 3
+        if view.feedback >= feedback {
+            E::write_feedback(stamp, feedback, view.rtt_s);
+            self.residue_pos -= give;
+            self.residue_neg -= take;
+        } else if view.feedback >= 0.0 {
+            // A router before this one allows less: the flow takes only that, and what it forgoes counts as taken.
+            self.residue_pos -= view.feedback.min(self.residue_pos);
+            self.residue_neg -= (feedback - view.feedback).min(self.residue_neg);
+        } else {
+            // It is being slowed down elsewhere: that much need not be taken here.
+            let spared = feedback.max(0.0) - view.feedback;
+            self.residue_neg -= spared.min(self.residue_neg);
+        }
+    }
+
+    fn first_timer(&self, which: usize) -> Option<Time> {
+        match which {
+            CONTROL => Some(self.params.initial_interval),
+            QUEUE => Some(self.params.min_queue_interval),
+            _ => None,
+        }
+    }
+
+    fn on_timer(&mut self, which: usize, link: LinkView) -> Time {
+        let queue = link.queue_bytes as f64;
+        if which == CONTROL {
+            self.decide();
+            return link.now.saturating_add(Time::from_secs_f64(self.interval));
+        }
+        self.persistent_queue = self.min_queue.min(queue);
+        self.min_queue = queue;
+        // The propagation delay: the average RTT without the local queueing delay (section 3.5.1).
+        let propagation =
+            if self.capacity > 0.0 { self.avg_rtt - queue / self.capacity } else { self.avg_rtt };
+        let wait = propagation.max(self.params.min_queue_interval.as_secs_f64());
+        link.now.saturating_add(Time::from_secs_f64(wait))
+    }
+
+    fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("avg_rtt_s", self.avg_rtt);
+        report("input_rate_bps", self.input_rate * 8.0);
+        report("aggregate_feedback_bps", self.aggregate_feedback * 8.0);
+        report("persistent_queue_bytes", self.persistent_queue);
+        report("xi_pos", self.xi_pos);
+        report("xi_neg", self.xi_neg);
+    }
+}

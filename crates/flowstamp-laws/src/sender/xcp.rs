@@ -1,0 +1,129 @@
+//! The XCP sender: it asks, and obeys.
+//!
+//! Katabi 2002, section 3.3. Each data packet carries the window, the RTT and a wish; each ack brings back what the
+//! routers left of the wish, and
+//!
+//! ```text
+//!   cwnd = max(cwnd + H_feedback, s)
+//! ```
+//!
+//! The wish is what would bring the flow to its desired rate `r` within a round trip, shared among the packets of the
+//! window: `(r rtt - cwnd) / (cwnd / s)`. With a price (section 6) the routers are shown `cwnd / price`, so that
+//! increases come in proportion to the price. Losses are answered as TCP does (section 3.3): the window is halved,
+//! or set to one packet at a timeout.
+//!
+//! Deviations (paper says / we do / because):
+//! 1. Feedback applies whenever a new ack arrives / not in fast recovery, except decreases / the Internet-Draft has
+//!    the sender behave by RFC 2581 until the loss event has passed.
+//! 2. The first packet has `H_rtt` zero and a wish / such packets wish nothing / no window follows from a rate
+//!    without an RTT, and routers give such packets no increase.
+
+use super::{Ack, FlowView, Recovery, SenderLaw};
+use crate::router::xcp::Encoding;
+use crate::stamp::Stamp;
+use crate::units::{Rate, Time};
+use core::marker::PhantomData;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a scenario may set.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// Price per unit time (section 6): throughputs at one bottleneck are in proportion to it. Above 0.
+    pub price: f64,
+    /// The rate the application wants; unset, the flow's application rate, or as much as there is.
+    pub desired_rate: Option<Rate>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { price: 1.0, desired_rate: None }
+    }
+}
+
+/// The window of one XCP flow.
+#[derive(Clone, Debug)]
+pub struct Sender<E> {
+    /// Bytes.
+    cwnd: f64,
+    packet_bytes: f64,
+    /// One over the price.
+    inverse_price: f64,
+    /// Bytes/s; as large as can be asked for if the application has no rate.
+    desired: f64,
+    encoding: PhantomData<E>,
+}
+
+/// What a flow without a rate of its own asks for, in bytes/s: more than any link of the valid range (400 Gb/s) has,
+/// and small enough that windows computed from it stay finite.
+const AS_MUCH_AS_THERE_IS: f64 = 1e15;
+
+impl<E: Encoding> SenderLaw for Sender<E> {
+    type Params = Params;
+
+    fn new(params: &Params, flow: &FlowView) -> Self {
+        let packet_bytes = f64::from(flow.packet_bytes);
+        let desired = params.desired_rate.or(flow.app_rate);
+        Self {
+            cwnd: (flow.initial_window * packet_bytes).max(packet_bytes),
+            packet_bytes,
+            inverse_price: if params.price > 0.0 { 1.0 / params.price } else { 1.0 },
+            desired: desired.map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec),
+            encoding: PhantomData,
+        }
+    }
+
+    fn recovery(&self) -> Recovery {
+        // The authors built XCP on Reno; with selective acks the rare losses cost less and the law is the same.
+        Recovery::Sack
+    }
+
+    #[inline]
+    fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        let rtt_s = ack.srtt.as_secs_f64();
+        let change = E::window_change(ack.stamp, rtt_s);
+        if change > 0.0 {
+            if ack.in_recovery {
+                return; // deviation 1
+            }
+            // Never beyond what was asked for, whatever came back.
+            let wanted = (self.desired * rtt_s).max(self.cwnd);
+            self.cwnd = (self.cwnd + change).min(wanted);
+        } else {
+            self.cwnd = (self.cwnd + change).max(self.packet_bytes);
+        }
+    }
+
+    fn on_congestion(&mut self, _: Time, flight: u32) {
+        let flight = f64::from(flight) * self.packet_bytes;
+        self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet_bytes);
+    }
+
+    fn on_timeout(&mut self, _: Time, _: u32) {
+        self.cwnd = self.packet_bytes;
+    }
+
+    #[inline]
+    fn stamp(&self, _: Time, srtt: Time) -> Stamp {
+        let rtt_s = srtt.as_secs_f64();
+        let wish = if rtt_s > 0.0 {
+            (self.desired * rtt_s - self.cwnd) * self.packet_bytes / self.cwnd
+        } else {
+            0.0 // deviation 2
+        };
+        E::header(self.cwnd * self.inverse_price, rtt_s, self.packet_bytes, wish)
+    }
+
+    /// Changes add up: one ack for two packets brings both their feedbacks.
+    fn merge(pending: &mut Stamp, newer: &Stamp) {
+        let sum = pending.0[2] + newer.0[2];
+        *pending = *newer;
+        pending.0[2] = sum;
+    }
+}

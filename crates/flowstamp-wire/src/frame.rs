@@ -1,0 +1,313 @@
+//! The bytes of a simulated packet: Ethernet II, IPv4, optionally XCP, TCP.
+//!
+//! The simulator's packets carry no payload bytes. A frame here is therefore headers only, cut like a capture with a
+//! small snap length: the IPv4 total length tells the packet's true size, and [`FrameSpec::wire_len`] is the original
+//! length for the capture file. The TCP checksum is right for a payload of zeros, which add nothing to the sum, so
+//! only the pseudo-header's length shows them.
+//!
+//! What is made up, since the simulator has no such thing:
+//! - addresses: host `h` is 10.0.0.0 + `h` and 02:00:00:00:00:00 + `h` (locally administered);
+//! - the checksum's pseudo-header is TCP's own, as if TCP followed IP directly: XCP does not change what TCP sums over;
+//! - time to live 64 everywhere, "don't fragment" set, no Ethernet padding or frame check sequence.
+
+use crate::xcp;
+use etherparse::checksum::Sum16BitWords;
+use etherparse::{EtherType, Ethernet2Header, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement};
+
+/// Bytes of the Ethernet II header.
+pub const ETHERNET_LEN: usize = Ethernet2Header::LEN;
+/// Most SACK blocks a frame carries: as many as fit beside timestamps (RFC 2018, section 3), although there are none.
+pub const MAX_SACK_BLOCKS: usize = 3;
+/// Bytes of the longest frame: Ethernet, IPv4, XCP, TCP with two no-ops and a SACK option of three blocks.
+pub const MAX_LEN: usize =
+    ETHERNET_LEN + Ipv4Header::MIN_LEN + xcp::HEADER_LEN + TcpHeader::MIN_LEN + 4 + 8 * MAX_SACK_BLOCKS;
+
+/// Time to live of every packet, in hops: the usual initial value (RFC 1700), which no simulated router lowers.
+const TTL: u8 = 64;
+
+/// The IP header's two ECN bits (RFC 3168).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Ecn {
+    /// 00: the transport does not do ECN.
+    #[default]
+    NotEct,
+    /// 10: ECN-capable transport.
+    Ect0,
+    /// 01: ECN-capable transport; VCP's low load, L4S's mark.
+    Ect1,
+    /// 11: congestion experienced.
+    Ce,
+}
+
+/// The TCP flags a simulated packet may have set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Flags {
+    /// Opens a connection.
+    pub syn: bool,
+    /// No more data from the sender.
+    pub fin: bool,
+    /// The acknowledgement number counts.
+    pub ack: bool,
+    /// Congestion has been echoed (RFC 3168).
+    pub ece: bool,
+    /// The congestion window has been reduced (RFC 3168).
+    pub cwr: bool,
+}
+
+/// A simulated packet, as far as it shows on the wire.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FrameSpec<'a> {
+    /// Number of the sending host; the low 24 bits become the address 10.x.y.z.
+    pub src_host: u32,
+    /// Number of the receiving host, as `src_host`.
+    pub dst_host: u32,
+    /// TCP source port. Best from 49152 up: Wireshark hands the payload of a port it knows to that protocol's dissector,
+    /// which then complains of the zeros.
+    pub src_port: u16,
+    /// TCP destination port, as `src_port`.
+    pub dst_port: u16,
+    /// TCP sequence number of the first payload byte, in bytes.
+    pub seq: u32,
+    /// TCP acknowledgement number, in bytes.
+    pub ack: u32,
+    /// TCP receive window as in the header, in bytes (no scaling is announced).
+    pub window: u16,
+    /// TCP flags.
+    pub flags: Flags,
+    /// ECN bits of the IP header.
+    pub ecn: Ecn,
+    /// SACK blocks: sequence numbers of the first byte and of the one after the last. Those beyond the first
+    /// [`MAX_SACK_BLOCKS`] are left out.
+    pub sack: &'a [(u32, u32)],
+    /// The XCP header between IP and TCP, if the flow's law has one. Its protocol field should say TCP.
+    pub xcp: Option<xcp::Header>,
+    /// IP total length on the simulated wire, in bytes; raised to the headers' length if below it.
+    pub ip_len: u16,
+    /// IP identification.
+    pub id: u16,
+}
+
+impl FrameSpec<'_> {
+    /// Writes the headers to the start of `buffer` and returns their length in bytes; the rest of `buffer` stays as it
+    /// was.
+    ///
+    /// # Panics
+    ///
+    /// Never: [`MAX_LEN`] bytes hold every frame.
+    pub fn write(&self, buffer: &mut [u8; MAX_LEN]) -> usize {
+        let mut tcp = self.tcp_header();
+        let (source, destination) = (host_address(self.src_host), host_address(self.dst_host));
+        let ip_len = self.ip_len(tcp.header_len());
+        let mut ip = Ipv4Header {
+            ecn: match self.ecn {
+                Ecn::NotEct => IpEcn::NotEct,
+                Ecn::Ect0 => IpEcn::Ect0,
+                Ecn::Ect1 => IpEcn::Ect1,
+                Ecn::Ce => IpEcn::CongestionExperienced,
+            },
+            total_len: ip_len,
+            identification: self.id,
+            time_to_live: TTL,
+            protocol: if self.xcp.is_some() { IpNumber(xcp::IP_PROTOCOL) } else { IpNumber::TCP },
+            source,
+            destination,
+            ..Ipv4Header::default()
+        };
+        ip.header_checksum = ip.calc_header_checksum();
+
+        let tcp_len = ip_len - (Ipv4Header::MIN_LEN + self.xcp_len()) as u16;
+        // The crate's own checksum wants the payload as a slice; summing over the header alone, with the payload's
+        // length in the pseudo-header, gives the same for zeros at no cost per byte.
+        tcp.checksum = Sum16BitWords::new()
+            .add_4bytes(source)
+            .add_4bytes(destination)
+            .add_2bytes([0, IpNumber::TCP.0])
+            .add_2bytes(tcp_len.to_be_bytes())
+            .add_slice(&tcp.to_bytes())
+            .ones_complement()
+            .to_be();
+
+        let ethernet = Ethernet2Header {
+            source: host_mac(self.src_host),
+            destination: host_mac(self.dst_host),
+            ether_type: EtherType::IPV4,
+        };
+        let mut len = 0;
+        let mut push = |bytes: &[u8]| {
+            buffer[len..len + bytes.len()].copy_from_slice(bytes);
+            len += bytes.len();
+        };
+        push(&ethernet.to_bytes());
+        push(&ip.to_bytes());
+        if let Some(xcp) = self.xcp {
+            push(&xcp.to_bytes());
+        }
+        push(&tcp.to_bytes());
+        len
+    }
+
+    /// Length of the whole packet on the wire in bytes, Ethernet header included: the capture's original length.
+    #[must_use]
+    pub fn wire_len(&self) -> u32 {
+        let sack_len = if self.sack_blocks() == 0 { 0 } else { 4 + 8 * self.sack_blocks() };
+        ETHERNET_LEN as u32 + u32::from(self.ip_len(TcpHeader::MIN_LEN + sack_len))
+    }
+
+    fn ip_len(&self, tcp_header_len: usize) -> u16 {
+        let headers = Ipv4Header::MIN_LEN + self.xcp_len() + tcp_header_len;
+        self.ip_len.max(headers as u16) // at most MAX_LEN
+    }
+
+    fn xcp_len(&self) -> usize {
+        if self.xcp.is_some() { xcp::HEADER_LEN } else { 0 }
+    }
+
+    fn sack_blocks(&self) -> usize {
+        self.sack.len().min(MAX_SACK_BLOCKS)
+    }
+
+    /// The TCP header with a checksum of zero.
+    fn tcp_header(&self) -> TcpHeader {
+        let mut tcp = TcpHeader::new(self.src_port, self.dst_port, self.seq, self.window);
+        tcp.acknowledgment_number = self.ack;
+        tcp.syn = self.flags.syn;
+        tcp.fin = self.flags.fin;
+        tcp.ack = self.flags.ack;
+        tcp.ece = self.flags.ece;
+        tcp.cwr = self.flags.cwr;
+        if let Some((first, rest)) = self.sack[..self.sack_blocks()].split_first() {
+            let sack = TcpOptionElement::SelectiveAcknowledgement(
+                *first,
+                [rest.first().copied(), rest.get(1).copied(), None],
+            );
+            // Two no-ops first, as deployed stacks do: the option's edges are then aligned (RFC 2018, section 3).
+            let set = tcp.set_options(&[TcpOptionElement::Noop, TcpOptionElement::Noop, sack]);
+            debug_assert!(set.is_ok(), "28 bytes of options fit into 40");
+        }
+        tcp
+    }
+}
+
+/// The IPv4 address of a host: 10.x.y.z, of the number's low 24 bits.
+#[must_use]
+pub const fn host_address(host: u32) -> [u8; 4] {
+    let [_, x, y, z] = host.to_be_bytes();
+    [10, x, y, z]
+}
+
+/// The MAC address of a host: 02:00, locally administered, then the number.
+#[must_use]
+pub const fn host_mac(host: u32) -> [u8; 6] {
+    let [w, x, y, z] = host.to_be_bytes();
+    [0x02, 0x00, w, x, y, z]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+    use proptest::prelude::*;
+
+    const SACK: [(u32, u32); 4] = [(100, 200), (300, 400), (500, 600), (700, 800)];
+
+    fn spec() -> FrameSpec<'static> {
+        FrameSpec {
+            src_host: 1,
+            dst_host: 0x0002_0304,
+            src_port: 5001,
+            dst_port: 80,
+            seq: 0xffff_ff00,
+            ack: 42,
+            window: 65535,
+            flags: Flags { ack: true, ..Flags::default() },
+            ecn: Ecn::Ect0,
+            sack: &[],
+            xcp: None,
+            ip_len: 1500,
+            id: 7,
+        }
+    }
+
+    /// The frame as it would be on the wire: with its payload of zeros.
+    fn whole(spec: &FrameSpec<'_>) -> Vec<u8> {
+        let mut buffer = [0xee; MAX_LEN];
+        let len = spec.write(&mut buffer);
+        assert!(buffer[len..].iter().all(|byte| *byte == 0xee), "wrote past the returned length");
+        let mut frame = buffer[..len].to_vec();
+        frame.resize(spec.wire_len() as usize, 0);
+        frame
+    }
+
+    /// Takes the XCP header out, leaving what TCP thinks it travels in, and checks both checksums.
+    fn check(spec: &FrameSpec<'_>) {
+        let frame = whole(spec);
+        let (ip, after_ip) = Ipv4Header::from_slice(&frame[ETHERNET_LEN..]).unwrap();
+        assert_eq!(ip.header_checksum, ip.calc_header_checksum());
+        assert_eq!(usize::from(ip.total_len), frame.len() - ETHERNET_LEN);
+        let after_xcp = match spec.xcp {
+            Some(xcp) => {
+                assert_eq!(ip.protocol.0, 253);
+                assert_eq!(xcp::Header::parse(after_ip), Ok(xcp));
+                &after_ip[xcp::HEADER_LEN..]
+            }
+            None => {
+                assert_eq!(ip.protocol, IpNumber::TCP);
+                after_ip
+            }
+        };
+        let (tcp, payload) = TcpHeader::from_slice(after_xcp).unwrap();
+        assert!(payload.iter().all(|byte| *byte == 0));
+        assert_eq!(tcp.checksum, tcp.calc_checksum_ipv4(&ip, payload).unwrap());
+        assert_eq!((tcp.sequence_number, tcp.acknowledgment_number), (spec.seq, spec.ack));
+    }
+
+    #[test]
+    fn data_segment() {
+        check(&spec());
+        let frame = whole(&spec());
+        assert_eq!(frame.len(), 1514);
+        let sliced = SlicedPacket::from_ethernet(&frame).unwrap();
+        let Some(NetSlice::Ipv4(ip)) = sliced.net else { panic!("not ipv4") };
+        assert_eq!(ip.header().source(), [10, 0, 0, 1]);
+        assert_eq!(ip.header().destination(), [10, 2, 3, 4]);
+        assert_eq!(ip.header().ecn(), IpEcn::Ect0);
+        assert_eq!(ip.header().identification(), 7);
+        let Some(TransportSlice::Tcp(tcp)) = sliced.transport else { panic!("not tcp") };
+        assert_eq!(tcp.payload().len(), 1460);
+        assert!(tcp.ack() && !tcp.syn() && !tcp.fin() && !tcp.ece() && !tcp.cwr());
+    }
+
+    #[test]
+    fn sack_blocks_beyond_three_are_left_out() {
+        let spec = FrameSpec { sack: &SACK, xcp: Some(xcp::Header::minimal(0)), ip_len: 0, ..spec() };
+        check(&spec);
+        let frame = whole(&spec);
+        assert_eq!(frame.len(), MAX_LEN);
+        let (tcp, _) = TcpHeader::from_slice(&frame[ETHERNET_LEN + 40..]).unwrap();
+        let options: Vec<_> = tcp.options_iterator().map(|option| option.unwrap()).collect();
+        assert_eq!(
+            options[2..],
+            [TcpOptionElement::SelectiveAcknowledgement(
+                (100, 200),
+                [Some((300, 400)), Some((500, 600)), None]
+            )]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn checksums_are_right(
+            src_host: u32, dst_host: u32, seq: u32, ack: u32, window: u16, ip_len: u16, id: u16,
+            flags: [bool; 5], blocks in 0_usize..=4, feedback in proptest::option::of(any::<i32>()),
+        ) {
+            let [syn, fin, ack_flag, ece, cwr] = flags;
+            check(&FrameSpec {
+                src_host, dst_host, seq, ack, window, ip_len, id,
+                flags: Flags { syn, fin, ack: ack_flag, ece, cwr },
+                sack: &SACK[..blocks],
+                xcp: feedback.map(xcp::Header::minimal),
+                ..spec()
+            });
+        }
+    }
+}
