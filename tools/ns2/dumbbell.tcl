@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: MIT OR Apache-2.0
+# SPDX-License-Identifier: Apache-2.0 OR MIT
 #
 # One ns-2 dumbbell: the reference run against which Flowstamp's XCP and TCP Reno over RED are compared.
 #
@@ -26,7 +26,9 @@
 #     .994 and 3 kB; with 53 flows (3.8 packets) it is .983 and 7 kB.
 #   - RED's wait_ (on by default) spaces marks by 1 to 2 times 1/p: mean 1.5/p, where the RED paper's formula has
 #     0.5/p; red_wait=0 gives the paper's. An ECT packet is dropped, not marked, once p exceeds red_mark_p.
-#   - The buffer counts packets: an ack takes as much of it as a data packet.
+#   - The buffer and RED's average count packets: an ack takes as much of either as a data packet, and acks are not
+#     ECT, so that RED drops them where it would mark data. Two-way Reno therefore loses acks and times out.
+#   - Two-way XCP: queue and even drops depend on the seed, the start times and access_rate_mbps.
 #   - XCP: control interval at least 1 ms, RTT capped at 1 s, first interval drawn around 50 ms; RTT in ticks of
 #     tick_s. The minimum RTO is 0.2 s: a flow with a longer RTT may time out once without any loss.
 #   - Building the network costs about 5 ms of CPU per flow, most of it an agent's 90 Tcl variables: `setup_cpu_s`.

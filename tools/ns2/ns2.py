@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: MIT OR Apache-2.0
+# SPDX-License-Identifier: Apache-2.0 OR MIT
 """Run the ns-2 dumbbell beside this file and time it.
 
     >>> import ns2
