@@ -21,9 +21,14 @@
 //!
 //! `flowstamp.lua` is [`DISSECTOR`] written to a file. The same command works as root, where tshark prints
 //! `Running as user "root"...` on standard error and loads the script if and only if
-//! `run_user_scripts_when_superuser` is true in the system's `init.lua`. That is the default of Wireshark 4.0 and of
-//! Debian's package. Where an administrator has set it to false no option, environment variable or personal `init.lua`
-//! overrides it, by design: run tshark as another user (`setpriv --reuid=65534 --regid=65534 --clear-groups tshark ...`).
+//! `run_user_scripts_when_superuser` is true in the system's `init.lua`, as it is in the file that Wireshark 4.0 and
+//! Debian's package ship. Where it is false, tshark as root ignores the script without a word and then says
+//! `Some fields aren't valid: xcp.rtt`; no option, environment variable or personal `init.lua` overrides that. Run
+//! tshark as another user then, with the files readable for that user:
+//!
+//! ```text
+//! HOME=/tmp setpriv --reuid=65534 --regid=65534 --clear-groups tshark -X lua_script:...
+//! ```
 
 pub mod frame;
 pub mod pcapng;

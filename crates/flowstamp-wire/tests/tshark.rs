@@ -238,7 +238,8 @@ fn dissect(mut tshark: Command, dir: &Path, args: &[&str]) -> String {
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "tshark failed: {errors}");
+    let hint = "if xcp fields are unknown, tshark refuses Lua scripts to root: see the crate's documentation";
+    assert!(output.status.success(), "tshark failed ({hint}): {errors}");
     // As root tshark warns on standard error and goes on; trouble in the script is reported there as well.
     assert!(!errors.to_lowercase().contains("lua"), "{errors}");
     String::from_utf8(output.stdout).unwrap()

@@ -1,0 +1,289 @@
+//! What a run leaves: the summary by the names of the architecture, series over time, one row per flow.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A map in a stable order.
+pub type Named<T> = BTreeMap<String, T>;
+
+/// Everything that came out of one run.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// The summary.
+    pub summary: Summary,
+    /// Samples over time.
+    pub series: Series,
+    /// One row per flow.
+    pub flows: Vec<FlowRow>,
+    /// Captured packets, in the order of their departures, and the interfaces' names.
+    pub capture: Captured,
+    /// The scenario as it ran.
+    pub scenario: crate::scenario::Scenario,
+}
+
+/// `summary.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The scenario's name.
+    pub name: String,
+    /// The seed.
+    pub seed: u64,
+    /// Simulated seconds.
+    pub duration_s: f64,
+    /// Statistics start here, seconds.
+    pub warmup_s: f64,
+    /// Router links by name.
+    pub links: Named<LinkSummary>,
+    /// All access links together.
+    pub access: AccessSummary,
+    /// Flow groups by name.
+    pub groups: Named<GroupSummary>,
+    /// All flows together.
+    pub total: TotalSummary,
+    /// Each long flow and each transfer of a group that is not web, in the order of the scenario.
+    pub flows: Vec<FlowRow>,
+    /// Packets and acks, counted at each link they reached.
+    pub packet_hops: u64,
+    /// Events that the engine handled.
+    pub events: u64,
+    /// Wall-clock seconds of the run.
+    pub wall_s: f64,
+    /// CPU seconds of the run, where the system tells.
+    pub cpu_s: f64,
+    /// Packet-hops per wall-clock second.
+    pub packet_hops_per_s: f64,
+}
+
+/// One router link.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkSummary {
+    /// Capacity in bits per second; the mean over the run where it varies.
+    pub rate_bps: f64,
+    /// Buffer in bytes (packets times the data packet's size where it counts packets).
+    pub buffer_bytes: f64,
+    /// Share of the capacity that carried packets, 0 to 1.
+    pub utilization: f64,
+    /// Time average of the bytes that wait, without the packet in transmission.
+    pub mean_queue_bytes: f64,
+    /// The queue was at most this for 95% of the time.
+    pub p95_queue_bytes: f64,
+    /// The largest queue.
+    pub max_queue_bytes: f64,
+    /// Packets that reached the link.
+    pub arrivals: u64,
+    /// Packets lost here.
+    pub drops: u64,
+    /// Packets marked here.
+    pub marks: u64,
+    /// Lost over reached.
+    pub drop_rate: f64,
+}
+
+/// Access links together.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct AccessSummary {
+    /// How many.
+    pub links: u64,
+    /// Packets that reached them.
+    pub arrivals: u64,
+    /// Packets lost on them.
+    pub drops: u64,
+}
+
+/// One group of flows.
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupSummary {
+    /// The sender's law.
+    pub law: String,
+    /// Flows that started.
+    pub flows: u64,
+    /// Flows that completed.
+    pub completed: u64,
+    /// Sum of the flows' goodputs: unique data over the time after warm-up, bits per second.
+    pub goodput_bps: f64,
+    /// Jain's index of the flows' goodputs while active; `None` for web flows.
+    pub jain_index: Option<f64>,
+    /// Packets sent again.
+    pub retransmissions: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Completion times of flows that started after warm-up and completed.
+    pub fct_s: Option<FctSummary>,
+}
+
+/// Flow completion times.
+#[derive(Clone, Debug, Serialize)]
+pub struct FctSummary {
+    /// All sizes.
+    pub all: Distribution,
+    /// By size; each bin's bound is ten to a multiple of a half, in packets.
+    pub bins: Vec<FctBin>,
+}
+
+/// One size bin.
+#[derive(Clone, Debug, Serialize)]
+pub struct FctBin {
+    /// Smallest size in the bin, bytes.
+    pub min_bytes: u64,
+    /// Largest size in the bin, bytes (exclusive).
+    pub max_bytes: u64,
+    /// Completion times in seconds.
+    #[serde(flatten)]
+    pub fct: Distribution,
+}
+
+/// A sample's statistics.
+#[derive(Clone, Debug, Serialize)]
+pub struct Distribution {
+    /// How many.
+    pub count: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// All flows.
+#[derive(Clone, Debug, Serialize)]
+pub struct TotalSummary {
+    /// Sum of goodputs, bits per second.
+    pub goodput_bps: f64,
+    /// Packets lost on all links.
+    pub drops: u64,
+    /// Lost over packets that reached a router link.
+    pub drop_rate: f64,
+    /// Jain's index over all long flows.
+    pub jain_index: Option<f64>,
+}
+
+/// One flow; a row of `flows.parquet`.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowRow {
+    /// Number in order of start.
+    pub flow: u32,
+    /// Group's name.
+    pub group: String,
+    /// Number within the group.
+    pub index: u32,
+    /// The sender's law.
+    pub law: &'static str,
+    /// When it started, seconds.
+    pub start_s: f64,
+    /// When its last byte arrived.
+    pub end_s: Option<f64>,
+    /// What it was to transfer.
+    pub size_bytes: Option<u64>,
+    /// From start to the last byte's arrival.
+    pub fct_s: Option<f64>,
+    /// Unique bytes delivered.
+    pub delivered_bytes: u64,
+    /// Unique bytes delivered after warm-up, while active, over that time, bits per second.
+    pub goodput_bps: f64,
+    /// Packets sent again.
+    pub retransmissions: u32,
+    /// Retransmission timeouts.
+    pub timeouts: u32,
+    /// Least RTT sample.
+    pub min_rtt_s: Option<f64>,
+    /// Last smoothed RTT.
+    pub srtt_s: Option<f64>,
+}
+
+/// Samples over time in long form: column by column, one row per sample.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    /// Names of what is sampled, each once.
+    pub keys: Vec<SeriesKey>,
+    /// Time of each row, seconds: the end of its sampling interval.
+    pub time_s: Vec<f64>,
+    /// Which key each row belongs to.
+    pub key: Vec<u32>,
+    /// The sample.
+    pub value: Vec<f64>,
+}
+
+/// What a series is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeriesKey {
+    /// `link`, `group`, `flow` or `law`.
+    pub kind: &'static str,
+    /// The link's or group's name, or `group.index` of a flow.
+    pub name: String,
+    /// `utilization`, `queue_bytes`, `drops`, `marks` of a link; `goodput_bps` of a group or flow, `cwnd_packets` and
+    /// `rtt_s` of a flow; a variable's name of a law.
+    pub metric: String,
+}
+
+/// Captured packets.
+#[derive(Clone, Debug, Default)]
+pub struct Captured {
+    /// Links that were recorded, by name.
+    pub links: Vec<String>,
+    /// The packets.
+    pub packets: Vec<CapturedPacket>,
+}
+
+/// One captured packet at the start of its transmission.
+#[derive(Clone, Copy, Debug)]
+pub struct CapturedPacket {
+    /// When, in picoseconds.
+    pub time_ps: u64,
+    /// Index into [`Captured::links`].
+    pub link: u32,
+    /// Number of the flow.
+    pub flow: u32,
+    /// It carries data; else it is an ack.
+    pub data: bool,
+    /// Sequence number of the data, or next expected, in packets.
+    pub seq: u32,
+    /// Size on the simulated wire, bytes.
+    pub size: u32,
+    /// Bytes of a full data packet of this flow.
+    pub packet_bytes: u32,
+    /// ECN-capable transport.
+    pub ecn_capable: bool,
+    /// Congestion experienced.
+    pub congestion_experienced: bool,
+    /// ECN echo (acks).
+    pub ecn_echo: bool,
+    /// Congestion window reduced (data).
+    pub cwr: bool,
+    /// The flow's protocol.
+    pub protocol: flowstamp_laws::registry::Protocol,
+    /// The stamp.
+    pub stamp: flowstamp_laws::Stamp,
+    /// Selective acks.
+    pub sack: flowstamp_laws::transport::SackBlocks,
+}
+
+/// Jain's fairness index of non-negative shares: `(sum x)^2 / (n sum x^2)`; 1 for none or for all zero.
+#[must_use]
+pub fn jain_index(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|x| x * x).sum();
+    if squares > 0.0 { sum * sum / (shares.len() as f64 * squares) } else { 1.0 }
+}
+
+impl Distribution {
+    /// Of a sample, which is sorted on the way; `None` if it is empty. Percentiles are the nearest rank.
+    pub fn of(sample: &mut [f64]) -> Option<Self> {
+        sample.sort_unstable_by(f64::total_cmp);
+        let count = sample.len();
+        let last = *sample.last()?;
+        let rank = |p: f64| sample[((p * count as f64).ceil() as usize).clamp(1, count) - 1];
+        Some(Self {
+            count: count as u64,
+            mean: sample.iter().sum::<f64>() / count as f64,
+            p50: rank(0.50),
+            p95: rank(0.95),
+            p99: rank(0.99),
+            max: last,
+        })
+    }
+}
