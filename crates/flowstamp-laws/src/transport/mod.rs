@@ -1,0 +1,653 @@
+//! What all senders share: sequence numbers, loss detection, retransmission and its timer.
+//!
+//! Sequence numbers count packets from 0. The law ([`SenderLaw`]) owns the window; the transport asks for it, says
+//! when losses and marks call for a reduction, and sends
+//!
+//! ```text
+//! while (flight + 1) * packet <= cwnd + inflation * packet
+//!
+//!                    third duplicate ack                 all that was outstanding is acknowledged
+//!         +------+ ------------------------> +----------+ -------------------------------------> +------+
+//!         | Open |   on_congestion(flight)   | Recovery |  (Reno: any new ack)                   | Open |
+//!         +------+ <--+                      +----------+                                        +------+
+//!            | timer  | all acknowledged       | timer
+//!            v        |                        v
+//!         +----------------------------------------+   on_timeout(flight), RTO doubled
+//!         | Loss: resend from the cumulative ack   |   Reno, NewReno: all of it; Sack: what is not sacked
+//!         +----------------------------------------+
+//! ```
+//!
+//! - **Reno** (RFC 2581 section 3.2): flight is all that is outstanding; each duplicate ack inflates the window by one
+//!   packet; the first new ack ends the recovery.
+//! - **`NewReno`** (RFC 6582): a partial ack resends the next hole and deflates the window by what it acknowledged,
+//!   less one. Impatient: only the first partial ack restarts the timer (section 3.2 step 3).
+//! - **Sack** (RFC 6675): flight is the scoreboard's pipe; NextSeg rules 1 to 4.
+//! - Limited transmit (RFC 3042): the first two duplicate acks each let a new packet go.
+//! - ECN (RFC 3168 section 6.1.2): an echo reduces the window once per window of data; the next new packet has CWR.
+//!
+//! Deviations:
+//!
+//! 1. RFC 6582 asks for `recover` to be the initial sequence number, which would forbid a fast retransmit of the very
+//!    first packet. We allow it, as ns-2's `bugfix_ss_` does.
+//! 2. RFC 2581 is silent on further losses of the same window. As in ns-2, Reno may fast-retransmit again, and then
+//!    reduces again; after a timeout it may not until all that was outstanding is acknowledged.
+//! 3. RFC 6582 deflates the law's own window on partial acks, possibly below ssthresh. We deflate the inflation only,
+//!    because the window belongs to the law. A full ack leaves the law's window (the RFC's second option).
+//! 4. RFC 6582 and 2581 do not restart the timer at a fast retransmit. We do, as ns-2 and Linux, and Sack does at
+//!    every retransmission in recovery (RFC 6675 section 6 allows it).
+//! 5. RFC 6675 marks nothing lost after a timeout. We mark all that is not sacked lost and resend it by NextSeg rule 1.
+//!    Sacked packets are kept: a receiver here never discards.
+//! 6. RFC 6675 checks for a new recovery on duplicate acks; we do on every ack that reaches the scoreboard, so that an
+//!    ack that ends one recovery can begin the next. A packet already retransmitted is not sent again for it.
+//! 7. RFC 3168 lets a sender whose window is one packet fall back on the timer when marked. We leave that to the law.
+//! 8. RFC 5681 section 4.1 restarts an idle sender from the initial window. We do not: laws other than TCP's share this.
+//! 9. Sequence numbers do not wrap: a flow ends at 2^32 - 1 packets.
+
+pub mod receiver;
+pub mod rto;
+mod runs;
+mod scoreboard;
+
+pub use receiver::{AckInfo, DataPacket, MAX_SACK_BLOCKS, Receiver, SackBlocks};
+
+use crate::sender::{Ack, Recovery, SenderLaw};
+use crate::stamp::Stamp;
+use crate::units::Time;
+use rto::RttEstimator;
+use schemars::JsonSchema;
+use scoreboard::Scoreboard;
+use serde::{Deserialize, Serialize};
+
+/// Duplicate acks that mean a loss (RFC 5681 section 3.2).
+const DUP_THRESHOLD: u32 = 3;
+
+/// What a scenario may set for both ends of a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// How losses are repaired; the law's own choice if absent.
+    pub recovery: Option<Recovery>,
+    /// Initial congestion window in packets, at least 1.
+    pub initial_window: f64,
+    /// Packets may be marked instead of dropped, and marks are echoed (RFC 3168).
+    pub ecn: bool,
+    /// Every second packet is acknowledged (RFC 5681 section 4.2).
+    pub delayed_acks: bool,
+    /// The longest that an ack is delayed; RFC 5681 section 4.2 says at most 500 ms.
+    pub delayed_ack_timeout: Time,
+    /// Smallest retransmission timeout: ns-2's 200 ms. RFC 6298 (2.4) says 1 s.
+    pub min_rto: Time,
+    /// Largest retransmission timeout; RFC 6298 (2.5) says at least 60 s.
+    pub max_rto: Time,
+    /// Retransmission timeout before the first sample: RFC 6298 (2.1) says 1 s.
+    pub initial_rto: Time,
+    /// The first two duplicate acks each let a new packet go (RFC 3042; ns-2's `singledup_`).
+    pub limited_transmit: bool,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            recovery: None,
+            initial_window: 2.0, // RFC 2581 section 3.1; RCP 2007 section 4.1
+            ecn: true,
+            delayed_acks: false,
+            delayed_ack_timeout: Time::from_millis(100), // ns-2 interval_
+            min_rto: Time::from_millis(200),             // ns-2 minrto_
+            max_rto: Time::from_secs(60),                // RFC 6298 (2.5)
+            initial_rto: Time::from_secs(1),             // RFC 6298 (2.1)
+            limited_transmit: true,                      // ns-2 singledup_
+        }
+    }
+}
+
+/// A packet to send now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Its sequence number.
+    pub seq: u32,
+    /// It was sent before.
+    pub retransmission: bool,
+    /// It carries RFC 3168's CWR flag: the window was reduced.
+    pub cwr: bool,
+}
+
+/// An ack as the sender sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct AckPacket<'a> {
+    /// The next packet expected: all below arrived.
+    pub cumulative: u32,
+    /// Half-open ranges that arrived above.
+    pub sack: &'a [(u32, u32)],
+    /// Congestion was experienced.
+    pub ecn_echo: bool,
+    /// Echoed departure time of the packet that triggered it: being a timestamp, it is unambiguous (Karn's rule).
+    pub sent_at: Time,
+    /// The echoed stamp.
+    pub stamp: &'a Stamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    Recovery,
+    Loss,
+}
+
+/// The sending end of a flow.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// First packet that is not acknowledged.
+    una: u32,
+    /// Next packet to send; below `high` while going back N.
+    next: u32,
+    /// One above the highest packet sent.
+    high: u32,
+    /// One above the last packet of the flow.
+    end: u32,
+    /// `high` when the current or last recovery or timeout began; 0 before any.
+    recover: u32,
+    /// `high` when the window was last reduced; 0 before.
+    reduced_at: u32,
+    dup_acks: u32,
+    /// Packets by which the window is inflated.
+    inflation: u32,
+    /// New packets sent on the first two duplicate acks; FlightSize leaves them out (RFC 5681 section 3.2).
+    limited_sent: u32,
+    /// The round trip ends when `una` exceeds this.
+    round_end: u32,
+    retransmissions: u32,
+    timeouts: u32,
+    rtt: RttEstimator,
+    deadline: Time,
+    scoreboard: Option<Box<Scoreboard>>,
+    recovery: Recovery,
+    phase: Phase,
+    ecn: bool,
+    limited_transmit: bool,
+    /// Anything but loss-free sending of new data: the slow path is needed.
+    unusual: bool,
+    /// The first hole goes out now, whatever the window (fast retransmit).
+    force: bool,
+    /// This recovery's first partial ack has come.
+    partial_seen: bool,
+    /// The next new packet carries CWR.
+    cwr_due: bool,
+    /// The last reduction answered an ECN echo.
+    reduced_by_mark: bool,
+    /// The window was what last held the sender back.
+    window_limited: bool,
+}
+
+impl Sender {
+    /// A sender of `length` packets (`None`: endless) that repairs losses by `recovery`.
+    #[must_use]
+    pub fn new(params: &Params, recovery: Recovery, length: Option<u32>) -> Self {
+        Self {
+            una: 0,
+            next: 0,
+            high: 0,
+            end: length.unwrap_or(u32::MAX),
+            recover: 0,
+            reduced_at: 0,
+            dup_acks: 0,
+            inflation: 0,
+            limited_sent: 0,
+            round_end: 0,
+            retransmissions: 0,
+            timeouts: 0,
+            rtt: RttEstimator::new(params.initial_rto, params.min_rto, params.max_rto),
+            deadline: Time::MAX,
+            scoreboard: None,
+            recovery,
+            phase: Phase::Open,
+            ecn: params.ecn,
+            limited_transmit: params.limited_transmit,
+            unusual: false,
+            force: false,
+            partial_seen: false,
+            cwr_due: false,
+            reduced_by_mark: false,
+            window_limited: true,
+        }
+    }
+
+    /// The packet that the window allows to leave now; call it until `None`. `available` is how many packets the
+    /// application has produced so far, `u32::MAX` if it always has more. Arms the retransmission timer.
+    #[inline]
+    pub fn next_packet<L: SenderLaw>(
+        &mut self,
+        now: Time,
+        law: &L,
+        packet_bytes: u32,
+        available: u32,
+    ) -> Option<Outgoing> {
+        if self.unusual {
+            return self.next_packet_unusual(now, law, packet_bytes, available);
+        }
+        if !self.window_allows(law, packet_bytes, self.next - self.una) {
+            self.window_limited = true;
+            return None;
+        }
+        self.next_new(now, available)
+    }
+
+    #[inline]
+    fn window_allows<L: SenderLaw>(&self, law: &L, packet_bytes: u32, flight: u32) -> bool {
+        (f64::from(flight) + 1.0 - f64::from(self.inflation)) * f64::from(packet_bytes) <= law.cwnd()
+    }
+
+    /// New data, if there is any.
+    #[inline]
+    fn next_new(&mut self, now: Time, available: u32) -> Option<Outgoing> {
+        let seq = self.next;
+        if seq >= self.end.min(available) {
+            self.window_limited = false;
+            return None;
+        }
+        self.window_limited = true;
+        self.next = seq + 1;
+        self.high = seq + 1;
+        if self.deadline == Time::MAX {
+            self.deadline = now.saturating_add(self.rtt.rto()); // RFC 6298 (5.1)
+        }
+        let cwr = self.cwr_due;
+        self.cwr_due = false;
+        Some(Outgoing { seq, retransmission: false, cwr })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_packet_unusual<L: SenderLaw>(
+        &mut self,
+        now: Time,
+        law: &L,
+        packet_bytes: u32,
+        available: u32,
+    ) -> Option<Outgoing> {
+        if core::mem::take(&mut self.force) && self.una < self.high {
+            let seq = match &mut self.scoreboard {
+                Some(board) => board.take_lost(),
+                None => Some(self.una),
+            };
+            if let Some(seq) = seq {
+                // Going back N, the packet need not be sent a second time.
+                self.next = self.next.max(seq + 1);
+                return Some(self.resend(now, seq));
+            }
+        }
+        if !self.window_allows(law, packet_bytes, self.flight()) {
+            self.window_limited = true;
+            return None;
+        }
+        if let Some(seq) = self.scoreboard.as_mut().and_then(|board| board.take_lost()) {
+            return Some(self.resend(now, seq)); // NextSeg (1)
+        }
+        if self.next < self.high {
+            let seq = self.next;
+            self.next += 1;
+            return Some(self.resend(now, seq));
+        }
+        if let Some(out) = self.next_new(now, available) {
+            if self.phase == Phase::Open && self.is_disordered() {
+                self.limited_sent = (self.limited_sent + 1).min(DUP_THRESHOLD - 1);
+            }
+            return Some(out); // NextSeg (2)
+        }
+        if self.phase == Phase::Recovery && self.una < self.high {
+            let high = self.high;
+            let seq = self.scoreboard.as_mut().and_then(|b| b.take_hole().or_else(|| b.take_rescue(high)));
+            return seq.map(|seq| self.resend(now, seq)); // NextSeg (3), (4)
+        }
+        None
+    }
+
+    fn resend(&mut self, now: Time, seq: u32) -> Outgoing {
+        self.retransmissions += 1;
+        if self.deadline == Time::MAX || (self.recovery == Recovery::Sack && self.phase == Phase::Recovery) {
+            self.deadline = now.saturating_add(self.rtt.rto()); // RFC 6675 section 6
+        }
+        Outgoing { seq, retransmission: true, cwr: false }
+    }
+
+    /// An ack arrived. Returns how many packets it newly acknowledged, cumulatively or selectively.
+    #[inline]
+    pub fn on_ack<L: SenderLaw>(
+        &mut self,
+        now: Time,
+        law: &mut L,
+        packet_bytes: u32,
+        ack: &AckPacket<'_>,
+    ) -> u32 {
+        let flight = self.next - self.una;
+        let newly = ack.cumulative.wrapping_sub(self.una);
+        // From 1 to `flight`, in one comparison.
+        if self.unusual || ack.ecn_echo || !ack.sack.is_empty() || newly.wrapping_sub(1) >= flight {
+            return self.on_ack_unusual(now, law, packet_bytes, ack);
+        }
+        self.una = ack.cumulative;
+        self.sample(now, ack.sent_at);
+        self.restart_timer(now);
+        self.tell(now, law, ack, newly, flight, false);
+        newly
+    }
+
+    #[inline]
+    fn tell<L: SenderLaw>(
+        &self,
+        now: Time,
+        law: &mut L,
+        ack: &AckPacket<'_>,
+        newly_acked: u32,
+        flight: u32,
+        in_recovery: bool,
+    ) {
+        law.on_ack(&Ack {
+            now,
+            newly_acked,
+            srtt: self.rtt.srtt(),
+            stamp: ack.stamp,
+            flight,
+            in_recovery,
+            window_limited: self.window_limited,
+        });
+    }
+
+    #[inline]
+    fn sample(&mut self, now: Time, sent_at: Time) {
+        let round_over = self.una > self.round_end;
+        if round_over {
+            self.round_end = self.high;
+        }
+        self.rtt.sample(now.saturating_sub(sent_at), round_over);
+    }
+
+    /// RFC 6298 (5.2), (5.3).
+    #[inline]
+    fn restart_timer(&mut self, now: Time) {
+        self.deadline = if self.una == self.high { Time::MAX } else { now.saturating_add(self.rtt.rto()) };
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn on_ack_unusual<L: SenderLaw>(
+        &mut self,
+        now: Time,
+        law: &mut L,
+        packet_bytes: u32,
+        ack: &AckPacket<'_>,
+    ) -> u32 {
+        let _ = packet_bytes;
+        // RFC 5681 section 2: old acks, and acks of what was never sent, say nothing.
+        if ack.cumulative < self.una || ack.cumulative > self.high {
+            return 0;
+        }
+        let flight = self.flight();
+        let outstanding = self.outstanding();
+        let was_recovering = self.phase == Phase::Recovery;
+        let advanced = ack.cumulative - self.una;
+        let newly = self.acknowledge(ack);
+        if newly > 0 {
+            self.sample(now, ack.sent_at);
+        }
+        // RFC 6582 section 3.2 step 3, impatient: of the partial acks only the first restarts the timer.
+        let partial = was_recovering && self.recovery == Recovery::NewReno && self.una < self.recover;
+        if advanced > 0 && !(partial && self.partial_seen) {
+            self.restart_timer(now);
+        }
+        // RFC 3168 section 6.1.2: an ack with an echo does not open the window; nor does a selective one.
+        let marked = ack.ecn_echo && self.ecn;
+        if newly > 0 {
+            self.tell(now, law, ack, newly, flight, was_recovering || marked || advanced == 0);
+        }
+        let lost = match self.recovery {
+            Recovery::Sack => self.sack_finds_loss(advanced),
+            _ => self.dup_acks_find_loss(advanced, outstanding),
+        };
+        if lost {
+            self.start_recovery(now, law, outstanding);
+        } else if marked && self.phase == Phase::Open && (self.reduced_at == 0 || self.una > self.reduced_at)
+        {
+            self.note_reduction(true);
+            law.on_congestion(now, outstanding);
+        }
+        if self.una == self.high {
+            self.deadline = Time::MAX;
+        }
+        self.note_unusual();
+        newly
+    }
+
+    /// Moves the cumulative ack and the scoreboard; returns what is newly acknowledged.
+    fn acknowledge(&mut self, ack: &AckPacket<'_>) -> u32 {
+        let (una, high) = (self.una, self.high);
+        if self.recovery == Recovery::Sack && !ack.sack.is_empty() && self.scoreboard.is_none() {
+            self.scoreboard = Some(Box::new(Scoreboard::new(una)));
+        }
+        self.una = ack.cumulative;
+        self.next = self.next.max(ack.cumulative);
+        match &mut self.scoreboard {
+            Some(board) => board.on_ack(una, ack.cumulative, high, ack.sack),
+            None => ack.cumulative - una,
+        }
+    }
+
+    /// Reno and `NewReno`: follows the duplicate acks. Returns whether a recovery begins.
+    fn dup_acks_find_loss(&mut self, advanced: u32, outstanding: u32) -> bool {
+        if advanced > 0 {
+            self.dup_acks = 0;
+            self.limited_sent = 0;
+            if self.phase == Phase::Recovery && self.recovery == Recovery::NewReno && self.una < self.recover
+            {
+                // RFC 6582 section 3.2 step 3: a partial ack.
+                self.partial_seen = true;
+                self.force = true;
+                self.inflation = (self.inflation + 1).saturating_sub(advanced);
+            } else {
+                self.phase = Phase::Open;
+                self.force = false;
+                self.inflation = 0;
+            }
+            return false;
+        }
+        if outstanding == 0 {
+            return false;
+        }
+        self.dup_acks += 1;
+        if self.phase == Phase::Recovery {
+            self.inflation += 1; // RFC 2581 section 3.2 step 4
+            return false;
+        }
+        // RFC 6582 section 3.2 step 2: the loss of a packet sent before the last recovery or timeout is no news.
+        if self.recover != 0 && self.una <= self.recover {
+            return false;
+        }
+        if self.dup_acks >= DUP_THRESHOLD {
+            return true;
+        }
+        if self.limited_transmit && self.next == self.high {
+            self.inflation = self.dup_acks; // RFC 3042
+        }
+        false
+    }
+
+    /// Sack: follows the scoreboard. Returns whether a recovery begins.
+    fn sack_finds_loss(&mut self, advanced: u32) -> bool {
+        if self.phase != Phase::Open && self.una >= self.recover {
+            self.phase = Phase::Open;
+            self.force = false;
+        }
+        if advanced > 0 {
+            self.limited_sent = 0;
+        }
+        self.phase == Phase::Open
+            && self.una < self.high
+            && self.scoreboard.as_ref().is_some_and(|board| board.is_lost(self.una))
+    }
+
+    fn start_recovery<L: SenderLaw>(&mut self, now: Time, law: &mut L, outstanding: u32) {
+        // RFC 5681 section 3.2 step 2: FlightSize without what limited transmit sent.
+        let flight = outstanding.saturating_sub(self.limited_sent);
+        self.limited_sent = 0;
+        // RFC 3168 section 6.1.2: a loss in a window that a mark already reduced does not reduce it again.
+        if !(self.reduced_by_mark && self.una < self.reduced_at) {
+            self.note_reduction(false);
+            law.on_congestion(now, flight);
+        }
+        self.phase = Phase::Recovery;
+        self.partial_seen = false;
+        match &mut self.scoreboard {
+            Some(board) => {
+                board.start_recovery();
+                self.force = !board.is_retransmitted(self.una);
+            }
+            None => {
+                self.force = true;
+                self.inflation = DUP_THRESHOLD; // RFC 2581 section 3.2 step 3
+            }
+        }
+        if self.recovery != Recovery::Reno {
+            self.recover = self.high;
+        }
+        self.deadline = now.saturating_add(self.rtt.rto());
+    }
+
+    /// Reductions of any kind are announced by CWR (RFC 3168 section 6.1.2).
+    const fn note_reduction(&mut self, by_mark: bool) {
+        self.reduced_at = self.high;
+        self.reduced_by_mark = by_mark;
+        self.cwr_due = self.ecn;
+    }
+
+    fn is_disordered(&self) -> bool {
+        self.dup_acks > 0 || self.sacked() > 0
+    }
+
+    fn sacked(&self) -> u32 {
+        self.scoreboard.as_ref().map_or(0, |board| board.sacked())
+    }
+
+    fn note_unusual(&mut self) {
+        self.unusual = self.phase != Phase::Open
+            || self.force
+            || self.inflation > 0
+            || self.next != self.high
+            || self.is_disordered();
+    }
+
+    /// When the retransmission timer expires, [`Time::MAX`] if it is not armed.
+    #[inline]
+    #[must_use]
+    pub const fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// The time [`Self::deadline`] has passed.
+    pub fn on_timeout<L: SenderLaw>(&mut self, now: Time, law: &mut L) {
+        if now < self.deadline {
+            return;
+        }
+        if self.una == self.high {
+            self.deadline = Time::MAX;
+            return;
+        }
+        self.timeouts += 1;
+        law.on_timeout(now, self.outstanding().saturating_sub(self.limited_sent).max(1));
+        self.note_reduction(false);
+        self.rtt.back_off(); // RFC 6298 (5.5)
+        self.deadline = now.saturating_add(self.rtt.rto()); // RFC 6298 (5.6)
+        self.recover = self.high; // RFC 6582 section 3.2 step 4, RFC 6675 section 5.1
+        self.dup_acks = 0;
+        self.inflation = 0;
+        self.limited_sent = 0;
+        self.force = false;
+        if self.recovery == Recovery::Sack {
+            self.phase = Phase::Loss;
+            let (una, high) = (self.una, self.high);
+            self.scoreboard.get_or_insert_with(|| Box::new(Scoreboard::new(una))).lose_all(una, high);
+        } else {
+            self.phase = Phase::Open;
+            self.next = self.una;
+        }
+        self.unusual = true;
+    }
+
+    /// All packets are acknowledged.
+    #[inline]
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        self.una >= self.end
+    }
+
+    /// No new data from now on. What is in flight is still repaired; the flow is complete when all is acknowledged.
+    pub fn stop(&mut self) {
+        self.end = self.end.min(self.high);
+    }
+
+    /// Smoothed round-trip time, zero before the first sample.
+    #[inline]
+    #[must_use]
+    pub const fn srtt(&self) -> Time {
+        self.rtt.srtt()
+    }
+
+    /// Smallest round-trip time seen, zero before the first sample.
+    #[must_use]
+    pub const fn min_rtt(&self) -> Time {
+        self.rtt.min_rtt()
+    }
+
+    /// The current retransmission timeout, with its backoff.
+    #[must_use]
+    pub const fn rto(&self) -> Time {
+        self.rtt.rto()
+    }
+
+    /// Packets in flight, as the window rule counts them: for Sack the pipe of RFC 6675, else all that is outstanding
+    /// since the last timeout.
+    #[must_use]
+    pub fn flight(&self) -> u32 {
+        match &self.scoreboard {
+            // Without limited transmit a selective ack lets nothing go before a loss is found.
+            Some(board) if self.phase != Phase::Open || self.limited_transmit => {
+                board.pipe(self.una, self.high)
+            }
+            _ => self.outstanding(),
+        }
+    }
+
+    /// Packets sent and not cumulatively acknowledged.
+    const fn outstanding(&self) -> u32 {
+        self.next - self.una
+    }
+
+    /// The first packet that is not cumulatively acknowledged.
+    #[must_use]
+    pub const fn unacked(&self) -> u32 {
+        self.una
+    }
+
+    /// One above the highest packet ever sent: the next new one.
+    #[must_use]
+    pub const fn next_seq(&self) -> u32 {
+        self.high
+    }
+
+    /// Fast recovery is under way.
+    #[must_use]
+    pub fn in_recovery(&self) -> bool {
+        self.phase == Phase::Recovery
+    }
+
+    /// Packets sent again so far.
+    #[must_use]
+    pub const fn retransmissions(&self) -> u32 {
+        self.retransmissions
+    }
+
+    /// Expiries of the retransmission timer so far.
+    #[must_use]
+    pub const fn timeouts(&self) -> u32 {
+        self.timeouts
+    }
+}

@@ -1,0 +1,258 @@
+//! What every receiver does: reassembly, acks, SACK blocks, the ECN echo and delayed acks.
+//!
+//! ```text
+//! packet next in line              -> next += 1; ack, or with delayed acks every second packet or at the deadline
+//! packet above a gap, or a copy    -> ack at once                                     RFC 5681 section 4.2
+//! packet that fills a gap          -> next jumps over the run behind it; ack at once  RFC 5681 section 4.2
+//! SACK blocks                      -> first the run of the packet that triggered the ack, then the runs most
+//!                                     recently reported, at most three                RFC 2018 section 4
+//! CE mark                          -> ECE in every ack until a packet with CWR comes  RFC 3168 section 6.1.3
+//! echoed departure time            -> of the earliest packet this ack answers         RFC 7323 section 4.3
+//! ```
+//!
+//! Deviations:
+//!
+//! 1. RFC 7323 echoes, in a duplicate ack, the timestamp of the last packet in line. We echo that of the packet which
+//!    triggered the ack, so that selective acks give a round-trip sample too.
+//! 2. RFC 2883 (a SACK block for a copy) is left out: the senders of the published figures do not use it.
+//! 3. RFC 3168 clears the echo on CWR at once. If an ack is being delayed, the echo it owes is still sent in it.
+
+use super::{Params, runs::RunSet};
+use crate::stamp::Stamp;
+use crate::units::Time;
+
+/// The most SACK blocks in an ack: what fits beside a timestamp option (RFC 2018 section 3).
+pub const MAX_SACK_BLOCKS: usize = 3;
+
+/// A data packet as the receiver sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct DataPacket<'a> {
+    /// Sequence number in packets.
+    pub seq: u32,
+    /// A router set congestion experienced.
+    pub ce: bool,
+    /// The sender has reduced its window (RFC 3168's CWR flag).
+    pub cwr: bool,
+    /// When it left the sender.
+    pub sent_at: Time,
+    /// What the routers made of its stamp.
+    pub stamp: &'a Stamp,
+}
+
+/// Up to three half-open ranges of packets that arrived above the cumulative ack, most recent first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    blocks: [(u32, u32); MAX_SACK_BLOCKS],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// The blocks.
+    #[must_use]
+    pub fn as_slice(&self) -> &[(u32, u32)] {
+        &self.blocks[..usize::from(self.count)]
+    }
+
+    fn push(&mut self, block: (u32, u32)) {
+        if usize::from(self.count) < MAX_SACK_BLOCKS {
+            self.blocks[usize::from(self.count)] = block;
+            self.count += 1;
+        }
+    }
+}
+
+impl core::ops::Deref for SackBlocks {
+    type Target = [(u32, u32)];
+    fn deref(&self) -> &Self::Target {
+        self.as_slice()
+    }
+}
+
+/// What an ack says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AckInfo {
+    /// The next packet expected: all below arrived.
+    pub cumulative: u32,
+    /// What arrived above.
+    pub sack: SackBlocks,
+    /// Congestion was experienced and the sender has not said that it knows.
+    pub ecn_echo: bool,
+    /// Departure time of the earliest packet that this ack answers.
+    pub sent_at: Time,
+    /// Its stamp, or those of all the packets that this ack answers, merged.
+    pub stamp: Stamp,
+}
+
+/// What waits above a gap.
+#[derive(Clone, Debug)]
+struct OutOfOrder {
+    set: RunSet,
+    /// One above the highest packet that arrived.
+    top: u32,
+    /// Runs as last reported, most recent first.
+    recent: SackBlocks,
+}
+
+/// The receiving end of a flow.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    next: u32,
+    ecn: bool,
+    delayed_acks: bool,
+    /// Congestion experienced, not yet answered by CWR.
+    congestion: bool,
+    /// The delayed ack owes an echo.
+    echo_owed: bool,
+    /// Packets that wait for a delayed ack: 0 or 1.
+    pending: u8,
+    out_of_order: Option<Box<OutOfOrder>>,
+    pending_sent_at: Time,
+    pending_stamp: Stamp,
+    deadline: Time,
+    timeout: Time,
+}
+
+impl Receiver {
+    /// A receiver that has seen nothing.
+    #[must_use]
+    pub fn new(params: &Params) -> Self {
+        Self {
+            next: 0,
+            ecn: params.ecn,
+            delayed_acks: params.delayed_acks,
+            congestion: false,
+            echo_owed: false,
+            pending: 0,
+            out_of_order: None,
+            pending_sent_at: Time::ZERO,
+            pending_stamp: Stamp::default(),
+            deadline: Time::MAX,
+            timeout: params.delayed_ack_timeout,
+        }
+    }
+
+    /// A data packet arrived. Returns the ack to send now, if any. `merge` is [`crate::sender::SenderLaw::merge`] of
+    /// the flow's law: it folds a newer stamp into one that is not yet acknowledged.
+    #[inline]
+    pub fn on_data(
+        &mut self,
+        now: Time,
+        packet: &DataPacket<'_>,
+        merge: impl FnOnce(&mut Stamp, &Stamp),
+    ) -> Option<AckInfo> {
+        if self.ecn {
+            if packet.cwr {
+                self.congestion = false;
+            }
+            self.congestion |= packet.ce;
+            self.echo_owed |= self.congestion;
+        }
+        if self.pending == 0 {
+            self.pending_sent_at = packet.sent_at;
+            self.pending_stamp = *packet.stamp;
+        } else {
+            merge(&mut self.pending_stamp, packet.stamp);
+        }
+        let in_line = packet.seq == self.next && self.out_of_order.as_ref().is_none_or(|o| o.set.len() == 0);
+        if in_line {
+            self.next += 1;
+            if self.delayed_acks && self.pending == 0 {
+                self.pending = 1;
+                self.deadline = now.saturating_add(self.timeout);
+                return None;
+            }
+        } else {
+            self.rearrange(packet.seq);
+        }
+        Some(self.ack())
+    }
+
+    /// A packet arrived while there is a gap, or makes one, or is a copy.
+    #[cold]
+    fn rearrange(&mut self, seq: u32) {
+        if seq < self.next {
+            return; // A copy.
+        }
+        let next = self.next;
+        let o = self.out_of_order.get_or_insert_with(|| {
+            Box::new(OutOfOrder { set: RunSet::new(next), top: next, recent: SackBlocks::default() })
+        });
+        o.set.advance(next);
+        if seq == next {
+            // RFC 5681 section 4.2: the packet fills a gap.
+            self.next = if o.set.contains(seq + 1) { o.set.run_end(seq + 1) } else { seq + 1 };
+            o.set.advance(self.next);
+            let next = self.next;
+            o.report(None, next);
+            return;
+        }
+        o.top = o.top.max(seq + 1);
+        let run = if o.set.contains(seq) { o.set.run_around(seq) } else { o.set.fill(seq, seq + 1) };
+        o.report(Some(run), next);
+    }
+
+    /// The ack for all that arrived, whose delay ends here.
+    #[inline]
+    fn ack(&mut self) -> AckInfo {
+        let ecn_echo = self.echo_owed | self.congestion;
+        self.echo_owed = false;
+        self.pending = 0;
+        self.deadline = Time::MAX;
+        AckInfo {
+            cumulative: self.next,
+            sack: self.out_of_order.as_ref().map_or_else(SackBlocks::default, |o| o.recent),
+            ecn_echo,
+            sent_at: self.pending_sent_at,
+            stamp: self.pending_stamp,
+        }
+    }
+
+    /// When the delayed ack is due, [`Time::MAX`] if none is.
+    #[must_use]
+    pub const fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// The time is `now`: returns the delayed ack if it is due.
+    pub fn on_timer(&mut self, now: Time) -> Option<AckInfo> {
+        (self.pending > 0 && now >= self.deadline).then(|| self.ack())
+    }
+
+    /// Distinct packets received.
+    #[must_use]
+    pub fn delivered(&self) -> u32 {
+        self.next + self.out_of_order.as_ref().map_or(0, |o| o.set.len())
+    }
+
+    /// The next packet in line.
+    #[must_use]
+    pub const fn next_expected(&self) -> u32 {
+        self.next
+    }
+}
+
+impl OutOfOrder {
+    /// Renews `recent` after `newest` (a run that grew, if any) and the cumulative ack `next`.
+    fn report(&mut self, newest: Option<(u32, u32)>, next: u32) {
+        let mut blocks = SackBlocks::default();
+        if let Some(run) = newest {
+            blocks.push(run);
+        }
+        for old in self.recent.iter() {
+            // What was filled, or joined to the newest run, is not a run any more.
+            if old.0 > next && newest.is_none_or(|run| old.1 <= run.0 || old.0 >= run.1) {
+                blocks.push(*old);
+            }
+        }
+        // Runs that had been pushed out of the list return when there is room, lowest first.
+        let mut seq = next;
+        while u32::from(blocks.count) < self.set.runs().min(MAX_SACK_BLOCKS as u32) {
+            let Some(run) = self.set.run_from(seq, self.top) else { break };
+            if !blocks.contains(&run) {
+                blocks.push(run);
+            }
+            seq = run.1;
+        }
+        self.recent = blocks;
+    }
+}

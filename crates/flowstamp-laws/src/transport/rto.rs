@@ -1,0 +1,113 @@
+//! The round-trip time and the retransmission timeout (RFC 6298).
+//!
+//! ```text
+//! first sample R:   SRTT = R, RTTVAR = R/2                                  (2.2)
+//! later samples:    RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R|                    (2.3, beta = 1/4)
+//!                   SRTT   = 7/8 SRTT + 1/8 R                               (2.3, alpha = 1/8)
+//! always:           RTO = SRTT + max(G, 4 RTTVAR), at least min_rto, at most max_rto   (2.3, 2.4, 2.5)
+//! on expiry:        RTO = 2 RTO, at most max_rto                            (5.5)
+//! ```
+//!
+//! Deviations:
+//!
+//! 1. RFC 6298 counts on about one sample per round trip; RFC 7323 appendix G shrinks the gains when every ack is a
+//!    sample. We keep 1/8 for SRTT and feed RTTVAR once per round trip with the round's largest deviation from the
+//!    SRTT at its start (at once if that raises the RTO), because explicit-feedback laws want a fresh SRTT, while
+//!    RTTVAR fed 40,000 times per round trip would forget everything but the last millisecond. With one sample per
+//!    round trip this is RFC 6298 to the letter.
+//! 2. RFC 6298 (2.4) rounds the RTO up to 1 s. `min_rto` is a parameter, 200 ms by default, because the published
+//!    figures were made with ns-2, whose `minrto_` is 0.2.
+
+use crate::units::Time;
+
+/// Clock granularity `G` of RFC 6298: ns-2's `tcpTick_`. Without it a path of constant delay would end at RTO = SRTT.
+pub const GRANULARITY: Time = Time::from_millis(10);
+
+/// State of the estimator and its bounds.
+#[derive(Clone, Debug)]
+pub struct RttEstimator {
+    srtt: u64,
+    /// SRTT when the current round trip began.
+    round_srtt: u64,
+    rttvar: u64,
+    /// The largest deviation from `round_srtt` in this round trip.
+    deviation: u64,
+    min_rtt: u64,
+    /// With its backoff.
+    rto: Time,
+    min_rto: Time,
+    max_rto: Time,
+}
+
+impl RttEstimator {
+    /// Before the first sample the RTO is `initial_rto` (RFC 6298 (2.1)).
+    #[must_use]
+    pub fn new(initial_rto: Time, min_rto: Time, max_rto: Time) -> Self {
+        Self {
+            srtt: 0,
+            round_srtt: 0,
+            rttvar: 0,
+            deviation: 0,
+            min_rtt: u64::MAX,
+            rto: initial_rto.max(min_rto).min(max_rto),
+            min_rto,
+            max_rto,
+        }
+    }
+
+    /// Takes a sample. `round_over` says that the packet which gave it was sent after the previous call that had
+    /// `round_over` set. Ends any backoff (RFC 6298 section 5, last paragraph; the sample is from a timestamp, so it
+    /// is unambiguous even for a retransmission).
+    #[inline]
+    pub fn sample(&mut self, rtt: Time, round_over: bool) {
+        let r = rtt.as_ps();
+        self.min_rtt = self.min_rtt.min(r);
+        if self.srtt == 0 {
+            self.srtt = r.max(1);
+            self.round_srtt = self.srtt;
+            self.rttvar = r / 2; // (2.2)
+            self.set_rto(self.rttvar);
+            return;
+        }
+        self.deviation = self.deviation.max(self.round_srtt.abs_diff(r));
+        let candidate = self.rttvar - self.rttvar / 4 + self.deviation / 4; // (2.3)
+        self.srtt = (self.srtt - self.srtt / 8 + r / 8).max(1); // (2.3)
+        if round_over {
+            self.rttvar = candidate;
+            self.deviation = 0;
+            self.round_srtt = self.srtt;
+        }
+        self.set_rto(candidate.max(self.rttvar));
+    }
+
+    #[inline]
+    fn set_rto(&mut self, rttvar: u64) {
+        let rto = self.srtt.saturating_add(rttvar.saturating_mul(4).max(GRANULARITY.as_ps()));
+        self.rto = Time::from_ps(rto).max(self.min_rto).min(self.max_rto);
+    }
+
+    /// The timer expired: doubles the RTO (RFC 6298 (5.5)).
+    pub fn back_off(&mut self) {
+        self.rto = (self.rto * 2).min(self.max_rto);
+    }
+
+    /// The retransmission timeout with its backoff.
+    #[inline]
+    #[must_use]
+    pub const fn rto(&self) -> Time {
+        self.rto
+    }
+
+    /// The smoothed round-trip time, zero before the first sample.
+    #[inline]
+    #[must_use]
+    pub const fn srtt(&self) -> Time {
+        Time::from_ps(self.srtt)
+    }
+
+    /// The smallest sample, zero before the first.
+    #[must_use]
+    pub const fn min_rtt(&self) -> Time {
+        Time::from_ps(if self.srtt == 0 { 0 } else { self.min_rtt })
+    }
+}

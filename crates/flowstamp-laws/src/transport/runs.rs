@@ -1,0 +1,217 @@
+//! A set of sequence numbers above a moving base, kept as runs.
+//!
+//! A ring of bits, one per packet, and a ring of boundary tags: the first packet of a run holds the run's end, the
+//! last one its start (a lone packet, its own number). So joining a packet to its neighbours, and jumping over a run, cost O(1) however long
+//! the runs are; looking for the next gap costs one step per 64 packets.
+
+/// Packets of `[base, ...)` that are in the set. Bits outside the ring's span are absent.
+#[derive(Clone, Debug)]
+pub(super) struct RunSet {
+    base: u32,
+    len: u32,
+    runs: u32,
+    /// A power of two of words; bit `s % 64` of word `(s / 64) % len`.
+    words: Vec<u64>,
+    /// 64 tags per word.
+    tags: Vec<u32>,
+}
+
+/// Bits `from..to` of a word, `to` at most 64 and above `from`.
+const fn mask(from: u32, to: u32) -> u64 {
+    (u64::MAX >> (64 - (to - from))) << from
+}
+
+impl RunSet {
+    pub(super) fn new(base: u32) -> Self {
+        Self { base, len: 0, runs: 0, words: vec![0; 4], tags: vec![0; 256] }
+    }
+
+    /// Packets in the set.
+    pub(super) const fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Runs in the set.
+    pub(super) const fn runs(&self) -> u32 {
+        self.runs
+    }
+
+    #[inline]
+    fn word_at(&self, seq: u32) -> usize {
+        (seq >> 6) as usize & (self.words.len() - 1)
+    }
+
+    #[inline]
+    fn tag_at(&self, seq: u32) -> usize {
+        seq as usize & (self.tags.len() - 1)
+    }
+
+    /// `seq` is at or above the base and within the ring.
+    #[inline]
+    fn spans(&self, seq: u32) -> bool {
+        seq >= self.base && ((seq >> 6) - (self.base >> 6)) < self.words.len() as u32
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, seq: u32) -> bool {
+        self.spans(seq) && self.words[self.word_at(seq)] >> (seq & 63) & 1 == 1
+    }
+
+    /// Makes room for `seq`, at or above the base.
+    fn reserve(&mut self, seq: u32) {
+        let first = self.base >> 6;
+        let need = (seq >> 6) - first + 1;
+        let old = self.words.len();
+        if need as usize <= old {
+            return;
+        }
+        let new = (need as usize).next_power_of_two();
+        let (mut words, mut tags) = (vec![0; new], vec![0; new * 64]);
+        for w in first..first + old as u32 {
+            let (from, to) = (w as usize & (old - 1), w as usize & (new - 1));
+            words[to] = self.words[from];
+            if self.words[from] != 0 {
+                tags[to * 64..to * 64 + 64].copy_from_slice(&self.tags[from * 64..from * 64 + 64]);
+            }
+        }
+        self.words = words;
+        self.tags = tags;
+    }
+
+    /// Calls `f` with each word that `[from, to)` touches and the mask of the bits in it.
+    #[inline]
+    fn each_word(from: u32, to: u32, mut f: impl FnMut(u32, u64)) {
+        let mut s = from;
+        while s < to {
+            let stop = (s | 63).saturating_add(1).min(to);
+            f(s, mask(s & 63, ((stop - 1) & 63) + 1));
+            s = stop;
+        }
+    }
+
+    /// Adds `[from, to)`, none of which is in the set; returns the run that now holds it.
+    pub(super) fn fill(&mut self, from: u32, to: u32) -> (u32, u32) {
+        debug_assert!(from < to && from >= self.base);
+        self.reserve(to - 1);
+        let len = self.words.len() - 1;
+        let words = &mut self.words;
+        Self::each_word(from, to, |s, m| words[(s >> 6) as usize & len] |= m);
+        self.len += to - from;
+        self.runs += 1;
+        let (mut start, mut end) = (from, to);
+        if from > self.base && self.contains(from - 1) {
+            start = self.tags[self.tag_at(from - 1)];
+            self.runs -= 1;
+        }
+        if self.contains(to) {
+            end = self.end_of(to);
+            self.runs -= 1;
+        }
+        self.set_tags(start, end);
+        (start, end)
+    }
+
+    /// A run of one packet has one tag for both ends: its own number.
+    fn set_tags(&mut self, start: u32, end: u32) {
+        let (first, last) = (self.tag_at(start), self.tag_at(end - 1));
+        self.tags[first] = end;
+        self.tags[last] = start;
+    }
+
+    /// The end of the run that starts at `seq`.
+    fn end_of(&self, seq: u32) -> u32 {
+        self.tags[self.tag_at(seq)].max(seq + 1)
+    }
+
+    /// The end of the run that holds `seq`, which is in the set: O(1) if `seq` starts it.
+    pub(super) fn run_end(&self, seq: u32) -> u32 {
+        if seq == self.base || !self.contains(seq - 1) { self.end_of(seq) } else { self.next_absent(seq) }
+    }
+
+    /// The run that holds `seq`, which is in the set. Linear in the run: for copies, which are rare.
+    pub(super) fn run_around(&self, seq: u32) -> (u32, u32) {
+        let mut start = seq;
+        while start > self.base && self.contains(start - 1) {
+            start -= 1;
+        }
+        (start, self.next_absent(seq))
+    }
+
+    /// The first number at or above `seq` that is not in the set.
+    pub(super) fn next_absent(&self, seq: u32) -> u32 {
+        let mut s = seq;
+        while self.spans(s) {
+            let gaps = !self.words[self.word_at(s)] >> (s & 63);
+            if gaps != 0 && gaps.trailing_zeros() + (s & 63) < 64 {
+                return s + gaps.trailing_zeros();
+            }
+            s = (s | 63) + 1;
+        }
+        s
+    }
+
+    /// The first number in `[seq, limit)` that is in the set, or `limit`.
+    pub(super) fn next_present(&self, seq: u32, limit: u32) -> u32 {
+        let mut s = seq.max(self.base);
+        while s < limit && self.spans(s) {
+            let present = self.words[self.word_at(s)] >> (s & 63);
+            if present != 0 {
+                return (s + present.trailing_zeros()).min(limit);
+            }
+            s = (s | 63) + 1;
+        }
+        limit
+    }
+
+    /// How many of `[from, to)` are in the set.
+    pub(super) fn count(&self, from: u32, to: u32) -> u32 {
+        let mut n = 0;
+        Self::each_word(from.max(self.base), to, |s, m| {
+            if self.spans(s) {
+                n += (self.words[self.word_at(s)] & m).count_ones();
+            }
+        });
+        n
+    }
+
+    /// Moves the base up to `base` and forgets what is below.
+    pub(super) fn advance(&mut self, base: u32) {
+        if base <= self.base {
+            return;
+        }
+        if self.len > 0 {
+            self.forget(base);
+        }
+        self.base = base;
+    }
+
+    fn forget(&mut self, base: u32) {
+        // Runs that end at or below the new base; a peer that contradicts itself may make the base cut one.
+        let mut s = self.next_present(self.base, base);
+        while s < base {
+            let end = self.end_of(s);
+            self.runs -= 1;
+            if end > base {
+                self.runs += 1;
+                self.set_tags(base, end);
+            }
+            s = self.next_present(end.min(base), base);
+        }
+        let span = (self.words.len() as u32) << 6;
+        let top = base.min((self.base & !63).saturating_add(span));
+        let len = self.words.len() - 1;
+        let (words, mut gone) = (&mut self.words, 0);
+        Self::each_word(self.base, top, |s, m| {
+            let word = &mut words[(s >> 6) as usize & len];
+            gone += (*word & m).count_ones();
+            *word &= !m;
+        });
+        self.len -= gone;
+    }
+
+    /// The run that holds or follows `seq`, where `seq` does not lie within a run.
+    pub(super) fn run_from(&self, seq: u32, limit: u32) -> Option<(u32, u32)> {
+        let start = self.next_present(seq, limit);
+        (start < limit).then(|| (start, self.end_of(start)))
+    }
+}

@@ -1,0 +1,185 @@
+//! The sender's record of selective acks (RFC 6675).
+//!
+//! ```text
+//! una        hi_rxt     lost_edge        highest sacked   high
+//!  |--retransmitted--|--lost, waits--|--not yet lost-------|--new--|        (all minus the sacked)
+//!
+//! IsLost(s)  three packets above s are sacked, so s < lost_edge = third-highest sacked packet     section 4
+//! pipe       = outstanding - sacked - unsacked in [hi_rxt, lost_edge)                              section 4
+//!                                   + unsacked in [lost_edge, hi_rxt)
+//! NextSeg(1) the first unsacked packet in [hi_rxt, lost_edge); (3) in [hi_rxt, highest sacked);    section 4
+//!       (4)  once per recovery, the highest unsacked packet
+//! ```
+//!
+//! As packets have one size, "more than two full packets sacked above" and "three packets sacked above" are the same,
+//! and one edge says which packets are lost. `balance` is the last two terms of pipe, kept as acks come, so that a
+//! scoreboard costs O(1) per newly sacked packet and one step per 64 packets that an edge moves over.
+
+use super::runs::RunSet;
+
+/// Selective acks of a flow and what follows from them.
+#[derive(Clone, Debug)]
+pub(super) struct Scoreboard {
+    sacked: RunSet,
+    /// Unsacked packets below `lost_edge` are lost.
+    lost_edge: u32,
+    /// Unsacked packets below `hi_rxt` were retransmitted (HighRxt + 1).
+    hi_rxt: u32,
+    /// One above each of the three highest sacked packets, highest first; 0 if there are fewer.
+    highest: [u32; 3],
+    /// Unsacked below `hi_rxt` minus unsacked below `lost_edge`.
+    balance: i64,
+    /// The rescue retransmission of this recovery is spent.
+    rescued: bool,
+}
+
+impl Scoreboard {
+    pub(super) fn new(una: u32) -> Self {
+        Self {
+            sacked: RunSet::new(una),
+            lost_edge: una,
+            hi_rxt: una,
+            highest: [0; 3],
+            balance: 0,
+            rescued: false,
+        }
+    }
+
+    /// Packets sacked above the cumulative ack.
+    pub(super) const fn sacked(&self) -> u32 {
+        self.sacked.len()
+    }
+
+    /// Takes an ack: the cumulative ack moves from `una` to `cumulative`, both at most `high`, and `blocks` arrived
+    /// above. Returns how many packets are newly acknowledged.
+    pub(super) fn on_ack(&mut self, una: u32, cumulative: u32, high: u32, blocks: &[(u32, u32)]) -> u32 {
+        let mut newly = 0;
+        self.sacked.advance(una);
+        if cumulative > una {
+            let unsacked = |to: u32| {
+                let to = to.min(cumulative);
+                if to > una { to - una - self.sacked.count(una, to) } else { 0 }
+            };
+            newly = unsacked(cumulative);
+            self.balance -= i64::from(unsacked(self.hi_rxt)) - i64::from(unsacked(self.lost_edge));
+            self.sacked.advance(cumulative);
+        }
+        self.hi_rxt = self.hi_rxt.max(cumulative);
+        self.lost_edge = self.lost_edge.max(cumulative);
+        for &(from, to) in blocks {
+            newly += self.sack(from.max(cumulative), to.min(high));
+        }
+        if self.highest[2] > self.lost_edge + 1 {
+            self.lose_below(self.highest[2] - 1);
+        }
+        newly
+    }
+
+    fn sack(&mut self, from: u32, to: u32) -> u32 {
+        let mut newly = 0;
+        let mut s = from;
+        while s < to {
+            if self.sacked.contains(s) {
+                s = self.sacked.run_end(s);
+                continue;
+            }
+            let end = self.sacked.next_present(s, to);
+            self.sacked.fill(s, end);
+            newly += end - s;
+            let below = |edge: u32| i64::from(edge.clamp(s, end) - s);
+            self.balance -= below(self.hi_rxt) - below(self.lost_edge);
+            for seq in s.max(end.saturating_sub(3))..end {
+                self.raise(seq + 1);
+            }
+            s = end;
+        }
+        newly
+    }
+
+    /// Keeps `highest` sorted; a packet is sacked once, so none comes twice.
+    fn raise(&mut self, above: u32) {
+        let [a, b, c] = self.highest;
+        self.highest = if above > a {
+            [above, a, b]
+        } else if above > b {
+            [a, above, b]
+        } else {
+            [a, b, c.max(above)]
+        };
+    }
+
+    fn unsacked(&self, from: u32, to: u32) -> u32 {
+        to - from - self.sacked.count(from, to)
+    }
+
+    fn lose_below(&mut self, edge: u32) {
+        self.balance -= i64::from(self.unsacked(self.lost_edge, edge));
+        self.lost_edge = edge;
+    }
+
+    fn retransmitted_below(&mut self, edge: u32) {
+        self.balance += i64::from(self.unsacked(self.hi_rxt, edge));
+        self.hi_rxt = edge;
+    }
+
+    /// The retransmission timer expired: all that is not sacked is lost, and nothing of it retransmitted yet.
+    pub(super) fn lose_all(&mut self, una: u32, high: u32) {
+        self.sacked.advance(una);
+        self.hi_rxt = una;
+        self.lost_edge = high;
+        self.balance = -i64::from(self.unsacked(una, high));
+    }
+
+    /// The first outstanding packet is lost.
+    pub(super) const fn is_lost(&self, una: u32) -> bool {
+        self.lost_edge > una
+    }
+
+    /// The first outstanding packet was retransmitted since it was last found lost.
+    pub(super) const fn is_retransmitted(&self, una: u32) -> bool {
+        self.hi_rxt > una
+    }
+
+    /// A recovery begins.
+    pub(super) const fn start_recovery(&mut self) {
+        self.rescued = false;
+    }
+
+    /// The estimate of what is in flight, in packets.
+    pub(super) fn pipe(&self, una: u32, high: u32) -> u32 {
+        (i64::from(high - una) - i64::from(self.sacked.len()) + self.balance).max(0) as u32
+    }
+
+    /// NextSeg rule 1: takes the first lost packet that is not retransmitted.
+    pub(super) fn take_lost(&mut self) -> Option<u32> {
+        self.take_below(self.lost_edge)
+    }
+
+    /// NextSeg rule 3: takes the first packet below the highest sacked one that is not retransmitted.
+    pub(super) fn take_hole(&mut self) -> Option<u32> {
+        self.take_below(self.highest[0])
+    }
+
+    fn take_below(&mut self, limit: u32) -> Option<u32> {
+        if self.hi_rxt >= limit {
+            return None;
+        }
+        let seq = self.sacked.next_absent(self.hi_rxt);
+        if seq >= limit {
+            self.retransmitted_below(limit);
+            return None;
+        }
+        self.retransmitted_below(seq + 1);
+        Some(seq)
+    }
+
+    /// NextSeg rule 4: takes the highest outstanding packet, once per recovery, if it was not retransmitted.
+    pub(super) fn take_rescue(&mut self, high: u32) -> Option<u32> {
+        let seq = high - 1;
+        if self.rescued || self.sacked.contains(seq) || seq < self.hi_rxt {
+            return None;
+        }
+        self.rescued = true;
+        Some(seq)
+    }
+}
