@@ -1,1 +1,110 @@
-//! Placeholder.
+//! The native module `flowstamp._flowstamp`: runs scenarios and holds their results. Glue only.
+//!
+//! `python/flowstamp/_flowstamp.pyi` is its contract; the typed facade is in the modules beside it.
+
+mod run;
+mod table;
+
+use flowstamp_laws::registry;
+use flowstamp_sim::{Format, Loaded, load};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+create_exception!(
+    _flowstamp,
+    ScenarioError,
+    PyValueError,
+    "Bad input: one line that names the source, the key, the value and what would be right."
+);
+create_exception!(
+    _flowstamp,
+    OutputError,
+    PyOSError,
+    "Results could not be written: one line that names the path and the reason."
+);
+
+fn scenario_error(error: impl ToString) -> PyErr {
+    ScenarioError::new_err(error.to_string())
+}
+
+/// What a scenario needs to be read.
+struct Source<'a> {
+    text: &'a str,
+    source: &'a str,
+    format: &'a str,
+    sets: &'a [(String, String)],
+    base_dir: &'a str,
+}
+
+impl Source<'_> {
+    fn load(&self) -> PyResult<Loaded> {
+        let format = match self.format {
+            "toml" => Format::Toml,
+            "json" => Format::Json,
+            other => return Err(PyValueError::new_err(format!("format \"{other}\": must be toml or json"))),
+        };
+        load(self.text, format, self.source, self.sets, Path::new(self.base_dir)).map_err(scenario_error)
+    }
+}
+
+/// Checks a scenario without running it; returns it as TOML with every default spelled out.
+#[pyfunction]
+#[pyo3(signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir="."))]
+fn check(
+    text: &str,
+    source: &str,
+    format: &str,
+    sets: Vec<(String, String)>,
+    base_dir: &str,
+) -> PyResult<String> {
+    Ok(Source { text, source, format, sets: &sets, base_dir }.load()?.to_toml())
+}
+
+/// JSON Schema of a scenario.
+#[pyfunction]
+fn scenario_schema() -> String {
+    flowstamp_sim::scenario::schema().to_string()
+}
+
+/// Wireshark dissector for the XCP header in trace.pcapng.
+#[pyfunction]
+fn dissector_lua() -> &'static str {
+    flowstamp_wire::DISSECTOR
+}
+
+/// Names in the registry, by kind.
+#[pyfunction]
+fn laws() -> BTreeMap<&'static str, Vec<String>> {
+    let protocols = registry::Protocol::ALL.iter();
+    let routers = protocols.clone().filter(|protocol| protocol.needs_router());
+    // The registry lists queues only in the schema.
+    let schema = flowstamp_sim::scenario::schema();
+    let queues = schema["$defs"]["QueueSpec"]["oneOf"].as_array().into_iter().flatten();
+    let queues = queues.filter_map(|queue| queue["properties"]["kind"]["const"].as_str()).map(str::to_owned);
+    BTreeMap::from([
+        ("senders", protocols.map(|protocol| protocol.name().to_owned()).collect()),
+        ("routers", std::iter::once("none").chain(routers.map(|p| p.name())).map(str::to_owned).collect()),
+        ("queues", queues.collect()),
+    ])
+}
+
+#[pymodule]
+mod _flowstamp {
+    use super::PyResult;
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use super::run::{Run, run, run_many};
+    #[pymodule_export]
+    use super::table::Table;
+    #[pymodule_export]
+    use super::{OutputError, ScenarioError, check, dissector_lua, laws, scenario_schema};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,430 @@
+//! Results on disk and as Arrow tables.
+//!
+//! [`write`] fills a run's folder:
+//!
+//! ```text
+//!   manifest.json     the scenario with every default, seed, version, host
+//!   summary.json      Results::summary
+//!   series.parquet    Results::series in long form
+//!   flows.parquet     Results::flows
+//!   trace.pcapng      captured packets, one interface per link    } only if
+//!   flowstamp.lua     Wireshark's dissector for the XCP header    } packets were captured
+//! ```
+//!
+//! Every file is written under a temporary name in that folder and synced; only when all are whole are they renamed,
+//! so a full disk leaves what was there before.
+
+use crate::results::{CapturedPacket, Results};
+use arrow_array::builder::{Float64Builder, UInt64Builder};
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray, UInt32Array,
+    UInt64Array,
+};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use flowstamp_laws::Stamp;
+use flowstamp_laws::registry::Protocol;
+use flowstamp_laws::router::xcp::{Encoding, Throughput, View, Window};
+use flowstamp_wire::frame::{self, Ecn, Flags, FrameSpec};
+use flowstamp_wire::{pcapng, xcp};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why a run's folder could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// the path exists and is no folder
+    #[error("{}: exists and is not a folder; give the path of a folder", .0.display())]
+    NotAFolder(PathBuf),
+    /// the system refused: not writable, disk full
+    #[error("{}: cannot be written: {reason}", .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's reason, in its words.
+        reason: String,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+impl OutputError {
+    fn io(path: &Path, source: io::Error) -> Self {
+        let mut reason = source.to_string().replace('\n', " ");
+        // "No space left on device (os error 28)": the number helps nobody.
+        if let Some(at) = reason.find(" (os error") {
+            reason.truncate(at);
+        }
+        Self::Io { path: path.to_owned(), reason, source }
+    }
+}
+
+/// `manifest.json`: what ran, where. Seed and version, the scenario with every default spelled out.
+#[must_use]
+pub fn manifest(results: &Results) -> serde_json::Value {
+    serde_json::json!({
+        "flowstamp": env!("CARGO_PKG_VERSION"),
+        "seed": results.summary.seed,
+        "scenario": results.scenario,
+        "host": {
+            "os": std::env::consts::OS,
+            "arch": std::env::consts::ARCH,
+            "cpus": std::thread::available_parallelism().map_or(1, usize::from),
+        },
+    })
+}
+
+/// The scenario as it ran, as TOML, with every default spelled out.
+#[must_use]
+pub fn scenario_toml(results: &Results) -> String {
+    // Every type of the scenario serialises to TOML by construction.
+    toml::to_string(&results.scenario).unwrap_or_default()
+}
+
+/// The series in long form: `time_s`, `kind`, `name`, `metric` (dictionaries), `value`; one row per sample.
+///
+/// # Errors
+///
+/// None that a run's results can cause; Arrow's constructors return one.
+pub fn series_table(results: &Results) -> Result<RecordBatch, ArrowError> {
+    let series = &results.series;
+    let text = |words_of_keys: Vec<&str>| -> Result<ArrayRef, ArrowError> {
+        let mut words: Vec<&str> = Vec::new();
+        let mut seen: HashMap<&str, i32> = HashMap::new();
+        let code_of_key: Vec<i32> = words_of_keys
+            .into_iter()
+            .map(|word| {
+                *seen.entry(word).or_insert_with(|| {
+                    words.push(word);
+                    words.len() as i32 - 1
+                })
+            })
+            .collect();
+        let codes = Int32Array::from_iter_values(series.key.iter().map(|key| code_of_key[*key as usize]));
+        let words = StringArray::from_iter_values(words);
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(codes, Arc::new(words))?))
+    };
+    let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    let schema = Schema::new(vec![
+        Field::new("time_s", DataType::Float64, false),
+        Field::new("kind", dictionary.clone(), false),
+        Field::new("name", dictionary.clone(), false),
+        Field::new("metric", dictionary, false),
+        Field::new("value", DataType::Float64, false),
+    ]);
+    RecordBatch::try_new(
+        Arc::new(schema),
+        vec![
+            Arc::new(Float64Array::from(series.time_s.clone())),
+            text(series.keys.iter().map(|key| key.kind).collect())?,
+            text(series.keys.iter().map(|key| key.name.as_str()).collect())?,
+            text(series.keys.iter().map(|key| key.metric.as_str()).collect())?,
+            Arc::new(Float64Array::from(series.value.clone())),
+        ],
+    )
+}
+
+/// One row per flow, with the fields of [`crate::results::FlowRow`].
+///
+/// # Errors
+///
+/// As [`series_table`].
+pub fn flows_table(results: &Results) -> Result<RecordBatch, ArrowError> {
+    let rows = &results.flows;
+    let mut fields = Vec::new();
+    let mut arrays: Vec<ArrayRef> = Vec::new();
+    let mut add = |name: &str, array: ArrayRef, nullable: bool| {
+        fields.push(Field::new(name, array.data_type().clone(), nullable));
+        arrays.push(array);
+    };
+    macro_rules! column {
+        ($field:ident: text) => {
+            let array: DictionaryArray<Int32Type> = rows.iter().map(|row| &*row.$field).collect();
+            add(stringify!($field), Arc::new(array), false)
+        };
+        ($field:ident: option $builder:ty) => {
+            let mut builder = <$builder>::with_capacity(rows.len());
+            for row in rows {
+                builder.append_option(row.$field);
+            }
+            add(stringify!($field), Arc::new(builder.finish()), true)
+        };
+        ($field:ident: $array:ty) => {
+            let array = <$array>::from_iter_values(rows.iter().map(|row| row.$field));
+            add(stringify!($field), Arc::new(array), false)
+        };
+    }
+    column!(flow: UInt32Array);
+    column!(group: text);
+    column!(index: UInt32Array);
+    column!(law: text);
+    column!(start_s: Float64Array);
+    column!(end_s: option Float64Builder);
+    column!(size_bytes: option UInt64Builder);
+    column!(fct_s: option Float64Builder);
+    column!(delivered_bytes: UInt64Array);
+    column!(goodput_bps: Float64Array);
+    column!(retransmissions: UInt32Array);
+    column!(timeouts: UInt32Array);
+    column!(min_rtt_s: option Float64Builder);
+    column!(srtt_s: option Float64Builder);
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+}
+
+/// Fills a run's folder, which is made if it does not exist, and returns the files' paths.
+///
+/// # Errors
+///
+/// [`OutputError`] names the path and the system's reason; nothing new is left then.
+pub fn write(results: &Results, folder: &Path) -> Result<Vec<PathBuf>, OutputError> {
+    let made = make_folder(folder)?;
+    let mut pending = Pending { files: Vec::new() };
+    let paths = write_all(results, folder, &mut pending).and_then(|()| pending.commit());
+    drop(pending);
+    if paths.is_err() {
+        remove_empty(&made);
+    } else if results.capture.links.is_empty() {
+        // A folder is one run's: packets of an earlier run would be taken for this one's.
+        let _ = fs::remove_file(folder.join(TRACE));
+    }
+    paths
+}
+
+const TRACE: &str = "trace.pcapng";
+
+fn write_all(results: &Results, folder: &Path, pending: &mut Pending) -> Result<(), OutputError> {
+    let json = |value: &serde_json::Value, out: &mut BufWriter<File>| {
+        serde_json::to_writer_pretty(&mut *out, value)?;
+        out.write_all(b"\n")
+    };
+    pending.add(folder, "manifest.json", |out| json(&manifest(results), out))?;
+    pending.add(folder, "summary.json", |out| {
+        serde_json::to_writer_pretty(&mut *out, &results.summary)?;
+        out.write_all(b"\n")
+    })?;
+    pending.add(folder, "series.parquet", |out| table_to(series_table(results), out))?;
+    pending.add(folder, "flows.parquet", |out| table_to(flows_table(results), out))?;
+    if !results.capture.links.is_empty() {
+        pending.add(folder, TRACE, |out| trace_to(results, out))?;
+        let dissector = flowstamp_wire::DISSECTOR.as_bytes();
+        pending.add(folder, "flowstamp.lua", |out| out.write_all(dissector))?;
+    }
+    Ok(())
+}
+
+/// Makes the folder and those above it; returns the ones that were made, outermost first.
+fn make_folder(folder: &Path) -> Result<Vec<PathBuf>, OutputError> {
+    let mut missing = Vec::new();
+    for path in folder.ancestors().filter(|path| !path.as_os_str().is_empty()) {
+        if path.is_dir() {
+            break;
+        }
+        if path.symlink_metadata().is_ok() {
+            return Err(OutputError::NotAFolder(path.to_owned()));
+        }
+        missing.push(path.to_owned());
+    }
+    missing.reverse();
+    for (index, path) in missing.iter().enumerate() {
+        match fs::create_dir(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                remove_empty(&missing[..index]);
+                return Err(OutputError::io(path, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(missing)
+}
+
+/// Removes folders, innermost first, as long as they are empty: the system refuses to remove any other.
+fn remove_empty(folders: &[PathBuf]) {
+    for folder in folders.iter().rev() {
+        let _ = fs::remove_dir(folder);
+    }
+}
+
+/// Files under temporary names; those not committed are removed when this goes.
+struct Pending {
+    /// Temporary name, final name.
+    files: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Pending {
+    /// Writes one file under a temporary name and syncs it.
+    fn add(
+        &mut self,
+        folder: &Path,
+        name: &str,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<(), OutputError> {
+        let path = folder.join(name);
+        let failed = |error| OutputError::io(&path, error);
+        if path.is_dir() {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
+        let temporary = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+        let file = File::create(&temporary).map_err(failed)?;
+        self.files.push((temporary, path.clone()));
+        let mut out = BufWriter::with_capacity(1 << 16, file);
+        let written = write(&mut out).and_then(|()| out.flush()).and_then(|()| out.get_ref().sync_all());
+        if written.is_err() {
+            // Else it would try once more to write what it holds.
+            drop(out.into_parts());
+        }
+        written.map_err(failed)
+    }
+
+    /// Gives every file its name.
+    fn commit(&mut self) -> Result<Vec<PathBuf>, OutputError> {
+        let mut paths = Vec::with_capacity(self.files.len());
+        // One by one: where this fails midway, the rest is removed.
+        while let Some((temporary, path)) = self.files.first() {
+            fs::rename(temporary, path).map_err(|error| OutputError::io(path, error))?;
+            paths.push(self.files.remove(0).1);
+        }
+        Ok(paths)
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        for (temporary, _) in &self.files {
+            let _ = fs::remove_file(temporary);
+        }
+    }
+}
+
+/// One table as Parquet, compressed by Snappy, which every reader knows.
+fn table_to(table: Result<RecordBatch, ArrowError>, out: &mut BufWriter<File>) -> io::Result<()> {
+    let table = table.map_err(io::Error::other)?;
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        // The library's name and version would make the bytes differ between builds that give the same results.
+        .set_created_by("flowstamp".to_owned())
+        .build();
+    // The writer tells of a failed write in words of its own; the system's reason is kept here.
+    let mut out = Remember { out, error: None };
+    let write = |out: &mut Remember<'_>| {
+        let mut writer = ArrowWriter::try_new(out, table.schema(), Some(properties))?;
+        writer.write(&table)?;
+        writer.close().map(|_| ())
+    };
+    let result = write(&mut out);
+    match out.error.take() {
+        Some(error) => Err(error),
+        None => result.map_err(io::Error::other),
+    }
+}
+
+/// Passes bytes on and remembers the first error.
+struct Remember<'a> {
+    out: &'a mut BufWriter<File>,
+    error: Option<io::Error>,
+}
+
+impl Remember<'_> {
+    fn keep(&mut self, error: io::Error) -> io::Error {
+        let told = io::Error::from(error.kind());
+        self.error.get_or_insert(error);
+        told
+    }
+}
+
+impl Write for Remember<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes).map_err(|error| self.keep(error))
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush().map_err(|error| self.keep(error))
+    }
+}
+
+/// The captured packets as pcapng, one interface per link.
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn trace_to(results: &Results, out: impl Write) -> io::Result<()> {
+    let app = concat!("flowstamp ", env!("CARGO_PKG_VERSION"));
+    let mut writer = pcapng::Writer::new(out, app)?;
+    let links = results.capture.links.iter();
+    let interfaces: Vec<u32> = links
+        .map(|link| writer.add_interface(link, "departures, at the start of transmission"))
+        .collect::<io::Result<_>>()?;
+    let mut buffer = [0; frame::MAX_LEN];
+    let mut sack = Vec::with_capacity(frame::MAX_SACK_BLOCKS);
+    for packet in &results.capture.packets {
+        let blocks = packet.sack.iter();
+        sack.clear();
+        sack.extend(blocks.map(|block| (tcp_sequence(packet, block.0), tcp_sequence(packet, block.1))));
+        let spec = frame_of(packet, &sack);
+        let len = spec.write(&mut buffer);
+        let interface = interfaces[packet.link as usize];
+        writer.write_packet(interface, packet.time_ps, &buffer[..len], spec.wire_len(), None)?;
+    }
+    writer.finish().map(|_| ())
+}
+
+/// Bytes of the IPv4 header and of a TCP header without options.
+const IP_TCP_LEN: u32 = 40;
+
+/// A sequence number in packets as TCP's in bytes; the first byte is number 1, as after a SYN.
+fn tcp_sequence(packet: &CapturedPacket, seq: u32) -> u32 {
+    let xcp_len = if xcp_view(packet).is_some() { xcp::HEADER_LEN as u32 } else { 0 };
+    let payload = packet.packet_bytes.saturating_sub(IP_TCP_LEN + xcp_len).max(1);
+    seq.wrapping_mul(payload).wrapping_add(1)
+}
+
+/// What the stamp says in the terms of the Internet-Draft, if it is XCP's: the paper's window form becomes
+/// `X = rtt s / cwnd` and a feedback divided by the RTT.
+fn xcp_view(packet: &CapturedPacket) -> Option<View> {
+    let read: fn(&Stamp, f64) -> View = match packet.protocol {
+        Protocol::Xcp => Window::read,
+        Protocol::XcpDraft => Throughput::read,
+        _ => return None,
+    };
+    Some(read(&packet.stamp, f64::from(packet.packet_bytes)))
+}
+
+/// The packet as it would be on a real wire. Host `2 flow + 1` sends the data, host `2 flow + 2` the acks.
+fn frame_of<'a>(packet: &CapturedPacket, sack: &'a [(u32, u32)]) -> FrameSpec<'a> {
+    let (sender, receiver) = (2 * packet.flow + 1, 2 * packet.flow + 2);
+    let port = 49_152 + (packet.flow % 16_384) as u16; // those that no service is registered for
+    let sequence = tcp_sequence(packet, packet.seq);
+    let header = xcp_view(packet).map(|view| {
+        let feedback = xcp::saturating_bytes_per_sec(view.feedback);
+        if packet.data {
+            let x = xcp::Seconds28::from_secs_f64(view.inter_packet_s);
+            let rtt = xcp::Seconds28::from_secs_f64(view.rtt_s);
+            xcp::Header::standard(x, rtt, 0, feedback)
+        } else {
+            xcp::Header::minimal(feedback)
+        }
+    });
+    FrameSpec {
+        src_host: if packet.data { sender } else { receiver },
+        dst_host: if packet.data { receiver } else { sender },
+        src_port: port,
+        dst_port: port,
+        seq: if packet.data { sequence } else { 1 },
+        ack: if packet.data { 1 } else { sequence },
+        window: u16::MAX,
+        flags: Flags { ack: true, ece: packet.ecn_echo, cwr: packet.cwr, ..Flags::default() },
+        ecn: match (packet.ecn_capable, packet.congestion_experienced) {
+            (_, true) => Ecn::Ce,
+            (true, false) => Ecn::Ect0,
+            (false, false) => Ecn::NotEct,
+        },
+        sack,
+        xcp: header,
+        ip_len: packet.size.min(u32::from(u16::MAX)) as u16,
+        id: packet.seq as u16,
+    }
+}
