@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Flowstamp: explicit-feedback congestion control.
+
+Routers stamp each packet with what its flow should do, the receiver echoes the stamp, the sender obeys.
+
+    import flowstamp as fs
+
+    r = fs.dumbbell("45Mbps", rtt="40ms").flows("xcp", 5, every="2s").run("10s")
+    r.links["bottleneck"]["utilization"]
+    r.plot()
+
+Importing the package loads next to nothing; each name loads its module when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flowstamp.errors import FlowstampError, OutputError, ResultsError, ScenarioError
+    from flowstamp.results import Results, Table
+    from flowstamp.results import load as load_results
+    from flowstamp.scenario import Scenario, dumbbell, graph, laws, load, loads, parking_lot, schema
+    from flowstamp.sweep import Sweep, run_many, sweep
+
+    __version__: str
+
+__all__ = [
+    "FlowstampError",
+    "OutputError",
+    "Results",
+    "ResultsError",
+    "Scenario",
+    "ScenarioError",
+    "Sweep",
+    "Table",
+    "__version__",
+    "dumbbell",
+    "graph",
+    "laws",
+    "load",
+    "load_results",
+    "loads",
+    "parking_lot",
+    "run_many",
+    "schema",
+    "sweep",
+]
+
+_HOME = {
+    "FlowstampError": "errors",
+    "OutputError": "errors",
+    "ResultsError": "errors",
+    "ScenarioError": "errors",
+    "Results": "results",
+    "Table": "results",
+    "load_results": "results",
+    "Scenario": "scenario",
+    "dumbbell": "scenario",
+    "graph": "scenario",
+    "laws": "scenario",
+    "load": "scenario",
+    "loads": "scenario",
+    "parking_lot": "scenario",
+    "schema": "scenario",
+    "Sweep": "sweep",
+    "run_many": "sweep",
+    "sweep": "sweep",
+    "__version__": "_flowstamp",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'flowstamp' has no attribute {name!r}")
+    value: object = getattr(import_module(f"flowstamp.{home}"), "load" if name == "load_results" else name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
