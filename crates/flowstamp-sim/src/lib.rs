@@ -1,6 +1,68 @@
 //! Packet-level simulator for explicit-feedback congestion control.
 //!
-//! [`load`] reads a scenario, [`Simulation::new`] lays out its network, [`Simulation::run`] runs it.
+//! [`load`] reads a scenario, [`Simulation::new`] lays out its network, [`Simulation::run`] runs it; [`run_many`] runs
+//! several on all cores. A run is a pure function of scenario and seed: the same bytes on any machine.
 
+mod clock;
+mod engine;
+mod error;
+pub mod events;
+pub mod link;
+mod load;
+pub mod network;
+#[cfg(feature = "tables")]
+pub mod output;
+mod packet;
+mod probe;
+pub mod random;
 pub mod results;
 pub mod scenario;
+pub mod service;
+mod summary;
+mod workload;
+
+pub use engine::{Simulation, Stopped};
+pub use error::ScenarioError;
+pub use load::{Format, Loaded, load};
+
+use flowstamp_laws::units::Time;
+use rayon::prelude::*;
+use std::ops::ControlFlow;
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Simulated time so far.
+    pub simulated: Time,
+    /// Simulated time in all.
+    pub duration: Time,
+    /// Events handled so far.
+    pub events: u64,
+}
+
+/// Runs scenarios in parallel; results in their order. `tick` gets the scenario's number and may stop all.
+///
+/// # Errors
+/// [`Stopped`] if `tick` said so.
+///
+/// # Panics
+/// Never: a scenario that [`load`] let through can be laid out.
+pub fn run_many(
+    loaded: &[Loaded],
+    seed: Option<u64>,
+    threads: Option<usize>,
+    tick: &(dyn Fn(usize, Progress) -> ControlFlow<()> + Sync),
+) -> Result<Vec<results::Results>, Stopped> {
+    let run = || {
+        loaded
+            .par_iter()
+            .enumerate()
+            .map(|(i, l)| Simulation::new(l, seed).map_err(|_| Stopped)?.run(&mut |p| tick(i, p)))
+            .collect()
+    };
+    match rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build() {
+        Ok(pool) => pool.install(run),
+        // Without threads of its own the work is still done, on this one.
+        Err(_) => run(),
+    }
+}

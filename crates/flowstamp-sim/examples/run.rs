@@ -1,0 +1,35 @@
+//! Runs one scenario and prints its summary: the engine without Python, for benches and profiles.
+//!
+//! `run SCENARIO.toml [key=value ...]`
+
+use flowstamp_sim::{Format, Simulation, load};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::process::ExitCode;
+
+fn run() -> Result<String, String> {
+    let mut args = std::env::args().skip(1);
+    let path = args.next().ok_or("usage: run SCENARIO.toml [key=value ...]")?;
+    let sets: Vec<(String, String)> =
+        args.filter_map(|a| a.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned()))).collect();
+    let text = std::fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
+    let base = Path::new(&path).parent().unwrap_or(Path::new("."));
+    let loaded = load(&text, Format::Toml, &path, &sets, base).map_err(|e| e.to_string())?;
+    let sim = Simulation::new(&loaded, None).map_err(|e| e.to_string())?;
+    let results = sim.run(&mut |_| ControlFlow::Continue(())).map_err(|_| "stopped".to_owned())?;
+    serde_json::to_string_pretty(&results.summary).map_err(|e| e.to_string())
+}
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command's output")]
+fn main() -> ExitCode {
+    match run() {
+        Ok(summary) => {
+            println!("{summary}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(2)
+        }
+    }
+}

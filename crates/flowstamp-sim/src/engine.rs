@@ -1,0 +1,745 @@
+//! The event loop: packets from link to link, hosts, timers.
+//!
+//! Cost is per packet-hop. A delivery takes one packet out of its link's ring and puts it into the next one's; the
+//! event queue holds one event per busy link and the timers. State is in flat arrays; nothing is allocated, hashed or
+//! looked up through a vtable per packet.
+
+use crate::events::{Class, EventQueue, Source};
+use crate::link::{Admission, Link, PLAIN, Policy};
+use crate::load::Loaded;
+use crate::network::{END, Network, Path, WebPlan};
+use crate::packet::{CONGESTED, DATA, ECN_CAPABLE, ECN_ECHO, NO_SACK, Packet, REDUCED, SackPool};
+use crate::probe::Probe;
+use crate::random::Stream;
+use crate::results::{Captured, CapturedPacket, Results};
+use crate::scenario::Scenario;
+use crate::service::Service;
+use crate::{Progress, ScenarioError};
+use flowstamp_laws::queue::QueueView;
+use flowstamp_laws::registry::{AnySender, Protocol, SenderSpec};
+use flowstamp_laws::router::{LinkView, MAX_TIMERS};
+use flowstamp_laws::sender::{FlowView, SenderLaw};
+use flowstamp_laws::transport::{self, AckPacket, DataPacket, Receiver, Sender};
+use flowstamp_laws::units::{Rate, Time};
+use std::ops::ControlFlow;
+
+/// Events between two calls of the progress function.
+const EVENTS_PER_TICK: u64 = 1 << 16;
+
+/// A run that was told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped;
+
+/// What the flows of a group share.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub name: String,
+    pub law: SenderSpec,
+    pub transport: transport::Params,
+    pub size: Option<u64>,
+    pub rate: Option<Rate>,
+    pub stop: Time,
+    /// Unique bytes delivered to all its flows.
+    pub delivered_bytes: u64,
+    pub delivered_at_warmup: u64,
+    /// Flows that arrive at random.
+    pub web: bool,
+    /// Flows so far.
+    pub flows: u32,
+}
+
+/// One flow: both ends of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    pub sender: Sender,
+    pub law: AnySender,
+    pub receiver: Receiver,
+    pub path: Path,
+    pub group: u32,
+    /// Index into the records.
+    pub record: u32,
+    /// Packets to transfer; `u32::MAX` for endless.
+    packets: u32,
+    /// Size of the last packet.
+    last_size: u16,
+    generation: u16,
+    protocol: Protocol,
+    started: bool,
+    /// The earliest pending event of each kind; `Time::MAX` if none.
+    retransmit_at: Time,
+    ack_at: Time,
+    pace_at: Time,
+    application_at: Time,
+    /// A paced sender's next departure.
+    next_departure: Time,
+}
+
+/// What remains of a flow in the results.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub group: u32,
+    pub index: u32,
+    pub start: Time,
+    pub end: Time,
+    pub size: Option<u64>,
+    pub delivered_bytes: u64,
+    pub delivered_at_warmup: u64,
+    pub retransmissions: u32,
+    pub timeouts: u32,
+    pub min_rtt: Time,
+    pub srtt: Time,
+}
+
+/// A laid-out network, ready to run.
+#[derive(Debug)]
+pub struct Simulation {
+    pub(crate) scenario: Scenario,
+    pub(crate) now: Time,
+    queue: EventQueue,
+    pub(crate) links: Vec<Link>,
+    pub(crate) policies: Vec<Policy>,
+    pub(crate) link_names: Vec<String>,
+    routes: Vec<u32>,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) flows: Vec<Flow>,
+    free: Vec<u32>,
+    pub(crate) records: Vec<Record>,
+    web: Vec<WebPlan>,
+    sacks: SackPool,
+    packet_bytes: u16,
+    ack_bytes: u16,
+    pub(crate) events: u64,
+    probe: Option<Probe>,
+    recorder: Recorder,
+    /// Packets that reached a host, for the conservation of packets.
+    pub(crate) arrived: u64,
+    /// Packets that hosts sent.
+    pub(crate) sent: u64,
+}
+
+impl Simulation {
+    /// Lays out `loaded`; `seed` replaces the scenario's.
+    ///
+    /// # Errors
+    /// Whatever cannot be, in one line.
+    pub fn new(loaded: &Loaded, seed: Option<u64>) -> Result<Self, ScenarioError> {
+        let mut scenario = loaded.scenario.clone();
+        scenario.seed = seed.unwrap_or(scenario.seed);
+        let Network { links: plans, access, routes, groups, flows, web } = Network::new(loaded, scenario.seed)?;
+        let mut links = Vec::with_capacity(plans.len() + access.len());
+        let mut policies = Vec::with_capacity(plans.len());
+        for plan in &plans {
+            links.push(Link::new(plan.capacity.service(), plan.delay, policies.len() as u32));
+            let (rate, _) = plan.capacity.known_at(Time::ZERO);
+            let view = QueueView {
+                limit: plan.limit,
+                capacity: plan.capacity.mean(Time::ZERO, scenario.duration),
+                mean_packet_bytes: scenario.packet.get() as u32,
+            };
+            policies.push(Policy::new(
+                plan.capacity.clone(),
+                plan.limit,
+                plan.queue.build(&view),
+                plan.router.build(rate),
+                Stream::new(scenario.seed, &format!("queue/{}", plan.name)),
+            ));
+        }
+        links.extend(access.iter().map(|a| Link::new(Service::constant(a.rate), a.delay, PLAIN)));
+        let mut recorder = Recorder { captured: Captured::default(), left: 0, packet_bytes: scenario.packet.get() as u32 };
+        if let Some(capture) = &scenario.capture {
+            recorder.left = capture.packets;
+            for (plan, policy) in plans.iter().zip(&mut policies) {
+                policy.captured = capture.links.as_ref().is_none_or(|names| names.contains(&plan.name));
+            }
+            recorder.captured.links = plans.iter().map(|p| p.name.clone()).collect();
+        }
+        let group_state = |g: &crate::network::GroupPlan| {
+            let spec = &scenario.flows[g.spec];
+            Group {
+                name: g.name.clone(),
+                law: spec.law.clone(),
+                transport: spec.transport.clone(),
+                size: spec.size.map(flowstamp_laws::Bytes::get),
+                rate: spec.rate,
+                stop: spec.stop.unwrap_or(Time::MAX),
+                delivered_bytes: 0,
+                delivered_at_warmup: 0,
+                web: spec.web.is_some(),
+                flows: 0,
+            }
+        };
+        let mut sim = Self {
+            now: Time::ZERO,
+            queue: EventQueue::default(),
+            links,
+            policies,
+            link_names: plans.into_iter().map(|p| p.name).collect(),
+            routes,
+            groups: groups.iter().map(group_state).collect(),
+            flows: Vec::with_capacity(flows.len()),
+            free: Vec::new(),
+            records: Vec::new(),
+            web,
+            sacks: SackPool::default(),
+            packet_bytes: scenario.packet.get() as u16,
+            ack_bytes: scenario.ack.get() as u16,
+            events: 0,
+            probe: None,
+            recorder,
+            arrived: 0,
+            sent: 0,
+            scenario,
+        };
+        for plan in &flows {
+            let size = sim.groups[plan.group as usize].size;
+            let slot = sim.add_flow(plan.group, plan.index, plan.path, plan.start, size);
+            sim.schedule_application(slot, plan.start);
+        }
+        for number in 0..sim.web.len() {
+            let first = sim.web[number].start + sim.web[number].arrivals.gap();
+            sim.queue.push(first, Source::new(Class::Web, number as u32));
+        }
+        for (number, policy) in sim.policies.iter().enumerate() {
+            for which in 0..MAX_TIMERS {
+                if let Some(at) = policy.router.as_ref().and_then(|r| r.first_timer(which)) {
+                    sim.queue.push(at, Source::new(Class::Router, (number * MAX_TIMERS + which) as u32));
+                }
+            }
+            if let (Some(_), (_, Some(at))) = (&policy.router, policy.capacity.known_at(Time::ZERO)) {
+                sim.queue.push(at, Source::new(Class::Capacity, number as u32));
+            }
+        }
+        sim.queue.push(sim.scenario.warmup, Source::new(Class::Warmup, 0));
+        sim.probe = Probe::new(&sim);
+        if let Some(probe) = &sim.probe {
+            sim.queue.push(probe.every(), Source::new(Class::Probe, 0));
+        }
+        Ok(sim)
+    }
+
+    /// Runs to the end. `tick` is called every 65,536 events and may stop the run.
+    ///
+    /// # Errors
+    /// [`Stopped`] if `tick` said so.
+    pub fn run(mut self, tick: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Results, Stopped> {
+        let clock = crate::clock::Clock::start();
+        let end = self.scenario.duration;
+        loop {
+            let events = self.events;
+            let done = self.run_events(end, EVENTS_PER_TICK);
+            debug_assert!(done || self.events > events, "no progress");
+            if tick(Progress { simulated: self.now, duration: end, events: self.events }).is_break() {
+                return Err(Stopped);
+            }
+            if done {
+                break;
+            }
+        }
+        self.now = end;
+        Ok(self.finish(&clock))
+    }
+
+    /// Handles up to `limit` events; true if none is left before `end`.
+    fn run_events(&mut self, end: Time, limit: u64) -> bool {
+        for _ in 0..limit {
+            let Some((time, source)) = self.queue.peek() else { return true };
+            if time > end {
+                return true;
+            }
+            debug_assert!(time >= self.now, "time goes backward");
+            self.now = time;
+            self.events += 1;
+            let number = source.number();
+            if source.class() == Class::Delivery {
+                self.deliver(number, source);
+            } else {
+                self.queue.pop();
+                self.other(source.class(), number);
+            }
+        }
+        false
+    }
+
+    fn other(&mut self, class: Class, number: u32) {
+        match class {
+            Class::Delivery => {}
+            Class::Warmup => self.end_warmup(),
+            Class::Capacity => {
+                let policy = &mut self.policies[number as usize];
+                let (rate, next) = policy.capacity.known_at(self.now);
+                if let Some(router) = &mut policy.router {
+                    router.set_capacity(rate);
+                }
+                if let Some(next) = next {
+                    self.queue.push(next, Source::new(Class::Capacity, number));
+                }
+            }
+            Class::Router => self.router_timer(number),
+            Class::Retransmit => self.retransmission_timer(number),
+            Class::Ack => {
+                let flow = &mut self.flows[number as usize];
+                if flow.ack_at == self.now {
+                    flow.ack_at = Time::MAX;
+                    if flow.receiver.deadline() <= self.now {
+                        if let Some(info) = flow.receiver.on_timer(self.now) {
+                            self.send_ack(number, &info);
+                        }
+                    }
+                    self.schedule_ack(number);
+                }
+            }
+            Class::Pace => {
+                let flow = &mut self.flows[number as usize];
+                if flow.pace_at == self.now {
+                    flow.pace_at = Time::MAX;
+                    self.send(number);
+                }
+            }
+            Class::Application => self.application(number),
+            Class::Web => self.web_arrival(number),
+            Class::Probe => {
+                self.settle();
+                if let Some(mut probe) = self.probe.take() {
+                    let next = probe.sample(self);
+                    self.queue.push(next, Source::new(Class::Probe, 0));
+                    self.probe = Some(probe);
+                }
+            }
+        }
+    }
+
+    /// The head of a link's flight has arrived: on to the next link, or to its host.
+    #[inline]
+    fn deliver(&mut self, number: u32, source: Source) {
+        let link = &mut self.links[number as usize];
+        if link.waiting() > 0 && link.policy != PLAIN {
+            self.advance(number);
+        }
+        let (mut packet, next) = self.links[number as usize].deliver();
+        match next {
+            Some(time) => self.queue.replace_first(time, source),
+            None => {
+                self.queue.pop();
+            }
+        }
+        let to = self.routes[packet.next as usize];
+        if to == END {
+            self.arrive(&packet);
+        } else {
+            packet.next += 1;
+            self.enqueue(to, packet);
+        }
+    }
+
+    fn advance(&mut self, number: u32) {
+        let link = &mut self.links[number as usize];
+        let policy = &mut self.policies[link.policy as usize];
+        let id = link.policy;
+        link.advance(self.now, policy, |t, p| self.recorder.record(&self.flows, &self.sacks, id, t, p));
+    }
+
+    /// Brings the statistics of all router links up to now. Router links come first, so a policy's number is its
+    /// link's.
+    fn settle(&mut self) {
+        for (number, policy) in self.policies.iter_mut().enumerate() {
+            let id = number as u32;
+            self.links[number]
+                .settle(self.now, policy, |t, p| self.recorder.record(&self.flows, &self.sacks, id, t, p));
+        }
+    }
+
+    #[inline]
+    fn enqueue(&mut self, number: u32, packet: Packet) {
+        let link = &mut self.links[number as usize];
+        let admission = if link.policy == PLAIN {
+            link.admit_plain(self.now, packet)
+        } else {
+            let id = link.policy;
+            let policy = &mut self.policies[id as usize];
+            link.admit(self.now, packet, policy, |t, p| {
+                self.recorder.record(&self.flows, &self.sacks, id, t, p);
+            })
+        };
+        match admission {
+            Admission::First(time) => self.queue.push(time, Source::new(Class::Delivery, number)),
+            Admission::Behind => {}
+            Admission::Dropped => self.sacks.release(packet.sack),
+        }
+    }
+
+    /// A packet has reached its host.
+    #[inline]
+    fn arrive(&mut self, packet: &Packet) {
+        self.arrived += 1;
+        let number = packet.flow;
+        let now = self.now;
+        let flow = &mut self.flows[number as usize];
+        if flow.generation != packet.generation {
+            // A late copy for a flow that has ended; its slot serves another.
+            self.sacks.release(packet.sack);
+            return;
+        }
+        if packet.flags & DATA == 0 {
+            let sack = self.sacks.get(packet.sack);
+            let ack = AckPacket {
+                cumulative: packet.seq,
+                sack: sack.as_slice(),
+                ecn_echo: packet.flags & ECN_ECHO != 0,
+                sent_at: packet.sent_at,
+                stamp: &packet.stamp,
+            };
+            flow.sender.on_ack(now, &mut flow.law, u32::from(self.packet_bytes), &ack);
+            if packet.sack != NO_SACK {
+                self.sacks.release(packet.sack);
+            }
+            self.send(number);
+            return;
+        }
+        let before = flow.receiver.delivered();
+        let data = DataPacket {
+            seq: packet.seq,
+            ce: packet.flags & CONGESTED != 0,
+            cwr: packet.flags & REDUCED != 0,
+            sent_at: packet.sent_at,
+            stamp: &packet.stamp,
+        };
+        let protocol = flow.protocol;
+        let info = flow.receiver.on_data(now, &data, |pending, newer| protocol.merge(pending, newer));
+        let delivered = flow.receiver.delivered();
+        if delivered != before {
+            self.groups[flow.group as usize].delivered_bytes += u64::from(packet.size);
+            let record = &mut self.records[flow.record as usize];
+            record.delivered_bytes += u64::from(packet.size);
+            if delivered == flow.packets {
+                record.end = now;
+            }
+        }
+        match info {
+            Some(info) => self.send_ack(number, &info),
+            None => self.schedule_ack(number),
+        }
+    }
+
+    fn send_ack(&mut self, number: u32, info: &transport::AckInfo) {
+        let flow = &self.flows[number as usize];
+        let packet = Packet {
+            stamp: info.stamp,
+            sent_at: info.sent_at,
+            flow: number,
+            seq: info.cumulative,
+            next: flow.path.acks + 1,
+            sack: self.sacks.put(info.sack),
+            size: self.ack_bytes,
+            generation: flow.generation,
+            flags: if info.ecn_echo { ECN_ECHO } else { 0 },
+            protocol: flow.protocol,
+        };
+        self.sent += 1;
+        self.enqueue(self.routes[flow.path.acks as usize], packet);
+    }
+
+    /// Sends what the window, the pace and the application allow.
+    fn send(&mut self, number: u32) {
+        let now = self.now;
+        loop {
+            let flow = &mut self.flows[number as usize];
+            if !flow.started {
+                return;
+            }
+            let group = &self.groups[flow.group as usize];
+            let available = match group.rate {
+                None => u32::MAX,
+                Some(rate) => {
+                    // The first packet is there at the start, a further one each packet time.
+                    let since = now.saturating_sub(self.records[flow.record as usize].start);
+                    (rate.bytes_in(since) / f64::from(self.packet_bytes) + 1e-9) as u32 + 1
+                }
+            };
+            let pace = flow.law.pacing_rate();
+            if pace.is_some() && flow.next_departure > now {
+                if flow.next_departure < flow.pace_at {
+                    flow.pace_at = flow.next_departure;
+                    self.queue.push(flow.pace_at, Source::new(Class::Pace, number));
+                }
+                break;
+            }
+            let Some(out) =
+                flow.sender.next_packet(now, &flow.law, u32::from(self.packet_bytes), available)
+            else {
+                if available != u32::MAX && flow.sender.next_seq() >= available {
+                    self.wait_for_application(number, available);
+                }
+                break;
+            };
+            let size = if out.seq + 1 == flow.packets { flow.last_size } else { self.packet_bytes };
+            if let Some(rate) = pace {
+                flow.next_departure = now + rate.tx_time(flowstamp_laws::Bytes::new(u64::from(size)));
+            }
+            let ecn = group.transport.ecn;
+            let packet = Packet {
+                stamp: flow.law.stamp(now, flow.sender.srtt()),
+                sent_at: now,
+                flow: number,
+                seq: out.seq,
+                next: flow.path.data + 1,
+                sack: NO_SACK,
+                size,
+                generation: flow.generation,
+                flags: DATA | if ecn { ECN_CAPABLE } else { 0 } | if out.cwr { REDUCED } else { 0 },
+                protocol: flow.protocol,
+            };
+            let first = self.routes[flow.path.data as usize];
+            self.sent += 1;
+            self.enqueue(first, packet);
+        }
+        let flow = &mut self.flows[number as usize];
+        if flow.sender.is_complete() {
+            self.complete(number);
+            return;
+        }
+        let deadline = flow.sender.deadline();
+        if deadline < flow.retransmit_at {
+            flow.retransmit_at = deadline;
+            self.queue.push(deadline, Source::new(Class::Retransmit, number));
+        }
+    }
+
+    fn retransmission_timer(&mut self, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        if flow.retransmit_at != self.now {
+            return; // an earlier deadline came after this event was set
+        }
+        flow.retransmit_at = Time::MAX;
+        if flow.sender.deadline() <= self.now {
+            flow.sender.on_timeout(self.now, &mut flow.law);
+        }
+        self.send(number);
+    }
+
+    fn schedule_ack(&mut self, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        let deadline = flow.receiver.deadline();
+        if deadline < flow.ack_at {
+            flow.ack_at = deadline;
+            self.queue.push(deadline, Source::new(Class::Ack, number));
+        }
+    }
+
+    fn schedule_application(&mut self, number: u32, at: Time) {
+        let flow = &mut self.flows[number as usize];
+        if at < flow.application_at {
+            flow.application_at = at;
+            self.queue.push(at, Source::new(Class::Application, number));
+        }
+    }
+
+    /// The application of a flow with a rate has to produce packet `available` first.
+    fn wait_for_application(&mut self, number: u32, available: u32) {
+        let flow = &self.flows[number as usize];
+        let group = &self.groups[flow.group as usize];
+        let start = self.records[flow.record as usize].start;
+        if let Some(rate) = group.rate {
+            let bytes = f64::from(available) * f64::from(self.packet_bytes);
+            let at = start + Time::from_secs_f64(bytes / rate.bytes_per_sec());
+            self.schedule_application(number, at.max(self.now + Time::from_ps(1)));
+        }
+    }
+
+    fn application(&mut self, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        if flow.application_at != self.now {
+            return;
+        }
+        flow.application_at = Time::MAX;
+        flow.started = true;
+        let stop = self.groups[flow.group as usize].stop;
+        if self.now >= stop {
+            flow.sender.stop();
+        }
+        self.send(number);
+        if self.now < stop && stop < Time::MAX {
+            self.schedule_application(number, stop);
+        }
+    }
+
+    fn web_arrival(&mut self, number: u32) {
+        let plan = &mut self.web[number as usize];
+        if self.now >= plan.stop {
+            return;
+        }
+        let size = plan.sizes.draw();
+        let next = self.now + plan.arrivals.gap();
+        let path = plan.paths[0];
+        plan.paths.rotate_left(1);
+        let group = plan.group;
+        self.queue.push(next, Source::new(Class::Web, number));
+        let index = self.groups[group as usize].flows;
+        let slot = self.add_flow(group, index, path, self.now, Some(size));
+        self.flows[slot as usize].started = true;
+        self.send(slot);
+    }
+
+    /// Takes a slot for a flow.
+    fn add_flow(&mut self, group: u32, index: u32, path: Path, start: Time, size: Option<u64>) -> u32 {
+        let spec = &mut self.groups[group as usize];
+        spec.flows += 1;
+        let packet = u64::from(self.packet_bytes);
+        let packets = size.map_or(u32::MAX, |s| s.div_ceil(packet).min(u64::from(u32::MAX - 1)) as u32);
+        let last_size = size.map_or(packet, |s| s - (u64::from(packets) - 1) * packet) as u16;
+        let view = FlowView {
+            packet_bytes: u32::from(self.packet_bytes),
+            initial_window: spec.transport.initial_window,
+            app_rate: spec.rate,
+        };
+        let law = spec.law.build(&view);
+        let recovery = spec.transport.recovery.unwrap_or(law.recovery());
+        let record = self.records.len() as u32;
+        self.records.push(Record {
+            group,
+            index,
+            start,
+            end: Time::MAX,
+            size,
+            delivered_bytes: 0,
+            delivered_at_warmup: 0,
+            retransmissions: 0,
+            timeouts: 0,
+            min_rtt: Time::ZERO,
+            srtt: Time::ZERO,
+        });
+        let flow = Flow {
+            sender: Sender::new(&spec.transport, recovery, size.map(|_| packets)),
+            law,
+            receiver: Receiver::new(&spec.transport),
+            path,
+            group,
+            record,
+            packets,
+            last_size,
+            generation: 0,
+            protocol: spec.law.protocol(),
+            started: false,
+            retransmit_at: Time::MAX,
+            ack_at: Time::MAX,
+            pace_at: Time::MAX,
+            application_at: Time::MAX,
+            next_departure: Time::ZERO,
+        };
+        if let Some(slot) = self.free.pop() {
+            let old = &mut self.flows[slot as usize];
+            // Events of the flow before are still pending; they find nothing due and are reused.
+            *old = Flow {
+                generation: old.generation.wrapping_add(1),
+                retransmit_at: old.retransmit_at,
+                ack_at: old.ack_at,
+                pace_at: old.pace_at,
+                application_at: old.application_at,
+                ..flow
+            };
+            return slot;
+        }
+        self.flows.push(flow);
+        (self.flows.len() - 1) as u32
+    }
+
+    /// A flow has everything acknowledged: its figures go into its record, a web flow's slot is free.
+    fn complete(&mut self, number: u32) {
+        self.write_record(number);
+        let flow = &mut self.flows[number as usize];
+        if self.groups[flow.group as usize].web && flow.started {
+            flow.started = false;
+            self.free.push(number);
+        }
+    }
+
+    fn write_record(&mut self, number: u32) {
+        let flow = &self.flows[number as usize];
+        let record = &mut self.records[flow.record as usize];
+        record.retransmissions = flow.sender.retransmissions();
+        record.timeouts = flow.sender.timeouts();
+        record.min_rtt = flow.sender.min_rtt();
+        record.srtt = flow.sender.srtt();
+    }
+
+    fn router_timer(&mut self, number: u32) {
+        let (policy, which) = (number / MAX_TIMERS as u32, number as usize % MAX_TIMERS);
+        // Router links come first, so a policy's number is its link's.
+        self.advance(policy);
+        let policy = &mut self.policies[policy as usize];
+        let view = LinkView { now: self.now, queue_bytes: policy.queue_bytes() };
+        if let Some(router) = &mut policy.router {
+            let next = router.on_timer(which, view);
+            debug_assert!(next > self.now, "a router timer that does not move on");
+            self.queue.push(next, Source::new(Class::Router, number));
+        }
+    }
+
+    fn end_warmup(&mut self) {
+        self.settle();
+        for number in 0..self.policies.len() {
+            let (link, policy) = (&self.links[number], &mut self.policies[number]);
+            let queue = policy.queue_bytes();
+            policy.stats.restart(self.now, queue);
+            // What waits or is under way was accepted before and is sent after.
+            let sent = link.sent_bytes(self.now, policy);
+            policy.stats.accepted_bytes = (-sent) as u64;
+            if let Some(probe) = &mut self.probe {
+                probe.restart_link(number);
+            }
+        }
+        for group in &mut self.groups {
+            group.delivered_at_warmup = group.delivered_bytes;
+        }
+        for record in &mut self.records {
+            record.delivered_at_warmup = record.delivered_bytes;
+        }
+    }
+
+    fn finish(mut self, clock: &crate::clock::Clock) -> Results {
+        self.settle();
+        for number in 0..self.flows.len() as u32 {
+            let flow = &self.flows[number as usize];
+            if flow.started || !self.groups[flow.group as usize].web {
+                self.write_record(number);
+            }
+        }
+        let series = self.probe.take().map(Probe::into_series).unwrap_or_default();
+        let mut captured = std::mem::take(&mut self.recorder.captured);
+        captured.packets.sort_by_key(|p| (p.time_ps, p.link));
+        crate::summary::results(self, series, captured, clock)
+    }
+}
+
+/// Records packets whose transmission begins, until it has enough.
+#[derive(Debug)]
+struct Recorder {
+    captured: Captured,
+    left: u32,
+    packet_bytes: u32,
+}
+
+impl Recorder {
+    #[cold]
+    fn record(&mut self, flows: &[Flow], sacks: &SackPool, link: u32, time: Time, packet: &Packet) {
+        if self.left == 0 {
+            return;
+        }
+        self.left -= 1;
+        self.captured.packets.push(CapturedPacket {
+            time_ps: time.as_ps(),
+            link,
+            flow: flows[packet.flow as usize].record,
+            data: packet.flags & DATA != 0,
+            seq: packet.seq,
+            size: u32::from(packet.size),
+            packet_bytes: self.packet_bytes,
+            ecn_capable: packet.flags & ECN_CAPABLE != 0,
+            congestion_experienced: packet.flags & CONGESTED != 0,
+            ecn_echo: packet.flags & ECN_ECHO != 0,
+            cwr: packet.flags & REDUCED != 0,
+            protocol: packet.protocol,
+            stamp: packet.stamp,
+            sack: sacks.get(packet.sack),
+        });
+    }
+}

@@ -1,0 +1,180 @@
+//! From text to a checked scenario: TOML or JSON, `--set` overrides, the files it names.
+
+use crate::error::ScenarioError;
+use crate::scenario::{Files, LinkRate, Scenario, Sizes};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use toml::{Table, Value};
+
+/// What a scenario's text is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// As users write it.
+    Toml,
+    /// As Python objects arrive.
+    Json,
+}
+
+/// A scenario and the files that it names.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Contents of traces and size distributions, by the path in the scenario.
+    pub files: Files,
+    /// What to call the source in messages.
+    pub source: String,
+}
+
+impl Loaded {
+    /// The scenario as TOML, with every default spelled out.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        // Every type of the scenario serialises to TOML by construction.
+        toml::to_string(&self.scenario).unwrap_or_default()
+    }
+}
+
+/// Reads a scenario from `text`. `source` names it in messages; paths in it are relative to `base_dir`.
+///
+/// # Errors
+/// One line for the first thing that is wrong.
+pub fn load(
+    text: &str,
+    format: Format,
+    source: &str,
+    sets: &[(String, String)],
+    base_dir: &Path,
+) -> Result<Loaded, ScenarioError> {
+    let mut tree = parse(text, format).map_err(|e| e.at(source))?;
+    for (key, value) in sets {
+        set(&mut tree, key, value).map_err(|e| e.at("--set"))?;
+    }
+    let scenario: Scenario = serde_path_to_error::deserialize(Value::Table(tree)).map_err(|e| {
+        let path = e.path().to_string();
+        let key = if path == "." { String::new() } else { path };
+        ScenarioError::new(key, e.into_inner().message().to_owned()).at(source)
+    })?;
+    let files = read_files(&scenario, base_dir).map_err(|e| e.at(source))?;
+    let loaded = Loaded { scenario, files, source: source.to_owned() };
+    crate::network::Network::new(&loaded, loaded.scenario.seed)?;
+    Ok(loaded)
+}
+
+fn parse(text: &str, format: Format) -> Result<Table, ScenarioError> {
+    match format {
+        Format::Toml => text.parse::<Table>().map_err(|e| {
+            let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
+            ScenarioError::new(format!("line {line}"), format!("not TOML: {}", e.message()))
+        }),
+        Format::Json => {
+            let value: serde_json::Value = serde_json::from_str(text)
+                .map_err(|e| ScenarioError::new("", format!("not JSON: {e}")))?;
+            Table::deserialize(value).map_err(|e| ScenarioError::new("", format!("not a scenario: {e}")))
+        }
+    }
+}
+
+/// Sets `key`, a dotted path in which a group of flows goes by its name or number, to `text`: TOML, or else a string.
+fn set(tree: &mut Table, key: &str, text: &str) -> Result<(), ScenarioError> {
+    let value = format!("v = {text}")
+        .parse::<Table>()
+        .ok()
+        .filter(|t| t.len() == 1)
+        .and_then(|mut t| t.remove("v"))
+        .unwrap_or_else(|| Value::String(text.to_owned()));
+    let parts: Vec<&str> = key.split('.').collect();
+    if parts.iter().any(|p| p.is_empty()) {
+        return Err(ScenarioError::new(key, "is not a key; write for example dumbbell.rate=45Mbps"));
+    }
+    let mut node = Value::Table(std::mem::take(tree));
+    let result = put(&mut node, &parts, value, key);
+    if let Value::Table(t) = node {
+        *tree = t;
+    }
+    result
+}
+
+fn put(node: &mut Value, parts: &[&str], value: Value, key: &str) -> Result<(), ScenarioError> {
+    let Some((first, rest)) = parts.split_first() else {
+        *node = value;
+        return Ok(());
+    };
+    match node {
+        Value::Array(items) => {
+            let names: Vec<String> = items
+                .iter()
+                .map(|i| i.get("name").and_then(Value::as_str).unwrap_or_default().to_owned())
+                .collect();
+            let index = names
+                .iter()
+                .position(|n| n == first)
+                .or_else(|| first.parse().ok().filter(|i| *i < items.len()))
+                .ok_or_else(|| {
+                    let known = names.join(", ");
+                    ScenarioError::new(
+                        key,
+                        format!("\"{first}\" is not in the list; it has {} entries: {known}", names.len()),
+                    )
+                })?;
+            put(&mut items[index], rest, value, key)
+        }
+        Value::Table(table) => {
+            let child = table.entry((*first).to_owned()).or_insert_with(|| Value::Table(Table::new()));
+            put(child, rest, value, key)
+        }
+        // `router = "xcp"` and then `router.alpha=0.3`, or `rate = "1Mbps"` and then `rate.trace=...`.
+        other => {
+            let mut table = Table::new();
+            if let Value::String(name) = other {
+                let tag = if parts.len() == 1 && is_queue(key) { "kind" } else { "law" };
+                if !key.contains("rate") {
+                    table.insert(tag.to_owned(), Value::String(name.clone()));
+                }
+            }
+            *other = Value::Table(table);
+            put(other, parts, value, key)
+        }
+    }
+}
+
+fn is_queue(key: &str) -> bool {
+    key.rsplit('.').nth(1) == Some("queue")
+}
+
+fn read_files(scenario: &Scenario, base_dir: &Path) -> Result<Files, ScenarioError> {
+    let mut files = Files::new();
+    let mut read = |key: &str, path: &PathBuf| {
+        let full = base_dir.join(path);
+        let text = std::fs::read_to_string(&full).map_err(|e| {
+            ScenarioError::new(key, format!("cannot read \"{}\": {e}", full.display()))
+        })?;
+        files.insert(path.clone(), text);
+        Ok(())
+    };
+    for (key, rate) in link_rates(scenario) {
+        if let LinkRate::Varying(v) = rate {
+            if let Some(path) = &v.trace {
+                read(&format!("{key}.trace"), path)?;
+            }
+        }
+    }
+    for group in &scenario.flows {
+        if let Some(Sizes::Empirical { file }) = group.web.as_ref().map(|w| &w.sizes) {
+            read(&format!("flows.{}.web.sizes.file", group.name), file)?;
+        }
+    }
+    Ok(files)
+}
+
+fn link_rates(s: &Scenario) -> Vec<(String, &LinkRate)> {
+    let mut rates = Vec::new();
+    if let Some(d) = &s.dumbbell {
+        rates.push(("dumbbell.rate".to_owned(), &d.rate));
+        rates.extend(d.reverse_rate.as_ref().map(|r| ("dumbbell.reverse_rate".to_owned(), r)));
+    }
+    if let Some(g) = &s.graph {
+        rates.extend(g.links.iter().enumerate().map(|(i, l)| (format!("graph.links[{i}].rate"), &l.rate)));
+    }
+    rates
+}

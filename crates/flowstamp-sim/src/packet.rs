@@ -1,0 +1,80 @@
+//! What travels: 56 bytes, moved by value from link to link, so that a hop touches one cache line of its ring.
+
+use flowstamp_laws::Stamp;
+use flowstamp_laws::registry::Protocol;
+use flowstamp_laws::transport::SackBlocks;
+use flowstamp_laws::units::Time;
+
+/// A data packet or an ack.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// The stamp; in an ack, the echoed one.
+    pub stamp: Stamp,
+    /// When the data packet left its sender; in an ack, that of the packet it answers.
+    pub sent_at: Time,
+    /// Slot of the flow.
+    pub flow: u32,
+    /// Sequence number; in an ack, the next expected.
+    pub seq: u32,
+    /// Index into the routes: the entry for the next link.
+    pub next: u32,
+    /// Selective acks in [`SackPool`], or [`NO_SACK`].
+    pub sack: u32,
+    /// Size on the wire, bytes.
+    pub size: u16,
+    /// Which user of the flow's slot the packet belongs to.
+    pub generation: u16,
+    /// See the constants.
+    pub flags: u8,
+    /// The flow's protocol.
+    pub protocol: Protocol,
+}
+
+/// It carries data; else it is an ack.
+pub const DATA: u8 = 1;
+/// ECN-capable transport.
+pub const ECN_CAPABLE: u8 = 2;
+/// Congestion experienced.
+pub const CONGESTED: u8 = 4;
+/// An ack's ECN echo.
+pub const ECN_ECHO: u8 = 8;
+/// Congestion window reduced.
+pub const REDUCED: u8 = 16;
+
+/// No selective acks.
+pub const NO_SACK: u32 = u32::MAX;
+
+/// Selective acks under way. Few acks carry any, so they are kept beside the packets.
+#[derive(Clone, Debug, Default)]
+pub struct SackPool {
+    blocks: Vec<SackBlocks>,
+    free: Vec<u32>,
+}
+
+impl SackPool {
+    /// Keeps `blocks` until released.
+    pub fn put(&mut self, blocks: SackBlocks) -> u32 {
+        if blocks.as_slice().is_empty() {
+            return NO_SACK;
+        }
+        if let Some(at) = self.free.pop() {
+            self.blocks[at as usize] = blocks;
+            return at;
+        }
+        self.blocks.push(blocks);
+        (self.blocks.len() - 1) as u32
+    }
+
+    /// What is kept under `at`.
+    #[must_use]
+    pub fn get(&self, at: u32) -> SackBlocks {
+        if at == NO_SACK { SackBlocks::default() } else { self.blocks[at as usize] }
+    }
+
+    /// Gives the place back.
+    pub fn release(&mut self, at: u32) {
+        if at != NO_SACK {
+            self.free.push(at);
+        }
+    }
+}

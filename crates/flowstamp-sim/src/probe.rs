@@ -1,0 +1,142 @@
+//! Samples over time.
+
+use crate::engine::Simulation;
+use crate::results::{Series, SeriesKey};
+use flowstamp_laws::sender::SenderLaw;
+use flowstamp_laws::units::Time;
+
+/// Samples in a run whose scenario sets no interval.
+const DEFAULT_SAMPLES: u64 = 100;
+
+/// Takes samples at fixed intervals.
+#[derive(Debug)]
+pub struct Probe {
+    every: Time,
+    series: Series,
+    /// Counters at the last sample.
+    links: Vec<LinkMark>,
+    groups: Vec<u64>,
+    flows: Vec<u64>,
+    /// The first key of each kind, in the order of [`Probe::sample`].
+    keys_made: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct LinkMark {
+    sent: f64,
+    drops: u64,
+    marks: u64,
+    integral: f64,
+}
+
+impl Probe {
+    /// A probe as the scenario asks for; `None` if it asks for nothing.
+    pub(crate) fn new(sim: &Simulation) -> Option<Self> {
+        let p = &sim.scenario.probes;
+        if !(p.links || p.groups || p.flows || p.laws) {
+            return None;
+        }
+        let every = p.every.unwrap_or(Time::from_ps((sim.scenario.duration / DEFAULT_SAMPLES).as_ps().max(1)));
+        Some(Self {
+            every,
+            series: Series::default(),
+            links: vec![LinkMark::default(); sim.policies.len()],
+            groups: vec![0; sim.groups.len()],
+            flows: vec![0; sim.flows.len()],
+            keys_made: false,
+        })
+    }
+
+    /// The sampling interval.
+    #[must_use]
+    pub fn every(&self) -> Time {
+        self.every
+    }
+
+    /// The samples.
+    #[must_use]
+    pub fn into_series(self) -> Series {
+        self.series
+    }
+
+    /// A link's counters begin again at zero.
+    pub fn restart_link(&mut self, number: usize) {
+        self.links[number] = LinkMark::default();
+    }
+
+    /// Takes one sample of everything; returns when the next is due.
+    pub(crate) fn sample(&mut self, sim: &Simulation) -> Time {
+        let now = sim.now;
+        let seconds = self.every.as_secs_f64();
+        let probes = &sim.scenario.probes;
+        let mut rows = Rows { series: &mut self.series, at: 0, name_keys: !self.keys_made, time_s: now.as_secs_f64() };
+        if probes.links {
+            for (number, policy) in sim.policies.iter().enumerate() {
+                let name = &sim.link_names[number];
+                let sent = sim.links[number].sent_bytes(now, policy);
+                let stats = &policy.stats;
+                let mark = LinkMark { sent, drops: stats.drops, marks: stats.marks, integral: stats.queue_integral };
+                let before = std::mem::replace(&mut self.links[number], mark);
+                let room = policy.capacity.bytes_between(now.saturating_sub(self.every), now);
+                let share = if room > 0.0 { (sent - before.sent).max(0.0) / room } else { 0.0 };
+                rows.push("link", name, "utilization", share);
+                rows.push("link", name, "queue_bytes", policy.queue_bytes() as f64);
+                rows.push("link", name, "mean_queue_bytes", (mark.integral - before.integral) / self.every.as_ps() as f64);
+                rows.push("link", name, "drops", (mark.drops - before.drops) as f64);
+                rows.push("link", name, "marks", (mark.marks - before.marks) as f64);
+            }
+        }
+        if probes.groups {
+            for (number, group) in sim.groups.iter().enumerate() {
+                let before = std::mem::replace(&mut self.groups[number], group.delivered_bytes);
+                let bits = (group.delivered_bytes - before) as f64 * 8.0;
+                rows.push("group", &group.name, "goodput_bps", bits / seconds);
+            }
+        }
+        if probes.flows {
+            // Flows known before the run keep their slots; web flows are seen as a group.
+            for (number, before) in self.flows.iter_mut().enumerate() {
+                let flow = &sim.flows[number];
+                let record = &sim.records[flow.record as usize];
+                let name = format!("{}.{}", sim.groups[flow.group as usize].name, record.index);
+                let bits = (record.delivered_bytes - *before) as f64 * 8.0;
+                *before = record.delivered_bytes;
+                rows.push("flow", &name, "goodput_bps", bits / seconds);
+                let packet = sim.scenario.packet.as_f64();
+                rows.push("flow", &name, "cwnd_packets", flow.law.cwnd() / packet);
+                rows.push("flow", &name, "rtt_s", flow.sender.srtt().as_secs_f64());
+            }
+        }
+        if probes.laws {
+            for (number, policy) in sim.policies.iter().enumerate() {
+                let name = &sim.link_names[number];
+                if let Some(router) = &policy.router {
+                    router.variables(&mut |metric, value| rows.push("law", name, metric, value));
+                }
+                policy.queue.variables(&mut |metric, value| rows.push("law", name, metric, value));
+            }
+        }
+        self.keys_made = true;
+        now + self.every
+    }
+}
+
+/// Appends the rows of one sample; each sample has the same keys in the same order.
+struct Rows<'a> {
+    series: &'a mut Series,
+    at: u32,
+    name_keys: bool,
+    time_s: f64,
+}
+
+impl Rows<'_> {
+    fn push(&mut self, kind: &'static str, name: &str, metric: &'static str, value: f64) {
+        if self.name_keys {
+            self.series.keys.push(SeriesKey { kind, name: name.to_owned(), metric: metric.to_owned() });
+        }
+        self.series.time_s.push(self.time_s);
+        self.series.key.push(self.at);
+        self.series.value.push(value);
+        self.at += 1;
+    }
+}

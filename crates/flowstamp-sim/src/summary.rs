@@ -1,0 +1,156 @@
+//! From a finished run to its results.
+
+use crate::clock::Clock;
+use crate::engine::{Record, Simulation};
+use crate::results::{
+    AccessSummary, Captured, Distribution, FctBin, FctSummary, FlowRow, GroupSummary, LinkSummary, Named, Results,
+    Series, Summary, TotalSummary, jain_index,
+};
+use flowstamp_laws::queue::Limit;
+use flowstamp_laws::units::Time;
+
+/// Results of a run that has been settled at its end.
+pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock: &Clock) -> Results {
+    let (start, end) = (sim.scenario.warmup, sim.scenario.duration);
+    let span_s = (end - start).as_secs_f64();
+    let mut links = Named::new();
+    let (mut drops, mut arrivals) = (0, 0);
+    for (number, policy) in sim.policies.iter().enumerate() {
+        let stats = &policy.stats;
+        let room = policy.capacity.bytes_between(start, end);
+        let sent = sim.links[number].sent_bytes(end, policy);
+        drops += stats.drops;
+        arrivals += stats.arrivals;
+        links.insert(
+            sim.link_names[number].clone(),
+            LinkSummary {
+                rate_bps: room * 8.0 / span_s,
+                buffer_bytes: match policy.limit {
+                    Limit::Bytes(b) => b as f64,
+                    Limit::Packets(n) => f64::from(n) * sim.scenario.packet.as_f64(),
+                },
+                utilization: if room > 0.0 { sent / room } else { 0.0 },
+                mean_queue_bytes: stats.queue_integral / (end - start).as_ps() as f64,
+                p95_queue_bytes: stats.queue_times.quantile(0.95).min(stats.max_queue) as f64,
+                max_queue_bytes: stats.max_queue as f64,
+                arrivals: stats.arrivals,
+                drops: stats.drops,
+                marks: stats.marks,
+                drop_rate: share(stats.drops, stats.arrivals),
+            },
+        );
+    }
+    let access = &sim.links[sim.policies.len()..];
+    let packet_hops: u64 = sim.links.iter().map(|l| l.arrivals).sum();
+    let rows: Vec<FlowRow> =
+        sim.records.iter().enumerate().map(|(i, r)| row(&sim, i as u32, r)).collect();
+    let mut groups = Named::new();
+    let mut long_goodputs = Vec::new();
+    for (number, group) in sim.groups.iter().enumerate() {
+        let of_group: Vec<usize> =
+            (0..rows.len()).filter(|i| sim.records[*i].group as usize == number).collect();
+        let started = |i: &&usize| sim.records[**i].start <= end;
+        let goodputs: Vec<f64> =
+            of_group.iter().filter(started).map(|i| rows[*i].goodput_bps).collect();
+        if !group.web {
+            long_goodputs.extend_from_slice(&goodputs);
+        }
+        let bytes = group.delivered_bytes - group.delivered_at_warmup;
+        let done: Vec<(u64, f64)> = of_group
+            .iter()
+            .filter(|i| sim.records[**i].start >= start)
+            .filter_map(|i| rows[*i].size_bytes.zip(rows[*i].fct_s))
+            .collect();
+        groups.insert(
+            group.name.clone(),
+            GroupSummary {
+                law: group.law.protocol().name().to_owned(),
+                flows: of_group.iter().filter(started).count() as u64,
+                completed: of_group.iter().filter(|i| rows[**i].end_s.is_some()).count() as u64,
+                goodput_bps: bytes as f64 * 8.0 / span_s,
+                jain_index: (!group.web).then(|| jain_index(&goodputs)),
+                retransmissions: of_group.iter().map(|i| u64::from(rows[*i].retransmissions)).sum(),
+                timeouts: of_group.iter().map(|i| u64::from(rows[*i].timeouts)).sum(),
+                fct_s: fct(&done, sim.scenario.packet.get()),
+            },
+        );
+    }
+    let goodput_bps = groups.values().map(|g| g.goodput_bps).sum();
+    let flows =
+        rows.iter().zip(&sim.records).filter(|(_, r)| !sim.groups[r.group as usize].web).map(|(f, _)| f.clone());
+    let (wall, cpu) = clock.elapsed();
+    let wall_s = wall.as_secs_f64();
+    let summary = Summary {
+        name: sim.scenario.name.clone(),
+        seed: sim.scenario.seed,
+        duration_s: end.as_secs_f64(),
+        warmup_s: start.as_secs_f64(),
+        links,
+        access: AccessSummary {
+            links: access.len() as u64,
+            arrivals: access.iter().map(|l| l.arrivals).sum(),
+            drops: 0, // access links are unlimited
+        },
+        groups,
+        total: TotalSummary {
+            goodput_bps,
+            drops,
+            drop_rate: share(drops, arrivals),
+            jain_index: (!long_goodputs.is_empty()).then(|| jain_index(&long_goodputs)),
+        },
+        flows: flows.collect(),
+        packet_hops,
+        events: sim.events,
+        wall_s,
+        cpu_s: cpu.as_secs_f64(),
+        packet_hops_per_s: if wall_s > 0.0 { packet_hops as f64 / wall_s } else { 0.0 },
+    };
+    Results { summary, series, flows: rows, capture, scenario: sim.scenario }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
+}
+
+fn row(sim: &Simulation, flow: u32, r: &Record) -> FlowRow {
+    let group = &sim.groups[r.group as usize];
+    let seconds = |t: Time| (t > Time::ZERO).then(|| t.as_secs_f64());
+    // Active from its start, or the end of warm-up, to its end.
+    let from = r.start.max(sim.scenario.warmup);
+    let to = r.end.min(group.stop).min(sim.scenario.duration);
+    let active_s = to.saturating_sub(from).as_secs_f64();
+    let bits = (r.delivered_bytes - r.delivered_at_warmup) as f64 * 8.0;
+    let ended = r.end < Time::MAX;
+    FlowRow {
+        flow,
+        group: group.name.clone(),
+        index: r.index,
+        law: group.law.protocol().name(),
+        start_s: r.start.as_secs_f64(),
+        end_s: ended.then(|| r.end.as_secs_f64()),
+        size_bytes: r.size,
+        fct_s: ended.then(|| (r.end - r.start).as_secs_f64()),
+        delivered_bytes: r.delivered_bytes,
+        goodput_bps: if active_s > 0.0 { bits / active_s } else { 0.0 },
+        retransmissions: r.retransmissions,
+        timeouts: r.timeouts,
+        min_rtt_s: seconds(r.min_rtt).filter(|_| r.min_rtt < Time::MAX),
+        srtt_s: seconds(r.srtt),
+    }
+}
+
+/// Bounds of the size bins in packets: the halves of decades, rounded.
+const BOUNDS: [u64; 14] =
+    [0, 3, 10, 32, 100, 316, 1000, 3162, 10_000, 31_623, 100_000, 316_228, 1_000_000, u64::MAX];
+
+fn fct(done: &[(u64, f64)], packet: u64) -> Option<FctSummary> {
+    let mut times: Vec<f64> = done.iter().map(|d| d.1).collect();
+    let all = Distribution::of(&mut times)?;
+    let bins = BOUNDS.windows(2).filter_map(|w| {
+        let (min_bytes, max_bytes) = (w[0] * packet, w[1].saturating_mul(packet));
+        let mut times: Vec<f64> =
+            done.iter().filter(|d| (min_bytes..max_bytes).contains(&d.0)).map(|d| d.1).collect();
+        Distribution::of(&mut times).map(|fct| FctBin { min_bytes, max_bytes, fct })
+    });
+    Some(FctSummary { all, bins: bins.collect() })
+}
