@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""The language of claims: arithmetic over measured numbers, and bounds that they are held against.
+
+A claim's expression is Python's syntax and nothing of Python's power: numbers, runs and their measures, `x`,
+comparisons that select points (`xcp.drops[x <= 800]`), and the functions below. Everything else is refused when the
+file is read. `docs/figures.md` has the same list for readers.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class ExpressionError(ValueError):
+    """An expression that is not in the language, or names something unknown."""
+
+
+class RunValues(Protocol):
+    """What an expression sees of a run."""
+
+    def measure(self, name: str) -> Floats:
+        """One value for each point, link or flow."""
+
+    def samples(self, metric: str, start_s: float, end_s: float) -> Floats:
+        """A link's samples over time: `utilization`, `queue_packets`, `drops`."""
+
+    def flow_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
+        """A flow's throughput over time, Mb/s; flows are named `group.index`."""
+
+    def active_flows(self, start_s: float, end_s: float) -> list[str]:
+        """The flows that were there from start to end."""
+
+    def end_s(self, flow: str) -> float:
+        """When a flow's last byte arrived."""
+
+    def first_end_s(self) -> float:
+        """When the first of all flows was complete."""
+
+    def sample_s(self) -> float:
+        """The sampling interval."""
+
+
+# ---------------------------------------------------------------------------------------------------- functions
+
+
+def _samples(run: RunValues, metric: str, start_s: float, end_s: float) -> Floats:
+    return run.samples(metric, start_s, end_s)
+
+
+def _throughput(run: RunValues, flow: str, start_s: float, end_s: float) -> float:
+    return _mean(run.flow_samples(flow, start_s, end_s))
+
+
+def _throughputs(run: RunValues, start_s: float, end_s: float) -> Floats:
+    return np.array([_throughput(run, flow, start_s, end_s) for flow in run.active_flows(start_s, end_s)])
+
+
+def _end(run: RunValues, flow: str) -> float:
+    return run.end_s(flow)
+
+
+def _first_end(run: RunValues) -> float:
+    return run.first_end_s()
+
+
+def _settled_after(run: RunValues, flow: str, value: float, within: float, start_s: float, end_s: float) -> float:
+    """Seconds from `start_s` until a flow's throughput has come within a share of `value` for the first time."""
+    values = run.flow_samples(flow, start_s, end_s)
+    return _first(np.abs(values - value) <= within * value, run.sample_s())
+
+
+def _above_after(run: RunValues, metric: str, value: float, start_s: float, end_s: float) -> float:
+    """Seconds from `start_s` from which on a link's samples stay at or above `value`."""
+    below = np.flatnonzero(run.samples(metric, start_s, end_s) < value)
+    return float(below[-1] + 1) * run.sample_s() if below.size else 0.0
+
+
+def _first(hits: NDArray[np.bool_], step_s: float) -> float:
+    found = np.flatnonzero(hits)
+    return float(found[0] + 1) * step_s if found.size else math.inf
+
+
+def _jain(shares: Floats) -> float:
+    shares = np.asarray(shares, np.float64)
+    squares = float(np.sum(shares**2))
+    return float(np.sum(shares)) ** 2 / (shares.size * squares) if squares > 0 else math.nan
+
+
+def _mean(values: Floats) -> float:
+    values = np.asarray(values)
+    return float(np.mean(values)) if values.size else math.nan
+
+
+def _least(*values: Any) -> float:
+    return _reduced(np.min, values)
+
+
+def _largest(*values: Any) -> float:
+    return _reduced(np.max, values)
+
+
+def _reduced(reduce: Callable[[Floats], Any], values: tuple[Any, ...]) -> float:
+    everything = np.concatenate([np.atleast_1d(np.asarray(v, np.float64)) for v in values])
+    return float(reduce(everything)) if everything.size else math.nan
+
+
+def _first_value(values: Floats) -> float:
+    return float(values[0]) if len(values) else math.nan
+
+
+def _last_value(values: Floats) -> float:
+    return float(values[-1]) if len(values) else math.nan
+
+
+def _trend(x: Floats, y: Floats) -> float:
+    """The exponent k of the best fit y ~ x^k: above 0 where y grows with x."""
+    if np.size(x) < 2 or not (np.all(x > 0) and np.all(y > 0)):
+        return math.nan
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
+    # name: (number of arguments, or None for any; function)
+    "min": (None, _least),
+    "max": (None, _largest),
+    "mean": (1, _mean),
+    "sum": (1, lambda v: float(np.sum(v))),
+    "std": (1, lambda v: float(np.std(v)) if np.size(v) else math.nan),
+    "abs": (1, np.abs),
+    "log10": (1, np.log10),
+    "count": (1, lambda v: float(np.count_nonzero(v))),
+    "first": (1, _first_value),
+    "last": (1, _last_value),
+    "trend": (2, _trend),
+    "jain": (1, _jain),
+    "samples": (4, _samples),
+    "throughput": (4, _throughput),
+    "throughputs": (3, _throughputs),
+    "end": (2, _end),
+    "first_end": (1, _first_end),
+    "settled_after": (6, _settled_after),
+    "above_after": (5, _above_after),
+}
+
+# ---------------------------------------------------------------------------------------------------- evaluation
+
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: np.divide,
+    ast.Pow: np.power,
+    ast.BitAnd: operator.and_,
+}
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+}
+MOST_CHARACTERS = 500
+
+
+class Expression:
+    """One checked expression."""
+
+    def __init__(self, text: str, runs: Collection[str], measures: Collection[str], *, vector: bool = False) -> None:
+        """`vector`: the result selects points and is not one number."""
+        self.text = " ".join(text.split())
+        self.vector = vector
+        if len(self.text) > MOST_CHARACTERS:
+            raise ExpressionError(f"longer than {MOST_CHARACTERS} characters; split the claim")
+        try:
+            self._tree = ast.parse(self.text, mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise ExpressionError(f"not an expression: {error}") from error
+        self._runs = frozenset(runs)
+        self._measures = frozenset(measures)
+        self._check(self._tree)
+
+    def _check(self, node: ast.expr) -> None:
+        match node:
+            case ast.Constant(value=bool() | None):
+                raise ExpressionError(f'"{node.value}" is no number')
+            case ast.Constant(value=int() | float() | str()):
+                return
+            case ast.Name(id=name):
+                if name != "x" and name not in self._runs:
+                    raise ExpressionError(f'"{name}" is unknown; here are x, {", ".join(sorted(self._runs))}')
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+                self._check(node.value)
+                if name == "x" or attribute not in self._measures:
+                    raise ExpressionError(f'"{name}.{attribute}" is no measure; there are {", ".join(sorted(self._measures))}')
+            case ast.Subscript(value=value, slice=index) if not isinstance(index, ast.Slice | ast.Tuple):
+                self._check(value)
+                self._check(index)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+                if isinstance(op, ast.Pow) and not isinstance(right, ast.Constant):
+                    raise ExpressionError("the exponent must be a number")
+                self._check(left)
+                self._check(right)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                self._check(operand)
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARE:
+                self._check(left)
+                self._check(right)
+            case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
+                if name not in FUNCTIONS:
+                    raise ExpressionError(f'"{name}" is no function; there are {", ".join(sorted(FUNCTIONS))}')
+                wanted = FUNCTIONS[name][0]
+                if wanted is not None and len(arguments) != wanted:
+                    raise ExpressionError(f"{name} takes {wanted} arguments, not {len(arguments)}")
+                for argument in arguments:
+                    self._check(argument)
+            case _:
+                raise ExpressionError(f'"{ast.unparse(node)}" is not allowed here: numbers, runs, their measures and functions are')
+
+    def evaluate(self, runs: Mapping[str, RunValues], x: Floats) -> Any:
+        """The value: a number, or of a `vector` expression an array."""
+        try:
+            with np.errstate(all="ignore"):
+                value = self._value(self._tree, runs, x)
+        except (TypeError, ValueError, IndexError, KeyError) as error:
+            raise ExpressionError(f'"{self.text}" cannot be evaluated: {error}') from error
+        if self.vector:
+            return np.asarray(value)
+        if np.size(value) != 1:
+            raise ExpressionError(f'"{self.text}" is {np.size(value)} numbers; a claim measures one: use min, max, mean, ...')
+        return float(np.asarray(value, np.float64).reshape(-1)[0])
+
+    def _value(self, node: ast.expr, runs: Mapping[str, RunValues], x: Floats) -> Any:
+        match node:
+            case ast.Constant(value=value):
+                return value if isinstance(value, str) else float(value)
+            case ast.Name(id="x"):
+                return x
+            case ast.Name(id=name):
+                return runs[name]
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+                return runs[name].measure(attribute)
+            case ast.Subscript(value=value, slice=index):
+                at = self._value(index, runs, x)
+                return np.asarray(self._value(value, runs, x))[int(at) if isinstance(at, float) else at]
+            case ast.BinOp(left=left, op=op, right=right):
+                return _BINARY[type(op)](self._value(left, runs, x), self._value(right, runs, x))
+            case ast.UnaryOp(operand=operand):
+                return -self._value(operand, runs, x)
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                return _COMPARE[type(op)](self._value(left, runs, x), self._value(right, runs, x))
+            case ast.Call(func=ast.Name(id=name), args=arguments):
+                return FUNCTIONS[name][1](*(self._value(a, runs, x) for a in arguments))
+        raise AssertionError(f"{ast.dump(node)} passed the check")
+
+
+# ---------------------------------------------------------------------------------------------------- bounds
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What the paper expects: `>=`, `<=`, `>`, `<` or `==` a number, and how far off still counts."""
+
+    relation: str
+    value: float
+    slack: float
+    expected: str
+    tolerance: str
+
+    @classmethod
+    def parse(cls, expected: str, tolerance: str) -> Bound:
+        """`tolerance` is absolute ("0.02") or a share of the number ("5%")."""
+        bound = re.fullmatch(r"(>=|<=|==|>|<)\s*(-?[0-9.]+(?:[eE][+-]?\d+)?)", expected.strip())
+        if bound is None:
+            raise ValueError('a bound such as ">= 0.95", with >=, <=, ==, > or <')
+        off = re.fullmatch(r"([0-9.]+(?:[eE][+-]?\d+)?)(%?)", tolerance.strip())
+        if off is None:
+            raise ValueError('a tolerance such as "0", "0.02" or "5%"')
+        value = float(bound[2])
+        slack = float(off[1]) / 100 * abs(value) if off[2] else float(off[1])
+        return cls(bound[1], value, slack, expected, tolerance)
+
+    def holds(self, measured: float | None) -> bool:
+        """Whether a measured value is as expected; one that could not be measured is not."""
+        if measured is None or math.isnan(measured):
+            return False
+        match self.relation:
+            case ">=":
+                return measured >= self.value - self.slack
+            case "<=":
+                return measured <= self.value + self.slack
+            case ">":
+                return measured > self.value - self.slack
+            case "<":
+                return measured < self.value + self.slack
+            case _:
+                return abs(measured - self.value) <= self.slack

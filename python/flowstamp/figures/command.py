@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""`flowstamp figure`: lists figures, runs them, prints each claim with what was measured."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from flowstamp.figures.runner import Outcome, Runner, Status, Verdict
+from flowstamp.figures.runner import Progress as Report
+from flowstamp.figures.spec import FigureError, available, read
+
+COLOURS: dict[Status, str] = {"holds": "green", "differs": "yellow", "fails": "red"}
+
+
+def cli_figure(
+    ids: Sequence[str],
+    fast: bool = False,
+    json: bool = False,
+    out: Path = Path("out/figures"),
+    seed: int | None = None,
+    directory: Path | None = None,
+) -> int:
+    """Runs the figures `ids`, or all for `["all"]`, or lists them for `["list"]`. Returns the exit code: 1 if a claim
+    fails without an explanation in its figure's file."""
+    if list(ids) == ["list"]:
+        _list(json, directory)
+        return 0
+    runner = Runner(fast=fast, seed=seed, directory=directory)
+    wanted = list(runner.files) if list(ids) == ["all"] else list(dict.fromkeys(ids))
+    if not wanted:
+        raise FigureError(f"no figure named; known: {', '.join(runner.files)}, or all")
+    figures = [runner.figure(figure_id) for figure_id in wanted]  # all are checked before the first runs
+    console, messages = Console(), Console(stderr=True)
+    outcomes: list[Outcome] = []
+    for figure in figures:
+        with _progress(messages, figure.id) as report:
+            outcome = runner.run(figure, out, report)
+        outcomes.append(outcome)
+        if not json:
+            _print(console, outcome)
+        _warn(messages, outcome)
+    document = {"figures": [o.as_json() for o in outcomes]}
+    _write(out / "results.json", document)
+    if json:
+        sys.stdout.write(json_module.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    else:
+        _print_total(console, outcomes, out)
+    return 1 if any(v.status == "fails" for o in outcomes for v in o.verdicts) else 0
+
+
+def _list(json: bool, directory: Path | None) -> None:
+    figures = [read(path) for path in available(directory).values()]
+    if json:
+        rows = [{"id": f.id, "title": f.title, "paper": f.paper, "claims": [c.id for c in f.claims]} for f in figures]
+        sys.stdout.write(json_module.dumps({"figures": rows}, indent=2, ensure_ascii=False) + "\n")
+        return
+    table = Table("id", "title", "paper", "claims", box=None, pad_edge=False)
+    for figure in figures:
+        table.add_row(figure.id, escape(figure.title), escape(figure.paper), str(len(figure.claims)))
+    Console().print(table)
+
+
+def _print(console: Console, outcome: Outcome) -> None:
+    figure = outcome.figure
+    table = Table(
+        "claim",
+        "paper",
+        "expected",
+        "measured",
+        "",
+        title=f"{figure.id}  {escape(figure.title)}  ({outcome.wall_s:.1f} s)",
+        title_justify="left",
+        title_style="bold",
+        show_edge=False,
+        pad_edge=False,
+    )
+    for verdict in outcome.verdicts:
+        expected = verdict.claim.expected
+        bound = expected.expected + (f" ± {expected.tolerance}" if expected.slack else "")
+        colour = COLOURS[verdict.status]
+        shown = f"[{colour}]{verdict.status}[/]"
+        table.add_row(verdict.claim.id, escape(verdict.claim.paper), bound, shown_number(verdict.measured), shown)
+    console.print(table)
+    for verdict in outcome.verdicts:
+        if verdict.status == "differs":
+            console.print(f"  {verdict.claim.id} differs: {escape(str(verdict.claim.explanation))}", style="yellow")
+    for picture in outcome.pictures:
+        if picture.suffix == ".png":
+            console.print(f"  {picture}", style="dim", soft_wrap=True)
+    console.print()
+
+
+def _print_total(console: Console, outcomes: Sequence[Outcome], out: Path) -> None:
+    counts = Counter(v.status for o in outcomes for v in o.verdicts)
+    told = ", ".join(f"{counts[status]} {status}" for status in COLOURS)
+    wall_s = sum(o.wall_s for o in outcomes)
+    console.print(f"{len(outcomes)} figures in {wall_s:.0f} s: {told}. Pictures and results.json are in {out}/", soft_wrap=True)
+
+
+def _warn(messages: Console, outcome: Outcome) -> None:
+    for verdict in outcome.verdicts:
+        where = f"{outcome.figure.id} {verdict.claim.id}"
+        if verdict.problem:
+            messages.print(f"{where}: {escape(verdict.problem)}", style="red", soft_wrap=True)
+        if verdict.status == "holds" and verdict.claim.explanation:
+            messages.print(f"{where} holds, though its file explains why it differs: is that out of date?", soft_wrap=True)
+
+
+def shown_number(value: float | None) -> str:
+    """Four significant digits."""
+    return "not measured" if value is None or value != value else f"{value:.4g}"
+
+
+@contextmanager
+def _progress(messages: Console, title: str) -> Iterator[Report]:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as bars:
+        task = bars.add_task(title, total=None)
+        done: dict[int, float] = {}
+
+        def report(index: int, runs: int, simulated_s: float, duration_s: float, _events: int) -> None:
+            done[index] = simulated_s / duration_s if duration_s > 0 else 1.0
+            bars.update(task, total=runs, completed=round(sum(done.values()), 1))
+
+        if not messages.is_terminal:
+            messages.print(f"running {title}", highlight=False)
+        yield report
+
+
+def _write(path: Path, document: object) -> None:
+    temporary = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(json_module.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise FigureError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def failed(outcomes: Sequence[Outcome]) -> list[Verdict]:
+    """The claims that fail without an explanation."""
+    return [v for o in outcomes for v in o.verdicts if v.status == "fails"]

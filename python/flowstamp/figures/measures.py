@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Numbers of finished runs as figures draw them and claims name them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flowstamp.plot import RunLike, series
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What is kept of a run when its figure needs no more of it: the summary, and the series that were probed."""
+
+    summary: Mapping[str, Any]
+    links: Mapping[str, Mapping[str, tuple[Floats, Floats]]]
+    flows: Mapping[str, tuple[Floats, Floats]]
+    packet_bytes: float
+
+    @classmethod
+    def of(cls, run: RunLike, *, flow_series: bool, packet_bytes: float) -> Finished:
+        """Copies what figures need. `flow_series`: throughputs of flows over time were probed."""
+        summary: dict[str, Any] = json.loads(run.summary_json())
+        links = {
+            name: {metric: series(run, "link", name, metric) for metric in ("utilization", "queue_bytes", "drops")}
+            for name in summary["links"]
+        }
+        flows: dict[str, tuple[Floats, Floats]] = {}
+        if flow_series:
+            for row in summary["flows"]:
+                name = f"{row['group']}.{row['index']}"
+                flows[name] = series(run, "flow", name, "goodput_bps")
+        return cls(summary, links, flows, packet_bytes)
+
+    def drops(self, link: str) -> float:
+        """Packets lost on a link from the very start, warm-up included."""
+        return float(np.sum(self.links[link]["drops"][1]))
+
+
+# Each measure of one link of one run. After warm-up unless it says otherwise.
+_LINK: dict[str, Callable[[Finished, str], float]] = {
+    "utilization": lambda r, n: float(r.summary["links"][n]["utilization"]),
+    "mean_queue_packets": lambda r, n: r.summary["links"][n]["mean_queue_bytes"] / r.packet_bytes,
+    "p95_queue_packets": lambda r, n: r.summary["links"][n]["p95_queue_bytes"] / r.packet_bytes,
+    "max_queue_packets": lambda r, n: r.summary["links"][n]["max_queue_bytes"] / r.packet_bytes,
+    "mean_queue_ms": lambda r, n: r.summary["links"][n]["mean_queue_bytes"] * 8e3 / r.summary["links"][n]["rate_bps"],
+    "buffer_share": lambda r, n: r.summary["links"][n]["mean_queue_bytes"] / r.summary["links"][n]["buffer_bytes"],
+    "buffer_packets": lambda r, n: r.summary["links"][n]["buffer_bytes"] / r.packet_bytes,
+    "drops": lambda r, n: r.drops(n),
+    "drop_rate": lambda r, n: float(r.summary["links"][n]["drop_rate"]),
+    "marks": lambda r, n: float(r.summary["links"][n]["marks"]),
+}
+# Each measure of a whole run.
+_RUN: dict[str, Callable[[Finished, str], float]] = {
+    "all_drops": lambda r, _: sum(map(r.drops, r.links)) + float(r.summary["access"]["drops"]),
+    "all_drop_rate": lambda r, _: float(r.summary["total"]["drop_rate"]),
+    "jain": lambda r, group: float(r.summary["groups"][group]["jain_index"]),
+    "goodput_mbps": lambda r, group: r.summary["groups"][group]["goodput_bps"] / 1e6,
+}
+# Of each flow of a run, and over time: what a panel may show besides.
+_FLOW, _INDEX = "flow_mbps", "flow_index"
+OVER_TIME = {"utilization": "utilization", "queue_packets": "queue_bytes", "drops": "drops", _FLOW: "goodput_bps"}
+
+MEASURES = (*_LINK, *_RUN, _FLOW, _INDEX, "queue_packets")
+
+
+class RunSet:
+    """The runs of one curve, as expressions see them."""
+
+    def __init__(self, name: str, runs: Sequence[Finished], links: Sequence[str], group: str) -> None:
+        self.name, self.runs, self.links, self.group = name, runs, links, group
+
+    def measure(self, name: str) -> Floats:
+        """One value for each point (runs that vary), link or flow."""
+        if name in _LINK:
+            return np.array([_LINK[name](run, link) for run in self.runs for link in self.links])
+        if name in _RUN:
+            return np.array([_RUN[name](run, self.group) for run in self.runs])
+        if name in (_FLOW, _INDEX):
+            rows = [row for row in self._only().summary["flows"] if row["group"] == self.group]
+            return np.array([float(row["index"]) if name == _INDEX else row["goodput_bps"] / 1e6 for row in rows])
+        raise ValueError(f'"{name}" is over time only: samples({self.name}, "{name}", from, to)')
+
+    def over_time(self, name: str) -> tuple[Floats, Floats]:
+        """Times and values of a link's measure."""
+        if name == _FLOW or name not in OVER_TIME:
+            raise ValueError(f'"{name}" has no samples of a link; there are utilization, queue_packets and drops')
+        t, v = self._only().links[self.links[0]][OVER_TIME[name]]
+        return t, v / self._only().packet_bytes if name == "queue_packets" else v
+
+    def flows_over_time(self) -> dict[str, tuple[Floats, Floats]]:
+        """Times and throughputs in Mb/s of each flow."""
+        return {name: (t, v / 1e6) for name, (t, v) in self._only().flows.items()}
+
+    def samples(self, metric: str, start_s: float, end_s: float) -> Floats:
+        """Samples whose interval lies between two instants."""
+        return self._cut(*self.over_time(metric), start_s, end_s)
+
+    def flow_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
+        """Throughput samples of a flow between two instants, Mb/s."""
+        flows = self.flows_over_time()
+        if flow not in flows:
+            raise ValueError(f'flow "{flow}" was not probed; there are {", ".join(flows) or "none: set probes.flows"}')
+        return self._cut(*flows[flow], start_s, end_s)
+
+    def _cut(self, t: Floats, v: Floats, start_s: float, end_s: float) -> Floats:
+        # A sample stands at its interval's end; sample times are sums, so a thousandth of an interval is forgiven.
+        step = self.sample_s()
+        return v[(t - step >= start_s - step / 1e3) & (t <= end_s + step / 1e3)]
+
+    def active_flows(self, start_s: float, end_s: float) -> list[str]:
+        """Flows that started before `start_s` and had not ended by `end_s`."""
+        return [
+            f"{row['group']}.{row['index']}"
+            for row in self._only().summary["flows"]
+            if row["start_s"] <= start_s and (row["end_s"] is None or row["end_s"] >= end_s)
+        ]
+
+    def end_s(self, flow: str) -> float:
+        """When a flow's last byte arrived; not a number if it never did."""
+        for row in self._only().summary["flows"]:
+            if f"{row['group']}.{row['index']}" == flow:
+                return float("nan") if row["end_s"] is None else float(row["end_s"])
+        raise ValueError(f'there is no flow "{flow}"')
+
+    def first_end_s(self) -> float:
+        """When the first of all flows was complete; not a number if none was."""
+        ends = [row["end_s"] for row in self._only().summary["flows"] if row["end_s"] is not None]
+        return float(min(ends, default=float("nan")))
+
+    def sample_s(self) -> float:
+        """The sampling interval, seconds."""
+        t, _ = self._only().links[self.links[0]]["utilization"]
+        return float(t[1] - t[0]) if t.size > 1 else float(t[0])
+
+    def _only(self) -> Finished:
+        if len(self.runs) != 1:
+            raise ValueError(f"{self.name} has {len(self.runs)} runs; flows and samples over time need just one")
+        return self.runs[0]
+
+
+def kept(values: Floats, keep: NDArray[np.bool_] | None) -> Floats:
+    """The values of the points that are to be kept; `None` keeps all."""
+    return values if keep is None else values[keep]
+
+
+class Joined:
+    """Runs of several figures as one, for a claim about all of them."""
+
+    def __init__(self, name: str, parts: Sequence[tuple[RunSet, NDArray[np.bool_] | None]]) -> None:
+        self.name, self.parts = name, parts
+
+    def measure(self, name: str) -> Floats:
+        """The values of every figure's points one after the other."""
+        return np.concatenate([kept(runs.measure(name), keep) for runs, keep in self.parts])
+
+    def _none(self) -> ValueError:
+        return ValueError(f"{self.name} stands for several figures' runs, which have no flows or samples over time")
+
+    def samples(self, metric: str, start_s: float, end_s: float) -> Floats:
+        """Not of several runs."""
+        raise self._none()
+
+    def flow_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
+        """Not of several runs."""
+        raise self._none()
+
+    def active_flows(self, start_s: float, end_s: float) -> list[str]:
+        """Not of several runs."""
+        raise self._none()
+
+    def end_s(self, flow: str) -> float:
+        """Not of several runs."""
+        raise self._none()
+
+    def first_end_s(self) -> float:
+        """Not of several runs."""
+        raise self._none()
+
+    def sample_s(self) -> float:
+        """Not of several runs."""
+        raise self._none()

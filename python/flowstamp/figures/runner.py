@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Runs a figure's scenarios, measures its claims and draws it."""
+
+from __future__ import annotations
+
+import math
+import time
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from flowstamp import _flowstamp, plot
+from flowstamp.figures.claims import ExpressionError, RunValues
+from flowstamp.figures.measures import Finished, Joined, RunSet, kept
+from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, RunSpec, available, read
+
+Status = Literal["holds", "differs", "fails"]
+Progress = Callable[[int, int, float, float, int], None]
+PROTOCOLS = {"xcp": "XCP", "red": "TCP Reno over RED"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim and what came out."""
+
+    claim: Claim
+    measured: float | None
+    problem: str = ""
+
+    @property
+    def status(self) -> Status:
+        """`holds`; `differs` if it does not and the file explains why; else `fails`."""
+        if self.claim.expected.holds(self.measured):
+            return "holds"
+        return "differs" if self.claim.explanation else "fails"
+
+    def as_json(self) -> dict[str, Any]:
+        """The claim as `--json` prints it."""
+        claim = self.claim
+        finite = self.measured is not None and math.isfinite(self.measured)
+        document = {
+            "id": claim.id,
+            "paper": claim.paper,
+            "expected": claim.expected.expected,
+            "measured": self.measured if finite else None,
+            "tolerance": claim.expected.tolerance,
+            "source": claim.source,
+            "holds": self.status == "holds",
+        }
+        if claim.explanation:
+            document["explanation"] = claim.explanation
+        return document
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A figure that was run."""
+
+    figure: FigureSpec
+    wall_s: float
+    verdicts: Sequence[Verdict]
+    pictures: Sequence[Path]
+
+    def as_json(self) -> dict[str, Any]:
+        """The figure as `--json` prints it."""
+        return {"id": self.figure.id, "wall_s": round(self.wall_s, 3), "claims": [v.as_json() for v in self.verdicts]}
+
+
+class Runner:
+    """Runs figures; what one figure ran, another that reuses it finds here."""
+
+    def __init__(self, *, fast: bool = False, seed: int | None = None, directory: Path | None = None) -> None:
+        self.fast, self.seed = fast, seed
+        self.files = available(directory)
+        self._finished: dict[str, dict[str, RunSet]] = {}
+
+    def figure(self, figure_id: str) -> FigureSpec:
+        """A figure's file, in the version that runs."""
+        if figure_id not in self.files:
+            raise FigureError(f'figure "{figure_id}" does not exist; known: {", ".join(self.files)}')
+        spec = read(self.files[figure_id])
+        return spec.fast_version() if self.fast else spec
+
+    def run(self, spec: FigureSpec, out: Path | None, progress: Progress | None = None) -> Outcome:
+        """Runs, draws into `out` and holds every claim against its bound."""
+        began = time.perf_counter()
+        for reuse in spec.reuse:
+            if reuse.figure not in self._finished:
+                other = self.figure(reuse.figure)
+                self._finished[other.id] = self._execute(other, progress)
+        if spec.runs:
+            self._finished[spec.id] = self._execute(spec, progress)
+        values: dict[str, RunValues] = dict(self._joined(spec) if spec.reuse else self._finished[spec.id])
+        verdicts = [_measure(claim, values, spec) for claim in spec.claims]
+        pictures = plot.save(self.draw(spec), out / spec.id) if out is not None else []
+        return Outcome(spec, time.perf_counter() - began, verdicts, pictures)
+
+    def _execute(self, spec: FigureSpec, progress: Progress | None) -> dict[str, RunSet]:
+        # The last point of a sweep is mostly its longest run: first, so that no core waits for it at the end.
+        order = [(run, point) for point in reversed(range(spec.points)) for run in spec.runs]
+        jobs = [spec.job(run, point) for run, point in order]
+        results = _flowstamp.run_many(jobs, seed=self.seed, progress=progress)
+        finished: dict[str, dict[int, Finished]] = {run.name: {} for run in spec.runs}
+        for (run, point), result in zip(order, results, strict=True):
+            ran = tomllib.loads(result.scenario_toml())
+            finished[run.name][point] = Finished.of(
+                result, flow_series=ran["probes"]["flows"], packet_bytes=_packet_bytes(spec, ran["packet"])
+            )
+        return {
+            name: RunSet(name, [points[n] for n in range(spec.points)], spec.links, spec.group)
+            for name, points in finished.items()
+        }
+
+    def _parts(self, spec: FigureSpec, protocol: str) -> list[tuple[str, RunSet, Any]]:
+        parts = []
+        for reuse in spec.reuse:
+            other = self.figure(reuse.figure)
+            keep = None if reuse.where is None else reuse.where.evaluate({}, np.array(other.x()))
+            for run in other.runs:
+                if run.protocol == protocol:
+                    parts.append((other.id, self._finished[other.id][run.name], keep))
+        return parts
+
+    def _joined(self, spec: FigureSpec) -> dict[str, Joined]:
+        return {p: Joined(p, [(runs, keep) for _, runs, keep in self._parts(spec, p)]) for p in PROTOCOLS}
+
+    # ------------------------------------------------------------------------------------------------ drawing
+
+    def draw(self, spec: FigureSpec) -> Any:
+        """The picture of a figure whose runs are finished."""
+        draw = spec.draw
+        panels = [
+            plot.Panel(
+                panel.ylabel,
+                self._curves(spec, panel),
+                title=panel.title,
+                yscale=panel.yscale,
+                ylim=panel.ylim,
+                linthresh=panel.linthresh,
+                legend=None if draw.x != "time" else panel.y == "flow_mbps" or len(panel.runs) > 1,
+            )
+            for panel in draw.panels
+        ]
+        ticks: list[tuple[float, str]] = []
+        if draw.x == "figure":
+            ticks = [(float(n), reuse.figure) for n, reuse in enumerate(spec.reuse)]
+        return plot.stack(
+            plot.Stack(
+                draw.xlabel, panels, draw.xscale, xticks=ticks, markers=draw.x != "time", lines=draw.x != "figure"
+            )
+        )
+
+    def _curves(self, spec: FigureSpec, panel: PanelSpec) -> list[plot.Curve]:
+        if spec.draw.x == "figure":
+            return [self._per_figure(spec, panel.y, n, name) for n, name in enumerate(panel.runs)]
+        finished = self._finished[spec.id]
+        curves: list[plot.Curve] = []
+        for name in panel.runs:
+            style = [r.name for r in spec.runs].index(name)
+            runs = finished[name]
+            label = next(r.label for r in spec.runs if r.name == name)
+            if spec.draw.x == "time" and panel.y == "flow_mbps":
+                curves += [
+                    plot.Curve(_flow_label(flow), t, v, n) for n, (flow, (t, v)) in enumerate(runs.flows_over_time().items())
+                ]
+            elif spec.draw.x == "time":
+                curves.append(plot.Curve(label, *runs.over_time(panel.y), style))
+            else:
+                y = runs.measure(panel.y)
+                x = np.arange(1.0, y.size + 1) if spec.draw.x == "flow" else np.array(spec.x())
+                curves.append(plot.Curve(label, x, y, list(PROTOCOLS).index(_protocol(spec, name)) if spec.draw.x == "flow" else style))
+        return curves
+
+    def _per_figure(self, spec: FigureSpec, y: str, style: int, protocol: str) -> plot.Curve:
+        means: dict[str, list[float]] = {}
+        for figure_id, runs, keep in self._parts(spec, protocol):
+            means.setdefault(figure_id, []).extend(kept(runs.measure(y), keep))
+        values = np.array([float(np.mean(means[reuse.figure])) for reuse in spec.reuse])
+        return plot.Curve(PROTOCOLS[protocol], np.arange(float(values.size)), values, style)
+
+
+def _packet_bytes(spec: FigureSpec, packet: str) -> float:
+    if not packet.endswith("B") or not packet[:-1].isdigit():
+        packet = str(spec.scenario.get("packet", "1000B"))
+    return float(packet.removesuffix("B"))
+
+
+def _protocol(spec: FigureSpec, name: str) -> str:
+    return next(r.protocol for r in spec.runs if r.name == name)
+
+
+def _flow_label(flow: str) -> str:
+    group, index = flow.rsplit(".", 1)
+    return f"flow {int(index) + 1}" if group in ("flows", "forward") else group.replace("_", " ")
+
+
+def _measure(claim: Claim, values: dict[str, RunValues], spec: FigureSpec) -> Verdict:
+    x = np.array(spec.x()) if spec.runs else np.array([])
+    try:
+        return Verdict(claim, claim.expr.evaluate(values, x))
+    except ExpressionError as error:
+        return Verdict(claim, None, str(error))
+
+
+def single_run_jobs(spec: FigureSpec, runs: Sequence[RunSpec] | None = None) -> list[tuple[str, str, Any, str]]:
+    """The scenarios of a figure's curves at its first point, for `_flowstamp.run_many`."""
+    return [spec.job(run, 0) for run in runs or spec.runs]

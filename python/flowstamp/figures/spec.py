@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""What a file in `figures/` says: scenario, runs, picture and claims. Reading and checking; nothing runs here."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from flowstamp.errors import FlowstampError
+from flowstamp.figures.claims import Bound, Expression, ExpressionError
+from flowstamp.figures.measures import MEASURES
+from flowstamp.plot import Scale
+
+XAxis = Literal["vary", "link", "flow", "time", "figure"]
+Sets = tuple[tuple[str, str], ...]
+"""Overrides as the native module takes them: dotted key and TOML value."""
+
+
+class FigureError(FlowstampError):
+    """A figure file that cannot be used, or a figure that does not exist."""
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One curve: the scenario with some keys changed, at every value of `vary`."""
+
+    name: str
+    label: str
+    protocol: str
+    sets: Sets
+
+
+@dataclass(frozen=True)
+class Reuse:
+    """Runs of another figure, some of its points left out."""
+
+    figure: str
+    where: Expression | None
+
+
+@dataclass(frozen=True)
+class PanelSpec:
+    """One panel of the picture: a measure and the runs that show it."""
+
+    y: str
+    ylabel: str
+    title: str
+    runs: tuple[str, ...]
+    yscale: Scale
+    ylim: tuple[float | None, float | None]
+    linthresh: float
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The picture: panels above one another that share the x axis."""
+
+    x: XAxis
+    xlabel: str
+    xscale: Scale
+    panels: tuple[PanelSpec, ...]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of the paper, and how it is measured."""
+
+    id: str
+    paper: str
+    expr: Expression
+    expected: Bound
+    source: str
+    explanation: str | None
+
+
+@dataclass(frozen=True)
+class Fast:
+    """The shorter version for CI."""
+
+    reason: str
+    sets: Sets
+    vary: Mapping[str, tuple[Any, ...]]
+    skip: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """One published figure."""
+
+    id: str
+    title: str
+    paper: str
+    notes: str
+    scenario: Mapping[str, Any]
+    runs: tuple[RunSpec, ...]
+    vary: Mapping[str, tuple[Any, ...]]
+    axis: str | None
+    links: tuple[str, ...]
+    group: str
+    reuse: tuple[Reuse, ...]
+    draw: Draw
+    claims: tuple[Claim, ...]
+    fast: Fast
+    path: Path
+    sets: Sets = field(default=())
+
+    @property
+    def points(self) -> int:
+        """How many runs there are of each curve."""
+        return len(next(iter(self.vary.values()), (None,)))
+
+    def x(self) -> list[float]:
+        """Where on the x axis each point of a curve stands."""
+        if self.axis is not None:
+            return [axis_value(v, str(self.path), f"vary.{self.axis}") for v in self.vary[self.axis]]
+        return [float(n + 1) for n in range(len(self.links))]
+
+    def job(self, run: RunSpec, point: int) -> tuple[str, str, Sets, str]:
+        """A scenario for `_flowstamp.run_many`."""
+        varied = tuple((key, toml_value(values[point])) for key, values in self.vary.items())
+        source = f"{self.path.name} [scenario] run {run.name}"
+        return toml_text(self.scenario), source, (*self.sets, *run.sets, *varied), str(self.path.parent)
+
+    def fast_version(self) -> FigureSpec:
+        """The same figure, shortened."""
+        return replace(
+            self,
+            sets=(*self.sets, *self.fast.sets),
+            vary={**self.vary, **self.fast.vary},
+            claims=tuple(c for c in self.claims if c.id not in self.fast.skip),
+        )
+
+
+# ---------------------------------------------------------------------------------------------------- finding
+
+
+def directories() -> list[Path]:
+    """Where figure files are looked for: beside this module (an installed wheel), else in the checkout."""
+    here = Path(__file__).resolve()
+    return [here.parent / "data", here.parents[3] / "figures"]
+
+
+def available(directory: Path | None = None) -> dict[str, Path]:
+    """Every figure file by its id, in the order of the papers."""
+    for folder in [directory] if directory is not None else directories():
+        files = sorted(folder.glob("*.toml"), key=lambda f: _paper_order(f.stem))
+        if files:
+            return {f.stem: f for f in files}
+    looked = directory or " and ".join(map(str, directories()))
+    raise FigureError(f"no figure files found; looked in {looked}")
+
+
+def _paper_order(figure_id: str) -> tuple[str, float, str]:
+    match = re.match(r"([A-Z]+)(\d+(?:\.\d+)?)?(.*)", figure_id)
+    if match is None:
+        return figure_id, 0.0, ""
+    letters, number, rest = match.groups()
+    return letters, float(number) if number else float("inf"), rest
+
+
+def load(figure_id: str, directory: Path | None = None) -> FigureSpec:
+    """One figure by its id."""
+    files = available(directory)
+    if figure_id not in files:
+        near = difflib.get_close_matches(figure_id.upper(), files, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise FigureError(f'figure "{figure_id}" does not exist{hint} Known: {", ".join(files)}')
+    return read(files[figure_id])
+
+
+def read(path: Path) -> FigureSpec:
+    """One figure file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise FigureError(f"{path}: cannot be read: {error.strerror}") from error
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FigureError(f"{path}: not TOML: {error}") from error
+    return _figure(_Table(data, str(path)), path)
+
+
+# ---------------------------------------------------------------------------------------------------- checking
+
+
+class _Table:
+    """A TOML table that is taken apart key by key: wrong types and keys that nobody asked for are errors."""
+
+    def __init__(self, data: Mapping[str, Any], file: str, at: str = "") -> None:
+        self.data, self.file, self.at = data, file, at
+        self.taken: set[str] = set()
+
+    def wrong(self, key: str, expected: str) -> FigureError:
+        where = f"{self.at}.{key}" if self.at else key
+        if key not in self.data:
+            return FigureError(f"{self.file}: {where} is missing; expected {expected}")
+        return FigureError(f"{self.file}: {where} = {_shown(self.data[key])}: expected {expected}")
+
+    def take(self, key: str, kind: type | tuple[type, ...], expected: str, default: Any = ...) -> Any:
+        self.taken.add(key)
+        if key not in self.data and default is not ...:
+            return default
+        value = self.data.get(key)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise self.wrong(key, expected)
+        return value
+
+    def text(self, key: str, expected: str = "a text", default: Any = ...) -> str:
+        value: str = self.take(key, str, expected, default)
+        if key in self.data and not value.strip():
+            raise self.wrong(key, f"{expected} that is not empty")
+        return value
+
+    def choice(self, key: str, choices: Iterable[str], default: Any = ...) -> str:
+        expected = "one of " + ", ".join(choices)
+        value = self.text(key, expected, default)
+        if value not in choices:
+            raise self.wrong(key, expected)
+        return value
+
+    def number(self, key: str, default: float) -> float:
+        return float(self.take(key, (int, float), "a number", default))
+
+    def names(self, key: str, default: Sequence[str]) -> tuple[str, ...]:
+        value = self.take(key, list, "a list of names", list(default))
+        if not all(isinstance(v, str) for v in value):
+            raise self.wrong(key, "a list of names")
+        return tuple(value)
+
+    def table(self, key: str, default: Any = ...) -> _Table:
+        return _Table(self.take(key, dict, "a table", default), self.file, f"{self.at}.{key}" if self.at else key)
+
+    def tables(self, key: str) -> list[_Table]:
+        value = self.take(key, list, f"[[{key}]] tables", [])
+        if not all(isinstance(v, dict) for v in value):
+            raise self.wrong(key, f"[[{key}]] tables")
+        at = f"{self.at}.{key}" if self.at else key
+        return [_Table(v, self.file, f"{at}[{v.get('id', v.get('name', n))}]") for n, v in enumerate(value)]
+
+    def sets(self, key: str) -> Sets:
+        return tuple((k, toml_value(v)) for k, v in self.take(key, dict, "a table of scenario keys", {}).items())
+
+    def vary(self, key: str) -> dict[str, tuple[Any, ...]]:
+        table = self.table(key, {})
+        for k, values in table.data.items():
+            if not isinstance(values, list) or not values:
+                raise table.wrong(k, "a list of values, one for each run")
+        lengths = {len(v) for v in table.data.values()}
+        if len(lengths) > 1:
+            raise self.wrong(key, f"lists of one length, not of {sorted(lengths)}")
+        return {k: tuple(v) for k, v in table.data.items()}
+
+    def done(self) -> None:
+        for key in self.data:
+            if key not in self.taken:
+                raise self.wrong(key, f"no such key here, but one of {', '.join(sorted(self.taken))}")
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _figure(t: _Table, path: Path) -> FigureSpec:
+    figure_id = t.text("id", "the figure's id")
+    if figure_id != path.stem:
+        raise t.wrong("id", f'the name of the file, "{path.stem}"')
+    vary = t.vary("vary")
+    reuse = tuple(_reuse(r) for r in t.tables("reuse"))
+    measure = t.table("measure", {})
+    links = measure.names("links", ["bottleneck"])
+    if vary and len(links) > 1:
+        raise measure.wrong("links", "one link where runs vary")
+    axis = measure.text("axis", "a key of vary", default="") or next(iter(vary), None)
+    if axis is not None and axis not in vary:
+        raise measure.wrong("axis", "a key of vary")
+    group = measure.text("group", "the name of a flow group", default="forward")
+    measure.done()
+    runs = tuple(_run(r) for r in t.tables("runs"))
+    if bool(runs) == bool(reuse):
+        raise t.wrong("runs", "[[runs]] with a [scenario], or [[reuse]] of other figures' runs")
+    scenario = t.take("scenario", dict, "a scenario", ... if runs else {})
+    names = [r.name for r in runs] or ["xcp", "red"]
+    claims = tuple(_claim(c, names) for c in t.tables("claims"))
+    ids = [c.id for c in claims]
+    if not ids or len(set(ids)) < len(ids):
+        raise t.wrong("claims", "[[claims]], each with an id of its own")
+    figure = FigureSpec(
+        id=figure_id,
+        title=t.text("title"),
+        paper=t.text("paper", "author, year, figure and section"),
+        notes=t.text("notes", default=""),
+        scenario=scenario,
+        runs=runs,
+        vary=vary,
+        axis=axis,
+        links=links,
+        group=group,
+        reuse=reuse,
+        draw=_draw(t.table("draw"), names),
+        claims=claims,
+        fast=_fast(t.table("fast"), vary, ids),
+        path=path,
+    )
+    t.done()
+    figure.x()
+    return figure
+
+
+def _run(t: _Table) -> RunSpec:
+    name = t.text("name")
+    if not name.isidentifier():
+        raise t.wrong("name", "a name of letters, digits and _, which claims can use")
+    run = RunSpec(name, t.text("label"), t.choice("protocol", ("xcp", "red")), t.sets("set"))
+    t.done()
+    return run
+
+
+def _reuse(t: _Table) -> Reuse:
+    where = t.text("where", "a condition on x", default="")
+    expression = _expression(t, "where", (), vector=True) if where else None
+    reuse = Reuse(t.text("figure", "a figure's id"), expression)
+    t.done()
+    return reuse
+
+
+def _expression(t: _Table, key: str, runs: Sequence[str], *, vector: bool = False) -> Expression:
+    try:
+        return Expression(t.text(key, "an expression"), runs, MEASURES, vector=vector)
+    except ExpressionError as error:
+        raise FigureError(f"{t.file}: {t.at}.{key} = {_shown(t.data[key])}: {error}") from error
+
+
+def _claim(t: _Table, runs: Sequence[str]) -> Claim:
+    expected = t.text("expected", 'a bound such as ">= 0.95"')
+    tolerance = t.text("tolerance", 'a tolerance such as "0.02" or "5%"')
+    try:
+        bound = Bound.parse(expected, tolerance)
+    except ValueError as error:
+        key = "tolerance" if "tolerance" in str(error) else "expected"
+        raise t.wrong(key, str(error)) from error
+    claim = Claim(
+        id=t.text("id"),
+        paper=t.text("paper", "the paper's claim in our words"),
+        expr=_expression(t, "expr", runs),
+        expected=bound,
+        source=t.text("source", "where bound and tolerance come from"),
+        explanation=t.text("explanation", "why our measurement differs", default="") or None,
+    )
+    t.done()
+    return claim
+
+
+def _draw(t: _Table, runs: Sequence[str]) -> Draw:
+    x = cast("XAxis", t.choice("x", get_args(XAxis)))
+    panels = tuple(_panel(p, runs) for p in t.tables("panels"))
+    if not panels:
+        raise t.wrong("panels", "[[draw.panels]] tables")
+    draw = Draw(x, t.text("xlabel", "a label with its unit"), cast("Scale", t.choice("xscale", get_args(Scale), "linear")), panels)
+    t.done()
+    return draw
+
+
+def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
+    shown = t.names("runs", runs)
+    for name in shown:
+        if name not in runs:
+            raise t.wrong("runs", f"names of runs: {', '.join(runs)}")
+    low, high = t.take("ylim", list, "two numbers", [0, None]), None
+    if len(low) not in (1, 2) or not all(v is None or isinstance(v, int | float) for v in low):
+        raise t.wrong("ylim", "the least and, if wanted, the largest value")
+    low, high = float(low[0]) if low[0] is not None else None, float(low[1]) if len(low) == 2 and low[1] is not None else None
+    panel = PanelSpec(
+        y=t.choice("y", tuple(MEASURES)),
+        ylabel=t.text("ylabel", "a label with its unit"),
+        title=t.text("title", default=""),
+        runs=shown,
+        yscale=cast("Scale", t.choice("yscale", get_args(Scale), "linear")),
+        ylim=(low, high),
+        linthresh=t.number("linthresh", 1.0),
+    )
+    t.done()
+    return panel
+
+
+def _fast(t: _Table, vary: Mapping[str, Sequence[Any]], claims: Sequence[str]) -> Fast:
+    fast = Fast(t.text("reason", "why the short version still shows the same"), t.sets("set"), t.vary("vary"), t.take("skip", dict, "claim = reason", {}))
+    for key in fast.vary:
+        if key not in vary:
+            raise t.wrong("vary", f"keys of [vary]: {', '.join(vary) or 'there are none'}")
+    if fast.vary and set(fast.vary) != set(vary):
+        raise t.wrong("vary", f"all keys of [vary]: {', '.join(vary)}")
+    for claim, reason in fast.skip.items():
+        if claim not in claims or not isinstance(reason, str) or not reason.strip():
+            raise t.wrong("skip", f"claim = reason, of the claims {', '.join(claims)}")
+    t.done()
+    return fast
+
+
+# ---------------------------------------------------------------------------------------------------- values
+
+_AXIS_UNITS = {"": 1.0, "kbps": 1e-3, "Mbps": 1.0, "Gbps": 1e3, "us": 1e-3, "ms": 1.0, "s": 1e3}
+
+
+def axis_value(value: Any, file: str, key: str) -> float:
+    """A varied quantity as a number on the x axis: rates in Mb/s, times in ms, numbers as they are."""
+    match = re.fullmatch(r"([0-9.]+(?:[eE][+-]?\d+)?)\s*([A-Za-z]*)", str(value))
+    if match is None or isinstance(value, bool) or match[2] not in _AXIS_UNITS:
+        raise FigureError(f"{file}: {key}: {_shown(value)} cannot stand on an axis; expected a number, a rate or a time")
+    return float(match[1]) * _AXIS_UNITS[match[2]]
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML, tables and lists inline."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{json.dumps(k)} = {toml_value(v)}" for k, v in value.items()) + " }"
+    raise TypeError(f"{value!r} has no place in a scenario")
+
+
+def toml_text(table: Mapping[str, Any]) -> str:
+    """A table as a TOML document."""
+    return "".join(f"{json.dumps(key)} = {toml_value(value)}\n" for key, value in table.items())

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Pictures of runs and of the papers' figures.
+
+One style for all of them: the width of a paper's column, fonts that stay legible there, the Okabe-Ito colours (which
+colour-blind readers tell apart) and a marker and a line style of its own for each curve (which a grey print keeps
+apart). No TeX, no window system, no dates in the files: the same numbers give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from numpy.typing import NDArray
+
+from flowstamp.errors import FlowstampError
+
+Floats = NDArray[np.float64]
+Scale = Literal["linear", "log", "symlog"]
+
+COLUMN_WIDTH_IN = 3.3  # one column of the ACM and IEEE two-column formats
+PANEL_HEIGHT_IN = 1.35
+
+# Okabe and Ito, Color Universal Design; its yellow is left out: too pale for a line on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "x", "+")
+LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2)), (0, (1, 1)))
+
+STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
+    "font.size": 7.0,
+    "axes.titlesize": 7.5,
+    "axes.labelsize": 7.0,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.labelsize": 6.5,
+    "ytick.labelsize": 6.5,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3.2,
+    "legend.fontsize": 6.5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "text.usetex": False,
+    "pdf.fonttype": 42,  # fonts as fonts: text in the PDF can be searched
+    "figure.dpi": 200,
+    "savefig.dpi": 200,
+}
+
+
+class PlotError(FlowstampError):
+    """A picture could not be drawn or written."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a panel. `style` picks colour, marker and line; curves of one meaning share it across panels."""
+
+    label: str
+    x: Floats
+    y: Floats
+    style: int = 0
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes of a stack."""
+
+    ylabel: str
+    curves: Sequence[Curve]
+    title: str = ""
+    yscale: Scale = "linear"
+    ylim: tuple[float | None, float | None] = (None, None)
+    linthresh: float = 1.0  # of symlog: linear between minus this and this, so that zero shows
+    legend: bool | None = None  # default: in the first panel
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Panels above one another that share the x axis, as the papers draw them."""
+
+    xlabel: str
+    panels: Sequence[Panel]
+    xscale: Scale = "linear"
+    xlim: tuple[float | None, float | None] = (None, None)
+    xticks: Sequence[tuple[float, str]] = ()
+    lines: bool = True  # False: markers alone, for things without an order between them
+    markers: bool = True  # False: lines alone, for many samples over time
+    vertical: Sequence[float] = field(default=())  # instants worth a thin line
+
+
+def stack(spec: Stack) -> Figure:
+    """Draws panels above one another."""
+    with mpl.rc_context(STYLE):
+        height = PANEL_HEIGHT_IN * len(spec.panels) + 0.55
+        figure = Figure(figsize=(COLUMN_WIDTH_IN, height), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes: list[Axes] = list(np.atleast_1d(figure.subplots(len(spec.panels), 1, sharex=True)))
+        for number, (panel, ax) in enumerate(zip(spec.panels, axes, strict=True)):
+            _panel(ax, panel, spec, legend=number == 0 if panel.legend is None else panel.legend)
+        last = axes[-1]
+        last.set_xlabel(spec.xlabel)
+        if spec.xscale != "linear":
+            last.set_xscale(spec.xscale)
+            last.xaxis.set_major_locator(LogLocator())
+            last.xaxis.set_major_formatter(FuncFormatter(_plain))
+            last.xaxis.set_minor_formatter(NullFormatter())
+        last.set_xlim(*spec.xlim)
+        if spec.xticks:
+            last.set_xticks([x for x, _ in spec.xticks], [label for _, label in spec.xticks])
+        return figure
+
+
+def _panel(ax: Axes, panel: Panel, spec: Stack, *, legend: bool) -> None:
+    for instant in spec.vertical:
+        ax.axvline(instant, color="#999999", linewidth=0.5, zorder=0.5)
+    for curve in panel.curves:
+        n = curve.style
+        ax.plot(
+            curve.x,
+            curve.y,
+            label=curve.label,
+            color=COLOURS[n % len(COLOURS)],
+            marker=MARKERS[n % len(MARKERS)] if spec.markers else None,
+            linestyle=LINES[n % len(LINES)] if spec.lines else "none",
+            clip_on=panel.yscale == "linear" and panel.ylim != (None, None) and not spec.markers,
+        )
+    if panel.title:
+        ax.set_title(panel.title, loc="left")
+    ax.set_ylabel(panel.ylabel)
+    if panel.yscale == "symlog":
+        ax.set_yscale("symlog", linthresh=panel.linthresh)
+    elif panel.yscale != "linear":
+        ax.set_yscale(panel.yscale)
+    low, high = panel.ylim
+    ax.set_ylim(bottom=low, top=high)
+    if legend:
+        # Above the axes, so that it never lies on a curve.
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=min(5, max(1, len(panel.curves))), columnspacing=1.0,
+                  borderaxespad=0.1)
+
+
+def _plain(value: float, _: object = None) -> str:
+    return f"{value:g}"
+
+
+class RunLike(Protocol):
+    """What of a run is needed to draw it (`_flowstamp.Run` and its facade have it)."""
+
+    def summary_json(self) -> str: ...
+    def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]: ...
+
+
+def series(run: RunLike, kind: str, name: str, metric: str) -> tuple[Floats, Floats]:
+    """Times in seconds and values of one series of a run."""
+    times, values = run.series_points(kind, name, metric)
+    return np.frombuffer(times, np.float64), np.frombuffer(values, np.float64)
+
+
+MOST_CURVES = 7  # more throughputs than this in one panel tell nothing: as many as there are colours
+
+
+def overview(runs: RunLike | Mapping[str, RunLike], link: str | None = None) -> Figure:
+    """Throughputs, utilisation and queue over time: of one run, or of several side by side by their names.
+
+    A run of up to seven long flows that were probed (`probes.flows`) shows each flow, any other its groups.
+    """
+    named: Mapping[str, RunLike] = runs if isinstance(runs, Mapping) else {"": runs}
+    panels: list[Panel] = []
+    utilisation: list[Curve] = []
+    queues: list[Curve] = []
+    for number, (name, run) in enumerate(named.items()):
+        summary = json.loads(run.summary_json())
+        panels.append(Panel("Throughput (Mb/s)", _throughputs(run, summary), title=name, ylim=(0, None), legend=True))
+        where = link if link is not None else _busiest(summary)
+        label = name or where
+        t, u = series(run, "link", where, "utilization")
+        utilisation.append(Curve(label, t, u, number))
+        t, q = series(run, "link", where, "queue_bytes")
+        queues.append(Curve(label, t, q * 8e3 / summary["links"][where]["rate_bps"], number))
+    several = len(named) > 1
+    panels.append(Panel("Utilisation", utilisation, ylim=(0, 1.05), legend=several))
+    panels.append(Panel("Queue (ms)", queues, ylim=(0, None), legend=False))
+    return stack(Stack("Time (s)", panels, markers=False))
+
+
+def _throughputs(run: RunLike, summary: Mapping[str, Any]) -> list[Curve]:
+    flows = [f"{row['group']}.{row['index']}" for row in summary["flows"]]
+    if 0 < len(flows) <= MOST_CURVES:
+        try:
+            return [_rate(run, "flow", name, n) for n, name in enumerate(flows)]
+        except (KeyError, ValueError):
+            pass  # not probed
+    return [_rate(run, "group", name, n) for n, name in enumerate(summary["groups"])]
+
+
+def _rate(run: RunLike, kind: str, name: str, style: int) -> Curve:
+    t, v = series(run, kind, name, "goodput_bps")
+    return Curve(name, t, v / 1e6, style)
+
+
+def _busiest(summary: Mapping[str, Any]) -> str:
+    links = summary["links"]
+    if not links:
+        raise PlotError("the run has no router link to draw; its scenario needs a dumbbell, a parking_lot or a graph")
+    return max(links, key=lambda name: float(links[name]["utilization"]))
+
+
+def save(figure: Figure, stem: Path, formats: Sequence[str] = ("pdf", "png")) -> list[Path]:
+    """Writes `stem.pdf` and `stem.png`; each appears under its name only when it is whole."""
+    # No dates and no program version: the same picture is the same file.
+    metadata: dict[str, dict[str, Any]] = {
+        "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+        "png": {"Software": None},
+    }
+    written: list[Path] = []
+    for form in formats:
+        target = stem.with_name(f"{stem.name}.{form}")
+        try:
+            stem.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=stem.parent)
+        except OSError as error:
+            raise PlotError(f"{target}: cannot write the picture: {error.strerror}") from error
+        try:
+            with os.fdopen(descriptor, "wb") as file, mpl.rc_context(STYLE):
+                figure.savefig(file, format=form, metadata=metadata.get(form))
+                os.fchmod(file.fileno(), 0o644)
+            os.replace(temporary, target)
+        except BaseException as error:
+            Path(temporary).unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise PlotError(f"{target}: cannot write the picture: {error.strerror}") from error
+            raise
+        written.append(target)
+    return written
