@@ -111,3 +111,77 @@ impl RttEstimator {
         Time::from_ps(if self.srtt == 0 { 0 } else { self.min_rtt })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimator() -> RttEstimator {
+        RttEstimator::new(Time::from_secs(1), Time::from_millis(1), Time::from_secs(60))
+    }
+
+    /// RFC 6298 section 2 in plain numbers, one sample per round trip.
+    #[test]
+    fn one_sample_per_round_trip_is_rfc_6298() {
+        let mut e = estimator();
+        assert_eq!((e.rto(), e.srtt(), e.min_rtt()), (Time::from_secs(1), Time::ZERO, Time::ZERO));
+        let (mut srtt, mut rttvar) = (0.0f64, 0.0f64);
+        for (i, ms) in [100.0, 140.0, 90.0, 300.0, 300.0, 300.0, 300.0, 80.0, 81.0].into_iter().enumerate() {
+            e.sample(Time::from_secs_f64(ms / 1e3), true);
+            if i == 0 {
+                (srtt, rttvar) = (ms, ms / 2.0);
+            } else {
+                rttvar = 0.75 * rttvar + 0.25 * (srtt - ms).abs();
+                srtt = 0.875 * srtt + 0.125 * ms;
+            }
+            let rto = srtt + (4.0 * rttvar).max(10.0);
+            assert!((e.srtt().as_secs_f64() * 1e3 - srtt).abs() < 1e-6);
+            assert!((e.rto().as_secs_f64() * 1e3 - rto).abs() < 1e-6, "{} {rto}", e.rto());
+        }
+        assert_eq!(e.min_rtt(), Time::from_millis(80));
+    }
+
+    #[test]
+    fn a_constant_path_keeps_the_granularity() {
+        let mut e = estimator();
+        for _ in 0..200 {
+            e.sample(Time::from_millis(100), true);
+        }
+        assert_eq!(e.rto(), Time::from_millis(110));
+    }
+
+    #[test]
+    fn many_samples_in_a_round_trip_do_not_wash_out_its_variation() {
+        // A queue that swings by 40 ms each round trip, sampled a thousand times in it.
+        let mut e = estimator();
+        for _ in 0..50 {
+            for i in 0..1000u64 {
+                e.sample(Time::from_micros(100_000 + 40 * i), i == 0);
+            }
+        }
+        let slack = e.rto() - e.srtt();
+        assert!(slack > Time::from_millis(120), "{slack}");
+    }
+
+    #[test]
+    fn a_jump_raises_the_timeout_before_the_round_trip_ends() {
+        let mut e = estimator();
+        for _ in 0..100 {
+            e.sample(Time::from_millis(100), true);
+        }
+        e.sample(Time::from_millis(200), false);
+        assert!(e.rto() > Time::from_millis(200), "{}", e.rto());
+    }
+
+    #[test]
+    fn bounds_hold_and_a_sample_ends_the_backoff() {
+        let mut e = RttEstimator::new(Time::from_secs(1), Time::from_millis(200), Time::from_secs(3));
+        e.back_off();
+        e.back_off();
+        assert_eq!(e.rto(), Time::from_secs(3));
+        e.sample(Time::from_millis(10), true);
+        assert_eq!(e.rto(), Time::from_millis(200));
+        e.sample(Time::from_secs(100), true);
+        assert_eq!(e.rto(), Time::from_secs(3));
+    }
+}

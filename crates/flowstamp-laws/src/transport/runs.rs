@@ -215,3 +215,83 @@ impl RunSet {
         (start < limit).then(|| (start, self.end_of(start)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn runs_of(set: &BTreeSet<u32>) -> Vec<(u32, u32)> {
+        let mut runs: Vec<(u32, u32)> = vec![];
+        for &s in set {
+            match runs.last_mut() {
+                Some(run) if run.1 == s => run.1 += 1,
+                _ => runs.push((s, s + 1)),
+            }
+        }
+        runs
+    }
+
+    proptest! {
+        /// Against an ordered set: fills of absent ranges and moves of the base, near word and ring borders.
+        #[test]
+        fn agrees_with_a_plain_set(
+            start in 0u32..200,
+            steps in prop::collection::vec((0u32..700, 1u32..90, prop::bool::weighted(0.2)), 1..80),
+        ) {
+            let (mut runs, mut plain, mut base) = (RunSet::new(start), BTreeSet::new(), start);
+            for (offset, length, advance) in steps {
+                if advance {
+                    base += offset / 2;
+                    runs.advance(base);
+                    plain = plain.split_off(&base);
+                } else {
+                    let from = base + offset;
+                    let to = (from..from + length).find(|s| plain.contains(s)).unwrap_or(from + length);
+                    if to > from {
+                        let run = runs.fill(from, to);
+                        plain.extend(from..to);
+                        prop_assert!(runs_of(&plain).contains(&run), "{:?}", run);
+                    }
+                }
+                let expected = runs_of(&plain);
+                prop_assert_eq!((runs.len() as usize, runs.runs() as usize), (plain.len(), expected.len()));
+                for &(a, b) in &expected {
+                    prop_assert_eq!(runs.run_end(a), b);
+                    prop_assert_eq!(runs.run_end(b - 1), b);
+                    prop_assert_eq!(runs.run_around(a + (b - a) / 2), (a, b));
+                }
+                let limit = base + 1000;
+                let mut found = vec![];
+                let mut at = base;
+                while let Some(run) = runs.run_from(at, limit) {
+                    found.push(run);
+                    at = run.1;
+                }
+                prop_assert_eq!(found, expected);
+                for s in (base.saturating_sub(70)..limit).step_by(7) {
+                    prop_assert_eq!(runs.contains(s), plain.contains(&s));
+                    prop_assert_eq!(runs.count(s, s + 333) as usize, plain.range(s.max(base)..s + 333).count());
+                    if s >= base {
+                        prop_assert_eq!(runs.next_absent(s), (s..).find(|x| !plain.contains(x)).unwrap_or(s));
+                        let next = plain.range(s..limit).next().copied().unwrap_or(limit);
+                        prop_assert_eq!(runs.next_present(s, limit), next);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn grows_to_large_windows() {
+        let mut runs = RunSet::new(1_000_003);
+        runs.fill(1_000_010, 1_040_000);
+        runs.fill(1_100_000, 1_100_001);
+        assert_eq!((runs.len(), runs.runs()), (39_991, 2));
+        assert_eq!(runs.run_end(1_000_010), 1_040_000);
+        runs.advance(1_100_001);
+        assert_eq!((runs.len(), runs.runs()), (0, 0));
+        assert_eq!(runs.next_present(1_100_001, u32::MAX - 100), u32::MAX - 100);
+    }
+}

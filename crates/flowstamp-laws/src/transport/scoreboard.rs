@@ -183,3 +183,136 @@ impl Scoreboard {
         Some(seq)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// RFC 6675 packet by packet, with nothing kept that could be computed.
+    struct Naive {
+        una: u32,
+        high: u32,
+        sacked: Vec<bool>,
+        /// HighRxt + 1.
+        hi_rxt: u32,
+        /// After a timeout all below is lost.
+        all_lost_below: u32,
+    }
+
+    impl Naive {
+        fn is_lost(&self, seq: u32) -> bool {
+            let above = (seq + 1..self.high).filter(|s| self.sacked[*s as usize]).count();
+            above >= 3 || seq < self.all_lost_below
+        }
+        /// Section 4, SetPipe.
+        fn pipe(&self) -> u32 {
+            (self.una..self.high)
+                .filter(|s| !self.sacked[*s as usize])
+                .map(|s| u32::from(!self.is_lost(s)) + u32::from(s < self.hi_rxt))
+                .sum()
+        }
+        /// Section 4, NextSeg rules 1 and 3.
+        fn next(&self, rule_3: bool) -> Option<u32> {
+            let highest = (self.una..self.high).rev().find(|s| self.sacked[*s as usize]);
+            (self.una.max(self.hi_rxt)..self.high).find(|s| {
+                !self.sacked[*s as usize]
+                    && (self.is_lost(*s) || rule_3 && highest.is_some_and(|highest| *s < highest))
+            })
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Send(u32),
+        Ack(u32, Vec<(u32, u32)>),
+        Resend(bool),
+        Timeout,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            2 => (1u32..80).prop_map(Step::Send),
+            6 => (prop_oneof![3 => Just(0u32), 1 => 0u32..60], prop::collection::vec((0u32..150, 1u32..40), 0..4))
+                .prop_map(|(advance, blocks)| Step::Ack(advance, blocks)),
+            5 => prop::bool::weighted(0.2).prop_map(Step::Resend),
+            1 => Just(Step::Timeout),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+        #[test]
+        fn agrees_with_rfc_6675_packet_by_packet(steps in prop::collection::vec(step(), 1..60)) {
+            let mut board = Scoreboard::new(0);
+            let mut naive = Naive { una: 0, high: 1, sacked: vec![false; 8000], hi_rxt: 0, all_lost_below: 0 };
+            for step in steps {
+                match step {
+                    Step::Send(n) => naive.high += n,
+                    Step::Ack(advance, blocks) => {
+                        let una = naive.una;
+                        // A receiver acknowledges over what it reported.
+                        let mut cumulative = (una + advance).min(naive.high);
+                        let blocks: Vec<_> = blocks
+                            .into_iter()
+                            .map(|(from, n)| (cumulative + 1 + from, cumulative + 1 + from + n))
+                            .collect();
+                        while cumulative < naive.high && naive.sacked[cumulative as usize] {
+                            cumulative += 1;
+                        }
+                        let mut newly = (una..cumulative).filter(|s| !naive.sacked[*s as usize]).count();
+                        for &(from, to) in &blocks {
+                            for s in from.max(cumulative)..to.min(naive.high) {
+                                newly += usize::from(!naive.sacked[s as usize]);
+                                naive.sacked[s as usize] = true;
+                            }
+                        }
+                        let got = board.on_ack(una, cumulative, naive.high, &blocks);
+                        naive.una = cumulative;
+                        naive.hi_rxt = naive.hi_rxt.max(cumulative);
+                        prop_assert_eq!(got as usize, newly);
+                    }
+                    Step::Resend(rule_3) => {
+                        let got = if rule_3 { board.take_hole() } else { board.take_lost() };
+                        // After a timeout, rule 3 looks no higher than the highest sacked packet.
+                        let expected = naive.next(rule_3);
+                        if rule_3 && expected.is_some_and(|s| s < naive.all_lost_below) {
+                            naive.hi_rxt = got.map_or(naive.hi_rxt, |s| s + 1);
+                        } else {
+                            prop_assert_eq!(got, expected);
+                            naive.hi_rxt = got.map_or(naive.hi_rxt, |s| s + 1);
+                        }
+                    }
+                    Step::Timeout => {
+                        board.lose_all(naive.una, naive.high);
+                        naive.hi_rxt = naive.una;
+                        naive.all_lost_below = naive.high;
+                    }
+                }
+                prop_assert_eq!(board.pipe(naive.una, naive.high), naive.pipe());
+                let first_lost = naive.una < naive.high && !naive.sacked[naive.una as usize] && naive.is_lost(naive.una);
+                if naive.una < naive.high && !naive.sacked[naive.una as usize] {
+                    prop_assert_eq!(board.is_lost(naive.una), first_lost);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn three_packets_above_make_a_loss() {
+        let mut board = Scoreboard::new(0);
+        assert_eq!(board.on_ack(0, 0, 10, &[(1, 3)]), 2);
+        assert!(!board.is_lost(0));
+        assert_eq!(board.pipe(0, 10), 8);
+        assert_eq!(board.on_ack(0, 0, 10, &[(5, 6), (1, 3)]), 1);
+        assert!(board.is_lost(0));
+        assert_eq!(board.pipe(0, 10), 6); // 10 - 3 sacked - 1 lost
+        assert_eq!(board.take_lost(), Some(0));
+        assert_eq!(board.take_lost(), None);
+        assert_eq!(board.pipe(0, 10), 7);
+        assert_eq!(board.take_hole(), Some(3));
+        assert_eq!(board.pipe(0, 10), 8); // 3 is counted twice: it may yet arrive
+        assert_eq!(board.take_rescue(10), Some(9));
+        assert_eq!(board.take_rescue(10), None);
+    }
+}

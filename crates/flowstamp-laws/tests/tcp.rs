@@ -1,0 +1,595 @@
+//! Sender and receiver of every recovery mode over a pipe of fixed rate and delay, with chosen losses, marks and
+//! reordering.
+
+use flowstamp_laws::sender::reno::{self, NewReno, Reno, Sack};
+use flowstamp_laws::sender::{Ack, FlowView, Recovery, SenderLaw};
+use flowstamp_laws::transport::{AckInfo, AckPacket, DataPacket, Outgoing, Params, Receiver, Sender};
+use flowstamp_laws::{Stamp, Time};
+use proptest::prelude::*;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+const PACKET: u32 = 1000;
+const MODES: [Recovery; 3] = [Recovery::Reno, Recovery::NewReno, Recovery::Sack];
+
+/// A law that notes what the transport tells it.
+struct Noted<L> {
+    law: L,
+    congestion: Vec<u32>,
+    timeouts: Vec<u32>,
+    newly: u64,
+    limited: Vec<bool>,
+}
+
+impl<L: SenderLaw> Noted<L> {
+    fn with(params: &L::Params, initial_window: f64) -> Self {
+        let law = L::new(params, &FlowView { packet_bytes: PACKET, initial_window, app_rate: None });
+        Self { law, congestion: vec![], timeouts: vec![], newly: 0, limited: vec![] }
+    }
+}
+
+impl<L: SenderLaw> SenderLaw for Noted<L> {
+    type Params = L::Params;
+    fn new(params: &L::Params, flow: &FlowView) -> Self {
+        Self::with(params, flow.initial_window)
+    }
+    fn recovery(&self) -> Recovery {
+        self.law.recovery()
+    }
+    fn cwnd(&self) -> f64 {
+        self.law.cwnd()
+    }
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        assert!(ack.newly_acked > 0, "the law hears of new data only");
+        self.newly += u64::from(ack.newly_acked);
+        self.limited.push(ack.window_limited);
+        self.law.on_ack(ack);
+    }
+    fn on_congestion(&mut self, now: Time, flight: u32) {
+        self.congestion.push(flight);
+        self.law.on_congestion(now, flight);
+    }
+    fn on_timeout(&mut self, now: Time, flight: u32) {
+        self.timeouts.push(flight);
+        self.law.on_timeout(now, flight);
+    }
+    fn stamp(&self, now: Time, srtt: Time) -> Stamp {
+        self.law.stamp(now, srtt)
+    }
+}
+
+type OfPacket = Box<dyn Fn(usize, &Outgoing) -> bool>;
+
+/// What the path does to the n-th data packet and to the n-th ack.
+struct Path {
+    lose: OfPacket,
+    mark: OfPacket,
+    late: Box<dyn Fn(usize) -> u64>,
+    lose_ack: Box<dyn Fn(usize) -> bool>,
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Self {
+            lose: Box::new(|_, _| false),
+            mark: Box::new(|_, _| false),
+            late: Box::new(|_| 0),
+            lose_ack: Box::new(|_| false),
+        }
+    }
+}
+
+enum Event {
+    Data(Outgoing, bool, Time),
+    Ack(AckInfo),
+}
+
+/// What a run came to.
+struct Run {
+    sent: Vec<Outgoing>,
+    lost: usize,
+    finished: Time,
+    retransmissions: u32,
+    timeouts: u32,
+    echoes: usize,
+    acks: usize,
+    /// Packets of the congestion window after each ack.
+    windows: Vec<f64>,
+}
+
+const DELAY: Time = Time::from_millis(20);
+const TX: Time = Time::from_micros(100);
+
+/// Runs a flow of `length` packets to its end and checks what must hold whatever the path does.
+fn run<L: SenderLaw>(
+    params: &Params,
+    recovery: Recovery,
+    length: u32,
+    law: &mut Noted<L>,
+    path: &Path,
+) -> Run {
+    let mut sender = Sender::new(params, recovery, Some(length));
+    let mut receiver = Receiver::new(params);
+    let (mut now, mut link_free, mut order) = (Time::ZERO, Time::ZERO, 0u64);
+    let mut queue = BinaryHeap::new();
+    let mut events: BTreeMap<u64, Event> = BTreeMap::new();
+    let mut out = Run {
+        sent: vec![],
+        lost: 0,
+        finished: now,
+        retransmissions: 0,
+        timeouts: 0,
+        echoes: 0,
+        acks: 0,
+        windows: vec![],
+    };
+    let (mut newly, mut cumulative) = (0u64, 0);
+    let stamp = Stamp::default();
+    let mut steps = 0;
+    loop {
+        steps += 1;
+        assert!(steps < 200_000, "no end in sight: {} of {length}", sender.unacked());
+        while let Some(packet) = sender.next_packet(now, law, PACKET, u32::MAX) {
+            assert!(packet.seq < length);
+            assert!(packet.seq >= sender.unacked(), "resends what is acknowledged");
+            assert_eq!(packet.retransmission, out.sent.iter().any(|p| p.seq == packet.seq), "{packet:?}");
+            assert!(!(packet.retransmission && packet.cwr), "CWR belongs on new data");
+            let n = out.sent.len();
+            out.sent.push(packet);
+            link_free = link_free.max(now) + TX;
+            if (path.lose)(n, &packet) {
+                out.lost += 1;
+                continue;
+            }
+            order += 1;
+            let at = link_free + DELAY + Time::from_micros((path.late)(n));
+            queue.push(Reverse((at, order)));
+            events.insert(order, Event::Data(packet, (path.mark)(n, &packet), now));
+        }
+        if sender.is_complete() {
+            break;
+        }
+        let next = queue.peek().map_or(Time::MAX, |Reverse((at, _))| *at);
+        let first = next.min(sender.deadline()).min(receiver.deadline());
+        assert!(first < Time::MAX, "data is outstanding but nothing will happen");
+        now = first;
+        let mut ack = receiver.on_timer(now);
+        if ack.is_none() && next == now {
+            let (_, id) = queue.pop().expect("peeked").0;
+            match events.remove(&id).expect("scheduled") {
+                Event::Data(p, ce, sent_at) => {
+                    let data = DataPacket { seq: p.seq, ce, cwr: p.cwr, sent_at, stamp: &stamp };
+                    ack = receiver.on_data(now, &data, |_, _| {});
+                }
+                Event::Ack(a) => {
+                    let before = sender.unacked();
+                    let packet = AckPacket {
+                        cumulative: a.cumulative,
+                        sack: a.sack.as_slice(),
+                        ecn_echo: a.ecn_echo,
+                        sent_at: a.sent_at,
+                        stamp: &a.stamp,
+                    };
+                    newly += u64::from(sender.on_ack(now, law, PACKET, &packet));
+                    assert!(sender.unacked() >= before);
+                    assert!(sender.flight() <= sender.next_seq() - sender.unacked() + out.lost as u32 + 2);
+                    out.windows.push(law.cwnd() / f64::from(PACKET));
+                }
+            }
+        } else if ack.is_none() && sender.deadline() == now {
+            sender.on_timeout(now, law);
+        }
+        if let Some(ack) = ack {
+            assert!(ack.cumulative >= cumulative, "the cumulative ack moved back");
+            cumulative = ack.cumulative;
+            out.echoes += usize::from(ack.ecn_echo);
+            out.acks += 1;
+            if !(path.lose_ack)(out.acks - 1) {
+                order += 1;
+                queue.push(Reverse((now + DELAY, order)));
+                events.insert(order, Event::Ack(ack));
+            }
+        }
+    }
+    assert_eq!((receiver.delivered(), receiver.next_expected()), (length, length));
+    assert_eq!(newly, u64::from(length), "every packet is acknowledged once");
+    assert_eq!(law.newly, newly);
+    assert_eq!(out.sent.iter().filter(|p| !p.retransmission).count(), length as usize);
+    assert!(
+        out.sent.iter().filter(|p| !p.retransmission).map(|p| p.seq).eq(0..length),
+        "new data out of order"
+    );
+    assert_eq!(out.sent.len(), length as usize + sender.retransmissions() as usize);
+    assert_eq!(law.timeouts.len(), sender.timeouts() as usize);
+    assert_eq!(sender.deadline(), Time::MAX);
+    out.finished = now;
+    out.retransmissions = sender.retransmissions();
+    out.timeouts = sender.timeouts();
+    out
+}
+
+/// Runs a TCP that starts at `window` packets in congestion avoidance.
+fn tcp(params: &Params, recovery: Recovery, window: f64, length: u32, path: &Path) -> (Run, Noted<Reno>) {
+    let law = reno::Params { initial_ssthresh: Some(2.0), ..reno::Params::default() };
+    let mut law = Noted::with(&law, window);
+    (run(params, recovery, length, &mut law, path), law)
+}
+
+/// Loses the first transmission of each of `seqs`.
+fn losing(seqs: &[u32]) -> Path {
+    let seqs = seqs.to_vec();
+    Path { lose: Box::new(move |_, p| !p.retransmission && seqs.contains(&p.seq)), ..Path::default() }
+}
+
+#[test]
+fn without_loss_nothing_is_sent_twice_and_slow_start_doubles() {
+    for recovery in MODES {
+        let mut law = Noted::<Sack>::with(&reno::Params::default(), 2.0);
+        let run = run(&Params::default(), recovery, 126, &mut law, &Path::default());
+        assert_eq!((run.retransmissions, run.timeouts, run.lost), (0, 0, 0));
+        // 2 + 4 + 8 + 16 + 32 + 64 = 126: six round trips of 40.1 ms and the last window's 63 packets behind the first.
+        let expected = 6.0 * 40.1 + 63.0 * 0.1;
+        let took = run.finished.as_secs_f64() * 1e3;
+        assert!((took - expected).abs() < 0.5, "{took} ms, expected {expected}");
+    }
+}
+
+#[test]
+fn one_loss_costs_one_retransmission_and_one_halving() {
+    for recovery in MODES {
+        let (run, law) = tcp(&Params::default(), recovery, 40.0, 400, &losing(&[50]));
+        assert_eq!((run.retransmissions, run.timeouts), (1, 0), "{recovery:?}");
+        assert_eq!(law.congestion.len(), 1);
+        // The window had grown to 41 at the most; FlightSize leaves out the two packets of limited transmit.
+        assert!((40..=41).contains(&law.congestion[0]), "{:?}", law.congestion);
+        let least = run.windows.iter().copied().fold(f64::MAX, f64::min);
+        assert!((least - f64::from(law.congestion[0]) / 2.0).abs() < 1e-9, "{least}");
+    }
+}
+
+#[test]
+fn the_very_first_packet_can_be_fast_retransmitted() {
+    for recovery in MODES {
+        let (run, _) = tcp(&Params::default(), recovery, 10.0, 60, &losing(&[0]));
+        assert_eq!((run.retransmissions, run.timeouts), (1, 0), "{recovery:?}");
+    }
+}
+
+#[test]
+fn sack_and_newreno_repair_a_window_with_many_losses_in_one_event() {
+    let seqs: Vec<u32> = (50..64).step_by(3).collect();
+    for recovery in [Recovery::NewReno, Recovery::Sack] {
+        let (run, law) = tcp(&Params::default(), recovery, 40.0, 600, &losing(&seqs));
+        assert_eq!(run.timeouts, 0, "{recovery:?}");
+        assert_eq!(run.retransmissions as usize, seqs.len(), "{recovery:?}");
+        assert_eq!(law.congestion.len(), 1, "{recovery:?}");
+    }
+}
+
+#[test]
+fn sack_repairs_half_a_window_within_two_round_trips_of_the_loss() {
+    let seqs: Vec<u32> = (100..300).step_by(2).collect();
+    let (run, law) = tcp(&Params::default(), Recovery::Sack, 400.0, 3000, &losing(&seqs));
+    assert_eq!((run.timeouts, run.retransmissions), (0, 100));
+    assert_eq!(law.congestion.len(), 1);
+    let (clean, _) = tcp(&Params::default(), Recovery::Sack, 200.0, 3000, &Path::default());
+    assert!(run.finished < clean.finished + Time::from_millis(80), "{} {}", run.finished, clean.finished);
+}
+
+#[test]
+fn newreno_sends_one_hole_per_round_trip() {
+    let (run, _) = tcp(&Params::default(), Recovery::NewReno, 40.0, 600, &losing(&[50, 53, 56]));
+    let again: Vec<u32> = run.sent.iter().filter(|p| p.retransmission).map(|p| p.seq).collect();
+    assert_eq!(again, [50, 53, 56]);
+    assert_eq!(run.timeouts, 0);
+}
+
+#[test]
+fn reno_halves_for_each_loss_of_a_window() {
+    // Two losses far enough apart for a second fast retransmit (deviation 2).
+    let (run, law) = tcp(&Params::default(), Recovery::Reno, 40.0, 600, &losing(&[50, 51]));
+    assert_eq!(run.retransmissions, 2);
+    assert_eq!((law.congestion.len(), run.timeouts), (2, 0));
+}
+
+#[test]
+fn a_lost_retransmission_costs_a_timeout_and_the_law_hears_of_it_once() {
+    for recovery in MODES {
+        let path = Path {
+            lose: Box::new(|n, p| p.seq == 50 && (n < 60 || p.retransmission && n < 115)),
+            ..Path::default()
+        };
+        let (run, law) = tcp(&Params::default(), recovery, 40.0, 400, &path);
+        assert!(run.lost >= 2);
+        assert_eq!((run.timeouts, law.timeouts.len()), (1, 1), "{recovery:?}");
+        if recovery == Recovery::Sack {
+            assert_eq!(run.retransmissions, 2, "what is sacked is not sent again");
+        }
+    }
+}
+
+#[test]
+fn limited_transmit_saves_a_small_window_from_the_timer() {
+    for recovery in MODES {
+        for limited_transmit in [false, true] {
+            let params = Params { limited_transmit, ..Params::default() };
+            // Three packets in flight: two duplicate acks, unless they let new packets go. Initial ssthresh 2 and
+            // growth by 1/cwnd keep the window below 4.
+            let (run, _) = tcp(&params, recovery, 3.0, 30, &losing(&[1]));
+            assert_eq!(run.timeouts, u32::from(!limited_transmit), "{recovery:?} {limited_transmit}");
+        }
+    }
+}
+
+#[test]
+fn the_rescue_retransmission_repairs_a_lost_tail() {
+    // The first loss starts a recovery in which the last packet's loss would otherwise wait for the timer.
+    let (run, _) = tcp(&Params::default(), Recovery::Sack, 40.0, 60, &losing(&[45, 59]));
+    assert_eq!((run.timeouts, run.retransmissions), (0, 2));
+}
+
+#[test]
+fn the_timer_doubles_up_to_its_bound() {
+    let params = Params { max_rto: Time::from_secs(10), ..Params::default() };
+    let mut law = Noted::<Reno>::with(&reno::Params::default(), 2.0);
+    let mut sender = Sender::new(&params, Recovery::NewReno, Some(5));
+    let mut now = Time::ZERO;
+    let mut waits = vec![];
+    for _ in 0..6 {
+        while sender.next_packet(now, &law, PACKET, u32::MAX).is_some() {}
+        let deadline = sender.deadline();
+        waits.push((deadline - now).as_secs_f64());
+        now = deadline;
+        sender.on_timeout(now, &mut law);
+    }
+    assert_eq!(waits, [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]); // RFC 6298 (2.1), (5.5), (2.5)
+    assert_eq!(law.law.ssthresh(), 2000.0);
+    // An ack ends the backoff: 20 ms is the first sample, so RTO = 3 * 20 ms, below the least, 200 ms.
+    let stamp = Stamp::default();
+    assert_eq!(sender.next_packet(now, &law, PACKET, u32::MAX).map(|p| p.seq), Some(0));
+    let sent_at = now;
+    now += Time::from_millis(20);
+    let ack = AckPacket { cumulative: 1, sack: &[], ecn_echo: false, sent_at, stamp: &stamp };
+    assert_eq!(sender.on_ack(now, &mut law, PACKET, &ack), 1);
+    assert_eq!(sender.rto(), Time::from_millis(200));
+}
+
+#[test]
+fn after_a_timeout_the_next_packet_jumps_over_what_is_acknowledged() {
+    let params = Params::default();
+    let mut law = Noted::<Reno>::with(&reno::Params::default(), 8.0);
+    let mut sender = Sender::new(&params, Recovery::NewReno, None);
+    while sender.next_packet(Time::ZERO, &law, PACKET, u32::MAX).is_some() {}
+    assert_eq!(sender.next_seq(), 8);
+    let now = sender.deadline();
+    sender.on_timeout(now, &mut law);
+    assert_eq!(law.timeouts, [8]);
+    assert_eq!(sender.next_packet(now, &law, PACKET, u32::MAX).map(|p| p.seq), Some(0));
+    assert_eq!(sender.next_packet(now, &law, PACKET, u32::MAX), None);
+    let stamp = Stamp::default();
+    let ack = AckPacket { cumulative: 6, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp };
+    assert_eq!(sender.on_ack(now + DELAY, &mut law, PACKET, &ack), 6);
+    let next: Vec<_> =
+        core::iter::from_fn(|| sender.next_packet(now + DELAY, &law, PACKET, u32::MAX)).collect();
+    assert_eq!(next.iter().map(|p| (p.seq, p.retransmission)).collect::<Vec<_>>(), [(6, true), (7, true)]);
+}
+
+#[test]
+fn duplicate_acks_after_a_timeout_start_no_recovery() {
+    // RFC 6582 section 4: they come from what was sent twice, not from a new loss.
+    let params = Params { limited_transmit: false, ..Params::default() };
+    let mut law = Noted::<Reno>::with(&reno::Params::default(), 8.0);
+    let mut sender = Sender::new(&params, Recovery::NewReno, None);
+    while sender.next_packet(Time::ZERO, &law, PACKET, u32::MAX).is_some() {}
+    let now = sender.deadline();
+    sender.on_timeout(now, &mut law);
+    sender.next_packet(now, &law, PACKET, u32::MAX);
+    let stamp = Stamp::default();
+    for cumulative in [2, 2, 2, 2, 2] {
+        let ack = AckPacket { cumulative, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp };
+        sender.on_ack(now, &mut law, PACKET, &ack);
+        while sender.next_packet(now, &law, PACKET, u32::MAX).is_some() {}
+    }
+    assert!(!sender.in_recovery());
+    assert!(law.congestion.is_empty());
+}
+
+#[test]
+fn marks_reduce_the_window_once_per_window_and_are_answered_by_cwr() {
+    for recovery in MODES {
+        // Every packet of the second window is marked.
+        let path = Path { mark: Box::new(|_, p| (40..80).contains(&p.seq)), ..Path::default() };
+        let (run, law) = tcp(&Params::default(), recovery, 40.0, 400, &path);
+        assert_eq!(run.retransmissions + run.timeouts, 0);
+        assert_eq!(law.congestion.len(), 1, "{recovery:?}: {:?}", law.congestion);
+        assert_eq!(law.congestion, [40]);
+        assert_eq!(run.sent.iter().filter(|p| p.cwr).count(), 1);
+        // The echo lasts from the first mark until CWR arrives.
+        let cwr = run.sent.iter().find(|p| p.cwr).expect("cwr").seq;
+        assert_eq!(run.echoes as u32, cwr - 40);
+    }
+}
+
+#[test]
+fn lasting_marks_reduce_the_window_about_once_per_round_trip() {
+    let path = Path { mark: Box::new(|_, _| true), ..Path::default() };
+    let (run, law) = tcp(&Params::default(), Recovery::NewReno, 32.0, 200, &path);
+    // 32, 16, 8, 4 and then 2 for ever: a window's packets per reduction, and never more often than that.
+    let rounds = run.finished.as_secs_f64() / 0.0401;
+    let n = law.congestion.len() as f64;
+    assert!(n <= rounds && n >= rounds / 2.0 - 1.0, "{n} reductions in {rounds} round trips");
+    assert_eq!(law.congestion[..3], [32, 16, 8]);
+}
+
+#[test]
+fn without_ecn_marks_mean_nothing() {
+    let params = Params { ecn: false, ..Params::default() };
+    let path = Path { mark: Box::new(|_, _| true), ..Path::default() };
+    let (run, law) = tcp(&params, Recovery::Sack, 20.0, 200, &path);
+    assert_eq!((run.echoes, law.congestion.len()), (0, 0));
+    assert!(run.sent.iter().all(|p| !p.cwr));
+}
+
+#[test]
+fn a_loss_in_a_marked_window_reduces_once() {
+    for recovery in MODES {
+        let mut path = losing(&[60]);
+        path.mark = Box::new(|_, p| p.seq == 45);
+        let (run, law) = tcp(&Params::default(), recovery, 40.0, 400, &path);
+        assert_eq!((run.retransmissions, run.timeouts), (1, 0));
+        assert_eq!(law.congestion.len(), 1, "{recovery:?}");
+    }
+}
+
+#[test]
+fn delayed_acks_halve_the_acks() {
+    let params = Params { delayed_acks: true, ..Params::default() };
+    let (with, _) = tcp(&params, Recovery::Sack, 20.0, 400, &Path::default());
+    let (without, _) = tcp(&Params::default(), Recovery::Sack, 20.0, 400, &Path::default());
+    assert_eq!((with.acks, without.acks), (200, 400));
+}
+
+#[test]
+fn the_application_limits_and_the_law_is_told() {
+    let mut law = Noted::<Reno>::with(&reno::Params::default(), 10.0);
+    let mut sender = Sender::new(&Params::default(), Recovery::Sack, None);
+    let stamp = Stamp::default();
+    for n in 1..=5u32 {
+        let now = Time::from_millis(u64::from(n));
+        assert_eq!(sender.next_packet(now, &law, PACKET, n).map(|p| p.seq), Some(n - 1));
+        assert_eq!(sender.next_packet(now, &law, PACKET, n), None);
+        let ack = AckPacket { cumulative: n, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp };
+        sender.on_ack(now, &mut law, PACKET, &ack);
+    }
+    assert_eq!(law.limited, [false; 5]);
+    assert_eq!(law.cwnd(), 10_000.0);
+    let now = Time::from_secs(1);
+    while sender.next_packet(now, &law, PACKET, u32::MAX).is_some() {}
+    assert_eq!(sender.flight(), 10);
+    let ack = AckPacket { cumulative: 6, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp };
+    sender.on_ack(now, &mut law, PACKET, &ack);
+    assert_eq!(law.limited.last(), Some(&true));
+    assert_eq!(law.cwnd(), 11_000.0);
+}
+
+#[test]
+fn a_stopped_flow_still_repairs_what_is_in_flight() {
+    for recovery in MODES {
+        let mut law = Noted::<Reno>::with(&reno::Params::default(), 4.0);
+        let mut sender = Sender::new(&Params::default(), recovery, None);
+        while sender.next_packet(Time::ZERO, &law, PACKET, u32::MAX).is_some() {}
+        sender.stop();
+        assert!(!sender.is_complete());
+        let stamp = Stamp::default();
+        let mut ack =
+            AckPacket { cumulative: 3, sack: &[], ecn_echo: false, sent_at: Time::ZERO, stamp: &stamp };
+        sender.on_ack(DELAY, &mut law, PACKET, &ack);
+        assert_eq!(sender.next_packet(DELAY, &law, PACKET, u32::MAX), None);
+        let now = sender.deadline();
+        sender.on_timeout(now, &mut law);
+        assert_eq!(sender.next_packet(now, &law, PACKET, u32::MAX).map(|p| p.seq), Some(3));
+        ack.cumulative = 4;
+        sender.on_ack(now + DELAY, &mut law, PACKET, &ack);
+        assert!(sender.is_complete());
+        assert_eq!(sender.deadline(), Time::MAX);
+    }
+}
+
+#[test]
+fn acks_of_what_was_never_sent_are_ignored() {
+    let mut law = Noted::<Reno>::with(&reno::Params::default(), 4.0);
+    let mut sender = Sender::new(&Params::default(), Recovery::Sack, None);
+    while sender.next_packet(Time::ZERO, &law, PACKET, u32::MAX).is_some() {}
+    let stamp = Stamp::default();
+    for (cumulative, sack) in [(5, &[][..]), (u32::MAX, &[]), (0, &[(90, 100)]), (0, &[(3, 1)])] {
+        let ack = AckPacket { cumulative, sack, ecn_echo: false, sent_at: Time::ZERO, stamp: &stamp };
+        assert_eq!(sender.on_ack(DELAY, &mut law, PACKET, &ack), 0);
+    }
+    assert_eq!(sender.unacked(), 0);
+}
+
+#[test]
+fn a_flow_is_small() {
+    assert!(size_of::<Sender>() <= 200, "{}", size_of::<Sender>());
+    assert!(size_of::<Receiver>() <= 120, "{}", size_of::<Receiver>());
+    assert!(size_of::<AckInfo>() <= 80, "{}", size_of::<AckInfo>());
+    assert!(size_of::<Reno>() <= 72, "{}", size_of::<Reno>());
+}
+
+#[test]
+fn the_three_names_differ_in_their_repair() {
+    let flow = FlowView { packet_bytes: PACKET, initial_window: 2.0, app_rate: None };
+    let params = reno::Params::default();
+    assert_eq!(Reno::new(&params, &flow).recovery(), Recovery::Reno);
+    assert_eq!(NewReno::new(&params, &flow).recovery(), Recovery::NewReno);
+    assert_eq!(Sack::new(&params, &flow).recovery(), Recovery::Sack);
+}
+
+fn modes() -> impl Strategy<Value = Recovery> {
+    prop::sample::select(MODES.to_vec())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// `run` itself asserts that everything arrives and is acknowledged exactly once.
+    #[test]
+    fn everything_arrives_whatever_is_lost(
+        recovery in modes(),
+        length in 1u32..250,
+        window in 1.0..60.0f64,
+        lost in prop::collection::vec(prop::bool::weighted(0.15), 0..300),
+        lost_acks in prop::collection::vec(prop::bool::weighted(0.2), 0..300),
+        late in prop::collection::vec(prop_oneof![4 => Just(0u64), 1 => 0u64..30_000], 1..50),
+        marked in prop::collection::vec(prop::bool::weighted(0.05), 0..300),
+        delayed_acks: bool,
+        limited_transmit: bool,
+    ) {
+        let losses = lost.iter().filter(|l| **l).count() as u32;
+        let path = Path {
+            lose: Box::new(move |n, _| lost.get(n).copied().unwrap_or(false)),
+            lose_ack: Box::new(move |n| lost_acks.get(n).copied().unwrap_or(false)),
+            late: Box::new(move |n| late[n % late.len()]),
+            mark: Box::new(move |n, _| marked.get(n).copied().unwrap_or(false)),
+        };
+        let params = Params { delayed_acks, limited_transmit, ..Params::default() };
+        let (run, _) = tcp(&params, recovery, window, length, &path);
+        // Going back N may resend a window per timeout; nothing resends without end.
+        prop_assert!(run.retransmissions <= (length + losses) * (run.timeouts + 2));
+    }
+
+    /// Without reordering SACK resends what was lost, and one rescue packet per recovery at the most.
+    #[test]
+    fn sack_resends_little_but_what_was_lost(
+        length in 1u32..400,
+        window in 1.0..80.0f64,
+        lost in prop::collection::vec(prop::bool::weighted(0.1), 0..400),
+        delayed_acks: bool,
+    ) {
+        let path = Path {
+            lose: Box::new(move |n, _| lost.get(n).copied().unwrap_or(false)),
+            ..Path::default()
+        };
+        let params = Params { delayed_acks, ..Params::default() };
+        let (run, law) = tcp(&params, Recovery::Sack, window, length, &path);
+        if run.timeouts == 0 {
+            prop_assert!(run.retransmissions as usize <= run.lost + law.congestion.len());
+        }
+        prop_assert!(run.retransmissions as usize >= run.lost);
+    }
+
+    /// Original transmissions lost from a window that keeps sending: SACK needs neither timer nor copies.
+    #[test]
+    fn sack_needs_no_timer_where_retransmissions_arrive(
+        window in 12u32..80,
+        seqs in prop::collection::btree_set(100u32..140, 1..10),
+    ) {
+        let seqs: Vec<u32> = seqs.into_iter().collect();
+        let (run, law) = tcp(&Params::default(), Recovery::Sack, f64::from(window), 600, &losing(&seqs));
+        prop_assert!(run.timeouts == 0, "{} timeouts", run.timeouts);
+        prop_assert_eq!(run.retransmissions as usize, seqs.len());
+        // The losses span 40 packets: at most one event per window of data that they touch.
+        let events = law.congestion.len() as u32;
+        prop_assert!(events >= 1 && events <= 1 + 40 / window.min(law.congestion[0] / 2) + 1);
+    }
+}
