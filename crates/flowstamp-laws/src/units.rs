@@ -270,8 +270,7 @@ fn split<'a>(text: &'a str, example: &'static str) -> Result<(f64, &'a str), Par
             break;
         }
     }
-    let value: f64 =
-        t[..end].parse().map_err(|_| ParseUnitError::NotANumber(text.to_owned(), example))?;
+    let value: f64 = t[..end].parse().map_err(|_| ParseUnitError::NotANumber(text.to_owned(), example))?;
     if !value.is_finite() {
         return Err(ParseUnitError::NotANumber(text.to_owned(), example));
     }
@@ -300,15 +299,8 @@ fn lookup(
     })
 }
 
-const TIME_UNITS: &[(&str, f64)] = &[
-    ("ps", 1.0),
-    ("ns", 1e3),
-    ("us", 1e6),
-    ("ms", 1e9),
-    ("s", 1e12),
-    ("min", 60e12),
-    ("h", 3600e12),
-];
+const TIME_UNITS: &[(&str, f64)] =
+    &[("ps", 1.0), ("ns", 1e3), ("us", 1e6), ("ms", 1e9), ("s", 1e12), ("min", 60e12), ("h", 3600e12)];
 const RATE_UNITS: &[(&str, f64)] =
     &[("Mbps", 1e6), ("kbps", 1e3), ("Gbps", 1e9), ("bps", 1.0), ("Tbps", 1e12)];
 const BYTE_UNITS: &[(&str, f64)] = &[
@@ -357,9 +349,7 @@ impl FromStr for Ratio {
         match split(text, "0.25")? {
             (v, "") => Ok(Self(v)),
             (v, "%") => Ok(Self(v / 100.0)),
-            (_, unit) => {
-                Err(ParseUnitError::UnknownUnit(text.to_owned(), unit.to_owned(), "% or nothing"))
-            }
+            (_, unit) => Err(ParseUnitError::UnknownUnit(text.to_owned(), unit.to_owned(), "% or nothing")),
         }
     }
 }

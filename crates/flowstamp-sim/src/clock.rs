@@ -11,7 +11,10 @@ pub struct Clock {
 
 impl Clock {
     /// Starts.
-    #[expect(clippy::disallowed_methods, reason = "the speed of a run is reported, and nothing else depends on it")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the speed of a run is reported, and nothing else depends on it"
+    )]
     #[must_use]
     pub fn start() -> Self {
         Self { wall: Instant::now(), cpu: cpu_time::ThreadTime::now() }

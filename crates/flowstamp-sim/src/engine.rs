@@ -125,7 +125,8 @@ impl Simulation {
     pub fn new(loaded: &Loaded, seed: Option<u64>) -> Result<Self, ScenarioError> {
         let mut scenario = loaded.scenario.clone();
         scenario.seed = seed.unwrap_or(scenario.seed);
-        let Network { links: plans, access, routes, groups, flows, web } = Network::new(loaded, scenario.seed)?;
+        let Network { links: plans, access, routes, groups, flows, web } =
+            Network::new(loaded, scenario.seed)?;
         let mut links = Vec::with_capacity(plans.len() + access.len());
         let mut policies = Vec::with_capacity(plans.len());
         for plan in &plans {
@@ -145,7 +146,8 @@ impl Simulation {
             ));
         }
         links.extend(access.iter().map(|a| Link::new(Service::constant(a.rate), a.delay, PLAIN)));
-        let mut recorder = Recorder { captured: Captured::default(), left: 0, packet_bytes: scenario.packet.get() as u32 };
+        let mut recorder =
+            Recorder { captured: Captured::default(), left: 0, packet_bytes: scenario.packet.get() as u32 };
         if let Some(capture) = &scenario.capture {
             recorder.left = capture.packets;
             for (plan, policy) in plans.iter().zip(&mut policies) {
@@ -463,8 +465,7 @@ impl Simulation {
                 }
                 break;
             }
-            let Some(out) =
-                flow.sender.next_packet(now, &flow.law, u32::from(self.packet_bytes), available)
+            let Some(out) = flow.sender.next_packet(now, &flow.law, u32::from(self.packet_bytes), available)
             else {
                 if available != u32::MAX && flow.sender.next_seq() >= available {
                     self.wait_for_application(number, available);

@@ -152,7 +152,16 @@ impl Policy {
         router: Option<AnyRouter>,
         random: crate::random::Stream,
     ) -> Self {
-        Self { capacity, limit, queue, router, random, stats: LinkStats::default(), captured: false, queue_bytes: 0 }
+        Self {
+            capacity,
+            limit,
+            queue,
+            router,
+            random,
+            stats: LinkStats::default(),
+            captured: false,
+            queue_bytes: 0,
+        }
     }
 
     /// Bytes that wait.

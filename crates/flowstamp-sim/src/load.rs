@@ -68,8 +68,8 @@ fn parse(text: &str, format: Format) -> Result<Table, ScenarioError> {
             ScenarioError::new(format!("line {line}"), format!("not TOML: {}", e.message()))
         }),
         Format::Json => {
-            let value: serde_json::Value = serde_json::from_str(text)
-                .map_err(|e| ScenarioError::new("", format!("not JSON: {e}")))?;
+            let value: serde_json::Value =
+                serde_json::from_str(text).map_err(|e| ScenarioError::new("", format!("not JSON: {e}")))?;
             Table::deserialize(value).map_err(|e| ScenarioError::new("", format!("not a scenario: {e}")))
         }
     }
@@ -146,9 +146,8 @@ fn read_files(scenario: &Scenario, base_dir: &Path) -> Result<Files, ScenarioErr
     let mut files = Files::new();
     let mut read = |key: &str, path: &PathBuf| {
         let full = base_dir.join(path);
-        let text = std::fs::read_to_string(&full).map_err(|e| {
-            ScenarioError::new(key, format!("cannot read \"{}\": {e}", full.display()))
-        })?;
+        let text = std::fs::read_to_string(&full)
+            .map_err(|e| ScenarioError::new(key, format!("cannot read \"{}\": {e}", full.display())))?;
         files.insert(path.clone(), text);
         Ok(())
     };

@@ -3,9 +3,7 @@
 use crate::error::ScenarioError;
 use crate::load::Loaded;
 use crate::random::Stream;
-use crate::scenario::{
-    Access, Buffer, FlowGroup, Graph, LinkRate, OneOrMany, Scenario, Web,
-};
+use crate::scenario::{Access, Buffer, FlowGroup, Graph, LinkRate, OneOrMany, Scenario, Web};
 use crate::service::{Capacity, Trace};
 use crate::workload::{ArrivalProcess, SizeLaw};
 use flowstamp_laws::queue::Limit;
@@ -165,9 +163,16 @@ impl Network {
     /// # Errors
     /// Whatever cannot be: a rate of zero, no path, a start after the end.
     pub fn new(loaded: &Loaded, seed: u64) -> Result<Self> {
-        Builder { loaded, scenario: &loaded.scenario, seed, links: Vec::new(), access: Vec::new(), routes: Vec::new() }
-            .build()
-            .map_err(|e| if e.source.is_empty() { e.at(&loaded.source) } else { e })
+        Builder {
+            loaded,
+            scenario: &loaded.scenario,
+            seed,
+            links: Vec::new(),
+            access: Vec::new(),
+            routes: Vec::new(),
+        }
+        .build()
+        .map_err(|e| if e.source.is_empty() { e.at(&loaded.source) } else { e })
     }
 }
 
@@ -187,7 +192,10 @@ impl Builder<'_> {
             return error("duration", "is 0s; it must be longer");
         }
         if s.warmup >= s.duration {
-            return error("warmup", format!("is {}; it must be shorter than duration, {}", s.warmup, s.duration));
+            return error(
+                "warmup",
+                format!("is {}; it must be shorter than duration, {}", s.warmup, s.duration),
+            );
         }
         for (key, size) in [("packet", s.packet), ("ack", s.ack)] {
             if !(1..=65_535).contains(&size.get()) {
@@ -204,7 +212,9 @@ impl Builder<'_> {
             (None, None, None) => {
                 return error("", "no topology; give one of [dumbbell], [parking_lot] and [graph]");
             }
-            _ => return error("", "more than one topology; give one of [dumbbell], [parking_lot] and [graph]"),
+            _ => {
+                return error("", "more than one topology; give one of [dumbbell], [parking_lot] and [graph]");
+            }
         };
         if s.flows.is_empty() {
             return error("flows", "is empty; give at least one [[flows]]");
@@ -220,7 +230,10 @@ impl Builder<'_> {
         let mut longest = Time::ZERO;
         for (i, group) in s.flows.iter().enumerate() {
             if s.flows[..i].iter().any(|g| g.name == group.name) {
-                return error(format!("flows[{i}].name"), format!("\"{}\" is there twice; names must differ", group.name));
+                return error(
+                    format!("flows[{i}].name"),
+                    format!("\"{}\" is there twice; names must differ", group.name),
+                );
             }
             longest = longest.max(self.group(i, group, &mut core, &mut network)?);
         }
@@ -229,7 +242,10 @@ impl Builder<'_> {
             for name in wanted {
                 if !self.links.iter().any(|l| l.name == *name) {
                     let known: Vec<_> = self.links.iter().map(|l| l.name.as_str()).collect();
-                    return error("capture.links", format!("\"{name}\" is no link; there are {}", known.join(", ")));
+                    return error(
+                        "capture.links",
+                        format!("\"{name}\" is no link; there are {}", known.join(", ")),
+                    );
                 }
             }
         }
@@ -254,7 +270,9 @@ impl Builder<'_> {
                     if steps.windows(2).any(|w| w[1].0 <= w[0].0) {
                         return error(key, "must be in rising order of time");
                     }
-                    if steps.iter().all(|(_, r)| r.bps() == 0.0) || steps.last().is_some_and(|(_, r)| r.bps() == 0.0) {
+                    if steps.iter().all(|(_, r)| r.bps() == 0.0)
+                        || steps.last().is_some_and(|(_, r)| r.bps() == 0.0)
+                    {
                         return error(key, "ends with a rate of zero; the last rate must be above 0bps");
                     }
                     Ok(Capacity::Steps(steps.clone()))
@@ -369,7 +387,7 @@ impl Builder<'_> {
                     limit,
                     queue: p.queue.clone(),
                     router: p.router.clone(),
-                    });
+                });
                 core.edges.push((from, to, link));
             }
         }
@@ -392,16 +410,24 @@ impl Builder<'_> {
         for (i, l) in g.links.iter().enumerate() {
             let key = format!("graph.links[{i}]");
             if l.from == l.to {
-                return error(format!("{key}.to"), format!("is \"{}\", as from; a link joins two nodes", l.to));
+                return error(
+                    format!("{key}.to"),
+                    format!("is \"{}\", as from; a link joins two nodes", l.to),
+                );
             }
             let capacity = self.capacity(&format!("{key}.rate"), &l.rate)?;
             let (a, b) = (core.node(&l.from), core.node(&l.to));
             let forward = l.name.clone().unwrap_or_else(|| format!("{}->{}", l.from, l.to));
             let backward =
                 l.name.as_ref().map_or_else(|| format!("{}->{}", l.to, l.from), |n| format!("{n}.reverse"));
-            for (name, from, to) in [(forward, a, b), (backward, b, a)].into_iter().take(1 + usize::from(l.duplex)) {
+            for (name, from, to) in
+                [(forward, a, b), (backward, b, a)].into_iter().take(1 + usize::from(l.duplex))
+            {
                 if self.links.iter().any(|other| other.name == name) {
-                    return error(format!("{key}.name"), format!("\"{name}\" is there twice; give names that differ"));
+                    return error(
+                        format!("{key}.name"),
+                        format!("\"{name}\" is there twice; give names that differ"),
+                    );
                 }
                 let link = self.add_link(LinkPlan {
                     name,
@@ -410,7 +436,7 @@ impl Builder<'_> {
                     limit: Limit::Packets(0), // known when all flows are: graph_buffers
                     queue: l.queue.clone(),
                     router: l.router.clone(),
-                    });
+                });
                 core.edges.push((from, to, link));
             }
         }
@@ -425,7 +451,8 @@ impl Builder<'_> {
             for _ in 0..1 + usize::from(l.duplex) {
                 let rate = self.mean_rate(&self.links[at].capacity);
                 let rtt = Some(g.rtt.unwrap_or(longest)).filter(|t| *t > Time::ZERO);
-                self.links[at].limit = self.limit(&format!("graph.links[{i}].buffer"), l.buffer, rate, rtt)?;
+                self.links[at].limit =
+                    self.limit(&format!("graph.links[{i}].buffer"), l.buffer, rate, rtt)?;
                 at += 1;
             }
         }
@@ -433,7 +460,13 @@ impl Builder<'_> {
     }
 
     /// Places one group; returns the longest round-trip propagation time of its flows.
-    fn group(&mut self, spec: usize, group: &FlowGroup, core: &mut Core, network: &mut Network) -> Result<Time> {
+    fn group(
+        &mut self,
+        spec: usize,
+        group: &FlowGroup,
+        core: &mut Core,
+        network: &mut Network,
+    ) -> Result<Time> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
         if group.name.is_empty() || group.name.contains('.') {
             return error(format!("flows[{spec}].name"), "must not be empty nor contain a dot");
@@ -450,10 +483,16 @@ impl Builder<'_> {
             let end = |given: &Option<String>, default: &str, k: &str| match given {
                 Some(n) if core.nodes.contains_key(n) => Ok(n.clone()),
                 Some(n) => error(key(k), format!("\"{n}\" is no node; there are {}", core.names.join(", "))),
-                None if default.is_empty() => error(key(k), format!("is missing; name one of {}", core.names.join(", "))),
+                None if default.is_empty() => {
+                    error(key(k), format!("is missing; name one of {}", core.names.join(", ")))
+                }
                 None => Ok(default.to_owned()),
             };
-            vec![(group.name.clone(), end(&group.from, &core.first, "from")?, end(&group.to, &core.last, "to")?)]
+            vec![(
+                group.name.clone(),
+                end(&group.from, &core.first, "from")?,
+                end(&group.to, &core.last, "to")?,
+            )]
         };
         let mut longest = Time::ZERO;
         for (name, from, to) in hops {
@@ -497,7 +536,10 @@ impl Builder<'_> {
     fn check_group(&self, group: &FlowGroup) -> Result<()> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
         if group.start >= self.scenario.duration {
-            return error(key("start"), format!("is {}; it must be before duration, {}", group.start, self.scenario.duration));
+            return error(
+                key("start"),
+                format!("is {}; it must be before duration, {}", group.start, self.scenario.duration),
+            );
         }
         if group.stop.is_some_and(|s| s <= group.start) {
             return error(key("stop"), format!("must be after start, {}", group.start));
@@ -513,7 +555,10 @@ impl Builder<'_> {
         }
         let window = group.transport.initial_window;
         if !(1.0..=65_536.0).contains(&window) {
-            return error(key("transport.initial_window"), format!("is {window}; it must be 1 to 65536 packets"));
+            return error(
+                key("transport.initial_window"),
+                format!("is {window}; it must be 1 to 65536 packets"),
+            );
         }
         Ok(())
     }
@@ -536,7 +581,14 @@ impl Builder<'_> {
     }
 
     /// Gives one flow its access links and its path; returns its round-trip propagation time too.
-    fn place(&mut self, group: &FlowGroup, i: u32, core: &Core, there: &[u32], back: &[u32]) -> Result<(Path, Time)> {
+    fn place(
+        &mut self,
+        group: &FlowGroup,
+        i: u32,
+        core: &Core,
+        there: &[u32],
+        back: &[u32],
+    ) -> Result<(Path, Time)> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
         let delay_of = |links: &[LinkPlan], route: &[u32]| {
             route.iter().fold(Time::ZERO, |sum, l| sum + links[*l as usize].delay)
@@ -546,7 +598,12 @@ impl Builder<'_> {
             Some(OneOrMany::One(t)) => Some(*t),
             Some(OneOrMany::Many(list)) => match list.get(i as usize) {
                 Some(t) => Some(*t),
-                None => return error(key("rtt"), format!("has {} entries; it needs one for each flow", list.len())),
+                None => {
+                    return error(
+                        key("rtt"),
+                        format!("has {} entries; it needs one for each flow", list.len()),
+                    );
+                }
             },
             None => core.rtt,
         };
@@ -588,7 +645,15 @@ impl Builder<'_> {
         at
     }
 
-    fn web(&self, group: &FlowGroup, web: &Web, id: u32, name: &str, paths: Vec<Path>, route: &[u32]) -> Result<WebPlan> {
+    fn web(
+        &self,
+        group: &FlowGroup,
+        web: &Web,
+        id: u32,
+        name: &str,
+        paths: Vec<Path>,
+        route: &[u32],
+    ) -> Result<WebPlan> {
         let key = |k: &str| format!("flows.{}.web.{k}", group.name);
         let sizes = SizeLaw::new(&web.sizes, self.loaded, Stream::new(self.seed, &format!("size/{name}")))
             .map_err(|(k, m)| ScenarioError::new(key(k), m))?;
@@ -607,8 +672,12 @@ impl Builder<'_> {
             }
             _ => return error(key("flows_per_s"), "give exactly one of flows_per_s and load"),
         };
-        let arrivals = ArrivalProcess::new(&web.arrivals, flows_per_s, Stream::new(self.seed, &format!("arrival/{name}")))
-            .map_err(|(k, m)| ScenarioError::new(key(k), m))?;
+        let arrivals = ArrivalProcess::new(
+            &web.arrivals,
+            flows_per_s,
+            Stream::new(self.seed, &format!("arrival/{name}")),
+        )
+        .map_err(|(k, m)| ScenarioError::new(key(k), m))?;
         Ok(WebPlan {
             group: id,
             paths,
@@ -628,10 +697,9 @@ fn positive(key: &str, rate: Rate) -> Result<()> {
 fn parse_trace(text: &str) -> std::result::Result<Trace, String> {
     let mut lines = Vec::new();
     for (n, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-        let ms: u64 = line
-            .trim()
-            .parse()
-            .map_err(|_| format!("line {}: \"{}\" is not a whole number of milliseconds", n + 1, line.trim()))?;
+        let ms: u64 = line.trim().parse().map_err(|_| {
+            format!("line {}: \"{}\" is not a whole number of milliseconds", n + 1, line.trim())
+        })?;
         if lines.last().is_some_and(|last| ms < *last) {
             return Err(format!("line {}: {ms} is before the line above; times must not fall", n + 1));
         }

@@ -36,7 +36,8 @@ impl Probe {
         if !(p.links || p.groups || p.flows || p.laws) {
             return None;
         }
-        let every = p.every.unwrap_or(Time::from_ps((sim.scenario.duration / DEFAULT_SAMPLES).as_ps().max(1)));
+        let every =
+            p.every.unwrap_or(Time::from_ps((sim.scenario.duration / DEFAULT_SAMPLES).as_ps().max(1)));
         Some(Self {
             every,
             series: Series::default(),
@@ -69,19 +70,26 @@ impl Probe {
         let now = sim.now;
         let seconds = self.every.as_secs_f64();
         let probes = &sim.scenario.probes;
-        let mut rows = Rows { series: &mut self.series, at: 0, name_keys: !self.keys_made, time_s: now.as_secs_f64() };
+        let mut rows =
+            Rows { series: &mut self.series, at: 0, name_keys: !self.keys_made, time_s: now.as_secs_f64() };
         if probes.links {
             for (number, policy) in sim.policies.iter().enumerate() {
                 let name = &sim.link_names[number];
                 let sent = sim.links[number].sent_bytes(now, policy);
                 let stats = &policy.stats;
-                let mark = LinkMark { sent, drops: stats.drops, marks: stats.marks, integral: stats.queue_integral };
+                let mark =
+                    LinkMark { sent, drops: stats.drops, marks: stats.marks, integral: stats.queue_integral };
                 let before = std::mem::replace(&mut self.links[number], mark);
                 let room = policy.capacity.bytes_between(now.saturating_sub(self.every), now);
                 let share = if room > 0.0 { (sent - before.sent).max(0.0) / room } else { 0.0 };
                 rows.push("link", name, "utilization", share);
                 rows.push("link", name, "queue_bytes", policy.queue_bytes() as f64);
-                rows.push("link", name, "mean_queue_bytes", (mark.integral - before.integral) / self.every.as_ps() as f64);
+                rows.push(
+                    "link",
+                    name,
+                    "mean_queue_bytes",
+                    (mark.integral - before.integral) / self.every.as_ps() as f64,
+                );
                 rows.push("link", name, "drops", (mark.drops - before.drops) as f64);
                 rows.push("link", name, "marks", (mark.marks - before.marks) as f64);
             }

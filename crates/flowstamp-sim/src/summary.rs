@@ -3,8 +3,8 @@
 use crate::clock::Clock;
 use crate::engine::{Record, Simulation};
 use crate::results::{
-    AccessSummary, Captured, Distribution, FctBin, FctSummary, FlowRow, GroupSummary, LinkSummary, Named, Results,
-    Series, Summary, TotalSummary, jain_index,
+    AccessSummary, Captured, Distribution, FctBin, FctSummary, FlowRow, GroupSummary, LinkSummary, Named,
+    Results, Series, Summary, TotalSummary, jain_index,
 };
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::units::Time;
@@ -42,16 +42,14 @@ pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock:
     }
     let access = &sim.links[sim.policies.len()..];
     let packet_hops: u64 = sim.links.iter().map(|l| l.arrivals).sum();
-    let rows: Vec<FlowRow> =
-        sim.records.iter().enumerate().map(|(i, r)| row(&sim, i as u32, r)).collect();
+    let rows: Vec<FlowRow> = sim.records.iter().enumerate().map(|(i, r)| row(&sim, i as u32, r)).collect();
     let mut groups = Named::new();
     let mut long_goodputs = Vec::new();
     for (number, group) in sim.groups.iter().enumerate() {
         let of_group: Vec<usize> =
             (0..rows.len()).filter(|i| sim.records[*i].group as usize == number).collect();
         let started = |i: &&usize| sim.records[**i].start <= end;
-        let goodputs: Vec<f64> =
-            of_group.iter().filter(started).map(|i| rows[*i].goodput_bps).collect();
+        let goodputs: Vec<f64> = of_group.iter().filter(started).map(|i| rows[*i].goodput_bps).collect();
         if !group.web {
             long_goodputs.extend_from_slice(&goodputs);
         }
@@ -76,8 +74,11 @@ pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock:
         );
     }
     let goodput_bps = groups.values().map(|g| g.goodput_bps).sum();
-    let flows =
-        rows.iter().zip(&sim.records).filter(|(_, r)| !sim.groups[r.group as usize].web).map(|(f, _)| f.clone());
+    let flows = rows
+        .iter()
+        .zip(&sim.records)
+        .filter(|(_, r)| !sim.groups[r.group as usize].web)
+        .map(|(f, _)| f.clone());
     let (wall, cpu) = clock.elapsed();
     let wall_s = wall.as_secs_f64();
     let summary = Summary {

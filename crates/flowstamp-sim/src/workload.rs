@@ -78,14 +78,19 @@ impl SizeLaw {
             Sizes::Uniform { min, max } if min > max => {
                 return Err(("sizes.max", format!("is {max}; it must be at least min, {min}")));
             }
-            Sizes::Uniform { min, max } => Kind::Uniform(min.as_f64(), above_zero("sizes.max", max.as_f64())?),
-            Sizes::Exponential { mean } => Kind::Exponential(above_zero("sizes.mean", mean.as_f64())?),
-            Sizes::Pareto { mean, shape } => {
-                Kind::Pareto(above_zero("sizes.mean", mean.as_f64())?, shape_with_mean("sizes.shape", *shape)?)
+            Sizes::Uniform { min, max } => {
+                Kind::Uniform(min.as_f64(), above_zero("sizes.max", max.as_f64())?)
             }
+            Sizes::Exponential { mean } => Kind::Exponential(above_zero("sizes.mean", mean.as_f64())?),
+            Sizes::Pareto { mean, shape } => Kind::Pareto(
+                above_zero("sizes.mean", mean.as_f64())?,
+                shape_with_mean("sizes.shape", *shape)?,
+            ),
             Sizes::Empirical { file } => {
                 let text = loaded.files.get(file).map_or("", String::as_str);
-                Kind::Empirical(parse_cdf(text).map_err(|m| ("sizes.file", format!("\"{}\": {m}", file.display())))?)
+                Kind::Empirical(
+                    parse_cdf(text).map_err(|m| ("sizes.file", format!("\"{}\": {m}", file.display())))?,
+                )
             }
         };
         Ok(Self { kind, stream })
@@ -112,7 +117,11 @@ impl SizeLaw {
             Kind::Exponential(mean) | Kind::Pareto(mean, _) => *mean,
             Kind::Empirical(points) => {
                 let first = points[0].0 * points[0].1;
-                first + points.windows(2).map(|w| f64::midpoint(w[0].0, w[1].0) * (w[1].1 - w[0].1)).sum::<f64>()
+                first
+                    + points
+                        .windows(2)
+                        .map(|w| f64::midpoint(w[0].0, w[1].0) * (w[1].1 - w[0].1))
+                        .sum::<f64>()
             }
         }
     }

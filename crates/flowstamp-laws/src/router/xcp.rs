@@ -55,6 +55,9 @@ pub struct Params {
     pub min_interval: Time,
     /// RTTs above this count as this much.
     pub max_rtt: Time,
+    /// The persistent queue is the least seen in this many propagation delays; above 0. The paper says 1; the authors'
+    /// ns-2 model and the Internet-Draft take 0.5, which sees more of a burst as persistent.
+    pub queue_window: f64,
     /// The shortest time over which the persistent queue is sought.
     pub min_queue_interval: Time,
 }
@@ -62,13 +65,14 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
-            alpha: 0.4,                                 // Katabi 2002, section 3.5.1
-            beta: 0.226,                                // Katabi 2002, section 3.5.1
-            gamma: 0.1,                                 // Katabi 2002, section 3.5.2
-            initial_interval: Time::from_millis(50),    // the authors' ns-2 model
-            min_interval: Time::from_millis(1),         // the authors' ns-2 model
-            max_rtt: Time::from_secs(4),                // above the 1.4 s of section 5
-            min_queue_interval: Time::from_millis(2),   // Internet-Draft
+            alpha: 0.4,                               // Katabi 2002, section 3.5.1
+            beta: 0.226,                              // Katabi 2002, section 3.5.1
+            gamma: 0.1,                               // Katabi 2002, section 3.5.2
+            initial_interval: Time::from_millis(50),  // the authors' ns-2 model
+            min_interval: Time::from_millis(1),       // the authors' ns-2 model
+            max_rtt: Time::from_secs(4),              // above the 1.4 s of section 5
+            queue_window: 1.0,                        // Katabi 2002, section 3.5.1
+            min_queue_interval: Time::from_millis(2), // Internet-Draft
         }
     }
 }
@@ -225,8 +229,7 @@ impl<E: Encoding> Router<E> {
         }
         let input_rate = self.input_bytes / self.interval;
         let delay = self.avg_rtt.max(p.min_interval.as_secs_f64()); // deviation 3
-        let aggregate =
-            p.alpha * (self.capacity - input_rate) - p.beta * self.persistent_queue / delay; // eq. 1
+        let aggregate = p.alpha * (self.capacity - input_rate) - p.beta * self.persistent_queue / delay; // eq. 1
         let shuffled = (p.gamma * input_rate - aggregate.abs()).max(0.0); // eq. 2
         let give = shuffled + aggregate.max(0.0);
         let take = shuffled + (-aggregate).max(0.0);
@@ -288,8 +291,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
             let view = E::read(stamp, size);
             // A packet without an RTT has X = 0 and so enters neither sum (deviation 2).
             self.sum_x += view.inter_packet_s;
-            self.sum_x_rtt +=
-                view.inter_packet_s * view.rtt_s.min(self.params.max_rtt.as_secs_f64());
+            self.sum_x_rtt += view.inter_packet_s * view.rtt_s.min(self.params.max_rtt.as_secs_f64());
         }
     }
 
@@ -340,7 +342,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
         // The propagation delay: the average RTT without the local queueing delay (section 3.5.1).
         let propagation =
             if self.capacity > 0.0 { self.avg_rtt - queue / self.capacity } else { self.avg_rtt };
-        let wait = propagation.max(self.params.min_queue_interval.as_secs_f64());
+        let wait = (propagation * self.params.queue_window).max(self.params.min_queue_interval.as_secs_f64());
         link.now.saturating_add(Time::from_secs_f64(wait))
     }
 
