@@ -94,6 +94,11 @@ pub trait Encoding: Copy + core::fmt::Debug + 'static {
     fn read(stamp: &Stamp, size: f64) -> View;
     /// Writes `feedback`, a change of throughput in bytes/s, for a flow whose RTT is `rtt_s`.
     fn write_feedback(stamp: &mut Stamp, feedback: f64, rtt_s: f64);
+    /// Leaves a decrease as it is and makes anything else zero.
+    #[inline]
+    fn refuse_increase(stamp: &mut Stamp) {
+        stamp.0[2] = stamp.0[2].min(0.0);
+    }
     /// The header of a sender: window in bytes as routers shall see it, RTT in seconds, wish in bytes per packet.
     fn header(cwnd_bytes: f64, rtt_s: f64, packet_bytes: f64, wish_bytes: f64) -> Stamp;
     /// The change of window in bytes that an echoed header asks for.
@@ -301,7 +306,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
         let size = f64::from(size);
         let view = E::read(stamp, size);
         if view.rtt_s <= 0.0 {
-            E::write_feedback(stamp, view.feedback.min(0.0), view.rtt_s);
+            E::refuse_increase(stamp); // deviation 2
             return;
         }
         // The smaller of share and rest: deviation 1.

@@ -1,0 +1,434 @@
+//! Properties of the XCP law (Katabi 2002, section 3.5 and appendix A), in both encodings.
+
+use flowstamp_laws::Stamp;
+use flowstamp_laws::router::xcp::{Encoding, Params, Router, Throughput, Window};
+use flowstamp_laws::router::{LinkView, RouterLaw};
+use flowstamp_laws::sender::{Ack, FlowView, SenderLaw, xcp::Sender};
+use flowstamp_laws::units::{Rate, Time};
+use proptest::prelude::*;
+
+const CONTROL: usize = 0;
+const QUEUE: usize = 1;
+
+/// One packet of a made-up traffic: window in bytes, RTT in seconds, size in bytes, wish relative to the window.
+#[derive(Clone, Debug)]
+struct Made {
+    cwnd: f64,
+    rtt_s: f64,
+    size: u32,
+    wish: f64,
+    queue: u64,
+}
+
+fn packet() -> impl Strategy<Value = Made> {
+    (0.0..9.0f64, -6.0..0.3f64, 40u32..9000, -1.0..3.0f64, 0u64..10_000_000).prop_map(
+        |(window, rtt, size, wish, queue)| Made {
+            cwnd: f64::from(size) * 10f64.powf(window),
+            rtt_s: 10f64.powf(rtt),
+            size,
+            wish,
+            queue,
+        },
+    )
+}
+
+/// Rates from 1 kb/s to 400 Gb/s.
+fn capacity() -> impl Strategy<Value = Rate> {
+    (3.0..11.602f64).prop_map(|e| Rate::from_bps(10f64.powf(e)))
+}
+
+fn header<E: Encoding>(p: &Made) -> Stamp {
+    E::header(p.cwnd, p.rtt_s, f64::from(p.size), p.wish * p.cwnd)
+}
+
+/// What a stamp says as a change of throughput, bytes/s.
+fn feedback<E: Encoding>(stamp: &Stamp, p: &Made) -> f64 {
+    E::read(stamp, f64::from(p.size)).feedback
+}
+
+/// Drives a router through control intervals of made-up traffic; `check` sees each departure.
+fn drive<E: Encoding>(
+    capacity: Rate,
+    intervals: &[Vec<Made>],
+    mut check: impl FnMut(&Router<E>, &Made, f64, f64) -> Result<(), TestCaseError>,
+) -> Result<Router<E>, TestCaseError> {
+    let mut router = Router::<E>::new(&Params::default(), capacity);
+    let mut now = Time::ZERO;
+    for packets in intervals {
+        for p in packets {
+            let view = LinkView { now, queue_bytes: p.queue };
+            let mut stamp = header::<E>(p);
+            let asked = feedback::<E>(&stamp, p);
+            router.on_arrival(view, p.size, Some(&stamp));
+            router.on_departure(view, p.size, &mut stamp);
+            check(&router, p, asked, feedback::<E>(&stamp, p))?;
+        }
+        let queue = packets.last().map_or(0, |p| p.queue);
+        let next = router.on_timer(CONTROL, LinkView { now, queue_bytes: queue });
+        prop_assert!(next > now, "the control interval is not empty");
+        let tq = router.on_timer(QUEUE, LinkView { now, queue_bytes: queue });
+        prop_assert!(tq > now);
+        now = next;
+    }
+    Ok(router)
+}
+
+fn finite<E: Encoding>(router: &Router<E>) -> Result<(), TestCaseError> {
+    let mut result = Ok(());
+    router.variables(&mut |name, value| {
+        if !value.is_finite() {
+            result = Err(TestCaseError::fail(format!("{name} is {value}")));
+        }
+    });
+    result
+}
+
+/// Window encoding keeps throughputs as feedback/RTT, which costs a rounding; the draft's has whole bytes/s.
+fn same_or_less(after: f64, before: f64) -> bool {
+    after <= before + before.abs() * 1e-12 + 1e-9
+}
+
+fn only_lowers<E: Encoding>(capacity: Rate, intervals: &[Vec<Made>]) -> Result<(), TestCaseError> {
+    drive::<E>(capacity, intervals, |_, p, asked, got| {
+        prop_assert!(same_or_less(got, asked), "{p:?}: asked {asked}, got {got}");
+        Ok(())
+    })
+    .map(|_| ())
+}
+
+fn stays_finite<E: Encoding>(capacity: Rate, intervals: &[Vec<Made>]) -> Result<(), TestCaseError> {
+    let router = drive::<E>(capacity, intervals, |router, p, _, got| {
+        prop_assert!(got.is_finite(), "{p:?}: {got}");
+        finite(router)
+    })?;
+    finite(&router)
+}
+
+/// In an interval the sum of increases is at most the positive pool, that of decreases at most the negative one.
+fn within_pools<E: Encoding>(capacity: Rate, intervals: &[Vec<Made>]) -> Result<(), TestCaseError> {
+    let mut router = Router::<E>::new(&Params::default(), capacity);
+    let mut now = Time::ZERO;
+    for packets in intervals {
+        let (pool_pos, pool_neg) = router.residues();
+        prop_assert!(pool_pos >= 0.0 && pool_neg >= 0.0);
+        let (mut given, mut taken) = (0.0, 0.0);
+        for p in packets {
+            let view = LinkView { now, queue_bytes: p.queue };
+            // The flow asks for more than there is, so that this router decides alone.
+            let mut stamp = E::header(p.cwnd, p.rtt_s, f64::from(p.size), 1e30);
+            router.on_arrival(view, p.size, Some(&stamp));
+            let before = router.residues();
+            router.on_departure(view, p.size, &mut stamp);
+            let after = router.residues();
+            prop_assert!(after.0 >= 0.0 && after.1 >= 0.0, "a residue below zero: {after:?}");
+            let net = feedback::<E>(&stamp, p);
+            given += net.max(0.0);
+            taken += (-net).max(0.0);
+            // What left the pools is what the packet got.
+            let moved = (before.0 - after.0) - (before.1 - after.1);
+            let tolerance = 1.0 + 1e-9 * (before.0 + before.1); // whole bytes/s in the draft's encoding
+            prop_assert!((moved - net).abs() <= tolerance, "{moved} moved, {net} written");
+        }
+        let rounding = packets.len() as f64; // one byte/s a packet at most
+        prop_assert!(given <= pool_pos * (1.0 + 1e-9) + 1e-6, "{given} given of {pool_pos}");
+        prop_assert!(taken <= pool_neg * (1.0 + 1e-9) + rounding, "{taken} taken of {pool_neg}");
+        now = router.on_timer(CONTROL, LinkView { now, queue_bytes: 0 });
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_router_only_lowers(c in capacity(), t in prop::collection::vec(prop::collection::vec(packet(), 0..40), 1..8)) {
+        only_lowers::<Window>(c, &t)?;
+        only_lowers::<Throughput>(c, &t)?;
+    }
+
+    #[test]
+    fn nothing_overflows(c in capacity(), t in prop::collection::vec(prop::collection::vec(packet(), 0..40), 1..8)) {
+        stays_finite::<Window>(c, &t)?;
+        stays_finite::<Throughput>(c, &t)?;
+    }
+
+    #[test]
+    fn what_is_handed_out_is_in_the_pools(
+        c in capacity(),
+        t in prop::collection::vec(prop::collection::vec(packet(), 0..60), 2..6),
+    ) {
+        within_pools::<Window>(c, &t)?;
+        within_pools::<Throughput>(c, &t)?;
+    }
+
+    /// Same traffic, both encodings: the same change of throughput, up to the draft's rounding. Its fields hold
+    /// seconds to 3.7 ns and whole bytes/s: with inter-packet times above 10 us and RTTs above 1 ms the relative error
+    /// of X is below 2e-4, and so is that of every sum.
+    #[test]
+    fn the_encodings_agree(
+        mbps in 1.0..1000.0f64,
+        rtts in prop::collection::vec(0.001..0.5f64, 2..20),
+        windows in prop::collection::vec(2.0..100.0f64, 20),
+    ) {
+        let size = 1000;
+        let made: Vec<Made> = rtts.iter().zip(&windows)
+            .map(|(rtt, w)| Made { cwnd: w * 1000.0, rtt_s: *rtt, size, wish: 1e9, queue: 0 }).collect();
+        let traffic = vec![made.clone(), made];
+        let mut by_window = Vec::new();
+        let mut by_throughput = Vec::new();
+        let c = Rate::from_mbps(mbps);
+        drive::<Window>(c, &traffic, |_, _, _, got| { by_window.push(got); Ok(()) })?;
+        drive::<Throughput>(c, &traffic, |_, _, _, got| { by_throughput.push(got); Ok(()) })?;
+        let scale = by_window.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+        for (a, b) in by_window.iter().zip(&by_throughput) {
+            prop_assert!((a - b).abs() <= 1.0 + scale * 1e-3, "{a} and {b}");
+        }
+    }
+
+    /// The window change that a sender makes of an echoed stamp is the same in both, to the rounding of the fields.
+    #[test]
+    fn the_senders_agree(change in -1e6..1e6f64, rtt_ms in 1.0..1000.0f64) {
+        let rtt_s = rtt_ms / 1e3;
+        let mut a = Window::header(1e5, rtt_s, 1000.0, 1e12);
+        let mut b = Throughput::header(1e5, rtt_s, 1000.0, 1e12);
+        Window::write_feedback(&mut a, change / rtt_s, rtt_s);
+        Throughput::write_feedback(&mut b, change / rtt_s, rtt_s);
+        let (x, y) = (Window::window_change(&a, rtt_s), Throughput::window_change(&b, rtt_s));
+        prop_assert!((x - y).abs() <= rtt_s * 1.0 + 1e-6, "{x} and {y}");
+    }
+
+    /// The window never falls below a packet, never becomes infinite, whatever comes back.
+    #[test]
+    fn a_sender_survives_any_feedback(changes in prop::collection::vec(-1e12..1e12f64, 1..100), price in 0.1..100.0f64) {
+        let flow = FlowView { packet_bytes: 1000, initial_window: 2.0, app_rate: None };
+        let params = flowstamp_laws::sender::xcp::Params { price, desired_rate: None };
+        let mut law = Sender::<Window>::new(&params, &flow);
+        for change in changes {
+            let stamp = Stamp([law.cwnd() / price, 0.1, change]);
+            law.on_ack(&Ack {
+                now: Time::ZERO, newly_acked: 1, srtt: Time::from_millis(100), stamp: &stamp, flight: 10,
+                in_recovery: false, window_limited: true,
+            });
+            prop_assert!(law.cwnd() >= 1000.0 && law.cwnd().is_finite());
+            prop_assert!(law.stamp(Time::ZERO, Time::from_millis(100)).0.iter().all(|w| w.is_finite()));
+        }
+    }
+}
+
+fn view(queue_bytes: u64) -> LinkView {
+    LinkView { now: Time::ZERO, queue_bytes }
+}
+
+/// Appendix A by hand: ten packets of one flow on 1 MB/s in the first interval of 50 ms.
+#[test]
+fn numbers_of_one_interval() {
+    let mut router = Router::<Window>::new(&Params::default(), Rate::from_bytes_per_sec(1e6));
+    for _ in 0..10 {
+        router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.1, 1e9])));
+    }
+    router.on_timer(CONTROL, view(0));
+    // d = 0.1; y = 10 kB / 50 ms = 200 kB/s; F = 0.4 (1e6 - 2e5) = 320 kB/s; h = max(0, 2e4 - 3.2e5) = 0.
+    assert!((router.avg_rtt_s() - 0.1).abs() < 1e-12);
+    let (give, take) = router.residues();
+    assert!((give - 320_000.0).abs() < 1e-6, "{give}");
+    assert!(take.abs() < 1e-9, "{take}");
+    // X = 0.1 x 1000 / 10000 = 10 ms, sum X = 0.1: xi_p = 3.2e6; each packet gets 32 kB/s, a window of 3200 bytes.
+    let mut stamp = Stamp([10_000.0, 0.1, 1e9]);
+    router.on_departure(view(0), 1000, &mut stamp);
+    assert!((stamp.0[2] - 3200.0).abs() < 1e-6, "{}", stamp.0[2]);
+}
+
+/// Near full utilisation a tenth of the traffic is shuffled (eq. 2), and equal flows get nothing net of it.
+#[test]
+fn shuffling_moves_a_tenth() {
+    let capacity = 200_000.0;
+    let mut router = Router::<Window>::new(&Params::default(), Rate::from_bytes_per_sec(capacity));
+    for _ in 0..10 {
+        router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.1, 1e9])));
+    }
+    router.on_timer(CONTROL, view(0));
+    let (give, take) = router.residues();
+    assert!((give - 20_000.0).abs() < 1e-6 && (take - 20_000.0).abs() < 1e-6, "{give} {take}");
+    let mut stamp = Stamp([10_000.0, 0.1, 1e9]);
+    router.on_departure(view(0), 1000, &mut stamp);
+    assert!(stamp.0[2].abs() < 1e-9);
+    // A flow of half the window has half the packet rate: it gains, and one of twice the window loses.
+    let mut small = Stamp([5_000.0, 0.1, 1e9]);
+    let mut large = Stamp([20_000.0, 0.1, 1e9]);
+    router.on_departure(view(0), 1000, &mut small);
+    router.on_departure(view(0), 1000, &mut large);
+    assert!(small.0[2] > 0.0 && large.0[2] < 0.0, "{small:?} {large:?}");
+}
+
+/// The average is over flows (appendix A, footnote 6): a flow's many packets do not outweigh another's few.
+#[test]
+fn the_average_rtt_is_over_flows() {
+    let mut router = Router::<Window>::new(&Params::default(), Rate::from_mbps(100.0));
+    // In one interval of 0.2 s: flow A, RTT 0.1 s, 100 packets a window; flow B, RTT 0.2 s, 2 packets a window.
+    for _ in 0..200 {
+        router.on_arrival(view(0), 1000, Some(&Stamp([100_000.0, 0.1, 0.0])));
+    }
+    for _ in 0..2 {
+        router.on_arrival(view(0), 1000, Some(&Stamp([2_000.0, 0.2, 0.0])));
+    }
+    router.on_timer(CONTROL, view(0));
+    assert!((router.avg_rtt_s() - 0.15).abs() < 1e-9, "{}", router.avg_rtt_s());
+}
+
+/// Packets without an RTT count as traffic, enter no sum and are given no increase (deviation 2).
+#[test]
+fn packets_without_an_rtt() {
+    let mut router = Router::<Window>::new(&Params::default(), Rate::from_bytes_per_sec(1e6));
+    for _ in 0..10 {
+        router.on_arrival(view(0), 1000, Some(&Stamp([2_000.0, 0.0, 500.0])));
+    }
+    router.on_timer(CONTROL, view(0));
+    assert_eq!(router.residues(), (0.0, 0.0));
+    let mut input = 0.0;
+    router.variables(&mut |name, value| {
+        if name == "input_rate_bps" {
+            input = value;
+        }
+    });
+    assert!((input - 10_000.0 * 8.0 / 0.05).abs() < 1e-6, "{input}");
+    let mut stamp = Stamp([2_000.0, 0.0, 500.0]);
+    router.on_departure(view(0), 1000, &mut stamp);
+    assert_eq!(stamp.0[2], 0.0);
+    let mut stamp = Stamp([2_000.0, 0.0, -500.0]);
+    router.on_departure(view(0), 1000, &mut stamp);
+    assert_eq!(stamp.0[2], -500.0, "a decrease passes");
+}
+
+/// After an idle interval the RTT is remembered and nothing is handed out (deviation 4).
+#[test]
+fn an_idle_interval() {
+    let mut router = Router::<Window>::new(&Params::default(), Rate::from_mbps(10.0));
+    router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.08, 1e9])));
+    let next = router.on_timer(CONTROL, view(0));
+    assert_eq!(next, Time::from_millis(80));
+    let next = router.on_timer(CONTROL, view(0));
+    assert_eq!(next, Time::from_millis(80));
+    assert_eq!(router.residues(), (0.0, 0.0));
+    let mut stamp = Stamp([10_000.0, 0.08, 1e9]);
+    router.on_departure(view(0), 1000, &mut stamp);
+    assert_eq!(stamp.0[2], 0.0);
+}
+
+/// The persistent queue is the least seen by arrivals, sought anew each propagation delay (section 3.5.1).
+#[test]
+fn the_persistent_queue() {
+    let persistent = |router: &Router<Window>| {
+        let mut found = f64::NAN;
+        router.variables(&mut |name, value| {
+            if name == "persistent_queue_bytes" {
+                found = value;
+            }
+        });
+        found
+    };
+    let stamp = Stamp([10_000.0, 0.1, 0.0]);
+    let mut router = Router::<Window>::new(&Params::default(), Rate::from_bytes_per_sec(1e6));
+    router.on_arrival(view(9000), 1000, Some(&stamp));
+    router.on_timer(CONTROL, view(9000));
+    router.on_timer(QUEUE, view(9000));
+    assert_eq!(persistent(&router), 0.0, "the queue was empty at the start");
+    for queue in [30_000, 20_000, 40_000] {
+        router.on_arrival(view(queue), 1000, Some(&stamp));
+    }
+    // The local queueing delay, 50 kB at 1 MB/s, comes off the average RTT of 100 ms.
+    let next = router.on_timer(QUEUE, view(50_000));
+    assert_eq!(persistent(&router), 9000.0, "a burst is not persistent");
+    assert_eq!(next, Time::from_millis(50));
+    router.on_arrival(view(60_000), 1000, Some(&stamp));
+    router.on_timer(QUEUE, view(55_000));
+    assert_eq!(persistent(&router), 50_000.0);
+}
+
+/// Appendix A's second branch: what an upstream router refused is not taken from this one's pools as if it were given.
+#[test]
+fn an_upstream_bottleneck_counts() {
+    let setup = || {
+        let mut router = Router::<Window>::new(&Params::default(), Rate::from_bytes_per_sec(1e6));
+        for _ in 0..10 {
+            router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.1, 1e9])));
+        }
+        router.on_timer(CONTROL, view(0));
+        router
+    };
+    // 3200 bytes are on offer (see numbers_of_one_interval); upstream allowed 1000, that is 10 kB/s.
+    let mut router = setup();
+    let mut stamp = Stamp([10_000.0, 0.1, 1000.0]);
+    router.on_departure(view(0), 1000, &mut stamp);
+    assert_eq!(stamp.0[2], 1000.0);
+    assert!((router.residues().0 - 310_000.0).abs() < 1e-6);
+    // Upstream takes: nothing is given here.
+    let mut router = setup();
+    let mut stamp = Stamp([10_000.0, 0.1, -1000.0]);
+    router.on_departure(view(0), 1000, &mut stamp);
+    assert_eq!(stamp.0[2], -1000.0);
+    assert!((router.residues().0 - 320_000.0).abs() < 1e-6);
+}
+
+/// Section 6: routers are shown cwnd / price, so a flow's increase is in proportion to its price.
+#[test]
+fn increases_follow_the_price() {
+    let mut router = Router::<Window>::new(&Params::default(), Rate::from_mbps(10.0));
+    let flow = FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate: None };
+    let rtt = Time::from_millis(100);
+    let header = |price| {
+        Sender::<Window>::new(&flowstamp_laws::sender::xcp::Params { price, desired_rate: None }, &flow)
+            .stamp(Time::ZERO, rtt)
+    };
+    let (mut one, mut three) = (header(1.0), header(3.0));
+    router.on_arrival(view(0), 1000, Some(&one));
+    router.on_arrival(view(0), 1000, Some(&three));
+    router.on_timer(CONTROL, view(0));
+    router.on_departure(view(0), 1000, &mut one);
+    router.on_departure(view(0), 1000, &mut three);
+    assert!((three.0[2] / one.0[2] - 3.0).abs() < 1e-9, "{} {}", one.0[2], three.0[2]);
+}
+
+/// Section 3.3: a flow that wants r asks for (r rtt - cwnd) over the packets of its window, and stops there.
+#[test]
+fn a_desired_rate_is_asked_for_and_kept() {
+    let flow =
+        FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate: Some(Rate::from_bytes_per_sec(2e5)) };
+    let mut law = Sender::<Window>::new(&Default::default(), &flow);
+    let rtt = Time::from_millis(100);
+    let stamp = law.stamp(Time::ZERO, rtt);
+    // (2e5 x 0.1 - 1e4) / 10 packets = 1000 bytes a packet.
+    assert!((stamp.0[2] - 1000.0).abs() < 1e-9);
+    let mut ack = Ack {
+        now: Time::ZERO,
+        newly_acked: 1,
+        srtt: rtt,
+        stamp: &stamp,
+        flight: 10,
+        in_recovery: false,
+        window_limited: true,
+    };
+    for _ in 0..20 {
+        law.on_ack(&ack);
+    }
+    assert!((law.cwnd() - 20_000.0).abs() < 1e-9, "{}", law.cwnd());
+    // In fast recovery only decreases count.
+    let take = Stamp([10_000.0, 0.1, -500.0]);
+    ack.in_recovery = true;
+    law.on_ack(&ack);
+    assert!((law.cwnd() - 20_000.0).abs() < 1e-9);
+    law.on_ack(&Ack { stamp: &take, ..ack });
+    assert!((law.cwnd() - 19_500.0).abs() < 1e-9);
+    // Losses as TCP: half, and one packet at a timeout.
+    law.on_congestion(Time::ZERO, 18);
+    assert!((law.cwnd() - 9_000.0).abs() < 1e-9);
+    law.on_timeout(Time::ZERO, 9);
+    assert!((law.cwnd() - 1_000.0).abs() < 1e-9);
+}
+
+/// One ack for two packets brings both packets' changes, and the newer header (delayed acks).
+#[test]
+fn delayed_acks_add_up() {
+    let mut pending = Stamp([10_000.0, 0.1, 300.0]);
+    <Sender<Window> as SenderLaw>::merge(&mut pending, &Stamp([11_000.0, 0.2, -100.0]));
+    assert_eq!(pending, Stamp([11_000.0, 0.2, 200.0]));
+}
