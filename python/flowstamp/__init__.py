@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from flowstamp.results import Results, Table
     from flowstamp.results import load as load_results
     from flowstamp.scenario import Scenario, dumbbell, graph, laws, load, loads, parking_lot, schema
-    from flowstamp.sweep import Sweep, run_many, sweep
+    from flowstamp.sweeps import Sweep, run_many, sweep
 
     __version__: str
 
@@ -64,9 +64,9 @@ _HOME = {
     "loads": "scenario",
     "parking_lot": "scenario",
     "schema": "scenario",
-    "Sweep": "sweep",
-    "run_many": "sweep",
-    "sweep": "sweep",
+    "Sweep": "sweeps",
+    "run_many": "sweeps",
+    "sweep": "sweeps",
     "__version__": "_flowstamp",
 }
 

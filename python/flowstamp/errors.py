@@ -39,7 +39,7 @@ def one_line(text: object) -> str:
 @contextmanager
 def translated() -> Iterator[None]:
     """Turns the native module's errors into those of this package."""
-    from flowstamp import _flowstamp  # noqa: PLC0415 (loaded when first needed)
+    from flowstamp import _flowstamp
 
     try:
         yield

@@ -170,7 +170,9 @@ fn watched<T: Send>(
                 Err(RecvTimeoutError::Disconnected) => {
                     // It panicked, and said so on standard error.
                     let _ = worker.join();
-                    return Err(PyRuntimeError::new_err("the simulator failed: this is a defect in Flowstamp"));
+                    return Err(PyRuntimeError::new_err(
+                        "the simulator failed: this is a defect in Flowstamp",
+                    ));
                 }
             }
         }

@@ -56,8 +56,9 @@ impl Table {
             PyList::new(py, values.iter().collect::<Vec<_>>())
         } else if let Some(values) = column.as_primitive_opt::<UInt64Type>() {
             PyList::new(py, values.iter().collect::<Vec<_>>())
-        } else if let Some(words) =
-            column.as_dictionary_opt::<Int32Type>().and_then(|d| d.downcast_dict::<arrow_array::StringArray>())
+        } else if let Some(words) = column
+            .as_dictionary_opt::<Int32Type>()
+            .and_then(|d| d.downcast_dict::<arrow_array::StringArray>())
         {
             PyList::new(py, words.into_iter().collect::<Vec<_>>())
         } else {

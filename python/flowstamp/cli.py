@@ -1,0 +1,457 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""The command `flowstamp`: its words, options and exit codes.
+
+Standard output carries what was asked for, and with `--json` one document and nothing else; progress and messages go
+to standard error. Exit code 0: done; 1: done, and something that was claimed does not hold; 2: bad input, or results
+that could not be written, in one line; 130: interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from flowstamp.errors import FlowstampError, ResultsError, UsageError, one_line
+
+if TYPE_CHECKING:
+    from flowstamp.results import Results
+    from flowstamp.scenario import Scenario
+
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="flowstamp",
+    help="Explicit-feedback congestion control: simulate it, compare it, reproduce the papers' figures.",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help and one-line errors, no boxes
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+SEED_MAX = 2**64 - 1
+
+ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario, a TOML file.")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a value: dumbbell.rate=90Mbps, flows.xcp.count=3."),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, max=SEED_MAX, help="Every random choice follows from it; default the scenario's."),
+]
+UnusedSeed = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, max=SEED_MAX, help="Accepted, and without effect: nothing is random here."),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output and nothing else.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for the results.")]
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Runs the command with these arguments; returns its exit code. Whatever goes wrong is one line."""
+    try:
+        code = app(args=list(arguments), prog_name="flowstamp", standalone_mode=False)
+        sys.stdout.flush()
+    except FlowstampError as error:
+        return _fail(one_line(error))
+    except (KeyboardInterrupt, typer.Abort):
+        return _interrupted()
+    except BrokenPipeError:
+        # Who read our output has gone, as `head` does. Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # 128 + SIGPIPE, as shells have it
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _fail(f"{error.filename or 'standard output'}: {error.strerror or one_line(error)}")
+    except Exception as error:
+        # What typer says of a command line: it has no public base class in all its versions.
+        told = getattr(error, "format_message", None)
+        if told is None:
+            raise
+        return _fail(_usage(one_line(told())))
+    if code == EXIT_INTERRUPTED:
+        return _interrupted()  # typer turns KeyboardInterrupt into this code
+    return int(code or 0)
+
+
+def _usage(message: str) -> str:
+    return f"{message.rstrip('.')}; see flowstamp --help" if message else "see flowstamp --help"
+
+
+def _fail(message: str) -> int:
+    sys.stderr.write(f"flowstamp: {message}\n")
+    return EXIT_BAD_INPUT
+
+
+def _interrupted() -> int:
+    sys.stderr.write("interrupted\n")
+    return EXIT_INTERRUPTED
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def _document(document: object) -> None:
+    """The one JSON document on standard output."""
+    json.dump(document, sys.stdout, indent=2)
+    sys.stdout.write("\n")
+
+
+def _load(path: Path, sets: Sequence[str]) -> Scenario:
+    from dataclasses import replace
+
+    from flowstamp import scenario
+
+    pairs = []
+    for text in sets:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise UsageError(f'--set: "{text}" is not KEY=VALUE; write for example dumbbell.rate=90Mbps')
+        pairs.append((key.strip(), value.strip()))
+    return replace(scenario.load(path), overrides=tuple(pairs))
+
+
+def _check_out(out: Path | None) -> None:
+    """Says before any work, not after it, that results could not be written."""
+    if out is not None:
+        from flowstamp.files import check_folder
+
+        check_folder(out)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from flowstamp import _flowstamp
+
+        _say(f"flowstamp {_flowstamp.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    del version
+
+
+@app.command()
+def run(
+    scenario: ScenarioFile,
+    sets: Sets = None,
+    seed: Seed = None,
+    out: Out = None,
+    as_json: Json = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Record packets to trace.pcapng in the folder --out.")] = False,
+) -> int:
+    """Run a scenario and print its summary.
+
+    With --out, the folder gets manifest.json, summary.json, series.parquet and flows.parquet.
+    """
+    from flowstamp.progress import Meter
+
+    if trace and out is None:
+        raise UsageError("--trace needs --out DIR: the folder that trace.pcapng is written to")
+    loaded = _load(scenario, sets or [])
+    if trace and "capture" not in loaded.tree:
+        loaded = loaded.capture()
+    _check_out(out)
+    with Meter(scenario.name) as meter:
+        results = loaded.run(seed=seed, progress=meter)
+    written = results.write(out) if out is not None else []
+    if as_json:
+        _document({**results.summary, **({"files": [str(path) for path in written]} if written else {})})
+    else:
+        _say(_summary(results))
+        for path in written:
+            _say(f"wrote {path}")
+    return 0
+
+
+def _summary(results: Results) -> str:
+    """The summary for people."""
+    from flowstamp import text
+
+    summary = results.summary
+    links = [
+        [
+            name,
+            text.rate(link["rate_bps"]),
+            text.percent(link["utilization"]),
+            text.size(link["mean_queue_bytes"]),
+            text.size(link["max_queue_bytes"]),
+            str(link["drops"]),
+            str(link["marks"]),
+        ]
+        for name, link in results.links.items()
+    ]
+    groups = []
+    for name, group in results.groups.items():
+        times = group["fct_s"]
+        groups.append(
+            [
+                name,
+                group["law"],
+                str(group["flows"]),
+                text.rate(group["goodput_bps"]),
+                text.maybe(group["jain_index"]),
+                str(group["completed"]),
+                text.seconds(times["all"]["mean"]) if times else "-",
+                str(group["retransmissions"]),
+            ]
+        )
+    title = f"{summary['name'] or 'run'}: {summary['duration_s']:g} s simulated, seed {summary['seed']}"
+    speed = (
+        f"{summary['packet_hops']:,} packet-hops in {summary['wall_s']:.2f} s"
+        f" ({summary['packet_hops_per_s'] / 1e6:.1f} million per second)"
+    )
+    header_links = ["link", "capacity", "utilisation", "mean queue", "max queue", "drops", "marks"]
+    header_groups = ["flows", "law", "count", "goodput", "Jain", "completed", "mean time", "retransmitted"]
+    return "\n".join([title, "", text.table(header_links, links), "", text.table(header_groups, groups), "", speed])
+
+
+@app.command()
+def compare(
+    scenario: ScenarioFile,
+    protocols: Annotated[
+        str, typer.Option("--protocols", metavar="A,B/QUEUE,...", help="Laws, each with a queue if it is to change.")
+    ],
+    sets: Sets = None,
+    seed: Seed = None,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the results.")] = Path("out/compare"),
+    as_json: Json = False,
+) -> int:
+    """Run a scenario under several protocols and show them side by side.
+
+    All flows get the protocol's law and the links its router law, or none. Queues stay, unless one is named as in
+    reno/red. The folder gets compare.pdf, compare.png and a run's folder for each protocol.
+    """
+    from flowstamp import compare as comparison
+    from flowstamp.files import check_folder
+    from flowstamp.progress import Meter
+    from flowstamp.sweeps import run_many
+
+    loaded = _load(scenario, sets or [])
+    names = [name.strip() for name in protocols.split(",") if name.strip()]
+    scenarios = comparison.variants(loaded, names)
+    check_folder(out)
+    with Meter(scenario.name) as meter:
+        results = dict(zip(names, run_many(list(scenarios.values()), seed=seed, progress=meter), strict=True))
+    written = [path for name, result in results.items() for path in result.write(out / name.replace("/", "-"))]
+
+    from flowstamp import plot
+
+    written += plot.save(plot.overview(results), out / "compare")
+    if as_json:
+        _document(
+            {
+                "protocols": {name: result.summary for name, result in results.items()},
+                "files": [str(path) for path in written],
+            }
+        )
+    else:
+        _say(_side_by_side(results))
+        _say("")
+        for path in written:
+            if path.parent == out:
+                _say(f"wrote {path}")
+        _say(f"wrote {', '.join(str(out / name.replace('/', '-')) for name in names)}")
+    return 0
+
+
+def _side_by_side(results: dict[str, Results]) -> str:
+    from flowstamp import text
+
+    rows: list[list[str]] = []
+    some = next(iter(results.values()))
+
+    def add(label: str, cells: list[str]) -> None:
+        rows.append([label, *cells])
+
+    for link in some.links:
+        values = [result.links[link] for result in results.values()]
+        if not any(value["arrivals"] for value in values):
+            continue
+        add(f"{link} utilisation", [text.percent(value["utilization"]) for value in values])
+        add(f"{link} mean queue", [text.size(value["mean_queue_bytes"]) for value in values])
+        add(f"{link} p95 queue", [text.size(value["p95_queue_bytes"]) for value in values])
+        add(f"{link} drops", [str(value["drops"]) for value in values])
+        add(f"{link} marks", [str(value["marks"]) for value in values])
+    for group in some.groups:
+        flows = [result.groups[group] for result in results.values()]
+        add(f"{group} goodput", [text.rate(value["goodput_bps"]) for value in flows])
+        add(f"{group} Jain index", [text.maybe(value["jain_index"]) for value in flows])
+        if any(value["completed"] for value in flows):
+            times = [value["fct_s"] for value in flows]
+            add(f"{group} completed", [str(value["completed"]) for value in flows])
+            add(f"{group} mean time", [text.seconds(time["all"]["mean"]) if time else "-" for time in times])
+    return text.table(["", *results], rows)
+
+
+@app.command()
+def sweep(
+    scenario: ScenarioFile,
+    grid: Annotated[
+        list[str], typer.Option("--grid", metavar="KEY=V1,V2,...", help="Values of a key; every combination is run.")
+    ],
+    sets: Sets = None,
+    seed: Seed = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Run each point with so many seeds.")] = 1,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Default: all cores.")] = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> int:
+    """Run a scenario over a grid of values on all cores; print a tidy table.
+
+    With --out, the folder gets sweep.csv: a row for each run and metric.
+    """
+    from flowstamp.files import write_whole
+    from flowstamp.progress import Meter
+    from flowstamp.sweeps import sweep as run_sweep
+
+    loaded = _load(scenario, sets or [])
+    axes = dict(_axis(text) for text in grid)
+    if len(axes) < len(grid):
+        raise UsageError("--grid: a key is there twice; give all its values in one: dumbbell.rate=20Mbps,80Mbps")
+    _check_out(out)
+    if seed is not None and seeds == 1:
+        loaded = loaded.set("seed", seed)
+    first = seed if seed is not None else 1
+    several = range(first, first + seeds) if seeds > 1 else ()
+    with Meter(scenario.name) as meter:
+        swept = run_sweep(loaded, axes, seeds=several, threads=threads, progress=meter)
+    written = [write_whole(out / "sweep.csv", swept.csv())] if out is not None else []
+    if as_json:
+        runs = [
+            {"point": point, "summary": result.summary}
+            for point, result in zip(swept.points, swept.results, strict=True)
+        ]
+        _document({"keys": swept.keys, "runs": runs, "files": [str(path) for path in written]})
+    else:
+        _say(_swept(swept.keys, swept.points, swept.results))
+        for path in written:
+            _say(f"wrote {path}")
+    return 0
+
+
+def _axis(text: str) -> tuple[str, list[Any]]:
+    """`KEY=V1,V2` of --grid; commas within brackets or quotes belong to a value. A value is TOML, or else a string."""
+    import tomllib
+
+    key, equals, values = text.partition("=")
+    if not equals or not key.strip() or not values.strip():
+        raise UsageError(f'--grid: "{text}" is not KEY=V1,V2,...; write for example dumbbell.rate=20Mbps,80Mbps')
+    parts, depth, quote = [""], 0, ""
+    for char in values:
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        else:
+            depth += (char in "[{") - (char in "]}")
+        if char == "," and depth == 0 and not quote:
+            parts.append("")
+        else:
+            parts[-1] += char
+    parsed: list[Any] = []
+    for part in (part.strip() for part in parts):
+        if not part:
+            raise UsageError(f'--grid: "{text}" has an empty value')
+        try:
+            table = tomllib.loads(f"v = {part}")
+            parsed.append(table["v"] if len(table) == 1 else part)
+        except tomllib.TOMLDecodeError:
+            parsed.append(part)
+    return key.strip(), parsed
+
+
+def _swept(keys: Sequence[str], points: Sequence[dict[str, Any]], results: Sequence[Results]) -> str:
+    from flowstamp import text
+
+    rows = []
+    for point, result in zip(points, results, strict=True):
+        # The link that carries the most is the one a sweep is about.
+        link = max(result.links.values(), key=lambda link: link["utilization"], default=None)
+        total = result.summary["total"]
+        rows.append(
+            [
+                *(str(point[key]) for key in keys),
+                text.percent(link["utilization"]) if link else "-",
+                text.size(link["mean_queue_bytes"]) if link else "-",
+                str(total["drops"]),
+                text.rate(total["goodput_bps"]),
+                text.maybe(total["jain_index"]),
+            ]
+        )
+    return text.table([*keys, "utilisation", "mean queue", "drops", "goodput", "Jain"], rows)
+
+
+@app.command()
+def figure(
+    ids: Annotated[list[str], typer.Argument(metavar="[list|ID...|all]", help="Figures by their ids, such as X10.")],
+    fast: Annotated[bool, typer.Option("--fast", help="The shorter version of each scenario.")] = False,
+    seed: Seed = None,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the results.")] = Path("out/figures"),
+    as_json: Json = False,
+) -> int:
+    """Reproduce published figures and check what the papers claim of them."""
+    from flowstamp.figures import cli_figure
+
+    if ids != ["list"]:
+        _check_out(out)
+    return int(cli_figure(ids, fast, as_json, out, seed))
+
+
+@app.command()
+def demo(
+    seed: Seed = None,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the results.")] = Path("out/demo"),
+    as_json: Json = False,
+) -> int:
+    """See in a minute what explicit feedback does."""
+    from flowstamp.demo import run as run_demo
+
+    _check_out(out)
+    return int(run_demo(out, as_json, seed))
+
+
+@app.command()
+def doctor(seed: UnusedSeed = None, out: Out = None, as_json: Json = False) -> int:
+    """Tell what is installed. With --out, the folder gets doctor.json."""
+    from flowstamp import doctor as checks
+    from flowstamp.files import write_whole
+
+    del seed
+    found = checks.report()
+    text = json.dumps(found, indent=2)
+    if out is not None:
+        write_whole(out / "doctor.json", text + "\n")
+    _say(text if as_json else "\n".join(checks.lines(found)))
+    missing = checks.problems(found)
+    if missing:
+        raise ResultsError("; ".join(missing))
+    return 0
+
+
+@app.command()
+def schema(seed: UnusedSeed = None, out: Out = None, as_json: Json = False) -> int:
+    """Print the JSON Schema of scenarios. With --out, the folder gets scenario.schema.json."""
+    from flowstamp import scenario
+    from flowstamp.files import write_whole
+
+    del seed, as_json  # it is a JSON document anyway
+    text = json.dumps(scenario.schema(), indent=2)
+    if out is not None:
+        write_whole(out / "scenario.schema.json", text + "\n")
+    _say(text)
+    return 0

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""What is installed: what `flowstamp doctor` tells."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from typing import Any
+
+from flowstamp import _flowstamp
+
+CORE = ("numpy", "matplotlib", "typer", "rich")
+EXTRAS = {"pandas": "pandas", "pyarrow": "pandas", "polars": "polars", "distributed": "dask"}
+"""Optional packages, and the extra that brings them."""
+
+TOOLS = {
+    "tshark": (["tshark", "--version"], "reads trace.pcapng; the package tshark of the distribution"),
+    "ns": ([], "ns-2, the reference that the simulator is compared with; the package ns2 of the distribution"),
+}
+"""Optional programs: how to ask for their version (ns-2 has no way), and what they are for."""
+
+
+def report() -> dict[str, Any]:
+    """Versions, machine, packages and programs."""
+    return {
+        "flowstamp": _flowstamp.__version__,
+        "laws": _flowstamp.laws(),
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "machine": {
+            "os": platform.system(),
+            "release": platform.release(),
+            "arch": platform.machine(),
+            "cores": _cores(),
+            "memory_bytes": _memory(),
+        },
+        "packages": {name: _package(name) for name in (*CORE, *EXTRAS)},
+        "programs": {name: _program(name) for name in TOOLS},
+    }
+
+
+def problems(found: dict[str, Any]) -> list[str]:
+    """What the package cannot work without and that is missing, one line each."""
+    return [f"the package {name} is missing" for name in CORE if found["packages"][name] is None]
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    """The report for people."""
+    machine = found["machine"]
+    memory = machine["memory_bytes"]
+    told = [
+        f"flowstamp   {found['flowstamp']}",
+        f"python      {found['python']}  {found['executable']}",
+        f"machine     {machine['os']} {machine['release']} {machine['arch']}, {machine['cores']} cores"
+        + (f", {memory / 2**30:.1f} GiB" if memory else ""),
+        f"laws        {', '.join(found['laws']['senders'])}",
+        f"queues      {', '.join(found['laws']['queues'])}",
+    ]
+    for name, version in found["packages"].items():
+        hint = f"optional: install flowstamp[{EXTRAS[name]}]" if name in EXTRAS else "MISSING"
+        told.append(f"{name:<11} {version or 'not installed; ' + hint}")
+    for name, program in found["programs"].items():
+        where = f"{program['version'] or 'installed'}  {program['path']}" if program else ""
+        told.append(f"{name:<11} {where or 'not installed; optional: ' + TOOLS[name][1]}")
+    return told
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _memory() -> int | None:
+    """Bytes of memory in the machine, where the system tells."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _package(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _program(name: str) -> dict[str, str | None] | None:
+    path = shutil.which(name)
+    if path is None:
+        return None
+    command, version = TOOLS[name][0], None
+    if command:
+        try:
+            # As root, tshark says more than its version, on standard error.
+            said = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False).stdout
+            version = said.splitlines()[0] if said else None
+        except (OSError, subprocess.TimeoutExpired):
+            version = None
+    return {"path": path, "version": version}

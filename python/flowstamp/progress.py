@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""A progress bar on standard error, for work that takes over a second at a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+QUIET_S = 1.0  # work that is done by then shows nothing
+
+
+class Meter:
+    """Takes what the engine reports and shows events done, simulated time and the time that remains.
+
+    with Meter("xcp") as meter:
+        scenario.run(progress=meter)
+    """
+
+    def __init__(self, title: str = "") -> None:
+        self._title = title
+        self._began = time.monotonic()
+        self._on = sys.stderr.isatty()
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+        self._runs: dict[int, tuple[float, float, int]] = {}
+
+    def __enter__(self) -> Self:
+        self._began = time.monotonic()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def __call__(self, run: int, runs: int, simulated_s: float, duration_s: float, events: int) -> None:
+        """What the engine calls about ten times a second."""
+        if not self._on:
+            return
+        self._runs[run] = (simulated_s, duration_s, events)
+        if time.monotonic() - self._began < QUIET_S:
+            return
+        if self._bar is None:
+            self._start()
+        if self._bar is not None and self._task is not None:
+            done = sum(simulated / max(duration, 1e-12) for simulated, duration, _ in self._runs.values())
+            total_events = sum(entry[2] for entry in self._runs.values())
+            simulated = f"{simulated_s:.2f} of {duration_s:g} s" if runs == 1 else f"{done:.1f} of {runs} runs"
+            self._bar.update(
+                self._task,
+                completed=done,
+                total=float(runs),
+                simulated=simulated,
+                events=f"{total_events / 1e6:.1f}M events",
+            )
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[simulated]}"),
+            TextColumn("{task.fields[events]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._bar.start()
+        self._task = self._bar.add_task(self._title, total=1.0, simulated="", events="")

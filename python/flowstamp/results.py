@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""What a run leaves: the summary, samples over time, one row per flow; from memory or from a run's folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, cast
+
+from flowstamp.errors import MissingPackageError, ResultsError, translated
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from flowstamp import _flowstamp
+
+
+class LinkSummary(TypedDict):
+    """One router link."""
+
+    rate_bps: float
+    buffer_bytes: float
+    utilization: float
+    mean_queue_bytes: float
+    p95_queue_bytes: float
+    max_queue_bytes: float
+    arrivals: int
+    drops: int
+    marks: int
+    drop_rate: float
+
+
+class GroupSummary(TypedDict):
+    """One group of flows; rates in bits per second, times in seconds."""
+
+    law: str
+    flows: int
+    completed: int
+    goodput_bps: float
+    jain_index: float | None
+    retransmissions: int
+    timeouts: int
+    fct_s: dict[str, Any] | None
+
+
+class Table(Protocol):
+    """A table that any Arrow consumer reads: `pandas.DataFrame.from_arrow(t)`, `polars.DataFrame(t)`."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table as an Arrow stream (PyCapsule interface)."""
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns."""
+
+    def column(self, name: str) -> list[Any]:
+        """One column as a list."""
+
+
+class _Source(Protocol):
+    """Where results come from: `_flowstamp.Run`, or a folder."""
+
+    def summary_json(self) -> str: ...
+    def manifest_json(self) -> str: ...
+    @property
+    def series(self) -> Table: ...
+    @property
+    def flows(self) -> Table: ...
+    def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]: ...
+
+
+class Results:
+    """The results of one run."""
+
+    def __init__(self, source: _flowstamp.Run | _Source) -> None:
+        self._source: _Source = source
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """`summary.json`: links, groups, flows and the whole, by the names of the file."""
+        document: dict[str, Any] = json.loads(self._source.summary_json())
+        return document
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """`manifest.json`: the scenario as it ran, seed, version, host."""
+        document: dict[str, Any] = json.loads(self._source.manifest_json())
+        return document
+
+    @property
+    def links(self) -> dict[str, LinkSummary]:
+        """Router links by name."""
+        return cast("dict[str, LinkSummary]", self.summary["links"])
+
+    @property
+    def groups(self) -> dict[str, GroupSummary]:
+        """Groups of flows by name."""
+        return cast("dict[str, GroupSummary]", self.summary["groups"])
+
+    @property
+    def flows(self) -> Table:
+        """One row per flow: times in seconds, sizes in bytes, goodput in bits per second."""
+        return self._source.flows
+
+    @property
+    def series_table(self) -> Table:
+        """All samples in long form: time_s, kind, name, metric, value."""
+        return self._source.series
+
+    @cached_property
+    def series_names(self) -> list[tuple[str, str, str]]:
+        """Kind, name and metric of each series that was sampled."""
+        table = self._source.series
+        names = zip(table.column("kind"), table.column("name"), table.column("metric"), strict=True)
+        return list(dict.fromkeys(names))
+
+    def series(self, kind: str, name: str, metric: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Times in seconds and values of one series, such as `("link", "bottleneck", "utilization")`."""
+        import numpy as np
+
+        try:
+            times, values = self._source.series_points(kind, name, metric)
+        except KeyError:
+            raise ResultsError(self._no_series(kind, name, metric)) from None
+        return np.frombuffer(times, np.float64), np.frombuffer(values, np.float64)
+
+    def _no_series(self, kind: str, name: str, metric: str) -> str:
+        known = self.series_names
+        of_kind = [entry for entry in known if entry[0] == kind]
+        of_name = [entry for entry in of_kind if entry[1] == name]
+        wanted = f"no series {kind}/{name}/{metric}"
+        if of_name:
+            return f"{wanted}; {kind} {name} has {', '.join(entry[2] for entry in of_name)}"
+        if of_kind:
+            return f"{wanted}; of kind {kind} there are {', '.join(dict.fromkeys(entry[1] for entry in of_kind))}"
+        return f"{wanted}; sampled were {', '.join(dict.fromkeys(entry[0] for entry in known)) or 'none'} (see probes)"
+
+    def summary_json(self) -> str:
+        """`summary.json` as text."""
+        return self._source.summary_json()
+
+    def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]:
+        """Times and values of one series as float64 buffers; a KeyError if it was not sampled."""
+        return self._source.series_points(kind, name, metric)
+
+    def plot(self, link: str | None = None) -> Figure:
+        """Draws throughputs, utilisation and queue over time, of the busiest link unless another is named."""
+        from flowstamp import plot
+
+        return plot.overview(self, link)
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Fills a run's folder: manifest, summary, series, flows and captured packets. Returns the files' paths."""
+        write = getattr(self._source, "write", None)
+        if write is None:
+            raise ResultsError("these results were read from a folder; copy the folder")
+        with translated():
+            return [Path(path) for path in write(str(folder))]
+
+    def __repr__(self) -> str:
+        name = self.summary["name"] or "run"
+        links = ", ".join(f"{link} {100 * values['utilization']:.1f}%" for link, values in self.links.items())
+        return f"<Results of {name}: {self.summary['duration_s']:g} s, {len(self.groups)} groups; {links}>"
+
+
+class _Columns:
+    """A pyarrow table by the interface of `Table`."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    @property
+    def num_rows(self) -> int:
+        return int(self._table.num_rows)
+
+    @property
+    def column_names(self) -> list[str]:
+        return list(self._table.column_names)
+
+    def column(self, name: str) -> list[Any]:
+        values: list[Any] = self._table.column(name).to_pylist()
+        return values
+
+
+class _Folder:
+    """Results in a run's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def _text(self, name: str) -> str:
+        path = self._folder / name
+        try:
+            return path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise ResultsError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+    def summary_json(self) -> str:
+        return self._text("summary.json")
+
+    def manifest_json(self) -> str:
+        return self._text("manifest.json")
+
+    def _table(self, name: str) -> _Columns:
+        try:
+            from pyarrow import parquet
+        except ImportError:
+            raise MissingPackageError(
+                "reading a run's tables needs pyarrow; install flowstamp[pandas], or read the files with polars"
+            ) from None
+        path = self._folder / name
+        try:
+            return _Columns(parquet.read_table(path))
+        except OSError as error:
+            raise ResultsError(f"{path}: cannot be read: {error.strerror or 'not a Parquet file'}") from None
+
+    @cached_property
+    def series(self) -> Table:
+        return self._table("series.parquet")
+
+    @cached_property
+    def flows(self) -> Table:
+        return self._table("flows.parquet")
+
+    @cached_property
+    def _points(self) -> dict[tuple[str, str, str], tuple[list[float], list[float]]]:
+        points: dict[tuple[str, str, str], tuple[list[float], list[float]]] = {}
+        columns: Sequence[list[Any]] = [self.series.column(c) for c in ("kind", "name", "metric", "time_s", "value")]
+        for kind, name, metric, time_s, value in zip(*columns, strict=True):
+            times, values = points.setdefault((kind, name, metric), ([], []))
+            times.append(time_s)
+            values.append(value)
+        return points
+
+    def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]:
+        from array import array
+
+        times, values = self._points[kind, name, metric]
+        return array("d", times).tobytes(), array("d", values).tobytes()
+
+
+def load(folder: str | Path) -> Results:
+    """Results from a run's folder. The summary is read at once; tables, which need pyarrow, when first asked for."""
+    results = Results(_Folder(Path(folder)))
+    try:
+        _ = results.summary
+    except json.JSONDecodeError as error:
+        raise ResultsError(f"{Path(folder) / 'summary.json'}: is not JSON: {error}") from None
+    return results

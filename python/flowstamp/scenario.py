@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Scenarios as Python objects: the same tree of tables as a TOML file, checked by the same code.
+
+Quantities are strings with units ("45Mbps", "40ms", "1BDP", "10MB"), as in a file. Every method returns a new scenario
+and leaves the old one as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from flowstamp import _flowstamp
+from flowstamp.errors import ScenarioError, one_line, translated
+
+if TYPE_CHECKING:
+    from flowstamp.results import Results
+
+Spec: TypeAlias = str | Mapping[str, Any]
+"""A law or queue: its name, or a table of its name (`law`, of a queue `kind`) and parameters."""
+
+LinkRate: TypeAlias = str | Mapping[str, Any]
+"""A capacity such as "45Mbps", or a table with `steps` or `trace`."""
+
+Progress: TypeAlias = Callable[[int, int, float, float, int], None]
+"""Called about ten times a second with run, runs, simulated seconds, duration in seconds, events."""
+
+_TOPOLOGIES = ("dumbbell", "parking_lot", "graph")
+
+
+def laws() -> dict[str, list[str]]:
+    """Names that a scenario may use: `senders`, `routers`, `queues`."""
+    return _flowstamp.laws()
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a scenario."""
+    document: dict[str, Any] = json.loads(_flowstamp.scenario_schema())
+    return document
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A network, the flows on it and what to record.
+
+    Made by `dumbbell`, `parking_lot`, `graph`, `load` and `loads`; run by `run`.
+    """
+
+    tree: Mapping[str, Any]
+    """The scenario's tables, by the names of the file format; not to be changed in place."""
+    overrides: tuple[tuple[str, str], ...] = ()
+    """What `set` was given, applied in order after everything else: dotted key, TOML value."""
+    source: str = "scenario"
+    """What messages call it: the file it came from."""
+    base_dir: str = "."
+    """What the paths in it are relative to."""
+
+    def flows(
+        self,
+        law: Spec,
+        count: int | None = None,
+        *,
+        name: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        reverse: bool | None = None,
+        each_hop: bool | None = None,
+        rtt: str | Sequence[str] | None = None,
+        start: str | None = None,
+        every: str | None = None,
+        spread: str | None = None,
+        stop: str | None = None,
+        size: str | None = None,
+        rate: str | None = None,
+        web: Mapping[str, Any] | None = None,
+        transport: Mapping[str, Any] | None = None,
+        access: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Adds a group of flows.
+
+        Args:
+            law: the sender's law, such as "xcp" or {"law": "xcp", "price": 5.0}.
+            count: how many flows; default 1, of web flows 10 pairs of hosts.
+            name: name in results; default the law's name.
+            from_: where data comes from: a node; default the first.
+            to: where data goes: a node; default the last.
+            reverse: data goes the other way.
+            each_hop: in a parking lot, one such group over each single link.
+            rtt: round-trip propagation time: one for all, or a list with one for each.
+            start: when the first flow starts.
+            every: how much later than the one before each flow starts.
+            spread: each flow starts up to so much later, drawn uniformly.
+            stop: when the flows stop sending new data; default never.
+            size: how much each flow transfers; default without end.
+            rate: how fast the application produces data; default faster than the network.
+            web: flows that arrive at random, each with a size of its own.
+            transport: window, acks and recovery.
+            access: access link of the flows' hosts: `rate` and `delay`.
+
+        A law that needs routers, such as XCP, gets them: where the topology names none, its links get that law.
+        """
+        groups = list(self.tree.get("flows", ()))
+        taken = {group.get("name") for group in groups}
+        if name is None:
+            base = _name_of(law, "law")
+            numbered = (base if n == 1 else f"{base}-{n}" for n in range(1, len(groups) + 2))
+            name = next(candidate for candidate in numbered if candidate not in taken)
+        group = {
+            "name": name,
+            "law": law,
+            "count": count,
+            "from": from_,
+            "to": to,
+            "reverse": reverse,
+            "each_hop": each_hop,
+            "rtt": rtt,
+            "start": start,
+            "every": every,
+            "spread": spread,
+            "stop": stop,
+            "size": size,
+            "rate": rate,
+            "web": web,
+            "transport": transport,
+            "access": access,
+        }
+        return self._with(flows=[*groups, _given(group)])
+
+    def link(
+        self,
+        from_: str,
+        to: str,
+        *,
+        rate: LinkRate,
+        delay: str,
+        name: str | None = None,
+        buffer: str | None = None,
+        queue: Spec | None = None,
+        router: Spec | None = None,
+        duplex: bool | None = None,
+    ) -> Self:
+        """Adds a link to a graph, both ways unless `duplex` is false. `delay` is the one-way propagation delay."""
+        if "graph" not in self.tree:
+            raise ScenarioError(f"{self.source}: only a graph has links of its own; start with flowstamp.graph()")
+        new = {
+            "from": from_,
+            "to": to,
+            "rate": rate,
+            "delay": delay,
+            "name": name,
+            "buffer": buffer,
+            "queue": queue,
+            "router": router,
+            "duplex": duplex,
+        }
+        old = self.tree["graph"]
+        return self._with(graph={**old, "links": [*old["links"], _given(new)]})
+
+    def probe(
+        self,
+        *,
+        every: str | None = None,
+        links: bool | None = None,
+        groups: bool | None = None,
+        flows: bool | None = None,
+        laws: bool | None = None,
+    ) -> Self:
+        """Says what is sampled over time, and how often; what is not named stays."""
+        new = {"every": every, "links": links, "groups": groups, "flows": flows, "laws": laws}
+        return self._with(probes={**self.tree.get("probes", {}), **_given(new)})
+
+    def capture(self, links: Sequence[str] | None = None, *, packets: int | None = None) -> Self:
+        """Records the packets that leave `links` (default: all router links), at most `packets` of them."""
+        return self._with(capture=_given({"links": links, "packets": packets}))
+
+    def configure(
+        self,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        duration: str | None = None,
+        warmup: str | None = None,
+        seed: int | None = None,
+        packet: str | None = None,
+        ack: str | None = None,
+    ) -> Self:
+        """Sets what concerns the whole run: its name, its times, its seed, the sizes of packets on the wire."""
+        new = {
+            "name": name,
+            "description": description,
+            "duration": duration,
+            "warmup": warmup,
+            "seed": seed,
+            "packet": packet,
+            "ack": ack,
+        }
+        return self._with(**_given(new))
+
+    def set(self, key: str, value: object) -> Self:
+        """Overrides one value: `set("dumbbell.rate", "90Mbps")`, `set("flows.xcp.count", 3)`.
+
+        Overrides are applied in order after everything else. A group of flows goes by its name or number.
+        """
+        return replace(self, overrides=(*self.overrides, (key, _toml(value, key))))
+
+    def run(
+        self,
+        duration: str | None = None,
+        *,
+        warmup: str | None = None,
+        seed: int | None = None,
+        progress: Progress | None = None,
+    ) -> Results:
+        """Runs the scenario.
+
+        Args:
+            duration: simulated time; default what the scenario says.
+            warmup: statistics start here; default what the scenario says.
+            seed: every random choice follows from this; default what the scenario says.
+            progress: called about ten times a second; what it raises stops the run.
+        """
+        from flowstamp.results import Results
+
+        timed = self.configure(duration=duration, warmup=warmup)
+        with translated():
+            run = _flowstamp.run(
+                timed._json(),
+                source=self.source,
+                format="json",
+                sets=self.overrides,
+                base_dir=self.base_dir,
+                seed=seed,
+                progress=progress,
+            )
+        return Results(run)
+
+    def to_toml(self) -> str:
+        """The scenario as a file would have it, checked, with every default spelled out."""
+        with translated():
+            return _flowstamp.check(
+                self._json(), source=self.source, format="json", sets=self.overrides, base_dir=self.base_dir
+            )
+
+    def resolved(self) -> dict[str, Any]:
+        """The scenario's tables, checked, with every default spelled out."""
+        return tomllib.loads(self.to_toml())
+
+    def _with(self, **tables: object) -> Self:
+        return replace(self, tree={**self.tree, **tables})
+
+    def _json(self) -> str:
+        return json.dumps(_with_routers(self.tree))
+
+
+def dumbbell(
+    rate: LinkRate,
+    *,
+    rtt: str,
+    delay: str | None = None,
+    buffer: str | None = None,
+    queue: Spec | None = None,
+    router: Spec | None = None,
+    access_rate: str | None = None,
+    reverse_rate: LinkRate | None = None,
+) -> Scenario:
+    """One bottleneck, `bottleneck` from left to right and `bottleneck.reverse` back.
+
+    Args:
+        rate: capacity of the bottleneck, both ways.
+        rtt: round-trip propagation time of flows that do not name their own.
+        delay: one-way propagation delay of the bottleneck; default 0.4 rtt.
+        buffer: room for waiting packets: "1BDP" (default), "100pkt", "64kB" or "50ms".
+        queue: the bottleneck's queue; default "droptail".
+        router: the bottleneck's router law; default the law of the first flows that need one.
+        access_rate: capacity of each access link; default ten times the bottleneck's.
+        reverse_rate: capacity from right to left, where it differs.
+    """
+    table = {
+        "rate": rate,
+        "rtt": rtt,
+        "delay": delay,
+        "buffer": buffer,
+        "queue": queue,
+        "router": router,
+        "access_rate": access_rate,
+        "reverse_rate": reverse_rate,
+    }
+    return Scenario({"dumbbell": _given(table)})
+
+
+def parking_lot(
+    rates: Sequence[str],
+    *,
+    delay: str,
+    rtt: str | None = None,
+    buffer: str | None = None,
+    queue: Spec | None = None,
+    router: Spec | None = None,
+    access_rate: str | None = None,
+    access_delay: str | None = None,
+) -> Scenario:
+    """Several bottlenecks in a row: `link1` leads from `n0` to `n1`, `link1.reverse` back, and so on.
+
+    Args:
+        rates: capacity of each link in turn, both ways.
+        delay: one-way propagation delay of each link.
+        rtt: the round-trip time that a buffer in BDP refers to; default that of a flow over all links.
+        buffer: room for waiting packets on each link.
+        queue: the queue of each link; default "droptail".
+        router: the router law of each link; default the law of the first flows that need one.
+        access_rate: capacity of each access link; default ten times the fastest link's.
+        access_delay: one-way propagation delay of each access link.
+    """
+    table = {
+        "rates": list(rates),
+        "delay": delay,
+        "rtt": rtt,
+        "buffer": buffer,
+        "queue": queue,
+        "router": router,
+        "access_rate": access_rate,
+        "access_delay": access_delay,
+    }
+    return Scenario({"parking_lot": _given(table)})
+
+
+def graph(links: Sequence[Mapping[str, Any]] = (), *, rtt: str | None = None) -> Scenario:
+    """Any network of named nodes; `Scenario.link` adds links. `rtt` is what a buffer in BDP refers to."""
+    return Scenario({"graph": _given({"links": [dict(link) for link in links], "rtt": rtt})})
+
+
+def loads(text: str, *, source: str = "scenario", base_dir: str | Path = ".") -> Scenario:
+    """A scenario from TOML text; `source` names it in messages, paths in it are relative to `base_dir`."""
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"{source}: not TOML: {one_line(error)}") from None
+    return Scenario(tree, source=source, base_dir=str(base_dir))
+
+
+def load(path: str | Path) -> Scenario:
+    """A scenario from a TOML file; paths in it are relative to the file's folder."""
+    return loads(read_text(path), source=str(path), base_dir=Path(path).parent)
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a scenario file."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ScenarioError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ScenarioError(f"{path}: is not UTF-8 text; a scenario is a TOML file") from None
+
+
+def needs_router(law: Spec) -> bool:
+    """Whether flows of this law rely on routers."""
+    return _name_of(law, "law") in _flowstamp.laws()["routers"]
+
+
+def _with_routers(tree: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Puts the law of the first flows that need routers on links whose router is not named."""
+    needed = (_name_of(group.get("law", ""), "law") for group in tree.get("flows", ()) if isinstance(group, Mapping))
+    routers = _flowstamp.laws()["routers"]
+    law = next((name for name in needed if name in routers), None)
+    kind = next((kind for kind in _TOPOLOGIES if isinstance(tree.get(kind), Mapping)), None)
+    if law is None or kind is None:
+        return tree
+    table: Mapping[str, Any] = tree[kind]
+    if kind == "graph":
+        links = [{"router": law, **link} for link in table.get("links", ())]
+        return {**tree, kind: {**table, "links": links}}
+    return {**tree, kind: {"router": law, **table}}
+
+
+def _name_of(spec: Spec, tag: str) -> str:
+    """The name in `"xcp"` or `{law = "xcp"}`."""
+    return str(spec.get(tag, "")) if isinstance(spec, Mapping) else str(spec)
+
+
+def _given(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what was not given."""
+    return {key: value for key, value in table.items() if value is not None}
+
+
+def _toml(value: object, key: str) -> str:
+    """A value as TOML on one line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        # TOML's basic strings have the escapes of JSON, which also escapes what TOML forbids, except DEL.
+        return json.dumps(value).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        pairs = (f"{json.dumps(str(name))} = {_toml(item, key)}" for name, item in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(_toml(item, key) for item in value) + "]"
+    raise ScenarioError(f"{key}: {value!r} is no value of a scenario; write text, a number, a list or a table")

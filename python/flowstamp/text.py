@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Numbers and tables for people to read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def rate(bps: float) -> str:
+    """Bits per second: "44.9 Mbps"."""
+    return _scaled(bps, "bps")
+
+
+def size(count: float) -> str:
+    """Bytes: "12.3 kB"."""
+    return _scaled(count, "B")
+
+
+def _scaled(value: float, unit: str) -> str:
+    factor, prefix = next(((f, p) for f, p in _PREFIXES if abs(value) >= f), (1.0, ""))
+    return f"{value / factor:.4g} {prefix}{unit}"
+
+
+def seconds(value: float) -> str:
+    """Seconds: "80 ms"."""
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if abs(value) >= factor:
+            return f"{value / factor:.4g} {unit}"
+    return f"{value / 1e-9:.4g} ns" if value else "0 s"
+
+
+def percent(share: float) -> str:
+    """A share: "98.31%"; what rounds to nothing or all, but is not, shows more digits."""
+    value = 100 * share
+    digits = 2
+    while digits < 6 and (0 < abs(value) < 10.0**-digits or 0 < abs(100 - value) < 10.0**-digits):
+        digits += 1
+    return f"{value:.{digits}f}%"
+
+
+def maybe(value: float | None, digits: int = 4) -> str:
+    """A number, or a dash where there is none."""
+    return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table with the first column to the left and numbers to the right."""
+    lines = [header, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        first = cells[0].ljust(widths[0])
+        rest = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+        return "  ".join([first, *rest]).rstrip()
+
+    return "\n".join(line(cells) for cells in lines)
