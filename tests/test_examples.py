@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""The examples run as their headers say, from the command line and in Python, and both are the same scenarios."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import flowstamp as fs
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+RECORDED = ROOT.parent / "shared/data"
+TRACE = RECORDED / "cellular/Verizon-LTE-short.down"
+SIZES = RECORDED / "flow-sizes/WebSearch_distribution.txt"
+
+
+def run(*arguments: str, cwd: Path = ROOT) -> str:
+    done = subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def flowstamp(*arguments: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(run("-m", "flowstamp", *arguments, "--json"))
+    return document
+
+
+def delay_s(link: dict[str, float]) -> float:
+    """Mean time in the queue."""
+    return link["mean_queue_bytes"] * 8 / link["rate_bps"]
+
+
+def check_cellular(protocols: dict[str, Any]) -> None:
+    xcp, tcp = (protocols[law]["links"]["bottleneck"] for law in ("xcp", "sack"))
+    # What the example is to show: nearly the same use of the link, at a small part of the delay.
+    assert xcp["utilization"] > 0.85
+    assert tcp["utilization"] > 0.95
+    assert delay_s(xcp) < 0.25 * delay_s(tcp)
+    assert xcp["drops"] == 0
+    assert tcp["drops"] > 0
+    for summary in protocols.values():
+        assert summary["groups"]["web"]["completed"] > 10
+        assert summary["groups"]["download"]["jain_index"] > 0.98
+
+
+def test_cellular(tmp_path: Path) -> None:
+    document = flowstamp(
+        "compare", str(EXAMPLES / "cellular.toml"), "--protocols", "xcp,sack,sack/red", "--out", str(tmp_path)
+    )
+    check_cellular(document["protocols"])
+    assert (tmp_path / "compare.png").stat().st_size > 10_000
+
+
+def test_cellular_with_other_files(tmp_path: Path) -> None:
+    """Files by path: the recorded ones where they are at hand, else a trace and sizes made here."""
+    if TRACE.exists() and SIZES.exists():
+        trace, sizes, load = TRACE, SIZES, 0.5
+    else:
+        trace, sizes, load = tmp_path / "trace.down", tmp_path / "sizes.txt", 0.3
+        # Two seconds at 12 Mb/s and two at 3 Mb/s.
+        lines = [*range(1, 2001), *range(2004, 4001, 4)]
+        trace.write_text("".join(f"{ms}\n" for ms in lines), encoding="utf-8")
+        sizes.write_text("0 0\n10000 50\n200000 90\n1000000 100\n", encoding="utf-8")
+    document = flowstamp(
+        *("compare", str(EXAMPLES / "cellular.toml"), "--protocols", "xcp,sack", "--out", str(tmp_path / "out")),
+        *("--set", f"dumbbell.rate.trace={trace}"),
+        *("--set", f"flows.web.web.sizes.file={sizes}", "--set", f"flows.web.web.load={load}"),
+    )
+    check_cellular(document["protocols"])
+
+
+def test_parking_lot() -> None:
+    summary = flowstamp("run", str(EXAMPLES / "parking-lot.toml"))
+    links = {name: link for name, link in summary["links"].items() if not name.endswith(".reverse")}
+    assert all(link["drops"] == 0 for link in links.values())
+    assert links["link2"]["utilization"] > 0.99
+    # Beside the bottleneck XCP's equilibrium leaves some of a link unused (Low, Andrew, Wydrowski 2005: at least 80%).
+    assert all(link["utilization"] > 0.9 for link in links.values())
+    for name in ("long", "cross.2"):
+        group = summary["groups"][name]
+        assert group["goodput_bps"] / group["flows"] == pytest.approx(5e6, rel=0.05)
+        assert group["jain_index"] > 0.999
+
+
+def test_graph() -> None:
+    result = fs.load(EXAMPLES / "graph.toml").run()
+    assert result.links["ring-west"]["utilization"] > 0.95
+    assert sum(link["drops"] for link in result.links.values()) == 0
+    assert result.groups["backup"]["completed"] == 2
+    assert result.groups["camera"]["goodput_bps"] == pytest.approx(5e6, rel=0.03)
+    # All packets from the internet to the office took the east side, the towns' the west side.
+    assert result.links["ring-east"]["utilization"] > 0.3
+    # Twelve flows share the west side: fairly, while it alone limits them.
+    for name, flows in (("old-town", 8), ("new-town", 4)):
+        t, goodput = result.series("group", name, "goodput_bps")
+        assert goodput[(t > 12) & (t < 20)].mean() == pytest.approx(50e6 * flows / 12, rel=0.03)
+
+
+@pytest.mark.parametrize(("script", "scenario"), [("parking_lot.py", "parking-lot.toml"), ("graph.py", "graph.toml")])
+def test_scripts_are_the_same_scenarios(script: str, scenario: str) -> None:
+    made = runpy.run_path(str(EXAMPLES / script))["scenario"]().resolved()
+    written = fs.load(EXAMPLES / scenario).resolved()
+    written.pop("description")
+    assert made == written
+
+
+def test_cellular_script_is_the_same_scenario() -> None:
+    data = EXAMPLES / "data"
+    made = runpy.run_path(str(EXAMPLES / "cellular.py"))["downlink"]("xcp", data / "cellular.down", data / "sizes.txt")
+    written = fs.load(EXAMPLES / "cellular.toml")
+    ours, theirs = made.run().summary, written.run().summary
+    for key in ("links", "groups", "total", "flows"):
+        assert ours[key] == theirs[key]
+
+
+@pytest.mark.parametrize("script", ["cellular.py", "parking_lot.py", "graph.py"])
+def test_scripts_run(script: str, tmp_path: Path) -> None:
+    printed = run(str(EXAMPLES / script), "--out", str(tmp_path / "out"), cwd=tmp_path)
+    pictures = [Path(line.removeprefix("wrote ")) for line in printed.splitlines() if line.startswith("wrote ")]
+    assert {path.suffix for path in pictures} == {".pdf", ".png"}
+    assert all(path.stat().st_size > 5_000 for path in pictures)
+
+
+def test_invented_trace_is_what_its_script_makes() -> None:
+    made = runpy.run_path(str(EXAMPLES / "data/make.py"))["trace"]()
+    assert (EXAMPLES / "data/cellular.down").read_text(encoding="utf-8") == made
