@@ -391,9 +391,12 @@ fn increases_follow_the_price() {
 /// Section 3.3: a flow that wants r asks for (r rtt - cwnd) over the packets of its window, and stops there.
 #[test]
 fn a_desired_rate_is_asked_for_and_kept() {
-    let flow =
-        FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate: Some(Rate::from_bytes_per_sec(2e5)) };
-    let mut law = Sender::<Window>::new(&Default::default(), &flow);
+    let flow = FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate: None };
+    let params = flowstamp_laws::sender::xcp::Params {
+        desired_rate: Some(Rate::from_bytes_per_sec(2e5)),
+        ..Default::default()
+    };
+    let mut law = Sender::<Window>::new(&params, &flow);
     let rtt = Time::from_millis(100);
     let stamp = law.stamp(Time::ZERO, rtt);
     // (2e5 x 0.1 - 1e4) / 10 packets = 1000 bytes a packet.
@@ -423,6 +426,15 @@ fn a_desired_rate_is_asked_for_and_kept() {
     assert!((law.cwnd() - 9_000.0).abs() < 1e-9);
     law.on_timeout(Time::ZERO, 9);
     assert!((law.cwnd() - 1_000.0).abs() < 1e-9);
+}
+
+/// An application's rate is wished for with a packet to spare, since only whole packets leave (deviation 2).
+#[test]
+fn an_application_rate_has_a_packet_to_spare() {
+    let flow =
+        FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate: Some(Rate::from_bytes_per_sec(2e5)) };
+    let stamp = Sender::<Window>::new(&Default::default(), &flow).stamp(Time::ZERO, Time::from_millis(100));
+    assert!((stamp.0[2] - 1100.0).abs() < 1e-9, "{stamp:?}");
 }
 
 /// One ack for two packets brings both packets' changes, and the newer header (delayed acks).

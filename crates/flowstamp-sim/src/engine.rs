@@ -115,6 +115,8 @@ pub struct Simulation {
     pub(crate) arrived: u64,
     /// Packets that hosts sent.
     pub(crate) sent: u64,
+    /// Packets that queues dropped.
+    pub(crate) lost: u64,
 }
 
 impl Simulation {
@@ -190,6 +192,7 @@ impl Simulation {
             recorder,
             arrived: 0,
             sent: 0,
+            lost: 0,
             scenario,
         };
         for plan in &flows {
@@ -365,7 +368,10 @@ impl Simulation {
         match admission {
             Admission::First(time) => self.queue.push(time, Source::new(Class::Delivery, number)),
             Admission::Behind => {}
-            Admission::Dropped => self.sacks.release(packet.sack),
+            Admission::Dropped => {
+                self.lost += 1;
+                self.sacks.release(packet.sack);
+            }
         }
     }
 
@@ -698,6 +704,8 @@ impl Simulation {
 
     fn finish(mut self, clock: &crate::clock::Clock) -> Results {
         self.settle();
+        let held: u64 = self.links.iter().map(|l| u64::from(l.held())).sum();
+        assert_eq!(self.sent, self.arrived + self.lost + held, "packets are conserved");
         for number in 0..self.flows.len() as u32 {
             let flow = &self.flows[number as usize];
             if flow.started || !self.groups[flow.group as usize].web {

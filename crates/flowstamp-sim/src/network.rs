@@ -213,7 +213,10 @@ impl Builder<'_> {
                 return error("", "no topology; give one of [dumbbell], [parking_lot] and [graph]");
             }
             _ => {
-                return error("", "more than one topology; give one of [dumbbell], [parking_lot] and [graph]");
+                return error(
+                    "",
+                    "more than one topology; give one of [dumbbell], [parking_lot] and [graph]",
+                );
             }
         };
         if s.flows.is_empty() {

@@ -42,6 +42,8 @@ pub struct Summary {
     pub total: TotalSummary,
     /// Each long flow and each transfer of a group that is not web, in the order of the scenario.
     pub flows: Vec<FlowRow>,
+    /// Where all packets and acks of the run are: sent = arrived + lost + in the network.
+    pub packets: PacketCount,
     /// Packets and acks, counted at each link they reached.
     pub packet_hops: u64,
     /// Events that the engine handled.
@@ -52,6 +54,17 @@ pub struct Summary {
     pub cpu_s: f64,
     /// Packet-hops per wall-clock second.
     pub packet_hops_per_s: f64,
+}
+
+/// Packets and acks of a whole run.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct PacketCount {
+    /// Sent by hosts.
+    pub sent: u64,
+    /// Arrived at hosts.
+    pub arrived: u64,
+    /// Dropped by queues.
+    pub lost: u64,
 }
 
 /// One router link.

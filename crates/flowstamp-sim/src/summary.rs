@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::engine::{Record, Simulation};
 use crate::results::{
     AccessSummary, Captured, Distribution, FctBin, FctSummary, FlowRow, GroupSummary, LinkSummary, Named,
-    Results, Series, Summary, TotalSummary, jain_index,
+    PacketCount, Results, Series, Summary, TotalSummary, jain_index,
 };
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::units::Time;
@@ -100,6 +100,7 @@ pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock:
             jain_index: (!long_goodputs.is_empty()).then(|| jain_index(&long_goodputs)),
         },
         flows: flows.collect(),
+        packets: PacketCount { sent: sim.sent, arrived: sim.arrived, lost: sim.lost },
         packet_hops,
         events: sim.events,
         wall_s,

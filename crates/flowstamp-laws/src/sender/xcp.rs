@@ -15,7 +15,9 @@
 //! Deviations (paper says / we do / because):
 //! 1. Feedback applies whenever a new ack arrives / not in fast recovery, except decreases / the Internet-Draft has
 //!    the sender behave by RFC 2581 until the loss event has passed.
-//! 2. The first packet has `H_rtt` zero and a wish / such packets wish nothing / no window follows from a rate
+//! 2. A flow whose application produces `r` wishes for `r rtt - cwnd` / it wishes for one packet more / only whole
+//!    packets leave, so a window of 4.99 packets would carry four fifths of the rate; the application holds it to `r`.
+//! 3. The first packet has `H_rtt` zero and a wish / such packets wish nothing / no window follows from a rate
 //!    without an RTT, and routers give such packets no increase.
 
 use super::{Ack, FlowView, Recovery, SenderLaw};
@@ -52,6 +54,8 @@ pub struct Sender<E> {
     inverse_price: f64,
     /// Bytes/s; as large as can be asked for if the application has no rate.
     desired: f64,
+    /// Bytes of window wished for above the desired rate's (deviation 2).
+    margin: f64,
     encoding: PhantomData<E>,
 }
 
@@ -70,6 +74,7 @@ impl<E: Encoding> SenderLaw for Sender<E> {
             packet_bytes,
             inverse_price: if params.price > 0.0 { 1.0 / params.price } else { 1.0 },
             desired: desired.map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec),
+            margin: if params.desired_rate.is_none() { packet_bytes } else { 0.0 },
             encoding: PhantomData,
         }
     }
@@ -93,7 +98,7 @@ impl<E: Encoding> SenderLaw for Sender<E> {
                 return; // deviation 1
             }
             // Never beyond what was asked for, whatever came back.
-            let wanted = (self.desired * rtt_s).max(self.cwnd);
+            let wanted = (self.desired * rtt_s + self.margin).max(self.cwnd);
             self.cwnd = (self.cwnd + change).min(wanted);
         } else {
             self.cwnd = (self.cwnd + change).max(self.packet_bytes);
@@ -113,9 +118,9 @@ impl<E: Encoding> SenderLaw for Sender<E> {
     fn stamp(&self, _: Time, srtt: Time) -> Stamp {
         let rtt_s = srtt.as_secs_f64();
         let wish = if rtt_s > 0.0 {
-            (self.desired * rtt_s - self.cwnd) * self.packet_bytes / self.cwnd
+            (self.desired * rtt_s + self.margin - self.cwnd) * self.packet_bytes / self.cwnd
         } else {
-            0.0 // deviation 2
+            0.0 // deviation 3
         };
         E::header(self.cwnd * self.inverse_price, rtt_s, self.packet_bytes, wish)
     }

@@ -1,0 +1,28 @@
+//! Shared by the engine's tests.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use flowstamp_sim::results::{Results, Summary};
+use flowstamp_sim::{Format, Loaded, ScenarioError, Simulation, load};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// Loads a scenario text.
+pub fn try_load(text: &str) -> Result<Loaded, ScenarioError> {
+    load(text, Format::Toml, "test.toml", &[], Path::new("."))
+}
+
+/// Runs a scenario text.
+pub fn run(text: &str) -> Results {
+    let loaded = try_load(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let sim = Simulation::new(&loaded, None).unwrap_or_else(|e| panic!("{e}"));
+    sim.run(&mut |_| ControlFlow::Continue(())).expect("nobody stops it")
+}
+
+/// A summary without the figures that depend on the machine.
+pub fn timeless(summary: &Summary) -> String {
+    let mut summary = summary.clone();
+    summary.wall_s = 0.0;
+    summary.cpu_s = 0.0;
+    summary.packet_hops_per_s = 0.0;
+    serde_json::to_string_pretty(&summary).expect("a summary is JSON")
+}

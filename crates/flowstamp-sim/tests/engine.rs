@@ -1,0 +1,294 @@
+//! The engine: determinism, conservation, exact timing, and queueing theory.
+
+mod common;
+
+use common::{run, timeless, try_load};
+use flowstamp_sim::run_many;
+use proptest::prelude::*;
+use std::ops::ControlFlow;
+
+/// A scenario with everything that draws random numbers: web flows both ways over RED, long flows, losses.
+fn busy(seed: u64, protocol: &str, rate_mbps: u32, buffer: &str) -> String {
+    let (queue, router) = match protocol {
+        "xcp" | "xcp-draft" => ("droptail", protocol),
+        _ => ("red", "none"),
+    };
+    format!(
+        r#"
+        duration = "4s"
+        warmup = "1s"
+        seed = {seed}
+        [dumbbell]
+        rate = "{rate_mbps}Mbps"
+        rtt = "40ms"
+        buffer = "{buffer}"
+        queue = "{queue}"
+        router = "{router}"
+        [[flows]]
+        name = "long"
+        law = "{protocol}"
+        count = 5
+        spread = "1s"
+        [[flows]]
+        name = "back"
+        law = "{protocol}"
+        count = 3
+        reverse = true
+        every = "100ms"
+        stop = "3s"
+        [[flows]]
+        name = "web"
+        law = "{protocol}"
+        web = {{ flows_per_s = 50.0, sizes = {{ distribution = "pareto", mean = "20kB", shape = 1.35 }} }}
+        [[flows]]
+        name = "slow"
+        law = "{protocol}"
+        rate = "200kbps"
+        transport = {{ delayed_acks = true }}
+        [probes]
+        flows = true
+        laws = true
+        "#
+    )
+}
+
+#[test]
+fn a_run_is_a_function_of_scenario_and_seed() {
+    for protocol in ["xcp", "xcp-draft", "reno", "newreno", "sack"] {
+        let loaded: Vec<_> =
+            (1..5).map(|seed| try_load(&busy(seed, protocol, 10, "20pkt")).expect("scenario")).collect();
+        let all = |threads| {
+            let results =
+                run_many(&loaded, None, Some(threads), &|_, _| ControlFlow::Continue(())).expect("results");
+            results
+                .into_iter()
+                .map(|r| (timeless(&r.summary), r.series.value, r.flows.len()))
+                .collect::<Vec<_>>()
+        };
+        let one = all(1);
+        assert!(one == all(2), "{protocol}: two threads differ from one");
+        assert!(one == all(4), "{protocol}: four threads differ from one");
+        assert!(one[0].0 != one[1].0, "{protocol}: seeds 1 and 2 give the same");
+    }
+}
+
+#[test]
+fn a_new_group_leaves_the_arrivals_of_others() {
+    let text = busy(1, "sack", 10, "1BDP");
+    let more = format!("{text}\n[[flows]]\nname = \"more\"\nlaw = \"sack\"\nspread = \"1s\"\n");
+    let starts = |text: &str| {
+        let rows = run(text).flows;
+        rows.into_iter()
+            .filter(|f| f.group != "more")
+            .map(|f| (f.group, f.start_s, f.size_bytes))
+            .collect::<Vec<_>>()
+    };
+    let (mut a, mut b) = (starts(&text), starts(&more));
+    a.sort_by(|x, y| x.partial_cmp(y).expect("no NaN"));
+    b.sort_by(|x, y| x.partial_cmp(y).expect("no NaN"));
+    assert_eq!(a, b);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// The engine itself asserts that packets are conserved; here, that nothing else is amiss in any run.
+    #[test]
+    fn packets_and_bytes_are_conserved(
+        seed in 0u64..1000,
+        protocol in prop::sample::select(vec!["xcp", "xcp-draft", "reno", "newreno", "sack"]),
+        rate in 1u32..40,
+        buffer in prop::sample::select(vec!["1pkt", "3pkt", "5kB", "0.2BDP", "1BDP", "10BDP"]),
+    ) {
+        let r = run(&busy(seed, protocol, rate, buffer));
+        let s = &r.summary;
+        let p = s.packets;
+        prop_assert!(p.arrived + p.lost <= p.sent);
+        for (name, link) in &s.links {
+            prop_assert!((0.0..=1.0 + 1e-6).contains(&link.utilization), "{name}: {link:?}");
+            prop_assert!(link.mean_queue_bytes <= link.max_queue_bytes + 1e-9, "{name}: {link:?}");
+            prop_assert!(link.p95_queue_bytes <= link.max_queue_bytes, "{name}: {link:?}");
+            prop_assert!(link.max_queue_bytes <= link.buffer_bytes, "{name}: {link:?}");
+            prop_assert!(link.drops <= link.arrivals);
+        }
+        // Goodput is not more than what the bottleneck carried.
+        let forward: f64 = s.groups.iter().filter(|(n, _)| *n != "back").map(|(_, g)| g.goodput_bps).sum();
+        prop_assert!(forward <= s.links["bottleneck"].rate_bps * 1.01, "{forward}");
+        for f in &r.flows {
+            if let (Some(size), Some(_)) = (f.size_bytes, f.end_s) {
+                prop_assert_eq!(size, f.delivered_bytes, "a complete flow has all its bytes, once: {:?}", f);
+            }
+            if let Some(rtt) = f.min_rtt_s {
+                prop_assert!(rtt >= 0.040, "faster than light: {f:?}");
+            }
+        }
+        let delivered: u64 = r.flows.iter().map(|f| f.delivered_bytes).sum();
+        prop_assert!(delivered > 0);
+    }
+}
+
+/// One packet and its ack over three links each way, by hand.
+#[test]
+fn times_are_exact() {
+    let r = run(r#"
+        duration = "1s"
+        packet = "1000B"
+        [dumbbell]
+        rate = "8Mbps"
+        access_rate = "80Mbps"
+        rtt = "40ms"
+        [[flows]]
+        name = "one"
+        law = "sack"
+        size = "500B"
+        start = "100ms"
+        "#);
+    let flow = &r.flows[0];
+    // 500 bytes: 50 us on each access link, 500 us on the bottleneck, 20 ms one way.
+    assert!((flow.fct_s.expect("done") - 0.020_600).abs() < 1e-12, "{flow:?}");
+    // The ack of 40 bytes: 4 us, 40 us, 4 us.
+    assert!((flow.min_rtt_s.expect("a sample") - (0.040_600 + 0.000_048)).abs() < 1e-12, "{flow:?}");
+    assert_eq!(r.summary.packet_hops, 6);
+    assert_eq!(r.summary.packets.sent, 2);
+}
+
+/// Poisson arrivals of single packets at a FIFO link are an M/D/1 queue: the mean number waiting is
+/// rho^2 / (2 (1 - rho)) (Pollaczek-Khinchine).
+#[test]
+fn the_queue_is_that_of_m_d_1() {
+    for (rho, tolerance) in [(0.5, 0.02), (0.8, 0.03)] {
+        // 8 Mb/s and 1000-byte packets: 1000 packets per second. Access is so fast that it keeps the arrivals Poisson.
+        let r = run(&format!(
+            r#"
+            duration = "2000s"
+            warmup = "10s"
+            [dumbbell]
+            rate = "8Mbps"
+            access_rate = "400Gbps"
+            rtt = "1ms"
+            buffer = "1000pkt"
+            [[flows]]
+            name = "web"
+            law = "sack"
+            web = {{ flows_per_s = {}, sizes = {{ distribution = "fixed", size = "1000B" }} }}
+            "#,
+            rho * 1000.0
+        ));
+        let link = &r.summary.links["bottleneck"];
+        let expected = rho * rho / (2.0 * (1.0 - rho)) * 1000.0;
+        let error = link.mean_queue_bytes / expected - 1.0;
+        // Tolerance: the standard error of the time average over 2000 s; its correlation time is about
+        // 1 / (mu (1 - sqrt(rho))^2), 12 ms and 90 ms, and the queue's standard deviation 1.6 and 1.9 means, hence
+        // 0.6% and 1.8% at two standard errors, doubled for the tail of the correlation.
+        assert!(
+            error.abs() < tolerance * 1.5,
+            "rho {rho}: {} bytes, expected {expected}",
+            link.mean_queue_bytes
+        );
+        assert!((link.utilization - rho).abs() < 0.01, "{}", link.utilization);
+        // P(wait = 0) = 1 - rho: at 0.5 the median queue is empty.
+        assert_eq!(link.drops, 0);
+    }
+}
+
+/// A link whose rate steps, and one that follows a trace, carry what they can and no more.
+#[test]
+fn varying_links_carry_their_capacity() {
+    let text = |rate: &str| {
+        format!(
+            r#"
+            duration = "20s"
+            warmup = "2s"
+            [dumbbell]
+            rate = {rate}
+            rtt = "40ms"
+            buffer = "200kB"
+            [[flows]]
+            name = "long"
+            law = "sack"
+            count = 10
+            "#
+        )
+    };
+    let r = run(&text(r#"{ steps = [["0s", "10Mbps"], ["5s", "20Mbps"], ["10s", "5Mbps"]] }"#));
+    let link = &r.summary.links["bottleneck"];
+    let mean = (3.0 * 10e6 + 5.0 * 20e6 + 10.0 * 5e6) / 18.0;
+    assert!((link.rate_bps / mean - 1.0).abs() < 1e-9, "{}", link.rate_bps);
+    assert!(link.utilization > 0.97 && link.utilization <= 1.0 + 1e-3, "{link:?}");
+    let folder = std::env::temp_dir().join(format!("flowstamp-trace-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("folder");
+    let path = folder.join("trace");
+    std::fs::write(&path, "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n10\n").expect("trace"); // 11 lines in 10 ms: 13.2 Mb/s
+    let r = run(&text(&format!("{{ trace = {:?} }}", path.display().to_string())));
+    std::fs::remove_dir_all(&folder).expect("clean");
+    let link = &r.summary.links["bottleneck"];
+    assert!((link.rate_bps / 13.2e6 - 1.0).abs() < 1e-3, "{}", link.rate_bps);
+    // 1000-byte packets share 1500-byte opportunities: nothing is lost while packets wait.
+    assert!(link.utilization > 0.97 && link.utilization <= 1.0 + 1e-3, "{link:?}");
+}
+
+/// An application that produces 1 Mb/s gets 1 Mb/s, no more and no less, under each law.
+#[test]
+fn an_application_rate_is_kept() {
+    for protocol in ["xcp", "sack"] {
+        let router = if protocol == "xcp" { "xcp" } else { "none" };
+        let r = run(&format!(
+            r#"
+            duration = "20s"
+            warmup = "5s"
+            [dumbbell]
+            rate = "10Mbps"
+            rtt = "40ms"
+            router = "{router}"
+            [[flows]]
+            name = "slow"
+            law = "{protocol}"
+            rate = "1Mbps"
+            [[flows]]
+            name = "long"
+            law = "{protocol}"
+            "#
+        ));
+        let slow = r.summary.groups["slow"].goodput_bps;
+        assert!((slow / 1e6 - 1.0).abs() < 0.02, "{protocol}: {slow}");
+        let long = r.summary.groups["long"].goodput_bps;
+        assert!(long > 8.2e6, "{protocol}: the other flow gets the rest, not {long}");
+    }
+}
+
+/// Flows that stop send nothing new and free the link.
+#[test]
+fn stopped_flows_stop() {
+    let r = run(r#"
+        duration = "10s"
+        [dumbbell]
+        rate = "10Mbps"
+        rtt = "40ms"
+        router = "xcp"
+        [[flows]]
+        name = "stays"
+        law = "xcp"
+        [[flows]]
+        name = "stops"
+        law = "xcp"
+        stop = "5s"
+        [probes]
+        every = "400ms"
+        "#);
+    let rate = |name: &str, at: f64| {
+        let key =
+            r.series.keys.iter().position(|k| k.name == name && k.metric == "goodput_bps").expect("series");
+        let rows = (0..r.series.key.len()).filter(|i| r.series.key[*i] as usize == key);
+        rows.min_by(|a, b| {
+            let gap = |i: &usize| (r.series.time_s[*i] - at).abs();
+            gap(a).total_cmp(&gap(b))
+        })
+        .map(|i| r.series.value[i])
+        .expect("a sample")
+    };
+    // Samples are ten round trips long, and windows leave in bursts: one burst more or less is a tenth.
+    let (stays, stops) = (rate("stays", 4.4), rate("stops", 4.4));
+    assert!((stays / stops - 1.0).abs() <= 0.1, "{stays} {stops}");
+    assert_eq!(rate("stops", 6.4), 0.0);
+    assert!(rate("stays", 7.2) > 9.5e6);
+}
