@@ -164,6 +164,27 @@ fn marks_are_spaced_and_never_further_apart_than_promised() {
 }
 
 #[test]
+fn the_first_packet_that_finds_the_average_above_is_spared() {
+    // A draw of 0 marks whatever can be marked (deviation 1).
+    let mut red = Red::new(&Params { wait: false, ..instant() }, &view(200));
+    let mut verdict = |queue| red.on_arrival(&arrival(queue), || 0.0);
+    assert_eq!([verdict(45), verdict(45), verdict(45)], [Verdict::Enqueue, Verdict::Mark, Verdict::Mark]);
+    assert_eq!([verdict(10), verdict(45), verdict(45)], [Verdict::Enqueue, Verdict::Enqueue, Verdict::Mark]);
+}
+
+#[test]
+fn nothing_is_marked_while_fewer_than_two_wait() {
+    let params = Params { wait: false, weight: Some(0.01), ..instant() };
+    let mut red = Red::new(&params, &view(200));
+    for _ in 0..500 {
+        red.on_arrival(&arrival(50), || 1.0);
+    }
+    assert!(red.average() > 45.0);
+    let mut verdict = |queue| red.on_arrival(&arrival(queue), || 0.0);
+    assert_eq!([verdict(2), verdict(1), verdict(0)], [Verdict::Mark, Verdict::Enqueue, Verdict::Enqueue]);
+}
+
+#[test]
 fn gentle_rises_to_one_at_twice_the_upper_threshold() {
     let probability = |gentle: bool, queue| {
         let mut red = Red::new(&Params { gentle, ..instant() }, &view(200));

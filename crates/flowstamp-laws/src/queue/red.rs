@@ -207,7 +207,10 @@ impl QueueLaw for Red {
             max: max.max(min) * unit,
             max_p: params.max_p.get().min(1.0),
             // -expm1(-x) = 1 - exp(-x) without cancellation.
-            weight: params.weight.unwrap_or_else(|| -libm::expm1(-1.0 / packets_per_sec.max(1e-9))),
+            weight: params
+                .weight
+                .unwrap_or_else(|| -libm::expm1(-1.0 / packets_per_sec.max(1e-9)))
+                .clamp(0.0, 1.0),
             mean_packet,
             packets_per_sec,
             count: 0.0,
