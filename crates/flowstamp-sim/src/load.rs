@@ -68,10 +68,23 @@ fn parse(text: &str, format: Format) -> Result<Table, ScenarioError> {
             ScenarioError::new(format!("line {line}"), format!("not TOML: {}", e.message()))
         }),
         Format::Json => {
-            let value: serde_json::Value =
+            let mut value: serde_json::Value =
                 serde_json::from_str(text).map_err(|e| ScenarioError::new("", format!("not JSON: {e}")))?;
+            drop_nulls(&mut value);
             Table::deserialize(value).map_err(|e| ScenarioError::new("", format!("not a scenario: {e}")))
         }
+    }
+}
+
+/// Python's `None` means that a key is not given; TOML has no word for it.
+fn drop_nulls(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Object(map) => {
+            map.retain(|_, v| !v.is_null());
+            map.values_mut().for_each(drop_nulls);
+        }
+        serde_json::Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
     }
 }
 

@@ -68,16 +68,30 @@ impl OutputError {
 /// `manifest.json`: what ran, where. Seed and version, the scenario with every default spelled out.
 #[must_use]
 pub fn manifest(results: &Results) -> serde_json::Value {
+    let mut scenario = serde_json::json!(results.scenario);
+    drop_nulls(&mut scenario);
     serde_json::json!({
         "flowstamp": env!("CARGO_PKG_VERSION"),
         "seed": results.summary.seed,
-        "scenario": results.scenario,
+        "scenario": scenario,
         "host": {
             "os": std::env::consts::OS,
             "arch": std::env::consts::ARCH,
             "cpus": std::thread::available_parallelism().map_or(1, usize::from),
         },
     })
+}
+
+/// TOML has no null: what is not given is left out, so that the manifest's scenario can be run again.
+fn drop_nulls(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Object(map) => {
+            map.retain(|_, value| !value.is_null());
+            map.values_mut().for_each(drop_nulls);
+        }
+        serde_json::Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
 }
 
 /// The scenario as it ran, as TOML, with every default spelled out.

@@ -1,0 +1,175 @@
+//! Scenarios: what is refused and in which words, overrides, and the schema.
+
+mod common;
+
+use common::{run, try_load};
+use flowstamp_sim::{Format, load};
+use std::path::Path;
+
+const GOOD: &str = r#"
+duration = "2s"
+[dumbbell]
+rate = "10Mbps"
+rtt = "40ms"
+router = "xcp"
+[[flows]]
+name = "long"
+law = "xcp"
+count = 2
+"#;
+
+fn with(sets: &[(&str, &str)]) -> Result<flowstamp_sim::Loaded, String> {
+    let sets: Vec<_> = sets.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    load(GOOD, Format::Toml, "good.toml", &sets, Path::new(".")).map_err(|e| e.to_string())
+}
+
+#[test]
+fn each_mistake_gets_one_clear_line() {
+    for (key, value, expected) in [
+        ("dumbbell.rate", "45mbps", "did you mean \"Mbps\""),
+        ("dumbbell.rate", "45", "a rate with its unit"),
+        ("dumbbell.rate", "0bps", "dumbbell.rate"),
+        ("dumbbell.rtt", "-1ms", "negative"),
+        ("dumbbell.rtt", "40", "a time with its unit"),
+        ("dumbbell.delay", "30ms", "at most half of rtt"),
+        ("dumbbell.buffer", "5", "a buffer such as"),
+        ("dumbbell.color", "red", "unknown field `color`, expected one of"),
+        ("dumbbell.queue", "fifo", "unknown variant `fifo`, expected"),
+        ("dumbbell.router.alhpa", "0.3", "unknown field `alhpa`"),
+        ("dumbbell.rate.trace", "nowhere.down", "cannot read"),
+        ("duration", "0s", "must be longer"),
+        ("warmup", "3s", "shorter than duration"),
+        ("packet", "0B", "1B to 65535B"),
+        ("flows.long.law", "tpc", "unknown variant `tpc`"),
+        ("flows.long.count", "0", "at least 1"),
+        ("flows.long.count", "-4", "flows[0].count"),
+        ("flows.long.start", "5s", "before duration"),
+        ("flows.long.rtt", "1ms", "the path alone takes"),
+        ("flows.long.to", "middle", "no node; there are left, right"),
+        ("flows.long.to", "left", "where the flow starts"),
+        ("flows.long.size", "1.5B", "whole number of bytes"),
+        ("flows.long.transport.initial_window", "0.5", "1 to 65536"),
+        ("flows.nobody.count", "3", "\"nobody\" is not in the list"),
+        ("dumbbell.router", "none", "obeys routers, but no link"),
+        ("flows.long.web", "{ load = 1.2, sizes = { distribution = \"fixed\", size = \"1kB\" } }", "below 1"),
+        (
+            "flows.long.web",
+            "{ load = 0.5, sizes = { distribution = \"pareto\", mean = \"1kB\", shape = 1.0 } }",
+            "above 1",
+        ),
+        (
+            "flows.long.web",
+            "{ sizes = { distribution = \"fixed\", size = \"1kB\" } }",
+            "exactly one of flows_per_s and load",
+        ),
+        ("capture.links", "[\"nowhere\"]", "is no link"),
+        ("", "x", "is not a key"),
+    ] {
+        let error = match with(&[(key, value)]) {
+            Ok(_) => panic!("{key}={value} was accepted"),
+            Err(e) => e,
+        };
+        assert!(error.contains(expected), "{key}={value}: {error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.starts_with("good.toml: ") || error.starts_with("--set: "), "{error}");
+    }
+}
+
+#[test]
+fn impossible_networks_are_refused() {
+    for (text, expected) in [
+        ("duration = \"1s\"", "no topology"),
+        ("duration = ", "line 1: not TOML"),
+        ("duration = \"1s\"\n[dumbbell]\nrate = \"1Mbps\"\nrtt = \"1ms\"\n", "flows: is empty"),
+        (
+            "duration = \"1s\"\n[graph]\nlinks = [{ from = \"a\", to = \"b\", rate = \"1Mbps\", delay = \"1ms\", duplex = false }]\n\
+             [[flows]]\nname = \"x\"\nlaw = \"sack\"\nfrom = \"b\"\nto = \"a\"\n",
+            "there is no path from b to a",
+        ),
+        (
+            "duration = \"1s\"\n[graph]\nlinks = [{ from = \"a\", to = \"b\", rate = \"1Mbps\", delay = \"1ms\", duplex = false }]\n\
+             [[flows]]\nname = \"x\"\nlaw = \"sack\"\nfrom = \"a\"\nto = \"b\"\n",
+            "there is no path for acks",
+        ),
+        (
+            "duration = \"1s\"\n[parking_lot]\nrates = []\ndelay = \"1ms\"\n[[flows]]\nname = \"x\"\nlaw = \"sack\"\n",
+            "parking_lot.rates: is empty",
+        ),
+    ] {
+        let error = try_load(text).map(|_| ()).expect_err(text).to_string();
+        assert!(error.contains(expected), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+}
+
+#[test]
+fn overrides_reach_everything() {
+    let loaded = with(&[
+        ("flows.long.count", "7"),
+        ("flows.0.start", "1s"),
+        ("dumbbell.router.alpha", "0.3"),
+        ("dumbbell.queue.kind", "red"),
+        ("probes.every", "50ms"),
+    ])
+    .expect("good");
+    let text = loaded.to_toml();
+    for expected in ["count = 7", "start = \"1s\"", "alpha = 0.3", "kind = \"red\"", "every = \"50ms\""] {
+        assert!(text.contains(expected), "{expected} is not in\n{text}");
+    }
+}
+
+/// What is written out reads back as the same scenario.
+#[test]
+fn the_spelled_out_scenario_is_the_same() {
+    let loaded = with(&[]).expect("good");
+    let again = try_load(&loaded.to_toml()).expect("its own text");
+    assert_eq!(loaded.scenario, again.scenario);
+    let json = serde_json::to_string(&loaded.scenario).expect("JSON");
+    let again = load(&json, Format::Json, "python", &[], Path::new(".")).expect("its own JSON");
+    assert_eq!(loaded.scenario, again.scenario);
+}
+
+#[test]
+fn shortest_paths_and_access_links_in_a_graph() {
+    let r = run(r#"
+        duration = "5s"
+        [graph]
+        links = [
+            { from = "a", to = "b", rate = "10Mbps", delay = "5ms", router = "xcp" },
+            { from = "b", to = "c", rate = "10Mbps", delay = "5ms", router = "xcp" },
+            { from = "a", to = "c", rate = "10Mbps", delay = "30ms", router = "xcp", name = "detour" },
+        ]
+        [[flows]]
+        name = "x"
+        law = "xcp"
+        from = "a"
+        to = "c"
+        rtt = "100ms"
+        access = { rate = "100Mbps", delay = "1ms" }
+        "#);
+    assert_eq!(r.summary.links["detour"].arrivals, 0);
+    assert!(r.summary.links["a->b"].arrivals > 100);
+    let rtt = r.flows[0].min_rtt_s.expect("samples");
+    assert!((0.100..0.104).contains(&rtt), "{rtt}");
+}
+
+#[test]
+fn the_schema_names_every_key() {
+    let schema = flowstamp_sim::scenario::schema();
+    let properties = schema["properties"].as_object().expect("properties");
+    for key in [
+        "duration",
+        "warmup",
+        "seed",
+        "packet",
+        "dumbbell",
+        "parking_lot",
+        "graph",
+        "flows",
+        "probes",
+        "capture",
+    ] {
+        assert!(properties.contains_key(key), "{key}");
+    }
+    assert_eq!(schema["additionalProperties"], false);
+}
