@@ -42,7 +42,7 @@ fn instant() -> Params {
     Params {
         min_threshold: Ratio::new(0.15),
         max_threshold: Ratio::new(0.3),
-        weight: Some(1.0),
+        weight: 1.0,
         ..Params::default()
     }
 }
@@ -87,7 +87,7 @@ proptest! {
         queues in prop::collection::vec(0u32..40, 1..200),
         weight in 0.001..1.0f64,
     ) {
-        let mut red = Red::new(&Params { weight: Some(weight), ..Params::default() }, &view(200));
+        let mut red = Red::new(&Params { weight, ..Params::default() }, &view(200));
         for &q in &queues {
             red.on_arrival(&arrival(q), || 0.5);
         }
@@ -104,7 +104,7 @@ proptest! {
         gentle: bool,
         wait: bool,
     ) {
-        let params = Params { weight: Some(weight), gentle, wait, ..instant() };
+        let params = Params { weight, gentle, wait, ..instant() };
         let mut red = Red::new(&params, &view(200));
         for q in queues {
             prop_assert_eq!(red.on_arrival(&arrival(q), || 0.0), Verdict::Enqueue);
@@ -174,7 +174,7 @@ fn the_first_packet_that_finds_the_average_above_is_spared() {
 
 #[test]
 fn nothing_is_marked_while_fewer_than_two_wait() {
-    let params = Params { wait: false, weight: Some(0.01), ..instant() };
+    let params = Params { wait: false, weight: 0.01, ..instant() };
     let mut red = Red::new(&params, &view(200));
     for _ in 0..500 {
         red.on_arrival(&arrival(50), || 1.0);
@@ -231,7 +231,7 @@ fn packets_without_ecn_are_dropped_where_others_are_marked() {
 
 #[test]
 fn the_average_decays_while_the_link_idles() {
-    let mut red = Red::new(&Params { weight: Some(0.01), ..Params::default() }, &view(200));
+    let mut red = Red::new(&Params { weight: 0.01, ..Params::default() }, &view(200));
     for _ in 0..2000 {
         red.on_arrival(&arrival(40), || 0.5);
     }
@@ -247,7 +247,7 @@ fn the_average_decays_while_the_link_idles() {
 
 #[test]
 fn the_automatic_weight_follows_the_link() {
-    let mut red = Red::new(&Params { weight: None, ..Params::default() }, &view(200));
+    let mut red = Red::new(&Params { weight: 0.0, ..Params::default() }, &view(200));
     red.on_arrival(&arrival(100), || 0.5);
     // 1 - exp(-1/1000), to second order.
     assert!((red.average() - 100.0 * (1e-3 - 0.5e-6)).abs() < 1e-7, "{}", red.average());
@@ -286,7 +286,7 @@ fn adaptive_holds_a_simulated_queue_near_its_target() {
     // A load of 1.06 from which each mark takes a packet: it settles where 6% are marked. A max_p of 0.02 cannot.
     let settle = |adaptive| {
         let max_p = Ratio::new(0.02);
-        let mut red = Red::new(&Params { adaptive, max_p, weight: Some(0.01), ..instant() }, &view(200));
+        let mut red = Red::new(&Params { adaptive, max_p, weight: 0.01, ..instant() }, &view(200));
         let mut draw = uniform(5);
         let (mut queue, mut sum) = (0.0f64, 0.0);
         for ms in 0..100_000u64 {

@@ -48,9 +48,9 @@ pub struct Params {
     pub max_threshold: Ratio,
     /// Probability at the upper threshold.
     pub max_p: Ratio,
-    /// Weight of a new sample in the average, above 0 and at most 1. Absent: 1 - exp(-1/C), C the link's rate in
+    /// Weight of a new sample in the average, at most 1. Zero: 1 - exp(-1/C), with C the link's rate in
     /// packets per second (2001 section 4.2).
-    pub weight: Option<f64>,
+    pub weight: f64,
     /// From the upper threshold to its double the probability rises to 1, instead of at once.
     pub gentle: bool,
     /// ECN-capable packets are marked instead of dropped early.
@@ -72,7 +72,7 @@ impl Default for Params {
             min_threshold: Ratio::new(1.0 / 3.0), // Katabi 2002 section 5.1
             max_threshold: Ratio::new(2.0 / 3.0), // Katabi 2002 section 5.1
             max_p: Ratio::new(0.1),               // Floyd, "RED: discussions of setting parameters", 1997
-            weight: Some(0.002),                  // 1993 section 4.2
+            weight: 0.002,                        // 1993 section 4.2
             gentle: true,
             ecn: true,
             adaptive: false,
@@ -207,10 +207,11 @@ impl QueueLaw for Red {
             max: max.max(min) * unit,
             max_p: params.max_p.get().min(1.0),
             // -expm1(-x) = 1 - exp(-x) without cancellation.
-            weight: params
-                .weight
-                .unwrap_or_else(|| -libm::expm1(-1.0 / packets_per_sec.max(1e-9)))
-                .clamp(0.0, 1.0),
+            weight: if params.weight > 0.0 {
+                params.weight.min(1.0)
+            } else {
+                -libm::expm1(-1.0 / packets_per_sec.max(1e-9))
+            },
             mean_packet,
             packets_per_sec,
             count: 0.0,
