@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 
 def main() -> None:
     """Runs the command and exits."""
+    if hasattr(signal, "SIGPIPE"):
+        # Whoever reads our output may go away, as `head` does: that ends the command in silence, as any other.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         if sys.argv[1:] == ["--version"]:
             # Asked so often, by scripts, that it goes without the rest of the command.

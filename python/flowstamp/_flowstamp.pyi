@@ -1,7 +1,7 @@
 """The native module: runs scenarios, holds results. Glue only; the typed facade is in the other modules."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, final
 
 __version__: str
 
@@ -11,6 +11,7 @@ class ScenarioError(ValueError):
 class OutputError(OSError):
     """Results could not be written: one line that names the path and the reason."""
 
+@final
 class Table:
     """A table of results; any Arrow consumer (pandas, polars, pyarrow, duckdb) reads it by the PyCapsule interface."""
 
@@ -22,6 +23,7 @@ class Table:
     def column(self, name: str) -> list[Any]:
         """One column as a list (floats, ints, strings or None)."""
 
+@final
 class Run:
     """A finished run."""
 

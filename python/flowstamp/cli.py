@@ -36,7 +36,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-SEED_MAX = 2**64 - 1
+SEED_END = 2**64
+
+
+def _seed(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) >= SEED_END:
+        raise typer.BadParameter(f'"{text}" is not a whole number from 0 to 2^64 - 1')
+    return int(text)
+
 
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario, a TOML file.")]
 Sets = Annotated[
@@ -45,11 +52,13 @@ Sets = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", min=0, max=SEED_MAX, help="Every random choice follows from it; default the scenario's."),
+    typer.Option(
+        "--seed", metavar="N", parser=_seed, help="Every random choice follows from it; default the scenario's."
+    ),
 ]
 UnusedSeed = Annotated[
     int | None,
-    typer.Option("--seed", min=0, max=SEED_MAX, help="Accepted, and without effect: nothing is random here."),
+    typer.Option("--seed", metavar="N", parser=_seed, help="Accepted, and without effect: nothing is random here."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output and nothing else.")]
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder for the results.")]
@@ -64,11 +73,8 @@ def run_command(arguments: Sequence[str]) -> int:
         return _fail(one_line(error))
     except (KeyboardInterrupt, typer.Abort):
         return _interrupted()
-    except BrokenPipeError:
-        # Who read our output has gone, as `head` does. Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141  # 128 + SIGPIPE, as shells have it
     except OSError as error:
+        # Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _fail(f"{error.filename or 'standard output'}: {error.strerror or one_line(error)}")
     except Exception as error:

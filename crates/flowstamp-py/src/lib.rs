@@ -52,7 +52,10 @@ impl Source<'_> {
 
 /// Checks a scenario without running it; returns it as TOML with every default spelled out.
 #[pyfunction]
-#[pyo3(signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir="."))]
+#[pyo3(
+    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir="."),
+    text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.')"
+)]
 fn check(
     text: &str,
     source: &str,

@@ -181,7 +181,10 @@ fn watched<T: Send>(
 
 /// Runs one scenario.
 #[pyfunction]
-#[pyo3(signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".", seed=None, progress=None))]
+#[pyo3(
+    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".", seed=None, progress=None),
+    text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.', seed=None, progress=None)"
+)]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn run(
     py: Python<'_>,

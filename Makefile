@@ -1,0 +1,71 @@
+# Short names for the usual work. `make build` makes the command .venv/bin/flowstamp; everything else builds on that.
+
+PYTHON ?= python3
+CARGO ?= cargo
+VENV := .venv
+BIN := $(VENV)/bin
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_QUIET := 1
+
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock .cargo/config.toml
+
+.DEFAULT_GOAL := build
+.PHONY: build demo test test-rust test-python lint bench figures docs clean
+
+# The package is installed as a link to python/: a change there is in effect at once, one in crates/ by a new build.
+build: $(VENV)/.built
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; say make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install 'maturin>=1.9.4,<2'
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.created pyproject.toml $(RUST_SOURCES)
+	$(BIN)/maturin develop --quiet --release
+	@touch $@
+
+# What tests and checks need beyond the package: its extra `dev`.
+$(VENV)/.dev: $(VENV)/.created pyproject.toml
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["dev"], sep="\n")' > $(VENV)/dev.txt
+	$(BIN)/pip install --requirement $(VENV)/dev.txt
+	@touch $@
+
+demo: build
+	$(BIN)/flowstamp demo
+
+test: test-rust test-python
+
+# cargo-nextest is quicker where it is installed, but runs no examples of the documentation.
+test-rust:
+	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+	  set -x; $(CARGO) nextest run --locked --workspace --all-features && $(CARGO) test --locked --workspace --all-features --doc; \
+	else \
+	  set -x; $(CARGO) test --locked --workspace --all-features; \
+	fi
+
+test-python: build $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+lint: build $(VENV)/.dev
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --quiet --workspace --all-features --no-deps
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest flowstamp._flowstamp
+
+bench:
+	$(CARGO) bench --locked --workspace
+
+figures: build
+	$(BIN)/flowstamp figure all
+
+docs: build
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --all-features --no-deps
+
+clean:
+	$(CARGO) clean
+	rm -rf $(VENV)

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""The Python interface."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from conftest import SCENARIO
+
+import flowstamp as fs
+
+
+@pytest.fixture(scope="module")
+def dumbbell() -> fs.Scenario:
+    return fs.dumbbell("20Mbps", rtt="40ms").flows("xcp", 3, every="200ms").configure(name="three", duration="2s")
+
+
+@pytest.fixture(scope="module")
+def results(dumbbell: fs.Scenario) -> fs.Results:
+    return dumbbell.probe(flows=True, laws=True).capture(packets=100).run()
+
+
+def test_importing_loads_next_to_nothing() -> None:
+    program = (
+        "import sys, flowstamp; "
+        "print({'numpy', 'matplotlib', 'typer', 'rich', 'flowstamp._flowstamp'} & set(sys.modules)); dir(flowstamp)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+    for name in fs.__all__:
+        assert getattr(fs, name) is not None
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = fs.nonsense
+
+
+def test_a_scenario_is_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "three.toml"
+    path.write_text(SCENARIO)
+    built = fs.dumbbell("20Mbps", rtt="40ms", router="xcp").flows("xcp", 3, name="long")
+    built = built.configure(name="three", duration="2s")
+    assert fs.load(path).to_toml() == built.to_toml()
+    # What is spelled out is the same scenario again.
+    assert fs.loads(built.to_toml()).to_toml() == built.to_toml()
+
+
+def test_methods_leave_the_old_scenario_as_it_was(dumbbell: fs.Scenario) -> None:
+    before = dumbbell.to_toml()
+    dumbbell.flows("reno").set("dumbbell.rate", "1Mbps").probe(flows=True).capture().configure(seed=9)
+    assert dumbbell.to_toml() == before
+
+
+def test_a_law_that_needs_routers_gets_them() -> None:
+    def routers(scenario: fs.Scenario) -> list[str]:
+        tree = scenario.configure(duration="1s").resolved()
+        links = tree["graph"]["links"] if "graph" in tree else [tree.get("dumbbell") or tree["parking_lot"]]
+        return [link["router"]["law"] for link in links]
+
+    lot = fs.parking_lot(["10Mbps", "5Mbps"], delay="5ms")
+    pair = fs.graph().link("a", "b", rate="1Mbps", delay="1ms").link("b", "c", rate="1Mbps", delay="1ms", router="none")
+    assert routers(fs.dumbbell("1Mbps", rtt="10ms").flows("reno").flows("xcp-draft")) == ["xcp-draft"]
+    assert routers(fs.dumbbell("1Mbps", rtt="10ms").flows("reno")) == ["none"]
+    assert routers(lot.flows("xcp")) == ["xcp"]
+    assert routers(pair.flows("xcp", from_="a", to="b")) == ["xcp", "none"]
+
+
+def test_groups_get_names_of_their_own() -> None:
+    scenario = fs.dumbbell("1Mbps", rtt="10ms").flows("reno").flows("reno").flows({"law": "reno"})
+    assert [group["name"] for group in scenario.tree["flows"]] == ["reno", "reno-2", "reno-3"]
+
+
+def test_values_of_any_kind_can_be_set(dumbbell: fs.Scenario) -> None:
+    tree = (
+        dumbbell.set("name", 'a "quoted" \\ name')
+        .set("flows.xcp.count", 2)
+        .set("flows.xcp.rtt", ["40ms", "80ms"])
+        .set("probes.flows", True)
+        .set("flows.xcp.law", {"law": "xcp", "price": 2.5})
+        .resolved()
+    )
+    assert tree["name"] == 'a "quoted" \\ name'
+    assert tree["flows"][0]["count"] == 2
+    assert tree["flows"][0]["rtt"] == ["40ms", "80ms"]
+    assert tree["flows"][0]["law"]["price"] == 2.5
+    assert tree["probes"]["flows"] is True
+    with pytest.raises(fs.ScenarioError, match=r"dumbbell\.rate"):
+        dumbbell.set("dumbbell.rate", object())
+
+
+def test_errors_are_of_one_family(dumbbell: fs.Scenario) -> None:
+    with pytest.raises(fs.ScenarioError, match=r"dumbbell\.rate") as caught:
+        dumbbell.set("dumbbell.rate", "45mbps").run()
+    assert isinstance(caught.value, fs.FlowstampError)
+    assert isinstance(caught.value, ValueError)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(fs.ScenarioError, match="not TOML"):
+        fs.loads("duration =")
+    with pytest.raises(fs.ScenarioError, match="graph"):
+        dumbbell.link("a", "b", rate="1Mbps", delay="1ms")
+
+
+def test_the_summary_has_the_published_names(results: fs.Results) -> None:
+    link = results.links["bottleneck"]
+    assert 0.5 < link["utilization"] <= 1
+    assert {"mean_queue_bytes", "p95_queue_bytes", "max_queue_bytes", "drops", "marks", "drop_rate"} <= link.keys()
+    group = results.groups["xcp"]
+    assert group["law"] == "xcp"
+    assert group["flows"] == 3
+    assert group["goodput_bps"] < 20e6
+    assert {"packet_hops", "wall_s", "packet_hops_per_s"} <= results.summary.keys()
+    assert results.manifest["seed"] == 1
+    assert repr(results).startswith("<Results of three: 2 s")
+
+
+def test_series_are_arrays(results: fs.Results) -> None:
+    times, values = results.series("link", "bottleneck", "utilization")
+    assert times.dtype == values.dtype == np.float64
+    assert len(times) == len(values) == 100
+    assert np.all(np.diff(times) > 0)
+    assert np.all((values >= 0) & (values <= 1))
+    assert ("group", "xcp", "goodput_bps") in results.series_names
+    assert {kind for kind, _, _ in results.series_names} == {"link", "group", "flow", "law"}
+
+
+def test_a_series_that_is_not_there_names_those_that_are(results: fs.Results) -> None:
+    for wanted, hint in [
+        (("link", "bottleneck", "load"), "queue_bytes"),
+        (("link", "bottlneck", "utilization"), "bottleneck.reverse"),
+        (("links", "bottleneck", "utilization"), "link, group"),
+    ]:
+        with pytest.raises(fs.ResultsError, match=hint):
+            results.series(*wanted)
+
+
+def test_every_arrow_reader_reads_the_tables(results: fs.Results) -> None:
+    flows = results.flows
+    assert flows.num_rows == 3
+    assert flows.column("group") == ["xcp"] * 3
+    assert flows.column("fct_s") == [None] * 3
+    with pytest.raises(KeyError, match="goodput_bps"):
+        flows.column("speed")
+    for frame in (pa.table(flows).to_pandas(), pd.DataFrame(pl.DataFrame(flows).to_dict(as_series=False))):
+        assert list(frame.columns) == flows.column_names
+        assert frame["delivered_bytes"].sum() * 8 / 2 == pytest.approx(results.groups["xcp"]["goodput_bps"])
+    series = pl.DataFrame(results.series_table)
+    wanted = series.filter((pl.col("name") == "bottleneck") & (pl.col("metric") == "queue_bytes"))
+    assert wanted["value"].to_list() == results.series("link", "bottleneck", "queue_bytes")[1].tolist()
+
+
+def test_a_folder_holds_the_same_results(results: fs.Results, tmp_path: Path) -> None:
+    paths = results.write(tmp_path / "run")
+    assert all(path.is_file() for path in paths)
+    assert {path.name for path in paths} >= {"trace.pcapng", "flowstamp.lua"}
+    loaded = fs.load_results(tmp_path / "run")
+    assert loaded.summary == results.summary
+    assert loaded.manifest == results.manifest
+    assert loaded.series_names == results.series_names
+    for ours, theirs in zip(
+        loaded.series("flow", "xcp.1", "rtt_s"), results.series("flow", "xcp.1", "rtt_s"), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    assert loaded.flows.column_names == results.flows.column_names
+    for name in loaded.flows.column_names:
+        assert loaded.flows.column(name) == results.flows.column(name)
+    with pytest.raises(fs.ResultsError, match=r"summary\.json"):
+        fs.load_results(tmp_path)
+
+
+def test_write_says_what_is_in_the_way(results: fs.Results, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(fs.OutputError, match="file: exists and is not a folder") as caught:
+        results.write(tmp_path / "file")
+    assert isinstance(caught.value, OSError)
+
+
+def test_a_plot_is_drawn(results: fs.Results, tmp_path: Path) -> None:
+    figure = results.plot()
+    figure.savefig(tmp_path / "overview.png")
+    assert (tmp_path / "overview.png").stat().st_size > 10_000
+
+
+def test_the_seed_decides(dumbbell: fs.Scenario) -> None:
+    random = dumbbell.set("flows.xcp.spread", "100ms")
+
+    def starts(seed: int) -> list[float]:
+        return random.run(seed=seed).flows.column("start_s")
+
+    assert starts(1) == starts(1)
+    assert starts(1) != starts(2)
+
+
+def test_many_runs_come_back_in_order_whatever_the_threads(dumbbell: fs.Scenario) -> None:
+    scenarios = [dumbbell.set("flows.xcp.count", count).set("flows.xcp.spread", "50ms") for count in (1, 2, 3, 4)]
+    alone = [scenario.run().flows.column("delivered_bytes") for scenario in scenarios]
+    assert [len(delivered) for delivered in alone] == [1, 2, 3, 4]
+    for threads in (1, 2, 3):
+        together = fs.run_many(scenarios, threads=threads)
+        assert [result.flows.column("delivered_bytes") for result in together] == alone
+    # All are checked before the first starts.
+    with pytest.raises(fs.ScenarioError, match=r"dumbbell\.rate"):
+        fs.run_many([dumbbell.set("duration", "1000h"), dumbbell.set("dumbbell.rate", "fast")])
+
+
+def test_a_sweep_is_a_tidy_table(dumbbell: fs.Scenario) -> None:
+    swept = fs.sweep(dumbbell, {"flows.xcp.count": [1, 2]}, seeds=[1, 2])
+    assert swept.keys == ("flows.xcp.count", "seed")
+    assert len(swept.results) == 4
+    frame = pl.DataFrame(swept.rows())
+    flows = frame.filter((pl.col("kind") == "group") & (pl.col("metric") == "flows"))
+    assert flows["value"].to_list() == [1, 1, 2, 2]
+    with pytest.raises(fs.ScenarioError, match="list"):
+        fs.sweep(dumbbell, {"dumbbell.rate": "20Mbps"})
+
+
+def slow() -> fs.Scenario:
+    """Hours of work."""
+    return fs.dumbbell("1Gbps", rtt="40ms").flows("xcp").configure(duration="1000h")
+
+
+def test_progress_is_told_and_may_stop_the_run() -> None:
+    told: list[tuple[int, int, float, float, int]] = []
+
+    def watch(run: int, runs: int, simulated_s: float, duration_s: float, events: int) -> None:
+        told.append((run, runs, simulated_s, duration_s, events))
+        if len(told) == 3:
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        slow().run(progress=watch)
+    assert len(told) == 3
+    assert all(entry[:2] == (0, 1) and entry[3] == 3.6e6 for entry in told)
+    assert told[0][2] < told[1][2] < told[2][2]
+    assert told[0][4] < told[1][4] < told[2][4]
+
+
+def test_an_interrupt_stops_many_runs() -> None:
+    def watch(*_: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fs.run_many([slow(), slow(), slow()], progress=watch)
+
+
+def test_the_interpreter_is_free_while_a_run_goes_on() -> None:
+    import threading
+    import time
+
+    ticks = 0
+    done = threading.Event()
+
+    def count() -> None:
+        nonlocal ticks
+        while not done.is_set():
+            ticks += 1
+            time.sleep(0.01)
+
+    def stop_soon(*_: float) -> None:
+        if ticks > 20:
+            raise RuntimeError
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    try:
+        with pytest.raises(RuntimeError):
+            slow().run(progress=stop_soon)
+    finally:
+        done.set()
+        counter.join()
+    assert ticks > 20
+
+
+def test_the_laws_are_listed() -> None:
+    known = fs.laws()
+    assert {"xcp", "reno"} <= set(known["senders"])
+    assert {"none", "xcp"} <= set(known["routers"])
+    assert "reno" not in known["routers"]
+    assert {"droptail", "red"} <= set(known["queues"])
+
+
+def test_the_stub_is_what_the_module_has() -> None:
+    import ast
+
+    from flowstamp import _flowstamp
+
+    stub = ast.parse((Path(fs.__file__).parent / "_flowstamp.pyi").read_text())
+    defined = {node.name for node in stub.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    public = {name for name in dir(_flowstamp) if not name.startswith("_")}
+    assert public == defined
+    for node in stub.body:
+        if isinstance(node, ast.ClassDef) and node.name in ("Run", "Table"):
+            methods = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+            assert methods <= set(dir(getattr(_flowstamp, node.name)))
+
+
+def test_the_manifest_is_a_scenario_again(results: fs.Results) -> None:
+    import json
+
+    from flowstamp import _flowstamp
+
+    again = _flowstamp.check(json.dumps(results.manifest["scenario"]), format="json")
+    assert tomllib.loads(again)["dumbbell"]["rate"] == "20Mbps"

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""The command when all is well."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+from conftest import SCENARIO, Command, command_line
+
+import flowstamp as fs
+
+FILES = ["flows.parquet", "manifest.json", "series.parquet", "summary.json"]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def document(done: subprocess.CompletedProcess[str]) -> dict[str, object]:
+    """The one JSON document of a command that did what was asked and said nothing else."""
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    parsed: dict[str, object] = json.loads(done.stdout)
+    return parsed
+
+
+def test_run_prints_a_summary(flowstamp: Command, scenario: Path) -> None:
+    done = flowstamp("run", scenario)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    for word in ["three: 2 s simulated, seed 1", "bottleneck", "20 Mbps", "long", "xcp"]:
+        assert word in done.stdout
+    assert names(scenario.parent) == ["three.toml"]
+
+
+def test_run_fills_a_folder(flowstamp: Command, scenario: Path) -> None:
+    out = scenario.parent / "a" / "b"
+    summary = document(flowstamp("run", scenario, "--seed", 7, "--out", out, "--json"))
+    assert names(out) == FILES
+    assert sorted(summary.pop("files")) == [str(out / name) for name in FILES]  # type: ignore[call-overload]
+    assert json.loads((out / "summary.json").read_text()) == summary
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["seed"] == 7
+    assert manifest["scenario"]["dumbbell"]["rate"] == "20Mbps"
+    assert set(manifest) == {"flowstamp", "seed", "scenario", "host"}
+    assert manifest["host"]["cpus"] >= 1
+
+
+def test_runs_repeat_to_the_byte(flowstamp: Command, scenario: Path) -> None:
+    for out in ("one", "two"):
+        document(flowstamp("run", scenario, "--seed", 3, "--set", "flows.long.spread=100ms", "--out", out, "--json"))
+    for name in ("flows.parquet", "series.parquet", "manifest.json"):
+        one, two = ((scenario.parent / out / name).read_bytes() for out in ("one", "two"))
+        assert one == two
+
+
+def test_a_folder_can_be_written_again(flowstamp: Command, scenario: Path) -> None:
+    document(flowstamp("run", scenario, "--out", "out", "--trace", "--json"))
+    assert names(scenario.parent / "out") == sorted([*FILES, "flowstamp.lua", "trace.pcapng"])
+    document(flowstamp("run", scenario, "--out", "out", "--set", "name=again", "--json"))
+    # The packets of the run before are not taken for this one's.
+    assert names(scenario.parent / "out") == sorted([*FILES, "flowstamp.lua"])
+    assert json.loads((scenario.parent / "out" / "summary.json").read_text())["name"] == "again"
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
+@pytest.mark.parametrize("law", ["xcp", "xcp-draft"])
+def test_wireshark_reads_the_trace(flowstamp: Command, scenario: Path, law: str) -> None:
+    laws = [f"--set=dumbbell.router={law}", f"--set=flows.long.law={law}"]
+    document(flowstamp("run", scenario, *laws, "--out", "out", "--trace", "--json"))
+    fields = ["frame.interface_name", "frame.len", "xcp.x", "xcp.rtt", "xcp.delta_throughput", "xcp.reverse_feedback"]
+    shown = subprocess.run(
+        ["tshark", "-X", "lua_script:out/flowstamp.lua", "-r", "out/trace.pcapng", "-T", "fields"]
+        + [word for field in fields for word in ("-e", field)],
+        cwd=scenario.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "aren't valid" in shown.stderr:
+        pytest.skip("this tshark loads no scripts for this user")
+    rows = [line.split("\t") for line in shown.stdout.splitlines()]
+    data = [row for row in rows if row[0] == "bottleneck"]
+    acks = [row for row in rows if row[0] == "bottleneck.reverse"]
+    assert len(data) > 1000
+    assert len(acks) > 1000
+    # 1000 bytes of IP and 14 of Ethernet; an ack's 40 bytes of IP and TCP grow by the XCP header.
+    assert {row[1] for row in data} == {"1014"}
+    assert {row[1] for row in acks} == {"74"}
+    # Once the first round trip is over, data carries an RTT of 40 ms and some queueing, and the time between packets
+    # of a third of 20 Mb/s: 1.2 ms.
+    for row in data[len(data) // 2 :]:
+        assert 0.040 < float(row[3]) < 0.060
+        assert 0.0006 < float(row[2]) < 0.0024
+    assert any(float(row[4]) > 0 for row in data)
+    assert any(float(row[5]) > 0 for row in acks)
+    assert any(float(row[5]) < 0 for row in acks)
+
+
+def test_compare_shows_protocols_side_by_side(flowstamp: Command, scenario: Path) -> None:
+    done = flowstamp("compare", scenario, "--protocols", "xcp,reno/red", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0].split() == ["xcp", "reno/red"]
+    assert names(scenario.parent / "out") == ["compare.pdf", "compare.png", "reno-red", "xcp"]
+    found = document(flowstamp("compare", scenario, "--protocols", "xcp,reno/red", "--out", "out", "--json"))
+    protocols = found["protocols"]
+    assert isinstance(protocols, dict)
+    assert {name: summary["groups"]["long"]["law"] for name, summary in protocols.items()} == {
+        "xcp": "xcp",
+        "reno/red": "reno",
+    }
+    manifest = json.loads((scenario.parent / "out" / "reno-red" / "manifest.json").read_text())
+    assert manifest["scenario"]["dumbbell"]["router"]["law"] == "none"
+    assert manifest["scenario"]["dumbbell"]["queue"]["kind"] == "red"
+
+
+def test_sweep_runs_every_combination(flowstamp: Command, scenario: Path) -> None:
+    grid = ["--grid", "dumbbell.rate=10Mbps,20Mbps", "--grid", "flows.long.count=1,2"]
+    done = flowstamp("sweep", scenario, *grid, "--seeds", 2, "--out", "out", "--json")
+    runs = document(done)["runs"]
+    assert isinstance(runs, list)
+    assert len(runs) == 8
+    assert runs[-1]["point"] == {"dumbbell.rate": "20Mbps", "flows.long.count": 2, "seed": 2}
+    assert runs[-1]["summary"]["groups"]["long"]["flows"] == 2
+    assert runs[-1]["summary"]["seed"] == 2
+    header, *rows = (scenario.parent / "out" / "sweep.csv").read_text().splitlines()
+    assert header == "dumbbell.rate,flows.long.count,seed,kind,name,metric,value"
+    assert any(row.startswith("10Mbps,1,1,link,bottleneck,utilization,0.") for row in rows)
+    assert flowstamp("sweep", scenario, *grid).stdout.count("\n") == 5
+
+
+def test_schema_describes_the_scenario(flowstamp: Command) -> None:
+    schema = document(flowstamp("schema"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(fs.loads(SCENARIO).resolved(), schema)
+    wrong = fs.loads(SCENARIO).resolved()
+    wrong["dumbbell"]["rate"] = "20mbps"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, schema)
+
+
+@pytest.mark.xfail(reason="the schema knows laws and queues only as tables, not by name alone", strict=True)
+def test_schema_knows_laws_by_name(flowstamp: Command) -> None:
+    jsonschema.validate(tomllib.loads(SCENARIO), document(flowstamp("schema")))
+
+
+def test_doctor_tells_what_is_installed(flowstamp: Command) -> None:
+    found = document(flowstamp("doctor", "--json"))
+    assert found["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert "xcp" in found["laws"]["senders"]  # type: ignore[index]
+    assert flowstamp("doctor").returncode == 0
+
+
+def test_help_is_plain(flowstamp: Command) -> None:
+    for command in ["", "run", "compare", "figure", "demo", "sweep", "doctor", "schema"]:
+        done = flowstamp(*command.split(), "--help")
+        assert done.returncode == 0
+        assert "Usage: flowstamp" in done.stdout
+        if command:
+            for option in ["--json", "--seed", "--out"]:
+                assert option in done.stdout
+
+
+def test_version_is_quick(flowstamp: Command) -> None:
+    done = flowstamp("--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("flowstamp ")
+
+
+def test_run_loads_neither_numpy_nor_matplotlib(scenario: Path) -> None:
+    program = (
+        "import sys; from flowstamp.cli import run_command; code = run_command(sys.argv[1:]); "
+        "print(*sorted({'numpy', 'matplotlib', 'rich', 'pandas', 'pyarrow'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, "run", scenario], capture_output=True, text=True, check=True)
+    assert done.stderr == "\n"
+
+
+def test_progress_is_shown_at_a_terminal_only(scenario: Path) -> None:
+    # Some seconds of work: gigabits, and long enough that the bar is shown.
+    slow = ["--set", "dumbbell.rate=1Gbps", "--set", "duration=60s", "--json"]
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        command_line("run", scenario, *slow),
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+    ) as process:
+        os.close(theirs)
+        said = b""
+        while True:
+            try:
+                read = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not read:
+                break
+            said += read
+        assert process.stdout is not None
+        json.loads(process.stdout.read())
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"three.toml" in said
+    assert b"events" in said
