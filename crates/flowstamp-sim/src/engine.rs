@@ -247,10 +247,7 @@ impl Simulation {
     /// Handles up to `limit` events; true if none is left before `end`.
     fn run_events(&mut self, end: Time, limit: u64) -> bool {
         for _ in 0..limit {
-            let Some((time, source)) = self.queue.peek() else { return true };
-            if time > end {
-                return true;
-            }
+            let Some((time, source)) = self.queue.pop_until(end) else { return true };
             debug_assert!(time >= self.now, "time goes backward");
             self.now = time;
             self.events += 1;
@@ -258,7 +255,6 @@ impl Simulation {
             if source.class() == Class::Delivery {
                 self.deliver(number, source);
             } else {
-                self.queue.pop();
                 self.other(source.class(), number);
             }
         }
@@ -321,11 +317,8 @@ impl Simulation {
             self.advance(number);
         }
         let (mut packet, next) = self.links[number as usize].deliver();
-        match next {
-            Some(time) => self.queue.replace_first(time, source),
-            None => {
-                self.queue.pop();
-            }
+        if let Some(time) = next {
+            self.queue.push(time, source);
         }
         let to = self.routes[packet.next as usize];
         if to == END {

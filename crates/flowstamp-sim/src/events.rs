@@ -73,103 +73,297 @@ impl Source {
     }
 }
 
-/// Pending events, earliest first: a heap with four children to a node, whose children share a cache line.
-#[derive(Clone, Debug, Default)]
-pub struct EventQueue {
-    /// `(time << 32) | source`, so that one comparison orders both.
-    heap: Vec<u128>,
+/// `(time << 32) | source`, so that one comparison orders both.
+type Key = u128;
+
+fn key(time: Time, source: Source) -> Key {
+    (u128::from(time.as_ps()) << 32) | u128::from(source.0)
 }
 
-const ARITY: usize = 4;
+fn event(key: Key) -> (Time, Source) {
+    (Time::from_ps((key >> 32) as u64), Source(key as u32))
+}
+
+/// Buckets of the wheel.
+const BUCKETS: u64 = 1024;
+/// Pops between two looks at the bucket width.
+const POPS_PER_LOOK: u32 = 1 << 14;
+/// No node.
+const NONE: u32 = u32::MAX;
+
+/// A pending event in its bucket's list.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    key: Key,
+    next: u32,
+}
+
+/// Pending events, earliest first: a calendar (Brown 1988). Time is cut into buckets of about the mean gap between
+/// events; the next [`BUCKETS`] of them are a wheel of sorted lists, and what lies beyond is in a heap. Adding and
+/// taking an event cost the same however many are pending.
+#[derive(Clone, Debug)]
+pub struct EventQueue {
+    /// First and last node of each bucket.
+    buckets: Vec<(u32, u32)>,
+    /// A bit for each bucket that is not empty.
+    occupied: [u64; (BUCKETS / 64) as usize],
+    nodes: Vec<Node>,
+    /// Head of the list of unused nodes.
+    free: u32,
+    /// A bucket's width is two to this many picoseconds.
+    shift: u32,
+    /// Number of the bucket that was looked at last, counted from time zero. No event is in an earlier one.
+    current: u64,
+    /// How many events are in the wheel.
+    in_wheel: usize,
+    far: Heap,
+    pops: u32,
+    /// Time of the event that was first when the width was looked at last.
+    last_look: Time,
+}
+
+impl Default for EventQueue {
+    fn default() -> Self {
+        Self {
+            buckets: vec![(NONE, NONE); BUCKETS as usize],
+            occupied: [0; (BUCKETS / 64) as usize],
+            nodes: Vec::new(),
+            free: NONE,
+            shift: 20, // a microsecond, until measured
+            current: 0,
+            in_wheel: 0,
+            far: Heap::default(),
+            pops: 0,
+            last_look: Time::ZERO,
+        }
+    }
+}
 
 impl EventQueue {
     /// How many events are pending.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.heap.len()
+        self.in_wheel + self.far.0.len()
     }
 
     /// Whether none is.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.len() == 0
     }
 
-    fn key(time: Time, source: Source) -> u128 {
-        (u128::from(time.as_ps()) << 32) | u128::from(source.0)
-    }
-
-    fn event(key: u128) -> (Time, Source) {
-        (Time::from_ps((key >> 32) as u64), Source(key as u32))
-    }
-
-    /// Adds an event.
+    /// Adds an event, not before the one taken last.
     #[inline]
     pub fn push(&mut self, time: Time, source: Source) {
-        let key = Self::key(time, source);
-        let mut at = self.heap.len();
-        self.heap.push(key);
-        while at > 0 {
-            let parent = (at - 1) / ARITY;
-            if self.heap[parent] <= key {
-                break;
-            }
-            self.heap[at] = self.heap[parent];
-            at = parent;
+        let key = key(time, source);
+        let bucket = time.as_ps() >> self.shift;
+        if bucket < self.current + BUCKETS {
+            // An event of a bucket that was passed while looking for the next one goes to the front all the same.
+            self.insert(bucket.max(self.current), key);
+        } else {
+            self.far.push(key);
         }
-        self.heap[at] = key;
     }
 
-    /// The earliest event, left in place.
     #[inline]
-    #[must_use]
-    pub fn peek(&self) -> Option<(Time, Source)> {
-        self.heap.first().map(|k| Self::event(*k))
+    fn insert(&mut self, bucket: u64, key: Key) {
+        let node = if self.free == NONE {
+            self.nodes.push(Node { key, next: NONE });
+            (self.nodes.len() - 1) as u32
+        } else {
+            let node = self.free;
+            self.free = self.nodes[node as usize].next;
+            self.nodes[node as usize] = Node { key, next: NONE };
+            node
+        };
+        self.in_wheel += 1;
+        let slot = (bucket % BUCKETS) as usize;
+        let (first, last) = self.buckets[slot];
+        if first == NONE {
+            self.buckets[slot] = (node, node);
+            self.occupied[slot / 64] |= 1 << (slot % 64);
+        } else if self.nodes[last as usize].key <= key {
+            self.nodes[last as usize].next = node;
+            self.buckets[slot].1 = node;
+        } else if key < self.nodes[first as usize].key {
+            self.nodes[node as usize].next = first;
+            self.buckets[slot].0 = node;
+        } else {
+            let mut before = first;
+            loop {
+                let next = self.nodes[before as usize].next;
+                if key < self.nodes[next as usize].key {
+                    self.nodes[node as usize].next = next;
+                    self.nodes[before as usize].next = node;
+                    break;
+                }
+                before = next;
+            }
+        }
+    }
+
+    /// Takes the earliest event if it is not after `end`.
+    #[inline]
+    pub fn pop_until(&mut self, end: Time) -> Option<(Time, Source)> {
+        if self.in_wheel == 0 && !self.refill() {
+            return None;
+        }
+        let mut slot = self.next_slot();
+        if self.far.first_time() >> self.shift <= self.current {
+            self.fetch();
+            slot = (self.current % BUCKETS) as usize;
+        }
+        let first = self.buckets[slot].0;
+        let Node { key, next } = self.nodes[first as usize];
+        let (time, source) = event(key);
+        if time > end {
+            return None;
+        }
+        self.nodes[first as usize].next = self.free;
+        self.free = first;
+        self.in_wheel -= 1;
+        self.buckets[slot].0 = next;
+        if next == NONE {
+            self.occupied[slot / 64] &= !(1 << (slot % 64));
+        }
+        self.pops += 1;
+        if self.pops == POPS_PER_LOOK {
+            self.look(time);
+        }
+        Some((time, source))
     }
 
     /// Takes the earliest event.
-    #[inline]
     pub fn pop(&mut self) -> Option<(Time, Source)> {
-        let last = self.heap.pop()?;
-        let Some(first) = self.heap.first().copied() else { return Some(Self::event(last)) };
-        self.sift_down(last);
-        Some(Self::event(first))
+        self.pop_until(Time::MAX)
     }
 
-    /// Takes the earliest event and adds another in one step: what a link does whose flight goes on.
+    /// Moves `current` to the first bucket with an event; there is one.
     #[inline]
-    pub fn replace_first(&mut self, time: Time, source: Source) {
-        if self.heap.is_empty() {
-            self.push(time, source);
-        } else {
-            self.sift_down(Self::key(time, source));
+    fn next_slot(&mut self) -> usize {
+        let slot = (self.current % BUCKETS) as usize;
+        let (word, bit) = (slot / 64, slot % 64);
+        let here = self.occupied[word] >> bit;
+        if here != 0 {
+            let ahead = u64::from(here.trailing_zeros());
+            self.current += ahead;
+            return slot + ahead as usize;
+        }
+        let words = self.occupied.len();
+        let mut ahead = (64 - bit) as u64;
+        for i in 1..=words {
+            let bits = self.occupied[(word + i) % words];
+            if bits != 0 {
+                ahead += u64::from(bits.trailing_zeros());
+                break;
+            }
+            ahead += 64;
+        }
+        self.current += ahead;
+        (self.current % BUCKETS) as usize
+    }
+
+    /// The wheel is empty: turns it to the first far event. False if there is none.
+    #[cold]
+    fn refill(&mut self) -> bool {
+        if self.far.0.is_empty() {
+            return false;
+        }
+        self.current = self.current.max(self.far.first_time() >> self.shift);
+        self.fetch();
+        true
+    }
+
+    /// Takes the far events that are due by the current bucket, and all others that the wheel has come to cover.
+    #[cold]
+    fn fetch(&mut self) {
+        while self.far.first_time() >> self.shift < self.current + BUCKETS && !self.far.0.is_empty() {
+            if let Some(key) = self.far.pop() {
+                let bucket = event(key).0.as_ps() >> self.shift;
+                self.current = self.current.min(bucket);
+                self.insert(bucket, key);
+            }
         }
     }
 
-    /// Puts `key` where the first is and lets it sink.
+    /// Fits the bucket width to the mean gap between events.
+    #[cold]
+    fn look(&mut self, now: Time) {
+        let gap = (now.saturating_sub(self.last_look).as_ps() / u64::from(self.pops)).max(1);
+        self.last_look = now;
+        self.pops = 0;
+        let shift = gap.ilog2();
+        // Twice too wide or too narrow costs little; moving all events costs more.
+        if shift.abs_diff(self.shift) > 1 {
+            let mut keys: Vec<Key> = std::mem::take(&mut self.far.0);
+            for (first, _) in &self.buckets {
+                let mut node = *first;
+                while node != NONE {
+                    keys.push(self.nodes[node as usize].key);
+                    node = self.nodes[node as usize].next;
+                }
+            }
+            *self = Self { shift, current: now.as_ps() >> shift, last_look: now, ..Self::default() };
+            keys.sort_unstable();
+            for key in keys {
+                let (time, source) = event(key);
+                self.push(time, source);
+            }
+        }
+    }
+}
+
+/// A heap with four children to a node, whose children share a cache line.
+#[derive(Clone, Debug, Default)]
+struct Heap(Vec<Key>);
+
+const ARITY: usize = 4;
+
+impl Heap {
+    /// Time of the first event in picoseconds; the largest number if there is none.
     #[inline]
-    fn sift_down(&mut self, key: u128) {
-        let heap = &mut self.heap[..];
-        let len = heap.len();
+    fn first_time(&self) -> u64 {
+        self.0.first().map_or(u64::MAX, |k| (k >> 32) as u64)
+    }
+
+    fn push(&mut self, key: Key) {
+        let mut at = self.0.len();
+        self.0.push(key);
+        while at > 0 {
+            let parent = (at - 1) / ARITY;
+            if self.0[parent] <= key {
+                break;
+            }
+            self.0[at] = self.0[parent];
+            at = parent;
+        }
+        self.0[at] = key;
+    }
+
+    fn pop(&mut self) -> Option<Key> {
+        let last = self.0.pop()?;
+        let Some(top) = self.0.first().copied() else { return Some(last) };
+        let heap = &mut self.0[..];
         let mut at = 0;
         loop {
             let first = at * ARITY + 1;
-            if first >= len {
+            if first >= heap.len() {
                 break;
             }
             let mut best = first;
-            for child in first + 1..(first + ARITY).min(len) {
+            for child in first + 1..(first + ARITY).min(heap.len()) {
                 if heap[child] < heap[best] {
                     best = child;
                 }
             }
-            if heap[best] >= key {
+            if heap[best] >= last {
                 break;
             }
             heap[at] = heap[best];
             at = best;
         }
-        heap[at] = key;
+        heap[at] = last;
+        Some(top)
     }
 }
 
@@ -190,29 +384,41 @@ mod tests {
     }
 
     proptest! {
+        /// Against a sorted list, with gaps from nothing to far beyond the wheel, and enough events to change its width.
         #[test]
-        fn order_is_that_of_a_sorted_list(operations in prop::collection::vec((0u64..1000, 0u32..50, 0u8..3), 1..400)) {
+        fn order_is_that_of_a_sorted_list(
+            operations in prop::collection::vec((0u64..1000, 0u32..45, 0u32..50, any::<bool>()), 1..400),
+            rounds in prop::sample::select(vec![1usize, 1, 1, 200]),
+        ) {
             let mut queue = EventQueue::default();
             let mut model = BinaryHeap::new();
-            for (gap, number, operation) in operations {
-                let now = model.peek().map_or(0, |Reverse((t, _)): &Reverse<(Time, Source)>| t.as_ps());
-                let event = (Time::from_ps(now + gap), Source::new(Class::Delivery, number));
-                match operation {
-                    0 => {
-                        prop_assert_eq!(queue.pop(), model.pop().map(|Reverse(e)| e));
+            let mut now = 0;
+            for _ in 0..rounds {
+                for (gap, magnitude, number, pop) in &operations {
+                    if *pop {
+                        let popped = queue.pop();
+                        prop_assert_eq!(popped, model.pop().map(|Reverse(e)| e));
+                        now = popped.map_or(now, |(t, _): (Time, Source)| t.as_ps());
                     }
-                    1 => {
-                        queue.push(event.0, event.1);
-                        model.push(Reverse(event));
-                    }
-                    _ => {
-                        queue.replace_first(event.0, event.1);
-                        model.pop();
-                        model.push(Reverse(event));
-                    }
+                    let event = (Time::from_ps(now + (gap << magnitude)), Source::new(Class::Delivery, *number));
+                    queue.push(event.0, event.1);
+                    model.push(Reverse(event));
+                    prop_assert_eq!(queue.len(), model.len());
                 }
-                prop_assert_eq!(queue.peek(), model.peek().map(|Reverse(e)| *e));
-                prop_assert_eq!(queue.len(), model.len());
+                // Nothing is taken that is after the end, and nothing is lost by asking.
+                if let Some(Reverse((first, _))) = model.peek() {
+                    if first.as_ps() > 0 {
+                        prop_assert_eq!(queue.pop_until(Time::from_ps(first.as_ps() - 1)), None);
+                    }
+                    let soon = (*first, Source::new(Class::Warmup, 0));
+                    queue.push(soon.0, soon.1);
+                    model.push(Reverse(soon));
+                }
+                while model.len() > 300 {
+                    let popped = queue.pop();
+                    prop_assert_eq!(popped, model.pop().map(|Reverse(e)| e));
+                    now = popped.map_or(now, |(t, _)| t.as_ps());
+                }
             }
             while let Some(event) = queue.pop() {
                 prop_assert_eq!(Some(event), model.pop().map(|Reverse(e)| e));
