@@ -26,7 +26,7 @@ create_exception!(
     "Results could not be written: one line that names the path and the reason."
 );
 
-fn scenario_error(error: impl ToString) -> PyErr {
+fn scenario_error(error: &flowstamp_sim::ScenarioError) -> PyErr {
     ScenarioError::new_err(error.to_string())
 }
 
@@ -46,7 +46,8 @@ impl Source<'_> {
             "json" => Format::Json,
             other => return Err(PyValueError::new_err(format!("format \"{other}\": must be toml or json"))),
         };
-        load(self.text, format, self.source, self.sets, Path::new(self.base_dir)).map_err(scenario_error)
+        load(self.text, format, self.source, self.sets, Path::new(self.base_dir))
+            .map_err(|e| scenario_error(&e))
     }
 }
 
@@ -56,6 +57,7 @@ impl Source<'_> {
     signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir="."),
     text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.')"
 )]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands lists over")]
 fn check(
     text: &str,
     source: &str,

@@ -186,6 +186,7 @@ fn watched<T: Send>(
     text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.', seed=None, progress=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands lists and objects over")]
 pub fn run(
     py: Python<'_>,
     text: &str,
@@ -200,7 +201,7 @@ pub fn run(
     let loaded = py.detach(|| source.load())?;
     let board = Board::new(1);
     let results = watched(py, progress.as_ref(), &board, || {
-        let simulation = Simulation::new(&loaded, seed).map_err(scenario_error)?;
+        let simulation = Simulation::new(&loaded, seed).map_err(|e| scenario_error(&e))?;
         Ok(simulation.run(&mut |progress| board.tick(0, &progress)).ok())
     })?;
     Ok(Run { results })
@@ -212,6 +213,7 @@ type Scenario = (String, String, Vec<(String, String)>, String);
 /// Runs many scenarios on all cores; results in the order given. All are checked before the first starts.
 #[pyfunction]
 #[pyo3(signature = (scenarios, *, seed=None, threads=None, progress=None))]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands lists and objects over")]
 pub fn run_many(
     py: Python<'_>,
     scenarios: Vec<Scenario>,
