@@ -47,7 +47,7 @@ array set param {
     red_min_fraction 0.3333333333  red_max_fraction 0.6666666667  red_max_p 0.1  red_weight 0.002
     red_mark_p 0.1      red_wait 1
     web_rate 0          web_mean_packets 30  web_shape 1.35       web_hosts 20   web_tcp Reno
-    agent_headers 0     tick_s 0.001
+    agent_headers 0     tick_s 0.001         tcp_set ""
     queue_poll_s 0      count_access 0       headers min          scheduler Calendar
 }
 
@@ -117,6 +117,13 @@ Agent/TCP set window_ 1000000000
 Agent/TCP set windowInit_ 2
 Agent/TCP set tcpTick_ [p tick_s]
 Agent/TCP set ecn_ [expr {[p protocol] eq "reno-red"}]
+# Any variable of the TCP agent, for experiments: tcp_set=singledup_:0,SetCWRonRetransmit_:0
+foreach pair [split [p tcp_set] ,] {
+    if {[llength [split $pair :]] != 2} { die "tcp_set: expected name:value, got '$pair'" }
+    lassign [split $pair :] name value
+    if {[catch {Agent/TCP set $name}]} { die "tcp_set: Agent/TCP has no variable '$name'" }
+    Agent/TCP set $name $value
+}
 Agent/TCPSink set packetSize_ 40
 
 Queue/RED set bytes_ false
