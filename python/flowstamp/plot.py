@@ -37,7 +37,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 MARKERS = ("o", "s", "^", "D", "v", "x", "+")
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2)), (0, (1, 1)))
 
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
     "font.size": 7.0,
     "axes.titlesize": 7.5,
@@ -57,7 +57,7 @@ STYLE: dict[str, Any] = {
     "lines.markersize": 3.2,
     "legend.fontsize": 6.5,
     "legend.frameon": False,
-    "legend.handlelength": 2.6,
+    "legend.handlelength": 1.8,
     "text.usetex": False,
     "pdf.fonttype": 42,  # fonts as fonts: text in the PDF can be searched
     "figure.dpi": 200,
@@ -143,7 +143,7 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, *, legend: bool) -> None:
             clip_on=panel.yscale == "linear" and panel.ylim != (None, None) and not spec.markers,
         )
     if panel.title:
-        ax.set_title(panel.title, loc="left")
+        ax.set_title(panel.title, loc="left", pad=13.0 if legend else 4.0)
     ax.set_ylabel(panel.ylabel)
     if panel.yscale == "symlog":
         ax.set_yscale("symlog", linthresh=panel.linthresh)
@@ -153,8 +153,14 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, *, legend: bool) -> None:
     ax.set_ylim(bottom=low, top=high)
     if legend:
         # Above the axes, so that it never lies on a curve.
-        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=min(5, max(1, len(panel.curves))), columnspacing=1.0,
-                  borderaxespad=0.1)
+        ax.legend(
+            loc="lower right",
+            bbox_to_anchor=(1.0, 0.98),
+            ncols=min(5, max(1, len(panel.curves))),
+            columnspacing=0.8,
+            handletextpad=0.4,
+            borderaxespad=0.1,
+        )
 
 
 def _plain(value: float, _: object = None) -> str:
@@ -164,8 +170,19 @@ def _plain(value: float, _: object = None) -> str:
 class RunLike(Protocol):
     """What of a run is needed to draw it (`_flowstamp.Run` and its facade have it)."""
 
-    def summary_json(self) -> str: ...
-    def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]: ...
+    def summary_json(self) -> str:
+        """The summary as JSON."""
+
+    def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]:
+        """Times and values as float64 buffers."""
+
+
+def averaged(t: Floats, v: Floats, over_s: float) -> tuple[Floats, Floats]:
+    """Means of as many samples as fill `over_s`; a time is the end of its interval."""
+    step = float(t[1] - t[0]) if t.size > 1 else over_s
+    n = max(1, round(over_s / step))
+    whole = t.size // n * n
+    return t[n - 1 : whole : n], v[:whole].reshape(-1, n).mean(axis=1)
 
 
 def series(run: RunLike, kind: str, name: str, metric: str) -> tuple[Floats, Floats]:
@@ -204,10 +221,9 @@ def overview(runs: RunLike | Mapping[str, RunLike], link: str | None = None) -> 
 def _throughputs(run: RunLike, summary: Mapping[str, Any]) -> list[Curve]:
     flows = [f"{row['group']}.{row['index']}" for row in summary["flows"]]
     if 0 < len(flows) <= MOST_CURVES:
-        try:
-            return [_rate(run, "flow", name, n) for n, name in enumerate(flows)]
-        except (KeyError, ValueError):
-            pass  # not probed
+        curves = [_rate(run, "flow", name, n) for n, name in enumerate(flows)]
+        if all(curve.x.size for curve in curves):  # what was not probed has no samples
+            return curves
     return [_rate(run, "group", name, n) for n, name in enumerate(summary["groups"])]
 
 
@@ -220,7 +236,7 @@ def _busiest(summary: Mapping[str, Any]) -> str:
     links = summary["links"]
     if not links:
         raise PlotError("the run has no router link to draw; its scenario needs a dumbbell, a parking_lot or a graph")
-    return max(links, key=lambda name: float(links[name]["utilization"]))
+    return str(max(links, key=lambda name: float(links[name]["utilization"])))
 
 
 def save(figure: Figure, stem: Path, formats: Sequence[str] = ("pdf", "png")) -> list[Path]:
@@ -242,7 +258,7 @@ def save(figure: Figure, stem: Path, formats: Sequence[str] = ("pdf", "png")) ->
             with os.fdopen(descriptor, "wb") as file, mpl.rc_context(STYLE):
                 figure.savefig(file, format=form, metadata=metadata.get(form))
                 os.fchmod(file.fileno(), 0o644)
-            os.replace(temporary, target)
+            Path(temporary).replace(target)
         except BaseException as error:
             Path(temporary).unlink(missing_ok=True)
             if isinstance(error, OSError):

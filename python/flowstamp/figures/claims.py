@@ -190,10 +190,10 @@ class Expression:
         self._measures = frozenset(measures)
         self._check(self._tree)
 
-    def _check(self, node: ast.expr) -> None:
+    def _check(self, node: ast.expr) -> None:  # noqa: PLR0912 - one branch for each form of the language
         match node:
             case ast.Constant(value=bool() | None):
-                raise ExpressionError(f'"{node.value}" is no number')
+                raise ExpressionError(f'"{ast.unparse(node)}" is no number')
             case ast.Constant(value=int() | float() | str()):
                 return
             case ast.Name(id=name):
@@ -202,7 +202,9 @@ class Expression:
             case ast.Attribute(value=ast.Name(id=name), attr=attribute):
                 self._check(node.value)
                 if name == "x" or attribute not in self._measures:
-                    raise ExpressionError(f'"{name}.{attribute}" is no measure; there are {", ".join(sorted(self._measures))}')
+                    raise ExpressionError(
+                        f'"{name}.{attribute}" is no measure; there are {", ".join(sorted(self._measures))}'
+                    )
             case ast.Subscript(value=value, slice=index) if not isinstance(index, ast.Slice | ast.Tuple):
                 self._check(value)
                 self._check(index)
@@ -225,7 +227,9 @@ class Expression:
                 for argument in arguments:
                     self._check(argument)
             case _:
-                raise ExpressionError(f'"{ast.unparse(node)}" is not allowed here: numbers, runs, their measures and functions are')
+                raise ExpressionError(
+                    f'"{ast.unparse(node)}" is not allowed here: numbers, runs, their measures and functions are'
+                )
 
     def evaluate(self, runs: Mapping[str, RunValues], x: Floats) -> Any:
         """The value: a number, or of a `vector` expression an array."""
@@ -237,13 +241,17 @@ class Expression:
         if self.vector:
             return np.asarray(value)
         if np.size(value) != 1:
-            raise ExpressionError(f'"{self.text}" is {np.size(value)} numbers; a claim measures one: use min, max, mean, ...')
+            raise ExpressionError(
+                f'"{self.text}" is {np.size(value)} numbers; a claim measures one: use min, max, mean, ...'
+            )
         return float(np.asarray(value, np.float64).reshape(-1)[0])
 
     def _value(self, node: ast.expr, runs: Mapping[str, RunValues], x: Floats) -> Any:
         match node:
-            case ast.Constant(value=value):
-                return value if isinstance(value, str) else float(value)
+            case ast.Constant(value=str() as text):
+                return text
+            case ast.Constant(value=int() | float() as number):
+                return float(number)
             case ast.Name(id="x"):
                 return x
             case ast.Name(id=name):

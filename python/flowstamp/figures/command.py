@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json as json_module
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from flowstamp.figures.runner import Outcome, Runner, Status, Verdict
+from flowstamp.figures.runner import Outcome, Runner, Status
 from flowstamp.figures.runner import Progress as Report
 from flowstamp.figures.spec import FigureError, available, read
 
@@ -30,8 +31,10 @@ def cli_figure(
     seed: int | None = None,
     directory: Path | None = None,
 ) -> int:
-    """Runs the figures `ids`, or all for `["all"]`, or lists them for `["list"]`. Returns the exit code: 1 if a claim
-    fails without an explanation in its figure's file."""
+    """Runs the figures `ids`, or all for `["all"]`, or lists them for `["list"]`.
+
+    Returns the exit code: 1 if a claim fails without an explanation in its figure's file.
+    """
     if list(ids) == ["list"]:
         _list(json, directory)
         return 0
@@ -104,7 +107,9 @@ def _print_total(console: Console, outcomes: Sequence[Outcome], out: Path) -> No
     counts = Counter(v.status for o in outcomes for v in o.verdicts)
     told = ", ".join(f"{counts[status]} {status}" for status in COLOURS)
     wall_s = sum(o.wall_s for o in outcomes)
-    console.print(f"{len(outcomes)} figures in {wall_s:.0f} s: {told}. Pictures and results.json are in {out}/", soft_wrap=True)
+    console.print(
+        f"{len(outcomes)} figures in {wall_s:.0f} s: {told}. Pictures and results.json are in {out}/", soft_wrap=True
+    )
 
 
 def _warn(messages: Console, outcome: Outcome) -> None:
@@ -113,12 +118,14 @@ def _warn(messages: Console, outcome: Outcome) -> None:
         if verdict.problem:
             messages.print(f"{where}: {escape(verdict.problem)}", style="red", soft_wrap=True)
         if verdict.status == "holds" and verdict.claim.explanation:
-            messages.print(f"{where} holds, though its file explains why it differs: is that out of date?", soft_wrap=True)
+            messages.print(
+                f"{where} holds, though its file explains why it differs: is that out of date?", soft_wrap=True
+            )
 
 
 def shown_number(value: float | None) -> str:
     """Four significant digits."""
-    return "not measured" if value is None or value != value else f"{value:.4g}"
+    return "not measured" if value is None or math.isnan(value) else f"{value:.4g}"
 
 
 @contextmanager
@@ -145,8 +152,3 @@ def _write(path: Path, document: object) -> None:
         temporary.replace(path)
     except OSError as error:
         raise FigureError(f"{path}: cannot be written: {error.strerror}") from error
-
-
-def failed(outcomes: Sequence[Outcome]) -> list[Verdict]:
-    """The claims that fail without an explanation."""
-    return [v for o in outcomes for v in o.verdicts if v.status == "fails"]

@@ -162,29 +162,10 @@ class Joined:
         """The values of every figure's points one after the other."""
         return np.concatenate([kept(runs.measure(name), keep) for runs, keep in self.parts])
 
-    def _none(self) -> ValueError:
-        return ValueError(f"{self.name} stands for several figures' runs, which have no flows or samples over time")
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Refuses what only a single run has."""
 
-    def samples(self, metric: str, start_s: float, end_s: float) -> Floats:
-        """Not of several runs."""
-        raise self._none()
+        def refuse(*_: object) -> Any:
+            raise ValueError(f"{self.name} stands for several figures' runs, which have no flows or samples over time")
 
-    def flow_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
-        """Not of several runs."""
-        raise self._none()
-
-    def active_flows(self, start_s: float, end_s: float) -> list[str]:
-        """Not of several runs."""
-        raise self._none()
-
-    def end_s(self, flow: str) -> float:
-        """Not of several runs."""
-        raise self._none()
-
-    def first_end_s(self) -> float:
-        """Not of several runs."""
-        raise self._none()
-
-    def sample_s(self) -> float:
-        """Not of several runs."""
-        raise self._none()
+        return refuse

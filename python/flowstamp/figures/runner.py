@@ -16,7 +16,7 @@ import numpy as np
 from flowstamp import _flowstamp, plot
 from flowstamp.figures.claims import ExpressionError, RunValues
 from flowstamp.figures.measures import Finished, Joined, RunSet, kept
-from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, RunSpec, available, read
+from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, available, read
 
 Status = Literal["holds", "differs", "fails"]
 Progress = Callable[[int, int, float, float, int], None]
@@ -116,13 +116,13 @@ class Runner:
         }
 
     def _parts(self, spec: FigureSpec, protocol: str) -> list[tuple[str, RunSet, Any]]:
-        parts = []
+        parts: list[tuple[str, RunSet, Any]] = []
         for reuse in spec.reuse:
             other = self.figure(reuse.figure)
             keep = None if reuse.where is None else reuse.where.evaluate({}, np.array(other.x()))
-            for run in other.runs:
-                if run.protocol == protocol:
-                    parts.append((other.id, self._finished[other.id][run.name], keep))
+            parts += [
+                (other.id, self._finished[other.id][run.name], keep) for run in other.runs if run.protocol == protocol
+            ]
         return parts
 
     def _joined(self, spec: FigureSpec) -> dict[str, Joined]:
@@ -165,14 +165,21 @@ class Runner:
             label = next(r.label for r in spec.runs if r.name == name)
             if spec.draw.x == "time" and panel.y == "flow_mbps":
                 curves += [
-                    plot.Curve(_flow_label(flow), t, v, n) for n, (flow, (t, v)) in enumerate(runs.flows_over_time().items())
+                    plot.Curve(
+                        _flow_label(flow), *(plot.averaged(t, v, panel.average_s) if panel.average_s else (t, v)), n
+                    )
+                    for n, (flow, (t, v)) in enumerate(runs.flows_over_time().items())
                 ]
             elif spec.draw.x == "time":
                 curves.append(plot.Curve(label, *runs.over_time(panel.y), style))
             else:
                 y = runs.measure(panel.y)
                 x = np.arange(1.0, y.size + 1) if spec.draw.x == "flow" else np.array(spec.x())
-                curves.append(plot.Curve(label, x, y, list(PROTOCOLS).index(_protocol(spec, name)) if spec.draw.x == "flow" else style))
+                curves.append(
+                    plot.Curve(
+                        label, x, y, list(PROTOCOLS).index(_protocol(spec, name)) if spec.draw.x == "flow" else style
+                    )
+                )
         return curves
 
     def _per_figure(self, spec: FigureSpec, y: str, style: int, protocol: str) -> plot.Curve:
@@ -204,8 +211,3 @@ def _measure(claim: Claim, values: dict[str, RunValues], spec: FigureSpec) -> Ve
         return Verdict(claim, claim.expr.evaluate(values, x))
     except ExpressionError as error:
         return Verdict(claim, None, str(error))
-
-
-def single_run_jobs(spec: FigureSpec, runs: Sequence[RunSpec] | None = None) -> list[tuple[str, str, Any, str]]:
-    """The scenarios of a figure's curves at its first point, for `_flowstamp.run_many`."""
-    return [spec.job(run, 0) for run in runs or spec.runs]

@@ -55,6 +55,7 @@ class PanelSpec:
     yscale: Scale
     ylim: tuple[float | None, float | None]
     linthresh: float
+    average_s: float  # 0: samples as they are
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def available(directory: Path | None = None) -> dict[str, Path]:
         files = sorted(folder.glob("*.toml"), key=lambda f: _paper_order(f.stem))
         if files:
             return {f.stem: f for f in files}
-    looked = directory or " and ".join(map(str, directories()))
+    looked = " and ".join(map(str, [directory] if directory is not None else directories()))
     raise FigureError(f"no figure files found; looked in {looked}")
 
 
@@ -363,7 +364,12 @@ def _draw(t: _Table, runs: Sequence[str]) -> Draw:
     panels = tuple(_panel(p, runs) for p in t.tables("panels"))
     if not panels:
         raise t.wrong("panels", "[[draw.panels]] tables")
-    draw = Draw(x, t.text("xlabel", "a label with its unit"), cast("Scale", t.choice("xscale", get_args(Scale), "linear")), panels)
+    draw = Draw(
+        x,
+        t.text("xlabel", "a label with its unit"),
+        cast("Scale", t.choice("xscale", get_args(Scale), "linear")),
+        panels,
+    )
     t.done()
     return draw
 
@@ -373,10 +379,10 @@ def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
     for name in shown:
         if name not in runs:
             raise t.wrong("runs", f"names of runs: {', '.join(runs)}")
-    low, high = t.take("ylim", list, "two numbers", [0, None]), None
-    if len(low) not in (1, 2) or not all(v is None or isinstance(v, int | float) for v in low):
+    limits = t.take("ylim", list, "two numbers", [0])
+    if len(limits) not in (1, 2) or not all(isinstance(v, int | float) for v in limits):
         raise t.wrong("ylim", "the least and, if wanted, the largest value")
-    low, high = float(low[0]) if low[0] is not None else None, float(low[1]) if len(low) == 2 and low[1] is not None else None
+    low, high = float(limits[0]), float(limits[1]) if len(limits) > 1 else None
     panel = PanelSpec(
         y=t.choice("y", tuple(MEASURES)),
         ylabel=t.text("ylabel", "a label with its unit"),
@@ -385,19 +391,26 @@ def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
         yscale=cast("Scale", t.choice("yscale", get_args(Scale), "linear")),
         ylim=(low, high),
         linthresh=t.number("linthresh", 1.0),
+        average_s=t.number("average_s", 0.0),
     )
     t.done()
     return panel
 
 
 def _fast(t: _Table, vary: Mapping[str, Sequence[Any]], claims: Sequence[str]) -> Fast:
-    fast = Fast(t.text("reason", "why the short version still shows the same"), t.sets("set"), t.vary("vary"), t.take("skip", dict, "claim = reason", {}))
+    fast = Fast(
+        t.text("reason", "why the short version still shows the same"),
+        t.sets("set"),
+        t.vary("vary"),
+        t.take("skip", dict, "claim = reason", {}),
+    )
     for key in fast.vary:
         if key not in vary:
             raise t.wrong("vary", f"keys of [vary]: {', '.join(vary) or 'there are none'}")
     if fast.vary and set(fast.vary) != set(vary):
         raise t.wrong("vary", f"all keys of [vary]: {', '.join(vary)}")
-    for claim, reason in fast.skip.items():
+    reasons: Mapping[str, object] = fast.skip
+    for claim, reason in reasons.items():
         if claim not in claims or not isinstance(reason, str) or not reason.strip():
             raise t.wrong("skip", f"claim = reason, of the claims {', '.join(claims)}")
     t.done()
@@ -409,11 +422,13 @@ def _fast(t: _Table, vary: Mapping[str, Sequence[Any]], claims: Sequence[str]) -
 _AXIS_UNITS = {"": 1.0, "kbps": 1e-3, "Mbps": 1.0, "Gbps": 1e3, "us": 1e-3, "ms": 1.0, "s": 1e3}
 
 
-def axis_value(value: Any, file: str, key: str) -> float:
+def axis_value(value: object, file: str, key: str) -> float:
     """A varied quantity as a number on the x axis: rates in Mb/s, times in ms, numbers as they are."""
     match = re.fullmatch(r"([0-9.]+(?:[eE][+-]?\d+)?)\s*([A-Za-z]*)", str(value))
-    if match is None or isinstance(value, bool) or match[2] not in _AXIS_UNITS:
-        raise FigureError(f"{file}: {key}: {_shown(value)} cannot stand on an axis; expected a number, a rate or a time")
+    if match is None or match[2] not in _AXIS_UNITS:
+        raise FigureError(
+            f"{file}: {key}: {_shown(value)} cannot stand on an axis; expected a number, a rate or a time"
+        )
     return float(match[1]) * _AXIS_UNITS[match[2]]
 
 

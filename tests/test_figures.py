@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""The figures' files, the language of claims, and the short version of every figure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from flowstamp.figures import FigureError, available, cli_figure, read
+from flowstamp.figures.claims import Bound, Expression, ExpressionError
+
+IDS = {"X4", "X5", "X6", "X7", "X8", "X9", "X10", "X11", "X12", "X16", "X-drop"}
+
+
+class Fixed:
+    """A run whose only measure is given."""
+
+    def __init__(self, values: Mapping[str, list[float]]) -> None:
+        self.values = values
+
+    def measure(self, name: str) -> NDArray[np.float64]:
+        """The given values."""
+        return np.array(self.values[name])
+
+
+def value(text: str, x: list[float] | None = None, **drops: list[float]) -> float:
+    runs = {name: Fixed({"drops": v}) for name, v in drops.items()}
+    return float(Expression(text, runs, ["drops"]).evaluate(runs, np.array(x or [])))  # type: ignore[arg-type]
+
+
+def test_every_file_loads_and_is_listed() -> None:
+    assert set(available()) == IDS
+    for path in available().values():
+        figure = read(path)
+        assert figure.claims
+        assert figure.fast.reason.strip()
+        figure.fast_version().x()
+
+
+def test_expressions_measure() -> None:
+    assert value("sum(a.drops[x <= 2])", [1, 2, 3], a=[1, 10, 100]) == 11
+    assert value("max(a.drops) / min(b.drops)", a=[1, 8], b=[4, 2]) == 4
+    assert value("trend(x, a.drops)", [1, 10, 100], a=[2, 20, 200]) == pytest.approx(1)
+    assert value("jain(a.drops)", a=[1, 1, 0, 0]) == 0.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os')",
+        "a.__class__",
+        "a.drops.real",
+        "open('x')",
+        "(lambda: 1)()",
+        "[d for d in a.drops]",
+        "b.drops",
+        "a.nothing",
+        "max(a.drops, key=1)",
+        "x.drops",
+        "True",
+        "2 ** a.drops",
+        "1 +",
+        "1 if x else 2",
+        "trend(x)",
+        "9" * 600,
+    ],
+)
+def test_expressions_refuse(text: str) -> None:
+    with pytest.raises(ExpressionError):
+        Expression(text, ["a"], ["drops"])
+
+
+def test_a_claim_measures_one_number() -> None:
+    with pytest.raises(ExpressionError, match="2 numbers"):
+        value("a.drops", a=[1, 2])
+
+
+@pytest.mark.parametrize(
+    ("expected", "tolerance", "measured", "holds"),
+    [
+        (">= 0.95", "0", 0.95, True),
+        (">= 0.95", "0", 0.9499, False),
+        ("== 5", "5%", 5.25, True),
+        ("== 5", "5%", 5.26, False),
+        ("> 0", "0", 0.0, False),
+        ("<= 0.4", "0.2", 0.6, True),
+        ("== 0", "0", None, False),
+        (">= 1", "0", float("nan"), False),
+    ],
+)
+def test_bounds(expected: str, tolerance: str, measured: float | None, holds: bool) -> None:
+    assert Bound.parse(expected, tolerance).holds(measured) is holds
+
+
+def changed(tmp_path: Path, *changes: tuple[str, str]) -> Path:
+    """The folder of a copy of X16 with some text replaced."""
+    text = available()["X16"].read_text()
+    for old, new in changes:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    (tmp_path / "X16.toml").write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('id = "X16"', 'id = "X17"', 'id = "X17": expected the name of the file'),
+        ('tolerance = "10%"', 'tolerance = "some"', 'tolerance = "some"'),
+        ('expected = "== 1"', 'expected = "about 1"', 'expected = "about 1"'),
+        ('y = "flow_mbps"', 'y = "flow_kbps"', 'y = "flow_kbps": expected one of'),
+        ("[draw]", "[draw]\ncolour = 1", "draw.colour = 1: expected no such key"),
+    ],
+)
+def test_bad_files_name_file_key_and_value(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(FigureError) as error:
+        read(changed(tmp_path, (old, new)) / "X16.toml")
+    assert message in str(error.value)
+    assert "X16.toml" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_unknown_figure(tmp_path: Path) -> None:
+    with pytest.raises(FigureError, match='"X99" does not exist; known: X4'):
+        cli_figure(["X99"], out=tmp_path)
+
+
+def run_json(
+    capsys: pytest.CaptureFixture[str], ids: list[str], out: Path, directory: Path | None = None
+) -> tuple[int, dict[str, Any]]:
+    code = cli_figure(ids, fast=True, json=True, out=out, directory=directory)
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_a_claim_can_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = changed(tmp_path, ('expected = "== 1"', 'expected = "== 3"'))
+    code, document = run_json(capsys, ["X16"], tmp_path / "out", folder)
+    assert code == 1
+    assert document["figures"][0]["claims"][0]["holds"] is False
+
+
+def test_an_explained_claim_differs_and_still_does_not_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = changed(tmp_path, ('expected = "== 1"', 'expected = "== 3"\nexplanation = "a test"'))
+    code, document = run_json(capsys, ["X16"], tmp_path / "out", folder)
+    claim = document["figures"][0]["claims"][0]
+    assert (code, claim["holds"], claim["explanation"]) == (0, False, "a test")
+
+
+def test_all_figures_run_in_their_short_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every figure draws and every claim is measured. Which hold is what `flowstamp figure` reports, not this test."""
+    code, document = run_json(capsys, ["all"], tmp_path)
+    assert {figure["id"] for figure in document["figures"]} == IDS
+    claims = [claim for figure in document["figures"] for claim in figure["claims"]]
+    assert not [claim["id"] for claim in claims if claim["measured"] is None]
+    unexplained = [c for c in claims if not c["holds"] and "explanation" not in c]
+    assert code == (1 if unexplained else 0)
+    for figure_id in IDS:
+        assert (tmp_path / f"{figure_id}.png").read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / f"{figure_id}.pdf").read_bytes().startswith(b"%PDF")

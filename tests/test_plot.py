@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Pictures: axes as the papers have them, and files that are whole and always the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flowstamp import plot
+from flowstamp.figures import Runner
+
+LINE = plot.Curve("a", np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+
+
+def test_x10_has_the_papers_axes() -> None:
+    runner = Runner(fast=True)
+    spec = runner.figure("X10")
+    runner.run(spec, None)
+    axes = runner.draw(spec).axes
+    assert [ax.get_ylabel() for ax in axes] == ["Throughput (Mb/s)", "Utilisation", "Queue (packets)"]
+    assert axes[-1].get_xlabel() == "Time (s)"
+    assert [len(ax.lines) for ax in axes] == [5, 1, 1]
+
+
+def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
+    spec = plot.Stack("x (s)", [plot.Panel("y (ms)", [LINE])])
+    first = [path.read_bytes() for path in plot.save(plot.stack(spec), tmp_path / "a")]
+    second = [path.read_bytes() for path in plot.save(plot.stack(spec), tmp_path / "b")]
+    assert first == second
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pdf", "a.png", "b.pdf", "b.png"]
+
+
+def test_a_picture_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(plot.PlotError, match="cannot write the picture"):
+        plot.save(plot.stack(plot.Stack("x", [plot.Panel("y", [LINE])])), tmp_path / "file" / "a")
+
+
+def test_averages_end_where_their_interval_ends() -> None:
+    t, v = plot.averaged(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([0.0, 2.0, 4.0, 6.0, 9.0]), 2.0)
+    assert t.tolist() == [2.0, 4.0]
+    assert v.tolist() == [1.0, 5.0]
