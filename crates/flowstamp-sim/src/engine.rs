@@ -58,6 +58,8 @@ pub(crate) struct Flow {
     pub group: u32,
     /// Index into the records.
     pub record: u32,
+    /// Unique bytes delivered.
+    pub delivered_bytes: u64,
     /// Packets to transfer; `u32::MAX` for endless.
     packets: u32,
     /// Size of the last packet.
@@ -316,16 +318,45 @@ impl Simulation {
         if link.waiting() > 0 && link.policy != PLAIN {
             self.advance(number);
         }
-        let (mut packet, next) = self.links[number as usize].deliver();
-        if let Some(time) = next {
+        let link = &mut self.links[number as usize];
+        let to = self.routes[link.head().next as usize];
+        if to == END {
+            let packet = *link.deliver();
+            if let Some(time) = link.next_arrival() {
+                self.queue.push(time, source);
+            }
+            self.arrive(&packet);
+            return;
+        }
+        // From ring to ring in one copy. A route never has a link twice in a row: ends of a link differ.
+        let Ok([link, next]) = self.links.get_disjoint_mut([number as usize, to as usize]) else { return };
+        let packet = link.deliver();
+        let admission = if next.policy == PLAIN {
+            next.admit_plain(self.now, packet)
+        } else {
+            let id = next.policy;
+            let policy = &mut self.policies[id as usize];
+            next.admit(self.now, packet, policy, |t, p| {
+                self.recorder.record(&self.flows, &self.sacks, id, t, p);
+            })
+        };
+        let sack = packet.sack;
+        if let Some(time) = link.next_arrival() {
             self.queue.push(time, source);
         }
-        let to = self.routes[packet.next as usize];
-        if to == END {
-            self.arrive(&packet);
-        } else {
-            packet.next += 1;
-            self.enqueue(to, packet);
+        self.admitted(to, admission, sack);
+    }
+
+    /// What follows from a link's answer.
+    #[inline]
+    fn admitted(&mut self, number: u32, admission: Admission, sack: u32) {
+        match admission {
+            Admission::First(time) => self.queue.push(time, Source::new(Class::Delivery, number)),
+            Admission::Behind => {}
+            Admission::Dropped => {
+                self.lost += 1;
+                self.sacks.release(sack);
+            }
         }
     }
 
@@ -346,8 +377,9 @@ impl Simulation {
         }
     }
 
+    /// A host's packet reaches its first link.
     #[inline]
-    fn enqueue(&mut self, number: u32, packet: Packet) {
+    fn enqueue(&mut self, number: u32, packet: &Packet) {
         let link = &mut self.links[number as usize];
         let admission = if link.policy == PLAIN {
             link.admit_plain(self.now, packet)
@@ -358,14 +390,7 @@ impl Simulation {
                 self.recorder.record(&self.flows, &self.sacks, id, t, p);
             })
         };
-        match admission {
-            Admission::First(time) => self.queue.push(time, Source::new(Class::Delivery, number)),
-            Admission::Behind => {}
-            Admission::Dropped => {
-                self.lost += 1;
-                self.sacks.release(packet.sack);
-            }
-        }
+        self.admitted(number, admission, packet.sack);
     }
 
     /// A packet has reached its host.
@@ -409,10 +434,9 @@ impl Simulation {
         let delivered = flow.receiver.delivered();
         if delivered != before {
             self.groups[flow.group as usize].delivered_bytes += u64::from(packet.size);
-            let record = &mut self.records[flow.record as usize];
-            record.delivered_bytes += u64::from(packet.size);
+            flow.delivered_bytes += u64::from(packet.size);
             if delivered == flow.packets {
-                record.end = now;
+                self.records[flow.record as usize].end = now;
             }
         }
         match info {
@@ -428,7 +452,7 @@ impl Simulation {
             sent_at: info.sent_at,
             flow: number,
             seq: info.cumulative,
-            next: flow.path.acks + 1,
+            next: flow.path.acks,
             sack: self.sacks.put(info.sack),
             size: self.ack_bytes,
             generation: flow.generation,
@@ -436,7 +460,7 @@ impl Simulation {
             protocol: flow.protocol,
         };
         self.sent += 1;
-        self.enqueue(self.routes[flow.path.acks as usize], packet);
+        self.enqueue(self.routes[flow.path.acks as usize], &packet);
     }
 
     /// Sends what the window, the pace and the application allow.
@@ -481,7 +505,7 @@ impl Simulation {
                 sent_at: now,
                 flow: number,
                 seq: out.seq,
-                next: flow.path.data + 1,
+                next: flow.path.data,
                 sack: NO_SACK,
                 size,
                 generation: flow.generation,
@@ -490,7 +514,7 @@ impl Simulation {
             };
             let first = self.routes[flow.path.data as usize];
             self.sent += 1;
-            self.enqueue(first, packet);
+            self.enqueue(first, &packet);
         }
         let flow = &mut self.flows[number as usize];
         if flow.sender.is_complete() {
@@ -614,6 +638,7 @@ impl Simulation {
             path,
             group,
             record,
+            delivered_bytes: 0,
             packets,
             last_size,
             generation: 0,
@@ -655,6 +680,7 @@ impl Simulation {
     fn write_record(&mut self, number: u32) {
         let flow = &self.flows[number as usize];
         let record = &mut self.records[flow.record as usize];
+        record.delivered_bytes = flow.delivered_bytes;
         record.retransmissions = flow.sender.retransmissions();
         record.timeouts = flow.sender.timeouts();
         record.min_rtt = flow.sender.min_rtt();
@@ -692,6 +718,9 @@ impl Simulation {
         }
         for record in &mut self.records {
             record.delivered_at_warmup = record.delivered_bytes;
+        }
+        for flow in self.flows.iter().filter(|f| f.started) {
+            self.records[flow.record as usize].delivered_at_warmup = flow.delivered_bytes;
         }
     }
 

@@ -69,31 +69,41 @@ impl Ring {
         if self.is_empty() { None } else { Some(self.at(self.head).arrives) }
     }
 
+    /// Appends a copy of `packet` and gives its place.
     #[inline]
-    fn push(&mut self, entry: InFlight) {
+    fn push(&mut self, arrives: Time, packet: &Packet) -> &mut InFlight {
         if self.len() as usize == self.slots.len() {
-            self.grow(&entry);
+            self.grow(packet);
         }
         let tail = self.tail;
-        *self.at_mut(tail) = entry;
         self.tail = tail.wrapping_add(1);
+        let slot = self.at_mut(tail);
+        slot.arrives = arrives;
+        slot.packet = *packet;
+        slot
     }
 
+    /// Removes the head, which stays readable until the next push.
     #[inline]
-    fn pop(&mut self) -> InFlight {
+    fn pop(&mut self) -> &InFlight {
         debug_assert!(!self.is_empty(), "a delivery without a packet");
-        let entry = *self.at(self.head);
-        self.head = self.head.wrapping_add(1);
-        entry
+        let head = self.head;
+        self.head = head.wrapping_add(1);
+        if self.is_empty() {
+            // Begin again at the start, whose memory is in the cache, instead of going through all of the ring.
+            self.tail = 0;
+            self.head = 0;
+        }
+        self.at(head)
     }
 
     #[cold]
-    fn grow(&mut self, filler: &InFlight) {
+    fn grow(&mut self, filler: &Packet) {
         let old = self.slots.len();
         let new = (old * 2).max(4);
         let mut slots = Vec::with_capacity(new);
         slots.extend((0..old as u32).map(|i| *self.at(self.head.wrapping_add(i))));
-        slots.resize(new, *filler);
+        slots.resize(new, InFlight { arrives: Time::ZERO, packet: *filler });
         // Positions keep their distance from the head; the head moves to a multiple of the new size.
         self.head = 0;
         self.tail = old as u32;
@@ -319,20 +329,20 @@ impl Link {
         }
     }
 
-    /// A packet reaches a link without laws.
+    /// A copy of `packet` reaches a link without laws.
     #[inline]
-    pub fn admit_plain(&mut self, now: Time, packet: Packet) -> Admission {
+    pub fn admit_plain(&mut self, now: Time, packet: &Packet) -> Admission {
         self.arrivals += 1;
         let start = now.max(self.last_finish);
-        self.transmit(start, packet)
+        self.transmit(start, packet).0
     }
 
-    /// A packet reaches a router link.
+    /// A copy of `packet` reaches a router link.
     #[inline]
     pub fn admit(
         &mut self,
         now: Time,
-        mut packet: Packet,
+        packet: &Packet,
         policy: &mut Policy,
         mut record: impl FnMut(Time, &Packet),
     ) -> Admission {
@@ -357,6 +367,7 @@ impl Link {
             idle_since: (!busy).then_some(self.last_finish),
         };
         let random = &mut policy.random;
+        let mut mark = 0;
         match policy.queue.on_arrival(&arrival, || random.uniform()) {
             Verdict::Drop => {
                 policy.stats.drops += 1;
@@ -364,7 +375,7 @@ impl Link {
             }
             Verdict::Mark => {
                 policy.stats.marks += 1;
-                packet.flags |= crate::packet::CONGESTED;
+                mark = crate::packet::CONGESTED;
             }
             Verdict::Enqueue => {}
         }
@@ -377,30 +388,49 @@ impl Link {
                 self.next_start = self.last_finish;
             }
             self.waiting += 1;
-            self.transmit(self.last_finish, packet)
+            let (admission, packet) = self.transmit(self.last_finish, packet);
+            packet.flags |= mark;
+            admission
         } else {
-            stamp(policy, now, &mut packet);
+            let (admission, packet) = self.transmit(now, packet);
+            packet.flags |= mark;
+            stamp(policy, now, packet);
             if policy.captured {
-                record(now, &packet);
+                record(now, packet);
             }
-            self.transmit(now, packet)
+            admission
         }
     }
 
+    /// Puts a copy of `packet`, whose next link is then the one after this, into the ring.
     #[inline]
-    fn transmit(&mut self, start: Time, packet: Packet) -> Admission {
+    fn transmit(&mut self, start: Time, packet: &Packet) -> (Admission, &mut Packet) {
         self.last_finish = self.service.finish(start, u32::from(packet.size));
         let arrives = self.last_finish + self.delay;
-        let first = self.ring.is_empty();
-        self.ring.push(InFlight { arrives, packet });
-        if first { Admission::First(arrives) } else { Admission::Behind }
+        let admission = if self.ring.is_empty() { Admission::First(arrives) } else { Admission::Behind };
+        let packet = &mut self.ring.push(arrives, packet).packet;
+        packet.next += 1;
+        (admission, packet)
     }
 
-    /// Takes the packet that arrives at the far end now, and says when the next does.
+    /// The packet that arrives at the far end next; there is one.
     #[inline]
-    pub fn deliver(&mut self) -> (Packet, Option<Time>) {
-        let packet = self.ring.pop().packet;
-        (packet, self.ring.first_arrival())
+    #[must_use]
+    pub fn head(&self) -> &Packet {
+        &self.ring.at(self.ring.head).packet
+    }
+
+    /// Takes the packet that arrives at the far end now.
+    #[inline]
+    pub fn deliver(&mut self) -> &Packet {
+        &self.ring.pop().packet
+    }
+
+    /// When the next packet arrives at the far end, if one is on its way.
+    #[inline]
+    #[must_use]
+    pub fn next_arrival(&self) -> Option<Time> {
+        self.ring.first_arrival()
     }
 
     /// Bytes that have been transmitted of those accepted, at `now`, to a packet's part on a varying link. The link

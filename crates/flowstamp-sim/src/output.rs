@@ -71,7 +71,7 @@ pub fn manifest(results: &Results) -> serde_json::Value {
     let mut scenario = serde_json::json!(results.scenario);
     drop_nulls(&mut scenario);
     serde_json::json!({
-        "flowstamp": env!("CARGO_PKG_VERSION"),
+        "version": env!("CARGO_PKG_VERSION"),
         "seed": results.summary.seed,
         "scenario": scenario,
         "host": {
@@ -440,5 +440,63 @@ fn frame_of<'a>(packet: &CapturedPacket, sack: &'a [(u32, u32)]) -> FrameSpec<'a
         xcp: header,
         ip_len: packet.size.min(u32::from(u16::MAX)) as u16,
         id: packet.seq as u16,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(protocol: Protocol, data: bool, stamp: [f64; 3]) -> CapturedPacket {
+        CapturedPacket {
+            time_ps: 0,
+            link: 0,
+            flow: 3,
+            data,
+            seq: 2,
+            size: if data { 1000 } else { 40 },
+            packet_bytes: 1000,
+            ecn_capable: false,
+            congestion_experienced: false,
+            ecn_echo: false,
+            cwr: false,
+            protocol,
+            stamp: Stamp(stamp),
+            sack: Default::default(),
+        }
+    }
+
+    #[test]
+    fn the_window_form_is_told_as_throughput() {
+        // 40 packets per 80 ms are one each 2 ms; 500 bytes more per 80 ms are 6250 bytes/s more.
+        let stamp = [40_000.0, 0.08, 500.0];
+        let data = frame_of(&packet(Protocol::Xcp, true, stamp), &[]).xcp.expect("an XCP header");
+        assert_eq!(data.x, xcp::Seconds28::from_secs_f64(0.002));
+        assert_eq!(data.rtt, xcp::Seconds28::from_secs_f64(0.08));
+        assert_eq!((data.delta_throughput, data.reverse_feedback), (6250, 0));
+        let ack = frame_of(&packet(Protocol::Xcp, false, stamp), &[]).xcp;
+        assert_eq!(ack, Some(xcp::Header::minimal(6250)));
+    }
+
+    #[test]
+    fn the_draft_form_is_told_as_it_is() {
+        let stamp = [0.002, 0.08, -6250.0];
+        let data = frame_of(&packet(Protocol::XcpDraft, true, stamp), &[]).xcp.expect("an XCP header");
+        assert_eq!((data.x.to_secs_f64() * 1e3).round(), 2.0);
+        assert_eq!(data.delta_throughput, -6250);
+        // Nothing is known before the first round trip.
+        let first =
+            frame_of(&packet(Protocol::Xcp, true, [2000.0, 0.0, 0.0]), &[]).xcp.expect("an XCP header");
+        assert_eq!((first.x, first.rtt), (xcp::Seconds28::ZERO, xcp::Seconds28::ZERO));
+    }
+
+    #[test]
+    fn sequence_numbers_are_of_payload_bytes() {
+        let reno = frame_of(&packet(Protocol::Reno, true, [0.0; 3]), &[]);
+        assert_eq!((reno.seq, reno.ack, reno.xcp), (1 + 2 * 960, 1, None));
+        assert_eq!((reno.src_host, reno.dst_host), (7, 8));
+        let ack = frame_of(&packet(Protocol::Xcp, false, [0.0; 3]), &[]);
+        assert_eq!((ack.seq, ack.ack), (1, 1 + 2 * 940));
+        assert_eq!((ack.src_host, ack.dst_host), (8, 7));
     }
 }

@@ -107,8 +107,8 @@ impl Probe {
                 let flow = &sim.flows[number];
                 let record = &sim.records[flow.record as usize];
                 let name = format!("{}.{}", sim.groups[flow.group as usize].name, record.index);
-                let bits = (record.delivered_bytes - *before) as f64 * 8.0;
-                *before = record.delivered_bytes;
+                let bits = (flow.delivered_bytes - *before) as f64 * 8.0;
+                *before = flow.delivered_bytes;
                 rows.push("flow", &name, "goodput_bps", bits / seconds);
                 let packet = sim.scenario.packet.as_f64();
                 rows.push("flow", &name, "cwnd_packets", flow.law.cwnd() / packet);
