@@ -1,6 +1,8 @@
 //! Parts of a packet-hop, by criterion: `cargo bench -p flowstamp-sim --bench parts`.
 
-use criterion::{BatchSize, Criterion, Throughput, black_box, criterion_group, criterion_main};
+#![expect(missing_docs, reason = "criterion's macros make functions without")]
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use flowstamp_laws::Stamp;
 use flowstamp_laws::router::xcp::{Params, Router, Throughput as Draft, Window};
 use flowstamp_laws::router::{LinkView, RouterLaw};
@@ -12,6 +14,7 @@ use flowstamp_sim::events::{Class, EventQueue, Source};
 use flowstamp_sim::random::Stream;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::hint::black_box;
 
 const EVENTS: u64 = 100_000;
 

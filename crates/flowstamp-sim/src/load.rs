@@ -101,58 +101,51 @@ fn set(tree: &mut Table, key: &str, text: &str) -> Result<(), ScenarioError> {
         return Err(ScenarioError::new(key, "is not a key; write for example dumbbell.rate=45Mbps"));
     }
     let mut node = Value::Table(std::mem::take(tree));
-    let result = put(&mut node, &parts, value, key);
+    let result = put(&mut node, "", &parts, value, key);
     if let Value::Table(t) = node {
         *tree = t;
     }
     result
 }
 
-fn put(node: &mut Value, parts: &[&str], value: Value, key: &str) -> Result<(), ScenarioError> {
+/// Puts `value` at `parts` below `node`, which is called `name`; `key` is the whole path, for messages.
+fn put(node: &mut Value, name: &str, parts: &[&str], value: Value, key: &str) -> Result<(), ScenarioError> {
     let Some((first, rest)) = parts.split_first() else {
         *node = value;
         return Ok(());
     };
     match node {
         Value::Array(items) => {
-            let names: Vec<String> = items
-                .iter()
-                .map(|i| i.get("name").and_then(Value::as_str).unwrap_or_default().to_owned())
-                .collect();
+            let names: Vec<&str> =
+                items.iter().map(|i| i.get("name").and_then(Value::as_str).unwrap_or_default()).collect();
             let index = names
                 .iter()
                 .position(|n| n == first)
                 .or_else(|| first.parse().ok().filter(|i| *i < items.len()))
                 .ok_or_else(|| {
                     let known = names.join(", ");
-                    ScenarioError::new(
-                        key,
-                        format!("\"{first}\" is not in the list; it has {} entries: {known}", names.len()),
-                    )
+                    let message = format!("\"{first}\" is not in the list of {}: {known}", names.len());
+                    ScenarioError::new(key, message)
                 })?;
-            put(&mut items[index], rest, value, key)
+            put(&mut items[index], first, rest, value, key)
         }
         Value::Table(table) => {
             let child = table.entry((*first).to_owned()).or_insert_with(|| Value::Table(Table::new()));
-            put(child, rest, value, key)
+            put(child, first, rest, value, key)
         }
-        // `router = "xcp"` and then `router.alpha=0.3`, or `rate = "1Mbps"` and then `rate.trace=...`.
         other => {
-            let mut table = Table::new();
-            if let Value::String(name) = other {
-                let tag = if parts.len() == 1 && is_queue(key) { "kind" } else { "law" };
-                if !key.contains("rate") {
-                    table.insert(tag.to_owned(), Value::String(name.clone()));
-                }
-            }
-            *other = Value::Table(table);
-            put(other, parts, value, key)
+            // A name becomes the table it stands for: `router = "xcp"`, then `router.alpha=0.3`. Any other value gives
+            // way: `rate = "1Mbps"`, then `rate.trace=...`.
+            let tag = match name {
+                "queue" => Some("kind"),
+                "router" | "law" => Some("law"),
+                _ => None,
+            };
+            let table = tag.map(|tag| (tag.to_owned(), std::mem::replace(other, Value::Boolean(false))));
+            *other = Value::Table(table.into_iter().collect());
+            put(other, name, parts, value, key)
         }
     }
-}
-
-fn is_queue(key: &str) -> bool {
-    key.rsplit('.').nth(1) == Some("queue")
 }
 
 fn read_files(scenario: &Scenario, base_dir: &Path) -> Result<Files, ScenarioError> {

@@ -129,7 +129,9 @@ impl Core {
 
     /// The path of least delay; ties go to the lower link numbers.
     fn path(&self, links: &[LinkPlan], from: usize, to: usize) -> Option<Vec<u32>> {
-        let mut best: Vec<Option<(Time, Option<(usize, u32)>)>> = vec![None; self.names.len()];
+        /// Least delay to a node, and the node and link before it.
+        type Reached = (Time, Option<(usize, u32)>);
+        let mut best: Vec<Option<Reached>> = vec![None; self.names.len()];
         let mut heap = BinaryHeap::new();
         best[from] = Some((Time::ZERO, None));
         heap.push(Reverse((Time::ZERO, from)));
