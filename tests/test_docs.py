@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""What the documentation shows, works: scenarios, commands and Python code run, references are those of the code."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import runpy
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import flowstamp as fs
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([ROOT / "README.md", *(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)])
+FOLLOWED = DOCS / "adding-a-law.md"  # its blocks are a change to the code: tests/test_adding_a_law.py
+MODELS = sorted((DOCS / "models").glob("*.md"))
+
+BLOCK = re.compile(r"^(`{3,})(?:\{code-block\} )?(\w+)\n(?::caption: (\S+)\n\n)?(.*?)^\1$", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A code block of a page."""
+
+    page: Path
+    number: int
+    language: str
+    caption: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.number}"
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    for number, match in enumerate(BLOCK.finditer(page.read_text(encoding="utf-8"))):
+        _, language, caption, text = match.groups()
+        yield Block(page, number, language, caption or "", text)
+
+
+ALL = [block for page in PAGES if page != FOLLOWED for block in blocks(page)]
+
+
+def of(language: str) -> list[Block]:
+    return [block for block in ALL if block.language == language]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that looks like the project's root to commands, with the files that the pages show."""
+    for name in ("examples", "figures"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    for block in ALL:
+        if block.caption:
+            (tmp_path / block.caption).write_text(block.text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_there_are_blocks() -> None:
+    assert len(of("toml")) > 10
+    assert len(of("console")) > 5
+    assert len(of("python")) > 4
+
+
+@pytest.mark.parametrize("block", of("toml"), ids=str)
+def test_scenarios_run(block: Block, folder: Path) -> None:
+    result = fs.loads(block.text, source=str(block), base_dir=folder).run()
+    assert result.summary["total"]["goodput_bps"] > 0
+
+
+def commands() -> list[tuple[str, str]]:
+    return [
+        (str(block), line.removeprefix("$ "))
+        for block in of("console")
+        for line in block.text.splitlines()
+        if line.startswith("$ ")
+    ]
+
+
+@pytest.mark.parametrize(("where", "line"), commands())
+def test_commands_run(where: str, line: str, folder: Path) -> None:
+    program, *arguments = line.split()
+    prefix = {"flowstamp": [sys.executable, "-m", "flowstamp"], "python": [sys.executable]}
+    assert program in prefix, f"{where}: {line}"
+    done = subprocess.run(
+        [*prefix[program], *arguments], cwd=folder, capture_output=True, text=True, check=False, env=dict(os.environ)
+    )
+    assert done.returncode == 0, f"{where}: {line}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("block", of("python"), ids=str)
+def test_python_runs(block: Block, folder: Path) -> None:
+    script = folder / "block.py"
+    script.write_text(block.text, encoding="utf-8")
+    runpy.run_path(str(script))
+
+
+REFERENCE = runpy.run_path(str(DOCS / "make_reference.py"))
+
+
+def test_references_are_those_of_the_code() -> None:
+    made: dict[Path, str] = REFERENCE["pages"]()
+    stale = [str(path.relative_to(ROOT)) for path, text in made.items() if path.read_text(encoding="utf-8") != text]
+    assert not stale, f"{', '.join(stale)}: not what the code says; run python docs/make_reference.py"
+
+
+def options(kind: str, tag: str) -> dict[str, dict[str, Any]]:
+    """Parameters of each law of a kind, by its name."""
+    found = {}
+    for entry in REFERENCE["alternatives"](fs.schema()["$defs"][kind]):
+        properties = dict(entry.get("properties", {}))
+        if tag in properties:
+            found[properties.pop(tag)["const"]] = properties
+    return found
+
+
+LAWS = {
+    "xcp": [("SenderSpec", "law", "xcp"), ("RouterSpec", "law", "xcp")],
+    "tcp": [("SenderSpec", "law", "reno"), ("SenderSpec", "law", "newreno"), ("SenderSpec", "law", "sack")],
+    "red": [("QueueSpec", "kind", "red")],
+    "droptail": [("QueueSpec", "kind", "droptail")],
+}
+
+
+@pytest.mark.parametrize("page", MODELS, ids=lambda path: path.stem)
+def test_model_pages_have_every_parameter(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for kind, tag, law in LAWS[page.stem]:
+        for key in options(kind, tag)[law]:
+            assert f"| `{key}` |" in text, f"{page.name} lacks {key} of {law}"
+
+
+def test_every_law_has_a_model_page() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in MODELS)
+    for kind, tag in (("SenderSpec", "law"), ("QueueSpec", "kind")):
+        for law in options(kind, tag):
+            assert f"`{law}`" in text or f'"{law}"' in text, f"no model page names {law}"
+
+
+@pytest.mark.parametrize("page", MODELS, ids=lambda path: path.stem)
+def test_model_pages_have_their_sections(page: Path) -> None:
+    titles = re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    wanted = ["Equations", "Parameters", "Use", "Deviations", "Validation"]
+    assert [title for title in titles if title in wanted] == wanted
+
+
+def deviations(source: str) -> int:
+    """How many deviations the header of a module numbers."""
+    header = (ROOT / "crates/flowstamp-laws/src" / source).read_text(encoding="utf-8").split("\n\n", 1)[0]
+    _, _, numbered = header.partition("Deviations")
+    return len(re.findall(r"^//! \d+\. ", numbered, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("page", "sources"), [("xcp", ["router/xcp.rs", "sender/xcp.rs"]), ("red", ["queue/red.rs"])], ids=["xcp", "red"]
+)
+def test_model_pages_tell_every_deviation(page: str, sources: list[str]) -> None:
+    text = (DOCS / f"models/{page}.md").read_text(encoding="utf-8")
+    section = text.partition("## Deviations")[2].partition("\n## ")[0]
+    assert len(re.findall(r"^\d+\. ", section, re.MULTILINE)) == sum(deviations(source) for source in sources)
+
+
+def test_validation_names_tests_that_exist() -> None:
+    for page in MODELS:
+        text = page.read_text(encoding="utf-8")
+        for package, tests in re.findall(r"cargo test -p (\S+)((?:\s+--test\s+\w+)+)", text):
+            for test in re.findall(r"--test\s+(\w+)", tests):
+                assert (ROOT / "crates" / package / "tests" / f"{test}.rs").exists(), f"{page.name}: {package} {test}"
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [*PAGES, *(ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"))]:
+        for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.relative_to(ROOT)}: {target}"
+
+
+def test_the_index_names_every_page() -> None:
+    named = set(re.findall(r"^([\w/-]+)$", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE))
+    pages = {str(page.relative_to(DOCS).with_suffix("")) for page in PAGES if page.is_relative_to(DOCS)} - {"index"}
+    assert pages <= named, f"name in docs/index.md: {', '.join(sorted(pages - named))}"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("sphinx") is None, reason="needs the packages of docs/requirements.txt")
+def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", str(tmp_path / "doctrees")]
+    done = subprocess.run([*command, str(DOCS), str(tmp_path / "site")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site/index.html").exists()
+
+
+def test_changelog_has_the_version() -> None:
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
+    assert workspace["workspace"]["package"]["version"] in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
