@@ -108,12 +108,14 @@ def test_binary_is_no_scenario(flowstamp: Command, tmp_path: Path) -> None:
 
 
 BAD_LINES = [
+    pytest.param([], "Missing command", id="nothing"),
     pytest.param(["--foo"], "--foo", id="unknown option"),
     pytest.param(["runn"], "runn", id="unknown command"),
     pytest.param(["run"], "SCENARIO.toml", id="no scenario"),
     pytest.param(["run", "three.toml", "--sed", "1"], "--sed", id="unknown option of a command"),
     pytest.param(["run", "three.toml", "--seed", "-1"], "-1", id="negative seed"),
     pytest.param(["run", "three.toml", "--seed", "x"], "x", id="seed that is no number"),
+    pytest.param(["run", "three.toml", "--seed", str(2**63)], str(2**63), id="seed that no file could hold"),
     pytest.param(["run", "three.toml", "more"], "more", id="too many arguments"),
     pytest.param(["run", "three.toml", "--trace"], "--out", id="trace without a folder"),
     pytest.param(["compare", "three.toml"], "--protocols", id="nothing to compare"),

@@ -51,7 +51,7 @@ def test_run_fills_a_folder(flowstamp: Command, scenario: Path) -> None:
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["seed"] == 7
     assert manifest["scenario"]["dumbbell"]["rate"] == "20Mbps"
-    assert set(manifest) == {"flowstamp", "seed", "scenario", "host"}
+    assert set(manifest) == {"version", "seed", "scenario", "host"}
     assert manifest["host"]["cpus"] >= 1
 
 

@@ -30,18 +30,17 @@ app = typer.Typer(
     name="flowstamp",
     help="Explicit-feedback congestion control: simulate it, compare it, reproduce the papers' figures.",
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,  # plain help and one-line errors, no boxes
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-SEED_END = 2**64
+SEED_END = 2**63  # where TOML's integers end
 
 
 def _seed(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) >= SEED_END:
-        raise typer.BadParameter(f'"{text}" is not a whole number from 0 to 2^64 - 1')
+        raise typer.BadParameter(f'"{text}" is not a whole number from 0 to 2^63 - 1')
     return int(text)
 
 
