@@ -202,3 +202,9 @@ def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
 def test_changelog_has_the_version() -> None:
     workspace = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
     assert workspace["workspace"]["package"]["version"] in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_pages_name_the_rust_that_is_needed() -> None:
+    package = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", DOCS / "getting-started.md"):
+        assert package["rust-version"] in page.read_text(encoding="utf-8"), page
