@@ -126,10 +126,9 @@ class Results:
         """Times in seconds and values of one series, such as `("link", "bottleneck", "utilization")`."""
         import numpy as np
 
-        try:
-            times, values = self._source.series_points(kind, name, metric)
-        except KeyError:
-            raise ResultsError(self._no_series(kind, name, metric)) from None
+        times, values = self._source.series_points(kind, name, metric)
+        if not times:
+            raise ResultsError(self._no_series(kind, name, metric))
         return np.frombuffer(times, np.float64), np.frombuffer(values, np.float64)
 
     def _no_series(self, kind: str, name: str, metric: str) -> str:
@@ -148,7 +147,7 @@ class Results:
         return self._source.summary_json()
 
     def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]:
-        """Times and values of one series as float64 buffers; a KeyError if it was not sampled."""
+        """Times and values of one series as float64 buffers; both empty if it was not sampled."""
         return self._source.series_points(kind, name, metric)
 
     def plot(self, link: str | None = None) -> Figure:
@@ -246,7 +245,7 @@ class _Folder:
     def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]:
         from array import array
 
-        times, values = self._points[kind, name, metric]
+        times, values = self._points.get((kind, name, metric), ([], []))
         return array("d", times).tobytes(), array("d", values).tobytes()
 
 

@@ -8,7 +8,7 @@ use crate::table::Table;
 use crate::{OutputError, Source, scenario_error};
 use flowstamp_sim::results::Results;
 use flowstamp_sim::{Loaded, Progress, Simulation, output, run_many as simulate_many};
-use pyo3::exceptions::{PyKeyError, PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ops::ControlFlow;
@@ -61,25 +61,24 @@ impl Run {
         batch.map(Table::new).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
-    /// Times and values of one series as native float64 buffers; a KeyError if nothing was sampled under these names.
+    /// Times and values of one series as native float64 buffers; both empty if nothing was sampled under these names.
     fn series_points<'py>(
         &self,
         py: Python<'py>,
         kind: &str,
         name: &str,
         metric: &str,
-    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    ) -> (Bound<'py, PyBytes>, Bound<'py, PyBytes>) {
         let series = &self.results.series;
-        let wanted = series.keys.iter().position(|k| k.kind == kind && k.name == name && k.metric == metric);
-        let Some(wanted) = wanted else {
-            return Err(PyKeyError::new_err(format!("no series of {kind} \"{name}\" named \"{metric}\"")));
-        };
         let (mut times, mut values) = (Vec::new(), Vec::new());
-        for (row, _) in series.key.iter().enumerate().filter(|(_, key)| **key as usize == wanted) {
-            times.extend_from_slice(&series.time_s[row].to_ne_bytes());
-            values.extend_from_slice(&series.value[row].to_ne_bytes());
+        let wanted = series.keys.iter().position(|k| k.kind == kind && k.name == name && k.metric == metric);
+        if let Some(wanted) = wanted {
+            for (row, _) in series.key.iter().enumerate().filter(|(_, key)| **key as usize == wanted) {
+                times.extend_from_slice(&series.time_s[row].to_ne_bytes());
+                values.extend_from_slice(&series.value[row].to_ne_bytes());
+            }
         }
-        Ok((PyBytes::new(py, &times), PyBytes::new(py, &values)))
+        (PyBytes::new(py, &times), PyBytes::new(py, &values))
     }
 
     /// Fills a run's folder; returns the files' paths.
