@@ -135,7 +135,7 @@ fn run<L: SenderLaw>(
             assert!(packet.seq < length);
             assert!(packet.seq >= sender.unacked(), "resends what is acknowledged");
             assert_eq!(packet.retransmission, out.sent.iter().any(|p| p.seq == packet.seq), "{packet:?}");
-            assert!(!(packet.retransmission && packet.cwr), "CWR belongs on new data");
+            assert!(!packet.retransmission || !packet.cwr || sender.timeouts() > 0, "CWR belongs on new data");
             let n = out.sent.len();
             out.sent.push(packet);
             link_free = link_free.max(now) + TX;
@@ -409,6 +409,22 @@ fn marks_reduce_the_window_once_per_window_and_are_answered_by_cwr() {
         // The echo lasts from the first mark until CWR arrives.
         let cwr = run.sent.iter().find(|p| p.cwr).expect("cwr").seq;
         assert_eq!(run.echoes as u32, cwr - 40);
+    }
+}
+
+/// A mark and then a timeout: the receiver echoes until it sees CWR, and going back N sends nothing new for long.
+#[test]
+fn echoes_end_with_the_first_packet_after_a_timeout() {
+    for recovery in [Recovery::Reno, Recovery::NewReno] {
+        let path = Path {
+            mark: Box::new(|_, p| !p.retransmission && p.seq == 30),
+            lose: Box::new(|_, p| !p.retransmission && (31..300).contains(&p.seq)),
+            ..Path::default()
+        };
+        let (run, _) = tcp(&Params::default(), recovery, 300.0, 400, &path);
+        assert!(run.timeouts >= 1, "{recovery:?}");
+        // The window grows again: 270 packets take slow start and some linear growth, not 270 round trips of 40 ms.
+        assert!(run.finished < Time::from_secs(5), "{recovery:?}: {}", run.finished);
     }
 }
 

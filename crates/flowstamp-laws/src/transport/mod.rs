@@ -42,6 +42,9 @@
 //! 7. RFC 3168 lets a sender whose window is one packet fall back on the timer when marked. We leave that to the law.
 //! 8. RFC 5681 section 4.1 restarts an idle sender from the initial window. We do not: laws other than TCP's share this.
 //! 9. Sequence numbers do not wrap: a flow ends at 2^32 - 1 packets.
+//! 10. RFC 3168 section 6.1.2 sets CWR on the first new data packet after a reduction. After a timeout we set it on the
+//!     first packet of any kind, as ns-2 does: a sender that goes back N sends nothing new for as many round trips as
+//!     the window had packets, and until then the receiver's echoes would keep its window at one packet.
 
 pub mod receiver;
 pub mod rto;
@@ -307,7 +310,8 @@ impl Sender {
         if self.deadline == Time::MAX || (self.recovery == Recovery::Sack && self.phase == Phase::Recovery) {
             self.deadline = now.saturating_add(self.rtt.rto()); // RFC 6675 section 6
         }
-        Outgoing { seq, retransmission: true, cwr: false }
+        let cwr = self.phase != Phase::Recovery && core::mem::take(&mut self.cwr_due); // deviation 10
+        Outgoing { seq, retransmission: true, cwr }
     }
 
     /// An ack arrived. Returns how many packets it newly acknowledged, cumulatively or selectively.
