@@ -70,7 +70,14 @@ def run_many(
 ) -> list[Run]:
     """Runs many scenarios on all cores; results in the order given. All are checked before the first starts."""
 
-def check(text: str, *, source: str = "scenario", format: str = "toml", sets: Sequence[tuple[str, str]] = (), base_dir: str = ".") -> str:
+def check(
+    text: str,
+    *,
+    source: str = "scenario",
+    format: str = "toml",
+    sets: Sequence[tuple[str, str]] = (),
+    base_dir: str = ".",
+) -> str:
     """Checks a scenario without running it; returns it as TOML with every default spelled out. Raises ScenarioError."""
 
 def scenario_schema() -> str:
