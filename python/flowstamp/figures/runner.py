@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from flowstamp import _flowstamp, plot
+from flowstamp.errors import translated
 from flowstamp.figures.claims import ExpressionError, RunValues
 from flowstamp.figures.measures import Finished, Joined, RunSet, kept
 from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, available, read
@@ -103,7 +104,8 @@ class Runner:
         # The last point of a sweep is mostly its longest run: first, so that no core waits for it at the end.
         order = [(run, point) for point in reversed(range(spec.points)) for run in spec.runs]
         jobs = [spec.job(run, point) for run, point in order]
-        results = _flowstamp.run_many(jobs, seed=self.seed, progress=progress)
+        with translated():
+            results = _flowstamp.run_many(jobs, seed=self.seed, progress=progress)
         finished: dict[str, dict[int, Finished]] = {run.name: {} for run in spec.runs}
         for (run, point), result in zip(order, results, strict=True):
             ran = tomllib.loads(result.scenario_toml())
