@@ -148,7 +148,6 @@ def test_schema_describes_the_scenario(flowstamp: Command) -> None:
         jsonschema.validate(wrong, schema)
 
 
-@pytest.mark.xfail(reason="the schema knows laws and queues only as tables, not by name alone", strict=True)
 def test_schema_knows_laws_by_name(flowstamp: Command) -> None:
     jsonschema.validate(tomllib.loads(SCENARIO), document(flowstamp("schema")))
 

@@ -11,10 +11,23 @@ use crate::units::{Rate, Time};
 use schemars::JsonSchema;
 use serde::de;
 use serde::{Deserialize, Deserializer, Serialize};
+use std::borrow::Cow;
 
 /// Lets `key = "name"` stand for `key = { law = "name" }`.
 macro_rules! name_or_table {
-    ($spec:ident, $table:ident, $tag:literal, $expecting:literal) => {
+    ($spec:ident, $table:ident, $tag:literal, $expecting:literal, [$($names:literal),*]) => {
+        impl JsonSchema for $spec {
+            fn schema_name() -> Cow<'static, str> {
+                Cow::Borrowed(stringify!($spec))
+            }
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let table = $table::json_schema(generator);
+                schemars::json_schema!({
+                    "description": $expecting,
+                    "anyOf": [{ "type": "string", "enum": [$($names),*] }, table],
+                })
+            }
+        }
         impl<'de> Deserialize<'de> for $spec {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 struct V;
@@ -70,18 +83,18 @@ macro_rules! protocols {
         }
 
         /// A sender law and its parameters, as a scenario names them.
-        #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+        #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(tag = "law")]
         pub enum SenderSpec {
             $( $(#[$doc])* #[serde(rename = $name)] $variant(<$sender as SenderLaw>::Params) ),*
         }
-        #[derive(Deserialize)]
+        #[derive(Deserialize, JsonSchema)]
         #[serde(tag = "law")]
-        enum SenderTable { $( #[serde(rename = $name)] $variant(<$sender as SenderLaw>::Params) ),* }
+        enum SenderTable { $( $(#[$doc])* #[serde(rename = $name)] $variant(<$sender as SenderLaw>::Params) ),* }
         impl From<SenderTable> for SenderSpec {
             fn from(t: SenderTable) -> Self { match t { $( SenderTable::$variant(p) => Self::$variant(p) ),* } }
         }
-        name_or_table!(SenderSpec, SenderTable, "law", "the name of a law, or a table with `law` and its parameters");
+        name_or_table!(SenderSpec, SenderTable, "law", "the name of a law, or a table with `law` and its parameters", [$($name),*]);
         impl SenderSpec {
             /// The protocol of the law.
             #[must_use]
@@ -113,25 +126,26 @@ macro_rules! protocols {
         }
 
         /// A router law and its parameters, as a scenario names them.
-        #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+        #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(tag = "law")]
         pub enum RouterSpec {
             /// No law: the link only forwards.
             #[serde(rename = "none")] None(router::NoParams),
             $( $(#[$doc])* #[serde(rename = $name)] $variant(<$router as RouterLaw>::Params) ),*
         }
-        #[derive(Deserialize)]
+        #[derive(Deserialize, JsonSchema)]
         #[serde(tag = "law")]
         enum RouterTable {
+            /// No law: the link only forwards.
             #[serde(rename = "none")] None(router::NoParams),
-            $( #[serde(rename = $name)] $variant(<$router as RouterLaw>::Params) ),*
+            $( $(#[$doc])* #[serde(rename = $name)] $variant(<$router as RouterLaw>::Params) ),*
         }
         impl From<RouterTable> for RouterSpec {
             fn from(t: RouterTable) -> Self {
                 match t { RouterTable::None(p) => Self::None(p), $( RouterTable::$variant(p) => Self::$variant(p) ),* }
             }
         }
-        name_or_table!(RouterSpec, RouterTable, "law", "the name of a router law, or a table with `law` and its parameters");
+        name_or_table!(RouterSpec, RouterTable, "law", "the name of a router law, or a table with `law` and its parameters", ["none" $(, $name)*]);
         impl Default for RouterSpec { fn default() -> Self { Self::None(router::NoParams {}) } }
         impl RouterSpec {
             /// The law on a link of this capacity; `None` where the link only forwards.
@@ -177,16 +191,16 @@ macro_rules! protocols {
 macro_rules! queues {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $queue:ty; )*) => {
         /// A queue law and its parameters, as a scenario names them.
-        #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+        #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(tag = "kind")]
         pub enum QueueSpec { $( $(#[$doc])* #[serde(rename = $name)] $variant(<$queue as QueueLaw>::Params) ),* }
-        #[derive(Deserialize)]
+        #[derive(Deserialize, JsonSchema)]
         #[serde(tag = "kind")]
-        enum QueueTable { $( #[serde(rename = $name)] $variant(<$queue as QueueLaw>::Params) ),* }
+        enum QueueTable { $( $(#[$doc])* #[serde(rename = $name)] $variant(<$queue as QueueLaw>::Params) ),* }
         impl From<QueueTable> for QueueSpec {
             fn from(t: QueueTable) -> Self { match t { $( QueueTable::$variant(p) => Self::$variant(p) ),* } }
         }
-        name_or_table!(QueueSpec, QueueTable, "kind", "the name of a queue, or a table with `kind` and its parameters");
+        name_or_table!(QueueSpec, QueueTable, "kind", "the name of a queue, or a table with `kind` and its parameters", [$($name),*]);
         impl QueueSpec {
             /// The law for one link.
             #[must_use]

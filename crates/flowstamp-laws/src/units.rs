@@ -380,6 +380,9 @@ fn show_exact(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&str, f64)]) -> 
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == 0 {
+            return f.write_str("0s");
+        }
         // Minutes and hours are for reading in, not for reading out.
         show_exact(f, self.0, &TIME_UNITS[..5])
     }

@@ -135,7 +135,10 @@ fn run<L: SenderLaw>(
             assert!(packet.seq < length);
             assert!(packet.seq >= sender.unacked(), "resends what is acknowledged");
             assert_eq!(packet.retransmission, out.sent.iter().any(|p| p.seq == packet.seq), "{packet:?}");
-            assert!(!packet.retransmission || !packet.cwr || sender.timeouts() > 0, "CWR belongs on new data");
+            assert!(
+                !packet.retransmission || !packet.cwr || sender.timeouts() > 0,
+                "CWR belongs on new data"
+            );
             let n = out.sent.len();
             out.sent.push(packet);
             link_free = link_free.max(now) + TX;

@@ -704,14 +704,14 @@ impl Simulation {
         self.settle();
         for number in 0..self.policies.len() {
             let (link, policy) = (&self.links[number], &mut self.policies[number]);
+            if let Some(probe) = &mut self.probe {
+                probe.restart_link(number, link.sent_bytes(self.now, policy), policy);
+            }
             let queue = policy.queue_bytes();
             policy.stats.restart(self.now, queue);
             // What waits or is under way was accepted before and is sent after.
             let sent = link.sent_bytes(self.now, policy);
-            policy.stats.accepted_bytes = (-sent) as u64;
-            if let Some(probe) = &mut self.probe {
-                probe.restart_link(number);
-            }
+            policy.stats.accepted_bytes = -sent;
         }
         for group in &mut self.groups {
             group.delivered_at_warmup = group.delivered_bytes;

@@ -186,8 +186,8 @@ impl Policy {
 pub struct LinkStats {
     /// Packets that reached the link.
     pub arrivals: u64,
-    /// Bytes that were let in.
-    pub accepted_bytes: u64,
+    /// Bytes that were let in; at the end of warm-up, the part of them that was still to be sent.
+    pub accepted_bytes: f64,
     /// Packets lost.
     pub drops: u64,
     /// Packets marked.
@@ -379,7 +379,7 @@ impl Link {
             }
             Verdict::Enqueue => {}
         }
-        policy.stats.accepted_bytes += u64::from(size);
+        policy.stats.accepted_bytes += f64::from(size);
         if busy {
             policy.stats.account(now, policy.queue_bytes);
             policy.queue_bytes += u64::from(size);
@@ -442,7 +442,7 @@ impl Link {
             Capacity::Constant(rate) => rate.bytes_in(under_way.saturating_sub(now)),
             _ => 0.0,
         };
-        policy.stats.accepted_bytes as f64 - policy.queue_bytes as f64 - rest
+        policy.stats.accepted_bytes - policy.queue_bytes as f64 - rest
     }
 
     /// Brings statistics up to `now`.

@@ -35,7 +35,8 @@ impl Loaded {
     }
 }
 
-/// Reads a scenario from `text`. `source` names it in messages; paths in it are relative to `base_dir`.
+/// Reads a scenario from `text`. `source` names it in messages; paths in it are relative to `base_dir`, paths in `sets`
+/// to the current folder.
 ///
 /// # Errors
 /// One line for the first thing that is wrong.
@@ -48,7 +49,7 @@ pub fn load(
 ) -> Result<Loaded, ScenarioError> {
     let mut tree = parse(text, format).map_err(|e| e.at(source))?;
     for (key, value) in sets {
-        set(&mut tree, key, value).map_err(|e| e.at("--set"))?;
+        set(&mut tree, key, &from_here(key, value)).map_err(|e| e.at("--set"))?;
     }
     let scenario: Scenario = serde_path_to_error::deserialize(Value::Table(tree)).map_err(|e| {
         let path = e.path().to_string();
@@ -85,6 +86,15 @@ fn drop_nulls(value: &mut serde_json::Value) {
         }
         serde_json::Value::Array(items) => items.iter_mut().for_each(drop_nulls),
         _ => {}
+    }
+}
+
+/// A file named by `--set` is relative to where the user is, not to the scenario's folder.
+fn from_here(key: &str, value: &str) -> String {
+    let names_a_file = matches!(key.rsplit('.').next(), Some("trace" | "file"));
+    match std::env::current_dir() {
+        Ok(here) if names_a_file => here.join(value).display().to_string(),
+        _ => value.to_owned(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Samples over time.
 
 use crate::engine::Simulation;
+use crate::link::Policy;
 use crate::results::{Series, SeriesKey};
 use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::units::Time;
@@ -60,9 +61,17 @@ impl Probe {
         self.series
     }
 
-    /// A link's counters begin again at zero.
-    pub fn restart_link(&mut self, number: usize) {
-        self.links[number] = LinkMark::default();
+    /// A link's counters begin again at zero after having stood at `sent`, `drops`, `marks` and `integral`: what the
+    /// running interval had of them before is carried over.
+    pub(crate) fn restart_link(&mut self, number: usize, sent: f64, policy: &Policy) {
+        let mark = &mut self.links[number];
+        // Wrapping, as the counters' differences are.
+        *mark = LinkMark {
+            sent: mark.sent - sent,
+            drops: mark.drops.wrapping_sub(policy.stats.drops),
+            marks: mark.marks.wrapping_sub(policy.stats.marks),
+            integral: mark.integral - policy.stats.queue_integral,
+        };
     }
 
     /// Takes one sample of everything; returns when the next is due.
@@ -90,8 +99,8 @@ impl Probe {
                     "mean_queue_bytes",
                     (mark.integral - before.integral) / self.every.as_ps() as f64,
                 );
-                rows.push("link", name, "drops", (mark.drops - before.drops) as f64);
-                rows.push("link", name, "marks", (mark.marks - before.marks) as f64);
+                rows.push("link", name, "drops", mark.drops.wrapping_sub(before.drops) as f64);
+                rows.push("link", name, "marks", mark.marks.wrapping_sub(before.marks) as f64);
             }
         }
         if probes.groups {

@@ -292,3 +292,24 @@ fn stopped_flows_stop() {
     assert_eq!(rate("stops", 6.4), 0.0);
     assert!(rate("stays", 7.2) > 9.5e6);
 }
+
+/// The end of warm-up leaves no trace in the series, wherever in a sampling interval it falls.
+#[test]
+fn warm_up_leaves_no_trace_in_the_series() {
+    let series = |warmup: &str| {
+        let text = busy(1, "reno", 10, "20pkt").replace("warmup = \"1s\"", &format!("warmup = \"{warmup}\""));
+        let r = run(&text);
+        r.series.value
+    };
+    let (plain, within, between) = (series("0s"), series("1.013s"), series("1s"));
+    assert_eq!(plain.len(), within.len());
+    for i in 0..plain.len() {
+        for other in [within[i], between[i]] {
+            assert!(
+                (plain[i] - other).abs() <= 1e-9 * plain[i].abs().max(1.0),
+                "row {i}: {} and {other}",
+                plain[i]
+            );
+        }
+    }
+}

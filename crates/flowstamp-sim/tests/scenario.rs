@@ -172,4 +172,7 @@ fn the_schema_names_every_key() {
         assert!(properties.contains_key(key), "{key}");
     }
     assert_eq!(schema["additionalProperties"], false);
+    // A law goes by its name alone too.
+    let router = &schema["$defs"]["RouterSpec"]["anyOf"][0]["enum"];
+    assert!(router.as_array().is_some_and(|names| names.iter().any(|n| n == "xcp")), "{router}");
 }
