@@ -209,9 +209,10 @@ def both(values: list[float], form: str = ".3f") -> str:
 
 def times_table(times: dict[str, Times]) -> str:
     lines = [
-        "| scenario | packet-hops | run, CPU s | process, CPU s | ns per packet-hop | ns-2, CPU s | without set-up "
+        "| scenario | packet-hops | run, CPU s | process, CPU s | ns per packet-hop | ns-2, packet-hops "
+        "| CPU s | without set-up "
         "| share of ns-2 | without set-up |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, t in times.items():
         per_hop = both([s / t.hops * 1e9 for s in t.run_s], ".1f")
@@ -219,10 +220,10 @@ def times_table(times: dict[str, Times]) -> str:
         if t.ns2_s:
             bare = [a - b for a, b in zip(t.ns2_s, t.ns2_setup_s, strict=True)]
             process = statistics.median(t.process_s)
-            cells += [both(t.ns2_s), both(bare)]
+            cells += [f"{t.ns2_hops:,}", both(t.ns2_s), both(bare)]
             cells += [f"{process / statistics.median(t.ns2_s):.3f}", f"**{process / statistics.median(bare):.3f}**"]
         else:
-            cells += ["not installed", "", "", ""]
+            cells += ["not installed", "", "", "", ""]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
