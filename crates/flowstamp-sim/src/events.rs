@@ -73,7 +73,7 @@ impl Source {
     }
 }
 
-/// `(time << 32) | source`, so that one comparison orders both.
+/// A far event: `(time << 32) | source`.
 type Key = u128;
 
 fn key(time: Time, source: Source) -> Key {
@@ -86,27 +86,45 @@ fn event(key: Key) -> (Time, Source) {
 
 /// Buckets of the wheel.
 const BUCKETS: u64 = 1024;
+/// Words of a bit for each bucket.
+const WORDS: usize = (BUCKETS / 64) as usize;
 /// Pops between two looks at the bucket width.
 const POPS_PER_LOOK: u32 = 1 << 14;
 /// No node.
 const NONE: u32 = u32::MAX;
 
-/// A pending event in its bucket's list.
+/// A pending event in its bucket's list: 16 bytes, four to a cache line.
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    key: Key,
+    time: u64,
+    source: u32,
     next: u32,
 }
+
+impl Node {
+    #[inline]
+    fn precedes(&self, other: &Self) -> bool {
+        (self.time, self.source) < (other.time, other.source)
+    }
+}
+
+/// First and last node of a bucket; the last means something only if there is a first.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    first: u32,
+    last: u32,
+}
+
+const EMPTY: Bucket = Bucket { first: NONE, last: NONE };
 
 /// Pending events, earliest first: a calendar (Brown 1988). Time is cut into buckets of about the mean gap between
 /// events; the next [`BUCKETS`] of them are a wheel of sorted lists, and what lies beyond is in a heap. Adding and
 /// taking an event cost the same however many are pending.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
-    /// First and last node of each bucket.
-    buckets: Vec<(u32, u32)>,
+    buckets: Box<[Bucket; BUCKETS as usize]>,
     /// A bit for each bucket that is not empty.
-    occupied: [u64; (BUCKETS / 64) as usize],
+    occupied: [u64; WORDS],
     nodes: Vec<Node>,
     /// Head of the list of unused nodes.
     free: u32,
@@ -117,24 +135,27 @@ pub struct EventQueue {
     /// How many events are in the wheel.
     in_wheel: usize,
     far: Heap,
+    /// Bucket of the first far event; the largest number if there is none.
+    far_bucket: u64,
     pops: u32,
-    /// Time of the event that was first when the width was looked at last.
-    last_look: Time,
+    /// Time of the event that was first when the width was looked at last, picoseconds.
+    last_look: u64,
 }
 
 impl Default for EventQueue {
     fn default() -> Self {
         Self {
-            buckets: vec![(NONE, NONE); BUCKETS as usize],
-            occupied: [0; (BUCKETS / 64) as usize],
+            buckets: Box::new([EMPTY; BUCKETS as usize]),
+            occupied: [0; WORDS],
             nodes: Vec::new(),
             free: NONE,
             shift: 20, // a microsecond, until measured
             current: 0,
             in_wheel: 0,
             far: Heap::default(),
+            far_bucket: u64::MAX,
             pops: 0,
-            last_look: Time::ZERO,
+            last_look: 0,
         }
     }
 }
@@ -155,50 +176,57 @@ impl EventQueue {
     /// Adds an event, not before the one taken last.
     #[inline]
     pub fn push(&mut self, time: Time, source: Source) {
-        let key = key(time, source);
         let bucket = time.as_ps() >> self.shift;
         if bucket < self.current + BUCKETS {
             // An event of a bucket that was passed while looking for the next one goes to the front all the same.
-            self.insert(bucket.max(self.current), key);
+            self.insert(bucket.max(self.current), time.as_ps(), source.0);
         } else {
-            self.far.push(key);
+            self.far_bucket = self.far_bucket.min(bucket);
+            self.far.push(key(time, source));
         }
     }
 
     #[inline]
-    fn insert(&mut self, bucket: u64, key: Key) {
-        let node = if self.free == NONE {
-            self.nodes.push(Node { key, next: NONE });
+    fn insert(&mut self, bucket: u64, time: u64, source: u32) {
+        let new = Node { time, source, next: NONE };
+        let at = self.free;
+        let at = if at == NONE {
+            self.nodes.push(new);
             (self.nodes.len() - 1) as u32
         } else {
-            let node = self.free;
-            self.free = self.nodes[node as usize].next;
-            self.nodes[node as usize] = Node { key, next: NONE };
-            node
+            let node = &mut self.nodes[at as usize];
+            self.free = node.next;
+            *node = new;
+            at
         };
         self.in_wheel += 1;
         let slot = (bucket % BUCKETS) as usize;
-        let (first, last) = self.buckets[slot];
+        let Bucket { first, last } = self.buckets[slot];
         if first == NONE {
-            self.buckets[slot] = (node, node);
+            self.buckets[slot] = Bucket { first: at, last: at };
             self.occupied[slot / 64] |= 1 << (slot % 64);
-        } else if self.nodes[last as usize].key <= key {
-            self.nodes[last as usize].next = node;
-            self.buckets[slot].1 = node;
-        } else if key < self.nodes[first as usize].key {
-            self.nodes[node as usize].next = first;
-            self.buckets[slot].0 = node;
+        } else if !new.precedes(&self.nodes[last as usize]) {
+            self.nodes[last as usize].next = at;
+            self.buckets[slot].last = at;
+        } else if new.precedes(&self.nodes[first as usize]) {
+            self.nodes[at as usize].next = first;
+            self.buckets[slot].first = at;
         } else {
-            let mut before = first;
-            loop {
-                let next = self.nodes[before as usize].next;
-                if key < self.nodes[next as usize].key {
-                    self.nodes[node as usize].next = next;
-                    self.nodes[before as usize].next = node;
-                    break;
-                }
-                before = next;
+            self.insert_within(first, at, new);
+        }
+    }
+
+    /// Somewhere after the first and before the last.
+    fn insert_within(&mut self, first: u32, at: u32, new: Node) {
+        let mut before = first;
+        loop {
+            let next = self.nodes[before as usize].next;
+            if new.precedes(&self.nodes[next as usize]) {
+                self.nodes[at as usize].next = next;
+                self.nodes[before as usize].next = at;
+                return;
             }
+            before = next;
         }
     }
 
@@ -209,20 +237,20 @@ impl EventQueue {
             return None;
         }
         let mut slot = self.next_slot();
-        if self.far.first_time() >> self.shift <= self.current {
+        if self.far_bucket <= self.current {
             self.fetch();
             slot = (self.current % BUCKETS) as usize;
         }
-        let first = self.buckets[slot].0;
-        let Node { key, next } = self.nodes[first as usize];
-        let (time, source) = event(key);
-        if time > end {
+        let first = self.buckets[slot].first;
+        let node = &mut self.nodes[first as usize];
+        let Node { time, source, next } = *node;
+        if time > end.as_ps() {
             return None;
         }
-        self.nodes[first as usize].next = self.free;
+        node.next = self.free;
         self.free = first;
         self.in_wheel -= 1;
-        self.buckets[slot].0 = next;
+        self.buckets[slot].first = next;
         if next == NONE {
             self.occupied[slot / 64] &= !(1 << (slot % 64));
         }
@@ -230,7 +258,7 @@ impl EventQueue {
         if self.pops == POPS_PER_LOOK {
             self.look(time);
         }
-        Some((time, source))
+        Some((Time::from_ps(time), Source(source)))
     }
 
     /// Takes the earliest event.
@@ -249,10 +277,9 @@ impl EventQueue {
             self.current += ahead;
             return slot + ahead as usize;
         }
-        let words = self.occupied.len();
         let mut ahead = (64 - bit) as u64;
-        for i in 1..=words {
-            let bits = self.occupied[(word + i) % words];
+        for i in 1..=WORDS {
+            let bits = self.occupied[(word + i) % WORDS];
             if bits != 0 {
                 ahead += u64::from(bits.trailing_zeros());
                 break;
@@ -269,7 +296,7 @@ impl EventQueue {
         if self.far.0.is_empty() {
             return false;
         }
-        self.current = self.current.max(self.far.first_time() >> self.shift);
+        self.current = self.current.max(self.far_bucket);
         self.fetch();
         true
     }
@@ -277,33 +304,34 @@ impl EventQueue {
     /// Takes the far events that are due by the current bucket, and all others that the wheel has come to cover.
     #[cold]
     fn fetch(&mut self) {
-        while self.far.first_time() >> self.shift < self.current + BUCKETS && !self.far.0.is_empty() {
-            if let Some(key) = self.far.pop() {
-                let bucket = event(key).0.as_ps() >> self.shift;
-                self.current = self.current.min(bucket);
-                self.insert(bucket, key);
-            }
+        while self.far_bucket < self.current + BUCKETS {
+            let Some(key) = self.far.pop() else { break };
+            self.current = self.current.min(self.far_bucket);
+            let (time, source) = event(key);
+            self.insert(self.far_bucket, time.as_ps(), source.0);
+            self.far_bucket = self.far.first_time().map_or(u64::MAX, |t| t >> self.shift);
         }
     }
 
     /// Fits the bucket width to the mean gap between events.
     #[cold]
-    fn look(&mut self, now: Time) {
-        let gap = (now.saturating_sub(self.last_look).as_ps() / u64::from(self.pops)).max(1);
+    fn look(&mut self, now: u64) {
+        let gap = (now.saturating_sub(self.last_look) / u64::from(self.pops)).max(1);
         self.last_look = now;
         self.pops = 0;
         let shift = gap.ilog2();
         // Twice too wide or too narrow costs little; moving all events costs more.
         if shift.abs_diff(self.shift) > 1 {
             let mut keys: Vec<Key> = std::mem::take(&mut self.far.0);
-            for (first, _) in &self.buckets {
-                let mut node = *first;
-                while node != NONE {
-                    keys.push(self.nodes[node as usize].key);
-                    node = self.nodes[node as usize].next;
+            for bucket in self.buckets.iter() {
+                let mut at = bucket.first;
+                while at != NONE {
+                    let node = self.nodes[at as usize];
+                    keys.push(key(Time::from_ps(node.time), Source(node.source)));
+                    at = node.next;
                 }
             }
-            *self = Self { shift, current: now.as_ps() >> shift, last_look: now, ..Self::default() };
+            *self = Self { shift, current: now >> shift, last_look: now, ..Self::default() };
             keys.sort_unstable();
             for key in keys {
                 let (time, source) = event(key);
@@ -320,10 +348,9 @@ struct Heap(Vec<Key>);
 const ARITY: usize = 4;
 
 impl Heap {
-    /// Time of the first event in picoseconds; the largest number if there is none.
-    #[inline]
-    fn first_time(&self) -> u64 {
-        self.0.first().map_or(u64::MAX, |k| (k >> 32) as u64)
+    /// Time of the first event in picoseconds.
+    fn first_time(&self) -> Option<u64> {
+        self.0.first().map(|k| (k >> 32) as u64)
     }
 
     fn push(&mut self, key: Key) {
