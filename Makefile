@@ -63,8 +63,9 @@ bench:
 figures: build
 	$(BIN)/flowstamp figure all
 
-docs: build
+docs: build $(VENV)/.dev
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --all-features --no-deps
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
 
 clean:
 	$(CARGO) clean

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import runpy
@@ -191,7 +190,6 @@ def test_the_index_names_every_page() -> None:
     assert pages <= named, f"name in docs/index.md: {', '.join(sorted(pages - named))}"
 
 
-@pytest.mark.skipif(importlib.util.find_spec("sphinx") is None, reason="needs the packages of docs/requirements.txt")
 def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", str(tmp_path / "doctrees")]
     done = subprocess.run([*command, str(DOCS), str(tmp_path / "site")], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-//! The one list of laws. A protocol is one line of [`protocols!`]; a queue law is one line of [`queues!`].
+//! The one list of laws. A protocol is one line of `protocols!`; a queue law is one line of `queues!`.
 //!
 //! The macros make an enum of each kind, so that the engine dispatches by a jump and not through a vtable, and the
 //! names and parameters that a scenario may write. Nothing else in the project names a law.

@@ -118,7 +118,7 @@ struct Bucket {
 const EMPTY: Bucket = Bucket { first: NONE, last: NONE };
 
 /// Pending events, earliest first: a calendar (Brown 1988). Time is cut into buckets of about the mean gap between
-/// events; the next [`BUCKETS`] of them are a wheel of sorted lists, and what lies beyond is in a heap. Adding and
+/// events; the next 1024 of them are a wheel of sorted lists, and what lies beyond is in a heap. Adding and
 /// taking an event cost the same however many are pending.
 #[derive(Clone, Debug)]
 pub struct EventQueue {

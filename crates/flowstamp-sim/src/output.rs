@@ -1,6 +1,6 @@
 //! Results on disk and as Arrow tables.
 //!
-//! [`write`] fills a run's folder:
+//! [`write()`] fills a run's folder:
 //!
 //! ```text
 //!   manifest.json     the scenario with every default, seed, version, host

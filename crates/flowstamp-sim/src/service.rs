@@ -11,7 +11,7 @@ const OPPORTUNITY_BYTES: u32 = 1500;
 /// A link's transmitter.
 #[derive(Clone, Debug)]
 pub enum Service {
-    /// A constant rate: picoseconds per byte with [`FRACTION`] fraction bits.
+    /// A constant rate: picoseconds per byte with 20 fraction bits.
     Constant(u64),
     /// Rates from instants on.
     Steps(Box<Steps>),
