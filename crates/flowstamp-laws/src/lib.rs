@@ -13,3 +13,15 @@ pub mod units;
 
 pub use stamp::Stamp;
 pub use units::{Bytes, Rate, Ratio, Time};
+
+/// A parameter that was refused: its name, and its value and what would be right.
+pub type Refused = (&'static str, String);
+
+/// Refuses a parameter unless it is within `least` and `most`.
+pub(crate) fn within(name: &'static str, value: f64, least: f64, most: f64) -> Result<(), Refused> {
+    if value >= least && value <= most {
+        Ok(())
+    } else {
+        Err((name, format!("is {value}; it must be {least} to {most}")))
+    }
+}

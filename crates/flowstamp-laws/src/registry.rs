@@ -3,6 +3,7 @@
 //! The macros make an enum of each kind, so that the engine dispatches by a jump and not through a vtable, and the
 //! names and parameters that a scenario may write. Nothing else in the project names a law.
 
+use crate::Refused;
 use crate::queue::{self, Arrival, QueueLaw, QueueView, Verdict};
 use crate::router::{self, LinkView, RouterLaw};
 use crate::sender::{self, Ack, FlowView, Recovery, SenderLaw};
@@ -99,6 +100,10 @@ macro_rules! protocols {
             /// The protocol of the law.
             #[must_use]
             pub const fn protocol(&self) -> Protocol { match self { $( Self::$variant(_) => Protocol::$variant ),* } }
+            /// Whether the parameters make sense; else the parameter, and what would be right.
+            pub fn check(&self) -> Result<(), Refused> {
+                match self { $( Self::$variant(p) => <$sender as SenderLaw>::check(p) ),* }
+            }
             /// The law for one flow.
             #[must_use]
             pub fn build(&self, flow: &FlowView) -> AnySender {
@@ -148,6 +153,13 @@ macro_rules! protocols {
         name_or_table!(RouterSpec, RouterTable, "law", "the name of a router law, or a table with `law` and its parameters", ["none" $(, $name)*]);
         impl Default for RouterSpec { fn default() -> Self { Self::None(router::NoParams {}) } }
         impl RouterSpec {
+            /// Whether the parameters make sense; else the parameter, and what would be right.
+            pub fn check(&self) -> Result<(), Refused> {
+                match self {
+                    Self::None(_) => Ok(()),
+                    $( Self::$variant(p) => <$router as RouterLaw>::check(p) ),*
+                }
+            }
             /// The law on a link of this capacity; `None` where the link only forwards.
             #[must_use]
             pub fn build(&self, capacity: Rate) -> Option<AnyRouter> {
@@ -202,6 +214,14 @@ macro_rules! queues {
         }
         name_or_table!(QueueSpec, QueueTable, "kind", "the name of a queue, or a table with `kind` and its parameters", [$($name),*]);
         impl QueueSpec {
+            /// Names of all queue laws, in the order of the registry.
+            pub const NAMES: &'static [&'static str] = &[$($name),*];
+
+            /// Whether the parameters make sense; else the parameter, and what would be right.
+            pub fn check(&self) -> Result<(), Refused> {
+                match self { $( Self::$variant(p) => <$queue as QueueLaw>::check(p) ),* }
+            }
+
             /// The law for one link.
             #[must_use]
             pub fn build(&self, view: &QueueView) -> AnyQueue {

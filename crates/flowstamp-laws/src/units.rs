@@ -86,13 +86,14 @@ impl Time {
 
 impl Add for Time {
     type Output = Self;
+    /// At most [`Time::MAX`], which is never: what lies beyond the end of time must not wrap to its start.
     fn add(self, o: Self) -> Self {
-        Self(self.0 + o.0)
+        self.saturating_add(o)
     }
 }
 impl AddAssign for Time {
     fn add_assign(&mut self, o: Self) {
-        self.0 += o.0;
+        *self = *self + o;
     }
 }
 impl Sub for Time {
@@ -317,6 +318,9 @@ impl FromStr for Time {
     type Err = ParseUnitError;
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
         let ps = lookup(text, TIME_UNITS, "40ms", "ps, ns, us, ms, s, min, h")?;
+        if ps > 0.0 && ps < 0.5 {
+            return Err(ParseUnitError::Lossy(text.to_owned(), "times are whole picoseconds"));
+        }
         if ps >= u64::MAX as f64 {
             return Err(ParseUnitError::Lossy(text.to_owned(), "times end at 213 days"));
         }

@@ -369,6 +369,32 @@ fn an_upstream_bottleneck_counts() {
     assert!((router.residues().0 - 320_000.0).abs() < 1e-6);
 }
 
+/// The same near full load, where something is taken too: 20 kB/s in each pool (see shuffling_moves_a_tenth).
+#[test]
+fn an_upstream_bottleneck_spares_the_taking() {
+    let residues_after = |upstream: f64, cwnd: f64| {
+        let mut router = Router::<Window>::new(&Params::default(), Rate::from_bytes_per_sec(200_000.0));
+        for _ in 0..10 {
+            router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.1, 1e9])));
+        }
+        router.on_timer(CONTROL, view(0));
+        let mut stamp = Stamp([cwnd, 0.1, upstream]);
+        router.on_departure(view(0), 1000, &mut stamp);
+        assert_eq!(stamp.0[2], upstream, "upstream allowed less");
+        router.residues()
+    };
+    // Each packet of a window of 10 kB is offered 2 kB/s and asked for 2 kB/s; one of 5 kB is offered 4, net 2 kB/s.
+    // Upstream allows 100 bytes, 1 kB/s: that is given, and the other 1 kB/s counts as taken.
+    let (give, take) = residues_after(100.0, 5_000.0);
+    assert!((give - 19_000.0).abs() < 1e-6 && (take - 19_000.0).abs() < 1e-6, "{give} {take}");
+    // Upstream takes 1 kB/s: nothing is given, and the net offer of 2 kB/s and that 1 kB/s count as taken.
+    let (give, take) = residues_after(-100.0, 5_000.0);
+    assert!((give - 20_000.0).abs() < 1e-6 && (take - 17_000.0).abs() < 1e-6, "{give} {take}");
+    // A flow that is slowed here as well, by 1 kB/s net, and by 3 kB/s upstream: those 3 count.
+    let (give, take) = residues_after(-300.0, 20_000.0);
+    assert!((give - 20_000.0).abs() < 1e-6 && (take - 17_000.0).abs() < 1e-6, "{give} {take}");
+}
+
 /// Section 6: routers are shown cwnd / price, so a flow's increase is in proportion to its price.
 #[test]
 fn increases_follow_the_price() {

@@ -150,10 +150,13 @@ impl Simulation {
             ));
         }
         links.extend(access.iter().map(|a| Link::new(Service::constant(a.rate), a.delay, PLAIN)));
-        let mut recorder =
-            Recorder { captured: Captured::default(), left: 0, packet_bytes: scenario.packet.get() as u32 };
+        let mut recorder = Recorder {
+            captured: Captured::default(),
+            left: Vec::new(),
+            packet_bytes: scenario.packet.get() as u32,
+        };
         if let Some(capture) = &scenario.capture {
-            recorder.left = capture.packets;
+            recorder.left = vec![capture.packets; plans.len()];
             for (plan, policy) in plans.iter().zip(&mut policies) {
                 policy.captured = capture.links.as_ref().is_none_or(|names| names.contains(&plan.name));
             }
@@ -694,8 +697,8 @@ impl Simulation {
         let policy = &mut self.policies[policy as usize];
         let view = LinkView { now: self.now, queue_bytes: policy.queue_bytes() };
         if let Some(router) = &mut policy.router {
-            let next = router.on_timer(which, view);
-            debug_assert!(next > self.now, "a router timer that does not move on");
+            // A law whose timer stands still must not stop time.
+            let next = router.on_timer(which, view).max(self.now + Time::from_ps(1));
             self.queue.push(next, Source::new(Class::Router, number));
         }
     }
@@ -711,7 +714,7 @@ impl Simulation {
             policy.stats.restart(self.now, queue);
             // What waits or is under way was accepted before and is sent after.
             let sent = link.sent_bytes(self.now, policy);
-            policy.stats.accepted_bytes = -sent;
+            policy.stats.accepted_bytes = 0.0 - sent;
         }
         for group in &mut self.groups {
             group.delivered_at_warmup = group.delivered_bytes;
@@ -737,6 +740,9 @@ impl Simulation {
         let series = self.probe.take().map(Probe::into_series).unwrap_or_default();
         let mut captured = std::mem::take(&mut self.recorder.captured);
         captured.packets.sort_by_key(|p| (p.time_ps, p.link));
+        if let Some(capture) = &self.scenario.capture {
+            captured.packets.truncate(capture.packets as usize);
+        }
         crate::summary::results(self, series, captured, clock)
     }
 }
@@ -745,21 +751,26 @@ impl Simulation {
 #[derive(Debug)]
 struct Recorder {
     captured: Captured,
-    left: u32,
+    /// How many packets of each link may still be recorded.
+    left: Vec<u32>,
     packet_bytes: u32,
 }
 
 impl Recorder {
     #[cold]
     fn record(&mut self, flows: &[Flow], sacks: &SackPool, link: u32, time: Time, packet: &Packet) {
-        if self.left == 0 {
+        // Links are looked at when there is a reason to, not in the order of time: each may fill the capture alone, and
+        // the first packets of all are picked at the end.
+        let left = &mut self.left[link as usize];
+        let flow = &flows[packet.flow as usize];
+        if *left == 0 || flow.generation != packet.generation {
             return;
         }
-        self.left -= 1;
+        *left -= 1;
         self.captured.packets.push(CapturedPacket {
             time_ps: time.as_ps(),
             link,
-            flow: flows[packet.flow as usize].record,
+            flow: flow.record,
             data: packet.flags & DATA != 0,
             seq: packet.seq,
             size: u32::from(packet.size),

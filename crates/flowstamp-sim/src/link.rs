@@ -433,15 +433,12 @@ impl Link {
         self.ring.first_arrival()
     }
 
-    /// Bytes that have been transmitted of those accepted, at `now`, to a packet's part on a varying link. The link
+    /// Bytes that have been transmitted of those accepted, at `now`, to an opportunity's part on a trace. The link
     /// must have been advanced to `now`.
     #[must_use]
     pub fn sent_bytes(&self, now: Time, policy: &Policy) -> f64 {
         let under_way = if self.waiting > 0 { self.next_start } else { self.last_finish };
-        let rest = match &policy.capacity {
-            Capacity::Constant(rate) => rate.bytes_in(under_way.saturating_sub(now)),
-            _ => 0.0,
-        };
+        let rest = if under_way > now { policy.capacity.bytes_between(now, under_way) } else { 0.0 };
         policy.stats.accepted_bytes - policy.queue_bytes as f64 - rest
     }
 

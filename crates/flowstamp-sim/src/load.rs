@@ -49,7 +49,7 @@ pub fn load(
 ) -> Result<Loaded, ScenarioError> {
     let mut tree = parse(text, format).map_err(|e| e.at(source))?;
     for (key, value) in sets {
-        set(&mut tree, key, &from_here(key, value)).map_err(|e| e.at("--set"))?;
+        set(&mut tree, key, value).map_err(|e| e.at("--set"))?;
     }
     let scenario: Scenario = serde_path_to_error::deserialize(Value::Table(tree)).map_err(|e| {
         let path = e.path().to_string();
@@ -90,11 +90,15 @@ fn drop_nulls(value: &mut serde_json::Value) {
 }
 
 /// A file named by `--set` is relative to where the user is, not to the scenario's folder.
-fn from_here(key: &str, value: &str) -> String {
-    let names_a_file = matches!(key.rsplit('.').next(), Some("trace" | "file"));
-    match std::env::current_dir() {
-        Ok(here) if names_a_file => here.join(value).display().to_string(),
-        _ => value.to_owned(),
+fn from_here(key: &str, value: Value) -> Value {
+    match (value, std::env::current_dir()) {
+        (Value::String(path), Ok(here)) if matches!(key, "trace" | "file") => {
+            Value::String(here.join(path).display().to_string())
+        }
+        (Value::Table(table), _) => {
+            Value::Table(table.into_iter().map(|(k, v)| (k.clone(), from_here(&k, v))).collect())
+        }
+        (value, _) => value,
     }
 }
 
@@ -106,6 +110,8 @@ fn set(tree: &mut Table, key: &str, text: &str) -> Result<(), ScenarioError> {
         .filter(|t| t.len() == 1)
         .and_then(|mut t| t.remove("v"))
         .unwrap_or_else(|| Value::String(text.to_owned()));
+    let last = key.rsplit('.').next().unwrap_or_default();
+    let value = from_here(last, value);
     let parts: Vec<&str> = key.split('.').collect();
     if parts.iter().any(|p| p.is_empty()) {
         return Err(ScenarioError::new(key, "is not a key; write for example dumbbell.rate=45Mbps"));

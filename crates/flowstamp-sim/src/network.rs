@@ -97,6 +97,13 @@ pub struct Network {
     pub web: Vec<WebPlan>,
 }
 
+/// The fastest link: at more, an ack would be shorter than the engine's picosecond.
+const FASTEST: Rate = Rate::from_gbps(100_000.0);
+/// The most samples of one quantity, and the most flows of a group, that a run may have: what memory holds.
+const MOST_SAMPLES: u64 = 10_000_000;
+const MOST_FLOWS: u32 = 1_000_000;
+const MOST_WEB_FLOWS: f64 = 1e8;
+
 type Result<T> = std::result::Result<T, ScenarioError>;
 
 fn error<T>(key: impl Into<String>, message: impl Into<String>) -> Result<T> {
@@ -204,8 +211,13 @@ impl Builder<'_> {
                 return error(key, format!("is {size}; it must be 1B to 65535B"));
             }
         }
-        if s.probes.every == Some(Time::ZERO) {
-            return error("probes.every", "is 0s; it must be longer");
+        if let Some(every) = s.probes.every {
+            if s.duration.as_ps() / every.as_ps().max(1) > MOST_SAMPLES {
+                return error(
+                    "probes.every",
+                    format!("is {every}; the run of {} may have {MOST_SAMPLES} samples", s.duration),
+                );
+            }
         }
         let mut core = match (&s.dumbbell, &s.parking_lot, &s.graph) {
             (Some(_), None, None) => self.dumbbell()?,
@@ -221,6 +233,11 @@ impl Builder<'_> {
                 );
             }
         };
+        for plan in &self.links {
+            let at = |kind: &str, k: &str| format!("{kind} of {}: {k}", plan.name);
+            plan.router.check().map_err(|(k, m)| ScenarioError::new(at("router", k), m))?;
+            plan.queue.check().map_err(|(k, m)| ScenarioError::new(at("queue", k), m))?;
+        }
         if s.flows.is_empty() {
             return error("flows", "is empty; give at least one [[flows]]");
         }
@@ -275,6 +292,12 @@ impl Builder<'_> {
                     if steps.windows(2).any(|w| w[1].0 <= w[0].0) {
                         return error(key, "must be in rising order of time");
                     }
+                    if let Some((at, rate)) = steps.iter().find(|(_, r)| r.bps() > 0.0 && !plausible(*r)) {
+                        return error(
+                            key,
+                            format!("has {rate} at {at}; a rate is 0bps, or 1bps to {FASTEST}"),
+                        );
+                    }
                     if steps.iter().all(|(_, r)| r.bps() == 0.0)
                         || steps.last().is_some_and(|(_, r)| r.bps() == 0.0)
                     {
@@ -284,12 +307,22 @@ impl Builder<'_> {
                 }
                 (None, Some(path)) => {
                     let key = format!("{key}.trace");
-                    if v.capacity_window == Time::ZERO {
-                        return error(key, "capacity_window is 0s; it must be longer");
+                    if v.capacity_window < Time::from_millis(1) {
+                        let message = format!("is {}; it must be 1ms or longer", v.capacity_window);
+                        return error(key.replace(".trace", ".capacity_window"), message);
                     }
                     let text = self.loaded.files.get(path).map_or("", String::as_str);
-                    let trace = parse_trace(text)
-                        .map_err(|m| ScenarioError::new(key, format!("\"{}\": {m}", path.display())))?;
+                    let trace = parse_trace(text).map_err(|m| {
+                        ScenarioError::new(key.clone(), format!("\"{}\": {m}", path.display()))
+                    })?;
+                    if trace.capacity_bytes(Time::ZERO, self.scenario.duration) == 0.0 {
+                        let message = format!(
+                            "\"{}\" has nothing before duration, {}",
+                            path.display(),
+                            self.scenario.duration
+                        );
+                        return error(key, message);
+                    }
                     Ok(Capacity::Trace(Box::new(trace), v.capacity_window))
                 }
                 _ => error(key, "needs exactly one of `steps` and `trace`"),
@@ -515,8 +548,19 @@ impl Builder<'_> {
             let id = network.groups.len() as u32;
             network.groups.push(GroupPlan { name: name.clone(), spec });
             let count = group.count.unwrap_or(if group.web.is_some() { 10 } else { 1 });
-            if count == 0 {
-                return error(key("count"), "is 0; it must be at least 1");
+            if !(1..=MOST_FLOWS).contains(&count) {
+                return error(
+                    key("count"),
+                    format!("is {count}; it must be at least 1 and at most {MOST_FLOWS}"),
+                );
+            }
+            if let Some(OneOrMany::Many(list)) = &group.rtt {
+                if list.len() != count as usize {
+                    return error(
+                        key("rtt"),
+                        format!("has {} entries; it needs one for each of {count} flows", list.len()),
+                    );
+                }
             }
             let mut starts = Stream::new(self.seed, &format!("start/{name}"));
             let mut paths = Vec::with_capacity(count as usize);
@@ -557,6 +601,19 @@ impl Builder<'_> {
         }
         if group.web.is_some() && (group.size.is_some() || group.rate.is_some() || group.every > Time::ZERO) {
             return error(key("web"), "sets sizes and arrivals; leave out size, rate and every");
+        }
+        group.law.check().map_err(|(k, m)| ScenarioError::new(key(&format!("law.{k}")), m))?;
+        let t = &group.transport;
+        for (k, time) in [("initial_rto", t.initial_rto), ("min_rto", t.min_rto), ("max_rto", t.max_rto)] {
+            if time < Time::from_micros(1) {
+                return error(key(&format!("transport.{k}")), format!("is {time}; it must be 1us or longer"));
+            }
+        }
+        if t.min_rto > t.max_rto {
+            return error(
+                key("transport.min_rto"),
+                format!("is {}; it must be at most max_rto, {}", t.min_rto, t.max_rto),
+            );
         }
         let window = group.transport.initial_window;
         if !(1.0..=65_536.0).contains(&window) {
@@ -677,6 +734,10 @@ impl Builder<'_> {
             }
             _ => return error(key("flows_per_s"), "give exactly one of flows_per_s and load"),
         };
+        if flows_per_s * self.scenario.duration.as_secs_f64() > MOST_WEB_FLOWS {
+            let message = format!("asks for {flows_per_s} flows/s; a run may have {MOST_WEB_FLOWS} flows");
+            return error(key("flows_per_s"), message);
+        }
         let arrivals = ArrivalProcess::new(
             &web.arrivals,
             flows_per_s,
@@ -695,7 +756,11 @@ impl Builder<'_> {
 }
 
 fn positive(key: &str, rate: Rate) -> Result<()> {
-    if rate.bps() >= 1.0 { Ok(()) } else { error(key, format!("is {rate}; a rate must be at least 1bps")) }
+    if plausible(rate) { Ok(()) } else { error(key, format!("is {rate}; a rate is 1bps to {FASTEST}")) }
+}
+
+fn plausible(rate: Rate) -> bool {
+    (1.0..=FASTEST.bps()).contains(&rate.bps())
 }
 
 /// Reads a trace in Mahimahi's format: milliseconds, one per line, never falling.

@@ -49,7 +49,9 @@ pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock:
         let of_group: Vec<usize> =
             (0..rows.len()).filter(|i| sim.records[*i].group as usize == number).collect();
         let started = |i: &&usize| sim.records[**i].start <= end;
-        let goodputs: Vec<f64> = of_group.iter().filter(started).map(|i| rows[*i].goodput_bps).collect();
+        // Shares of flows that had time to send after warm-up.
+        let active = |i: &&usize| active_s(&sim, &sim.records[**i]) > 0.0;
+        let goodputs: Vec<f64> = of_group.iter().filter(active).map(|i| rows[*i].goodput_bps).collect();
         if !group.web {
             long_goodputs.extend_from_slice(&goodputs);
         }
@@ -66,7 +68,7 @@ pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock:
                 flows: of_group.iter().filter(started).count() as u64,
                 completed: of_group.iter().filter(|i| rows[**i].end_s.is_some()).count() as u64,
                 goodput_bps: bytes as f64 * 8.0 / span_s,
-                jain_index: (!group.web).then(|| jain_index(&goodputs)),
+                jain_index: (!group.web && !goodputs.is_empty()).then(|| jain_index(&goodputs)),
                 retransmissions: of_group.iter().map(|i| u64::from(rows[*i].retransmissions)).sum(),
                 timeouts: of_group.iter().map(|i| u64::from(rows[*i].timeouts)).sum(),
                 fct_s: fct(&done, sim.scenario.packet.get()),
@@ -114,13 +116,19 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
 }
 
+/// How long a flow was active after warm-up, seconds.
+fn active_s(sim: &Simulation, r: &Record) -> f64 {
+    let group = &sim.groups[r.group as usize];
+    // The stop of web flows ends their arrivals, not the flows.
+    let stop = if group.web { Time::MAX } else { group.stop };
+    let from = r.start.max(sim.scenario.warmup);
+    r.end.min(stop).min(sim.scenario.duration).saturating_sub(from).as_secs_f64()
+}
+
 fn row(sim: &Simulation, flow: u32, r: &Record) -> FlowRow {
     let group = &sim.groups[r.group as usize];
     let seconds = |t: Time| (t > Time::ZERO).then(|| t.as_secs_f64());
-    // Active from its start, or the end of warm-up, to its end.
-    let from = r.start.max(sim.scenario.warmup);
-    let to = r.end.min(group.stop).min(sim.scenario.duration);
-    let active_s = to.saturating_sub(from).as_secs_f64();
+    let active_s = active_s(sim, r);
     let bits = (r.delivered_bytes - r.delivered_at_warmup) as f64 * 8.0;
     let ended = r.end < Time::MAX;
     FlowRow {

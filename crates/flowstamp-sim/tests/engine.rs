@@ -313,3 +313,115 @@ fn warm_up_leaves_no_trace_in_the_series() {
         }
     }
 }
+
+/// What is beyond the end of time never comes: it does not wrap to its start.
+#[test]
+fn times_beyond_the_end_do_not_wrap() {
+    let r = run(r#"
+        duration = "5s"
+        [dumbbell]
+        rate = { steps = [["0s", "1Mbps"], ["1s", "1bps"]] }
+        rtt = "10ms"
+        [[flows]]
+        name = "rare"
+        law = "sack"
+        start = "1s"
+        web = { flows_per_s = 1e-9, sizes = { distribution = "fixed", size = "1kB" } }
+        [[flows]]
+        name = "late"
+        law = "sack"
+        count = 5
+        start = "1s"
+        every = "4000h"
+        "#);
+    assert_eq!(r.summary.groups["rare"].flows, 0);
+    assert_eq!(r.summary.groups["late"].flows, 1);
+}
+
+/// Fairness is among flows that had time to send; a group of none has none.
+#[test]
+fn fairness_is_among_active_flows() {
+    let r = run(r#"
+        duration = "10s"
+        warmup = "5s"
+        [dumbbell]
+        rate = "10Mbps"
+        rtt = "40ms"
+        router = "xcp"
+        [[flows]]
+        name = "long"
+        law = "xcp"
+        count = 2
+        [[flows]]
+        name = "done"
+        law = "xcp"
+        count = 2
+        size = "100kB"
+        [[flows]]
+        name = "web"
+        law = "xcp"
+        stop = "2s"
+        web = { flows_per_s = 20.0, sizes = { distribution = "fixed", size = "300kB" } }
+        "#);
+    assert!(r.summary.total.jain_index.expect("two active flows") > 0.99, "{:?}", r.summary.total);
+    assert_eq!(r.summary.groups["done"].jain_index, None);
+    for f in &r.flows {
+        assert!(f.goodput_bps <= 10e6, "faster than the link: {f:?}");
+    }
+}
+
+/// A packet in transmission counts by the part that has left, on links of any kind.
+#[test]
+fn utilisation_of_a_slow_stepped_link() {
+    let utilization = |rate: &str| {
+        let r = run(&format!(
+            r#"
+            duration = "10s"
+            [dumbbell]
+            rate = {rate}
+            rtt = "10ms"
+            buffer = "10pkt"
+            access_rate = "1Mbps"
+            [[flows]]
+            name = "long"
+            law = "sack"
+            "#
+        ));
+        r.summary.links["bottleneck"].utilization
+    };
+    let (constant, stepped) = (utilization("\"1kbps\""), utilization("{ steps = [[\"0s\", \"1kbps\"]] }"));
+    assert!((constant - stepped).abs() < 1e-9 && stepped <= 1.0, "{constant} and {stepped}");
+}
+
+/// A capture holds the first packets of all links, in the order of time, without holes.
+#[test]
+fn a_limited_capture_has_no_holes() {
+    let capture = |packets: u32| {
+        let r = run(&format!(
+            r#"
+            duration = "2s"
+            [graph]
+            links = [
+                {{ from = "a", to = "b", rate = "1Mbps", delay = "300ms", buffer = "50pkt" }},
+                {{ from = "c", to = "d", rate = "10Mbps", delay = "1ms", buffer = "50pkt" }},
+            ]
+            [[flows]]
+            name = "slow"
+            law = "sack"
+            from = "a"
+            to = "b"
+            [[flows]]
+            name = "fast"
+            law = "sack"
+            from = "c"
+            to = "d"
+            [capture]
+            packets = {packets}
+            "#
+        ));
+        r.capture.packets.iter().map(|p| (p.time_ps, p.link, p.seq)).collect::<Vec<_>>()
+    };
+    let all = capture(1_000_000);
+    assert!(all.is_sorted_by_key(|p| p.0) && all.len() > 500);
+    assert_eq!(capture(200), all[..200]);
+}

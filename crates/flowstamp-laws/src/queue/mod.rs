@@ -3,6 +3,7 @@
 pub mod droptail;
 pub mod red;
 
+use crate::Refused;
 use crate::units::{Rate, Time};
 
 /// How much may wait in a queue, without the packet in transmission.
@@ -57,6 +58,15 @@ pub enum Verdict {
 pub trait QueueLaw: Sized {
     /// What the scenario may set.
     type Params: Default;
+
+    /// Whether the parameters make sense; else the parameter, and what would be right.
+    ///
+    /// # Errors
+    /// The first parameter that does not.
+    fn check(params: &Self::Params) -> Result<(), Refused> {
+        let _ = params;
+        Ok(())
+    }
 
     /// A queue law at rest.
     fn new(params: &Self::Params, view: &QueueView) -> Self;

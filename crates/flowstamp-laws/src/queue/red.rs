@@ -24,6 +24,7 @@
 
 use super::{Arrival, Limit, QueueLaw, QueueView, Verdict};
 use crate::units::{Ratio, Time};
+use crate::{Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -183,6 +184,13 @@ impl Red {
 
 impl QueueLaw for Red {
     type Params = Params;
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("weight", p.weight, 0.0, 1.0)?;
+        within("max_p", p.max_p.get(), 0.0, 1.0)?;
+        within("min_threshold", p.min_threshold.get(), 0.0, 1.0)?;
+        within("max_threshold", p.max_threshold.get(), p.min_threshold.get(), 10.0)
+    }
 
     fn new(params: &Params, view: &QueueView) -> Self {
         let mean_packet = f64::from(view.mean_packet_bytes.max(1));

@@ -2,6 +2,7 @@
 
 pub mod xcp;
 
+use crate::Refused;
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 
@@ -25,6 +26,15 @@ pub struct LinkView {
 pub trait RouterLaw: Sized {
     /// What the scenario may set.
     type Params: Default;
+
+    /// Whether the parameters make sense; else the parameter, and what would be right.
+    ///
+    /// # Errors
+    /// The first parameter that does not.
+    fn check(params: &Self::Params) -> Result<(), Refused> {
+        let _ = params;
+        Ok(())
+    }
 
     /// A law for a link of `capacity`, with all estimates at their start.
     fn new(params: &Self::Params, capacity: Rate) -> Self;

@@ -30,11 +30,16 @@
 //!    million decisions a second.
 //! 4. Nothing on an interval without data packets / `d` stays, nothing is handed out / the sums are empty, and what is
 //!    spare shows again in the next interval (section 3.5.3).
-//! 5. Appendix A's listing omits the units and the maximum of `0.1 y - |F|`; equation 2 stands.
+//! 5. Appendix A's listing lets `residue_neg -= feedback / H_rtt` follow every packet / only those that a router before
+//!    took from / elsewhere it would take twice for one packet.
+//! 6. The persistent queue is what arriving packets see / and the queue as the search ends / a link to which nothing
+//!    comes any more drains, and no packet is there to see it.
+//! 7. Appendix A's listing omits the units and the maximum of `0.1 y - |F|`; equation 2 stands.
 
 use super::{LinkView, RouterLaw};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
+use crate::{Refused, within};
 use core::marker::PhantomData;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -261,6 +266,23 @@ impl<E: Encoding> Router<E> {
 
 impl<E: Encoding> RouterLaw for Router<E> {
     type Params = Params;
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("alpha", p.alpha, 0.0, 10.0)?;
+        within("beta", p.beta, 0.0, 10.0)?;
+        within("gamma", p.gamma, 0.0, 1.0)?;
+        within("queue_window", p.queue_window, 0.001, 1000.0)?;
+        for (name, time) in [
+            ("initial_interval", p.initial_interval),
+            ("min_interval", p.min_interval),
+            ("max_rtt", p.max_rtt),
+            ("min_queue_interval", p.min_queue_interval),
+        ] {
+            within(name, time.as_secs_f64(), 1e-9, 1e6)
+                .map_err(|_| (name, format!("is {time}; it must be 1ns or longer")))?;
+        }
+        Ok(())
+    }
 
     fn new(params: &Params, capacity: Rate) -> Self {
         Self {

@@ -7,6 +7,7 @@
 pub mod reno;
 pub mod xcp;
 
+use crate::Refused;
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 
@@ -56,6 +57,15 @@ pub struct Ack<'a> {
 pub trait SenderLaw: Sized {
     /// What the scenario may set.
     type Params: Default;
+
+    /// Whether the parameters make sense; else the parameter, and what would be right.
+    ///
+    /// # Errors
+    /// The first parameter that does not.
+    fn check(params: &Self::Params) -> Result<(), Refused> {
+        let _ = params;
+        Ok(())
+    }
 
     /// A law at the start of a flow.
     fn new(params: &Self::Params, flow: &FlowView) -> Self;

@@ -24,6 +24,7 @@ use super::{Ack, FlowView, Recovery, SenderLaw};
 use crate::router::xcp::Encoding;
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
+use crate::{Refused, within};
 use core::marker::PhantomData;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -66,13 +67,17 @@ const AS_MUCH_AS_THERE_IS: f64 = 1e15;
 impl<E: Encoding> SenderLaw for Sender<E> {
     type Params = Params;
 
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("price", p.price, 1e-6, 1e6)
+    }
+
     fn new(params: &Params, flow: &FlowView) -> Self {
         let packet_bytes = f64::from(flow.packet_bytes);
         let desired = params.desired_rate.or(flow.app_rate);
         Self {
             cwnd: (flow.initial_window * packet_bytes).max(packet_bytes),
             packet_bytes,
-            inverse_price: if params.price > 0.0 { 1.0 / params.price } else { 1.0 },
+            inverse_price: 1.0 / params.price,
             desired: desired.map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec),
             margin: if params.desired_rate.is_none() { packet_bytes } else { 0.0 },
             encoding: PhantomData,
