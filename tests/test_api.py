@@ -306,3 +306,22 @@ def test_the_manifest_is_a_scenario_again(results: fs.Results) -> None:
 
     again = _flowstamp.check(json.dumps(results.manifest["scenario"]), format="json")
     assert tomllib.loads(again)["dumbbell"]["rate"] == "20Mbps"
+
+
+def test_a_file_can_be_set_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "link.trace").write_text("1\n2\n3\n")
+    monkeypatch.chdir(tmp_path)
+    base = fs.dumbbell("10Mbps", rtt="40ms").flows("sack")
+    absolute = base.set("dumbbell.rate.trace", str(tmp_path / "link.trace")).run("1s")
+    relative = base.set("dumbbell.rate.trace", "link.trace").run("1s")
+    table = base.set("dumbbell.rate", {"trace": "link.trace"}).run("1s")
+    for result in (absolute, relative, table):
+        assert result.links["bottleneck"]["rate_bps"] == pytest.approx(12e6, rel=0.01)
+
+
+def test_seeds_are_refused_that_no_file_can_hold() -> None:
+    for seed in (-1, 2**63, 2**64):
+        with pytest.raises(fs.ScenarioError, match="seed"):
+            fs.dumbbell("10Mbps", rtt="40ms").flows("sack").run("1s", seed=seed)
+    with pytest.raises(fs.ScenarioError, match="twice"):
+        fs.sweep(fs.dumbbell("10Mbps", rtt="40ms").flows("sack").configure(duration="1s"), {"seed": [1, 2]}, seeds=[3])

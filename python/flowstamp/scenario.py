@@ -226,6 +226,8 @@ class Scenario:
         from flowstamp.results import Results
 
         timed = self.configure(duration=duration, warmup=warmup)
+        if seed is not None and not 0 <= seed < 2**63:
+            raise ScenarioError(f"seed: is {seed}; it must be at least 0 and below 2^63")
         with translated():
             run = _flowstamp.run(
                 timed._json(),

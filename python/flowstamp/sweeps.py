@@ -88,6 +88,8 @@ def sweep(
     """
     axes: dict[str, Sequence[Any]] = dict(grid)
     if seeds:
+        if "seed" in axes:
+            raise ScenarioError("grid: seed: is varied twice; give it in the grid or as seeds, not both")
         axes["seed"] = seeds
     for key, values in axes.items():
         if isinstance(values, str) or not values:
