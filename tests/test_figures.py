@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from flowstamp.figures import FigureError, available, cli_figure, read
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
+from flowstamp.figures.runner import Runner
 
 IDS = {"X4", "X5", "X6", "X7", "X8", "X9", "X10", "X11", "X12", "X16", "X-drop"}
 
@@ -163,3 +164,13 @@ def test_all_figures_run_in_their_short_version(tmp_path: Path, capsys: pytest.C
     for figure_id in IDS:
         assert (tmp_path / f"{figure_id}.png").read_bytes().startswith(b"\x89PNG")
         assert (tmp_path / f"{figure_id}.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_runs_beyond_the_paper_are_not_reused() -> None:
+    runner = Runner()
+    spec = runner.figure("X-drop")
+    finished: Any = {r.figure: {run.name: run.name for run in runner.figure(r.figure).runs} for r in spec.reuse}
+    runner._finished = finished
+    joined: list[Any] = [runs for _, runs, _ in runner._parts(spec, "xcp")]
+    assert "xcp" in joined
+    assert "one_way" not in joined

@@ -123,7 +123,9 @@ class Runner:
             other = self.figure(reuse.figure)
             keep = None if reuse.where is None else reuse.where.evaluate({}, np.array(other.x()))
             parts += [
-                (other.id, self._finished[other.id][run.name], keep) for run in other.runs if run.protocol == protocol
+                (other.id, self._finished[other.id][run.name], keep)
+                for run in other.runs
+                if run.protocol == protocol and run.reused
             ]
         return parts
 
@@ -204,7 +206,9 @@ def _protocol(spec: FigureSpec, name: str) -> str:
 
 def _flow_label(flow: str) -> str:
     group, index = flow.rsplit(".", 1)
-    return f"flow {int(index) + 1}" if group in ("flows", "forward") else group.replace("_", " ")
+    if group in ("flows", "forward"):
+        return f"flow {int(index) + 1}"
+    return group.replace("_", " ").replace("rtt", "RTT")
 
 
 def _measure(claim: Claim, values: dict[str, RunValues], spec: FigureSpec) -> Verdict:

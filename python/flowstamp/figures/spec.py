@@ -34,6 +34,7 @@ class RunSpec:
     label: str
     protocol: str
     sets: Sets
+    reused: bool = True  # False: beyond the paper, and so not in figures that reuse these runs
 
 
 @dataclass(frozen=True)
@@ -319,7 +320,13 @@ def _run(t: _Table) -> RunSpec:
     name = t.text("name")
     if not name.isidentifier():
         raise t.wrong("name", "a name of letters, digits and _, which claims can use")
-    run = RunSpec(name, t.text("label"), t.choice("protocol", ("xcp", "red")), t.sets("set"))
+    run = RunSpec(
+        name,
+        t.text("label"),
+        t.choice("protocol", ("xcp", "red")),
+        t.sets("set"),
+        t.take("reused", bool, "true or false", True),
+    )
     t.done()
     return run
 
