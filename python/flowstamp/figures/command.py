@@ -139,8 +139,6 @@ def _progress(messages: Console, title: str) -> Iterator[Report]:
             done[index] = simulated_s / duration_s if duration_s > 0 else 1.0
             bars.update(task, total=runs, completed=round(sum(done.values()), 1))
 
-        if not messages.is_terminal:
-            messages.print(f"running {title}", highlight=False)
         yield report
 
 
