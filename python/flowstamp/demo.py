@@ -43,7 +43,7 @@ def run(out: Path = Path("out/demo"), json: bool = False, seed: int | None = Non
         files: list[str] = []
         for spec, result in zip(figure.runs, runs, strict=True):
             files += result.write(str(out / spec.name))
-    files += map(str, plot.save(plot.overview(named), out / "demo"))
+    files += map(str, plot.save(plot.overview(named, average_s=AVERAGE_S), out / "demo"))
     measured = {label: measure(result) for label, result in named.items()}
     if json:
         document = {"protocols": measured, "files": files, "wall_s": round(time.perf_counter() - began, 3)}

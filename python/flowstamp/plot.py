@@ -194,10 +194,11 @@ def series(run: RunLike, kind: str, name: str, metric: str) -> tuple[Floats, Flo
 MOST_CURVES = 7  # more throughputs than this in one panel tell nothing: as many as there are colours
 
 
-def overview(runs: RunLike | Mapping[str, RunLike], link: str | None = None) -> Figure:
+def overview(runs: RunLike | Mapping[str, RunLike], link: str | None = None, *, average_s: float = 0.0) -> Figure:
     """Throughputs, utilisation and queue over time: of one run, or of several side by side by their names.
 
-    A run of up to seven long flows that were probed (`probes.flows`) shows each flow, any other its groups.
+    A run of up to seven long flows that were probed (`probes.flows`) shows each flow, any other its groups. Throughputs
+    are means over `average_s` seconds, where that is more than a sample: several round trips, or single bursts show.
     """
     named: Mapping[str, RunLike] = runs if isinstance(runs, Mapping) else {"": runs}
     panels: list[Panel] = []
@@ -205,7 +206,9 @@ def overview(runs: RunLike | Mapping[str, RunLike], link: str | None = None) -> 
     queues: list[Curve] = []
     for number, (name, run) in enumerate(named.items()):
         summary = json.loads(run.summary_json())
-        panels.append(Panel("Throughput (Mb/s)", _throughputs(run, summary), title=name, ylim=(0, None), legend=True))
+        panels.append(
+            Panel("Throughput (Mb/s)", _throughputs(run, summary, average_s), title=name, ylim=(0, None), legend=True)
+        )
         where = link if link is not None else _busiest(summary)
         label = name or where
         t, u = series(run, "link", where, "utilization")
@@ -218,17 +221,19 @@ def overview(runs: RunLike | Mapping[str, RunLike], link: str | None = None) -> 
     return stack(Stack("Time (s)", panels, markers=False))
 
 
-def _throughputs(run: RunLike, summary: Mapping[str, Any]) -> list[Curve]:
+def _throughputs(run: RunLike, summary: Mapping[str, Any], average_s: float) -> list[Curve]:
     flows = [f"{row['group']}.{row['index']}" for row in summary["flows"]]
     if 0 < len(flows) <= MOST_CURVES:
-        curves = [_rate(run, "flow", name, n) for n, name in enumerate(flows)]
+        curves = [_rate(run, "flow", name, n, average_s) for n, name in enumerate(flows)]
         if all(curve.x.size for curve in curves):  # what was not probed has no samples
             return curves
-    return [_rate(run, "group", name, n) for n, name in enumerate(summary["groups"])]
+    return [_rate(run, "group", name, n, average_s) for n, name in enumerate(summary["groups"])]
 
 
-def _rate(run: RunLike, kind: str, name: str, style: int) -> Curve:
+def _rate(run: RunLike, kind: str, name: str, style: int, average_s: float) -> Curve:
     t, v = series(run, kind, name, "goodput_bps")
+    if average_s and t.size:
+        t, v = averaged(t, v, average_s)
     return Curve(name, t, v / 1e6, style)
 
 
