@@ -19,6 +19,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from flowstamp.figures import fct
+
 Floats = NDArray[np.float64]
 
 
@@ -151,6 +153,7 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "first_end": (1, _first_end),
     "settled_after": (6, _settled_after),
     "above_after": (5, _above_after),
+    **fct.FUNCTIONS,
 }
 
 # ---------------------------------------------------------------------------------------------------- evaluation
