@@ -144,6 +144,7 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "count": (1, lambda v: float(np.count_nonzero(v))),
     "first": (1, _first_value),
     "last": (1, _last_value),
+    "changes": (1, lambda v: np.abs(np.diff(v))),
     "trend": (2, _trend),
     "jain": (1, _jain),
     "samples": (4, _samples),

@@ -151,6 +151,8 @@ pub struct Router {
     last_queue: f64,
     /// `y` of the last interval, for probes, bytes/s.
     input_rate: f64,
+    /// `d_T` of the last interval that had one, for probes, seconds.
+    sample_rtt: f64,
 }
 
 impl Router {
@@ -173,6 +175,7 @@ impl Router {
         let input_rate = self.input_bytes / interval; // line 1
         if self.packets_with_rtt > 0 {
             let sample = self.sum_rtt / f64::from(self.packets_with_rtt); // line 2
+            self.sample_rtt = sample;
             let weight = if sample >= self.avg_rtt {
                 interval / self.avg_rtt // line 4
             } else {
@@ -223,6 +226,7 @@ impl RouterLaw for Router {
             packets_with_rtt: 0,
             last_queue: 0.0,
             input_rate: 0.0,
+            sample_rtt: params.initial_rtt.as_secs_f64(),
         }
     }
 
@@ -273,6 +277,7 @@ impl RouterLaw for Router {
     fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {
         report("rate_bps", self.rate * 8.0);
         report("avg_rtt_s", self.avg_rtt);
+        report("sample_rtt_s", self.sample_rtt);
         report("input_rate_bps", self.input_rate * 8.0);
         // The router's estimate of the number of flows, C/R (section 3.2.1).
         report("flows_estimate", self.params.eta * self.link_rate / self.rate);
