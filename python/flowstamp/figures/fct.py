@@ -7,12 +7,18 @@
     bound       1.5 RTT + L / C                           section 4.1
     slow start  (log2(L + 1) + 1/2) RTT + L / C           section 4.2.1
 
+    server      an exact processor-sharing server fed with the flows of the run, and 1.5 RTT
+
+The last knows what arrived: with heavy-tailed sizes that is well below the load named in any run that ends, and the mean
+of a hundred large flows is the mean of its few largest.
+
 Means are over the flows that started after warm-up and were complete by the end of the run, as in the thesis. What a
 formula says of a bin is its mean over the same flows, so that a bin's width plays no part.
 """
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -144,6 +150,35 @@ class Ideal:
 
 
 CURVES = {"ps": "PS", "bound": "lower bound", "slow_start": "slow start"}
+SERVER = "server"
+REFERENCES = {**CURVES, SERVER: "PS, simulated"}
+
+
+def processor_sharing(start_s: Floats, packets: Floats, capacity: float) -> Floats:
+    """How long each flow is with a processor-sharing server of `capacity` packets per second, seconds.
+
+    `work` is the service that a flow which was always there would have had: each flow leaves when that has grown by its
+    size, so that one heap holds them all.
+    """
+    order = np.argsort(start_s, kind="stable")
+    ends = np.empty(start_s.size)
+    heap: list[tuple[float, int]] = []
+    now = work = 0.0
+    for flow, arrival, size in zip(order.tolist(), start_s[order].tolist(), packets[order].tolist(), strict=True):
+        while heap:
+            done = now + (heap[0][0] - work) * len(heap) / capacity
+            if done > arrival:
+                work += (arrival - now) * capacity / len(heap)
+                break
+            now, work = done, heap[0][0]
+            ends[heapq.heappop(heap)[1]] = now
+        now = arrival
+        heapq.heappush(heap, (work + size, flow))
+    while heap:
+        now += (heap[0][0] - work) * len(heap) / capacity
+        work = heap[0][0]
+        ends[heapq.heappop(heap)[1]] = now
+    return ends - start_s
 
 
 def _mean_bytes(sizes: Mapping[str, Any]) -> float:
@@ -191,6 +226,9 @@ class Measured(Protocol):
     def ideal(self, group: str) -> Ideal | None:
         """What the formulas need."""
 
+    def server(self, group: str) -> Floats:
+        """Times in a processor-sharing server of the flows of `times`; not a number for those that it does not serve."""
+
 
 class RunSetLike(Protocol):
     """The runs of one curve (`measures.RunSet`)."""
@@ -213,11 +251,34 @@ def half_width(values: Floats) -> float:
     return _T_975 * float(np.std(means, ddof=1)) / BATCHES**0.5
 
 
+def _chosen(run: Measured, group: str, low: float, high: float) -> NDArray[np.bool_]:
+    flows = run.times
+    return (
+        (flows.group == flows.groups.get(group, -1))
+        & (flows.start_s >= float(run.summary["warmup_s"]))
+        & ~np.isnan(flows.fct_s)
+        & (flows.packets >= low)
+        & (flows.packets < high)
+    )
+
+
 def completed(run: Measured, group: str, low: float = 0, high: float = np.inf) -> tuple[Floats, Floats]:
     """Sizes and times of a group's completed flows after warm-up with `low <= L < high`, in order of start."""
-    flows = run.times.select(group, float(run.summary["warmup_s"]))
-    keep = ~np.isnan(flows.fct_s) & (flows.packets >= low) & (flows.packets < high)
-    return flows.packets[keep], flows.fct_s[keep]
+    keep = _chosen(run, group, low, high)
+    return run.times.packets[keep], run.times.fct_s[keep]
+
+
+def reference(run: Measured, group: str, name: str, low: float = 0, high: float = np.inf) -> Floats:
+    """What a formula, or the server, says of each flow that `completed` has."""
+    if name not in REFERENCES:
+        raise ValueError(f'"{name}" is no reference; there are {", ".join(REFERENCES)}')
+    ideal = run.ideal(group)
+    keep = _chosen(run, group, low, high)
+    if ideal is None:
+        return np.full(int(np.count_nonzero(keep)), np.nan)
+    if name == SERVER:
+        return 1.5 * ideal.rtt_s + run.server(group)[keep]
+    return ideal.curve(name, run.times.packets[keep])
 
 
 def bins(run: Measured, group: str, least: int = 1) -> list[Bin]:
@@ -225,7 +286,7 @@ def bins(run: Measured, group: str, least: int = 1) -> list[Bin]:
     packets, times = completed(run, group)
     if not packets.size:
         return []
-    ideal = run.ideal(group)
+    references = {name: reference(run, group, name) for name in REFERENCES}
     top = int(np.ceil(np.log10(packets.max()) * BINS_PER_DECADE)) + 1
     edges = np.unique(np.ceil(10 ** (np.arange(top + 1) / BINS_PER_DECADE)))
     which = np.digitize(packets, edges)
@@ -245,7 +306,7 @@ def bins(run: Measured, group: str, least: int = 1) -> list[Bin]:
                 float(time.mean()),
                 float(time.max()),
                 half_width(time),
-                {} if ideal is None else {c: float(np.mean(ideal.curve(c, size))) for c in CURVES},
+                {name: float(np.mean(values[chosen])) for name, values in references.items()},
             )
         )
     return found
@@ -279,8 +340,7 @@ def _one(run: Measured, group: str, name: str, split: float) -> float:  # noqa: 
             return float(times.mean())
         if which == "count":
             return float(packets.size)
-        ideal = run.ideal(group)
-        return float("nan") if ideal is None else float(np.mean(ideal.curve(which, packets)))
+        return float(np.mean(reference(run, group, which, low, high)))
     start, end = float(run.summary["warmup_s"]), float(run.summary["duration_s"])
     flows = run.times.select(group, start)
     match name:
@@ -290,10 +350,8 @@ def _one(run: Measured, group: str, name: str, split: float) -> float:  # noqa: 
             return float(np.nanmax(flows.fct_s)) if completed(run, group)[0].size else float("nan")
         case "afct_half_width":
             return half_width(flows.fct_s[~np.isnan(flows.fct_s)])
-        case "afct_ps":
-            ideal = run.ideal(group)
-            size = flows.packets[~np.isnan(flows.fct_s)]
-            return float("nan") if ideal is None else float(np.mean(ideal.ps(size)))
+        case "afct_ps" | "afct_server":
+            return _mean(reference(run, group, name.removeprefix("afct_")))
         case "completed_share":
             return float(np.mean(~np.isnan(flows.fct_s))) if flows.fct_s.size else float("nan")
         case "offered_load":
@@ -307,8 +365,8 @@ def _one(run: Measured, group: str, name: str, split: float) -> float:  # noqa: 
 
 
 MEASURES = (
-    *("max_fct", "afct", "afct_half_width", "afct_ps", "completed_share", "offered_load", "active", "retransmitted_share"),
-    *(f"{which}_{part}" for which in ("afct", "ps", "bound", "count") for part in ("small", "large")),
+    *("max_fct", "afct", "afct_half_width", "afct_ps", "afct_server", "completed_share", "offered_load", "active", "retransmitted_share"),
+    *(f"{which}_{part}" for which in ("afct", "ps", "server", "bound", "count") for part in ("small", "large")),
 )
 
 
@@ -343,14 +401,7 @@ def _ideal(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
 
 def _ideal_of(runs: RunSetLike, group: str, curve: str, low: float, high: float) -> Floats:
     """As `_ideal`, of a group named."""
-    if curve not in CURVES:
-        raise ValueError(f'"{curve}" is no formula; there are {", ".join(CURVES)}')
-    values: list[float] = []
-    for run in runs.runs:
-        ideal = run.ideal(group)
-        packets, _ = completed(run, group, low, high)
-        values.append(_mean(ideal.curve(curve, packets)) if ideal is not None else float("nan"))
-    return np.array(values)
+    return np.array([_mean(reference(run, group, curve, low, high)) for run in runs.runs])
 
 
 def _bin_ratios(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
@@ -430,7 +481,7 @@ def document(runs: Mapping[str, RunSetLike]) -> dict[str, Any]:
                             "mean_s": b.mean_s,
                             "half_width_95_s": _number(b.half_width_s),
                             "max_s": b.max_s,
-                            **{f"{c}_s": v for c, v in b.ideal_s.items()},
+                            **{f"{c}_s": _number(v) for c, v in b.ideal_s.items()},
                         }
                         for b in found
                     ],

@@ -27,6 +27,7 @@ class Finished:
     packet_bytes: float
     times: fct.FlowTimes
     scenario: Mapping[str, Any] = field(default_factory=dict)
+    served: dict[bool, Floats] = field(default_factory=dict)  # what `server` has worked out
 
     @classmethod
     def of(
@@ -50,6 +51,20 @@ class Finished:
     def ideal(self, group: str) -> fct.Ideal | None:
         """What the formulas of flow completion times need to know of this run."""
         return fct.Ideal.of(self.scenario, group, self.packet_bytes)
+
+    def server(self, group: str) -> Floats:
+        """Times of all flows in a processor-sharing server; not a number for those that do not pass where `group` does."""
+        times, ideal = self.times, self.ideal(group)
+        reverse = {f["name"]: bool(f.get("reverse")) for f in self.scenario.get("flows", ())}
+        if ideal is None or not self.scenario.get("dumbbell"):
+            return np.full(times.start_s.size, np.nan)
+        if reverse[group] not in self.served:
+            codes = [code for name, code in times.groups.items() if reverse.get(name) == reverse[group]]
+            here = np.isin(times.group, codes)
+            taken = np.full(times.start_s.size, np.nan)
+            taken[here] = fct.processor_sharing(times.start_s[here], times.packets[here], ideal.capacity)
+            self.served[reverse[group]] = taken
+        return self.served[reverse[group]]
 
     def drops(self, link: str) -> float:
         """Packets lost on a link from the very start, warm-up included."""

@@ -214,7 +214,7 @@ class Runner:
             if spec.draw.x == "size":
                 found = fct.bins(runs.runs[panel.point], runs.group)
                 x = np.array([b.mean_packets for b in found])
-                y = ideal.curve(name, x)
+                y = np.array([b.ideal_s[name] for b in found])
             elif spec.draw.x == "time":  # Little's law
                 x, _ = runs.over_time("utilization")
                 mean = np.array([ideal.mean_packets])
@@ -223,8 +223,8 @@ class Runner:
             else:
                 part = panel.y.removeprefix("afct")
                 x = np.array(spec.x())
-                y = runs.measure(f"{name}{part}" if part else "afct_ps")
-            curves.append(plot.Curve(fct.CURVES[name], x, y, style + number))
+                y = runs.measure(f"{name}{part}" if part else f"afct_{name}")
+            curves.append(plot.Curve(fct.REFERENCES[name], x, y, style + number))
         return curves
 
     def _per_figure(self, spec: FigureSpec, y: str, style: int, protocol: str) -> plot.Curve:

@@ -392,8 +392,8 @@ def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
     low, high = float(limits[0]), float(limits[1]) if len(limits) > 1 else None
     references = t.names("references", ())
     for name in references:
-        if name not in fct.CURVES:
-            raise t.wrong("references", f"names of formulas: {', '.join(fct.CURVES)}")
+        if name not in fct.REFERENCES:
+            raise t.wrong("references", f"names of formulas: {', '.join(fct.REFERENCES)}")
     panel = PanelSpec(
         y=t.choice("y", tuple(MEASURES)),
         ylabel=t.text("ylabel", "a label with its unit"),
