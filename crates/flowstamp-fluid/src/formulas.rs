@@ -21,6 +21,19 @@
 //!
 //! Valid for loads of 0 to 1, 1 excluded.
 //!
+//! ```
+//! use flowstamp_fluid::{formulas::{Link, Mean, RoundTrips}, servers::Discipline, sizes::SizeDistribution};
+//! use flowstamp_laws::{Rate, Time};
+//!
+//! // Figure 2.9 at a load of 0.9.
+//! let sizes = SizeDistribution::pareto(25_000.0, 1.2)?;
+//! let link = Link::new(&sizes, Rate::from_mbps(45.0), 0.9)?;
+//! let fct = |d| link.mean_fct(d, Time::from_millis(100), RoundTrips::One);
+//! assert!(fct(Discipline::Srpt) < fct(Discipline::Ps));
+//! assert_eq!(fct(Discipline::Fcfs), Mean::Infinite);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Deviations (thesis says / we do / because):
 //! 1. Equation 2.1 divides the wait by `(1 - rho(p))^2` / by `(1 - rho(p-)) (1 - rho(p))` / with equal sizes, of which the
 //!    first to come goes first, the square counts the flows of the same size twice; both agree where `F` is continuous.
@@ -360,7 +373,7 @@ mod tests {
         assert!((fcfs - 3.0).abs() < 1e-12);
         assert!((link.mean_time(Discipline::Srpt).seconds() - fcfs).abs() < 1e-12);
         assert!((link.mean_time(Discipline::Ps).seconds() - 5.0).abs() < 1e-12);
-        // Under FB all flows of a busy period end when it ends: twice... rho/2 + 1 over (1 - rho)^2 minus the shift.
+        // FB never ends a flow before the others: (rho/(2 (1 - rho)) + 1)/(1 - rho), the most of all.
         assert!((link.mean_time(Discipline::Fb).seconds() - (0.4 / 0.2 + 1.0) / 0.2).abs() < 1e-9);
     }
 

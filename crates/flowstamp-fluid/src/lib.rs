@@ -13,5 +13,6 @@ pub mod formulas;
 pub mod quadrature;
 pub mod servers;
 pub mod sizes;
+mod special;
 pub mod stats;
 pub mod u_curve;

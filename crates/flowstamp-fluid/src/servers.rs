@@ -12,7 +12,7 @@
 //!
 //! [`rate_limited`] is the queue of section 3.3 of Dukkipati 2007: flows that send at one rate into a FIFO queue (figures 3.6 to 3.8).
 //!
-//! Valid for as many flows as `u32` counts; times to about 10^-12 of the run's length.
+//! Valid for fewer than 2^32 - 1 flows; times to about 10^-12 of the run's length.
 
 use core::cmp::Ordering;
 use flowstamp_laws::Rate;
@@ -157,7 +157,7 @@ fn ps(flows: &[Flow], rate: f64) -> Vec<f64> {
         let next_arrival = arrivals.peek().map_or(f64::INFINITY, |(f, _)| f.arrival_s);
         let share = rate / due.len() as f64;
         if let Some(&first) = due.peek() {
-            let end = now + (first.value - virtual_bytes) / share;
+            let end = now + (first.value - virtual_bytes).max(0.0) / share;
             if end <= next_arrival {
                 due.pop();
                 now = end;
@@ -184,7 +184,7 @@ fn srpt(flows: &[Flow], rate: f64) -> Vec<f64> {
     loop {
         let next_arrival = arrivals.peek().map_or(f64::INFINITY, |(f, _)| f.arrival_s);
         if let Some(flow) = serving.as_mut() {
-            let end = now + flow.value / rate;
+            let end = now + flow.value.max(0.0) / rate;
             if end <= next_arrival {
                 now = end;
                 done[flow.index as usize] = end;
@@ -293,7 +293,7 @@ impl Fb {
                 let smallest = self.sizes[top.root as usize];
                 // Up to the end of its smallest member or to what the next group has received, whichever is less.
                 let goal = smallest.min(below);
-                let reached = now + (goal - top.received) / share;
+                let reached = now + (goal - top.received).max(0.0) / share;
                 if reached > next_arrival * (1.0 + SAME_INSTANT) {
                     top.received += (next_arrival - now) * share;
                 } else {

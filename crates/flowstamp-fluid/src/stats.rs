@@ -11,6 +11,8 @@
 //! [`Interval::lag1`] tells whether the batches were long enough: above about `2/sqrt(b)` they were not. Where the variance is
 //! infinite (Pareto shape at most 2) no interval has its nominal coverage, but completion times of one size bin have a variance.
 
+use crate::special::incomplete_beta;
+
 /// Why there is no mean or no confidence in it.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum StatsError {
@@ -165,42 +167,6 @@ pub fn student_t(p: f64, degrees: f64) -> f64 {
         }
     }
     f64::midpoint(low, high)
-}
-
-/// The regularised incomplete beta function `I(x; a, b)`, by its continued fraction (Abramowitz and Stegun, 26.5.8).
-fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
-    if x <= 0.0 {
-        return 0.0;
-    }
-    if x >= 1.0 {
-        return 1.0;
-    }
-    if x > (a + 1.0) / (a + b + 2.0) {
-        return 1.0 - incomplete_beta(1.0 - x, b, a);
-    }
-    let log_front =
-        libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b) + a * libm::log(x) + b * libm::log1p(-x);
-    // Lentz's method.
-    let guard = |v: f64| if v.abs() < 1e-300 { 1e-300 } else { v };
-    let mut c = 1.0;
-    let mut d = 1.0 / guard(1.0 - (a + b) * x / (a + 1.0));
-    let mut value = d;
-    for i in 1..300 {
-        let m = f64::from(i);
-        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
-        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
-        let mut change = 1.0;
-        for step in [even, odd] {
-            d = 1.0 / guard(1.0 + step * d);
-            c = guard(1.0 + step / c);
-            change = c * d;
-            value *= change;
-        }
-        if (change - 1.0).abs() < 1e-15 {
-            break;
-        }
-    }
-    libm::exp(log_front) * value / a
 }
 
 /// Completion times of the flows of one range of sizes.

@@ -27,12 +27,15 @@
 //! `P_b = 1`, meets A.12 at `R = C`. "From Eqn. 3.5" before A.1 means 3.4.
 //!
 //! Deviations (thesis says / we do / because):
-//! 1. `E[Q_l]` is about `E[Q_a]` / [`Reading::LastPacket`] is the default to use, [`Reading::AsPrinted`] the thesis's /
+//! 1. `E[Q_l]` is about `E[Q_a]` / so is [`Reading::AsPrinted`], while [`Reading::LastPacket`] adds the flow's own packets /
 //!    A.12 ends at the mean *wait* of the M/G/1 queue while section 3.3 and figures 3.6 and 3.7 end at the mean *delay*
 //!    (eq. 3.5), which is longer by `E[L]/C`: the last packet finds its own flow's packets in the queue. For `R >= C` the queue
 //!    is never empty while a flow sends, so that it grows by `L + rho C L/R - C L/R` on average and
-//!    `E[Q_l] = E[Q_a] + E[L] (1 - (1 - rho) C/R)` without approximation. For `R < C` the same is a lower bound, and so is `E[Q_a]`.
-//! 2. `K` is an integer / `P_b` is linear in `K` between integers / figures want every rate.
+//!    `E[Q_l] = E[Q_a] + E[L] (1 - (1 - rho) C/R)` without approximation. For `R < C` both this and
+//!    `E[Q_a]` are lower bounds, of which the larger is taken.
+//! 2. `K` is an integer, and A.8 is a step wherever `K (1 - rho_s)` passes one / `P_b` is linear in `K` between integers;
+//!    [`Blocking::TwoPointSmooth`] has no steps / figures want every rate. "A unique minimum" is true of the smooth curve only: each
+//!    step leaves a tooth, and as printed there is a minimum at nearly every step, the last at `R = C`.
 //! 3. `A` may be negative, when `M` is only some ten times the smallest size / `rho_s` is then 0 and `rho_l` is `rho` / it is a load.
 //! 4. Only bounded Pareto sizes are modelled / [`Blocking::ErlangC`] serves all others / for exponential sizes A.7 is then the
 //!    exact M/M/K queue, and for the rest the approximation of Lee and Longton 1959, which also is exact at `K = 1`.
@@ -41,6 +44,7 @@
 //!    itself has a finite mean at low enough rates (Borst and Zwart 2005): cut the sizes at the largest one of a run.
 
 use crate::formulas::{Link, Mean};
+use crate::special::incomplete_gamma;
 
 /// What the last packet of a flow is taken to find in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +60,9 @@ pub enum Reading {
 pub enum Blocking {
     /// Equation A.8: short flows take a fixed share of the servers, long ones are counted as a Poisson number.
     TwoPoint,
+    /// Equation A.8 with the Poisson distribution continued between whole numbers by the incomplete gamma function, and
+    /// `K` as it is: a smooth curve for `R < C`, which stays below 1 at `R = C` (deviation 2).
+    TwoPointSmooth,
     /// Erlang's delay formula, divided by the load so that it is 1 for a single server.
     ErlangC,
 }
@@ -93,20 +100,21 @@ impl Blocking {
         let (load, k) = (link.load(), f64::from(servers));
         match self {
             Self::ErlangC => Ok(erlang_c(servers, load) / load),
-            Self::TwoPoint => {
-                let a = short_share(link).ok_or(UCurveError::NoShortFlows)?;
-                let sigma = link.sizes().squared_variation().sqrt(); // over E[L]
-                let short = (a * (1.0 - sigma * ((1.0 - a) / a).sqrt())).max(0.0) * load; // rho_s, deviation 3
-                let long = load - short; // rho_l: a A + (1 - a) B = E[L]
-                // The distribution function at a number that need not be whole; just below it counts as on it.
-                let at = (k * (1.0 - short) - 1.0 + 1e-9).floor();
-                Ok(poisson_above(long * k, at)) // eq. A.8
+            Self::TwoPoint | Self::TwoPointSmooth => {
+                let (short, long) = short_and_long(link)?;
+                // P(N > x) is P(N >= floor(x) + 1); rounding just below a whole number counts as on it.
+                let at_least = (k * (1.0 - short) + 1e-9).floor();
+                Ok(if at_least < 1.0 { 1.0 } else { incomplete_gamma(at_least, long * k) }) // eq. A.8
             }
         }
     }
 
     /// `P_b` for `servers` that need not be whole (deviation 2).
     fn at(self, link: &Link<'_>, servers: f64) -> Result<f64, UCurveError> {
+        if self == Self::TwoPointSmooth {
+            let (short, long) = short_and_long(link)?;
+            return Ok(incomplete_gamma(servers * (1.0 - short), long * servers));
+        }
         let below = servers.floor().clamp(1.0, f64::from(u32::MAX - 1));
         let low = self.probability(link, below as u32)?;
         let part = servers - below;
@@ -125,30 +133,12 @@ fn short_share(link: &Link<'_>) -> Option<f64> {
     (sizes.max_bytes().is_finite() && short > 0.0 && short < 1.0).then_some(short)
 }
 
-/// `P(N > at)` for a Poisson `N` of this mean; `at` a whole number, maybe negative.
-fn poisson_above(mean: f64, at: f64) -> f64 {
-    if at < 0.0 {
-        return 1.0;
-    }
-    if mean <= 0.0 {
-        return 0.0;
-    }
-    let term = |j: f64| libm::exp(j * libm::log(mean) - mean - libm::lgamma(j + 1.0));
-    // From the side on which the terms fall, so that small probabilities keep their digits.
-    let upper = at + 1.0 > mean;
-    let (mut j, mut p) = if upper { (at + 1.0, term(at + 1.0)) } else { (at, term(at)) };
-    let mut sum = 0.0;
-    while p > sum * 1e-17 && p > 0.0 && j >= 0.0 {
-        sum += p;
-        if upper {
-            j += 1.0;
-            p *= mean / j;
-        } else {
-            p *= j / mean;
-            j -= 1.0;
-        }
-    }
-    if upper { sum } else { 1.0 - sum }
+/// `rho_s` and `rho_l`, before and in eq. A.8.
+fn short_and_long(link: &Link<'_>) -> Result<(f64, f64), UCurveError> {
+    let a = short_share(link).ok_or(UCurveError::NoShortFlows)?;
+    let sigma = link.sizes().squared_variation().sqrt(); // over E[L]
+    let short = (a * (1.0 - sigma * ((1.0 - a) / a).sqrt())).max(0.0) * link.load(); // deviation 3
+    Ok((short, link.load() - short)) // a A + (1 - a) B = E[L]
 }
 
 /// Erlang's delay formula: the probability that all `servers` are busy in an M/M/K queue of this load (0 to 1 per server).
@@ -161,7 +151,7 @@ fn erlang_c(servers: u32, load: f64) -> f64 {
     blocked / (1.0 - load * (1.0 - blocked))
 }
 
-/// `C E[Q_a]` in bytes squared per second, divided by `C^2`: seconds of queue.
+/// `E[Q_a]/C`, the mean queue in seconds.
 fn queue_s(link: &Link<'_>, rate_over_capacity: f64, blocking: Blocking) -> Result<f64, UCurveError> {
     let r = rate_over_capacity;
     if !(r.is_finite() && r > 0.0) {
@@ -251,14 +241,7 @@ mod tests {
     const C: Rate = Rate::from_mbps(150.0);
 
     #[test]
-    fn poisson_and_erlang() {
-        // P(N > 2), mean 3: 1 - 8.5 e^-3.
-        assert!((poisson_above(3.0, 2.0) - (1.0 - 8.5 * (-3f64).exp())).abs() < 1e-12);
-        // P(N > 10), mean 1: 1.004776e-8 (sum of e^-1/j! from 11 on).
-        let tail: f64 =
-            (11..40).map(|j| (-1.0 - (1..=j).map(|i| f64::from(i).ln()).sum::<f64>()).exp()).sum();
-        assert!((poisson_above(1.0, 10.0) / tail - 1.0).abs() < 1e-12);
-        assert!((poisson_above(1e5, 1e5) - 0.5).abs() < 2e-3);
+    fn erlang() {
         // One server is busy with probability rho; two servers: 2 rho^2/(1 + rho).
         assert!((erlang_c(1, 0.7) - 0.7).abs() < 1e-14);
         assert!((erlang_c(2, 0.7) - 2.0 * 0.49 / 1.7).abs() < 1e-14);
@@ -285,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_falls_and_pareto_has_one_minimum() {
+    fn exponential_falls_and_pareto_turns() {
         // Figure 3.6: 175 flows/s, 50 packets; figures 3.7 and A.3: 600 flows/s, 25 packets, shape 1.2.
         let sizes = SizeDistribution::exponential(50_000.0).unwrap();
         let link = Link::with_arrivals(&sizes, C, 175.0).unwrap();
@@ -314,6 +297,24 @@ mod tests {
         // At the minimum the queue is small: below what the link carries in the mean duration.
         let queue = mean_queue_bytes(&link, r, Blocking::TwoPoint).unwrap();
         assert!(queue < least.seconds() * C.bytes_per_sec(), "{queue}");
+    }
+
+    #[test]
+    fn smooth_curve_has_one_minimum() {
+        // Figure A.3, whatever its largest size; the stepped curve has teeth (deviation 2).
+        for max in [1e7, 1e8, 1e9] {
+            let sizes = SizeDistribution::bounded_pareto_with_mean(25_000.0, max, 1.2).unwrap();
+            let link = Link::with_arrivals(&sizes, C, 600.0).unwrap();
+            let minima = |blocking| {
+                let curve: Vec<f64> = (0..300)
+                    .map(|i| 10f64.powf(f64::from(i) / 100.0 - 3.0))
+                    .map(|r| mean_duration(&link, r, Reading::LastPacket, blocking).unwrap().seconds())
+                    .collect();
+                curve.windows(3).filter(|w| w[1] < w[0] && w[1] <= w[2]).count()
+            };
+            assert_eq!(minima(Blocking::TwoPointSmooth), 1, "{max}");
+            assert!(minima(Blocking::TwoPoint) > 1, "{max}");
+        }
     }
 
     #[test]

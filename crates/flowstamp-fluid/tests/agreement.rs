@@ -16,7 +16,7 @@ const SIGMAS: f64 = 4.0;
 
 /// Mean and standard error, from a 68.27% interval of many batches.
 fn mean_and_error(values: &[f64]) -> (f64, f64) {
-    let Interval { mean, half_width, .. } = batch_means(values, 50, 0.682_689_5).unwrap();
+    let Interval { mean, half_width, .. } = batch_means(values, 50, 0.682_689_5).expect("valid");
     (mean, half_width)
 }
 
@@ -31,10 +31,10 @@ fn assert_close(what: &str, seed: u64, (mean, error): (f64, f64), formula: f64) 
 }
 
 fn check(sizes: &SizeDistribution, load: f64, disciplines: &[Discipline], seed: u64) {
-    let link = Link::new(sizes, C, load).unwrap();
+    let link = Link::new(sizes, C, load).expect("valid");
     let flows = poisson(seed, 400_000, link.flows_per_s(), sizes);
     for &d in disciplines {
-        let done = completions(d, &flows, C).unwrap();
+        let done = completions(d, &flows, C).expect("valid");
         let times = sojourns(&flows, &done);
         let steady = Warmup::Fixed(20_000).remove(&times);
         assert_close(
@@ -48,31 +48,31 @@ fn check(sizes: &SizeDistribution, load: f64, disciplines: &[Discipline], seed: 
 
 #[test]
 fn m_m_1() {
-    let sizes = SizeDistribution::exponential(50_000.0).unwrap();
+    let sizes = SizeDistribution::exponential(50_000.0).expect("valid");
     for (load, seed) in [(0.3, 1), (0.7, 2)] {
         check(&sizes, load, &Discipline::ALL, seed);
     }
     // PS and FCFS have one mean (section 3.3).
-    let link = Link::new(&sizes, C, 0.7).unwrap();
+    let link = Link::new(&sizes, C, 0.7).expect("valid");
     let (ps, fcfs) = (link.mean_time(Discipline::Ps), link.mean_time(Discipline::Fcfs));
     assert!((ps.seconds() / fcfs.seconds() - 1.0).abs() < 1e-12);
 }
 
 #[test]
 fn other_sizes_with_a_variance() {
-    check(&SizeDistribution::fixed(20_000.0).unwrap(), 0.7, &Discipline::ALL, 3);
-    check(&SizeDistribution::uniform(1000.0, 99_000.0).unwrap(), 0.7, &Discipline::ALL, 4);
+    check(&SizeDistribution::fixed(20_000.0).expect("valid"), 0.7, &Discipline::ALL, 3);
+    check(&SizeDistribution::uniform(1000.0, 99_000.0).expect("valid"), 0.7, &Discipline::ALL, 4);
     let mixed =
         SizeDistribution::empirical(&[(500.0, 0.1), (2000.0, 0.5), (2000.0, 0.7), (1e5, 0.99), (1e6, 1.0)])
-            .unwrap();
+            .expect("valid");
     check(&mixed, 0.6, &Discipline::ALL, 5);
-    check(&SizeDistribution::pareto(25_000.0, 3.5).unwrap(), 0.6, &Discipline::ALL, 6);
+    check(&SizeDistribution::pareto(25_000.0, 3.5).expect("valid"), 0.6, &Discipline::ALL, 6);
 }
 
 #[test]
 fn heavy_tails() {
     // Cut at 100 times the mean, and no FCFS: its mean's error is in the sizes' fourth moment.
-    let sizes = SizeDistribution::bounded_pareto_with_mean(25_000.0, 2.5e6, 1.2).unwrap();
+    let sizes = SizeDistribution::bounded_pareto_with_mean(25_000.0, 2.5e6, 1.2).expect("valid");
     check(&sizes, 0.5, &[Discipline::Ps, Discipline::Srpt, Discipline::Fb], 7);
 }
 
@@ -80,10 +80,10 @@ fn heavy_tails() {
 fn ps_time_is_proportional_to_size() {
     // Eq. 4.1 by size: mean of time over size is 1/(C (1 - rho)) for every size.
     let (load, seed) = (0.6, 8);
-    let sizes = SizeDistribution::pareto(25_000.0, 1.8).unwrap();
-    let link = Link::new(&sizes, C, load).unwrap();
+    let sizes = SizeDistribution::pareto(25_000.0, 1.8).expect("valid");
+    let link = Link::new(&sizes, C, load).expect("valid");
     let flows = poisson(seed, 400_000, link.flows_per_s(), &sizes);
-    let done = completions(Discipline::Ps, &flows, C).unwrap();
+    let done = completions(Discipline::Ps, &flows, C).expect("valid");
     let times = sojourns(&flows, &done);
     for (from, to) in [(0.0, 15_000.0), (15_000.0, 50_000.0), (50_000.0, 500_000.0)] {
         let slowness: Vec<f64> = flows
@@ -100,11 +100,12 @@ fn ps_time_is_proportional_to_size() {
 
 #[test]
 fn little_holds_on_every_server() {
-    let sizes = SizeDistribution::exponential(50_000.0).unwrap();
-    let link = Link::new(&sizes, C, 0.7).unwrap();
-    let flows = poisson(9, 100_000, link.flows_per_s(), &sizes);
+    let sizes = SizeDistribution::exponential(50_000.0).expect("valid");
+    let link = Link::new(&sizes, C, 0.7).expect("valid");
+    let seed = 9;
+    let flows = poisson(seed, 100_000, link.flows_per_s(), &sizes);
     for d in Discipline::ALL {
-        let done = completions(d, &flows, C).unwrap();
+        let done = completions(d, &flows, C).expect("valid");
         // Counted independently, by walking over arrivals and ends.
         let mut events: Vec<(f64, f64)> =
             flows.iter().map(|f| (f.arrival_s, 1.0)).chain(done.iter().map(|c| (*c, -1.0))).collect();
@@ -117,9 +118,9 @@ fn little_holds_on_every_server() {
             last = at;
         }
         let spans: Vec<(f64, f64)> = flows.iter().zip(&done).map(|(f, c)| (f.arrival_s, *c)).collect();
-        let little = Little::over(&spans, from, to, area / (to - from)).unwrap();
-        assert!(little.count_error() < 1e-9, "{d:?} {little:?}");
-        assert!(little.law_error() < 1e-3, "{d:?} {little:?}");
+        let little = Little::over(&spans, from, to, area / (to - from)).expect("valid");
+        assert!(little.count_error() < 1e-9, "{d:?}, seed {seed}: {little:?}");
+        assert!(little.law_error() < 1e-3, "{d:?}, seed {seed}: {little:?}");
     }
 }
 
@@ -134,13 +135,13 @@ fn simulate(
     let (durations, queues): (Vec<f64>, Vec<f64>) = (0..runs)
         .map(|seed| {
             let list = poisson(seed + 1000, flows, flows_per_s, sizes);
-            let run = rate_limited(&list, C * rate, C).unwrap();
+            let run = rate_limited(&list, C * rate, C).expect("valid");
             let steady = Warmup::Fixed(flows / 10).remove(&run.durations_s);
             (steady.iter().sum::<f64>() / steady.len() as f64, run.mean_queue_bytes)
         })
         .unzip();
     let of = |v: &[f64]| {
-        let i = batch_means(v, v.len(), 0.682_689_5).unwrap();
+        let i = batch_means(v, v.len(), 0.682_689_5).expect("valid");
         (i.mean, i.half_width)
     };
     (of(&durations), of(&queues))
@@ -148,23 +149,23 @@ fn simulate(
 
 #[test]
 fn u_curve_is_exact_from_the_capacity_on() {
-    let exponential = SizeDistribution::exponential(50_000.0).unwrap();
-    let tail = SizeDistribution::bounded_pareto_with_mean(25_000.0, 2.5e6, 1.2).unwrap();
+    let exponential = SizeDistribution::exponential(50_000.0).expect("valid");
+    let tail = SizeDistribution::bounded_pareto_with_mean(25_000.0, 2.5e6, 1.2).expect("valid");
     for (sizes, flows_per_s) in [(&exponential, 175.0), (&tail, 400.0)] {
-        let link = Link::with_arrivals(sizes, C, flows_per_s).unwrap();
+        let link = Link::with_arrivals(sizes, C, flows_per_s).expect("valid");
         for rate in [1.0, 2.0, 20.0] {
             let (duration, queue) = simulate(sizes, flows_per_s, rate, 20, 50_000);
             let blocking = Blocking::for_link(&link);
-            let exact = mean_duration(&link, rate, Reading::LastPacket, blocking).unwrap().seconds();
+            let exact = mean_duration(&link, rate, Reading::LastPacket, blocking).expect("valid").seconds();
             assert_close(&format!("duration at {rate} C"), 1000, duration, exact);
             assert_close(
                 &format!("queue at {rate} C"),
                 1000,
                 queue,
-                mean_queue_bytes(&link, rate, blocking).unwrap(),
+                mean_queue_bytes(&link, rate, blocking).expect("valid"),
             );
             // The printed reading is off by more than the error allows: deviation 1.
-            let printed = mean_duration(&link, rate, Reading::AsPrinted, blocking).unwrap().seconds();
+            let printed = mean_duration(&link, rate, Reading::AsPrinted, blocking).expect("valid").seconds();
             assert!(duration.0 - printed > SIGMAS * duration.1, "{rate}: {duration:?} {printed}");
         }
     }
@@ -174,16 +175,15 @@ fn u_curve_is_exact_from_the_capacity_on() {
 fn u_curve_below_the_capacity() {
     // Appendix A's queue is a bound (A.6) for exponential sizes, where A.7 is exact; for the Pareto an estimate, which is
     // here within a factor of two where the queue matters. Durations then agree to 30%, most of it at R = C/5.
-    let exponential = SizeDistribution::exponential(50_000.0).unwrap();
-    let pareto = SizeDistribution::bounded_pareto_with_mean(25_000.0, 2.5e7, 1.2).unwrap();
+    let exponential = SizeDistribution::exponential(50_000.0).expect("valid");
+    let pareto = SizeDistribution::bounded_pareto_with_mean(25_000.0, 2.5e7, 1.2).expect("valid");
     for (sizes, flows_per_s, within) in [(&exponential, 175.0, 0.12), (&pareto, 600.0, 0.3)] {
-        let link = Link::with_arrivals(sizes, C, flows_per_s).unwrap();
+        let link = Link::with_arrivals(sizes, C, flows_per_s).expect("valid");
         let blocking = Blocking::for_link(&link);
         for rate in [0.02, 0.05, 0.1, 0.2, 0.5] {
             let (duration, queue) = simulate(sizes, flows_per_s, rate, 10, 100_000);
-            let model = mean_duration(&link, rate, Reading::LastPacket, blocking).unwrap().seconds();
-            let model_queue = mean_queue_bytes(&link, rate, blocking).unwrap();
-            println!("R/C {rate}: {duration:?} s, model {model}; {queue:?} B, model {model_queue}");
+            let model = mean_duration(&link, rate, Reading::LastPacket, blocking).expect("valid").seconds();
+            let model_queue = mean_queue_bytes(&link, rate, blocking).expect("valid");
             let (lowest, highest) = (model * (1.0 - within), model * (1.0 + within));
             assert!(
                 duration.0 + SIGMAS * duration.1 > lowest && duration.0 - SIGMAS * duration.1 < highest,
@@ -192,8 +192,8 @@ fn u_curve_below_the_capacity() {
             if blocking == Blocking::ErlangC {
                 assert!(queue.0 - SIGMAS * queue.1 <= model_queue, "{rate}: {queue:?} {model_queue}");
             } else {
-                assert!(queue.0 - SIGMAS * queue.1 < 2.0 * model_queue, "{rate}");
-                assert!(queue.0 + SIGMAS * queue.1 > 0.5 * model_queue, "{rate}");
+                assert!(queue.0 - SIGMAS * queue.1 < 2.0 * model_queue, "{rate}: {queue:?} {model_queue}");
+                assert!(queue.0 + SIGMAS * queue.1 > 0.5 * model_queue, "{rate}: {queue:?} {model_queue}");
             }
         }
     }
