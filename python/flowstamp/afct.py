@@ -22,8 +22,8 @@ def by_size(results: Mapping[str, Results]) -> dict[str, list[dict[str, Any]]]:
     """For each group of random flows a list of size bins: the mean completion time under each protocol, and the ideals.
 
     A bin is there if any protocol completed a flow of it. `afct_s` and `half_width_s` (of a 95% confidence interval by
-    batch means; null below 20 flows) are by protocol; `ideal_s` is the formulas' mean over the flows of the protocol that
-    completed most of them, null where the network has no single bottleneck that the formulas could be about.
+    batch means; null below 20 flows) are by protocol; `ideal_s` is the formulas' mean over the flows of the protocol
+    that completed most of them, null where the network has no single bottleneck that the formulas could be about.
     """
     runs = {name: _finished(result) for name, result in results.items()}
     some = next(iter(runs.values()))

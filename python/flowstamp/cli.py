@@ -239,8 +239,9 @@ def compare(
     """Run a scenario under several protocols and show them side by side.
 
     All flows get the protocol's law and the links its router law, or none. Queues stay, unless one is named as in
-    reno/red. The folder gets compare.pdf, compare.png and a run's folder for each protocol. With random flows (`web`) it
-    also shows mean completion times by size beside processor sharing and the lower bound, and gets afct.pdf and afct.png.
+    reno/red. The folder gets compare.pdf, compare.png and a run's folder for each protocol. With random flows (`web`)
+    it also shows mean completion times by size beside processor sharing and the lower bound, and gets afct.pdf and
+    afct.png.
     """
     from flowstamp import afct
     from flowstamp import compare as comparison
