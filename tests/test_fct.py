@@ -89,14 +89,18 @@ class Made:
         self.summary = {"warmup_s": 1.0, "duration_s": 11.0}
 
     def ideal(self, group: str) -> fct.Ideal | None:
+        """Of the scenario above."""
         return fct.Ideal.of(scenario(), group, 1000)
 
     def server(self, group: str) -> fct.Floats:
+        """All four flows."""
         assert group == "forward"
         return fct.processor_sharing(self.times.start_s, self.times.packets, 3e5)
 
 
 class Runs:
+    """A curve of the one run."""
+
     name, group, split = "made", "forward", 500.0
 
     def __init__(self) -> None:

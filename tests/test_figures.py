@@ -132,7 +132,7 @@ def test_bad_files_name_file_key_and_value(tmp_path: Path, old: str, new: str, m
 
 
 def test_unknown_figure(tmp_path: Path) -> None:
-    with pytest.raises(FigureError, match='"X99" does not exist; known: R1.5'):
+    with pytest.raises(FigureError, match=r'"X99" does not exist; known: R1\.5'):
         cli_figure(["X99"], out=tmp_path)
 
 

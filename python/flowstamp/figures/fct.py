@@ -9,8 +9,8 @@
 
     server      an exact processor-sharing server fed with the flows of the run, and 1.5 RTT
 
-The last knows what arrived: with heavy-tailed sizes that is well below the load named in any run that ends, and the mean
-of a hundred large flows is the mean of its few largest.
+The last knows what arrived: with heavy-tailed sizes that is well below the load named in any run that ends, and the
+mean of a hundred large flows is that of its few largest.
 
 Means are over the flows that started after warm-up and were complete by the end of the run, as in the thesis. What a
 formula says of a bin is its mean over the same flows, so that a bin's width plays no part.
@@ -75,9 +75,25 @@ class FlowTimes:
 _UNITS = {
     "": 1.0,
     "%": 0.01,
-    **{"bps": 1.0, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9, "Tbps": 1e12},
-    **{"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0},
-    **{"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1024.0, "MiB": 1024.0**2, "GiB": 1024.0**3},
+    "bps": 1.0,
+    "kbps": 1e3,
+    "Mbps": 1e6,
+    "Gbps": 1e9,
+    "Tbps": 1e12,
+    "ps": 1e-12,
+    "ns": 1e-9,
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "B": 1.0,
+    "kB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+    "KiB": 1024.0,
+    "MiB": 1024.0**2,
+    "GiB": 1024.0**3,
 }
 
 
@@ -110,7 +126,7 @@ class Ideal:
             return None
         reverse = bool(mine.get("reverse"))
         try:
-            if "dumbbell" in scenario and scenario["dumbbell"]:
+            if scenario.get("dumbbell"):
                 rate = quantity(network["reverse_rate"] if reverse and network.get("reverse_rate") else network["rate"])
                 rtt = quantity(network["rtt"])
             else:
@@ -220,27 +236,38 @@ class Measured(Protocol):
     """One run as it is kept (`measures.Finished`)."""
 
     @property
-    def times(self) -> FlowTimes: ...
+    def times(self) -> FlowTimes:
+        """Its flows."""
+
     @property
-    def summary(self) -> Mapping[str, Any]: ...
+    def summary(self) -> Mapping[str, Any]:
+        """Its summary."""
+
     def ideal(self, group: str) -> Ideal | None:
         """What the formulas need."""
 
     def server(self, group: str) -> Floats:
-        """Times in a processor-sharing server of the flows of `times`; not a number for those that it does not serve."""
+        """Times in a processor-sharing server of the flows of `times`; not a number for those elsewhere."""
 
 
 class RunSetLike(Protocol):
     """The runs of one curve (`measures.RunSet`)."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name in claims."""
+
     @property
-    def runs(self) -> Sequence[Measured]: ...
+    def runs(self) -> Sequence[Measured]:
+        """One for each point."""
+
     @property
-    def group(self) -> str: ...
+    def group(self) -> str:
+        """The group that is measured."""
+
     @property
-    def split(self) -> float: ...
+    def split(self) -> float:
+        """Packets from which on flows are large."""
 
 
 def half_width(values: Floats) -> float:
@@ -248,18 +275,19 @@ def half_width(values: Floats) -> float:
     if values.size < 2 * BATCHES:
         return float("nan")
     means = [float(np.mean(batch)) for batch in np.array_split(values, BATCHES)]
-    return _T_975 * float(np.std(means, ddof=1)) / BATCHES**0.5
+    return float(_T_975 * np.std(means, ddof=1) / np.sqrt(BATCHES))
 
 
 def _chosen(run: Measured, group: str, low: float, high: float) -> NDArray[np.bool_]:
     flows = run.times
-    return (
+    chosen: NDArray[np.bool_] = (
         (flows.group == flows.groups.get(group, -1))
         & (flows.start_s >= float(run.summary["warmup_s"]))
         & ~np.isnan(flows.fct_s)
         & (flows.packets >= low)
         & (flows.packets < high)
     )
+    return chosen
 
 
 def completed(run: Measured, group: str, low: float = 0, high: float = np.inf) -> tuple[Floats, Floats]:
@@ -329,7 +357,7 @@ def mean_active(run: Measured, group: str, start_s: float, end_s: float) -> floa
     return float(np.sum(there[there > 0])) / (end_s - start_s)
 
 
-def _one(run: Measured, group: str, name: str, split: float) -> float:  # noqa: PLR0911 - one return a measure
+def _one(run: Measured, group: str, name: str, split: float) -> float:
     which, _, part = name.partition("_")
     if part in ("small", "large"):
         low, high = (0.0, split) if part == "small" else (split, np.inf)
@@ -365,7 +393,17 @@ def _one(run: Measured, group: str, name: str, split: float) -> float:  # noqa: 
 
 
 MEASURES = (
-    *("max_fct", "afct", "afct_half_width", "afct_ps", "afct_server", "completed_share", "offered_load", "active", "retransmitted_share"),
+    *(
+        "max_fct",
+        "afct",
+        "afct_half_width",
+        "afct_ps",
+        "afct_server",
+        "completed_share",
+        "offered_load",
+        "active",
+        "retransmitted_share",
+    ),
     *(f"{which}_{part}" for which in ("afct", "ps", "server", "bound", "count") for part in ("small", "large")),
 )
 

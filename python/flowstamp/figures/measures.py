@@ -53,7 +53,7 @@ class Finished:
         return fct.Ideal.of(self.scenario, group, self.packet_bytes)
 
     def server(self, group: str) -> Floats:
-        """Times of all flows in a processor-sharing server; not a number for those that do not pass where `group` does."""
+        """Times of all flows in a processor-sharing server; not a number for those that go another way than `group`."""
         times, ideal = self.times, self.ideal(group)
         reverse = {f["name"]: bool(f.get("reverse")) for f in self.scenario.get("flows", ())}
         if ideal is None or not self.scenario.get("dumbbell"):

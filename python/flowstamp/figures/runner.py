@@ -162,7 +162,12 @@ class Runner:
             ticks = [(float(n), reuse.figure) for n, reuse in enumerate(spec.reuse)]
         return plot.stack(
             plot.Stack(
-                draw.xlabel, panels, draw.xscale, xticks=ticks, markers=draw.x not in ("time", "size"), lines=draw.x != "figure"
+                draw.xlabel,
+                panels,
+                draw.xscale,
+                xticks=ticks,
+                markers=draw.x not in ("time", "size"),
+                lines=draw.x != "figure",
             )
         )
 
