@@ -210,3 +210,23 @@ def test_progress_is_shown_at_a_terminal_only(scenario: Path) -> None:
     assert process.returncode == 0
     assert b"three.toml" in said
     assert b"events" in said
+
+
+def test_compare_shows_completion_times_by_size(flowstamp: Command, tmp_path: Path) -> None:
+    scenario = tmp_path / "web.toml"
+    scenario.write_text(
+        'duration = "6s"\n[dumbbell]\nrate = "20Mbps"\nrtt = "50ms"\n[[flows]]\nname = "web"\nlaw = "sack"\n'
+        'transport = { handshake = true }\n'
+        '[flows.web]\nload = 0.5\nsizes = { distribution = "exponential", mean = "20kB" }\n'
+    )
+    out = tmp_path / "out"
+    done = flowstamp("compare", str(scenario), "--protocols", "rcp,sack", "--out", str(out), "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["afct"]["web"]
+    assert sum(row["flows"]["rcp"] for row in rows) > 100
+    for row in rows:
+        # Nothing beats the bound, and the bound is 1.5 RTT and more.
+        assert row["ideal_s"]["ps"] > row["ideal_s"]["bound"] > 0.075
+    common = [row for row in rows if {"rcp", "sack"} <= row["afct_s"].keys() and row["min_packets"] > 20]
+    assert sum(row["afct_s"]["rcp"] for row in common) < sum(row["afct_s"]["sack"] for row in common)
+    assert (out / "afct.png").stat().st_size > 1000

@@ -17,6 +17,11 @@ from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.runner import Runner
 
 IDS = {"X4", "X5", "X6", "X7", "X8", "X9", "X10", "X11", "X12", "X16", "X-drop"}
+IDS |= {
+    *("R1.5", "R2.2", "R2.3", "R2.4", "R2.5", "R2.6", "R3.2", "R3.3", "R3.4", "R3.5", "R3.6s", "R3.9", "R4.1", "R4.2"),
+    *("R4.4", "R4.6", "R4.7", "R4.8", "R4.9", "R4.10", "R4.11", "R4.12", "R4.13", "R4.14", "R4.15", "R4.17", "R4.22"),
+    *("R5.7", "R5.14", "R5.15", "R6.18", "R6.19", "R6.21", "R6.22", "R6.23", "R6.24", "R6.2eq", "R7.1"),
+}
 
 
 class Fixed:
@@ -128,7 +133,7 @@ def test_bad_files_name_file_key_and_value(tmp_path: Path, old: str, new: str, m
 
 
 def test_unknown_figure(tmp_path: Path) -> None:
-    with pytest.raises(FigureError, match='"X99" does not exist; known: X4'):
+    with pytest.raises(FigureError, match=r'"X99" does not exist; known: R1\.5'):
         cli_figure(["X99"], out=tmp_path)
 
 

@@ -239,8 +239,11 @@ def compare(
     """Run a scenario under several protocols and show them side by side.
 
     All flows get the protocol's law and the links its router law, or none. Queues stay, unless one is named as in
-    reno/red. The folder gets compare.pdf, compare.png and a run's folder for each protocol.
+    reno/red. The folder gets compare.pdf, compare.png and a run's folder for each protocol. With random flows (`web`)
+    it also shows mean completion times by size beside processor sharing and the lower bound, and gets afct.pdf and
+    afct.png.
     """
+    from flowstamp import afct
     from flowstamp import compare as comparison
     from flowstamp.files import check_folder
     from flowstamp.progress import Meter
@@ -257,16 +260,23 @@ def compare(
     from flowstamp import plot
 
     written += plot.save(plot.overview(results), out / "compare")
+    times = afct.by_size(results)
+    if times:
+        written += plot.save(afct.draw(times, names), out / "afct")
     if as_json:
         _document(
             {
                 "protocols": {name: result.summary for name, result in results.items()},
+                "afct": times,
                 "files": [str(path) for path in written],
             }
         )
     else:
         _say(_side_by_side(results))
         _say("")
+        for group, rows in times.items():
+            _say(afct.text_table(group, rows, names))
+            _say("")
         for path in written:
             if path.parent == out:
                 _say(f"wrote {path}")

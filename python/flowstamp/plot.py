@@ -170,6 +170,10 @@ def _plain(value: float, _: object = None) -> str:
 class RunLike(Protocol):
     """What of a run is needed to draw it (`_flowstamp.Run` and its facade have it)."""
 
+    @property
+    def flows(self) -> Any:
+        """The table of flows."""
+
     def summary_json(self) -> str:
         """The summary as JSON."""
 

@@ -118,6 +118,8 @@ macro_rules! protocols {
             type Params = SenderSpecOrDefault;
             fn new(params: &SenderSpecOrDefault, flow: &FlowView) -> Self { params.0.build(flow) }
             fn recovery(&self) -> Recovery { match self { $( Self::$variant(l) => l.recovery() ),* } }
+            fn handshake(&self) -> bool { match self { $( Self::$variant(l) => l.handshake() ),* } }
+            fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp) { match self { $( Self::$variant(l) => l.on_feedback(now, srtt, stamp) ),* } }
             #[inline]
             fn cwnd(&self) -> f64 { match self { $( Self::$variant(l) => l.cwnd() ),* } }
             #[inline]
@@ -249,6 +251,8 @@ protocols! {
     Xcp "xcp" router::xcp::Router<router::xcp::Window>, sender::xcp::Sender<router::xcp::Window>;
     /// XCP as the Internet-Draft writes it: inter-packet time in the header, throughput feedback.
     XcpDraft "xcp-draft" router::xcp::Router<router::xcp::Throughput>, sender::xcp::Sender<router::xcp::Throughput>;
+    /// RCP: one rate from the slowest router (Dukkipati 2007).
+    Rcp "rcp" router::rcp::Router, sender::rcp::Sender;
     /// TCP Reno (RFC 2581).
     Reno "reno" router::NoRouter, sender::reno::Reno;
     /// TCP NewReno (RFC 6582).

@@ -8,7 +8,7 @@ use crate::events::{Class, EventQueue, Source};
 use crate::link::{Admission, Link, PLAIN, Policy};
 use crate::load::Loaded;
 use crate::network::{END, Network, Path, WebPlan};
-use crate::packet::{CONGESTED, DATA, ECN_CAPABLE, ECN_ECHO, NO_SACK, Packet, REDUCED, SackPool};
+use crate::packet::{CONGESTED, CONTROL, DATA, ECN_CAPABLE, ECN_ECHO, NO_SACK, Packet, REDUCED, SackPool};
 use crate::probe::Probe;
 use crate::random::Stream;
 use crate::results::{Captured, CapturedPacket, Results};
@@ -72,8 +72,14 @@ pub(crate) struct Flow {
     ack_at: Time,
     pace_at: Time,
     application_at: Time,
-    /// A paced sender's next departure.
-    next_departure: Time,
+    control_at: Time,
+    /// Data may leave: there is no handshake, or it has been answered.
+    open: bool,
+    /// Handshakes sent.
+    tries: u8,
+    /// A paced sender's last departure: when, and how many bytes.
+    last_departure: Time,
+    last_departed: u16,
 }
 
 /// What remains of a flow in the results.
@@ -301,6 +307,7 @@ impl Simulation {
                     self.send(number);
                 }
             }
+            Class::Control => self.control(number),
             Class::Application => self.application(number),
             Class::Web => self.web_arrival(number),
             Class::Probe => {
@@ -408,6 +415,10 @@ impl Simulation {
             self.sacks.release(packet.sack);
             return;
         }
+        if packet.flags & CONTROL != 0 {
+            self.arrive_control(packet);
+            return;
+        }
         if packet.flags & DATA == 0 {
             let sack = self.sacks.get(packet.sack);
             let ack = AckPacket {
@@ -471,7 +482,7 @@ impl Simulation {
         let now = self.now;
         loop {
             let flow = &mut self.flows[number as usize];
-            if !flow.started {
+            if !(flow.started && flow.open) {
                 return;
             }
             let group = &self.groups[flow.group as usize];
@@ -484,12 +495,13 @@ impl Simulation {
                 }
             };
             let pace = flow.law.pacing_rate();
-            if pace.is_some() && flow.next_departure > now {
-                if flow.next_departure < flow.pace_at {
-                    flow.pace_at = flow.next_departure;
-                    self.queue.push(flow.pace_at, Source::new(Class::Pace, number));
+            if let Some(rate) = pace {
+                let size = flowstamp_laws::Bytes::new(u64::from(flow.last_departed));
+                let next = flow.last_departure.saturating_add(rate.tx_time(size));
+                if next > now {
+                    self.wait_for_pace(number, next);
+                    break;
                 }
-                break;
             }
             let Some(out) = flow.sender.next_packet(now, &flow.law, u32::from(self.packet_bytes), available)
             else {
@@ -499,8 +511,9 @@ impl Simulation {
                 break;
             };
             let size = if out.seq + 1 == flow.packets { flow.last_size } else { self.packet_bytes };
-            if let Some(rate) = pace {
-                flow.next_departure = now + rate.tx_time(flowstamp_laws::Bytes::new(u64::from(size)));
+            if pace.is_some() {
+                flow.last_departure = now;
+                flow.last_departed = size;
             }
             let ecn = group.transport.ecn;
             let packet = Packet {
@@ -529,6 +542,95 @@ impl Simulation {
             flow.retransmit_at = deadline;
             self.queue.push(deadline, Source::new(Class::Retransmit, number));
         }
+    }
+
+    /// A paced flow may send its next packet at `next`.
+    fn wait_for_pace(&mut self, number: u32, next: Time) {
+        let flow = &mut self.flows[number as usize];
+        if next < flow.pace_at && next < Time::MAX {
+            flow.pace_at = next;
+            self.queue.push(next, Source::new(Class::Pace, number));
+        }
+        // A gap longer than the round trip: probe meanwhile, or a better rate would be seen only after it.
+        let srtt = flow.sender.srtt();
+        let probe = self.now + srtt;
+        if next > probe && flow.control_at == Time::MAX && srtt > Time::ZERO && !flow.sender.is_complete() {
+            flow.control_at = probe;
+            self.queue.push(probe, Source::new(Class::Control, number));
+        }
+    }
+
+    /// Starts a flow: with a handshake if its law or its scenario wants one.
+    fn begin(&mut self, number: u32) {
+        self.flows[number as usize].started = true;
+        if self.flows[number as usize].open {
+            self.send(number);
+        } else {
+            self.send_control(number);
+        }
+    }
+
+    /// Sends a packet without data, and sets when to try again if the flow is not open yet.
+    fn send_control(&mut self, number: u32) {
+        let now = self.now;
+        let flow = &mut self.flows[number as usize];
+        let packet = Packet {
+            stamp: flow.law.stamp(now, flow.sender.srtt()),
+            sent_at: now,
+            flow: number,
+            seq: 0,
+            next: flow.path.data,
+            sack: NO_SACK,
+            size: self.ack_bytes,
+            generation: flow.generation,
+            flags: DATA | CONTROL,
+            protocol: flow.protocol,
+        };
+        let first = self.routes[flow.path.data as usize];
+        if !flow.open {
+            let params = &self.groups[flow.group as usize].transport;
+            let wait = (params.initial_rto * (1 << flow.tries.min(10))).min(params.max_rto);
+            flow.tries = flow.tries.saturating_add(1);
+            flow.control_at = now + wait;
+            self.queue.push(flow.control_at, Source::new(Class::Control, number));
+        }
+        self.sent += 1;
+        self.enqueue(first, &packet);
+    }
+
+    fn control(&mut self, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        if flow.control_at != self.now {
+            return;
+        }
+        flow.control_at = Time::MAX;
+        if !flow.started {
+            return;
+        }
+        if !flow.open || flow.pace_at < Time::MAX && !flow.sender.is_complete() {
+            self.send_control(number);
+            self.send(number);
+        }
+    }
+
+    /// A packet without data has reached a host: the receiver answers, the sender takes the answer.
+    fn arrive_control(&mut self, packet: &Packet) {
+        let now = self.now;
+        let flow = &mut self.flows[packet.flow as usize];
+        if packet.flags & DATA != 0 {
+            let answer = Packet { next: flow.path.acks, size: self.ack_bytes, flags: CONTROL, ..*packet };
+            let first = self.routes[flow.path.acks as usize];
+            self.sent += 1;
+            self.enqueue(first, &answer);
+            return;
+        }
+        flow.sender.on_answer(now, packet.sent_at);
+        flow.law.on_feedback(now, flow.sender.srtt(), &packet.stamp);
+        if !flow.open {
+            flow.open = true;
+            flow.control_at = Time::MAX;
+        }
+        self.send(packet.flow);
     }
 
     fn retransmission_timer(&mut self, number: u32) {
@@ -578,12 +680,16 @@ impl Simulation {
             return;
         }
         flow.application_at = Time::MAX;
-        flow.started = true;
+        let begins = !flow.started;
         let stop = self.groups[flow.group as usize].stop;
         if self.now >= stop {
             flow.sender.stop();
         }
-        self.send(number);
+        if begins {
+            self.begin(number);
+        } else {
+            self.send(number);
+        }
         if self.now < stop && stop < Time::MAX {
             self.schedule_application(number, stop);
         }
@@ -602,8 +708,7 @@ impl Simulation {
         self.queue.push(next, Source::new(Class::Web, number));
         let index = self.groups[group as usize].flows;
         let slot = self.add_flow(group, index, path, self.now, Some(size));
-        self.flows[slot as usize].started = true;
-        self.send(slot);
+        self.begin(slot);
     }
 
     /// Takes a slot for a flow.
@@ -619,6 +724,7 @@ impl Simulation {
             app_rate: spec.rate,
         };
         let law = spec.law.build(&view);
+        let open = !spec.transport.handshake.unwrap_or(law.handshake());
         let recovery = spec.transport.recovery.unwrap_or(law.recovery());
         let record = self.records.len() as u32;
         self.records.push(Record {
@@ -651,7 +757,11 @@ impl Simulation {
             ack_at: Time::MAX,
             pace_at: Time::MAX,
             application_at: Time::MAX,
-            next_departure: Time::ZERO,
+            control_at: Time::MAX,
+            open,
+            tries: 0,
+            last_departure: Time::ZERO,
+            last_departed: 0,
         };
         if let Some(slot) = self.free.pop() {
             let old = &mut self.flows[slot as usize];
@@ -662,6 +772,7 @@ impl Simulation {
                 ack_at: old.ack_at,
                 pace_at: old.pace_at,
                 application_at: old.application_at,
+                control_at: old.control_at,
                 ..flow
             };
             return slot;

@@ -22,6 +22,8 @@ pub enum Class {
     Retransmit,
     /// A delayed ack.
     Ack,
+    /// A handshake is tried again, or a waiting paced sender probes the path.
+    Control,
     /// A paced sender may send again.
     Pace,
     /// An application starts, stops or has produced a packet.
@@ -32,13 +34,14 @@ pub enum Class {
     Probe,
 }
 
-const CLASSES: [Class; 10] = [
+const CLASSES: [Class; 11] = [
     Class::Warmup,
     Class::Capacity,
     Class::Router,
     Class::Delivery,
     Class::Retransmit,
     Class::Ack,
+    Class::Control,
     Class::Pace,
     Class::Application,
     Class::Web,

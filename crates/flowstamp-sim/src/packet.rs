@@ -41,6 +41,9 @@ pub const ECN_ECHO: u8 = 8;
 /// Congestion window reduced.
 pub const REDUCED: u8 = 16;
 
+/// It carries no data and asks for an answer, or is that answer: a handshake or a probe.
+pub const CONTROL: u8 = 32;
+
 /// No selective acks.
 pub const NO_SACK: u32 = u32::MAX;
 

@@ -19,6 +19,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from flowstamp.figures import fct
+
 Floats = NDArray[np.float64]
 
 
@@ -142,6 +144,7 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "count": (1, lambda v: float(np.count_nonzero(v))),
     "first": (1, _first_value),
     "last": (1, _last_value),
+    "changes": (1, lambda v: np.abs(np.diff(v))),
     "trend": (2, _trend),
     "jain": (1, _jain),
     "samples": (4, _samples),
@@ -151,6 +154,7 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "first_end": (1, _first_end),
     "settled_after": (6, _settled_after),
     "above_after": (5, _above_after),
+    **fct.FUNCTIONS,
 }
 
 # ---------------------------------------------------------------------------------------------------- evaluation

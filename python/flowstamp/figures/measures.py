@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from flowstamp.figures import fct
 from flowstamp.plot import RunLike, series
 
 Floats = NDArray[np.float64]
@@ -24,13 +25,19 @@ class Finished:
     links: Mapping[str, Mapping[str, tuple[Floats, Floats]]]
     flows: Mapping[str, tuple[Floats, Floats]]
     packet_bytes: float
+    times: fct.FlowTimes
+    scenario: Mapping[str, Any] = field(default_factory=dict)
+    served: dict[bool, Floats] = field(default_factory=dict)  # what `server` has worked out
 
     @classmethod
-    def of(cls, run: RunLike, *, flow_series: bool, packet_bytes: float) -> Finished:
+    def of(
+        cls, run: RunLike, *, flow_series: bool, packet_bytes: float, scenario: Mapping[str, Any] | None = None
+    ) -> Finished:
         """Copies what figures need. `flow_series`: throughputs of flows over time were probed."""
         summary: dict[str, Any] = json.loads(run.summary_json())
         links = {
             name: {metric: series(run, "link", name, metric) for metric in ("utilization", "queue_bytes", "drops")}
+            | {metric: series(run, "law", name, metric) for metric in LAW}
             for name in summary["links"]
         }
         flows: dict[str, tuple[Floats, Floats]] = {}
@@ -38,7 +45,26 @@ class Finished:
             for row in summary["flows"]:
                 name = f"{row['group']}.{row['index']}"
                 flows[name] = series(run, "flow", name, "goodput_bps")
-        return cls(summary, links, flows, packet_bytes)
+        times = fct.FlowTimes.of(run.flows, packet_bytes)
+        return cls(summary, links, flows, packet_bytes, times, scenario or {})
+
+    def ideal(self, group: str) -> fct.Ideal | None:
+        """What the formulas of flow completion times need to know of this run."""
+        return fct.Ideal.of(self.scenario, group, self.packet_bytes)
+
+    def server(self, group: str) -> Floats:
+        """Times of all flows in a processor-sharing server; not a number for those that go another way than `group`."""
+        times, ideal = self.times, self.ideal(group)
+        reverse = {f["name"]: bool(f.get("reverse")) for f in self.scenario.get("flows", ())}
+        if ideal is None or not self.scenario.get("dumbbell"):
+            return np.full(times.start_s.size, np.nan)
+        if reverse[group] not in self.served:
+            codes = [code for name, code in times.groups.items() if reverse.get(name) == reverse[group]]
+            here = np.isin(times.group, codes)
+            taken = np.full(times.start_s.size, np.nan)
+            taken[here] = fct.processor_sharing(times.start_s[here], times.packets[here], ideal.capacity)
+            self.served[reverse[group]] = taken
+        return self.served[reverse[group]]
 
     def drops(self, link: str) -> float:
         """Packets lost on a link from the very start, warm-up included."""
@@ -68,15 +94,22 @@ _RUN: dict[str, Callable[[Finished, str], float]] = {
 # Of each flow of a run, and over time: what a panel may show besides.
 _FLOW, _INDEX = "flow_mbps", "flow_index"
 OVER_TIME = {"utilization": "utilization", "queue_packets": "queue_bytes", "drops": "drops", _FLOW: "goodput_bps"}
+# Of a link's router law over time, where the scenario has `probes.laws`.
+LAW = ("rate_bps", "flows_estimate", "avg_rtt_s", "sample_rtt_s")
+_LAW = {"rate_share": "rate_bps", **{name: name for name in LAW[1:]}}
+_ACTIVE = "active_flows"
 
-MEASURES = (*_LINK, *_RUN, _FLOW, _INDEX, "queue_packets")
+MEASURES = (*_LINK, *_RUN, _FLOW, _INDEX, "queue_packets", *_LAW, _ACTIVE, *fct.MEASURES)
 
 
 class RunSet:
     """The runs of one curve, as expressions see them."""
 
-    def __init__(self, name: str, runs: Sequence[Finished], links: Sequence[str], group: str) -> None:
+    def __init__(
+        self, name: str, runs: Sequence[Finished], links: Sequence[str], group: str, split: float = 500.0
+    ) -> None:
         self.name, self.runs, self.links, self.group = name, runs, links, group
+        self.split = split  # packets: where `_small` ends and `_large` begins
 
     def measure(self, name: str) -> Floats:
         """One value for each point (runs that vary), link or flow."""
@@ -84,6 +117,8 @@ class RunSet:
             return np.array([_LINK[name](run, link) for run in self.runs for link in self.links])
         if name in _RUN:
             return np.array([_RUN[name](run, self.group) for run in self.runs])
+        if name in fct.MEASURES:
+            return fct.measure(self, name)
         if name in (_FLOW, _INDEX):
             rows = [row for row in self._only().summary["flows"] if row["group"] == self.group]
             return np.array([float(row["index"]) if name == _INDEX else row["goodput_bps"] / 1e6 for row in rows])
@@ -91,6 +126,14 @@ class RunSet:
 
     def over_time(self, name: str) -> tuple[Floats, Floats]:
         """Times and values of a link's measure."""
+        if name == _ACTIVE:
+            t, _ = self._only().links[self.links[0]]["utilization"]
+            return t, fct.active_over_time(self._only(), self.group, t)
+        if name in _LAW:
+            t, v = self._only().links[self.links[0]][_LAW[name]]
+            if not t.size:
+                raise ValueError(f'"{name}" was not sampled: the link needs such a router, and the run probes.laws')
+            return t, v / self._only().summary["links"][self.links[0]]["rate_bps"] if name == "rate_share" else v
         if name == _FLOW or name not in OVER_TIME:
             raise ValueError(f'"{name}" has no samples of a link; there are utilization, queue_packets and drops')
         t, v = self._only().links[self.links[0]][OVER_TIME[name]]

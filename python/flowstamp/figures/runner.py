@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 import tomllib
@@ -15,13 +16,15 @@ import numpy as np
 
 from flowstamp import _flowstamp, plot
 from flowstamp.errors import translated
+from flowstamp.figures import fct
 from flowstamp.figures.claims import ExpressionError, RunValues
 from flowstamp.figures.measures import Finished, Joined, RunSet, kept
 from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, available, read
+from flowstamp.files import write_whole
 
 Status = Literal["holds", "differs", "fails"]
 Progress = Callable[[int, int, float, float, int], None]
-PROTOCOLS = {"xcp": "XCP", "red": "TCP Reno over RED"}
+PROTOCOLS = {"xcp": "XCP", "red": "TCP Reno over RED", "rcp": "RCP", "sack": "TCP Sack"}
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,10 @@ class Runner:
         values: dict[str, RunValues] = dict(self._joined(spec) if spec.reuse else self._finished[spec.id])
         verdicts = [_measure(claim, values, spec) for claim in spec.claims]
         pictures = plot.save(self.draw(spec), out / spec.id) if out is not None else []
+        if out is not None and spec.runs:
+            bins = fct.document(self._finished[spec.id])
+            if bins["runs"]:
+                write_whole(out / f"{spec.id}.fct.json", json.dumps(bins, indent=1) + "\n")
         return Outcome(spec, time.perf_counter() - began, verdicts, pictures)
 
     def _execute(self, spec: FigureSpec, progress: Progress | None) -> dict[str, RunSet]:
@@ -110,10 +117,13 @@ class Runner:
         for (run, point), result in zip(order, results, strict=True):
             ran = tomllib.loads(result.scenario_toml())
             finished[run.name][point] = Finished.of(
-                result, flow_series=ran["probes"]["flows"], packet_bytes=_packet_bytes(spec, ran["packet"])
+                result,
+                flow_series=ran["probes"]["flows"],
+                packet_bytes=_packet_bytes(spec, ran["packet"]),
+                scenario=ran,
             )
         return {
-            name: RunSet(name, [points[n] for n in range(spec.points)], spec.links, spec.group)
+            name: RunSet(name, [points[n] for n in range(spec.points)], spec.links, spec.group, spec.split)
             for name, points in finished.items()
         }
 
@@ -154,7 +164,12 @@ class Runner:
             ticks = [(float(n), reuse.figure) for n, reuse in enumerate(spec.reuse)]
         return plot.stack(
             plot.Stack(
-                draw.xlabel, panels, draw.xscale, xticks=ticks, markers=draw.x != "time", lines=draw.x != "figure"
+                draw.xlabel,
+                panels,
+                draw.xscale,
+                xticks=ticks,
+                markers=draw.x not in ("time", "size"),
+                lines=draw.x != "figure",
             )
         )
 
@@ -175,7 +190,15 @@ class Runner:
                     for n, (flow, (t, v)) in enumerate(runs.flows_over_time().items())
                 ]
             elif spec.draw.x == "time":
-                curves.append(plot.Curve(label, *runs.over_time(panel.y), style))
+                t, v = runs.over_time(panel.y)
+                curves.append(
+                    plot.Curve(label, *(plot.averaged(t, v, panel.average_s) if panel.average_s else (t, v)), style)
+                )
+            elif spec.draw.x == "size":
+                found = fct.bins(runs.runs[panel.point], runs.group)
+                sizes = np.array([b.mean_packets for b in found])
+                times = np.array([b.max_s if panel.y == "max_fct" else b.mean_s for b in found])
+                curves.append(plot.Curve(label, sizes, times, style))
             else:
                 y = runs.measure(panel.y)
                 x = np.arange(1.0, y.size + 1) if spec.draw.x == "flow" else np.array(spec.x())
@@ -184,6 +207,31 @@ class Runner:
                         label, x, y, list(PROTOCOLS).index(_protocol(spec, name)) if spec.draw.x == "flow" else style
                     )
                 )
+        curves += self._references(spec, panel, len(spec.runs))
+        return curves
+
+    def _references(self, spec: FigureSpec, panel: PanelSpec, style: int) -> list[plot.Curve]:
+        """Formulas beside the measured curves, of the first run that the panel shows."""
+        runs = self._finished[spec.id][panel.runs[0]]
+        curves: list[plot.Curve] = []
+        for number, name in enumerate(panel.references):
+            ideal = runs.runs[panel.point].ideal(runs.group)
+            if ideal is None:
+                continue
+            if spec.draw.x == "size":
+                found = fct.bins(runs.runs[panel.point], runs.group)
+                x = np.array([b.mean_packets for b in found])
+                y = np.array([b.ideal_s[name] for b in found])
+            elif spec.draw.x == "time":  # Little's law
+                x, _ = runs.over_time("utilization")
+                mean = np.array([ideal.mean_packets])
+                arrivals = ideal.load * ideal.capacity / ideal.mean_packets
+                y = np.full(x.size, arrivals * float(ideal.curve(name, mean)[0]))
+            else:
+                part = panel.y.removeprefix("afct")
+                x = np.array(spec.x())
+                y = runs.measure(f"{name}{part}" if part else f"afct_{name}")
+            curves.append(plot.Curve(fct.REFERENCES[name], x, y, style + number))
         return curves
 
     def _per_figure(self, spec: FigureSpec, y: str, style: int, protocol: str) -> plot.Curve:

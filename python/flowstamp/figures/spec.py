@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from flowstamp.errors import FlowstampError
+from flowstamp.figures import fct
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.measures import MEASURES
 from flowstamp.plot import Scale
 
-XAxis = Literal["vary", "link", "flow", "time", "figure"]
+XAxis = Literal["vary", "link", "flow", "time", "figure", "size"]
+PROTOCOLS = ("xcp", "red", "rcp", "sack")
 Sets = tuple[tuple[str, str], ...]
 """Overrides as the native module takes them: dotted key and TOML value."""
 
@@ -57,6 +59,8 @@ class PanelSpec:
     ylim: tuple[float | None, float | None]
     linthresh: float
     average_s: float  # 0: samples as they are
+    references: tuple[str, ...]  # formulas of flow completion times
+    point: int  # of size panels: which point of the runs
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,7 @@ class FigureSpec:
     axis: str | None
     links: tuple[str, ...]
     group: str
+    split: float
     reuse: tuple[Reuse, ...]
     draw: Draw
     claims: tuple[Claim, ...]
@@ -158,12 +163,12 @@ def available(directory: Path | None = None) -> dict[str, Path]:
     raise FigureError(f"no figure files found; looked in {looked}")
 
 
-def _paper_order(figure_id: str) -> tuple[str, float, str]:
-    match = re.match(r"([A-Z]+)(\d+(?:\.\d+)?)?(.*)", figure_id)
+def _paper_order(figure_id: str) -> tuple[str, float, float, str]:
+    match = re.match(r"([A-Z]+)(\d+)?(?:\.(\d+))?(.*)", figure_id)
     if match is None:
-        return figure_id, 0.0, ""
-    letters, number, rest = match.groups()
-    return letters, float(number) if number else float("inf"), rest
+        return figure_id, 0.0, 0.0, ""
+    letters, number, part, rest = match.groups()
+    return letters, float(number) if number else float("inf"), float(part or 0), rest
 
 
 def load(figure_id: str, directory: Path | None = None) -> FigureSpec:
@@ -284,6 +289,7 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
     if axis is not None and axis not in vary:
         raise measure.wrong("axis", "a key of vary")
     group = measure.text("group", "the name of a flow group", default="forward")
+    split = measure.number("split_packets", 500.0)
     measure.done()
     runs = tuple(_run(r) for r in t.tables("runs"))
     if bool(runs) == bool(reuse):
@@ -305,6 +311,7 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
         axis=axis,
         links=links,
         group=group,
+        split=split,
         reuse=reuse,
         draw=_draw(t.table("draw"), names),
         claims=claims,
@@ -323,7 +330,7 @@ def _run(t: _Table) -> RunSpec:
     run = RunSpec(
         name,
         t.text("label"),
-        t.choice("protocol", ("xcp", "red")),
+        t.choice("protocol", PROTOCOLS),
         t.sets("set"),
         t.take("reused", bool, "true or false", True),
     )
@@ -390,6 +397,10 @@ def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
     if len(limits) not in (1, 2) or not all(isinstance(v, int | float) for v in limits):
         raise t.wrong("ylim", "the least and, if wanted, the largest value")
     low, high = float(limits[0]), float(limits[1]) if len(limits) > 1 else None
+    references = t.names("references", ())
+    for name in references:
+        if name not in fct.REFERENCES:
+            raise t.wrong("references", f"names of formulas: {', '.join(fct.REFERENCES)}")
     panel = PanelSpec(
         y=t.choice("y", tuple(MEASURES)),
         ylabel=t.text("ylabel", "a label with its unit"),
@@ -399,6 +410,8 @@ def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
         ylim=(low, high),
         linthresh=t.number("linthresh", 1.0),
         average_s=t.number("average_s", 0.0),
+        references=references,
+        point=int(t.take("point", int, "the number of a point", 0)),
     )
     t.done()
     return panel

@@ -1,5 +1,6 @@
 //! What a router does to a packet and every control interval.
 
+pub mod rcp;
 pub mod xcp;
 
 use crate::Refused;

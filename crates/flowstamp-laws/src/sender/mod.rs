@@ -4,6 +4,7 @@
 //! detection, retransmission, the retransmission timer) is in [`crate::transport`], which asks the law for its
 //! window and tells it of acks and losses.
 
+pub mod rcp;
 pub mod reno;
 pub mod xcp;
 
@@ -73,6 +74,12 @@ pub trait SenderLaw: Sized {
     /// How this law's losses are repaired unless the scenario says otherwise.
     fn recovery(&self) -> Recovery;
 
+    /// Whether a flow opens with a packet that carries no data, whose answer the law needs before the first data leave,
+    /// unless the scenario says otherwise.
+    fn handshake(&self) -> bool {
+        false
+    }
+
     /// The congestion window in bytes, at least one packet.
     fn cwnd(&self) -> f64;
 
@@ -83,6 +90,11 @@ pub trait SenderLaw: Sized {
 
     /// New data was acknowledged.
     fn on_ack(&mut self, ack: &Ack<'_>);
+
+    /// A packet that carried no data came back: the answer to the handshake or to a probe.
+    fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp) {
+        let _ = (now, srtt, stamp);
+    }
 
     /// A loss was found by duplicate acks, or an ECN echo came: at most once per window of data.
     fn on_congestion(&mut self, now: Time, flight: u32);

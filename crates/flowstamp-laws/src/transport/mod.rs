@@ -84,6 +84,8 @@ pub struct Params {
     pub max_rto: Time,
     /// Retransmission timeout before the first sample: RFC 6298 (2.1) says 1 s.
     pub initial_rto: Time,
+    /// The flow opens with a packet that carries no data and waits for its answer; the law's own choice if absent.
+    pub handshake: Option<bool>,
     /// The first two duplicate acks each let a new packet go (RFC 3042; ns-2's `singledup_`).
     pub limited_transmit: bool,
 }
@@ -99,7 +101,8 @@ impl Default for Params {
             min_rto: Time::from_millis(200),             // ns-2 minrto_
             max_rto: Time::from_secs(60),                // RFC 6298 (2.5)
             initial_rto: Time::from_secs(1),             // RFC 6298 (2.1)
-            limited_transmit: true,                      // ns-2 singledup_
+            handshake: None,
+            limited_transmit: true, // ns-2 singledup_
         }
     }
 }
@@ -537,6 +540,11 @@ impl Sender {
             || self.inflation > 0
             || self.next != self.high
             || self.is_disordered();
+    }
+
+    /// A packet that carried no data and left at `sent_at` was answered: a round-trip sample.
+    pub fn on_answer(&mut self, now: Time, sent_at: Time) {
+        self.rtt.sample(now.saturating_sub(sent_at), true);
     }
 
     /// When the retransmission timer expires, [`Time::MAX`] if it is not armed.

@@ -1,0 +1,305 @@
+//! The RCP router: one rate for all flows, adapted so that the link is full and its queue empty.
+//!
+//! Dukkipati 2007, chapter 3 and appendix F. Every interval `T = min(d, 10 ms)`:
+//!
+//! ```text
+//!              T/d (alpha (eta C - y) - beta q / d)
+//!   R = R (1 + ------------------------------------)                    eq. 3.3, app. F line 8
+//!                             eta C
+//!
+//!   d = theta d_T + (1 - theta) d                                       section 3.5, app. F lines 2 to 7
+//!   theta = T/d if d_T >= d, else (R/C) (d_T/d) (T/d)
+//! ```
+//!
+//! with `R` between `MIN_RATE = 0.01 MTU / d` and `eta C`. Every packet is stamped with `min(R, what it carries)`.
+//! Per packet that is at most three additions, two comparisons and one write.
+//!
+//! `y` input rate, packets that are then dropped included; `q` queue; `d_T` mean of the RTTs carried by the packets of
+//! an interval, `d` its moving average.
+//!
+//! Variants:
+//! - [`Capacity::Unknown`]: equation 6.2, for links that do not know or cannot trust their capacity.
+//! - [`Params::fairness`]: alpha-fair sharing (Kelly, Raina and Voice 2008): the routers of a path add up `R^-alpha`, and
+//!   the flow sends at the sum to the power of `-1/alpha`. The slowest router alone counts as alpha grows without bound,
+//!   which is RCP; alpha = 1 is proportional fairness.
+//! - [`Params::long_share`]: two classes by age (section 3.6), rates 1 : theta, without per-flow state.
+//!
+//! Valid for 1 kb/s to 400 Gb/s and RTTs of 1 us to 20 s.
+//!
+//! Deviations (thesis says / we do / because):
+//! 1. `R(t)` has no first value / `initial_rate` of the capacity, and `initial_rtt` until a packet carries one / the
+//!    author's ns-2 model starts at 0.05 C and 200 ms.
+//! 2. RTTs of packets without one are all ones / zero / times here are real numbers.
+//! 3. Line 8 may give a rate below zero when the queue is long / it is held at `MIN_RATE`, as line 9 says, before
+//!    anything is divided by it.
+//! 4. Times are in milliseconds / in seconds, so that RTTs below a millisecond keep their meaning.
+
+use super::{LinkView, RouterLaw};
+use crate::stamp::Stamp;
+use crate::units::{Bytes, Rate, Time};
+use crate::{Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Constants of the control law.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// Gain on spare capacity.
+    pub alpha: f64,
+    /// Gain on the queue.
+    pub beta: f64,
+    /// Target utilisation, above 0 and at most 1.
+    pub eta: f64,
+    /// The longest control interval (MAX_RATE_ESTIMATION_INTERVAL).
+    pub max_interval: Time,
+    /// RTTs from here on are not believed (MAX_ALLOWABLE_RTT).
+    pub max_allowable_rtt: Time,
+    /// MTU, of which `MIN_RATE` lets a hundredth pass in an average RTT.
+    pub mtu: Bytes,
+    /// First rate, as a share of the capacity.
+    pub initial_rate: f64,
+    /// Average RTT until a packet carries one.
+    pub initial_rtt: Time,
+    /// Whether the capacity is known.
+    pub capacity: Capacity,
+    /// With an unknown capacity, the growth of the input that an empty queue asks for, as a share of the input: the
+    /// user's value of equation 6.2.
+    pub growth: f64,
+    /// Exponent of alpha-fair sharing; 0 for max-min, the plain law.
+    pub fairness: f64,
+    /// Rate of long flows as a share of that of short ones, theta of section 3.6; 1 for one class.
+    pub long_share: f64,
+    /// A flow is long once it has sent this much.
+    pub long_after: Bytes,
+}
+
+/// Whether a router knows what its link can carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Capacity {
+    /// It does: equation 3.3.
+    Known,
+    /// It goes by the queue alone: equation 6.2.
+    Unknown,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            alpha: 0.4,                             // section 6.3; app. F: 0.4 to 0.6
+            beta: 0.5,                              // section 6.3; app. F: 0.2 to 0.6
+            eta: 1.0,                               // chapter 4
+            max_interval: Time::from_millis(10),    // app. F line 13
+            max_allowable_rtt: Time::from_secs(20), // app. F.2.1
+            mtu: Bytes::new(1000),                  // the data packet of chapter 4
+            initial_rate: 0.05,                     // figure 3.9
+            initial_rtt: Time::from_millis(200),    // the author's ns-2 model
+            capacity: Capacity::Known,
+            growth: 0.1, // ours: section 6.3.3 leaves it to the user
+            fairness: 0.0,
+            long_share: 1.0,
+            long_after: Bytes::new(100_000), // ours: section 3.6 leaves the threshold open
+        }
+    }
+}
+
+/// What a packet carries: the RCP header, with the age of section 3.6 instead of the reverse rate, which here travels in
+/// the ack's own stamp.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Header {
+    /// The rate that the sender wishes for, or what the routers so far allow, bytes/s.
+    pub rate: f64,
+    /// The sender's RTT in seconds; zero if unknown.
+    pub rtt_s: f64,
+    /// What the flow has sent so far, bytes.
+    pub age_bytes: f64,
+}
+
+impl From<Stamp> for Header {
+    #[inline]
+    fn from(Stamp([rate, rtt_s, age_bytes]): Stamp) -> Self {
+        Self { rate, rtt_s, age_bytes }
+    }
+}
+
+impl From<Header> for Stamp {
+    #[inline]
+    fn from(h: Header) -> Self {
+        Self([h.rate, h.rtt_s, h.age_bytes])
+    }
+}
+
+/// The law's state on one link.
+#[derive(Clone, Debug)]
+pub struct Router {
+    params: Params,
+    /// Bytes/s.
+    link_rate: f64,
+    /// `R`, bytes/s.
+    rate: f64,
+    /// `d`, seconds.
+    avg_rtt: f64,
+    /// `T`, seconds: the interval that is running.
+    interval: f64,
+    /// `input_traffic_Bytes`.
+    input_bytes: f64,
+    /// `sum_rtt_Tr`, seconds.
+    sum_rtt: f64,
+    /// `num_pkts_with_rtt`.
+    packets_with_rtt: u32,
+    /// Queue at the last update, bytes.
+    last_queue: f64,
+    /// `y` of the last interval, for probes, bytes/s.
+    input_rate: f64,
+    /// `d_T` of the last interval that had one, for probes, seconds.
+    sample_rtt: f64,
+}
+
+impl Router {
+    /// The rate given to flows, bytes/s.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// The moving average of RTTs, seconds.
+    #[must_use]
+    pub fn avg_rtt_s(&self) -> f64 {
+        self.avg_rtt
+    }
+
+    /// Appendix F lines 1 to 16, with `queue` bytes waiting.
+    fn update(&mut self, queue: f64) {
+        let p = &self.params;
+        let interval = self.interval;
+        let input_rate = self.input_bytes / interval; // line 1
+        if self.packets_with_rtt > 0 {
+            let sample = self.sum_rtt / f64::from(self.packets_with_rtt); // line 2
+            self.sample_rtt = sample;
+            let weight = if sample >= self.avg_rtt {
+                interval / self.avg_rtt // line 4
+            } else {
+                self.rate / self.link_rate * (sample / self.avg_rtt) * (interval / self.avg_rtt) // line 6
+            };
+            let weight = weight.clamp(0.0, 1.0);
+            self.avg_rtt = weight * sample + (1.0 - weight) * self.avg_rtt; // line 7
+        }
+        let target = p.eta * self.link_rate;
+        let min_rate = 0.01 * p.mtu.as_f64() / self.avg_rtt;
+        let change = match p.capacity {
+            Capacity::Known => {
+                (p.alpha * (target - input_rate) - p.beta * queue / self.avg_rtt) / target // line 8
+            }
+            Capacity::Unknown => {
+                let growth =
+                    if queue > 0.0 { (queue - self.last_queue) / interval } else { -p.growth * input_rate };
+                let change = -p.alpha * growth - p.beta * queue / self.avg_rtt;
+                if input_rate > 0.0 { change / input_rate } else { p.growth } // eq. 6.2
+            }
+        };
+        let rate = self.rate * (1.0 + interval / self.avg_rtt * change);
+        // Section 3.6: R may grow until long flows alone can fill the link.
+        let most = target / p.long_share;
+        self.rate = rate.min(most).max(min_rate.min(most)); // lines 9 to 12
+        self.interval = self.avg_rtt.min(p.max_interval.as_secs_f64()); // line 13
+        self.last_queue = queue;
+        self.input_rate = input_rate;
+        self.input_bytes = 0.0; // line 14
+        self.packets_with_rtt = 0; // line 15
+        self.sum_rtt = 0.0; // line 16
+    }
+}
+
+impl RouterLaw for Router {
+    type Params = Params;
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("alpha", p.alpha, 0.0, 10.0)?;
+        within("beta", p.beta, 0.0, 10.0)?;
+        within("eta", p.eta, 0.01, 1.0)?;
+        within("initial_rate", p.initial_rate, 1e-9, 1.0)?;
+        within("growth", p.growth, 0.0, 10.0)?;
+        within("fairness", p.fairness, 0.0, 100.0)?;
+        within("long_share", p.long_share, 0.001, 1.0)?;
+        for (name, time) in [
+            ("max_interval", p.max_interval),
+            ("max_allowable_rtt", p.max_allowable_rtt),
+            ("initial_rtt", p.initial_rtt),
+        ] {
+            within(name, time.as_secs_f64(), 1e-9, 1e6)
+                .map_err(|_| (name, format!("is {time}; it must be 1ns or longer")))?;
+        }
+        Ok(())
+    }
+
+    fn new(params: &Params, capacity: Rate) -> Self {
+        let link_rate = capacity.bytes_per_sec();
+        Self {
+            params: *params,
+            link_rate,
+            rate: params.initial_rate * link_rate,
+            avg_rtt: params.initial_rtt.as_secs_f64(),
+            interval: params.initial_rtt.min(params.max_interval).as_secs_f64(),
+            input_bytes: 0.0,
+            sum_rtt: 0.0,
+            packets_with_rtt: 0,
+            last_queue: 0.0,
+            input_rate: 0.0,
+            sample_rtt: params.initial_rtt.as_secs_f64(),
+        }
+    }
+
+    fn set_capacity(&mut self, capacity: Rate) {
+        self.link_rate = capacity.bytes_per_sec();
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, _: LinkView, size: u32, stamp: Option<&Stamp>) {
+        self.input_bytes += f64::from(size); // line 18
+        if let Some(stamp) = stamp {
+            let rtt_s = Header::from(*stamp).rtt_s;
+            if rtt_s > 0.0 && rtt_s < self.params.max_allowable_rtt.as_secs_f64() {
+                self.sum_rtt += rtt_s; // line 20
+                self.packets_with_rtt += 1; // line 21
+            }
+        }
+    }
+
+    #[inline]
+    fn on_departure(&mut self, _: LinkView, _: u32, stamp: &mut Stamp) {
+        let mut header = Header::from(*stamp);
+        let p = &self.params;
+        let long = header.age_bytes > p.long_after.as_f64();
+        let offer = if long { self.rate * p.long_share } else { self.rate };
+        let offer = offer.min(self.link_rate);
+        if p.fairness > 0.0 {
+            // The routers' R^-alpha add up; a single router leaves its own R.
+            let sum = libm::pow(header.rate, -p.fairness) + libm::pow(offer, -p.fairness);
+            header.rate = libm::pow(sum, -1.0 / p.fairness);
+            *stamp = header.into();
+        } else if header.rate > offer {
+            header.rate = offer; // lines 22 and 23
+            *stamp = header.into();
+        }
+    }
+
+    fn first_timer(&self, which: usize) -> Option<Time> {
+        (which == 0).then(|| Time::from_secs_f64(self.interval))
+    }
+
+    fn on_timer(&mut self, _: usize, link: LinkView) -> Time {
+        self.update(link.queue_bytes as f64);
+        // Line 17; a picosecond at least, so that time moves on.
+        link.now.saturating_add(Time::from_secs_f64(self.interval).max(Time::from_ps(1)))
+    }
+
+    fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("rate_bps", self.rate * 8.0);
+        report("avg_rtt_s", self.avg_rtt);
+        report("sample_rtt_s", self.sample_rtt);
+        report("input_rate_bps", self.input_rate * 8.0);
+        // The router's estimate of the number of flows, C/R (section 3.2.1).
+        report("flows_estimate", self.params.eta * self.link_rate / self.rate);
+    }
+}

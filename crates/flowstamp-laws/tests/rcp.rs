@@ -1,0 +1,206 @@
+//! Properties of the RCP law (Dukkipati 2007, chapter 3 and appendix F).
+
+use flowstamp_laws::Stamp;
+use flowstamp_laws::router::rcp::{Capacity, Header, Params, Router};
+use flowstamp_laws::router::{LinkView, RouterLaw};
+use flowstamp_laws::sender::rcp::Sender;
+use flowstamp_laws::sender::{FlowView, SenderLaw};
+use flowstamp_laws::units::{Bytes, Rate, Time};
+use proptest::prelude::*;
+
+fn view(now: Time, queue_bytes: u64) -> LinkView {
+    LinkView { now, queue_bytes }
+}
+
+fn packet(rtt_s: f64) -> Stamp {
+    Header { rate: 1e15, rtt_s, age_bytes: 0.0 }.into()
+}
+
+fn variable(router: &Router, name: &str) -> f64 {
+    let mut found = f64::NAN;
+    router.variables(&mut |n, v| {
+        if n == name {
+            found = v;
+        }
+    });
+    found
+}
+
+/// Appendix F by hand: two intervals on 1 MB/s.
+#[test]
+fn numbers_of_two_intervals() {
+    let params = Params { alpha: 0.4, beta: 0.5, ..Params::default() };
+    let mut router = Router::new(&params, Rate::from_bytes_per_sec(1e6));
+    assert_eq!(router.first_timer(0), Some(Time::from_millis(10)));
+    assert_eq!(router.rate(), 50_000.0);
+    // Ten packets of 1000 bytes with an RTT of 0.1 s in 10 ms: y = 1 MB/s, d_T = 0.1 < d = 0.2:
+    // theta = 0.05 x 0.5 x 0.05 = 0.00125; d = 0.2 - 0.00125 x 0.1 = 0.199875.
+    for _ in 0..10 {
+        router.on_arrival(view(Time::ZERO, 0), 1000, Some(&packet(0.1)));
+    }
+    let next = router.on_timer(0, view(Time::from_millis(10), 4000));
+    assert_eq!(next, Time::from_millis(20));
+    assert!((router.avg_rtt_s() - 0.199_875).abs() < 1e-12);
+    // R = 50000 (1 + 0.01 / 0.199875 x (0 - 0.5 x 4000 / 0.199875) / 1e6).
+    let expected = 50_000.0 * (1.0 + 0.01 / 0.199_875 * (-0.5 * 4000.0 / 0.199_875) / 1e6);
+    assert!((router.rate() - expected).abs() < 1e-6, "{}", router.rate());
+    // A longer RTT counts by T/d; packets without one, or beyond 20 s, count as traffic alone.
+    router.on_arrival(view(Time::ZERO, 0), 1000, Some(&packet(0.4)));
+    router.on_arrival(view(Time::ZERO, 0), 1000, Some(&packet(0.0)));
+    router.on_arrival(view(Time::ZERO, 0), 1000, Some(&packet(20.0)));
+    router.on_arrival(view(Time::ZERO, 0), 40, None);
+    router.on_timer(0, view(Time::from_millis(20), 0));
+    let weight = 0.01 / 0.199_875;
+    let d = weight * 0.4 + (1.0 - weight) * 0.199_875;
+    assert!((router.avg_rtt_s() - d).abs() < 1e-12);
+    assert!((variable(&router, "input_rate_bps") - 3040.0 / 0.01 * 8.0).abs() < 1e-6);
+}
+
+#[test]
+fn the_stamp_is_the_smaller_of_rate_and_wish() {
+    let mut router = Router::new(&Params::default(), Rate::from_bytes_per_sec(1e6));
+    let mut large = packet(0.1);
+    router.on_departure(view(Time::ZERO, 0), 1000, &mut large);
+    assert_eq!(Header::from(large).rate, router.rate());
+    let mut small: Stamp = Header { rate: 10.0, rtt_s: 0.1, age_bytes: 0.0 }.into();
+    router.on_departure(view(Time::ZERO, 0), 1000, &mut small);
+    assert_eq!(Header::from(small).rate, 10.0);
+}
+
+/// Section 3.6: long flows get theta R, and R may grow to C / theta so that they alone can fill the link.
+#[test]
+fn two_classes_by_age() {
+    let params = Params { long_share: 0.25, long_after: Bytes::new(5000), ..Params::default() };
+    let mut router = Router::new(&params, Rate::from_bytes_per_sec(1e6));
+    let offers = |router: &mut Router| {
+        [0.0, 6000.0].map(|age_bytes| {
+            let mut stamp: Stamp = Header { rate: 1e15, rtt_s: 0.1, age_bytes }.into();
+            router.on_departure(view(Time::ZERO, 0), 1000, &mut stamp);
+            Header::from(stamp).rate
+        })
+    };
+    let [short, long] = offers(&mut router);
+    assert!((long / short - 0.25).abs() < 1e-12);
+    // An idle link: R grows to 4 C, short flows get C and long ones C.
+    let mut now = Time::ZERO;
+    for _ in 0..20_000 {
+        now = router.on_timer(0, view(now, 0));
+    }
+    assert_eq!(offers(&mut router), [1e6, 1e6]);
+}
+
+/// The routers of a path add up R^-alpha: two equal ones at alpha = 1 leave half the rate, at alpha = 64 almost all.
+#[test]
+fn alpha_fair_stamps() {
+    for (alpha, factor) in [(1.0, 0.5), (2.0, 0.5f64.sqrt()), (64.0, 0.5f64.powf(1.0 / 64.0))] {
+        let params = Params { fairness: alpha, ..Params::default() };
+        let mut router = Router::new(&params, Rate::from_bytes_per_sec(1e6));
+        let mut stamp = packet(0.1);
+        router.on_departure(view(Time::ZERO, 0), 1000, &mut stamp);
+        assert!((Header::from(stamp).rate / router.rate() - 1.0).abs() < 1e-3, "one router alone");
+        router.on_departure(view(Time::ZERO, 0), 1000, &mut stamp);
+        let share = Header::from(stamp).rate / router.rate();
+        assert!((share / factor - 1.0).abs() < 1e-3, "alpha {alpha}: {share}");
+    }
+}
+
+/// A fluid of `n` flows that send at the last stamp an RTT later: C/R becomes n.
+fn converge(params: &Params, n: f64, rtt_s: f64, capacity: f64) -> (f64, f64) {
+    let mut router = Router::new(params, Rate::from_bytes_per_sec(capacity));
+    let mut now = Time::ZERO;
+    let mut queue = 0.0f64;
+    let mut past: std::collections::VecDeque<(f64, f64)> = std::collections::VecDeque::new();
+    let mut rate = router.rate();
+    let mut next = router.first_timer(0).expect("a timer");
+    for _ in 0..200_000 {
+        let step = (next - now).as_secs_f64();
+        now = next;
+        // The flows' rate is the router's of an RTT ago.
+        past.push_back((now.as_secs_f64(), router.rate()));
+        while past.front().is_some_and(|(t, _)| *t <= now.as_secs_f64() - rtt_s) {
+            rate = past.pop_front().map_or(rate, |(_, r)| r);
+        }
+        let input = n * rate * step;
+        queue = (queue + input - capacity * step).max(0.0);
+        // Packets large enough that the interval's traffic is one packet.
+        router.on_arrival(
+            view(now, queue as u64),
+            input.min(4e9) as u32,
+            Some(&packet(rtt_s + queue / capacity)),
+        );
+        next = router.on_timer(0, view(now, queue as u64));
+        if now.as_secs_f64() > 300.0 * rtt_s {
+            break;
+        }
+    }
+    (capacity / router.rate(), queue / (capacity * rtt_s))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Section 3.2.1: C/R is the number of long flows, whatever capacity, RTT and number, at the recommended gains.
+    #[test]
+    fn the_rate_is_the_fair_share(
+        n in 1u32..200,
+        rtt_ms in 20.0..500.0f64,
+        mbps in 10.0..1000.0f64,
+        alpha in 0.4..0.6f64,
+        beta in 0.2..0.6f64,
+    ) {
+        let params = Params { alpha, beta, ..Params::default() };
+        let (estimate, queue) = converge(&params, f64::from(n), rtt_ms / 1e3, mbps * 125_000.0);
+        prop_assert!((estimate / f64::from(n) - 1.0).abs() < 0.02, "C/R is {estimate}, not {n}");
+        prop_assert!(queue < 0.05, "{queue} of the pipe wait");
+    }
+
+    /// R stays between MIN_RATE and eta C, all state is finite and the timer moves on, from 1 kb/s to 400 Gb/s and from
+    /// 1 us to 20 s, whatever arrives.
+    #[test]
+    fn the_rate_stays_in_its_bounds(
+        bps in 3.0..11.602f64,
+        eta in 0.9..1.0f64,
+        known in any::<bool>(),
+        intervals in prop::collection::vec((prop::collection::vec((40u32..9000, -6.0..1.4f64), 0..30), 0u64..1 << 34), 1..40),
+    ) {
+        let capacity = if known { Capacity::Known } else { Capacity::Unknown };
+        let params = Params { eta, capacity, ..Params::default() };
+        let link = Rate::from_bps(10f64.powf(bps));
+        let mut router = Router::new(&params, link);
+        let mut now = Time::ZERO;
+        for (packets, queue) in intervals {
+            for (size, rtt) in packets {
+                let mut stamp = packet(10f64.powf(rtt));
+                router.on_arrival(view(now, queue), size, Some(&stamp));
+                router.on_departure(view(now, queue), size, &mut stamp);
+                prop_assert!(Header::from(stamp).rate <= 1e15);
+                prop_assert!(Header::from(stamp).rate >= 0.0);
+            }
+            let next = router.on_timer(0, view(now, queue));
+            prop_assert!(next > now);
+            now = next;
+            let most = eta * link.bytes_per_sec();
+            let least = (0.01 * 1000.0 / router.avg_rtt_s()).min(most);
+            prop_assert!(router.rate().is_finite() && router.avg_rtt_s() > 0.0);
+            prop_assert!(router.rate() <= most * (1.0 + 1e-12), "{} above {most}", router.rate());
+            prop_assert!(router.rate() >= least * (1.0 - 1e-12), "{} below {least}", router.rate());
+        }
+    }
+}
+
+#[test]
+fn a_sender_takes_the_rate_and_paces() {
+    let flow = FlowView { packet_bytes: 1000, initial_window: 2.0, app_rate: None };
+    let mut law = Sender::new(&Default::default(), &flow);
+    assert!(law.handshake());
+    assert_eq!(law.pacing_rate(), Some(Rate::ZERO), "nothing leaves before the answer");
+    let rtt = Time::from_millis(100);
+    let answer: Stamp = Header { rate: 50_000.0, rtt_s: 0.0, age_bytes: 0.0 }.into();
+    law.on_feedback(Time::ZERO, rtt, &answer);
+    assert_eq!(law.pacing_rate(), Some(Rate::from_bytes_per_sec(50_000.0)));
+    // R rtt = 5000 bytes, and a packet to spare (deviation 1).
+    assert!((law.cwnd() - 6000.0).abs() < 1e-9);
+    law.on_congestion(Time::ZERO, 5);
+    law.on_timeout(Time::ZERO, 5);
+    assert!((law.cwnd() - 6000.0).abs() < 1e-9, "losses are repaired and do not change the rate");
+}

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Mean flow completion times by size, of several protocols beside processor sharing and the lower bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from flowstamp.figures import fct
+from flowstamp.figures.measures import Finished
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from flowstamp.results import Results
+
+IDEALS = {"ps": "PS", "bound": "lower bound"}
+
+
+def by_size(results: Mapping[str, Results]) -> dict[str, list[dict[str, Any]]]:
+    """For each group of random flows a list of size bins: the mean completion time under each protocol, and the ideals.
+
+    A bin is there if any protocol completed a flow of it. `afct_s` and `half_width_s` (of a 95% confidence interval by
+    batch means; null below 20 flows) are by protocol; `ideal_s` is the formulas' mean over the flows of the protocol
+    that completed most of them, null where the network has no single bottleneck that the formulas could be about.
+    """
+    runs = {name: _finished(result) for name, result in results.items()}
+    some = next(iter(runs.values()))
+    webs = [flows["name"] for flows in some.scenario.get("flows", ()) if flows.get("web")]
+    table: dict[str, list[dict[str, Any]]] = {}
+    for group in webs:
+        rows: dict[float, dict[str, Any]] = {}
+        for name, run in runs.items():
+            for found in fct.bins(run, group):
+                row = rows.setdefault(
+                    found.low,
+                    {
+                        "min_packets": found.low,
+                        "max_packets": found.high,
+                        "flows": {},
+                        "afct_s": {},
+                        "half_width_s": {},
+                        "ideal_s": {},
+                        "mean_packets": found.mean_packets,
+                    },
+                )
+                if found.flows > max(row["flows"].values(), default=0):
+                    row["mean_packets"] = found.mean_packets
+                    row["ideal_s"] = {key: _number(found.ideal_s[key]) for key in IDEALS}
+                row["flows"][name] = found.flows
+                row["afct_s"][name] = found.mean_s
+                row["half_width_s"][name] = _number(found.half_width_s)
+        table[group] = [rows[low] for low in sorted(rows)]
+    return {group: rows for group, rows in table.items() if rows}
+
+
+def text_table(group: str, rows: list[dict[str, Any]], names: list[str]) -> str:
+    """The bins as a table for the terminal, times in milliseconds."""
+    from flowstamp import text
+
+    def cell(value: float | None) -> str:
+        return "-" if value is None else f"{1e3 * value:.1f} ms"
+
+    header = [f"{group}: packets", "flows", *names, *IDEALS.values()]
+    body = [
+        [
+            f"{row['min_packets']:.0f} to {row['max_packets'] - 1:.0f}",
+            str(max(row["flows"].values())),
+            *(cell(row["afct_s"].get(name)) for name in names),
+            *(cell(row["ideal_s"].get(key)) for key in IDEALS),
+        ]
+        for row in rows
+    ]
+    return text.table(header, body)
+
+
+def draw(table: Mapping[str, list[dict[str, Any]]], names: list[str]) -> Figure:
+    """Completion time against size, one panel for each group, in the axes of the RCP thesis."""
+    import numpy as np
+
+    from flowstamp import plot
+
+    panels = []
+    for group, rows in table.items():
+        curves = []
+        for style, name in enumerate(names):
+            points = [(row["mean_packets"], row["afct_s"][name]) for row in rows if name in row["afct_s"]]
+            x, y = (
+                (np.array(v, np.float64) for v in zip(*points, strict=True)) if points else (np.zeros(0), np.zeros(0))
+            )
+            curves.append(plot.Curve(name, x, y, style))
+        for number, (key, label) in enumerate(IDEALS.items()):
+            known = [row for row in rows if row["ideal_s"].get(key) is not None]
+            x = np.array([row["mean_packets"] for row in known], np.float64)
+            y = np.array([row["ideal_s"][key] for row in known], np.float64)
+            curves.append(plot.Curve(label, x, y, len(names) + number))
+        title = group if len(table) > 1 else ""
+        panels.append(plot.Panel("AFCT (s)", curves, title=title, yscale="log", legend=True))
+    return plot.stack(plot.Stack("Flow size (packets)", panels, xscale="log"))
+
+
+def _finished(result: Results) -> Finished:
+    scenario = result.manifest["scenario"]
+    packet_bytes = fct.quantity(scenario.get("packet", "1000B"))
+    return Finished.of(result, flow_series=False, packet_bytes=packet_bytes, scenario=scenario)
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

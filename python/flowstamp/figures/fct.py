@@ -1,0 +1,532 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Flow completion times: means by size, and the formulas that they are held against.
+
+`C` is in packets per second, `RTT` without queues, `L` in packets, `rho` the offered load (Dukkipati 2007):
+
+    PS          1.5 RTT + L / (C (1 - rho))               eq. 4.1
+    bound       1.5 RTT + L / C                           section 4.1
+    slow start  (log2(L + 1) + 1/2) RTT + L / C           section 4.2.1
+
+    server      an exact processor-sharing server fed with the flows of the run, and 1.5 RTT
+
+The last knows what arrived: with heavy-tailed sizes that is well below the load named in any run that ends, and the
+mean of a hundred large flows is that of its few largest.
+
+Means are over the flows that started after warm-up and were complete by the end of the run, as in the thesis. What a
+formula says of a bin is its mean over the same flows, so that a bin's width plays no part.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+LEAST_FLOWS = 100
+"""A bin with fewer flows is not held against anything."""
+BINS_PER_DECADE = 8
+BATCHES = 10
+_T_975 = 2.262  # Student's t with BATCHES - 1 = 9 degrees of freedom, two-sided 95%
+
+
+# ---------------------------------------------------------------------------------------------------- reading
+
+
+@dataclass(frozen=True)
+class FlowTimes:
+    """The flows with a size: when they started, how long they took (not a number: not complete), how large they are."""
+
+    start_s: Floats
+    fct_s: Floats
+    packets: Floats
+    group: NDArray[np.int16]
+    groups: Mapping[str, int]
+    retransmitted: float
+
+    @classmethod
+    def of(cls, flows: Any, packet_bytes: float) -> FlowTimes:
+        """From the table of flows of a run."""
+        codes: dict[str, int] = {}
+        group = np.array([codes.setdefault(g, len(codes)) for g in flows.column("group")], np.int16)
+        size = np.array(flows.column("size_bytes"), np.float64)
+        start = np.array(flows.column("start_s"), np.float64)
+        fct = np.array(flows.column("fct_s"), np.float64)
+        sized = ~np.isnan(size) if size.size else np.zeros(0, bool)
+        # A transfer is a whole number of packets; the last may be short.
+        packets = np.ceil(size[sized] / packet_bytes)
+        again = float(np.sum(np.array(flows.column("retransmissions"), np.float64)))
+        return cls(start[sized], fct[sized], packets, group[sized], codes, again)
+
+    def select(self, group: str, since_s: float) -> FlowTimes:
+        """The flows of a group that started at or after an instant."""
+        keep = (self.group == self.groups.get(group, -1)) & (self.start_s >= since_s)
+        return FlowTimes(
+            self.start_s[keep], self.fct_s[keep], self.packets[keep], self.group[keep], self.groups, self.retransmitted
+        )
+
+
+_UNITS = {
+    "": 1.0,
+    "%": 0.01,
+    "bps": 1.0,
+    "kbps": 1e3,
+    "Mbps": 1e6,
+    "Gbps": 1e9,
+    "Tbps": 1e12,
+    "ps": 1e-12,
+    "ns": 1e-9,
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "B": 1.0,
+    "kB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+    "KiB": 1024.0,
+    "MiB": 1024.0**2,
+    "GiB": 1024.0**3,
+}
+
+
+def quantity(value: object) -> float:
+    """A quantity of a scenario in bits per second, seconds, bytes or as a share."""
+    match = re.fullmatch(r"([0-9.]+(?:[eE][+-]?\d+)?)\s*([A-Za-z%]*)", str(value))
+    if match is None or match[2] not in _UNITS:
+        raise ValueError(f"{value!r} is no quantity")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+@dataclass(frozen=True)
+class Ideal:
+    """What the formulas need to know of a run."""
+
+    capacity: float
+    """Packets per second."""
+    rtt_s: float
+    load: float
+    mean_packets: float
+    """Mean of the size distribution."""
+
+    @classmethod
+    def of(cls, scenario: Mapping[str, Any], group: str, packet_bytes: float) -> Ideal | None:
+        """From a scenario as it ran; `None` where group and network are not of a kind that the formulas are for."""
+        flows = {f["name"]: f for f in scenario.get("flows", ())}
+        mine = flows.get(group)
+        network = scenario.get("dumbbell") or scenario.get("parking_lot")
+        if mine is None or network is None:
+            return None
+        reverse = bool(mine.get("reverse"))
+        try:
+            if scenario.get("dumbbell"):
+                rate = quantity(network["reverse_rate"] if reverse and network.get("reverse_rate") else network["rate"])
+                rtt = quantity(network["rtt"])
+            else:
+                rate = min(map(quantity, network["rates"]))
+                rtt = 2 * quantity(network["delay"]) * len(network["rates"]) + 4 * quantity(network["access_delay"])
+            if mine.get("rtt"):
+                rtts = mine["rtt"] if isinstance(mine["rtt"], list) else [mine["rtt"]]
+                rtt = float(np.mean([quantity(r) for r in rtts]))
+        except ValueError:
+            return None
+        capacity = rate / 8 / packet_bytes
+        webs = [f["web"] for f in flows.values() if f.get("web") and bool(f.get("reverse")) == reverse]
+        load = sum(_load(web, capacity, packet_bytes) for web in webs)
+        mean = _mean_bytes(mine["web"]["sizes"]) / packet_bytes if mine.get("web") else float("nan")
+        return cls(capacity, rtt, load, mean)
+
+    def ps(self, packets: Floats) -> Floats:
+        """Processor sharing, equation 4.1."""
+        return 1.5 * self.rtt_s + packets / (self.capacity * (1 - self.load))
+
+    def bound(self, packets: Floats) -> Floats:
+        """The least there can be."""
+        return 1.5 * self.rtt_s + packets / self.capacity
+
+    def slow_start(self, packets: Floats) -> Floats:
+        """TCP that never leaves slow start and never queues."""
+        return (np.log2(packets + 1) + 0.5) * self.rtt_s + packets / self.capacity
+
+    def curve(self, name: str, packets: Floats) -> Floats:
+        """A formula by its name."""
+        curves: dict[str, Callable[[Floats], Floats]] = {
+            "ps": self.ps,
+            "bound": self.bound,
+            "slow_start": self.slow_start,
+        }
+        return curves[name](packets)
+
+
+CURVES = {"ps": "PS", "bound": "lower bound", "slow_start": "slow start"}
+SERVER = "server"
+REFERENCES = {**CURVES, SERVER: "PS, simulated"}
+
+
+def processor_sharing(start_s: Floats, packets: Floats, capacity: float) -> Floats:
+    """How long each flow is with a processor-sharing server of `capacity` packets per second, seconds.
+
+    `work` is the service that a flow which was always there would have had: each flow leaves when that has grown by its
+    size, so that one heap holds them all.
+    """
+    order = np.argsort(start_s, kind="stable")
+    ends = np.empty(start_s.size)
+    heap: list[tuple[float, int]] = []
+    now = work = 0.0
+    for flow, arrival, size in zip(order.tolist(), start_s[order].tolist(), packets[order].tolist(), strict=True):
+        while heap:
+            done = now + (heap[0][0] - work) * len(heap) / capacity
+            if done > arrival:
+                work += (arrival - now) * capacity / len(heap)
+                break
+            now, work = done, heap[0][0]
+            ends[heapq.heappop(heap)[1]] = now
+        now = arrival
+        heapq.heappush(heap, (work + size, flow))
+    while heap:
+        now += (heap[0][0] - work) * len(heap) / capacity
+        work = heap[0][0]
+        ends[heapq.heappop(heap)[1]] = now
+    return ends - start_s
+
+
+def _mean_bytes(sizes: Mapping[str, Any]) -> float:
+    match sizes["distribution"]:
+        case "fixed":
+            return quantity(sizes["size"])
+        case "uniform":
+            return (quantity(sizes["min"]) + quantity(sizes["max"])) / 2
+        case "exponential" | "pareto":
+            return quantity(sizes["mean"])
+    return float("nan")
+
+
+def _load(web: Mapping[str, Any], capacity: float, packet_bytes: float) -> float:
+    if web.get("load") is not None:
+        return quantity(web["load"])
+    return float(web["flows_per_s"]) * _mean_bytes(web["sizes"]) / packet_bytes / capacity
+
+
+# ---------------------------------------------------------------------------------------------------- measuring
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Flows of about one size."""
+
+    low: float
+    high: float
+    flows: int
+    mean_packets: float
+    mean_s: float
+    max_s: float
+    half_width_s: float
+    """Half of a 95% confidence interval of the mean, from batch means in order of start."""
+    ideal_s: Mapping[str, float]
+
+
+class Measured(Protocol):
+    """One run as it is kept (`measures.Finished`)."""
+
+    @property
+    def times(self) -> FlowTimes:
+        """Its flows."""
+
+    @property
+    def summary(self) -> Mapping[str, Any]:
+        """Its summary."""
+
+    def ideal(self, group: str) -> Ideal | None:
+        """What the formulas need."""
+
+    def server(self, group: str) -> Floats:
+        """Times in a processor-sharing server of the flows of `times`; not a number for those elsewhere."""
+
+
+class RunSetLike(Protocol):
+    """The runs of one curve (`measures.RunSet`)."""
+
+    @property
+    def name(self) -> str:
+        """Name in claims."""
+
+    @property
+    def runs(self) -> Sequence[Measured]:
+        """One for each point."""
+
+    @property
+    def group(self) -> str:
+        """The group that is measured."""
+
+    @property
+    def split(self) -> float:
+        """Packets from which on flows are large."""
+
+
+def half_width(values: Floats) -> float:
+    """Half of the 95% confidence interval of the mean of a series, by the means of ten batches of it."""
+    if values.size < 2 * BATCHES:
+        return float("nan")
+    means = [float(np.mean(batch)) for batch in np.array_split(values, BATCHES)]
+    return float(_T_975 * np.std(means, ddof=1) / np.sqrt(BATCHES))
+
+
+def _chosen(run: Measured, group: str, low: float, high: float) -> NDArray[np.bool_]:
+    flows = run.times
+    chosen: NDArray[np.bool_] = (
+        (flows.group == flows.groups.get(group, -1))
+        & (flows.start_s >= float(run.summary["warmup_s"]))
+        & ~np.isnan(flows.fct_s)
+        & (flows.packets >= low)
+        & (flows.packets < high)
+    )
+    return chosen
+
+
+def completed(run: Measured, group: str, low: float = 0, high: float = np.inf) -> tuple[Floats, Floats]:
+    """Sizes and times of a group's completed flows after warm-up with `low <= L < high`, in order of start."""
+    keep = _chosen(run, group, low, high)
+    return run.times.packets[keep], run.times.fct_s[keep]
+
+
+def reference(run: Measured, group: str, name: str, low: float = 0, high: float = np.inf) -> Floats:
+    """What a formula, or the server, says of each flow that `completed` has."""
+    if name not in REFERENCES:
+        raise ValueError(f'"{name}" is no reference; there are {", ".join(REFERENCES)}')
+    ideal = run.ideal(group)
+    keep = _chosen(run, group, low, high)
+    if ideal is None:
+        return np.full(int(np.count_nonzero(keep)), np.nan)
+    if name == SERVER:
+        return 1.5 * ideal.rtt_s + run.server(group)[keep]
+    return ideal.curve(name, run.times.packets[keep])
+
+
+def bins(run: Measured, group: str, least: int = 1) -> list[Bin]:
+    """Eight bins a decade; those with fewer flows than `least` are left out."""
+    packets, times = completed(run, group)
+    if not packets.size:
+        return []
+    references = {name: reference(run, group, name) for name in REFERENCES}
+    top = int(np.ceil(np.log10(packets.max()) * BINS_PER_DECADE)) + 1
+    edges = np.unique(np.ceil(10 ** (np.arange(top + 1) / BINS_PER_DECADE)))
+    which = np.digitize(packets, edges)
+    order = np.argsort(which, kind="stable")
+    found: list[Bin] = []
+    for n in range(1, edges.size):
+        chosen = order[np.searchsorted(which, n, sorter=order) : np.searchsorted(which, n + 1, sorter=order)]
+        if chosen.size < max(least, 1):
+            continue
+        size, time = packets[chosen], times[chosen]
+        found.append(
+            Bin(
+                float(edges[n - 1]),
+                float(edges[n]),
+                int(chosen.size),
+                float(size.mean()),
+                float(time.mean()),
+                float(time.max()),
+                half_width(time),
+                {name: float(np.mean(values[chosen])) for name, values in references.items()},
+            )
+        )
+    return found
+
+
+def active_over_time(run: Measured, group: str, t: Floats) -> Floats:
+    """How many flows were there at each instant."""
+    flows = run.times.select(group, -1.0)
+    ends = np.sort((flows.start_s + flows.fct_s)[~np.isnan(flows.fct_s)])
+    starts = np.sort(flows.start_s)
+    active = np.searchsorted(starts, t, "right") - np.searchsorted(ends, t, "right")
+    return active.astype(np.float64)
+
+
+def mean_active(run: Measured, group: str, start_s: float, end_s: float) -> float:
+    """The mean number of flows there between two instants."""
+    flows = run.times.select(group, -1.0)
+    end = np.where(np.isnan(flows.fct_s), np.inf, flows.start_s + flows.fct_s)
+    there = np.minimum(end, end_s) - np.maximum(flows.start_s, start_s)
+    return float(np.sum(there[there > 0])) / (end_s - start_s)
+
+
+def _one(run: Measured, group: str, name: str, split: float) -> float:
+    which, _, part = name.partition("_")
+    if part in ("small", "large"):
+        low, high = (0.0, split) if part == "small" else (split, np.inf)
+        packets, times = completed(run, group, low, high)
+        if not packets.size:
+            return float("nan")
+        if which == "afct":
+            return float(times.mean())
+        if which == "count":
+            return float(packets.size)
+        return float(np.mean(reference(run, group, which, low, high)))
+    start, end = float(run.summary["warmup_s"]), float(run.summary["duration_s"])
+    flows = run.times.select(group, start)
+    match name:
+        case "afct":
+            return float(np.nanmean(flows.fct_s)) if flows.fct_s.size else float("nan")
+        case "max_fct":
+            return float(np.nanmax(flows.fct_s)) if completed(run, group)[0].size else float("nan")
+        case "afct_half_width":
+            return half_width(flows.fct_s[~np.isnan(flows.fct_s)])
+        case "afct_ps" | "afct_server":
+            return _mean(reference(run, group, name.removeprefix("afct_")))
+        case "completed_share":
+            return float(np.mean(~np.isnan(flows.fct_s))) if flows.fct_s.size else float("nan")
+        case "offered_load":
+            ideal = run.ideal(group)
+            return float("nan") if ideal is None else float(np.sum(flows.packets)) / (end - start) / ideal.capacity
+        case "active":
+            return mean_active(run, group, start, end)
+        case "retransmitted_share":
+            return run.times.retransmitted / max(1.0, float(np.sum(run.times.packets)))
+    raise ValueError(f'"{name}" is no measure of flow completion times')
+
+
+MEASURES = (
+    *(
+        "max_fct",
+        "afct",
+        "afct_half_width",
+        "afct_ps",
+        "afct_server",
+        "completed_share",
+        "offered_load",
+        "active",
+        "retransmitted_share",
+    ),
+    *(f"{which}_{part}" for which in ("afct", "ps", "server", "bound", "count") for part in ("small", "large")),
+)
+
+
+def measure(runs: RunSetLike, name: str) -> Floats:
+    """One value for each run of a curve."""
+    return np.array([_one(run, runs.group, name, runs.split) for run in runs.runs])
+
+
+# ---------------------------------------------------------------------------------------------------- functions
+
+
+def _only(runs: RunSetLike) -> Measured:
+    if len(runs.runs) != 1:
+        raise ValueError(f"{runs.name} has {len(runs.runs)} runs; bins of sizes need just one")
+    return runs.runs[0]
+
+
+def _afct(runs: RunSetLike, low: float, high: float) -> Floats:
+    """Mean completion time of flows with low <= L < high packets, for each point."""
+    return np.array([_mean(completed(run, runs.group, low, high)[1]) for run in runs.runs])
+
+
+def _afct_of(runs: RunSetLike, group: str, low: float, high: float) -> Floats:
+    """As `_afct`, of a group named."""
+    return np.array([_mean(completed(run, group, low, high)[1]) for run in runs.runs])
+
+
+def _ideal(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
+    """Mean of a formula over the same flows as `_afct`."""
+    return _ideal_of(runs, runs.group, curve, low, high)
+
+
+def _ideal_of(runs: RunSetLike, group: str, curve: str, low: float, high: float) -> Floats:
+    """As `_ideal`, of a group named."""
+    return np.array([_mean(reference(run, group, curve, low, high)) for run in runs.runs])
+
+
+def _bin_ratios(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
+    """Mean time over a formula, of each bin within the sizes that has at least `LEAST_FLOWS` flows."""
+    found = bins(_only(runs), runs.group, LEAST_FLOWS)
+    return np.array([b.mean_s / b.ideal_s[curve] for b in found if b.low >= low and b.high <= high])
+
+
+def _bin_over(runs: RunSetLike, other: RunSetLike, low: float, high: float) -> Floats:
+    """Mean time over that of another run, of each bin that has at least `LEAST_FLOWS` flows in both."""
+    theirs = {b.low: b for b in bins(_only(other), other.group, LEAST_FLOWS)}
+    found = bins(_only(runs), runs.group, LEAST_FLOWS)
+    return np.array(
+        [b.mean_s / theirs[b.low].mean_s for b in found if b.low >= low and b.high <= high and b.low in theirs]
+    )
+
+
+def _max_ratios(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
+    """Longest time over a formula, of each bin with enough flows."""
+    found = bins(_only(runs), runs.group, LEAST_FLOWS)
+    return np.array([b.max_s / b.ideal_s[curve] for b in found if b.low >= low and b.high <= high])
+
+
+def _max_over_mean(runs: RunSetLike, low: float, high: float) -> Floats:
+    """Longest time over mean, of each bin with enough flows."""
+    found = bins(_only(runs), runs.group, LEAST_FLOWS)
+    return np.array([b.max_s / b.mean_s for b in found if b.low >= low and b.high <= high])
+
+
+def _active(runs: RunSetLike, start_s: float, end_s: float) -> Floats:
+    """Mean number of active flows between two instants, for each point."""
+    return np.array([mean_active(run, runs.group, start_s, end_s) for run in runs.runs])
+
+
+def _mean(values: Floats) -> float:
+    return float(np.mean(values)) if values.size else float("nan")
+
+
+FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
+    "afct": (3, _afct),
+    "afct_of": (4, _afct_of),
+    "ideal": (4, _ideal),
+    "ideal_of": (5, _ideal_of),
+    "bin_ratios": (4, _bin_ratios),
+    "bin_over": (4, _bin_over),
+    "max_ratios": (4, _max_ratios),
+    "max_over_mean": (3, _max_over_mean),
+    "active": (3, _active),
+}
+
+
+# ---------------------------------------------------------------------------------------------------- reporting
+
+
+def document(runs: Mapping[str, RunSetLike]) -> dict[str, Any]:
+    """Every bin of every run with its count, mean and confidence, for `ID.fct.json`."""
+    rows: list[dict[str, Any]] = []
+    for name, runset in runs.items():
+        for point, run in enumerate(runset.runs):
+            found = bins(run, runset.group)
+            if not found:
+                continue
+            ideal = run.ideal(runset.group)
+            rows.append(
+                {
+                    "run": name,
+                    "point": point,
+                    "simulated_s": run.summary["duration_s"],
+                    "warmup_s": run.summary["warmup_s"],
+                    "wall_s": run.summary.get("wall_s"),
+                    "load": None if ideal is None else ideal.load,
+                    **{m: _number(_one(run, runset.group, m, runset.split)) for m in MEASURES},
+                    "bins": [
+                        {
+                            "packets": [b.low, b.high],
+                            "flows": b.flows,
+                            "mean_s": b.mean_s,
+                            "half_width_95_s": _number(b.half_width_s),
+                            "max_s": b.max_s,
+                            **{f"{c}_s": _number(v) for c, v in b.ideal_s.items()},
+                        }
+                        for b in found
+                    ],
+                }
+            )
+    return {"runs": rows}
+
+
+def _number(value: float) -> float | None:
+    return value if np.isfinite(value) else None
