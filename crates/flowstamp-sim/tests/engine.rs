@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 /// A scenario with everything that draws random numbers: web flows both ways over RED, long flows, losses.
 fn busy(seed: u64, protocol: &str, rate_mbps: u32, buffer: &str) -> String {
     let (queue, router) = match protocol {
-        "xcp" | "xcp-draft" => ("droptail", protocol),
+        "xcp" | "xcp-draft" | "rcp" => ("droptail", protocol),
         _ => ("red", "none"),
     };
     format!(
@@ -54,7 +54,7 @@ fn busy(seed: u64, protocol: &str, rate_mbps: u32, buffer: &str) -> String {
 
 #[test]
 fn a_run_is_a_function_of_scenario_and_seed() {
-    for protocol in ["xcp", "xcp-draft", "reno", "newreno", "sack"] {
+    for protocol in ["xcp", "xcp-draft", "rcp", "reno", "newreno", "sack"] {
         let loaded: Vec<_> =
             (1..5).map(|seed| try_load(&busy(seed, protocol, 10, "20pkt")).expect("scenario")).collect();
         let all = |threads| {
@@ -96,7 +96,7 @@ proptest! {
     #[test]
     fn packets_and_bytes_are_conserved(
         seed in 0u64..1000,
-        protocol in prop::sample::select(vec!["xcp", "xcp-draft", "reno", "newreno", "sack"]),
+        protocol in prop::sample::select(vec!["xcp", "xcp-draft", "rcp", "reno", "newreno", "sack"]),
         rate in 1u32..40,
         buffer in prop::sample::select(vec!["1pkt", "3pkt", "5kB", "0.2BDP", "1BDP", "10BDP"]),
     ) {

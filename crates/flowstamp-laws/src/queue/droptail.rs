@@ -18,7 +18,7 @@ impl QueueLaw for DropTail {
 
     #[inline]
     fn on_arrival(&mut self, arrival: &Arrival, _: impl FnMut() -> f64) -> Verdict {
-        if self.limit.admits(arrival.queue_bytes, arrival.queue_packets, arrival.size) {
+        if arrival.fits(self.limit) {
             Verdict::Enqueue
         } else {
             Verdict::Drop

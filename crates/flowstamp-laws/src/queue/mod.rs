@@ -80,6 +80,14 @@ pub trait QueueLaw: Sized {
     }
 }
 
+impl Arrival {
+    /// Whether the buffer has room for it, or it need not wait: a link that is idle takes it at once.
+    #[must_use]
+    pub fn fits(&self, limit: Limit) -> bool {
+        self.idle_since.is_some() || limit.admits(self.queue_bytes, self.queue_packets, self.size)
+    }
+}
+
 impl Limit {
     /// Whether a packet of `size` bytes still fits.
     #[must_use]

@@ -268,7 +268,7 @@ impl QueueLaw for Red {
         } else {
             self.above = false;
         }
-        if !self.limit.admits(arrival.queue_bytes, arrival.queue_packets, arrival.size) {
+        if !arrival.fits(self.limit) {
             verdict = Verdict::Drop;
         }
         if verdict != Verdict::Enqueue {

@@ -1,0 +1,158 @@
+//! RCP in the engine: handshakes, pacing, probes, and the thesis's processor sharing.
+
+mod common;
+
+use common::run;
+
+/// The handshake by hand: SYN and SYN-ACK of 40 bytes, then the data; completion counts from the SYN.
+#[test]
+fn a_short_flow_takes_one_and_a_half_round_trips() {
+    let scenario = |law: &str, transport: &str| {
+        run(&format!(
+            r#"
+            duration = "2s"
+            [dumbbell]
+            rate = "8Mbps"
+            access_rate = "80Mbps"
+            rtt = "40ms"
+            router = "rcp"
+            [[flows]]
+            name = "one"
+            law = "{law}"
+            size = "500B"
+            {transport}
+            "#
+        ))
+    };
+    // Header-only packets: 4 us on an access link, 40 us on the bottleneck: 40.096 ms there and back. Data of 500 bytes:
+    // 50 us, 500 us, 50 us and 20 ms one way.
+    for (law, transport) in [("rcp", ""), ("sack", "transport = { handshake = true }")] {
+        let r = scenario(law, transport);
+        let fct = r.flows[0].fct_s.expect("complete");
+        assert!((fct - (0.040_096 + 0.020_600)).abs() < 1e-9, "{law}: {fct}");
+        assert_eq!(r.summary.packets.sent, 4, "{law}: SYN, SYN-ACK, data, ack");
+    }
+    let without = scenario("sack", "").flows[0].fct_s.expect("complete");
+    assert!((without - 0.020_600).abs() < 1e-9, "{without}");
+}
+
+/// A lost SYN is tried again after the first timeout, then after twice that.
+#[test]
+fn a_lost_handshake_is_tried_again() {
+    let r = run(r#"
+        duration = "10s"
+        [dumbbell]
+        rate = { steps = [["0s", "0bps"], ["500ms", "8Mbps"]] }
+        rtt = "40ms"
+        buffer = "0pkt"
+        access_rate = "80Mbps"
+        [[flows]]
+        name = "first"
+        law = "sack"
+        transport = { handshake = true }
+        size = "1kB"
+        [[flows]]
+        name = "second"
+        law = "sack"
+        start = "1ms"
+        transport = { handshake = true, initial_rto = "300ms" }
+        size = "1kB"
+        "#);
+    // The first's SYN is in transmission until 0.5 s; the second's are lost at 0.001 and 0.301 s, that of 0.901 s passes.
+    let fct = r.flows[1].fct_s.expect("complete");
+    assert!((0.9 + 0.06..0.9 + 0.07).contains(&fct), "{fct}");
+}
+
+/// Long flows share alike, C/R is their number, and the queue stays near empty (figure 3.2 in small).
+#[test]
+fn long_flows_get_the_fair_share() {
+    let r = run(r#"
+        duration = "30s"
+        warmup = "15s"
+        [dumbbell]
+        rate = "50Mbps"
+        rtt = "100ms"
+        router = "rcp"
+        [[flows]]
+        name = "long"
+        law = "rcp"
+        count = 10
+        spread = "1s"
+        [probes]
+        laws = true
+        every = "100ms"
+        "#);
+    let link = &r.summary.links["bottleneck"];
+    assert!(link.utilization > 0.97, "{link:?}");
+    assert!(link.mean_queue_bytes < 0.05 * 625_000.0, "a twentieth of the pipe: {link:?}");
+    assert!(r.summary.total.jain_index.expect("flows") > 0.999);
+    let key = r
+        .series
+        .keys
+        .iter()
+        .position(|k| k.name == "bottleneck" && k.metric == "flows_estimate")
+        .expect("C/R");
+    let last: Vec<f64> = (0..r.series.key.len())
+        .filter(|i| r.series.key[*i] as usize == key && r.series.time_s[*i] > 20.0)
+        .map(|i| r.series.value[i])
+        .collect();
+    let mean = last.iter().sum::<f64>() / last.len() as f64;
+    assert!((mean / 10.0 - 1.0).abs() < 0.05, "C/R is {mean}");
+}
+
+/// At rates of less than a packet per round trip flows go on, and find out when more is to be had (facts: probes).
+#[test]
+fn rates_below_a_packet_per_round_trip() {
+    let r = run(r#"
+        duration = "60s"
+        warmup = "5s"
+        [dumbbell]
+        rate = "1Mbps"
+        rtt = "100ms"
+        buffer = "200pkt"
+        router = "rcp"
+        [[flows]]
+        name = "many"
+        law = "rcp"
+        count = 40
+        spread = "2s"
+        stop = "30s"
+        [[flows]]
+        name = "stays"
+        law = "rcp"
+        "#);
+    // 41 flows on 12.5 packets per round trip: 3 kB/s each while all are there; then one has all of it.
+    let many = &r.summary.groups["many"];
+    assert!(many.jain_index.expect("flows") > 0.95, "{many:?}");
+    let stays = r.flows.iter().find(|f| f.group == "stays").expect("the flow that stays");
+    let alone = 30.0 * 125_000.0;
+    assert!(stays.delivered_bytes as f64 > 0.8 * alone, "{stays:?}");
+}
+
+/// Section 4.2 in small: Poisson arrivals, light-tailed sizes; the mean time is near processor sharing's for all sizes.
+#[test]
+fn completion_times_are_near_processor_sharing() {
+    let r = run(r#"
+        duration = "120s"
+        warmup = "10s"
+        [dumbbell]
+        rate = "100Mbps"
+        rtt = "50ms"
+        router = { law = "rcp", alpha = 0.1, beta = 1.0 }
+        [[flows]]
+        name = "web"
+        law = "rcp"
+        count = 40
+        web = { load = 0.6, sizes = { distribution = "exponential", mean = "50kB" } }
+        "#);
+    let web = &r.summary.groups["web"];
+    let fct = web.fct_s.as_ref().expect("completed");
+    assert!(fct.all.count > 10_000, "{}", fct.all.count);
+    for bin in fct.bins.iter().filter(|b| b.fct.count >= 100) {
+        // 1.5 RTT and L / (C (1 - rho)), at the bin's ends.
+        let ps = |bytes: u64| 0.075 + bytes as f64 * 8.0 / (100e6 * 0.4);
+        // The issue's tolerance: 15% for every bin with a hundred flows.
+        let (least, most) = (ps(bin.min_bytes) * 0.85, ps(bin.max_bytes) * 1.15);
+        assert!((least..most).contains(&bin.fct.mean), "{bin:?} should be {least} to {most}");
+    }
+}
