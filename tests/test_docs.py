@@ -126,6 +126,8 @@ def options(kind: str, tag: str) -> dict[str, dict[str, Any]]:
 
 LAWS = {
     "xcp": [("SenderSpec", "law", "xcp"), ("RouterSpec", "law", "xcp")],
+    "rcp": [("SenderSpec", "law", "rcp"), ("RouterSpec", "law", "rcp")],
+    "highspeed": [("SenderSpec", "law", "highspeed")],
     "tcp": [("SenderSpec", "law", "reno"), ("SenderSpec", "law", "newreno"), ("SenderSpec", "law", "sack")],
     "red": [("QueueSpec", "kind", "red")],
     "droptail": [("QueueSpec", "kind", "droptail")],
@@ -161,9 +163,15 @@ def deviations(source: str) -> int:
     return len(re.findall(r"^//! \d+\. ", numbered, re.MULTILINE))
 
 
-@pytest.mark.parametrize(
-    ("page", "sources"), [("xcp", ["router/xcp.rs", "sender/xcp.rs"]), ("red", ["queue/red.rs"])], ids=["xcp", "red"]
-)
+DEVIATIONS = {
+    "xcp": ["router/xcp.rs", "sender/xcp.rs"],
+    "rcp": ["router/rcp.rs", "sender/rcp.rs"],
+    "highspeed": ["sender/highspeed.rs"],
+    "red": ["queue/red.rs"],
+}
+
+
+@pytest.mark.parametrize(("page", "sources"), DEVIATIONS.items(), ids=DEVIATIONS)
 def test_model_pages_tell_every_deviation(page: str, sources: list[str]) -> None:
     text = (DOCS / f"models/{page}.md").read_text(encoding="utf-8")
     section = text.partition("## Deviations")[2].partition("\n## ")[0]

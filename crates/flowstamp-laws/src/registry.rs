@@ -259,6 +259,8 @@ protocols! {
     NewReno "newreno" router::NoRouter, sender::reno::NewReno;
     /// TCP with selective acks (RFC 6675).
     Sack "sack" router::NoRouter, sender::reno::Sack;
+    /// HighSpeed TCP (RFC 3649).
+    HighSpeed "highspeed" router::NoRouter, sender::highspeed::HighSpeed;
 }
 
 queues! {

@@ -7,6 +7,7 @@
 //! ```
 //!
 //! - [`xcp`]: codec of the header of the XCP Internet-Draft, version 3;
+//! - [`rcp`]: codec of RCP's header, 12 bytes; no frame carries it yet;
 //! - [`frame`]: builds a packet's headers, checksums included, without allocation;
 //! - [`pcapng`]: writes such frames to a capture file that Wireshark reads;
 //! - [`DISSECTOR`]: the Wireshark plug-in that reads the XCP header back.
@@ -32,6 +33,7 @@
 
 pub mod frame;
 pub mod pcapng;
+pub mod rcp;
 pub mod xcp;
 
 /// Source of the Wireshark Lua dissector (`xcp.*` fields, on IP protocol 253), for Wireshark and tshark 4.0 and later.

@@ -4,6 +4,7 @@
 //! detection, retransmission, the retransmission timer) is in [`crate::transport`], which asks the law for its
 //! window and tells it of acks and losses.
 
+pub mod highspeed;
 pub mod rcp;
 pub mod reno;
 pub mod xcp;

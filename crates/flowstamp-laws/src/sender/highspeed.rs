@@ -1,0 +1,236 @@
+//! The window of HighSpeed TCP (RFC 3649): a larger increase and a smaller decrease at large windows.
+//!
+//! ```text
+//! S    = (ln High_Window - ln Low_Window) / (ln High_P - ln Low_P)                      section 5
+//! p(w) = Low_P (w / Low_Window)^(1/S)                                                   section 5, about 0.078 / w^1.2
+//! b(w) = (High_Decrease - 0.5) (ln w - ln Low_Window) / (ln High_Window - ln Low_Window) + 0.5         section 5
+//! a(w) = w^2 p(w) 2 b(w) / (2 - b(w))                                                   section 5
+//!
+//! cwnd < ssthresh:   cwnd += packet per ack                        slow start, as TCP's
+//! else               cwnd += a(w) packet^2 / cwnd per ack          w = cwnd in packets
+//! loss or ECN mark:  ssthresh = max((1 - b(w)) cwnd, 2 packets), cwnd = ssthresh
+//! timeout:           ssthresh = max(cwnd / 2, 2 packets), cwnd = 1 packet
+//! ```
+//!
+//! Up to `Low_Window` this is TCP: a = 1, b = 1/2. At `High_Window` a = 72 packets each round trip and b = 0.1. `p(w)` is the
+//! loss rate at which the mean window is `w`: a straight line in logarithms through the two points.
+//!
+//! Valid for windows of 1 to 10^9 packets.
+//!
+//! Deviations (RFC says / we do / because):
+//! 1. Appendix B computes with 0.078 / w^1.2 / the line through the two points is not rounded / so it meets both, and
+//!    follows them when a scenario moves them. a(w) is up to 2.4% larger.
+//! 2. Appendix B has two rows above `High_Window`, with b below `High_Decrease` / b stays at `High_Decrease` / the line
+//!    reaches zero at 567,000 packets, and a flow that never yields starves all others.
+//! 3. a(w) just above `Low_Window` is 0.97 / it is 1 at least / a flow here is never less than TCP.
+//! 4. b(w) is for the window / for the lesser of the window and what is in flight, and a timeout halves that / as in
+//!    `reno.rs`, deviation 1; the RFC's law is one of congestion avoidance.
+//! 5. w is any number / a(w) is taken at whole packets / so that most acks need no logarithm.
+//! 6. The window may grow whatever is sent / it is held while the application limits the sender / as in `reno.rs`,
+//!    deviation 2.
+
+use super::{Ack, FlowView, Recovery, SenderLaw};
+use crate::stamp::Stamp;
+use crate::units::{Ratio, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// `Low_Window` in packets: up to here the law is TCP's.
+    pub low_window: f64,
+    /// `Low_P`: loss rate at which the mean window is `low_window`.
+    pub low_p: f64,
+    /// `High_Window` in packets.
+    pub high_window: f64,
+    /// `High_P`: loss rate at which the mean window is `high_window`.
+    pub high_p: f64,
+    /// `High_Decrease`: the share of the window that a loss takes at `high_window`.
+    pub high_decrease: Ratio,
+    /// First slow-start threshold in packets; without one, slow start goes on until the first loss.
+    pub initial_ssthresh: Option<f64>,
+    /// The least slow-start threshold in packets.
+    pub min_ssthresh: f64,
+    /// The most that the window may grow to, in packets.
+    pub max_window: Option<f64>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            low_window: 38.0,               // RFC 3649 section 5
+            low_p: 1e-3,                    // RFC 3649 section 5
+            high_window: 83_000.0,          // RFC 3649 section 5: 10 Gb/s, 100 ms, 1500 bytes
+            high_p: 1e-7,                   // RFC 3649 section 5
+            high_decrease: Ratio::new(0.1), // RFC 3649 section 5
+            initial_ssthresh: None,         // RFC 5681 section 3.1: arbitrarily high
+            min_ssthresh: 2.0,              // RFC 5681 eq. 4
+            max_window: None,
+        }
+    }
+}
+
+/// `p(w)`, `a(w)` and `b(w)`; windows are in packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Response {
+    low_window: f64,
+    low_p: f64,
+    /// `1 / S`.
+    exponent: f64,
+    /// Of `b` over `ln w`.
+    slope: f64,
+    high_decrease: f64,
+    high_window: f64,
+}
+
+impl Response {
+    /// The response that the parameters describe. Those that contradict each other are moved to the nearest that do
+    /// not: `high_window` above `low_window`, `high_p` at most `low_p`.
+    #[must_use]
+    pub fn new(params: &Params) -> Self {
+        let low_window = params.low_window.max(1.0);
+        let high_window = params.high_window.max(low_window + 1.0);
+        let low_p = params.low_p.clamp(1e-18, 1.0);
+        let high_p = params.high_p.clamp(1e-18, low_p);
+        let span = libm::log(high_window / low_window);
+        let high_decrease = params.high_decrease.get();
+        Self {
+            low_window,
+            low_p,
+            exponent: libm::log(high_p / low_p) / span,
+            slope: (high_decrease - 0.5) / span,
+            high_decrease,
+            high_window,
+        }
+    }
+
+    /// `p(w)`: the loss rate at which the mean window is `w`; above `Low_Window`.
+    #[must_use]
+    pub fn loss_rate(&self, w: f64) -> f64 {
+        self.low_p * libm::exp(self.exponent * libm::log(w / self.low_window))
+    }
+
+    /// `b(w)`: the share of the window that a loss takes.
+    #[must_use]
+    pub fn decrease(&self, w: f64) -> f64 {
+        if w <= self.low_window {
+            0.5
+        } else if w >= self.high_window {
+            self.high_decrease // deviation 2
+        } else {
+            self.slope * libm::log(w / self.low_window) + 0.5
+        }
+    }
+
+    /// `a(w)`: packets by which the window grows in a round trip.
+    #[must_use]
+    pub fn increase(&self, w: f64) -> f64 {
+        if w <= self.low_window {
+            return 1.0;
+        }
+        let b = self.decrease(w);
+        (w * w * self.loss_rate(w) * 2.0 * b / (2.0 - b)).max(1.0) // deviation 3
+    }
+}
+
+/// HighSpeed TCP's congestion window, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct HighSpeed {
+    cwnd: f64,
+    ssthresh: f64,
+    packet: f64,
+    min_ssthresh: f64,
+    max_window: f64,
+    response: Response,
+    /// The window in whole packets for which `increase` was computed.
+    increase_at: f64,
+    /// `a(increase_at)`.
+    increase: f64,
+    /// The timer expired and no ack has come since.
+    timed_out: bool,
+}
+
+impl HighSpeed {
+    /// The slow-start threshold in bytes.
+    #[must_use]
+    pub const fn ssthresh(&self) -> f64 {
+        self.ssthresh
+    }
+
+    /// The window that was in use, bytes (deviation 4).
+    fn used(&self, flight: u32) -> f64 {
+        self.cwnd.min(f64::from(flight) * self.packet)
+    }
+}
+
+impl SenderLaw for HighSpeed {
+    type Params = Params;
+
+    fn new(params: &Params, flow: &FlowView) -> Self {
+        let packet = f64::from(flow.packet_bytes);
+        let max_window = params.max_window.map_or(f64::MAX, |w| (w * packet).max(packet));
+        Self {
+            cwnd: (flow.initial_window * packet).max(packet).min(max_window),
+            ssthresh: params.initial_ssthresh.map_or(f64::MAX, |s| s * packet),
+            packet,
+            min_ssthresh: params.min_ssthresh.max(1.0) * packet,
+            max_window,
+            response: Response::new(params),
+            increase_at: 0.0,
+            increase: 1.0,
+            timed_out: false,
+        }
+    }
+
+    fn recovery(&self) -> Recovery {
+        Recovery::Sack
+    }
+
+    #[inline]
+    fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.timed_out = false;
+        if ack.in_recovery || !ack.window_limited {
+            return;
+        }
+        let step = if self.cwnd < self.ssthresh {
+            self.packet
+        } else {
+            let w = (self.cwnd / self.packet).floor();
+            if w != self.increase_at {
+                self.increase_at = w;
+                self.increase = self.response.increase(w); // deviation 5
+            }
+            // No faster than slow start, whatever the parameters.
+            (self.increase * self.packet / self.cwnd).min(1.0) * self.packet
+        };
+        self.cwnd = (self.cwnd + step).min(self.max_window);
+    }
+
+    fn on_congestion(&mut self, _: Time, flight: u32) {
+        let used = self.used(flight);
+        let left = 1.0 - self.response.decrease(used / self.packet);
+        self.ssthresh = (used * left).max(self.min_ssthresh);
+        self.cwnd = self.ssthresh;
+    }
+
+    fn on_timeout(&mut self, _: Time, flight: u32) {
+        // RFC 5681 section 3.1: a packet that times out again leaves ssthresh as it is.
+        if !self.timed_out {
+            self.ssthresh = (0.5 * self.used(flight)).max(self.min_ssthresh);
+        }
+        self.timed_out = true;
+        self.cwnd = self.packet;
+    }
+
+    #[inline]
+    fn stamp(&self, _: Time, _: Time) -> Stamp {
+        Stamp::default()
+    }
+}

@@ -1,0 +1,388 @@
+//! The RCP congestion header of Dukkipati 2007, section 6.1.1 and figure 6.2, between IP and the transport.
+//!
+//! ```text
+//!    0                   1                   2                   3
+//!    0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//!   +---------------------------------------------------------------+
+//! 0 |  bottleneck rate            bytes/ms, unsigned                |
+//!   +---------------------------------------------------------------+
+//! 4 |  reverse bottleneck rate    bytes/ms, unsigned                |
+//!   +-------------------------------+---------------+---------------+
+//! 8 |  RTT           ms, unsigned   |   protocol    |    unused     |
+//!   +-------------------------------+---------------+---------------+
+//! ```
+//!
+//! All fields are big endian. Rates reach from 1 byte/ms (8 kb/s) to 2^32 - 1 bytes/ms (34.4 Tb/s) in whole bytes/ms; zero
+//! is no rate: a wish for as much as there is, or nothing to return. RTTs reach from 0 to 65534 ms; all ones is
+//! unknown. Conversions into the header saturate at these ends, and round a positive rate below 1 byte/ms up to it:
+//! zero would turn the slowest flow into one that asks for everything.
+//!
+//! Deviations (thesis says / we do / because):
+//! 1. The figure gives the four fields 11 of 12 bytes / the last byte is unused, written as zero and not looked at / all
+//!    fields are then aligned.
+//! 2. Section 6.1.1 sends an unknown RTT as zero / it is all ones / appendix F's routers tell it so from an RTT that
+//!    rounds to 0 ms. Zero is read as what it says.
+//! 3. No number is assigned to the protocol / [`IP_PROTOCOL`] is the second of RFC 3692's for experiments / XCP has the
+//!    first.
+//!
+//! # Panics
+//!
+//! Nothing in this module panics, whatever the bytes or the numbers: lengths are checked before the first access.
+
+use thiserror::Error;
+
+/// Length of the header in bytes.
+pub const HEADER_LEN: usize = 12;
+/// IP protocol number under which the header travels: 254, for experimentation and testing (RFC 3692, RFC 4727).
+pub const IP_PROTOCOL: u8 = 254;
+/// IP protocol number of TCP, the usual value of [`Header::protocol`].
+pub const PROTOCOL_TCP: u8 = 6;
+
+/// Where each field lies, in bytes from the header's start.
+mod field {
+    use core::ops::Range;
+
+    pub const BOTTLENECK_RATE: Range<usize> = 0..4;
+    pub const REVERSE_BOTTLENECK_RATE: Range<usize> = 4..8;
+    pub const RTT: Range<usize> = 8..10;
+    pub const PROTOCOL: usize = 10;
+    pub const UNUSED: usize = 11;
+}
+
+/// A rate in the header's format: whole bytes/ms, 1 to 2^32 - 1 (8 kb/s to 34.4 Tb/s), or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BytesPerMilli(u32);
+
+impl BytesPerMilli {
+    /// No rate: "as much as there is" in a sender's wish, "none known" in what a receiver returns.
+    pub const NONE: Self = Self(0);
+    /// The lowest rate: 1 byte/ms, 8 kb/s.
+    pub const MIN: Self = Self(1);
+    /// The highest rate: 2^32 - 1 bytes/ms, 34.4 Tb/s.
+    pub const MAX: Self = Self(u32::MAX);
+
+    /// From the field's 32 bits, in bytes/ms.
+    #[must_use]
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    /// The field's 32 bits, in bytes/ms.
+    #[must_use]
+    pub const fn to_bits(self) -> u32 {
+        self.0
+    }
+
+    /// From bytes/s, to the nearest byte/ms, with half away from zero.
+    ///
+    /// A positive rate below 1500 bytes/s gives [`BytesPerMilli::MIN`], never zero; a rate above the range gives
+    /// [`BytesPerMilli::MAX`]; zero, below zero and NaN give [`BytesPerMilli::NONE`].
+    #[must_use]
+    pub fn from_bytes_per_sec(bytes_per_sec: f64) -> Self {
+        if bytes_per_sec > 0.0 {
+            // A float-to-integer cast saturates.
+            Self((bytes_per_sec / 1e3).round().max(1.0) as u32)
+        } else {
+            Self::NONE
+        }
+    }
+
+    /// In bytes/s, exactly; `None` for [`BytesPerMilli::NONE`].
+    #[must_use]
+    pub fn to_bytes_per_sec(self) -> Option<f64> {
+        (self != Self::NONE).then(|| f64::from(self.0) * 1e3)
+    }
+}
+
+/// A round-trip time in the header's format: whole milliseconds, 0 to 65534, or unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Millis16(u16);
+
+impl Millis16 {
+    /// All ones: the sender has no estimate yet.
+    pub const UNKNOWN: Self = Self(u16::MAX);
+    /// The longest time: 65534 ms.
+    pub const MAX: Self = Self(u16::MAX - 1);
+
+    /// Picoseconds in a millisecond.
+    const PICOS: u64 = 1_000_000_000;
+
+    /// From the field's 16 bits, in ms.
+    #[must_use]
+    pub const fn from_bits(bits: u16) -> Self {
+        Self(bits)
+    }
+
+    /// The field's 16 bits, in ms.
+    #[must_use]
+    pub const fn to_bits(self) -> u16 {
+        self.0
+    }
+
+    /// From seconds, to the nearest millisecond; below 0 s gives 0 ms, above the range [`Millis16::MAX`], NaN
+    /// [`Millis16::UNKNOWN`].
+    ///
+    /// A time below half a millisecond becomes 0 ms, which is a time like any other.
+    #[must_use]
+    pub fn from_secs_f64(seconds: f64) -> Self {
+        if seconds.is_nan() {
+            return Self::UNKNOWN;
+        }
+        // A float-to-integer cast saturates.
+        Self(((seconds * 1e3).round() as u16).min(Self::MAX.0))
+    }
+
+    /// In seconds; `None` if unknown.
+    #[must_use]
+    pub fn to_secs_f64(self) -> Option<f64> {
+        (self != Self::UNKNOWN).then(|| f64::from(self.0) / 1e3)
+    }
+
+    /// From picoseconds, to the nearest millisecond; above the range gives [`Millis16::MAX`].
+    #[must_use]
+    pub const fn from_picos(picos: u64) -> Self {
+        let millis = picos / Self::PICOS + (picos % Self::PICOS >= Self::PICOS / 2) as u64;
+        if millis < Self::MAX.0 as u64 { Self(millis as u16) } else { Self::MAX }
+    }
+
+    /// In picoseconds, exactly; `None` if unknown.
+    #[must_use]
+    pub const fn to_picos(self) -> Option<u64> {
+        if self.0 == Self::UNKNOWN.0 { None } else { Some(self.0 as u64 * Self::PICOS) }
+    }
+}
+
+/// Why bytes are not an RCP header. The thesis gives it neither version nor length, so there is but one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ParseError {
+    /// fewer bytes than a header has
+    #[error("truncated rcp header: {len} bytes, must be at least {HEADER_LEN}")]
+    Truncated {
+        /// Bytes given.
+        len: usize,
+    },
+}
+
+/// Why a header could not be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum EmitError {
+    /// the buffer is shorter than a header
+    #[error("buffer too short for an rcp header: {len} bytes, must be at least {HEADER_LEN}")]
+    BufferTooShort {
+        /// Bytes the buffer has.
+        len: usize,
+    },
+}
+
+/// A decoded RCP header.
+///
+/// The unused byte has no field: it is written as zero and not looked at when read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Header {
+    /// The rate of the most congested link so far; the sender's wish when it leaves the sender.
+    pub bottleneck_rate: BytesPerMilli,
+    /// The bottleneck rate of the opposite direction, which the receiver returns.
+    pub reverse_bottleneck_rate: BytesPerMilli,
+    /// The sender's estimate of the round-trip time.
+    pub rtt: Millis16,
+    /// IP protocol number of what follows, [`PROTOCOL_TCP`] as a rule.
+    pub protocol: u8,
+}
+
+impl Header {
+    /// A data packet's header in front of TCP: the rate wished for and the sender's RTT, nothing to return.
+    #[must_use]
+    pub const fn data(bottleneck_rate: BytesPerMilli, rtt: Millis16) -> Self {
+        Self { bottleneck_rate, reverse_bottleneck_rate: BytesPerMilli::NONE, rtt, protocol: PROTOCOL_TCP }
+    }
+
+    /// A pure ack's header in front of TCP: only the rate returned. Its own rate is zero, as section 6.1.1 asks, and its
+    /// RTT unknown (deviation 2), so that routers leave it out of their average.
+    #[must_use]
+    pub const fn ack(reverse_bottleneck_rate: BytesPerMilli) -> Self {
+        Self {
+            bottleneck_rate: BytesPerMilli::NONE,
+            reverse_bottleneck_rate,
+            rtt: Millis16::UNKNOWN,
+            protocol: PROTOCOL_TCP,
+        }
+    }
+
+    /// Reads the header at the start of `bytes`; what follows it is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// [`ParseError::Truncated`] if there are fewer than [`HEADER_LEN`] bytes.
+    ///
+    /// # Panics
+    ///
+    /// Never, for any `bytes`.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
+        let Some(bytes) = bytes.first_chunk::<HEADER_LEN>() else {
+            return Err(ParseError::Truncated { len: bytes.len() });
+        };
+        let word = |range: core::ops::Range<usize>| {
+            let mut word = [0; 4];
+            word.copy_from_slice(&bytes[range]);
+            BytesPerMilli(u32::from_be_bytes(word))
+        };
+        let mut rtt = [0; 2];
+        rtt.copy_from_slice(&bytes[field::RTT]);
+        Ok(Self {
+            bottleneck_rate: word(field::BOTTLENECK_RATE),
+            reverse_bottleneck_rate: word(field::REVERSE_BOTTLENECK_RATE),
+            rtt: Millis16(u16::from_be_bytes(rtt)),
+            protocol: bytes[field::PROTOCOL],
+        })
+    }
+
+    /// Writes the header's [`HEADER_LEN`] bytes to the start of `buffer`; the rest of `buffer` stays as it was.
+    ///
+    /// # Errors
+    ///
+    /// [`EmitError::BufferTooShort`] if `buffer` has fewer than [`HEADER_LEN`] bytes; nothing is written then.
+    ///
+    /// # Panics
+    ///
+    /// Never.
+    pub fn emit(&self, buffer: &mut [u8]) -> Result<(), EmitError> {
+        let len = buffer.len();
+        let Some(buffer) = buffer.first_chunk_mut::<HEADER_LEN>() else {
+            return Err(EmitError::BufferTooShort { len });
+        };
+        *buffer = self.to_bytes();
+        Ok(())
+    }
+
+    /// The header's bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; HEADER_LEN] {
+        let mut bytes = [0; HEADER_LEN];
+        bytes[field::BOTTLENECK_RATE].copy_from_slice(&self.bottleneck_rate.0.to_be_bytes());
+        bytes[field::REVERSE_BOTTLENECK_RATE].copy_from_slice(&self.reverse_bottleneck_rate.0.to_be_bytes());
+        bytes[field::RTT].copy_from_slice(&self.rtt.0.to_be_bytes());
+        bytes[field::PROTOCOL] = self.protocol;
+        bytes[field::UNUSED] = 0;
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Written out by hand from figure 6.2: 1 Gb/s = 125,000 bytes/ms, 10 Mb/s returned = 1250 bytes/ms, 80 ms, TCP.
+    const SAMPLE: [u8; HEADER_LEN] = [0, 0x01, 0xe8, 0x48, 0, 0, 0x04, 0xe2, 0, 80, 6, 0];
+
+    fn sample() -> Header {
+        Header {
+            reverse_bottleneck_rate: BytesPerMilli::from_bytes_per_sec(1.25e6),
+            ..Header::data(BytesPerMilli::from_bytes_per_sec(125e6), Millis16::from_secs_f64(0.08))
+        }
+    }
+
+    #[test]
+    fn known_bytes() {
+        assert_eq!(sample().to_bytes(), SAMPLE);
+        assert_eq!(Header::parse(&SAMPLE), Ok(sample()));
+    }
+
+    #[test]
+    fn what_follows_is_left_alone() {
+        let mut buffer = [0xaa; HEADER_LEN + 3];
+        sample().emit(&mut buffer).unwrap();
+        assert_eq!(buffer[HEADER_LEN..], [0xaa; 3]);
+        assert_eq!(Header::parse(&buffer), Ok(sample()));
+    }
+
+    #[test]
+    fn an_ack_only_returns_a_rate() {
+        let bytes = Header::ack(BytesPerMilli::from_bits(1250)).to_bytes();
+        assert_eq!(bytes, [0, 0, 0, 0, 0, 0, 0x04, 0xe2, 0xff, 0xff, 6, 0]);
+    }
+
+    #[test]
+    fn errors_name_the_bad_value() {
+        let text = |len| Header::parse(&SAMPLE[..len]).unwrap_err().to_string();
+        assert_eq!(text(11), "truncated rcp header: 11 bytes, must be at least 12");
+        assert_eq!(text(0), "truncated rcp header: 0 bytes, must be at least 12");
+        let mut short = [0xaa; 11];
+        assert_eq!(sample().emit(&mut short), Err(EmitError::BufferTooShort { len: 11 }));
+        assert_eq!(short, [0xaa; 11]);
+    }
+
+    #[test]
+    fn rates_saturate_and_never_round_to_none() {
+        let bits = |rate| BytesPerMilli::from_bytes_per_sec(rate).to_bits();
+        assert_eq!([bits(0.0), bits(-1.0), bits(f64::NAN), bits(f64::NEG_INFINITY)], [0; 4]);
+        assert_eq!([bits(f64::MIN_POSITIVE), bits(1.0), bits(499.0), bits(1499.0)], [1; 4]);
+        assert_eq!([bits(1500.0), bits(2499.9)], [2; 2]);
+        assert_eq!([bits(1e15), bits(f64::INFINITY), bits(4_294_967_295e3)], [u32::MAX; 3]);
+        assert_eq!(BytesPerMilli::NONE.to_bytes_per_sec(), None);
+        assert_eq!(BytesPerMilli::MIN.to_bytes_per_sec(), Some(1000.0));
+    }
+
+    #[test]
+    fn times_saturate_below_unknown() {
+        assert_eq!(Millis16::from_secs_f64(-1.0), Millis16::from_bits(0));
+        assert_eq!(Millis16::from_secs_f64(0.000_4), Millis16::from_bits(0));
+        assert_eq!(Millis16::from_secs_f64(65.535), Millis16::MAX);
+        assert_eq!(Millis16::from_secs_f64(f64::INFINITY), Millis16::MAX);
+        assert_eq!(Millis16::from_secs_f64(f64::NAN), Millis16::UNKNOWN);
+        assert_eq!(Millis16::from_picos(u64::MAX), Millis16::MAX);
+        assert_eq!(Millis16::from_picos(65_535_000_000_000), Millis16::MAX);
+        assert_eq!(Millis16::from_picos(499_999_999), Millis16::from_bits(0));
+        assert_eq!(Millis16::from_picos(500_000_000), Millis16::from_bits(1));
+        assert_eq!((Millis16::UNKNOWN.to_secs_f64(), Millis16::UNKNOWN.to_picos()), (None, None));
+        assert_eq!(Millis16::from_bits(0).to_secs_f64(), Some(0.0));
+    }
+
+    prop_compose! {
+        fn header()(rate: u32, reverse: u32, rtt: u16, protocol: u8) -> Header {
+            Header {
+                bottleneck_rate: BytesPerMilli::from_bits(rate),
+                reverse_bottleneck_rate: BytesPerMilli::from_bits(reverse),
+                rtt: Millis16::from_bits(rtt),
+                protocol,
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn round_trip(header in header()) {
+            let mut bytes = [0xff; HEADER_LEN];
+            header.emit(&mut bytes).unwrap();
+            prop_assert_eq!(Header::parse(&bytes), Ok(header));
+        }
+
+        #[test]
+        fn parse_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            prop_assert_eq!(Header::parse(&bytes).is_ok(), bytes.len() >= HEADER_LEN);
+        }
+
+        #[test]
+        fn what_parses_emits_the_same_bytes_but_the_unused(mut bytes in any::<[u8; HEADER_LEN]>()) {
+            let header = Header::parse(&bytes).unwrap();
+            bytes[field::UNUSED] = 0;
+            prop_assert_eq!(header.to_bytes(), bytes);
+        }
+
+        #[test]
+        fn values_survive_their_units(rate: u32, rtt in 0..u16::MAX) {
+            let (rate, rtt) = (BytesPerMilli::from_bits(rate), Millis16::from_bits(rtt));
+            prop_assert_eq!(BytesPerMilli::from_bytes_per_sec(rate.to_bytes_per_sec().unwrap_or(0.0)), rate);
+            prop_assert_eq!(Millis16::from_secs_f64(rtt.to_secs_f64().unwrap()), rtt);
+            prop_assert_eq!(Millis16::from_picos(rtt.to_picos().unwrap()), rtt);
+        }
+
+        /// Half a byte/ms off at most, but for the lowest rates, which are rounded up.
+        #[test]
+        fn rates_are_rounded_to_the_nearest(bytes_per_sec in 0.001..4.2e12f64) {
+            let back = BytesPerMilli::from_bytes_per_sec(bytes_per_sec).to_bytes_per_sec().unwrap();
+            let off = (back - bytes_per_sec).abs();
+            prop_assert!(off <= 500.001 || back == 1000.0 && bytes_per_sec < 1000.0);
+        }
+    }
+}
