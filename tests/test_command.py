@@ -216,7 +216,7 @@ def test_compare_shows_completion_times_by_size(flowstamp: Command, tmp_path: Pa
     scenario = tmp_path / "web.toml"
     scenario.write_text(
         'duration = "6s"\n[dumbbell]\nrate = "20Mbps"\nrtt = "50ms"\n[[flows]]\nname = "web"\nlaw = "sack"\n'
-        'transport = { handshake = true }\n'
+        "transport = { handshake = true }\n"
         '[flows.web]\nload = 0.5\nsizes = { distribution = "exponential", mean = "20kB" }\n'
     )
     out = tmp_path / "out"

@@ -18,10 +18,6 @@ impl QueueLaw for DropTail {
 
     #[inline]
     fn on_arrival(&mut self, arrival: &Arrival, _: impl FnMut() -> f64) -> Verdict {
-        if arrival.fits(self.limit) {
-            Verdict::Enqueue
-        } else {
-            Verdict::Drop
-        }
+        if arrival.fits(self.limit) { Verdict::Enqueue } else { Verdict::Drop }
     }
 }
