@@ -150,7 +150,10 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, *, legend: bool) -> None:
     elif panel.yscale != "linear":
         ax.set_yscale(panel.yscale)
     low, high = panel.ylim
-    ax.set_ylim(bottom=low, top=high)
+    if low is not None and (panel.yscale != "log" or low > 0):  # a logarithmic axis has no zero to begin at
+        ax.set_ylim(bottom=low)
+    if high is not None:
+        ax.set_ylim(top=high)
     if legend:
         # Above the axes, so that it never lies on a curve.
         ax.legend(
