@@ -159,11 +159,25 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, *, legend: bool) -> None:
         ax.legend(
             loc="lower right",
             bbox_to_anchor=(1.0, 0.98),
-            ncols=min(5, max(1, len(panel.curves))),
+            ncols=_columns([curve.label for curve in panel.curves]),
             columnspacing=0.8,
             handletextpad=0.4,
             borderaxespad=0.1,
         )
+
+
+LEGEND_CHARACTERS = 62  # of a row above a column's width, handles counted as five each
+
+
+def _columns(labels: Sequence[str]) -> int:
+    """As many columns of a legend as fit side by side; matplotlib fills it column by column."""
+    rows = 1
+    while rows < len(labels):
+        columns = [labels[first : first + rows] for first in range(0, len(labels), rows)]
+        if sum(5 + max(map(len, column)) for column in columns) <= LEGEND_CHARACTERS:
+            return len(columns)
+        rows += 1
+    return 1
 
 
 def _plain(value: float, _: object = None) -> str:
