@@ -97,7 +97,8 @@ pub trait SenderLaw: Sized {
         let _ = (now, srtt, stamp);
     }
 
-    /// A loss was found by duplicate acks, or an ECN echo came: at most once per window of data.
+    /// A loss was found by duplicate acks, or an ECN echo came: at most once per window of data (Reno: per
+    /// fast retransmit).
     fn on_congestion(&mut self, now: Time, flight: u32);
 
     /// The retransmission timer expired.
