@@ -7,6 +7,7 @@ pub mod queue;
 pub mod registry;
 pub mod router;
 pub mod sender;
+pub mod share;
 pub mod stamp;
 pub mod transport;
 pub mod units;

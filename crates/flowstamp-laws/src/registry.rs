@@ -7,6 +7,7 @@ use crate::Refused;
 use crate::queue::{self, Arrival, QueueLaw, QueueView, Verdict};
 use crate::router::{self, LinkView, RouterLaw};
 use crate::sender::{self, Ack, FlowView, Recovery, SenderLaw};
+use crate::share::{self, Scheduler};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use schemars::JsonSchema;
@@ -104,6 +105,12 @@ macro_rules! protocols {
             pub fn check(&self) -> Result<(), Refused> {
                 match self { $( Self::$variant(p) => <$sender as SenderLaw>::check(p) ),* }
             }
+            /// Whether flows of this law rely on a router of their protocol: without one on their path nothing limits them.
+            #[must_use]
+            pub fn needs_router(&self) -> bool {
+                self.protocol().needs_router()
+                    && match self { $( Self::$variant(p) => !<$sender as SenderLaw>::falls_back(p) ),* }
+            }
             /// The law for one flow.
             #[must_use]
             pub fn build(&self, flow: &FlowView) -> AnySender {
@@ -119,6 +126,8 @@ macro_rules! protocols {
             fn new(params: &SenderSpecOrDefault, flow: &FlowView) -> Self { params.0.build(flow) }
             fn recovery(&self) -> Recovery { match self { $( Self::$variant(l) => l.recovery() ),* } }
             fn handshake(&self) -> bool { match self { $( Self::$variant(l) => l.handshake() ),* } }
+            #[inline]
+            fn fallen_back(&self) -> Option<Protocol> { match self { $( Self::$variant(l) => l.fallen_back() ),* } }
             fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp) { match self { $( Self::$variant(l) => l.on_feedback(now, srtt, stamp) ),* } }
             #[inline]
             fn cwnd(&self) -> f64 { match self { $( Self::$variant(l) => l.cwnd() ),* } }
@@ -268,6 +277,56 @@ queues! {
     DropTail "droptail" queue::droptail::DropTail;
     /// Random early detection (Floyd and Jacobson 1993).
     Red "red" queue::red::Red;
+}
+
+macro_rules! schedulers {
+    ($( $(#[$doc:meta])* $variant:ident $name:literal $new:expr; )*) => {
+        /// How a router law shares its link with other traffic, as a scenario names it.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(tag = "scheduler")]
+        pub enum ShareSpec {
+            /// Not at all: the law takes all traffic for its own.
+            #[serde(rename = "none")] None(router::NoParams),
+            $( $(#[$doc])* #[serde(rename = $name)] $variant(share::Params) ),*
+        }
+        #[derive(Deserialize, JsonSchema)]
+        #[serde(tag = "scheduler")]
+        enum ShareTable {
+            /// Not at all: the law takes all traffic for its own.
+            #[serde(rename = "none")] None(router::NoParams),
+            $( $(#[$doc])* #[serde(rename = $name)] $variant(share::Params) ),*
+        }
+        impl From<ShareTable> for ShareSpec {
+            fn from(t: ShareTable) -> Self {
+                match t { ShareTable::None(p) => Self::None(p), $( ShareTable::$variant(p) => Self::$variant(p) ),* }
+            }
+        }
+        name_or_table!(ShareSpec, ShareTable, "scheduler", "the name of a scheduler, or a table with `scheduler` and its parameters", ["none" $(, $name)*]);
+        impl Default for ShareSpec { fn default() -> Self { Self::None(router::NoParams {}) } }
+        impl ShareSpec {
+            /// The law's parameters; `None` where the link is not shared.
+            #[must_use]
+            pub const fn params(&self) -> Option<&share::Params> {
+                match self { Self::None(_) => None, $( Self::$variant(p) => Some(p) ),* }
+            }
+            /// Whether the parameters make sense; else the parameter, and what would be right.
+            pub fn check(&self) -> Result<(), Refused> { self.params().map_or(Ok(()), share::Params::check) }
+            /// The scheduler for one link, nothing waiting; `None` where the link is not shared.
+            #[must_use]
+            pub fn build(&self) -> Option<Scheduler> {
+                match self { Self::None(_) => None, $( Self::$variant(p) => Some($new(p)) ),* }
+            }
+        }
+    };
+}
+
+schedulers! {
+    /// One queue for all; only the router law keeps to its part (soft isolation).
+    Fifo "fifo" |_| Scheduler::Fifo;
+    /// A queue for each class, served by weighted fair queueing.
+    Wfq "wfq" |_| Scheduler::Wfq(share::wfq::Wfq::default());
+    /// A queue for each class, served by deficit round robin.
+    Drr "drr" |p: &share::Params| Scheduler::Drr(share::drr::Drr::new(p.mtu.as_f64()));
 }
 
 impl Default for QueueSpec {

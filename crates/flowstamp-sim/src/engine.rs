@@ -5,7 +5,7 @@
 //! looked up through a vtable per packet.
 
 use crate::events::{Class, EventQueue, Source};
-use crate::link::{Admission, Link, PLAIN, Policy};
+use crate::link::{Admission, Link, PLAIN, Policy, Share};
 use crate::load::Loaded;
 use crate::network::{END, Network, Path, WebPlan};
 use crate::packet::{CONGESTED, CONTROL, DATA, ECN_CAPABLE, ECN_ECHO, NO_SACK, Packet, REDUCED, SackPool};
@@ -17,8 +17,9 @@ use crate::service::Service;
 use crate::{Progress, ScenarioError};
 use flowstamp_laws::queue::QueueView;
 use flowstamp_laws::registry::{AnySender, Protocol, SenderSpec};
-use flowstamp_laws::router::{LinkView, MAX_TIMERS};
+use flowstamp_laws::router::MAX_TIMERS;
 use flowstamp_laws::sender::{FlowView, SenderLaw};
+use flowstamp_laws::share::split::Split;
 use flowstamp_laws::transport::{self, AckPacket, DataPacket, Receiver, Sender};
 use flowstamp_laws::units::{Rate, Time};
 use std::ops::ControlFlow;
@@ -147,13 +148,18 @@ impl Simulation {
                 capacity: plan.capacity.mean(Time::ZERO, scenario.duration),
                 mean_packet_bytes: scenario.packet.get() as u32,
             };
-            policies.push(Policy::new(
+            let mut policy = Policy::new(
                 plan.capacity.clone(),
                 plan.limit,
                 plan.queue.build(&view),
                 plan.router.build(rate),
                 Stream::new(scenario.seed, &format!("queue/{}", plan.name)),
-            ));
+            );
+            if let (Some(scheduler), Some(params)) = (plan.share.build(), plan.share.params()) {
+                let split = Split::new(params, rate);
+                policy.share = Some(Box::new(Share::new(split, scheduler, &policy.queue)));
+            }
+            policies.push(policy);
         }
         links.extend(access.iter().map(|a| Link::new(Service::constant(a.rate), a.delay, PLAIN)));
         let mut recorder = Recorder {
@@ -221,6 +227,9 @@ impl Simulation {
                     sim.queue.push(at, Source::new(Class::Router, (number * MAX_TIMERS + which) as u32));
                 }
             }
+            if let Some(share) = &policy.share {
+                sim.queue.push(share.split.first_timer(), Source::new(Class::Share, number as u32));
+            }
             if let (Some(_), (_, Some(at))) = (&policy.router, policy.capacity.known_at(Time::ZERO)) {
                 sim.queue.push(at, Source::new(Class::Capacity, number as u32));
             }
@@ -278,12 +287,25 @@ impl Simulation {
             Class::Warmup => self.end_warmup(),
             Class::Capacity => {
                 let policy = &mut self.policies[number as usize];
-                let (rate, next) = policy.capacity.known_at(self.now);
+                let (mut rate, next) = policy.capacity.known_at(self.now);
+                if let Some(share) = &mut policy.share {
+                    share.split.set_capacity(rate);
+                    rate = share.split.own_capacity();
+                }
                 if let Some(router) = &mut policy.router {
                     router.set_capacity(rate);
                 }
                 if let Some(next) = next {
                     self.queue.push(next, Source::new(Class::Capacity, number));
+                }
+            }
+            Class::Transmit => self.choose(number),
+            Class::Share => {
+                let policy = &mut self.policies[number as usize];
+                if let (Some(share), Some(router)) = (&mut policy.share, &mut policy.router) {
+                    let next = share.split.on_timer(self.now).max(self.now + Time::from_ps(1));
+                    router.set_capacity(share.split.own_capacity());
+                    self.queue.push(next, Source::new(Class::Share, number));
                 }
             }
             Class::Router => self.router_timer(number),
@@ -362,12 +384,25 @@ impl Simulation {
     fn admitted(&mut self, number: u32, admission: Admission, sack: u32) {
         match admission {
             Admission::First(time) => self.queue.push(time, Source::new(Class::Delivery, number)),
-            Admission::Behind => {}
+            Admission::Behind | Admission::Waits(None) => {}
+            Admission::Waits(Some(time)) => self.queue.push(time, Source::new(Class::Transmit, number)),
             Admission::Dropped => {
                 self.lost += 1;
                 self.sacks.release(sack);
             }
         }
+    }
+
+    /// A shared link sends the next packet.
+    fn choose(&mut self, number: u32) {
+        let policy = &mut self.policies[number as usize];
+        let (admission, next) = self.links[number as usize].choose(self.now, policy, |t, p| {
+            self.recorder.record(&self.flows, &self.sacks, number, t, p);
+        });
+        if let Some(next) = next {
+            self.queue.push(next, Source::new(Class::Transmit, number));
+        }
+        self.admitted(number, admission, NO_SACK);
     }
 
     fn advance(&mut self, number: u32) {
@@ -471,7 +506,7 @@ impl Simulation {
             size: self.ack_bytes,
             generation: flow.generation,
             flags: if info.ecn_echo { ECN_ECHO } else { 0 },
-            protocol: flow.protocol,
+            protocol: flow.law.fallen_back().unwrap_or(flow.protocol),
         };
         self.sent += 1;
         self.enqueue(self.routes[flow.path.acks as usize], &packet);
@@ -526,7 +561,7 @@ impl Simulation {
                 size,
                 generation: flow.generation,
                 flags: DATA | if ecn { ECN_CAPABLE } else { 0 } | if out.cwr { REDUCED } else { 0 },
-                protocol: flow.protocol,
+                protocol: flow.law.fallen_back().unwrap_or(flow.protocol),
             };
             let first = self.routes[flow.path.data as usize];
             self.sent += 1;
@@ -806,7 +841,7 @@ impl Simulation {
         // Router links come first, so a policy's number is its link's.
         self.advance(policy);
         let policy = &mut self.policies[policy as usize];
-        let view = LinkView { now: self.now, queue_bytes: policy.queue_bytes() };
+        let view = policy.view(self.now);
         if let Some(router) = &mut policy.router {
             // A law whose timer stands still must not stop time.
             let next = router.on_timer(which, view).max(self.now + Time::from_ps(1));
@@ -840,7 +875,8 @@ impl Simulation {
 
     fn finish(mut self, clock: &crate::clock::Clock) -> Results {
         self.settle();
-        let held: u64 = self.links.iter().map(|l| u64::from(l.held())).sum();
+        let waiting = self.policies.iter().filter_map(|p| p.share.as_ref()).map(|s| s.held());
+        let held: u64 = self.links.iter().map(Link::held).chain(waiting).map(u64::from).sum();
         assert_eq!(self.sent, self.arrived + self.lost + held, "packets are conserved");
         for number in 0..self.flows.len() as u32 {
             let flow = &self.flows[number as usize];

@@ -14,6 +14,10 @@ pub enum Class {
     Warmup,
     /// A link's capacity changes, as its router law knows it.
     Capacity,
+    /// A link that serves classes in turn has sent a packet.
+    Transmit,
+    /// A link is divided anew among its classes.
+    Share,
     /// A router law's timer.
     Router,
     /// The head of a link's flight reaches the link's end.
@@ -34,9 +38,11 @@ pub enum Class {
     Probe,
 }
 
-const CLASSES: [Class; 11] = [
+const CLASSES: [Class; 13] = [
     Class::Warmup,
     Class::Capacity,
+    Class::Transmit,
+    Class::Share,
     Class::Router,
     Class::Delivery,
     Class::Retransmit,

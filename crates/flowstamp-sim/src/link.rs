@@ -12,6 +12,10 @@
 //! Where a router law or a queue law wants to know who waits, [`Link::advance`] catches up with the transmissions
 //! that have begun since the last look, in their order and at their times.
 
+mod shared;
+
+pub use shared::Share;
+
 use crate::packet::{DATA, Packet};
 use crate::service::{Capacity, Service};
 use flowstamp_laws::queue::{Arrival, Limit, Verdict};
@@ -149,6 +153,8 @@ pub struct Policy {
     pub stats: LinkStats,
     /// Packets whose transmission begins are recorded.
     pub captured: bool,
+    /// How the router law shares the link with other traffic, where it does.
+    pub share: Option<Box<Share>>,
     queue_bytes: u64,
 }
 
@@ -170,6 +176,7 @@ impl Policy {
             random,
             stats: LinkStats::default(),
             captured: false,
+            share: None,
             queue_bytes: 0,
         }
     }
@@ -178,6 +185,50 @@ impl Policy {
     #[must_use]
     pub fn queue_bytes(&self) -> u64 {
         self.queue_bytes
+    }
+
+    /// What the router law sees: on a shared link its own class.
+    #[inline]
+    #[must_use]
+    pub fn view(&self, now: Time) -> LinkView {
+        let queue_bytes = self.share.as_ref().map_or(self.queue_bytes, |s| s.own_queue_bytes());
+        LinkView { now, queue_bytes }
+    }
+
+    /// What follows from a queue law's verdict: the mark that the packet gets, or `None` if it is lost.
+    #[inline]
+    fn settle_verdict(&mut self, verdict: Verdict, size: u16) -> Option<u8> {
+        let mut mark = 0;
+        match verdict {
+            Verdict::Drop => {
+                self.stats.drops += 1;
+                return None;
+            }
+            Verdict::Mark => {
+                self.stats.marks += 1;
+                mark = crate::packet::CONGESTED;
+            }
+            Verdict::Enqueue => {}
+        }
+        self.stats.accepted_bytes += f64::from(size);
+        Some(mark)
+    }
+
+    #[inline]
+    fn enter(&mut self, packet: &Packet) {
+        self.queue_bytes += u64::from(packet.size);
+        self.stats.max_queue = self.stats.max_queue.max(self.queue_bytes);
+        if self.share.is_some() {
+            self.count_class(packet, true);
+        }
+    }
+
+    #[inline]
+    fn leave(&mut self, packet: &Packet) {
+        self.queue_bytes -= u64::from(packet.size);
+        if self.share.is_some() {
+            self.count_class(packet, false);
+        }
     }
 }
 
@@ -279,6 +330,8 @@ pub enum Admission {
     First(Time),
     /// It follows others.
     Behind,
+    /// It waits in its class's queue; the link's next choice must enter the event queue at this time, if there is one.
+    Waits(Option<Time>),
     /// It was lost.
     Dropped,
 }
@@ -305,7 +358,7 @@ impl Link {
         self.waiting
     }
 
-    /// Packets in the link: waiting, in transmission and in flight.
+    /// Packets in the link: waiting, in transmission and in flight, without those in the queues of classes.
     #[must_use]
     pub fn held(&self) -> u32 {
         self.ring.len()
@@ -317,9 +370,8 @@ impl Link {
             let position = self.ring.tail.wrapping_sub(self.waiting);
             let started = self.next_start;
             let entry = self.ring.at_mut(position);
-            let size = entry.packet.size;
             policy.stats.account(started, policy.queue_bytes);
-            policy.queue_bytes -= u64::from(size);
+            policy.leave(&entry.packet);
             stamp(policy, started, &mut entry.packet);
             if policy.captured {
                 record(started, &entry.packet);
@@ -350,40 +402,50 @@ impl Link {
         if self.waiting > 0 {
             self.advance(now, policy, &mut record);
         }
-        let size = u32::from(packet.size);
         policy.stats.arrivals += 1;
+        if policy.share.is_some() {
+            return self.admit_shared(now, packet, policy, record);
+        }
         if let Some(router) = &mut policy.router {
             let own = packet.flags & DATA != 0 && packet.protocol == router.protocol();
             let view = LinkView { now, queue_bytes: policy.queue_bytes };
-            router.on_arrival(view, size, own.then_some(&packet.stamp));
+            router.on_arrival(view, u32::from(packet.size), own.then_some(&packet.stamp));
         }
-        let busy = self.last_finish > now;
-        let arrival = Arrival {
-            now,
-            size,
-            queue_bytes: policy.queue_bytes,
-            queue_packets: self.waiting,
-            ecn_capable: packet.flags & crate::packet::ECN_CAPABLE != 0,
-            idle_since: (!busy).then_some(self.last_finish),
-        };
+        let arrival = self.arrival(now, packet, policy.queue_bytes, self.waiting);
         let random = &mut policy.random;
-        let mut mark = 0;
-        match policy.queue.on_arrival(&arrival, || random.uniform()) {
-            Verdict::Drop => {
-                policy.stats.drops += 1;
-                return Admission::Dropped;
-            }
-            Verdict::Mark => {
-                policy.stats.marks += 1;
-                mark = crate::packet::CONGESTED;
-            }
-            Verdict::Enqueue => {}
+        let verdict = policy.queue.on_arrival(&arrival, || random.uniform());
+        match policy.settle_verdict(verdict, packet.size) {
+            Some(mark) => self.join(now, packet, mark, policy, record),
+            None => Admission::Dropped,
         }
-        policy.stats.accepted_bytes += f64::from(size);
-        if busy {
+    }
+
+    /// A packet as a queue law sees it.
+    #[inline]
+    fn arrival(&self, now: Time, packet: &Packet, queue_bytes: u64, queue_packets: u32) -> Arrival {
+        Arrival {
+            now,
+            size: u32::from(packet.size),
+            queue_bytes,
+            queue_packets,
+            ecn_capable: packet.flags & crate::packet::ECN_CAPABLE != 0,
+            idle_since: (self.last_finish <= now).then_some(self.last_finish),
+        }
+    }
+
+    /// A packet that was let in takes its place in the ring.
+    #[inline]
+    fn join(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        mark: u8,
+        policy: &mut Policy,
+        mut record: impl FnMut(Time, &Packet),
+    ) -> Admission {
+        if self.last_finish > now {
             policy.stats.account(now, policy.queue_bytes);
-            policy.queue_bytes += u64::from(size);
-            policy.stats.max_queue = policy.stats.max_queue.max(policy.queue_bytes);
+            policy.enter(packet);
             if self.waiting == 0 {
                 self.next_start = self.last_finish;
             }
@@ -392,14 +454,27 @@ impl Link {
             packet.flags |= mark;
             admission
         } else {
-            let (admission, packet) = self.transmit(now, packet);
-            packet.flags |= mark;
-            stamp(policy, now, packet);
-            if policy.captured {
-                record(now, packet);
-            }
-            admission
+            self.begin(now, packet, mark, policy, &mut record)
         }
+    }
+
+    /// The transmission of a packet begins at once.
+    #[inline]
+    fn begin(
+        &mut self,
+        now: Time,
+        packet: &Packet,
+        mark: u8,
+        policy: &mut Policy,
+        record: &mut impl FnMut(Time, &Packet),
+    ) -> Admission {
+        let (admission, packet) = self.transmit(now, packet);
+        packet.flags |= mark;
+        stamp(policy, now, packet);
+        if policy.captured {
+            record(now, packet);
+        }
+        admission
     }
 
     /// Puts a copy of `packet`, whose next link is then the one after this, into the ring.
@@ -454,7 +529,8 @@ impl Link {
 fn stamp(policy: &mut Policy, now: Time, packet: &mut Packet) {
     if let Some(router) = &mut policy.router {
         if packet.flags & DATA != 0 && packet.protocol == router.protocol() {
-            let view = LinkView { now, queue_bytes: policy.queue_bytes };
+            let queue_bytes = policy.share.as_ref().map_or(policy.queue_bytes, |s| s.own_queue_bytes());
+            let view = LinkView { now, queue_bytes };
             router.on_departure(view, u32::from(packet.size), &mut packet.stamp);
         }
     }

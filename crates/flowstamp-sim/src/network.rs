@@ -7,7 +7,7 @@ use crate::scenario::{Access, Buffer, FlowGroup, Graph, LinkRate, OneOrMany, Sce
 use crate::service::{Capacity, Trace};
 use crate::workload::{ArrivalProcess, SizeLaw};
 use flowstamp_laws::queue::Limit;
-use flowstamp_laws::registry::{QueueSpec, RouterSpec};
+use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};
 use flowstamp_laws::units::{Rate, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -27,6 +27,8 @@ pub struct LinkPlan {
     pub queue: QueueSpec,
     /// Router law.
     pub router: RouterSpec,
+    /// How it shares the link.
+    pub share: ShareSpec,
 }
 
 /// Where packets of a flow go.
@@ -237,6 +239,13 @@ impl Builder<'_> {
             let at = |kind: &str, k: &str| format!("{kind} of {}: {k}", plan.name);
             plan.router.check().map_err(|(k, m)| ScenarioError::new(at("router", k), m))?;
             plan.queue.check().map_err(|(k, m)| ScenarioError::new(at("queue", k), m))?;
+            plan.share.check().map_err(|(k, m)| ScenarioError::new(at("share", k), m))?;
+            if plan.share.params().is_some() && matches!(plan.router, RouterSpec::None(_)) {
+                return error(
+                    format!("share of {}", plan.name),
+                    "is for a link with a router law; give router, or leave out share",
+                );
+            }
         }
         if s.flows.is_empty() {
             return error("flows", "is empty; give at least one [[flows]]");
@@ -389,6 +398,7 @@ impl Builder<'_> {
                 limit,
                 queue: d.queue.clone(),
                 router: d.router.clone(),
+                share: d.share.clone(),
             });
             core.edges.push((from, to, link));
         }
@@ -425,6 +435,7 @@ impl Builder<'_> {
                     limit,
                     queue: p.queue.clone(),
                     router: p.router.clone(),
+                    share: p.share.clone(),
                 });
                 core.edges.push((from, to, link));
             }
@@ -474,6 +485,7 @@ impl Builder<'_> {
                     limit: Limit::Packets(0), // known when all flows are: graph_buffers
                     queue: l.queue.clone(),
                     router: l.router.clone(),
+                    share: l.share.clone(),
                 });
                 core.edges.push((from, to, link));
             }
@@ -632,7 +644,7 @@ impl Builder<'_> {
             let plan = &self.links[*l as usize];
             plan.router.build(Rate::from_mbps(1.0)).is_some_and(|r| r.protocol() == protocol)
         };
-        if protocol.needs_router() && !route.iter().any(is_its) {
+        if group.law.needs_router() && !route.iter().any(is_its) {
             let name = protocol.name();
             return error(
                 format!("flows.{}.law", group.name),

@@ -130,6 +130,9 @@ impl Probe {
                 if let Some(router) = &policy.router {
                     router.variables(&mut |metric, value| rows.push("law", name, metric, value));
                 }
+                if let Some(share) = &policy.share {
+                    share.variables(&mut |metric, value| rows.push("law", name, metric, value));
+                }
                 policy.queue.variables(&mut |metric, value| rows.push("law", name, metric, value));
             }
         }

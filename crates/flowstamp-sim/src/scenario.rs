@@ -3,7 +3,7 @@
 //! One format for all of them: a tree of tables that these types define. The JSON Schema is made from the same types
 //! ([`schema`]), so it cannot differ. Quantities carry their units.
 
-use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec};
+use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec, ShareSpec};
 use flowstamp_laws::transport;
 use flowstamp_laws::units::{Bytes, Rate, Ratio, Time};
 use schemars::JsonSchema;
@@ -89,6 +89,9 @@ pub struct Dumbbell {
     /// The bottleneck's router law.
     #[serde(default)]
     pub router: RouterSpec,
+    /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
+    #[serde(default)]
+    pub share: ShareSpec,
     /// Capacity of each access link. Default: ten times the bottleneck's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_rate: Option<Rate>,
@@ -117,6 +120,9 @@ pub struct ParkingLot {
     /// The router law of each link.
     #[serde(default)]
     pub router: RouterSpec,
+    /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
+    #[serde(default)]
+    pub share: ShareSpec,
     /// Capacity of each access link. Default: ten times the fastest link's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_rate: Option<Rate>,
@@ -160,6 +166,9 @@ pub struct Link {
     /// Router law.
     #[serde(default)]
     pub router: RouterSpec,
+    /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
+    #[serde(default)]
+    pub share: ShareSpec,
     /// The same link also leads back, as `to->from` or `name.reverse`.
     #[serde(default = "yes")]
     pub duplex: bool,

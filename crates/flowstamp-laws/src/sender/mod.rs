@@ -10,6 +10,7 @@ pub mod reno;
 pub mod xcp;
 
 use crate::Refused;
+use crate::registry::Protocol;
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 
@@ -79,6 +80,17 @@ pub trait SenderLaw: Sized {
     /// unless the scenario says otherwise.
     fn handshake(&self) -> bool {
         false
+    }
+
+    /// Whether flows with these parameters do without routers of their protocol.
+    fn falls_back(params: &Self::Params) -> bool {
+        let _ = params;
+        false
+    }
+
+    /// The law has given up its protocol: from now on its packets are those of this other one.
+    fn fallen_back(&self) -> Option<Protocol> {
+        None
     }
 
     /// The congestion window in bytes, at least one packet.

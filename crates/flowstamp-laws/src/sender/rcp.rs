@@ -10,14 +10,36 @@
 //!
 //! Losses are repaired and do not change the rate: the routers know of them by their queues.
 //!
+//! Where routers of other kinds may be the bottleneck, [`Params::switch`] lets the flow become a TCP (with selective acks)
+//! for the rest of its life (section 6.2.2):
+//!
+//! ```text
+//!   handshake answered, and no router gave a rate            TCP from its initial window
+//!   smoothed RTT at least twice the least for a round trip   TCP, as after a loss
+//!     in which the rate given did not fall
+//!   loss, and the rate given is not below that of a round    TCP, as after a loss
+//!     trip before
+//! ```
+//!
+//! An RCP router whose queue is a round trip long lowers its rate, so what does not fall comes from a router that is not
+//! the bottleneck.
+//!
 //! Deviations (thesis says / we do / because):
 //! 1. The window is R rtt / s / it is a packet more / pacing decides, and a window that rounding makes a packet short of
 //!    the pipe would stall the pace once a round trip.
 //! 2. Rates below one packet per RTT / the window is one packet and the pace holds it; the engine probes the path with
 //!    header-only packets once an RTT while it waits, as the author's ns-2 model does / else a higher rate would be seen
 //!    only after the gap.
+//! 3. The switch compares with "a decrease" / it is one since the acked packet's round trip began, of any size / the
+//!    thesis names no threshold.
+//! 4. Nothing on the window after the switch / that of RCP, reduced as TCP does on a loss / both signs mean that a queue
+//!    is full.
+//! 5. With the switch, the handshake asks for as much as there is, whatever the flow wishes for / else a wish that comes
+//!    back as it went might be a router's or nobody's answer.
 
+use super::reno::{self, Sack};
 use super::{Ack, FlowView, Recovery, SenderLaw};
+use crate::registry::Protocol;
 use crate::router::rcp::Header;
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
@@ -30,6 +52,8 @@ use serde::{Deserialize, Serialize};
 pub struct Params {
     /// The rate to wish for; unset, the application's, or as much as there is.
     pub desired_rate: Option<Rate>,
+    /// Switch to TCP where the bottleneck is not an RCP router (section 6.2.2).
+    pub switch: bool,
 }
 
 /// A flow without a rate of its own wishes for this, bytes/s: more than any link has.
@@ -45,6 +69,36 @@ pub struct Sender {
     packet_bytes: f64,
     /// Delivered so far: the age of section 3.6, bytes.
     age: f64,
+    switch: Option<Switch>,
+}
+
+/// What decides on the switch to TCP, and TCP after it.
+#[derive(Clone, Debug)]
+struct Switch {
+    flow: FlowView,
+    tcp: Option<Sack>,
+    /// The least smoothed RTT.
+    least_rtt: Time,
+    /// When the running round trip ends.
+    round_end: Time,
+    /// Rates given at the start of this round trip and of the one before, bytes/s.
+    round_rate: f64,
+    last_round_rate: f64,
+    /// The smoothed RTT has been at least twice the least since the running round trip began.
+    doubled: bool,
+}
+
+impl Switch {
+    /// The flow is a TCP from now on.
+    fn become_tcp(&mut self, window: f64) -> &mut Sack {
+        let flow = FlowView { initial_window: window, ..self.flow };
+        self.tcp.insert(Sack::new(&reno::Params::default(), &flow))
+    }
+
+    /// The rate given a round trip ago, or, in the first round trip, at its start; bytes/s.
+    fn rate_before(&self) -> f64 {
+        if self.last_round_rate < f64::MAX { self.last_round_rate } else { self.round_rate }
+    }
 }
 
 impl Sender {
@@ -55,6 +109,42 @@ impl Sender {
         }
         self.cwnd = (self.rate * srtt.as_secs_f64()).max(0.0) + self.packet_bytes;
     }
+
+    fn tcp(&self) -> Option<&Sack> {
+        self.switch.as_ref().and_then(|s| s.tcp.as_ref())
+    }
+
+    fn tcp_mut(&mut self) -> Option<&mut Sack> {
+        self.switch.as_mut().and_then(|s| s.tcp.as_mut())
+    }
+
+    /// Looks for the first sign of section 6.2.2: an RTT that has doubled while the rate has not fallen.
+    fn watch(&mut self, now: Time, srtt: Time, flight: u32) {
+        let Some(switch) = &mut self.switch else { return };
+        if srtt == Time::ZERO {
+            return;
+        }
+        if switch.least_rtt == Time::ZERO || srtt < switch.least_rtt {
+            switch.least_rtt = srtt;
+        }
+        switch.doubled &= srtt >= switch.least_rtt * 2;
+        if now < switch.round_end {
+            return;
+        }
+        let not_the_bottleneck = switch.doubled && self.rate >= switch.round_rate;
+        switch.last_round_rate = switch.round_rate;
+        switch.round_rate = self.rate;
+        switch.round_end = now + srtt;
+        switch.doubled = true;
+        if not_the_bottleneck {
+            switch.become_tcp(self.cwnd / self.packet_bytes).on_congestion(now, flight);
+        }
+    }
+
+    /// Looks for the second sign: a loss while the rate has not fallen.
+    fn loss_elsewhere(&self) -> bool {
+        self.switch.as_ref().is_some_and(|s| self.rate >= s.rate_before())
+    }
 }
 
 impl SenderLaw for Sender {
@@ -63,7 +153,16 @@ impl SenderLaw for Sender {
     fn new(params: &Params, flow: &FlowView) -> Self {
         let desired = params.desired_rate.or(flow.app_rate).map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec);
         let packet_bytes = f64::from(flow.packet_bytes);
-        Self { desired, rate: 0.0, cwnd: packet_bytes, packet_bytes, age: 0.0 }
+        let switch = params.switch.then_some(Switch {
+            flow: *flow,
+            tcp: None,
+            least_rtt: Time::ZERO,
+            round_end: Time::ZERO,
+            round_rate: f64::MAX,
+            last_round_rate: f64::MAX,
+            doubled: false,
+        });
+        Self { desired, rate: 0.0, cwnd: packet_bytes, packet_bytes, age: 0.0, switch }
     }
 
     fn recovery(&self) -> Recovery {
@@ -74,32 +173,83 @@ impl SenderLaw for Sender {
         true
     }
 
+    fn falls_back(params: &Params) -> bool {
+        params.switch
+    }
+
+    #[inline]
+    fn fallen_back(&self) -> Option<Protocol> {
+        self.tcp().map(|_| Protocol::Sack)
+    }
+
     #[inline]
     fn cwnd(&self) -> f64 {
-        self.cwnd
+        self.tcp().map_or(self.cwnd, SenderLaw::cwnd)
     }
 
     #[inline]
     fn pacing_rate(&self) -> Option<Rate> {
-        Some(Rate::from_bytes_per_sec(self.rate))
+        match self.tcp() {
+            None => Some(Rate::from_bytes_per_sec(self.rate)),
+            Some(_) => None,
+        }
     }
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.age += f64::from(ack.newly_acked) * self.packet_bytes;
+        if let Some(tcp) = self.tcp_mut() {
+            tcp.on_ack(ack);
+            return;
+        }
         self.take(ack.stamp, ack.srtt);
+        if self.switch.is_some() {
+            self.watch(ack.now, ack.srtt, ack.flight);
+        }
     }
 
-    fn on_feedback(&mut self, _: Time, srtt: Time, stamp: &Stamp) {
+    fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp) {
+        if self.tcp().is_some() {
+            return;
+        }
+        let first = self.rate == 0.0;
         self.take(stamp, srtt);
+        if let (true, Some(switch)) = (first, &mut self.switch) {
+            // The wish has come back as it went: no router on the path knows of RCP.
+            if Header::from(*stamp).rate >= AS_MUCH_AS_THERE_IS {
+                switch.become_tcp(switch.flow.initial_window);
+                return;
+            }
+        }
+        if self.switch.is_some() {
+            self.watch(now, srtt, 0);
+        }
     }
 
-    fn on_congestion(&mut self, _: Time, _: u32) {}
+    fn on_congestion(&mut self, now: Time, flight: u32) {
+        let (loss_elsewhere, window) = (self.loss_elsewhere(), self.cwnd / self.packet_bytes);
+        match &mut self.switch {
+            Some(Switch { tcp: Some(tcp), .. }) => tcp.on_congestion(now, flight),
+            Some(switch) if loss_elsewhere => switch.become_tcp(window).on_congestion(now, flight),
+            _ => {}
+        }
+    }
 
-    fn on_timeout(&mut self, _: Time, _: u32) {}
+    fn on_timeout(&mut self, now: Time, flight: u32) {
+        let (loss_elsewhere, window) = (self.loss_elsewhere(), self.cwnd / self.packet_bytes);
+        match &mut self.switch {
+            Some(Switch { tcp: Some(tcp), .. }) => tcp.on_timeout(now, flight),
+            Some(switch) if loss_elsewhere => switch.become_tcp(window).on_timeout(now, flight),
+            _ => {}
+        }
+    }
 
     #[inline]
     fn stamp(&self, _: Time, srtt: Time) -> Stamp {
-        Header { rate: self.desired, rtt_s: srtt.as_secs_f64(), age_bytes: self.age }.into()
+        if self.tcp().is_some() {
+            return Stamp::default();
+        }
+        let rate = if self.switch.is_some() && self.rate == 0.0 { AS_MUCH_AS_THERE_IS } else { self.desired };
+        Header { rate, rtt_s: srtt.as_secs_f64(), age_bytes: self.age }.into()
     }
 }

@@ -1,0 +1,110 @@
+//! How a stamping router shares its link with traffic that it does not stamp.
+//!
+//! Two classes meet at the link: packets of the router's own protocol, and all others. [`split::Split`] estimates how
+//! many flows each class has and moves the link's weights until the average flow of both has the same rate; the router
+//! law works with its class's part of the capacity. A [`Scheduler`] holds the classes to their weights, or, with
+//! [`Scheduler::Fifo`], one queue serves both and only the router law keeps to its part ("soft isolation").
+//!
+//! Dukkipati 2007, section 6.2.1.
+
+pub mod drr;
+pub mod split;
+pub mod wfq;
+pub mod zombies;
+
+use crate::units::{Bytes, Ratio, Time};
+use crate::{Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Classes at a shared link.
+pub const CLASSES: usize = 2;
+/// The class of the router law's own protocol.
+pub const OWN: usize = 0;
+/// The class of everything else.
+pub const OTHER: usize = 1;
+
+/// What a scenario may set.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// Smoothness of the weights, theta: the most that one update moves them.
+    pub theta: Ratio,
+    /// The shortest time between two updates; the stability rule lengthens it.
+    pub min_interval: Time,
+    /// The longest time between two updates.
+    pub max_interval: Time,
+    /// Entries of each class's zombie list.
+    pub zombies: u32,
+    /// Probability that a packet of a flow that was not found in the list takes the place of the entry it was compared
+    /// with.
+    pub overwrite: Ratio,
+    /// The largest packet, which a turn of the deficit round robin lets pass.
+    pub mtu: Bytes,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            theta: Ratio::new(0.1),               // ours: the thesis says in (0, 1)
+            min_interval: Time::from_millis(200), // ours: a few round trips, to count flows in
+            max_interval: Time::from_secs(5),     // ours: some 50 round trips of 100 ms
+            zombies: 1000,                        // SRED (Ott, Lakshman, Wong 1999), section 2
+            overwrite: Ratio::new(0.25),          // the same
+            mtu: Bytes::new(1500),
+        }
+    }
+}
+
+impl Params {
+    /// Whether the parameters make sense; else the parameter, and what would be right.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub fn check(&self) -> Result<(), Refused> {
+        within("theta", self.theta.get(), 0.001, 0.999)?;
+        within("overwrite", self.overwrite.get(), 0.001, 1.0)?;
+        within("zombies", f64::from(self.zombies), 1.0, 1e6)?;
+        within("mtu", self.mtu.as_f64(), 64.0, 65_535.0)?;
+        if self.min_interval < Time::from_micros(1) {
+            return Err(("min_interval", format!("is {}; it must be 1us or longer", self.min_interval)));
+        }
+        if self.max_interval < self.min_interval {
+            return Err((
+                "max_interval",
+                format!("is {}; it must be at least min_interval, {}", self.max_interval, self.min_interval),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Whose turn it is.
+#[derive(Clone, Debug)]
+pub enum Scheduler {
+    /// First come, first served, whatever the class.
+    Fifo,
+    /// Weighted fair queueing.
+    Wfq(wfq::Wfq),
+    /// Deficit round robin.
+    Drr(drr::Drr),
+}
+
+impl Scheduler {
+    /// A packet of `size` bytes joins the queue of `class`.
+    pub fn enqueue(&mut self, class: usize, size: u32, weights: [f64; CLASSES]) {
+        if let Self::Wfq(wfq) = self {
+            wfq.enqueue(class, size, weights[class]);
+        }
+    }
+
+    /// The class whose first packet is sent next; `heads` has the sizes of the first packets, at least one of them.
+    /// `None` if there is none, or the order of arrival decides.
+    pub fn pick(&mut self, heads: [Option<u32>; CLASSES], weights: [f64; CLASSES]) -> Option<usize> {
+        match self {
+            Self::Fifo => None,
+            Self::Wfq(wfq) => wfq.pick(),
+            Self::Drr(drr) => drr.pick(heads, weights),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The router's part of a link that it shares.
+//!
+//! Dukkipati 2007, section 6.2.1, step C, every control update period `Tc`:
+//!
+//! ```text
+//!   N_R, N_T   flows of both classes, by zombie lists                         (C.1)
+//!   w_R   = w_R - theta (r_R - r_T) / (r_R + r_T)     r = y / N               (C.2)
+//!   C_R   = max(C - y_T, C w_R)                                               (C.3)
+//!   Tc    > Tc* = (C_T - y_T) / (d y_T / dt)          the time that TCP needs to fill what it was given
+//! ```
+//!
+//! `R` is the router's own protocol, `T` everything else; `y` input rate. `C_R` is the capacity that the router law
+//! works with, `w_R` and `w_T = 1 - w_R` the scheduler's weights.
+//!
+//! Deviations (thesis says / we do / because):
+//! 1. `w_R` has no first value and no bounds / 1/2, and within 1% and 99% / a class that has just begun has to be heard.
+//! 2. Nothing of a class without packets / the weights stay / the average rate of no flows is not defined.
+//! 3. `C_T` is what TCP was allocated / it is `C w_T` / with `C - C_R` of (C.3) it would never exceed `y_T`, and `Tc*`
+//!    would be zero.
+//! 4. `Tc` above `Tc*` / the next period is the larger of `Tc*` and `min_interval`, at most `max_interval`; while TCP does
+//!    not grow and has not its share, it stays as it was / `Tc*` is not defined then.
+
+use super::zombies::Zombies;
+use super::{CLASSES, OTHER, OWN, Params};
+use crate::units::{Rate, Time};
+
+/// Bounds of a class's weight.
+const LEAST_WEIGHT: f64 = 0.01;
+
+/// What is known of one class.
+#[derive(Clone, Debug)]
+struct Class {
+    zombies: Zombies,
+    /// Bytes that arrived in this period.
+    bytes: f64,
+    /// Bytes/s of the last period.
+    rate: f64,
+    /// Flows of the last period.
+    flows: f64,
+}
+
+/// The law's state on one link.
+#[derive(Clone, Debug)]
+pub struct Split {
+    params: Params,
+    /// Bytes/s.
+    capacity: f64,
+    classes: [Class; CLASSES],
+    /// `w_R`.
+    weight: f64,
+    /// `C_R`, bytes/s.
+    own_capacity: f64,
+    /// `Tc`: the period that is running.
+    interval: Time,
+}
+
+impl Split {
+    /// The law on a link of `capacity` on which nothing has been seen.
+    #[must_use]
+    pub fn new(params: &Params, capacity: Rate) -> Self {
+        let class = Class {
+            zombies: Zombies::new(params.zombies, params.overwrite.get()),
+            bytes: 0.0,
+            rate: 0.0,
+            flows: 0.0,
+        };
+        Self {
+            params: *params,
+            capacity: capacity.bytes_per_sec(),
+            classes: [class.clone(), class],
+            weight: 0.5,
+            own_capacity: capacity.bytes_per_sec(),
+            interval: params.min_interval,
+        }
+    }
+
+    /// The link's capacity is `capacity` from now on.
+    pub fn set_capacity(&mut self, capacity: Rate) {
+        let before = std::mem::replace(&mut self.capacity, capacity.bytes_per_sec());
+        self.own_capacity *= if before > 0.0 { self.capacity / before } else { 0.0 };
+    }
+
+    /// A packet of `size` bytes of `flow` arrived, whether or not it is then dropped; `uniform` draws from `[0, 1)`.
+    #[inline]
+    pub fn on_arrival(&mut self, class: usize, flow: u64, size: u32, uniform: impl FnMut() -> f64) {
+        let class = &mut self.classes[class];
+        class.bytes += f64::from(size);
+        class.zombies.on_arrival(flow, uniform);
+    }
+
+    /// The running period has ended at `now`; returns when the next one does.
+    pub fn on_timer(&mut self, now: Time) -> Time {
+        let seconds = self.interval.as_secs_f64();
+        let before = self.classes[OTHER].rate;
+        for class in &mut self.classes {
+            class.rate = class.bytes / seconds;
+            class.flows = class.zombies.estimate(); // C.1
+            class.bytes = 0.0;
+        }
+        let [own, other] = &self.classes;
+        if own.rate > 0.0 && other.rate > 0.0 && own.flows > 0.0 && other.flows > 0.0 {
+            let (mine, theirs) = (own.rate / own.flows, other.rate / other.flows);
+            let step = self.params.theta.get() * (mine - theirs) / (mine + theirs);
+            self.weight = (self.weight - step).clamp(LEAST_WEIGHT, 1.0 - LEAST_WEIGHT); // C.2
+        }
+        self.own_capacity = (self.capacity - other.rate).max(self.capacity * self.weight); // C.3
+        let missing = self.capacity * (1.0 - self.weight) - other.rate;
+        let growth = (other.rate - before) / seconds;
+        let (least, most) = (self.params.min_interval, self.params.max_interval);
+        self.interval = if missing <= 0.0 || other.rate <= 0.0 {
+            least
+        } else if growth > 0.0 {
+            Time::from_secs_f64((missing / growth).min(most.as_secs_f64())).max(least)
+        } else {
+            self.interval
+        };
+        now.saturating_add(self.interval)
+    }
+
+    /// When the first period ends.
+    #[must_use]
+    pub fn first_timer(&self) -> Time {
+        self.interval
+    }
+
+    /// `C_R`: the capacity that the router law works with.
+    #[must_use]
+    pub fn own_capacity(&self) -> Rate {
+        Rate::from_bytes_per_sec(self.own_capacity)
+    }
+
+    /// `w_R` and `w_T`.
+    #[must_use]
+    pub fn weights(&self) -> [f64; CLASSES] {
+        [self.weight, 1.0 - self.weight]
+    }
+
+    /// Calls `report` with each variable's name and value, for probes.
+    pub fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("own_weight", self.weight);
+        report("own_capacity_bps", self.own_capacity * 8.0);
+        report("own_flows", self.classes[OWN].flows);
+        report("other_flows", self.classes[OTHER].flows);
+        report("own_input_bps", self.classes[OWN].rate * 8.0);
+        report("other_input_bps", self.classes[OTHER].rate * 8.0);
+        report("update_interval_s", self.interval.as_secs_f64());
+    }
+}

@@ -1,0 +1,49 @@
+//! Weighted fair queueing between the classes of a link.
+//!
+//! ```text
+//!   tag = max(tag of the class's packet before, v) + size / weight      on arrival
+//!   next is the smallest tag; v is the tag of the packet in transmission
+//! ```
+//!
+//! Deviations:
+//! 1. Parekh and Gallager's virtual time follows a fluid server. We take the tag in transmission (self-clocked fair
+//!    queueing, Golestani 1994): it needs no knowledge of the capacity, which may vary, and two backlogged classes stay
+//!    within `L/w_1 + L/w_2` of each other for packets of at most `L`.
+//! 2. A packet keeps the tag that the weights of its arrival gave it.
+
+use super::CLASSES;
+use std::collections::VecDeque;
+
+/// Tags of the packets that wait.
+#[derive(Clone, Debug, Default)]
+pub struct Wfq {
+    tags: [VecDeque<f64>; CLASSES],
+    last: [f64; CLASSES],
+    virtual_time: f64,
+}
+
+impl Wfq {
+    /// A packet of `size` bytes joins the queue of `class`.
+    pub fn enqueue(&mut self, class: usize, size: u32, weight: f64) {
+        let tag = self.last[class].max(self.virtual_time) + f64::from(size) / weight;
+        self.last[class] = tag;
+        self.tags[class].push_back(tag);
+    }
+
+    /// The class whose first packet is next, of those that wait.
+    pub fn pick(&mut self) -> Option<usize> {
+        let class = match [self.tags[0].front(), self.tags[1].front()] {
+            [Some(own), Some(other)] => usize::from(other < own),
+            [Some(_), None] => 0,
+            [None, Some(_)] => 1,
+            [None, None] => return None,
+        };
+        self.virtual_time = self.tags[class].pop_front()?;
+        if self.tags.iter().all(VecDeque::is_empty) {
+            // Nothing waits: the classes owe each other nothing, and tags need not grow for ever.
+            self.last = [0.0; CLASSES];
+            self.virtual_time = 0.0;
+        }
+        Some(class)
+    }
+}

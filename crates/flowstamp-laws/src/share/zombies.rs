@@ -1,0 +1,63 @@
+//! How many flows there are, from a list of recently seen ones.
+//!
+//! Dukkipati 2007, section 6.2.1 step C.1, after SRED (Ott, Lakshman and Wong 1999). Each arriving packet is compared
+//! with a random entry of a short list of flow identifiers. A packet of one of `N` equal flows finds its own with
+//! probability `1/N`, so
+//!
+//! ```text
+//!   N = packets compared / packets that found their flow
+//! ```
+//!
+//! Of flows with unequal shares `p_i` it gives `1 / sum(p_i^2)`: a flow counts by how much it sends.
+//!
+//! Deviations (thesis says / we do / because):
+//! 1. A packet overwrites an entry with probability p / only one that did not find its flow does / as in SRED; which
+//!    entries the list has in the long run is the same.
+//! 2. The probability is that of being in the list / of being a random entry of it / else it would be one as soon as the
+//!    list has room for all flows; SRED means this.
+//! 3. Counts of an interval / to them half of the counts before / one interval of a slow link sees too few hits.
+
+/// The flows of one class.
+#[derive(Clone, Debug)]
+pub struct Zombies {
+    list: Vec<u64>,
+    length: usize,
+    overwrite: f64,
+    compared: u32,
+    found: u32,
+}
+
+impl Zombies {
+    /// An empty list that will have `length` entries.
+    #[must_use]
+    pub fn new(length: u32, overwrite: f64) -> Self {
+        let length = length.max(1) as usize;
+        Self { list: Vec::with_capacity(length), length, overwrite, compared: 0, found: 0 }
+    }
+
+    /// A packet of `flow` arrived; `uniform` draws from `[0, 1)`.
+    #[inline]
+    pub fn on_arrival(&mut self, flow: u64, mut uniform: impl FnMut() -> f64) {
+        if !self.list.is_empty() {
+            self.compared += 1;
+            let at = (uniform() * self.list.len() as f64) as usize;
+            if self.list[at] == flow {
+                self.found += 1;
+            } else if self.list.len() == self.length && uniform() < self.overwrite {
+                self.list[at] = flow;
+            }
+        }
+        if self.list.len() < self.length {
+            self.list.push(flow);
+        }
+    }
+
+    /// The number of flows, at least one; zero if nothing came since the last call. Begins a new interval.
+    pub fn estimate(&mut self) -> f64 {
+        // No hit at all: as many flows as there were packets, and more is not known.
+        let flows = f64::from(self.compared) / f64::from(self.found.max(1));
+        self.compared /= 2;
+        self.found /= 2;
+        flows
+    }
+}
