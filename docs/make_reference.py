@@ -39,6 +39,7 @@ TABLES = {
     "SenderSpec": "Sender laws",
     "RouterSpec": "Router laws",
     "QueueSpec": "Queues",
+    "ShareSpec": "Sharing",
 }
 QUANTITIES = {"Time": "time", "Rate": "rate", "Bytes": "size", "Ratio": "share", "Buffer": "buffer"}
 PLAIN = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false", "null": "nothing"}

@@ -129,6 +129,7 @@ LAWS = {
     "rcp": [("SenderSpec", "law", "rcp"), ("RouterSpec", "law", "rcp")],
     "highspeed": [("SenderSpec", "law", "highspeed")],
     "tcp": [("SenderSpec", "law", "reno"), ("SenderSpec", "law", "newreno"), ("SenderSpec", "law", "sack")],
+    "sharing": [("ShareSpec", "scheduler", name) for name in ("fifo", "wfq", "drr")],
     "red": [("QueueSpec", "kind", "red")],
     "droptail": [("QueueSpec", "kind", "droptail")],
 }
@@ -144,7 +145,7 @@ def test_model_pages_have_every_parameter(page: Path) -> None:
 
 def test_every_law_has_a_model_page() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in MODELS)
-    for kind, tag in (("SenderSpec", "law"), ("QueueSpec", "kind")):
+    for kind, tag in (("SenderSpec", "law"), ("QueueSpec", "kind"), ("ShareSpec", "scheduler")):
         for law in options(kind, tag):
             assert f"`{law}`" in text or f'"{law}"' in text, f"no model page names {law}"
 
@@ -167,6 +168,7 @@ DEVIATIONS = {
     "xcp": ["router/xcp.rs", "sender/xcp.rs"],
     "rcp": ["router/rcp.rs", "sender/rcp.rs"],
     "highspeed": ["sender/highspeed.rs"],
+    "sharing": ["share/split.rs", "share/zombies.rs", "share/wfq.rs"],
     "red": ["queue/red.rs"],
 }
 

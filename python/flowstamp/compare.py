@@ -47,6 +47,8 @@ def variants(scenario: Scenario, protocols: Sequence[str]) -> dict[str, Scenario
 
 def _link(link: Mapping[str, Any], router: str, queue: str) -> dict[str, Any]:
     changed = {**link, "router": _keep(link.get("router", "none"), "law", router)}
+    if router == "none":
+        changed.pop("share", None)  # there is nobody left to share with
     if queue:
         changed["queue"] = _keep(link.get("queue", "droptail"), "kind", queue)
     return changed

@@ -141,6 +141,7 @@ class Scenario:
         buffer: str | None = None,
         queue: Spec | None = None,
         router: Spec | None = None,
+        share: Spec | None = None,
         duplex: bool | None = None,
     ) -> Self:
         """Adds a link to a graph, both ways unless `duplex` is false. `delay` is the one-way propagation delay."""
@@ -155,6 +156,7 @@ class Scenario:
             "buffer": buffer,
             "queue": queue,
             "router": router,
+            "share": share,
             "duplex": duplex,
         }
         old = self.tree["graph"]
@@ -266,6 +268,7 @@ def dumbbell(
     buffer: str | None = None,
     queue: Spec | None = None,
     router: Spec | None = None,
+    share: Spec | None = None,
     access_rate: str | None = None,
     reverse_rate: LinkRate | None = None,
 ) -> Scenario:
@@ -278,6 +281,7 @@ def dumbbell(
         buffer: room for waiting packets: "1BDP" (default), "100pkt", "64kB" or "50ms".
         queue: the bottleneck's queue; default "droptail".
         router: the bottleneck's router law; default the law of the first flows that need one.
+        share: how the router law shares the bottleneck with other traffic: "none" (default), "fifo", "wfq" or "drr".
         access_rate: capacity of each access link; default ten times the bottleneck's.
         reverse_rate: capacity from right to left, where it differs.
     """
@@ -288,6 +292,7 @@ def dumbbell(
         "buffer": buffer,
         "queue": queue,
         "router": router,
+        "share": share,
         "access_rate": access_rate,
         "reverse_rate": reverse_rate,
     }
@@ -302,6 +307,7 @@ def parking_lot(
     buffer: str | None = None,
     queue: Spec | None = None,
     router: Spec | None = None,
+    share: Spec | None = None,
     access_rate: str | None = None,
     access_delay: str | None = None,
 ) -> Scenario:
@@ -314,6 +320,7 @@ def parking_lot(
         buffer: room for waiting packets on each link.
         queue: the queue of each link; default "droptail".
         router: the router law of each link; default the law of the first flows that need one.
+        share: how the router laws share the links with other traffic: "none" (default), "fifo", "wfq" or "drr".
         access_rate: capacity of each access link; default ten times the fastest link's.
         access_delay: one-way propagation delay of each access link.
     """
@@ -324,6 +331,7 @@ def parking_lot(
         "buffer": buffer,
         "queue": queue,
         "router": router,
+        "share": share,
         "access_rate": access_rate,
         "access_delay": access_delay,
     }

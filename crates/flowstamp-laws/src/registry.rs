@@ -127,7 +127,7 @@ macro_rules! protocols {
             fn recovery(&self) -> Recovery { match self { $( Self::$variant(l) => l.recovery() ),* } }
             fn handshake(&self) -> bool { match self { $( Self::$variant(l) => l.handshake() ),* } }
             #[inline]
-            fn fallen_back(&self) -> Option<Protocol> { match self { $( Self::$variant(l) => l.fallen_back() ),* } }
+            fn fallen_back(&self) -> Option<(Protocol, Time)> { match self { $( Self::$variant(l) => l.fallen_back() ),* } }
             fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp) { match self { $( Self::$variant(l) => l.on_feedback(now, srtt, stamp) ),* } }
             #[inline]
             fn cwnd(&self) -> f64 { match self { $( Self::$variant(l) => l.cwnd() ),* } }

@@ -97,6 +97,8 @@ pub(crate) struct Record {
     pub timeouts: u32,
     pub min_rtt: Time,
     pub srtt: Time,
+    /// When the flow gave up its protocol; [`Time::MAX`] if it did not.
+    pub switched: Time,
 }
 
 /// A laid-out network, ready to run.
@@ -506,7 +508,7 @@ impl Simulation {
             size: self.ack_bytes,
             generation: flow.generation,
             flags: if info.ecn_echo { ECN_ECHO } else { 0 },
-            protocol: flow.law.fallen_back().unwrap_or(flow.protocol),
+            protocol: flow.law.fallen_back().map_or(flow.protocol, |(protocol, _)| protocol),
         };
         self.sent += 1;
         self.enqueue(self.routes[flow.path.acks as usize], &packet);
@@ -561,7 +563,7 @@ impl Simulation {
                 size,
                 generation: flow.generation,
                 flags: DATA | if ecn { ECN_CAPABLE } else { 0 } | if out.cwr { REDUCED } else { 0 },
-                protocol: flow.law.fallen_back().unwrap_or(flow.protocol),
+                protocol: flow.law.fallen_back().map_or(flow.protocol, |(protocol, _)| protocol),
             };
             let first = self.routes[flow.path.data as usize];
             self.sent += 1;
@@ -774,6 +776,7 @@ impl Simulation {
             timeouts: 0,
             min_rtt: Time::ZERO,
             srtt: Time::ZERO,
+            switched: Time::MAX,
         });
         let flow = Flow {
             sender: Sender::new(&spec.transport, recovery, size.map(|_| packets)),
@@ -834,6 +837,7 @@ impl Simulation {
         record.timeouts = flow.sender.timeouts();
         record.min_rtt = flow.sender.min_rtt();
         record.srtt = flow.sender.srtt();
+        record.switched = flow.law.fallen_back().map_or(Time::MAX, |(_, when)| when);
     }
 
     fn router_timer(&mut self, number: u32) {

@@ -188,6 +188,7 @@ pub fn flows_table(results: &Results) -> Result<RecordBatch, ArrowError> {
     column!(timeouts: UInt32Array);
     column!(min_rtt_s: option Float64Builder);
     column!(srtt_s: option Float64Builder);
+    column!(switched_s: option Float64Builder);
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
 }
 

@@ -206,6 +206,8 @@ pub struct FlowRow {
     pub min_rtt_s: Option<f64>,
     /// Last smoothed RTT.
     pub srtt_s: Option<f64>,
+    /// When the flow gave up its law's protocol for TCP, if it did.
+    pub switched_s: Option<f64>,
 }
 
 /// Samples over time in long form: column by column, one row per sample.

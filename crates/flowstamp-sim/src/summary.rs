@@ -146,6 +146,7 @@ fn row(sim: &Simulation, flow: u32, r: &Record) -> FlowRow {
         timeouts: r.timeouts,
         min_rtt_s: seconds(r.min_rtt).filter(|_| r.min_rtt < Time::MAX),
         srtt_s: seconds(r.srtt),
+        switched_s: (r.switched < Time::MAX).then(|| r.switched.as_secs_f64()),
     }
 }
 

@@ -40,6 +40,15 @@ class RunValues(Protocol):
     def flow_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
         """A flow's throughput over time, Mb/s; flows are named `group.index`."""
 
+    def group_samples(self, group: str, start_s: float, end_s: float) -> Floats:
+        """A group's throughput over time, Mb/s."""
+
+    def switched_s(self, flow: str) -> float:
+        """When a flow gave up its protocol."""
+
+    def switches(self) -> float:
+        """How many flows gave up their protocol."""
+
     def active_flows(self, start_s: float, end_s: float) -> list[str]:
         """The flows that were there from start to end."""
 
@@ -66,6 +75,18 @@ def _throughput(run: RunValues, flow: str, start_s: float, end_s: float) -> floa
 
 def _throughputs(run: RunValues, start_s: float, end_s: float) -> Floats:
     return np.array([_throughput(run, flow, start_s, end_s) for flow in run.active_flows(start_s, end_s)])
+
+
+def _group(run: RunValues, group: str, start_s: float, end_s: float) -> float:
+    return _mean(run.group_samples(group, start_s, end_s))
+
+
+def _switched(run: RunValues, flow: str) -> float:
+    return run.switched_s(flow)
+
+
+def _switches(run: RunValues) -> float:
+    return run.switches()
 
 
 def _end(run: RunValues, flow: str) -> float:
@@ -150,6 +171,9 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "samples": (4, _samples),
     "throughput": (4, _throughput),
     "throughputs": (3, _throughputs),
+    "group": (4, _group),
+    "switched": (2, _switched),
+    "switches": (1, _switches),
     "end": (2, _end),
     "first_end": (1, _first_end),
     "settled_after": (6, _settled_after),

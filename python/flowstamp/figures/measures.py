@@ -23,7 +23,10 @@ class Finished:
 
     summary: Mapping[str, Any]
     links: Mapping[str, Mapping[str, tuple[Floats, Floats]]]
-    flows: Mapping[str, tuple[Floats, Floats]]
+    many: Mapping[str, Mapping[str, tuple[Floats, Floats]]]
+    """Over time, by measure: one series for each flow or group."""
+    switched: Mapping[str, float]
+    """When flows gave up their protocol, seconds."""
     packet_bytes: float
     times: fct.FlowTimes
     scenario: Mapping[str, Any] = field(default_factory=dict)
@@ -40,13 +43,17 @@ class Finished:
             | {metric: series(run, "law", name, metric) for metric in LAW}
             for name in summary["links"]
         }
-        flows: dict[str, tuple[Floats, Floats]] = {}
-        if flow_series:
-            for row in summary["flows"]:
-                name = f"{row['group']}.{row['index']}"
-                flows[name] = series(run, "flow", name, "goodput_bps")
-        times = fct.FlowTimes.of(run.flows, packet_bytes)
-        return cls(summary, links, flows, packet_bytes, times, scenario or {})
+        flows = [f"{row['group']}.{row['index']}" for row in summary["flows"]] if flow_series else []
+        groups = list(summary["groups"]) if summary["groups"] and _sampled(run, next(iter(summary["groups"]))) else []
+        many = {
+            name: {of: series(run, kind, of, metric) for of in (flows if kind == "flow" else groups)}
+            for name, (kind, metric, _) in MANY.items()
+        }
+        table = run.flows
+        columns = (table.column(c) for c in ("group", "index", "switched_s"))
+        switched = {f"{g}.{i}": float(at) for g, i, at in zip(*columns, strict=True) if at is not None}
+        times = fct.FlowTimes.of(table, packet_bytes)
+        return cls(summary, links, many, switched, packet_bytes, times, scenario or {})
 
     def ideal(self, group: str) -> fct.Ideal | None:
         """What the formulas of flow completion times need to know of this run."""
@@ -71,6 +78,10 @@ class Finished:
         return float(np.sum(self.links[link]["drops"][1]))
 
 
+def _sampled(run: RunLike, group: str) -> bool:
+    return bool(series(run, "group", group, "goodput_bps")[0].size)
+
+
 # Each measure of one link of one run. After warm-up unless it says otherwise.
 _LINK: dict[str, Callable[[Finished, str], float]] = {
     "utilization": lambda r, n: float(r.summary["links"][n]["utilization"]),
@@ -93,13 +104,33 @@ _RUN: dict[str, Callable[[Finished, str], float]] = {
 }
 # Of each flow of a run, and over time: what a panel may show besides.
 _FLOW, _INDEX = "flow_mbps", "flow_index"
-OVER_TIME = {"utilization": "utilization", "queue_packets": "queue_bytes", "drops": "drops", _FLOW: "goodput_bps"}
-# Of a link's router law over time, where the scenario has `probes.laws`.
-LAW = ("rate_bps", "flows_estimate", "avg_rtt_s", "sample_rtt_s")
-_LAW = {"rate_share": "rate_bps", **{name: name for name in LAW[1:]}}
+OVER_TIME = {"utilization": "utilization", "queue_packets": "queue_bytes", "drops": "drops"}
+# Of many flows or groups over time: what is sampled, and what turns it into the measure's unit.
+MANY = {
+    _FLOW: ("flow", "goodput_bps", 1e-6),
+    "flow_rtt_ms": ("flow", "rtt_s", 1e3),
+    "group_mbps": ("group", "goodput_bps", 1e-6),
+}
+# Of a link's router law and of how it shares the link, over time, where the scenario has `probes.laws`.
+LAW = (
+    "rate_bps",
+    "flows_estimate",
+    "avg_rtt_s",
+    "sample_rtt_s",
+    "own_capacity_bps",
+    "own_queue_bytes",
+    "other_queue_bytes",
+    "own_flows",
+    "other_flows",
+    "update_interval_s",
+)
+# Measures that are a share of the capacity, or a number of packets.
+_SHARES = {"rate_share": "rate_bps", "own_share": "own_capacity_bps"}
+_PACKETS = {"own_queue_packets": "own_queue_bytes", "other_queue_packets": "other_queue_bytes"}
+_LAW = {**_SHARES, **_PACKETS, **{name: name for name in LAW if not name.endswith(("_bps", "_bytes"))}}
 _ACTIVE = "active_flows"
 
-MEASURES = (*_LINK, *_RUN, _FLOW, _INDEX, "queue_packets", *_LAW, _ACTIVE, *fct.MEASURES)
+MEASURES = (*_LINK, *_RUN, *MANY, _INDEX, "queue_packets", *_LAW, _ACTIVE, *fct.MEASURES)
 
 
 class RunSet:
@@ -133,15 +164,17 @@ class RunSet:
             t, v = self._only().links[self.links[0]][_LAW[name]]
             if not t.size:
                 raise ValueError(f'"{name}" was not sampled: the link needs such a router, and the run probes.laws')
-            return t, v / self._only().summary["links"][self.links[0]]["rate_bps"] if name == "rate_share" else v
-        if name == _FLOW or name not in OVER_TIME:
+            if name in _SHARES:
+                return t, v / self._only().summary["links"][self.links[0]]["rate_bps"]
+            return t, v / self._only().packet_bytes if name in _PACKETS else v
+        if name not in OVER_TIME:
             raise ValueError(f'"{name}" has no samples of a link; there are utilization, queue_packets and drops')
         t, v = self._only().links[self.links[0]][OVER_TIME[name]]
         return t, v / self._only().packet_bytes if name == "queue_packets" else v
 
-    def flows_over_time(self) -> dict[str, tuple[Floats, Floats]]:
-        """Times and throughputs in Mb/s of each flow."""
-        return {name: (t, v / 1e6) for name, (t, v) in self._only().flows.items()}
+    def many_over_time(self, name: str) -> dict[str, tuple[Floats, Floats]]:
+        """Times and values of a measure of each flow or group."""
+        return {of: (t, v * MANY[name][2]) for of, (t, v) in self._only().many[name].items()}
 
     def samples(self, metric: str, start_s: float, end_s: float) -> Floats:
         """Samples whose interval lies between two instants."""
@@ -149,10 +182,28 @@ class RunSet:
 
     def flow_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
         """Throughput samples of a flow between two instants, Mb/s."""
-        flows = self.flows_over_time()
-        if flow not in flows:
-            raise ValueError(f'flow "{flow}" was not probed; there are {", ".join(flows) or "none: set probes.flows"}')
-        return self._cut(*flows[flow], start_s, end_s)
+        return self._of_many(_FLOW, flow, start_s, end_s)
+
+    def group_samples(self, group: str, start_s: float, end_s: float) -> Floats:
+        """Throughput samples of a group between two instants, Mb/s."""
+        return self._of_many("group_mbps", group, start_s, end_s)
+
+    def _of_many(self, name: str, of: str, start_s: float, end_s: float) -> Floats:
+        found = self.many_over_time(name)
+        if of not in found:
+            kind = MANY[name][0]
+            raise ValueError(
+                f'{kind} "{of}" was not probed; there are {", ".join(found) or f"none: set probes.{kind}s"}'
+            )
+        return self._cut(*found[of], start_s, end_s)
+
+    def switched_s(self, flow: str) -> float:
+        """When a flow gave up its protocol for TCP; infinite if it never did."""
+        return self._only().switched.get(flow, float("inf"))
+
+    def switches(self) -> float:
+        """How many flows gave up their protocol."""
+        return float(len(self._only().switched))
 
     def _cut(self, t: Floats, v: Floats, start_s: float, end_s: float) -> Floats:
         # A sample stands at its interval's end; sample times are sums, so a thousandth of an interval is forgiven.

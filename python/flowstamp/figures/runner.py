@@ -18,7 +18,7 @@ from flowstamp import _flowstamp, plot
 from flowstamp.errors import translated
 from flowstamp.figures import fct
 from flowstamp.figures.claims import ExpressionError, RunValues
-from flowstamp.figures.measures import Finished, Joined, RunSet, kept
+from flowstamp.figures.measures import MANY, Finished, Joined, RunSet, kept
 from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, available, read
 from flowstamp.files import write_whole
 
@@ -155,7 +155,7 @@ class Runner:
                 yscale=panel.yscale,
                 ylim=panel.ylim,
                 linthresh=panel.linthresh,
-                legend=None if draw.x != "time" else panel.y == "flow_mbps" or len(panel.runs) > 1,
+                legend=None if draw.x != "time" else panel.y in MANY or len(panel.runs) > 1,
             )
             for panel in draw.panels
         ]
@@ -182,12 +182,12 @@ class Runner:
             style = [r.name for r in spec.runs].index(name)
             runs = finished[name]
             label = next(r.label for r in spec.runs if r.name == name)
-            if spec.draw.x == "time" and panel.y == "flow_mbps":
+            if spec.draw.x == "time" and panel.y in MANY:
                 curves += [
                     plot.Curve(
-                        _flow_label(flow), *(plot.averaged(t, v, panel.average_s) if panel.average_s else (t, v)), n
+                        _flow_label(of), *(plot.averaged(t, v, panel.average_s) if panel.average_s else (t, v)), n
                     )
-                    for n, (flow, (t, v)) in enumerate(runs.flows_over_time().items())
+                    for n, (of, (t, v)) in enumerate(runs.many_over_time(panel.y).items())
                 ]
             elif spec.draw.x == "time":
                 t, v = runs.over_time(panel.y)
@@ -252,9 +252,10 @@ def _protocol(spec: FigureSpec, name: str) -> str:
     return next(r.protocol for r in spec.runs if r.name == name)
 
 
-def _flow_label(flow: str) -> str:
-    group, index = flow.rsplit(".", 1)
-    if group in ("flows", "forward"):
+def _flow_label(name: str) -> str:
+    """Of a flow, `group.index`, or of a group."""
+    group, _, index = name.partition(".")
+    if index and group in ("flows", "forward"):
         return f"flow {int(index) + 1}"
     return group.replace("_", " ").replace("rtt", "RTT")
 

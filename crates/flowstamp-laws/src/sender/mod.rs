@@ -88,8 +88,8 @@ pub trait SenderLaw: Sized {
         false
     }
 
-    /// The law has given up its protocol: from now on its packets are those of this other one.
-    fn fallen_back(&self) -> Option<Protocol> {
+    /// The law gave up its protocol then: since that time its packets are those of this other one.
+    fn fallen_back(&self) -> Option<(Protocol, Time)> {
         None
     }
 

@@ -15,10 +15,9 @@
 //!
 //! ```text
 //!   handshake answered, and no router gave a rate            TCP from its initial window
-//!   smoothed RTT at least twice the least for a round trip   TCP, as after a loss
-//!     in which the rate given did not fall
-//!   loss, and the rate given is not below that of a round    TCP, as after a loss
-//!     trip before
+//!   smoothed RTT at least twice the least for a round trip,  TCP, as after a loss
+//!     and the rate given has not fallen
+//!   a loss, and the rate given has not fallen                TCP, as after a loss
 //! ```
 //!
 //! An RCP router whose queue is a round trip long lowers its rate, so what does not fall comes from a router that is not
@@ -30,8 +29,9 @@
 //! 2. Rates below one packet per RTT / the window is one packet and the pace holds it; the engine probes the path with
 //!    header-only packets once an RTT while it waits, as the author's ns-2 model does / else a higher rate would be seen
 //!    only after the gap.
-//! 3. The switch compares with "a decrease" / it is one since the acked packet's round trip began, of any size / the
-//!    thesis names no threshold.
+//! 3. The rate has to show "a corresponding decrease" / to below 0.9 of the highest at the start of the last four round
+//!    trips / the thesis names no threshold; a queue of a round trip costs R about beta/2 of itself in each, a rate that
+//!    is another router's varies by a few percent, and a flow of a few packets per RTT learns of a loss late.
 //! 4. Nothing on the window after the switch / that of RCP, reduced as TCP does on a loss / both signs mean that a queue
 //!    is full.
 //! 5. With the switch, the handshake asks for as much as there is, whatever the flow wishes for / else a wish that comes
@@ -56,6 +56,10 @@ pub struct Params {
     pub switch: bool,
 }
 
+/// Round trips over which a decrease counts as an answer to a queue, and how far it must go.
+const ROUNDS: usize = 4;
+const DECREASE: f64 = 0.9;
+
 /// A flow without a rate of its own wishes for this, bytes/s: more than any link has.
 const AS_MUCH_AS_THERE_IS: f64 = 1e15;
 
@@ -77,27 +81,29 @@ pub struct Sender {
 struct Switch {
     flow: FlowView,
     tcp: Option<Sack>,
+    /// When it became a TCP.
+    switched: Time,
     /// The least smoothed RTT.
     least_rtt: Time,
     /// When the running round trip ends.
     round_end: Time,
-    /// Rates given at the start of this round trip and of the one before, bytes/s.
-    round_rate: f64,
-    last_round_rate: f64,
+    /// Rates given at the start of the last round trips, the newest first, bytes/s.
+    round_rates: [f64; ROUNDS],
     /// The smoothed RTT has been at least twice the least since the running round trip began.
     doubled: bool,
 }
 
 impl Switch {
     /// The flow is a TCP from now on.
-    fn become_tcp(&mut self, window: f64) -> &mut Sack {
+    fn become_tcp(&mut self, now: Time, window: f64) -> &mut Sack {
+        self.switched = now;
         let flow = FlowView { initial_window: window, ..self.flow };
         self.tcp.insert(Sack::new(&reno::Params::default(), &flow))
     }
 
-    /// The rate given a round trip ago, or, in the first round trip, at its start; bytes/s.
-    fn rate_before(&self) -> f64 {
-        if self.last_round_rate < f64::MAX { self.last_round_rate } else { self.round_rate }
+    /// Whether `rate` is a corresponding decrease: the router that gave it answers a queue of its own.
+    fn fell_to(&self, rate: f64) -> bool {
+        rate < DECREASE * self.round_rates.iter().copied().fold(0.0, f64::max)
     }
 }
 
@@ -131,19 +137,19 @@ impl Sender {
         if now < switch.round_end {
             return;
         }
-        let not_the_bottleneck = switch.doubled && self.rate >= switch.round_rate;
-        switch.last_round_rate = switch.round_rate;
-        switch.round_rate = self.rate;
+        let not_the_bottleneck = switch.doubled && !switch.fell_to(self.rate);
+        switch.round_rates.rotate_right(1);
+        switch.round_rates[0] = self.rate;
         switch.round_end = now + srtt;
         switch.doubled = true;
         if not_the_bottleneck {
-            switch.become_tcp(self.cwnd / self.packet_bytes).on_congestion(now, flight);
+            switch.become_tcp(now, self.cwnd / self.packet_bytes).on_congestion(now, flight);
         }
     }
 
     /// Looks for the second sign: a loss while the rate has not fallen.
     fn loss_elsewhere(&self) -> bool {
-        self.switch.as_ref().is_some_and(|s| self.rate >= s.rate_before())
+        self.switch.as_ref().is_some_and(|s| !s.fell_to(self.rate))
     }
 }
 
@@ -156,10 +162,10 @@ impl SenderLaw for Sender {
         let switch = params.switch.then_some(Switch {
             flow: *flow,
             tcp: None,
+            switched: Time::MAX,
             least_rtt: Time::ZERO,
             round_end: Time::ZERO,
-            round_rate: f64::MAX,
-            last_round_rate: f64::MAX,
+            round_rates: [0.0; ROUNDS],
             doubled: false,
         });
         Self { desired, rate: 0.0, cwnd: packet_bytes, packet_bytes, age: 0.0, switch }
@@ -178,8 +184,8 @@ impl SenderLaw for Sender {
     }
 
     #[inline]
-    fn fallen_back(&self) -> Option<Protocol> {
-        self.tcp().map(|_| Protocol::Sack)
+    fn fallen_back(&self) -> Option<(Protocol, Time)> {
+        self.switch.as_ref().filter(|s| s.tcp.is_some()).map(|s| (Protocol::Sack, s.switched))
     }
 
     #[inline]
@@ -217,7 +223,7 @@ impl SenderLaw for Sender {
         if let (true, Some(switch)) = (first, &mut self.switch) {
             // The wish has come back as it went: no router on the path knows of RCP.
             if Header::from(*stamp).rate >= AS_MUCH_AS_THERE_IS {
-                switch.become_tcp(switch.flow.initial_window);
+                switch.become_tcp(now, switch.flow.initial_window);
                 return;
             }
         }
@@ -230,7 +236,7 @@ impl SenderLaw for Sender {
         let (loss_elsewhere, window) = (self.loss_elsewhere(), self.cwnd / self.packet_bytes);
         match &mut self.switch {
             Some(Switch { tcp: Some(tcp), .. }) => tcp.on_congestion(now, flight),
-            Some(switch) if loss_elsewhere => switch.become_tcp(window).on_congestion(now, flight),
+            Some(switch) if loss_elsewhere => switch.become_tcp(now, window).on_congestion(now, flight),
             _ => {}
         }
     }
@@ -239,7 +245,7 @@ impl SenderLaw for Sender {
         let (loss_elsewhere, window) = (self.loss_elsewhere(), self.cwnd / self.packet_bytes);
         match &mut self.switch {
             Some(Switch { tcp: Some(tcp), .. }) => tcp.on_timeout(now, flight),
-            Some(switch) if loss_elsewhere => switch.become_tcp(window).on_timeout(now, flight),
+            Some(switch) if loss_elsewhere => switch.become_tcp(now, window).on_timeout(now, flight),
             _ => {}
         }
     }

@@ -48,7 +48,7 @@ impl Default for Params {
         Self {
             theta: Ratio::new(0.1),               // ours: the thesis says in (0, 1)
             min_interval: Time::from_millis(200), // ours: a few round trips, to count flows in
-            max_interval: Time::from_secs(5),     // ours: some 50 round trips of 100 ms
+            max_interval: Time::from_secs(2),     // ours: some 20 round trips of 100 ms
             zombies: 1000,                        // SRED (Ott, Lakshman, Wong 1999), section 2
             overwrite: Ratio::new(0.25),          // the same
             mtu: Bytes::new(1500),

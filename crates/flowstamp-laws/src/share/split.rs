@@ -17,8 +17,10 @@
 //! 2. Nothing of a class without packets / the weights stay / the average rate of no flows is not defined.
 //! 3. `C_T` is what TCP was allocated / it is `C w_T` / with `C - C_R` of (C.3) it would never exceed `y_T`, and `Tc*`
 //!    would be zero.
-//! 4. `Tc` above `Tc*` / the next period is the larger of `Tc*` and `min_interval`, at most `max_interval`; while TCP does
-//!    not grow and has not its share, it stays as it was / `Tc*` is not defined then.
+//! 4. `Tc` above `Tc*` / the next period is the larger of `Tc*` and `min_interval`, at most `max_interval`; it is
+//!    `min_interval` while TCP has its share or does not grow / there is nothing to wait for then.
+//! 5. `w_R` moves whenever the rates differ / not in favour of a class that sends less than half of its share / flows that
+//!    end, or are held up elsewhere, would drive it to its bound, and the class that does fill the link would starve.
 
 use super::zombies::Zombies;
 use super::{CLASSES, OTHER, OWN, Params};
@@ -26,6 +28,9 @@ use crate::units::{Rate, Time};
 
 /// Bounds of a class's weight.
 const LEAST_WEIGHT: f64 = 0.01;
+
+/// A class that sends less than this part of its share gets no more: half of it is what TCP's saw-tooth leaves.
+const IN_USE: f64 = 0.5;
 
 /// What is known of one class.
 #[derive(Clone, Debug)]
@@ -101,18 +106,19 @@ impl Split {
         if own.rate > 0.0 && other.rate > 0.0 && own.flows > 0.0 && other.flows > 0.0 {
             let (mine, theirs) = (own.rate / own.flows, other.rate / other.flows);
             let step = self.params.theta.get() * (mine - theirs) / (mine + theirs);
-            self.weight = (self.weight - step).clamp(LEAST_WEIGHT, 1.0 - LEAST_WEIGHT); // C.2
+            let (gains, share) = if step < 0.0 { (own, self.weight) } else { (other, 1.0 - self.weight) };
+            if gains.rate >= IN_USE * share * self.capacity {
+                self.weight = (self.weight - step).clamp(LEAST_WEIGHT, 1.0 - LEAST_WEIGHT); // C.2
+            }
         }
         self.own_capacity = (self.capacity - other.rate).max(self.capacity * self.weight); // C.3
         let missing = self.capacity * (1.0 - self.weight) - other.rate;
         let growth = (other.rate - before) / seconds;
         let (least, most) = (self.params.min_interval, self.params.max_interval);
-        self.interval = if missing <= 0.0 || other.rate <= 0.0 {
-            least
-        } else if growth > 0.0 {
+        self.interval = if missing > 0.0 && growth > 0.0 {
             Time::from_secs_f64((missing / growth).min(most.as_secs_f64())).max(least)
         } else {
-            self.interval
+            least
         };
         now.saturating_add(self.interval)
     }
@@ -133,6 +139,14 @@ impl Split {
     #[must_use]
     pub fn weights(&self) -> [f64; CLASSES] {
         [self.weight, 1.0 - self.weight]
+    }
+
+    /// What part of the link each class may expect: its weight, and more if the other leaves more. Within 1% and 1.
+    #[must_use]
+    pub fn shares(&self) -> [f64; CLASSES] {
+        let left_by = |class: usize| 1.0 - self.classes[class].rate / self.capacity;
+        let [own, other] = self.weights();
+        [own.max(left_by(OTHER)), other.max(left_by(OWN))]
     }
 
     /// Calls `report` with each variable's name and value, for probes.

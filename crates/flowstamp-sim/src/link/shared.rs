@@ -117,7 +117,11 @@ impl Link {
                 None => Admission::Dropped,
             };
         }
-        let (bytes, packets) = (share.queue_bytes[class], share.queues[class].len() as u32);
+        // Each class has its part of the buffer, or one with little of the link would wait for many buffers' time: to its
+        // queue law a queue is as long as it would be if the class had all of the link.
+        let part = share.split.shares()[class];
+        let bytes = (share.queue_bytes[class] as f64 / part) as u64;
+        let packets = (share.queues[class].len() as f64 / part) as u32;
         let mut arrival = self.arrival(now, packet, bytes, packets);
         if share.choice_due {
             arrival.idle_since = None;
