@@ -40,6 +40,9 @@ class RunValues(Protocol):
     def flow_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
         """A flow's throughput over time, Mb/s; flows are named `group.index`."""
 
+    def packets(self, flow: str, at_s: float) -> float:
+        """Packets of a flow that have arrived by an instant."""
+
     def active_flows(self, start_s: float, end_s: float) -> list[str]:
         """The flows that were there from start to end."""
 
@@ -66,6 +69,10 @@ def _throughput(run: RunValues, flow: str, start_s: float, end_s: float) -> floa
 
 def _throughputs(run: RunValues, start_s: float, end_s: float) -> Floats:
     return np.array([_throughput(run, flow, start_s, end_s) for flow in run.active_flows(start_s, end_s)])
+
+
+def _packets(run: RunValues, flow: str, at_s: float) -> float:
+    return run.packets(flow, at_s)
 
 
 def _end(run: RunValues, flow: str) -> float:
@@ -150,6 +157,7 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "samples": (4, _samples),
     "throughput": (4, _throughput),
     "throughputs": (3, _throughputs),
+    "packets": (3, _packets),
     "end": (2, _end),
     "first_end": (1, _first_end),
     "settled_after": (6, _settled_after),

@@ -93,13 +93,14 @@ _RUN: dict[str, Callable[[Finished, str], float]] = {
 }
 # Of each flow of a run, and over time: what a panel may show besides.
 _FLOW, _INDEX = "flow_mbps", "flow_index"
+_SEQUENCE = "flow_packets"  # what has arrived of each flow so far
 OVER_TIME = {"utilization": "utilization", "queue_packets": "queue_bytes", "drops": "drops", _FLOW: "goodput_bps"}
 # Of a link's router law over time, where the scenario has `probes.laws`.
 LAW = ("rate_bps", "flows_estimate", "avg_rtt_s", "sample_rtt_s")
 _LAW = {"rate_share": "rate_bps", **{name: name for name in LAW[1:]}}
 _ACTIVE = "active_flows"
 
-MEASURES = (*_LINK, *_RUN, _FLOW, _INDEX, "queue_packets", *_LAW, _ACTIVE, *fct.MEASURES)
+MEASURES = (*_LINK, *_RUN, _FLOW, _INDEX, _SEQUENCE, "queue_packets", *_LAW, _ACTIVE, *fct.MEASURES)
 
 
 class RunSet:
@@ -143,16 +144,31 @@ class RunSet:
         """Times and throughputs in Mb/s of each flow."""
         return {name: (t, v / 1e6) for name, (t, v) in self._only().flows.items()}
 
+    def sequences(self) -> dict[str, tuple[Floats, Floats]]:
+        """Times and packets that have arrived of each flow until then: the sum of its throughput."""
+        bits = 8 * self._only().packet_bytes
+        flows = self._only().flows.items()
+        return {name: (t, np.cumsum(v) * self.sample_s() / bits) for name, (t, v) in flows}
+
+    def packets(self, flow: str, at_s: float) -> float:
+        """Packets of a flow that have arrived by the last sample until an instant."""
+        t, v = self._probed(self.sequences(), flow)
+        until = np.searchsorted(t, at_s + self.sample_s() / 1e3, "right")
+        return float(v[until - 1]) if until else 0.0
+
     def samples(self, metric: str, start_s: float, end_s: float) -> Floats:
         """Samples whose interval lies between two instants."""
         return self._cut(*self.over_time(metric), start_s, end_s)
 
     def flow_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
         """Throughput samples of a flow between two instants, Mb/s."""
-        flows = self.flows_over_time()
+        return self._cut(*self._probed(self.flows_over_time(), flow), start_s, end_s)
+
+    @staticmethod
+    def _probed(flows: Mapping[str, tuple[Floats, Floats]], flow: str) -> tuple[Floats, Floats]:
         if flow not in flows:
             raise ValueError(f'flow "{flow}" was not probed; there are {", ".join(flows) or "none: set probes.flows"}')
-        return self._cut(*flows[flow], start_s, end_s)
+        return flows[flow]
 
     def _cut(self, t: Floats, v: Floats, start_s: float, end_s: float) -> Floats:
         # A sample stands at its interval's end; sample times are sums, so a thousandth of an interval is forgiven.

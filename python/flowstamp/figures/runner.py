@@ -167,6 +167,7 @@ class Runner:
                 draw.xlabel,
                 panels,
                 draw.xscale,
+                draw.xlim,
                 xticks=ticks,
                 markers=draw.x not in ("time", "size"),
                 lines=draw.x != "figure",
@@ -182,12 +183,22 @@ class Runner:
             style = [r.name for r in spec.runs].index(name)
             runs = finished[name]
             label = next(r.label for r in spec.runs if r.name == name)
-            if spec.draw.x == "time" and panel.y == "flow_mbps":
+            if spec.draw.x == "time" and panel.y in ("flow_mbps", "flow_packets"):
+                flows = runs.flows_over_time() if panel.y == "flow_mbps" else runs.sequences()
+                several = len(panel.runs) > 1
+                if panel.flow and panel.flow not in flows:
+                    known = ", ".join(flows) or "none: set probes.flows"
+                    raise FigureError(
+                        f'{spec.path}: draw.panels: flow "{panel.flow}" was not probed; there are {known}'
+                    )
                 curves += [
                     plot.Curve(
-                        _flow_label(flow), *(plot.averaged(t, v, panel.average_s) if panel.average_s else (t, v)), n
+                        (label if panel.flow else f"{label}: {_flow_label(flow)}") if several else _flow_label(flow),
+                        *(plot.averaged(t, v, panel.average_s) if panel.average_s else (t, v)),
+                        style if several else n,
                     )
-                    for n, (flow, (t, v)) in enumerate(runs.flows_over_time().items())
+                    for n, (flow, (t, v)) in enumerate(flows.items())
+                    if panel.flow in ("", flow)
                 ]
             elif spec.draw.x == "time":
                 t, v = runs.over_time(panel.y)
