@@ -50,7 +50,7 @@ array set param {
     buffer_packets ""   access_rate_mbps ""  packet_bytes 1000    seed 1
     starts ""           reverse_starts ""    stagger_s ""
     red_min_fraction 0.3333333333  red_max_fraction 0.6666666667  red_max_p 0.1  red_weight 0.002
-    red_mark_p 0.1      red_wait 1
+    red_mark_p 0.1      red_wait 1           red_adaptive 0
     web_rate 0          web_mean_packets 30  web_shape 1.35       web_hosts 20   web_tcp Reno
     web_flows ""        web_log ""
     agent_headers 0     tick_s 0.001         tcp_set ""
@@ -136,7 +136,7 @@ Queue/RED set bytes_ false
 Queue/RED set queue_in_bytes_ false
 Queue/RED set mean_pktsize_ [p packet_bytes]
 Queue/RED set gentle_ true
-Queue/RED set adaptive_ 0
+Queue/RED set adaptive_ [p red_adaptive]
 Queue/RED set setbit_ true
 Queue/RED set q_weight_ [p red_weight]
 Queue/RED set linterm_ [expr {1.0 / [p red_max_p]}]
