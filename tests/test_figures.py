@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 
 from flowstamp.figures import FigureError, available, cli_figure, read
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
+from flowstamp.figures.fct import FlowTimes
+from flowstamp.figures.measures import Finished, RunSet
 from flowstamp.figures.runner import Runner
 
 IDS = {"X4", "X5", "X6", "X7", "X8", "X9", "X10", "X11", "X12", "X16", "X-drop"}
 IDS |= {
-    *("R1.5", "R2.2", "R2.3", "R2.4", "R2.5", "R2.6", "R3.2", "R3.3", "R3.4", "R3.5", "R3.6s", "R3.9", "R4.1", "R4.2"),
-    *("R4.4", "R4.6", "R4.7", "R4.8", "R4.9", "R4.10", "R4.11", "R4.12", "R4.13", "R4.14", "R4.15", "R4.17", "R4.22"),
+    *("R1.5", "R2.2", "R2.3", "R2.4", "R2.5", "R2.6", "R2.7", "R2.8", "R3.2", "R3.3", "R3.4", "R3.5", "R3.6s", "R3.9"),
+    *("R4.1", "R4.2", "R4.3", "R4.4", "R4.5", "R4.6", "R4.7", "R4.8", "R4.9", "R4.10", "R4.11", "R4.12", "R4.13"),
+    *("R4.14", "R4.15", "R4.17", "R4.22", "R4.ex1", "R4.ex2", "R4.ex3"),
     *("R5.7", "R5.14", "R5.15", "R6.18", "R6.19", "R6.21", "R6.22", "R6.23", "R6.24", "R6.2eq", "R7.1"),
 }
 
@@ -82,6 +85,23 @@ def test_expressions_refuse(text: str) -> None:
         Expression(text, ["a"], ["drops"])
 
 
+def test_packets_are_the_sum_of_a_flows_throughput() -> None:
+    t = np.array([1.0, 2.0, 3.0])
+    times = FlowTimes(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, np.int16), {}, 0.0)
+    links = {"bottleneck": {"utilization": (t, t)}}
+    flows = {"a.0": (t, np.array([0.0, 8e6, 16e6]))}  # 1000 packets of 1000 bytes in the second interval, then 2000
+    runs = RunSet("a", [Finished({}, links, flows, 1000.0, times)], ["bottleneck"], "a")
+    assert [runs.packets("a.0", at) for at in (0.5, 1.0, 2.0, 2.9, 9.0)] == [0, 0, 1000, 1000, 3000]
+    with pytest.raises(ValueError, match="not probed"):
+        runs.packets("a.1", 1.0)
+
+
+def test_a_panel_of_a_flow_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    folder = changed(tmp_path, ('y = "flow_mbps"', 'y = "flow_mbps"\nflow = "nobody.0"'))
+    with pytest.raises(FigureError, match="nobody"):
+        Runner(directory=folder, fast=True).run(read(folder / "X16.toml"), tmp_path / "out")
+
+
 def test_a_claim_measures_one_number() -> None:
     with pytest.raises(ExpressionError, match="2 numbers"):
         value("a.drops", a=[1, 2])
@@ -122,6 +142,7 @@ def changed(tmp_path: Path, *changes: tuple[str, str]) -> Path:
         ('expected = "== 1"', 'expected = "about 1"', 'expected = "about 1"'),
         ('y = "flow_mbps"', 'y = "flow_kbps"', 'y = "flow_kbps": expected one of'),
         ("[draw]", "[draw]\ncolour = 1", "draw.colour = 1: expected no such key"),
+        ("[draw]", "[draw]\nxlim = [1, 2, 3]", "draw.xlim = [1, 2, 3]: expected the least"),
     ],
 )
 def test_bad_files_name_file_key_and_value(tmp_path: Path, old: str, new: str, message: str) -> None:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Measures whole runs: CPU per packet-hop beside ns-2, instructions, memory; writes docs/performance.md.
+"""Measures whole runs: CPU per packet-hop beside ns-2, flows per second, instructions, memory; writes
+docs/performance.md.
 
-    python3 tools/bench.py                          # about two minutes
+    python3 tools/bench.py                          # about four minutes
     python3 tools/bench.py --instructions           # and instructions per packet-hop: the same on every run
     python3 tools/bench.py --repetitions 1 --no-write
 
@@ -51,12 +52,16 @@ NS2_TWINS: dict[str, dict[str, Any]] = {
     },
 }
 
+FLOW_SCENARIOS = ("rcp-web", "rcp-million")  # many flows that come and go
+
 TARGET_NS_PER_HOP = 60
 TARGET_SHARE_OF_NS2 = 0.25
 TARGET_WEB_S = 1.5
 TARGET_IN_FLIGHT_BYTES = 250
 TARGET_IDLE_FLOW_BYTES = 2_000
 TARGET_SMALL_BYTES = 30_000_000
+TARGET_MILLION_S = 60
+TARGET_MILLION_BYTES = 1_000_000_000
 
 
 @dataclass
@@ -153,6 +158,32 @@ def measure_memory(program: Path) -> Memory:
     # Flows that start a millisecond before the end.
     idle = [peak_memory(program, dumbbell(1000, "100ms", n, "2s", 'start = "1.999s"'))[0] for n in (10, 10_010)]
     return Memory(small, in_flight, (idle[1] - idle[0]) / 10_000)
+
+
+# --------------------------------------------------------------------------------------------------------- flows
+
+
+@dataclass
+class Flows:
+    """One scenario of many flows: its repetitions."""
+
+    flows: int = 0
+    hops: int = 0
+    run_s: list[float] = field(default_factory=list)
+    peak_bytes: list[int] = field(default_factory=list)
+
+
+def measure_flows(program: Path, repetitions: int) -> dict[str, Flows]:
+    found = {name: Flows() for name in FLOW_SCENARIOS}
+    for repetition in range(repetitions):
+        for name, f in found.items():
+            print(f"repetition {repetition + 1}/{repetitions}: {name}", file=sys.stderr)
+            peak, summary = peak_memory(program, (SCENARIOS / f"{name}.toml").read_text())
+            f.flows = sum(group["flows"] for group in summary["groups"].values())
+            f.hops = summary["packet_hops"]
+            f.run_s.append(summary["cpu_s"])
+            f.peak_bytes.append(peak)
+    return found
 
 
 # -------------------------------------------------------------------------------------------------- instructions
@@ -314,18 +345,39 @@ def report(
     return "\n\n".join(parts)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--repetitions", type=int, default=5, help="runs of each scenario (default: 5)")
-    parser.add_argument(
-        "--instructions", action="store_true", help="count instructions, by perf or else valgrind (slow)"
+def flows_report(flows: dict[str, Flows], repetitions: int, command: str) -> str:
+    lines = [
+        "| scenario | flows | packet-hops | run, CPU s | flows per CPU s | ns per packet-hop | memory, MB |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, f in flows.items():
+        rate = f"{f.flows / statistics.median(f.run_s):,.0f}"
+        per_hop = both([s / f.hops * 1e9 for s in f.run_s], ".1f")
+        peak = f"{statistics.median(f.peak_bytes) / 1e6:.0f}"
+        lines.append(f"| `{name}` | {f.flows:,} | {f.hops:,} | {both(f.run_s)} | {rate} | {per_hop} | {peak} |")
+    million = flows["rcp-million"]
+    met = statistics.median(million.run_s) < TARGET_MILLION_S, max(million.peak_bytes) < TARGET_MILLION_BYTES
+    return "\n\n".join(
+        [
+            "## Many flows that come and go",
+            f"Made by `{command}` at commit {engine.commit()} on {time.strftime('%Y-%m-%d')}: {engine.machine()}.",
+            "\n".join(lines),
+            f"Median (least) of {repetitions} repetitions, each on one core. *Run* is as in whole runs; memory is the "
+            "process's largest resident set, a row of results for each flow included.",
+            f"Targets for `rcp-million`: less than {TARGET_MILLION_S} s, {'met' if met[0] else '**missed**'}; "
+            f"less than {TARGET_MILLION_BYTES / 1e9:.0f} GB, {'met' if met[1] else '**missed**'}.",
+        ]
     )
-    parser.add_argument("--no-write", action="store_true", help=f"leave {DOCUMENT.relative_to(engine.ROOT)} as it is")
-    arguments = parser.parse_args()
-    if arguments.repetitions < 1:
-        parser.error("--repetitions is at least 1")
 
-    program = engine.build()
+
+def write(section: str, text: str, arguments: argparse.Namespace) -> None:
+    print(text)
+    if not arguments.no_write:
+        engine.write_section(DOCUMENT, section, text, "Performance")
+        print(f"written: {DOCUMENT.relative_to(engine.ROOT)}", file=sys.stderr)
+
+
+def whole_runs(program: Path, arguments: argparse.Namespace) -> None:
     with_ns2 = ns2.available()
     if not with_ns2:
         print("ns-2's part is skipped: ns2 is not installed (Debian and Ubuntu: apt install ns2)", file=sys.stderr)
@@ -333,11 +385,28 @@ def main() -> int:
     memory = measure_memory(program) if sys.platform == "linux" else None
     instructions = measure_instructions(program, times) if arguments.instructions else {}
     command = "python3 tools/bench.py" + (" --instructions" if arguments.instructions else "")
-    text = report(times, memory, instructions, arguments.repetitions, command)
-    print(text)
-    if not arguments.no_write:
-        engine.write_section(DOCUMENT, "bench", text, "Performance")
-        print(f"written: {DOCUMENT.relative_to(engine.ROOT)}", file=sys.stderr)
+    write("bench", report(times, memory, instructions, arguments.repetitions, command), arguments)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--repetitions", type=int, default=5, help="runs of each scenario (default: 5)")
+    parser.add_argument(
+        "--instructions", action="store_true", help="count instructions, by perf or else valgrind (slow)"
+    )
+    parser.add_argument("--only-flows", action="store_true", help="only the scenarios of many flows, without ns-2")
+    parser.add_argument("--no-write", action="store_true", help=f"leave {DOCUMENT.relative_to(engine.ROOT)} as it is")
+    arguments = parser.parse_args()
+    if arguments.repetitions < 1:
+        parser.error("--repetitions is at least 1")
+
+    program = engine.build()
+    if not arguments.only_flows:
+        whole_runs(program, arguments)
+    if sys.platform == "linux":
+        flows = measure_flows(program, arguments.repetitions)
+        command = f"python3 tools/bench.py --only-flows --repetitions {arguments.repetitions}"
+        write("flows", flows_report(flows, arguments.repetitions, command), arguments)
     return 0
 
 

@@ -15,6 +15,11 @@
 #   xcp       Agent/TCP/Reno/XCP over Queue/XCP: the authors' own model (alpha 0.4, beta 0.226, gamma 0.1 are
 #             compiled in). `set-link-capacity` is mandatory: without it the router takes the capacity as 0.
 #   reno-red  TCP Reno with ECN over gentle RED counted in packets: thresholds 1/3 and 2/3 of the buffer, max_p 0.1.
+#   reno      TCP Reno over drop-tail.
+#
+# Web flows are Reno's, or web_tcp's. They arrive at random, or as the lines "start_s packets" of the file web_flows
+# say, so that another simulator can be given the same ones. web_log names a file for what became of them, one line
+# "start_s packets seconds" for each that was complete; a flow counts from its SYN to its last ack.
 #
 # Sizes. ns-2 adds headers to packetSize_ by default (40 bytes, 50 with the timestamps XCP turns on). Here
 # useHeaders_ is off, so that a data packet is packet_bytes on the wire and the size the agent computes with is
@@ -45,8 +50,9 @@ array set param {
     buffer_packets ""   access_rate_mbps ""  packet_bytes 1000    seed 1
     starts ""           reverse_starts ""    stagger_s ""
     red_min_fraction 0.3333333333  red_max_fraction 0.6666666667  red_max_p 0.1  red_weight 0.002
-    red_mark_p 0.1      red_wait 1
+    red_mark_p 0.1      red_wait 1           red_adaptive 0
     web_rate 0          web_mean_packets 30  web_shape 1.35       web_hosts 20   web_tcp Reno
+    web_flows ""        web_log ""
     agent_headers 0     tick_s 0.001         tcp_set ""
     queue_poll_s 0      count_access 0       headers min          scheduler Calendar
 }
@@ -66,7 +72,7 @@ proc p {key} { global param; return $param($key) }
 proc default {key value} { global param; if {$param($key) eq ""} { set param($key) $value } }
 proc number_list {text} { return [split [string trim $text ,] ,] }
 
-if {[lsearch {xcp reno-red} [p protocol]] < 0} { die "protocol must be xcp or reno-red, got '[p protocol]'" }
+if {[lsearch {xcp reno-red reno} [p protocol]] < 0} { die "protocol must be xcp, reno-red or reno, got '[p protocol]'" }
 if {[lsearch {min all} [p headers]] < 0} { die "headers must be min or all, got '[p headers]'" }
 if {[lsearch {Reno Newreno Sack1} [p web_tcp]] < 0} { die "web_tcp must be Reno, Newreno or Sack1" }
 
@@ -130,7 +136,7 @@ Queue/RED set bytes_ false
 Queue/RED set queue_in_bytes_ false
 Queue/RED set mean_pktsize_ [p packet_bytes]
 Queue/RED set gentle_ true
-Queue/RED set adaptive_ 0
+Queue/RED set adaptive_ [p red_adaptive]
 Queue/RED set setbit_ true
 Queue/RED set q_weight_ [p red_weight]
 Queue/RED set linterm_ [expr {1.0 / [p red_max_p]}]
@@ -148,7 +154,8 @@ proc link_head {from to} { global ns; return [[$ns link $from $to] head] }
 
 set left [$ns node]
 set right [$ns node]
-set bottleneck_queue [expr {[p protocol] eq "xcp" ? "XCP" : "RED"}]
+array set queue_of {xcp XCP reno-red RED reno DropTail}
+set bottleneck_queue $queue_of([p protocol])
 $ns duplex-link $left $right $rate_bps [expr {0.4 * $rtt}] $bottleneck_queue
 foreach {from to} [list $left $right $right $left] {
     $ns queue-limit $from $to [p buffer_packets]
@@ -232,9 +239,19 @@ set web_sources {}
 set web_destinations {}
 
 proc web_arrival {} {
-    global ns web web_pool web_gap web_size
-    set now [$ns now]
-    $ns at [expr {$now + [$web_gap value]}] web_arrival
+    global ns web_gap web_size
+    $ns at [expr {[$ns now] + [$web_gap value]}] web_arrival
+    web_start [expr {max(1, int(round([$web_size value])))}]
+}
+
+# One flow of the file at a time is in the event queue.
+proc web_next {} {
+    global ns web_file
+    if {[gets $web_file line] >= 0} { $ns at [lindex $line 0] "web_next; web_start [lindex $line 1]" }
+}
+
+proc web_start {size} {
+    global ns web web_pool
     if {[llength $web_pool]} {
         lassign [lindex $web_pool end] tcp sink
         set web_pool [lrange $web_pool 0 end-1]
@@ -243,10 +260,10 @@ proc web_arrival {} {
     } else {
         lassign [web_new_pair] tcp sink
     }
-    set size [expr {max(1, int(round([$web_size value])))}]
     incr web(started)
     incr web(packets) $size
-    set web(start,$tcp) $now
+    set web(start,$tcp) [$ns now]
+    set web(size,$tcp) $size
     $tcp advanceby $size                ;# the SYN (packet 0) is added by ns-2
 }
 
@@ -262,17 +279,26 @@ proc web_new_pair {} {
 }
 
 proc web_done {tcp} {
-    global ns web web_pool
+    global ns web web_pool web_log
     incr web(completed)
-    set web(fct_sum) [expr {$web(fct_sum) + [$ns now] - $web(start,$tcp)}]
+    set fct [expr {[$ns now] - $web(start,$tcp)}]
+    set web(fct_sum) [expr {$web(fct_sum) + $fct}]
+    if {$web_log ne ""} { puts $web_log "$web(start,$tcp) $web(size,$tcp) $fct" }
     lappend web_pool [list $tcp $web(sink,$tcp)]
 }
 
-if {[p web_rate] > 0} {
+set with_web [expr {[p web_rate] > 0 || [p web_flows] ne ""}]
+set web_log [expr {[p web_log] eq "" ? "" : [open [p web_log] w]}]
+if {$with_web} {
     for {set i 0} {$i < [p web_hosts]} {incr i} {
         lappend web_sources [host $left]
         lappend web_destinations [host $right]
     }
+}
+if {[p web_flows] ne ""} {
+    set web_file [open [p web_flows]]
+    web_next
+} elseif {$with_web} {
     set web_gap [new RandomVariable/Exponential]
     $web_gap set avg_ [expr {1.0 / [p web_rate]}]
     $web_gap use-rng [new RNG]
@@ -366,7 +392,8 @@ proc jain {values} {
 }
 
 proc report {} {
-    global at monitor bytes senders rate_bps web access_monitors setup_cpu_s
+    global at monitor bytes senders rate_bps web access_monitors setup_cpu_s with_web web_log
+    if {$web_log ne ""} { close $web_log }
     snapshot end
     set span [expr {double([p duration_s]) - [p warmup_s]}]
     set out {}
@@ -409,7 +436,7 @@ proc report {} {
         foreach m $access_monitors { incr exact [$m set parrivals_] }
         lappend out "\"packet_hops_exact\":$exact"
     }
-    if {[p web_rate] > 0} {
+    if {$with_web} {
         set n [expr {max(1, $web(completed))}]
         lappend out "\"web\":{\"started\":$web(started),\"completed\":$web(completed),\"mean_packets\":[format %.3f [expr {double($web(packets)) / max(1, $web(started))}]],\"mean_fct_s\":[format %.6f [expr {$web(fct_sum) / $n}]],\"agent_pairs\":$web(agents)}"
     }

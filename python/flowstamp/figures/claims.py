@@ -49,6 +49,9 @@ class RunValues(Protocol):
     def switches(self) -> float:
         """How many flows gave up their protocol."""
 
+    def packets(self, flow: str, at_s: float) -> float:
+        """Packets of a flow that have arrived by an instant."""
+
     def active_flows(self, start_s: float, end_s: float) -> list[str]:
         """The flows that were there from start to end."""
 
@@ -87,6 +90,10 @@ def _switched(run: RunValues, flow: str) -> float:
 
 def _switches(run: RunValues) -> float:
     return run.switches()
+
+
+def _packets(run: RunValues, flow: str, at_s: float) -> float:
+    return run.packets(flow, at_s)
 
 
 def _end(run: RunValues, flow: str) -> float:
@@ -174,6 +181,7 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "group": (4, _group),
     "switched": (2, _switched),
     "switches": (1, _switches),
+    "packets": (3, _packets),
     "end": (2, _end),
     "first_end": (1, _first_end),
     "settled_after": (6, _settled_after),

@@ -104,11 +104,13 @@ _RUN: dict[str, Callable[[Finished, str], float]] = {
 }
 # Of each flow of a run, and over time: what a panel may show besides.
 _FLOW, _INDEX = "flow_mbps", "flow_index"
+_SEQUENCE = "flow_packets"  # what has arrived of each flow so far
 OVER_TIME = {"utilization": "utilization", "queue_packets": "queue_bytes", "drops": "drops"}
 # Of many flows or groups over time: what is sampled, and what turns it into the measure's unit.
 MANY = {
     _FLOW: ("flow", "goodput_bps", 1e-6),
     "flow_rtt_ms": ("flow", "rtt_s", 1e3),
+    _SEQUENCE: ("flow", "goodput_bps", 1.0),
     "group_mbps": ("group", "goodput_bps", 1e-6),
 }
 # Of a link's router law and of how it shares the link, over time, where the scenario has `probes.laws`.
@@ -174,7 +176,17 @@ class RunSet:
 
     def many_over_time(self, name: str) -> dict[str, tuple[Floats, Floats]]:
         """Times and values of a measure of each flow or group."""
-        return {of: (t, v * MANY[name][2]) for of, (t, v) in self._only().many[name].items()}
+        found = self._only().many[name]
+        if name == _SEQUENCE:
+            bits = 8 * self._only().packet_bytes
+            return {of: (t, np.cumsum(v) * self.sample_s() / bits) for of, (t, v) in found.items()}
+        return {of: (t, v * MANY[name][2]) for of, (t, v) in found.items()}
+
+    def packets(self, flow: str, at_s: float) -> float:
+        """Packets of a flow that have arrived by the last sample until an instant."""
+        t, v = self._of_many(_SEQUENCE, flow)
+        until = np.searchsorted(t, at_s + self.sample_s() / 1e3, "right")
+        return float(v[until - 1]) if until else 0.0
 
     def samples(self, metric: str, start_s: float, end_s: float) -> Floats:
         """Samples whose interval lies between two instants."""
@@ -182,20 +194,20 @@ class RunSet:
 
     def flow_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
         """Throughput samples of a flow between two instants, Mb/s."""
-        return self._of_many(_FLOW, flow, start_s, end_s)
+        return self._cut(*self._of_many(_FLOW, flow), start_s, end_s)
 
     def group_samples(self, group: str, start_s: float, end_s: float) -> Floats:
         """Throughput samples of a group between two instants, Mb/s."""
-        return self._of_many("group_mbps", group, start_s, end_s)
+        return self._cut(*self._of_many("group_mbps", group), start_s, end_s)
 
-    def _of_many(self, name: str, of: str, start_s: float, end_s: float) -> Floats:
+    def _of_many(self, name: str, of: str) -> tuple[Floats, Floats]:
         found = self.many_over_time(name)
         if of not in found:
             kind = MANY[name][0]
             raise ValueError(
                 f'{kind} "{of}" was not probed; there are {", ".join(found) or f"none: set probes.{kind}s"}'
             )
-        return self._cut(*found[of], start_s, end_s)
+        return found[of]
 
     def switched_s(self, flow: str) -> float:
         """When a flow gave up its protocol for TCP; infinite if it never did."""

@@ -167,6 +167,7 @@ class Runner:
                 draw.xlabel,
                 panels,
                 draw.xscale,
+                draw.xlim,
                 xticks=ticks,
                 markers=draw.x not in ("time", "size"),
                 lines=draw.x != "figure",
@@ -183,11 +184,21 @@ class Runner:
             runs = finished[name]
             label = next(r.label for r in spec.runs if r.name == name)
             if spec.draw.x == "time" and panel.y in MANY:
+                flows = runs.many_over_time(panel.y)
+                several = len(panel.runs) > 1
+                if panel.flow and panel.flow not in flows:
+                    known = ", ".join(flows) or "none: set probes.flows"
+                    raise FigureError(
+                        f'{spec.path}: draw.panels: flow "{panel.flow}" was not probed; there are {known}'
+                    )
                 curves += [
                     plot.Curve(
-                        _flow_label(of), *(plot.averaged(t, v, panel.average_s) if panel.average_s else (t, v)), n
+                        (label if panel.flow else f"{label}: {_flow_label(flow)}") if several else _flow_label(flow),
+                        *(plot.averaged(t, v, panel.average_s) if panel.average_s else (t, v)),
+                        style if several else n,
                     )
-                    for n, (of, (t, v)) in enumerate(runs.many_over_time(panel.y).items())
+                    for n, (flow, (t, v)) in enumerate(flows.items())
+                    if panel.flow in ("", flow)
                 ]
             elif spec.draw.x == "time":
                 t, v = runs.over_time(panel.y)

@@ -61,6 +61,7 @@ class PanelSpec:
     average_s: float  # 0: samples as they are
     references: tuple[str, ...]  # formulas of flow completion times
     point: int  # of size panels: which point of the runs
+    flow: str  # of panels that show flows over time: the only one to be shown; empty: all
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Draw:
     x: XAxis
     xlabel: str
     xscale: Scale
+    xlim: tuple[float | None, float | None]
     panels: tuple[PanelSpec, ...]
 
 
@@ -235,6 +237,14 @@ class _Table:
     def number(self, key: str, default: float) -> float:
         return float(self.take(key, (int, float), "a number", default))
 
+    def limits(self, key: str, default: tuple[float | None, float | None]) -> tuple[float | None, float | None]:
+        value = self.take(key, list, "two numbers", None)
+        if value is None:
+            return default
+        if len(value) not in (1, 2) or not all(isinstance(v, int | float) for v in value):
+            raise self.wrong(key, "the least and, if wanted, the largest value")
+        return float(value[0]), float(value[1]) if len(value) > 1 else None
+
     def names(self, key: str, default: Sequence[str]) -> tuple[str, ...]:
         value = self.take(key, list, "a list of names", list(default))
         if not all(isinstance(v, str) for v in value):
@@ -382,6 +392,7 @@ def _draw(t: _Table, runs: Sequence[str]) -> Draw:
         x,
         t.text("xlabel", "a label with its unit"),
         cast("Scale", t.choice("xscale", get_args(Scale), "linear")),
+        t.limits("xlim", (None, None)),
         panels,
     )
     t.done()
@@ -393,10 +404,6 @@ def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
     for name in shown:
         if name not in runs:
             raise t.wrong("runs", f"names of runs: {', '.join(runs)}")
-    limits = t.take("ylim", list, "two numbers", [0])
-    if len(limits) not in (1, 2) or not all(isinstance(v, int | float) for v in limits):
-        raise t.wrong("ylim", "the least and, if wanted, the largest value")
-    low, high = float(limits[0]), float(limits[1]) if len(limits) > 1 else None
     references = t.names("references", ())
     for name in references:
         if name not in fct.REFERENCES:
@@ -407,11 +414,12 @@ def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
         title=t.text("title", default=""),
         runs=shown,
         yscale=cast("Scale", t.choice("yscale", get_args(Scale), "linear")),
-        ylim=(low, high),
+        ylim=t.limits("ylim", (0.0, None)),
         linthresh=t.number("linthresh", 1.0),
         average_s=t.number("average_s", 0.0),
         references=references,
         point=int(t.take("point", int, "the number of a point", 0)),
+        flow=t.text("flow", "a flow's name, group.index", default=""),
     )
     t.done()
     return panel

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Gives ns-2 the very flows of one run of a figure, and shows completion times by size side by side.
+
+    .venv/bin/python tools/ns2/same_flows.py R2.6 sack --set duration=60s --set dumbbell.rate=240Mbps
+    .venv/bin/python tools/ns2/same_flows.py R2.8 red --ns2 red_min_fraction=0.025 --ns2 red_max_fraction=0.075
+
+Dumbbells with web flows one way only. ns-2 counts a flow to the last ack at its sender, Flowstamp to the last packet at
+its receiver: half a round trip is taken off. Flows that were not complete by the end count in neither.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import ns2
+import numpy as np
+
+from flowstamp import _flowstamp
+from flowstamp.errors import FlowstampError
+from flowstamp.figures import fct
+from flowstamp.figures.measures import Finished
+from flowstamp.figures.spec import load
+
+# What a law is called in dumbbell.tcl.
+PROTOCOLS: dict[str, dict[str, str]] = {
+    "xcp": {"protocol": "xcp"},
+    "xcp-draft": {"protocol": "xcp"},
+    "reno": {"protocol": "reno", "web_tcp": "Reno"},
+    "newreno": {"protocol": "reno", "web_tcp": "Newreno"},
+    "sack": {"protocol": "reno", "web_tcp": "Sack1"},
+    # windowOption_ 8 is HighSpeed TCP; its windows and loss rates are RFC 3649's by default, as ours are.
+    "highspeed": {"protocol": "reno", "web_tcp": "Sack1", "tcp_set": "windowOption_:8"},
+}
+
+
+def finished(figure_id: str, run: str, sets: list[tuple[str, str]], seed: int | None) -> Finished:
+    """One run of a figure, its first point if there are several."""
+    spec = load(figure_id)
+    chosen = [r for r in spec.runs if r.name == run]
+    if not chosen:
+        raise FlowstampError(f"{figure_id} has no run {run}; there are {', '.join(r.name for r in spec.runs)}")
+    text, source, own, folder = spec.job(chosen[0], 0)
+    result = _flowstamp.run_many([(text, source, (*own, *sets), folder)], seed=seed, progress=None)[0]
+    scenario: dict[str, Any] = tomllib.loads(result.scenario_toml())
+    packet = fct.quantity(scenario["packet"])
+    return Finished.of(result, flow_series=False, packet_bytes=packet, scenario=scenario)
+
+
+def ns2_times(run: Finished, group: str, more: dict[str, str]) -> tuple[fct.FlowTimes, dict[str, Any]]:
+    """The same flows in ns-2: their times in the same order, and ns-2's summary."""
+    flows, network = run.times, run.scenario["dumbbell"]
+    law = next(f["law"] for f in run.scenario["flows"] if f["name"] == group)
+    name = law if isinstance(law, str) else law["law"]
+    rtt_s = fct.quantity(network["rtt"])
+    with tempfile.TemporaryDirectory() as folder:
+        given, log = Path(folder) / "flows", Path(folder) / "log"
+        pairs = zip(flows.start_s.tolist(), flows.packets, strict=True)
+        given.write_text("".join(f"{start!r} {int(packets)}\n" for start, packets in pairs))
+        summary = ns2.run(
+            timeout_s=7200,
+            **PROTOCOLS[name]
+            | {
+                "rate_mbps": str(fct.quantity(network["rate"]) / 1e6),
+                "rtt_ms": str(rtt_s * 1e3),
+                "flows": "0",
+                "duration_s": str(run.summary["duration_s"]),
+                "warmup_s": str(run.summary["warmup_s"]),
+                "web_flows": str(given),
+                "web_log": str(log),
+            }
+            | more,
+        )
+        rows = np.loadtxt(log, ndmin=2)
+    # Starts identify flows: they are the numbers that ns-2 was given.
+    order = np.searchsorted(flows.start_s, rows[:, 0] - 1e-12)
+    times = np.full(flows.start_s.size, np.nan)
+    times[order] = rows[:, 2] - rtt_s / 2
+    theirs = fct.FlowTimes(flows.start_s, times, flows.packets, flows.group, flows.groups, float("nan"))
+    return theirs, summary
+
+
+def main() -> int:
+    """Runs both and prints a table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("figure")
+    parser.add_argument("run")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the scenario")
+    parser.add_argument("--ns2", action="append", default=[], metavar="KEY=VALUE", help="a parameter of dumbbell.tcl")
+    parser.add_argument("--seed", type=int)
+    arguments = parser.parse_args()
+    for text in (*arguments.set, *arguments.ns2):
+        if "=" not in text:
+            parser.error(f'"{text}" is not key=value')
+    sets = [(key, value) for key, _, value in (text.partition("=") for text in arguments.set)]
+    ours = finished(arguments.figure, arguments.run, sets, arguments.seed)
+    group = load(arguments.figure).group
+    theirs, summary = ns2_times(ours, group, {k: v for k, _, v in (text.partition("=") for text in arguments.ns2)})
+    twin = Finished(ours.summary, ours.links, ours.flows, ours.packet_bytes, theirs, ours.scenario, ours.served)
+
+    link = ours.summary["links"]["bottleneck"]
+    print(f"utilisation   {link['utilization']:9.3f} {summary['utilization']:9.3f}   Flowstamp, ns-2")
+    print(f"mean queue kB {link['mean_queue_bytes'] / 1e3:9.1f} {summary['mean_queue_bytes'] / 1e3:9.1f}")
+    print(f"drops         {ours.drops('bottleneck'):9.0f} {summary['drops']:9d}")
+    print("packets           flows   Flowstamp        ns-2   over PS:  Flowstamp  ns-2")
+    other = {b.low: b for b in fct.bins(twin, group)}
+    for b in fct.bins(ours, group):
+        if b.low in other:
+            o = other[b.low]
+            means = f"{b.mean_s:8.3f} ± {b.half_width_s:5.3f} {o.mean_s:8.3f} ± {o.half_width_s:5.3f}"
+            ratios = f"{b.mean_s / b.ideal_s['ps']:10.2f} {o.mean_s / o.ideal_s['ps']:6.2f}"
+            print(f"{b.low:8.0f}-{b.high:<8.0f} {b.flows:6d} {means} {ratios}")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (FlowstampError, ns2.Ns2Error) as error:
+        sys.exit(f"same_flows.py: {error}")
