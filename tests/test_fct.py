@@ -140,7 +140,7 @@ def shared_by_hand(start: fct.Floats, packets: fct.Floats, capacity: float) -> f
 
 
 def test_the_document_says_what_sums_done_by_hand_say() -> None:
-    """`ID.fct.json` of a short run at figure 4.1's load and sizes, to rounding: formulas, server, means, half widths."""
+    """`ID.fct.json` of a run at figure 4.1's load and sizes: formulas, server, means, half widths, to rounding."""
     runs = fs.loads(
         """
         duration = "12s"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Curves of a figure that are computed and not simulated: `[runs.theory]` in its file.
 
-discipline      mean flow completion time of equation 2.1 against the load, which is `x`:  fct_s
-blocking        appendix A's model against the flows' rate, `x` in Mb/s:                   duration_s, mean_queue_packets
+discipline   mean flow completion time of equation 2.1; `x` is the load: fct_s
+blocking     appendix A's model; `x` is the flows' rate in Mb/s: duration_s, mean_queue_packets
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Flows that all send at one rate into one queue: what section 3.3 and appendix A of Dukkipati 2007 are about.
 
-A flow's duration `tau` (eq. 3.4) is from its first packet's departure to its last packet's arrival. A completion time has a
-handshake in front of that: a round trip, and the SYN's wait. As flows arrive as a Poisson process, their SYNs wait as long as
-the queue is on average, so that
+A flow's duration `tau` (eq. 3.4) is from its first packet's departure to its last packet's arrival. A completion time
+has a handshake in front of that: a round trip, and the wait of the SYN. Flows arrive as a Poisson process, whose SYNs
+wait as long as the queue is on average:
 
     E[tau] = E[FCT] - RTT - E[Q]/C
 
