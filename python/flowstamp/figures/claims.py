@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from flowstamp.figures import fct
+from flowstamp.figures import appendix_f, fct
 
 Floats = NDArray[np.float64]
 
@@ -169,6 +169,7 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "settled_after": (6, _settled_after),
     "above_after": (5, _above_after),
     **fct.FUNCTIONS,
+    **appendix_f.FUNCTIONS,
 }
 
 # ---------------------------------------------------------------------------------------------------- evaluation

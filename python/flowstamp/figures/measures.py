@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowstamp import theory
-from flowstamp.figures import analytic, fct, fixed_rate
+from flowstamp.figures import analytic, appendix_f, fct, fixed_rate
 from flowstamp.plot import RunLike, series
 
 Floats = NDArray[np.float64]
@@ -97,7 +97,7 @@ _RUN: dict[str, Callable[[Finished, str], float]] = {
 _FLOW, _INDEX = "flow_mbps", "flow_index"
 OVER_TIME = {"utilization": "utilization", "queue_packets": "queue_bytes", "drops": "drops", _FLOW: "goodput_bps"}
 # Of a link's router law over time, where the scenario has `probes.laws`.
-LAW = ("rate_bps", "flows_estimate", "avg_rtt_s", "sample_rtt_s")
+LAW = ("rate_bps", "flows_estimate", "avg_rtt_s", "sample_rtt_s", *appendix_f.VARIABLES)
 _LAW = {"rate_share": "rate_bps", **{name: name for name in LAW[1:]}}
 _ACTIVE = "active_flows"
 
