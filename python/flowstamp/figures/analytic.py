@@ -2,7 +2,7 @@
 """Curves of a figure that are computed and not simulated: `[runs.theory]` in its file.
 
 discipline   mean flow completion time of equation 2.1; `x` is the load: fct_s
-blocking     appendix A's model; `x` is the flows' rate in Mb/s: duration_s, mean_queue_packets
+blocking     appendix A's model; `x` is the flows' rate in Mb/s: duration_s, duration_fluid_s, mean_queue_packets
 """
 
 from __future__ import annotations
@@ -78,8 +78,10 @@ class Curve:
         shares = [1e6 * mbps / fct.quantity(self.capacity) for mbps in x]
         # From the first packet's departure to the last one's arrival: half a round trip of propagation.
         there = fct.quantity(self.rtt) / 2
+        durations = np.array([link.mean_duration(share, blocking=blocking) + there for share in shares])
         return {
-            "duration_s": np.array([link.mean_duration(share, blocking=blocking) + there for share in shares]),
+            "duration_s": durations,
+            "duration_fluid_s": durations,  # the model has no handshake either
             "mean_queue_packets": np.array(
                 [link.mean_queue_bytes(share, blocking=blocking) / PACKET_BYTES for share in shares]
             ),
