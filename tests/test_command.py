@@ -229,4 +229,21 @@ def test_compare_shows_completion_times_by_size(flowstamp: Command, tmp_path: Pa
         assert row["ideal_s"]["ps"] > row["ideal_s"]["bound"] > 0.075
     common = [row for row in rows if {"rcp", "sack"} <= row["afct_s"].keys() and row["min_packets"] > 20]
     assert sum(row["afct_s"]["rcp"] for row in common) < sum(row["afct_s"]["sack"] for row in common)
+    told = json.loads(done.stdout)["confidence"]["web"]
+    for name, summary in json.loads(done.stdout)["protocols"].items():
+        law = summary["groups"]["web"]["littles_law"]
+        assert law["unaccounted"] == 0
+        assert law["relative_difference"] <= law["edge_bound"] * (1 + 1e-12)
+        product = law["completed_per_s"] * law["mean_fct_s"]
+        assert abs(product / law["mean_active"] - 1) == pytest.approx(law["relative_difference"], abs=1e-9)
+        mean, width = told[name]["afct_s"], told[name]["half_width_s"]
+        assert mean == pytest.approx(summary["groups"]["web"]["fct_s"]["all"]["mean"])
+        assert 0 < width < mean
+    # What is asked for decides what is said: 100% is reached wherever there are enough flows, 0.01% nowhere.
+    for wanted, said in (("100", "95% confidence to 100% in all"), ("0.01", "NOT reached")):
+        options = ("--protocols", "rcp", "--out", str(out), "--confidence", wanted)
+        shown = flowstamp("compare", str(scenario), *options).stdout
+        assert said in shown
+        assert " ± " in shown
+        assert ("NOT reached" in shown) is (wanted == "0.01")
     assert (out / "afct.png").stat().st_size > 1000

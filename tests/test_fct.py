@@ -6,7 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import flowstamp as fs
+from flowstamp import theory
 from flowstamp.figures import fct
+from flowstamp.figures.measures import Finished, RunSet
 
 
 def test_quantities() -> None:
@@ -33,34 +36,12 @@ def test_formulas() -> None:
     assert ideal is not None
     assert (ideal.capacity, ideal.load, ideal.mean_packets) == (3e5, 0.9, 25)
     size = np.array([3.0, 3000.0])
-    assert ideal.ps(size) == pytest.approx([0.1501, 0.25])
-    assert ideal.bound(size) == pytest.approx([0.15001, 0.16])
-    assert ideal.slow_start(size)[0] == pytest.approx(0.25001)
+    assert ideal.curve("ps", size) == pytest.approx([0.1501, 0.25])
+    assert ideal.curve("bound", size) == pytest.approx([0.15001, 0.16])
+    assert ideal.curve("slow_start", size)[0] == pytest.approx(0.25001)
     back = fct.Ideal.of(scenario(), "back", 1000)
     assert back is not None
     assert back.load == 0.2
-
-
-def test_processor_sharing_by_hand() -> None:
-    """Two flows share from 0 on; a third comes at 1 when the first two have had half a packet each."""
-    taken = fct.processor_sharing(np.array([0.0, 0.0, 1.0]), np.array([1.0, 2.0, 1.0]), 1.0)
-    # Three share until the first is done at 2.5; the third has half a packet left, the second one: done at 3.5 and 4.
-    assert taken == pytest.approx([2.5, 4.0, 2.5])
-
-
-@pytest.mark.parametrize("sizes", ["exponential", "fixed"])
-def test_processor_sharing_does_not_mind_the_distribution(sizes: str) -> None:
-    """M/G/1-PS: mean E[L] / (C (1 - rho)), whatever the sizes. 400 000 flows at a load of 0.7; 3% is five errors."""
-    rng = np.random.default_rng(1)
-    n = 400_000
-    start = np.cumsum(rng.exponential(1 / 0.7, n))
-    size = rng.exponential(1.0, n) if sizes == "exponential" else np.ones(n)
-    taken = fct.processor_sharing(start, size, 1.0)
-    assert float(taken.mean()) == pytest.approx(1 / 0.3, rel=0.03)
-    # Alone in proportion to size: E[T | L] = L / (1 - rho).
-    if sizes == "exponential":
-        large = size > 2
-        assert float(taken[large].mean() / size[large].mean()) == pytest.approx(1 / 0.3, rel=0.06)
 
 
 def test_half_width_covers_the_mean() -> None:
@@ -95,7 +76,7 @@ class Made:
     def server(self, group: str) -> fct.Floats:
         """All four flows."""
         assert group == "forward"
-        return fct.processor_sharing(self.times.start_s, self.times.packets, 3e5)
+        return theory.served("ps", self.times.start_s, self.times.packets, 8 * 3e5)
 
 
 class Runs:
@@ -137,3 +118,66 @@ def test_bins() -> None:
     assert [(b.flows, b.mean_packets, b.mean_s, b.max_s) for b in found] == [(1, 10, 2, 2), (1, 1000, 4, 4)]
     assert all(b.low <= b.mean_packets < b.high for b in found)
     assert fct.bins(Made(), "forward", least=2) == []
+
+
+def shared_by_hand(start: fct.Floats, packets: fct.Floats, capacity: float) -> fct.Floats:
+    """Processor sharing in the plainest way: between any two events every flow gets its share."""
+    left: dict[int, float] = {}
+    ends = np.zeros(start.size)
+    now, coming = 0.0, list(np.argsort(start, kind="stable"))
+    while left or coming:
+        arrival = start[coming[0]] if coming else np.inf
+        step = min(arrival - now, min(left.values(), default=np.inf) * len(left) / capacity)
+        left = {flow: rest - step * capacity / len(left) for flow, rest in left.items()}
+        now += step
+        for flow in [flow for flow, rest in left.items() if rest <= 1e-9 * packets[flow]]:
+            ends[flow] = now
+            del left[flow]
+        if coming and now >= arrival:
+            flow = int(coming.pop(0))
+            left[flow] = float(packets[flow])
+    return ends - start
+
+
+def test_the_document_says_what_sums_done_by_hand_say() -> None:
+    """`ID.fct.json` of a run at figure 4.1's load and sizes: formulas, server, means, half widths, to rounding."""
+    runs = fs.loads(
+        """
+        duration = "12s"
+        warmup = "2s"
+        [dumbbell]
+        rate = "48Mbps"
+        rtt = "100ms"
+        router = { law = "rcp", alpha = 0.1, beta = 1.0 }
+        [[flows]]
+        name = "forward"
+        law = "rcp"
+        [flows.web]
+        load = 0.9
+        sizes = { distribution = "pareto", mean = "25kB", shape = 1.2 }
+        """
+    ).run()
+    run = Finished.of(runs, flow_series=False, packet_bytes=1000, scenario=runs.manifest["scenario"])
+    (document,) = fct.document({"rcp": RunSet("rcp", [run], ["bottleneck"], "forward")})["runs"]
+    capacity, rtt, load = 6000.0, 0.1, 0.9
+    times = run.times
+    counts = (times.start_s >= 2) & ~np.isnan(times.fct_s)
+    server = 1.5 * rtt + shared_by_hand(times.start_s, times.packets, capacity)
+    assert document["afct"] == pytest.approx(float(times.fct_s[counts].mean()))
+    assert document["afct_server"] == pytest.approx(float(server[counts].mean()), rel=1e-9)
+    assert sum(row["flows"] for row in document["bins"]) == int(counts.sum()) > 1000
+    for row in document["bins"]:
+        here = counts & (times.packets >= row["packets"][0]) & (times.packets < row["packets"][1])
+        size, took = times.packets[here], times.fct_s[here]
+        assert row["flows"] == took.size
+        assert row["mean_s"] == pytest.approx(float(took.mean()))
+        assert row["ps_s"] == pytest.approx(float((1.5 * rtt + size / (capacity * (1 - load))).mean()))
+        assert row["bound_s"] == pytest.approx(float((1.5 * rtt + size / capacity).mean()))
+        slow = (np.log2(size + 1) + 0.5) * rtt + size / capacity
+        assert row["slow_start_s"] == pytest.approx(float(slow.mean()))
+        assert row["server_s"] == pytest.approx(float(server[here].mean()), rel=1e-9)
+        if took.size >= 20:
+            batches = took[took.size % 10 :].reshape(10, -1).mean(axis=1)
+            assert row["half_width_95_s"] == pytest.approx(2.2621572 * float(batches.std(ddof=1)) / 10**0.5)
+        else:
+            assert row["half_width_95_s"] is None

@@ -23,6 +23,7 @@ IDS |= {
     *("R1.5", "R2.2", "R2.3", "R2.4", "R2.5", "R2.6", "R2.7", "R2.8", "R3.2", "R3.3", "R3.4", "R3.5", "R3.6s", "R3.9"),
     *("R4.1", "R4.2", "R4.3", "R4.4", "R4.5", "R4.6", "R4.7", "R4.8", "R4.9", "R4.10", "R4.11", "R4.12", "R4.13"),
     *("R4.14", "R4.15", "R4.17", "R4.22", "R4.ex1", "R4.ex2", "R4.ex3"),
+    *("R2.9", "R3.6", "R3.7", "RA.3", "RF", "R6.11", "R6.13", "R6.14", "R6.15", "R6.16", "R6.17"),
     *("R5.7", "R5.14", "R5.15", "R6.18", "R6.19", "R6.21", "R6.22", "R6.23", "R6.24", "R6.2eq", "R7.1"),
 }
 
@@ -57,6 +58,9 @@ def test_expressions_measure() -> None:
     assert value("max(a.drops) / min(b.drops)", a=[1, 8], b=[4, 2]) == 4
     assert value("trend(x, a.drops)", [1, 10, 100], a=[2, 20, 200]) == pytest.approx(1)
     assert value("jain(a.drops)", a=[1, 1, 0, 0]) == 0.5
+    assert value("minima(a.drops)", a=[3, 1, 2, 0, 5]) == 2
+    assert value("minima(a.drops)", a=[3, 2, 1]) == value("minima(a.drops)", a=[1, 1, 2]) == 1
+    assert value("where_least(a.drops, b.drops)", a=[3, 1, 2], b=[7, 8, 9]) == 8
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from flowstamp.errors import FlowstampError, OutputError, ResultsError, ScenarioError
+    from flowstamp import theory
+    from flowstamp.errors import FlowstampError, OutputError, ResultsError, ScenarioError, TheoryError
     from flowstamp.results import Results, Table
     from flowstamp.results import load as load_results
     from flowstamp.scenario import Scenario, dumbbell, graph, laws, load, loads, parking_lot, schema
@@ -35,6 +36,7 @@ __all__ = [
     "ScenarioError",
     "Sweep",
     "Table",
+    "TheoryError",
     "__version__",
     "dumbbell",
     "graph",
@@ -46,6 +48,7 @@ __all__ = [
     "run_many",
     "schema",
     "sweep",
+    "theory",
 ]
 
 _HOME = {
@@ -53,6 +56,7 @@ _HOME = {
     "OutputError": "errors",
     "ResultsError": "errors",
     "ScenarioError": "errors",
+    "TheoryError": "errors",
     "Results": "results",
     "Table": "results",
     "load_results": "results",
@@ -68,6 +72,7 @@ _HOME = {
     "run_many": "sweeps",
     "sweep": "sweeps",
     "__version__": "_flowstamp",
+    "theory": "theory",
 }
 
 
@@ -75,7 +80,8 @@ def __getattr__(name: str) -> object:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'flowstamp' has no attribute {name!r}")
-    value: object = getattr(import_module(f"flowstamp.{home}"), "load" if name == "load_results" else name)
+    module = import_module(f"flowstamp.{home}")
+    value: object = module if name == home else getattr(module, "load" if name == "load_results" else name)
     globals()[name] = value
     return value
 

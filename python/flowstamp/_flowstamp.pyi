@@ -1,4 +1,4 @@
-"""The native module: runs scenarios, holds results. Glue only; the typed facade is in the other modules."""
+"""The native module: runs scenarios, holds results, knows the ideals. Glue only; the typed facade is in the other modules."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, final
@@ -10,6 +10,9 @@ class ScenarioError(ValueError):
 
 class OutputError(OSError):
     """Results could not be written: one line that names the path and the reason."""
+
+class TheoryError(ValueError):
+    """What was asked of a formula, a server or a statistic has no answer: one line that says why."""
 
 @final
 class Table:
@@ -88,3 +91,76 @@ def dissector_lua() -> str:
 
 def laws() -> dict[str, list[str]]:
     """Names in the registry: {"senders": [...], "routers": [...], "queues": [...]}"""
+
+# Formulas, ideal servers, statistics. Rates are bits per second, times seconds, sizes bytes; series are native float64
+# buffers (array.tobytes(), numpy.frombuffer). All raise TheoryError.
+
+def quantity(kind: str, text: str) -> float:
+    """A quantity with its unit; kind: rate (bits per second), time (seconds) or size (bytes)."""
+
+@final
+class Sizes:
+    """A distribution of flow sizes in bytes."""
+
+    @staticmethod
+    def fixed(size: float) -> Sizes: ...
+    @staticmethod
+    def uniform(min: float, max: float) -> Sizes: ...
+    @staticmethod
+    def exponential(mean: float) -> Sizes: ...
+    @staticmethod
+    def pareto(mean: float, shape: float, max: float | None = None) -> Sizes:
+        """With `max` cut there, the mean kept."""
+    @staticmethod
+    def empirical(points: Sequence[tuple[float, float]]) -> Sizes:
+        """Points (size, P(L <= size)), linear between them."""
+    @property
+    def mean(self) -> float: ...
+    @property
+    def second_moment(self) -> float: ...
+    def cdf(self, x: float) -> float: ...
+
+@final
+class Link:
+    """Flows that arrive as a Poisson process at one link: an M/G/1 queue."""
+
+    def __new__(cls, sizes: Sizes, capacity_bps: float, load: float) -> Link: ...
+    @property
+    def load(self) -> float: ...
+    @property
+    def flows_per_s(self) -> float: ...
+    def mean_time(self, discipline: str, size_bytes: float | None = None) -> float:
+        """Mean time in the queue and in service, of all flows or of one size; discipline: fcfs, ps, srpt or fb."""
+    def mean_duration(self, rate_share: float, reading: str, blocking: str) -> float:
+        """Mean flow duration when every flow sends at a share of the capacity (appendix A). reading: last_packet or
+        as_printed; blocking: two_point, two_point_smooth or erlang_c."""
+    def mean_queue_bytes(self, rate_share: float, blocking: str) -> float: ...
+    def best_rate(self, reading: str, blocking: str, range: tuple[float, float]) -> tuple[float, float]:
+        """The share of the capacity with the least mean duration, and that duration."""
+
+def completion_times(
+    formula: str,
+    sizes_bytes: bytes,
+    rtt_s: float,
+    capacity_bps: float,
+    load: float = 0.0,
+    packet_bytes: float = 1000.0,
+) -> bytes:
+    """Completion times of flows of some sizes; formula: ps, bound or slow_start."""
+
+def round_trips(equation: str, rtt_s: float) -> float:
+    """Seconds of round trips that the thesis adds in equation 2.1, 4.1 or 6.1."""
+
+def serve(discipline: str, arrivals_s: bytes, sizes_bytes: bytes, capacity_bps: float) -> bytes:
+    """How long each flow, sorted by arrival, is with an ideal server."""
+
+def rate_limited(
+    arrivals_s: bytes, sizes_bytes: bytes, flow_rate_bps: float, capacity_bps: float
+) -> tuple[bytes, float, float]:
+    """Flows that each send at one rate into a FIFO queue: durations, mean queue in bytes, utilisation."""
+
+def batch_means(values: bytes, batches: int = 10, level: float = 0.95) -> tuple[float, float, float]:
+    """Mean, half width of its confidence interval, correlation of successive batches."""
+
+def mser5(values: bytes) -> int:
+    """How many of the first values to leave out by the MSER-5 rule."""

@@ -55,20 +55,71 @@ def by_size(results: Mapping[str, Results]) -> dict[str, list[dict[str, Any]]]:
     return {group: rows for group, rows in table.items() if rows}
 
 
-def text_table(group: str, rows: list[dict[str, Any]], names: list[str]) -> str:
-    """The bins as a table for the terminal, times in milliseconds."""
-    from flowstamp import text
+def confidence(results: Mapping[str, Results], within: float) -> dict[str, dict[str, dict[str, Any]]]:
+    """For each group of random flows and each protocol whether mean completion times are known to a share `within`.
 
-    def cell(value: float | None) -> str:
-        return "-" if value is None else f"{1e3 * value:.1f} ms"
+    The 95% interval is that of ten batch means over the flows that started after warm-up. `reached` is true if the half
+    width is at most that share of the mean, over all sizes and in each bin with at least 100 flows; `wider_bins` counts
+    the bins in which it is not, `judged_bins` those that were looked at. Few flows: null, and not reached.
+    """
+    runs = {name: _finished(result) for name, result in results.items()}
+    some = next(iter(runs.values()))
+    webs = [flows["name"] for flows in some.scenario.get("flows", ()) if flows.get("web")]
+    told: dict[str, dict[str, dict[str, Any]]] = {}
+    for group in webs:
+        told[group] = {}
+        for name, run in runs.items():
+            _, times = fct.completed(run, group)
+            width = fct.half_width(times)
+            mean = float(times.mean()) if times.size else math.nan
+            judged = fct.bins(run, group, fct.LEAST_FLOWS)
+            wider = sum(1 for found in judged if not found.half_width_s <= within * found.mean_s)
+            told[group][name] = {
+                "flows": int(times.size),
+                "afct_s": _number(mean),
+                "half_width_s": _number(width),
+                "within": within,
+                "judged_bins": len(judged),
+                "wider_bins": wider,
+                "reached": bool(width <= within * mean and not wider),
+            }
+    return told
+
+
+def confidence_text(told: Mapping[str, Mapping[str, Any]]) -> str:
+    """A line for each protocol: its mean, and whether it is known as well as was asked for."""
+    lines = []
+    for name, row in told.items():
+        known = f"{_cell(row['afct_s'], row['half_width_s'])} over {row['flows']} flows"
+        wanted = f"95% confidence to {100 * row['within']:g}%"
+        if row["reached"]:
+            lines.append(f"{name}: {known}; {wanted} in all {row['judged_bins']} bins with 100 flows or more")
+        elif row["half_width_s"] is None or not row["judged_bins"]:
+            lines.append(f"{name}: {known}; {wanted} NOT reached: too few flows, run longer")
+        else:
+            mean = "" if row["half_width_s"] <= row["within"] * row["afct_s"] else "the mean and "
+            wider = f"{mean}{row['wider_bins']} of {row['judged_bins']} bins are wider"
+            lines.append(f"{name}: {known}; {wanted} NOT reached: {wider}, run longer")
+    return "\n".join(lines)
+
+
+def _cell(value: float | None, half_width: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{1e3 * value:.1f} ms" if half_width is None else f"{1e3 * value:.1f} ± {1e3 * half_width:.1f} ms"
+
+
+def text_table(group: str, rows: list[dict[str, Any]], names: list[str]) -> str:
+    """The bins as a table for the terminal: times in milliseconds, with half of their 95% intervals."""
+    from flowstamp import text
 
     header = [f"{group}: packets", "flows", *names, *IDEALS.values()]
     body = [
         [
             f"{row['min_packets']:.0f} to {row['max_packets'] - 1:.0f}",
             str(max(row["flows"].values())),
-            *(cell(row["afct_s"].get(name)) for name in names),
-            *(cell(row["ideal_s"].get(key)) for key in IDEALS),
+            *(_cell(row["afct_s"].get(name), row["half_width_s"].get(name)) for name in names),
+            *(_cell(row["ideal_s"].get(key), None) for key in IDEALS),
         ]
         for row in rows
     ]

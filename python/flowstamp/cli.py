@@ -234,14 +234,21 @@ def compare(
     sets: Sets = None,
     seed: Seed = None,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the results.")] = Path("out/compare"),
+    confidence: Annotated[
+        float,
+        typer.Option(
+            "--confidence", metavar="PERCENT", min=0.01, max=100.0, help="Wanted half width of 95% intervals of times."
+        ),
+    ] = 5.0,
     as_json: Json = False,
 ) -> int:
     """Run a scenario under several protocols and show them side by side.
 
     All flows get the protocol's law and the links its router law, or none. Queues stay, unless one is named as in
     reno/red. The folder gets compare.pdf, compare.png and a run's folder for each protocol. With random flows (`web`)
-    it also shows mean completion times by size beside processor sharing and the lower bound, and gets afct.pdf and
-    afct.png.
+    it also shows mean completion times by size with their 95% intervals (batch means after warm-up) beside processor
+    sharing and the lower bound, says of each protocol whether these are as narrow as --confidence asks, and gets
+    afct.pdf and afct.png.
     """
     from flowstamp import afct
     from flowstamp import compare as comparison
@@ -261,6 +268,7 @@ def compare(
 
     written += plot.save(plot.overview(results), out / "compare")
     times = afct.by_size(results)
+    known = afct.confidence(results, confidence / 100)
     if times:
         written += plot.save(afct.draw(times, names), out / "afct")
     if as_json:
@@ -268,6 +276,7 @@ def compare(
             {
                 "protocols": {name: result.summary for name, result in results.items()},
                 "afct": times,
+                "confidence": known,
                 "files": [str(path) for path in written],
             }
         )
@@ -276,6 +285,7 @@ def compare(
         _say("")
         for group, rows in times.items():
             _say(afct.text_table(group, rows, names))
+            _say(afct.confidence_text(known[group]))
             _say("")
         for path in written:
             if path.parent == out:
@@ -310,6 +320,12 @@ def _side_by_side(results: dict[str, Results]) -> str:
             times = [value["fct_s"] for value in flows]
             add(f"{group} completed", [str(value["completed"]) for value in flows])
             add(f"{group} mean time", [text.seconds(time["all"]["mean"]) if time else "-" for time in times])
+        laws = [value["littles_law"] for value in flows]
+        if any(laws):
+            add(f"{group} active flows", [f"{law['mean_active']:.4g}" if law else "-" for law in laws])
+            off = [(law["relative_difference"], law["edge_bound"]) if law else None for law in laws]
+            add(f"{group} Little's law off by", [text.percent(o[0]) if o else "-" for o in off])
+            add("  of at most, by its ends", [text.percent(o[1]) if o else "-" for o in off])
     return text.table(["", *results], rows)
 
 

@@ -23,6 +23,10 @@ class ResultsError(FlowstampError, LookupError):
     """Something was asked of results that they do not hold."""
 
 
+class TheoryError(FlowstampError, ValueError):
+    """A formula, a server or a statistic has no answer to what was asked: says why."""
+
+
 class UsageError(FlowstampError):
     """A command line that does not say what to do."""
 
@@ -47,3 +51,5 @@ def translated() -> Iterator[None]:
         raise ScenarioError(one_line(error)) from None
     except _flowstamp.OutputError as error:
         raise OutputError(one_line(error)) from None
+    except _flowstamp.TheoryError as error:
+        raise TheoryError(one_line(error)) from None

@@ -45,6 +45,7 @@ class GroupSummary(TypedDict):
     retransmissions: int
     timeouts: int
     fct_s: dict[str, Any] | None
+    littles_law: dict[str, float] | None
 
 
 class Table(Protocol):

@@ -1,9 +1,10 @@
-//! The native module `flowstamp._flowstamp`: runs scenarios and holds their results. Glue only.
+//! The native module `flowstamp._flowstamp`: runs scenarios, holds their results, and knows the ideals. Glue only.
 //!
 //! `python/flowstamp/_flowstamp.pyi` is its contract; the typed facade is in the modules beside it.
 
 mod run;
 mod table;
+mod theory;
 
 use flowstamp_laws::registry;
 use flowstamp_sim::{Format, Loaded, load};
@@ -101,6 +102,11 @@ mod _flowstamp {
     use super::run::{Run, run, run_many};
     #[pymodule_export]
     use super::table::Table;
+    #[pymodule_export]
+    use super::theory::{
+        Link, Sizes, TheoryError, batch_means, completion_times, mser5, quantity, rate_limited, round_trips,
+        serve,
+    };
     #[pymodule_export]
     use super::{OutputError, ScenarioError, check, dissector_lua, laws, scenario_schema};
 

@@ -4,6 +4,7 @@
 //! event queue holds one event per busy link and the timers. State is in flat arrays; nothing is allocated, hashed or
 //! looked up through a vtable per packet.
 
+use crate::active::ActiveFlows;
 use crate::events::{Class, EventQueue, Source};
 use crate::link::{Admission, Link, PLAIN, Policy, Share};
 use crate::load::Loaded;
@@ -47,6 +48,8 @@ pub(crate) struct Group {
     pub web: bool,
     /// Flows so far.
     pub flows: u32,
+    /// How many web flows are there.
+    pub active: ActiveFlows,
 }
 
 /// One flow: both ends of it.
@@ -189,6 +192,7 @@ impl Simulation {
                 delivered_at_warmup: 0,
                 web: spec.web.is_some(),
                 flows: 0,
+                active: ActiveFlows::default(),
             }
         };
         let mut sim = Self {
@@ -488,6 +492,9 @@ impl Simulation {
             flow.delivered_bytes += u64::from(packet.size);
             if delivered == flow.packets {
                 self.records[flow.record as usize].end = now;
+                if self.groups[flow.group as usize].web {
+                    self.groups[flow.group as usize].active.end(now);
+                }
             }
         }
         match info {
@@ -745,6 +752,7 @@ impl Simulation {
         self.queue.push(next, Source::new(Class::Web, number));
         let index = self.groups[group as usize].flows;
         let slot = self.add_flow(group, index, path, self.now, Some(size));
+        self.groups[group as usize].active.begin(self.now);
         self.begin(slot);
     }
 
@@ -868,6 +876,7 @@ impl Simulation {
         }
         for group in &mut self.groups {
             group.delivered_at_warmup = group.delivered_bytes;
+            group.active.restart(self.now);
         }
         for record in &mut self.records {
             record.delivered_at_warmup = record.delivered_bytes;

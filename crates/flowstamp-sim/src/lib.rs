@@ -3,6 +3,7 @@
 //! [`load`] reads a scenario, [`Simulation::new`] lays out its network, [`Simulation::run`] runs it; [`run_many`] runs
 //! several on all cores. A run is a pure function of scenario and seed: the same bytes on any machine.
 
+mod active;
 mod clock;
 mod engine;
 mod error;

@@ -122,6 +122,25 @@ pub struct GroupSummary {
     pub timeouts: u64,
     /// Completion times of flows that started after warm-up and completed.
     pub fct_s: Option<FctSummary>,
+    /// Little's law after warm-up; `None` of groups that are not web, and where no flow was there.
+    pub littles_law: Option<LittlesLaw>,
+}
+
+/// Mean active flows = completed flows per second x their mean time.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct LittlesLaw {
+    /// Time average of the flows that had started and not completed, counted during the run.
+    pub mean_active: f64,
+    /// Flows completed per second.
+    pub completed_per_s: f64,
+    /// Mean time of these flows.
+    pub mean_fct_s: f64,
+    /// How far the product is from the mean, as a share of the mean.
+    pub relative_difference: f64,
+    /// The most that flows which straddle the window's ends can make of it.
+    pub edge_bound: f64,
+    /// What is left of the difference when those flows are accounted for: zero, or the run counted wrongly.
+    pub unaccounted: f64,
 }
 
 /// Flow completion times.

@@ -72,6 +72,13 @@ pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock:
                 retransmissions: of_group.iter().map(|i| u64::from(rows[*i].retransmissions)).sum(),
                 timeouts: of_group.iter().map(|i| u64::from(rows[*i].timeouts)).sum(),
                 fct_s: fct(&done, sim.scenario.packet.get()),
+                littles_law: group
+                    .web
+                    .then(|| {
+                        let flows = of_group.iter().map(|i| (sim.records[*i].start, sim.records[*i].end));
+                        group.active.law(flows, (start, end))
+                    })
+                    .flatten(),
             },
         );
     }

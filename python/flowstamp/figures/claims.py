@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from flowstamp.figures import fct
+from flowstamp.figures import appendix_f, fct
 
 Floats = NDArray[np.float64]
 
@@ -160,6 +160,18 @@ def _trend(x: Floats, y: Floats) -> float:
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
+def _minima(values: Floats) -> float:
+    """How many values are below both neighbours; at an end, below the only one."""
+    falls = np.diff(np.asarray(values, np.float64)) < 0
+    before, after = np.concatenate([[True], falls]), np.concatenate([falls, [False]])
+    return float(np.count_nonzero(before & ~after))
+
+
+def _where_least(values: Floats, others: Floats) -> float:
+    """What another measure is at the point at which the first is least."""
+    return float(np.asarray(others)[int(np.argmin(values))])
+
+
 FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     # name: (number of arguments, or None for any; function)
     "min": (None, _least),
@@ -174,6 +186,8 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "last": (1, _last_value),
     "changes": (1, lambda v: np.abs(np.diff(v))),
     "trend": (2, _trend),
+    "minima": (1, _minima),
+    "where_least": (2, _where_least),
     "jain": (1, _jain),
     "samples": (4, _samples),
     "throughput": (4, _throughput),
@@ -187,6 +201,7 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "settled_after": (6, _settled_after),
     "above_after": (5, _above_after),
     **fct.FUNCTIONS,
+    **appendix_f.FUNCTIONS,
 }
 
 # ---------------------------------------------------------------------------------------------------- evaluation

@@ -9,8 +9,8 @@
 
     server      an exact processor-sharing server fed with the flows of the run, and 1.5 RTT
 
-The last knows what arrived: with heavy-tailed sizes that is well below the load named in any run that ends, and the
-mean of a hundred large flows is that of its few largest.
+Formulas and server are those of `flowstamp.theory`. The server knows what arrived: with heavy-tailed sizes that is well
+below the load named in any run that ends, and the mean of a hundred large flows is that of its few largest.
 
 Means are over the flows that started after warm-up and were complete by the end of the run, as in the thesis. What a
 formula says of a bin is its mean over the same flows, so that a bin's width plays no part.
@@ -18,7 +18,6 @@ formula says of a bin is its mean over the same flows, so that a bin's width pla
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,13 +26,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from flowstamp import theory
+
 Floats = NDArray[np.float64]
 
 LEAST_FLOWS = 100
 """A bin with fewer flows is not held against anything."""
 BINS_PER_DECADE = 8
 BATCHES = 10
-_T_975 = 2.262  # Student's t with BATCHES - 1 = 9 degrees of freedom, two-sided 95%
+LEVEL = 0.95
 
 
 # ---------------------------------------------------------------------------------------------------- reading
@@ -115,6 +116,7 @@ class Ideal:
     load: float
     mean_packets: float
     """Mean of the size distribution."""
+    packet_bytes: float
 
     @classmethod
     def of(cls, scenario: Mapping[str, Any], group: str, packet_bytes: float) -> Ideal | None:
@@ -141,60 +143,20 @@ class Ideal:
         webs = [f["web"] for f in flows.values() if f.get("web") and bool(f.get("reverse")) == reverse]
         load = sum(_load(web, capacity, packet_bytes) for web in webs)
         mean = _mean_bytes(mine["web"]["sizes"]) / packet_bytes if mine.get("web") else float("nan")
-        return cls(capacity, rtt, load, mean)
-
-    def ps(self, packets: Floats) -> Floats:
-        """Processor sharing, equation 4.1."""
-        return 1.5 * self.rtt_s + packets / (self.capacity * (1 - self.load))
-
-    def bound(self, packets: Floats) -> Floats:
-        """The least there can be."""
-        return 1.5 * self.rtt_s + packets / self.capacity
-
-    def slow_start(self, packets: Floats) -> Floats:
-        """TCP that never leaves slow start and never queues."""
-        return (np.log2(packets + 1) + 0.5) * self.rtt_s + packets / self.capacity
+        return cls(capacity, rtt, load, mean, packet_bytes)
 
     def curve(self, name: str, packets: Floats) -> Floats:
-        """A formula by its name."""
-        curves: dict[str, Callable[[Floats], Floats]] = {
-            "ps": self.ps,
-            "bound": self.bound,
-            "slow_start": self.slow_start,
-        }
-        return curves[name](packets)
+        """A formula by its name; not a number where the link is offered more than it can carry."""
+        if self.load >= 1:
+            return np.full(packets.size, np.nan)
+        size = packets * self.packet_bytes
+        capacity_bps = 8 * self.capacity * self.packet_bytes
+        return theory.by_formula(name, size, self.rtt_s, capacity_bps, self.load, self.packet_bytes)
 
 
 CURVES = {"ps": "PS", "bound": "lower bound", "slow_start": "slow start"}
 SERVER = "server"
 REFERENCES = {**CURVES, SERVER: "PS, simulated"}
-
-
-def processor_sharing(start_s: Floats, packets: Floats, capacity: float) -> Floats:
-    """How long each flow is with a processor-sharing server of `capacity` packets per second, seconds.
-
-    `work` is the service that a flow which was always there would have had: each flow leaves when that has grown by its
-    size, so that one heap holds them all.
-    """
-    order = np.argsort(start_s, kind="stable")
-    ends = np.empty(start_s.size)
-    heap: list[tuple[float, int]] = []
-    now = work = 0.0
-    for flow, arrival, size in zip(order.tolist(), start_s[order].tolist(), packets[order].tolist(), strict=True):
-        while heap:
-            done = now + (heap[0][0] - work) * len(heap) / capacity
-            if done > arrival:
-                work += (arrival - now) * capacity / len(heap)
-                break
-            now, work = done, heap[0][0]
-            ends[heapq.heappop(heap)[1]] = now
-        now = arrival
-        heapq.heappush(heap, (work + size, flow))
-    while heap:
-        now += (heap[0][0] - work) * len(heap) / capacity
-        work = heap[0][0]
-        ends[heapq.heappop(heap)[1]] = now
-    return ends - start_s
 
 
 def _mean_bytes(sizes: Mapping[str, Any]) -> float:
@@ -274,25 +236,25 @@ def half_width(values: Floats) -> float:
     """Half of the 95% confidence interval of the mean of a series, by the means of ten batches of it."""
     if values.size < 2 * BATCHES:
         return float("nan")
-    means = [float(np.mean(batch)) for batch in np.array_split(values, BATCHES)]
-    return float(_T_975 * np.std(means, ddof=1) / np.sqrt(BATCHES))
+    return theory.batch_means(values, BATCHES, LEVEL).half_width
 
 
-def _chosen(run: Measured, group: str, low: float, high: float) -> NDArray[np.bool_]:
+def chosen(run: Measured, group: str, low: float = 0, high: float = np.inf) -> NDArray[np.bool_]:
+    """A group's completed flows that started after warm-up, with `low <= L < high` packets."""
     flows = run.times
-    chosen: NDArray[np.bool_] = (
+    which: NDArray[np.bool_] = (
         (flows.group == flows.groups.get(group, -1))
         & (flows.start_s >= float(run.summary["warmup_s"]))
         & ~np.isnan(flows.fct_s)
         & (flows.packets >= low)
         & (flows.packets < high)
     )
-    return chosen
+    return which
 
 
 def completed(run: Measured, group: str, low: float = 0, high: float = np.inf) -> tuple[Floats, Floats]:
     """Sizes and times of a group's completed flows after warm-up with `low <= L < high`, in order of start."""
-    keep = _chosen(run, group, low, high)
+    keep = chosen(run, group, low, high)
     return run.times.packets[keep], run.times.fct_s[keep]
 
 
@@ -301,7 +263,7 @@ def reference(run: Measured, group: str, name: str, low: float = 0, high: float 
     if name not in REFERENCES:
         raise ValueError(f'"{name}" is no reference; there are {", ".join(REFERENCES)}')
     ideal = run.ideal(group)
-    keep = _chosen(run, group, low, high)
+    keep = chosen(run, group, low, high)
     if ideal is None:
         return np.full(int(np.count_nonzero(keep)), np.nan)
     if name == SERVER:
@@ -321,20 +283,20 @@ def bins(run: Measured, group: str, least: int = 1) -> list[Bin]:
     order = np.argsort(which, kind="stable")
     found: list[Bin] = []
     for n in range(1, edges.size):
-        chosen = order[np.searchsorted(which, n, sorter=order) : np.searchsorted(which, n + 1, sorter=order)]
-        if chosen.size < max(least, 1):
+        here = order[np.searchsorted(which, n, sorter=order) : np.searchsorted(which, n + 1, sorter=order)]
+        if here.size < max(least, 1):
             continue
-        size, time = packets[chosen], times[chosen]
+        size, time = packets[here], times[here]
         found.append(
             Bin(
                 float(edges[n - 1]),
                 float(edges[n]),
-                int(chosen.size),
+                int(here.size),
                 float(size.mean()),
                 float(time.mean()),
                 float(time.max()),
                 half_width(time),
-                {name: float(np.mean(values[chosen])) for name, values in references.items()},
+                {name: float(np.mean(values[here])) for name, values in references.items()},
             )
         )
     return found

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from flowstamp.figures import fct
+from flowstamp import theory
+from flowstamp.figures import analytic, appendix_f, fct, fixed_rate
 from flowstamp.plot import RunLike, series
 
 Floats = NDArray[np.float64]
@@ -69,7 +70,7 @@ class Finished:
             codes = [code for name, code in times.groups.items() if reverse.get(name) == reverse[group]]
             here = np.isin(times.group, codes)
             taken = np.full(times.start_s.size, np.nan)
-            taken[here] = fct.processor_sharing(times.start_s[here], times.packets[here], ideal.capacity)
+            taken[here] = theory.served("ps", times.start_s[here], times.packets[here], 8 * ideal.capacity)
             self.served[reverse[group]] = taken
         return self.served[reverse[group]]
 
@@ -101,6 +102,7 @@ _RUN: dict[str, Callable[[Finished, str], float]] = {
     "all_drop_rate": lambda r, _: float(r.summary["total"]["drop_rate"]),
     "jain": lambda r, group: float(r.summary["groups"][group]["jain_index"]),
     "goodput_mbps": lambda r, group: r.summary["groups"][group]["goodput_bps"] / 1e6,
+    **fixed_rate.MEASURES,
 }
 # Of each flow of a run, and over time: what a panel may show besides.
 _FLOW, _INDEX = "flow_mbps", "flow_index"
@@ -125,6 +127,7 @@ LAW = (
     "own_flows",
     "other_flows",
     "update_interval_s",
+    *appendix_f.VARIABLES,
 )
 # Measures that are a share of the capacity, or a number of packets.
 _SHARES = {"rate_share": "rate_bps", "own_share": "own_capacity_bps"}
@@ -132,7 +135,7 @@ _PACKETS = {"own_queue_packets": "own_queue_bytes", "other_queue_packets": "othe
 _LAW = {**_SHARES, **_PACKETS, **{name: name for name in LAW if not name.endswith(("_bps", "_bytes"))}}
 _ACTIVE = "active_flows"
 
-MEASURES = (*_LINK, *_RUN, *MANY, _INDEX, "queue_packets", *_LAW, _ACTIVE, *fct.MEASURES)
+MEASURES = (*_LINK, *_RUN, *MANY, _INDEX, "queue_packets", *_LAW, _ACTIVE, *fct.MEASURES, *analytic.MEASURES)
 
 
 class RunSet:

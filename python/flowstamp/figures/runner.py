@@ -17,6 +17,7 @@ import numpy as np
 from flowstamp import _flowstamp, plot
 from flowstamp.errors import translated
 from flowstamp.figures import fct
+from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import ExpressionError, RunValues
 from flowstamp.figures.measures import MANY, Finished, Joined, RunSet, kept
 from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, available, read
@@ -24,7 +25,7 @@ from flowstamp.files import write_whole
 
 Status = Literal["holds", "differs", "fails"]
 Progress = Callable[[int, int, float, float, int], None]
-PROTOCOLS = {"xcp": "XCP", "red": "TCP Reno over RED", "rcp": "RCP", "sack": "TCP Sack"}
+PROTOCOLS = {"xcp": "XCP", "red": "TCP Reno over RED", "rcp": "RCP", "sack": "TCP Sack", "theory": "theory"}
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class Runner:
         self.fast, self.seed = fast, seed
         self.files = available(directory)
         self._finished: dict[str, dict[str, RunSet]] = {}
+        self._computed: dict[str, dict[str, Computed]] = {}
 
     def figure(self, figure_id: str) -> FigureSpec:
         """A figure's file, in the version that runs."""
@@ -98,7 +100,11 @@ class Runner:
                 self._finished[other.id] = self._execute(other, progress)
         if spec.runs:
             self._finished[spec.id] = self._execute(spec, progress)
-        values: dict[str, RunValues] = dict(self._joined(spec) if spec.reuse else self._finished[spec.id])
+            curves = [(r.name, r.theory.at(spec.x())) for r in spec.runs if r.theory is not None]
+            self._computed[spec.id] = {name: Computed(name, values) for name, values in curves}
+        values: dict[str, RunValues] = dict(
+            self._joined(spec) if spec.reuse else self._finished[spec.id] | self._computed[spec.id]
+        )
         verdicts = [_measure(claim, values, spec) for claim in spec.claims]
         pictures = plot.save(self.draw(spec), out / spec.id) if out is not None else []
         if out is not None and spec.runs:
@@ -109,11 +115,12 @@ class Runner:
 
     def _execute(self, spec: FigureSpec, progress: Progress | None) -> dict[str, RunSet]:
         # The last point of a sweep is mostly its longest run: first, so that no core waits for it at the end.
-        order = [(run, point) for point in reversed(range(spec.points)) for run in spec.runs]
+        simulated = [run for run in spec.runs if run.theory is None]
+        order = [(run, point) for point in reversed(range(spec.points)) for run in simulated]
         jobs = [spec.job(run, point) for run, point in order]
         with translated():
             results = _flowstamp.run_many(jobs, seed=self.seed, progress=progress)
-        finished: dict[str, dict[int, Finished]] = {run.name: {} for run in spec.runs}
+        finished: dict[str, dict[int, Finished]] = {run.name: {} for run in simulated}
         for (run, point), result in zip(order, results, strict=True):
             ran = tomllib.loads(result.scenario_toml())
             finished[run.name][point] = Finished.of(
@@ -181,8 +188,12 @@ class Runner:
         curves: list[plot.Curve] = []
         for name in panel.runs:
             style = [r.name for r in spec.runs].index(name)
-            runs = finished[name]
             label = next(r.label for r in spec.runs if r.name == name)
+            if name in self._computed[spec.id]:
+                y = self._computed[spec.id][name].measure(panel.y)
+                curves.append(plot.Curve(label, np.array(spec.x()), y, style))
+                continue
+            runs = finished[name]
             if spec.draw.x == "time" and panel.y in MANY:
                 flows = runs.many_over_time(panel.y)
                 several = len(panel.runs) > 1
@@ -223,8 +234,10 @@ class Runner:
 
     def _references(self, spec: FigureSpec, panel: PanelSpec, style: int) -> list[plot.Curve]:
         """Formulas beside the measured curves, of the first run that the panel shows."""
-        runs = self._finished[spec.id][panel.runs[0]]
         curves: list[plot.Curve] = []
+        if not panel.references:
+            return curves
+        runs = self._finished[spec.id][panel.runs[0]]
         for number, name in enumerate(panel.references):
             ideal = runs.runs[panel.point].ideal(runs.group)
             if ideal is None:

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from flowstamp.errors import FlowstampError
-from flowstamp.figures import fct
+from flowstamp.figures import analytic, fct
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.measures import MEASURES
 from flowstamp.plot import Scale
 
 XAxis = Literal["vary", "link", "flow", "time", "figure", "size"]
-PROTOCOLS = ("xcp", "red", "rcp", "sack")
+PROTOCOLS = ("xcp", "red", "rcp", "sack", "theory")
 Sets = tuple[tuple[str, str], ...]
 """Overrides as the native module takes them: dotted key and TOML value."""
 
@@ -37,6 +37,7 @@ class RunSpec:
     protocol: str
     sets: Sets
     reused: bool = True  # False: beyond the paper, and so not in figures that reuse these runs
+    theory: analytic.Curve | None = None  # a curve that is computed, not run
 
 
 @dataclass(frozen=True)
@@ -304,7 +305,8 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
     runs = tuple(_run(r) for r in t.tables("runs"))
     if bool(runs) == bool(reuse):
         raise t.wrong("runs", "[[runs]] with a [scenario], or [[reuse]] of other figures' runs")
-    scenario = t.take("scenario", dict, "a scenario", ... if runs else {})
+    simulated = any(r.theory is None for r in runs)
+    scenario = t.take("scenario", dict, "a scenario", ... if simulated else {})
     names = [r.name for r in runs] or ["xcp", "red"]
     claims = tuple(_claim(c, names) for c in t.tables("claims"))
     ids = [c.id for c in claims]
@@ -343,9 +345,22 @@ def _run(t: _Table) -> RunSpec:
         t.choice("protocol", PROTOCOLS),
         t.sets("set"),
         t.take("reused", bool, "true or false", True),
+        _theory(t),
     )
+    if (run.theory is None) == (run.protocol == "theory"):
+        raise t.wrong("protocol", '"theory" beside a table [runs.theory], and only there')
     t.done()
     return run
+
+
+def _theory(t: _Table) -> analytic.Curve | None:
+    table = t.take("theory", dict, "a table", {})
+    if not table:
+        return None
+    try:
+        return analytic.Curve.of(table)
+    except analytic.TheoryTableError as error:
+        raise _Table(table, t.file, f"{t.at}.theory").wrong(error.key, str(error)) from error
 
 
 def _reuse(t: _Table) -> Reuse:

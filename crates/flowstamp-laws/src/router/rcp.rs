@@ -154,6 +154,10 @@ pub struct Router {
     input_rate: f64,
     /// `d_T` of the last interval that had one, for probes, seconds.
     sample_rtt: f64,
+    /// How many packets of the last interval carried an RTT, for probes.
+    sampled_packets: u32,
+    /// Intervals that have ended, for probes.
+    updates: u32,
 }
 
 impl Router {
@@ -205,6 +209,8 @@ impl Router {
         self.interval = self.avg_rtt.min(p.max_interval.as_secs_f64()); // line 13
         self.last_queue = queue;
         self.input_rate = input_rate;
+        self.sampled_packets = self.packets_with_rtt;
+        self.updates = self.updates.wrapping_add(1);
         self.input_bytes = 0.0; // line 14
         self.packets_with_rtt = 0; // line 15
         self.sum_rtt = 0.0; // line 16
@@ -247,6 +253,8 @@ impl RouterLaw for Router {
             last_queue: 0.0,
             input_rate: 0.0,
             sample_rtt: params.initial_rtt.as_secs_f64(),
+            sampled_packets: 0,
+            updates: 0,
         }
     }
 
@@ -301,5 +309,10 @@ impl RouterLaw for Router {
         report("input_rate_bps", self.input_rate * 8.0);
         // The router's estimate of the number of flows, C/R (section 3.2.1).
         report("flows_estimate", self.params.eta * self.link_rate / self.rate);
+        // What an interval's lines can be done again from.
+        report("interval_s", self.interval);
+        report("update_queue_bytes", self.last_queue);
+        report("sampled_packets", f64::from(self.sampled_packets));
+        report("updates", f64::from(self.updates));
     }
 }

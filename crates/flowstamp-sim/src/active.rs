@@ -1,0 +1,79 @@
+//! Little's law, `E[N] = lambda E[T]` (Dukkipati 2007, section 4.1), of the web flows of a group.
+//!
+//! `N` is counted while the run goes on, `lambda` and `T` come from the flows when it is over: two ways to the same number,
+//! so that neither a flow that is counted wrongly nor a completion time that is off goes unseen. Over a window of length `W`
+//!
+//! ```text
+//!   W E[N] = sum of T over the flows completed in it - before + open
+//! ```
+//!
+//! exactly, where `before` is what these flows lasted ahead of the window and `open` what the flows still there at its end
+//! have lasted within it. The law leaves both out: `(before + open) / W` bounds its error.
+
+use crate::results::LittlesLaw;
+use flowstamp_laws::units::Time;
+
+/// How many flows are there, integrated over time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ActiveFlows {
+    count: u64,
+    since: Time,
+    /// Flows times picoseconds.
+    integral: u128,
+}
+
+impl ActiveFlows {
+    pub fn begin(&mut self, now: Time) {
+        self.advance(now);
+        self.count += 1;
+    }
+
+    pub fn end(&mut self, now: Time) {
+        self.advance(now);
+        self.count -= 1;
+    }
+
+    /// Starts the window: what was before is forgotten, the flows stay.
+    pub fn restart(&mut self, now: Time) {
+        self.advance(now);
+        self.integral = 0;
+    }
+
+    fn advance(&mut self, now: Time) {
+        self.integral += u128::from(self.count) * u128::from((now - self.since).as_ps());
+        self.since = now;
+    }
+
+    /// The law over `from` to `to`, where the count was restarted at `from`, for flows by (start, end); one that has not
+    /// ended ends at [`Time::MAX`]. `None` if no flow was there.
+    pub fn law(
+        mut self,
+        flows: impl Iterator<Item = (Time, Time)>,
+        (from, to): (Time, Time),
+    ) -> Option<LittlesLaw> {
+        self.advance(to);
+        let (mut completed, mut total, mut before, mut open) = (0u64, 0u128, 0u128, 0u128);
+        for (start, end) in flows.filter(|(start, end)| *start <= to && *end > from) {
+            if end <= to {
+                completed += 1;
+                total += u128::from((end - start).as_ps());
+                before += u128::from(from.saturating_sub(start).as_ps());
+            } else {
+                open += u128::from((to - start.max(from)).as_ps());
+            }
+        }
+        if self.integral == 0 {
+            return None;
+        }
+        let window_ps = (to - from).as_ps() as f64;
+        let integral = self.integral as f64;
+        Some(LittlesLaw {
+            mean_active: integral / window_ps,
+            completed_per_s: completed as f64 / window_ps * 1e12,
+            mean_fct_s: if completed > 0 { total as f64 / completed as f64 / 1e12 } else { 0.0 },
+            relative_difference: total.abs_diff(self.integral) as f64 / integral,
+            edge_bound: (before + open) as f64 / integral,
+            unaccounted: (total + open).abs_diff(self.integral + before) as f64 / integral,
+        })
+    }
+}

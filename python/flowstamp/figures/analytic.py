@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Curves of a figure that are computed and not simulated: `[runs.theory]` in its file.
+
+discipline   mean flow completion time of equation 2.1; `x` is the load: fct_s
+blocking     appendix A's model; `x` is the flows' rate in Mb/s: duration_s, duration_fluid_s, mean_queue_packets
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flowstamp import theory
+from flowstamp.errors import FlowstampError
+from flowstamp.figures import fct
+
+Floats = NDArray[np.float64]
+
+MEASURES = ("fct_s",)
+"""Measures that simulated runs do not have."""
+PACKET_BYTES = 1000.0
+
+
+class TheoryTableError(ValueError):
+    """A table that names no curve: the key, and what would be right."""
+
+    def __init__(self, key: str, expected: str) -> None:
+        super().__init__(expected)
+        self.key = key
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What a `[runs.theory]` table says."""
+
+    capacity: str
+    rtt: str
+    sizes: theory.Sizes
+    discipline: theory.Discipline | None
+    flows_per_s: float | None
+    blocking: theory.Blocking | None
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> Curve:
+        """Checks the table."""
+        known = ("capacity", "rtt", "sizes", "discipline", "flows_per_s", "blocking")
+        for key in table:
+            if key not in known:
+                raise TheoryTableError(key, f"no such key here, but one of {', '.join(known)}")
+        for key in ("capacity", "rtt"):
+            if not isinstance(table.get(key), str):
+                raise TheoryTableError(key, "a text with its unit")
+        if ("discipline" in table) == ("blocking" in table):
+            raise TheoryTableError("discipline", "either a discipline or a blocking with flows_per_s")
+        rate = table.get("flows_per_s")
+        if ("blocking" in table) != isinstance(rate, int | float):
+            raise TheoryTableError("flows_per_s", "a number beside blocking")
+        return cls(
+            table["capacity"],
+            table["rtt"],
+            _sizes(table.get("sizes")),
+            table.get("discipline"),
+            None if rate is None else float(cast("float", rate)),
+            table.get("blocking"),
+        )
+
+    def at(self, x: Sequence[float]) -> Mapping[str, Floats]:
+        """The curve's measures at these points."""
+        if self.discipline is not None:
+            links = [theory.Link(self.capacity, self.sizes, load=load) for load in x]
+            return {"fct_s": np.array([link.mean_fct(self.discipline, self.rtt) for link in links])}
+        link = theory.Link(self.capacity, self.sizes, flows_per_s=self.flows_per_s)
+        blocking = self.blocking or "two_point_smooth"
+        shares = [1e6 * mbps / fct.quantity(self.capacity) for mbps in x]
+        # From the first packet's departure to the last one's arrival: half a round trip of propagation.
+        there = fct.quantity(self.rtt) / 2
+        durations = np.array([link.mean_duration(share, blocking=blocking) + there for share in shares])
+        return {
+            "duration_s": durations,
+            "duration_fluid_s": durations,  # the model has no handshake either
+            "mean_queue_packets": np.array(
+                [link.mean_queue_bytes(share, blocking=blocking) / PACKET_BYTES for share in shares]
+            ),
+        }
+
+
+def _sizes(table: object) -> theory.Sizes:
+    expected = 'a table such as { distribution = "pareto", mean = "25kB", shape = 1.2, largest = "1GB" }'
+    try:
+        match table:
+            case {"distribution": "exponential", "mean": str() as mean, **rest} if not rest:
+                return theory.exponential(mean)
+            case {"distribution": "pareto", "mean": str() as mean, "shape": int() | float() as shape, **rest}:
+                largest = rest.pop("largest", None)
+                if not rest and (largest is None or isinstance(largest, str)):
+                    return theory.pareto(mean, shape, largest)
+    except FlowstampError as error:
+        raise TheoryTableError("sizes", str(error)) from error
+    raise TheoryTableError("sizes", expected)
+
+
+class Computed:
+    """A computed curve, as expressions see it."""
+
+    runs: Sequence[Any] = ()
+
+    def __init__(self, name: str, values: Mapping[str, Floats]) -> None:
+        self.name, self.values = name, values
+
+    def measure(self, name: str) -> Floats:
+        """One value for each point."""
+        if name not in self.values:
+            raise ValueError(f'{self.name} is computed and has no "{name}", but {", ".join(self.values)}')
+        return self.values[name]
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Refuses what only a simulated run has."""
+
+        def refuse(*_: object) -> Any:
+            raise ValueError(f"{self.name} is computed; it has no flows or samples over time")
+
+        return refuse

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Flows that all send at one rate into one queue: what section 3.3 and appendix A of Dukkipati 2007 are about.
+
+A flow's duration `tau` (eq. 3.4) is from its first packet's departure to its last packet's arrival. A completion time
+has a handshake in front of that: a round trip, and the wait of the SYN. Flows arrive as a Poisson process, whose SYNs
+wait as long as the queue is on average:
+
+    E[tau] = E[FCT] - RTT - E[Q]/C
+
+The ideal beside it is an exact fluid queue fed with the run's own arrivals, in which nothing precedes the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flowstamp import theory
+from flowstamp.figures import fct
+
+Floats = NDArray[np.float64]
+
+LINK = "bottleneck"
+
+
+def _group(run: Any, group: str) -> Mapping[str, Any]:
+    flows: Mapping[str, Any] = next(f for f in run.scenario["flows"] if f["name"] == group)
+    return flows
+
+
+def _rtt_s(run: Any, group: str) -> float:
+    rtt = _group(run, group).get("rtt")
+    if not isinstance(rtt, str):
+        raise ValueError(f"durations need an rtt of {group}")
+    return fct.quantity(rtt)
+
+
+def _duration(run: Any, group: str) -> float:
+    _, times = fct.completed(run, group)
+    link = run.summary["links"][LINK]
+    return float(np.mean(times)) - _rtt_s(run, group) - 8 * float(link["mean_queue_bytes"]) / float(link["rate_bps"])
+
+
+def _flows(run: Any, group: str) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Arrivals and sizes in bytes of all flows in order of arrival, and which of them count."""
+    times = run.times
+    order = np.argsort(times.start_s, kind="stable")
+    packets, _ = times.packets, None
+    chosen = fct.chosen(run, group)[order]
+    return times.start_s[order], packets[order] * run.packet_bytes, chosen
+
+
+def _fluid(run: Any, group: str) -> float:
+    law = _group(run, group)["law"]
+    start, size, chosen = _flows(run, group)
+    came = theory.rate_limited(start, size, law["desired_rate"], f"{run.summary['links'][LINK]['rate_bps']:.0f}bps")
+    return float(np.mean(came.durations_s[chosen])) + _rtt_s(run, group) / 2
+
+
+def _fcfs(run: Any, group: str) -> float:
+    start, size, chosen = _flows(run, group)
+    times = theory.served("fcfs", start, size, float(run.summary["links"][LINK]["rate_bps"]))
+    return float(np.mean(times[chosen])) + _rtt_s(run, group) / 2
+
+
+def _offered(run: Any, group: str) -> float:
+    start, size, _ = _flows(run, group)
+    begin, end = float(run.summary["warmup_s"]), float(run.summary["duration_s"])
+    inside = (start >= begin) & (start < end)
+    return 8 * float(np.sum(size[inside])) / (end - begin) / float(run.summary["links"][LINK]["rate_bps"])
+
+
+MEASURES: dict[str, Callable[[Any, str], float]] = {
+    "duration_s": _duration,
+    "duration_fluid_s": _fluid,
+    "duration_fcfs_s": _fcfs,
+    "offered_share": _offered,
+}
