@@ -23,6 +23,9 @@ pub enum Recovery {
     NewReno,
     /// Selective acks, a pipe estimate and a scoreboard (RFC 6675).
     Sack,
+    /// As many packets again as are missing, 2 RTT after the last; for laws that obey routers (Dukkipati 2007, section
+    /// 6.3.1).
+    Count,
 }
 
 /// What every sender law is told when its flow starts.
