@@ -944,6 +944,8 @@ impl Recorder {
             seq: packet.seq,
             size: u32::from(packet.size),
             packet_bytes: self.packet_bytes,
+            packets: flow.packets,
+            last_size: u32::from(flow.last_size),
             ecn_capable: packet.flags & ECN_CAPABLE != 0,
             congestion_experienced: packet.flags & CONGESTED != 0,
             ecn_echo: packet.flags & ECN_ECHO != 0,

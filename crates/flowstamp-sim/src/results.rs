@@ -265,6 +265,10 @@ pub struct CapturedPacket {
     pub size: u32,
     /// Bytes of a full data packet of this flow.
     pub packet_bytes: u32,
+    /// Packets of the flow, `u32::MAX` for one without end, and bytes of the last.
+    pub packets: u32,
+    /// See `packets`.
+    pub last_size: u32,
     /// ECN-capable transport.
     pub ecn_capable: bool,
     /// Congestion experienced.

@@ -78,8 +78,8 @@ pub trait SenderLaw: Sized {
     /// How this law's losses are repaired unless the scenario says otherwise.
     fn recovery(&self) -> Recovery;
 
-    /// Whether a flow opens with a packet that carries no data, whose answer the law needs before the first data leave,
-    /// unless the scenario says otherwise.
+    /// Whether a flow opens with a packet that carries no data, whose answer the law needs before the first data leave, and
+    /// ends with one, unless the scenario says otherwise.
     fn handshake(&self) -> bool {
         false
     }

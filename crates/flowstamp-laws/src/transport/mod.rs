@@ -86,7 +86,8 @@ pub struct Params {
     pub max_rto: Time,
     /// Retransmission timeout before the first sample: RFC 6298 (2.1) says 1 s.
     pub initial_rto: Time,
-    /// The flow opens with a packet that carries no data and waits for its answer; the law's own choice if absent.
+    /// The flow opens with a packet that carries no data, waits for its answer, and ends with such a pair too; the law's
+    /// own choice if absent.
     pub handshake: Option<bool>,
     /// The first two duplicate acks each let a new packet go (RFC 3042; ns-2's `singledup_`).
     pub limited_transmit: bool,
