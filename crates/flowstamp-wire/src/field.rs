@@ -50,25 +50,25 @@ impl Clock {
     const PICOS_PER_SEC: u128 = 1_000_000_000_000;
 
     /// Seconds to the nearest step; below zero and NaN give zero, beyond the range the most.
-    pub fn from_secs_f64(self, seconds: f64) -> u32 {
+    pub fn steps_of_secs(self, seconds: f64) -> u32 {
         // A float-to-integer cast saturates and maps NaN to 0.
         ((seconds * f64::from(self.steps_per_sec)).round() as u32).min(self.max)
     }
 
     /// Steps in seconds.
-    pub fn to_secs_f64(self, steps: u32) -> f64 {
+    pub fn secs(self, steps: u32) -> f64 {
         f64::from(steps) / f64::from(self.steps_per_sec)
     }
 
     /// Picoseconds to the nearest step; beyond the range the most.
-    pub const fn from_picos(self, picos: u64) -> u32 {
+    pub const fn steps_of_picos(self, picos: u64) -> u32 {
         let steps =
             (picos as u128 * self.steps_per_sec as u128 + Self::PICOS_PER_SEC / 2) / Self::PICOS_PER_SEC;
         if steps > self.max as u128 { self.max } else { steps as u32 }
     }
 
     /// Steps in picoseconds, to the nearest one.
-    pub const fn to_picos(self, steps: u32) -> u64 {
+    pub const fn picos(self, steps: u32) -> u64 {
         let rate = self.steps_per_sec as u128;
         ((steps as u128 * Self::PICOS_PER_SEC + rate / 2) / rate) as u64
     }

@@ -66,7 +66,7 @@ pub enum Shim {
 impl Shim {
     /// Its length in bytes.
     #[must_use]
-    pub const fn len(&self) -> usize {
+    pub const fn header_len(&self) -> usize {
         match self {
             Self::Xcp(_) => xcp::HEADER_LEN,
             Self::Rcp(_) => rcp::HEADER_LEN,
@@ -188,7 +188,7 @@ impl FrameSpec<'_> {
     }
 
     fn shim_len(&self) -> usize {
-        self.shim.map_or(0, |shim| shim.len())
+        self.shim.map_or(0, |shim| shim.header_len())
     }
 
     fn sack_blocks(&self) -> usize {
@@ -282,7 +282,7 @@ mod tests {
             }
             None => assert_eq!(ip.protocol, IpNumber::TCP),
         }
-        let after_shim = &after_ip[spec.shim.map_or(0, |shim| shim.len())..];
+        let after_shim = &after_ip[spec.shim.map_or(0, |shim| shim.header_len())..];
         let (tcp, payload) = TcpHeader::from_slice(after_shim).unwrap();
         assert!(payload.iter().all(|byte| *byte == 0));
         assert_eq!(tcp.checksum, tcp.calc_checksum_ipv4(&ip, payload).unwrap());

@@ -126,25 +126,25 @@ impl Millis16 {
         if seconds.is_nan() {
             return Self::UNKNOWN;
         }
-        Self(Self::CLOCK.from_secs_f64(seconds) as u16)
+        Self(Self::CLOCK.steps_of_secs(seconds) as u16)
     }
 
     /// In seconds; `None` if unknown.
     #[must_use]
     pub fn to_secs_f64(self) -> Option<f64> {
-        (self != Self::UNKNOWN).then(|| Self::CLOCK.to_secs_f64(u32::from(self.0)))
+        (self != Self::UNKNOWN).then(|| Self::CLOCK.secs(u32::from(self.0)))
     }
 
     /// From picoseconds, to the nearest millisecond; above the range gives [`Millis16::MAX`].
     #[must_use]
     pub const fn from_picos(picos: u64) -> Self {
-        Self(Self::CLOCK.from_picos(picos) as u16)
+        Self(Self::CLOCK.steps_of_picos(picos) as u16)
     }
 
     /// In picoseconds, exactly; `None` if unknown.
     #[must_use]
     pub const fn to_picos(self) -> Option<u64> {
-        if self.0 == Self::UNKNOWN.0 { None } else { Some(Self::CLOCK.to_picos(self.0 as u32)) }
+        if self.0 == Self::UNKNOWN.0 { None } else { Some(Self::CLOCK.picos(self.0 as u32)) }
     }
 }
 

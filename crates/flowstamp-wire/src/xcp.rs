@@ -79,13 +79,13 @@ impl Seconds28 {
     /// A positive time below half a step (1.86 ns) becomes 0, which an RTT field reads as "unknown".
     #[must_use]
     pub fn from_secs_f64(seconds: f64) -> Self {
-        Self(Self::CLOCK.from_secs_f64(seconds))
+        Self(Self::CLOCK.steps_of_secs(seconds))
     }
 
     /// In seconds, exactly: a 64-bit float holds every value of the format.
     #[must_use]
     pub fn to_secs_f64(self) -> f64 {
-        Self::CLOCK.to_secs_f64(self.0)
+        Self::CLOCK.secs(self.0)
     }
 
     /// From picoseconds, to the nearest step; 16 s and above give [`Seconds28::MAX`].
@@ -93,13 +93,13 @@ impl Seconds28 {
     /// Below half a step (1.86 ns) the result is 0, which an RTT field reads as "unknown".
     #[must_use]
     pub const fn from_picos(picos: u64) -> Self {
-        Self(Self::CLOCK.from_picos(picos))
+        Self(Self::CLOCK.steps_of_picos(picos))
     }
 
     /// In picoseconds, to the nearest one.
     #[must_use]
     pub const fn to_picos(self) -> u64 {
-        Self::CLOCK.to_picos(self.0)
+        Self::CLOCK.picos(self.0)
     }
 }
 

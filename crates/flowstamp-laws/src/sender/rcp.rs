@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Losses are repaired and do not change the rate: the routers know of them by their queues. Section 6.1.1 leaves the repair
-//! to TCP, hence selective acks; that of section 6.3.1 is [`Recovery::Count`]. A flow ends with a FIN and its answer.
+//! to TCP, hence selective acks; that of section 6.3.1 is [`Recovery::Count`]. A flow ends with a FIN and its answer,
+//! a control packet of 40 bytes (section 4.1); the author's ns-2 host puts the FIN into the last data packet instead.
 //!
 //! Deviations (thesis says / we do / because):
 //! 1. The window is R rtt / s / it is a packet more / pacing decides, and a window that rounding makes a packet short of

@@ -22,8 +22,11 @@
 //! Deviations (thesis says / we do / because):
 //!
 //! 1. It sends the difference, and abstracts from which packets these are / so do we, at full size but for a flow of one
-//!    packet: any packet stands for a missing one, as if coded / the count is all that is told.
-//! 2. It waits "for example" 2 RTT / twice the smoothed RTT at the last departure / it is what the sender knows then.
+//!    packet: any packet stands for a missing one, as if coded / the count is all that is told. The author's ns-2 host,
+//!    too, numbers what it sends again anew.
+//! 2. It waits "for example" 2 RTT / twice the smoothed RTT at the last departure, where the ns-2 host takes the last
+//!    sample / the transport keeps no other.
+//! 3. The ns-2 host has no window / the law's holds / it is the pipe at the rate given, and bounds what a dead path costs.
 
 use super::{AckPacket, Outgoing, Sender};
 use crate::sender::SenderLaw;
