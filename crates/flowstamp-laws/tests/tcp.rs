@@ -111,7 +111,7 @@ fn run<L: SenderLaw>(
     path: &Path,
 ) -> Run {
     let mut sender = Sender::new(params, recovery, Some(length));
-    let mut receiver = Receiver::new(params);
+    let mut receiver = Receiver::new(params, recovery);
     let (mut now, mut link_free, mut order) = (Time::ZERO, Time::ZERO, 0u64);
     let mut queue = BinaryHeap::new();
     let mut events: BTreeMap<u64, Event> = BTreeMap::new();

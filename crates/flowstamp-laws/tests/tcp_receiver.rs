@@ -1,5 +1,6 @@
 //! The receiver against a naive model: reassembly, SACK blocks, the ECN echo, delayed acks and merged stamps.
 
+use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::transport::{AckInfo, DataPacket, MAX_SACK_BLOCKS, Params, Receiver};
 use flowstamp_laws::{Stamp, Time};
 use proptest::prelude::*;
@@ -17,13 +18,13 @@ fn get(receiver: &mut Receiver, seq: u32) -> Option<AckInfo> {
 }
 
 fn delayed() -> Receiver {
-    Receiver::new(&Params { delayed_acks: true, ..Params::default() })
+    Receiver::new(&Params { delayed_acks: true, ..Params::default() }, Recovery::Sack)
 }
 
 #[test]
 fn blocks_are_most_recent_first() {
     // RFC 2018 section 4, as its example in section 7.
-    let mut r = Receiver::new(&Params::default());
+    let mut r = Receiver::new(&Params::default(), Recovery::Sack);
     let mut blocks = |seq| get(&mut r, seq).map(|a| (a.cumulative, a.sack.as_slice().to_vec())).expect("ack");
     assert_eq!(blocks(0), (1, vec![]));
     assert_eq!(blocks(2), (1, vec![(2, 3)]));
@@ -79,7 +80,7 @@ fn gaps_and_copies_are_acknowledged_at_once() {
 
 #[test]
 fn the_echo_lasts_until_cwr() {
-    let mut r = Receiver::new(&Params::default());
+    let mut r = Receiver::new(&Params::default(), Recovery::Sack);
     let stamp = Stamp::default();
     let mut echo = |seq, ce, cwr| {
         let data = DataPacket { ce, cwr, ..packet(seq, &stamp) };
@@ -123,7 +124,7 @@ proptest! {
         arrivals in prop::collection::vec(prop_oneof![3 => 0u32..40, 1 => 0u32..400], 1..400),
         delayed_acks: bool,
     ) {
-        let mut r = Receiver::new(&Params { delayed_acks, ..Params::default() });
+        let mut r = Receiver::new(&Params { delayed_acks, ..Params::default() }, Recovery::Sack);
         let mut have = BTreeSet::new();
         // Runs by when they were last reported first, most recent first.
         let mut reported: Vec<(u32, u32)> = vec![];

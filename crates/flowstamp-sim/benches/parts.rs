@@ -105,7 +105,7 @@ fn transport_ends(c: &mut Criterion) {
     let flow = FlowView { packet_bytes: 1000, initial_window: 30.0, app_rate: None };
     let mut law = Sack::new(&Default::default(), &flow);
     let mut sender = Sender::new(&params, law.recovery(), None);
-    let mut receiver = Receiver::new(&params);
+    let mut receiver = Receiver::new(&params, law.recovery());
     let mut now = Time::ZERO;
     group.bench_function("sack, no loss", |b| {
         b.iter(|| {

@@ -9,7 +9,9 @@ use crate::events::{Class, EventQueue, Source};
 use crate::link::{Admission, Link, PLAIN, Policy, Share};
 use crate::load::Loaded;
 use crate::network::{END, Network, Path, WebPlan};
-use crate::packet::{CONGESTED, CONTROL, DATA, ECN_CAPABLE, ECN_ECHO, NO_SACK, Packet, REDUCED, SackPool};
+use crate::packet::{
+    CONGESTED, CONTROL, DATA, ECN_CAPABLE, ECN_ECHO, FIN, NO_SACK, Packet, REDUCED, SYN, SackPool,
+};
 use crate::probe::Probe;
 use crate::random::Stream;
 use crate::results::{Captured, CapturedPacket, Results};
@@ -24,6 +26,9 @@ use flowstamp_laws::share::split::Split;
 use flowstamp_laws::transport::{self, AckPacket, DataPacket, Receiver, Sender};
 use flowstamp_laws::units::{Rate, Time};
 use std::ops::ControlFlow;
+
+/// How often a FIN is sent before its answer is no longer waited for: 31 timeouts in all.
+const MOST_FINS: u8 = 5;
 
 /// Events between two calls of the progress function.
 const EVENTS_PER_TICK: u64 = 1 << 16;
@@ -77,9 +82,13 @@ pub(crate) struct Flow {
     pace_at: Time,
     application_at: Time,
     control_at: Time,
+    /// It opens with a SYN and ends with a FIN.
+    handshake: bool,
     /// Data may leave: there is no handshake, or it has been answered.
     open: bool,
-    /// Handshakes sent.
+    /// All is acknowledged, and the FIN is sent.
+    closing: bool,
+    /// SYNs sent, then FINs.
     tries: u8,
     /// A paced sender's last departure: when, and how many bytes.
     last_departure: Time,
@@ -487,15 +496,20 @@ impl Simulation {
         let protocol = flow.protocol;
         let info = flow.receiver.on_data(now, &data, |pending, newer| protocol.merge(pending, newer));
         let delivered = flow.receiver.delivered();
-        if delivered != before {
-            self.groups[flow.group as usize].delivered_bytes += u64::from(packet.size);
-            flow.delivered_bytes += u64::from(packet.size);
+        // With repair by count more may come than the flow has.
+        if delivered != before && before < flow.sender.length() {
+            let mut bytes = u64::from(packet.size);
             if delivered == flow.packets {
-                self.records[flow.record as usize].end = now;
+                let record = &mut self.records[flow.record as usize];
+                record.end = now;
+                // What stood for a shorter last packet may have been a full one.
+                bytes = record.size.map_or(bytes, |size| size - flow.delivered_bytes);
                 if self.groups[flow.group as usize].web {
                     self.groups[flow.group as usize].active.end(now);
                 }
             }
+            self.groups[flow.group as usize].delivered_bytes += bytes;
+            flow.delivered_bytes += bytes;
         }
         match info {
             Some(info) => self.send_ack(number, &info),
@@ -554,7 +568,8 @@ impl Simulation {
                 }
                 break;
             };
-            let size = if out.seq + 1 == flow.packets { flow.last_size } else { self.packet_bytes };
+            let last = out.seq + 1 == flow.packets || flow.packets == 1;
+            let size = if last { flow.last_size } else { self.packet_bytes };
             if pace.is_some() {
                 flow.last_departure = now;
                 flow.last_departed = size;
@@ -614,26 +629,32 @@ impl Simulation {
         }
     }
 
-    /// Sends a packet without data, and sets when to try again if the flow is not open yet.
+    /// Sends a packet without data: a SYN, a FIN or a probe. Sets when to try a SYN or FIN again.
     fn send_control(&mut self, number: u32) {
         let now = self.now;
         let flow = &mut self.flows[number as usize];
+        let (kind, seq) = match (flow.open, flow.closing) {
+            (false, _) => (SYN, 0),
+            (true, true) => (FIN, flow.sender.length()),
+            (true, false) => (0, flow.sender.next_seq()),
+        };
         let packet = Packet {
             stamp: flow.law.stamp(now, flow.sender.srtt()),
             sent_at: now,
             flow: number,
-            seq: 0,
+            seq,
             next: flow.path.data,
             sack: NO_SACK,
             size: self.ack_bytes,
             generation: flow.generation,
-            flags: DATA | CONTROL,
+            flags: DATA | CONTROL | kind,
             protocol: flow.protocol,
         };
         let first = self.routes[flow.path.data as usize];
-        if !flow.open {
+        if kind != 0 {
             let params = &self.groups[flow.group as usize].transport;
-            let wait = (params.initial_rto * (1 << flow.tries.min(10))).min(params.max_rto);
+            let first = if flow.open { flow.sender.rto() } else { params.initial_rto };
+            let wait = (first * (1 << flow.tries.min(10))).min(params.max_rto);
             flow.tries = flow.tries.saturating_add(1);
             flow.control_at = now + wait;
             self.queue.push(flow.control_at, Source::new(Class::Control, number));
@@ -651,6 +672,14 @@ impl Simulation {
         if !flow.started {
             return;
         }
+        if flow.closing {
+            if flow.tries < MOST_FINS {
+                self.send_control(number);
+            } else {
+                self.close(number);
+            }
+            return;
+        }
         if !flow.open || flow.pace_at < Time::MAX && !flow.sender.is_complete() {
             self.send_control(number);
             self.send(number);
@@ -662,10 +691,19 @@ impl Simulation {
         let now = self.now;
         let flow = &mut self.flows[packet.flow as usize];
         if packet.flags & DATA != 0 {
-            let answer = Packet { next: flow.path.acks, size: self.ack_bytes, flags: CONTROL, ..*packet };
+            let flags = packet.flags & !DATA;
+            let answer = Packet { next: flow.path.acks, size: self.ack_bytes, flags, ..*packet };
             let first = self.routes[flow.path.acks as usize];
             self.sent += 1;
             self.enqueue(first, &answer);
+            return;
+        }
+        if flow.closing {
+            // Else a probe's, which comes too late.
+            if packet.flags & FIN != 0 {
+                flow.control_at = Time::MAX;
+                self.close(packet.flow);
+            }
             return;
         }
         flow.sender.on_answer(now, packet.sent_at);
@@ -769,7 +807,7 @@ impl Simulation {
             app_rate: spec.rate,
         };
         let law = spec.law.build(&view);
-        let open = !spec.transport.handshake.unwrap_or(law.handshake());
+        let handshake = spec.transport.handshake.unwrap_or(law.handshake());
         let recovery = spec.transport.recovery.unwrap_or(law.recovery());
         let record = self.records.len() as u32;
         self.records.push(Record {
@@ -789,7 +827,7 @@ impl Simulation {
         let flow = Flow {
             sender: Sender::new(&spec.transport, recovery, size.map(|_| packets)),
             law,
-            receiver: Receiver::new(&spec.transport),
+            receiver: Receiver::new(&spec.transport, recovery),
             path,
             group,
             record,
@@ -804,7 +842,9 @@ impl Simulation {
             pace_at: Time::MAX,
             application_at: Time::MAX,
             control_at: Time::MAX,
-            open,
+            handshake,
+            open: !handshake,
+            closing: false,
             tries: 0,
             last_departure: Time::ZERO,
             last_departed: 0,
@@ -827,9 +867,24 @@ impl Simulation {
         (self.flows.len() - 1) as u32
     }
 
-    /// A flow has everything acknowledged: its figures go into its record, a web flow's slot is free.
+    /// A flow has everything acknowledged: its figures go into its record. What had a handshake ends with a FIN.
     fn complete(&mut self, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        if flow.closing {
+            return;
+        }
+        flow.closing = flow.handshake;
+        flow.tries = 0;
         self.write_record(number);
+        if self.flows[number as usize].closing {
+            self.send_control(number);
+        } else {
+            self.close(number);
+        }
+    }
+
+    /// A flow is over: a web flow's slot is free.
+    fn close(&mut self, number: u32) {
         let flow = &mut self.flows[number as usize];
         if self.groups[flow.group as usize].web && flow.started {
             flow.started = false;
@@ -932,9 +987,14 @@ impl Recorder {
             link,
             flow: flow.record,
             data: packet.flags & DATA != 0,
+            control: packet.flags & CONTROL != 0,
+            syn: packet.flags & SYN != 0,
+            fin: packet.flags & FIN != 0,
             seq: packet.seq,
             size: u32::from(packet.size),
             packet_bytes: self.packet_bytes,
+            packets: flow.packets,
+            last_size: u32::from(flow.last_size),
             ecn_capable: packet.flags & ECN_CAPABLE != 0,
             congestion_experienced: packet.flags & CONGESTED != 0,
             ecn_echo: packet.flags & ECN_ECHO != 0,

@@ -8,6 +8,7 @@ use crate::service::{Capacity, Trace};
 use crate::workload::{ArrivalProcess, SizeLaw};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};
+use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::units::{Rate, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -626,6 +627,14 @@ impl Builder<'_> {
                 key("transport.min_rto"),
                 format!("is {}; it must be at most max_rto, {}", t.min_rto, t.max_rto),
             );
+        }
+        if t.recovery == Some(Recovery::Count) && !group.law.needs_router() {
+            let message = format!(
+                "is \"count\", which tells the law of no loss; \"{}\" must hear of them, where it does without routers: \
+                 leave it out",
+                group.law.protocol().name()
+            );
+            return error(key("transport.recovery"), message);
         }
         let window = group.transport.initial_window;
         if !(1.0..=65_536.0).contains(&window) {

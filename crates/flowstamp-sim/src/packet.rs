@@ -41,8 +41,12 @@ pub const ECN_ECHO: u8 = 8;
 /// Congestion window reduced.
 pub const REDUCED: u8 = 16;
 
-/// It carries no data and asks for an answer, or is that answer: a handshake or a probe.
+/// It carries no data and asks for an answer, or is that answer: it opens or ends a flow, or else is a probe.
 pub const CONTROL: u8 = 32;
+/// It opens a flow.
+pub const SYN: u8 = 64;
+/// It ends a flow.
+pub const FIN: u8 = 128;
 
 /// No selective acks.
 pub const NO_SACK: u32 = u32::MAX;

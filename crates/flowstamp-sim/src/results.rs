@@ -272,14 +272,24 @@ pub struct CapturedPacket {
     pub link: u32,
     /// Number of the flow.
     pub flow: u32,
-    /// It carries data; else it is an ack.
+    /// It goes the way of the data; else it is an ack or an answer.
     pub data: bool,
-    /// Sequence number of the data, or next expected, in packets.
+    /// It carries no data and is no ack: a probe, unless it opens or ends the flow, or the answer to one of them.
+    pub control: bool,
+    /// It opens the flow.
+    pub syn: bool,
+    /// It ends the flow.
+    pub fin: bool,
+    /// Sequence number of the data, or next expected, in packets; of a FIN, one above the last.
     pub seq: u32,
     /// Size on the simulated wire, bytes.
     pub size: u32,
     /// Bytes of a full data packet of this flow.
     pub packet_bytes: u32,
+    /// Packets of the flow, `u32::MAX` for one without end, and bytes of the last.
+    pub packets: u32,
+    /// See `packets`.
+    pub last_size: u32,
     /// ECN-capable transport.
     pub ecn_capable: bool,
     /// Congestion experienced.

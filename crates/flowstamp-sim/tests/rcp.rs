@@ -30,10 +30,12 @@ fn a_short_flow_takes_one_and_a_half_round_trips() {
         let r = scenario(law, transport);
         let fct = r.flows[0].fct_s.expect("complete");
         assert!((fct - (0.040_096 + 0.020_600)).abs() < 1e-9, "{law}: {fct}");
-        assert_eq!(r.summary.packets.sent, 4, "{law}: SYN, SYN-ACK, data, ack");
+        assert_eq!(r.summary.packets.sent, 6, "{law}: SYN, SYN-ACK, data, ack, FIN, its answer");
     }
-    let without = scenario("sack", "").flows[0].fct_s.expect("complete");
-    assert!((without - 0.020_600).abs() < 1e-9, "{without}");
+    let without = scenario("sack", "");
+    let fct = without.flows[0].fct_s.expect("complete");
+    assert!((fct - 0.020_600).abs() < 1e-9, "{fct}");
+    assert_eq!(without.summary.packets.sent, 2, "data, ack");
 }
 
 /// A lost SYN is tried again after the first timeout, then after twice that.
@@ -155,4 +157,135 @@ fn completion_times_are_near_processor_sharing() {
         let (least, most) = (ps(bin.min_bytes) * 0.85, ps(bin.max_bytes) * 1.15);
         assert!((least..most).contains(&bin.fct.mean), "{bin:?} should be {least} to {most}");
     }
+}
+
+/// Two flows of one packet whose path dies before their FINs: one FIN is then in transmission, all others are lost.
+fn fins_on_a_dead_link(until: &str) -> (u64, u64) {
+    let r = run(&format!(
+        r#"
+        duration = "60s"
+        [dumbbell]
+        rate = {{ steps = [["0s", "8Mbps"], ["70ms", "0bps"], ["{until}", "8Mbps"]] }}
+        reverse_rate = "8Mbps"
+        rtt = "40ms"
+        buffer = "0pkt"
+        access_rate = "80Mbps"
+        [[flows]]
+        name = "two"
+        law = "sack"
+        count = 2
+        every = "2ms"
+        transport = {{ handshake = true }}
+        size = "1kB"
+        "#
+    ));
+    assert!(r.flows.iter().all(|f| f.fct_s.is_some_and(|s| s < 0.07)), "no FIN counts: {:?}", r.flows);
+    (r.summary.packets.sent, r.summary.packets.lost)
+}
+
+/// FINs leave at about 82 and 84 ms, and again after 200, 400 and 800 ms (the least timeout, doubled).
+#[test]
+fn a_lost_fin_is_sent_again() {
+    // By 1 s the first flow has sent three and the second three; the first of all is then answered, as is the second
+    // flow's fourth, of 1.48 s. Before that: SYN, SYN-ACK, data and ack of each.
+    assert_eq!(fins_on_a_dead_link("1s"), (8 + 3 + 1 + 4 + 1, 2 + 3));
+}
+
+#[test]
+fn a_fin_without_answer_is_given_up() {
+    // Five FINs each; the one in transmission never arrives.
+    assert_eq!(fins_on_a_dead_link("100s"), (8 + 2 * 5, 2 * 5 - 1));
+}
+
+/// A slot serves another flow only when the FIN is answered: else the receiver would not know what it answers.
+#[test]
+fn every_fin_is_answered_before_its_slot_is_used_again() {
+    let r = run(r#"
+        duration = "5s"
+        [dumbbell]
+        rate = "10Mbps"
+        rtt = "40ms"
+        router = "rcp"
+        [[flows]]
+        name = "web"
+        law = "rcp"
+        stop = "4s"
+        web = { load = 0.5, sizes = { distribution = "fixed", size = "2500B" } }
+        [capture]
+        "#);
+    let web = &r.summary.groups["web"];
+    assert_eq!((web.completed, r.summary.packets.lost), (web.flows, 0));
+    for (data, syn, fin) in
+        [(true, true, false), (false, true, false), (true, false, true), (false, false, true)]
+    {
+        let count = r.capture.packets.iter().filter(|p| (p.data, p.syn, p.fin) == (data, syn, fin)).count();
+        assert_eq!(count as u64, web.flows, "data {data}, syn {syn}, fin {fin}");
+    }
+}
+
+fn by_count(seed: u64) -> String {
+    format!(
+        r#"
+        duration = "30s"
+        seed = {seed}
+        [dumbbell]
+        rate = "20Mbps"
+        rtt = "50ms"
+        buffer = "5pkt"
+        router = {{ law = "rcp", alpha = 0.4, beta = 0.5 }}
+        [[flows]]
+        name = "web"
+        law = "rcp"
+        stop = "25s"
+        transport = {{ recovery = "count" }}
+        web = {{ load = 0.5, sizes = {{ distribution = "pareto", mean = "20kB", shape = 1.5 }} }}
+        [capture]
+        links = ["bottleneck"]
+        packets = 1000000
+        "#
+    )
+}
+
+/// Section 6.3.1 over a buffer that loses much: every flow ends with all its bytes, nothing passes twice, and every run is
+/// the same.
+#[test]
+fn flows_repaired_by_count_get_all_their_bytes() {
+    let r = run(&by_count(3));
+    let web = &r.summary.groups["web"];
+    assert!(r.summary.total.drop_rate > 0.02, "{}", r.summary.total.drop_rate);
+    assert!(web.retransmissions > 100 && web.timeouts > 10, "{web:?}");
+    assert_eq!(web.completed, web.flows);
+    assert!(r.flows.iter().all(|f| Some(f.delivered_bytes) == f.size_bytes));
+    let packets: u64 = r.flows.iter().map(|f| f.size_bytes.map_or(0, |s| s.div_ceil(1000))).sum();
+    let passed = r.capture.packets.iter().filter(|p| p.data && !p.control).count();
+    assert_eq!(passed as u64, packets);
+    assert_eq!(common::timeless(&r.summary), common::timeless(&run(&by_count(3)).summary));
+}
+
+/// A flow of one short packet is repaired by one as short, and by the round trip that the handshake told.
+#[test]
+fn a_lost_packet_costs_two_round_trips() {
+    let r = run(r#"
+        duration = "3s"
+        [dumbbell]
+        rate = { steps = [["0s", "8Mbps"], ["35ms", "0bps"], ["45ms", "8Mbps"]] }
+        reverse_rate = "8Mbps"
+        rtt = "40ms"
+        buffer = "0pkt"
+        access_rate = "80Mbps"
+        router = "rcp"
+        [[flows]]
+        name = "two"
+        law = "rcp"
+        count = 2
+        every = "100us"
+        size = "500B"
+        transport = { recovery = "count" }
+        "#);
+    let [first, second] = &r.flows[..] else { panic!("two flows") };
+    assert_eq!((first.retransmissions, second.retransmissions), (0, 1));
+    // The second's data leaves at 40 ms + and is lost behind the first's; again two RTTs of its SYN later.
+    let fct = second.fct_s.expect("complete");
+    assert!((fct - (0.040 + 0.080 + 0.0206)).abs() < 5e-4, "{fct}");
+    assert_eq!(second.delivered_bytes, 500);
 }

@@ -49,6 +49,7 @@ fn each_mistake_gets_one_clear_line() {
         ("flows.long.to", "left", "where the flow starts"),
         ("flows.long.size", "1.5B", "whole number of bytes"),
         ("flows.long.transport.initial_window", "0.5", "1 to 65536"),
+        ("flows.long.transport.recovery", "counts", "unknown variant `counts`"),
         ("flows.nobody.count", "3", "\"nobody\" is not in the list"),
         ("dumbbell.router", "none", "obeys routers, but no link"),
         ("flows.long.web", "{ load = 1.2, sizes = { distribution = \"fixed\", size = \"1kB\" } }", "below 1"),
@@ -111,6 +112,11 @@ fn impossible_networks_are_refused() {
             "duration = \"1s\"\n[graph]\nlinks = [{ from = \"a\", to = \"b\", rate = \"1Mbps\", delay = \"1ms\", duplex = false }]\n\
              [[flows]]\nname = \"x\"\nlaw = \"sack\"\nfrom = \"a\"\nto = \"b\"\n",
             "there is no path for acks",
+        ),
+        (
+            "duration = \"1s\"\n[dumbbell]\nrate = \"1Mbps\"\nrtt = \"1ms\"\n\
+             [[flows]]\nname = \"x\"\nlaw = \"sack\"\ntransport = { recovery = \"count\" }\n",
+            "flows.x.transport.recovery: is \"count\", which tells the law of no loss; \"sack\" must hear of them",
         ),
         (
             "duration = \"1s\"\n[parking_lot]\nrates = []\ndelay = \"1ms\"\n[[flows]]\nname = \"x\"\nlaw = \"sack\"\n",

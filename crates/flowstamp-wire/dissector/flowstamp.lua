@@ -1,10 +1,13 @@
--- Wireshark dissector of the XCP congestion header (draft-falk-xcp-spec-03, version 3) as flowstamp writes it.
+-- Wireshark dissector of two congestion headers as flowstamp writes them: XCP's (draft-falk-xcp-spec-03, version 3) and
+-- RCP's (Dukkipati 2007, section 6.1.1).
 --
 --   IPv4 or IPv6, protocol 253 | XCP, 20 bytes | transport named by the header's first byte
+--   IPv4 or IPv6, protocol 254 | RCP, 12 bytes | transport named by the header's last byte but one
 --
 -- Use:  tshark -X lua_script:flowstamp.lua -r run.pcapng      (Wireshark and tshark 4.0 and later)
 --
--- Times are seconds and rates are bytes/s, so "xcp.rtt > 0.1" and "xcp.delta_throughput < 0" are display filters.
+-- Times are seconds and rates are bytes/s, so "xcp.rtt > 0.1" and "rcp.bottleneck_rate < 125000" are display filters.
+-- What opens and ends a flow is told by TCP: "tcp.flags.syn == 1", "tcp.flags.fin == 1".
 
 local HEADER_LEN = 20
 local VERSION = 3
@@ -122,3 +125,64 @@ end
 
 -- IPv6 looks its next headers up in the same table.
 ip_protocols:add(IP_PROTOCOL, xcp)
+
+local RCP_HEADER_LEN = 12
+local RCP_IP_PROTOCOL = 254
+local RTT_UNKNOWN = 0xffff
+
+local rcp = Proto("rcp", "Rate Control Protocol")
+
+local r = {
+    bottleneck_rate = ProtoField.double("rcp.bottleneck_rate", "Bottleneck rate"),
+    reverse_rate = ProtoField.double("rcp.reverse_bottleneck_rate", "Reverse bottleneck rate"),
+    rtt = ProtoField.double("rcp.rtt", "RTT"),
+    protocol = ProtoField.uint8("rcp.protocol", "Protocol", base.DEC, protocols),
+    unused = ProtoField.uint8("rcp.unused", "Unused", base.HEX),
+}
+rcp.fields = { r.bottleneck_rate, r.reverse_rate, r.rtt, r.protocol, r.unused }
+
+local rcp_truncated =
+    ProtoExpert.new("rcp.truncated", "RCP header truncated", expert.group.MALFORMED, expert.severity.WARN)
+rcp.experts = { rcp_truncated }
+
+function rcp.dissector(tvb, pinfo, tree)
+    pinfo.cols.protocol = "RCP"
+    local captured = tvb:len()
+    local subtree = tree:add(rcp, tvb:range(0, math.min(captured, RCP_HEADER_LEN)))
+
+    -- In the header rates are bytes/ms.
+    local function add_rate(field, offset, none)
+        if captured >= offset + 4 then
+            local rate = tvb:range(offset, 4):uint() * 1000
+            subtree:add(field, tvb:range(offset, 4), rate):append_text(rate == 0 and " (" .. none .. ")" or " bytes/s")
+        end
+    end
+    add_rate(r.bottleneck_rate, 0, "as much as there is")
+    add_rate(r.reverse_rate, 4, "nothing to return")
+    if captured >= 10 then
+        local rtt = tvb:range(8, 2):uint()
+        if rtt == RTT_UNKNOWN then
+            subtree:add(tvb:range(8, 2), "RTT: unknown")
+        else
+            subtree:add(r.rtt, tvb:range(8, 2), rtt / 1000):append_text(" s")
+        end
+    end
+    if captured >= 11 then
+        subtree:add(r.protocol, tvb:range(10, 1))
+    end
+    if captured >= 12 then
+        subtree:add(r.unused, tvb:range(11, 1))
+    end
+
+    if tvb:reported_len() < RCP_HEADER_LEN then
+        subtree:add_proto_expert_info(rcp_truncated,
+            "RCP header truncated: " .. tvb:reported_len() .. " bytes, must be " .. RCP_HEADER_LEN)
+        return captured
+    end
+    if captured > RCP_HEADER_LEN then
+        ip_protocols:try(tvb:range(10, 1):uint(), rest_of(tvb, RCP_HEADER_LEN), pinfo, tree)
+    end
+    return captured
+end
+
+ip_protocols:add(RCP_IP_PROTOCOL, rcp)

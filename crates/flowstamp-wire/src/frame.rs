@@ -1,4 +1,4 @@
-//! The bytes of a simulated packet: Ethernet II, IPv4, optionally XCP, TCP.
+//! The bytes of a simulated packet: Ethernet II, IPv4, optionally XCP or RCP, TCP.
 //!
 //! The simulator's packets carry no payload bytes. A frame here is therefore headers only, cut like a capture with a
 //! small snap length: the IPv4 total length tells the packet's true size, and [`FrameSpec::wire_len`] is the original
@@ -7,10 +7,10 @@
 //!
 //! What is made up, since the simulator has no such thing:
 //! - addresses: host `h` is 10.0.0.0 + `h` and 02:00:00:00:00:00 + `h` (locally administered);
-//! - the checksum's pseudo-header is TCP's own, as if TCP followed IP directly: XCP does not change what TCP sums over;
+//! - the checksum's pseudo-header is TCP's own, as if TCP followed IP directly: the header between does not change what TCP sums over;
 //! - time to live 64 everywhere, "don't fragment" set, no Ethernet padding or frame check sequence.
 
-use crate::xcp;
+use crate::{rcp, xcp};
 use etherparse::checksum::Sum16BitWords;
 use etherparse::{EtherType, Ethernet2Header, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement};
 
@@ -18,7 +18,7 @@ use etherparse::{EtherType, Ethernet2Header, IpEcn, IpNumber, Ipv4Header, TcpHea
 pub const ETHERNET_LEN: usize = Ethernet2Header::LEN;
 /// Most SACK blocks a frame carries: as many as fit beside timestamps (RFC 2018, section 3), although there are none.
 pub const MAX_SACK_BLOCKS: usize = 3;
-/// Bytes of the longest frame: Ethernet, IPv4, XCP, TCP with two no-ops and a SACK option of three blocks.
+/// Bytes of the longest frame: Ethernet, IPv4, XCP (the longer header), TCP with two no-ops and a SACK option of three blocks.
 pub const MAX_LEN: usize =
     ETHERNET_LEN + Ipv4Header::MIN_LEN + xcp::HEADER_LEN + TcpHeader::MIN_LEN + 4 + 8 * MAX_SACK_BLOCKS;
 
@@ -54,6 +54,33 @@ pub struct Flags {
     pub cwr: bool,
 }
 
+/// The header of an explicit-feedback protocol between IP and TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shim {
+    /// XCP's.
+    Xcp(xcp::Header),
+    /// RCP's.
+    Rcp(rcp::Header),
+}
+
+impl Shim {
+    /// Its length in bytes.
+    #[must_use]
+    pub const fn header_len(&self) -> usize {
+        match self {
+            Self::Xcp(_) => xcp::HEADER_LEN,
+            Self::Rcp(_) => rcp::HEADER_LEN,
+        }
+    }
+
+    const fn ip_protocol(&self) -> IpNumber {
+        match self {
+            Self::Xcp(_) => IpNumber(xcp::IP_PROTOCOL),
+            Self::Rcp(_) => IpNumber(rcp::IP_PROTOCOL),
+        }
+    }
+}
+
 /// A simulated packet, as far as it shows on the wire.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FrameSpec<'a> {
@@ -79,8 +106,8 @@ pub struct FrameSpec<'a> {
     /// SACK blocks: sequence numbers of the first byte and of the one after the last. Those beyond the first
     /// [`MAX_SACK_BLOCKS`] are left out.
     pub sack: &'a [(u32, u32)],
-    /// The XCP header between IP and TCP, if the flow's law has one. Its protocol field should say TCP.
-    pub xcp: Option<xcp::Header>,
+    /// The header between IP and TCP, if the flow's law has one. Its protocol field should say TCP.
+    pub shim: Option<Shim>,
     /// IP total length on the simulated wire, in bytes; raised to the headers' length if below it.
     pub ip_len: u16,
     /// IP identification.
@@ -108,14 +135,14 @@ impl FrameSpec<'_> {
             total_len: ip_len,
             identification: self.id,
             time_to_live: TTL,
-            protocol: if self.xcp.is_some() { IpNumber(xcp::IP_PROTOCOL) } else { IpNumber::TCP },
+            protocol: self.shim.map_or(IpNumber::TCP, |shim| shim.ip_protocol()),
             source,
             destination,
             ..Ipv4Header::default()
         };
         ip.header_checksum = ip.calc_header_checksum();
 
-        let tcp_len = ip_len - (Ipv4Header::MIN_LEN + self.xcp_len()) as u16;
+        let tcp_len = ip_len - (Ipv4Header::MIN_LEN + self.shim_len()) as u16;
         // The crate's own checksum wants the payload as a slice; summing over the header alone, with the payload's
         // length in the pseudo-header, gives the same for zeros at no cost per byte.
         tcp.checksum = Sum16BitWords::new()
@@ -139,8 +166,10 @@ impl FrameSpec<'_> {
         };
         push(&ethernet.to_bytes());
         push(&ip.to_bytes());
-        if let Some(xcp) = self.xcp {
-            push(&xcp.to_bytes());
+        match self.shim {
+            Some(Shim::Xcp(header)) => push(&header.to_bytes()),
+            Some(Shim::Rcp(header)) => push(&header.to_bytes()),
+            None => {}
         }
         push(&tcp.to_bytes());
         len
@@ -154,12 +183,12 @@ impl FrameSpec<'_> {
     }
 
     fn ip_len(&self, tcp_header_len: usize) -> u16 {
-        let headers = Ipv4Header::MIN_LEN + self.xcp_len() + tcp_header_len;
+        let headers = Ipv4Header::MIN_LEN + self.shim_len() + tcp_header_len;
         self.ip_len.max(headers as u16) // at most MAX_LEN
     }
 
-    fn xcp_len(&self) -> usize {
-        if self.xcp.is_some() { xcp::HEADER_LEN } else { 0 }
+    fn shim_len(&self) -> usize {
+        self.shim.map_or(0, |shim| shim.header_len())
     }
 
     fn sack_blocks(&self) -> usize {
@@ -222,7 +251,7 @@ mod tests {
             flags: Flags { ack: true, ..Flags::default() },
             ecn: Ecn::Ect0,
             sack: &[],
-            xcp: None,
+            shim: None,
             ip_len: 1500,
             id: 7,
         }
@@ -238,24 +267,23 @@ mod tests {
         frame
     }
 
-    /// Takes the XCP header out, leaving what TCP thinks it travels in, and checks both checksums.
+    /// Takes the header between out, leaving what TCP thinks it travels in, and checks both checksums.
     fn check(spec: &FrameSpec<'_>) {
         let frame = whole(spec);
         let (ip, after_ip) = Ipv4Header::from_slice(&frame[ETHERNET_LEN..]).unwrap();
         assert_eq!(ip.header_checksum, ip.calc_header_checksum());
         assert_eq!(usize::from(ip.total_len), frame.len() - ETHERNET_LEN);
-        let after_xcp = match spec.xcp {
-            Some(xcp) => {
-                assert_eq!(ip.protocol.0, 253);
-                assert_eq!(xcp::Header::parse(after_ip), Ok(xcp));
-                &after_ip[xcp::HEADER_LEN..]
+        match spec.shim {
+            Some(Shim::Xcp(header)) => {
+                assert_eq!((ip.protocol.0, xcp::Header::parse(after_ip)), (253, Ok(header)));
             }
-            None => {
-                assert_eq!(ip.protocol, IpNumber::TCP);
-                after_ip
+            Some(Shim::Rcp(header)) => {
+                assert_eq!((ip.protocol.0, rcp::Header::parse(after_ip)), (254, Ok(header)));
             }
-        };
-        let (tcp, payload) = TcpHeader::from_slice(after_xcp).unwrap();
+            None => assert_eq!(ip.protocol, IpNumber::TCP),
+        }
+        let after_shim = &after_ip[spec.shim.map_or(0, |shim| shim.header_len())..];
+        let (tcp, payload) = TcpHeader::from_slice(after_shim).unwrap();
         assert!(payload.iter().all(|byte| *byte == 0));
         assert_eq!(tcp.checksum, tcp.calc_checksum_ipv4(&ip, payload).unwrap());
         assert_eq!((tcp.sequence_number, tcp.acknowledgment_number), (spec.seq, spec.ack));
@@ -279,7 +307,8 @@ mod tests {
 
     #[test]
     fn sack_blocks_beyond_three_are_left_out() {
-        let spec = FrameSpec { sack: &SACK, xcp: Some(xcp::Header::minimal(0)), ip_len: 0, ..spec() };
+        let spec =
+            FrameSpec { sack: &SACK, shim: Some(Shim::Xcp(xcp::Header::minimal(0))), ip_len: 0, ..spec() };
         check(&spec);
         let frame = whole(&spec);
         assert_eq!(frame.len(), MAX_LEN);
@@ -299,13 +328,16 @@ mod tests {
         fn checksums_are_right(
             src_host: u32, dst_host: u32, seq: u32, ack: u32, window: u16, ip_len: u16, id: u16,
             flags: [bool; 5], blocks in 0_usize..=4, feedback in proptest::option::of(any::<i32>()),
+            rate in proptest::option::of(any::<u32>()),
         ) {
             let [syn, fin, ack_flag, ece, cwr] = flags;
             check(&FrameSpec {
                 src_host, dst_host, seq, ack, window, ip_len, id,
                 flags: Flags { syn, fin, ack: ack_flag, ece, cwr },
                 sack: &SACK[..blocks],
-                xcp: feedback.map(xcp::Header::minimal),
+                shim: rate
+                    .map(|rate| Shim::Rcp(rcp::Header::ack(rcp::BytesPerMilli::from_bits(rate))))
+                    .or(feedback.map(|feedback| Shim::Xcp(xcp::Header::minimal(feedback)))),
                 ..spec()
             });
         }

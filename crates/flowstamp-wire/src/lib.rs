@@ -2,15 +2,17 @@
 //!
 //! ```text
 //!   Ethernet II | IPv4, protocol 253 | XCP, 20 bytes | TCP (+ SACK)     <- frame::FrameSpec
-//!   14            20                   xcp::Header     20..48
+//!                           or   254 | RCP, 12 bytes |
+//!   14            20                   frame::Shim     20..48
 //!   `------------------- captured ------------------------------'-- payload: zeros, not captured
 //! ```
 //!
 //! - [`xcp`]: codec of the header of the XCP Internet-Draft, version 3;
-//! - [`rcp`]: codec of RCP's header, 12 bytes; no frame carries it yet;
+//! - [`rcp`]: codec of RCP's header, 12 bytes;
+//! - [`mod@field`]: what both codecs share;
 //! - [`frame`]: builds a packet's headers, checksums included, without allocation;
 //! - [`pcapng`]: writes such frames to a capture file that Wireshark reads;
-//! - [`DISSECTOR`]: the Wireshark plug-in that reads the XCP header back.
+//! - [`DISSECTOR`]: the Wireshark plug-in that reads both headers back.
 //!
 //! Nothing here opens a file, reads a clock or allocates per packet.
 //!
@@ -31,12 +33,13 @@
 //! HOME=/tmp setpriv --reuid=65534 --regid=65534 --clear-groups tshark -X lua_script:...
 //! ```
 
+pub mod field;
 pub mod frame;
 pub mod pcapng;
 pub mod rcp;
 pub mod xcp;
 
-/// Source of the Wireshark Lua dissector (`xcp.*` fields, on IP protocol 253), for Wireshark and tshark 4.0 and later.
+/// Source of the Wireshark Lua dissector (`xcp.*` fields on IP protocol 253, `rcp.*` on 254), for Wireshark and tshark 4.0 and later.
 ///
 /// Write it to a file and pass `-X lua_script:FILE`, or put it in the personal Lua plug-in folder
 /// (Help > About Wireshark > Folders).

@@ -29,14 +29,13 @@
 //!
 //! Nothing in this module panics, whatever the bytes or the numbers: lengths are checked before the first access.
 
+use crate::field::{Clock, EmitError, PROTOCOL_TCP, array, emit};
 use thiserror::Error;
 
 /// Length of the header in bytes.
 pub const HEADER_LEN: usize = 12;
 /// IP protocol number under which the header travels: 254, for experimentation and testing (RFC 3692, RFC 4727).
 pub const IP_PROTOCOL: u8 = 254;
-/// IP protocol number of TCP, the usual value of [`Header::protocol`].
-pub const PROTOCOL_TCP: u8 = 6;
 
 /// Where each field lies, in bytes from the header's start.
 mod field {
@@ -81,7 +80,7 @@ impl BytesPerMilli {
     pub fn from_bytes_per_sec(bytes_per_sec: f64) -> Self {
         if bytes_per_sec > 0.0 {
             // A float-to-integer cast saturates.
-            Self((bytes_per_sec / 1e3).round().max(1.0) as u32)
+            Self(((bytes_per_sec / 1e3).round() as u32).max(1))
         } else {
             Self::NONE
         }
@@ -104,8 +103,7 @@ impl Millis16 {
     /// The longest time: 65534 ms.
     pub const MAX: Self = Self(u16::MAX - 1);
 
-    /// Picoseconds in a millisecond.
-    const PICOS: u64 = 1_000_000_000;
+    const CLOCK: Clock = Clock { steps_per_sec: 1000, max: Self::MAX.0 as u32 };
 
     /// From the field's 16 bits, in ms.
     #[must_use]
@@ -128,27 +126,25 @@ impl Millis16 {
         if seconds.is_nan() {
             return Self::UNKNOWN;
         }
-        // A float-to-integer cast saturates.
-        Self(((seconds * 1e3).round() as u16).min(Self::MAX.0))
+        Self(Self::CLOCK.steps_of_secs(seconds) as u16)
     }
 
     /// In seconds; `None` if unknown.
     #[must_use]
     pub fn to_secs_f64(self) -> Option<f64> {
-        (self != Self::UNKNOWN).then(|| f64::from(self.0) / 1e3)
+        (self != Self::UNKNOWN).then(|| Self::CLOCK.secs(u32::from(self.0)))
     }
 
     /// From picoseconds, to the nearest millisecond; above the range gives [`Millis16::MAX`].
     #[must_use]
     pub const fn from_picos(picos: u64) -> Self {
-        let millis = picos / Self::PICOS + (picos % Self::PICOS >= Self::PICOS / 2) as u64;
-        if millis < Self::MAX.0 as u64 { Self(millis as u16) } else { Self::MAX }
+        Self(Self::CLOCK.steps_of_picos(picos) as u16)
     }
 
     /// In picoseconds, exactly; `None` if unknown.
     #[must_use]
     pub const fn to_picos(self) -> Option<u64> {
-        if self.0 == Self::UNKNOWN.0 { None } else { Some(self.0 as u64 * Self::PICOS) }
+        if self.0 == Self::UNKNOWN.0 { None } else { Some(Self::CLOCK.picos(self.0 as u32)) }
     }
 }
 
@@ -159,17 +155,6 @@ pub enum ParseError {
     #[error("truncated rcp header: {len} bytes, must be at least {HEADER_LEN}")]
     Truncated {
         /// Bytes given.
-        len: usize,
-    },
-}
-
-/// Why a header could not be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum EmitError {
-    /// the buffer is shorter than a header
-    #[error("buffer too short for an rcp header: {len} bytes, must be at least {HEADER_LEN}")]
-    BufferTooShort {
-        /// Bytes the buffer has.
         len: usize,
     },
 }
@@ -221,17 +206,11 @@ impl Header {
         let Some(bytes) = bytes.first_chunk::<HEADER_LEN>() else {
             return Err(ParseError::Truncated { len: bytes.len() });
         };
-        let word = |range: core::ops::Range<usize>| {
-            let mut word = [0; 4];
-            word.copy_from_slice(&bytes[range]);
-            BytesPerMilli(u32::from_be_bytes(word))
-        };
-        let mut rtt = [0; 2];
-        rtt.copy_from_slice(&bytes[field::RTT]);
+        let rate = |range| BytesPerMilli(u32::from_be_bytes(array(bytes, range)));
         Ok(Self {
-            bottleneck_rate: word(field::BOTTLENECK_RATE),
-            reverse_bottleneck_rate: word(field::REVERSE_BOTTLENECK_RATE),
-            rtt: Millis16(u16::from_be_bytes(rtt)),
+            bottleneck_rate: rate(field::BOTTLENECK_RATE),
+            reverse_bottleneck_rate: rate(field::REVERSE_BOTTLENECK_RATE),
+            rtt: Millis16(u16::from_be_bytes(array(bytes, field::RTT))),
             protocol: bytes[field::PROTOCOL],
         })
     }
@@ -240,18 +219,13 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// [`EmitError::BufferTooShort`] if `buffer` has fewer than [`HEADER_LEN`] bytes; nothing is written then.
+    /// [`EmitError`] if `buffer` has fewer than [`HEADER_LEN`] bytes; nothing is written then.
     ///
     /// # Panics
     ///
     /// Never.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<(), EmitError> {
-        let len = buffer.len();
-        let Some(buffer) = buffer.first_chunk_mut::<HEADER_LEN>() else {
-            return Err(EmitError::BufferTooShort { len });
-        };
-        *buffer = self.to_bytes();
-        Ok(())
+        emit("rcp", self.to_bytes(), buffer)
     }
 
     /// The header's bytes.
@@ -308,7 +282,7 @@ mod tests {
         assert_eq!(text(11), "truncated rcp header: 11 bytes, must be at least 12");
         assert_eq!(text(0), "truncated rcp header: 0 bytes, must be at least 12");
         let mut short = [0xaa; 11];
-        assert_eq!(sample().emit(&mut short), Err(EmitError::BufferTooShort { len: 11 }));
+        assert_eq!(sample().emit(&mut short), Err(EmitError { header: "rcp", len: 11, needed: 12 }));
         assert_eq!(short, [0xaa; 11]);
     }
 

@@ -25,6 +25,7 @@
 //!
 //! Nothing in this module panics, whatever the bytes or the numbers: lengths are checked before the first access.
 
+use crate::field::{Clock, EmitError, PROTOCOL_TCP, array, emit};
 use thiserror::Error;
 
 /// Length of the header in bytes; also the only valid value of its length field.
@@ -33,8 +34,6 @@ pub const HEADER_LEN: usize = 20;
 pub const VERSION: u8 = 3;
 /// IP protocol number under which the header travels: 253, for experimentation and testing (RFC 3692, RFC 4727).
 pub const IP_PROTOCOL: u8 = 253;
-/// IP protocol number of TCP, the usual value of [`Header::protocol`].
-pub const PROTOCOL_TCP: u8 = 6;
 
 /// Where each field lies, in bytes from the header's start.
 mod field {
@@ -61,13 +60,7 @@ impl Seconds28 {
     /// The longest time the format holds: 16 s - 2^-28 s.
     pub const MAX: Self = Self(u32::MAX);
 
-    /// Steps per second.
-    const STEPS_PER_SEC: f64 = (1_u32 << 28) as f64;
-    /// 10^12 / 2^28 = 5^12 / 2^16, the picoseconds in one step, as a reduced fraction: both products below then fit
-    /// into 64 bits over the whole range.
-    const PICOS_PER_STEP: (u64, u64) = (244_140_625, 65_536);
-    /// First number of picoseconds that the format cannot hold.
-    const PICOS_END: u64 = 16_000_000_000_000;
+    const CLOCK: Clock = Clock { steps_per_sec: 1 << 28, max: u32::MAX };
 
     /// From the field's 32 bits, in steps of 2^-28 s.
     #[must_use]
@@ -86,14 +79,13 @@ impl Seconds28 {
     /// A positive time below half a step (1.86 ns) becomes 0, which an RTT field reads as "unknown".
     #[must_use]
     pub fn from_secs_f64(seconds: f64) -> Self {
-        // A float-to-integer cast saturates and maps NaN to 0.
-        Self((seconds * Self::STEPS_PER_SEC).round() as u32)
+        Self(Self::CLOCK.steps_of_secs(seconds))
     }
 
     /// In seconds, exactly: a 64-bit float holds every value of the format.
     #[must_use]
     pub fn to_secs_f64(self) -> f64 {
-        f64::from(self.0) / Self::STEPS_PER_SEC
+        Self::CLOCK.secs(self.0)
     }
 
     /// From picoseconds, to the nearest step; 16 s and above give [`Seconds28::MAX`].
@@ -101,20 +93,13 @@ impl Seconds28 {
     /// Below half a step (1.86 ns) the result is 0, which an RTT field reads as "unknown".
     #[must_use]
     pub const fn from_picos(picos: u64) -> Self {
-        if picos >= Self::PICOS_END {
-            return Self::MAX;
-        }
-        let (picos_num, picos_den) = Self::PICOS_PER_STEP;
-        let steps = (picos * picos_den + picos_num / 2) / picos_num;
-        // Half a step below 16 s rounds up to 2^32 steps.
-        if steps > u32::MAX as u64 { Self::MAX } else { Self(steps as u32) }
+        Self(Self::CLOCK.steps_of_picos(picos))
     }
 
     /// In picoseconds, to the nearest one.
     #[must_use]
     pub const fn to_picos(self) -> u64 {
-        let (picos_num, picos_den) = Self::PICOS_PER_STEP;
-        (self.0 as u64 * picos_num + picos_den / 2) / picos_den
+        Self::CLOCK.picos(self.0)
     }
 }
 
@@ -181,17 +166,6 @@ pub enum ParseError {
     Format {
         /// The field's value.
         format: u8,
-    },
-}
-
-/// Why a header could not be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum EmitError {
-    /// the buffer is shorter than a header
-    #[error("buffer too short for an xcp header: {len} bytes, must be at least {HEADER_LEN}")]
-    BufferTooShort {
-        /// Bytes the buffer has.
-        len: usize,
     },
 }
 
@@ -268,18 +242,13 @@ impl Header {
         let Some(format) = Format::from_code(format) else {
             return Err(ParseError::Format { format });
         };
-        let word = |range: core::ops::Range<usize>| {
-            let mut word = [0; 4];
-            word.copy_from_slice(&bytes[range]);
-            word
-        };
         Ok(Self {
             protocol: bytes[field::PROTOCOL],
             format,
-            x: Seconds28(u32::from_be_bytes(word(field::X))),
-            rtt: Seconds28(u32::from_be_bytes(word(field::RTT))),
-            reverse_feedback: i32::from_be_bytes(word(field::REVERSE_FEEDBACK)),
-            delta_throughput: i32::from_be_bytes(word(field::DELTA_THROUGHPUT)),
+            x: Seconds28(u32::from_be_bytes(array(bytes, field::X))),
+            rtt: Seconds28(u32::from_be_bytes(array(bytes, field::RTT))),
+            reverse_feedback: i32::from_be_bytes(array(bytes, field::REVERSE_FEEDBACK)),
+            delta_throughput: i32::from_be_bytes(array(bytes, field::DELTA_THROUGHPUT)),
         })
     }
 
@@ -287,18 +256,13 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// [`EmitError::BufferTooShort`] if `buffer` has fewer than [`HEADER_LEN`] bytes; nothing is written then.
+    /// [`EmitError`] if `buffer` has fewer than [`HEADER_LEN`] bytes; nothing is written then.
     ///
     /// # Panics
     ///
     /// Never.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<(), EmitError> {
-        let len = buffer.len();
-        let Some(buffer) = buffer.first_chunk_mut::<HEADER_LEN>() else {
-            return Err(EmitError::BufferTooShort { len });
-        };
-        *buffer = self.to_bytes();
-        Ok(())
+        emit("xcp", self.to_bytes(), buffer)
     }
 
     /// The header's bytes.
@@ -372,7 +336,7 @@ mod tests {
         for (error, text) in cases {
             assert_eq!(error.to_string(), text);
         }
-        assert_eq!(sample().emit(&mut [0; 19]), Err(EmitError::BufferTooShort { len: 19 }));
+        assert_eq!(sample().emit(&mut [0; 19]), Err(EmitError { header: "xcp", len: 19, needed: 20 }));
     }
 
     #[test]

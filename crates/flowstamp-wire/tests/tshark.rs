@@ -1,5 +1,5 @@
-//! Has the real tshark read what this crate writes: the capture file, the frames, and the XCP header by way of the Lua
-//! dissector.
+//! Has the real tshark read what this crate writes: the capture file, the frames, and the headers of XCP and RCP by way of the
+//! Lua dissector.
 //!
 //! Without tshark each test prints a line that starts with "SKIPPED" and passes; with `FLOWSTAMP_REQUIRE_TSHARK=1` it
 //! fails instead.
@@ -11,7 +11,8 @@
 )]
 
 use etherparse::{Ipv4Header, Ipv6Header, TcpHeader};
-use flowstamp_wire::frame::{self, Ecn, Flags, FrameSpec};
+use flowstamp_wire::frame::{self, Ecn, Flags, FrameSpec, Shim};
+use flowstamp_wire::rcp::{self, BytesPerMilli, Millis16};
 use flowstamp_wire::xcp::{self, Header, Seconds28};
 use flowstamp_wire::{DISSECTOR, pcapng};
 use std::path::{Path, PathBuf};
@@ -109,7 +110,7 @@ fn spec(xcp: Option<Header>) -> FrameSpec<'static> {
         flags: Flags { ack: true, ..Flags::default() },
         ecn: Ecn::Ect0,
         sack: &[],
-        xcp,
+        shim: xcp.map(Shim::Xcp),
         ip_len: 1500,
         id: 7,
     }
@@ -196,6 +197,64 @@ const EXPECTED: &str = "\
 4009.000000000|94|||6|20|3|2|0|0|-1|0|4294901760|0|1|||||
 ";
 
+/// A flow of RCP, from its SYN to the answer to its FIN; one per line of [`RCP_EXPECTED`].
+fn rcp_packets() -> Vec<Packet> {
+    let rate = BytesPerMilli::from_bytes_per_sec;
+    let rtt = Millis16::from_secs_f64(0.08);
+    let wish = rcp::Header::data(BytesPerMilli::NONE, Millis16::UNKNOWN);
+    let answer = rcp::Header::ack(rate(125e6));
+    let data = rcp::Header::data(rate(125e6), rtt);
+    let syn = Flags { syn: true, ..Flags::default() };
+    let ack = Flags { ack: true, ..Flags::default() };
+    let fin = Flags { fin: true, ..ack };
+    let of = |header, flags, seq, ip_len| FrameSpec {
+        shim: Some(Shim::Rcp(header)),
+        flags,
+        seq,
+        ip_len,
+        ..spec(None)
+    };
+    vec![
+        Packet::new(0, &of(wish, syn, 0, 0)),
+        Packet::new(1, &of(answer, Flags { ack: true, ..syn }, 0, 0)),
+        Packet::new(2, &of(data, ack, 1, 1000)),
+        Packet::new(3, &of(data, ack, 949, 1000)).whole(),
+        Packet::new(4, &of(answer, ack, 1, 0)),
+        Packet::new(5, &of(data, fin, 1897, 0)),
+        Packet::new(6, &of(answer, fin, 1, 0)),
+        Packet::new(7, &of(data, ack, 1, 0)).cut(9),
+        Packet::new(8, &of(data, ack, 1, 1000)).snap(11),
+    ]
+}
+
+const RCP_FIELDS: [&str; 12] = [
+    "frame.number",
+    "rcp.bottleneck_rate",
+    "rcp.reverse_bottleneck_rate",
+    "rcp.rtt",
+    "rcp.protocol",
+    "tcp.flags.syn",
+    "tcp.flags.fin",
+    "tcp.flags.ack",
+    "tcp.seq_raw",
+    "tcp.len",
+    "tcp.checksum.status",
+    "_ws.malformed",
+];
+
+/// [`RCP_FIELDS`] of [`rcp_packets`]: 1 Gb/s are 125 MB/s, and an unknown RTT has no value.
+const RCP_EXPECTED: &str = "\
+1|0|0||6|1|0|0|0|0|1|
+2|0|125000000||6|1|0|1|0|0|1|
+3|125000000|0|0.08|6|0|0|1|1|948|1|
+4|125000000|0|0.08|6|0|0|1|949|948|1|
+5|0|125000000||6|0|0|1|1|0|1|
+6|125000000|0|0.08|6|0|1|1|1897|0|1|
+7|0|125000000||6|0|1|1|1|0|1|
+8|125000000|0|||||||||_ws.malformed
+9|125000000|0|0.08|6|||||||
+";
+
 /// The program, or `None` (said on standard error) where it is not installed.
 fn tshark() -> Option<Command> {
     let found = Command::new("tshark").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -209,7 +268,7 @@ fn tshark() -> Option<Command> {
 }
 
 /// A fresh directory with the capture and the dissector.
-fn prepare(name: &str) -> PathBuf {
+fn prepare(name: &str, packets: &[Packet]) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&dir).unwrap();
     std::fs::write(dir.join("flowstamp.lua"), DISSECTOR).unwrap();
@@ -217,7 +276,7 @@ fn prepare(name: &str) -> PathBuf {
     let unused = writer.add_interface("other", "sees nothing").unwrap();
     let iface = writer.add_interface("bottleneck", "r1 to r2, 150 Mb/s").unwrap();
     assert_eq!((unused, iface), (0, 1));
-    for packet in packets() {
+    for packet in packets {
         writer.write_packet(iface, packet.time_ps, &packet.bytes, packet.wire_len, packet.comment).unwrap();
     }
     std::fs::write(dir.join("run.pcapng"), writer.finish().unwrap()).unwrap();
@@ -250,14 +309,23 @@ fn every_field_has_its_value() {
     let Some(tshark) = tshark() else { return };
     let mut args = vec!["-T", "fields", "-E", "separator=|"];
     args.extend(FIELDS.iter().flat_map(|field| ["-e", *field]));
-    let output = dissect(tshark, &prepare("fields"), &args);
+    let output = dissect(tshark, &prepare("fields", &packets()), &args);
     assert_eq!(output, EXPECTED, "fields: {FIELDS:?}");
+}
+
+#[test]
+fn a_flow_of_rcp_from_syn_to_fin() {
+    let Some(tshark) = tshark() else { return };
+    let mut args = vec!["-T", "fields", "-E", "separator=|"];
+    args.extend(RCP_FIELDS.iter().flat_map(|field| ["-e", *field]));
+    let output = dissect(tshark, &prepare("rcp", &rcp_packets()), &args);
+    assert_eq!(output, RCP_EXPECTED, "fields: {RCP_FIELDS:?}");
 }
 
 #[test]
 fn json_nests_xcp_between_ip_and_tcp() {
     let Some(tshark) = tshark() else { return };
-    let output = dissect(tshark, &prepare("json"), &["-T", "json"]);
+    let output = dissect(tshark, &prepare("json", &packets()), &["-T", "json"]);
     let frames: serde_json::Value = serde_json::from_str(&output).unwrap();
     assert_eq!(frames.as_array().unwrap().len(), packets().len());
 
@@ -288,6 +356,10 @@ fn json_nests_xcp_between_ip_and_tcp() {
 fn fields_are_display_filters() {
     let Some(tshark) = tshark() else { return };
     let filter = "xcp.delta_throughput < 0 && xcp.rtt > 0.0799 && xcp.rtt < 0.0801 && xcp.x == 0.00390625";
-    let output = dissect(tshark, &prepare("filter"), &["-Y", filter, "-T", "fields", "-e", "frame.number"]);
+    let output = dissect(
+        tshark,
+        &prepare("filter", &packets()),
+        &["-Y", filter, "-T", "fields", "-e", "frame.number"],
+    );
     assert_eq!(output, "2\n");
 }

@@ -24,6 +24,9 @@ pub enum Recovery {
     NewReno,
     /// Selective acks, a pipe estimate and a scoreboard (RFC 6675).
     Sack,
+    /// As many packets again as are missing, 2 RTT after the last; for laws that obey routers (Dukkipati 2007, section
+    /// 6.3.1).
+    Count,
 }
 
 /// What every sender law is told when its flow starts.
@@ -76,8 +79,8 @@ pub trait SenderLaw: Sized {
     /// How this law's losses are repaired unless the scenario says otherwise.
     fn recovery(&self) -> Recovery;
 
-    /// Whether a flow opens with a packet that carries no data, whose answer the law needs before the first data leave,
-    /// unless the scenario says otherwise.
+    /// Whether a flow opens with a packet that carries no data, whose answer the law needs before the first data leave, and
+    /// ends with one, unless the scenario says otherwise.
     fn handshake(&self) -> bool {
         false
     }

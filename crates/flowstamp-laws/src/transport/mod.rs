@@ -22,6 +22,7 @@
 //! - **`NewReno`** (RFC 6582): a partial ack resends the next hole and deflates the window by what it acknowledged,
 //!   less one. Impatient: only the first partial ack restarts the timer (section 3.2 step 3).
 //! - **Sack** (RFC 6675): flight is the scoreboard's pipe; NextSeg rules 1 to 4.
+//! - **Count** (the thesis's, for RCP): losses are not looked for, but made up for at the end; see [`count`].
 //! - Limited transmit (RFC 3042): the first two duplicate acks each let a new packet go.
 //! - ECN (RFC 3168 section 6.1.2): an echo reduces the window once per window of data; the next new packet has CWR.
 //!
@@ -46,6 +47,7 @@
 //!     first packet of any kind, as ns-2 does: a sender that goes back N sends nothing new for as many round trips as
 //!     the window had packets, and until then the receiver's echoes would keep its window at one packet.
 
+pub mod count;
 pub mod receiver;
 pub mod rto;
 mod runs;
@@ -84,7 +86,8 @@ pub struct Params {
     pub max_rto: Time,
     /// Retransmission timeout before the first sample: RFC 6298 (2.1) says 1 s.
     pub initial_rto: Time,
-    /// The flow opens with a packet that carries no data and waits for its answer; the law's own choice if absent.
+    /// The flow opens with a packet that carries no data, waits for its answer, and ends with such a pair too; the law's
+    /// own choice if absent.
     pub handshake: Option<bool>,
     /// The first two duplicate acks each let a new packet go (RFC 3042; ns-2's `singledup_`).
     pub limited_transmit: bool,
@@ -162,6 +165,9 @@ pub struct Sender {
     limited_sent: u32,
     /// The round trip ends when `una` exceeds this.
     round_end: u32,
+    /// Numbers below `una` that did not arrive, and packets still to send for them (Count).
+    missed: u32,
+    due: u32,
     retransmissions: u32,
     timeouts: u32,
     rtt: RttEstimator,
@@ -200,6 +206,8 @@ impl Sender {
             inflation: 0,
             limited_sent: 0,
             round_end: 0,
+            missed: 0,
+            due: 0,
             retransmissions: 0,
             timeouts: 0,
             rtt: RttEstimator::new(params.initial_rto, params.min_rto, params.max_rto),
@@ -209,7 +217,7 @@ impl Sender {
             phase: Phase::Open,
             ecn: params.ecn,
             limited_transmit: params.limited_transmit,
-            unusual: false,
+            unusual: recovery == Recovery::Count,
             force: false,
             partial_seen: false,
             cwr_due: false,
@@ -271,6 +279,9 @@ impl Sender {
         packet_bytes: u32,
         available: u32,
     ) -> Option<Outgoing> {
+        if self.recovery == Recovery::Count {
+            return self.next_counted(now, law, packet_bytes, available);
+        }
         if core::mem::take(&mut self.force) && self.una < self.high {
             let seq = match &mut self.scoreboard {
                 Some(board) => board.take_lost(),
@@ -385,6 +396,9 @@ impl Sender {
         ack: &AckPacket<'_>,
     ) -> u32 {
         let _ = packet_bytes;
+        if self.recovery == Recovery::Count {
+            return self.on_counted(now, law, ack);
+        }
         // RFC 5681 section 2: old acks, and acks of what was never sent, say nothing.
         if ack.cumulative < self.una || ack.cumulative > self.high {
             return 0;
@@ -559,6 +573,9 @@ impl Sender {
         if now < self.deadline {
             return;
         }
+        if self.recovery == Recovery::Count {
+            return self.on_counted_timeout();
+        }
         if self.una == self.high {
             self.deadline = Time::MAX;
             return;
@@ -588,7 +605,14 @@ impl Sender {
     #[inline]
     #[must_use]
     pub const fn is_complete(&self) -> bool {
-        self.una >= self.end
+        self.received() >= self.end
+    }
+
+    /// Packets of the flow: `u32::MAX` if it has no end, what was sent if it was stopped.
+    #[inline]
+    #[must_use]
+    pub const fn length(&self) -> u32 {
+        self.end
     }
 
     /// No new data from now on. What is in flight is still repaired; the flow is complete when all is acknowledged.
@@ -633,7 +657,7 @@ impl Sender {
         self.next - self.una
     }
 
-    /// The first packet that is not cumulatively acknowledged.
+    /// The first packet that is not cumulatively acknowledged; with Count, not yet known to have arrived or be lost.
     #[must_use]
     pub const fn unacked(&self) -> u32 {
         self.una

@@ -8,6 +8,8 @@
 //!                                     recently reported, at most three                RFC 2018 section 4
 //! CE mark                          -> ECE in every ack until a packet with CWR comes  RFC 3168 section 6.1.3
 //! echoed departure time            -> of the earliest packet this ack answers         RFC 7323 section 4.3
+//! repair by count                  -> next = packets received; above it one block, of the last transmission that
+//!                                     arrived, if any before it did not               Dukkipati 2007, section 6.3.1
 //! ```
 //!
 //! Deviations:
@@ -18,6 +20,7 @@
 //! 3. RFC 3168 clears the echo on CWR at once. If an ack is being delayed, the echo it owes is still sent in it.
 
 use super::{Params, runs::RunSet};
+use crate::sender::Recovery;
 use crate::stamp::Stamp;
 use crate::units::Time;
 
@@ -71,7 +74,7 @@ impl core::ops::Deref for SackBlocks {
 /// What an ack says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AckInfo {
-    /// The next packet expected: all below arrived.
+    /// The next packet expected: all below arrived. With [`Recovery::Count`], how many arrived.
     pub cumulative: u32,
     /// What arrived above.
     pub sack: SackBlocks,
@@ -97,6 +100,9 @@ struct OutOfOrder {
 #[derive(Clone, Debug)]
 pub struct Receiver {
     next: u32,
+    /// One above the highest transmission that arrived, once one before it has not (Count).
+    top: u32,
+    counts: bool,
     ecn: bool,
     delayed_acks: bool,
     /// Congestion experienced, not yet answered by CWR.
@@ -113,11 +119,13 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that has seen nothing.
+    /// A receiver that has seen nothing, for a sender that repairs losses by `recovery`.
     #[must_use]
-    pub fn new(params: &Params) -> Self {
+    pub fn new(params: &Params, recovery: Recovery) -> Self {
         Self {
             next: 0,
+            top: 0,
+            counts: recovery == Recovery::Count,
             ecn: params.ecn,
             delayed_acks: params.delayed_acks,
             congestion: false,
@@ -170,6 +178,11 @@ impl Receiver {
     /// A packet arrived while there is a gap, or makes one, or is a copy.
     #[cold]
     fn rearrange(&mut self, seq: u32) {
+        if self.counts {
+            self.next += 1;
+            self.top = self.top.max(seq + 1);
+            return;
+        }
         if seq < self.next {
             return; // A copy.
         }
@@ -198,9 +211,13 @@ impl Receiver {
         self.echo_owed = false;
         self.pending = 0;
         self.deadline = Time::MAX;
+        let mut sack = self.out_of_order.as_ref().map_or_else(SackBlocks::default, |o| o.recent);
+        if self.top > self.next {
+            sack.push((self.top - 1, self.top));
+        }
         AckInfo {
             cumulative: self.next,
-            sack: self.out_of_order.as_ref().map_or_else(SackBlocks::default, |o| o.recent),
+            sack,
             ecn_echo,
             sent_at: self.pending_sent_at,
             stamp: self.pending_stamp,
@@ -218,7 +235,7 @@ impl Receiver {
         (self.pending > 0 && now >= self.deadline).then(|| self.ack())
     }
 
-    /// Distinct packets received.
+    /// Distinct packets received; with [`Recovery::Count`], transmissions, of which some may be beyond the flow's length.
     #[must_use]
     pub fn delivered(&self) -> u32 {
         self.next + self.out_of_order.as_ref().map_or(0, |o| o.set.len())
