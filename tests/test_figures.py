@@ -93,8 +93,10 @@ def test_packets_are_the_sum_of_a_flows_throughput() -> None:
     t = np.array([1.0, 2.0, 3.0])
     times = FlowTimes(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, np.int16), {}, 0.0)
     links = {"bottleneck": {"utilization": (t, t)}}
-    flows = {"a.0": (t, np.array([0.0, 8e6, 16e6]))}  # 1000 packets of 1000 bytes in the second interval, then 2000
-    runs = RunSet("a", [Finished({}, links, flows, 1000.0, times)], ["bottleneck"], "a")
+    many = {
+        "flow_packets": {"a.0": (t, np.array([0.0, 8e6, 16e6]))}
+    }  # 1000 packets of 1000 bytes in the second interval, then 2000
+    runs = RunSet("a", [Finished({}, links, many, {}, 1000.0, times)], ["bottleneck"], "a")
     assert [runs.packets("a.0", at) for at in (0.5, 1.0, 2.0, 2.9, 9.0)] == [0, 0, 1000, 1000, 3000]
     with pytest.raises(ValueError, match="not probed"):
         runs.packets("a.1", 1.0)

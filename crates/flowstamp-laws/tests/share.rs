@@ -84,7 +84,7 @@ proptest! {
             let apart = (bytes[OWN] / weights[OWN] - bytes[OTHER] / weights[OTHER]).abs();
             let bound = 1500.0 / weights[OWN] + 1500.0 / weights[OTHER];
             prop_assert!(apart <= bound + 1e-6, "WFQ: {apart} apart, {bound} allowed");
-            if sent.iter().any(|n| *n == sizes.len()) {
+            if sent.contains(&sizes.len()) {
                 break;
             }
         }
