@@ -246,4 +246,16 @@ def test_compare_shows_completion_times_by_size(flowstamp: Command, tmp_path: Pa
         assert said in shown
         assert " ± " in shown
         assert ("NOT reached" in shown) is (wanted == "0.01")
+    # Longer until it is reached, and no longer than asked for.
+    first = json.loads(done.stdout)["protocols"]["rcp"]["duration_s"]
+    options = ("--protocols", "rcp", "--out", str(out), "--json", "--max-duration", f"{5 * first}s", "--confidence")
+    lasted = [
+        json.loads(flowstamp("compare", str(scenario), *options, wanted).stdout)["protocols"]["rcp"]["duration_s"]
+        for wanted in ("0.01", "100")
+    ]
+    assert lasted == [5 * first, first]
+    refused = flowstamp("compare", str(scenario), "--protocols", "rcp", "--max-duration", "200")
+    assert refused.returncode == 2
+    assert "--max-duration" in refused.stderr
+    assert "no unit" in refused.stderr
     assert (out / "afct.png").stat().st_size > 1000

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from flowstamp.figures import FigureError, available, cli_figure, read
+from flowstamp.figures import FigureError, available, cli_figure, load, read
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.fct import FlowTimes
 from flowstamp.figures.measures import Finished, RunSet
@@ -61,6 +61,14 @@ def test_expressions_measure() -> None:
     assert value("minima(a.drops)", a=[3, 1, 2, 0, 5]) == 2
     assert value("minima(a.drops)", a=[3, 2, 1]) == value("minima(a.drops)", a=[1, 1, 2]) == 1
     assert value("where_least(a.drops, b.drops)", a=[3, 1, 2], b=[7, 8, 9]) == 8
+
+
+def test_a_figure_is_known_by_all_its_names() -> None:
+    assert load("R4.19").id == "R4.17"
+    names = [name for path in available().values() for spec in [read(path)] for name in (spec.id, *spec.also)]
+    assert len(set(names)) == len(names)
+    with pytest.raises(FigureError, match="R4.99"):
+        load("R4.99")
 
 
 @pytest.mark.parametrize(
@@ -160,7 +168,7 @@ def test_bad_files_name_file_key_and_value(tmp_path: Path, old: str, new: str, m
 
 
 def test_unknown_figure(tmp_path: Path) -> None:
-    with pytest.raises(FigureError, match=r'"X99" does not exist; known: R1\.5'):
+    with pytest.raises(FigureError, match=r'"X99" does not exist; did you mean X9; known: R1\.5'):
         cli_figure(["X99"], out=tmp_path)
 
 

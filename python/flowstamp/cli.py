@@ -240,6 +240,12 @@ def compare(
             "--confidence", metavar="PERCENT", min=0.01, max=100.0, help="Wanted half width of 95% intervals of times."
         ),
     ] = 5.0,
+    max_duration: Annotated[
+        str,
+        typer.Option(
+            "--max-duration", metavar="TIME", help="Double the duration, up to this, until --confidence is reached."
+        ),
+    ] = "",
     as_json: Json = False,
 ) -> int:
     """Run a scenario under several protocols and show them side by side.
@@ -248,7 +254,7 @@ def compare(
     reno/red. The folder gets compare.pdf, compare.png and a run's folder for each protocol. With random flows (`web`)
     it also shows mean completion times by size with their 95% intervals (batch means after warm-up) beside processor
     sharing and the lower bound, says of each protocol whether these are as narrow as --confidence asks, and gets
-    afct.pdf and afct.png.
+    afct.pdf and afct.png. With --max-duration, runs that are too short for it are done again, each time twice as long.
     """
     from flowstamp import afct
     from flowstamp import compare as comparison
@@ -260,15 +266,22 @@ def compare(
     names = [name.strip() for name in protocols.split(",") if name.strip()]
     scenarios = comparison.variants(loaded, names)
     check_folder(out)
-    with Meter(scenario.name) as meter:
-        results = dict(zip(names, run_many(list(scenarios.values()), seed=seed, progress=meter), strict=True))
+    longest = comparison.longest(loaded, max_duration)
+    while True:
+        with Meter(scenario.name) as meter:
+            results = dict(zip(names, run_many(list(scenarios.values()), seed=seed, progress=meter), strict=True))
+        known = afct.confidence(results, confidence / 100)
+        duration_s = next(iter(results.values())).summary["duration_s"]
+        if duration_s >= longest or all(row["reached"] for group in known.values() for row in group.values()):
+            break
+        duration = f"{min(2 * duration_s, longest)!r}s"
+        scenarios = {name: one.set("duration", duration) for name, one in scenarios.items()}
     written = [path for name, result in results.items() for path in result.write(out / name.replace("/", "-"))]
 
     from flowstamp import plot
 
     written += plot.save(plot.overview(results), out / "compare")
     times = afct.by_size(results)
-    known = afct.confidence(results, confidence / 100)
     if times:
         written += plot.save(afct.draw(times, names), out / "afct")
     if as_json:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from flowstamp.errors import ScenarioError
+from flowstamp import _flowstamp
+from flowstamp.errors import FlowstampError, ScenarioError, translated
 from flowstamp.scenario import Scenario, laws
 
 
@@ -43,6 +44,20 @@ def variants(scenario: Scenario, protocols: Sequence[str]) -> dict[str, Scenario
     if repeated is not None:
         raise ScenarioError(f'--protocols: "{repeated}" is there twice')
     return {name: variant(scenario, name) for name in protocols}
+
+
+def longest(scenario: Scenario, max_duration: str) -> float:
+    """Seconds that a run may be made to last: `max_duration`, a time with its unit; empty: as the scenario says."""
+    if not max_duration:
+        return 0.0
+    try:
+        with translated():
+            seconds = _flowstamp.quantity("time", max_duration)
+    except FlowstampError as error:
+        raise ScenarioError(f"--max-duration: {error}") from None
+    if not any(group.get("web") for group in scenario.tree.get("flows", ())):
+        raise ScenarioError("--max-duration: is for scenarios with random flows (web), whose times have a confidence")
+    return seconds
 
 
 def _link(link: Mapping[str, Any], router: str, queue: str) -> dict[str, Any]:

@@ -42,7 +42,8 @@ def cli_figure(
     wanted = list(runner.files) if list(ids) == ["all"] else list(dict.fromkeys(ids))
     if not wanted:
         raise FigureError(f"no figure named; known: {', '.join(runner.files)}, or all")
-    figures = [runner.figure(figure_id) for figure_id in wanted]  # all are checked before the first runs
+    # All are checked before the first runs; one that covers several runs once.
+    figures = list({spec.id: spec for spec in map(runner.figure, wanted)}.values())
     console, messages = Console(), Console(stderr=True)
     outcomes: list[Outcome] = []
     for figure in figures:
@@ -64,12 +65,17 @@ def cli_figure(
 def _list(json: bool, directory: Path | None) -> None:
     figures = [read(path) for path in available(directory).values()]
     if json:
-        rows = [{"id": f.id, "title": f.title, "paper": f.paper, "claims": [c.id for c in f.claims]} for f in figures]
+        rows = [
+            {"id": f.id, "also": f.also, "title": f.title, "paper": f.paper, "claims": [c.id for c in f.claims]}
+            for f in figures
+        ]
         sys.stdout.write(json_module.dumps({"figures": rows}, indent=2, ensure_ascii=False) + "\n")
         return
     table = Table("id", "title", "paper", "claims", box=None, pad_edge=False)
     for figure in figures:
-        table.add_row(figure.id, escape(figure.title), escape(figure.paper), str(len(figure.claims)))
+        table.add_row(
+            ", ".join((figure.id, *figure.also)), escape(figure.title), escape(figure.paper), str(len(figure.claims))
+        )
     Console().print(table)
 
 

@@ -20,7 +20,7 @@ from flowstamp.figures import fct
 from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import ExpressionError, RunValues
 from flowstamp.figures.measures import MANY, Finished, Joined, RunSet, kept
-from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, available, read
+from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, available, load
 from flowstamp.files import write_whole
 
 Status = Literal["holds", "differs", "fails"]
@@ -81,14 +81,13 @@ class Runner:
     def __init__(self, *, fast: bool = False, seed: int | None = None, directory: Path | None = None) -> None:
         self.fast, self.seed = fast, seed
         self.files = available(directory)
+        self.directory = directory
         self._finished: dict[str, dict[str, RunSet]] = {}
         self._computed: dict[str, dict[str, Computed]] = {}
 
     def figure(self, figure_id: str) -> FigureSpec:
         """A figure's file, in the version that runs."""
-        if figure_id not in self.files:
-            raise FigureError(f'figure "{figure_id}" does not exist; known: {", ".join(self.files)}')
-        spec = read(self.files[figure_id])
+        spec = load(figure_id, self.directory)
         return spec.fast_version() if self.fast else spec
 
     def run(self, spec: FigureSpec, out: Path | None, progress: Progress | None = None) -> Outcome:

@@ -103,6 +103,7 @@ class FigureSpec:
     """One published figure."""
 
     id: str
+    also: tuple[str, ...]  # further figures of the paper that this one covers
     title: str
     paper: str
     notes: str
@@ -175,13 +176,16 @@ def _paper_order(figure_id: str) -> tuple[str, float, float, str]:
 
 
 def load(figure_id: str, directory: Path | None = None) -> FigureSpec:
-    """One figure by its id."""
+    """One figure by its id, or by that of a figure that it covers too."""
     files = available(directory)
-    if figure_id not in files:
+    if figure_id in files:
+        return read(files[figure_id])
+    covering = next((spec for spec in map(read, files.values()) if figure_id in spec.also), None)
+    if covering is None:
         near = difflib.get_close_matches(figure_id.upper(), files, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise FigureError(f'figure "{figure_id}" does not exist{hint} Known: {", ".join(files)}')
-    return read(files[figure_id])
+        hint = f"; did you mean {near[0]}" if near else ""
+        raise FigureError(f'figure "{figure_id}" does not exist{hint}; known: {", ".join(files)}')
+    return covering
 
 
 def read(path: Path) -> FigureSpec:
@@ -314,6 +318,7 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
         raise t.wrong("claims", "[[claims]], each with an id of its own")
     figure = FigureSpec(
         id=figure_id,
+        also=tuple(t.names("also", [])),
         title=t.text("title"),
         paper=t.text("paper", "author, year, figure and section"),
         notes=t.text("notes", default=""),
