@@ -67,7 +67,7 @@ def test_a_figure_is_known_by_all_its_names() -> None:
     assert load("R4.19").id == "R4.17"
     names = [name for path in available().values() for spec in [read(path)] for name in (spec.id, *spec.also)]
     assert len(set(names)) == len(names)
-    with pytest.raises(FigureError, match="R4.99"):
+    with pytest.raises(FigureError, match=r"R4\.99"):
         load("R4.99")
 
 
