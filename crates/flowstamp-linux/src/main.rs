@@ -1,0 +1,2 @@
+//! `flowstamp-linux`: XCP and RCP on unmodified Linux kernels.
+fn main() {}
