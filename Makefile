@@ -11,7 +11,7 @@ export PIP_QUIET := 1
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock .cargo/config.toml
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test test-rust test-python lint bench figures docs clean
+.PHONY: build linux demo test test-rust test-python test-linux lint bench figures docs clean
 
 # The package is installed as a link to python/: a change there is in effect at once, one in crates/ by a new build.
 build: $(VENV)/.built
@@ -32,10 +32,25 @@ $(VENV)/.dev: $(VENV)/.created pyproject.toml
 	$(BIN)/pip install --requirement $(VENV)/dev.txt
 	@touch $@
 
+# The part that touches the kernel: needs Linux, clang and libelf (tools/install-linux.sh).
+LINUX := crates/flowstamp-linux
+LINUX_TARGET := $(CURDIR)/target/linux
+linux: $(VENV)/.created
+	$(CARGO) build --locked --release --manifest-path $(LINUX)/Cargo.toml --target-dir $(LINUX_TARGET)
+	install -m 755 $(LINUX_TARGET)/release/flowstamp-linux $(BIN)/flowstamp-linux
+
 demo: build
 	$(BIN)/flowstamp demo
 
-test: test-rust test-python
+test: test-rust test-linux test-python
+
+# What needs clang is left out where there is none; what needs root or BPF says so itself.
+test-linux:
+	@if command -v clang >/dev/null && pkg-config --exists libelf; then \
+	  set -x; $(CARGO) test --locked --manifest-path $(LINUX)/Cargo.toml --target-dir $(LINUX_TARGET); \
+	else \
+	  echo "skipped: the tests of $(LINUX) need clang and libelf: tools/install-linux.sh"; \
+	fi
 
 # cargo-nextest is quicker where it is installed, but runs no examples of the documentation.
 test-rust:
@@ -51,6 +66,10 @@ test-python: build $(VENV)/.dev
 lint: build $(VENV)/.dev
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
+	@if command -v clang >/dev/null && pkg-config --exists libelf; then \
+	  set -x; $(CARGO) fmt --manifest-path $(LINUX)/Cargo.toml --check && \
+	  $(CARGO) clippy --locked --manifest-path $(LINUX)/Cargo.toml --target-dir $(LINUX_TARGET) --all-targets -- -D warnings; \
+	fi
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --quiet --workspace --all-features --no-deps
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

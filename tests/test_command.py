@@ -248,9 +248,9 @@ def test_compare_shows_completion_times_by_size(flowstamp: Command, tmp_path: Pa
         assert ("NOT reached" in shown) is (wanted == "0.01")
     # Longer until it is reached, and no longer than asked for.
     first = json.loads(done.stdout)["protocols"]["rcp"]["duration_s"]
-    options = ("--protocols", "rcp", "--out", str(out), "--json", "--max-duration", f"{5 * first}s", "--confidence")
+    longer = ("--protocols", "rcp", "--out", str(out), "--json", "--max-duration", f"{5 * first}s", "--confidence")
     lasted = [
-        json.loads(flowstamp("compare", str(scenario), *options, wanted).stdout)["protocols"]["rcp"]["duration_s"]
+        json.loads(flowstamp("compare", str(scenario), *longer, wanted).stdout)["protocols"]["rcp"]["duration_s"]
         for wanted in ("0.01", "100")
     ]
     assert lasted == [5 * first, first]

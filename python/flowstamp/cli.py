@@ -487,6 +487,33 @@ def doctor(seed: UnusedSeed = None, out: Out = None, as_json: Json = False) -> i
     return 0
 
 
+_PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+@app.command(context_settings=_PASSED_ON)
+def host(context: typer.Context) -> int:
+    """TCP of this host obeys stamps: enable, disable, status. Linux; see flowstamp host --help."""
+    return _linux("host", context)
+
+
+@app.command(context_settings=_PASSED_ON)
+def router(context: typer.Context) -> int:
+    """An interface stamps what it sends: attach, detach, status, metrics. Linux; see flowstamp router --help."""
+    return _linux("router", context)
+
+
+@app.command(context_settings=_PASSED_ON)
+def lab(context: typer.Context) -> int:
+    """Real applications over an emulated path: run, clean. Linux; see flowstamp lab --help."""
+    return _linux("lab", context)
+
+
+def _linux(command: str, context: typer.Context) -> int:
+    from flowstamp import linux
+
+    return linux.call(command, context.args)
+
+
 @app.command()
 def schema(seed: UnusedSeed = None, out: Out = None, as_json: Json = False) -> int:
     """Print the JSON Schema of scenarios. With --out, the folder gets scenario.schema.json."""

@@ -11,7 +11,7 @@ import sys
 from importlib import metadata
 from typing import Any
 
-from flowstamp import _flowstamp
+from flowstamp import _flowstamp, linux
 
 CORE = ("numpy", "matplotlib", "typer", "rich")
 EXTRAS = {"pandas": "pandas", "pyarrow": "pandas", "polars": "polars", "distributed": "dask"}
@@ -40,6 +40,7 @@ def report() -> dict[str, Any]:
         },
         "packages": {name: _package(name) for name in (*CORE, *EXTRAS)},
         "programs": {name: _program(name) for name in TOOLS},
+        "linux": linux.features(),
     }
 
 
@@ -66,6 +67,19 @@ def lines(found: dict[str, Any]) -> list[str]:
     for name, program in found["programs"].items():
         where = f"{program['version'] or 'installed'}  {program['path']}" if program else ""
         told.append(f"{name:<11} {where or 'not installed; optional: ' + TOOLS[name][1]}")
+    return told + _linux_lines(found["linux"])
+
+
+def _linux_lines(features: list[dict[str, Any]] | None) -> list[str]:
+    if features is None:
+        return [f"linux       host, router and lab: {linux.missing()}"]
+    told = []
+    for feature in features:
+        users = f" (for {', '.join(feature['needed_by'])})" if feature["needed_by"] else " (optional)"
+        told.append(f"linux       {feature['name']}: {'there' if feature['present'] else feature['without']}{users}")
+    for command in ("host", "router", "lab"):
+        lacking = [f["name"] for f in features if command in f["needed_by"] and not f["present"]]
+        told.append(f"linux       {command}: {'lacks ' + ', '.join(lacking) if lacking else 'ready'}")
     return told
 
 

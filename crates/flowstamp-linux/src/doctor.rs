@@ -1,5 +1,6 @@
 //! `flowstamp doctor`: the part about this machine's kernel.
 
+use crate::features::{Finding, findings};
 use std::process::ExitCode;
 
 /// What to say.
@@ -11,7 +12,32 @@ pub struct Command {
 }
 
 /// Says it.
+///
+/// # Errors
+/// Standard output cannot be written.
 pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
-    let _ = command.json;
+    let found = findings();
+    if command.json {
+        println!("{}", serde_json::to_string_pretty(&found)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for finding in &found {
+        println!("{}", line(finding));
+    }
+    for name in ["host", "router", "lab"] {
+        let missing: Vec<_> =
+            found.iter().filter(|f| !f.present && f.needed_by.contains(&name)).map(|f| f.name).collect();
+        let said =
+            if missing.is_empty() { "ready".to_owned() } else { format!("lacks {}", missing.join(", ")) };
+        println!("{name:<32} {said}");
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+fn line(finding: &Finding) -> String {
+    if finding.present {
+        format!("{:<32} there", finding.name)
+    } else {
+        format!("{:<32} missing: {}", finding.name, finding.without)
+    }
 }

@@ -1,6 +1,7 @@
 //! `flowstamp-linux`: XCP and RCP on unmodified Linux kernels. `flowstamp host`, `router`, `lab` and `doctor` call it.
 
 mod doctor;
+mod features;
 mod host;
 mod lab;
 mod refusal;

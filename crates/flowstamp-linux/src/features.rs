@@ -1,0 +1,190 @@
+//! What this machine's kernel has of what the commands need, found out by trying and not by version.
+
+use crate::refusal::Refusal;
+use serde::Serialize;
+use std::process::{Command, Stdio};
+
+/// Something that a command needs, or uses where it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Feature {
+    /// Root, or the capabilities to load programs and change networks.
+    Privileges,
+    /// Types of the running kernel, by which programs are relocated.
+    Btf,
+    /// Congestion control by BPF.
+    StructOps,
+    /// Programs at a cgroup's sockets.
+    Cgroup2,
+    /// Programs where packets leave an interface.
+    Clsact,
+    /// A token bucket, for a bottleneck of a given rate.
+    Tbf,
+    /// Classes, to keep kinds of traffic apart.
+    Htb,
+    /// The kernel's own delay and loss.
+    Netem,
+    /// Sockets past the network stack, for the emulated path.
+    AfXdp,
+    /// Packet sockets, for the emulated path where AF_XDP is missing.
+    AfPacket,
+    /// Network namespaces.
+    Namespaces,
+    /// The programs ip, tc and ethtool.
+    Iproute2,
+    /// The program iperf3.
+    Iperf3,
+}
+
+/// What a feature is for and how it stands.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// Which.
+    pub feature: Feature,
+    /// In words.
+    pub name: &'static str,
+    /// It is there.
+    pub present: bool,
+    /// Commands that cannot do without it.
+    pub needed_by: &'static [&'static str],
+    /// What follows where it is missing.
+    pub without: &'static str,
+}
+
+const CAP_NET_ADMIN: u32 = 12;
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_BPF: u32 = 39;
+
+impl Feature {
+    const ALL: [(Self, &'static str, &'static [&'static str], &'static str); 13] = [
+        (Self::Privileges, "CAP_BPF and CAP_NET_ADMIN", &["host", "router", "lab"], "run as root"),
+        (
+            Self::Btf,
+            "kernel types (BTF)",
+            &["host", "router"],
+            "a kernel with CONFIG_DEBUG_INFO_BTF is needed",
+        ),
+        (
+            Self::StructOps,
+            "TCP congestion control by BPF",
+            &["host"],
+            "a kernel of 5.6 or later with CONFIG_BPF_JIT is needed",
+        ),
+        (Self::Cgroup2, "a cgroup2 file system", &["host"], "mount -t cgroup2 none /sys/fs/cgroup"),
+        (
+            Self::Clsact,
+            "the qdisc clsact",
+            &["router", "host"],
+            "a kernel with CONFIG_NET_SCH_INGRESS and CONFIG_NET_CLS_BPF is needed",
+        ),
+        (
+            Self::Tbf,
+            "the qdisc tbf",
+            &[],
+            "a bottleneck needs a rate of its own: the interface's, or the lab's path",
+        ),
+        (Self::Htb, "the qdisc htb", &[], "other traffic and policed flows get no class of their own"),
+        (Self::Netem, "the qdisc netem", &[], "not used: delay comes from the lab's own path"),
+        (Self::AfXdp, "AF_XDP sockets", &[], "the lab's path uses packet sockets, which are slower"),
+        (Self::AfPacket, "packet sockets", &["lab"], "a kernel with CONFIG_PACKET is needed"),
+        (Self::Namespaces, "network namespaces", &["lab"], "a kernel with CONFIG_NET_NS is needed"),
+        (Self::Iproute2, "ip, tc and ethtool", &["lab"], "install iproute2 and ethtool"),
+        (Self::Iperf3, "iperf3", &[], "labs can run flows of kind http only; install iperf3"),
+    ];
+
+    fn is_present(self) -> bool {
+        match self {
+            Self::Privileges => {
+                let has = capabilities();
+                has & (1 << CAP_NET_ADMIN) != 0 && has & (1 << CAP_BPF | 1 << CAP_SYS_ADMIN) != 0
+            }
+            Self::Btf => std::path::Path::new("/sys/kernel/btf/vmlinux").exists(),
+            Self::StructOps => libbpf_rs::btf::Btf::from_vmlinux().is_ok_and(|btf| {
+                btf.type_by_name::<libbpf_rs::btf::types::Struct<'_>>("bpf_struct_ops_tcp_congestion_ops")
+                    .is_some()
+            }),
+            Self::Cgroup2 => std::fs::read_to_string("/proc/mounts")
+                .is_ok_and(|mounts| mounts.lines().any(|line| line.split(' ').nth(2) == Some("cgroup2"))),
+            Self::Clsact => qdisc(&["clsact"]),
+            Self::Tbf => qdisc(&["root", "tbf", "rate", "1mbit", "burst", "10kb", "limit", "10kb"]),
+            Self::Htb => qdisc(&["root", "htb"]),
+            Self::Netem => qdisc(&["root", "netem", "delay", "1ms"]),
+            Self::AfXdp => socket(libc::AF_XDP),
+            Self::AfPacket => socket(libc::AF_PACKET),
+            Self::Namespaces => quiet(Command::new("unshare").args(["--net", "true"])),
+            Self::Iproute2 => ["ip", "tc", "ethtool"].iter().all(|name| on_path(name)),
+            Self::Iperf3 => on_path("iperf3"),
+        }
+    }
+}
+
+/// Looks at every feature.
+#[must_use]
+pub fn findings() -> Vec<Finding> {
+    Feature::ALL
+        .iter()
+        .map(|&(feature, name, needed_by, without)| Finding {
+            feature,
+            name,
+            present: feature.is_present(),
+            needed_by,
+            without,
+        })
+        .collect()
+}
+
+/// Refuses in one line what `command` cannot do here.
+///
+/// # Errors
+/// The features that `command` needs and that are missing.
+pub fn require(command: &str) -> Result<(), Refusal> {
+    let missing: Vec<String> = Feature::ALL
+        .iter()
+        .filter(|(_, _, needed_by, _)| needed_by.contains(&command))
+        .filter(|(feature, ..)| !feature.is_present())
+        .map(|(_, name, _, without)| format!("{name} ({without})"))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal(format!("{command}: this machine lacks {}", missing.join(", "))))
+}
+
+/// The effective capabilities of this process, a bit for each.
+fn capabilities() -> u64 {
+    std::fs::read_to_string("/proc/self/status")
+        .ok()
+        .and_then(|status| {
+            let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+            u64::from_str_radix(line.trim(), 16).ok()
+        })
+        .unwrap_or(0)
+}
+
+/// Whether a queueing discipline can be set, tried in a namespace that ends with the attempt.
+fn qdisc(words: &[&str]) -> bool {
+    quiet(Command::new("unshare").args(["--net", "tc", "qdisc", "add", "dev", "lo"]).args(words))
+}
+
+fn socket(family: libc::c_int) -> bool {
+    // SAFETY: the descriptor is closed again if there is one.
+    #[allow(unsafe_code, reason = "the standard library opens no such sockets")]
+    unsafe {
+        let descriptor = libc::socket(family, libc::SOCK_RAW, 0);
+        descriptor >= 0 && libc::close(descriptor) == 0
+    }
+}
+
+fn on_path(name: &str) -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).exists()))
+}
+
+fn quiet(command: &mut Command) -> bool {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
+}

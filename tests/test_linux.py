@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""How the command hands over to the program for Linux."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from flowstamp import doctor, linux
+from flowstamp.cli import run_command
+
+
+def program(folder: Path, script: str) -> str:
+    path = folder / "flowstamp-linux"
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+@pytest.mark.parametrize("command", ["host", "router", "lab"])
+def test_arguments_and_exit_code_are_passed_on(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FLOWSTAMP_LINUX", program(tmp_path, 'echo "$@"; exit 3'))
+    assert run_command([command, "attach", "eth0", "--rate", "100Mbps", "--help"]) == 3
+    assert capfd.readouterr().out == f"{command} attach eth0 --rate 100Mbps --help\n"
+
+
+@pytest.mark.parametrize("command", ["host", "router", "lab"])
+def test_without_the_program_one_line_says_so(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(linux, "program", lambda: None)
+    assert run_command([command, "status"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert command in said
+    assert "make linux" in said or "for Linux" in said
+
+
+def test_a_program_that_is_not_there_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FLOWSTAMP_LINUX", "/nowhere/flowstamp-linux")
+    assert run_command(["lab", "run"]) == 2
+    assert "/nowhere/flowstamp-linux" in capsys.readouterr().err
+
+
+def test_doctor_tells_what_the_kernel_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [{"feature": "btf", "name": "kernel types", "present": False, "needed_by": ["host"], "without": "get one"}]
+    monkeypatch.setenv("FLOWSTAMP_LINUX", program(tmp_path, f"echo '{json.dumps(found)}'"))
+    lines = doctor.lines(doctor.report())
+    assert any("kernel types: get one (for host)" in line for line in lines)
+    assert any(line.endswith("host: lacks kernel types") for line in lines)
+    assert any(line.endswith("router: ready") for line in lines)
+    monkeypatch.setenv("FLOWSTAMP_LINUX", program(tmp_path, "echo nonsense"))
+    assert doctor.report()["linux"] is None
