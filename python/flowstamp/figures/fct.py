@@ -404,6 +404,12 @@ def _ideal_of(runs: RunSetLike, group: str, curve: str, low: float, high: float)
     return np.array([_mean(reference(run, group, curve, low, high)) for run in runs.runs])
 
 
+def _slowdown_of(runs: RunSetLike, group: str, curve: str, low: float, high: float) -> Floats:
+    """Mean over the flows of a group of each one's time over a formula's, for each point."""
+    pairs = [(completed(run, group, low, high)[1], reference(run, group, curve, low, high)) for run in runs.runs]
+    return np.array([_mean(times / ideal) for times, ideal in pairs])
+
+
 def _bin_ratios(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
     """Mean time over a formula, of each bin within the sizes that has at least `LEAST_FLOWS` flows."""
     found = bins(_only(runs), runs.group, LEAST_FLOWS)
@@ -445,6 +451,7 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "afct_of": (4, _afct_of),
     "ideal": (4, _ideal),
     "ideal_of": (5, _ideal_of),
+    "slowdown_of": (5, _slowdown_of),
     "bin_ratios": (4, _bin_ratios),
     "bin_over": (4, _bin_over),
     "max_ratios": (4, _max_ratios),
