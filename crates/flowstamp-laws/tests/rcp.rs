@@ -194,7 +194,7 @@ fn a_sender_takes_the_rate_and_paces() {
     let flow = FlowView { packet_bytes: 1000, initial_window: 2.0, app_rate: None };
     let mut law = Sender::new(&Default::default(), &flow);
     assert!(law.handshake());
-    assert_eq!(law.pacing_rate(), Some(Rate::ZERO), "nothing leaves before the answer");
+    assert!(law.pacing_rate().is_none(), "no rate before the answer: the handshake holds the data back");
     let rtt = Time::from_millis(100);
     let answer: Stamp = Header { rate: 50_000.0, rtt_s: 0.0, age_bytes: 0.0 }.into();
     law.on_feedback(Time::ZERO, rtt, &answer);
@@ -204,4 +204,26 @@ fn a_sender_takes_the_rate_and_paces() {
     law.on_congestion(Time::ZERO, 5);
     law.on_timeout(Time::ZERO, 5);
     assert!((law.cwnd() - 6000.0).abs() < 1e-9, "losses are repaired and do not change the rate");
+}
+
+/// Alone on its path a router gives its own R, whatever the exponent and the capacity: no power may leave the range of
+/// numbers, or the flow would be told to send without bound.
+#[test]
+fn alpha_fair_rates_stay_numbers() {
+    for fairness in [0.5, 1.0, 30.0, 100.0] {
+        for mbps in [0.001, 20.0, 400_000.0] {
+            let mut router = Router::new(&Params { fairness, ..Params::default() }, Rate::from_mbps(mbps));
+            let mut stamp = Header { rate: 1e15, rtt_s: 0.1, age_bytes: 0.0 }.into();
+            router.on_departure(view(Time::ZERO, 0), 1000, &mut stamp);
+            let given = Header::from(stamp).rate;
+            assert!((given / router.rate() - 1.0).abs() < 0.05, "{fairness}, {mbps} Mb/s: {given}");
+            // A second like it halves R^-alpha's inverse: R 2^(-1/alpha).
+            router.on_departure(view(Time::ZERO, 0), 1000, &mut stamp);
+            let both = Header::from(stamp).rate / given;
+            assert!(
+                (both / 0.5f64.powf(1.0 / fairness) - 1.0).abs() < 0.05,
+                "{fairness}, {mbps} Mb/s: {both}"
+            );
+        }
+    }
 }

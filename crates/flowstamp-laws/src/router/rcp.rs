@@ -228,13 +228,14 @@ impl RouterLaw for Router {
         within("growth", p.growth, 0.0, 10.0)?;
         within("fairness", p.fairness, 0.0, 100.0)?;
         within("long_share", p.long_share, 0.001, 1.0)?;
+        within("mtu", p.mtu.as_f64(), 1.0, 65_535.0)?;
         for (name, time) in [
             ("max_interval", p.max_interval),
             ("max_allowable_rtt", p.max_allowable_rtt),
             ("initial_rtt", p.initial_rtt),
         ] {
             within(name, time.as_secs_f64(), 1e-9, 1e6)
-                .map_err(|_| (name, format!("is {time}; it must be 1ns or longer")))?;
+                .map_err(|_| (name, format!("is {time}; it must be 1ns to 1000000s")))?;
         }
         Ok(())
     }
@@ -282,9 +283,11 @@ impl RouterLaw for Router {
         let offer = if long { self.rate * p.long_share } else { self.rate };
         let offer = offer.min(self.link_rate);
         if p.fairness > 0.0 {
-            // The routers' R^-alpha add up; a single router leaves its own R.
-            let sum = libm::pow(header.rate, -p.fairness) + libm::pow(offer, -p.fairness);
-            header.rate = libm::pow(sum, -1.0 / p.fairness);
+            // The routers' R^-alpha add up; a single router leaves its own R. Of the sum the lower rate is taken out, as
+            // no power of a ratio of at most 1 leaves the range of numbers.
+            let (low, high) = (header.rate.min(offer), header.rate.max(offer));
+            let ratio = if high > 0.0 { libm::pow(low / high, p.fairness) } else { 0.0 };
+            header.rate = low * libm::pow(1.0 + ratio, -1.0 / p.fairness);
             *stamp = header.into();
         } else if header.rate > offer {
             header.rate = offer; // lines 22 and 23
