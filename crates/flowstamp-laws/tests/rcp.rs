@@ -227,3 +227,34 @@ fn alpha_fair_rates_stay_numbers() {
         }
     }
 }
+
+/// While a link carries nothing there is no rate to give; what is known of RTTs stays, and the law goes on after it.
+#[test]
+fn an_outage_leaves_no_trace() {
+    let capacity = Rate::from_mbps(20.0);
+    let mut router = Router::new(&Params::default(), capacity);
+    let mut now = router.first_timer(0).expect("a timer");
+    let mut interval = |router: &mut Router, rtt_s| {
+        router.on_arrival(view(now, 0), 1000, Some(&packet(rtt_s)));
+        now = router.on_timer(0, view(now, 0));
+        router.variables(&mut |name, value| assert!(value.is_finite(), "{name} is {value}"));
+    };
+    for _ in 0..100 {
+        interval(&mut router, 0.1);
+    }
+    let before = router.avg_rtt_s();
+    router.set_capacity(Rate::ZERO);
+    for _ in 0..100 {
+        interval(&mut router, 0.05);
+        assert_eq!(router.rate(), 0.0);
+    }
+    assert!((router.avg_rtt_s() / before - 1.0).abs() < 0.1, "{} was {before}", router.avg_rtt_s());
+    router.set_capacity(capacity);
+    let share = |router: &Router| router.rate() / capacity.bytes_per_sec();
+    interval(&mut router, 0.1);
+    assert!(share(&router) < 0.01, "it starts anew from the least rate: {}", share(&router));
+    for _ in 0..2000 {
+        interval(&mut router, 0.1);
+    }
+    assert!(share(&router) > 0.9, "and comes back: {}", share(&router));
+}

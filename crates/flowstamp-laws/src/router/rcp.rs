@@ -173,6 +173,11 @@ impl Router {
         self.avg_rtt
     }
 
+    /// `R / C`; nothing of a link that carries nothing.
+    fn link_share(&self) -> f64 {
+        if self.link_rate > 0.0 { self.rate / self.link_rate } else { 0.0 }
+    }
+
     /// Appendix F lines 1 to 16, with `queue` bytes waiting.
     fn update(&mut self, queue: f64) {
         let p = &self.params;
@@ -184,7 +189,7 @@ impl Router {
             let weight = if sample >= self.avg_rtt {
                 interval / self.avg_rtt // line 4
             } else {
-                self.rate / self.link_rate * (sample / self.avg_rtt) * (interval / self.avg_rtt) // line 6
+                self.link_share() * (sample / self.avg_rtt) * (interval / self.avg_rtt) // line 6
             };
             let weight = weight.clamp(0.0, 1.0);
             self.avg_rtt = weight * sample + (1.0 - weight) * self.avg_rtt; // line 7
@@ -192,6 +197,8 @@ impl Router {
         let target = p.eta * self.link_rate;
         let min_rate = 0.01 * p.mtu.as_f64() / self.avg_rtt;
         let change = match p.capacity {
+            // A link that carries nothing: lines 9 and 10 leave no rate.
+            Capacity::Known if target <= 0.0 => 0.0,
             Capacity::Known => {
                 (p.alpha * (target - input_rate) - p.beta * queue / self.avg_rtt) / target // line 8
             }
@@ -311,7 +318,8 @@ impl RouterLaw for Router {
         report("sample_rtt_s", self.sample_rtt);
         report("input_rate_bps", self.input_rate * 8.0);
         // The router's estimate of the number of flows, C/R (section 3.2.1).
-        report("flows_estimate", self.params.eta * self.link_rate / self.rate);
+        let share = self.link_share();
+        report("flows_estimate", if share > 0.0 { self.params.eta / share } else { 0.0 });
         // What an interval's lines can be done again from.
         report("interval_s", self.interval);
         report("update_queue_bytes", self.last_queue);
