@@ -194,7 +194,7 @@ fn a_sender_takes_the_rate_and_paces() {
     let flow = FlowView { packet_bytes: 1000, initial_window: 2.0, app_rate: None };
     let mut law = Sender::new(&Default::default(), &flow);
     assert!(law.handshake());
-    assert_eq!(law.pacing_rate(), Some(Rate::ZERO), "nothing leaves before the answer");
+    assert!(law.pacing_rate().is_none(), "no rate before the answer: the handshake holds the data back");
     let rtt = Time::from_millis(100);
     let answer: Stamp = Header { rate: 50_000.0, rtt_s: 0.0, age_bytes: 0.0 }.into();
     law.on_feedback(Time::ZERO, rtt, &answer);
@@ -204,4 +204,57 @@ fn a_sender_takes_the_rate_and_paces() {
     law.on_congestion(Time::ZERO, 5);
     law.on_timeout(Time::ZERO, 5);
     assert!((law.cwnd() - 6000.0).abs() < 1e-9, "losses are repaired and do not change the rate");
+}
+
+/// Alone on its path a router gives its own R, whatever the exponent and the capacity: no power may leave the range of
+/// numbers, or the flow would be told to send without bound.
+#[test]
+fn alpha_fair_rates_stay_numbers() {
+    for fairness in [0.5, 1.0, 30.0, 100.0] {
+        for mbps in [0.001, 20.0, 400_000.0] {
+            let mut router = Router::new(&Params { fairness, ..Params::default() }, Rate::from_mbps(mbps));
+            let mut stamp = Header { rate: 1e15, rtt_s: 0.1, age_bytes: 0.0 }.into();
+            router.on_departure(view(Time::ZERO, 0), 1000, &mut stamp);
+            let given = Header::from(stamp).rate;
+            assert!((given / router.rate() - 1.0).abs() < 0.05, "{fairness}, {mbps} Mb/s: {given}");
+            // A second like it halves R^-alpha's inverse: R 2^(-1/alpha).
+            router.on_departure(view(Time::ZERO, 0), 1000, &mut stamp);
+            let both = Header::from(stamp).rate / given;
+            assert!(
+                (both / 0.5f64.powf(1.0 / fairness) - 1.0).abs() < 0.05,
+                "{fairness}, {mbps} Mb/s: {both}"
+            );
+        }
+    }
+}
+
+/// While a link carries nothing there is no rate to give; what is known of RTTs stays, and the law goes on after it.
+#[test]
+fn an_outage_leaves_no_trace() {
+    let capacity = Rate::from_mbps(20.0);
+    let mut router = Router::new(&Params::default(), capacity);
+    let mut now = router.first_timer(0).expect("a timer");
+    let mut interval = |router: &mut Router, rtt_s| {
+        router.on_arrival(view(now, 0), 1000, Some(&packet(rtt_s)));
+        now = router.on_timer(0, view(now, 0));
+        router.variables(&mut |name, value| assert!(value.is_finite(), "{name} is {value}"));
+    };
+    for _ in 0..100 {
+        interval(&mut router, 0.1);
+    }
+    let before = router.avg_rtt_s();
+    router.set_capacity(Rate::ZERO);
+    for _ in 0..100 {
+        interval(&mut router, 0.05);
+        assert_eq!(router.rate(), 0.0);
+    }
+    assert!((router.avg_rtt_s() / before - 1.0).abs() < 0.1, "{} was {before}", router.avg_rtt_s());
+    router.set_capacity(capacity);
+    let share = |router: &Router| router.rate() / capacity.bytes_per_sec();
+    interval(&mut router, 0.1);
+    assert!(share(&router) < 0.01, "it starts anew from the least rate: {}", share(&router));
+    for _ in 0..2000 {
+        interval(&mut router, 0.1);
+    }
+    assert!(share(&router) > 0.9, "and comes back: {}", share(&router));
 }

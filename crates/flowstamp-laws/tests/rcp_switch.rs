@@ -124,3 +124,17 @@ proptest! {
         prop_assert!(switched(&sender).is_some());
     }
 }
+
+/// Without a handshake the first ack is the answer, and brings no rate: nothing may be sent at the wish.
+#[test]
+fn no_answer_to_the_first_data_means_tcp() {
+    let mut sender = Sender::new(&Params { switch: true, ..Params::default() }, &FLOW);
+    assert!(
+        sender.pacing_rate().is_none(),
+        "nothing to keep to, and the first packet may have to leave twice"
+    );
+    let asked = Header::from(sender.stamp(Time::ZERO, Time::ZERO)).rate;
+    ack(&mut sender, 100, 100, asked);
+    assert_eq!(switched(&sender), Some(Time::from_millis(100)));
+    assert!(sender.cwnd() <= 4000.0, "{}", sender.cwnd());
+}

@@ -95,6 +95,14 @@ pub(crate) struct Flow {
     last_departed: u16,
 }
 
+impl Flow {
+    /// The protocol of the packets that it sends now.
+    #[inline]
+    fn spoken(&self) -> Protocol {
+        self.law.fallen_back().map_or(self.protocol, |(protocol, _)| protocol)
+    }
+}
+
 /// What remains of a flow in the results.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
@@ -529,7 +537,7 @@ impl Simulation {
             size: self.ack_bytes,
             generation: flow.generation,
             flags: if info.ecn_echo { ECN_ECHO } else { 0 },
-            protocol: flow.law.fallen_back().map_or(flow.protocol, |(protocol, _)| protocol),
+            protocol: flow.spoken(),
         };
         self.sent += 1;
         self.enqueue(self.routes[flow.path.acks as usize], &packet);
@@ -585,7 +593,7 @@ impl Simulation {
                 size,
                 generation: flow.generation,
                 flags: DATA | if ecn { ECN_CAPABLE } else { 0 } | if out.cwr { REDUCED } else { 0 },
-                protocol: flow.law.fallen_back().map_or(flow.protocol, |(protocol, _)| protocol),
+                protocol: flow.spoken(),
             };
             let first = self.routes[flow.path.data as usize];
             self.sent += 1;
@@ -648,7 +656,7 @@ impl Simulation {
             size: self.ack_bytes,
             generation: flow.generation,
             flags: DATA | CONTROL | kind,
-            protocol: flow.protocol,
+            protocol: flow.spoken(),
         };
         let first = self.routes[flow.path.data as usize];
         if kind != 0 {

@@ -133,7 +133,15 @@ impl Probe {
                 if let Some(share) = &policy.share {
                     share.variables(&mut |metric, value| rows.push("law", name, metric, value));
                 }
-                policy.queue.variables(&mut |metric, value| rows.push("law", name, metric, value));
+                let Some(classes) = policy.share.as_ref().and_then(|share| share.queue_laws()) else {
+                    policy.queue.variables(&mut |metric, value| rows.push("law", name, metric, value));
+                    continue;
+                };
+                for (class, queue) in classes {
+                    queue.variables(&mut |metric, value| {
+                        rows.push("law", name, &format!("{class}_{metric}"), value);
+                    });
+                }
             }
         }
         self.keys_made = true;
@@ -150,7 +158,7 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    fn push(&mut self, kind: &'static str, name: &str, metric: &'static str, value: f64) {
+    fn push(&mut self, kind: &'static str, name: &str, metric: &str, value: f64) {
         if self.name_keys {
             self.series.keys.push(SeriesKey { kind, name: name.to_owned(), metric: metric.to_owned() });
         }

@@ -60,7 +60,7 @@ fn shape_with_mean(key: &'static str, shape: f64) -> Result<f64, Refused> {
     if shape.is_finite() && shape > 1.0 {
         Ok(shape)
     } else {
-        Err((key, format!("is {shape}; it must be above 1, or the mean does not exist")))
+        Err((key, format!("is {shape}; it must be a number above 1, or the mean does not exist")))
     }
 }
 

@@ -3,6 +3,7 @@
 mod common;
 
 use common::run;
+use flowstamp_laws::registry::Protocol;
 
 /// The handshake by hand: SYN and SYN-ACK of 40 bytes, then the data; completion counts from the SYN.
 #[test]
@@ -288,4 +289,65 @@ fn a_lost_packet_costs_two_round_trips() {
     let fct = second.fct_s.expect("complete");
     assert!((fct - (0.040 + 0.080 + 0.0206)).abs() < 5e-4, "{fct}");
     assert_eq!(second.delivered_bytes, 500);
+}
+
+/// Without a handshake the first packet has no pace; if it is lost it leaves again after its timeout.
+#[test]
+fn flows_without_handshake_survive_the_loss_of_their_first_packet() {
+    for recovery in ["sack", "count"] {
+        let r = run(&format!(
+            r#"
+            duration = "60s"
+            [dumbbell]
+            rate = "20Mbps"
+            rtt = "50ms"
+            buffer = "0pkt"
+            router = "rcp"
+            [[flows]]
+            name = "ten"
+            law = "rcp"
+            count = 10
+            size = "10kB"
+            transport = {{ handshake = false, recovery = "{recovery}" }}
+            [[flows]]
+            name = "first"
+            law = "rcp"
+            size = "1kB"
+            "#
+        ));
+        // All leave at once: one is transmitted, the others are lost, some more than once.
+        assert!(r.summary.packets.lost >= 9, "{recovery}: {:?}", r.summary.packets);
+        let sent_again = r.flows.iter().filter(|f| f.group == "ten" && f.retransmissions > 0).count();
+        assert!(sent_again >= 9, "{recovery}: {sent_again}");
+    }
+}
+
+/// With the switch a path without routers is no path without limits, and what a flow sends after it is TCP's, up to its
+/// FIN.
+#[test]
+fn a_flow_that_has_switched_speaks_tcp_to_its_end() {
+    for handshake in [true, false] {
+        let r = run(&format!(
+            r#"
+            duration = "5s"
+            [dumbbell]
+            rate = "20Mbps"
+            rtt = "50ms"
+            [[flows]]
+            name = "rcp"
+            law = {{ law = "rcp", switch = true }}
+            size = "200kB"
+            transport = {{ handshake = {handshake} }}
+            [capture]
+            "#
+        ));
+        let flow = &r.flows[0];
+        let switched = flow.switched_s.expect("it switched");
+        assert!(flow.fct_s.is_some_and(|fct| fct < 2.0), "{flow:?}");
+        let after: Vec<_> =
+            r.capture.packets.iter().filter(|p| p.time_ps as f64 * 1e-12 > switched + 0.1).collect();
+        assert!(after.len() > 200, "{}", after.len());
+        assert!(after.iter().all(|p| p.protocol == Protocol::Sack), "RCP after the switch");
+        assert_eq!(after.iter().any(|p| p.fin), handshake);
+    }
 }

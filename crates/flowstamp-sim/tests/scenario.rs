@@ -68,6 +68,17 @@ fn each_mistake_gets_one_clear_line() {
         ("dumbbell.rtt", "0.4ps", "whole picoseconds"),
         ("dumbbell.router.alpha", "-3.0", "alpha: is -3; it must be 0 to 10"),
         ("dumbbell.router.alpha", "nan", "alpha: is NaN"),
+        ("dumbbell.router", "{ law = \"rcp\", mtu = \"0B\" }", "mtu: is 0; it must be 1 to 65535"),
+        (
+            "flows.long.law",
+            "{ law = \"rcp\", desired_rate = \"0bps\" }",
+            "law.desired_rate: is 0bps; it must be above 0",
+        ),
+        (
+            "flows.long.web",
+            "{ load = 0.5, sizes = { distribution = \"pareto\", mean = \"1kB\", shape = inf } }",
+            "is inf; it must be a number above 1",
+        ),
         ("dumbbell.router.queue_window", "0.0", "queue_window"),
         ("dumbbell.router.min_queue_interval", "0s", "1ns or longer"),
         ("dumbbell.router.max_rtt", "0s", "1ns or longer"),

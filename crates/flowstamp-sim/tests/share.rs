@@ -3,6 +3,7 @@
 mod common;
 
 use common::{run, timeless, try_load};
+use flowstamp_sim::results::SeriesKey;
 use proptest::prelude::*;
 
 /// RCP and TCP, long and short, over two shared links of which the first varies.
@@ -178,4 +179,20 @@ fn what_is_asked_for_is_checked() {
     assert!(order.contains("max_interval") && order.contains("min_interval, 200ms"), "{order}");
     let name = refused("share = \"wfq\"", "share = \"sfq\"");
     assert!(name.contains("sfq") && name.contains("wfq"), "{name}");
+}
+
+/// What probes tell of a queue law is of the one that is at work: each class's, where each has a queue.
+#[test]
+fn probes_see_the_queue_laws_of_classes() {
+    for (share, averages) in [("fifo", vec!["average"]), ("wfq", vec!["own_average", "other_average"])] {
+        let r = run(&mixed(1, share, 20, "1BDP", "links = true"));
+        for metric in ["average", "own_average", "other_average"] {
+            let of_b = |k: &SeriesKey| k.kind == "law" && k.name == "b" && k.metric == metric;
+            let key = r.series.keys.iter().position(of_b);
+            assert_eq!(key.is_some(), averages.contains(&metric), "{share}: {metric}");
+            let Some(key) = key else { continue };
+            let mut values = r.series.key.iter().zip(&r.series.value).filter(|(k, _)| **k as usize == key);
+            assert!(values.any(|(_, v)| *v > 0.0), "{share}: {metric} never moves");
+        }
+    }
 }

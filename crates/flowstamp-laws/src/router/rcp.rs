@@ -173,6 +173,11 @@ impl Router {
         self.avg_rtt
     }
 
+    /// `R / C`; nothing of a link that carries nothing.
+    fn link_share(&self) -> f64 {
+        if self.link_rate > 0.0 { self.rate / self.link_rate } else { 0.0 }
+    }
+
     /// Appendix F lines 1 to 16, with `queue` bytes waiting.
     fn update(&mut self, queue: f64) {
         let p = &self.params;
@@ -184,7 +189,7 @@ impl Router {
             let weight = if sample >= self.avg_rtt {
                 interval / self.avg_rtt // line 4
             } else {
-                self.rate / self.link_rate * (sample / self.avg_rtt) * (interval / self.avg_rtt) // line 6
+                self.link_share() * (sample / self.avg_rtt) * (interval / self.avg_rtt) // line 6
             };
             let weight = weight.clamp(0.0, 1.0);
             self.avg_rtt = weight * sample + (1.0 - weight) * self.avg_rtt; // line 7
@@ -192,6 +197,8 @@ impl Router {
         let target = p.eta * self.link_rate;
         let min_rate = 0.01 * p.mtu.as_f64() / self.avg_rtt;
         let change = match p.capacity {
+            // A link that carries nothing: lines 9 and 10 leave no rate.
+            Capacity::Known if target <= 0.0 => 0.0,
             Capacity::Known => {
                 (p.alpha * (target - input_rate) - p.beta * queue / self.avg_rtt) / target // line 8
             }
@@ -228,13 +235,14 @@ impl RouterLaw for Router {
         within("growth", p.growth, 0.0, 10.0)?;
         within("fairness", p.fairness, 0.0, 100.0)?;
         within("long_share", p.long_share, 0.001, 1.0)?;
+        within("mtu", p.mtu.as_f64(), 1.0, 65_535.0)?;
         for (name, time) in [
             ("max_interval", p.max_interval),
             ("max_allowable_rtt", p.max_allowable_rtt),
             ("initial_rtt", p.initial_rtt),
         ] {
             within(name, time.as_secs_f64(), 1e-9, 1e6)
-                .map_err(|_| (name, format!("is {time}; it must be 1ns or longer")))?;
+                .map_err(|_| (name, format!("is {time}; it must be 1ns to 1000000s")))?;
         }
         Ok(())
     }
@@ -282,9 +290,11 @@ impl RouterLaw for Router {
         let offer = if long { self.rate * p.long_share } else { self.rate };
         let offer = offer.min(self.link_rate);
         if p.fairness > 0.0 {
-            // The routers' R^-alpha add up; a single router leaves its own R.
-            let sum = libm::pow(header.rate, -p.fairness) + libm::pow(offer, -p.fairness);
-            header.rate = libm::pow(sum, -1.0 / p.fairness);
+            // The routers' R^-alpha add up; a single router leaves its own R. Of the sum the lower rate is taken out, as
+            // no power of a ratio of at most 1 leaves the range of numbers.
+            let (low, high) = (header.rate.min(offer), header.rate.max(offer));
+            let ratio = if high > 0.0 { libm::pow(low / high, p.fairness) } else { 0.0 };
+            header.rate = low * libm::pow(1.0 + ratio, -1.0 / p.fairness);
             *stamp = header.into();
         } else if header.rate > offer {
             header.rate = offer; // lines 22 and 23
@@ -308,7 +318,8 @@ impl RouterLaw for Router {
         report("sample_rtt_s", self.sample_rtt);
         report("input_rate_bps", self.input_rate * 8.0);
         // The router's estimate of the number of flows, C/R (section 3.2.1).
-        report("flows_estimate", self.params.eta * self.link_rate / self.rate);
+        let share = self.link_share();
+        report("flows_estimate", if share > 0.0 { self.params.eta / share } else { 0.0 });
         // What an interval's lines can be done again from.
         report("interval_s", self.interval);
         report("update_queue_bytes", self.last_queue);

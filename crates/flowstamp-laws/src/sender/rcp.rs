@@ -41,6 +41,7 @@
 
 use super::reno::{self, Sack};
 use super::{Ack, FlowView, Recovery, SenderLaw};
+use crate::Refused;
 use crate::registry::Protocol;
 use crate::router::rcp::Header;
 use crate::stamp::Stamp;
@@ -126,6 +127,15 @@ impl Sender {
         self.switch.as_mut().and_then(|s| s.tcp.as_mut())
     }
 
+    /// The first answer: if the wish has come back as it went, no router on the path knows of RCP.
+    fn look_for_routers(&mut self, now: Time, stamp: &Stamp) {
+        if let Some(switch) = self.switch.as_mut().filter(|s| s.tcp.is_none() && self.rate <= 0.0) {
+            if Header::from(*stamp).rate >= AS_MUCH_AS_THERE_IS {
+                switch.become_tcp(now, switch.flow.initial_window);
+            }
+        }
+    }
+
     /// Looks for the first sign of section 6.2.2: an RTT that has doubled while the rate has not fallen.
     fn watch(&mut self, now: Time, srtt: Time, flight: u32) {
         let Some(switch) = &mut self.switch else { return };
@@ -157,6 +167,16 @@ impl Sender {
 
 impl SenderLaw for Sender {
     type Params = Params;
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        match p.desired_rate {
+            Some(rate) if rate <= Rate::ZERO => Err((
+                "desired_rate",
+                format!("is {rate}; it must be above 0, or left out for as much as there is"),
+            )),
+            _ => Ok(()),
+        }
+    }
 
     fn new(params: &Params, flow: &FlowView) -> Self {
         let desired = params.desired_rate.or(flow.app_rate).map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec);
@@ -197,15 +217,16 @@ impl SenderLaw for Sender {
 
     #[inline]
     fn pacing_rate(&self) -> Option<Rate> {
-        match self.tcp() {
-            None => Some(Rate::from_bytes_per_sec(self.rate)),
-            Some(_) => None,
-        }
+        // Without a handshake the first packet leaves before there is a rate, and if it is lost, leaves again.
+        (self.tcp().is_none() && self.rate > 0.0).then(|| Rate::from_bytes_per_sec(self.rate))
     }
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.age += f64::from(ack.newly_acked) * self.packet_bytes;
+        if self.rate <= 0.0 {
+            self.look_for_routers(ack.now, ack.stamp);
+        }
         if let Some(tcp) = self.tcp_mut() {
             tcp.on_ack(ack);
             return;
@@ -217,18 +238,11 @@ impl SenderLaw for Sender {
     }
 
     fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp) {
+        self.look_for_routers(now, stamp);
         if self.tcp().is_some() {
             return;
         }
-        let first = self.rate == 0.0;
         self.take(stamp, srtt);
-        if let (true, Some(switch)) = (first, &mut self.switch) {
-            // The wish has come back as it went: no router on the path knows of RCP.
-            if Header::from(*stamp).rate >= AS_MUCH_AS_THERE_IS {
-                switch.become_tcp(now, switch.flow.initial_window);
-                return;
-            }
-        }
         if self.switch.is_some() {
             self.watch(now, srtt, 0);
         }

@@ -81,8 +81,8 @@ impl Split {
 
     /// The link's capacity is `capacity` from now on.
     pub fn set_capacity(&mut self, capacity: Rate) {
-        let before = std::mem::replace(&mut self.capacity, capacity.bytes_per_sec());
-        self.own_capacity *= if before > 0.0 { self.capacity / before } else { 0.0 };
+        self.capacity = capacity.bytes_per_sec();
+        self.divide();
     }
 
     /// A packet of `size` bytes of `flow` arrived, whether or not it is then dropped; `uniform` draws from `[0, 1)`.
@@ -111,7 +111,8 @@ impl Split {
                 self.weight = (self.weight - step).clamp(LEAST_WEIGHT, 1.0 - LEAST_WEIGHT); // C.2
             }
         }
-        self.own_capacity = (self.capacity - other.rate).max(self.capacity * self.weight); // C.3
+        self.divide();
+        let other = &self.classes[OTHER];
         let missing = self.capacity * (1.0 - self.weight) - other.rate;
         let growth = (other.rate - before) / seconds;
         let (least, most) = (self.params.min_interval, self.params.max_interval);
@@ -121,6 +122,11 @@ impl Split {
             least
         };
         now.saturating_add(self.interval)
+    }
+
+    /// C.3, with what the last period saw.
+    fn divide(&mut self) {
+        self.own_capacity = (self.capacity - self.classes[OTHER].rate).max(self.capacity * self.weight);
     }
 
     /// When the first period ends.

@@ -58,6 +58,12 @@ impl Share {
         report("other_queue_bytes", self.queue_bytes[OTHER] as f64);
     }
 
+    /// The queue laws of the classes, where each has a queue.
+    #[must_use]
+    pub fn queue_laws(&self) -> Option<[(&'static str, &AnyQueue); CLASSES]> {
+        (!self.is_one_queue()).then(|| [("own", &self.laws[OWN]), ("other", &self.laws[OTHER])])
+    }
+
     fn is_one_queue(&self) -> bool {
         matches!(self.scheduler, Scheduler::Fifo)
     }
