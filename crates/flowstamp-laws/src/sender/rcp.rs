@@ -19,7 +19,8 @@
 //!   handshake answered, and no router gave a rate            TCP from its initial window
 //!   smoothed RTT at least twice the least for a round trip,  TCP, as after a loss
 //!     and the rate given has not fallen
-//!   a loss, and the rate given has not fallen                TCP, as after a loss
+//!   a loss, and the rate given has not fallen by the end     TCP, as after a loss
+//!     of the round trip that follows
 //! ```
 //!
 //! An RCP router whose queue is a round trip long lowers its rate, so what does not fall comes from a router that is not
@@ -34,6 +35,7 @@
 //! 3. The rate has to show "a corresponding decrease" / to below 0.9 of the highest at the start of the last four round
 //!    trips / the thesis names no threshold; a queue of a round trip costs R about beta/2 of itself in each, a rate that
 //!    is another router's varies by a few percent, and a flow of a few packets per RTT learns of a loss late.
+//!    Where the buffer is a tenth of the pipe or less, less than that may drain it, and flows of RCP routers switch too.
 //! 4. Nothing on the window after the switch / that of RCP, reduced as TCP does on a loss / both signs mean that a queue
 //!    is full.
 //! 5. With the switch, the handshake asks for as much as there is, whatever the flow wishes for / else a wish that comes
@@ -92,6 +94,8 @@ struct Switch {
     round_end: Time,
     /// Rates given at the start of the last round trips, the newest first, bytes/s.
     round_rates: [f64; ROUNDS],
+    /// A packet was lost: in the running round trip, and before it.
+    lost: [bool; 2],
     /// The smoothed RTT has been at least twice the least since the running round trip began.
     doubled: bool,
 }
@@ -136,7 +140,8 @@ impl Sender {
         }
     }
 
-    /// Looks for the first sign of section 6.2.2: an RTT that has doubled while the rate has not fallen.
+    /// Looks for the signs of section 6.2.2 at the end of each round trip: an RTT that has doubled, or a loss, and a rate
+    /// that has not fallen.
     fn watch(&mut self, now: Time, srtt: Time, flight: u32) {
         let Some(switch) = &mut self.switch else { return };
         if srtt == Time::ZERO {
@@ -149,19 +154,15 @@ impl Sender {
         if now < switch.round_end {
             return;
         }
-        let not_the_bottleneck = switch.doubled && !switch.fell_to(self.rate);
+        let not_the_bottleneck = (switch.doubled || switch.lost[1]) && !switch.fell_to(self.rate);
         switch.round_rates.rotate_right(1);
         switch.round_rates[0] = self.rate;
         switch.round_end = now + srtt;
         switch.doubled = true;
+        switch.lost = [false, switch.lost[0]];
         if not_the_bottleneck {
             switch.become_tcp(now, self.cwnd / self.packet_bytes).on_congestion(now, flight);
         }
-    }
-
-    /// Looks for the second sign: a loss while the rate has not fallen.
-    fn loss_elsewhere(&self) -> bool {
-        self.switch.as_ref().is_some_and(|s| !s.fell_to(self.rate))
     }
 }
 
@@ -188,6 +189,7 @@ impl SenderLaw for Sender {
             least_rtt: Time::ZERO,
             round_end: Time::ZERO,
             round_rates: [0.0; ROUNDS],
+            lost: [false; 2],
             doubled: false,
         });
         Self { desired, rate: 0.0, cwnd: packet_bytes, packet_bytes, age: 0.0, switch }
@@ -249,19 +251,19 @@ impl SenderLaw for Sender {
     }
 
     fn on_congestion(&mut self, now: Time, flight: u32) {
-        let (loss_elsewhere, window) = (self.loss_elsewhere(), self.cwnd / self.packet_bytes);
         match &mut self.switch {
             Some(Switch { tcp: Some(tcp), .. }) => tcp.on_congestion(now, flight),
-            Some(switch) if loss_elsewhere => switch.become_tcp(now, window).on_congestion(now, flight),
-            _ => {}
+            // Judged a round trip later: an overshoot of R itself fills a small buffer before the rate has come down.
+            Some(switch) => switch.lost[0] = true,
+            None => {}
         }
     }
 
     fn on_timeout(&mut self, now: Time, flight: u32) {
-        let (loss_elsewhere, window) = (self.loss_elsewhere(), self.cwnd / self.packet_bytes);
+        let (rate, window) = (self.rate, self.cwnd / self.packet_bytes);
         match &mut self.switch {
             Some(Switch { tcp: Some(tcp), .. }) => tcp.on_timeout(now, flight),
-            Some(switch) if loss_elsewhere => switch.become_tcp(now, window).on_timeout(now, flight),
+            Some(switch) if !switch.fell_to(rate) => switch.become_tcp(now, window).on_timeout(now, flight),
             _ => {}
         }
     }
