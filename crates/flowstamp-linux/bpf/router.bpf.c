@@ -154,7 +154,7 @@ FS_INLINE void xcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 	}
 }
 
-SEC("tc")
+SEC("tcx/egress")
 int fs_router(struct __sk_buff *skb)
 {
 	__u32 zero = 0;

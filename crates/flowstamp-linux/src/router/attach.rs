@@ -73,8 +73,18 @@ pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         initial_rate: arguments.initial_rate,
         initial_rtt: arguments.initial_rtt,
     };
+    // What was asked wrongly is said before anything is touched.
     wanted.translate(1, 14)?;
     let _lock = pins::prepare(&interface.pins.root)?;
+    let done = attach_prepared(interface, &wanted);
+    if done.is_err() {
+        pins::tidy(&interface.pins.root);
+    }
+    done
+}
+
+/// The same, with a directory for pins, and nobody else at it.
+fn attach_prepared(interface: &Interface, wanted: &Link) -> anyhow::Result<ExitCode> {
     pins::enter(interface)?;
     let (ifindex, link_bytes) = pins::look_up(&interface.name)?;
     let (config, first) = wanted.translate(ifindex, link_bytes)?;
