@@ -129,10 +129,10 @@ struct fs_rcp {
  *    delay of the loop.
  * 2. T is what was planned / what has passed / timers are late.
  *
- * Error against rcp.rs after one step from equal states, u = 2^-29, D = |d_T - d|:
- *   d: 3/256 ns of truncations, 1/256 ns of the sample's, and 4 u (D + d)
- *   R: 2^-14 bytes/s of truncations (each division by a target or d of at least T, so none grows), and
- *      R (T/d) (alpha (target + y) + beta q / d) / target (8 u + 4 e),   e the relative error of d
+ * Error against rcp.rs after one step from equal states, for gains up to 1 and R up to eta C, u = 2^-29:
+ *   d: 4/256 ns of truncations (three products, the sample), and 4 u (|d_T - d| + d + d_T)
+ *   R: 2^-13 bytes/s of truncations (six: no factor that follows one is above 1), 2^-16 bytes/s and MIN_RATE (u + e),
+ *      and R (T/d) (alpha (target + y) + beta q / d) / target (8 u + 4 e),   e the relative error of d
  */
 FS_LAW void fs_rcp_update(const struct fs_rcp_params *p, struct fs_rcp *s, const struct fs_rcp_sums *sums,
 			  __u64 interval_ns, __u64 queue_bytes)
@@ -309,8 +309,9 @@ FS_LAW void fs_xcp_arrival(const struct fs_xcp_params *p, struct fs_xcp_sums *su
  * Error against xcp.rs, u = 2^-29, sums equal:
  *   d: 2/256 ns and 2 u d
  *   y: 2^-16 bytes/s and u y
- *   F: 2^-14 bytes/s and 4 u (alpha (C + y) + beta Q / d)
- *   pools: those of F and gamma y; gains: 2^-22 of themselves and those of the pools
+ *   F: 2^-13 bytes/s and 4 u (alpha (C + y) + beta Q / d), and beta Q / d times the relative error of d
+ *   pools: twice that of F, and 2^-15 bytes/s and 2 u gamma y
+ *   gains: 2^-22 of themselves, and the pools' relative errors
  */
 FS_LAW void fs_xcp_decide(const struct fs_xcp_params *p, struct fs_xcp *s, const struct fs_xcp_sums *sums,
 			  __u64 interval_ns)

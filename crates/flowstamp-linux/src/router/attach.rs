@@ -135,7 +135,9 @@ pub fn detach(interface: &Interface) -> anyhow::Result<ExitCode> {
     if !directory.exists() {
         // SAFETY: no arguments.
         if unsafe { libc::geteuid() } != 0 {
-            return Err(Refusal("the router needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON".into()).into());
+            return Err(
+                Refusal("the router needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON".into()).into()
+            );
         }
         return Ok(ExitCode::SUCCESS);
     }

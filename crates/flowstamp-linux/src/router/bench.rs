@@ -60,7 +60,8 @@ fn measure(
 ) -> anyhow::Result<Measured> {
     let mut ns = Vec::new();
     for _ in 0..arguments.runs {
-        let input = ProgramInput { data_in: Some(frame), repeat: arguments.repeat, ..ProgramInput::default() };
+        let input =
+            ProgramInput { data_in: Some(frame), repeat: arguments.repeat, ..ProgramInput::default() };
         ns.push(program.test_run(input)?.duration.as_nanos() as f64);
     }
     ns.sort_by(f64::total_cmp);
@@ -95,7 +96,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         if law == Law::Rcp {
             let with = frame(&options(*b"RC", 1000));
             results.push(measure(arguments, "empty program", &skeleton.progs.fs_nothing, &with)?);
-            results.push(measure(arguments, "stamp rewritten, nothing else", &skeleton.progs.fs_rewrite, &with)?);
+            results.push(measure(
+                arguments,
+                "stamp rewritten, nothing else",
+                &skeleton.progs.fs_rewrite,
+                &with,
+            )?);
             results.push(measure(arguments, "RCP, no option", program, &without)?);
             results.push(measure(arguments, "RCP, option, rate stays", program, &with)?);
         } else {

@@ -50,8 +50,12 @@ fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
         ("dropped_packets", "Packets that the queueing discipline dropped", |r| r.dropped_packets),
     ];
     let mut registry = Registry::with_prefix("flowstamp_router");
-    let labels =
-        |r: &Report| vec![("interface".to_owned(), r.interface.clone()), ("law".to_owned(), format!("{:?}", r.law).to_lowercase())];
+    let labels = |r: &Report| {
+        vec![
+            ("interface".to_owned(), r.interface.clone()),
+            ("law".to_owned(), format!("{:?}", r.law).to_lowercase()),
+        ]
+    };
     for (name, help, value) in gauges {
         let family = Floats::default();
         registry.register(name, help, family.clone());

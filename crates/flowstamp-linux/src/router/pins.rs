@@ -13,7 +13,9 @@ pub fn no_bpf(error: &libbpf_rs::Error) -> Refusal {
     // SAFETY: no arguments.
     let root = unsafe { libc::geteuid() } == 0;
     Refusal(if root {
-        format!("the kernel refuses the router's program ({error}); it needs Linux 6.6 with BTF; see `flowstamp doctor`")
+        format!(
+            "the kernel refuses the router's program ({error}); it needs Linux 6.6 with BTF; see `flowstamp doctor`"
+        )
     } else {
         "the router needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON".into()
     })
@@ -37,7 +39,11 @@ pub struct Lock(#[expect(dead_code, reason = "closing it unlocks")] File);
 fn lock(path: &Path) -> anyhow::Result<Lock> {
     let file = File::open(path)?;
     // SAFETY: a descriptor that is open.
-    anyhow::ensure!(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } == 0, "cannot lock {}", path.display());
+    anyhow::ensure!(
+        unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } == 0,
+        "cannot lock {}",
+        path.display()
+    );
     Ok(Lock(file))
 }
 
@@ -51,7 +57,8 @@ pub fn prepare(root: &Path) -> anyhow::Result<Lock> {
     if !is_bpf_fs(existing) {
         let usual = Path::new("/sys/fs/bpf");
         if !root.starts_with(usual) {
-            let text = format!("--pins {} is not in a BPF file system (mount -t bpf bpf DIR)", root.display());
+            let text =
+                format!("--pins {} is not in a BPF file system (mount -t bpf bpf DIR)", root.display());
             return Err(Refusal(text).into());
         }
         let ours = fs::read_link("/proc/self/ns/mnt").ok();
@@ -74,7 +81,9 @@ pub fn prepare(root: &Path) -> anyhow::Result<Lock> {
             };
             if done != 0 {
                 let error = std::io::Error::last_os_error();
-                return Err(Refusal(format!("cannot mount a BPF file system on /sys/fs/bpf ({error})")).into());
+                return Err(
+                    Refusal(format!("cannot mount a BPF file system on /sys/fs/bpf ({error})")).into()
+                );
             }
         }
     }
@@ -160,8 +169,14 @@ pub fn look_up(name: &str) -> Result<(u32, u64), Refusal> {
     };
     match family {
         libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => Ok((index, 14)),
-        libc::ARPHRD_NONE | libc::ARPHRD_PPP | libc::ARPHRD_TUNNEL | libc::ARPHRD_TUNNEL6 | libc::ARPHRD_SIT
+        libc::ARPHRD_NONE
+        | libc::ARPHRD_PPP
+        | libc::ARPHRD_TUNNEL
+        | libc::ARPHRD_TUNNEL6
+        | libc::ARPHRD_SIT
         | libc::ARPHRD_IPGRE => Ok((index, 0)),
-        other => Err(Refusal(format!("{name} is of hardware type {other}; the router knows Ethernet and bare IP"))),
+        other => {
+            Err(Refusal(format!("{name} is of hardware type {other}; the router knows Ethernet and bare IP")))
+        }
     }
 }

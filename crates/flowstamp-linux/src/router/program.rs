@@ -84,7 +84,10 @@ impl Link {
             return Err(Refusal(format!("--eta is {}; it must be 0.01 to 1", self.eta)));
         }
         if !(Time::from_micros(100)..=Time::from_millis(100)).contains(&self.min_interval) {
-            return Err(Refusal(format!("--min-interval is {}; it must be 100us to 100ms", self.min_interval)));
+            return Err(Refusal(format!(
+                "--min-interval is {}; it must be 100us to 100ms",
+                self.min_interval
+            )));
         }
         let mut config = types::fs_config {
             law: self.law.number(),
@@ -192,8 +195,7 @@ pub fn start(skeleton: &RouterSkel<'_>, ifindex: u32) -> anyhow::Result<()> {
     let bytes = unsafe {
         std::slice::from_raw_parts_mut(std::ptr::from_mut(&mut context).cast::<u8>(), size_of_val(&context))
     };
-    let input =
-        ProgramInput { context_in: Some(bytes), data_in: Some(&[0; 64]), ..ProgramInput::default() };
+    let input = ProgramInput { context_in: Some(bytes), data_in: Some(&[0; 64]), ..ProgramInput::default() };
     let code = skeleton.progs.fs_start.test_run(input)?.return_value;
     anyhow::ensure!(code == 0, "the timer did not start: step {code}");
     Ok(())

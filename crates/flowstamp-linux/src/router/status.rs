@@ -65,8 +65,11 @@ impl Source {
     pub fn open(directory: &Path) -> Option<Self> {
         let state = MapHandle::from_pinned_path(directory.join("state")).ok()?;
         let name = shown_name(directory.file_name()?.to_str()?);
-        (state.value_size() as usize == size_of::<types::fs_link>())
-            .then_some(Self { name, config: pinned_config(directory)?, state })
+        (state.value_size() as usize == size_of::<types::fs_link>()).then_some(Self {
+            name,
+            config: pinned_config(directory)?,
+            state,
+        })
     }
 
     /// What it says now.
@@ -104,8 +107,7 @@ impl Source {
 
 /// The directories of all routers, by name.
 pub fn directories(root: &Path) -> Vec<std::path::PathBuf> {
-    let mut all: Vec<_> =
-        std::fs::read_dir(root).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    let mut all: Vec<_> = std::fs::read_dir(root).into_iter().flatten().flatten().map(|e| e.path()).collect();
     all.sort();
     all
 }
