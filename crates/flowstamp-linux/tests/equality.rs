@@ -1,6 +1,6 @@
 //! The laws in C, which the kernel runs, against those in Rust: every function of bpf/laws.h, within the error bound
-//! stated there. 10^4 cases of each; 10^6 with FLOWSTAMP_NIGHTLY=1. A failure prints the least case that fails, and the
-//! seed that brings it back.
+//! stated there. 10^4 cases of each; 10^6 with FLOWSTAMP_NIGHTLY=1. A failure prints the least case that fails;
+//! PROPTEST_RNG_SEED=N makes a run repeat.
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
 
@@ -132,7 +132,11 @@ unsafe extern "C" {
 
 fn config() -> ProptestConfig {
     let nightly = std::env::var("FLOWSTAMP_NIGHTLY").is_ok_and(|v| v == "1");
-    ProptestConfig { cases: if nightly { 1_000_000 } else { 10_000 }, ..ProptestConfig::default() }
+    ProptestConfig {
+        cases: if nightly { 1_000_000 } else { 10_000 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 /// Uniform in the logarithm: every order of magnitude alike.

@@ -1,6 +1,6 @@
 //! `router bench`: what a packet costs, by BPF_PROG_RUN with many repetitions.
 
-use super::program::{Law, Link, load};
+use super::program::{Law, Link, load, types};
 use flowstamp_laws::{Rate, Time};
 use libbpf_rs::{ProgramInput, ProgramMut};
 use serde::Serialize;
@@ -85,7 +85,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         };
         let (config, mut first) = link.translate(1, 14)?;
         // Every packet finds something to be given and taken.
-        first.xcp.give = super::program::types::fs_gain { mantissa: 1 << 20, shift: 10 };
+        first.xcp.give = types::fs_gain { mantissa: 1 << 20, shift: 10 };
         first.xcp.take = first.xcp.give;
         first.xcp.residue_pos_q16 = u64::MAX >> 2;
         first.xcp.residue_neg_q16 = u64::MAX >> 2;

@@ -6,7 +6,7 @@ use flowstamp_laws::router::{RouterLaw, rcp, xcp};
 use flowstamp_laws::{Rate, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput};
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, offset_of};
 
 #[expect(clippy::all, clippy::pedantic, reason = "generated")]
 mod skeleton {
@@ -190,12 +190,12 @@ pub fn load<'a>(
 
 /// Starts the law's timer, in the interface's network namespace.
 pub fn start(skeleton: &RouterSkel<'_>, ifindex: u32) -> anyhow::Result<()> {
-    let mut context = types::__sk_buff { ifindex, ..Default::default() };
-    // SAFETY: a plain C structure that lives as long as the run.
-    let bytes = unsafe {
-        std::slice::from_raw_parts_mut(std::ptr::from_mut(&mut context).cast::<u8>(), size_of_val(&context))
-    };
-    let input = ProgramInput { context_in: Some(bytes), data_in: Some(&[0; 64]), ..ProgramInput::default() };
+    // The kernel wants all but what is set to be zero, padding too.
+    let mut context = [0; size_of::<types::__sk_buff>()];
+    let at = offset_of!(types::__sk_buff, ifindex);
+    context[at..at + 4].copy_from_slice(&ifindex.to_ne_bytes());
+    let input =
+        ProgramInput { context_in: Some(&mut context), data_in: Some(&[0; 64]), ..ProgramInput::default() };
     let code = skeleton.progs.fs_start.test_run(input)?.return_value;
     anyhow::ensure!(code == 0, "the timer did not start: step {code}");
     Ok(())
