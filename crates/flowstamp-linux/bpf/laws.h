@@ -10,6 +10,7 @@
 #define FLOWSTAMP_LAWS_H
 
 #include <linux/types.h>
+#include <stdbool.h>
 
 #define FS_LAW static inline __attribute__((always_inline))
 

@@ -107,3 +107,32 @@ FS_HOST __u64 fs_host_rtt_unpack(__u32 bits)
 {
 	return fs_rtt_unpack(bits);
 }
+
+#include "police.h"
+
+void fs_host_police_packet(const struct fs_police_params *p, struct fs_police_flow *f, __u64 now, __u64 bytes,
+			   __u64 rtt_us);
+__u64 fs_host_police_told(const struct fs_police_flow *f);
+__s64 fs_host_police_change(const struct fs_police_flow *f, __u64 now, __u64 bytes);
+bool fs_host_police_admit(struct fs_police_flow *f, __u64 now, __u64 bytes);
+
+FS_HOST void fs_host_police_packet(const struct fs_police_params *p, struct fs_police_flow *f, __u64 now, __u64 bytes,
+				   __u64 rtt_us)
+{
+	fs_police_packet(p, f, now, bytes, rtt_us);
+}
+
+FS_HOST __u64 fs_host_police_told(const struct fs_police_flow *f)
+{
+	return fs_police_told(f);
+}
+
+FS_HOST __s64 fs_host_police_change(const struct fs_police_flow *f, __u64 now, __u64 bytes)
+{
+	return fs_police_change(f, now, bytes);
+}
+
+FS_HOST bool fs_host_police_admit(struct fs_police_flow *f, __u64 now, __u64 bytes)
+{
+	return fs_police_admit(f, now, bytes);
+}

@@ -4,6 +4,7 @@ mod attach;
 mod bench;
 mod metrics;
 mod pins;
+mod police;
 mod program;
 mod status;
 
@@ -21,6 +22,8 @@ pub enum Command {
     Status(status::Arguments),
     /// The same for Prometheus, over HTTP, until stopped.
     Metrics(metrics::Arguments),
+    /// Tests whether heavy flows obey, and isolates those that do not.
+    Police(police::Arguments),
     /// What a packet costs, in ns of BPF_PROG_RUN.
     Bench(bench::Arguments),
 }
@@ -54,6 +57,7 @@ pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Detach(interface) => attach::detach(interface),
         Command::Status(arguments) => status::run(arguments),
         Command::Metrics(arguments) => metrics::run(arguments),
+        Command::Police(arguments) => police::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
     }
 }

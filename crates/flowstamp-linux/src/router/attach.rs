@@ -1,15 +1,14 @@
 //! `router attach` and `router detach`.
 
-use super::program::{Law, Link, bytes_of, load, start, types, value_of};
-use super::{Interface, pins};
+use super::program::{self, Law, Link, bytes_of, load, start, types, value_of};
+use super::{Interface, pins, police};
 use crate::refusal::Refusal;
 use flowstamp_laws::{Rate, Time};
 use libbpf_rs::query::LinkTypeInfo;
-use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, MapHandle};
+use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, MapHandle, MapMut};
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::process::ExitCode;
-use std::ptr::NonNull;
 
 /// Which interface, and the law on it.
 #[derive(clap::Args)]
@@ -102,37 +101,44 @@ fn attach_prepared(interface: &Interface, wanted: &Link) -> anyhow::Result<ExitC
         pins::remove(&directory)?;
     }
     start(&skeleton, ifindex)?;
-    // SAFETY: a loaded program; no options.
-    let link = unsafe {
-        let program = skeleton.progs.fs_router.as_libbpf_object().as_ptr();
-        libbpf_rs::libbpf_sys::bpf_program__attach_tcx(program, ifindex as i32, std::ptr::null())
-    };
-    let Some(link) = NonNull::new(link) else {
-        let error = std::io::Error::last_os_error();
-        let text = format!("cannot attach to {} ({error}); it needs Linux 6.6", interface.name);
-        return Err(Refusal(text).into());
-    };
-    // SAFETY: owned by nobody else.
-    let mut link = unsafe { libbpf_rs::Link::from_ptr(link) };
-    std::fs::create_dir(&directory)?;
-    let pinned = (|| {
-        skeleton.maps.link_state.pin(directory.join("state"))?;
-        skeleton.maps.sums.pin(directory.join("sums"))?;
-        skeleton.maps.rodata.pin(directory.join("config"))?;
-        link.pin(directory.join("link"))
-    })();
+    // SAFETY: a loaded program.
+    let mut link = unsafe { program::attach_egress(skeleton.progs.fs_router.as_libbpf_object(), ifindex) }
+        .map_err(|e| Refusal(format!("cannot attach to {} ({e}); it needs Linux 6.6", interface.name)))?;
+    adopt(
+        &directory,
+        &mut link,
+        &mut [
+            (&mut skeleton.maps.link_state, "state"),
+            (&mut skeleton.maps.sums, "sums"),
+            (&mut skeleton.maps.rodata, "config"),
+        ],
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Pins a link and its maps in `directory`: all of them, or nothing is left.
+pub fn adopt(
+    directory: &Path,
+    link: &mut libbpf_rs::Link,
+    maps: &mut [(&mut MapMut<'_>, &str)],
+) -> anyhow::Result<()> {
+    std::fs::create_dir(directory)?;
+    let pinned = maps
+        .iter_mut()
+        .try_for_each(|(map, name)| map.pin(directory.join(name)))
+        .and_then(|()| link.pin(directory.join("link")));
     if let Err(error) = pinned {
-        let _ = pins::remove(&directory);
+        let _ = pins::remove(directory);
         return Err(error.into());
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Undoes it; also for an interface that is gone.
 pub fn detach(interface: &Interface) -> anyhow::Result<ExitCode> {
-    let directory = pins::directory(interface);
+    let directories = [police::directory(interface), pins::directory(interface)];
     // Nothing is created in order to take something away.
-    if !directory.exists() {
+    if !directories.iter().any(|d| d.exists()) {
         // SAFETY: no arguments.
         if unsafe { libc::geteuid() } != 0 {
             return Err(
@@ -142,7 +148,9 @@ pub fn detach(interface: &Interface) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let lock = pins::prepare(&interface.pins.root)?;
-    pins::remove(&directory)?;
+    for directory in directories.iter().filter(|d| d.exists()) {
+        pins::remove(directory)?;
+    }
     pins::tidy(&interface.pins.root);
     drop(lock);
     Ok(ExitCode::SUCCESS)

@@ -7,6 +7,7 @@ use flowstamp_laws::{Rate, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput};
 use std::mem::{MaybeUninit, offset_of};
+use std::ptr::NonNull;
 
 #[expect(clippy::all, clippy::pedantic, reason = "generated")]
 mod skeleton {
@@ -199,4 +200,21 @@ pub fn start(skeleton: &RouterSkel<'_>, ifindex: u32) -> anyhow::Result<()> {
     let code = skeleton.progs.fs_start.test_run(input)?.return_value;
     anyhow::ensure!(code == 0, "the timer did not start: step {code}");
     Ok(())
+}
+
+/// Attaches a program behind those that an interface's egress has.
+///
+/// # Safety
+/// `program` is loaded and stays so during the call.
+pub unsafe fn attach_egress(
+    program: NonNull<libbpf_rs::libbpf_sys::bpf_program>,
+    ifindex: u32,
+) -> std::io::Result<libbpf_rs::Link> {
+    // SAFETY: as promised; no options.
+    let link = unsafe {
+        libbpf_rs::libbpf_sys::bpf_program__attach_tcx(program.as_ptr(), ifindex as i32, std::ptr::null())
+    };
+    let link = NonNull::new(link).ok_or_else(std::io::Error::last_os_error)?;
+    // SAFETY: owned by nobody else.
+    Ok(unsafe { libbpf_rs::Link::from_ptr(link) })
 }
