@@ -391,7 +391,10 @@ FS_LAW __s32 fs_xcp_departure(struct fs_xcp *s, __u64 bytes, __u32 packets, __u6
 
 	if (rtt_us == 0 || x_q4 == 0)
 		return carried < 0 ? carried : 0; /* xcp.rs, deviation 2 */
-	give = fs_min(fs_amplify(&s->give, x_q4 * packets), s->residue_pos_q16); /* eq. 4 */
+	give = fs_min(fs_amplify(&s->give, x_q4), s->residue_pos_q16); /* eq. 4 */
+	/* More than 2^31 bytes/s each is more than the field holds. */
+	if (packets > 1)
+		give = fs_min(fs_min(give, (1ULL << 47) - 1) * packets, s->residue_pos_q16);
 	take = fs_min(fs_amplify(&s->take, bytes), s->residue_neg_q16); /* eq. 7 */
 	feedback = (__s64)give - (__s64)take; /* eq. 3 */
 	wish = (__s64)carried * (__s64)unit;

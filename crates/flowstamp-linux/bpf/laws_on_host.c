@@ -110,16 +110,15 @@ FS_HOST __u64 fs_host_rtt_unpack(__u32 bits)
 
 #include "police.h"
 
-void fs_host_police_packet(const struct fs_police_params *p, struct fs_police_flow *f, __u64 now, __u64 bytes,
-			   __u64 rtt_us);
+void fs_host_police_packet(const struct fs_police_params *p, struct fs_police_flow *f, const struct fs_police_view *v);
 __u64 fs_host_police_told(const struct fs_police_flow *f);
 __s64 fs_host_police_change(const struct fs_police_flow *f, __u64 now, __u64 bytes);
 bool fs_host_police_admit(struct fs_police_flow *f, __u64 now, __u64 bytes);
 
-FS_HOST void fs_host_police_packet(const struct fs_police_params *p, struct fs_police_flow *f, __u64 now, __u64 bytes,
-				   __u64 rtt_us)
+FS_HOST void fs_host_police_packet(const struct fs_police_params *p, struct fs_police_flow *f,
+				   const struct fs_police_view *v)
 {
-	fs_police_packet(p, f, now, bytes, rtt_us);
+	fs_police_packet(p, f, v);
 }
 
 FS_HOST __u64 fs_host_police_told(const struct fs_police_flow *f)

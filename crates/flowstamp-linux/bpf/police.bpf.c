@@ -25,6 +25,9 @@ struct fs_police_config {
 
 const volatile struct fs_police_config config = {};
 
+/* Until then a flow is being tested. Where two begin at once, both are; no harm but more of a dent. */
+__u64 testing_until_ns = 0;
+
 struct fs_flow_key {
 	__u8 from[16];
 	__u8 to[16];
@@ -65,7 +68,8 @@ SEC("tcx/egress")
 int fs_police(struct __sk_buff *skb)
 {
 	struct fs_police_params params = config.params;
-	__u64 now, rtt_us, told;
+	struct fs_police_view view = {};
+	__u64 now, rtt_us, told, phase;
 	struct fs_police_flow *flow;
 	struct fs_found found = {};
 	__u32 bytes, carried, packets;
@@ -86,7 +90,16 @@ int fs_police(struct __sk_buff *skb)
 	now = bpf_ktime_get_ns();
 	bytes = skb->wire_len;
 	packets = fs_segments(skb);
-	fs_police_packet(&params, flow, now, bytes, rtt_us);
+	carried = bpf_ntohl(was);
+	view.now_ns = now;
+	view.bytes = bytes;
+	view.rtt_us = rtt_us;
+	view.told = config.exid == FS_EXID_RCP ? carried * 1000ULL : 0;
+	phase = flow->phase;
+	view.free = now >= testing_until_ns || phase != FS_WATCH;
+	fs_police_packet(&params, flow, &view);
+	if (phase == FS_WATCH && flow->phase == FS_HOLD)
+		testing_until_ns = now + fs_police_test_ns(flow);
 	if (flow->phase == FS_ISOLATE) {
 		if (config.class) {
 			skb->priority = config.class;
@@ -96,7 +109,6 @@ int fs_police(struct __sk_buff *skb)
 	}
 	if (flow->phase == FS_WATCH)
 		return TCX_NEXT;
-	carried = bpf_ntohl(was);
 	if (config.exid == FS_EXID_RCP) {
 		told = fs_min(fs_max(fs_police_told(flow) / 1000, 1), 0xffffffff);
 		if (told >= carried)

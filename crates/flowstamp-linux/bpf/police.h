@@ -2,7 +2,8 @@
 /*
  * Does a flow obey? Katabi 2002, section 7: send it a test feedback, and see what it does within a round trip.
  *
- *   WATCH   its rate over a round trip; a heavy one that has not been tested for a while is tested
+ *   WATCH   its rate over a round trip; a suspect that has not been tested for a while is tested: a heavy flow, and with
+ *           RCP one that sends above what it was told by a quarter in this round trip or the one before
  *   HOLD    a round trip in which XCP gives it nothing more, so that what it was given before has come
  *   REFER   its rate over another, with nothing given: what it is then told to halve
  *   TELL    two round trips: one for the feedback to be everywhere in the path, one for what it had already sent, and the
@@ -11,6 +12,9 @@
  *   ISOLATE from the second failure on, for a time; then it is watched again
  *
  * A flow that obeys sends at half its rate when judged; what separates it from 3/4 is for a shaper's and the acks' bursts.
+ * One flow is tested at a time: many that halve at once would look like spare capacity to the router, and what it then gave
+ * would be too much when the tests are over.
+ *
  * A flow names its own round trip, and one that lies brings judgement on itself, early or late but in 2 s at most.
  */
 #ifndef FLOWSTAMP_POLICE_H
@@ -34,6 +38,18 @@ struct fs_police_params {
 	__u64 isolate_ns;
 };
 
+/* A packet, as it leaves. */
+struct fs_police_view {
+	__u64 now_ns;
+	__u64 bytes;
+	/* The round trip that its sender names; zero: it does not know. */
+	__u64 rtt_us;
+	/* RCP: the rate that it carries, bytes/s; XCP: zero. */
+	__u64 told;
+	/* No other flow is being tested. */
+	__u64 free;
+};
+
 struct fs_police_flow {
 	__u64 phase;
 	__u64 since_ns;
@@ -45,6 +61,9 @@ struct fs_police_flow {
 	__u64 rate;
 	__u64 round_ns;
 	__u64 failures;
+	/* RCP: the most that it was told in this round trip and the one before. */
+	__u64 told;
+	__u64 told_before;
 	/* While it is isolated: what it may send at once, and when that was so. */
 	__u64 tokens;
 	__u64 tokens_ns;
@@ -60,25 +79,34 @@ FS_LAW void fs_police_enter(struct fs_police_flow *f, __u64 phase, __u64 now, __
 	f->bytes = 0;
 }
 
-/* A packet of `bytes` at `now`, whose sender says that its round trip takes `rtt_us` (zero: it does not know). */
-FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_flow *f, __u64 now, __u64 bytes,
-			     __u64 rtt_us)
+/* How long a test may take from its start to its judgement, and what it has left behind to its end. */
+FS_LAW __u64 fs_police_test_ns(const struct fs_police_flow *f)
 {
-	__u64 rate;
+	return 12 * f->round_ns + 3 * FS_POLICE_GRACE_NS;
+}
 
-	if (rtt_us > 0)
-		f->round_ns = fs_min(fs_max(rtt_us * 1000, FS_POLICE_MIN_ROUND_NS), FS_POLICE_MAX_ROUND_NS);
+FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_flow *f, const struct fs_police_view *v)
+{
+	__u64 now = v->now_ns, rate, told;
+
+	if (v->rtt_us > 0)
+		f->round_ns = fs_min(fs_max(v->rtt_us * 1000, FS_POLICE_MIN_ROUND_NS), FS_POLICE_MAX_ROUND_NS);
 	if (f->round_ns == 0)
 		return;
+	f->told = fs_max(f->told, v->told);
 	if (f->until_ns == 0)
 		fs_police_enter(f, FS_WATCH, now, f->round_ns);
 	if ((__s64)(now - f->until_ns) < 0) {
-		f->bytes += bytes;
+		f->bytes += v->bytes;
 		return;
 	}
 	rate = fs_mul_div(f->bytes, FS_NS_PER_S, fs_max(now - f->since_ns, 1));
+	told = fs_max(f->told, f->told_before);
+	f->told_before = f->told;
+	f->told = v->told;
 	if (f->phase == FS_WATCH) {
-		if (rate >= p->heavy && (__s64)(now - f->rest_until_ns) >= 0) {
+		if (v->free && rate >= p->heavy && rate > told + told / 4 &&
+		    (__s64)(now - f->rest_until_ns) >= 0) {
 			fs_police_enter(f, FS_HOLD, now, f->round_ns + FS_POLICE_GRACE_NS);
 		} else {
 			fs_police_enter(f, FS_WATCH, now, f->round_ns);
@@ -112,7 +140,7 @@ FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_
 		f->rest_until_ns = now;
 		fs_police_enter(f, FS_WATCH, now, f->round_ns);
 	}
-	f->bytes += bytes;
+	f->bytes += v->bytes;
 }
 
 /* The most that the flow is to be told, bytes/s; all ones when it is not being tested. */

@@ -22,15 +22,27 @@ struct Flow {
     rate: u64,
     round_ns: u64,
     failures: u64,
+    told: u64,
+    told_before: u64,
     tokens: u64,
     tokens_ns: u64,
     tests: u64,
     isolations: u64,
 }
 
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct View {
+    now_ns: u64,
+    bytes: u64,
+    rtt_us: u64,
+    told: u64,
+    free: u64,
+}
+
 #[link(name = "flowstamp_laws", kind = "static")]
 unsafe extern "C" {
-    safe fn fs_host_police_packet(p: &Params, f: &mut Flow, now: u64, bytes: u64, rtt_us: u64);
+    safe fn fs_host_police_packet(p: &Params, f: &mut Flow, v: &View);
     safe fn fs_host_police_told(f: &Flow) -> u64;
     safe fn fs_host_police_change(f: &Flow, now: u64, bytes: u64) -> i64;
     safe fn fs_host_police_admit(f: &mut Flow, now: u64, bytes: u64) -> bool;
@@ -51,8 +63,9 @@ enum Habit {
 }
 
 /// A flow in a path of `round_ns` whose router offers `offer` bytes/s, for `rounds` round trips of at least 10 ms.
+/// A `suspect` is tested even if it sends no more than it is told.
 /// `held` packets leave at once, as a stack with segmentation offload and held-back acks lets them.
-fn live(habit: Habit, offer: f64, round_ns: u64, held: u64, rounds: u64) -> Flow {
+fn live(habit: Habit, suspect: bool, offer: f64, round_ns: u64, held: u64, rounds: u64) -> Flow {
     let mut flow = Flow::default();
     let mut rate = offer;
     let mut now = 1_000_000_000u64;
@@ -71,7 +84,14 @@ fn live(habit: Habit, offer: f64, round_ns: u64, held: u64, rounds: u64) -> Flow
             }
         }
         for _ in 0..held {
-            fs_host_police_packet(&PARAMS, &mut flow, now, PACKET, round_ns / 1000);
+            let view = View {
+                now_ns: now,
+                bytes: PACKET,
+                rtt_us: round_ns / 1000,
+                told: if suspect { 0 } else { offer as u64 },
+                free: 1,
+            };
+            fs_host_police_packet(&PARAMS, &mut flow, &view);
             let told = match habit {
                 Habit::ObeysChanges => {
                     // The router gives back a tenth of the offer in a round trip.
@@ -101,7 +121,7 @@ proptest! {
         // A window of packets in a round trip, of 10 ms at least: shorter ones are judged over that.
         let offer = window * PACKET as f64 / (round_ns.max(10_000_000) as f64 / 1e9);
         let habit = if changes { Habit::ObeysChanges } else { Habit::ObeysRates };
-        let flow = live(habit, offer, round_ns, held, 400);
+        let flow = live(habit, true, offer, round_ns, held, 400);
         prop_assert_eq!((flow.isolations, flow.failures), (0, 0), "{:?}", flow);
         prop_assert!(flow.tests > 0, "{:?}", flow);
     }
@@ -110,11 +130,18 @@ proptest! {
     fn who_ignores_is_isolated(window in 40.0f64..400.0, round_us in 100u64..500_000, held in 1u64..5) {
         let round_ns = round_us * 1000;
         let offer = window * PACKET as f64 / (round_ns.max(10_000_000) as f64 / 1e9);
-        let flow = live(Habit::Ignores, offer, round_ns, held, 80);
+        let flow = live(Habit::Ignores, true, offer, round_ns, held, 80);
         prop_assert_eq!((flow.phase, flow.isolations, flow.tests), (ISOLATED, 1, 2), "{:?}", flow);
         // Two tests of six round trips each, the grace time three times in both, and a packet's time at each change.
         let took = flow.since_ns - 1_000_000_000;
         prop_assert!(took < 13 * flow.round_ns + 6 * 50_000_000, "{} ns, {:?}", took, flow);
+    }
+
+    #[test]
+    fn who_sends_what_it_is_told_is_not_even_tested(window in 40.0f64..400.0, round_us in 100u64..500_000) {
+        let round_ns = round_us * 1000;
+        let offer = window * PACKET as f64 / (round_ns.max(10_000_000) as f64 / 1e9);
+        prop_assert_eq!(live(Habit::Ignores, false, offer, round_ns, 4, 80).tests, 0);
     }
 
     #[test]
