@@ -621,7 +621,7 @@ proptest! {
         prop_assert!(frame <= p.carried);
         let given = pools.0 - all.residue_pos_q16;
         if frame > 0 {
-            prop_assert!(frame as u64 * u64::from(segments) << 16 <= given);
+            prop_assert!((frame as u64 * u64::from(segments)) << 16 <= given);
         }
         let single = fs_host_xcp_departure(&mut one, bytes, 1, p.rtt_us, x_q4, p.carried);
         prop_assert!(single <= p.carried);

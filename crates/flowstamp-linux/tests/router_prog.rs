@@ -8,8 +8,7 @@ use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput};
 use proptest::prelude::*;
 use std::mem::{MaybeUninit, offset_of};
 
-#[expect(clippy::all, clippy::pedantic, reason = "generated")]
-#[allow(unused, reason = "generated")]
+#[allow(clippy::all, clippy::pedantic, unused, reason = "generated")]
 mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/router.skel.rs"));
 }
@@ -151,7 +150,7 @@ fn stamped(exid: [u8; 2], stamp: u32) -> Vec<u8> {
 
 /// Bytes of a TCP header's options, to a multiple of four.
 fn padded(mut options: Vec<u8>) -> Vec<u8> {
-    while options.len() % 4 != 0 {
+    while !options.len().is_multiple_of(4) {
         options.push(0);
     }
     options
@@ -188,7 +187,7 @@ impl Packet {
     fn frame(&self, ethernet: bool) -> Frame {
         let options = padded(self.options.clone());
         let mut segment = vec![0x13, 0x88, 0, 80, 0, 0, 0, 1, 0, 0, 0, 2];
-        segment.extend([((20 + options.len()) / 4 << 4) as u8, self.flags, 0xff, 0xff, 0, 0, 0, 0]);
+        segment.extend([(((20 + options.len()) / 4) << 4) as u8, self.flags, 0xff, 0xff, 0, 0, 0, 0]);
         segment.extend(&options);
         segment.extend((0..self.payload).map(|i| i as u8));
         let mut bytes = vec![];

@@ -14,7 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-#[expect(clippy::all, clippy::pedantic, reason = "generated")]
+#[allow(clippy::all, clippy::pedantic, reason = "generated")]
 mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/police.skel.rs"));
 }

@@ -9,7 +9,7 @@ use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput};
 use std::mem::{MaybeUninit, offset_of};
 use std::ptr::NonNull;
 
-#[expect(clippy::all, clippy::pedantic, reason = "generated")]
+#[allow(clippy::all, clippy::pedantic, reason = "generated")]
 mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/router.skel.rs"));
 }
