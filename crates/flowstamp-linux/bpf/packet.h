@@ -31,7 +31,7 @@ struct fs_found {
 enum fs_seek { FS_ABSENT, FS_THERE, FS_NOT_LINEAR };
 
 /*
- * Leaves an offset as it is and the verifier with one bound for it, however it came about: else it would walk through
+ * Leaves an offset below 512 as it is and the verifier with one bound for it, however it came about: else it would walk through
  * the rest once for every way of getting there.
  */
 #define FS_BOUND(offset) asm volatile("%0 &= 511" : "+r"(offset))
@@ -143,10 +143,10 @@ FS_INLINE enum fs_seek fs_seek_option(struct __sk_buff *skb, __u16 exid, struct 
 	for (int i = 0; i < 25; i++) {
 		__u8 *option;
 
-		FS_BOUND(at);
-		/* The long form has to fit; a shorter rest is of no interest. */
-		if (at > FS_HEADERS_MAX || at + FS_LONG_LEN > end)
+		/* The long form has to fit; a shorter rest is of no interest. And so it is within FS_BOUND. */
+		if (at + FS_LONG_LEN > end)
 			return FS_ABSENT;
+		FS_BOUND(at);
 		option = FS_AT(at, FS_LONG_LEN);
 		FS_NEED(option, at, FS_LONG_LEN);
 		if (option[0] == 1) {

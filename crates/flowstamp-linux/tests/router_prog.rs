@@ -389,6 +389,35 @@ fn what_is_not_its_own_is_counted_and_left() {
     assert_eq!(check(&skeleton, &first, true), Some(OFFER));
 }
 
+/// An option's length leads far beyond the packet; counted in few bits, that would be back among the headers, where an
+/// IPv6 extension header has what looks like a stamp.
+#[test]
+fn lengths_do_not_wrap_around() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, RCP, 14);
+    for length in 2..=255 {
+        let packet = Packet {
+            options: vec![8, length, 0, 0].repeat(8),
+            extensions: Some(vec![]),
+            ..Packet::default()
+        };
+        let mut frame = packet.frame(true).bytes;
+        let mut extension = vec![6, 30, 1, 242];
+        while extension.len() < 248 - 16 {
+            extension.extend(stamped(RCP, 5000));
+        }
+        extension.resize(248, 0);
+        let payload = (frame.len() - 54 + extension.len()) as u16;
+        frame[18..20].copy_from_slice(&payload.to_be_bytes());
+        frame[20] = 60;
+        frame.splice(54..54, extension);
+        assert_eq!(run(&skeleton, &frame).expect("a whole packet"), frame, "{length}");
+    }
+}
+
 #[test]
 fn counts_bytes_and_rtts() {
     if skipped() {
