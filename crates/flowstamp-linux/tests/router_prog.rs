@@ -399,11 +399,8 @@ fn lengths_do_not_wrap_around() {
     let mut object = MaybeUninit::uninit();
     let skeleton = load(&mut object, RCP, 14);
     for length in 2..=255 {
-        let packet = Packet {
-            options: vec![8, length, 0, 0].repeat(8),
-            extensions: Some(vec![]),
-            ..Packet::default()
-        };
+        let packet =
+            Packet { options: [8, length, 0, 0].repeat(8), extensions: Some(vec![]), ..Packet::default() };
         let mut frame = packet.frame(true).bytes;
         let mut extension = vec![6, 30, 1, 242];
         while extension.len() < 248 - 16 {
