@@ -1,4 +1,439 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The laws of crates/flowstamp-laws in fixed point, for the kernel: no floats, no 128 bits, unsigned divisions only.
+ * tests/equality.rs holds every function against the Rust law, within the bound stated at it.
+ *
+ * Units, in names: _q16 has 16 fraction bits, rates are bytes/s, times ns or us. Valid for links of 100 kb/s to
+ * 100 Gb/s and RTTs of 10 us to 20 s; nothing overflows within, and what is outside saturates.
+ */
 #ifndef FLOWSTAMP_LAWS_H
 #define FLOWSTAMP_LAWS_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+#define FS_LAW static inline __attribute__((always_inline))
+
+#define FS_NS_PER_S 1000000000ULL
+/* RTTs from here on are not believed (MAX_ALLOWABLE_RTT, app. F.2.1). */
+#define FS_MAX_ALLOWABLE_RTT_US 20000000ULL
+/* An average RTT is at least this, so that what is divided by it stays in range. */
+#define FS_MIN_RTT_Q8 (1000ULL << 8)
+
+/* Significant bits of v. Without branches: the verifier follows every one of them. */
+FS_LAW __u32 fs_bits(__u64 v)
+{
+	v |= v >> 1;
+	v |= v >> 2;
+	v |= v >> 4;
+	v |= v >> 8;
+	v |= v >> 16;
+	v |= v >> 32;
+	v -= v >> 1 & 0x5555555555555555ULL;
+	v = (v & 0x3333333333333333ULL) + (v >> 2 & 0x3333333333333333ULL);
+	v = (v + (v >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+	return v * 0x0101010101010101ULL >> 56;
+}
+
+/* How far v is to be shifted to the right for `bits` bits. */
+FS_LAW __u32 fs_excess(__u64 v, __u32 bits)
+{
+	__s32 excess = (__s32)fs_bits(v) - (__s32)bits;
+
+	return excess & ~(excess >> 31);
+}
+
+/*
+ * a b / c, rounded down; all ones where that does not fit or c is zero.
+ * Exact where a, b and c fit into 32 bits; else within 2^-29 of itself, and 1.
+ * (a, b, c and the quotient lose at most 2^-31 of themselves each.)
+ */
+FS_LAW __u64 fs_mul_div(__u64 a, __u64 b, __u64 c)
+{
+	__u32 a_shift = fs_excess(a, 32), b_shift = fs_excess(b, 32), c_shift = fs_excess(c, 32);
+	__u64 product = (a >> a_shift) * (b >> b_shift);
+	__u32 lift = (64 - fs_bits(product)) & 63;
+	__s32 exponent = (__s32)(a_shift + b_shift) - (__s32)(c_shift + lift);
+	__u64 quotient;
+
+	c >>= c_shift;
+	if (c == 0)
+		return ~0ULL;
+	quotient = (product << lift) / c;
+	if (exponent >= 0) {
+		if (fs_bits(quotient) + exponent > 64)
+			return ~0ULL;
+		return quotient << (exponent & 63);
+	}
+	exponent = -exponent;
+	return exponent > 63 ? 0 : quotient >> (exponent & 63);
+}
+
+FS_LAW __u64 fs_min(__u64 a, __u64 b)
+{
+	return a < b ? a : b;
+}
+
+FS_LAW __u64 fs_max(__u64 a, __u64 b)
+{
+	return a > b ? a : b;
+}
+
+/* factor_q32 v, factors up to 16. Within 2^-29 of itself, and 1. */
+FS_LAW __u64 fs_times(__u64 v, __u64 factor_q32)
+{
+	return fs_mul_div(v, factor_q32, 1ULL << 32);
+}
+
+/* Rate of `bytes` in `ns`, bytes/s with 16 fraction bits. Within 2^-29 of itself, and 2^-16 bytes/s. */
+FS_LAW __u64 fs_rate_q16(__u64 bytes, __u64 ns)
+{
+	return fs_mul_div(bytes, FS_NS_PER_S << 16, ns);
+}
+
+/* ------------------------------------------------------------------ RCP, Dukkipati 2007, appendix F: router/rcp.rs */
+
+struct fs_rcp_params {
+	__u64 link_rate_q16;
+	/* eta C */
+	__u64 target_rate_q16;
+	__u64 alpha_q32;
+	__u64 beta_q32;
+	__u64 mtu_bytes;
+	/* MAX_RATE_ESTIMATION_INTERVAL */
+	__u64 max_interval_ns;
+	/* A kernel's timer cannot follow RTTs below it (deviation 1). */
+	__u64 min_interval_ns;
+};
+
+/* What the packets of one interval brought. */
+struct fs_rcp_sums {
+	__u64 input_bytes;
+	__u64 sum_rtt_us;
+	__u64 packets_with_rtt;
+};
+
+struct fs_rcp {
+	/* R */
+	__u64 rate_q16;
+	/* d, ns with 8 fraction bits */
+	__u64 avg_rtt_q8;
+	/* y of the last interval, for probes. */
+	__u64 input_rate_q16;
+};
+
+/*
+ * Appendix F lines 1 to 12, with `queue_bytes` waiting, after `interval_ns`.
+ *
+ * Deviations (rcp.rs says / we do / because):
+ * 1. T is at most d / where T is longer, it stands for d in line 8 / timers have a floor, and the interval is then the
+ *    delay of the loop.
+ * 2. T is what was planned / what has passed / timers are late.
+ *
+ * Error against rcp.rs after one step from equal states, for gains up to 1 and R up to eta C, u = 2^-29:
+ *   d: 4/256 ns of truncations (three products, the sample), and 4 u (|d_T - d| + d + d_T)
+ *   R: 2^-13 bytes/s of truncations (six: no factor that follows one is above 1), 2^-16 bytes/s and MIN_RATE (u + e),
+ *      and R (T/d) (alpha (target + y) + beta q / d) / target (8 u + 4 e),   e the relative error of d
+ */
+FS_LAW void fs_rcp_update(const struct fs_rcp_params *p, struct fs_rcp *s, const struct fs_rcp_sums *sums,
+			  __u64 interval_ns, __u64 queue_bytes)
+{
+	__u64 interval_q8 = fs_max(interval_ns, 1) << 8;
+	__u64 input = fs_rate_q16(sums->input_bytes, interval_ns); /* line 1 */
+	__u64 delay_q8, spare, drain, rise, fall, min_rate, rate = s->rate_q16;
+
+	if (sums->packets_with_rtt > 0) {
+		__u64 sample_q8 = fs_mul_div(sums->sum_rtt_us, 1000 << 8, sums->packets_with_rtt); /* line 2 */
+
+		if (sample_q8 >= s->avg_rtt_q8) {
+			__u64 above = sample_q8 - s->avg_rtt_q8;
+
+			/* lines 4 and 7 */
+			s->avg_rtt_q8 += fs_min(fs_mul_div(above, interval_q8, s->avg_rtt_q8), above);
+		} else {
+			__u64 below = s->avg_rtt_q8 - sample_q8;
+			__u64 part = fs_mul_div(below, rate, p->link_rate_q16);
+
+			/* lines 6 and 7 */
+			part = fs_mul_div(part, sample_q8, s->avg_rtt_q8);
+			part = fs_mul_div(part, interval_q8, s->avg_rtt_q8);
+			s->avg_rtt_q8 -= fs_min(part, below);
+		}
+		s->avg_rtt_q8 = fs_max(s->avg_rtt_q8, FS_MIN_RTT_Q8);
+	}
+	delay_q8 = fs_max(s->avg_rtt_q8, interval_q8); /* deviation 1 */
+	spare = fs_times(input < p->target_rate_q16 ? p->target_rate_q16 - input : input - p->target_rate_q16,
+			 p->alpha_q32);
+	drain = fs_times(fs_mul_div(queue_bytes, FS_NS_PER_S << 24, delay_q8), p->beta_q32);
+	rise = input < p->target_rate_q16 ? spare : 0;
+	fall = drain + (input < p->target_rate_q16 ? 0 : spare);
+	if (fall < drain)
+		fall = ~0ULL;
+	/* line 8 */
+	if (rise >= fall) {
+		rise = fs_mul_div(fs_mul_div(rate, rise - fall, p->target_rate_q16), interval_q8, delay_q8);
+		rate += fs_min(rise, ~0ULL - rate);
+	} else {
+		fall = fs_mul_div(fs_mul_div(rate, fall - rise, p->target_rate_q16), interval_q8, delay_q8);
+		rate -= fs_min(fall, rate);
+	}
+	/* lines 9 to 12; a hundredth of an MTU in d */
+	min_rate = fs_mul_div(p->mtu_bytes, (FS_NS_PER_S / 100) << 24, s->avg_rtt_q8);
+	s->rate_q16 = fs_max(fs_min(rate, p->target_rate_q16), fs_min(min_rate, p->target_rate_q16));
+	s->input_rate_q16 = input;
+}
+
+/* Line 13: T = min(d, 10 ms), exact to a ns, but for the floor. */
+FS_LAW __u64 fs_rcp_interval_ns(const struct fs_rcp_params *p, const struct fs_rcp *s)
+{
+	return fs_max(fs_min(s->avg_rtt_q8 >> 8, p->max_interval_ns), p->min_interval_ns);
+}
+
+/* R in the option's unit, bytes/ms, rounded down, but at least 1, as zero means none. */
+FS_LAW __u32 fs_rcp_offer(const struct fs_rcp_params *p, const struct fs_rcp *s)
+{
+	__u64 offer = (fs_min(s->rate_q16, p->link_rate_q16) >> 16) / 1000;
+
+	return fs_max(fs_min(offer, 0xffffffff), 1);
+}
+
+/* Lines 22 and 23: exact. */
+FS_LAW __u32 fs_rcp_stamp(__u32 offer, __u32 carried)
+{
+	return carried > offer ? offer : carried;
+}
+
+/* ---------------------------------- XCP, Katabi 2002, appendix A, in the Internet-Draft's throughput form: router/xcp.rs */
+
+struct fs_xcp_params {
+	__u64 capacity_q16;
+	__u64 alpha_q32;
+	__u64 beta_q32;
+	__u64 gamma_q32;
+	__u64 min_interval_ns;
+	__u64 max_rtt_us;
+	/* The persistent queue is the least in this many propagation delays. */
+	__u64 queue_window_q32;
+	__u64 min_queue_interval_ns;
+};
+
+/*
+ * What the packets of one interval brought. X is the inter-packet time in 1/16 ns. The sum of X RTT, RTT in us, is
+ * in two words of 32 bits each with room above for 2^32 packets.
+ */
+struct fs_xcp_sums {
+	__u64 input_bytes;
+	__u64 sum_x_q4;
+	__u64 sum_x_rtt_low;
+	__u64 sum_x_rtt_high;
+};
+
+/* mantissa 2^-shift, mantissa of at most 24 bits. */
+struct fs_gain {
+	__u64 mantissa;
+	__s64 shift;
+};
+
+struct fs_xcp {
+	/* xi_p: bytes/s (q16) for a unit of X; xi_n: bytes/s (q16) for a byte. */
+	struct fs_gain give;
+	struct fs_gain take;
+	__u64 residue_pos_q16;
+	__u64 residue_neg_q16;
+	/* d, ns with 8 fraction bits */
+	__u64 avg_rtt_q8;
+	/* Q, and the least queue since the search for it began. */
+	__u64 persistent_queue_bytes;
+	__u64 min_queue_bytes;
+	/* For probes: F and y of the last decision. */
+	__s64 aggregate_q16;
+	__u64 input_rate_q16;
+};
+
+/* a / b, within 2^-22 of itself. */
+FS_LAW struct fs_gain fs_ratio(__u64 a, __u64 b)
+{
+	__u32 a_lift = (64 - fs_bits(a)) & 63, b_shift = fs_excess(b, 32), excess;
+	struct fs_gain gain = {};
+	__u64 quotient;
+
+	b >>= b_shift;
+	if (a == 0 || b == 0)
+		return gain;
+	quotient = (a << a_lift) / b;
+	excess = fs_excess(quotient, 24);
+	gain.mantissa = quotient >> excess;
+	gain.shift = (__s64)(a_lift + b_shift) - excess;
+	return gain;
+}
+
+/* gain v for v below 2^40, rounded down; saturates. Exact but for that. */
+FS_LAW __u64 fs_amplify(const struct fs_gain *gain, __u64 v)
+{
+	__u64 product = gain->mantissa * fs_min(v, (1ULL << 40) - 1);
+
+	if (gain->shift >= 0)
+		return gain->shift > 63 ? 0 : product >> (gain->shift & 63);
+	if (fs_bits(product) - gain->shift > 64)
+		return ~0ULL;
+	return product << (-gain->shift & 63);
+}
+
+/*
+ * X, the time between a flow's packets, from the option's fields; zero if unknown.
+ * Within 1/16 ns: 2^-11 of itself for packets of 1500 bytes at 100 Gb/s.
+ */
+FS_LAW __u64 fs_xcp_x_q4(__u64 rtt_us, __u64 packets_in_flight)
+{
+	if (packets_in_flight == 0)
+		return 0;
+	return fs_min(rtt_us, FS_MAX_ALLOWABLE_RTT_US) * 16000 / packets_in_flight;
+}
+
+/* First block of appendix A, for `packets` packets of `bytes` in all that carry the same. Exact. */
+FS_LAW void fs_xcp_arrival(const struct fs_xcp_params *p, struct fs_xcp_sums *sums, __u64 bytes, __u64 packets,
+			   __u64 rtt_us, __u64 x_q4)
+{
+	__u64 x_rtt = x_q4 * fs_min(rtt_us, fs_min(p->max_rtt_us, FS_MAX_ALLOWABLE_RTT_US));
+
+	sums->input_bytes += bytes;
+	sums->sum_x_q4 += x_q4 * packets;
+	sums->sum_x_rtt_low += (x_rtt & 0xffffffff) * packets;
+	sums->sum_x_rtt_high += (x_rtt >> 32) * packets;
+}
+
+/*
+ * Second block of appendix A, `interval_ns` after the last.
+ *
+ * Deviation: the interval is what has passed, not what was planned: timers are late.
+ *
+ * Error against xcp.rs, u = 2^-29, sums equal:
+ *   d: 2/256 ns and 2 u d
+ *   y: 2^-16 bytes/s and u y
+ *   F: 2^-13 bytes/s and 4 u (alpha (C + y) + beta Q / d), and beta Q / d times the relative error of d
+ *   pools: twice that of F, and 2^-15 bytes/s and 2 u gamma y
+ *   gains: 2^-22 of themselves, and the pools' relative errors
+ */
+FS_LAW void fs_xcp_decide(const struct fs_xcp_params *p, struct fs_xcp *s, const struct fs_xcp_sums *sums,
+			  __u64 interval_ns)
+{
+	__u64 input = fs_rate_q16(sums->input_bytes, interval_ns);
+	__u64 delay_q8, spare, drain, rise, fall, shuffled, give, take;
+
+	if (sums->sum_x_q4 > 0) {
+		__u64 low = sums->sum_x_rtt_low, high = sums->sum_x_rtt_high + (low >> 32);
+		__u32 excess = fs_excess(high, 32) & 31;
+		__u64 sum_x_rtt = high << (32 - excess) | (low & 0xffffffff) >> excess;
+
+		s->avg_rtt_q8 = fs_min(fs_mul_div(sum_x_rtt, 1000 << 8, sums->sum_x_q4 >> excess),
+				       (p->max_rtt_us * 1000) << 8);
+		s->avg_rtt_q8 = fs_max(s->avg_rtt_q8, FS_MIN_RTT_Q8);
+	}
+	delay_q8 = fs_max(s->avg_rtt_q8, p->min_interval_ns << 8);
+	/* eq. 1 */
+	spare = fs_times(input < p->capacity_q16 ? p->capacity_q16 - input : input - p->capacity_q16, p->alpha_q32);
+	drain = fs_times(fs_mul_div(s->persistent_queue_bytes, FS_NS_PER_S << 24, delay_q8), p->beta_q32);
+	rise = input < p->capacity_q16 ? spare : 0;
+	/* Half of all there is: what follows is signed. */
+	fall = fs_min(drain, 1ULL << 61) + fs_min(input < p->capacity_q16 ? 0 : spare, 1ULL << 61);
+	/* eq. 2 */
+	shuffled = fs_times(input, p->gamma_q32);
+	if (rise >= fall) {
+		rise -= fall;
+		shuffled -= fs_min(shuffled, rise);
+		give = shuffled + rise;
+		take = shuffled;
+		s->aggregate_q16 = rise;
+	} else {
+		fall -= rise;
+		shuffled -= fs_min(shuffled, fall);
+		give = shuffled;
+		take = shuffled + fall;
+		s->aggregate_q16 = -(__s64)fall;
+	}
+	if (sums->sum_x_q4 == 0)
+		give = take = 0; /* xcp.rs, deviation 4 */
+	s->give = fs_ratio(give, sums->sum_x_q4); /* eq. 6 */
+	s->take = fs_ratio(take, sums->input_bytes); /* eq. 9 */
+	s->residue_pos_q16 = give;
+	s->residue_neg_q16 = take;
+	s->input_rate_q16 = input;
+}
+
+/* The control interval that follows. Exact to a ns. */
+FS_LAW __u64 fs_xcp_interval_ns(const struct fs_xcp_params *p, const struct fs_xcp *s)
+{
+	return fs_max(s->avg_rtt_q8 >> 8, p->min_interval_ns);
+}
+
+/* The search for the persistent queue ends; returns how long the next one takes. Within 2^-28 of itself and 2 ns. */
+FS_LAW __u64 fs_xcp_queue_ns(const struct fs_xcp_params *p, struct fs_xcp *s, __u64 queue_bytes)
+{
+	__u64 local_ns = fs_mul_div(queue_bytes, FS_NS_PER_S << 16, p->capacity_q16), delay_ns = s->avg_rtt_q8 >> 8;
+
+	s->persistent_queue_bytes = fs_min(s->min_queue_bytes, queue_bytes);
+	s->min_queue_bytes = queue_bytes;
+	delay_ns -= fs_min(local_ns, delay_ns);
+	return fs_max(fs_times(delay_ns, p->queue_window_q32), p->min_queue_interval_ns);
+}
+
+/*
+ * Third block of appendix A, for `packets` packets (1 to 65535) of `bytes` in all that carry the same; returns what they
+ * carry on. What is given and taken in an interval is never more than the pools.
+ *
+ * Error against xcp.rs for one packet and equal states: 1 byte/s, and 2^-22 of what is given and taken; and where what it
+ * carries is within that of what this router gives, the other branch may be taken.
+ */
+FS_LAW __s32 fs_xcp_departure(struct fs_xcp *s, __u64 bytes, __u32 packets, __u64 rtt_us, __u64 x_q4, __s32 carried)
+{
+	__u64 give, take, unit = (__u64)packets << 16;
+	__s64 feedback, wish, each;
+
+	if (rtt_us == 0 || x_q4 == 0)
+		return carried < 0 ? carried : 0; /* xcp.rs, deviation 2 */
+	give = fs_min(fs_amplify(&s->give, x_q4), s->residue_pos_q16); /* eq. 4 */
+	/* More than 2^31 bytes/s each is more than the field holds. */
+	if (packets > 1)
+		give = fs_min(fs_min(give, (1ULL << 47) - 1) * packets, s->residue_pos_q16);
+	take = fs_min(fs_amplify(&s->take, bytes), s->residue_neg_q16); /* eq. 7 */
+	feedback = (__s64)give - (__s64)take; /* eq. 3 */
+	wish = (__s64)carried * (__s64)unit;
+	if (wish >= feedback) {
+		s->residue_pos_q16 -= give;
+		s->residue_neg_q16 -= take;
+		/* Rounded down, so that the sum stays within the pools. */
+		each = feedback >= 0 ? (__s64)((__u64)feedback / unit)
+				     : -(__s64)(((__u64)-feedback + unit - 1) / unit);
+		return each < -0x7fffffffLL - 1 ? -0x7fffffff - 1 : (__s32)each;
+	}
+	if (wish >= 0) {
+		s->residue_pos_q16 -= fs_min(wish, s->residue_pos_q16);
+		s->residue_neg_q16 -= fs_min(feedback - wish, s->residue_neg_q16);
+	} else {
+		__u64 spared = (feedback > 0 ? feedback : 0) - wish;
+
+		s->residue_neg_q16 -= fs_min(spared, s->residue_neg_q16);
+	}
+	return carried;
+}
+
+/* ------------------------------------------------------------------------- Senders: sender/rcp.rs and sender/xcp.rs */
+
+/* RCP: window of R srtt and a packet, bytes. Within 2^-29 of itself and 1. */
+FS_LAW __u64 fs_rcp_window(__u64 rate_bytes_per_ms, __u64 srtt_us, __u64 packet_bytes)
+{
+	return fs_mul_div(rate_bytes_per_ms, srtt_us, 1000) + packet_bytes;
+}
+
+/* XCP: window in bytes after a granted change of `delta` bytes/s; at least a packet. Within 2^-29 of the change and 1. */
+FS_LAW __u64 fs_xcp_window(__u64 cwnd_bytes, __s64 delta, __u64 srtt_us, __u64 packet_bytes)
+{
+	__u64 change = fs_mul_div(delta < 0 ? -(__u64)delta : (__u64)delta, srtt_us, 1000000);
+
+	if (delta >= 0)
+		return cwnd_bytes + fs_min(change, ~0ULL - cwnd_bytes);
+	cwnd_bytes -= fs_min(change, cwnd_bytes);
+	return fs_max(cwnd_bytes, packet_bytes);
+}
+
 #endif

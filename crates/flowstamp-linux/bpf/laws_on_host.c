@@ -1,3 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The laws as the host's compiler takes them, for tests/equality.rs. */
 #include "laws.h"
-int fs_laws_on_host(void);
-int fs_laws_on_host(void) { return 0; }
+#include "option.h"
+
+#define FS_HOST __attribute__((visibility("default")))
+
+__u32 fs_host_bits(__u64 v);
+__u64 fs_host_mul_div(__u64 a, __u64 b, __u64 c);
+void fs_host_rcp_update(const struct fs_rcp_params *p, struct fs_rcp *s, const struct fs_rcp_sums *sums,
+			__u64 interval_ns, __u64 queue_bytes);
+__u64 fs_host_rcp_interval_ns(const struct fs_rcp_params *p, const struct fs_rcp *s);
+__u32 fs_host_rcp_offer(const struct fs_rcp_params *p, const struct fs_rcp *s);
+__u32 fs_host_rcp_stamp(__u32 offer, __u32 carried);
+__u64 fs_host_rcp_window(__u64 rate, __u64 srtt_us, __u64 packet_bytes);
+__u64 fs_host_xcp_x_q4(__u64 rtt_us, __u64 in_flight);
+void fs_host_xcp_arrival(const struct fs_xcp_params *p, struct fs_xcp_sums *sums, __u64 bytes, __u64 packets,
+			 __u64 rtt_us, __u64 x_q4);
+void fs_host_xcp_decide(const struct fs_xcp_params *p, struct fs_xcp *s, const struct fs_xcp_sums *sums,
+			__u64 interval_ns);
+__u64 fs_host_xcp_interval_ns(const struct fs_xcp_params *p, const struct fs_xcp *s);
+__u64 fs_host_xcp_queue_ns(const struct fs_xcp_params *p, struct fs_xcp *s, __u64 queue_bytes);
+__s32 fs_host_xcp_departure(struct fs_xcp *s, __u64 bytes, __u32 packets, __u64 rtt_us, __u64 x_q4, __s32 carried);
+__u64 fs_host_xcp_window(__u64 cwnd, __s64 delta, __u64 srtt_us, __u64 packet_bytes);
+__u32 fs_host_rtt_pack(__u64 us);
+__u64 fs_host_rtt_unpack(__u32 bits);
+
+FS_HOST __u32 fs_host_bits(__u64 v)
+{
+	return fs_bits(v);
+}
+
+FS_HOST __u64 fs_host_mul_div(__u64 a, __u64 b, __u64 c)
+{
+	return fs_mul_div(a, b, c);
+}
+
+FS_HOST void fs_host_rcp_update(const struct fs_rcp_params *p, struct fs_rcp *s, const struct fs_rcp_sums *sums,
+				__u64 interval_ns, __u64 queue_bytes)
+{
+	fs_rcp_update(p, s, sums, interval_ns, queue_bytes);
+}
+
+FS_HOST __u64 fs_host_rcp_interval_ns(const struct fs_rcp_params *p, const struct fs_rcp *s)
+{
+	return fs_rcp_interval_ns(p, s);
+}
+
+FS_HOST __u32 fs_host_rcp_offer(const struct fs_rcp_params *p, const struct fs_rcp *s)
+{
+	return fs_rcp_offer(p, s);
+}
+
+FS_HOST __u32 fs_host_rcp_stamp(__u32 offer, __u32 carried)
+{
+	return fs_rcp_stamp(offer, carried);
+}
+
+FS_HOST __u64 fs_host_rcp_window(__u64 rate, __u64 srtt_us, __u64 packet_bytes)
+{
+	return fs_rcp_window(rate, srtt_us, packet_bytes);
+}
+
+FS_HOST __u64 fs_host_xcp_x_q4(__u64 rtt_us, __u64 in_flight)
+{
+	return fs_xcp_x_q4(rtt_us, in_flight);
+}
+
+FS_HOST void fs_host_xcp_arrival(const struct fs_xcp_params *p, struct fs_xcp_sums *sums, __u64 bytes, __u64 packets,
+				 __u64 rtt_us, __u64 x_q4)
+{
+	fs_xcp_arrival(p, sums, bytes, packets, rtt_us, x_q4);
+}
+
+FS_HOST void fs_host_xcp_decide(const struct fs_xcp_params *p, struct fs_xcp *s, const struct fs_xcp_sums *sums,
+				__u64 interval_ns)
+{
+	fs_xcp_decide(p, s, sums, interval_ns);
+}
+
+FS_HOST __u64 fs_host_xcp_interval_ns(const struct fs_xcp_params *p, const struct fs_xcp *s)
+{
+	return fs_xcp_interval_ns(p, s);
+}
+
+FS_HOST __u64 fs_host_xcp_queue_ns(const struct fs_xcp_params *p, struct fs_xcp *s, __u64 queue_bytes)
+{
+	return fs_xcp_queue_ns(p, s, queue_bytes);
+}
+
+FS_HOST __s32 fs_host_xcp_departure(struct fs_xcp *s, __u64 bytes, __u32 packets, __u64 rtt_us, __u64 x_q4, __s32 carried)
+{
+	return fs_xcp_departure(s, bytes, packets, rtt_us, x_q4, carried);
+}
+
+FS_HOST __u64 fs_host_xcp_window(__u64 cwnd, __s64 delta, __u64 srtt_us, __u64 packet_bytes)
+{
+	return fs_xcp_window(cwnd, delta, srtt_us, packet_bytes);
+}
+
+FS_HOST __u32 fs_host_rtt_pack(__u64 us)
+{
+	return fs_rtt_pack(us);
+}
+
+FS_HOST __u64 fs_host_rtt_unpack(__u32 bits)
+{
+	return fs_rtt_unpack(bits);
+}
+
+#include "police.h"
+
+void fs_host_police_packet(const struct fs_police_params *p, struct fs_police_flow *f, const struct fs_police_view *v);
+__u64 fs_host_police_told(const struct fs_police_flow *f);
+__s64 fs_host_police_change(const struct fs_police_flow *f, __u64 now, __u64 bytes);
+bool fs_host_police_admit(struct fs_police_flow *f, __u64 now, __u64 bytes);
+
+FS_HOST void fs_host_police_packet(const struct fs_police_params *p, struct fs_police_flow *f,
+				   const struct fs_police_view *v)
+{
+	fs_police_packet(p, f, v);
+}
+
+FS_HOST __u64 fs_host_police_told(const struct fs_police_flow *f)
+{
+	return fs_police_told(f);
+}
+
+FS_HOST __s64 fs_host_police_change(const struct fs_police_flow *f, __u64 now, __u64 bytes)
+{
+	return fs_police_change(f, now, bytes);
+}
+
+FS_HOST bool fs_host_police_admit(struct fs_police_flow *f, __u64 now, __u64 bytes)
+{
+	return fs_police_admit(f, now, bytes);
+}

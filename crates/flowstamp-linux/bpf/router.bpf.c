@@ -1,6 +1,330 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "kernel.h"
-#include "option.h"
+/*
+ * An interface's router: tc egress accounts and stamps, a timer runs the law.
+ *
+ * Deviations (laws say / we do / because):
+ * 1. Arrival at the queue and start of transmission are two events / one, before the queue / tc has no hook behind it.
+ * 2. Packets are counted one by one / a segmentation-offload frame counts as the packets it becomes, with the bytes they
+ *    will take, and its option is copied into each / that is what the wire will carry.
+ * 3. Queue of the law's own link / backlog of the device's root queueing discipline / it is the real one. So the rate is
+ *    to be held there (tbf, htb), or by the device with a qdisc that keeps its backlog at the root (fifo, fq_codel).
+ *
+ * Counters are per CPU and only ever grow: no atomic operations and no shared cache line per packet, and no packet is
+ * lost between reading and clearing. The timer sums them and subtracts what it has seen. XCP's pools are one for all,
+ * under a lock: what is handed out must not exceed them.
+ *
+ * A bpf_timer runs the law, not a daemon: it was found as punctual as a real-time thread, idle and under load, while an
+ * ordinary thread came milliseconds late; and no process has to live for it.
+ */
+#include "qdisc.h"
+#include "packet.h"
+#include "laws.h"
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define TCX_NEXT -1
+#define CLOCK_MONOTONIC 1
+#define FS_RCP_LAW 1
+#define FS_XCP_LAW 2
+/* A queue of XCP is sought for no longer than this between two looks, whatever its propagation delay. */
+#define FS_MAX_WAIT_NS (20 * FS_NS_PER_S)
+
+/* What was asked for on attaching. */
+struct fs_config {
+	__u64 law;
+	__u64 ifindex;
+	/* Of the header before IP's. */
+	__u64 link_bytes;
+	__u64 cpus;
+	struct fs_rcp_params rcp;
+	struct fs_xcp_params xcp;
+};
+
+const volatile struct fs_config config = {};
+
+/* What packets have brought, on one CPU. */
+struct fs_sums {
+	struct fs_rcp_sums rcp;
+	struct fs_xcp_sums xcp;
+};
+
+struct fs_link {
+	struct bpf_timer timer;
+	struct bpf_spin_lock lock;
+	/* What RCP's packets are stamped with, bytes/ms. */
+	__u32 offer;
+	/* The device, for its queue. */
+	__u64 device;
+	__u64 queue_bytes;
+	__u64 queue_packets;
+	__u64 dropped_packets;
+	/* The last decision's time, and when the next timers are due. */
+	__u64 decided_ns;
+	__u64 decide_at_ns;
+	__u64 queue_at_ns;
+	/* Length of the last interval, decisions so far, and by how much they came too late. */
+	__u64 interval_ns;
+	__u64 decisions;
+	__u64 late_sum_ns;
+	__u64 late_max_ns;
+	struct fs_rcp rcp;
+	struct fs_xcp xcp;
+	/* Counters at the last decision. */
+	struct fs_sums seen;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fs_link);
+} link_state SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fs_sums);
+} sums SEC(".maps");
+
+FS_INLINE void rcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs_sums *sum)
+{
+	struct fs_found found = {};
+	__u32 carried, offer, packets;
+	__be32 was, stamp;
+	__u64 rtt_us;
+	__u8 *option;
+
+	sum->rcp.input_bytes += skb->wire_len; /* line 18 */
+	if (!fs_find(skb, config.link_bytes, FS_EXID_RCP, &found))
+		return;
+	option = FS_AT(found.option, FS_LONG_LEN);
+	if (!option)
+		return;
+	__builtin_memcpy(&was, option + FS_AT_STAMP, sizeof(was));
+	rtt_us = (__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1];
+	if (rtt_us != FS_RTT_UNKNOWN) {
+		rtt_us = fs_rtt_unpack(rtt_us);
+		if (rtt_us > 0 && rtt_us < FS_MAX_ALLOWABLE_RTT_US) {
+			packets = fs_segments(skb);
+			sum->rcp.sum_rtt_us += rtt_us * packets; /* line 20 */
+			sum->rcp.packets_with_rtt += packets; /* line 21 */
+		}
+	}
+	carried = bpf_ntohl(was);
+	offer = fs_rcp_stamp(link->offer, carried); /* lines 22 and 23 */
+	if (offer != carried) {
+		stamp = bpf_htonl(offer);
+		fs_write_stamp(skb, &found, was, stamp);
+	}
+}
+
+FS_INLINE void xcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs_sums *sum)
+{
+	struct fs_xcp_params params;
+	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
+	__u32 queue = kernel->dev->qdisc->qstats.backlog;
+	__u32 packets = fs_segments(skb), bytes = skb->wire_len;
+	struct fs_found found = {};
+	__u64 rtt_us, x_q4, in_flight;
+	__be32 was, stamp;
+	__s32 carried, feedback;
+	__u8 *option = 0;
+
+	/* A lost update of the least queue costs one packet's view of it. */
+	if (queue < link->xcp.min_queue_bytes)
+		link->xcp.min_queue_bytes = queue;
+	if (fs_find(skb, config.link_bytes, FS_EXID_XCP, &found))
+		option = FS_AT(found.option, FS_LONG_LEN);
+	if (!option) {
+		sum->xcp.input_bytes += bytes;
+		return;
+	}
+	__builtin_memcpy(&was, option + FS_AT_STAMP, sizeof(was));
+	rtt_us = (__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1];
+	rtt_us = rtt_us == FS_RTT_UNKNOWN ? 0 : fs_rtt_unpack(rtt_us);
+	in_flight = (__u16)option[FS_AT_FLAGS] << 8 | option[FS_AT_FLAGS + 1];
+	x_q4 = fs_xcp_x_q4(rtt_us, in_flight);
+	params.max_rtt_us = config.xcp.max_rtt_us;
+	fs_xcp_arrival(&params, &sum->xcp, bytes, packets, rtt_us, x_q4);
+	carried = bpf_ntohl(was);
+	bpf_spin_lock(&link->lock);
+	feedback = fs_xcp_departure(&link->xcp, bytes, packets, rtt_us, x_q4, carried);
+	bpf_spin_unlock(&link->lock);
+	if (feedback < carried) {
+		stamp = bpf_htonl(feedback);
+		fs_write_stamp(skb, &found, was, stamp);
+	}
+}
+
+SEC("tcx/egress")
+int fs_router(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	struct fs_link *link = bpf_map_lookup_elem(&link_state, &zero);
+	struct fs_sums *sum = bpf_map_lookup_elem(&sums, &zero);
+
+	if (!link || !sum)
+		return TCX_NEXT;
+	if (config.law == FS_RCP_LAW)
+		rcp_packet(skb, link, sum);
+	else
+		xcp_packet(skb, link, sum);
+	return TCX_NEXT;
+}
+
+/* The same hook with nothing in it: what a program costs that does nothing. */
 SEC("tc")
-int fs_router(struct __sk_buff *skb) { return -1; }
+int fs_nothing(struct __sk_buff *skb)
+{
+	return TCX_NEXT;
+}
+
+/* One write of a stamp where the frame of `router bench` has it: what that costs, as only lower rates are written. */
+SEC("tc")
+int fs_rewrite(struct __sk_buff *skb)
+{
+	struct fs_found found = {.network = 14, .tcp = 34, .option = 66};
+	__u8 *option = FS_AT(found.option, FS_LONG_LEN);
+	__be32 was;
+
+	if (!option)
+		return TCX_NEXT;
+	__builtin_memcpy(&was, option + FS_AT_STAMP, sizeof(was));
+	fs_write_stamp(skb, &found, was, was ^ 1);
+	return TCX_NEXT;
+}
+
+/* What all CPUs have counted. */
+FS_INLINE void add_up(struct fs_sums *total)
+{
+	__u32 zero = 0;
+
+	for (__u32 cpu = 0; cpu < config.cpus && cpu < 1024; cpu++) {
+		struct fs_sums *sum = bpf_map_lookup_percpu_elem(&sums, &zero, cpu);
+
+		if (!sum)
+			return;
+		total->rcp.input_bytes += sum->rcp.input_bytes;
+		total->rcp.sum_rtt_us += sum->rcp.sum_rtt_us;
+		total->rcp.packets_with_rtt += sum->rcp.packets_with_rtt;
+		total->xcp.input_bytes += sum->xcp.input_bytes;
+		total->xcp.sum_x_q4 += sum->xcp.sum_x_q4;
+		total->xcp.sum_x_rtt_low += sum->xcp.sum_x_rtt_low;
+		total->xcp.sum_x_rtt_high += sum->xcp.sum_x_rtt_high;
+	}
+}
+
+/* The root queueing discipline's backlog; false if the device is gone. */
+FS_INLINE bool read_queue(struct fs_link *link)
+{
+	struct net_device *device =
+		bpf_rdonly_cast((void *)link->device, bpf_core_type_id_kernel(struct net_device));
+	struct Qdisc *queue;
+
+	/* The memory of a device that is gone may be anything's. */
+	if (device->ifindex != config.ifindex)
+		return false;
+	queue = bpf_rdonly_cast(device->qdisc, bpf_core_type_id_kernel(struct Qdisc));
+	link->queue_bytes = queue->qstats.backlog;
+	link->queue_packets = queue->q.qlen;
+	link->dropped_packets = queue->qstats.drops;
+	return true;
+}
+
+FS_INLINE void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
+{
+	__u64 interval_ns = now - link->decided_ns, late = now - link->decide_at_ns;
+	struct fs_sums total = {};
+
+	add_up(&total);
+	if (config.law == FS_RCP_LAW) {
+		struct fs_rcp_params params = config.rcp;
+		struct fs_rcp_sums sum = {
+			total.rcp.input_bytes - link->seen.rcp.input_bytes,
+			total.rcp.sum_rtt_us - link->seen.rcp.sum_rtt_us,
+			total.rcp.packets_with_rtt - link->seen.rcp.packets_with_rtt,
+		};
+		struct fs_rcp state = link->rcp;
+
+		fs_rcp_update(&params, &state, &sum, interval_ns, link->queue_bytes);
+		*next_ns = fs_rcp_interval_ns(&params, &state);
+		bpf_spin_lock(&link->lock);
+		link->rcp = state;
+		link->offer = fs_rcp_offer(&params, &state);
+		bpf_spin_unlock(&link->lock);
+	} else {
+		struct fs_xcp_params params = config.xcp;
+		struct fs_xcp_sums sum = {
+			total.xcp.input_bytes - link->seen.xcp.input_bytes,
+			total.xcp.sum_x_q4 - link->seen.xcp.sum_x_q4,
+			total.xcp.sum_x_rtt_low - link->seen.xcp.sum_x_rtt_low,
+			total.xcp.sum_x_rtt_high - link->seen.xcp.sum_x_rtt_high,
+		};
+		struct fs_xcp state = link->xcp;
+
+		fs_xcp_decide(&params, &state, &sum, interval_ns);
+		*next_ns = fs_xcp_interval_ns(&params, &state);
+		bpf_spin_lock(&link->lock);
+		state.min_queue_bytes = link->xcp.min_queue_bytes;
+		link->xcp = state;
+		bpf_spin_unlock(&link->lock);
+	}
+	link->seen = total;
+	link->decided_ns = now;
+	link->interval_ns = interval_ns;
+	link->decisions++;
+	if ((__s64)late > 0) {
+		link->late_sum_ns += late;
+		if (late > link->late_max_ns)
+			link->late_max_ns = late;
+	}
+}
+
+static int on_timer(void *map, int *key, struct fs_link *link)
+{
+	__u64 now = bpf_ktime_get_ns(), wait_ns = 0;
+
+	if (!read_queue(link))
+		return 0;
+	if (config.law == FS_XCP_LAW && (__s64)(now - link->queue_at_ns) >= 0) {
+		struct fs_xcp_params params = config.xcp;
+
+		wait_ns = fs_min(fs_xcp_queue_ns(&params, &link->xcp, link->queue_bytes), FS_MAX_WAIT_NS);
+		link->queue_at_ns = now + wait_ns;
+	}
+	if ((__s64)(now - link->decide_at_ns) >= 0) {
+		decide(link, now, &wait_ns);
+		link->decide_at_ns = now + fs_min(wait_ns, FS_MAX_WAIT_NS);
+	}
+	wait_ns = link->decide_at_ns - now;
+	if (config.law == FS_XCP_LAW && link->queue_at_ns - now < wait_ns)
+		wait_ns = link->queue_at_ns - now;
+	bpf_timer_start(&link->timer, wait_ns, 0);
+	return 0;
+}
+
+/* Run once, by BPF_PROG_RUN with the interface as the packet's, which is how the device is known. */
+SEC("tc")
+int fs_start(struct __sk_buff *skb)
+{
+	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
+	__u32 zero = 0;
+	struct fs_link *link = bpf_map_lookup_elem(&link_state, &zero);
+	__u64 now = bpf_ktime_get_ns(), wait_ns;
+
+	if (!link || skb->ifindex != config.ifindex)
+		return 1;
+	link->device = (__u64)kernel->dev;
+	link->decided_ns = now;
+	wait_ns = link->interval_ns;
+	link->decide_at_ns = now + wait_ns;
+	link->queue_at_ns = now + config.xcp.min_queue_interval_ns;
+	if (config.law == FS_XCP_LAW && config.xcp.min_queue_interval_ns < wait_ns)
+		wait_ns = config.xcp.min_queue_interval_ns;
+	if (bpf_timer_init(&link->timer, &link_state, CLOCK_MONOTONIC))
+		return 2;
+	if (bpf_timer_set_callback(&link->timer, on_timer))
+		return 3;
+	return bpf_timer_start(&link->timer, wait_ns, 0) ? 4 : 0;
+}

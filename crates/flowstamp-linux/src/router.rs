@@ -1,12 +1,63 @@
 //! `flowstamp router`.
 
+mod attach;
+mod bench;
+mod metrics;
+mod pins;
+mod police;
+mod program;
+mod status;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What to do.
 #[derive(clap::Subcommand)]
-pub enum Command {}
+pub enum Command {
+    /// Stamps what an interface sends, until detached; the program stays when the command is done.
+    Attach(attach::Arguments),
+    /// Ends it, and leaves nothing behind.
+    Detach(Interface),
+    /// Which interfaces are routers, and what their laws know.
+    Status(status::Arguments),
+    /// The same for Prometheus, over HTTP, until stopped.
+    Metrics(metrics::Arguments),
+    /// Tests whether heavy flows obey, and isolates those that do not.
+    Police(police::Arguments),
+    /// What a packet costs, in ns of BPF_PROG_RUN.
+    Bench(bench::Arguments),
+}
+
+/// One interface.
+#[derive(clap::Args)]
+pub struct Interface {
+    /// The interface that sends into the link.
+    #[arg(value_name = "IFACE")]
+    name: String,
+    /// Network namespace that it is in: a name of `ip netns`, or a path. Rather than by `ip netns exec`, whose mounts,
+    /// and what is pinned there, are gone when it ends.
+    #[arg(long, value_name = "NAME|PATH")]
+    netns: Option<String>,
+    #[command(flatten)]
+    pins: Pins,
+}
+
+/// Where programs and maps are kept.
+#[derive(clap::Args)]
+pub struct Pins {
+    /// Directory in a BPF file system for what outlives the command.
+    #[arg(long = "pins", value_name = "DIR", default_value = "/sys/fs/bpf/flowstamp/router")]
+    root: PathBuf,
+}
 
 /// Does it.
 pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
-    match *command {}
+    match command {
+        Command::Attach(arguments) => attach::attach(arguments),
+        Command::Detach(interface) => attach::detach(interface),
+        Command::Status(arguments) => status::run(arguments),
+        Command::Metrics(arguments) => metrics::run(arguments),
+        Command::Police(arguments) => police::run(arguments),
+        Command::Bench(arguments) => bench::run(arguments),
+    }
 }

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Finds the stamp in a frame: Ethernet with up to two VLAN tags or none, IPv4 or IPv6 with extension headers, TCP. */
+#ifndef FLOWSTAMP_PACKET_H
+#define FLOWSTAMP_PACKET_H
+
+#include "kernel.h"
+#include "option.h"
+
+#define FS_INLINE static inline __attribute__((always_inline))
+
+/* Big endian, as compared with what frames carry. */
+#define FS_ETH_IPV4 bpf_htons(0x0800)
+#define FS_ETH_IPV6 bpf_htons(0x86dd)
+#define FS_ETH_VLAN bpf_htons(0x8100)
+#define FS_ETH_QINQ bpf_htons(0x88a8)
+
+#define FS_PROTO_TCP 6
+
+/* More than all headers before the end of TCP's options may take: 14 + 8 + 40 + 8 * 40 + 60. */
+#define FS_HEADERS_MAX 448
+
+/* Where things are, from the frame's first byte. */
+struct fs_found {
+	__u32 network;
+	__u32 tcp;
+	__u32 option;
+	__u8 version;
+};
+
+/* Of the headers, how much was found. */
+enum fs_seek { FS_ABSENT, FS_THERE, FS_NOT_LINEAR };
+
+/*
+ * Leaves an offset below 512 as it is and the verifier with one bound for it, however it came about: else it would walk through
+ * the rest once for every way of getting there.
+ */
+#define FS_BOUND(offset) asm volatile("%0 &= 511" : "+r"(offset))
+
+/* A pointer to `bytes` bytes at `at`, or none. */
+#define FS_AT(at, bytes) \
+	({ \
+		void *p_ = (void *)(long)skb->data + (at); \
+		p_ + (bytes) > (void *)(long)skb->data_end ? (void *)0 : p_; \
+	})
+
+/* Beyond what is linear there may be more. */
+#define FS_NEED(pointer, at, bytes) \
+	if (!(pointer)) \
+		return (at) + (bytes) <= skb->len ? FS_NOT_LINEAR : FS_ABSENT
+
+/* IPv4's or IPv6's header, and whether TCP's comes whole behind it: `*tcp` is where, `*end` where the packet ends. */
+FS_INLINE enum fs_seek fs_seek_tcp(struct __sk_buff *skb, __u32 link_bytes, struct fs_found *found, __u32 *end)
+{
+	__u32 at = link_bytes;
+	__u16 type = skb->protocol;
+	__u8 next;
+
+	if (link_bytes > 0) {
+		__u16 *field = FS_AT(12, 2);
+
+		FS_NEED(field, 12, 2);
+		type = *field;
+		for (int i = 0; i < 2; i++) {
+			if (type != FS_ETH_VLAN && type != FS_ETH_QINQ)
+				break;
+			field = FS_AT(at + 2, 2);
+			FS_NEED(field, at + 2, 2);
+			type = *field;
+			at += 4;
+		}
+	}
+	found->network = at;
+	if (type == FS_ETH_IPV4) {
+		__u8 *ip = FS_AT(at, 20);
+		__u32 header;
+		__u16 total;
+
+		FS_NEED(ip, at, 20);
+		header = (ip[0] & 0xf) * 4;
+		/* A later fragment has no TCP header. */
+		if (ip[0] >> 4 != 4 || header < 20 || ip[9] != FS_PROTO_TCP || (ip[6] & 0x1f) || ip[7])
+			return FS_ABSENT;
+		total = (__u16)ip[2] << 8 | ip[3];
+		/* Zero in packets too long for the field, which have yet to be cut. */
+		*end = total ? at + total : skb->len;
+		found->version = 4;
+		found->tcp = at + header;
+		return FS_THERE;
+	}
+	if (type != FS_ETH_IPV6)
+		return FS_ABSENT;
+	{
+		__u8 *ip = FS_AT(at, 40);
+		__u16 payload;
+
+		FS_NEED(ip, at, 40);
+		if (ip[0] >> 4 != 6)
+			return FS_ABSENT;
+		payload = (__u16)ip[4] << 8 | ip[5];
+		*end = payload ? at + 40 + payload : skb->len;
+		next = ip[6];
+		found->version = 6;
+		at += 40;
+	}
+	for (int i = 0; i < 6 && next != FS_PROTO_TCP; i++) {
+		__u8 *header = FS_AT(at, 8);
+
+		FS_NEED(header, at, 8);
+		if (next == 44) { /* fragment */
+			if (header[2] || header[3] & 0xf8)
+				return FS_ABSENT;
+			at += 8;
+		} else if (next == 0 || next == 43 || next == 60) { /* hop by hop, routing, destination */
+			at += (header[1] + 1) * 8;
+		} else {
+			return FS_ABSENT;
+		}
+		next = header[0];
+		/* What is longer is nobody's. */
+		if (at > FS_HEADERS_MAX - 80)
+			return FS_ABSENT;
+		FS_BOUND(at);
+	}
+	if (next != FS_PROTO_TCP)
+		return FS_ABSENT;
+	found->tcp = at;
+	return FS_THERE;
+}
+
+/* The long form of the option `exid` in TCP's header. */
+FS_INLINE enum fs_seek fs_seek_option(struct __sk_buff *skb, __u16 exid, struct fs_found *found, __u32 packet_end)
+{
+	__u32 at = found->tcp, end;
+	__u8 *tcp;
+
+	FS_BOUND(at);
+	tcp = FS_AT(at, 20);
+	FS_NEED(tcp, at, 20);
+	end = at + (tcp[12] >> 4) * 4;
+	at += 20;
+	if (end > packet_end)
+		return FS_ABSENT;
+	for (int i = 0; i < 25; i++) {
+		__u8 *option;
+
+		/* The long form has to fit; a shorter rest is of no interest. And so it is within FS_BOUND. */
+		if (at + FS_LONG_LEN > end)
+			return FS_ABSENT;
+		FS_BOUND(at);
+		option = FS_AT(at, FS_LONG_LEN);
+		FS_NEED(option, at, FS_LONG_LEN);
+		if (option[0] == 1) {
+			at += 1;
+			continue;
+		}
+		if (option[0] == 0 || option[1] < 2)
+			return FS_ABSENT;
+		if (option[0] == FS_OPTION_KIND && option[1] == FS_LONG_LEN && option[2] == exid >> 8 &&
+		    option[3] == (exid & 0xff)) {
+			found->option = at;
+			return FS_THERE;
+		}
+		at += option[1];
+	}
+	return FS_ABSENT;
+}
+
+/* The option, whatever the frame: more of it is made linear if that is what it takes. */
+FS_INLINE bool fs_find(struct __sk_buff *skb, __u32 link_bytes, __u16 exid, struct fs_found *found)
+{
+	for (int attempt = 0; attempt < 2; attempt++) {
+		__u32 end = 0, length = skb->len;
+		enum fs_seek seek = fs_seek_tcp(skb, link_bytes, found, &end);
+
+		if (seek == FS_THERE)
+			seek = fs_seek_option(skb, exid, found, end);
+		if (seek != FS_NOT_LINEAR)
+			return seek == FS_THERE;
+		if (bpf_skb_pull_data(skb, length < FS_HEADERS_MAX ? length : FS_HEADERS_MAX))
+			return false;
+	}
+	return false;
+}
+
+/* The four bytes of `stamp` replace `was` in the option, and TCP's checksum follows: it is right if it was right. */
+FS_INLINE void fs_write_stamp(struct __sk_buff *skb, const struct fs_found *found, __be32 was, __be32 stamp)
+{
+	__u32 at = found->option + FS_AT_STAMP;
+
+	if (bpf_skb_store_bytes(skb, at, &stamp, sizeof(stamp), 0))
+		return;
+	/* At an odd distance from the header's start, every byte is in the other half of its checksum word. */
+	if ((at - found->tcp) & 1) {
+		was = (was & 0x00ff00ff) << 8 | (was >> 8 & 0x00ff00ff);
+		stamp = (stamp & 0x00ff00ff) << 8 | (stamp >> 8 & 0x00ff00ff);
+	}
+	/* Where the checksum is left to the device, this knows. */
+	bpf_l4_csum_replace(skb, found->tcp + 16, was, stamp, sizeof(stamp));
+}
+
+/* How many packets this frame becomes on the wire. */
+FS_INLINE __u32 fs_segments(struct __sk_buff *skb)
+{
+	__u32 segments = skb->gso_segs;
+
+	if (segments == 0 && skb->gso_size > 0) /* a guest's, not counted yet */
+		segments = (skb->len + skb->gso_size - 1) / skb->gso_size;
+	return segments < 1 ? 1 : segments > 0xffff ? 0xffff : segments;
+}
+
+#endif

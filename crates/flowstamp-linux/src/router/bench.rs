@@ -1,0 +1,122 @@
+//! `router bench`: what a packet costs, by BPF_PROG_RUN with many repetitions.
+
+use super::program::{Law, Link, load, types};
+use flowstamp_laws::{Rate, Time};
+use libbpf_rs::{ProgramInput, ProgramMut};
+use serde::Serialize;
+use std::mem::MaybeUninit;
+use std::process::ExitCode;
+
+/// How long.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// One JSON document on standard output.
+    #[arg(long)]
+    json: bool,
+    /// Repetitions of each run.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    repeat: u32,
+    /// Runs, of which the median and the extremes are given.
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+}
+
+/// One program on one packet.
+#[derive(Serialize)]
+struct Measured {
+    name: &'static str,
+    median_ns: f64,
+    min_ns: f64,
+    max_ns: f64,
+}
+
+/// An Ethernet frame with TCP and `options` of it, over IPv4 without any.
+fn frame(options: &[u8]) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    let total = 20 + 20 + options.len() as u16 + 1000;
+    let [high, low] = total.to_be_bytes();
+    frame.extend([0x45, 0, high, low, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend([0x13, 0x88, 0x13, 0x89, 0, 0, 0, 1, 0, 0, 0, 1, (5 + options.len() as u8 / 4) << 4, 0x10]);
+    frame.extend([0xff, 0xff, 0, 0, 0, 0]);
+    frame.extend(options);
+    frame.resize(14 + usize::from(total), 0);
+    frame
+}
+
+/// As Linux sends them: timestamps first, then the stamp. `stamp` is what the routers write to.
+fn options(exid: [u8; 2], stamp: u32) -> Vec<u8> {
+    let mut o = vec![1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+    o.extend([253, 16, exid[0], exid[1], 0, 0, 0, 100]);
+    o.extend(stamp.to_be_bytes());
+    o.extend([0x39, 0xc4, 0, 20]); // 20 ms; 20 packets in flight
+    o
+}
+
+fn measure(
+    arguments: &Arguments,
+    name: &'static str,
+    program: &ProgramMut<'_>,
+    frame: &[u8],
+) -> anyhow::Result<Measured> {
+    let mut ns = Vec::new();
+    for _ in 0..arguments.runs {
+        let input =
+            ProgramInput { data_in: Some(frame), repeat: arguments.repeat, ..ProgramInput::default() };
+        ns.push(program.test_run(input)?.duration.as_nanos() as f64);
+    }
+    ns.sort_by(f64::total_cmp);
+    Ok(Measured { name, median_ns: ns[ns.len() / 2], min_ns: ns[0], max_ns: ns[ns.len() - 1] })
+}
+
+/// Measures it.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let mut results = Vec::new();
+    for law in [Law::Rcp, Law::Xcp] {
+        let link = Link {
+            law,
+            rate: Rate::from_gbps(1.0),
+            eta: 0.95,
+            alpha: None,
+            beta: None,
+            gamma: None,
+            min_interval: Time::from_millis(1),
+            initial_rate: None,
+            initial_rtt: None,
+        };
+        let (config, mut first) = link.translate(1, 14)?;
+        // Every packet finds something to be given and taken.
+        first.xcp.give = types::fs_gain { mantissa: 1 << 20, shift: 10 };
+        first.xcp.take = first.xcp.give;
+        first.xcp.residue_pos_q16 = u64::MAX >> 2;
+        first.xcp.residue_neg_q16 = u64::MAX >> 2;
+        let mut object = MaybeUninit::uninit();
+        let skeleton = load(&mut object, &config, &first, true)?;
+        let program = &skeleton.progs.fs_router;
+        let without = frame(&[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
+        if law == Law::Rcp {
+            let with = frame(&options(*b"RC", 1000));
+            results.push(measure(arguments, "empty program", &skeleton.progs.fs_nothing, &with)?);
+            results.push(measure(
+                arguments,
+                "stamp rewritten, nothing else",
+                &skeleton.progs.fs_rewrite,
+                &with,
+            )?);
+            results.push(measure(arguments, "RCP, no option", program, &without)?);
+            results.push(measure(arguments, "RCP, option, rate stays", program, &with)?);
+        } else {
+            results.push(measure(arguments, "XCP, no option", program, &without)?);
+            // The least there is: this router takes nothing from it, and works all the same.
+            let with = frame(&options(*b"XC", i32::MIN as u32));
+            results.push(measure(arguments, "XCP, option, delta stays", program, &with)?);
+        }
+    }
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&results)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for r in results {
+        println!("{:32} {:6.0} ns  ({:.0} to {:.0})", r.name, r.median_ns, r.min_ns, r.max_ns);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,142 @@
+//! `router metrics`: what `status` says, as Prometheus asks for it.
+
+use super::Pins;
+use super::status::{Report, Source, directories};
+use crate::refusal::Refusal;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+/// Where.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Address and port to answer at, e.g. 127.0.0.1:9253.
+    #[arg(long, value_name = "ADDR")]
+    listen: SocketAddr,
+    #[command(flatten)]
+    pins: Pins,
+}
+
+type Labels = Vec<(String, String)>;
+type Floats = Family<Labels, Gauge<f64, AtomicU64>>;
+type Counts = Family<Labels, Counter>;
+
+/// The text of all `reports`.
+fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
+    type Value = fn(&Report) -> Option<f64>;
+    type Count = fn(&Report) -> u64;
+    let gauges: [(&str, &str, Value); 10] = [
+        ("target_rate_bps", "Input rate that the law aims at", |r| Some(r.target_rate_bps)),
+        ("rate_bps", "RCP: rate given to flows", |r| r.rate_bps),
+        ("aggregate_feedback_bps", "XCP: change asked of all flows", |r| r.aggregate_feedback_bps),
+        ("input_rate_bps", "Input of the last interval", |r| Some(r.input_rate_bps)),
+        ("avg_rtt_seconds", "Average RTT that packets carry", |r| Some(r.avg_rtt_s)),
+        ("queue_bytes", "Backlog of the root queueing discipline", |r| Some(r.queue_bytes as f64)),
+        ("queue_packets", "Its packets", |r| Some(r.queue_packets as f64)),
+        ("interval_seconds", "The last control interval", |r| Some(r.interval_s)),
+        ("late_mean_seconds", "Mean lateness of decisions", |r| Some(r.late_mean_s)),
+        ("late_max_seconds", "Greatest lateness of a decision", |r| Some(r.late_max_s)),
+    ];
+    let counters: [(&str, &str, Count); 3] = [
+        ("input_bytes", "Bytes sent to the link", |r| r.input_bytes),
+        ("decisions", "Control intervals that have ended", |r| r.decisions),
+        ("dropped_packets", "Packets that the queueing discipline dropped", |r| r.dropped_packets),
+    ];
+    let mut registry = Registry::with_prefix("flowstamp_router");
+    let labels = |r: &Report| {
+        vec![
+            ("interface".to_owned(), r.interface.clone()),
+            ("law".to_owned(), format!("{:?}", r.law).to_lowercase()),
+        ]
+    };
+    for (name, help, value) in gauges {
+        let family = Floats::default();
+        registry.register(name, help, family.clone());
+        for r in reports {
+            if let Some(value) = value(r) {
+                family.get_or_create(&labels(r)).set(value);
+            }
+        }
+    }
+    for (name, help, value) in counters {
+        let family = Counts::default();
+        registry.register(name, help, family.clone());
+        for r in reports {
+            family.get_or_create(&labels(r)).inc_by(value(r));
+        }
+    }
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+/// From here on only what is open is of use: nobody's user and group, and no way back.
+fn drop_privileges() -> anyhow::Result<()> {
+    const NOBODY: u32 = 65534;
+    // SAFETY: plain numbers, and no groups.
+    let done = unsafe {
+        libc::geteuid() != 0
+            || (libc::setgroups(0, std::ptr::null()) == 0
+                && libc::setresgid(NOBODY, NOBODY, NOBODY) == 0
+                && libc::setresuid(NOBODY, NOBODY, NOBODY) == 0)
+    };
+    // SAFETY: plain numbers.
+    let done = done && unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } == 0;
+    anyhow::ensure!(done, "cannot give up root's privileges: {}", std::io::Error::last_os_error());
+    Ok(())
+}
+
+/// Answers one request; whoever is slow is left.
+fn answer(mut stream: TcpStream, sources: &[Source]) -> anyhow::Result<()> {
+    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(2)))?;
+    let mut request = [0; 4096];
+    let mut length = 0;
+    while !request[..length].windows(4).any(|w| w == b"\r\n\r\n") && length < request.len() {
+        match stream.read(&mut request[length..])? {
+            0 => return Ok(()),
+            n => length += n,
+        }
+    }
+    let mut words = request[..length].split(|b| b.is_ascii_whitespace());
+    let (status, kind, body) = match (words.next(), words.next()) {
+        (Some(b"GET"), Some(b"/metrics" | b"/")) => {
+            let reports: Vec<Report> = sources.iter().filter_map(|s| s.read(true)).collect();
+            ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", render(&reports)?)
+        }
+        (Some(b"GET"), _) => ("404 Not Found", "text/plain", "only /metrics is here\n".into()),
+        _ => ("405 Method Not Allowed", "text/plain", "only GET is answered\n".into()),
+    };
+    write!(
+        stream,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )?;
+    Ok(())
+}
+
+/// Answers until stopped, about the routers there are when it starts.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let sources: Vec<Source> =
+        directories(&arguments.pins.root).iter().filter_map(|d| Source::open(d)).collect();
+    if sources.is_empty() {
+        let text = format!("no router is attached (none in {})", arguments.pins.root.display());
+        return Err(Refusal(text).into());
+    }
+    let listener = TcpListener::bind(arguments.listen)
+        .map_err(|e| Refusal(format!("--listen {}: {e}", arguments.listen)))?;
+    drop_privileges()?;
+    println!("listening at http://{}/metrics", listener.local_addr()?);
+    for stream in listener.incoming().flatten() {
+        // One client's failure is its own.
+        let _ = answer(stream, &sources);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,182 @@
+//! What outlives the command: a directory for each interface in a BPF file system.
+
+use super::Interface;
+use crate::refusal::Refusal;
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What the kernel did not allow.
+pub fn no_bpf(error: &libbpf_rs::Error) -> Refusal {
+    // SAFETY: no arguments.
+    let root = unsafe { libc::geteuid() } == 0;
+    Refusal(if root {
+        format!(
+            "the kernel refuses the router's program ({error}); it needs Linux 6.6 with BTF; see `flowstamp doctor`"
+        )
+    } else {
+        "the router needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON".into()
+    })
+}
+
+const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
+
+fn is_bpf_fs(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: a terminated path and a structure of the right size, of which zeros are a value.
+    unsafe {
+        let mut stat: libc::statfs = std::mem::zeroed();
+        libc::statfs(path.as_ptr(), &raw mut stat) == 0 && i64::from(stat.f_type as u32) == BPF_FS_MAGIC
+    }
+}
+
+/// Holds others off from `root` until dropped.
+pub struct Lock(#[expect(dead_code, reason = "closing it unlocks")] File);
+
+/// Waits for whoever else is attaching or detaching.
+fn lock(path: &Path) -> anyhow::Result<Lock> {
+    let file = File::open(path)?;
+    // SAFETY: a descriptor that is open.
+    anyhow::ensure!(
+        unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } == 0,
+        "cannot lock {}",
+        path.display()
+    );
+    Ok(Lock(file))
+}
+
+/// Makes `root` exist in a BPF file system, mounting one where it belongs if there is none.
+pub fn prepare(root: &Path) -> anyhow::Result<Lock> {
+    // SAFETY: no arguments.
+    if unsafe { libc::geteuid() } != 0 {
+        return Err(Refusal("the router needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON".into()).into());
+    }
+    let existing = root.ancestors().find(|p| p.exists()).unwrap_or(Path::new("/"));
+    if !is_bpf_fs(existing) {
+        let usual = Path::new("/sys/fs/bpf");
+        if !root.starts_with(usual) {
+            let text =
+                format!("--pins {} is not in a BPF file system (mount -t bpf bpf DIR)", root.display());
+            return Err(Refusal(text).into());
+        }
+        let ours = fs::read_link("/proc/self/ns/mnt").ok();
+        if ours != fs::read_link("/proc/1/ns/mnt").ok() {
+            let text = "/sys/fs/bpf is not mounted here, and would be gone with this mount namespace: \
+                        use --netns rather than `ip netns exec`";
+            return Err(Refusal(text.into()).into());
+        }
+        let _lock = lock(Path::new("/sys/fs"))?;
+        if !is_bpf_fs(usual) {
+            // SAFETY: terminated strings; no data.
+            let done = unsafe {
+                libc::mount(
+                    c"bpf".as_ptr(),
+                    c"/sys/fs/bpf".as_ptr(),
+                    c"bpf".as_ptr(),
+                    libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC,
+                    c"mode=0700".as_ptr().cast(),
+                )
+            };
+            if done != 0 {
+                let error = std::io::Error::last_os_error();
+                return Err(
+                    Refusal(format!("cannot mount a BPF file system on /sys/fs/bpf ({error})")).into()
+                );
+            }
+        }
+    }
+    fs::create_dir_all(root)?;
+    lock(root)
+}
+
+/// A name that a BPF file system takes (no dots), and that tells namespaces apart.
+fn file_name(interface: &Interface) -> String {
+    let mut name = interface.netns.as_ref().map_or_else(String::new, |n| format!("{n}:"));
+    name.push_str(&interface.name);
+    name.replace('%', "%25").replace('.', "%2e").replace('/', "%2f")
+}
+
+/// Back from a file's name, as users write it.
+pub fn shown_name(file: &str) -> String {
+    file.replace("%2f", "/").replace("%2e", ".").replace("%25", "%")
+}
+
+/// The interface's directory.
+pub fn directory(interface: &Interface) -> PathBuf {
+    interface.pins.root.join(file_name(interface))
+}
+
+/// Takes it away, with all that is in it; what is in it ends, as nothing else holds it.
+pub fn remove(directory: &Path) -> anyhow::Result<()> {
+    // The link first, so that no packet meets a router without a law.
+    let _ = fs::remove_file(directory.join("link"));
+    for entry in fs::read_dir(directory)? {
+        fs::remove_file(entry?.path())?;
+    }
+    fs::remove_dir(directory)?;
+    Ok(())
+}
+
+/// Takes directories away that have become empty.
+pub fn tidy(root: &Path) {
+    for path in [Some(root), root.parent()].into_iter().flatten() {
+        if is_bpf_fs(path) && path != Path::new("/sys/fs/bpf") {
+            let _ = fs::remove_dir(path);
+        }
+    }
+}
+
+/// Enters the interface's network namespace; this thread stays there.
+pub fn enter(interface: &Interface) -> anyhow::Result<()> {
+    let Some(name) = &interface.netns else { return Ok(()) };
+    let path = if name.contains('/') { PathBuf::from(name) } else { Path::new("/run/netns").join(name) };
+    let file = File::open(&path)
+        .map_err(|e| Refusal(format!("--netns {name}: {} cannot be opened ({e})", path.display())))?;
+    // SAFETY: a descriptor that is open.
+    if unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
+        let error = std::io::Error::last_os_error();
+        return Err(Refusal(format!("--netns {name}: not a network namespace ({error})")).into());
+    }
+    Ok(())
+}
+
+/// The interface's index, and how many bytes its frames have before IP's header.
+pub fn look_up(name: &str) -> Result<(u32, u64), Refusal> {
+    let absent = || Refusal(format!("there is no interface {name} (ip link shows those there are)"));
+    let text = CString::new(name).map_err(|_| absent())?;
+    if name.len() >= libc::IFNAMSIZ {
+        return Err(absent());
+    }
+    // SAFETY: a terminated name; a request with room for it; a descriptor that is open.
+    let (index, family) = unsafe {
+        let index = libc::if_nametoindex(text.as_ptr());
+        if index == 0 {
+            return Err(absent());
+        }
+        let mut request: libc::ifreq = std::mem::zeroed();
+        for (to, from) in request.ifr_name.iter_mut().zip(text.as_bytes()) {
+            *to = *from as libc::c_char;
+        }
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        let done = libc::ioctl(socket, libc::SIOCGIFHWADDR, &raw mut request);
+        libc::close(socket);
+        if done != 0 {
+            return Err(absent());
+        }
+        (index, request.ifr_ifru.ifru_hwaddr.sa_family)
+    };
+    match family {
+        libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => Ok((index, 14)),
+        libc::ARPHRD_NONE
+        | libc::ARPHRD_PPP
+        | libc::ARPHRD_TUNNEL
+        | libc::ARPHRD_TUNNEL6
+        | libc::ARPHRD_SIT
+        | libc::ARPHRD_IPGRE => Ok((index, 0)),
+        other => {
+            Err(Refusal(format!("{name} is of hardware type {other}; the router knows Ethernet and bare IP")))
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! `router police`: heavy flows are told to halve, and isolated if they do not (Katabi 2002, section 7).
+
+use super::attach::{adopt, is_on, pinned_config};
+use super::pins::{self, no_bpf};
+use super::program::{Law, bytes_of, value_of};
+use super::{Interface, program};
+use crate::refusal::Refusal;
+use flowstamp_laws::{Rate, Time};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, MapHandle};
+use serde::Serialize;
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[allow(clippy::all, clippy::pedantic, reason = "generated")]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/police.skel.rs"));
+}
+use skeleton::{PoliceSkelBuilder, types};
+
+/// On which interface, and how strict.
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    interface: Interface,
+    /// Ends it.
+    #[arg(long, conflicts_with = "list")]
+    stop: bool,
+    /// Prints the flows that are known, and what came of their tests.
+    #[arg(long)]
+    list: bool,
+    /// One JSON document on standard output.
+    #[arg(long, requires = "list")]
+    json: bool,
+    /// Flows below it are not tested; a tenth of the link's rate if not given.
+    #[arg(long, value_name = "RATE")]
+    least: Option<Rate>,
+    /// Time between tests of a flow that obeys.
+    #[arg(long, default_value = "10s")]
+    retest: Time,
+    /// Time that a flow is isolated for.
+    #[arg(long, default_value = "30s")]
+    isolate: Time,
+    /// Class of the root queueing discipline (htb) for isolated flows; without it, they are held to half their rate.
+    #[arg(long, value_name = "MAJOR:MINOR", value_parser = class)]
+    class: Option<u32>,
+}
+
+/// Hexadecimal, as tc has it.
+fn class(text: &str) -> Result<u32, String> {
+    let parsed = text.split_once(':').and_then(|(major, minor)| {
+        let part = |t| u16::from_str_radix(t, 16).ok();
+        Some(u32::from(part(major)?) << 16 | u32::from(part(minor)?))
+    });
+    parsed.filter(|c| c >> 16 != 0).ok_or_else(|| format!("{text:?} is not a class; it must be like 1:20"))
+}
+
+/// One flow.
+#[derive(Serialize)]
+struct Flow {
+    from: SocketAddr,
+    to: SocketAddr,
+    isolated: bool,
+    tests: u64,
+    failures: u64,
+    isolations: u64,
+    tested_at_bps: f64,
+    round_s: f64,
+}
+
+/// The police's own directory, beside the router's.
+pub fn directory(interface: &Interface) -> PathBuf {
+    let mut name = pins::directory(interface).into_os_string();
+    name.push("+police");
+    name.into()
+}
+
+fn address(bytes: [u8; 16], version: u32, port: u16) -> SocketAddr {
+    let ip = if version == 4 {
+        IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]))
+    } else {
+        IpAddr::V6(Ipv6Addr::from(bytes))
+    };
+    SocketAddr::new(ip, u16::from_be(port))
+}
+
+fn list(directory: &Path, json: bool) -> anyhow::Result<ExitCode> {
+    let map = MapHandle::from_pinned_path(directory.join("flows"))
+        .map_err(|_| Refusal("this interface's flows are not policed".into()))?;
+    let mut flows = vec![];
+    for key in map.keys() {
+        let (Some(k), Some(f)) = (
+            value_of::<types::fs_flow_key>(&key),
+            map.lookup(&key, MapFlags::ANY)?.and_then(|v| value_of::<types::fs_police_flow>(&v)),
+        ) else {
+            continue;
+        };
+        flows.push(Flow {
+            from: address(k.from, k.version, k.from_port),
+            to: address(k.to, k.version, k.to_port),
+            isolated: f.phase == 5,
+            tests: f.tests,
+            failures: f.failures,
+            isolations: f.isolations,
+            tested_at_bps: f.rate as f64 * 8.0,
+            round_s: f.round_ns as f64 / 1e9,
+        });
+    }
+    if json {
+        println!("{}", serde_json::to_string_pretty(&flows)?);
+    } else {
+        for f in flows {
+            let what = if f.isolated { "isolated" } else { "free" };
+            println!("{} > {}: {what}, {} tests, {} isolations", f.from, f.to, f.tests, f.isolations);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Does it.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let interface = &arguments.interface;
+    let directory = directory(interface);
+    if arguments.list {
+        return list(&directory, arguments.json);
+    }
+    let _lock = pins::prepare(&interface.pins.root)?;
+    if arguments.stop {
+        if directory.exists() {
+            pins::remove(&directory)?;
+        }
+        pins::tidy(&interface.pins.root);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let router = pins::directory(interface);
+    let Some(config) = pinned_config(&router).filter(|_| is_on(&router, None)) else {
+        pins::tidy(&interface.pins.root);
+        let text = format!("{} is not a router: `router attach` makes it one", interface.name);
+        return Err(Refusal(text).into());
+    };
+    let (exid, rate_q16) = match Law::from_number(config.law) {
+        Some(Law::Rcp) => (0x5243, config.rcp.link_rate_q16),
+        _ => (0x5843, config.xcp.capacity_q16),
+    };
+    let ns = |t: Time| t.as_ps() / 1000;
+    let wanted = types::fs_police_config {
+        exid,
+        link_bytes: config.link_bytes,
+        class: u64::from(arguments.class.unwrap_or(0)),
+        params: types::fs_police_params {
+            heavy: arguments.least.map_or(rate_q16 / 65536 / 10, |r| r.bytes_per_sec() as u64),
+            retest_ns: ns(arguments.retest),
+            isolate_ns: ns(arguments.isolate),
+        },
+    };
+    pins::enter(interface)?;
+    let (ifindex, _) = pins::look_up(&interface.name)?;
+    if directory.exists() {
+        let same = MapHandle::from_pinned_path(directory.join("config"))
+            .ok()
+            .and_then(|m| m.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?)
+            .is_some_and(|bytes| bytes == bytes_of(&wanted));
+        if same && is_on(&directory, Some(u64::from(ifindex))) {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    libbpf_rs::set_print(None);
+    let mut object = MaybeUninit::uninit();
+    let mut open = PoliceSkelBuilder::default().open(&mut object)?;
+    if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
+        rodata.config = wanted;
+    }
+    let mut skeleton = open.load().map_err(|e| no_bpf(&e))?;
+    if directory.exists() {
+        pins::remove(&directory)?;
+    }
+    // SAFETY: a loaded program.
+    let mut link = unsafe { program::attach_egress(skeleton.progs.fs_police.as_libbpf_object(), ifindex) }
+        .map_err(|e| Refusal(format!("cannot attach to {} ({e}); it needs Linux 6.6", interface.name)))?;
+    adopt(
+        &directory,
+        &mut link,
+        &mut [(&mut skeleton.maps.flows, "flows"), (&mut skeleton.maps.rodata, "config")],
+    )?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,141 @@
+//! `router status`: what is pinned, and what the laws know.
+
+use super::Pins;
+use super::attach::{is_on, pinned_config};
+use super::pins::shown_name;
+use super::program::{Law, types, value_of};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use serde::Serialize;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// What to say.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// One JSON document on standard output.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    pins: Pins,
+}
+
+/// One interface's router. Units are the names' last parts.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub interface: String,
+    pub law: Law,
+    /// Whether packets still pass through it; not so if the device has gone.
+    pub attached: bool,
+    pub link_rate_bps: f64,
+    pub target_rate_bps: f64,
+    pub avg_rtt_s: f64,
+    pub input_rate_bps: f64,
+    pub queue_bytes: u64,
+    pub queue_packets: u64,
+    pub dropped_packets: u64,
+    /// RCP: what flows are given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<f64>,
+    /// XCP: what all flows together are to gain or lose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aggregate_feedback_bps: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub persistent_queue_bytes: Option<u64>,
+    pub input_bytes: u64,
+    pub decisions: u64,
+    /// The last interval, and how late decisions are.
+    pub interval_s: f64,
+    pub late_mean_s: f64,
+    pub late_max_s: f64,
+}
+
+/// One interface's maps, open.
+pub struct Source {
+    name: String,
+    config: types::fs_config,
+    state: MapHandle,
+}
+
+fn bps(q16: f64) -> f64 {
+    q16 / 65536.0 * 8.0
+}
+
+impl Source {
+    /// What is pinned in `directory`; none if it is not a router's or another version's.
+    pub fn open(directory: &Path) -> Option<Self> {
+        let state = MapHandle::from_pinned_path(directory.join("state")).ok()?;
+        let name = shown_name(directory.file_name()?.to_str()?);
+        (state.value_size() as usize == size_of::<types::fs_link>()).then_some(Self {
+            name,
+            config: pinned_config(directory)?,
+            state,
+        })
+    }
+
+    /// What it says now.
+    pub fn read(&self, attached: bool) -> Option<Report> {
+        let bytes = self.state.lookup(&0u32.to_ne_bytes(), MapFlags::LOCK).ok()??;
+        let (c, s): (_, types::fs_link) = (&self.config, value_of(&bytes)?);
+        let law = Law::from_number(c.law)?;
+        let rcp = law == Law::Rcp;
+        let avg_rtt_q8 = if rcp { s.rcp.avg_rtt_q8 } else { s.xcp.avg_rtt_q8 };
+        let input = if rcp { s.rcp.input_rate_q16 } else { s.xcp.input_rate_q16 };
+        let link_rate = if rcp { c.rcp.link_rate_q16 } else { c.xcp.capacity_q16 };
+        let target = if rcp { c.rcp.target_rate_q16 } else { c.xcp.capacity_q16 };
+        Some(Report {
+            interface: self.name.clone(),
+            law,
+            attached,
+            link_rate_bps: bps(link_rate as f64),
+            target_rate_bps: bps(target as f64),
+            avg_rtt_s: avg_rtt_q8 as f64 / 256e9,
+            input_rate_bps: bps(input as f64),
+            queue_bytes: s.queue_bytes,
+            queue_packets: s.queue_packets,
+            dropped_packets: s.dropped_packets,
+            rate_bps: rcp.then(|| bps(s.rcp.rate_q16 as f64)),
+            aggregate_feedback_bps: (!rcp).then(|| bps(s.xcp.aggregate_q16 as f64)),
+            persistent_queue_bytes: (!rcp).then_some(s.xcp.persistent_queue_bytes),
+            input_bytes: if rcp { s.seen.rcp.input_bytes } else { s.seen.xcp.input_bytes },
+            decisions: s.decisions,
+            interval_s: s.interval_ns as f64 / 1e9,
+            late_mean_s: s.late_sum_ns as f64 / 1e9 / s.decisions.max(1) as f64,
+            late_max_s: s.late_max_ns as f64 / 1e9,
+        })
+    }
+}
+
+/// The directories of all routers, by name.
+pub fn directories(root: &Path) -> Vec<std::path::PathBuf> {
+    let mut all: Vec<_> = std::fs::read_dir(root).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    all.sort();
+    all
+}
+
+/// Says it.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let reports: Vec<Report> = directories(&arguments.pins.root)
+        .iter()
+        .filter_map(|d| Source::open(d)?.read(is_on(d, None)))
+        .collect();
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&reports)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for r in reports {
+        println!(
+            "{}: {:?} {}, {:.3} of {:.3} Mb/s in, queue {} bytes, RTT {:.3} ms{}, {} decisions, {:.3} ms late at most",
+            r.interface,
+            r.law,
+            if r.attached { "attached" } else { "of an interface that is gone" },
+            r.input_rate_bps / 1e6,
+            r.target_rate_bps / 1e6,
+            r.queue_bytes,
+            r.avg_rtt_s * 1e3,
+            r.rate_bps.map_or_else(String::new, |v| format!(", flows at {:.3} Mb/s", v / 1e6)),
+            r.decisions,
+            r.late_max_s * 1e3,
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}

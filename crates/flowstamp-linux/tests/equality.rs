@@ -1,0 +1,634 @@
+//! The laws in C, which the kernel runs, against those in Rust: every function of bpf/laws.h, within the error bound
+//! stated there. 10^4 cases of each; 10^6 with FLOWSTAMP_NIGHTLY=1. A failure prints the least case that fails;
+//! PROPTEST_RNG_SEED=N makes a run repeat.
+
+#![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
+
+use flowstamp_laws::router::xcp::{Encoding, Throughput};
+use flowstamp_laws::router::{LinkView, RouterLaw, rcp, xcp};
+use flowstamp_laws::{Rate, Stamp, Time};
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+/// What a product of fs_mul_div may be off by, of itself.
+const U: f64 = 1.0 / (1u64 << 29) as f64;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct RcpParams {
+    link_rate_q16: u64,
+    target_rate_q16: u64,
+    alpha_q32: u64,
+    beta_q32: u64,
+    mtu_bytes: u64,
+    max_interval_ns: u64,
+    min_interval_ns: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct RcpSums {
+    input_bytes: u64,
+    sum_rtt_us: u64,
+    packets_with_rtt: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Rcp {
+    rate_q16: u64,
+    avg_rtt_q8: u64,
+    input_rate_q16: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct XcpParams {
+    capacity_q16: u64,
+    alpha_q32: u64,
+    beta_q32: u64,
+    gamma_q32: u64,
+    min_interval_ns: u64,
+    max_rtt_us: u64,
+    queue_window_q32: u64,
+    min_queue_interval_ns: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct XcpSums {
+    input_bytes: u64,
+    sum_x_q4: u64,
+    sum_x_rtt_low: u64,
+    sum_x_rtt_high: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Gain {
+    mantissa: u64,
+    shift: i64,
+}
+
+impl Gain {
+    fn value(self) -> f64 {
+        self.mantissa as f64 * 2f64.powi(-self.shift as i32)
+    }
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Xcp {
+    give: Gain,
+    take: Gain,
+    residue_pos_q16: u64,
+    residue_neg_q16: u64,
+    avg_rtt_q8: u64,
+    persistent_queue_bytes: u64,
+    min_queue_bytes: u64,
+    aggregate_q16: i64,
+    input_rate_q16: u64,
+}
+
+#[link(name = "flowstamp_laws", kind = "static")]
+unsafe extern "C" {
+    safe fn fs_host_bits(v: u64) -> u32;
+    safe fn fs_host_mul_div(a: u64, b: u64, c: u64) -> u64;
+    safe fn fs_host_rcp_update(
+        p: &RcpParams,
+        s: &mut Rcp,
+        sums: &RcpSums,
+        interval_ns: u64,
+        queue_bytes: u64,
+    );
+    safe fn fs_host_rcp_interval_ns(p: &RcpParams, s: &Rcp) -> u64;
+    safe fn fs_host_rcp_offer(p: &RcpParams, s: &Rcp) -> u32;
+    safe fn fs_host_rcp_stamp(offer: u32, carried: u32) -> u32;
+    safe fn fs_host_rcp_window(rate_bytes_per_ms: u64, srtt_us: u64, packet_bytes: u64) -> u64;
+    safe fn fs_host_xcp_x_q4(rtt_us: u64, in_flight: u64) -> u64;
+    safe fn fs_host_xcp_arrival(
+        p: &XcpParams,
+        s: &mut XcpSums,
+        bytes: u64,
+        packets: u64,
+        rtt_us: u64,
+        x_q4: u64,
+    );
+    safe fn fs_host_xcp_decide(p: &XcpParams, s: &mut Xcp, sums: &XcpSums, interval_ns: u64);
+    safe fn fs_host_xcp_interval_ns(p: &XcpParams, s: &Xcp) -> u64;
+    safe fn fs_host_xcp_queue_ns(p: &XcpParams, s: &mut Xcp, queue_bytes: u64) -> u64;
+    safe fn fs_host_xcp_departure(
+        s: &mut Xcp,
+        bytes: u64,
+        packets: u32,
+        rtt_us: u64,
+        x_q4: u64,
+        carried: i32,
+    ) -> i32;
+    safe fn fs_host_xcp_window(cwnd_bytes: u64, delta: i64, srtt_us: u64, packet_bytes: u64) -> u64;
+    safe fn fs_host_rtt_pack(us: u64) -> u32;
+    safe fn fs_host_rtt_unpack(bits: u32) -> u64;
+}
+
+fn config() -> ProptestConfig {
+    let nightly = std::env::var("FLOWSTAMP_NIGHTLY").is_ok_and(|v| v == "1");
+    ProptestConfig {
+        cases: if nightly { 1_000_000 } else { 10_000 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+/// Uniform in the logarithm: every order of magnitude alike.
+fn log_uniform(least: f64, most: f64) -> impl Strategy<Value = f64> {
+    (least.ln()..=most.ln()).prop_map(f64::exp)
+}
+
+/// Bytes/s with 16 fraction bits: 100 kb/s to 100 Gb/s.
+fn link_rate_q16() -> impl Strategy<Value = u64> {
+    log_uniform(12_500.0, 12.5e9).prop_map(|v| (v * 65536.0) as u64)
+}
+
+/// 10 us to just below 20 s.
+fn rtt_us() -> impl Strategy<Value = u64> {
+    log_uniform(10.0, 19_999_999.0).prop_map(|v| v as u64)
+}
+
+/// A gain above 0 and up to 1, with 32 fraction bits.
+fn gain_q32() -> impl Strategy<Value = u64> {
+    (1u64 << 24)..=(1 << 32)
+}
+
+fn q32(v: u64) -> f64 {
+    v as f64 / 4_294_967_296.0
+}
+
+fn q16(v: u64) -> f64 {
+    v as f64 / 65536.0
+}
+
+fn link(queue_bytes: u64) -> LinkView {
+    LinkView { now: Time::ZERO, queue_bytes }
+}
+
+fn variables(law: &impl RouterLaw) -> HashMap<&'static str, f64> {
+    let mut all = HashMap::new();
+    law.variables(&mut |name, value| {
+        all.insert(name, value);
+    });
+    all
+}
+
+/// `size` bytes of traffic without a stamp, however many.
+fn arrive(law: &mut impl RouterLaw, mut size: u64) {
+    while size > 0 {
+        let part = size.min(u64::from(u32::MAX));
+        law.on_arrival(link(0), part as u32, None);
+        size -= part;
+    }
+}
+
+macro_rules! close {
+    ($c:expr, $rust:expr, $bound:expr, $what:expr) => {
+        let (c, rust, bound): (f64, f64, f64) = ($c, $rust, $bound);
+        prop_assert!(
+            (c - rust).abs() <= bound,
+            "{}: C {c}, Rust {rust}, off by {} of {bound}",
+            $what,
+            (c - rust).abs()
+        );
+    };
+}
+
+/// An RCP router of both kinds, in one state.
+#[derive(Clone, Debug)]
+struct RcpCase {
+    c: RcpParams,
+    rust: rcp::Params,
+    capacity: Rate,
+    state: Rcp,
+}
+
+fn rcp_case(
+    least_rtt_us: f64,
+    intervals_us: std::ops::RangeInclusive<u64>,
+) -> impl Strategy<Value = RcpCase> {
+    let parts = (
+        link_rate_q16(),
+        0.1..=1.0,
+        log_uniform(1e-6, 1.0),
+        gain_q32(),
+        gain_q32(),
+        log_uniform(least_rtt_us, 19_999_999.0),
+        intervals_us,
+    );
+    parts.prop_map(|(link_rate_q16, eta, share, alpha_q32, beta_q32, rtt_us, interval_us)| {
+        let target_rate_q16 = (link_rate_q16 as f64 * eta) as u64;
+        let rate_q16 = (target_rate_q16 as f64 * share).max(1.0) as u64;
+        let (avg_rtt_ns, max_interval_ns) = (rtt_us as u64 * 1000, interval_us * 1000);
+        RcpCase {
+            c: RcpParams {
+                link_rate_q16,
+                target_rate_q16,
+                alpha_q32,
+                beta_q32,
+                mtu_bytes: 1000,
+                max_interval_ns,
+                min_interval_ns: 1000,
+            },
+            rust: rcp::Params {
+                alpha: q32(alpha_q32),
+                beta: q32(beta_q32),
+                eta: target_rate_q16 as f64 / link_rate_q16 as f64,
+                max_interval: Time::from_nanos(max_interval_ns),
+                initial_rate: rate_q16 as f64 / link_rate_q16 as f64,
+                initial_rtt: Time::from_nanos(avg_rtt_ns),
+                ..rcp::Params::default()
+            },
+            capacity: Rate::from_bytes_per_sec(q16(link_rate_q16)),
+            state: Rcp { rate_q16, avg_rtt_q8: avg_rtt_ns << 8, input_rate_q16: 0 },
+        }
+    })
+}
+
+/// What an interval brings: input and queue as shares of what the link carries in it, and RTTs.
+#[derive(Clone, Debug)]
+struct Interval {
+    input: f64,
+    queue: f64,
+    rtts_us: Vec<u64>,
+}
+
+fn interval() -> impl Strategy<Value = Interval> {
+    let queue = prop_oneof![Just(0.0), log_uniform(1e-4, 10.0)];
+    (0.0..3.0, queue, prop::collection::vec(rtt_us(), 0..6)).prop_map(|(input, queue, rtts_us)| Interval {
+        input,
+        queue,
+        rtts_us,
+    })
+}
+
+/// One interval of both; then whether they agree, with relative errors `before` of R and d; returns those after it.
+fn rcp_step(
+    case: &RcpCase,
+    rust: &mut rcp::Router,
+    c: &mut Rcp,
+    interval_ns: u64,
+    it: &Interval,
+    before: (f64, f64),
+) -> Result<(f64, f64), TestCaseError> {
+    let (rate, d) = (rust.rate(), rust.avg_rtt_s());
+    let seconds = interval_ns as f64 / 1e9;
+    let capacity = q16(case.c.link_rate_q16);
+    let sums = RcpSums {
+        input_bytes: (capacity * seconds * it.input) as u64,
+        sum_rtt_us: it.rtts_us.iter().sum(),
+        packets_with_rtt: it.rtts_us.len() as u64,
+    };
+    let queue = (capacity * d * it.queue) as u64;
+    arrive(rust, sums.input_bytes);
+    for rtt in &it.rtts_us {
+        rust.on_arrival(link(0), 0, Some(&Stamp([0.0, *rtt as f64 / 1e6, 0.0])));
+    }
+    rust.on_timer(0, link(queue));
+    fs_host_rcp_update(&case.c, c, &sums, interval_ns, queue);
+
+    // The bounds of fs_rcp_update, and what the errors before it become.
+    let after = rust.avg_rtt_s();
+    let sample =
+        if it.rtts_us.is_empty() { d } else { sums.sum_rtt_us as f64 / 1e6 / it.rtts_us.len() as f64 };
+    let weight = (seconds / d).min(1.0) * if sample < d { (rate / capacity) * (sample / d) } else { 1.0 };
+    let change_d = weight * (sample - d).abs();
+    let bound_d = 4.0 / 256e9
+        + 4.0 * U * ((sample - d).abs() + d + sample)
+        + before.1 * (d + 2.0 * change_d)
+        + before.0 * change_d;
+    close!(c.avg_rtt_q8 as f64 / 256e9, after, bound_d, "d");
+    let e = bound_d / after;
+    let target = q16(case.c.target_rate_q16);
+    let input_rate = sums.input_bytes as f64 / seconds;
+    close!(q16(c.input_rate_q16), input_rate, U * input_rate + 2f64.powi(-16), "y");
+    let spare = case.rust.alpha * (target + input_rate);
+    let min_rate = 10.0 / after;
+    // Where d has fallen below T, T stands for it in line 8: deviation 1, which the Rust law does not have.
+    let delay = after.max(seconds);
+    let drain = case.rust.beta * queue as f64 / delay;
+    let change = (case.rust.alpha * (target - input_rate) - drain) / target * (seconds / delay);
+    let expected = if after < seconds {
+        (rate * (1.0 + change)).min(target).max(min_rate.min(target))
+    } else {
+        rust.rate()
+    };
+    let factor = 1.0 + change.abs();
+    let bound = 2f64.powi(-13)
+        + 2f64.powi(-16)
+        + min_rate * (U + e)
+        + rate * (seconds / delay) * (spare + drain) / target * (8.0 * U + 4.0 * e)
+        + before.0 * rate * factor;
+    close!(q16(c.rate_q16), expected, bound, "R");
+    Ok((bound / rust.rate(), e))
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn bits(v in any::<u64>(), shift in 0u32..64) {
+        let v = v >> shift;
+        prop_assert_eq!(fs_host_bits(v), 64 - v.leading_zeros());
+    }
+
+    #[test]
+    fn products(a in any::<u64>(), b in any::<u64>(), c in any::<u64>(), shifts in (0u32..64, 0u32..64, 0u32..65)) {
+        let (a, b, c) = (a >> shifts.0, b >> shifts.1, c.checked_shr(shifts.2).unwrap_or(0));
+        let got = fs_host_mul_div(a, b, c);
+        if c == 0 {
+            prop_assert_eq!(got, u64::MAX);
+        } else {
+            let exact = u128::from(a) * u128::from(b) / u128::from(c);
+            let small = [a, b, c].iter().all(|v| *v <= u64::from(u32::MAX));
+            let bound = if small { 0 } else { (exact >> 29) + 1 };
+            let fits = u64::try_from(exact.saturating_add(bound)).is_ok();
+            if fits || got != u64::MAX {
+                prop_assert!(u128::from(got).abs_diff(exact) <= bound, "{} is not {}", got, exact);
+            } else {
+                prop_assert!(exact.saturating_add(bound) > u128::from(u64::MAX));
+            }
+        }
+    }
+
+    #[test]
+    fn rcp_router_in_one_interval(case in rcp_case(10.0, 10..=10_000), it in interval()) {
+        let mut rust = rcp::Router::new(&case.rust, case.capacity);
+        let mut c = case.state;
+        let interval_ns = case.c.max_interval_ns.min(c.avg_rtt_q8 >> 8);
+        rcp_step(&case, &mut rust, &mut c, interval_ns, &it, (0.0, 0.0))?;
+        // Line 13, and what packets get.
+        let e_ns = 4.0 / 256.0 + 1.0 + 16.0 * U * rust.avg_rtt_s() * 1e9;
+        close!(fs_host_rcp_interval_ns(&case.c, &c) as f64, variables(&rust)["interval_s"] * 1e9, e_ns, "T");
+        let offer = fs_host_rcp_offer(&case.c, &c);
+        let exact = (q16(c.rate_q16.min(case.c.link_rate_q16)) / 1000.0).floor().max(1.0);
+        prop_assert_eq!(f64::from(offer), exact);
+    }
+
+    // T is 10 ms throughout, so that both laws' intervals are the same to the ns.
+    #[test]
+    fn rcp_router_over_many_intervals(
+        case in rcp_case(20_000.0, 10_000..=10_000),
+        intervals in prop::collection::vec(interval(), 1..20),
+    ) {
+        let mut rust = rcp::Router::new(&case.rust, case.capacity);
+        let mut c = case.state;
+        let mut errors = (0.0, 0.0);
+        for it in &intervals {
+            // A d below T is another interval's length.
+            if rust.avg_rtt_s() < 0.0101 {
+                break;
+            }
+            errors = rcp_step(&case, &mut rust, &mut c, 10_000_000, it, errors)?;
+        }
+    }
+
+    #[test]
+    fn rcp_stamps(offer in 1u32.., carried in any::<u32>()) {
+        let mut law = rcp::Router::new(
+            &rcp::Params { initial_rate: 1.0, ..rcp::Params::default() },
+            Rate::from_bytes_per_sec(f64::from(offer)),
+        );
+        let mut stamp = Stamp([f64::from(carried), 0.0, 0.0]);
+        law.on_departure(link(0), 1000, &mut stamp);
+        let got = fs_host_rcp_stamp(offer, carried);
+        prop_assert_eq!(f64::from(got), stamp.0[0]);
+        prop_assert!(got <= carried);
+    }
+
+    #[test]
+    fn rtts_in_the_option(us in 0u64..134_000_000) {
+        let bits = fs_host_rtt_pack(us);
+        let back = fs_host_rtt_unpack(bits);
+        prop_assert!(bits != 0xffff && back <= us && us - back <= us >> 11, "{} became {}", us, back);
+    }
+
+    #[test]
+    fn rcp_windows(rate in 1u64..12_500_000, srtt in rtt_us(), packet in 40u64..9000) {
+        let exact = rate as f64 / 1000.0 * srtt as f64 + packet as f64;
+        close!(fs_host_rcp_window(rate, srtt, packet) as f64, exact, U * exact + 1.0, "window");
+    }
+
+    #[test]
+    fn xcp_windows(cwnd in 1u64..1 << 40, delta in any::<i32>(), srtt in rtt_us(), packet in 40u64..9000) {
+        let change = Throughput::window_change(&Stamp([0.0, 0.0, f64::from(delta)]), srtt as f64 / 1e6);
+        let exact = cwnd as f64 + change;
+        let exact = if change < 0.0 { exact.max(packet as f64) } else { exact };
+        let got = fs_host_xcp_window(cwnd, i64::from(delta), srtt, packet);
+        close!(got as f64, exact, U * change.abs() + 1.0, "window");
+    }
+
+    #[test]
+    fn xcp_times_between_packets(rtt in rtt_us(), in_flight in 1u64..65536) {
+        let exact = rtt as f64 / in_flight as f64 * 16e3;
+        close!(fs_host_xcp_x_q4(rtt, in_flight) as f64, exact, 1.0, "X");
+    }
+}
+
+/// One packet of XCP.
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    bytes: u32,
+    rtt_us: u64,
+    in_flight: u64,
+    carried: i32,
+}
+
+fn packet() -> impl Strategy<Value = Packet> {
+    let rtt = prop_oneof![9 => rtt_us(), 1 => Just(0)];
+    let carried = prop_oneof![any::<i32>(), -100_000..100_000, Just(i32::MAX)];
+    (40u32..9000, rtt, 1u64..65536, carried).prop_map(|(bytes, rtt_us, in_flight, carried)| Packet {
+        bytes,
+        rtt_us,
+        in_flight,
+        carried,
+    })
+}
+
+#[derive(Clone, Debug)]
+struct XcpCase {
+    c: XcpParams,
+    rust: xcp::Params,
+    capacity: Rate,
+    interval_ns: u64,
+    queues: [u64; 2],
+    other_bytes: u64,
+    packets: Vec<Packet>,
+    departures: Vec<Packet>,
+}
+
+fn xcp_case() -> impl Strategy<Value = XcpCase> {
+    let parts = (
+        link_rate_q16(),
+        gain_q32(),
+        gain_q32(),
+        gain_q32(),
+        rtt_us(),
+        prop::array::uniform2(0.0..3.0),
+        0.0..3.0,
+        prop::collection::vec(packet(), 0..12),
+        prop::collection::vec(packet(), 0..12),
+    );
+    parts.prop_map(
+        |(capacity_q16, alpha_q32, beta_q32, gamma_q32, interval_us, queues, input, packets, departures)| {
+            let capacity = q16(capacity_q16);
+            let seconds = interval_us as f64 / 1e6;
+            let rust = xcp::Params {
+                alpha: q32(alpha_q32),
+                beta: q32(beta_q32),
+                gamma: q32(gamma_q32),
+                initial_interval: Time::from_micros(interval_us),
+                max_rtt: Time::from_secs(20),
+                ..xcp::Params::default()
+            };
+            XcpCase {
+                c: XcpParams {
+                    capacity_q16,
+                    alpha_q32,
+                    beta_q32,
+                    gamma_q32,
+                    min_interval_ns: 1_000_000,
+                    max_rtt_us: 20_000_000,
+                    queue_window_q32: 1 << 32,
+                    min_queue_interval_ns: 2_000_000,
+                },
+                rust,
+                capacity: Rate::from_bytes_per_sec(capacity),
+                interval_ns: interval_us * 1000,
+                queues: queues.map(|q| (q * capacity * seconds.min(0.1)) as u64),
+                other_bytes: (input * capacity * seconds) as u64,
+                packets,
+                departures,
+            }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn xcp_router(case in xcp_case()) {
+        let mut rust = xcp::Router::<Throughput>::new(&case.rust, case.capacity);
+        let mut c = Xcp { avg_rtt_q8: case.interval_ns << 8, ..Xcp::default() };
+        let capacity = q16(case.c.capacity_q16);
+
+        // The search for the persistent queue, twice: the first finds none.
+        for queue in case.queues {
+            let wait = rust.on_timer(1, link(queue)).as_secs_f64() * 1e9;
+            let got = fs_host_xcp_queue_ns(&case.c, &mut c, queue) as f64;
+            let local_ns = queue as f64 / capacity * 1e9;
+            close!(got, wait, 2.0 * U * (wait + local_ns) + 3.0, "wait for the queue");
+        }
+        prop_assert_eq!(c.persistent_queue_bytes as f64, variables(&rust)["persistent_queue_bytes"]);
+
+        // First block.
+        let mut sums = XcpSums { input_bytes: case.other_bytes, ..XcpSums::default() };
+        arrive(&mut rust, case.other_bytes);
+        let stamp = |p: &Packet, x_q4: u64| Stamp([x_q4 as f64 / 16e9, p.rtt_us as f64 / 1e6, f64::from(p.carried)]);
+        for p in &case.packets {
+            let x_q4 = fs_host_xcp_x_q4(p.rtt_us, p.in_flight);
+            fs_host_xcp_arrival(&case.c, &mut sums, u64::from(p.bytes), 1, p.rtt_us, x_q4);
+            rust.on_arrival(link(u64::MAX), p.bytes, Some(&stamp(p, x_q4)));
+        }
+
+        // Second block.
+        fs_host_xcp_decide(&case.c, &mut c, &sums, case.interval_ns);
+        rust.on_timer(0, link(0));
+        let v = variables(&rust);
+        let d = v["avg_rtt_s"];
+        let bound_d = 2.0 / 256e9 + 2.0 * U * d;
+        close!(c.avg_rtt_q8 as f64 / 256e9, d, bound_d, "d");
+        close!(
+            fs_host_xcp_interval_ns(&case.c, &c) as f64,
+            (d * 1e9).max(1e6),
+            bound_d * 1e9 + 1.0,
+            "interval"
+        );
+        let y = v["input_rate_bps"] / 8.0;
+        close!(q16(c.input_rate_q16), y, 2f64.powi(-16) + U * y, "y");
+        let drain = case.rust.beta * c.persistent_queue_bytes as f64 / d.max(0.001);
+        let bound_f = 2f64.powi(-13)
+            + 4.0 * U * (case.rust.alpha * (capacity + y) + drain)
+            + drain * bound_d / d;
+        close!(c.aggregate_q16 as f64 / 65536.0, v["aggregate_feedback_bps"] / 8.0, bound_f, "F");
+        let bound_pool = 2.0 * bound_f + 2f64.powi(-15) + 2.0 * U * case.rust.gamma * y;
+        let (pos, neg) = rust.residues();
+        close!(q16(c.residue_pos_q16), pos, bound_pool, "pool to give");
+        close!(q16(c.residue_neg_q16), neg, bound_pool, "pool to take");
+        // From bytes/s (q16) for 1/16 ns to bytes/s for a second.
+        let (give, take) = (c.give.value() / 65536.0 * 16e9, c.take.value() / 65536.0);
+        let gain_u = 2f64.powi(-22);
+        let (xi_pos, xi_neg) = (v["xi_pos"], v["xi_neg"]);
+        let sum_x = sums.sum_x_q4 as f64 / 16e9;
+        let bound_give = if sums.sum_x_q4 > 0 { gain_u * xi_pos + bound_pool / sum_x } else { 0.0 };
+        let bound_take = if sums.sum_x_q4 > 0 { gain_u * xi_neg + bound_pool / sums.input_bytes as f64 } else { 0.0 };
+        close!(give, xi_pos, bound_give, "xi_p");
+        close!(take, xi_neg, bound_take, "xi_n");
+
+        // Third block, from the pools that are; their errors stay.
+        let mut slack = bound_pool;
+        let (mut given, mut taken) = (0.0, 0.0);
+        for p in &case.departures {
+            let x_q4 = fs_host_xcp_x_q4(p.rtt_us, p.in_flight);
+            let before = rust.residues();
+            let pools = (c.residue_pos_q16, c.residue_neg_q16);
+            let mut carried = stamp(p, x_q4);
+            rust.on_departure(link(0), p.bytes, &mut carried);
+            let got = fs_host_xcp_departure(&mut c, u64::from(p.bytes), 1, p.rtt_us, x_q4, p.carried);
+            prop_assert!(got <= p.carried, "{} raised to {}", p.carried, got);
+            prop_assert!(c.residue_pos_q16 <= pools.0 && c.residue_neg_q16 <= pools.1);
+            if p.rtt_us > 0 && got > 0 {
+                given += f64::from(got);
+            }
+            taken += q16(pools.1 - c.residue_neg_q16);
+            let (x, size) = (x_q4 as f64 / 16e9, f64::from(p.bytes));
+            let (g, t) = ((xi_pos * x).min(before.0), (xi_neg * size).min(before.1));
+            let step = bound_give * x + bound_take * size + 2.0 * slack + 2f64.powi(-15);
+            close!(f64::from(got), carried.0[2], 1.0 + step, "feedback");
+            if p.rtt_us > 0 && (f64::from(p.carried) - (g - t)).abs() <= 1.0 + step {
+                // Either branch may have been taken, and they leave different pools.
+                break;
+            }
+            slack += step;
+            let after = rust.residues();
+            close!(q16(c.residue_pos_q16), after.0, slack, "rest to give");
+            close!(q16(c.residue_neg_q16), after.1, slack, "rest to take");
+        }
+        prop_assert!(given <= pos + neg + bound_pool && taken <= neg + bound_pool);
+    }
+
+    // A frame that becomes many packets gets at most what they would, one by one, but for each one's rounding.
+    #[test]
+    fn xcp_segments(p in packet(), segments in 1u32..64, gains in (0u64..1 << 24, 0u64..1 << 24), pools in (0u64..1 << 40, 0u64..1 << 40)) {
+        let start = Xcp {
+            give: Gain { mantissa: gains.0, shift: 20 },
+            take: Gain { mantissa: gains.1, shift: 8 },
+            residue_pos_q16: pools.0,
+            residue_neg_q16: pools.1,
+            ..Xcp::default()
+        };
+        let (mut one, mut all) = (start, start);
+        let x_q4 = fs_host_xcp_x_q4(p.rtt_us, p.in_flight);
+        let bytes = u64::from(p.bytes);
+        let frame = fs_host_xcp_departure(&mut all, bytes * u64::from(segments), segments, p.rtt_us, x_q4, p.carried);
+        prop_assert!(frame <= p.carried);
+        let given = pools.0 - all.residue_pos_q16;
+        if frame > 0 {
+            prop_assert!((frame as u64 * u64::from(segments)) << 16 <= given);
+        }
+        let single = fs_host_xcp_departure(&mut one, bytes, 1, p.rtt_us, x_q4, p.carried);
+        prop_assert!(single <= p.carried);
+        // Where the pools were not the limit, all are treated alike.
+        let spent = |s: &Xcp| (pools.0 - s.residue_pos_q16, pools.1 - s.residue_neg_q16);
+        if all.residue_pos_q16 > 0 && all.residue_neg_q16 > 0 {
+            prop_assert!(frame.abs_diff(single) <= 1, "{} for {}, {} alone; {:?}", frame, segments, single, spent(&one));
+        }
+    }
+}

@@ -1,0 +1,553 @@
+//! The router's program on made packets, by BPF_PROG_RUN: what it may change, and that nothing makes it fail.
+//!
+//! Of every packet: no byte changes but the stamp's four and the checksum's two; the checksum is right after if it was
+//! right before, and as wrong if it was wrong; a rate or a delta never rises.
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput};
+use proptest::prelude::*;
+use std::mem::{MaybeUninit, offset_of};
+
+#[allow(clippy::all, clippy::pedantic, unused, reason = "generated")]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/router.skel.rs"));
+}
+use skeleton::{RouterSkel, RouterSkelBuilder, types};
+
+const RCP: [u8; 2] = *b"RC";
+const XCP: [u8; 2] = *b"XC";
+/// What the RCP router offers, bytes/ms.
+const OFFER: u32 = 1000;
+
+/// The kernel has no place for BPF here: the reason why there is nothing to test, on standard error.
+fn skipped() -> bool {
+    // SAFETY: no arguments.
+    if unsafe { libc::geteuid() } == 0 && std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return false;
+    }
+    eprintln!("skipped: BPF programs need root and a kernel with BTF");
+    true
+}
+
+fn load(object: &mut MaybeUninit<OpenObject>, law: [u8; 2], link_bytes: u64) -> RouterSkel<'_> {
+    let mut open = RouterSkelBuilder::default().open(object).expect("the object is whole");
+    let config = &mut open.maps.rodata_data.as_deref_mut().expect("it has constants").config;
+    config.law = if law == RCP { 1 } else { 2 };
+    config.ifindex = 1;
+    config.link_bytes = link_bytes;
+    config.cpus = 1;
+    config.xcp.max_rtt_us = 4_000_000;
+    let skeleton = open.load().expect("the kernel takes it");
+    let mut link = types::fs_link { offer: OFFER, ..Default::default() };
+    // 1 ms between packets gives 10 kB/s, and takes nothing: deltas above that come down to it.
+    link.xcp.give = types::fs_gain { mantissa: (10_000 << 26) / 16_000_000, shift: 10 };
+    link.xcp.residue_pos_q16 = u64::MAX >> 4;
+    link.xcp.residue_neg_q16 = u64::MAX >> 4;
+    set(&skeleton, &link);
+    skeleton
+}
+
+fn bytes_of<T>(value: &mut T) -> &mut [u8] {
+    // SAFETY: only for the skeleton's types, which are plain C structures.
+    unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(value).cast(), size_of::<T>()) }
+}
+
+fn set(skeleton: &RouterSkel<'_>, link: &types::fs_link) {
+    skeleton
+        .maps
+        .link_state
+        .update(&[0; 4], bytes_of(&mut link.clone()), MapFlags::ANY)
+        .expect("there is one");
+}
+
+/// Bytes, microseconds and packets counted so far by RCP's router, on all CPUs.
+fn counted(skeleton: &RouterSkel<'_>) -> [u64; 3] {
+    let mut total = [0; 3];
+    let cpus = skeleton.maps.sums.lookup_percpu(&[0; 4], MapFlags::ANY).expect("an array").expect("of one");
+    for bytes in cpus {
+        for (sum, part) in total.iter_mut().zip(bytes.chunks_exact(8)) {
+            *sum += u64::from_ne_bytes(part.try_into().expect("eight"));
+        }
+    }
+    total
+}
+
+/// A packet's context with some fields; the kernel wants all else zero, padding too.
+fn context(fields: &[(usize, u32)]) -> Vec<u8> {
+    let mut bytes = vec![0; size_of::<types::__sk_buff>()];
+    for (at, value) in fields {
+        bytes[*at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+    bytes
+}
+
+/// The packet after the program; what the kernel itself refuses before it runs (a frame without a header) is none.
+fn run(skeleton: &RouterSkel<'_>, packet: &[u8]) -> Option<Vec<u8>> {
+    let mut out = vec![0; packet.len() + 64];
+    // With a context, even an empty one, the kernel knows the packet's length on the wire.
+    let mut context = context(&[]);
+    let input = ProgramInput {
+        context_in: Some(&mut context),
+        data_in: Some(packet),
+        data_out: Some(&mut out),
+        ..ProgramInput::default()
+    };
+    match skeleton.progs.fs_router.test_run(input) {
+        Ok(output) => {
+            assert_eq!(output.return_value as i32, -1, "others are not let at {packet:02x?}");
+            let length = output.data.map_or(0, |d| d.len());
+            out.truncate(length.max(packet.len()).min(out.len()));
+            out.truncate(packet.len());
+            Some(out)
+        }
+        Err(error) => {
+            // Less than IP's header, the kernel itself refuses.
+            assert!(packet.len() < 14 + 40, "{error} for {packet:02x?}");
+            None
+        }
+    }
+}
+
+/// A segment and how it is wrapped.
+#[derive(Clone, Debug)]
+struct Packet {
+    tags: Vec<u16>,
+    /// IPv4's options, a multiple of four.
+    ip_options: Vec<u8>,
+    /// IPv6's extension headers' numbers.
+    extensions: Option<Vec<u8>>,
+    protocol: u8,
+    fragment: u16,
+    flags: u8,
+    options: Vec<u8>,
+    payload: usize,
+    right_checksum: bool,
+}
+
+impl Default for Packet {
+    fn default() -> Self {
+        Self {
+            tags: vec![],
+            ip_options: vec![],
+            extensions: None,
+            protocol: 6,
+            fragment: 0,
+            flags: 0x10,
+            options: vec![],
+            payload: 100,
+            right_checksum: true,
+        }
+    }
+}
+
+/// A stamp's option, `stamp` being what routers write to; RTT 50 ms, 50 packets in flight: 1 ms between packets.
+fn stamped(exid: [u8; 2], stamp: u32) -> Vec<u8> {
+    let mut o = vec![253, 16, exid[0], exid[1], 0, 0, 1, 2];
+    o.extend(stamp.to_be_bytes());
+    o.extend([0x4c, 0x35, 0, 50]);
+    o
+}
+
+/// Bytes of a TCP header's options, to a multiple of four.
+fn padded(mut options: Vec<u8>) -> Vec<u8> {
+    while !options.len().is_multiple_of(4) {
+        options.push(0);
+    }
+    options
+}
+
+fn ones_sum(parts: &[&[u8]]) -> u16 {
+    let mut sum = 0u64;
+    for part in parts {
+        for pair in part.chunks(2) {
+            sum += u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0));
+        }
+    }
+    while sum > 0xffff {
+        sum = (sum >> 16) + (sum & 0xffff);
+    }
+    sum as u16
+}
+
+/// A frame, where TCP's header is, and the pseudo header that its checksum includes.
+struct Frame {
+    bytes: Vec<u8>,
+    tcp: usize,
+    pseudo: Vec<u8>,
+}
+
+impl Frame {
+    /// 0xffff for a right checksum.
+    fn sum(&self, bytes: &[u8]) -> u16 {
+        ones_sum(&[&self.pseudo, &bytes[self.tcp..]])
+    }
+}
+
+impl Packet {
+    fn frame(&self, ethernet: bool) -> Frame {
+        let options = padded(self.options.clone());
+        let mut segment = vec![0x13, 0x88, 0, 80, 0, 0, 0, 1, 0, 0, 0, 2];
+        segment.extend([(((20 + options.len()) / 4) << 4) as u8, self.flags, 0xff, 0xff, 0, 0, 0, 0]);
+        segment.extend(&options);
+        segment.extend((0..self.payload).map(|i| i as u8));
+        let mut bytes = vec![];
+        if ethernet {
+            bytes.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);
+            for tag in &self.tags {
+                bytes.extend(tag.to_be_bytes());
+                bytes.extend([0, 42]);
+            }
+        }
+        let mut pseudo = vec![];
+        if let Some(extensions) = &self.extensions {
+            if ethernet {
+                bytes.extend([0x86, 0xdd]);
+            }
+            let (from, to) = ([0xfd; 16], [0xfe; 16]);
+            let mut chain = vec![];
+            for (i, number) in extensions.iter().enumerate() {
+                let next = extensions.get(i + 1).copied().unwrap_or(self.protocol);
+                let [high, low] = self.fragment.to_be_bytes();
+                match number {
+                    44 => chain.extend([next, 0, high, low, 0, 0, 0, 7]),
+                    _ => chain.extend([next, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+                }
+            }
+            let length = (chain.len() + segment.len()) as u16;
+            bytes.extend([0x60, 0, 0, 0]);
+            bytes.extend(length.to_be_bytes());
+            bytes.extend([extensions.first().copied().unwrap_or(self.protocol), 64]);
+            bytes.extend(from);
+            bytes.extend(to);
+            bytes.extend(chain);
+            pseudo.extend(from);
+            pseudo.extend(to);
+        } else {
+            if ethernet {
+                bytes.extend([8, 0]);
+            }
+            let header = 20 + self.ip_options.len();
+            bytes.extend([0x40 | (header / 4) as u8, 0]);
+            bytes.extend(((header + segment.len()) as u16).to_be_bytes());
+            bytes.extend([0, 7]);
+            bytes.extend(self.fragment.to_be_bytes());
+            bytes.extend([64, self.protocol, 0, 0]);
+            let hosts = [10, 0, 0, 1, 10, 0, 0, 2];
+            bytes.extend(hosts);
+            bytes.extend(&self.ip_options);
+            pseudo.extend(hosts);
+        }
+        pseudo.extend([0, self.protocol]);
+        pseudo.extend((segment.len() as u16).to_be_bytes());
+        let sum = !ones_sum(&[&pseudo, &segment]);
+        let sum = if self.right_checksum { sum } else { sum ^ 0x1234 };
+        segment[16..18].copy_from_slice(&sum.to_be_bytes());
+        let tcp = bytes.len();
+        bytes.extend(segment);
+        Frame { bytes, tcp, pseudo }
+    }
+
+    /// Where the option is in the segment, if it is one that a router may write to.
+    fn stamp_at(&self) -> Option<usize> {
+        self.options.windows(2).position(|w| w == [253, 16]).map(|i| 20 + i + 8)
+    }
+}
+
+/// What must hold of every packet; returns what is carried after it, if there is an option.
+fn check(skeleton: &RouterSkel<'_>, packet: &Packet, ethernet: bool) -> Option<u32> {
+    let frame = packet.frame(ethernet);
+    let out = run(skeleton, &frame.bytes).expect("a whole packet");
+    let stamp = packet.stamp_at().map(|at| frame.tcp + at);
+    for (i, (before, after)) in frame.bytes.iter().zip(&out).enumerate() {
+        let may =
+            stamp.is_some_and(|s| (s..s + 4).contains(&i)) || (frame.tcp + 16..frame.tcp + 18).contains(&i);
+        assert!(before == after || (may && stamp.is_some()), "byte {i} changed in {packet:?}");
+    }
+    // All bits set is zero as well, in ones' complement.
+    let sums = (frame.sum(&frame.bytes) % 0xffff, frame.sum(&out) % 0xffff);
+    assert_eq!(sums.0, sums.1, "checksum of {packet:?}");
+    assert_eq!(sums.1 == 0, packet.right_checksum);
+    stamp.map(|s| u32::from_be_bytes(out[s..s + 4].try_into().expect("four")))
+}
+
+/// Every way of wrapping a segment.
+fn wrappings() -> Vec<Packet> {
+    let plain = Packet::default();
+    vec![
+        plain.clone(),
+        Packet { tags: vec![0x8100], ..plain.clone() },
+        Packet { tags: vec![0x88a8, 0x8100], ..plain.clone() },
+        Packet { ip_options: vec![1; 4], ..plain.clone() },
+        Packet { ip_options: vec![1; 40], tags: vec![0x8100], ..plain.clone() },
+        Packet { extensions: Some(vec![]), ..plain.clone() },
+        Packet { extensions: Some(vec![]), tags: vec![0x88a8, 0x8100], ..plain.clone() },
+        Packet { extensions: Some(vec![0, 43, 60]), ..plain.clone() },
+        Packet { extensions: Some(vec![44]), ..plain },
+    ]
+}
+
+#[test]
+fn stamps_whatever_the_wrapping_and_wherever_the_option() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, RCP, 14);
+    let mut other = MaybeUninit::uninit();
+    let xcp = load(&mut other, XCP, 14);
+    for wrapping in wrappings() {
+        for offset in 0..=24 {
+            for right_checksum in [true, false] {
+                for (carried, after) in [(5000, OFFER), (1000, 1000), (999, 999), (0, 0), (u32::MAX, OFFER)] {
+                    let mut options = vec![1; offset];
+                    options.extend(stamped(RCP, carried));
+                    let packet = Packet { options, right_checksum, ..wrapping.clone() };
+                    assert_eq!(check(&skeleton, &packet, true), Some(after), "{packet:?}");
+                }
+                for (carried, least, most) in
+                    [(50_000, 9_980, 10_000), (500, 500, 500), (-7, -7, -7), (i32::MAX, 9_980, 10_000)]
+                {
+                    let mut options = vec![1; offset];
+                    options.extend(stamped(XCP, carried as u32));
+                    let packet = Packet { options, right_checksum, ..wrapping.clone() };
+                    let got = check(&xcp, &packet, true).expect("an option") as i32;
+                    assert!((least..=most).contains(&got), "{carried} became {got} in {packet:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn behind_timestamps_and_sacks_and_on_any_segment() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, RCP, 14);
+    let timestamps = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+    let sack = [1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 9];
+    for flags in [0x02, 0x12, 0x10, 0x18, 0x11, 0x04, 0x14, 0xff] {
+        for before in [&timestamps[..], &sack, &[&timestamps[..], &sack].concat()] {
+            let options = [before, &stamped(RCP, 5000)].concat();
+            for payload in [0, 1, 1000] {
+                let packet = Packet { flags, options: options.clone(), payload, ..Packet::default() };
+                assert_eq!(check(&skeleton, &packet, true), Some(OFFER), "{packet:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_its_own_is_counted_and_left() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, RCP, 14);
+    let own = stamped(RCP, 5000);
+    let short = [&[253, 8], &own[2..8]].concat();
+    let mut packets = vec![];
+    for options in [vec![], stamped(XCP, 5000), short, [&[254], &own[1..]].concat()] {
+        packets.push(Packet { options, ..Packet::default() });
+    }
+    for protocol in [1, 17, 47, 132] {
+        packets.push(Packet { protocol, options: own.clone(), ..Packet::default() });
+        packets.push(Packet {
+            protocol,
+            options: own.clone(),
+            extensions: Some(vec![0]),
+            ..Packet::default()
+        });
+    }
+    // Later fragments: what is where TCP's header would be is payload.
+    packets.push(Packet { fragment: 0x2001, options: own.clone(), ..Packet::default() });
+    packets.push(Packet { fragment: 0x00ff, options: own.clone(), ..Packet::default() });
+    packets.push(Packet {
+        fragment: 8,
+        options: own.clone(),
+        extensions: Some(vec![44]),
+        ..Packet::default()
+    });
+    // Three tags are one more than there may be.
+    packets.push(Packet { tags: vec![0x88a8, 0x8100, 0x8100], options: own.clone(), ..Packet::default() });
+    // Malformed: lengths of 0 and 1, beyond the header, and an end before it.
+    for bad in [vec![8, 0], vec![8, 1], vec![8, 200], vec![0]] {
+        packets.push(Packet { options: [bad, own.clone()].concat(), ..Packet::default() });
+    }
+    for packet in packets {
+        let frame = packet.frame(true);
+        let before = counted(&skeleton);
+        let out = run(&skeleton, &frame.bytes).expect("a whole packet");
+        assert_eq!(out, frame.bytes, "{packet:?}");
+        let after = counted(&skeleton);
+        assert_eq!(after[0] - before[0], frame.bytes.len() as u64, "{packet:?}");
+        assert_eq!(after[1..], before[1..], "{packet:?}");
+    }
+    // A first fragment has the header, and more to follow.
+    let first = Packet { fragment: 0x2000, options: own, ..Packet::default() };
+    assert_eq!(check(&skeleton, &first, true), Some(OFFER));
+}
+
+/// An option's length leads far beyond the packet; counted in few bits, that would be back among the headers, where an
+/// IPv6 extension header has what looks like a stamp.
+#[test]
+fn lengths_do_not_wrap_around() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, RCP, 14);
+    for length in 2..=255 {
+        let packet =
+            Packet { options: [8, length, 0, 0].repeat(8), extensions: Some(vec![]), ..Packet::default() };
+        let mut frame = packet.frame(true).bytes;
+        let mut extension = vec![6, 30, 1, 242];
+        while extension.len() < 248 - 16 {
+            extension.extend(stamped(RCP, 5000));
+        }
+        extension.resize(248, 0);
+        let payload = (frame.len() - 54 + extension.len()) as u16;
+        frame[18..20].copy_from_slice(&payload.to_be_bytes());
+        frame[20] = 60;
+        frame.splice(54..54, extension);
+        assert_eq!(run(&skeleton, &frame).expect("a whole packet"), frame, "{length}");
+    }
+}
+
+#[test]
+fn counts_bytes_and_rtts() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, RCP, 14);
+    for (rtt, us) in
+        [([0x4c, 0x35], 50_000), ([0, 0], 0), ([0xff, 0xff], 0), ([0, 10], 10), ([0xff, 0xfe], 0)]
+    {
+        let mut options = stamped(RCP, 500);
+        options[12..14].copy_from_slice(&rtt);
+        let packet = Packet { options, ..Packet::default() };
+        let before = counted(&skeleton);
+        check(&skeleton, &packet, true);
+        let after = counted(&skeleton);
+        let length = packet.frame(true).bytes.len() as u64;
+        let exact = if us == 50_000 { 0xc35 << 4 } else { us };
+        assert_eq!(after[0] - before[0], length);
+        assert_eq!(after[1] - before[1], exact);
+        assert_eq!(after[2] - before[2], u64::from(us > 0));
+    }
+}
+
+#[test]
+fn a_large_frame_counts_as_the_packets_it_becomes() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, RCP, 14);
+    let packet = Packet { options: stamped(RCP, 500), payload: 1400, ..Packet::default() };
+    let frame = packet.frame(true).bytes;
+    let mut context = context(&[
+        (offset_of!(types::__sk_buff, gso_segs), 7),
+        (offset_of!(types::__sk_buff, gso_size), 200),
+        (offset_of!(types::__sk_buff, wire_len), frame.len() as u32 + 6 * 70),
+    ]);
+    let input =
+        ProgramInput { context_in: Some(&mut context), data_in: Some(&frame), ..ProgramInput::default() };
+    skeleton.progs.fs_router.test_run(input).expect("runs");
+    assert_eq!(counted(&skeleton), [frame.len() as u64 + 420, 7 * (0xc35 << 4), 7]);
+}
+
+#[test]
+fn nothing_fails_however_short() {
+    if skipped() {
+        return;
+    }
+    for law in [RCP, XCP] {
+        let mut object = MaybeUninit::uninit();
+        let skeleton = load(&mut object, law, 14);
+        for wrapping in wrappings() {
+            let packet = Packet { options: [vec![1, 1, 1], stamped(law, 50_000)].concat(), ..wrapping };
+            let frame = packet.frame(true);
+            for length in 14..frame.bytes.len() {
+                let cut = &frame.bytes[..length];
+                if let Some(out) = run(&skeleton, cut) {
+                    // IP's length says that there is more, but a header that is whole may be stamped.
+                    let whole = length >= frame.tcp + 20 + packet.options.len();
+                    assert!(out == cut || whole, "{length} of {packet:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn frames_without_a_link_header() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    // BPF_PROG_RUN always has Ethernet's: only that nothing is found and nothing fails can be seen here.
+    let skeleton = load(&mut object, RCP, 0);
+    let packet = Packet { options: stamped(RCP, 5000), ..Packet::default() };
+    let frame = packet.frame(true);
+    assert_eq!(run(&skeleton, &frame.bytes).expect("a whole packet"), frame.bytes);
+}
+
+#[test]
+fn xcp_never_gives_more_than_the_pool() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, XCP, 14);
+    let mut link = types::fs_link::default();
+    link.xcp.give = types::fs_gain { mantissa: (10_000 << 26) / 16_000_000, shift: 10 };
+    link.xcp.residue_pos_q16 = 35_000 << 16;
+    set(&skeleton, &link);
+    let packet = Packet { options: stamped(XCP, 1_000_000), ..Packet::default() };
+    let given: Vec<u32> = (0..6).map(|_| check(&skeleton, &packet, true).expect("an option")).collect();
+    let sum: u32 = given.iter().sum();
+    assert!((34_990..=35_000).contains(&sum) && given[4..] == [0, 0], "{given:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    // Whatever is in the options' bytes, and whatever bytes of the frame are spoilt.
+    #[test]
+    fn arbitrary_bytes(
+        options in prop::collection::vec(any::<u8>(), 0..=40),
+        at in 0usize..24,
+        spoilt in prop::collection::vec((0usize..120, any::<u8>()), 0..4),
+        wrapping in 0usize..9,
+        xcp in any::<bool>(),
+    ) {
+        if skipped() {
+            return Ok(());
+        }
+        thread_local! {
+            static LOADED: [RouterSkel<'static>; 2] = [RCP, XCP].map(|law| load(Box::leak(Box::new(MaybeUninit::uninit())), law, 14));
+        }
+        let mut options = options;
+        let stamp = stamped(if xcp { XCP } else { RCP }, 2_000_000_000);
+        if options.len() >= at + 16 {
+            options[at..at + 16].copy_from_slice(&stamp);
+        }
+        let packet = Packet { options, ..wrappings()[wrapping].clone() };
+        let mut frame = packet.frame(true);
+        for (i, byte) in spoilt {
+            if let Some(b) = frame.bytes.get_mut(i) {
+                *b = byte;
+            }
+        }
+        LOADED.with(|loaded| {
+            let out = run(&loaded[usize::from(xcp)], &frame.bytes).expect("a whole packet");
+            let changed: Vec<usize> = (0..out.len()).filter(|i| out[*i] != frame.bytes[*i]).collect();
+            prop_assert!(changed.len() <= 6, "{:?}", changed);
+            prop_assert_eq!(ones_sum(&[&frame.bytes[14..]]) % 0xffff, ones_sum(&[&out[14..]]) % 0xffff);
+            Ok(())
+        })?;
+    }
+}
