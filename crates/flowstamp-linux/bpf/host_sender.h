@@ -106,16 +106,24 @@ FS_INLINE struct fs_flow *fs_flow_of(struct sock *sk)
 	return bpf_sk_storage_get(&flows, sk, 0, 0);
 }
 
+/* The kernel has the SYN-ACK's ack controlled too, before init: that is not for us yet. */
+FS_INLINE int fs_not_ours(struct sock *sk, struct fs_flow *flow)
+{
+	if (flow && flow->sender == FS_OBEYING)
+		return 0;
+	if (!flow || flow->sender == FS_LEFT)
+		fs_leave(sk, flow, 0);
+	return 1;
+}
+
 FS_INLINE void fs_rcp_control(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct fs_flow *flow = fs_flow_of(sk);
 	__u32 why, window;
 
-	if (!flow || flow->sender != FS_OBEYING) {
-		fs_leave(sk, flow, 0);
+	if (fs_not_ours(sk, flow))
 		return;
-	}
 	window = fs_rcp_window(flow->heard, tp->srtt_us >> 3, fs_mss(tp) + fs_header_bytes(tp));
 	why = fs_watch(tp, flow, flow->heard);
 	if (flow->lost) {
@@ -138,10 +146,8 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	__u32 packet, why, most;
 	__s64 change;
 
-	if (!flow || flow->sender != FS_OBEYING) {
-		fs_leave(sk, flow, 0);
+	if (fs_not_ours(sk, flow))
 		return;
-	}
 	packet = fs_mss(tp) + fs_header_bytes(tp);
 	if (flow->lost) {
 		flow->lost = 0;
@@ -173,7 +179,10 @@ FS_INLINE struct fs_flow *fs_start(struct sock *sk, __u32 law)
 	struct fs_flow *flow = fs_flow_of(sk);
 
 	if (!flow || flow->law != law || (flow->sender != FS_ANSWERED && flow->sender != FS_OBEYING)) {
-		if (flow && flow->sender == FS_ASKED)
+		/* The SYN has settled the law: a congestion control chosen later cannot ask for another. */
+		if (flow && flow->law != law)
+			fs_count(FS_COUNT_OTHER_LAW);
+		else if (flow && flow->sender == FS_ASKED)
 			fs_count(FS_COUNT_NO_ROUTER);
 		fs_leave(sk, flow, 0);
 		return 0;

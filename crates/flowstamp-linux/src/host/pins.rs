@@ -73,6 +73,8 @@ pub struct Counters {
     left_loss: u64,
     /// Echoes stopped.
     left_silent: u64,
+    /// The SYN asked for the law of `host enable`, and the application then chose the other one's congestion control.
+    left_other_law: u64,
     /// Acks in which a SACK block has given way to the option.
     acks_repaired: u64,
 }
@@ -206,6 +208,7 @@ impl Pins {
             left_rtt_doubled: read(3)?,
             left_loss: read(4)?,
             left_silent: read(5)?,
+            left_other_law: read(7)?,
             acks_repaired: read(6)?,
         })
     }
