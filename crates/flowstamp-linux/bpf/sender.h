@@ -2,7 +2,7 @@
 /*
  * What senders compute, in whole numbers: no kernel types here, so that the same text is compiled for tests on the host.
  *
- *   RCP   window = R srtt / s + 1 packet, pace = R          Dukkipati 2007, sections 3.1 and 6.1.1
+ *   RCP   window = R (srtt + 2 ms) / s + 1 packet, pace = R  Dukkipati 2007, sections 3.1 and 6.1.1
  *   XCP   window = window + change srtt, pace = window/srtt  Katabi 2002, section 3.3, in throughput as in the draft
  *
  *   switch to the kernel's TCP, for good                     Dukkipati 2007, section 6.2.2
@@ -14,6 +14,8 @@
  *
  * Deviations from flowstamp-laws (the law says / here / because):
  * 1. A window of at least a packet / of two / a receiver answers every second packet at once and one only after 40 ms.
+ *    RCP's window of R rtt / and 2 ms more / the kernel sends bursts of up to 1 ms, and a receiver acks bursts, so that a
+ *    window without room for two stops the pace and even looks like loss; the pace alone holds the flow to R.
  * 2. Rate as it comes / never above what the socket may send / a stranger's option must not lift a host's own limits.
  * 3. RTT doubled / and 5 ms more than the least / below that it is the hosts' own scheduling that is measured.
  * 4. XCP has no switch / it has the RTT's, on its window / a queue that no router answers is another kind's.
@@ -36,13 +38,14 @@
 #define FS_XCP_WINDOW_MAX (1ull << 36 << FS_XCP_FRACTION_BITS)
 
 #define FS_WINDOW_MIN 2
+#define FS_BURST_US 2000
 #define FS_ROUNDS 4
 #define FS_RTT_EXCESS_US 5000
 
 /* Packets in flight at `rate` bytes/ms. */
 FS_INLINE __u32 fs_rcp_window(__u32 rate, __u32 srtt_us, __u32 packet_bytes)
 {
-	__u64 packets = (__u64)rate * srtt_us / ((__u64)packet_bytes * 1000) + 1;
+	__u64 packets = (__u64)rate * (srtt_us + FS_BURST_US) / ((__u64)packet_bytes * 1000) + 1;
 
 	if (packets < FS_WINDOW_MIN)
 		return FS_WINDOW_MIN;
