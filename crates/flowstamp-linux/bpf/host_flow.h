@@ -36,8 +36,6 @@ struct fs_flow {
 	__u32 state;
 	/* The loss that made it so has not been answered yet. */
 	__u32 lost;
-	/* The last ack had no room for the option: the packet's own program puts it in. */
-	__u32 squeezed;
 	/* When the last ack came. */
 	__u64 acked_us;
 	struct fs_switch watch;

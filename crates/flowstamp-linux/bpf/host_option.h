@@ -163,11 +163,10 @@ FS_INLINE void fs_reserve(struct bpf_sock_ops *ops)
 			bpf_reserve_hdr_opt(ops, FS_LONG_LEN, 0);
 		return;
 	}
-	flow->squeezed = 0;
 	if (fs_stamped(ops, flow, mss || ops->skb_len) && !bpf_reserve_hdr_opt(ops, FS_LONG_LEN, 0))
 		return;
-	if (flow->echo && bpf_reserve_hdr_opt(ops, FS_SHORT_LEN, 0) && !mss)
-		flow->squeezed = 1;
+	if (flow->echo)
+		bpf_reserve_hdr_opt(ops, FS_SHORT_LEN, 0);
 }
 
 /* A packet is built: the option goes into the room that was reserved. */

@@ -15,6 +15,8 @@
 #define FS_ETH_IPV4 0x0800
 #define FS_ETH_IPV6 0x86dd
 #define FS_SACK_KIND 5
+/* More than 32 of 40 bytes of options: four blocks, or three and timestamps. */
+#define FS_SQUEEZED_HLEN (20 + 36)
 #define FS_SACK_BLOCK 8
 
 /* The kernel puts SACK last, after the timestamps if there are any: the words before its blocks, from `at`. */
@@ -37,7 +39,7 @@ FS_INLINE void fs_unsqueeze(struct __sk_buff *skb)
 	if (!sk)
 		return;
 	flow = bpf_sk_storage_get(&flows, sk, 0, 0);
-	if (!flow || !flow->squeezed || !flow->echo)
+	if (!flow || !flow->echo)
 		return;
 	/* A packet that this host has built has no IP options unless asked for, and no extension headers. */
 	if (skb->protocol == bpf_htons(FS_ETH_IPV4)) {
@@ -55,7 +57,10 @@ FS_INLINE void fs_unsqueeze(struct __sk_buff *skb)
 	}
 	if (bpf_skb_load_bytes(skb, tcp + 12, words, 1))
 		return;
+	/* Where a block less would not have helped there was room. The kernel does not even ask for our option if none is. */
 	doff = (words[0] >> 4) * 4;
+	if (doff < FS_SQUEEZED_HLEN)
+		return;
 	sack = tcp + 20;
 	if (!fs_sack_at(skb, sack, words)) {
 		sack += 12;

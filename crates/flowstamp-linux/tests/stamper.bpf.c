@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * A router of one thought for the tests of hosts: RCP's rate is at most RATE_BYTES_PER_MS, XCP's change at most
- * CHANGE_BYTES_PER_S, and none for a packet without an RTT. IPv4 in Ethernet; the option anywhere.
+ * CHANGE_BYTES_PER_S, and none for a packet without an RTT. IPv4 in Ethernet; the option anywhere. One packet in DROP_ONE_IN is lost, if not 0.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include "option.h"
+
+#ifndef DROP_ONE_IN
+#define DROP_ONE_IN 0
+#endif
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -16,6 +20,8 @@ int stamper(struct __sk_buff *skb)
 	__u8 byte = 0, option[16];
 	__u32 at, end, tcp = 14 + 20;
 
+	if (DROP_ONE_IN && skb->len > 1000 && bpf_get_prandom_u32() % DROP_ONE_IN == 0)
+		return 2;
 	if (bpf_skb_load_bytes(skb, 14, &byte, 1) || byte != 0x45 || bpf_skb_load_bytes(skb, 23, &byte, 1) || byte != 6)
 		return 0;
 	if (bpf_skb_load_bytes(skb, tcp + 12, &byte, 1))
