@@ -93,7 +93,8 @@ pub fn run(command: &Command) -> Result<ExitCode> {
 /// What pins and congestion controls are named after: `flowstamp`, or `FLOWSTAMP_NAME`, so that several can be on one kernel.
 fn name() -> Result<String> {
     let name = std::env::var("FLOWSTAMP_NAME").unwrap_or_else(|_| "flowstamp".into());
-    let letters = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_');
+    let letters =
+        name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_');
     // The kernel's names of congestion controls have at most 15 characters, 4 of which are the law's.
     if name.is_empty() || name.len() > 11 || !letters {
         let wants = "FLOWSTAMP_NAME must be 1 to 11 of a-z, 0-9, - and _";
@@ -178,7 +179,10 @@ fn status(name: &str, json: bool) -> Result<()> {
     };
     println!("enabled: {}, default here: {}", d.congestion_controls.join(" "), d.default_congestion_control);
     println!("asks for {:?}, in cgroup {}, falls back to {}", d.law, d.cgroup, d.fallback);
-    println!("acks repaired on: {}", if d.interfaces.is_empty() { "no interface".into() } else { d.interfaces.join(" ") });
+    println!(
+        "acks repaired on: {}",
+        if d.interfaces.is_empty() { "no interface".into() } else { d.interfaces.join(" ") }
+    );
     for (what, count) in serde_json::to_value(&d.counters)?.as_object().into_iter().flatten() {
         println!("  {what}: {count}");
     }

@@ -39,7 +39,10 @@ pub struct Settings {
 impl Settings {
     /// What connections ask for.
     pub fn law(&self) -> Result<Law> {
-        Law::ALL.into_iter().find(|law| *law as u32 == self.law).context("pinned settings are another version's")
+        Law::ALL
+            .into_iter()
+            .find(|law| *law as u32 == self.law)
+            .context("pinned settings are another version's")
     }
 
     /// The congestion control of flows that leave.
@@ -142,7 +145,8 @@ impl Pins {
         skel.maps.counters.pin(self.at("counters"))?;
         skel.maps.defaults.pin(self.at("defaults"))?;
         skel.progs.fs_egress.pin(self.at("egress"))?;
-        let mut options = skel.progs.fs_options.attach_cgroup(cgroup.directory.as_raw_fd()).map_err(refused)?;
+        let mut options =
+            skel.progs.fs_options.attach_cgroup(cgroup.directory.as_raw_fd()).map_err(refused)?;
         options.pin(self.at("options"))?;
         let settings = self.fresh_settings(law, cgroup)?;
         skel.maps.settings.update(&0u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)?;
@@ -188,7 +192,9 @@ impl Pins {
     pub fn settings(&self) -> Result<Settings> {
         let bytes = self.map("settings")?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
         if bytes.len() != size_of::<Settings>() {
-            bail!("enabled by another version: `host disable` with that one, or with this one, and enable again");
+            bail!(
+                "enabled by another version: `host disable` with that one, or with this one, and enable again"
+            );
         }
         // SAFETY: of the same size, and any bytes are a value.
         Ok(unsafe { bytes.as_ptr().cast::<Settings>().read_unaligned() })
@@ -243,7 +249,8 @@ impl Pins {
                 continue;
             }
             let _ = fs::remove_file(&pin);
-            let refused = |e| Refusal(format!("interface {} does not take a tcx program: {e}", interface.name));
+            let refused =
+                |e| Refusal(format!("interface {} does not take a tcx program: {e}", interface.name));
             let link = tcx(&program, interface.index).map_err(refused)?;
             pin_fd(&link, &pin).with_context(|| pin.display().to_string())?;
         }
@@ -254,7 +261,11 @@ impl Pins {
     pub fn interfaces(&self) -> Result<Vec<String>> {
         let namespace = default::namespace()?;
         let all = place::all_interfaces()?;
-        Ok(all.into_iter().filter(|i| self.interface_pin(namespace, i.index).exists()).map(|i| i.name).collect())
+        Ok(all
+            .into_iter()
+            .filter(|i| self.interface_pin(namespace, i.index).exists())
+            .map(|i| i.name)
+            .collect())
     }
 
     /// Detaches and unpins everything.

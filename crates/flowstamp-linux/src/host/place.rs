@@ -82,7 +82,8 @@ pub fn mount_bpffs() -> Result<()> {
     if done == 0 {
         return Ok(());
     }
-    Err(Refusal(format!("the BPF file system cannot be mounted at {BPFFS}: {}", io::Error::last_os_error())).into())
+    Err(Refusal(format!("the BPF file system cannot be mounted at {BPFFS}: {}", io::Error::last_os_error()))
+        .into())
 }
 
 /// The directory `path`, held by this process alone until the file is dropped.
