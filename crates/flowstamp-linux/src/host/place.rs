@@ -51,12 +51,12 @@ fn ancestors() -> Vec<u32> {
     found
 }
 
-fn file_system(path: &CStr) -> io::Result<i64> {
+fn file_system(path: &CStr) -> io::Result<libc::__fsword_t> {
     let mut buffer = MaybeUninit::<libc::statfs>::uninit();
     // SAFETY: the path ends in NUL, and the buffer is written before it is read.
     unsafe {
         match libc::statfs(path.as_ptr(), buffer.as_mut_ptr()) {
-            0 => Ok(buffer.assume_init().f_type as i64),
+            0 => Ok(buffer.assume_init().f_type),
             _ => Err(io::Error::last_os_error()),
         }
     }
@@ -64,7 +64,7 @@ fn file_system(path: &CStr) -> io::Result<i64> {
 
 /// Whether there can be pins.
 pub fn bpffs_is_mounted() -> bool {
-    file_system(c"/sys/fs/bpf").is_ok_and(|kind| kind == i64::from(libc::BPF_FS_MAGIC))
+    file_system(c"/sys/fs/bpf").is_ok_and(|kind| kind == libc::BPF_FS_MAGIC)
 }
 
 /// Mounts the BPF file system where systemd, bpftool and iproute2 mount it too, if none of them has. It stays.
@@ -109,7 +109,7 @@ pub fn open_cgroup(path: &Path) -> Result<Cgroup> {
     let refusal = |what: String| Refusal(format!("--cgroup {}: {what}", path.display()));
     let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|e| refusal(e.to_string()))?;
     let kind = file_system(&name).map_err(|e| refusal(e.to_string()))?;
-    if kind != i64::from(libc::CGROUP2_SUPER_MAGIC) {
+    if kind != libc::CGROUP2_SUPER_MAGIC {
         return Err(refusal("not a directory of cgroup version 2".into()).into());
     }
     let directory = File::open(path).map_err(|e| refusal(e.to_string()))?;

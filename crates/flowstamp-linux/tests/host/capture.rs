@@ -54,7 +54,7 @@ impl Packet {
             flags: tcp[13],
             payload: tcp.len() - header,
             options,
-            checksum_is_right: sum % 0xffff == 0,
+            checksum_is_right: sum.is_multiple_of(0xffff),
         })
     }
 }
