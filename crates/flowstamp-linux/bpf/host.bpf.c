@@ -3,6 +3,7 @@
  * The end host: congestion controls that obey stamps, the option in every packet, and the repair of acks whose option
  * space SACK has taken. State per connection is kept with its socket and read by all three.
  */
+#include "host_listeners.h"
 #include "host_option.h"
 #include "host_sender.h"
 #include "host_squeezed.h"
@@ -41,6 +42,13 @@ int fs_egress(struct __sk_buff *skb)
 {
 	fs_unsqueeze(skb);
 	return -1; /* on to the next program */
+}
+
+SEC("iter/tcp")
+int fs_listeners(struct bpf_iter__tcp *iteration)
+{
+	fs_tell_listener(iteration->sk_common);
+	return 0;
 }
 
 /* The kernel's loss handling lowers the window by itself where this threshold is not below it: never here. */

@@ -7,6 +7,9 @@
 #include "option.h"
 #include "sender.h"
 
+/* What a socket must be told to call the option's program for. */
+#define FS_CALLBACKS (BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG)
+
 /* Laws; VCP's place: its option will carry a two-bit code and a load factor per 200 ms, and its sender is a third struct_ops. */
 enum fs_law { FS_NONE, FS_RCP, FS_XCP, FS_VCP_RESERVED };
 
@@ -55,6 +58,10 @@ struct fs_settings {
 	__u32 silent_rounds_max;
 	char names[3][16];
 	char fallback[16];
+	/* RCP's and XCP's flows are never faster, bytes/ms of whole packets. */
+	__u32 rate_max;
+	__u32 spare;
+	__u64 cgroup_id;
 	/* For `host status` alone. */
 	char cgroup[256];
 };

@@ -12,8 +12,26 @@ struct sock_common {
 	volatile unsigned char skc_state;
 } FS_RELOCATED;
 
+struct kernfs_node {
+	__u64 id;
+} FS_RELOCATED;
+
+struct cgroup_subsys_state {
+	struct cgroup_subsys_state *parent;
+} FS_RELOCATED;
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+} FS_RELOCATED;
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+} FS_RELOCATED;
+
 struct sock {
 	struct sock_common __sk_common;
+	struct sock_cgroup_data sk_cgrp_data;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
 	__u32 sk_pacing_status;
@@ -73,6 +91,10 @@ struct sk_buff {
 	unsigned int len;
 	unsigned int end;
 	unsigned char *head;
+} FS_RELOCATED;
+
+struct bpf_iter__tcp {
+	struct sock_common *sk_common;
 } FS_RELOCATED;
 
 struct bpf_sock_ops_kern {

@@ -117,7 +117,10 @@ FS_INLINE void fs_fill_stamp(struct fs_option *option, const struct fs_flow *flo
 {
 	__u64 desired = ((const struct sock *)tp)->sk_max_pacing_rate;
 	__u32 srtt_us = tp->srtt_us >> 3, packets;
+	struct fs_settings *set = fs_set();
 
+	if (set && set->rate_max != FS_RCP_UNBOUNDED && set->rate_max * 1000ull < desired)
+		desired = set->rate_max * 1000ull;
 	fs_put16(option->bytes + FS_AT_RTT, srtt_us ? fs_rtt_pack(srtt_us) : FS_RTT_UNKNOWN);
 	if (flow->law == FS_RCP) {
 		desired /= 1000;
@@ -213,8 +216,6 @@ FS_INLINE void fs_write(struct bpf_sock_ops *ops)
 	option.bytes[1] = FS_SHORT_LEN;
 	bpf_store_hdr_opt(ops, &option, FS_SHORT_LEN, 0);
 }
-
-#define FS_CALLBACKS (BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG)
 
 FS_INLINE void fs_listen_in(struct bpf_sock_ops *ops)
 {

@@ -53,6 +53,14 @@ FS_INLINE void fs_leave(struct sock *sk, struct fs_flow *flow, __u32 window)
 	bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, name, sizeof(name));
 }
 
+/* The rate given, within the host's own limit. */
+FS_INLINE __u32 fs_rate(const struct fs_flow *flow)
+{
+	struct fs_settings *set = fs_set();
+
+	return set && set->rate_max < flow->heard ? set->rate_max : flow->heard;
+}
+
 /* What a socket's own limits leave of a window and a pace. */
 FS_INLINE void fs_obey(struct sock *sk, __u32 window, __u64 pace)
 {
@@ -67,20 +75,23 @@ FS_INLINE void fs_obey(struct sock *sk, __u32 window, __u64 pace)
 FS_INLINE void fs_rcp_obey(struct sock *sk, struct fs_flow *flow)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	__u32 mss = fs_mss(tp), header = fs_header_bytes(tp), srtt_us = tp->srtt_us >> 3;
+	__u32 mss = fs_mss(tp), header = fs_header_bytes(tp), srtt_us = tp->srtt_us >> 3, rate = fs_rate(flow);
 
 	/* Without an RTT there is no window: the kernel's initial one stays. */
-	fs_obey(sk, srtt_us ? fs_rcp_window(flow->heard, srtt_us, mss + header) : tp->snd_cwnd,
-		fs_rcp_pace(flow->heard, mss, header));
+	fs_obey(sk, srtt_us ? fs_rcp_window(rate, srtt_us, mss + header) : tp->snd_cwnd,
+		fs_rcp_pace(rate, mss, header));
 }
 
 FS_INLINE void fs_xcp_obey(struct sock *sk, struct fs_flow *flow)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	__u32 mss = fs_mss(tp), header = fs_header_bytes(tp);
+	__u64 pace = fs_xcp_pace(flow->window, tp->srtt_us >> 3, mss, header), most = ~0ull;
+	struct fs_settings *set = fs_set();
 
-	fs_obey(sk, fs_xcp_packets(flow->window, mss + header, FS_WINDOW_MIN),
-		fs_xcp_pace(flow->window, tp->srtt_us >> 3, mss, header));
+	if (set)
+		most = fs_rcp_pace(set->rate_max, mss, header);
+	fs_obey(sk, fs_xcp_packets(flow->window, mss + header, FS_WINDOW_MIN), pace < most ? pace : most);
 }
 
 /* Every ack of either law: whether the flow leaves, by counter, or FS_COUNTERS. */
@@ -124,7 +135,7 @@ FS_INLINE void fs_rcp_control(struct sock *sk)
 
 	if (fs_not_ours(sk, flow))
 		return;
-	window = fs_rcp_window(flow->heard, tp->srtt_us >> 3, fs_mss(tp) + fs_header_bytes(tp));
+	window = fs_rcp_window(fs_rate(flow), tp->srtt_us >> 3, fs_mss(tp) + fs_header_bytes(tp));
 	why = fs_watch(tp, flow, flow->heard);
 	if (flow->lost) {
 		flow->lost = 0;
@@ -143,6 +154,7 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct fs_flow *flow = fs_flow_of(sk);
+	struct fs_settings *set = fs_set();
 	__u32 packet, why, most;
 	__s64 change;
 
@@ -160,8 +172,10 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	/* Growth is for windows that are used, and not before a loss is repaired. */
 	if (change < 0 || (flow->state < TCP_CA_RECOVERY && !tp->app_limited))
 		flow->window = fs_xcp_window(flow->window, change, tp->srtt_us >> 3, packet);
-	/* What the socket may not use is not saved up either. */
-	most = tp->snd_cwnd_clamp < 1 << 24 ? tp->snd_cwnd_clamp : 1 << 24;
+	/* What the socket and the host may not use is not saved up either. */
+	most = set ? fs_rcp_window(set->rate_max, tp->srtt_us >> 3, packet) : FS_WINDOW_MAX;
+	if (tp->snd_cwnd_clamp < most)
+		most = tp->snd_cwnd_clamp;
 	if (fs_xcp_packets(flow->window, packet, 1) > most)
 		flow->window = (__u64)most * packet << FS_XCP_FRACTION_BITS;
 	why = fs_watch(tp, flow, flow->window >> FS_XCP_FRACTION_BITS > 0xffffffff ? 0xffffffff : flow->window >> FS_XCP_FRACTION_BITS);

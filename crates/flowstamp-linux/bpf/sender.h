@@ -38,6 +38,8 @@
 #define FS_XCP_WINDOW_MAX (1ull << 36 << FS_XCP_FRACTION_BITS)
 
 #define FS_WINDOW_MIN 2
+/* Full packets of 1 GB, the most that TCP can have in flight: the kernel's own sums stay in their types. */
+#define FS_WINDOW_MAX (1 << 19)
 #define FS_BURST_US 2000
 #define FS_ROUNDS 4
 #define FS_RTT_EXCESS_US 5000
@@ -49,7 +51,7 @@ FS_INLINE __u32 fs_rcp_window(__u32 rate, __u32 srtt_us, __u32 packet_bytes)
 
 	if (packets < FS_WINDOW_MIN)
 		return FS_WINDOW_MIN;
-	return packets > 0x7fffffff ? 0x7fffffff : packets;
+	return packets > FS_WINDOW_MAX ? FS_WINDOW_MAX : packets;
 }
 
 /* The kernel paces payload: bytes/s of it when packets of `mss + header` leave at `rate` bytes/ms. */
@@ -78,15 +80,16 @@ FS_INLINE __u32 fs_xcp_packets(__u64 window, __u32 packet_bytes, __u32 least)
 {
 	__u64 packets = (window >> FS_XCP_FRACTION_BITS) / packet_bytes;
 
-	return packets < least ? least : packets > 0x7fffffff ? 0x7fffffff : packets;
+	return packets < least ? least : packets > FS_WINDOW_MAX ? FS_WINDOW_MAX : packets;
 }
 
 /* Payload bytes/s of a window, times 1.2 (deviation 5). */
 FS_INLINE __u64 fs_xcp_pace(__u64 window, __u32 srtt_us, __u32 mss, __u32 header_bytes)
 {
-	__u64 bytes = window >> FS_XCP_FRACTION_BITS;
+	__u64 rate = (window >> FS_XCP_FRACTION_BITS) * 1200000 / (srtt_us ? srtt_us : 1);
 
-	return bytes * 1200000 / (srtt_us ? srtt_us : 1) * mss / (mss + header_bytes);
+	/* 4 TB/s, so that the product stays within its type. */
+	return (rate < 1ull << 42 ? rate : 1ull << 42) * mss / (mss + header_bytes);
 }
 
 /* The wish of one packet, bytes/s: what brings the flow to `desired` bytes/s in a round trip of `packets`. */

@@ -5,6 +5,7 @@
 //!     rcp xcp       links: the congestion controls flowstamp_rcp and flowstamp_xcp are registered
 //!     options       link: packets of the cgroup's sockets carry the option
 //!     if-NETNS-N    links: acks full of SACK blocks are repaired as they leave interface N
+//!     listeners     program: has those who listen already take part
 //!     egress        that program, for interfaces to come
 //!     settings counters defaults
 //! ```
@@ -17,6 +18,7 @@ mod place;
 
 use crate::refusal::Refusal;
 use anyhow::{Context, Result};
+use flowstamp_laws::units::Rate;
 use pins::Pins;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -48,6 +50,9 @@ pub struct Enable {
     /// The law's congestion control becomes this network namespace's default until `host disable`.
     #[arg(long)]
     default: bool,
+    /// The highest rate that any flow takes, whatever it is given, such as 1Gbps [default: no limit].
+    #[arg(long)]
+    max_rate: Option<Rate>,
     /// Interfaces that acks leave by; may be given again [default: each Ethernet interface of this namespace].
     #[arg(long)]
     iface: Vec<String>,
@@ -107,13 +112,16 @@ fn enable(command: &Enable, cgroup: Option<place::Cgroup>, name: &str) -> Result
     let interfaces = place::interfaces(&command.iface)?;
     place::mount_bpffs()?;
     let pins = Pins::lock(name)?;
+    let rate_max =
+        command.max_rate.map_or(u32::MAX, |rate| (rate.bytes_per_sec() / 1000.0).clamp(1.0, 4e9) as u32);
     if pins.complete() {
-        pins.retarget(command.law, cgroup.as_ref())?;
+        pins.retarget(command.law, rate_max, cgroup.as_ref())?;
     } else {
         let cgroup = cgroup.map_or_else(place::all_of_cgroup2, Ok)?;
-        pins.load(command.law, &cgroup)?;
+        pins.load(command.law, rate_max, &cgroup)?;
     }
     pins.attach_interfaces(&interfaces)?;
+    pins.tell_listeners()?;
     if command.default {
         default::set(&pins, &command.law.congestion_control(name))?;
     }
@@ -145,6 +153,8 @@ struct Details {
     cgroup: String,
     congestion_controls: Vec<String>,
     fallback: String,
+    /// Unless flows may be as fast as they are told.
+    max_rate_bps: Option<u64>,
     /// This network namespace's.
     default_congestion_control: String,
     interfaces: Vec<String>,
@@ -162,6 +172,7 @@ fn status(name: &str, json: bool) -> Result<()> {
                 cgroup: settings.cgroup(),
                 congestion_controls: Law::ALL.map(|law| law.congestion_control(name)).into(),
                 fallback: settings.fallback(),
+                max_rate_bps: settings.rate_max().map(|bytes_per_ms| u64::from(bytes_per_ms) * 8000),
                 default_congestion_control: default::current()?,
                 interfaces: pins.interfaces()?,
                 counters: pins.counters()?,

@@ -63,6 +63,21 @@ fn rcp_sends_at_the_rate_given_and_every_packet_carries_the_option() {
 }
 
 #[test]
+fn a_host_has_its_own_limit() {
+    let Some(net) = Net::new() else { return };
+    net.stamp(2 * R, 20_000, 0);
+    for law in ["rcp", "xcp"] {
+        let cgroup = net.cgroup.display();
+        for end in [End::Client, End::Server] {
+            let enabled = net.host(end, &format!("enable --law {law} --cgroup {cgroup} --max-rate 20Mbps"));
+            assert_eq!(enabled, (0, String::new()));
+        }
+        let rate = net.iperf3(true, &format!("10.201.0.2 -t 2 -C {}", net.congestion_control(law)));
+        between(15e6, rate, 20.5e6);
+    }
+}
+
+#[test]
 fn rcp_over_ipv6() {
     let Some(net) = Net::new() else { return };
     net.stamp(R, 0, 0);
@@ -122,23 +137,8 @@ fn acks_full_of_sack_blocks_carry_the_echo() {
     assert!(blocks[2] > 0 && blocks[3] == 0, "{blocks:?}");
 }
 
-#[test]
-fn a_namespaces_default_serves_nginx_and_curl() {
-    let Some(net) = Net::new() else { return };
-    net.stamp(R, 0, 0);
-    net.enable("rcp");
-    let default = |end| {
-        let mut command = net.command(end, false, "cat");
-        let output = command.arg("/proc/sys/net/ipv4/tcp_congestion_control").output().unwrap();
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    };
-    let was = default(End::Server);
-    for _ in 0..2 {
-        assert_eq!(net.host(End::Server, "enable --law rcp --default"), (0, String::new()));
-    }
-    assert_eq!(default(End::Server), net.congestion_control("rcp"));
-    assert_eq!(default(End::Client), was);
-
+/// Serves 5 MB at the server's end.
+fn nginx(net: &Net) -> Running {
     fs::write(net.file("body"), vec![b'x'; 5_000_000]).unwrap();
     let root = net.file("");
     let config = format!(
@@ -150,8 +150,29 @@ fn a_namespaces_default_serves_nginx_and_curl() {
     fs::write(net.file("conf"), config).unwrap();
     let mut nginx = net.command(End::Server, true, "nginx");
     let nginx = nginx.arg("-c").arg(net.file("conf")).stderr(Stdio::null()).spawn().unwrap();
-    let nginx = Running(nginx);
     std::thread::sleep(Duration::from_millis(700));
+    Running(nginx)
+}
+
+#[test]
+fn a_namespaces_default_serves_nginx_and_curl() {
+    let Some(net) = Net::new() else { return };
+    net.stamp(R, 0, 0);
+    let default = |end| {
+        let mut command = net.command(end, false, "cat");
+        let output = command.arg("/proc/sys/net/ipv4/tcp_congestion_control").output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let was = default(End::Server);
+    // It listens before anything is enabled, and is not told.
+    let nginx = nginx(&net);
+    net.enable("rcp");
+    for _ in 0..2 {
+        assert_eq!(net.host(End::Server, "enable --law rcp --default"), (0, String::new()));
+    }
+    assert_eq!(default(End::Server), net.congestion_control("rcp"));
+    assert_eq!(default(End::Client), was);
+
     let mut curl = net.command(End::Client, true, "curl");
     let options = ["-s", "-o", "/dev/null", "-w", "%{speed_download}", "http://10.201.0.2:8080/body"];
     let output = curl.args(options).output().unwrap();
@@ -192,7 +213,7 @@ fn enable_twice_is_once_and_disable_leaves_nothing() {
     assert_eq!(net.status()["enabled"], false);
     net.enable("rcp");
     let once = there();
-    assert_eq!(once.len(), 9, "{once:?}");
+    assert_eq!(once.len(), 10, "{once:?}");
     net.enable("xcp");
     assert_eq!((there(), attached(), registered()), (once, 1, 2));
     assert_eq!(net.status()["law"], "xcp");

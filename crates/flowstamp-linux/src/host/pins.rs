@@ -22,8 +22,9 @@ mod skel {
 /// Round trips without an echo after which a flow is the kernel's: it must outlast a recovery in which every ack is full.
 const SILENT_ROUNDS_MAX: u32 = 16;
 
-/// bpf_attach_type BPF_TCX_EGRESS.
+/// bpf_attach_type BPF_TCX_EGRESS and BPF_TRACE_ITER.
 const TCX_EGRESS: u32 = 47;
+const TRACE_ITER: u32 = 28;
 
 /// `struct fs_settings` of host_flow.h.
 #[repr(C)]
@@ -33,6 +34,9 @@ pub struct Settings {
     silent_rounds_max: u32,
     names: [[u8; 16]; 3],
     fallback: [u8; 16],
+    rate_max: u32,
+    spare: u32,
+    cgroup_id: u64,
     cgroup: [u8; 256],
 }
 
@@ -48,6 +52,11 @@ impl Settings {
     /// The congestion control of flows that leave.
     pub fn fallback(&self) -> String {
         text(&self.fallback)
+    }
+
+    /// Bytes/ms that no flow exceeds, if there is a limit.
+    pub fn rate_max(&self) -> Option<u32> {
+        (self.rate_max != u32::MAX).then_some(self.rate_max)
     }
 
     /// Whose sockets carry the option.
@@ -114,7 +123,7 @@ impl Pins {
     }
 
     /// Loads, attaches and pins everything; if one fails, nothing stays.
-    pub fn load(&self, law: Law, cgroup: &Cgroup) -> Result<()> {
+    pub fn load(&self, law: Law, rate_max: u32, cgroup: &Cgroup) -> Result<()> {
         self.remove()?; // what an enable that was killed has left
         for law in Law::ALL {
             let name = law.congestion_control(&self.name);
@@ -126,10 +135,10 @@ impl Pins {
         if !Path::new("/sys/kernel/btf/vmlinux").exists() {
             return Err(Refusal("this kernel has no BTF: CONFIG_DEBUG_INFO_BTF".into()).into());
         }
-        self.try_load(law, cgroup).inspect_err(|_| drop(self.remove()))
+        self.try_load(law, rate_max, cgroup).inspect_err(|_| drop(self.remove()))
     }
 
-    fn try_load(&self, law: Law, cgroup: &Cgroup) -> Result<()> {
+    fn try_load(&self, law: Law, rate_max: u32, cgroup: &Cgroup) -> Result<()> {
         let refused = |e: libbpf_rs::Error| {
             Refusal(format!("this kernel refuses the host's programs: {e}; FLOWSTAMP_BPF_LOG=1 says more"))
         };
@@ -145,10 +154,11 @@ impl Pins {
         skel.maps.counters.pin(self.at("counters"))?;
         skel.maps.defaults.pin(self.at("defaults"))?;
         skel.progs.fs_egress.pin(self.at("egress"))?;
+        skel.progs.fs_listeners.pin(self.at("listeners"))?;
         let mut options =
             skel.progs.fs_options.attach_cgroup(cgroup.directory.as_raw_fd()).map_err(refused)?;
         options.pin(self.at("options"))?;
-        let settings = self.fresh_settings(law, cgroup)?;
+        let settings = self.fresh_settings(law, rate_max, cgroup)?;
         skel.maps.settings.update(&0u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)?;
         skel.maps.rcp.attach_struct_ops().map_err(refused)?.pin(self.at("rcp"))?;
         skel.maps.xcp.attach_struct_ops().map_err(refused)?.pin(self.at("xcp"))?;
@@ -156,18 +166,26 @@ impl Pins {
         Ok(())
     }
 
-    fn fresh_settings(&self, law: Law, cgroup: &Cgroup) -> Result<Settings> {
+    fn fresh_settings(&self, law: Law, rate_max: u32, cgroup: &Cgroup) -> Result<Settings> {
         let mut names = [[0; 16]; 3];
         for law in Law::ALL {
             names[law as usize] = padded(&law.congestion_control(&self.name));
         }
         let fallback = padded(if default::available("cubic")? { "cubic" } else { "reno" });
-        let silent_rounds_max = SILENT_ROUNDS_MAX;
-        Ok(Settings { law: law as u32, silent_rounds_max, names, fallback, cgroup: padded(&cgroup.path) })
+        Ok(Settings {
+            law: law as u32,
+            silent_rounds_max: SILENT_ROUNDS_MAX,
+            names,
+            fallback,
+            rate_max,
+            spare: 0,
+            cgroup_id: cgroup.directory.metadata()?.ino(),
+            cgroup: padded(&cgroup.path),
+        })
     }
 
-    /// Everything is there: from now on connections ask for `law`.
-    pub fn retarget(&self, law: Law, cgroup: Option<&Cgroup>) -> Result<()> {
+    /// Everything is there: from now on connections ask for `law` and keep within `rate_max`, bytes/ms.
+    pub fn retarget(&self, law: Law, rate_max: u32, cgroup: Option<&Cgroup>) -> Result<()> {
         if let Some(cgroup) = cgroup {
             let info = Link::open(self.at("options"))?.info()?;
             let attached = match info.info {
@@ -179,7 +197,7 @@ impl Pins {
                 return Err(Refusal(format!("enabled for cgroup {was} already: `host disable` first")).into());
             }
         }
-        let settings = Settings { law: law as u32, ..self.settings()? };
+        let settings = Settings { law: law as u32, rate_max, ..self.settings()? };
         self.map("settings")?.update(&0u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)?;
         Ok(())
     }
@@ -236,6 +254,19 @@ impl Pins {
 
     fn interface_pin(&self, namespace: u64, index: u32) -> PathBuf {
         self.at(&format!("if-{namespace}-{index}"))
+    }
+
+    /// Has the sockets that listen in this namespace take part.
+    pub fn tell_listeners(&self) -> Result<()> {
+        let program = Program::fd_from_pinned_path(self.at("listeners"))?;
+        // SAFETY: descriptors are open, and no options are given; each result is owned once.
+        let mut walk = unsafe {
+            let link = libbpf_sys::bpf_link_create(program.as_raw_fd(), 0, TRACE_ITER, std::ptr::null());
+            let link = checked(link).context("a walk over sockets")?;
+            File::from(checked(libbpf_sys::bpf_iter_create(link.as_raw_fd())).context("a walk over sockets")?)
+        };
+        std::io::copy(&mut walk, &mut std::io::sink()).context("telling those who listen")?;
+        Ok(())
     }
 
     /// Repairs acks on these too.
@@ -304,8 +335,17 @@ fn tcx(program: &OwnedFd, index: u32) -> std::io::Result<OwnedFd> {
     // SAFETY: descriptors are open, and no options are given; the result is owned once.
     unsafe {
         let fd = libbpf_sys::bpf_link_create(program.as_raw_fd(), index as i32, TCX_EGRESS, std::ptr::null());
-        if fd < 0 { Err(std::io::Error::from_raw_os_error(-fd)) } else { Ok(OwnedFd::from_raw_fd(fd)) }
+        checked(fd)
     }
+}
+
+/// A descriptor that nothing else owns, or the error that its number is.
+unsafe fn checked(fd: i32) -> std::io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(std::io::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: as the caller says.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn pin_fd(fd: &OwnedFd, path: &Path) -> std::io::Result<()> {
