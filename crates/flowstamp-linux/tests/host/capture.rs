@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 /// A TCP packet over IPv4.
+#[derive(Debug)]
 pub struct Packet {
     pub source_port: u16,
     pub destination_port: u16,
