@@ -61,6 +61,7 @@ __u32 BPF_PROG(fs_ssthresh, struct sock *sk)
 SEC("struct_ops")
 __u32 BPF_PROG(fs_undo_cwnd, struct sock *sk)
 {
+	fs_undo(sk);
 	return ((struct tcp_sock *)sk)->snd_cwnd;
 }
 

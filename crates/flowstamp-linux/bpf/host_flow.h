@@ -37,8 +37,11 @@ struct fs_flow {
 	__u32 silent_rounds;
 	/* As last told by the kernel: TCP_CA_*. */
 	__u32 state;
-	/* The loss that made it so has not been answered yet. */
+	/* The loss that made it so has not been answered yet; RCP: since when. */
 	__u32 lost;
+	__u64 lost_us;
+	/* XCP: the window before the last loss. */
+	__u64 undo;
 	/* When the last ack came. */
 	__u64 acked_us;
 	struct fs_switch watch;

@@ -137,8 +137,11 @@ FS_INLINE void fs_rcp_control(struct sock *sk)
 		return;
 	window = fs_rcp_window(fs_rate(flow), tp->srtt_us >> 3, fs_mss(tp) + fs_header_bytes(tp));
 	why = fs_watch(tp, flow, flow->heard);
-	if (flow->lost) {
+	if (flow->lost && !flow->lost_us) {
+		flow->lost_us = tp->tcp_mstamp;
+	} else if (flow->lost && tp->tcp_mstamp - flow->lost_us > tp->srtt_us >> 3) {
 		flow->lost = 0;
+		flow->lost_us = 0;
 		if (!fs_switch_fell_to(&flow->watch, flow->heard))
 			why = FS_COUNT_LOSS_ELSEWHERE;
 	}
@@ -163,6 +166,7 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	packet = fs_mss(tp) + fs_header_bytes(tp);
 	if (flow->lost) {
 		flow->lost = 0;
+		flow->undo = flow->window;
 		flow->window = flow->state == TCP_CA_LOSS ? 0 : flow->window / 2;
 		if (flow->window < (__u64)packet << FS_XCP_FRACTION_BITS)
 			flow->window = (__u64)packet << FS_XCP_FRACTION_BITS;
@@ -224,6 +228,20 @@ FS_INLINE void fs_state(struct sock *sk, __u8 state)
 	if ((state >= TCP_CA_RECOVERY && flow->state < TCP_CA_RECOVERY) || (state == TCP_CA_LOSS && flow->state != TCP_CA_LOSS))
 		flow->lost = 1;
 	flow->state = state;
+}
+
+/* The kernel has found that nothing was lost: packets came late or out of order. */
+FS_INLINE void fs_undo(struct sock *sk)
+{
+	struct fs_flow *flow = fs_flow_of(sk);
+
+	if (!flow)
+		return;
+	flow->lost = 0;
+	flow->lost_us = 0;
+	if (flow->undo > flow->window)
+		flow->window = flow->undo;
+	flow->undo = 0;
 }
 
 FS_INLINE void fs_event(struct sock *sk, int event)

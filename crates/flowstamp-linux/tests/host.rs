@@ -32,6 +32,7 @@ fn rcp_sends_at_the_rate_given_and_every_packet_carries_the_option() {
     let capture = Capture::start(&net.namespace(End::Server));
     let rate = net.iperf3(true, &format!("10.201.0.2 -t 2 -C {}", net.congestion_control("rcp")));
     let packets = capture.finish();
+    println!("{}", net.status());
     between(43e6, rate, 49e6);
     assert_eq!(net.counter("left_loss") + net.counter("left_rtt_doubled") + net.counter("left_silent"), 0);
     // The second connection is the one of the data: nearly all packets are its.
