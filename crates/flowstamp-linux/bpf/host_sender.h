@@ -139,7 +139,7 @@ FS_INLINE void fs_rcp_control(struct sock *sk)
 	why = fs_watch(tp, flow, flow->heard);
 	if (flow->lost && !flow->lost_us) {
 		flow->lost_us = tp->tcp_mstamp;
-	} else if (flow->lost && tp->tcp_mstamp - flow->lost_us > tp->srtt_us >> 3) {
+	} else if (flow->lost && tp->tcp_mstamp - flow->lost_us > (tp->srtt_us >> 3) + FS_RTT_EXCESS_US) {
 		flow->lost = 0;
 		flow->lost_us = 0;
 		if (!fs_switch_fell_to(&flow->watch, flow->heard))

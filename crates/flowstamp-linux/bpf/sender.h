@@ -20,7 +20,7 @@
  * 3. RTT doubled / and 5 ms more than the least / below that it is the hosts' own scheduling that is measured.
  * 4. XCP has no switch / it has the RTT's, on its window / a queue that no router answers is another kind's.
  * 5. XCP sets no pace / 1.2 windows an RTT, the kernel's own ratio in congestion avoidance / whole windows leave in bursts.
- * 6. A loss switches RCP at once / a round trip later / the kernel may find by then that it was none.
+ * 6. A loss switches RCP at once / a round trip and 5 ms later / the kernel may find by then that it was none.
  */
 #ifndef FLOWSTAMP_SENDER_H
 #define FLOWSTAMP_SENDER_H

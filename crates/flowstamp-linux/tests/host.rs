@@ -120,6 +120,16 @@ fn a_queue_elsewhere_switches_for_good() {
 }
 
 #[test]
+fn a_loss_elsewhere_switches_for_good() {
+    let Some(net) = Net::new() else { return };
+    net.no_offload();
+    net.stamp(R, 0, 200);
+    net.enable("rcp");
+    net.iperf3(true, &format!("10.201.0.2 -t 2 -C {}", net.congestion_control("rcp")));
+    assert_eq!(net.counter("left_loss") + net.counter("left_rtt_doubled"), 1);
+}
+
+#[test]
 fn acks_full_of_sack_blocks_carry_the_echo() {
     let Some(net) = Net::new() else { return };
     net.no_offload();
