@@ -51,7 +51,7 @@ int fs_listeners(struct bpf_iter__tcp *iteration)
 	return 0;
 }
 
-/* The kernel's loss handling lowers the window by itself where this threshold is not below it: never here. */
+/* The window is cong_control's alone; flows that leave take their threshold along themselves. */
 SEC("struct_ops")
 __u32 BPF_PROG(fs_ssthresh, struct sock *sk)
 {

@@ -10,6 +10,12 @@
 //!     settings counters defaults
 //! ```
 //!
+//! The SYN settles a connection's law. An application that chooses the congestion control only when it is connected, as
+//! iperf3 does, gets it if `--law` is the same, and the kernel's otherwise.
+//!
+//! After `disable` echoes stop, and flows go over to the kernel's congestion control within 17 round trips. The BPF file
+//! system stays mounted, and sockets that listen keep a flag that no program answers to any more.
+//!
 //! There is no daemon: the links live as long as their pins. Everything is read from the kernel, nothing from files.
 
 mod default;
