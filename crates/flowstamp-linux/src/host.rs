@@ -1,12 +1,207 @@
-//! `flowstamp host`.
+//! `flowstamp host`: TCP of this host obeys stamps.
+//!
+//! ```text
+//!   /sys/fs/bpf/flowstamp/
+//!     rcp xcp       links: the congestion controls flowstamp_rcp and flowstamp_xcp are registered
+//!     options       link: packets of the cgroup's sockets carry the option
+//!     if-NETNS-N    links: acks full of SACK blocks are repaired as they leave interface N
+//!     listeners     program: has those who listen already take part
+//!     egress        that program, for interfaces to come
+//!     settings counters defaults
+//! ```
+//!
+//! The SYN settles a connection's law. An application that chooses the congestion control only when it is connected, as
+//! iperf3 does, gets it if `--law` is the same, and the kernel's otherwise.
+//!
+//! After `disable` echoes stop, and flows go over to the kernel's congestion control within 17 round trips. The BPF file
+//! system stays mounted, and sockets that listen keep a flag that no program answers to any more.
+//!
+//! There is no daemon: the links live as long as their pins. Everything is read from the kernel, nothing from files.
 
+mod default;
+mod pins;
+mod place;
+
+use crate::refusal::Refusal;
+use anyhow::{Context, Result};
+use flowstamp_laws::units::Rate;
+use pins::Pins;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What to do.
 #[derive(clap::Subcommand)]
-pub enum Command {}
+pub enum Command {
+    /// Register the congestion controls and attach the option; again is the same as once.
+    Enable(Enable),
+    /// Take everything back: links, pins and defaults. Connections go on as the kernel's own TCP.
+    Disable,
+    /// What is enabled, and what flows have met.
+    Status {
+        /// One JSON document on standard output.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What `host enable` may be told.
+#[derive(clap::Args)]
+pub struct Enable {
+    /// The law that connections ask for whose congestion control is neither of Flowstamp's.
+    #[arg(long)]
+    law: Law,
+    /// The cgroup whose sockets carry the option [default: all].
+    #[arg(long)]
+    cgroup: Option<PathBuf>,
+    /// The law's congestion control becomes this network namespace's default until `host disable`.
+    #[arg(long)]
+    default: bool,
+    /// The highest rate that any flow takes, whatever it is given, such as 1Gbps [default: no limit].
+    #[arg(long)]
+    max_rate: Option<Rate>,
+    /// Interfaces that acks leave by; may be given again [default: each Ethernet interface of this namespace].
+    #[arg(long)]
+    iface: Vec<String>,
+}
+
+/// A control law, as the BPF programs number it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Law {
+    /// The Rate Control Protocol.
+    Rcp = 1,
+    /// The eXplicit Control Protocol.
+    Xcp = 2,
+}
+
+impl Law {
+    /// Both.
+    const ALL: [Self; 2] = [Self::Rcp, Self::Xcp];
+
+    /// The congestion control's name; the kernel takes no hyphens in it.
+    fn congestion_control(self, name: &str) -> String {
+        format!("{}_{}", name.replace('-', "_"), if self == Self::Rcp { "rcp" } else { "xcp" })
+    }
+}
 
 /// Does it.
-pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
-    match *command {}
+pub fn run(command: &Command) -> Result<ExitCode> {
+    let name = name()?;
+    place::require_root()?;
+    let named = if let Command::Enable(enable) = command { enable.cgroup.as_deref() } else { None };
+    // `ip netns exec` hides cgroups: only what depends on the caller's place is looked up there.
+    let relative = named.filter(|path| path.is_relative()).map(place::open_cgroup).transpose()?;
+    place::enter_eldest_mount_namespace()?;
+    let absolute = named.filter(|path| path.is_absolute()).map(place::open_cgroup).transpose()?;
+    match command {
+        Command::Enable(enable) => self::enable(enable, relative.or(absolute), &name)?,
+        Command::Disable => disable(&name)?,
+        Command::Status { json } => status(&name, *json)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What pins and congestion controls are named after: `flowstamp`, or `FLOWSTAMP_NAME`, so that several can be on one kernel.
+fn name() -> Result<String> {
+    let name = std::env::var("FLOWSTAMP_NAME").unwrap_or_else(|_| "flowstamp".into());
+    let letters =
+        name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_');
+    // The kernel's names of congestion controls have at most 15 characters, 4 of which are the law's.
+    if name.is_empty() || name.len() > 11 || !letters {
+        let wants = "FLOWSTAMP_NAME must be 1 to 11 of a-z, 0-9, - and _";
+        return Err(Refusal(format!("{wants}; it is {name:?}")).into());
+    }
+    Ok(name)
+}
+
+fn enable(command: &Enable, cgroup: Option<place::Cgroup>, name: &str) -> Result<()> {
+    let interfaces = place::interfaces(&command.iface)?;
+    place::mount_bpffs()?;
+    let pins = Pins::lock(name)?;
+    let rate_max =
+        command.max_rate.map_or(u32::MAX, |rate| (rate.bytes_per_sec() / 1000.0).clamp(1.0, 4e9) as u32);
+    if pins.complete() {
+        pins.retarget(command.law, rate_max, cgroup.as_ref())?;
+    } else {
+        let cgroup = cgroup.map_or_else(place::all_of_cgroup2, Ok)?;
+        pins.load(command.law, rate_max, &cgroup)?;
+    }
+    pins.attach_interfaces(&interfaces)?;
+    pins.tell_listeners()?;
+    if command.default {
+        default::set(&pins, &command.law.congestion_control(name))?;
+    }
+    Ok(())
+}
+
+fn disable(name: &str) -> Result<()> {
+    if !place::bpffs_is_mounted() {
+        return Ok(());
+    }
+    let pins = Pins::lock(name)?;
+    if pins.any() {
+        default::restore(&pins, name).context("restoring default congestion controls")?;
+    }
+    pins.remove()
+}
+
+/// `host status --json`.
+#[derive(serde::Serialize)]
+struct Status {
+    enabled: bool,
+    #[serde(flatten)]
+    details: Option<Details>,
+}
+
+#[derive(serde::Serialize)]
+struct Details {
+    law: Law,
+    cgroup: String,
+    congestion_controls: Vec<String>,
+    fallback: String,
+    /// Unless flows may be as fast as they are told.
+    max_rate_bps: Option<u64>,
+    /// This network namespace's.
+    default_congestion_control: String,
+    interfaces: Vec<String>,
+    counters: pins::Counters,
+}
+
+fn status(name: &str, json: bool) -> Result<()> {
+    let pins = if place::bpffs_is_mounted() { Some(Pins::lock(name)?) } else { None };
+    let details = match pins.filter(Pins::complete) {
+        None => None,
+        Some(pins) => {
+            let settings = pins.settings()?;
+            Some(Details {
+                law: settings.law()?,
+                cgroup: settings.cgroup(),
+                congestion_controls: Law::ALL.map(|law| law.congestion_control(name)).into(),
+                fallback: settings.fallback(),
+                max_rate_bps: settings.rate_max().map(|bytes_per_ms| u64::from(bytes_per_ms) * 8000),
+                default_congestion_control: default::current()?,
+                interfaces: pins.interfaces()?,
+                counters: pins.counters()?,
+            })
+        }
+    };
+    let status = Status { enabled: details.is_some(), details };
+    if json {
+        println!("{}", serde_json::to_string_pretty(&status)?);
+        return Ok(());
+    }
+    let Some(d) = status.details else {
+        println!("not enabled");
+        return Ok(());
+    };
+    println!("enabled: {}, default here: {}", d.congestion_controls.join(" "), d.default_congestion_control);
+    println!("asks for {:?}, in cgroup {}, falls back to {}", d.law, d.cgroup, d.fallback);
+    println!(
+        "acks repaired on: {}",
+        if d.interfaces.is_empty() { "no interface".into() } else { d.interfaces.join(" ") }
+    );
+    for (what, count) in serde_json::to_value(&d.counters)?.as_object().into_iter().flatten() {
+        println!("  {what}: {count}");
+    }
+    Ok(())
 }

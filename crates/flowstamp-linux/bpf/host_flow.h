@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What both kinds of host program know of a connection, and what is set and counted for all. */
+#ifndef FLOWSTAMP_HOST_FLOW_H
+#define FLOWSTAMP_HOST_FLOW_H
+
+#include "host_kernel.h"
+#include "option.h"
+#include "sender.h"
+
+/* What a socket must be told to call the option's program for. */
+#define FS_CALLBACKS (BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG)
+
+/* Laws; VCP's place: its option will carry a two-bit code and a load factor per 200 ms, and its sender is a third struct_ops. */
+enum fs_law { FS_NONE, FS_RCP, FS_XCP, FS_VCP_RESERVED };
+
+/* How far the sender's side of a connection has come. */
+enum fs_sender {
+	FS_ASKED,    /* the handshake has carried a wish, or will */
+	FS_ANSWERED, /* a router on the path has answered it */
+	FS_OBEYING,  /* a congestion control of ours is in charge */
+	FS_LEFT,     /* the kernel's own is, for good */
+};
+
+struct fs_flow {
+	__u32 law;
+	__u32 sender;
+	/* As receiver: what the next packet echoes; zero is none. */
+	__u32 echo;
+	/* As sender: the last echo that came. RCP: the rate given, bytes/ms. */
+	__u32 heard;
+	/* XCP: the echo up to which changes have been made. */
+	__u32 applied;
+	/* XCP: the window, 1/256 byte. */
+	__u64 window;
+	/* Echoes since the running round trip began, and round trips without one. */
+	__u32 echoes;
+	__u32 silent_rounds;
+	/* As last told by the kernel: TCP_CA_*. */
+	__u32 state;
+	/* The loss that made it so has not been answered yet; RCP: since when. */
+	__u32 lost;
+	__u64 lost_us;
+	/* XCP: the window before the last loss. */
+	__u64 undo;
+	/* When the last ack came. */
+	__u64 acked_us;
+	struct fs_switch watch;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct fs_flow);
+} flows SEC(".maps");
+
+/* Set by `host enable`. */
+struct fs_settings {
+	__u32 law;
+	/* Round trips of data without an echo after which a flow leaves: the path or the peer has stopped. */
+	__u32 silent_rounds_max;
+	char names[3][16];
+	char fallback[16];
+	/* RCP's and XCP's flows are never faster, bytes/ms of whole packets. */
+	__u32 rate_max;
+	__u32 spare;
+	__u64 cgroup_id;
+	/* For `host status` alone. */
+	char cgroup[256];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fs_settings);
+} settings SEC(".maps");
+
+enum fs_counter {
+	FS_COUNT_ANSWERED,
+	FS_COUNT_NO_PEER,
+	FS_COUNT_NO_ROUTER,
+	FS_COUNT_RTT_DOUBLED,
+	FS_COUNT_LOSS_ELSEWHERE,
+	FS_COUNT_SILENT,
+	FS_COUNT_FIXED_UP,
+	FS_COUNT_OTHER_LAW,
+	FS_COUNTERS,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FS_COUNTERS);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters SEC(".maps");
+
+/* Namespaces whose default congestion control `host enable --default` has set, by inode, and what it was. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u64);
+	__type(value, char[16]);
+} defaults SEC(".maps");
+
+FS_INLINE void fs_count(__u32 which)
+{
+	__u64 *count = bpf_map_lookup_elem(&counters, &which);
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
+FS_INLINE struct fs_settings *fs_set(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&settings, &zero);
+}
+
+/* Big endian, at any offset. */
+FS_INLINE __u32 fs_get32(const __u8 *at)
+{
+	return (__u32)at[0] << 24 | (__u32)at[1] << 16 | (__u32)at[2] << 8 | at[3];
+}
+
+FS_INLINE __u32 fs_get16(const __u8 *at)
+{
+	return (__u32)at[0] << 8 | at[1];
+}
+
+FS_INLINE void fs_put32(__u8 *at, __u32 value)
+{
+	at[0] = value >> 24, at[1] = value >> 16, at[2] = value >> 8, at[3] = value;
+}
+
+FS_INLINE void fs_put16(__u8 *at, __u16 value)
+{
+	at[0] = value >> 8, at[1] = value;
+}
+
+FS_INLINE __u16 fs_exid(__u32 law)
+{
+	return law == FS_RCP ? FS_EXID_RCP : FS_EXID_XCP;
+}
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The congestion controls. A flow that no router answers, or that leaves, is handed to the kernel's own CUBIC by
+ * TCP_CONGESTION, as `ss -i` then shows; it cannot come back.
+ */
+#ifndef FLOWSTAMP_HOST_SENDER_H
+#define FLOWSTAMP_HOST_SENDER_H
+
+#include "host_flow.h"
+
+/* A flow that has been idle as long as the kernel's least RTO starts again from the initial window: rates grow stale. */
+#define FS_IDLE_US 200000
+#define FS_IDLE_WINDOW 10
+
+#define FS_ETHERNET_BYTES 14
+
+/* Bytes of a full packet besides payload, as an Ethernet interface counts them. */
+FS_INLINE __u32 fs_header_bytes(const struct tcp_sock *tp)
+{
+	__u32 ip = ((const struct sock *)tp)->__sk_common.skc_family == AF_INET6 ? 40 : 20;
+
+	return tp->tcp_header_len + FS_LONG_LEN + ip + FS_ETHERNET_BYTES;
+}
+
+/* Payload of a full packet: the kernel's value does not know of the option. */
+FS_INLINE __u32 fs_mss(const struct tcp_sock *tp)
+{
+	return tp->mss_cache > FS_LONG_LEN + 1 ? tp->mss_cache - FS_LONG_LEN : 1;
+}
+
+/* To the kernel's own congestion control, for good; `window` packets if it leaves for congestion, else 0. */
+FS_INLINE void fs_leave(struct sock *sk, struct fs_flow *flow, __u32 window)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct fs_settings *set = fs_set();
+	char name[16];
+
+	if (!set)
+		return;
+	if (flow)
+		flow->sender = FS_LEFT;
+	if (sk->sk_pacing_status == SK_PACING_NEEDED)
+		sk->sk_pacing_status = SK_PACING_NONE;
+	if (window) {
+		/* CUBIC's answer to a loss: RFC 9438, section 4.6. */
+		__u32 less = window * 7ull / 10;
+
+		tp->snd_ssthresh = less > 2 ? less : 2;
+		if (tp->snd_cwnd > tp->snd_ssthresh)
+			tp->snd_cwnd = tp->snd_ssthresh;
+	}
+	__builtin_memcpy(name, set->fallback, sizeof(name));
+	bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, name, sizeof(name));
+}
+
+/* The rate given, within the host's own limit. */
+FS_INLINE __u32 fs_rate(const struct fs_flow *flow)
+{
+	struct fs_settings *set = fs_set();
+
+	return set && set->rate_max < flow->heard ? set->rate_max : flow->heard;
+}
+
+/* What a socket's own limits leave of a window and a pace. */
+FS_INLINE void fs_obey(struct sock *sk, __u32 window, __u64 pace)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	tp->snd_cwnd = window < tp->snd_cwnd_clamp ? window : tp->snd_cwnd_clamp;
+	sk->sk_pacing_rate = pace < sk->sk_max_pacing_rate ? pace : sk->sk_max_pacing_rate;
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+}
+
+FS_INLINE void fs_rcp_obey(struct sock *sk, struct fs_flow *flow)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	__u32 mss = fs_mss(tp), header = fs_header_bytes(tp), srtt_us = tp->srtt_us >> 3, rate = fs_rate(flow);
+
+	/* Without an RTT there is no window: the kernel's initial one stays. */
+	fs_obey(sk, srtt_us ? fs_rcp_window(rate, srtt_us, mss + header) : tp->snd_cwnd,
+		fs_rcp_pace(rate, mss, header));
+}
+
+FS_INLINE void fs_xcp_obey(struct sock *sk, struct fs_flow *flow)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	__u32 mss = fs_mss(tp), header = fs_header_bytes(tp);
+	__u64 pace = fs_xcp_pace(flow->window, tp->srtt_us >> 3, mss, header), most = ~0ull;
+	struct fs_settings *set = fs_set();
+
+	if (set)
+		most = fs_rcp_pace(set->rate_max, mss, header);
+	fs_obey(sk, fs_xcp_packets(flow->window, mss + header, FS_WINDOW_MIN), pace < most ? pace : most);
+}
+
+/* Every ack of either law: whether the flow leaves, by counter, or FS_COUNTERS. */
+FS_INLINE __u32 fs_watch(struct tcp_sock *tp, struct fs_flow *flow, __u32 rate)
+{
+	struct fs_settings *set = fs_set();
+	int seen = fs_switch_watch(&flow->watch, tp->tcp_mstamp, tp->srtt_us >> 3, rate, tp->app_limited != 0);
+
+	flow->acked_us = tp->tcp_mstamp;
+	if (seen & 2)
+		return FS_COUNT_RTT_DOUBLED;
+	if (seen & 1) {
+		flow->silent_rounds = flow->echoes ? 0 : flow->silent_rounds + 1;
+		flow->echoes = 0;
+		if (set && flow->silent_rounds > set->silent_rounds_max)
+			return FS_COUNT_SILENT;
+	}
+	return FS_COUNTERS;
+}
+
+FS_INLINE struct fs_flow *fs_flow_of(struct sock *sk)
+{
+	return bpf_sk_storage_get(&flows, sk, 0, 0);
+}
+
+/* The kernel has the SYN-ACK's ack controlled too, before init: that is not for us yet. */
+FS_INLINE int fs_not_ours(struct sock *sk, struct fs_flow *flow)
+{
+	if (flow && flow->sender == FS_OBEYING)
+		return 0;
+	if (!flow || flow->sender == FS_LEFT)
+		fs_leave(sk, flow, 0);
+	return 1;
+}
+
+FS_INLINE void fs_rcp_control(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct fs_flow *flow = fs_flow_of(sk);
+	__u32 why, window;
+
+	if (fs_not_ours(sk, flow))
+		return;
+	window = fs_rcp_window(fs_rate(flow), tp->srtt_us >> 3, fs_mss(tp) + fs_header_bytes(tp));
+	why = fs_watch(tp, flow, flow->heard);
+	if (flow->lost && !flow->lost_us) {
+		flow->lost_us = tp->tcp_mstamp;
+	} else if (flow->lost && tp->tcp_mstamp - flow->lost_us > (tp->srtt_us >> 3) + FS_RTT_EXCESS_US) {
+		flow->lost = 0;
+		flow->lost_us = 0;
+		if (!fs_switch_fell_to(&flow->watch, flow->heard))
+			why = FS_COUNT_LOSS_ELSEWHERE;
+	}
+	if (why < FS_COUNTERS) {
+		fs_count(why);
+		fs_leave(sk, flow, window);
+		return;
+	}
+	fs_rcp_obey(sk, flow);
+}
+
+FS_INLINE void fs_xcp_control(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct fs_flow *flow = fs_flow_of(sk);
+	struct fs_settings *set = fs_set();
+	__u32 packet, why, most;
+	__s64 change;
+
+	if (fs_not_ours(sk, flow))
+		return;
+	packet = fs_mss(tp) + fs_header_bytes(tp);
+	if (flow->lost) {
+		flow->lost = 0;
+		flow->undo = flow->window;
+		flow->window = flow->state == TCP_CA_LOSS ? 0 : flow->window / 2;
+		if (flow->window < (__u64)packet << FS_XCP_FRACTION_BITS)
+			flow->window = (__u64)packet << FS_XCP_FRACTION_BITS;
+	}
+	change = (__s32)(flow->heard - flow->applied);
+	flow->applied = flow->heard;
+	/* Growth is for windows that are used, and not before a loss is repaired. */
+	if (change < 0 || (flow->state < TCP_CA_RECOVERY && !tp->app_limited))
+		flow->window = fs_xcp_window(flow->window, change, tp->srtt_us >> 3, packet);
+	/* What the socket and the host may not use is not saved up either. */
+	most = set ? fs_rcp_window(set->rate_max, tp->srtt_us >> 3, packet) : FS_WINDOW_MAX;
+	if (tp->snd_cwnd_clamp < most)
+		most = tp->snd_cwnd_clamp;
+	if (fs_xcp_packets(flow->window, packet, 1) > most)
+		flow->window = (__u64)most * packet << FS_XCP_FRACTION_BITS;
+	why = fs_watch(tp, flow, flow->window >> FS_XCP_FRACTION_BITS > 0xffffffff ? 0xffffffff : flow->window >> FS_XCP_FRACTION_BITS);
+	if (why < FS_COUNTERS) {
+		fs_count(why);
+		fs_leave(sk, flow, fs_xcp_packets(flow->window, packet, FS_WINDOW_MIN));
+		return;
+	}
+	fs_xcp_obey(sk, flow);
+}
+
+/* The handshake is over, or the application has just chosen us. */
+FS_INLINE struct fs_flow *fs_start(struct sock *sk, __u32 law)
+{
+	struct fs_flow *flow = fs_flow_of(sk);
+
+	if (!flow || flow->law != law || (flow->sender != FS_ANSWERED && flow->sender != FS_OBEYING)) {
+		/* The SYN has settled the law: a congestion control chosen later cannot ask for another. */
+		if (flow && flow->law != law)
+			fs_count(FS_COUNT_OTHER_LAW);
+		else if (flow && flow->sender == FS_ASKED)
+			fs_count(FS_COUNT_NO_ROUTER);
+		fs_leave(sk, flow, 0);
+		return 0;
+	}
+	flow->sender = FS_OBEYING;
+	flow->applied = flow->heard;
+	return flow;
+}
+
+/* The application has chosen another, or the socket goes. */
+FS_INLINE void fs_end(struct sock *sk)
+{
+	struct fs_flow *flow = fs_flow_of(sk);
+
+	if (flow && flow->sender == FS_OBEYING)
+		flow->sender = FS_ANSWERED;
+}
+
+FS_INLINE void fs_state(struct sock *sk, __u8 state)
+{
+	struct fs_flow *flow = fs_flow_of(sk);
+
+	if (!flow)
+		return;
+	if ((state >= TCP_CA_RECOVERY && flow->state < TCP_CA_RECOVERY) || (state == TCP_CA_LOSS && flow->state != TCP_CA_LOSS))
+		flow->lost = 1;
+	flow->state = state;
+}
+
+/* The kernel has found that nothing was lost: packets came late or out of order. */
+FS_INLINE void fs_undo(struct sock *sk)
+{
+	struct fs_flow *flow = fs_flow_of(sk);
+
+	if (!flow)
+		return;
+	flow->lost = 0;
+	flow->lost_us = 0;
+	if (flow->undo > flow->window)
+		flow->window = flow->undo;
+	flow->undo = 0;
+}
+
+FS_INLINE void fs_event(struct sock *sk, int event)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct fs_flow *flow;
+
+	if (event != CA_EVENT_TX_START)
+		return;
+	flow = fs_flow_of(sk);
+	if (flow && flow->acked_us && tp->tcp_mstamp > flow->acked_us + FS_IDLE_US + (tp->srtt_us >> 3) &&
+	    tp->snd_cwnd > FS_IDLE_WINDOW)
+		tp->snd_cwnd = FS_IDLE_WINDOW;
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What senders compute, in whole numbers: no kernel types here, so that the same text is compiled for tests on the host.
+ *
+ *   RCP   window = R (srtt + 2 ms) / s + 1 packet, pace = R  Dukkipati 2007, sections 3.1 and 6.1.1
+ *   XCP   window = window + change srtt, pace = window/srtt  Katabi 2002, section 3.3, in throughput as in the draft
+ *
+ *   switch to the kernel's TCP, for good                     Dukkipati 2007, section 6.2.2
+ *     smoothed RTT at least twice the least for a round trip, and the rate given has not fallen
+ *     a loss (RCP), and the rate given has not fallen
+ *
+ * `s` is a packet as routers count it: with its headers. Rates R are bytes/ms, times us, windows of XCP 1/256 byte.
+ * Valid for srtt below 2^27 us (134 s); XCP takes at most FS_XCP_SRTT_MAX_US, the router's own bound.
+ *
+ * Deviations from flowstamp-laws (the law says / here / because):
+ * 1. A window of at least a packet / of two / a receiver answers every second packet at once and one only after 40 ms.
+ *    RCP's window of R rtt / and 2 ms more / the kernel sends bursts of up to 1 ms, and a receiver acks bursts, so that a
+ *    window without room for two stops the pace and even looks like loss; the pace alone holds the flow to R.
+ * 2. Rate as it comes / never above what the socket may send / a stranger's option must not lift a host's own limits.
+ * 3. RTT doubled / and 5 ms more than the least / below that it is the hosts' own scheduling that is measured.
+ * 4. XCP has no switch / it has the RTT's, on its window / a queue that no router answers is another kind's.
+ * 5. XCP sets no pace / 1.2 windows an RTT, the kernel's own ratio in congestion avoidance / whole windows leave in bursts.
+ * 6. A loss switches RCP at once / a round trip and 5 ms later / the kernel may find by then that it was none.
+ */
+#ifndef FLOWSTAMP_SENDER_H
+#define FLOWSTAMP_SENDER_H
+
+#include <linux/types.h>
+
+#define FS_INLINE static inline __attribute__((always_inline))
+
+/* A wish for as much as there is: more than any link has, so a router on the path always writes less. */
+#define FS_RCP_UNBOUNDED 0xffffffffu
+#define FS_XCP_UNBOUNDED 0x7fffffff
+
+#define FS_XCP_FRACTION_BITS 8
+#define FS_XCP_SRTT_MAX_US 4000000u
+/* 64 GB: far above any window, far below where products overflow. */
+#define FS_XCP_WINDOW_MAX (1ull << 36 << FS_XCP_FRACTION_BITS)
+
+#define FS_WINDOW_MIN 2
+/* Full packets of 1 GB, the most that TCP can have in flight: the kernel's own sums stay in their types. */
+#define FS_WINDOW_MAX (1 << 19)
+#define FS_BURST_US 2000
+#define FS_ROUNDS 4
+#define FS_RTT_EXCESS_US 5000
+
+/* Packets in flight at `rate` bytes/ms. */
+FS_INLINE __u32 fs_rcp_window(__u32 rate, __u32 srtt_us, __u32 packet_bytes)
+{
+	__u64 packets = (__u64)rate * (srtt_us + FS_BURST_US) / ((__u64)packet_bytes * 1000) + 1;
+
+	if (packets < FS_WINDOW_MIN)
+		return FS_WINDOW_MIN;
+	return packets > FS_WINDOW_MAX ? FS_WINDOW_MAX : packets;
+}
+
+/* The kernel paces payload: bytes/s of it when packets of `mss + header` leave at `rate` bytes/ms. */
+FS_INLINE __u64 fs_rcp_pace(__u32 rate, __u32 mss, __u32 header_bytes)
+{
+	return (__u64)rate * 1000 * mss / (mss + header_bytes);
+}
+
+/* What a granted change of throughput, bytes/s, does to an XCP window. */
+FS_INLINE __u64 fs_xcp_window(__u64 window, __s64 change, __u32 srtt_us, __u32 packet_bytes)
+{
+	__u64 size = change < 0 ? -change : change, step, least = (__u64)packet_bytes << FS_XCP_FRACTION_BITS;
+
+	if (srtt_us > FS_XCP_SRTT_MAX_US)
+		srtt_us = FS_XCP_SRTT_MAX_US;
+	if (size > 0x7fffffff)
+		size = 0x7fffffff;
+	step = (size * srtt_us << FS_XCP_FRACTION_BITS) / 1000000;
+	if (change < 0)
+		return window > step + least ? window - step : least;
+	return window + step < FS_XCP_WINDOW_MAX ? window + step : FS_XCP_WINDOW_MAX;
+}
+
+/* Whole packets of a window, at least `least`. */
+FS_INLINE __u32 fs_xcp_packets(__u64 window, __u32 packet_bytes, __u32 least)
+{
+	__u64 packets = (window >> FS_XCP_FRACTION_BITS) / packet_bytes;
+
+	return packets < least ? least : packets > FS_WINDOW_MAX ? FS_WINDOW_MAX : packets;
+}
+
+/* Payload bytes/s of a window, times 1.2 (deviation 5). */
+FS_INLINE __u64 fs_xcp_pace(__u64 window, __u32 srtt_us, __u32 mss, __u32 header_bytes)
+{
+	__u64 rate = (window >> FS_XCP_FRACTION_BITS) * 1200000 / (srtt_us ? srtt_us : 1);
+
+	/* 4 TB/s, so that the product stays within its type. */
+	return (rate < 1ull << 42 ? rate : 1ull << 42) * mss / (mss + header_bytes);
+}
+
+/* The wish of one packet, bytes/s: what brings the flow to `desired` bytes/s in a round trip of `packets`. */
+FS_INLINE __s32 fs_xcp_wish(__u64 desired, __u64 window, __u32 srtt_us, __u32 packets)
+{
+	__u64 throughput;
+	__s64 wish;
+
+	if (!srtt_us)
+		return 0;
+	if (desired > 1ull << 50)
+		return FS_XCP_UNBOUNDED;
+	throughput = (window >> FS_XCP_FRACTION_BITS) * 1000000 / srtt_us;
+	/* A quotient of unsigned numbers: BPF of this version has no signed one. */
+	wish = throughput > desired ? -(__s64)((throughput - desired) / packets) : (__s64)((desired - throughput) / packets);
+	if (wish >= FS_XCP_UNBOUNDED)
+		return FS_XCP_UNBOUNDED - 1;
+	return wish < -FS_XCP_UNBOUNDED ? -FS_XCP_UNBOUNDED : wish;
+}
+
+/* What decides on the switch. */
+struct fs_switch {
+	__u64 round_end_us;
+	__u32 least_srtt_us;
+	/* Rates at the start of the last round trips, the newest first. */
+	__u32 round_rates[FS_ROUNDS];
+	/* The RTT has been at least twice the least since this round trip began. */
+	__u32 doubled;
+};
+
+/* Whether `rate` is a corresponding decrease: below 0.9 of the highest of the last round trips. */
+FS_INLINE int fs_switch_fell_to(const struct fs_switch *s, __u32 rate)
+{
+	__u32 highest = 0;
+
+	for (int i = 0; i < FS_ROUNDS; i++)
+		if (s->round_rates[i] > highest)
+			highest = s->round_rates[i];
+	return (__u64)rate * 10 < (__u64)highest * 9;
+}
+
+/* An ack at `now_us`; `idle` if the application rather than the path limits the flow. Bit 0: a round trip has ended; bit 1: switch. */
+FS_INLINE int fs_switch_watch(struct fs_switch *s, __u64 now_us, __u32 srtt_us, __u32 rate, int idle)
+{
+	int elsewhere;
+
+	if (!srtt_us)
+		return 0;
+	if (!s->least_srtt_us || srtt_us < s->least_srtt_us)
+		s->least_srtt_us = srtt_us;
+	if (idle || srtt_us < 2 * (__u64)s->least_srtt_us || srtt_us < s->least_srtt_us + FS_RTT_EXCESS_US)
+		s->doubled = 0;
+	if (now_us < s->round_end_us)
+		return 0;
+	elsewhere = s->doubled && !fs_switch_fell_to(s, rate);
+	for (int i = FS_ROUNDS - 1; i > 0; i--)
+		s->round_rates[i] = s->round_rates[i - 1];
+	s->round_rates[0] = rate;
+	s->round_end_us = now_us + srtt_us;
+	s->doubled = 1;
+	return 1 | elsewhere << 1;
+}
+
+#endif

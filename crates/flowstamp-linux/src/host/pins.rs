@@ -1,0 +1,368 @@
+//! The BPF objects, and their pins.
+
+use super::place::{self, Cgroup, Interface};
+use super::{Law, default};
+use crate::refusal::Refusal;
+use anyhow::{Context, Result, bail};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Program, libbpf_sys};
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+mod skel {
+    #![allow(clippy::all, clippy::pedantic, missing_docs, dead_code, reason = "generated")]
+    include!(concat!(env!("OUT_DIR"), "/host.skel.rs"));
+}
+
+/// Round trips without an echo after which a flow is the kernel's: it must outlast a recovery in which every ack is full.
+const SILENT_ROUNDS_MAX: u32 = 16;
+
+/// bpf_attach_type BPF_TCX_EGRESS and BPF_TRACE_ITER.
+const TCX_EGRESS: u32 = 47;
+const TRACE_ITER: u32 = 28;
+
+/// `struct fs_settings` of host_flow.h.
+#[repr(C)]
+#[derive(Clone)]
+pub struct Settings {
+    law: u32,
+    silent_rounds_max: u32,
+    names: [[u8; 16]; 3],
+    fallback: [u8; 16],
+    rate_max: u32,
+    spare: u32,
+    cgroup_id: u64,
+    cgroup: [u8; 256],
+}
+
+impl Settings {
+    /// What connections ask for.
+    pub fn law(&self) -> Result<Law> {
+        Law::ALL
+            .into_iter()
+            .find(|law| *law as u32 == self.law)
+            .context("pinned settings are another version's")
+    }
+
+    /// The congestion control of flows that leave.
+    pub fn fallback(&self) -> String {
+        text(&self.fallback)
+    }
+
+    /// Bytes/ms that no flow exceeds, if there is a limit.
+    pub fn rate_max(&self) -> Option<u32> {
+        (self.rate_max != u32::MAX).then_some(self.rate_max)
+    }
+
+    /// Whose sockets carry the option.
+    pub fn cgroup(&self) -> String {
+        text(&self.cgroup)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: plain numbers without padding.
+        unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).cast(), size_of::<Self>()) }
+    }
+}
+
+/// Connections since `host enable`.
+#[derive(serde::Serialize)]
+pub struct Counters {
+    /// A router has answered the handshake's wish.
+    answered: u64,
+    /// The peer has no Flowstamp, or something drops the option.
+    left_no_peer: u64,
+    /// A congestion control of ours was asked for, and no router has answered.
+    left_no_router: u64,
+    /// The RTT doubled and the rate did not fall.
+    left_rtt_doubled: u64,
+    /// A loss, and the rate had not fallen.
+    left_loss: u64,
+    /// Echoes stopped.
+    left_silent: u64,
+    /// The SYN asked for the law of `host enable`, and the application then chose the other one's congestion control.
+    left_other_law: u64,
+    /// Acks in which a SACK block has given way to the option.
+    acks_repaired: u64,
+}
+
+/// `/sys/fs/bpf/NAME`, held by this process alone.
+pub struct Pins {
+    name: String,
+    directory: PathBuf,
+    _lock: File,
+}
+
+impl Pins {
+    /// Waits for its turn.
+    pub fn lock(name: &str) -> Result<Self> {
+        if std::env::var_os("FLOWSTAMP_BPF_LOG").is_none() {
+            libbpf_rs::set_print(None);
+        }
+        let lock = place::lock(Path::new(place::BPFFS))?;
+        Ok(Self { name: name.to_owned(), directory: Path::new(place::BPFFS).join(name), _lock: lock })
+    }
+
+    fn at(&self, pin: &str) -> PathBuf {
+        self.directory.join(pin)
+    }
+
+    /// Whether anything is pinned.
+    pub fn any(&self) -> bool {
+        self.directory.exists()
+    }
+
+    /// Whether all that `load` pins is; `settings` comes last.
+    pub fn complete(&self) -> bool {
+        self.at("settings").exists()
+    }
+
+    /// Loads, attaches and pins everything; if one fails, nothing stays.
+    pub fn load(&self, law: Law, rate_max: u32, cgroup: &Cgroup) -> Result<()> {
+        self.remove()?; // what an enable that was killed has left
+        for law in Law::ALL {
+            let name = law.congestion_control(&self.name);
+            if default::available(&name)? {
+                let what = "is registered already, by something that this did not pin";
+                return Err(Refusal(format!("a congestion control named {name} {what}")).into());
+            }
+        }
+        if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+            return Err(Refusal("this kernel has no BTF: CONFIG_DEBUG_INFO_BTF".into()).into());
+        }
+        self.try_load(law, rate_max, cgroup).inspect_err(|_| drop(self.remove()))
+    }
+
+    fn try_load(&self, law: Law, rate_max: u32, cgroup: &Cgroup) -> Result<()> {
+        let refused = |e: libbpf_rs::Error| {
+            Refusal(format!("this kernel refuses the host's programs: {e}; FLOWSTAMP_BPF_LOG=1 says more"))
+        };
+        let mut object = MaybeUninit::uninit();
+        let open = skel::HostSkelBuilder::default().open(&mut object).context("opening the programs")?;
+        for (law, ops) in [(Law::Rcp, open.struct_ops.rcp), (Law::Xcp, open.struct_ops.xcp)] {
+            let name = padded::<16>(&law.congestion_control(&self.name)).map(|b| b as _);
+            // SAFETY: points into the object, which is open; nothing else refers to it now.
+            unsafe { (*ops).name = name };
+        }
+        let mut skel = open.load().map_err(refused)?;
+        fs::DirBuilder::new().mode(0o700).create(&self.directory).context("the directory of pins")?;
+        skel.maps.counters.pin(self.at("counters"))?;
+        skel.maps.defaults.pin(self.at("defaults"))?;
+        skel.progs.fs_egress.pin(self.at("egress"))?;
+        skel.progs.fs_listeners.pin(self.at("listeners"))?;
+        let mut options =
+            skel.progs.fs_options.attach_cgroup(cgroup.directory.as_raw_fd()).map_err(refused)?;
+        options.pin(self.at("options"))?;
+        let settings = self.fresh_settings(law, rate_max, cgroup)?;
+        skel.maps.settings.update(&0u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)?;
+        skel.maps.rcp.attach_struct_ops().map_err(refused)?.pin(self.at("rcp"))?;
+        skel.maps.xcp.attach_struct_ops().map_err(refused)?.pin(self.at("xcp"))?;
+        skel.maps.settings.pin(self.at("settings"))?;
+        Ok(())
+    }
+
+    fn fresh_settings(&self, law: Law, rate_max: u32, cgroup: &Cgroup) -> Result<Settings> {
+        let mut names = [[0; 16]; 3];
+        for law in Law::ALL {
+            names[law as usize] = padded(&law.congestion_control(&self.name));
+        }
+        let fallback = padded(if default::available("cubic")? { "cubic" } else { "reno" });
+        Ok(Settings {
+            law: law as u32,
+            silent_rounds_max: SILENT_ROUNDS_MAX,
+            names,
+            fallback,
+            rate_max,
+            spare: 0,
+            cgroup_id: cgroup.directory.metadata()?.ino(),
+            cgroup: padded(&cgroup.path),
+        })
+    }
+
+    /// Everything is there: from now on connections ask for `law` and keep within `rate_max`, bytes/ms.
+    pub fn retarget(&self, law: Law, rate_max: u32, cgroup: Option<&Cgroup>) -> Result<()> {
+        if let Some(cgroup) = cgroup {
+            let info = Link::open(self.at("options"))?.info()?;
+            let attached = match info.info {
+                libbpf_rs::query::LinkTypeInfo::Cgroup(c) => c.cgroup_id,
+                _ => bail!("{} is no cgroup's link", self.at("options").display()),
+            };
+            if attached != cgroup.directory.metadata()?.ino() {
+                let was = self.settings()?.cgroup();
+                return Err(Refusal(format!("enabled for cgroup {was} already: `host disable` first")).into());
+            }
+        }
+        let settings = Settings { law: law as u32, rate_max, ..self.settings()? };
+        self.map("settings")?.update(&0u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)?;
+        Ok(())
+    }
+
+    fn map(&self, pin: &str) -> Result<MapHandle> {
+        MapHandle::from_pinned_path(self.at(pin)).with_context(|| self.at(pin).display().to_string())
+    }
+
+    /// As the programs see them.
+    pub fn settings(&self) -> Result<Settings> {
+        let bytes = self.map("settings")?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+        if bytes.len() != size_of::<Settings>() {
+            bail!(
+                "enabled by another version: `host disable` with that one, or with this one, and enable again"
+            );
+        }
+        // SAFETY: of the same size, and any bytes are a value.
+        Ok(unsafe { bytes.as_ptr().cast::<Settings>().read_unaligned() })
+    }
+
+    /// In the order of `enum fs_counter`.
+    pub fn counters(&self) -> Result<Counters> {
+        let map = self.map("counters")?;
+        let read = |which: u32| -> Result<u64> {
+            let bytes = map.lookup(&which.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+            Ok(u64::from_ne_bytes(bytes.try_into().unwrap_or_default()))
+        };
+        Ok(Counters {
+            answered: read(0)?,
+            left_no_peer: read(1)?,
+            left_no_router: read(2)?,
+            left_rtt_doubled: read(3)?,
+            left_loss: read(4)?,
+            left_silent: read(5)?,
+            left_other_law: read(7)?,
+            acks_repaired: read(6)?,
+        })
+    }
+
+    /// Keeps a namespace's default congestion control, unless one is kept already.
+    pub fn keep_default(&self, namespace: u64, was: &str) -> Result<()> {
+        let value = padded::<16>(was);
+        match self.map("defaults")?.update(&namespace.to_ne_bytes(), &value, MapFlags::NO_EXIST) {
+            Err(e) if e.kind() == libbpf_rs::ErrorKind::AlreadyExists => Ok(()),
+            other => other.context("keeping the default congestion control"),
+        }
+    }
+
+    /// What was kept.
+    pub fn kept_default(&self, namespace: u64) -> Option<String> {
+        let value = self.map("defaults").ok()?.lookup(&namespace.to_ne_bytes(), MapFlags::ANY).ok()??;
+        Some(text(&value))
+    }
+
+    fn interface_pin(&self, namespace: u64, index: u32) -> PathBuf {
+        self.at(&format!("if-{namespace}-{index}"))
+    }
+
+    /// Has the sockets that listen in this namespace take part.
+    pub fn tell_listeners(&self) -> Result<()> {
+        let program = Program::fd_from_pinned_path(self.at("listeners"))?;
+        // SAFETY: descriptors are open, and no options are given; each result is owned once.
+        let mut walk = unsafe {
+            let link = libbpf_sys::bpf_link_create(program.as_raw_fd(), 0, TRACE_ITER, std::ptr::null());
+            let link = checked(link).context("a walk over sockets")?;
+            File::from(checked(libbpf_sys::bpf_iter_create(link.as_raw_fd())).context("a walk over sockets")?)
+        };
+        std::io::copy(&mut walk, &mut std::io::sink()).context("telling those who listen")?;
+        Ok(())
+    }
+
+    /// Repairs acks on these too.
+    pub fn attach_interfaces(&self, interfaces: &[Interface]) -> Result<()> {
+        let namespace = default::namespace()?;
+        let program = Program::fd_from_pinned_path(self.at("egress"))?;
+        for interface in interfaces {
+            let pin = self.interface_pin(namespace, interface.index);
+            // A namespace's number is used again when it is gone; its links then are without an interface.
+            if Link::open(&pin).and_then(|l| l.info()).is_ok_and(|i| is_attached(&i)) {
+                continue;
+            }
+            let _ = fs::remove_file(&pin);
+            let refused =
+                |e| Refusal(format!("interface {} does not take a tcx program: {e}", interface.name));
+            let link = tcx(&program, interface.index).map_err(refused)?;
+            pin_fd(&link, &pin).with_context(|| pin.display().to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Names of this namespace's interfaces on which acks are repaired.
+    pub fn interfaces(&self) -> Result<Vec<String>> {
+        let namespace = default::namespace()?;
+        let all = place::all_interfaces()?;
+        Ok(all
+            .into_iter()
+            .filter(|i| self.interface_pin(namespace, i.index).exists())
+            .map(|i| i.name)
+            .collect())
+    }
+
+    /// Detaches and unpins everything.
+    pub fn remove(&self) -> Result<()> {
+        let Ok(entries) = fs::read_dir(&self.directory) else { return Ok(()) };
+        for entry in entries {
+            let path = entry?.path();
+            // Another may hold the link open. Maps and programs are no links; a struct_ops link goes with its last holder.
+            if let Ok(link) = Link::open(&path) {
+                let _ = link.detach();
+            }
+            fs::remove_file(&path).with_context(|| path.display().to_string())?;
+        }
+        fs::remove_dir(&self.directory).with_context(|| self.directory.display().to_string())?;
+        // The kernel unregisters the congestion controls a moment later.
+        for law in Law::ALL {
+            let name = law.congestion_control(&self.name);
+            let mut waits = 0;
+            while default::available(&name)? {
+                if waits == 300 {
+                    bail!("the congestion control {name} is still registered: another process holds it");
+                }
+                waits += 1;
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_attached(info: &libbpf_rs::query::LinkInfo) -> bool {
+    matches!(&info.info, libbpf_rs::query::LinkTypeInfo::Tcx(t) if t.ifindex != 0)
+}
+
+fn tcx(program: &OwnedFd, index: u32) -> std::io::Result<OwnedFd> {
+    // SAFETY: descriptors are open, and no options are given; the result is owned once.
+    unsafe {
+        let fd = libbpf_sys::bpf_link_create(program.as_raw_fd(), index as i32, TCX_EGRESS, std::ptr::null());
+        checked(fd)
+    }
+}
+
+/// A descriptor that nothing else owns, or the error that its number is.
+unsafe fn checked(fd: i32) -> std::io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(std::io::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: as the caller says.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn pin_fd(fd: &OwnedFd, path: &Path) -> std::io::Result<()> {
+    let name = CString::new(path.as_os_str().as_encoded_bytes())?;
+    // SAFETY: a descriptor that is open and a string that ends in NUL.
+    let done = unsafe { libbpf_sys::bpf_obj_pin(fd.as_fd().as_raw_fd(), name.as_ptr()) };
+    if done == 0 { Ok(()) } else { Err(std::io::Error::from_raw_os_error(-done)) }
+}
+
+/// Cut to `N` bytes, of which the last is zero.
+fn padded<const N: usize>(text: &str) -> [u8; N] {
+    let mut bytes = [0; N];
+    let len = text.len().min(N - 1);
+    bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
+    bytes
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.split(|b| *b == 0).next().unwrap_or_default()).into_owned()
+}

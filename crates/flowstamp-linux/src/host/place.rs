@@ -1,0 +1,204 @@
+//! Where things are: mount namespaces, the BPF file system, cgroups and interfaces.
+
+use crate::refusal::Refusal;
+use anyhow::{Context, Result};
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Where BPF objects are pinned.
+pub const BPFFS: &str = "/sys/fs/bpf";
+
+/// Refuses unless this is root.
+pub fn require_root() -> Result<()> {
+    // SAFETY: has no preconditions.
+    if unsafe { libc::geteuid() } == 0 {
+        return Ok(());
+    }
+    Err(Refusal("`flowstamp host` loads BPF programs: run it as root".into()).into())
+}
+
+/// Moves to the mount namespace of the eldest ancestor that allows it. `ip netns exec` makes one with a /sys of its own, and
+/// pins there would go when its process does. The network namespace stays.
+pub fn enter_eldest_mount_namespace() -> Result<()> {
+    let own = std::fs::metadata("/proc/self/ns/mnt").context("/proc/self/ns/mnt")?.ino();
+    for ancestor in ancestors().iter().rev() {
+        let Ok(file) = File::open(format!("/proc/{ancestor}/ns/mnt")) else { continue };
+        // SAFETY: a system call on a descriptor that is open.
+        if file.metadata()?.ino() == own || unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNS) } == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Processes from the parent on.
+fn ancestors() -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut process = std::process::id();
+    while process > 1 {
+        // The name, in brackets, may hold anything; the parent is the second field after it.
+        let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else { break };
+        let rest = stat.rsplit(')').next().unwrap_or_default();
+        let Some(parent) = rest.split_whitespace().nth(1).and_then(|p| p.parse().ok()) else { break };
+        found.push(parent);
+        process = parent;
+    }
+    found
+}
+
+fn file_system(path: &CStr) -> io::Result<libc::__fsword_t> {
+    let mut buffer = MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the path ends in NUL, and the buffer is written before it is read.
+    unsafe {
+        match libc::statfs(path.as_ptr(), buffer.as_mut_ptr()) {
+            0 => Ok(buffer.assume_init().f_type),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Whether there can be pins.
+pub fn bpffs_is_mounted() -> bool {
+    file_system(c"/sys/fs/bpf").is_ok_and(|kind| kind == libc::BPF_FS_MAGIC)
+}
+
+/// Mounts the BPF file system where systemd, bpftool and iproute2 mount it too, if none of them has. It stays.
+pub fn mount_bpffs() -> Result<()> {
+    // Two at once would hide each other's pins.
+    let _lock = lock(Path::new("/sys/fs"))?;
+    if bpffs_is_mounted() {
+        return Ok(());
+    }
+    // SAFETY: strings that end in NUL, and no data.
+    let done = unsafe {
+        let kind = c"bpf".as_ptr();
+        libc::mount(kind, c"/sys/fs/bpf".as_ptr(), kind, 0, c"mode=0700".as_ptr().cast())
+    };
+    if done == 0 {
+        return Ok(());
+    }
+    Err(Refusal(format!("the BPF file system cannot be mounted at {BPFFS}: {}", io::Error::last_os_error()))
+        .into())
+}
+
+/// The directory `path`, held by this process alone until the file is dropped.
+pub fn lock(path: &Path) -> Result<File> {
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    // SAFETY: a system call on a descriptor that is open.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } != 0 {
+        return Err(io::Error::last_os_error()).with_context(|| format!("locking {}", path.display()));
+    }
+    Ok(file)
+}
+
+/// A cgroup of the second version, open.
+pub struct Cgroup {
+    /// Its directory.
+    pub directory: File,
+    /// As the user knows it.
+    pub path: String,
+}
+
+/// The one at `path`.
+pub fn open_cgroup(path: &Path) -> Result<Cgroup> {
+    let refusal = |what: String| Refusal(format!("--cgroup {}: {what}", path.display()));
+    let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|e| refusal(e.to_string()))?;
+    let kind = file_system(&name).map_err(|e| refusal(e.to_string()))?;
+    if kind != libc::CGROUP2_SUPER_MAGIC {
+        return Err(refusal("not a directory of cgroup version 2".into()).into());
+    }
+    let directory = File::open(path).map_err(|e| refusal(e.to_string()))?;
+    Ok(Cgroup { directory, path: path.canonicalize()?.display().to_string() })
+}
+
+/// The root, whether it is mounted anywhere or not.
+pub fn all_of_cgroup2() -> Result<Cgroup> {
+    let refusal = |what: &str| Refusal(format!("{what} cgroup version 2: {}", io::Error::last_os_error()));
+    // SAFETY: strings that end in NUL; each descriptor is owned once.
+    let directory = unsafe {
+        let context = libc::syscall(libc::SYS_fsopen, c"cgroup2".as_ptr(), 0);
+        if context < 0 {
+            return Err(refusal("this kernel has no").into());
+        }
+        let context = File::from_raw_fd(context as i32);
+        const CREATE: i32 = 6; // FSCONFIG_CMD_CREATE
+        let none = std::ptr::null::<libc::c_char>();
+        if libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), CREATE, none, none, 0) < 0 {
+            return Err(refusal("cannot open").into());
+        }
+        let mount = libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), 0, 0);
+        if mount < 0 {
+            return Err(refusal("cannot mount").into());
+        }
+        File::from_raw_fd(mount as i32)
+    };
+    Ok(Cgroup { directory, path: "/".into() })
+}
+
+/// An interface of this network namespace.
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub index: u32,
+}
+
+/// Those named, or each that has Ethernet's header: the repair of acks counts on it.
+pub fn interfaces(named: &[String]) -> Result<Vec<Interface>> {
+    let all = all_interfaces()?;
+    if named.is_empty() {
+        return Ok(all.into_iter().filter(|i| is_ethernet(&i.name)).collect());
+    }
+    for name in named {
+        if !all.iter().any(|i| i.name == *name) {
+            let there: Vec<_> = all.iter().map(|i| i.name.as_str()).collect();
+            return Err(Refusal(format!("--iface {name}: there are {}", there.join(", "))).into());
+        }
+        if !is_ethernet(name) {
+            return Err(Refusal(format!("--iface {name}: not an Ethernet interface")).into());
+        }
+    }
+    Ok(all.into_iter().filter(|i| named.contains(&i.name)).collect())
+}
+
+/// Every one.
+pub fn all_interfaces() -> Result<Vec<Interface>> {
+    // SAFETY: the list ends where its index is zero, and is freed once.
+    unsafe {
+        let list = libc::if_nameindex();
+        if list.is_null() {
+            return Err(io::Error::last_os_error()).context("listing interfaces");
+        }
+        let mut found = Vec::new();
+        let mut at = list;
+        while (*at).if_index != 0 {
+            let name = CStr::from_ptr((*at).if_name).to_string_lossy().into_owned();
+            found.push(Interface { name, index: (*at).if_index });
+            at = at.add(1);
+        }
+        libc::if_freenameindex(list);
+        Ok(found)
+    }
+}
+
+fn is_ethernet(name: &str) -> bool {
+    // SAFETY: the request is zeroed, the name shorter than its field and the descriptor owned once.
+    unsafe {
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        if socket < 0 {
+            return false;
+        }
+        let socket = File::from_raw_fd(socket);
+        let mut request: libc::ifreq = std::mem::zeroed();
+        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
+            *to = from as libc::c_char;
+        }
+        libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFHWADDR as _, &mut request) == 0
+            && request.ifr_ifru.ifru_hwaddr.sa_family == libc::ARPHRD_ETHER
+    }
+}

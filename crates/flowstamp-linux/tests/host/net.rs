@@ -1,0 +1,259 @@
+//! Two namespaces with a veth between them, a cgroup, and commands in them. Everything goes when it is dropped.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The two ends.
+#[derive(Clone, Copy, PartialEq)]
+pub enum End {
+    Client,
+    Server,
+}
+
+pub struct Net {
+    pub name: String,
+    pub cgroup: PathBuf,
+    scratch: PathBuf,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// Why these tests cannot run here, if they cannot.
+fn missing() -> Option<String> {
+    if unsafe { libc::geteuid() } != 0 {
+        return Some("not root".into());
+    }
+    if !PathBuf::from("/sys/kernel/btf/vmlinux").exists() {
+        return Some("this kernel has no BTF".into());
+    }
+    for (tool, flag) in [
+        ("ip", "-V"),
+        ("tc", "-V"),
+        ("ethtool", "--version"),
+        ("iperf3", "-v"),
+        ("curl", "-V"),
+        ("nginx", "-v"),
+        ("clang", "--version"),
+    ] {
+        if Command::new(tool).arg(flag).output().is_err() {
+            return Some(format!("{tool} is not installed"));
+        }
+    }
+    if cgroup2().is_none() {
+        return Some("cgroup version 2 is not mounted".into());
+    }
+    None
+}
+
+fn cgroup2() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let line = mounts.lines().find(|l| l.split(' ').nth(2) == Some("cgroup2"))?;
+    line.split(' ').nth(1).map(PathBuf::from)
+}
+
+/// At most five letters that no other process of tests has now.
+fn unique() -> String {
+    let mut rest = std::process::id();
+    let mut letters = String::new();
+    while rest > 0 {
+        letters.push(char::from_digit(rest % 36, 36).unwrap());
+        rest /= 36;
+    }
+    letters
+}
+
+fn run(command: &mut Command) -> Output {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+fn ip(arguments: &str) {
+    run(Command::new("ip").args(arguments.split(' ')));
+}
+
+impl Net {
+    /// None, with the reason on standard output, where it cannot be made.
+    pub fn new() -> Option<Self> {
+        if let Some(reason) = missing() {
+            println!("skipped: {reason}");
+            return None;
+        }
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = format!("fs-h1-{}", unique());
+        let cgroup = cgroup2().unwrap().join(&name);
+        let scratch = std::env::temp_dir().join(&name);
+        fs::create_dir_all(&cgroup).unwrap();
+        fs::create_dir_all(&scratch).unwrap();
+        let net = Self { name, cgroup, scratch, _turn: turn };
+        let (client, server) = (net.namespace(End::Client), net.namespace(End::Server));
+        ip(&format!("netns add {client}"));
+        ip(&format!("netns add {server}"));
+        ip(&format!("link add veth0 netns {client} type veth peer name veth0 netns {server}"));
+        for (namespace, host) in [(&client, 1), (&server, 2)] {
+            ip(&format!("-n {namespace} addr add 10.201.0.{host}/24 dev veth0"));
+            ip(&format!("-n {namespace} addr add fd00:201::{host}/64 dev veth0 nodad"));
+            ip(&format!("-n {namespace} link set lo up"));
+            ip(&format!("-n {namespace} link set veth0 up"));
+            run(Command::new("tc").args(["-n", namespace, "qdisc", "add", "dev", "veth0", "clsact"]));
+        }
+        Some(net)
+    }
+
+    pub fn namespace(&self, end: End) -> String {
+        format!("{}-{}", self.name, if end == End::Client { "c" } else { "s" })
+    }
+
+    /// A file of this test's own.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.scratch.join(name)
+    }
+
+    /// A command at one end, its sockets in the cgroup if `inside`.
+    pub fn command(&self, end: End, inside: bool, program: &str) -> Command {
+        let mut command = Command::new("sh");
+        let join = format!("echo $$ > {}/cgroup.procs && ", self.cgroup.display());
+        let script =
+            format!("{}exec ip netns exec {} \"$@\"", if inside { &join } else { "" }, self.namespace(end));
+        command.args(["-c", &script, "sh", program]);
+        command
+    }
+
+    /// `flowstamp-linux host ...`, with its exit code and what it says on either output.
+    pub fn host(&self, end: End, arguments: &str) -> (i32, String) {
+        let mut command = self.command(end, false, env!("CARGO_BIN_EXE_flowstamp-linux"));
+        let output = command
+            .env("FLOWSTAMP_NAME", &self.name)
+            .arg("host")
+            .args(arguments.split_whitespace())
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].map(|o| String::from_utf8_lossy(&o).into_owned()).concat();
+        (output.status.code().unwrap(), said)
+    }
+
+    /// Enables at both ends, for this net's cgroup.
+    pub fn enable(&self, law: &str) {
+        for end in [End::Client, End::Server] {
+            let (code, said) =
+                self.host(end, &format!("enable --law {law} --cgroup {}", self.cgroup.display()));
+            assert_eq!((code, said.as_str()), (0, ""));
+        }
+    }
+
+    /// `host status`.
+    pub fn status(&self) -> serde_json::Value {
+        let (code, said) = self.host(End::Client, "status --json");
+        assert_eq!(code, 0, "{said}");
+        serde_json::from_str(&said).unwrap()
+    }
+
+    /// One of its counters.
+    pub fn counter(&self, name: &str) -> u64 {
+        self.status()["counters"][name].as_u64().unwrap()
+    }
+
+    /// The congestion control for `law`.
+    pub fn congestion_control(&self, law: &str) -> String {
+        format!("{}_{law}", self.name.replace('-', "_"))
+    }
+
+    /// A stand-in for a router, at both ends; packets to the server are lost too.
+    pub fn stamp(&self, rate_bytes_per_ms: u32, change_bytes_per_s: u32, drop_one_in: u32) {
+        let router = self.stamper(rate_bytes_per_ms, change_bytes_per_s, 0);
+        for end in [End::Client, End::Server] {
+            self.filter(end, "egress", &router);
+        }
+        if drop_one_in > 0 {
+            let loser = self.stamper(rate_bytes_per_ms, change_bytes_per_s, drop_one_in);
+            self.filter(End::Server, "ingress", &loser);
+        }
+    }
+
+    fn filter(&self, end: End, direction: &str, object: &str) {
+        let namespace = self.namespace(end);
+        let options = ["filter", "add", "dev", "veth0", direction, "bpf", "da", "obj", object, "sec", "tc"];
+        run(Command::new("tc").args(["-n", &namespace]).args(options));
+    }
+
+    fn stamper(&self, rate: u32, change: u32, drop: u32) -> String {
+        let object = self.file(&format!("stamper-{rate}-{change}-{drop}.o"));
+        let multiarch = format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH);
+        run(Command::new("clang")
+            .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Ibpf", &multiarch])
+            .arg(format!("-DRATE_BYTES_PER_MS={rate}"))
+            .arg(format!("-DCHANGE_BYTES_PER_S={change}"))
+            .arg(format!("-DDROP_ONE_IN={drop}"))
+            .args(["-c", "tests/stamper.bpf.c", "-o"])
+            .arg(&object)
+            .current_dir(env!("CARGO_MANIFEST_DIR")));
+        object.display().to_string()
+    }
+
+    /// Packets as they would be on a wire: one segment each, with real checksums.
+    pub fn no_offload(&self) {
+        for end in [End::Client, End::Server] {
+            let namespace = self.namespace(end);
+            let options = ["-K", "veth0", "tx", "off", "tso", "off", "gso", "off", "gro", "off"];
+            run(Command::new("ip").args(["netns", "exec", &namespace, "ethtool"]).args(options));
+        }
+    }
+
+    /// A bottleneck that knows nothing, on what the client sends.
+    pub fn tbf(&self, rate: &str, limit: &str) {
+        let namespace = self.namespace(End::Client);
+        let options =
+            ["qdisc", "replace", "dev", "veth0", "root", "tbf", "rate", rate, "burst", "15k", "limit", limit];
+        run(Command::new("tc").args(["-n", &namespace]).args(options));
+    }
+
+    /// iperf3 from client to server: bits/s that arrived.
+    pub fn iperf3(&self, server_inside: bool, arguments: &str) -> f64 {
+        let mut server = self.command(End::Server, server_inside, "iperf3");
+        let mut server = Running(server.args(["-s", "-1"]).stdout(Stdio::null()).spawn().unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        let mut client = self.command(End::Client, true, "timeout");
+        let output =
+            client.args(["30", "iperf3", "-J", "-c"]).args(arguments.split_whitespace()).output().unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let rate = report["end"]["sum_received"]["bits_per_second"].as_f64();
+        server.0.kill().ok();
+        rate.unwrap_or_else(|| panic!("{report}"))
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        let _ = self.host(End::Client, "disable");
+        for end in [End::Client, End::Server] {
+            let namespace = self.namespace(end);
+            if let Ok(pids) = Command::new("ip").args(["netns", "pids", &namespace]).output() {
+                for pid in String::from_utf8_lossy(&pids.stdout).split_whitespace() {
+                    let _ = Command::new("kill").arg(pid).output();
+                }
+            }
+            let _ = Command::new("ip").args(["netns", "del", &namespace]).output();
+        }
+        let _ = fs::remove_dir_all(&self.scratch);
+        // Processes leave their cgroup a moment after they end.
+        for _ in 0..100 {
+            if fs::remove_dir(&self.cgroup).is_ok() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+/// A process that ends with the test.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
