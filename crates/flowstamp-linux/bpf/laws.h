@@ -417,23 +417,4 @@ FS_LAW __s32 fs_xcp_departure(struct fs_xcp *s, __u64 bytes, __u32 packets, __u6
 	return carried;
 }
 
-/* ------------------------------------------------------------------------- Senders: sender/rcp.rs and sender/xcp.rs */
-
-/* RCP: window of R srtt and a packet, bytes. Within 2^-29 of itself and 1. */
-FS_LAW __u64 fs_rcp_window(__u64 rate_bytes_per_ms, __u64 srtt_us, __u64 packet_bytes)
-{
-	return fs_mul_div(rate_bytes_per_ms, srtt_us, 1000) + packet_bytes;
-}
-
-/* XCP: window in bytes after a granted change of `delta` bytes/s; at least a packet. Within 2^-29 of the change and 1. */
-FS_LAW __u64 fs_xcp_window(__u64 cwnd_bytes, __s64 delta, __u64 srtt_us, __u64 packet_bytes)
-{
-	__u64 change = fs_mul_div(delta < 0 ? -(__u64)delta : (__u64)delta, srtt_us, 1000000);
-
-	if (delta >= 0)
-		return cwnd_bytes + fs_min(change, ~0ULL - cwnd_bytes);
-	cwnd_bytes -= fs_min(change, cwnd_bytes);
-	return fs_max(cwnd_bytes, packet_bytes);
-}
-
 #endif

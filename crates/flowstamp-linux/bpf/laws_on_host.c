@@ -12,7 +12,6 @@ void fs_host_rcp_update(const struct fs_rcp_params *p, struct fs_rcp *s, const s
 __u64 fs_host_rcp_interval_ns(const struct fs_rcp_params *p, const struct fs_rcp *s);
 __u32 fs_host_rcp_offer(const struct fs_rcp_params *p, const struct fs_rcp *s);
 __u32 fs_host_rcp_stamp(__u32 offer, __u32 carried);
-__u64 fs_host_rcp_window(__u64 rate, __u64 srtt_us, __u64 packet_bytes);
 __u64 fs_host_xcp_x_q4(__u64 rtt_us, __u64 in_flight);
 void fs_host_xcp_arrival(const struct fs_xcp_params *p, struct fs_xcp_sums *sums, __u64 bytes, __u64 packets,
 			 __u64 rtt_us, __u64 x_q4);
@@ -21,7 +20,6 @@ void fs_host_xcp_decide(const struct fs_xcp_params *p, struct fs_xcp *s, const s
 __u64 fs_host_xcp_interval_ns(const struct fs_xcp_params *p, const struct fs_xcp *s);
 __u64 fs_host_xcp_queue_ns(const struct fs_xcp_params *p, struct fs_xcp *s, __u64 queue_bytes);
 __s32 fs_host_xcp_departure(struct fs_xcp *s, __u64 bytes, __u32 packets, __u64 rtt_us, __u64 x_q4, __s32 carried);
-__u64 fs_host_xcp_window(__u64 cwnd, __s64 delta, __u64 srtt_us, __u64 packet_bytes);
 __u32 fs_host_rtt_pack(__u64 us);
 __u64 fs_host_rtt_unpack(__u32 bits);
 
@@ -56,11 +54,6 @@ FS_HOST __u32 fs_host_rcp_stamp(__u32 offer, __u32 carried)
 	return fs_rcp_stamp(offer, carried);
 }
 
-FS_HOST __u64 fs_host_rcp_window(__u64 rate, __u64 srtt_us, __u64 packet_bytes)
-{
-	return fs_rcp_window(rate, srtt_us, packet_bytes);
-}
-
 FS_HOST __u64 fs_host_xcp_x_q4(__u64 rtt_us, __u64 in_flight)
 {
 	return fs_xcp_x_q4(rtt_us, in_flight);
@@ -91,11 +84,6 @@ FS_HOST __u64 fs_host_xcp_queue_ns(const struct fs_xcp_params *p, struct fs_xcp 
 FS_HOST __s32 fs_host_xcp_departure(struct fs_xcp *s, __u64 bytes, __u32 packets, __u64 rtt_us, __u64 x_q4, __s32 carried)
 {
 	return fs_xcp_departure(s, bytes, packets, rtt_us, x_q4, carried);
-}
-
-FS_HOST __u64 fs_host_xcp_window(__u64 cwnd, __s64 delta, __u64 srtt_us, __u64 packet_bytes)
-{
-	return fs_xcp_window(cwnd, delta, srtt_us, packet_bytes);
 }
 
 FS_HOST __u32 fs_host_rtt_pack(__u64 us)

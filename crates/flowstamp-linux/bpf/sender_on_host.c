@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What senders compute, compiled for the host: tests/sender_equality.rs holds it against the Rust laws. */
+#include "sender.h"
+
+#define FS_HOST __attribute__((visibility("default")))
+
+__u32 fs_host_rcp_window(__u32 rate, __u32 srtt_us, __u32 packet_bytes);
+__u64 fs_host_rcp_pace(__u32 rate, __u32 mss, __u32 header_bytes);
+__u64 fs_host_xcp_window(__u64 window, __s64 change, __u32 srtt_us, __u32 packet_bytes);
+__u32 fs_host_xcp_packets(__u64 window, __u32 packet_bytes, __u32 least);
+__u64 fs_host_xcp_pace(__u64 window, __u32 srtt_us, __u32 mss, __u32 header_bytes);
+__s32 fs_host_xcp_wish(__u64 desired, __u64 window, __u32 srtt_us, __u32 packets);
+int fs_host_switch_watch(struct fs_switch *s, __u64 now_us, __u32 srtt_us, __u32 rate, int idle);
+
+FS_HOST __u32 fs_host_rcp_window(__u32 rate, __u32 srtt_us, __u32 packet_bytes)
+{
+	return fs_rcp_window(rate, srtt_us, packet_bytes);
+}
+
+FS_HOST __u64 fs_host_rcp_pace(__u32 rate, __u32 mss, __u32 header_bytes)
+{
+	return fs_rcp_pace(rate, mss, header_bytes);
+}
+
+FS_HOST __u64 fs_host_xcp_window(__u64 window, __s64 change, __u32 srtt_us, __u32 packet_bytes)
+{
+	return fs_xcp_window(window, change, srtt_us, packet_bytes);
+}
+
+FS_HOST __u32 fs_host_xcp_packets(__u64 window, __u32 packet_bytes, __u32 least)
+{
+	return fs_xcp_packets(window, packet_bytes, least);
+}
+
+FS_HOST __u64 fs_host_xcp_pace(__u64 window, __u32 srtt_us, __u32 mss, __u32 header_bytes)
+{
+	return fs_xcp_pace(window, srtt_us, mss, header_bytes);
+}
+
+FS_HOST __s32 fs_host_xcp_wish(__u64 desired, __u64 window, __u32 srtt_us, __u32 packets)
+{
+	return fs_xcp_wish(desired, window, srtt_us, packets);
+}
+
+FS_HOST int fs_host_switch_watch(struct fs_switch *s, __u64 now_us, __u32 srtt_us, __u32 rate, int idle)
+{
+	return fs_switch_watch(s, now_us, srtt_us, rate, idle);
+}

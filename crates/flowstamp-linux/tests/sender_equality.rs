@@ -1,0 +1,177 @@
+//! What senders compute in C, which the kernel runs, against the Rust laws: every function of bpf/sender.h. 10^4 cases of
+//! each; 10^6 with FLOWSTAMP_NIGHTLY=1. A failure prints the least case that fails; PROPTEST_RNG_SEED=N makes a run repeat.
+//!
+//! Where sender.h deviates from the law by a stated amount (the room for bursts, the least window, the pace), the
+//! expected value is the law's with that amount put in.
+
+#![expect(clippy::cast_precision_loss, reason = "bounds are of a part in 256, f64's rounding is of 2^-53")]
+
+use flowstamp_laws::router::xcp::Throughput;
+use flowstamp_laws::sender::{Ack, FlowView, SenderLaw, rcp, xcp};
+use flowstamp_laws::{Rate, Stamp, Time};
+use proptest::prelude::*;
+
+/// bpf/sender.h: `FS_BURST_US`, `FS_WINDOW_MIN`, `FS_WINDOW_MAX`, fractions of a byte, `FS_XCP_UNBOUNDED`, `FS_RTT_EXCESS_US`.
+const BURST_US: u32 = 2000;
+const WINDOW: std::ops::RangeInclusive<f64> = 2.0..=(1u32 << 19) as f64;
+const FRACTIONS: f64 = 256.0;
+const UNBOUNDED: f64 = 0x7fff_ffff as f64;
+const EXCESS_US: u32 = 5000;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Switch {
+    round_end_us: u64,
+    least_srtt_us: u32,
+    round_rates: [u32; 4],
+    doubled: u32,
+}
+
+#[link(name = "flowstamp_laws", kind = "static")]
+unsafe extern "C" {
+    safe fn fs_host_rcp_window(rate: u32, srtt_us: u32, packet_bytes: u32) -> u32;
+    safe fn fs_host_rcp_pace(rate: u32, mss: u32, header_bytes: u32) -> u64;
+    safe fn fs_host_xcp_window(window: u64, change: i64, srtt_us: u32, packet_bytes: u32) -> u64;
+    safe fn fs_host_xcp_packets(window: u64, packet_bytes: u32, least: u32) -> u32;
+    safe fn fs_host_xcp_pace(window: u64, srtt_us: u32, mss: u32, header_bytes: u32) -> u64;
+    safe fn fs_host_xcp_wish(desired: u64, window: u64, srtt_us: u32, packets: u32) -> i32;
+    safe fn fs_host_switch_watch(s: &mut Switch, now_us: u64, srtt_us: u32, rate: u32, idle: i32) -> i32;
+}
+
+fn config() -> ProptestConfig {
+    let nightly = std::env::var("FLOWSTAMP_NIGHTLY").is_ok_and(|v| v == "1");
+    ProptestConfig {
+        cases: if nightly { 1_000_000 } else { 10_000 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+fn log_uniform(least: f64, most: f64) -> impl Strategy<Value = f64> {
+    (least.ln()..most.ln()).prop_map(f64::exp)
+}
+
+/// 10 us to 4 s, what an XCP router believes.
+fn srtt_us() -> impl Strategy<Value = u32> {
+    log_uniform(10.0, 4e6).prop_map(|v| v as u32)
+}
+
+fn flow(packet_bytes: u32, window_bytes: f64) -> FlowView {
+    FlowView { packet_bytes, initial_window: window_bytes / f64::from(packet_bytes), app_rate: None }
+}
+
+fn micros(us: u32) -> Time {
+    Time::from_micros(u64::from(us))
+}
+
+fn ack<'a>(now_us: u64, srtt_us: u32, stamp: &'a Stamp) -> Ack<'a> {
+    Ack {
+        now: Time::from_micros(now_us),
+        newly_acked: 1,
+        srtt: micros(srtt_us),
+        stamp,
+        flight: 10,
+        in_recovery: false,
+        window_limited: true,
+    }
+}
+
+fn rate_stamp(bytes_per_ms: u32, srtt_us: u32) -> Stamp {
+    let rtt_s = f64::from(srtt_us) / 1e6;
+    flowstamp_laws::router::rcp::Header { rate: f64::from(bytes_per_ms) * 1e3, rtt_s, age_bytes: 0.0 }.into()
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Whole packets of the law's window at an RTT that is longer by the room for bursts. Error: the packet cut off.
+    #[test]
+    fn rcp_windows(rate in log_uniform(1.0, 1.25e7), srtt in srtt_us(), packet in 64u32..9000) {
+        let rate = rate as u32;
+        let mut law = rcp::Sender::new(&rcp::Params::default(), &flow(packet, f64::from(packet)));
+        law.on_feedback(Time::ZERO, micros(srtt + BURST_US), &rate_stamp(rate, srtt));
+        let exact = (law.cwnd() / f64::from(packet)).clamp(*WINDOW.start(), *WINDOW.end());
+        let got = f64::from(fs_host_rcp_window(rate, srtt, packet));
+        prop_assert!(got <= exact * (1.0 + 1e-12) && exact - got <= 1.0, "C {got}, Rust {exact}");
+    }
+
+    /// Payload's part of the law's pace. Error: a byte/s cut off.
+    #[test]
+    fn rcp_paces(rate in log_uniform(1.0, 1.25e7), mss in 24u32..9000, header in 40u32..120) {
+        let rate = rate as u32;
+        let mut law = rcp::Sender::new(&rcp::Params::default(), &flow(mss + header, 1e4));
+        law.on_feedback(Time::ZERO, micros(1000), &rate_stamp(rate, 1000));
+        let pace = law.pacing_rate().map_or(0.0, Rate::bytes_per_sec);
+        let exact = pace * f64::from(mss) / f64::from(mss + header);
+        let got = fs_host_rcp_pace(rate, mss, header) as f64;
+        prop_assert!(got <= exact * (1.0 + 1e-12) && exact - got <= 1.0 + exact * 1e-12, "C {got}, Rust {exact}");
+    }
+
+    /// The law's window after a granted change. Error: 1/256 byte cut off.
+    #[test]
+    fn xcp_windows(cwnd in log_uniform(3000.0, 6e10), change in any::<i32>(), srtt in srtt_us(), packet in 64u32..3000) {
+        // A wish that never limits: sender.h's caller holds the window to what was asked for.
+        let params = xcp::Params { desired_rate: Some(Rate::from_bytes_per_sec(1e18)), ..xcp::Params::default() };
+        let mut law = xcp::Sender::<Throughput>::new(&params, &flow(packet, cwnd.floor()));
+        let stamp = Stamp([0.0, f64::from(srtt) / 1e6, f64::from(change)]);
+        law.on_ack(&ack(0, srtt, &stamp));
+        let exact = law.cwnd();
+        let got = fs_host_xcp_window((cwnd.floor() * FRACTIONS) as u64, i64::from(change), srtt, packet) as f64 / FRACTIONS;
+        // Multiplying by packets in `initial_window` rounds in the 53rd bit; the least window may cut the last fraction.
+        prop_assert!((got - exact).abs() <= 2.0 / FRACTIONS + exact * 1e-12, "C {got}, Rust {exact}");
+    }
+
+    /// Whole packets, and the pace of 1.2 windows an RTT for the payload. Errors: what is cut off.
+    #[test]
+    fn xcp_packets_and_paces(cwnd in log_uniform(3000.0, 6e10), srtt in srtt_us(), mss in 24u32..9000, header in 40u32..120) {
+        let window = (cwnd * FRACTIONS) as u64;
+        let packet = mss + header;
+        let packets = (cwnd / f64::from(packet)).clamp(2.0, *WINDOW.end());
+        let got = f64::from(fs_host_xcp_packets(window, packet, 2));
+        prop_assert!(got <= packets * (1.0 + 1e-12) && packets - got <= 1.0, "{got} packets, exact {packets}");
+        // 4 TB/s is the most: faster than any wire.
+        let rate = (1.2e6 * cwnd / f64::from(srtt)).min((1u64 << 42) as f64);
+        let exact = rate * f64::from(mss) / f64::from(packet);
+        let got = fs_host_xcp_pace(window, srtt, mss, header) as f64;
+        // A byte of the window is cut off before it is divided by the RTT, and a byte/s twice after.
+        let bound = 1.2e6 / f64::from(srtt) + 2.0 + exact * 1e-12;
+        prop_assert!((got - exact).abs() <= bound, "pace {got}, exact {exact}");
+    }
+
+    /// The law's wish, spread over the packets of a round trip, in throughput. Error: the byte/s cut off twice.
+    #[test]
+    fn xcp_wishes(desired in log_uniform(1e3, 1e11), packets in 2u32..60_000, srtt in srtt_us(), packet in 64u32..9000) {
+        let cwnd = f64::from(packets) * f64::from(packet);
+        let desired = desired as u64;
+        let params = xcp::Params { desired_rate: Some(Rate::from_bytes_per_sec(desired as f64)), ..xcp::Params::default() };
+        let law = xcp::Sender::<Throughput>::new(&params, &flow(packet, cwnd));
+        let Stamp([_, _, exact]) = law.stamp(Time::ZERO, micros(srtt));
+        let exact = exact.clamp(-UNBOUNDED, UNBOUNDED - 1.0);
+        let got = f64::from(fs_host_xcp_wish(desired, (cwnd * FRACTIONS) as u64, srtt, packets));
+        prop_assert!((got - exact).abs() <= 2.0 + exact.abs() * 1e-9, "C {got}, Rust {exact}");
+    }
+
+    /// The switch on a doubled RTT: the same ack decides, whatever rates and RTTs come. The least RTT is beyond the 5 ms
+    /// that sender.h asks for besides.
+    #[test]
+    fn switches(
+        base in EXCESS_US..200_000,
+        acks in prop::collection::vec((1u32..60_000, 0.5f64..4.0, 1u32..100_000), 1..80),
+    ) {
+        let params = rcp::Params { switch: true, ..rcp::Params::default() };
+        let mut law = rcp::Sender::new(&params, &flow(1000, 1e4));
+        let mut c = Switch::default();
+        let mut now = 0;
+        for (gap, stretch, rate) in acks {
+            now += u64::from(gap);
+            // Whole multiples of 1 us, at least `base`, so that twice the least is always 5 ms above it.
+            let srtt = base.max((f64::from(base) * stretch) as u32);
+            law.on_ack(&ack(now, srtt, &rate_stamp(rate, srtt)));
+            let said = fs_host_switch_watch(&mut c, now, srtt, rate, 0);
+            prop_assert_eq!(said & 2 != 0, law.fallen_back().is_some(), "at {} us", now);
+            if law.fallen_back().is_some() {
+                break;
+            }
+        }
+    }
+}
