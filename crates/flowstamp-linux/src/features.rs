@@ -1,4 +1,4 @@
-//! What this machine's kernel has of what the commands need, found out by trying and not by version.
+//! What this machine's kernel has of what the commands need, found out by trying where that can be done.
 
 use crate::refusal::Refusal;
 use serde::Serialize;
@@ -16,7 +16,9 @@ pub enum Feature {
     StructOps,
     /// Programs at a cgroup's sockets.
     Cgroup2,
-    /// Programs where packets leave an interface.
+    /// Programs where packets leave an interface, that outlive who attached them.
+    Tcx,
+    /// The older place for such programs.
     Clsact,
     /// A token bucket, for a bottleneck of a given rate.
     Tbf,
@@ -56,7 +58,7 @@ const CAP_SYS_ADMIN: u32 = 21;
 const CAP_BPF: u32 = 39;
 
 impl Feature {
-    const ALL: [(Self, &'static str, &'static [&'static str], &'static str); 13] = [
+    const ALL: [(Self, &'static str, &'static [&'static str], &'static str); 14] = [
         (Self::Privileges, "CAP_BPF and CAP_NET_ADMIN", &["host", "router", "lab"], "run as root"),
         (
             Self::Btf,
@@ -71,12 +73,8 @@ impl Feature {
             "a kernel of 5.6 or later with CONFIG_BPF_JIT is needed",
         ),
         (Self::Cgroup2, "a cgroup2 file system", &["host"], "mount -t cgroup2 none /sys/fs/cgroup"),
-        (
-            Self::Clsact,
-            "the qdisc clsact",
-            &["router", "host"],
-            "a kernel with CONFIG_NET_SCH_INGRESS and CONFIG_NET_CLS_BPF is needed",
-        ),
+        (Self::Tcx, "programs at an interface (tcx)", &["router", "host"], "Linux 6.6 or later is needed"),
+        (Self::Clsact, "the qdisc clsact", &[], "not used: programs attach by tcx"),
         (
             Self::Tbf,
             "the qdisc tbf",
@@ -105,6 +103,8 @@ impl Feature {
             }),
             Self::Cgroup2 => std::fs::read_to_string("/proc/mounts")
                 .is_ok_and(|mounts| mounts.lines().any(|line| line.split(' ').nth(2) == Some("cgroup2"))),
+            // There is no way to try it but by attaching a program to an interface.
+            Self::Tcx => kernel_version() >= (6, 6),
             Self::Clsact => qdisc(&["clsact"]),
             Self::Tbf => qdisc(&["root", "tbf", "rate", "1mbit", "burst", "10kb", "limit", "10kb"]),
             Self::Htb => qdisc(&["root", "htb"]),
@@ -148,6 +148,13 @@ pub fn require(command: &str) -> Result<(), Refusal> {
         return Ok(());
     }
     Err(Refusal(format!("{command}: this machine lacks {}", missing.join(", "))))
+}
+
+/// Major and minor number of the running kernel.
+fn kernel_version() -> (u32, u32) {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 /// The effective capabilities of this process, a bit for each.

@@ -33,14 +33,32 @@ enum Command {
     Doctor(doctor::Command),
 }
 
+/// What changes the machine is refused in one line where the machine cannot do it.
+fn run(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Host(host::Command::Enable(_)) => features::require("host")?,
+        Command::Router(router::Command::Attach(_) | router::Command::Police(_)) => {
+            features::require("router")?
+        }
+        _ => {}
+    }
+    match command {
+        Command::Host(command) => host::run(command),
+        Command::Router(command) => router::run(command),
+        Command::Lab(command) => lab::run(command),
+        Command::Doctor(command) => doctor::run(command),
+    }
+}
+
+/// A reader that has had enough, as `head` has, ends the program and is no error.
+fn quiet_pipes() {
+    // SAFETY: no handler runs; the default action is restored, which Rust's start-up had changed.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
-        Command::Host(command) => host::run(&command),
-        Command::Router(command) => router::run(&command),
-        Command::Lab(command) => lab::run(&command),
-        Command::Doctor(command) => doctor::run(&command),
-    };
-    match done {
+    quiet_pipes();
+    match run(&Arguments::parse().command) {
         Ok(code) => code,
         Err(error) => {
             // One line, whatever libraries put into theirs.

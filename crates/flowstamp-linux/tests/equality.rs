@@ -4,7 +4,7 @@
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
 
-use flowstamp_laws::router::xcp::{Encoding, Throughput};
+use flowstamp_laws::router::xcp::Throughput;
 use flowstamp_laws::router::{LinkView, RouterLaw, rcp, xcp};
 use flowstamp_laws::{Rate, Stamp, Time};
 use proptest::prelude::*;
