@@ -3,6 +3,7 @@
 mod doctor;
 mod host;
 mod lab;
+mod path;
 mod refusal;
 mod router;
 
