@@ -1,12 +1,254 @@
-//! `flowstamp lab`.
+//! `flowstamp lab`: two hosts, an emulated path between them, and real applications, in network namespaces of their own.
 
+mod applications;
+mod file;
+mod network;
+mod results;
+
+use crate::path::{LinkSpecification, Path, Report, Specification};
+use crate::refusal::Refusal;
+use anyhow::Context;
+use applications::{Applications, Planned};
+use file::{Lab, Where};
+use flowstamp_laws::units::Time;
+use network::{Id, Lock, Network, Place};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// What to do.
 #[derive(clap::Subcommand)]
-pub enum Command {}
+pub enum Command {
+    /// Run a lab. Exit code 3: the machine was too busy, the run says nothing.
+    Run(Run),
+    /// Print the simulator's scenario of the same network and flows.
+    Scenario {
+        /// The lab's file.
+        lab: PathBuf,
+    },
+    /// Take away what a lab that was killed has left.
+    Clean {
+        /// The lab's name on this machine.
+        #[arg(long, default_value = "lab")]
+        id: String,
+    },
+}
+
+/// How to run.
+#[derive(clap::Args)]
+pub struct Run {
+    /// The lab's file.
+    lab: PathBuf,
+    /// Folder for the results.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The summary as one JSON document on standard output.
+    #[arg(long)]
+    json: bool,
+    /// Random losses follow from it; default the file's.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// The lab's name on this machine: labs of different names run side by side.
+    #[arg(long, default_value = "lab")]
+    id: String,
+}
+
+/// Exit code of a run that is invalid.
+const INVALID: u8 = 3;
+/// How long programs may take to say goodbye after the lab's end.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Does it.
 pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
-    match *command {}
+    match command {
+        Command::Run(run) => run_lab(run),
+        Command::Scenario { lab } => {
+            let scenario = Lab::read(lab)?.scenario().map_err(Refusal)?;
+            print!("{}", toml::to_string(&scenario)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Clean { id } => {
+            let id = Id::new(id)?;
+            let _lock = Lock::take(&id)?;
+            for name in network::clean(&id) {
+                eprintln!("removed {name}");
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn stop(_: libc::c_int) {
+    STOPPED.store(true, Ordering::Relaxed);
+}
+
+/// Ctrl-C and the like end the lab, not the process: what it made is taken away.
+fn catch_signals() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: the handler only stores to an atomic.
+        unsafe { libc::signal(signal, stop as *const () as libc::sighandler_t) };
+    }
+}
+
+fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
+    let id = Id::new(&run.id)?;
+    let mut lab = Lab::read(&run.lab)?;
+    lab.seed = run.seed.unwrap_or(lab.seed);
+    applications::check(&lab)?;
+    if lab.router.place == Where::Bpf {
+        return Err(Refusal("router.where: \"bpf\" is not there yet; use \"path\"".to_owned()).into());
+    }
+    if lab.flows.iter().any(|flows| lab.law_of(flows).is_stamped()) {
+        return Err(Refusal("host.law: flowstamp's laws are not there yet; use \"cubic\" or \"bbr\"".to_owned()).into());
+    }
+    let _lock = Lock::take(&id)?;
+    catch_signals();
+    for name in network::clean(&id) {
+        eprintln!("removed {name}, which an earlier lab had left");
+    }
+    let begun = Instant::now();
+    let plan = applications::plan(&lab);
+    let network = Network::make(&id, lab.router.place == Where::Bpf)?;
+    network.congestion_control(lab.host.law.kernel_name())?;
+    let (report, observed) = {
+        let mut applications = Applications::start(&id, &lab, &plan)?;
+        let path = Path::start(path_of(&lab, &plan, &id))?;
+        let finished = drive(&lab, &plan, &path, &mut applications)?;
+        let report = path.stop()?;
+        if !finished {
+            eprintln!("stopped; nothing was written");
+            return Ok(ExitCode::from(130));
+        }
+        let said = (0..plan.len()).map(|number| applications.said(number)).collect();
+        let failures = std::mem::take(&mut applications.failures);
+        (report, results::Observed { said, failures, wall_s: begun.elapsed().as_secs_f64() })
+    };
+    drop(network);
+    deliver(run, &lab, &plan, &report, &observed)
+}
+
+fn path_of(lab: &Lab, plan: &[Planned], id: &Id) -> Specification {
+    let router = results::router_of_path(&lab.router.law);
+    let link = |name| LinkSpecification {
+        rate: Some(lab.path.rate),
+        delay: Time::from_ps(lab.path.rtt.as_ps() / 2),
+        buffer_bytes: lab.path.buffer_bytes(),
+        loss: lab.path.loss.get(),
+        router: router.build(lab.path.rate),
+        seed: (lab.seed, name),
+        warmup: lab.warmup,
+        until: lab.duration,
+        every: lab.probes.every,
+    };
+    Specification {
+        namespace: id.file(Place::Path),
+        interfaces: ["in".to_owned(), "out".to_owned()],
+        links: [link("bottleneck"), link("bottleneck.reverse")],
+        preambles: applications::preambles(lab, plan),
+    }
+}
+
+/// Starts each flow in its time; false if it was stopped.
+fn drive(lab: &Lab, plan: &[Planned], path: &Path, applications: &mut Applications) -> anyhow::Result<bool> {
+    let mut order: Vec<usize> = (0..plan.len()).collect();
+    order.sort_by_key(|number| plan[*number].start);
+    let mut next = 0;
+    let mut shown = 0;
+    loop {
+        let now = path.epoch.now();
+        while next < order.len() && plan[order[next]].start <= now {
+            applications.launch(order[next])?;
+            next += 1;
+        }
+        let idle = applications.reap();
+        if STOPPED.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        anyhow::ensure!(path.is_running(), "the path has failed");
+        if now > lab.duration + Time::from_millis(1) {
+            let over = now.saturating_sub(lab.duration).as_secs_f64();
+            if idle || over > GRACE.as_secs_f64() {
+                return Ok(true);
+            }
+        }
+        let second = now.as_secs_f64() as u64;
+        if second >= shown + 5 {
+            shown = second;
+            eprintln!("{second} s of {}", lab.duration);
+        }
+        let until = order.get(next).map_or(Time::MAX, |number| plan[*number].start).saturating_sub(now);
+        std::thread::sleep(Duration::from_nanos(until.as_ps() / 1000).min(Duration::from_millis(20)));
+    }
+}
+
+fn deliver(
+    run: &Run,
+    lab: &Lab,
+    plan: &[Planned],
+    report: &Report,
+    observed: &results::Observed,
+) -> anyhow::Result<ExitCode> {
+    let results = results::results(lab, plan, report, observed);
+    if let Some(folder) = &run.out {
+        flowstamp_sim::output::write_measured(
+            folder,
+            &results.manifest,
+            &results.summary,
+            &results.series,
+            &results.flows,
+        )
+        .context("results")?;
+    }
+    if run.json {
+        println!("{}", serde_json::to_string_pretty(&results.summary)?);
+    } else {
+        tell(lab, &results);
+    }
+    if let Some(why) = &results.invalid {
+        eprintln!("flowstamp: this run is invalid: {why}");
+        return Ok(ExitCode::from(INVALID));
+    }
+    anyhow::ensure!(observed.failures.is_empty(), "{}", observed.failures.join("; "));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A few lines for a reader.
+fn tell(lab: &Lab, results: &results::Results) {
+    let s = &results.summary;
+    let link = &s["links"]["bottleneck"];
+    let number = |value: &serde_json::Value| value.as_f64().unwrap_or(f64::NAN);
+    println!("{}", if lab.name.is_empty() { "lab" } else { &lab.name });
+    println!(
+        "  bottleneck  utilisation {:.1}%, queue mean {:.0} B, p95 {:.0} B, max {:.0} B, drops {}",
+        100.0 * number(&link["utilization"]),
+        number(&link["mean_queue_bytes"]),
+        number(&link["p95_queue_bytes"]),
+        number(&link["max_queue_bytes"]),
+        link["drops"]
+    );
+    for flows in &lab.flows {
+        let group = &s["groups"][&flows.name];
+        print!(
+            "  {}  {}: {:.3} Mb/s, Jain {:.4}, sent again {}",
+            flows.name,
+            lab.law_of(flows).name(),
+            number(&group["goodput_bps"]) / 1e6,
+            number(&group["jain_index"]),
+            group["retransmissions"]
+        );
+        match group["fct_s"]["all"]["mean"].as_f64() {
+            Some(mean) => println!(", {} completed in {mean:.3} s on average", group["completed"]),
+            None => println!(),
+        }
+    }
+    let late = &s["path"]["lateness"];
+    println!(
+        "  packets left late by {:.3} ms (median), {:.3} ms (98%), {:.3} ms (latest)",
+        1e3 * number(&late["p50_s"]),
+        1e3 * number(&late["p98_s"]),
+        1e3 * number(&late["max_s"])
+    );
 }

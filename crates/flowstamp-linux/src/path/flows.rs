@@ -42,6 +42,9 @@ pub struct Flows {
     flows: Vec<Flow>,
     warmup: Time,
     warm: bool,
+    until: Time,
+    /// The flows at `until`.
+    ended: Option<Vec<Flow>>,
     every: Time,
     sample_at: Time,
     /// Delivered bytes of all flows at the end of each interval.
@@ -50,21 +53,23 @@ pub struct Flows {
 
 impl Flows {
     /// As many flows as `preambles` has entries.
-    pub fn new(preambles: &[u64], warmup: Time, every: Time) -> Self {
+    pub fn new(preambles: &[u64], warmup: Time, until: Time, every: Time) -> Self {
         let flow = |preamble_bytes: &u64| Flow { preamble_bytes: *preamble_bytes, ..Flow::default() };
         Self {
             flows: preambles.iter().map(flow).collect(),
             warmup,
             warm: false,
+            until,
+            ended: None,
             every,
             sample_at: every,
             samples: Vec::new(),
         }
     }
 
-    /// The flows in their order.
+    /// The flows in their order, as they were at the end of statistics.
     pub fn flows(&self) -> &[Flow] {
-        &self.flows
+        self.ended.as_ref().unwrap_or(&self.flows)
     }
 
     /// Their progress.
@@ -80,9 +85,12 @@ impl Flows {
                 flow.delivered_at_warmup = flow.delivered_bytes;
             }
         }
-        while self.sample_at <= now {
+        while self.sample_at <= now.min(self.until) {
             self.samples.push((self.sample_at, self.flows.iter().map(|f| f.delivered_bytes).collect()));
             self.sample_at = self.sample_at + self.every;
+        }
+        if self.ended.is_none() && self.until <= now {
+            self.ended = Some(self.flows.clone());
         }
     }
 

@@ -8,6 +8,7 @@ use crate::refusal::Refusal;
 use anyhow::Context;
 use flowstamp_laws::units::Time;
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -158,20 +159,21 @@ struct Forwarder {
     links: [Link; 2],
     flows: Flows,
     lateness: Lateness,
-    warmup: Time,
+    /// From the warm-up to the end of statistics.
+    measured: Range<Time>,
     spare: Vec<Vec<u8>>,
     epoch: Epoch,
 }
 
 impl Forwarder {
     fn new(spec: Specification, ports: [Port; 2], epoch: Epoch) -> Self {
-        let (warmup, every) = (spec.links[0].warmup, spec.links[0].every);
+        let (warmup, until, every) = (spec.links[0].warmup, spec.links[0].until, spec.links[0].every);
         Self {
             ports,
             links: spec.links.map(Link::new),
-            flows: Flows::new(&spec.preambles, warmup, every),
+            flows: Flows::new(&spec.preambles, warmup, until, every),
             lateness: Lateness::default(),
-            warmup,
+            measured: warmup..until,
             spare: Vec::new(),
             epoch,
         }
@@ -239,7 +241,7 @@ impl Forwarder {
                 let left = self.epoch.now();
                 for _ in 0..sent {
                     let Some(frame) = link.take() else { break };
-                    if !lost && frame.deadline >= self.warmup {
+                    if !lost && self.measured.contains(&frame.deadline) {
                         self.lateness.add(frame.deadline, left);
                     }
                     if self.spare.len() < SPARE_FRAMES {

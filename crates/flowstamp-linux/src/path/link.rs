@@ -25,6 +25,8 @@ pub struct LinkSpecification {
     pub seed: (u64, &'static str),
     /// Statistics start here.
     pub warmup: Time,
+    /// Statistics end here.
+    pub until: Time,
     /// Interval of samples.
     pub every: Time,
 }
@@ -96,6 +98,8 @@ pub struct Link {
     timers: [Option<Time>; MAX_TIMERS],
     counters: Counters,
     warm: bool,
+    /// Counters at `until`.
+    ended: Option<Counters>,
     /// The next sample, and counters at the last one.
     sample_at: Time,
     sampled: (u64, u64, u128),
@@ -109,6 +113,7 @@ enum Event {
     Start,
     Timer(usize),
     Sample,
+    End,
 }
 
 impl Link {
@@ -130,6 +135,7 @@ impl Link {
             timers,
             counters: Counters::default(),
             warm: false,
+            ended: None,
             sample_at: spec.every,
             sampled: (0, 0, 0),
             samples: Vec::new(),
@@ -137,9 +143,9 @@ impl Link {
         }
     }
 
-    /// Counters since the warm-up.
+    /// Counters from the warm-up to the end of statistics.
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        self.ended.as_ref().unwrap_or(&self.counters)
     }
 
     /// Samples so far.
@@ -149,15 +155,15 @@ impl Link {
 
     /// Time average of the queue since the warm-up.
     pub fn mean_queue_bytes(&self) -> f64 {
-        let span = self.now.saturating_sub(self.spec.warmup).as_ps().max(1);
-        self.counters.integral as f64 / span as f64
+        let span = self.now.min(self.spec.until).saturating_sub(self.spec.warmup).as_ps().max(1);
+        self.counters().integral as f64 / span as f64
     }
 
     /// The queue was at most this for 95% of the time since the warm-up.
     pub fn p95_queue_bytes(&self) -> u64 {
-        let all: u64 = self.counters.time_by_queue.values().sum();
+        let all: u64 = self.counters().time_by_queue.values().sum();
         let mut seen = 0;
-        for (queue, time) in &self.counters.time_by_queue {
+        for (queue, time) in &self.counters().time_by_queue {
             seen += time;
             if seen as f64 >= 0.95 * all as f64 {
                 return *queue;
@@ -166,13 +172,12 @@ impl Link {
         0
     }
 
-    /// Until when all is done.
-    pub fn now(&self) -> Time {
-        self.now
-    }
-
     fn next_event(&self) -> (Time, Event) {
-        let mut next = (self.sample_at, Event::Sample);
+        // Samples go on for as long as there are statistics.
+        let mut next = (Time::MAX, Event::End);
+        if self.ended.is_none() {
+            next = (self.sample_at, Event::Sample).min((self.spec.until, Event::End));
+        }
         if !self.warm {
             next = next.min((self.spec.warmup, Event::Warm));
         }
@@ -210,6 +215,7 @@ impl Link {
                     }
                 }
                 Event::Sample => self.sample(),
+                Event::End => self.ended = Some(self.counters.clone()),
             }
         }
         self.pass(to);
@@ -326,6 +332,7 @@ mod tests {
             router: None,
             seed: (1, "test"),
             warmup: Time::ZERO,
+            until: Time::from_millis(20_000),
             every: Time::from_millis(10),
         })
     }
