@@ -230,7 +230,10 @@ impl Lab {
     /// Reads and checks a file.
     pub fn read(path: &FilePath) -> Result<Self, Refusal> {
         let refuse = |what: String| Refusal(format!("{}: {what}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let reason = error.to_string();
+            refuse(format!("cannot be read: {}", reason.split(" (os error").next().unwrap_or_default()))
+        })?;
         let lab: Self = toml::from_str(&text).map_err(|error| {
             let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
             let line = line.map_or(String::new(), |line| format!("line {line}: "));

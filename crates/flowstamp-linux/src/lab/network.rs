@@ -11,6 +11,7 @@ use anyhow::{Context, bail};
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -86,21 +87,41 @@ impl Id {
 
 /// Holds the id against a second lab of the same name, for as long as it lives.
 pub struct Lock {
-    _file: File,
+    path: PathBuf,
+    file: File,
 }
 
 impl Lock {
     /// Takes the lock, or says that another lab runs.
     pub fn take(id: &Id) -> anyhow::Result<Self> {
         let path = PathBuf::from(format!("/run/fs-{}-lab.lock", id.0));
-        let file = File::create(&path).map_err(|error| {
-            Refusal(format!("{}: {error}; a lab makes network namespaces and needs to be root", path.display()))
-        })?;
-        // SAFETY: the descriptor is open.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } < 0 {
-            return Err(Refusal(format!("a lab of the id \"{}\" runs already; name another with --id", id.0)).into());
+        loop {
+            let file = File::create(&path).map_err(|error| {
+                Refusal(format!("{}: {error}; a lab makes network namespaces and needs to be root", path.display()))
+            })?;
+            // SAFETY: the descriptor is open.
+            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } < 0 {
+                return Err(Refusal(format!("a lab of the id \"{}\" runs already; name another with --id", id.0)).into());
+            }
+            let lock = Self { path: path.clone(), file };
+            if lock.is_current() {
+                return Ok(lock);
+            }
         }
-        Ok(Self { _file: file })
+    }
+
+    /// Whether the file that is locked still is the one of that name: its holder removes it at the end.
+    fn is_current(&self) -> bool {
+        let named = fs::metadata(&self.path).map(|m| m.ino());
+        matches!((named, self.file.metadata()), (Ok(named), Ok(held)) if named == held.ino())
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if self.is_current() {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
