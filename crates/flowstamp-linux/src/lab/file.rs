@@ -38,6 +38,9 @@ pub struct Lab {
     /// What is sampled.
     #[serde(default)]
     pub probes: Probes,
+    /// What should come out: for `flowstamp compare --against sim`, which checks them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<toml::Table>,
 }
 
 fn one() -> u64 {

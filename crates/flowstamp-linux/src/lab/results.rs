@@ -80,6 +80,7 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
         "duration_s": lab.duration.as_secs_f64(),
         "warmup_s": lab.warmup.as_secs_f64(),
         "links": links,
+        "access": {"links": 0, "arrivals": 0, "drops": 0},
         "groups": groups,
         "total": {
             "goodput_bps": total_bps,
