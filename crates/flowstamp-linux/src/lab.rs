@@ -1,15 +1,19 @@
 //! `flowstamp lab`: two hosts, an emulated path between them, and real applications, in network namespaces of their own.
 
 mod applications;
+mod backlog;
 mod file;
 mod network;
 mod results;
+mod stamped;
 
 use crate::path::{LinkSpecification, Path, Report, Specification};
 use crate::refusal::Refusal;
 use anyhow::Context;
 use applications::{Applications, Planned};
+use backlog::Watch;
 use file::{Lab, Where};
+use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
 use network::{Id, Lock, Network, Place};
 use std::path::PathBuf;
@@ -98,12 +102,6 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
     let mut lab = Lab::read(&run.lab)?;
     lab.seed = run.seed.unwrap_or(lab.seed);
     applications::check(&lab)?;
-    if lab.router.place == Where::Bpf {
-        return Err(Refusal("router.where: \"bpf\" is not there yet; use \"path\"".to_owned()).into());
-    }
-    if lab.flows.iter().any(|flows| lab.law_of(flows).is_stamped()) {
-        return Err(Refusal("host.law: flowstamp's laws are not there yet; use \"cubic\" or \"bbr\"".to_owned()).into());
-    }
     let _lock = Lock::take(&id)?;
     catch_signals();
     for name in network::clean(&id) {
@@ -111,11 +109,25 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
     }
     let begun = Instant::now();
     let plan = applications::plan(&lab);
-    let network = Network::make(&id, lab.router.place == Where::Bpf)?;
-    network.congestion_control(lab.host.law.kernel_name())?;
+    let with_router = lab.router.place == Where::Bpf;
+    let network = Network::make(&id, with_router)?;
+    // A host asks for one law at a time: that of the hosts, or of the first group that has one of ours.
+    let laws = std::iter::once(lab.host.law).chain(lab.flows.iter().map(|flows| lab.law_of(flows)));
+    if let Some(law) = laws.into_iter().find(|law| law.is_stamped()) {
+        stamped::enable_hosts(&id, law)?;
+    }
+    network.congestion_control(&id.congestion_control(lab.host.law))?;
+    if with_router {
+        stamped::attach_router(&id, &lab)?;
+    }
     let (report, observed) = {
         let mut applications = Applications::start(&id, &lab, &plan)?;
         let path = Path::start(path_of(&lab, &plan, &id))?;
+        let watch = if with_router {
+            Some(Watch::start(&id, Place::Router, "out", path.epoch)?)
+        } else {
+            None
+        };
         let finished = drive(&lab, &plan, &path, &mut applications)?;
         let report = path.stop()?;
         if !finished {
@@ -124,16 +136,19 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         }
         let said = (0..plan.len()).map(|number| applications.said(number)).collect();
         let failures = std::mem::take(&mut applications.failures);
-        (report, results::Observed { said, failures, wall_s: begun.elapsed().as_secs_f64() })
+        let backlog = watch.map(Watch::finish);
+        (report, results::Observed { said, failures, backlog, wall_s: begun.elapsed().as_secs_f64() })
     };
     drop(network);
     deliver(run, &lab, &plan, &report, &observed)
 }
 
 fn path_of(lab: &Lab, plan: &[Planned], id: &Id) -> Specification {
-    let router = results::router_of_path(&lab.router.law);
-    let link = |name| LinkSpecification {
-        rate: Some(lab.path.rate),
+    // What a BPF router does, the path must not do once more: there it is a delay alone, the way back a plain link.
+    let bpf = lab.router.place == Where::Bpf;
+    let router = if bpf { RouterSpec::default() } else { results::router_of_path(&lab.router.law) };
+    let link = |name, rate| LinkSpecification {
+        rate,
         delay: Time::from_ps(lab.path.rtt.as_ps() / 2),
         buffer_bytes: lab.path.buffer_bytes(),
         loss: lab.path.loss.get(),
@@ -146,7 +161,10 @@ fn path_of(lab: &Lab, plan: &[Planned], id: &Id) -> Specification {
     Specification {
         namespace: id.file(Place::Path),
         interfaces: ["in".to_owned(), "out".to_owned()],
-        links: [link("bottleneck"), link("bottleneck.reverse")],
+        links: [
+            link("bottleneck", (!bpf).then_some(lab.path.rate)),
+            link("bottleneck.reverse", Some(lab.path.rate)),
+        ],
         preambles: applications::preambles(lab, plan),
     }
 }

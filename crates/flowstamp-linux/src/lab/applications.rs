@@ -137,7 +137,7 @@ impl<'a> Applications<'a> {
                 let port = (IPERF_PORT + number as u16).to_string();
                 let every = self.lab.probes.every.as_secs_f64().clamp(0.1, 60.0).to_string();
                 iperf3.args(["-c", RIGHT, "-J", "-p", &port, "--cport", &own_port, "-i", &every]);
-                iperf3.args(["-C", self.lab.law_of(flows).kernel_name()]);
+                iperf3.args(["-C", &self.id.congestion_control(self.lab.law_of(flows))]);
                 let left = self.lab.duration.saturating_sub(flow.start);
                 let duration = flows.duration.map_or(left, |duration| duration.min(left));
                 match flows.size {

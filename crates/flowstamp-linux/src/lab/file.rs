@@ -144,15 +144,6 @@ impl Law {
         }
     }
 
-    /// Its name to the kernel.
-    pub const fn kernel_name(self) -> &'static str {
-        match self {
-            Self::Rcp => "flowstamp_rcp",
-            Self::Xcp => "flowstamp_xcp",
-            other => other.name(),
-        }
-    }
-
     /// Whether it is one of ours.
     pub const fn is_stamped(self) -> bool {
         matches!(self, Self::Rcp | Self::Xcp)

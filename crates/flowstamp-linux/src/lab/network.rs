@@ -52,10 +52,15 @@ impl Id {
     /// Lower-case letters and digits.
     pub fn new(text: &str) -> Result<Self, Refusal> {
         let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        if text.is_empty() || text.len() > 12 || !text.chars().all(good) {
-            return Err(Refusal(format!("--id: \"{text}\" must be 1 to 12 lower-case letters and digits, such as \"lab\"")));
+        if text.is_empty() || text.len() > 8 || !text.chars().all(good) {
+            return Err(Refusal(format!("--id: \"{text}\" must be 1 to 8 lower-case letters and digits, such as \"lab\"")));
         }
         Ok(Self(text.to_owned()))
+    }
+
+    /// The id.
+    pub fn text(&self) -> &str {
+        &self.0
     }
 
     /// A namespace's name.
@@ -257,7 +262,7 @@ impl Network {
         for (place, device, _) in [a, b] {
             ip(&format!("-n {} link set {device} up", self.id.namespace(place)))?;
             // The path's sockets see frames as they are: with their checksums, and one segment each.
-            let words = ["-K", device, "tx", "off", "tso", "off", "gso", "off", "gro", "off"];
+            let words = ["-K", device, "tx", "off", "tso", "off", "gro", "off"];
             run(command(&self.id, place, "ethtool")?.args(words))?;
         }
         Ok(())
@@ -281,6 +286,9 @@ impl Drop for Network {
 /// Takes away whatever carries the lab's id; returns the names.
 pub fn clean(id: &Id) -> Vec<String> {
     let mut gone = Vec::new();
+    if super::stamped::remove(id) {
+        gone.push(format!("BPF objects of fs-{}", id.0));
+    }
     for place in Place::ALL {
         let name = id.namespace(place);
         if !id.file(place).exists() {

@@ -4,6 +4,7 @@
 //! them. What the applications said of themselves is in the summary under `applications`.
 
 use super::applications::Planned;
+use super::backlog::{Counted, Window};
 use super::file::{Application, Lab, Law, PACKET_BYTES};
 use crate::path::{Flow, LatenessSummary, Link, Report};
 use flowstamp_laws::registry::RouterSpec;
@@ -37,6 +38,8 @@ pub struct Observed {
     pub said: Vec<Value>,
     /// Programs that failed.
     pub failures: Vec<String>,
+    /// The BPF router's queue, if there is one.
+    pub backlog: Option<Vec<Counted>>,
     /// Wall-clock seconds of the run.
     pub wall_s: f64,
 }
@@ -55,7 +58,14 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
     let links: Map<String, Value> = LINKS
         .iter()
         .zip(&report.links)
-        .map(|(name, link)| ((*name).to_owned(), json!(link_summary(lab, link))))
+        .map(|(name, link)| {
+            let queue = observed.backlog.as_ref().filter(|_| *name == LINKS[0]);
+            let summary = match queue {
+                Some(all) => watched_summary(lab, &Window::of(all, lab.warmup, lab.duration)),
+                None => link_summary(lab, link),
+            };
+            ((*name).to_owned(), json!(summary))
+        })
         .collect();
     let groups: Map<String, Value> = lab
         .flows
@@ -72,8 +82,8 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
     let total_bps: f64 = groups.values().filter_map(|group| group["goodput_bps"].as_f64()).sum();
     let long: Vec<f64> = flows.iter().filter(|row| row.size_bytes.is_none()).map(|row| row.goodput_bps).collect();
     let counters = report.links.each_ref().map(Link::counters);
-    let drops: u64 = counters.iter().map(|c| c.drops + c.losses).sum();
-    let arrivals: u64 = counters.iter().map(|c| c.arrivals).sum();
+    let count = |name| links.values().filter_map(|link| link[name].as_u64()).sum();
+    let (drops, arrivals): (u64, u64) = (count("drops"), count("arrivals"));
     let summary = json!({
         "name": lab.name,
         "seed": lab.seed,
@@ -152,6 +162,24 @@ fn link_summary(lab: &Lab, link: &Link) -> LinkSummary {
         drops: c.drops + c.losses,
         marks: 0,
         drop_rate: share(c.drops + c.losses, c.arrivals),
+    }
+}
+
+/// A link whose queue is a qdisc of the kernel.
+fn watched_summary(lab: &Lab, queue: &Window) -> LinkSummary {
+    let room = lab.path.rate.bytes_in(lab.duration.saturating_sub(lab.warmup));
+    let (drops, arrivals) = (queue.drops(), queue.packets() + queue.drops());
+    LinkSummary {
+        rate_bps: lab.path.rate.bps(),
+        buffer_bytes: lab.path.buffer_bytes() as f64,
+        utilization: queue.bytes() as f64 / room,
+        mean_queue_bytes: queue.mean_queue_bytes(),
+        p95_queue_bytes: queue.quantile(0.95),
+        max_queue_bytes: queue.quantile(1.0),
+        arrivals,
+        drops,
+        marks: 0,
+        drop_rate: share(drops, arrivals),
     }
 }
 
@@ -275,11 +303,20 @@ fn series(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> 
     for (name, link) in LINKS.iter().zip(&report.links) {
         for sample in link.samples() {
             let time_s = sample.time.as_secs_f64();
-            rows.push(time_s, "link", name, "utilization", sample.sent_bytes as f64 / room);
-            rows.push(time_s, "link", name, "queue_bytes", sample.queue_bytes as f64);
-            rows.push(time_s, "link", name, "mean_queue_bytes", sample.mean_queue_bytes);
-            rows.push(time_s, "link", name, "drops", sample.drops as f64);
-            rows.push(time_s, "link", name, "marks", 0.0);
+            let mut push = |metric, value| rows.push(time_s, "link", name, metric, value);
+            if let Some(all) = observed.backlog.as_ref().filter(|_| *name == LINKS[0]) {
+                let queue = Window::of(all, sample.time.saturating_sub(lab.probes.every), sample.time);
+                push("utilization", queue.bytes() as f64 / room);
+                push("queue_bytes", queue.queue_bytes());
+                push("mean_queue_bytes", queue.mean_queue_bytes());
+                push("drops", queue.drops() as f64);
+            } else {
+                push("utilization", sample.sent_bytes as f64 / room);
+                push("queue_bytes", sample.queue_bytes as f64);
+                push("mean_queue_bytes", sample.mean_queue_bytes);
+                push("drops", sample.drops as f64);
+            }
+            push("marks", 0.0);
             for (metric, value) in &sample.law {
                 rows.push(time_s, "law", name, metric, *value);
             }
