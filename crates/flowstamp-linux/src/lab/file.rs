@@ -71,7 +71,8 @@ impl Path {
             Buffer::Bytes(b) => b.as_f64(),
             Buffer::Packets(n) => f64::from(n) * PACKET_BYTES as f64,
             Buffer::Time(t) => self.rate.bytes_in(t),
-        }) as u64
+        })
+        .round() as u64
     }
 
     /// How late packets may leave at the 98th percentile in a valid run: a millisecond, but no more than 5% of the RTT.
