@@ -15,6 +15,11 @@ fn main() {
             .build_and_generate(out.join(format!("{name}.skel.rs")))
             .unwrap_or_else(|e| panic!("{source}: {e:?}; tools/install-linux.sh installs what it needs"));
     }
-    cc::Build::new().file("bpf/laws_on_host.c").include("bpf").opt_level(2).warnings(true).compile("flowstamp_laws");
+    cc::Build::new()
+        .file("bpf/laws_on_host.c")
+        .include("bpf")
+        .opt_level(2)
+        .warnings(true)
+        .compile("flowstamp_laws");
     println!("cargo:rerun-if-changed=bpf");
 }

@@ -7,7 +7,7 @@ mod network;
 mod results;
 mod stamped;
 
-use crate::path::{LinkSpecification, Path, Report, Specification};
+use crate::path::{Epoch, LinkSpecification, Path, Report, Specification};
 use crate::refusal::Refusal;
 use anyhow::Context;
 use applications::{Applications, Planned};
@@ -19,7 +19,7 @@ use network::{Id, Lock, Network, Place};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What to do.
 #[derive(clap::Subcommand)]
@@ -107,7 +107,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
     for name in network::clean(&id) {
         eprintln!("removed {name}, which an earlier lab had left");
     }
-    let begun = Instant::now();
+    let begun = Epoch::start();
     let plan = applications::plan(&lab);
     let with_router = lab.router.place == Where::Bpf;
     let network = Network::make(&id, with_router)?;
@@ -123,11 +123,12 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
     let (report, observed) = {
         let mut applications = Applications::start(&id, &lab, &plan)?;
         let path = Path::start(path_of(&lab, &plan, &id))?;
-        let watch = if with_router {
-            Some(Watch::start(&id, Place::Router, "out", path.epoch)?)
-        } else {
-            None
-        };
+        let mut watches = None;
+        if with_router {
+            let every = Duration::from_nanos(lab.probes.every.as_ps() / 1000);
+            let queue = Watch::start(&id, Place::Router, "out", path.epoch)?;
+            watches = Some((queue, stamped::Watch::start(&id, every, path.epoch)?));
+        }
         let finished = drive(&lab, &plan, &path, &mut applications)?;
         let report = path.stop()?;
         if !finished {
@@ -136,8 +137,8 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         }
         let said = (0..plan.len()).map(|number| applications.said(number)).collect();
         let failures = std::mem::take(&mut applications.failures);
-        let backlog = watch.map(Watch::finish);
-        (report, results::Observed { said, failures, backlog, wall_s: begun.elapsed().as_secs_f64() })
+        let router = watches.map(|(queue, law)| (queue.finish(), law.finish()));
+        (report, results::Observed { said, failures, router, wall_s: begun.now().as_secs_f64() })
     };
     drop(network);
     deliver(run, &lab, &plan, &report, &observed)

@@ -2,7 +2,7 @@
 
 use super::file::{Application, Flows, Lab};
 use super::network::{Id, LEFT, Place, RIGHT, command};
-use crate::path::PORTS;
+use crate::path::{Epoch, PORTS};
 use crate::refusal::Refusal;
 use anyhow::{Context, bail};
 use flowstamp_laws::units::Time;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const IPERF_PORT: u16 = 5201;
 const HTTP_PORT: u16 = 8080;
@@ -33,7 +33,11 @@ pub fn plan(lab: &Lab) -> Vec<Planned> {
     let of = |(group, flows): (usize, &Flows)| {
         let (start, every) = (flows.start.as_ps(), flows.every.as_ps());
         (0..flows.count)
-            .map(move |index| Planned { group, index, start: Time::from_ps(start + every * u64::from(index)) })
+            .map(move |index| Planned {
+                group,
+                index,
+                start: Time::from_ps(start + every * u64::from(index)),
+            })
             .collect::<Vec<_>>()
     };
     lab.flows.iter().enumerate().flat_map(of).collect()
@@ -73,7 +77,8 @@ impl<'a> Applications<'a> {
         if lab.flows.iter().any(|flows| flows.app == Application::Http) {
             all.nginx()?;
         }
-        let iperf3 = plan.iter().enumerate().filter(|(_, flow)| lab.flows[flow.group].app == Application::Iperf3);
+        let iperf3 =
+            plan.iter().enumerate().filter(|(_, flow)| lab.flows[flow.group].app == Application::Iperf3);
         let mut ports: Vec<u16> = iperf3.map(|(number, _)| IPERF_PORT + number as u16).collect();
         if all.servers.len() > ports.len() {
             ports.push(HTTP_PORT);
@@ -108,7 +113,7 @@ impl<'a> Applications<'a> {
 
     /// Until every server's port is in its namespace's table of listeners.
     fn wait_for(&mut self, ports: &[u16]) -> anyhow::Result<()> {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let since = Epoch::start();
         loop {
             let mut open = Vec::new();
             for server in &self.servers {
@@ -118,7 +123,7 @@ impl<'a> Applications<'a> {
                 return Ok(());
             }
             let ended = self.servers.iter_mut().any(|server| !matches!(server.try_wait(), Ok(None)));
-            if ended || Instant::now() > deadline {
+            if ended || since.now() > Time::from_secs(10) {
                 let log = fs::read_to_string(self.id.folder().join("nginx.log")).unwrap_or_default();
                 bail!("the lab's servers do not listen {}", log.lines().next().unwrap_or_default());
             }
@@ -214,7 +219,8 @@ fn spawn(command: &mut Command) -> anyhow::Result<Child> {
 fn listening(pid: u32) -> Vec<u16> {
     let mut ports = Vec::new();
     for table in ["tcp", "tcp6"] {
-        let text = fs::read_to_string(Path::new("/proc").join(format!("{pid}/net/{table}"))).unwrap_or_default();
+        let text =
+            fs::read_to_string(Path::new("/proc").join(format!("{pid}/net/{table}"))).unwrap_or_default();
         for line in text.lines().skip(1) {
             let mut words = line.split_whitespace().skip(1);
             let (local, state) = (words.next(), words.nth(1));

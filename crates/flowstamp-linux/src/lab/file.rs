@@ -249,7 +249,10 @@ impl Lab {
             return Err(format!("path.rtt is {}; it must be 200us to 10s", self.path.rtt));
         }
         if self.path.buffer_bytes() < PACKET_BYTES {
-            return Err(format!("path.buffer is {}; it must hold a packet of {PACKET_BYTES} B", self.path.buffer));
+            return Err(format!(
+                "path.buffer is {}; it must hold a packet of {PACKET_BYTES} B",
+                self.path.buffer
+            ));
         }
         if self.path.loss.get() >= 1.0 {
             return Err("path.loss is 1 or more; it must be below 1, such as \"1%\"".to_owned());
@@ -275,7 +278,9 @@ impl Lab {
             if flows.app == Application::Http && flows.law.is_some() {
                 return refuse("downloads go by the hosts' law; set host.law".to_owned());
             }
-            if flows.start + Time::from_ps(flows.every.as_ps() * u64::from(flows.count.max(1) - 1)) >= self.duration {
+            if flows.start + Time::from_ps(flows.every.as_ps() * u64::from(flows.count.max(1) - 1))
+                >= self.duration
+            {
                 return refuse("its last flow starts after the lab's end".to_owned());
             }
             if flows.duration.is_some_and(|t| t.as_ps() % flowstamp_laws::units::PS_PER_SEC != 0) {
@@ -377,7 +382,8 @@ mod tests {
         lab.check().expect("a good one");
         assert_eq!(lab.path.buffer_bytes(), 62_500);
         let scenario = toml::to_string(&lab.scenario().expect("a scenario")).expect("TOML");
-        let loaded = flowstamp_sim::load(&scenario, flowstamp_sim::Format::Toml, "lab", &[], FilePath::new("."));
+        let loaded =
+            flowstamp_sim::load(&scenario, flowstamp_sim::Format::Toml, "lab", &[], FilePath::new("."));
         loaded.expect("the simulator takes it");
     }
 

@@ -53,7 +53,9 @@ impl Id {
     pub fn new(text: &str) -> Result<Self, Refusal> {
         let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
         if text.is_empty() || text.len() > 8 || !text.chars().all(good) {
-            return Err(Refusal(format!("--id: \"{text}\" must be 1 to 8 lower-case letters and digits, such as \"lab\"")));
+            return Err(Refusal(format!(
+                "--id: \"{text}\" must be 1 to 8 lower-case letters and digits, such as \"lab\""
+            )));
         }
         Ok(Self(text.to_owned()))
     }
@@ -102,11 +104,18 @@ impl Lock {
         let path = PathBuf::from(format!("/run/fs-{}-lab.lock", id.0));
         loop {
             let file = File::create(&path).map_err(|error| {
-                Refusal(format!("{}: {error}; a lab makes network namespaces and needs to be root", path.display()))
+                Refusal(format!(
+                    "{}: {error}; a lab makes network namespaces and needs to be root",
+                    path.display()
+                ))
             })?;
             // SAFETY: the descriptor is open.
             if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } < 0 {
-                return Err(Refusal(format!("a lab of the id \"{}\" runs already; name another with --id", id.0)).into());
+                return Err(Refusal(format!(
+                    "a lab of the id \"{}\" runs already; name another with --id",
+                    id.0
+                ))
+                .into());
             }
             let lock = Self { path: path.clone(), file };
             if lock.is_current() {
@@ -215,7 +224,10 @@ impl Network {
         network.host(Place::Right, "r0", &format!("{RIGHT}/{}", if with_router { 24 } else { 16 }))?;
         let neighbour = |place, device: &str, address, mac: u8| {
             let name = id.namespace(place);
-            ip(&format!("-n {name} neigh replace {address} lladdr {} dev {device} nud permanent", mac_of(mac)))
+            ip(&format!(
+                "-n {name} neigh replace {address} lladdr {} dev {device} nud permanent",
+                mac_of(mac)
+            ))
         };
         if with_router {
             neighbour(Place::Left, "l0", ROUTER[0], 2)?;
@@ -257,7 +269,10 @@ impl Network {
         let [from, to] = [a, b].map(|(place, _, _)| self.id.namespace(place));
         ip(&format!(
             "link add name {} netns {from} address {} type veth peer name {} netns {to} address {}",
-            a.1, mac_of(a.2), b.1, mac_of(b.2)
+            a.1,
+            mac_of(a.2),
+            b.1,
+            mac_of(b.2)
         ))?;
         for (place, device, _) in [a, b] {
             ip(&format!("-n {} link set {device} up", self.id.namespace(place)))?;

@@ -6,6 +6,7 @@
 use super::applications::Planned;
 use super::backlog::{Counted, Window};
 use super::file::{Application, Lab, Law, PACKET_BYTES};
+use super::stamped::Seen;
 use crate::path::{Flow, LatenessSummary, Link, Report};
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
@@ -38,8 +39,8 @@ pub struct Observed {
     pub said: Vec<Value>,
     /// Programs that failed.
     pub failures: Vec<String>,
-    /// The BPF router's queue, if there is one.
-    pub backlog: Option<Vec<Counted>>,
+    /// The BPF router's queue and its law's variables, if there is one.
+    pub router: Option<(Vec<Counted>, Vec<Seen>)>,
     /// Wall-clock seconds of the run.
     pub wall_s: f64,
 }
@@ -59,9 +60,8 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
         .iter()
         .zip(&report.links)
         .map(|(name, link)| {
-            let queue = observed.backlog.as_ref().filter(|_| *name == LINKS[0]);
-            let summary = match queue {
-                Some(all) => watched_summary(lab, &Window::of(all, lab.warmup, lab.duration)),
+            let summary = match observed.router.as_ref().filter(|_| *name == LINKS[0]) {
+                Some((all, _)) => watched_summary(lab, &Window::of(all, lab.warmup, lab.duration)),
                 None => link_summary(lab, link),
             };
             ((*name).to_owned(), json!(summary))
@@ -74,13 +74,20 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
         .map(|(number, group)| {
             let rows: Vec<&FlowRow> =
                 flows.iter().zip(plan).filter(|(_, p)| p.group == number).map(|(row, _)| row).collect();
-            let taken: Vec<&Flow> =
-                report.flows.flows().iter().zip(plan).filter(|(_, p)| p.group == number).map(|(f, _)| f).collect();
+            let taken: Vec<&Flow> = report
+                .flows
+                .flows()
+                .iter()
+                .zip(plan)
+                .filter(|(_, p)| p.group == number)
+                .map(|(f, _)| f)
+                .collect();
             (group.name.clone(), json!(group_summary(lab, lab.law_of(group), &rows, &taken)))
         })
         .collect();
     let total_bps: f64 = groups.values().filter_map(|group| group["goodput_bps"].as_f64()).sum();
-    let long: Vec<f64> = flows.iter().filter(|row| row.size_bytes.is_none()).map(|row| row.goodput_bps).collect();
+    let long: Vec<f64> =
+        flows.iter().filter(|row| row.size_bytes.is_none()).map(|row| row.goodput_bps).collect();
     let counters = report.links.each_ref().map(Link::counters);
     let count = |name| links.values().filter_map(|link| link[name].as_u64()).sum();
     let (drops, arrivals): (u64, u64) = (count("drops"), count("arrivals"));
@@ -224,8 +231,11 @@ fn group_summary(lab: &Lab, law: Law, rows: &[&FlowRow], taken: &[&Flow]) -> Gro
     let span_s = lab.duration.saturating_sub(lab.warmup).as_secs_f64();
     let bytes: u64 = taken.iter().map(|flow| flow.delivered_bytes - flow.delivered_at_warmup).sum();
     let goodputs: Vec<f64> = rows.iter().map(|row| row.goodput_bps).collect();
-    let mut times: Vec<f64> =
-        rows.iter().filter(|row| row.start_s >= lab.warmup.as_secs_f64()).filter_map(|row| row.fct_s).collect();
+    let mut times: Vec<f64> = rows
+        .iter()
+        .filter(|row| row.start_s >= lab.warmup.as_secs_f64())
+        .filter_map(|row| row.fct_s)
+        .collect();
     GroupSummary {
         law: law.name().to_owned(),
         flows: taken.iter().filter(|flow| flow.opened.is_some()).count() as u64,
@@ -245,7 +255,8 @@ fn application(lab: &Lab, planned: &Planned, said: &Value) -> Value {
     let group = &lab.flows[planned.group];
     match group.app {
         Application::Iperf3 => {
-            let mut rtts: Vec<f64> = intervals(said).filter_map(|(_, i)| i["rtt"].as_f64()).filter(|us| *us > 0.0).collect();
+            let mut rtts: Vec<f64> =
+                intervals(said).filter_map(|(_, i)| i["rtt"].as_f64()).filter(|us| *us > 0.0).collect();
             let rtt = Distribution::of(&mut rtts);
             json!({
                 "flow": format!("{}.{}", group.name, planned.index),
@@ -304,7 +315,7 @@ fn series(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> 
         for sample in link.samples() {
             let time_s = sample.time.as_secs_f64();
             let mut push = |metric, value| rows.push(time_s, "link", name, metric, value);
-            if let Some(all) = observed.backlog.as_ref().filter(|_| *name == LINKS[0]) {
+            if let Some((all, _)) = observed.router.as_ref().filter(|_| *name == LINKS[0]) {
                 let queue = Window::of(all, sample.time.saturating_sub(lab.probes.every), sample.time);
                 push("utilization", queue.bytes() as f64 / room);
                 push("queue_bytes", queue.queue_bytes());
@@ -320,6 +331,13 @@ fn series(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> 
             for (metric, value) in &sample.law {
                 rows.push(time_s, "law", name, metric, *value);
             }
+        }
+    }
+    for (time, values) in
+        observed.router.iter().flat_map(|(_, law)| law).filter(|(time, _)| *time <= lab.duration)
+    {
+        for (metric, value) in values {
+            rows.push(time.as_secs_f64(), "law", LINKS[0], metric, *value);
         }
     }
     let mut before = vec![0; plan.len()];
@@ -346,7 +364,13 @@ fn series(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> 
             }
             if let Some(cwnd_bytes) = sample["snd_cwnd"].as_f64() {
                 // iperf3 gives the window times the segment's size; a packet here is a full frame.
-                rows.push(time_s, "flow", &name, "cwnd_packets", cwnd_bytes / (PACKET_BYTES - HEADERS_BYTES) as f64);
+                rows.push(
+                    time_s,
+                    "flow",
+                    &name,
+                    "cwnd_packets",
+                    cwnd_bytes / (PACKET_BYTES - HEADERS_BYTES) as f64,
+                );
             }
             if let Some(us) = sample["rtt"].as_f64() {
                 rows.push(time_s, "flow", &name, "rtt_s", us * 1e-6);

@@ -3,12 +3,18 @@
 
 use super::file::{Lab, Law, PACKET_BYTES};
 use super::network::{Id, Place, command, run};
+use crate::path::Epoch;
 use crate::refusal::Refusal;
 use anyhow::Context;
 use flowstamp_laws::registry::RouterSpec;
+use flowstamp_laws::units::Time;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 fn this_program() -> anyhow::Result<String> {
     Ok(std::env::current_exe()?.to_str().context("this program's path is not UTF-8")?.to_owned())
@@ -50,7 +56,8 @@ impl Id {
 
 /// Lets both hosts' applications choose our laws.
 pub fn enable_hosts(id: &Id, law: Law) -> anyhow::Result<()> {
-    let cgroup = id.cgroup().ok_or_else(|| Refusal("there is no cgroup2 file system; mount one".to_owned()))?;
+    let cgroup =
+        id.cgroup().ok_or_else(|| Refusal("there is no cgroup2 file system; mount one".to_owned()))?;
     for place in [Place::Left, Place::Right] {
         let mut host = command(id, place, &this_program()?)?;
         host.args(["host", "enable", "--law", law.name(), "--cgroup"]).arg(&cgroup);
@@ -94,6 +101,68 @@ pub fn attach_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
         router.args([option, &value]);
     }
     ours(router.arg("--pins").arg(id.router_pins()))
+}
+
+/// Asks the BPF router for its law's variables, at fixed intervals, until stopped.
+pub struct Watch {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<Seen>>>,
+}
+
+/// The law's variables at an instant, by the names of the simulator's laws.
+pub type Seen = (Time, Vec<(&'static str, f64)>);
+
+/// Variables that `router status` and the simulator's laws have in common.
+const VARIABLES: [&str; 4] = ["rate_bps", "avg_rtt_s", "input_rate_bps", "interval_s"];
+/// Each question is a process of its own: no more often than this.
+const MIN_INTERVAL: Duration = Duration::from_millis(200);
+
+impl Watch {
+    /// Starts asking.
+    pub fn start(id: &Id, every: Duration, epoch: Epoch) -> anyhow::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let (program, pins) = (this_program()?, id.router_pins());
+        let every = every.max(MIN_INTERVAL);
+        let thread = std::thread::Builder::new().name("status".to_owned()).spawn(move || {
+            let mut all = Vec::new();
+            while !stopped.load(Ordering::Relaxed) {
+                let mut status = Command::new(&program);
+                status.args(["router", "status", "--json", "--pins"]).arg(&pins);
+                let time = epoch.now();
+                if let Some(values) = status.output().ok().and_then(|output| variables(&output.stdout)) {
+                    all.push((time, values));
+                }
+                let next = time + Time::from_nanos(every.as_nanos() as u64);
+                std::thread::sleep(Duration::from_nanos(next.saturating_sub(epoch.now()).as_ps() / 1000));
+            }
+            all
+        })?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+
+    /// What was answered.
+    pub fn finish(mut self) -> Vec<Seen> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn variables(answer: &[u8]) -> Option<Vec<(&'static str, f64)>> {
+    let answer: serde_json::Value = serde_json::from_slice(answer).ok()?;
+    let router = answer.get(0)?;
+    let mut values: Vec<(&'static str, f64)> =
+        VARIABLES.iter().filter_map(|name| Some((*name, router[*name].as_f64()?))).collect();
+    if let (Some(target), Some(rate)) = (router["target_rate_bps"].as_f64(), router["rate_bps"].as_f64()) {
+        values.push(("flows_estimate", target / rate));
+    }
+    Some(values)
 }
 
 /// Takes both away; whether there was anything.

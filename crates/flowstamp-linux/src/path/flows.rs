@@ -87,7 +87,7 @@ impl Flows {
         }
         while self.sample_at <= now.min(self.until) {
             self.samples.push((self.sample_at, self.flows.iter().map(|f| f.delivered_bytes).collect()));
-            self.sample_at = self.sample_at + self.every;
+            self.sample_at += self.every;
         }
         if self.ended.is_none() && self.until <= now {
             self.ended = Some(self.flows.clone());

@@ -65,7 +65,8 @@ fn clock_ns(clock: libc::clockid_t) -> u64 {
 }
 
 impl Epoch {
-    fn start() -> Self {
+    /// Now is zero.
+    pub fn start() -> Self {
         Self { monotonic_ns: clock_ns(libc::CLOCK_MONOTONIC) }
     }
 
@@ -128,15 +129,16 @@ impl Drop for Path {
 
 /// Moves the calling thread into the namespace and opens the interfaces there.
 fn open(spec: &Specification) -> anyhow::Result<[Port; 2]> {
-    let namespace =
-        File::open(&spec.namespace).with_context(|| format!("{}", spec.namespace.display()))?;
+    let namespace = File::open(&spec.namespace).with_context(|| format!("{}", spec.namespace.display()))?;
     // SAFETY: the descriptor is open; the call moves this thread alone.
     if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } < 0 {
         return Err(std::io::Error::last_os_error()).context("setns");
     }
     let port = |name: &str| {
         Port::open(name).map_err(|error| {
-            Refusal(format!("AF_PACKET on {name}: {error}; the path needs CAP_NET_RAW and packet rings in the kernel"))
+            Refusal(format!(
+                "AF_PACKET on {name}: {error}; the path needs CAP_NET_RAW and packet rings in the kernel"
+            ))
         })
     };
     Ok([port(&spec.interfaces[0])?, port(&spec.interfaces[1])?])
@@ -259,8 +261,11 @@ impl Forwarder {
         let now = self.epoch.now();
         let ns = next.map_or(MAX_SLEEP_NS, |at| at.saturating_sub(now).as_ps() / 1000).min(MAX_SLEEP_NS);
         let timeout = libc::timespec { tv_sec: 0, tv_nsec: ns as i64 };
-        let mut waits =
-            [0, 1].map(|side| libc::pollfd { fd: self.ports[side].descriptor(), events: libc::POLLIN, revents: 0 });
+        let mut waits = [0, 1].map(|side| libc::pollfd {
+            fd: self.ports[side].descriptor(),
+            events: libc::POLLIN,
+            revents: 0,
+        });
         // SAFETY: two entries; the kernel reads `timeout`.
         unsafe { libc::ppoll(waits.as_mut_ptr(), 2, &raw const timeout, std::ptr::null()) };
     }

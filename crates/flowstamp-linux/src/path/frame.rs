@@ -130,7 +130,11 @@ pub fn stamp(frame: &[u8], segment: &Segment, protocol: Protocol) -> Option<Stam
                     return None;
                 }
                 if kind == KIND && len == LONG_LEN && u16_at(frame, at + 2)? == exid {
-                    return Some(Stamped { at, checksum: segment.tcp + 16, stamp: read(frame, at, protocol)? });
+                    return Some(Stamped {
+                        at,
+                        checksum: segment.tcp + 16,
+                        stamp: read(frame, at, protocol)?,
+                    });
                 }
                 at += len;
             }

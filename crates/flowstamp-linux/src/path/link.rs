@@ -204,8 +204,7 @@ impl Link {
             match event {
                 Event::Warm => {
                     self.warm = true;
-                    self.counters =
-                        Counters { max_queue_bytes: self.waiting_bytes, ..Counters::default() };
+                    self.counters = Counters { max_queue_bytes: self.waiting_bytes, ..Counters::default() };
                     self.sampled = (0, 0, 0);
                 }
                 Event::Start => self.start(),
@@ -266,7 +265,7 @@ impl Link {
             law,
         });
         self.sampled = (c.sent_bytes, c.drops, c.integral);
-        self.sample_at = self.sample_at + self.spec.every;
+        self.sample_at += self.spec.every;
     }
 
     /// A frame that came at `at`. Gives it back where there is no room for it.
@@ -287,9 +286,8 @@ impl Link {
         }
         let lost = self.spec.loss > 0.0 && self.random.uniform() < self.spec.loss;
         self.counters.losses += u64::from(lost);
-        let duration = self.spec.rate.map_or(Time::ZERO, |rate| {
-            rate.tx_time(flowstamp_laws::units::Bytes::new(size))
-        });
+        let duration =
+            self.spec.rate.map_or(Time::ZERO, |rate| rate.tx_time(flowstamp_laws::units::Bytes::new(size)));
         self.free = starts + duration;
         self.frames.push_back(InFlight { starts, deadline: self.free + self.spec.delay, lost, bytes });
         self.waiting_bytes += size;
@@ -341,7 +339,8 @@ mod tests {
     fn packets_leave_at_the_rate_and_in_order() {
         // 1000 bytes at 8 Mb/s last a millisecond; three fit into the buffer, one is in transmission.
         let mut link = link(8.0, 3000);
-        let back: Vec<bool> = (0..6).map(|_| link.arrive(Time::from_millis(1), vec![0; 1000]).is_some()).collect();
+        let back: Vec<bool> =
+            (0..6).map(|_| link.arrive(Time::from_millis(1), vec![0; 1000]).is_some()).collect();
         assert_eq!(back, [false, false, false, false, true, true]);
         link.advance(Time::from_millis(20));
         let mut deadlines = Vec::new();

@@ -45,14 +45,20 @@ impl Port {
         }
         // SAFETY: no pointers; the descriptor is this port's from here on. Protocol zero: nothing comes before `bind`.
         let socket = unsafe {
-            let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0);
+            let fd =
+                libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0);
             if fd < 0 {
                 return Err(io::Error::last_os_error());
             }
             OwnedFd::from_raw_fd(fd)
         };
         let fd = socket.as_raw_fd();
-        option(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as libc::c_int))?;
+        option(
+            fd,
+            libc::SOL_PACKET,
+            libc::PACKET_VERSION,
+            &(libc::tpacket_versions::TPACKET_V2 as libc::c_int),
+        )?;
         option(fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32)?;
         option(fd, libc::SOL_PACKET, PACKET_QDISC_BYPASS, &1i32)?;
         option(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(32i32 << 20))?;
