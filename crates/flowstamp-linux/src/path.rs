@@ -19,6 +19,6 @@ mod link;
 mod port;
 
 pub use flows::{Flow, PORTS};
-pub use forward::{Epoch, Path, Report, Specification};
+pub use forward::{Epoch, PROCESSOR, Path, Report, Specification};
 pub use lateness::Summary as LatenessSummary;
 pub use link::{Link, LinkSpecification};

@@ -145,10 +145,7 @@ impl<'a> Applications<'a> {
                 iperf3.args(["-C", &self.id.congestion_control(self.lab.law_of(flows))]);
                 let left = self.lab.duration.saturating_sub(flow.start);
                 let duration = flows.duration.map_or(left, |duration| duration.min(left));
-                match flows.size {
-                    Some(size) => iperf3.args(["-n", &size.get().to_string()]),
-                    None => iperf3.args(["-t", &(duration.as_secs_f64().ceil() as u64).to_string()]),
-                };
+                iperf3.args(["-t", &(duration.as_secs_f64().ceil() as u64).to_string()]);
                 iperf3
             }
             Application::Http => {

@@ -275,6 +275,12 @@ impl Lab {
             if flows.app == Application::Http && flows.size.is_none() {
                 return refuse("a download needs a size, such as \"100kB\"".to_owned());
             }
+            if flows.app == Application::Iperf3 && flows.size.is_some() {
+                return refuse(
+                    "iperf3 stops once its last byte is written, not delivered; use app = \"http\""
+                        .to_owned(),
+                );
+            }
             if flows.app == Application::Http && flows.law.is_some() {
                 return refuse("downloads go by the hosts' law; set host.law".to_owned());
             }

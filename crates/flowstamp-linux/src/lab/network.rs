@@ -6,6 +6,7 @@
 //!   left 10.199.1.2 l0 ------- in router out ------- in  path  out ------- r0 10.199.2.2 right      with a BPF router
 //! ```
 
+use crate::path::PROCESSOR;
 use crate::refusal::Refusal;
 use anyhow::{Context, bail};
 use std::fs::{self, File};
@@ -156,7 +157,11 @@ pub fn run(command: &mut Command) -> anyhow::Result<String> {
 }
 
 fn ip(words: &str) -> anyhow::Result<String> {
-    run(Command::new("ip").args(words.split(' ')))
+    ip_with(words, &[])
+}
+
+fn ip_with(words: &str, more: &[&str]) -> anyhow::Result<String> {
+    run(Command::new("ip").args(words.split(' ')).args(more))
 }
 
 /// A program to be started in a namespace (and the lab's control group). It dies with the lab, and Ctrl-C does not reach it.
@@ -238,7 +243,8 @@ impl Network {
             neighbour(Place::Left, "l0", RIGHT, 6)?;
             neighbour(Place::Right, "r0", LEFT, 1)?;
         }
-        for place in [Place::Left, Place::Right] {
+        for (place, device) in [(Place::Left, "l0"), (Place::Right, "r0")] {
+            network.spread(place, device)?;
             // Ports of flows stay free of other connections.
             sysctl(id, place, "ipv4.ip_local_port_range", "20000 29999")?;
             // A flow starts from nothing, whatever the one before learnt.
@@ -281,6 +287,19 @@ impl Network {
             run(command(&self.id, place, "ethtool")?.args(words))?;
         }
         Ok(())
+    }
+
+    /// What the hosts receive is worked on by processors other than the path's: the path's own sending would else do the receiver's
+    /// TCP, or leave it to a thread of the kernel that the path's priority starves.
+    fn spread(&self, place: Place, device: &str) -> anyhow::Result<()> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from).min(32);
+        let others = ((1u64 << processors) - 1) & !(1 << PROCESSOR);
+        if others == 0 {
+            return Ok(());
+        }
+        // Only `ip netns exec` shows a namespace's own devices in /sys.
+        let script = format!("echo {others:x} > /sys/class/net/{device}/queues/rx-0/rps_cpus");
+        ip_with(&format!("netns exec {} sh -c", self.id.namespace(place)), &[&script]).map(|_| ())
     }
 
     fn host(&self, place: Place, device: &str, address: &str) -> anyhow::Result<()> {

@@ -151,6 +151,19 @@ fn real_time() -> bool {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }
 }
 
+/// The processor that the path keeps to, where there are several.
+pub const PROCESSOR: usize = 0;
+
+/// Keeps the thread on its processor: whoever feeds it can then leave that one to it.
+fn pin() {
+    // SAFETY: all zero is an empty set, and the kernel reads its size. Where it refuses, the thread moves as before.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(PROCESSOR, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
+}
+
 /// Buffers kept for later frames.
 const SPARE_FRAMES: usize = 4096;
 /// The longest sleep, so that a stop is seen.
@@ -183,6 +196,7 @@ impl Forwarder {
 
     fn run(mut self, stop: &AtomicBool) -> anyhow::Result<Report> {
         let real_time = real_time();
+        pin();
         while !stop.load(Ordering::Relaxed) {
             self.receive();
             let now = self.epoch.now();
