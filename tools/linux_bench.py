@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """RCP and XCP against the kernel's CUBIC and BBR: the same path, the same applications, the same script.
 
-    python tools/linux_bench.py [--out out/linux-bench] [--router path|bpf] [--laws rcp,xcp,cubic,bbr] [--seconds 10] [--json]
+    python tools/linux_bench.py [--out DIR] [--router path|bpf] [--laws rcp,xcp,cubic,bbr] [--seconds 10] [--json]
 
-Each row is one `flowstamp-linux lab run`. Goodput is the sum over the flows after the warm-up, RTTs are iperf3's samples of
-the kernel's smoothed RTT, CPU is what the whole machine was busy for during the run, minus nothing: compare laws, not papers.
+Each row is one `flowstamp-linux lab run`. Goodput is the sum over the flows after the warm-up. RTTs are iperf3's samples
+of the kernel's smoothed RTT: the median of the flows' medians, the largest of their 95th percentiles. CPU is what the
+whole machine was busy for, path and strangers included: on a quiet machine it compares laws, and is no end host's cost.
 Rows that the lateness gate calls invalid are shown as such and tell nothing; each is tried `--tries` times.
 """
 
@@ -37,7 +38,11 @@ ETA = 0.95  # of RCP: below 1, or the queue of a start would never drain
 
 def lab_of(rate: str, rtt: str, flows: int, law: str, where: str, seconds: int) -> str:
     eta = f"\neta = {ETA}" if law == "rcp" else ""
-    router = f'[router]\nlaw = "{law}"\nwhere = "{where}"{eta}\n' if law in STAMPED else f'[router]\nlaw = "none"\nwhere = "{where}"\n'
+    router = (
+        f'[router]\nlaw = "{law}"\nwhere = "{where}"{eta}\n'
+        if law in STAMPED
+        else f'[router]\nlaw = "none"\nwhere = "{where}"\n'
+    )
     return (
         f'name = "{law}: {flows} flows, {rate}, {rtt}"\nduration = "{seconds + WARMUP_S}s"\nwarmup = "{WARMUP_S}s"\n'
         f'[path]\nrate = "{rate}"\nrtt = "{rtt}"\nbuffer = "1BDP"\n{router}[host]\nlaw = "{law}"\n'
@@ -97,11 +102,10 @@ def main() -> int:
             continue
         for law in arguments.laws.split(","):
             lab = lab_of(rate, rtt, flows, law, arguments.router, arguments.seconds)
-            for attempt in range(arguments.tries):
-                row = measure(arguments.program, lab, arguments.id)
-                if row.get("valid") or "problem" in row:
-                    break
-            row = {"rate": rate, "rtt": rtt, "flows": flows, "law": law, "tries": attempt + 1, **row}
+            tries, row = 1, measure(arguments.program, lab, arguments.id)
+            while tries < arguments.tries and row.get("valid") is False:
+                tries, row = tries + 1, measure(arguments.program, lab, arguments.id)
+            row = {"rate": rate, "rtt": rtt, "flows": flows, "law": law, "tries": tries, **row}
             rows.append(row)
             print(line(row), file=sys.stderr if arguments.json else sys.stdout, flush=True)
     document = json.dumps({"router": arguments.router, "seconds": arguments.seconds, "rows": rows}, indent=2)

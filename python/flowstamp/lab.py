@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Labs: real applications on this machine's kernel over an emulated path, beside the simulator's run of the same scenario.
+"""Labs: real applications on this machine's kernel over an emulated path, beside the simulator's run of the same.
 
-`flowstamp-linux lab run` does the work and leaves a run's folder in the simulator's form; here it is started, read, drawn
-beside a simulation, and held against the claims of the lab's file.
+`flowstamp-linux lab run` does the work and leaves a run's folder in the simulator's form; here it is started, read,
+drawn beside a simulation, and held against the claims of the lab's file.
 """
 
 from __future__ import annotations
@@ -71,8 +71,18 @@ class Verdict:
 
     def as_json(self) -> dict[str, Any]:
         """The claim as `--json` prints it."""
-        document = {name: getattr(self, name) for name in ("id", "paper", "expected", "tolerance", "source")}
-        return document | {"measured": self.measured, "holds": self.holds} | ({"problem": self.problem} * bool(self.problem))
+        document: dict[str, Any] = {
+            "id": self.id,
+            "paper": self.paper,
+            "expected": self.expected,
+            "measured": self.measured,
+            "tolerance": self.tolerance,
+            "source": self.source,
+            "holds": self.holds,
+        }
+        if self.problem:
+            document["problem"] = self.problem
+        return document
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,7 @@ def run(lab: str | Path, out: str | Path, *, seed: int | None = None, lab_id: st
     command = [str(program()), "lab", "run", str(lab), "--out", str(out), "--json", "--id", lab_id]
     if seed is not None:
         command += ["--seed", str(seed)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode not in (0, EXIT_INVALID):
         said = [line for line in done.stderr.splitlines() if line.startswith("flowstamp: ")]
         message = one_line(said[-1].removeprefix("flowstamp: ")) if said else f"{PROGRAM} ended with {done.returncode}"
@@ -126,9 +136,7 @@ def _toml(tree: Mapping[str, Any]) -> str:
     return "".join(f"{json.dumps(key)} = {value(item)}\n" for key, item in tree.items())
 
 
-def against_simulator(
-    lab: str | Path, out: str | Path, *, seed: int | None = None, lab_id: str = "lab"
-) -> Comparison:
+def against_simulator(lab: str | Path, out: str | Path, *, seed: int | None = None, lab_id: str = "lab") -> Comparison:
     """Runs a lab and its simulation; folders `lab` and `sim` in `out`, and compare.pdf and compare.png."""
     from flowstamp import plot
 
@@ -150,7 +158,7 @@ def draw(measured: Measured, simulated: Results) -> Figure:
     for name, one in both.items():
         flows = [entry for entry in one.series_names if entry[0] == "flow" and entry[2] == "goodput_bps"]
         kind = "flow" if 0 < len(flows) <= plot.MOST_CURVES else "group"
-        curves = []
+        curves: list[plot.Curve] = []
         for _, of, metric in [entry for entry in one.series_names if entry[0] == kind and entry[2] == "goodput_bps"]:
             t, v = plot.averaged(*one.series(kind, of, metric), average_s)
             curves.append(plot.Curve(of, t, v / 1e6, len(curves)))
@@ -183,10 +191,9 @@ def verdicts(lab: str | Path, measured: Measured, simulated: Results | None = No
 
     Of an invalid run no claim holds and none fails.
     """
-    from flowstamp.figures.claims import FUNCTIONS, Bound, Expression, ExpressionError
+    from flowstamp.figures.claims import Bound, Expression, ExpressionError
     from flowstamp.figures.measures import MEASURES
 
-    del FUNCTIONS
     try:
         tables = tomllib.loads(Path(lab).read_text(encoding="utf-8")).get("claims", [])
     except (OSError, tomllib.TOMLDecodeError) as error:
@@ -214,7 +221,9 @@ def verdicts(lab: str | Path, measured: Measured, simulated: Results | None = No
             problem = measured.invalid
         holds = None if problem else bound.holds(value)
         found.append(
-            Verdict(table["id"], table["paper"], bound.expected, bound.tolerance, table["source"], value, holds, problem)
+            Verdict(
+                table["id"], table["paper"], bound.expected, bound.tolerance, table["source"], value, holds, problem
+            )
         )
     return found
 
