@@ -3,9 +3,10 @@
 
     python tools/linux_bench.py [--out DIR] [--router path|bpf] [--laws rcp,xcp,cubic,bbr] [--seconds 10] [--json]
 
-Each row is one `flowstamp-linux lab run`. Goodput is the sum over the flows after the warm-up. RTTs are iperf3's samples
-of the kernel's smoothed RTT: the median of the flows' medians, the largest of their 95th percentiles. CPU is what the
-whole machine was busy for, path and strangers included: on a quiet machine it compares laws, and is no end host's cost.
+Each row is one `flowstamp-linux lab run`. Goodput is the sum over the flows after the warm-up. RTTs are iperf3's
+samples of the kernel's smoothed RTT: the median of the flows' medians, the largest of their 95th percentiles. CPU is
+what the whole machine was busy for, path and strangers included: on a quiet machine it compares laws, and is no end
+host's cost.
 Rows that the lateness gate calls invalid are shown as such and tell nothing; each is tried `--tries` times.
 """
 
