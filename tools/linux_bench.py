@@ -81,6 +81,7 @@ def measure(program: str, lab: str, lab_id: str) -> dict[str, Any]:
         "retransmits": sum(a["retransmits"] or 0 for a in applications),
         "drops": link["drops"],
         "lateness_p98_ms": 1e3 * summary["path"]["lateness"]["p98_s"],
+        "idle_share": summary["path"]["idle_share"],
         "cpu_s_per_gigabit": cpu_s / gigabits if gigabits else float("nan"),
     }
 
@@ -125,6 +126,7 @@ def line(row: dict[str, Any]) -> str:
     return head + (
         f"{row['sum_mbps']:7.1f} Mb/s, Jain {row['jain']:.4f}, RTT {row['rtt_p50_ms']:.1f}/{row['rtt_p95_ms']:.1f} ms, "
         f"sent again {row['retransmits']}, drops {row['drops']}, {row['cpu_s_per_gigabit']:.2f} CPU s/Gb, "
+        f"idle {100 * row['idle_share']:.0f}%, "
         f"late {row['lateness_p98_ms']:.3f} ms{'' if row['valid'] else '  INVALID'}"
     )
 

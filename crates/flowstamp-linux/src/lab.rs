@@ -129,19 +129,32 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
             let queue = Watch::start(&id, Place::Router, "out", path.epoch)?;
             watches = Some((queue, stamped::Watch::start(&id, every, path.epoch)?));
         }
+        let before = processors();
         let finished = drive(&lab, &plan, &path, &mut applications)?;
+        let after = processors();
         let report = path.stop()?;
         if !finished {
             eprintln!("stopped; nothing was written");
             return Ok(ExitCode::from(130));
         }
+        let [idle, all] = [0, 1].map(|n| after[n].saturating_sub(before[n]) as f64);
+        let idle_share = if all > 0.0 { idle / all } else { 0.0 };
         let said = (0..plan.len()).map(|number| applications.said(number)).collect();
         let failures = std::mem::take(&mut applications.failures);
         let router = watches.map(|(queue, law)| (queue.finish(), law.finish()));
-        (report, results::Observed { said, failures, router, wall_s: begun.now().as_secs_f64() })
+        (report, results::Observed { idle_share, said, failures, router, wall_s: begun.now().as_secs_f64() })
     };
     drop(network);
     deliver(run, &lab, &plan, &report, &observed)
+}
+
+/// What all processors together have done since the machine started, ticks: idle, and all.
+fn processors() -> [u64; 2] {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user.
+    let ticks: Vec<u64> =
+        text.split_whitespace().skip(1).take(8).filter_map(|word| word.parse().ok()).collect();
+    [ticks.iter().skip(3).take(2).sum(), ticks.iter().sum()]
 }
 
 fn path_of(lab: &Lab, plan: &[Planned], id: &Id) -> Specification {

@@ -293,6 +293,10 @@ impl Lab {
                 return refuse("iperf3 counts in whole seconds; write a duration such as \"20s\"".to_owned());
             }
         }
+        let laws = || self.flows.iter().map(|flows| self.law_of(flows)).chain([self.host.law]);
+        if laws().any(|law| law == Law::Rcp) && laws().any(|law| law == Law::Xcp) {
+            return Err("host.law and flows.law: a host asks for RCP or XCP, not for both".to_owned());
+        }
         let count: u32 = self.flows.iter().map(|flows| flows.count).sum();
         if count == 0 || count > MAX_FLOWS {
             return Err(format!("there are {count} flows; there may be 1 to {MAX_FLOWS}"));
@@ -403,6 +407,8 @@ mod tests {
             ("every = \"2s\"", "every = \"4s\"", "after the lab's end"),
             ("name = \"a\"", "name = \"a\"\napp = \"http\"", "needs a size"),
             ("name = \"a\"", "name = \"a\"\nduration = \"1.5s\"", "whole seconds"),
+            ("name = \"a\"", "name = \"a\"\nlaw = \"xcp\"", "not for both"),
+            ("name = \"a\"", "name = \"a\"\nsize = \"1MB\"", "use app"),
             ("count = 4", "counts = 4", "unknown field"),
             ("where = \"path\"", "where = \"moon\"", "unknown variant"),
         ] {

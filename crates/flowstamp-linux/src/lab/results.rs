@@ -41,6 +41,8 @@ pub struct Observed {
     pub failures: Vec<String>,
     /// The BPF router's queue and its law's variables, if there is one.
     pub router: Option<(Vec<Counted>, Vec<Seen>)>,
+    /// What the machine's processors had left, as a share of all they could do.
+    pub idle_share: f64,
     /// Wall-clock seconds of the run.
     pub wall_s: f64,
 }
@@ -115,6 +117,7 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
             "lateness_bound_s": lab.path.lateness_bound().as_secs_f64(),
             "overruns": report.overruns,
             "real_time": report.real_time,
+            "idle_share": observed.idle_share,
             "random_losses": counters.iter().map(|c| c.losses).sum::<u64>(),
             "stamped": counters.iter().map(|c| c.stamped).sum::<u64>(),
         },
