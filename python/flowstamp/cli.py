@@ -230,10 +230,13 @@ def compare(
     scenario: ScenarioFile,
     protocols: Annotated[
         str, typer.Option("--protocols", metavar="A,B/QUEUE,...", help="Laws, each with a queue if it is to change.")
-    ],
+    ] = "",
     sets: Sets = None,
     seed: Seed = None,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the results.")] = Path("out/compare"),
+    against: Annotated[
+        str, typer.Option("--against", metavar="sim", help="Of a lab's file: the lab beside the simulator.")
+    ] = "",
     confidence: Annotated[
         float,
         typer.Option(
@@ -255,7 +258,14 @@ def compare(
     it also shows mean completion times by size with their 95% intervals (batch means after warm-up) beside processor
     sharing and the lower bound, says of each protocol whether these are as narrow as --confidence asks, and gets
     afct.pdf and afct.png. With --max-duration, runs that are too short for it are done again, each time twice as long.
+
+    With --against sim the file is a lab's: it runs on this machine's kernel, and the simulator runs the same; exit
+    code 3 if the machine was too busy for the lab to say anything.
     """
+    if against:
+        return _against(against, scenario, protocols, sets or [], out, seed, as_json)
+    if not protocols:
+        raise UsageError("--protocols is missing; write for example --protocols xcp,reno/red")
     from flowstamp import afct
     from flowstamp import compare as comparison
     from flowstamp.files import check_folder
@@ -305,6 +315,31 @@ def compare(
                 _say(f"wrote {path}")
         _say(f"wrote {', '.join(str(out / name.replace('/', '-')) for name in names)}")
     return 0
+
+
+def _against(
+    against: str, file: Path, protocols: str, sets: Sequence[str], out: Path, seed: int | None, as_json: bool
+) -> int:
+    from flowstamp import lab
+
+    if against != "sim":
+        raise UsageError(f'--against is "{against}"; it must be sim')
+    if protocols or sets:
+        raise UsageError("--against sim runs a lab as its file says; leave out --protocols and --set")
+    compared = lab.against_simulator(file, out, seed=seed)
+    if as_json:
+        _document(
+            {
+                "lab": compared.lab.results.summary,
+                "sim": compared.simulated.summary,
+                "invalid": compared.lab.invalid,
+                "claims": [verdict.as_json() for verdict in compared.verdicts],
+            }
+        )
+    else:
+        _say(lab.text_of(compared))
+        _say(f"wrote {out / 'compare.pdf'}, {out / 'compare.png'}, {out / 'lab'}, {out / 'sim'}")
+    return lab.exit_code(compared)
 
 
 def _side_by_side(results: dict[str, Results]) -> str:

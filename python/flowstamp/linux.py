@@ -37,11 +37,17 @@ def missing() -> str:
     return f"the program {PROGRAM} is not built; say make linux (tools/install-linux.sh installs what that needs)"
 
 
-def call(command: str, arguments: Sequence[str]) -> int:
-    """Runs a command of the program with this terminal; returns its exit code."""
+def required(command: str) -> str:
+    """Where the program is that a command needs."""
     path = program()
     if path is None:
         raise NotHereError(f"{command}: {missing()}")
+    return path
+
+
+def call(command: str, arguments: Sequence[str]) -> int:
+    """Runs a command of the program with this terminal; returns its exit code."""
+    path = required(command)
     try:
         with subprocess.Popen([path, command, *arguments]) as process:
             while True:

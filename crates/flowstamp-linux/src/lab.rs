@@ -1,12 +1,286 @@
-//! `flowstamp lab`.
+//! `flowstamp lab`: two hosts, an emulated path between them, and real applications, in network namespaces of their own.
 
+mod applications;
+mod backlog;
+mod file;
+mod network;
+mod results;
+mod stamped;
+
+use crate::path::{Epoch, LinkSpecification, Path, Report, Specification};
+use crate::refusal::Refusal;
+use anyhow::Context;
+use applications::{Applications, Planned};
+use backlog::Watch;
+use file::{Lab, Where};
+use flowstamp_laws::registry::RouterSpec;
+use flowstamp_laws::units::Time;
+use network::{Id, Lock, Network, Place};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// What to do.
 #[derive(clap::Subcommand)]
-pub enum Command {}
+pub enum Command {
+    /// Run a lab. Exit code 3: the machine was too busy, the run says nothing.
+    Run(Run),
+    /// Print the simulator's scenario of the same network and flows.
+    Scenario {
+        /// The lab's file.
+        lab: PathBuf,
+    },
+    /// Take away what a lab that was killed has left.
+    Clean {
+        /// The lab's name on this machine.
+        #[arg(long, default_value = "lab")]
+        id: String,
+    },
+}
+
+/// How to run.
+#[derive(clap::Args)]
+pub struct Run {
+    /// The lab's file.
+    lab: PathBuf,
+    /// Folder for the results.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The summary as one JSON document on standard output.
+    #[arg(long)]
+    json: bool,
+    /// Random losses follow from it; default the file's.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// The lab's name on this machine: labs of different names run side by side.
+    #[arg(long, default_value = "lab")]
+    id: String,
+}
+
+/// Exit code of a run that is invalid.
+const INVALID: u8 = 3;
+/// How long programs may take to say goodbye after the lab's end.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Does it.
 pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
-    match *command {}
+    match command {
+        Command::Run(run) => run_lab(run),
+        Command::Scenario { lab } => {
+            let scenario = Lab::read(lab)?.scenario().map_err(Refusal)?;
+            print!("{}", toml::to_string(&scenario)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Clean { id } => {
+            let id = Id::new(id)?;
+            let _lock = Lock::take(&id)?;
+            for name in network::clean(&id) {
+                eprintln!("removed {name}");
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn stop(_: libc::c_int) {
+    STOPPED.store(true, Ordering::Relaxed);
+}
+
+/// Ctrl-C and the like end the lab, not the process: what it made is taken away.
+fn catch_signals() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: the handler only stores to an atomic.
+        unsafe { libc::signal(signal, stop as *const () as libc::sighandler_t) };
+    }
+}
+
+fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
+    let id = Id::new(&run.id)?;
+    let mut lab = Lab::read(&run.lab)?;
+    lab.seed = run.seed.unwrap_or(lab.seed);
+    applications::check(&lab)?;
+    let _lock = Lock::take(&id)?;
+    catch_signals();
+    for name in network::clean(&id) {
+        eprintln!("removed {name}, which an earlier lab had left");
+    }
+    let begun = Epoch::start();
+    let plan = applications::plan(&lab);
+    let with_router = lab.router.place == Where::Bpf;
+    let network = Network::make(&id, with_router)?;
+    // A host asks for one law at a time: that of the hosts, or of the first group that has one of ours.
+    let laws = std::iter::once(lab.host.law).chain(lab.flows.iter().map(|flows| lab.law_of(flows)));
+    if let Some(law) = laws.into_iter().find(|law| law.is_stamped()) {
+        stamped::enable_hosts(&id, law)?;
+    }
+    network.congestion_control(&id.congestion_control(lab.host.law))?;
+    if with_router {
+        stamped::attach_router(&id, &lab)?;
+    }
+    let (report, observed) = {
+        let mut applications = Applications::start(&id, &lab, &plan)?;
+        let path = Path::start(path_of(&lab, &plan, &id))?;
+        let mut watches = None;
+        if with_router {
+            let every = Duration::from_nanos(lab.probes.every.as_ps() / 1000);
+            let queue = Watch::start(&id, Place::Router, "out", path.epoch)?;
+            watches = Some((queue, stamped::Watch::start(&id, every, path.epoch)?));
+        }
+        let before = processors();
+        let finished = drive(&lab, &plan, &path, &mut applications)?;
+        let after = processors();
+        let report = path.stop()?;
+        if !finished {
+            eprintln!("stopped; nothing was written");
+            return Ok(ExitCode::from(130));
+        }
+        let [idle, all] = [0, 1].map(|n| after[n].saturating_sub(before[n]) as f64);
+        let idle_share = if all > 0.0 { idle / all } else { 0.0 };
+        let said = (0..plan.len()).map(|number| applications.said(number)).collect();
+        let failures = std::mem::take(&mut applications.failures);
+        let router = watches.map(|(queue, law)| (queue.finish(), law.finish()));
+        (report, results::Observed { idle_share, said, failures, router, wall_s: begun.now().as_secs_f64() })
+    };
+    drop(network);
+    deliver(run, &lab, &plan, &report, &observed)
+}
+
+/// What all processors together have done since the machine started, ticks: idle, and all.
+fn processors() -> [u64; 2] {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user.
+    let ticks: Vec<u64> =
+        text.split_whitespace().skip(1).take(8).filter_map(|word| word.parse().ok()).collect();
+    [ticks.iter().skip(3).take(2).sum(), ticks.iter().sum()]
+}
+
+fn path_of(lab: &Lab, plan: &[Planned], id: &Id) -> Specification {
+    // What a BPF router does, the path must not do once more: there it is a delay alone, the way back a plain link.
+    let bpf = lab.router.place == Where::Bpf;
+    let router = if bpf { RouterSpec::default() } else { results::router_of_path(&lab.router.law) };
+    let link = |name, rate| LinkSpecification {
+        rate,
+        delay: Time::from_ps(lab.path.rtt.as_ps() / 2),
+        buffer_bytes: lab.path.buffer_bytes(),
+        loss: lab.path.loss.get(),
+        router: router.build(lab.path.rate),
+        seed: (lab.seed, name),
+        warmup: lab.warmup,
+        until: lab.duration,
+        every: lab.probes.every,
+    };
+    Specification {
+        namespace: id.file(Place::Path),
+        interfaces: ["in".to_owned(), "out".to_owned()],
+        links: [
+            link("bottleneck", (!bpf).then_some(lab.path.rate)),
+            link("bottleneck.reverse", Some(lab.path.rate)),
+        ],
+        preambles: applications::preambles(lab, plan),
+    }
+}
+
+/// Starts each flow in its time; false if it was stopped.
+fn drive(lab: &Lab, plan: &[Planned], path: &Path, applications: &mut Applications) -> anyhow::Result<bool> {
+    let mut order: Vec<usize> = (0..plan.len()).collect();
+    order.sort_by_key(|number| plan[*number].start);
+    let mut next = 0;
+    let mut shown = 0;
+    loop {
+        let now = path.epoch.now();
+        while next < order.len() && plan[order[next]].start <= now {
+            applications.launch(order[next])?;
+            next += 1;
+        }
+        let idle = applications.reap();
+        if STOPPED.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        anyhow::ensure!(path.is_running(), "the path has failed");
+        if now > lab.duration + Time::from_millis(1) {
+            let over = now.saturating_sub(lab.duration).as_secs_f64();
+            if idle || over > GRACE.as_secs_f64() {
+                return Ok(true);
+            }
+        }
+        let second = now.as_secs_f64() as u64;
+        if second >= shown + 5 {
+            shown = second;
+            eprintln!("{second} s of {}", lab.duration);
+        }
+        let until = order.get(next).map_or(Time::MAX, |number| plan[*number].start).saturating_sub(now);
+        std::thread::sleep(Duration::from_nanos(until.as_ps() / 1000).min(Duration::from_millis(20)));
+    }
+}
+
+fn deliver(
+    run: &Run,
+    lab: &Lab,
+    plan: &[Planned],
+    report: &Report,
+    observed: &results::Observed,
+) -> anyhow::Result<ExitCode> {
+    let results = results::results(lab, plan, report, observed);
+    if let Some(folder) = &run.out {
+        flowstamp_sim::output::write_measured(
+            folder,
+            &results.manifest,
+            &results.summary,
+            &results.series,
+            &results.flows,
+        )
+        .context("results")?;
+    }
+    if run.json {
+        println!("{}", serde_json::to_string_pretty(&results.summary)?);
+    } else {
+        tell(lab, &results);
+    }
+    if let Some(why) = &results.invalid {
+        eprintln!("flowstamp: this run is invalid: {why}");
+        return Ok(ExitCode::from(INVALID));
+    }
+    anyhow::ensure!(observed.failures.is_empty(), "{}", observed.failures.join("; "));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A few lines for a reader.
+fn tell(lab: &Lab, results: &results::Results) {
+    let s = &results.summary;
+    let link = &s["links"]["bottleneck"];
+    let number = |value: &serde_json::Value| value.as_f64().unwrap_or(f64::NAN);
+    println!("{}", if lab.name.is_empty() { "lab" } else { &lab.name });
+    println!(
+        "  bottleneck  utilisation {:.1}%, queue mean {:.0} B, p95 {:.0} B, max {:.0} B, drops {}",
+        100.0 * number(&link["utilization"]),
+        number(&link["mean_queue_bytes"]),
+        number(&link["p95_queue_bytes"]),
+        number(&link["max_queue_bytes"]),
+        link["drops"]
+    );
+    for flows in &lab.flows {
+        let group = &s["groups"][&flows.name];
+        print!(
+            "  {}  {}: {:.3} Mb/s, Jain {:.4}, sent again {}",
+            flows.name,
+            lab.law_of(flows).name(),
+            number(&group["goodput_bps"]) / 1e6,
+            number(&group["jain_index"]),
+            group["retransmissions"]
+        );
+        match group["fct_s"]["all"]["mean"].as_f64() {
+            Some(mean) => println!(", {} completed in {mean:.3} s on average", group["completed"]),
+            None => println!(),
+        }
+    }
+    let late = &s["path"]["lateness"];
+    println!(
+        "  packets left late by {:.3} ms (median), {:.3} ms (98%), {:.3} ms (latest)",
+        1e3 * number(&late["p50_s"]),
+        1e3 * number(&late["p98_s"]),
+        1e3 * number(&late["max_s"])
+    );
 }

@@ -50,14 +50,14 @@ impl Run {
     /// Samples over time in long form.
     #[getter]
     fn series(&self) -> PyResult<Table> {
-        let batch = output::series_table(&self.results);
+        let batch = output::series_table(&self.results.series);
         batch.map(Table::new).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
     /// One row per flow.
     #[getter]
     fn flows(&self) -> PyResult<Table> {
-        let batch = output::flows_table(&self.results);
+        let batch = output::flows_table(&self.results.flows);
         batch.map(Table::new).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 

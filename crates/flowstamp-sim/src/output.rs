@@ -14,7 +14,7 @@
 //! Every file is written under a temporary name in that folder and synced; only when all are whole are they renamed,
 //! so a full disk leaves what was there before.
 
-use crate::results::{CapturedPacket, Results};
+use crate::results::{CapturedPacket, FlowRow, Results, Series};
 use arrow_array::builder::{Float64Builder, UInt64Builder};
 use arrow_array::types::Int32Type;
 use arrow_array::{
@@ -107,8 +107,7 @@ pub fn scenario_toml(results: &Results) -> String {
 /// # Errors
 ///
 /// None that a run's results can cause; Arrow's constructors return one.
-pub fn series_table(results: &Results) -> Result<RecordBatch, ArrowError> {
-    let series = &results.series;
+pub fn series_table(series: &Series) -> Result<RecordBatch, ArrowError> {
     let text = |words_of_keys: Vec<&str>| -> Result<ArrayRef, ArrowError> {
         let mut words: Vec<&str> = Vec::new();
         let mut seen: HashMap<&str, i32> = HashMap::new();
@@ -150,8 +149,7 @@ pub fn series_table(results: &Results) -> Result<RecordBatch, ArrowError> {
 /// # Errors
 ///
 /// As [`series_table`].
-pub fn flows_table(results: &Results) -> Result<RecordBatch, ArrowError> {
-    let rows = &results.flows;
+pub fn flows_table(rows: &[FlowRow]) -> Result<RecordBatch, ArrowError> {
     let mut fields = Vec::new();
     let mut arrays: Vec<ArrayRef> = Vec::new();
     let mut add = |name: &str, array: ArrayRef, nullable: bool| {
@@ -199,39 +197,67 @@ pub fn flows_table(results: &Results) -> Result<RecordBatch, ArrowError> {
 ///
 /// [`OutputError`] names the path and the system's reason; nothing new is left then.
 pub fn write(results: &Results, folder: &Path) -> Result<Vec<PathBuf>, OutputError> {
-    let made = make_folder(folder)?;
-    let mut pending = Pending { files: Vec::new() };
-    let paths = write_all(results, folder, &mut pending).and_then(|()| pending.commit());
-    drop(pending);
-    if paths.is_err() {
-        remove_empty(&made);
-    } else if results.capture.links.is_empty() {
-        // A folder is one run's: packets of an earlier run would be taken for this one's.
-        let _ = fs::remove_file(folder.join(TRACE));
-    }
-    paths
+    whole(folder, |pending| {
+        let (series, flows) = (&results.series, &results.flows);
+        add_tables(pending, folder, &manifest(results), &results.summary, series, flows)?;
+        if !results.capture.links.is_empty() {
+            pending.add(folder, TRACE, |out| trace_to(results, out))?;
+            let dissector = flowstamp_wire::DISSECTOR.as_bytes();
+            pending.add(folder, "flowstamp.lua", |out| out.write_all(dissector))?;
+        }
+        Ok(())
+    })
+}
+
+/// Fills a folder with the results of a run that was no simulation: [`write()`] without captured packets.
+///
+/// # Errors
+///
+/// As [`write()`].
+pub fn write_measured(
+    folder: &Path,
+    manifest: &serde_json::Value,
+    summary: &serde_json::Value,
+    series: &Series,
+    flows: &[FlowRow],
+) -> Result<Vec<PathBuf>, OutputError> {
+    whole(folder, |pending| add_tables(pending, folder, manifest, summary, series, flows))
 }
 
 const TRACE: &str = "trace.pcapng";
 
-fn write_all(results: &Results, folder: &Path, pending: &mut Pending) -> Result<(), OutputError> {
-    let json = |value: &serde_json::Value, out: &mut BufWriter<File>| {
-        serde_json::to_writer_pretty(&mut *out, value)?;
-        out.write_all(b"\n")
-    };
-    pending.add(folder, "manifest.json", |out| json(&manifest(results), out))?;
-    pending.add(folder, "summary.json", |out| {
-        serde_json::to_writer_pretty(&mut *out, &results.summary)?;
-        out.write_all(b"\n")
-    })?;
-    pending.add(folder, "series.parquet", |out| table_to(series_table(results), out))?;
-    pending.add(folder, "flows.parquet", |out| table_to(flows_table(results), out))?;
-    if !results.capture.links.is_empty() {
-        pending.add(folder, TRACE, |out| trace_to(results, out))?;
-        let dissector = flowstamp_wire::DISSECTOR.as_bytes();
-        pending.add(folder, "flowstamp.lua", |out| out.write_all(dissector))?;
+/// Makes the folder, adds files by `add`, and gives them their names if all are there.
+fn whole(
+    folder: &Path,
+    add: impl FnOnce(&mut Pending) -> Result<(), OutputError>,
+) -> Result<Vec<PathBuf>, OutputError> {
+    let made = make_folder(folder)?;
+    let mut pending = Pending { files: Vec::new() };
+    let paths = add(&mut pending).and_then(|()| pending.commit());
+    drop(pending);
+    match &paths {
+        Err(_) => remove_empty(&made),
+        // A folder is one run's: packets of an earlier run would be taken for this one's.
+        Ok(paths) if !paths.iter().any(|path| path.ends_with(TRACE)) => {
+            let _ = fs::remove_file(folder.join(TRACE));
+        }
+        Ok(_) => {}
     }
-    Ok(())
+    paths
+}
+
+fn add_tables(
+    pending: &mut Pending,
+    folder: &Path,
+    manifest: &serde_json::Value,
+    summary: &impl serde::Serialize,
+    series: &Series,
+    flows: &[FlowRow],
+) -> Result<(), OutputError> {
+    pending.add(folder, "manifest.json", |out| json_to(manifest, out))?;
+    pending.add(folder, "summary.json", |out| json_to(summary, out))?;
+    pending.add(folder, "series.parquet", |out| table_to(series_table(series), out))?;
+    pending.add(folder, "flows.parquet", |out| table_to(flows_table(flows), out))
 }
 
 /// Makes the folder and those above it; returns the ones that were made, outermost first.
@@ -315,6 +341,11 @@ impl Drop for Pending {
             let _ = fs::remove_file(temporary);
         }
     }
+}
+
+fn json_to(document: &impl serde::Serialize, out: &mut BufWriter<File>) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, document)?;
+    out.write_all(b"\n")
 }
 
 /// One table as Parquet, compressed by Snappy, which every reader knows.

@@ -40,6 +40,9 @@ class RunValues(Protocol):
     def flow_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
         """A flow's throughput over time, Mb/s; flows are named `group.index`."""
 
+    def window_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
+        """Window samples of a flow between two instants, packets."""
+
     def group_samples(self, group: str, start_s: float, end_s: float) -> Floats:
         """A group's throughput over time, Mb/s."""
 
@@ -78,6 +81,10 @@ def _throughput(run: RunValues, flow: str, start_s: float, end_s: float) -> floa
 
 def _throughputs(run: RunValues, start_s: float, end_s: float) -> Floats:
     return np.array([_throughput(run, flow, start_s, end_s) for flow in run.active_flows(start_s, end_s)])
+
+
+def _window(run: RunValues, flow: str, start_s: float, end_s: float) -> float:
+    return _mean(run.window_samples(flow, start_s, end_s))
 
 
 def _group(run: RunValues, group: str, start_s: float, end_s: float) -> float:
@@ -192,6 +199,7 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "samples": (4, _samples),
     "throughput": (4, _throughput),
     "throughputs": (3, _throughputs),
+    "window": (4, _window),
     "group": (4, _group),
     "switched": (2, _switched),
     "switches": (1, _switches),

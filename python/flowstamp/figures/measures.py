@@ -107,11 +107,13 @@ _RUN: dict[str, Callable[[Finished, str], float]] = {
 # Of each flow of a run, and over time: what a panel may show besides.
 _FLOW, _INDEX = "flow_mbps", "flow_index"
 _SEQUENCE = "flow_packets"  # what has arrived of each flow so far
+_WINDOW = "flow_cwnd_packets"
 OVER_TIME = {"utilization": "utilization", "queue_packets": "queue_bytes", "drops": "drops"}
 # Of many flows or groups over time: what is sampled, and what turns it into the measure's unit.
 MANY = {
     _FLOW: ("flow", "goodput_bps", 1e-6),
     "flow_rtt_ms": ("flow", "rtt_s", 1e3),
+    _WINDOW: ("flow", "cwnd_packets", 1.0),
     _SEQUENCE: ("flow", "goodput_bps", 1.0),
     "group_mbps": ("group", "goodput_bps", 1e-6),
 }
@@ -198,6 +200,10 @@ class RunSet:
     def flow_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
         """Throughput samples of a flow between two instants, Mb/s."""
         return self._cut(*self._of_many(_FLOW, flow), start_s, end_s)
+
+    def window_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
+        """Window samples of a flow between two instants, packets."""
+        return self._cut(*self._of_many(_WINDOW, flow), start_s, end_s)
 
     def group_samples(self, group: str, start_s: float, end_s: float) -> Floats:
         """Throughput samples of a group between two instants, Mb/s."""

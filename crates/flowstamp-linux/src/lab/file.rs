@@ -1,0 +1,420 @@
+//! The lab's file: a path, a router's law on it, the hosts' law, and applications.
+
+use crate::refusal::Refusal;
+use flowstamp_laws::registry::RouterSpec;
+use flowstamp_laws::units::{Bytes, Rate, Ratio, Time};
+use flowstamp_sim::scenario::Buffer;
+use serde::{Deserialize, Serialize};
+use std::path::Path as FilePath;
+
+/// A lab.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lab {
+    /// A name for titles.
+    #[serde(default)]
+    pub name: String,
+    /// What it shows, in a sentence.
+    #[serde(default)]
+    pub description: String,
+    /// How long it is measured.
+    pub duration: Time,
+    /// Statistics start here; series cover the whole run.
+    #[serde(default)]
+    pub warmup: Time,
+    /// Losses follow from it.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// Between the two hosts.
+    pub path: Path,
+    /// On the path.
+    #[serde(default)]
+    pub router: Router,
+    /// On both hosts.
+    #[serde(default)]
+    pub host: Host,
+    /// Groups of flows.
+    pub flows: Vec<Flows>,
+    /// What is sampled.
+    #[serde(default)]
+    pub probes: Probes,
+    /// What should come out: for `flowstamp compare --against sim`, which checks them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<toml::Table>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// The path, the same both ways.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Path {
+    /// Capacity.
+    pub rate: Rate,
+    /// Round-trip propagation time.
+    pub rtt: Time,
+    /// Room for waiting packets; `BDP` is the capacity times `rtt`.
+    #[serde(default)]
+    pub buffer: Buffer,
+    /// Probability of a packet's loss, each way.
+    #[serde(default)]
+    pub loss: Ratio,
+}
+
+impl Path {
+    /// The buffer in bytes.
+    pub fn buffer_bytes(&self) -> u64 {
+        (match self.buffer {
+            Buffer::Bdp(f) => f * self.rate.bytes_in(self.rtt),
+            Buffer::Bytes(b) => b.as_f64(),
+            Buffer::Packets(n) => f64::from(n) * PACKET_BYTES as f64,
+            Buffer::Time(t) => self.rate.bytes_in(t),
+        })
+        .round() as u64
+    }
+
+    /// How late packets may leave at the 98th percentile in a valid run: a millisecond, but no more than 5% of the RTT.
+    pub fn lateness_bound(&self) -> Time {
+        Time::from_millis(1).min(Time::from_ps(self.rtt.as_ps() / 20))
+    }
+}
+
+/// A full Ethernet frame without its checksum.
+pub const PACKET_BYTES: u64 = 1514;
+
+/// Where the router's law runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Where {
+    /// In the path itself, by the simulator's law.
+    #[default]
+    Path,
+    /// In the kernel of a forwarding namespace, by BPF on a real queue.
+    Bpf,
+}
+
+/// The router: `law`, its parameters, and `where` it runs.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Router {
+    /// Where the law runs.
+    #[serde(rename = "where")]
+    pub place: Where,
+    /// The law.
+    #[serde(flatten)]
+    pub law: RouterSpec,
+}
+
+impl<'de> Deserialize<'de> for Router {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut table = toml::Table::deserialize(deserializer)?;
+        let place = table.remove("where").map(Where::deserialize).transpose();
+        let place = place.map_err(serde::de::Error::custom)?.unwrap_or_default();
+        let law = RouterSpec::deserialize(table).map_err(serde::de::Error::custom)?;
+        Ok(Self { place, law })
+    }
+}
+
+/// Congestion control of the hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Law {
+    /// Flowstamp's RCP.
+    Rcp,
+    /// Flowstamp's XCP.
+    Xcp,
+    /// The kernel's CUBIC.
+    #[default]
+    Cubic,
+    /// The kernel's BBR.
+    Bbr,
+    /// The kernel's Reno.
+    Reno,
+}
+
+impl Law {
+    /// Its name here.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rcp => "rcp",
+            Self::Xcp => "xcp",
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+            Self::Reno => "reno",
+        }
+    }
+
+    /// Whether it is one of ours.
+    pub const fn is_stamped(self) -> bool {
+        matches!(self, Self::Rcp | Self::Xcp)
+    }
+}
+
+/// The hosts.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Congestion control.
+    #[serde(default)]
+    pub law: Law,
+}
+
+/// What makes the traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Application {
+    /// iperf3, as fast as it goes.
+    #[default]
+    Iperf3,
+    /// nginx and curl: one download each.
+    Http,
+}
+
+/// A group of flows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Flows {
+    /// Name in results.
+    pub name: String,
+    /// Where its data come from.
+    #[serde(default)]
+    pub app: Application,
+    /// Congestion control, if another than the hosts'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub law: Option<Law>,
+    /// How many.
+    #[serde(default = "one_flow")]
+    pub count: u32,
+    /// When the first starts.
+    #[serde(default)]
+    pub start: Time,
+    /// How much later than the one before each starts.
+    #[serde(default)]
+    pub every: Time,
+    /// How long each sends. Default: to the lab's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Time>,
+    /// How much each transfers. Default: without end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Bytes>,
+}
+
+fn one_flow() -> u32 {
+    1
+}
+
+/// Samples.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Probes {
+    /// Their interval.
+    pub every: Time,
+}
+
+impl Default for Probes {
+    fn default() -> Self {
+        Self { every: Time::from_millis(100) }
+    }
+}
+
+/// The most flows of a lab.
+const MAX_FLOWS: u32 = 1000;
+
+impl Lab {
+    /// Reads and checks a file.
+    pub fn read(path: &FilePath) -> Result<Self, Refusal> {
+        let refuse = |what: String| Refusal(format!("{}: {what}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let reason = error.to_string();
+            refuse(format!("cannot be read: {}", reason.split(" (os error").next().unwrap_or_default()))
+        })?;
+        let lab: Self = toml::from_str(&text).map_err(|error| {
+            let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
+            let line = line.map_or(String::new(), |line| format!("line {line}: "));
+            refuse(format!("{line}{}", error.message()))
+        })?;
+        lab.check().map_err(refuse)?;
+        Ok(lab)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.duration <= self.warmup {
+            return Err(format!("warmup is {}; it must be shorter than the duration", self.warmup));
+        }
+        if self.path.rate.bps() < 1e4 || self.path.rate.bps() > 1e11 {
+            return Err(format!("path.rate is {}; it must be 10kbps to 100Gbps", self.path.rate));
+        }
+        if self.path.rtt < Time::from_micros(200) || self.path.rtt > Time::from_secs(10) {
+            return Err(format!("path.rtt is {}; it must be 200us to 10s", self.path.rtt));
+        }
+        if self.path.buffer_bytes() < PACKET_BYTES {
+            return Err(format!(
+                "path.buffer is {}; it must hold a packet of {PACKET_BYTES} B",
+                self.path.buffer
+            ));
+        }
+        if self.path.loss.get() >= 1.0 {
+            return Err("path.loss is 1 or more; it must be below 1, such as \"1%\"".to_owned());
+        }
+        if self.probes.every < Time::from_millis(10) {
+            return Err(format!("probes.every is {}; it must be 10ms or longer", self.probes.every));
+        }
+        self.router.law.check().map_err(|(key, what)| format!("router.{key} {what}"))?;
+        if !matches!(self.router.law, RouterSpec::None(_) | RouterSpec::Rcp(_) | RouterSpec::Xcp(_)) {
+            return Err("router.law must be \"rcp\", \"xcp\" or \"none\"".to_owned());
+        }
+        if self.flows.is_empty() {
+            return Err("there are no flows; write a table [[flows]]".to_owned());
+        }
+        for (index, flows) in self.flows.iter().enumerate() {
+            let refuse = |what: String| Err(format!("flows.{}: {what}", flows.name));
+            if self.flows[..index].iter().any(|other| other.name == flows.name) {
+                return refuse("the name is there twice".to_owned());
+            }
+            if flows.app == Application::Http && flows.size.is_none() {
+                return refuse("a download needs a size, such as \"100kB\"".to_owned());
+            }
+            if flows.app == Application::Iperf3 && flows.size.is_some() {
+                return refuse(
+                    "iperf3 stops once its last byte is written, not delivered; use app = \"http\""
+                        .to_owned(),
+                );
+            }
+            if flows.app == Application::Http && flows.law.is_some() {
+                return refuse("downloads go by the hosts' law; set host.law".to_owned());
+            }
+            if flows.start + Time::from_ps(flows.every.as_ps() * u64::from(flows.count.max(1) - 1))
+                >= self.duration
+            {
+                return refuse("its last flow starts after the lab's end".to_owned());
+            }
+            if flows.duration.is_some_and(|t| t.as_ps() % flowstamp_laws::units::PS_PER_SEC != 0) {
+                return refuse("iperf3 counts in whole seconds; write a duration such as \"20s\"".to_owned());
+            }
+        }
+        let laws = || self.flows.iter().map(|flows| self.law_of(flows)).chain([self.host.law]);
+        if laws().any(|law| law == Law::Rcp) && laws().any(|law| law == Law::Xcp) {
+            return Err("host.law and flows.law: a host asks for RCP or XCP, not for both".to_owned());
+        }
+        let count: u32 = self.flows.iter().map(|flows| flows.count).sum();
+        if count == 0 || count > MAX_FLOWS {
+            return Err(format!("there are {count} flows; there may be 1 to {MAX_FLOWS}"));
+        }
+        Ok(())
+    }
+
+    /// The law of a group.
+    pub fn law_of(&self, flows: &Flows) -> Law {
+        flows.law.unwrap_or(self.host.law)
+    }
+
+    /// The same network and flows for the simulator, or why there is none.
+    pub fn scenario(&self) -> Result<serde_json::Value, String> {
+        let mut groups = Vec::new();
+        for flows in &self.flows {
+            let law = self.law_of(flows);
+            if matches!(law, Law::Cubic | Law::Bbr) {
+                return Err(format!("the simulator has no {}", law.name()));
+            }
+            let group = |name: String, count: u32, start: Time| {
+                let mut group = serde_json::json!({
+                    "name": name, "law": law.name(), "count": count, "start": start, "every": flows.every,
+                });
+                if let Some(size) = flows.size {
+                    group["size"] = serde_json::json!(size);
+                }
+                if let Some(duration) = flows.duration {
+                    group["stop"] = serde_json::json!(start + duration);
+                }
+                group
+            };
+            if flows.duration.is_some() && flows.count > 1 {
+                // The simulator's groups stop together; here each flow has its own end.
+                for n in 0..flows.count {
+                    let start = flows.start + Time::from_ps(flows.every.as_ps() * u64::from(n));
+                    groups.push(group(format!("{}-{n}", flows.name), 1, start));
+                }
+            } else {
+                groups.push(group(flows.name.clone(), flows.count, flows.start));
+            }
+        }
+        Ok(serde_json::json!({
+            "name": self.name,
+            "description": self.description,
+            "duration": self.duration,
+            "warmup": self.warmup,
+            "seed": self.seed,
+            "packet": Bytes::new(PACKET_BYTES),
+            // Ethernet, IP, TCP with time stamps and, where there is one, the stamp's option.
+            "ack": Bytes::new(if self.host.law.is_stamped() { 82 } else { 66 }),
+            "dumbbell": {
+                "rate": self.path.rate, "rtt": self.path.rtt, "buffer": self.path.buffer,
+                "queue": "droptail", "router": self.router.law,
+            },
+            "flows": groups,
+            "probes": {"every": self.probes.every, "flows": true, "laws": true},
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAB: &str = r#"
+        duration = "10s"
+        [path]
+        rate = "10Mbps"
+        rtt = "50ms"
+        [router]
+        law = "rcp"
+        eta = 0.9
+        where = "path"
+        [host]
+        law = "rcp"
+        [[flows]]
+        name = "a"
+        count = 4
+        every = "2s"
+    "#;
+
+    fn refusal(text: &str) -> String {
+        match toml::from_str::<Lab>(text) {
+            Err(error) => error.message().to_owned(),
+            Ok(lab) => lab.check().expect_err("refused"),
+        }
+    }
+
+    #[test]
+    fn the_file_becomes_a_scenario_that_the_simulator_takes() {
+        let lab: Lab = toml::from_str(LAB).expect("a lab");
+        lab.check().expect("a good one");
+        assert_eq!(lab.path.buffer_bytes(), 62_500);
+        let scenario = toml::to_string(&lab.scenario().expect("a scenario")).expect("TOML");
+        let loaded =
+            flowstamp_sim::load(&scenario, flowstamp_sim::Format::Toml, "lab", &[], FilePath::new("."));
+        loaded.expect("the simulator takes it");
+    }
+
+    #[test]
+    fn bad_input_is_refused_with_a_reason() {
+        for (from, to, hint) in [
+            ("\"10Mbps\"", "\"10mbps\"", "did you mean"),
+            ("\"10Mbps\"", "10", "a rate with its unit"),
+            ("\"50ms\"", "\"50\"", "no unit"),
+            ("eta = 0.9", "eta = 9.0", "router.eta"),
+            ("every = \"2s\"", "every = \"4s\"", "after the lab's end"),
+            ("name = \"a\"", "name = \"a\"\napp = \"http\"", "needs a size"),
+            ("name = \"a\"", "name = \"a\"\nduration = \"1.5s\"", "whole seconds"),
+            ("name = \"a\"", "name = \"a\"\nlaw = \"xcp\"", "not for both"),
+            ("name = \"a\"", "name = \"a\"\nsize = \"1MB\"", "use app"),
+            ("count = 4", "counts = 4", "unknown field"),
+            ("where = \"path\"", "where = \"moon\"", "unknown variant"),
+        ] {
+            let text = LAB.replace(from, to);
+            let refusal = refusal(&text);
+            assert!(refusal.contains(hint), "{to}: {refusal}");
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! From a lab's run to the tables that a simulation leaves: the same names, measured on the path and by the applications.
+//!
+//! Link, goodput, retransmissions and times of flows are the path's count; window and RTT are the kernel's, as iperf3 samples
+//! them. What the applications said of themselves is in the summary under `applications`.
+
+use super::applications::Planned;
+use super::backlog::{Counted, Window};
+use super::file::{Application, Lab, Law, PACKET_BYTES};
+use super::stamped::Seen;
+use crate::path::{Flow, LatenessSummary, Link, Report};
+use flowstamp_laws::registry::RouterSpec;
+use flowstamp_laws::units::Time;
+use flowstamp_sim::results::{
+    Distribution, FctSummary, FlowRow, GroupSummary, LinkSummary, Series, SeriesKey, jain_index,
+};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+
+/// Names of the links, as the simulator's dumbbell has them.
+const LINKS: [&str; 2] = ["bottleneck", "bottleneck.reverse"];
+
+/// All that a run leaves.
+pub struct Results {
+    /// `manifest.json`.
+    pub manifest: Value,
+    /// `summary.json`.
+    pub summary: Value,
+    /// `series.parquet`.
+    pub series: Series,
+    /// `flows.parquet`.
+    pub flows: Vec<FlowRow>,
+    /// Why the run says nothing, if so.
+    pub invalid: Option<String>,
+}
+
+/// What was seen of the run beside the path.
+pub struct Observed {
+    /// What each flow's program said.
+    pub said: Vec<Value>,
+    /// Programs that failed.
+    pub failures: Vec<String>,
+    /// The BPF router's queue and its law's variables, if there is one.
+    pub router: Option<(Vec<Counted>, Vec<Seen>)>,
+    /// What the machine's processors had left, as a share of all they could do.
+    pub idle_share: f64,
+    /// Wall-clock seconds of the run.
+    pub wall_s: f64,
+}
+
+/// Puts all together.
+pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> Results {
+    let flows: Vec<FlowRow> = plan
+        .iter()
+        .zip(report.flows.flows())
+        .zip(&observed.said)
+        .enumerate()
+        .map(|(number, ((planned, flow), said))| row(lab, number, planned, flow, said))
+        .collect();
+    let lateness = report.lateness.summary();
+    let invalid = invalid(lab, report, &lateness);
+    let links: Map<String, Value> = LINKS
+        .iter()
+        .zip(&report.links)
+        .map(|(name, link)| {
+            let summary = match observed.router.as_ref().filter(|_| *name == LINKS[0]) {
+                Some((all, _)) => watched_summary(lab, &Window::of(all, lab.warmup, lab.duration)),
+                None => link_summary(lab, link),
+            };
+            ((*name).to_owned(), json!(summary))
+        })
+        .collect();
+    let groups: Map<String, Value> = lab
+        .flows
+        .iter()
+        .enumerate()
+        .map(|(number, group)| {
+            let rows: Vec<&FlowRow> =
+                flows.iter().zip(plan).filter(|(_, p)| p.group == number).map(|(row, _)| row).collect();
+            let taken: Vec<&Flow> = report
+                .flows
+                .flows()
+                .iter()
+                .zip(plan)
+                .filter(|(_, p)| p.group == number)
+                .map(|(f, _)| f)
+                .collect();
+            (group.name.clone(), json!(group_summary(lab, lab.law_of(group), &rows, &taken)))
+        })
+        .collect();
+    let total_bps: f64 = groups.values().filter_map(|group| group["goodput_bps"].as_f64()).sum();
+    let long: Vec<f64> =
+        flows.iter().filter(|row| row.size_bytes.is_none()).map(|row| row.goodput_bps).collect();
+    let counters = report.links.each_ref().map(Link::counters);
+    let count = |name| links.values().filter_map(|link| link[name].as_u64()).sum();
+    let (drops, arrivals): (u64, u64) = (count("drops"), count("arrivals"));
+    let summary = json!({
+        "name": lab.name,
+        "seed": lab.seed,
+        "duration_s": lab.duration.as_secs_f64(),
+        "warmup_s": lab.warmup.as_secs_f64(),
+        "links": links,
+        "access": {"links": 0, "arrivals": 0, "drops": 0},
+        "groups": groups,
+        "total": {
+            "goodput_bps": total_bps,
+            "drops": drops,
+            "drop_rate": share(drops, arrivals),
+            "jain_index": (!long.is_empty()).then(|| jain_index(&long)),
+        },
+        "flows": flows,
+        "packet_hops": arrivals,
+        "wall_s": observed.wall_s,
+        "valid": invalid.is_none(),
+        "invalid": invalid,
+        "path": {
+            "lateness": lateness,
+            "lateness_bound_s": lab.path.lateness_bound().as_secs_f64(),
+            "overruns": report.overruns,
+            "real_time": report.real_time,
+            "idle_share": observed.idle_share,
+            "random_losses": counters.iter().map(|c| c.losses).sum::<u64>(),
+            "stamped": counters.iter().map(|c| c.stamped).sum::<u64>(),
+        },
+        "applications": plan.iter().zip(&observed.said).map(|(p, said)| application(lab, p, said)).collect::<Vec<_>>(),
+        "failures": observed.failures,
+    });
+    let scenario = lab.scenario();
+    let manifest = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "seed": lab.seed,
+        "lab": lab,
+        "scenario": scenario.as_ref().ok(),
+        "no_scenario": scenario.as_ref().err(),
+        "host": {
+            "os": std::env::consts::OS,
+            "arch": std::env::consts::ARCH,
+            "cpus": std::thread::available_parallelism().map_or(1, usize::from),
+            "kernel": std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
+        },
+    });
+    Results { manifest, summary, series: series(lab, plan, report, observed), flows, invalid }
+}
+
+/// The gate: a machine too busy to keep the path's times says nothing about congestion control.
+fn invalid(lab: &Lab, report: &Report, lateness: &LatenessSummary) -> Option<String> {
+    let bound_s = lab.path.lateness_bound().as_secs_f64();
+    if lateness.p98_s > bound_s {
+        return Some(format!(
+            "2% of the packets left the path {:.3} ms late or later; the bound is {:.3} ms",
+            lateness.p98_s * 1e3,
+            bound_s * 1e3
+        ));
+    }
+    (report.overruns > 0).then(|| format!("{} packets came faster than the path took them", report.overruns))
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
+}
+
+fn link_summary(lab: &Lab, link: &Link) -> LinkSummary {
+    let c = link.counters();
+    let room = lab.path.rate.bytes_in(lab.duration.saturating_sub(lab.warmup));
+    LinkSummary {
+        rate_bps: lab.path.rate.bps(),
+        buffer_bytes: lab.path.buffer_bytes() as f64,
+        utilization: c.sent_bytes as f64 / room,
+        mean_queue_bytes: link.mean_queue_bytes(),
+        p95_queue_bytes: link.p95_queue_bytes() as f64,
+        max_queue_bytes: c.max_queue_bytes as f64,
+        arrivals: c.arrivals,
+        drops: c.drops + c.losses,
+        marks: 0,
+        drop_rate: share(c.drops + c.losses, c.arrivals),
+    }
+}
+
+/// A link whose queue is a qdisc of the kernel.
+fn watched_summary(lab: &Lab, queue: &Window) -> LinkSummary {
+    let room = lab.path.rate.bytes_in(lab.duration.saturating_sub(lab.warmup));
+    let (drops, arrivals) = (queue.drops(), queue.packets() + queue.drops());
+    LinkSummary {
+        rate_bps: lab.path.rate.bps(),
+        buffer_bytes: lab.path.buffer_bytes() as f64,
+        utilization: queue.bytes() as f64 / room,
+        mean_queue_bytes: queue.mean_queue_bytes(),
+        p95_queue_bytes: queue.quantile(0.95),
+        max_queue_bytes: queue.quantile(1.0),
+        arrivals,
+        drops,
+        marks: 0,
+        drop_rate: share(drops, arrivals),
+    }
+}
+
+fn row(lab: &Lab, number: usize, planned: &Planned, flow: &Flow, said: &Value) -> FlowRow {
+    let group = &lab.flows[planned.group];
+    // A download starts as it connects; iperf3 has exchanged its terms before its data.
+    let start = match group.app {
+        Application::Iperf3 => flow.started,
+        Application::Http => flow.opened,
+    };
+    let size = group.size.map(flowstamp_laws::units::Bytes::get);
+    // What HTTP says of itself before the data is beyond the size; iperf3 may write a block more.
+    let complete = size.is_some_and(|size| flow.finished.is_some() && flow.delivered_bytes >= size);
+    let end = flow.last_ack.filter(|_| complete);
+    let from = start.unwrap_or(planned.start).max(lab.warmup);
+    let stop = end.or(flow.finished).unwrap_or(lab.duration).min(lab.duration);
+    let active_s = stop.saturating_sub(from).as_secs_f64();
+    let bits = (flow.delivered_bytes - flow.delivered_at_warmup) as f64 * 8.0;
+    let sender = &said["end"]["streams"][0]["sender"];
+    let rtt_s = |name: &str| sender[name].as_f64().filter(|us| *us > 0.0).map(|us| us * 1e-6);
+    FlowRow {
+        flow: number as u32,
+        group: group.name.clone(),
+        index: planned.index,
+        law: lab.law_of(group).name(),
+        start_s: start.unwrap_or(planned.start).as_secs_f64(),
+        end_s: end.map(Time::as_secs_f64),
+        size_bytes: size,
+        fct_s: end.zip(start).map(|(end, start)| end.saturating_sub(start).as_secs_f64()),
+        delivered_bytes: flow.delivered_bytes,
+        goodput_bps: if active_s > 0.0 { bits / active_s } else { 0.0 },
+        retransmissions: flow.retransmissions,
+        // Neither the path nor iperf3 tells a timeout from another repair.
+        timeouts: 0,
+        min_rtt_s: rtt_s("min_rtt"),
+        srtt_s: rtt_s("mean_rtt"),
+        switched_s: None,
+    }
+}
+
+fn group_summary(lab: &Lab, law: Law, rows: &[&FlowRow], taken: &[&Flow]) -> GroupSummary {
+    let span_s = lab.duration.saturating_sub(lab.warmup).as_secs_f64();
+    let bytes: u64 = taken.iter().map(|flow| flow.delivered_bytes - flow.delivered_at_warmup).sum();
+    let goodputs: Vec<f64> = rows.iter().map(|row| row.goodput_bps).collect();
+    let mut times: Vec<f64> = rows
+        .iter()
+        .filter(|row| row.start_s >= lab.warmup.as_secs_f64())
+        .filter_map(|row| row.fct_s)
+        .collect();
+    GroupSummary {
+        law: law.name().to_owned(),
+        flows: taken.iter().filter(|flow| flow.opened.is_some()).count() as u64,
+        completed: rows.iter().filter(|row| row.end_s.is_some()).count() as u64,
+        goodput_bps: bytes as f64 * 8.0 / span_s,
+        jain_index: (!goodputs.is_empty()).then(|| jain_index(&goodputs)),
+        retransmissions: rows.iter().map(|row| u64::from(row.retransmissions)).sum(),
+        timeouts: 0,
+        // A group has one size, and so no bins.
+        fct_s: Distribution::of(&mut times).map(|all| FctSummary { all, bins: Vec::new() }),
+        littles_law: None,
+    }
+}
+
+/// What a flow's program said of itself.
+fn application(lab: &Lab, planned: &Planned, said: &Value) -> Value {
+    let group = &lab.flows[planned.group];
+    match group.app {
+        Application::Iperf3 => {
+            let mut rtts: Vec<f64> =
+                intervals(said).filter_map(|(_, i)| i["rtt"].as_f64()).filter(|us| *us > 0.0).collect();
+            let rtt = Distribution::of(&mut rtts);
+            json!({
+                "flow": format!("{}.{}", group.name, planned.index),
+                "app": "iperf3",
+                "received_bps": said["end"]["sum_received"]["bits_per_second"],
+                "retransmits": said["end"]["sum_sent"]["retransmits"],
+                "rtt_p50_s": rtt.as_ref().map(|rtt| rtt.p50 * 1e-6),
+                "rtt_p95_s": rtt.as_ref().map(|rtt| rtt.p95 * 1e-6),
+                "congestion_control": said["end"]["sender_tcp_congestion"],
+            })
+        }
+        Application::Http => json!({
+            "flow": format!("{}.{}", group.name, planned.index),
+            "app": "http",
+            "time_total_s": said["time_total"],
+            "time_starttransfer_s": said["time_starttransfer"],
+            "size_bytes": said["size_download"],
+            "response_code": said["response_code"],
+        }),
+    }
+}
+
+/// iperf3's samples: the end of each since the data's start, in seconds, and the stream's values.
+fn intervals(said: &Value) -> impl Iterator<Item = (f64, &Value)> {
+    said["intervals"].as_array().into_iter().flatten().filter_map(|interval| {
+        let stream = &interval["streams"][0];
+        Some((stream["end"].as_f64()?, stream))
+    })
+}
+
+/// Appends samples, each series known by its kind, name and metric.
+#[derive(Default)]
+struct Rows {
+    series: Series,
+    keys: HashMap<(&'static str, String, String), u32>,
+}
+
+impl Rows {
+    fn push(&mut self, time_s: f64, kind: &'static str, name: &str, metric: &str, value: f64) {
+        let next = self.keys.len() as u32;
+        let key = *self.keys.entry((kind, name.to_owned(), metric.to_owned())).or_insert(next);
+        if key == next {
+            self.series.keys.push(SeriesKey { kind, name: name.to_owned(), metric: metric.to_owned() });
+        }
+        self.series.time_s.push(time_s);
+        self.series.key.push(key);
+        self.series.value.push(value);
+    }
+}
+
+fn series(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> Series {
+    let mut rows = Rows::default();
+    let every_s = lab.probes.every.as_secs_f64();
+    let room = lab.path.rate.bytes_in(lab.probes.every);
+    for (name, link) in LINKS.iter().zip(&report.links) {
+        for sample in link.samples() {
+            let time_s = sample.time.as_secs_f64();
+            let mut push = |metric, value| rows.push(time_s, "link", name, metric, value);
+            if let Some((all, _)) = observed.router.as_ref().filter(|_| *name == LINKS[0]) {
+                let queue = Window::of(all, sample.time.saturating_sub(lab.probes.every), sample.time);
+                push("utilization", queue.bytes() as f64 / room);
+                push("queue_bytes", queue.queue_bytes());
+                push("mean_queue_bytes", queue.mean_queue_bytes());
+                push("drops", queue.drops() as f64);
+            } else {
+                push("utilization", sample.sent_bytes as f64 / room);
+                push("queue_bytes", sample.queue_bytes as f64);
+                push("mean_queue_bytes", sample.mean_queue_bytes);
+                push("drops", sample.drops as f64);
+            }
+            push("marks", 0.0);
+            for (metric, value) in &sample.law {
+                rows.push(time_s, "law", name, metric, *value);
+            }
+        }
+    }
+    for (time, values) in
+        observed.router.iter().flat_map(|(_, law)| law).filter(|(time, _)| *time <= lab.duration)
+    {
+        for (metric, value) in values {
+            rows.push(time.as_secs_f64(), "law", LINKS[0], metric, *value);
+        }
+    }
+    let mut before = vec![0; plan.len()];
+    for (time, delivered) in report.flows.samples() {
+        let time_s = time.as_secs_f64();
+        let bps = |flow: usize| (delivered[flow] - before[flow]) as f64 * 8.0 / every_s;
+        for (number, group) in lab.flows.iter().enumerate() {
+            let of_group = (0..plan.len()).filter(|flow| plan[*flow].group == number);
+            rows.push(time_s, "group", &group.name, "goodput_bps", of_group.map(bps).sum());
+        }
+        for (flow, planned) in plan.iter().enumerate() {
+            let name = format!("{}.{}", lab.flows[planned.group].name, planned.index);
+            rows.push(time_s, "flow", &name, "goodput_bps", bps(flow));
+        }
+        before.clone_from(delivered);
+    }
+    for ((planned, flow), said) in plan.iter().zip(report.flows.flows()).zip(&observed.said) {
+        let name = format!("{}.{}", lab.flows[planned.group].name, planned.index);
+        let Some(started) = flow.started else { continue };
+        for (end_s, sample) in intervals(said) {
+            let time_s = started.as_secs_f64() + end_s;
+            if time_s > lab.duration.as_secs_f64() {
+                break;
+            }
+            if let Some(cwnd_bytes) = sample["snd_cwnd"].as_f64() {
+                // iperf3 gives the window times the segment's size; a packet here is a full frame.
+                rows.push(
+                    time_s,
+                    "flow",
+                    &name,
+                    "cwnd_packets",
+                    cwnd_bytes / (PACKET_BYTES - HEADERS_BYTES) as f64,
+                );
+            }
+            if let Some(us) = sample["rtt"].as_f64() {
+                rows.push(time_s, "flow", &name, "rtt_s", us * 1e-6);
+            }
+        }
+    }
+    rows.series
+}
+
+/// Ethernet, IPv4 and TCP with time stamps.
+const HEADERS_BYTES: u64 = 66;
+
+/// The router's law as the path runs it: XCP's in throughputs, which is what the option carries.
+pub fn router_of_path(law: &RouterSpec) -> RouterSpec {
+    match law {
+        RouterSpec::Xcp(parameters) => RouterSpec::XcpDraft(*parameters),
+        other => other.clone(),
+    }
+}

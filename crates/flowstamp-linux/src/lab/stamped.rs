@@ -1,0 +1,182 @@
+//! Flowstamp's own parts in a lab: the end host in both hosts, the BPF router on the router's interface. All of it carries the lab's
+//! name and none of the machine's own is touched.
+
+use super::file::{Lab, Law, PACKET_BYTES};
+use super::network::{Id, Place, command, run};
+use crate::path::Epoch;
+use crate::refusal::Refusal;
+use anyhow::Context;
+use flowstamp_laws::registry::RouterSpec;
+use flowstamp_laws::units::Time;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+fn this_program() -> anyhow::Result<String> {
+    Ok(std::env::current_exe()?.to_str().context("this program's path is not UTF-8")?.to_owned())
+}
+
+/// What `flowstamp-linux` refuses, the lab refuses in the same words.
+fn ours(command: &mut Command) -> anyhow::Result<()> {
+    let output = command.output().context("flowstamp-linux")?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let line = said.lines().last().unwrap_or("it ended without a word");
+    Err(Refusal(line.trim_start_matches("flowstamp: ").to_owned()).into())
+}
+
+impl Id {
+    /// What the end host's pins and laws are named after.
+    fn host_name(&self) -> String {
+        format!("fs-{}", self.text())
+    }
+
+    /// The name of a law's congestion control to the kernel.
+    pub fn congestion_control(&self, law: Law) -> String {
+        match law {
+            Law::Rcp | Law::Xcp => format!("{}_{}", self.host_name().replace('-', "_"), law.name()),
+            other => other.name().to_owned(),
+        }
+    }
+
+    fn pins(&self) -> PathBuf {
+        Path::new("/sys/fs/bpf").join(self.host_name())
+    }
+
+    fn router_pins(&self) -> PathBuf {
+        Path::new("/sys/fs/bpf").join(format!("{}-router", self.host_name()))
+    }
+}
+
+/// Lets both hosts' applications choose our laws.
+pub fn enable_hosts(id: &Id, law: Law) -> anyhow::Result<()> {
+    let cgroup =
+        id.cgroup().ok_or_else(|| Refusal("there is no cgroup2 file system; mount one".to_owned()))?;
+    for place in [Place::Left, Place::Right] {
+        let mut host = command(id, place, &this_program()?)?;
+        host.args(["host", "enable", "--law", law.name(), "--cgroup"]).arg(&cgroup);
+        ours(host.env("FLOWSTAMP_NAME", id.host_name()))?;
+    }
+    Ok(())
+}
+
+/// A shaped link out of the router's namespace, and the law on it.
+pub fn attach_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
+    let rate = lab.path.rate;
+    // A millisecond's worth, and room for two packets: what timers need at high rates, and no more than that.
+    let burst = (rate.bytes_per_sec() * 1e-3).max(2.0 * PACKET_BYTES as f64) as u64;
+    let name = id.namespace(Place::Router);
+    let words = format!(
+        "-n {name} qdisc replace dev out root tbf rate {:.0}bit burst {burst} limit {}",
+        rate.bps(),
+        lab.path.buffer_bytes()
+    );
+    run(Command::new("tc").args(words.split(' ')))?;
+    let (law, options) = match &lab.router.law {
+        RouterSpec::Rcp(p) => {
+            let options = vec![
+                ("--eta", p.eta.to_string()),
+                ("--alpha", p.alpha.to_string()),
+                ("--beta", p.beta.to_string()),
+                ("--initial-rate", p.initial_rate.to_string()),
+                ("--initial-rtt", p.initial_rtt.to_string()),
+            ];
+            ("rcp", options)
+        }
+        RouterSpec::Xcp(p) => {
+            let gains = [("--alpha", p.alpha), ("--beta", p.beta), ("--gamma", p.gamma)];
+            ("xcp", gains.map(|(name, value)| (name, value.to_string())).to_vec())
+        }
+        _ => return Ok(()),
+    };
+    let mut router = Command::new(this_program()?);
+    router.args(["router", "attach", "out", "--law", law, "--rate", &rate.to_string(), "--netns", &name]);
+    for (option, value) in options {
+        router.args([option, &value]);
+    }
+    ours(router.arg("--pins").arg(id.router_pins()))
+}
+
+/// Asks the BPF router for its law's variables, at fixed intervals, until stopped.
+pub struct Watch {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<Seen>>>,
+}
+
+/// The law's variables at an instant, by the names of the simulator's laws.
+pub type Seen = (Time, Vec<(&'static str, f64)>);
+
+/// Variables that `router status` and the simulator's laws have in common.
+const VARIABLES: [&str; 4] = ["rate_bps", "avg_rtt_s", "input_rate_bps", "interval_s"];
+/// Each question is a process of its own: no more often than this.
+const MIN_INTERVAL: Duration = Duration::from_millis(200);
+
+impl Watch {
+    /// Starts asking.
+    pub fn start(id: &Id, every: Duration, epoch: Epoch) -> anyhow::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let (program, pins) = (this_program()?, id.router_pins());
+        let every = every.max(MIN_INTERVAL);
+        let thread = std::thread::Builder::new().name("status".to_owned()).spawn(move || {
+            let mut all = Vec::new();
+            while !stopped.load(Ordering::Relaxed) {
+                let mut status = Command::new(&program);
+                status.args(["router", "status", "--json", "--pins"]).arg(&pins);
+                let time = epoch.now();
+                if let Some(values) = status.output().ok().and_then(|output| variables(&output.stdout)) {
+                    all.push((time, values));
+                }
+                let next = time + Time::from_nanos(every.as_nanos() as u64);
+                std::thread::sleep(Duration::from_nanos(next.saturating_sub(epoch.now()).as_ps() / 1000));
+            }
+            all
+        })?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+
+    /// What was answered.
+    pub fn finish(mut self) -> Vec<Seen> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn variables(answer: &[u8]) -> Option<Vec<(&'static str, f64)>> {
+    let answer: serde_json::Value = serde_json::from_slice(answer).ok()?;
+    let router = answer.get(0)?;
+    let mut values: Vec<(&'static str, f64)> =
+        VARIABLES.iter().filter_map(|name| Some((*name, router[*name].as_f64()?))).collect();
+    if let (Some(target), Some(rate)) = (router["target_rate_bps"].as_f64(), router["rate_bps"].as_f64()) {
+        values.push(("flows_estimate", target / rate));
+    }
+    Some(values)
+}
+
+/// Takes both away; whether there was anything.
+pub fn remove(id: &Id) -> bool {
+    let mut any = false;
+    if id.pins().exists()
+        && let Ok(program) = this_program()
+    {
+        let mut host = Command::new(program);
+        any |= ours(host.args(["host", "disable"]).env("FLOWSTAMP_NAME", id.host_name())).is_ok();
+    }
+    for pins in [id.pins(), id.router_pins()] {
+        // Programs and links live as long as their pins.
+        any |= fs::remove_dir_all(&pins).is_ok();
+    }
+    any
+}

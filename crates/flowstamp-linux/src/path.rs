@@ -1,0 +1,24 @@
+//! The emulated path: a wire between two interfaces with a rate, a delay, a buffer and losses, each way.
+//!
+//! ```text
+//!   free     = max(now, free) + size / C       when the link is free again
+//!   deadline = free + delay                    when the packet is due at the other interface
+//! ```
+//!
+//! A packet's times follow from its arrival's alone: that the forwarder itself is late now and then changes neither the queue nor
+//! what a router's law sees, only the instant of the sending. How late that was is counted, packet by packet, and whoever reads
+//! the results decides by it whether the run is valid.
+//!
+//! Sizes are those of Ethernet frames without their checksum, as `tbf` counts them.
+
+mod flows;
+mod forward;
+mod frame;
+mod lateness;
+mod link;
+mod port;
+
+pub use flows::{Flow, PORTS};
+pub use forward::{Epoch, PROCESSOR, Path, Report, Specification};
+pub use lateness::Summary as LatenessSummary;
+pub use link::{Link, LinkSpecification};

@@ -1,0 +1,286 @@
+//! The thread that moves frames between the two interfaces when they are due.
+
+use super::flows::Flows;
+use super::lateness::Lateness;
+use super::link::{Link, LinkSpecification};
+use super::{frame, port::Port};
+use crate::refusal::Refusal;
+use anyhow::Context;
+use flowstamp_laws::units::Time;
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+/// What a path is like.
+pub struct Specification {
+    /// Its network namespace.
+    pub namespace: PathBuf,
+    /// The interfaces: where data come in, where they go out.
+    pub interfaces: [String; 2],
+    /// The link for the data, the link back.
+    pub links: [LinkSpecification; 2],
+    /// Bytes each flow exchanges before what it is about.
+    pub preambles: Vec<u64>,
+}
+
+/// What there is to tell when it has ended.
+#[derive(Debug)]
+pub struct Report {
+    /// The link for the data, the link back.
+    pub links: [Link; 2],
+    /// The flows.
+    pub flows: Flows,
+    /// How late packets left.
+    pub lateness: Lateness,
+    /// Packets that came faster than they were taken.
+    pub overruns: u64,
+    /// Whether the thread had real-time priority.
+    pub real_time: bool,
+}
+
+/// A running path. It ends when this goes.
+pub struct Path {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<anyhow::Result<Report>>>,
+    /// Zero of all its times.
+    pub epoch: Epoch,
+}
+
+/// An instant on the monotonic clock, from which times count.
+#[derive(Clone, Copy, Debug)]
+pub struct Epoch {
+    monotonic_ns: u64,
+}
+
+fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes `time`.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+impl Epoch {
+    /// Now is zero.
+    pub fn start() -> Self {
+        Self { monotonic_ns: clock_ns(libc::CLOCK_MONOTONIC) }
+    }
+
+    /// The time since.
+    pub fn now(self) -> Time {
+        Time::from_nanos(clock_ns(libc::CLOCK_MONOTONIC).saturating_sub(self.monotonic_ns))
+    }
+}
+
+impl Path {
+    /// Starts forwarding; returns once both interfaces are open.
+    pub fn start(spec: Specification) -> anyhow::Result<Self> {
+        let epoch = Epoch::start();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (ready, opened) = mpsc::channel();
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("path".to_owned())
+            .spawn(move || {
+                let ports = open(&spec);
+                let mut failed = false;
+                let ports = ports.inspect_err(|_| failed = true);
+                let _ = ready.send(!failed);
+                Forwarder::new(spec, ports?, epoch).run(&stopped)
+            })
+            .context("the path's thread")?;
+        let mut path = Self { stop, thread: Some(thread), epoch };
+        if opened.recv() != Ok(true) {
+            path.join()?;
+        }
+        Ok(path)
+    }
+
+    /// Whether it still forwards.
+    pub fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    fn join(&mut self) -> anyhow::Result<Report> {
+        self.stop.store(true, Ordering::Relaxed);
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(report)) => report,
+            _ => anyhow::bail!("the path's thread ended by itself"),
+        }
+    }
+
+    /// Ends it.
+    pub fn stop(mut self) -> anyhow::Result<Report> {
+        self.join()
+    }
+}
+
+impl Drop for Path {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            let _ = self.join();
+        }
+    }
+}
+
+/// Moves the calling thread into the namespace and opens the interfaces there.
+fn open(spec: &Specification) -> anyhow::Result<[Port; 2]> {
+    let namespace = File::open(&spec.namespace).with_context(|| format!("{}", spec.namespace.display()))?;
+    // SAFETY: the descriptor is open; the call moves this thread alone.
+    if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } < 0 {
+        return Err(std::io::Error::last_os_error()).context("setns");
+    }
+    let port = |name: &str| {
+        Port::open(name).map_err(|error| {
+            Refusal(format!(
+                "AF_PACKET on {name}: {error}; the path needs CAP_NET_RAW and packet rings in the kernel"
+            ))
+        })
+    };
+    Ok([port(&spec.interfaces[0])?, port(&spec.interfaces[1])?])
+}
+
+/// Real-time priority for the thread, above ordinary programs and below the kernel's own threads.
+fn real_time() -> bool {
+    let parameters = libc::sched_param { sched_priority: 10 };
+    // SAFETY: the kernel reads `parameters`.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }
+}
+
+/// The processor that the path keeps to, where there are several.
+pub const PROCESSOR: usize = 0;
+
+/// Keeps the thread on its processor: whoever feeds it can then leave that one to it.
+fn pin() {
+    // SAFETY: all zero is an empty set, and the kernel reads its size. Where it refuses, the thread moves as before.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(PROCESSOR, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
+}
+
+/// Buffers kept for later frames.
+const SPARE_FRAMES: usize = 4096;
+/// The longest sleep, so that a stop is seen.
+const MAX_SLEEP_NS: u64 = 20_000_000;
+
+struct Forwarder {
+    ports: [Port; 2],
+    links: [Link; 2],
+    flows: Flows,
+    lateness: Lateness,
+    /// From the warm-up to the end of statistics.
+    measured: Range<Time>,
+    spare: Vec<Vec<u8>>,
+    epoch: Epoch,
+}
+
+impl Forwarder {
+    fn new(spec: Specification, ports: [Port; 2], epoch: Epoch) -> Self {
+        let (warmup, until, every) = (spec.links[0].warmup, spec.links[0].until, spec.links[0].every);
+        Self {
+            ports,
+            links: spec.links.map(Link::new),
+            flows: Flows::new(&spec.preambles, warmup, until, every),
+            lateness: Lateness::default(),
+            measured: warmup..until,
+            spare: Vec::new(),
+            epoch,
+        }
+    }
+
+    fn run(mut self, stop: &AtomicBool) -> anyhow::Result<Report> {
+        let real_time = real_time();
+        pin();
+        while !stop.load(Ordering::Relaxed) {
+            self.receive();
+            let now = self.epoch.now();
+            for link in &mut self.links {
+                link.advance(now);
+            }
+            self.flows.advance(now);
+            self.send(now)?;
+            self.sleep();
+        }
+        let overruns = self.ports.iter().map(Port::overruns).sum();
+        Ok(Report { links: self.links, flows: self.flows, lateness: self.lateness, overruns, real_time })
+    }
+
+    fn receive(&mut self) {
+        // The ring's time stamps are of the real-time clock, which may be set: only how long ago they are counts.
+        let real_ns = clock_ns(libc::CLOCK_REALTIME);
+        let now = self.epoch.now();
+        for (side, port) in self.ports.iter_mut().enumerate() {
+            loop {
+                let mut bytes = self.spare.pop().unwrap_or_default();
+                bytes.clear();
+                let Some(ns) = port.receive(&mut bytes) else {
+                    self.spare.push(bytes);
+                    break;
+                };
+                if bytes.is_empty() {
+                    self.spare.push(bytes);
+                    continue;
+                }
+                let at = now.saturating_sub(Time::from_nanos(real_ns.saturating_sub(ns).min(1_000_000_000)));
+                self.flows.advance(at);
+                if let Some(segment) = frame::segment(&bytes) {
+                    if side == 0 { self.flows.data(at, &segment) } else { self.flows.answer(at, &segment) }
+                }
+                if let Some(back) = self.links[side].arrive(at, bytes) {
+                    self.spare.push(back);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, now: Time) -> anyhow::Result<()> {
+        for (side, link) in self.links.iter_mut().enumerate() {
+            let out = &mut self.ports[1 - side];
+            loop {
+                // Lost frames are taken where they are due, so that they hold up none.
+                let lost = link.due(now).next().is_some_and(|frame| frame.lost);
+                let sent = if lost {
+                    1
+                } else {
+                    out.send(link.due(now).take_while(|f| !f.lost).map(|f| f.bytes.as_slice()))
+                        .context("the path's sending")?
+                };
+                if sent == 0 {
+                    break;
+                }
+                let left = self.epoch.now();
+                for _ in 0..sent {
+                    let Some(frame) = link.take() else { break };
+                    if !lost && self.measured.contains(&frame.deadline) {
+                        self.lateness.add(frame.deadline, left);
+                    }
+                    if self.spare.len() < SPARE_FRAMES {
+                        self.spare.push(frame.bytes);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Until the next packet is due or something comes.
+    fn sleep(&self) {
+        let next = self.links.iter().filter_map(Link::deadline).min();
+        let now = self.epoch.now();
+        let ns = next.map_or(MAX_SLEEP_NS, |at| at.saturating_sub(now).as_ps() / 1000).min(MAX_SLEEP_NS);
+        let timeout = libc::timespec { tv_sec: 0, tv_nsec: ns as i64 };
+        let mut waits = [0, 1].map(|side| libc::pollfd {
+            fd: self.ports[side].descriptor(),
+            events: libc::POLLIN,
+            revents: 0,
+        });
+        // SAFETY: two entries; the kernel reads `timeout`.
+        unsafe { libc::ppoll(waits.as_mut_ptr(), 2, &raw const timeout, std::ptr::null()) };
+    }
+}

@@ -1,0 +1,268 @@
+//! What the path reads in an Ethernet frame: TCP's ports and numbers, and the stamp. Any bytes are safe to give it.
+
+use flowstamp_laws::Stamp;
+use flowstamp_laws::registry::Protocol;
+use flowstamp_laws::router::rcp::Header as RcpHeader;
+use std::ops::Range;
+
+/// bpf/option.h.
+const KIND: u8 = 253;
+const LONG_LEN: usize = 16;
+const EXID_RCP: u16 = 0x5243;
+const EXID_XCP: u16 = 0x5843;
+const AT_STAMP: usize = 8;
+const AT_RTT: usize = 12;
+const AT_FLAGS: usize = 14;
+const RTT_UNKNOWN: u16 = 0xffff;
+
+/// The option's rate is in bytes per millisecond.
+const PER_MS: f64 = 1000.0;
+
+/// A TCP segment in a frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    /// Where the TCP header starts.
+    tcp: usize,
+    /// Its length with options.
+    header_len: usize,
+    /// Source port.
+    pub source: u16,
+    /// Destination port.
+    pub destination: u16,
+    /// Sequence number.
+    pub seq: u32,
+    /// Acknowledgement number.
+    pub ack: u32,
+    /// Bytes of data.
+    pub payload: u32,
+    flags: u8,
+}
+
+impl Segment {
+    /// Opens the connection, or answers to that.
+    pub fn is_syn(&self) -> bool {
+        self.flags & 0x02 != 0
+    }
+    /// Ends its direction.
+    pub fn is_fin(&self) -> bool {
+        self.flags & 0x01 != 0
+    }
+    /// The acknowledgement number counts.
+    pub fn is_ack(&self) -> bool {
+        self.flags & 0x10 != 0
+    }
+}
+
+fn u16_at(frame: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(frame.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn u32_at(frame: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(frame.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// The TCP segment of an IPv4 or IPv6 frame, up to two VLAN tags before; `None` of anything else, and of fragments.
+pub fn segment(frame: &[u8]) -> Option<Segment> {
+    let mut ip = 14;
+    let mut kind = u16_at(frame, 12)?;
+    for _ in 0..2 {
+        if kind == 0x8100 || kind == 0x88a8 {
+            kind = u16_at(frame, ip + 2)?;
+            ip += 4;
+        }
+    }
+    let (tcp, end) = match kind {
+        0x0800 => {
+            let first = *frame.get(ip)?;
+            let header_len = usize::from(first & 15) * 4;
+            let fragment = u16_at(frame, ip + 6)? & 0x3fff;
+            if first >> 4 != 4 || header_len < 20 || fragment != 0 || *frame.get(ip + 9)? != 6 {
+                return None;
+            }
+            (ip + header_len, ip + usize::from(u16_at(frame, ip + 2)?))
+        }
+        0x86dd if *frame.get(ip + 6)? == 6 => (ip + 40, ip + 40 + usize::from(u16_at(frame, ip + 4)?)),
+        _ => return None,
+    };
+    let header_len = usize::from(*frame.get(tcp + 12)? >> 4) * 4;
+    if header_len < 20 || end > frame.len() || tcp + header_len > end {
+        return None;
+    }
+    Some(Segment {
+        tcp,
+        header_len,
+        source: u16_at(frame, tcp)?,
+        destination: u16_at(frame, tcp + 2)?,
+        seq: u32_at(frame, tcp + 4)?,
+        ack: u32_at(frame, tcp + 8)?,
+        payload: (end - tcp - header_len) as u32,
+        flags: *frame.get(tcp + 13)?,
+    })
+}
+
+/// A stamp in its long form, and where it lies in the frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Stamped {
+    /// The option's first byte.
+    at: usize,
+    /// TCP's checksum.
+    checksum: usize,
+    /// What the law reads and writes.
+    pub stamp: Stamp,
+}
+
+/// The stamp of `protocol` (RCP's, or XCP's with throughputs) if the segment carries its long form.
+pub fn stamp(frame: &[u8], segment: &Segment, protocol: Protocol) -> Option<Stamped> {
+    let exid = match protocol {
+        Protocol::Rcp => EXID_RCP,
+        Protocol::XcpDraft => EXID_XCP,
+        _ => return None,
+    };
+    let options: Range<usize> = segment.tcp + 20..segment.tcp + segment.header_len;
+    let mut at = options.start;
+    while at < options.end {
+        match frame[at] {
+            0 => return None,
+            1 => at += 1,
+            kind => {
+                let len = usize::from(*frame.get(at + 1)?);
+                if len < 2 || at + len > options.end {
+                    return None;
+                }
+                if kind == KIND && len == LONG_LEN && u16_at(frame, at + 2)? == exid {
+                    return Some(Stamped {
+                        at,
+                        checksum: segment.tcp + 16,
+                        stamp: read(frame, at, protocol)?,
+                    });
+                }
+                at += len;
+            }
+        }
+    }
+    None
+}
+
+fn read(frame: &[u8], at: usize, protocol: Protocol) -> Option<Stamp> {
+    let rtt = u16_at(frame, at + AT_RTT)?;
+    let rtt_us = if rtt == RTT_UNKNOWN { 0 } else { u32::from(rtt & 0xfff) << (rtt >> 12) };
+    let rtt_s = f64::from(rtt_us) * 1e-6;
+    let field = u32_at(frame, at + AT_STAMP)?;
+    Some(match protocol {
+        Protocol::Rcp => RcpHeader { rate: f64::from(field) * PER_MS, rtt_s, age_bytes: 0.0 }.into(),
+        _ => {
+            let in_flight = f64::from(u16_at(frame, at + AT_FLAGS)?.max(1));
+            Stamp([rtt_s / in_flight, rtt_s, f64::from(field as i32)])
+        }
+    })
+}
+
+/// Writes back the rate or the change that is left, if a router made it less, and corrects TCP's checksum.
+pub fn write(frame: &mut [u8], stamped: &Stamped, protocol: Protocol) {
+    let field = match protocol {
+        // A rate of zero would mean none.
+        Protocol::Rcp => ((RcpHeader::from(stamped.stamp).rate / PER_MS) as u32).max(1),
+        _ => stamped.stamp.0[2] as i32 as u32,
+    };
+    let at = stamped.at + AT_STAMP;
+    let old: [u8; 4] = frame[at..at + 4].try_into().expect("four bytes");
+    let new = field.to_be_bytes();
+    if new == old {
+        return;
+    }
+    frame[at..at + 4].copy_from_slice(&new);
+    // RFC 1624, eq. 3: HC' = ~(~HC + ~m + m'), in 16-bit words. At an odd offset each byte has the other weight.
+    let mut sum = u32::from(!u16::from_be_bytes([frame[stamped.checksum], frame[stamped.checksum + 1]]));
+    let odd = (at - stamped.checksum) % 2 == 1;
+    for pair in 0..2 {
+        let word = |bytes: [u8; 4]| {
+            let word = u16::from_be_bytes([bytes[2 * pair], bytes[2 * pair + 1]]);
+            if odd { word.swap_bytes() } else { word }
+        };
+        sum += u32::from(!word(old)) + u32::from(word(new));
+    }
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    frame[stamped.checksum..stamped.checksum + 2].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A frame with an RCP option behind `pad` bytes of no-operation.
+    fn made(pad: usize, rate: u32, rtt: u16, v6: bool) -> Vec<u8> {
+        let mut options = vec![1; pad];
+        options.extend([KIND, 16, 0x52, 0x43, 0, 0, 0, 9]);
+        options.extend(rate.to_be_bytes());
+        options.extend(rtt.to_be_bytes());
+        options.extend([0, 0]);
+        options.resize(options.len().next_multiple_of(4), 0);
+        let payload = [1, 2, 3];
+        let tcp_len = 20 + options.len() + payload.len();
+        let mut frame = vec![0; 12];
+        if v6 {
+            frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
+            frame.extend((tcp_len as u16).to_be_bytes());
+            frame.extend([6, 64]);
+            frame.extend([7; 32]);
+        } else {
+            frame.extend([0x08, 0x00, 0x45, 0]);
+            frame.extend((20 + tcp_len as u16).to_be_bytes());
+            frame.extend([0, 1, 0x40, 0, 64, 6, 0, 0]);
+            frame.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+        }
+        let tcp = frame.len();
+        frame.extend([0x9c, 0x40, 0x14, 0x51, 0, 0, 0, 5, 0, 0, 0, 6]);
+        frame.extend([((20 + options.len()) / 4 * 16) as u8, 0x10, 1, 0, 0, 0, 0, 0]);
+        frame.extend(options);
+        frame.extend(payload);
+        let sum = !folded(&frame[tcp..]);
+        frame[tcp + 16..tcp + 18].copy_from_slice(&sum.to_be_bytes());
+        frame
+    }
+
+    /// Sum of 16-bit words; the pseudo header is constant and left out.
+    fn folded(bytes: &[u8]) -> u16 {
+        let mut sum: u32 = bytes
+            .chunks(2)
+            .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])))
+            .sum();
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        sum as u16
+    }
+
+    proptest! {
+        #[test]
+        fn stamping_leaves_a_right_checksum(pad in 0usize..8, old: u32, new: u32, rtt: u16, v6: bool) {
+            let mut frame = made(pad, old, rtt, v6);
+            let segment = segment(&frame).expect("a segment");
+            let mut stamped = stamp(&frame, &segment, Protocol::Rcp).expect("a stamp");
+            prop_assert!((RcpHeader::from(stamped.stamp).rate - f64::from(old) * 1e3).abs() < 1.0);
+            prop_assert_eq!(segment.payload, 3);
+            stamped.stamp.0[0] = f64::from(new) * 1e3;
+            write(&mut frame, &stamped, Protocol::Rcp);
+            prop_assert_eq!(folded(&frame[segment.tcp..]), 0xffff);
+            let again = stamp(&frame, &segment, Protocol::Rcp).expect("a stamp");
+            prop_assert!((RcpHeader::from(again.stamp).rate - f64::from(new.max(1)) * 1e3).abs() < 1.0);
+        }
+
+        #[test]
+        fn any_bytes_are_safe(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), cut in 0usize..90) {
+            let mut made = made(3, 5, 6, false);
+            made.truncate(cut);
+            made.append(&mut bytes);
+            for protocol in [Protocol::Rcp, Protocol::XcpDraft] {
+                if let Some(segment) = segment(&made)
+                    && let Some(stamped) = stamp(&made, &segment, protocol)
+                {
+                    write(&mut made, &stamped, protocol);
+                }
+            }
+        }
+    }
+}

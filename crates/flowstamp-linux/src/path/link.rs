@@ -1,0 +1,388 @@
+//! One direction of the path: a link of some capacity, a drop-tail buffer in front, a router's law, and the delay behind. No clock
+//! and no I/O: instants are passed in, and what happens between two of them is done in the order of its own instants.
+
+use super::frame;
+use flowstamp_laws::registry::AnyRouter;
+use flowstamp_laws::router::{LinkView, MAX_TIMERS};
+use flowstamp_laws::units::{Rate, Time};
+use flowstamp_sim::random::Stream;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a link is like.
+#[derive(Clone, Debug)]
+pub struct LinkSpecification {
+    /// Capacity; `None` has no end.
+    pub rate: Option<Rate>,
+    /// Propagation delay.
+    pub delay: Time,
+    /// Room for waiting packets, bytes.
+    pub buffer_bytes: u64,
+    /// Probability of a packet's loss on the way.
+    pub loss: f64,
+    /// The law that governs it.
+    pub router: Option<AnyRouter>,
+    /// Seed of the losses, and the link's name in it.
+    pub seed: (u64, &'static str),
+    /// Statistics start here.
+    pub warmup: Time,
+    /// Statistics end here.
+    pub until: Time,
+    /// Interval of samples.
+    pub every: Time,
+}
+
+/// A frame on its way.
+#[derive(Debug)]
+pub struct InFlight {
+    /// Its first bit leaves the buffer.
+    starts: Time,
+    /// It is due at the other interface.
+    pub deadline: Time,
+    /// It is lost on the way.
+    pub lost: bool,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Counters since the warm-up.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// Packets that reached the link.
+    pub arrivals: u64,
+    /// Packets for which the buffer had no room.
+    pub drops: u64,
+    /// Packets lost on the way at random.
+    pub losses: u64,
+    /// Packets of the law that were stamped.
+    pub stamped: u64,
+    /// Bytes that started their transmission.
+    pub sent_bytes: u64,
+    /// The largest queue.
+    pub max_queue_bytes: u64,
+    /// Time integral of the queue, bytes x picoseconds.
+    integral: u128,
+    /// How long the queue was of each length, picoseconds.
+    time_by_queue: BTreeMap<u64, u64>,
+}
+
+/// The state of the link over one sampling interval.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// End of the interval.
+    pub time: Time,
+    /// Bytes that started their transmission in it.
+    pub sent_bytes: u64,
+    /// The queue at its end.
+    pub queue_bytes: u64,
+    /// Its mean.
+    pub mean_queue_bytes: f64,
+    /// Packets for which there was no room.
+    pub drops: u64,
+    /// The law's variables.
+    pub law: Vec<(&'static str, f64)>,
+}
+
+/// One direction.
+#[derive(Debug)]
+pub struct Link {
+    spec: LinkSpecification,
+    random: Stream,
+    /// Up to here all is done.
+    now: Time,
+    /// The end of the last transmission.
+    free: Time,
+    frames: VecDeque<InFlight>,
+    /// The first of `frames` that has not started.
+    waiting_from: usize,
+    waiting_bytes: u64,
+    timers: [Option<Time>; MAX_TIMERS],
+    counters: Counters,
+    warm: bool,
+    /// Counters at `until`.
+    ended: Option<Counters>,
+    /// The next sample, and counters at the last one.
+    sample_at: Time,
+    sampled: (u64, u64, u128),
+    samples: Vec<Sample>,
+}
+
+/// What happens next by itself.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Warm,
+    Start,
+    Timer(usize),
+    Sample,
+    End,
+}
+
+impl Link {
+    /// An idle link.
+    pub fn new(spec: LinkSpecification) -> Self {
+        let mut timers = [None; MAX_TIMERS];
+        if let Some(router) = &spec.router {
+            for (which, timer) in timers.iter_mut().enumerate() {
+                *timer = router.first_timer(which);
+            }
+        }
+        Self {
+            random: Stream::new(spec.seed.0, spec.seed.1),
+            now: Time::ZERO,
+            free: Time::ZERO,
+            frames: VecDeque::new(),
+            waiting_from: 0,
+            waiting_bytes: 0,
+            timers,
+            counters: Counters::default(),
+            warm: false,
+            ended: None,
+            sample_at: spec.every,
+            sampled: (0, 0, 0),
+            samples: Vec::new(),
+            spec,
+        }
+    }
+
+    /// Counters from the warm-up to the end of statistics.
+    pub fn counters(&self) -> &Counters {
+        self.ended.as_ref().unwrap_or(&self.counters)
+    }
+
+    /// Samples so far.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// Time average of the queue since the warm-up.
+    pub fn mean_queue_bytes(&self) -> f64 {
+        let span = self.now.min(self.spec.until).saturating_sub(self.spec.warmup).as_ps().max(1);
+        self.counters().integral as f64 / span as f64
+    }
+
+    /// The queue was at most this for 95% of the time since the warm-up.
+    pub fn p95_queue_bytes(&self) -> u64 {
+        let all: u64 = self.counters().time_by_queue.values().sum();
+        let mut seen = 0;
+        for (queue, time) in &self.counters().time_by_queue {
+            seen += time;
+            if seen as f64 >= 0.95 * all as f64 {
+                return *queue;
+            }
+        }
+        0
+    }
+
+    fn next_event(&self) -> (Time, Event) {
+        // Samples go on for as long as there are statistics.
+        let mut next = (Time::MAX, Event::End);
+        if self.ended.is_none() {
+            next = (self.sample_at, Event::Sample).min((self.spec.until, Event::End));
+        }
+        if !self.warm {
+            next = next.min((self.spec.warmup, Event::Warm));
+        }
+        if let Some(frame) = self.frames.get(self.waiting_from) {
+            next = next.min((frame.starts, Event::Start));
+        }
+        for (which, timer) in self.timers.iter().enumerate() {
+            if let Some(at) = timer {
+                next = next.min((*at, Event::Timer(which)));
+            }
+        }
+        next
+    }
+
+    /// Does all that is due until `to`. An instant that has passed changes nothing.
+    pub fn advance(&mut self, to: Time) {
+        loop {
+            let (at, event) = self.next_event();
+            if at > to {
+                break;
+            }
+            self.pass(at);
+            let view = LinkView { now: self.now, queue_bytes: self.waiting_bytes };
+            match event {
+                Event::Warm => {
+                    self.warm = true;
+                    self.counters = Counters { max_queue_bytes: self.waiting_bytes, ..Counters::default() };
+                    self.sampled = (0, 0, 0);
+                }
+                Event::Start => self.start(),
+                Event::Timer(which) => {
+                    if let Some(router) = &mut self.spec.router {
+                        self.timers[which] = Some(router.on_timer(which, view));
+                    }
+                }
+                Event::Sample => self.sample(),
+                Event::End => self.ended = Some(self.counters.clone()),
+            }
+        }
+        self.pass(to);
+    }
+
+    /// The queue stays as it is until `to`.
+    fn pass(&mut self, to: Time) {
+        let span = to.saturating_sub(self.now).as_ps();
+        if span > 0 {
+            self.counters.integral += u128::from(self.waiting_bytes) * u128::from(span);
+            *self.counters.time_by_queue.entry(self.waiting_bytes).or_default() += span;
+            self.now = to;
+        }
+    }
+
+    /// The first waiting packet starts.
+    fn start(&mut self) {
+        let frame = &mut self.frames[self.waiting_from];
+        self.waiting_from += 1;
+        let size = frame.bytes.len();
+        self.waiting_bytes -= size as u64;
+        self.counters.sent_bytes += size as u64;
+        let Some(router) = &mut self.spec.router else { return };
+        let protocol = router.protocol();
+        if let Some(segment) = frame::segment(&frame.bytes)
+            && let Some(mut stamped) = frame::stamp(&frame.bytes, &segment, protocol)
+        {
+            let view = LinkView { now: self.now, queue_bytes: self.waiting_bytes };
+            router.on_departure(view, size as u32, &mut stamped.stamp);
+            frame::write(&mut frame.bytes, &stamped, protocol);
+            self.counters.stamped += 1;
+        }
+    }
+
+    fn sample(&mut self) {
+        let (sent, drops, integral) = self.sampled;
+        let c = &self.counters;
+        let mut law = Vec::new();
+        if let Some(router) = &self.spec.router {
+            router.variables(&mut |name, value| law.push((name, value)));
+        }
+        self.samples.push(Sample {
+            time: self.now,
+            sent_bytes: c.sent_bytes.saturating_sub(sent),
+            queue_bytes: self.waiting_bytes,
+            mean_queue_bytes: c.integral.saturating_sub(integral) as f64 / self.spec.every.as_ps() as f64,
+            drops: c.drops - drops,
+            law,
+        });
+        self.sampled = (c.sent_bytes, c.drops, c.integral);
+        self.sample_at += self.spec.every;
+    }
+
+    /// A frame that came at `at`. Gives it back where there is no room for it.
+    pub fn arrive(&mut self, at: Time, bytes: Vec<u8>) -> Option<Vec<u8>> {
+        self.advance(at);
+        let at = self.now;
+        let size = bytes.len() as u64;
+        self.counters.arrivals += 1;
+        if let Some(router) = &mut self.spec.router {
+            let view = LinkView { now: at, queue_bytes: self.waiting_bytes };
+            let stamped = frame::segment(&bytes).and_then(|s| frame::stamp(&bytes, &s, router.protocol()));
+            router.on_arrival(view, size as u32, stamped.as_ref().map(|s| &s.stamp));
+        }
+        let starts = self.free.max(at);
+        if starts > at && self.waiting_bytes + size > self.spec.buffer_bytes {
+            self.counters.drops += 1;
+            return Some(bytes);
+        }
+        let lost = self.spec.loss > 0.0 && self.random.uniform() < self.spec.loss;
+        self.counters.losses += u64::from(lost);
+        let duration =
+            self.spec.rate.map_or(Time::ZERO, |rate| rate.tx_time(flowstamp_laws::units::Bytes::new(size)));
+        self.free = starts + duration;
+        self.frames.push_back(InFlight { starts, deadline: self.free + self.spec.delay, lost, bytes });
+        self.waiting_bytes += size;
+        if starts > at {
+            self.counters.max_queue_bytes = self.counters.max_queue_bytes.max(self.waiting_bytes);
+        } else {
+            self.advance(at);
+        }
+        None
+    }
+
+    /// When the next packet is due.
+    pub fn deadline(&self) -> Option<Time> {
+        self.frames.front().map(|frame| frame.deadline)
+    }
+
+    /// The packets that are due at `now`, up to which `advance` has come.
+    pub fn due(&self, now: Time) -> impl Iterator<Item = &InFlight> {
+        self.frames.iter().take(self.waiting_from).take_while(move |frame| frame.deadline <= now)
+    }
+
+    /// Takes the first packet out.
+    pub fn take(&mut self) -> Option<InFlight> {
+        let frame = self.frames.pop_front()?;
+        self.waiting_from = self.waiting_from.saturating_sub(1);
+        Some(frame)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(rate_mbps: f64, buffer_bytes: u64) -> Link {
+        Link::new(LinkSpecification {
+            rate: Some(Rate::from_mbps(rate_mbps)),
+            delay: Time::from_millis(5),
+            buffer_bytes,
+            loss: 0.0,
+            router: None,
+            seed: (1, "test"),
+            warmup: Time::ZERO,
+            until: Time::from_millis(20_000),
+            every: Time::from_millis(10),
+        })
+    }
+
+    #[test]
+    fn packets_leave_at_the_rate_and_in_order() {
+        // 1000 bytes at 8 Mb/s last a millisecond; three fit into the buffer, one is in transmission.
+        let mut link = link(8.0, 3000);
+        let back: Vec<bool> =
+            (0..6).map(|_| link.arrive(Time::from_millis(1), vec![0; 1000]).is_some()).collect();
+        assert_eq!(back, [false, false, false, false, true, true]);
+        link.advance(Time::from_millis(20));
+        let mut deadlines = Vec::new();
+        while let Some(frame) = link.take() {
+            deadlines.push(frame.deadline);
+        }
+        assert_eq!(deadlines, [7, 8, 9, 10].map(Time::from_millis));
+        assert_eq!((link.counters().drops, link.counters().max_queue_bytes), (2, 3000));
+        // 3000 B for 1 ms, 2000 B for 1 ms, 1000 B for 1 ms, of 20 ms.
+        assert!((link.mean_queue_bytes() - 300.0).abs() < 1e-6);
+        assert_eq!(link.samples().len(), 2);
+        assert_eq!(link.samples()[0].sent_bytes, 4000);
+    }
+
+    #[test]
+    fn when_it_is_told_changes_nothing() {
+        let run = |late: bool| {
+            let mut link = link(8.0, 30_000);
+            for n in 0..50u64 {
+                if !late {
+                    link.advance(Time::from_micros(100 * n));
+                }
+                link.arrive(Time::from_micros(100 * n), vec![0; 100 + n as usize]);
+            }
+            link.advance(Time::from_millis(50));
+            (link.mean_queue_bytes(), link.p95_queue_bytes(), link.frames.back().map(|f| f.deadline))
+        };
+        assert_eq!(run(true), run(false));
+    }
+
+    #[test]
+    fn losses_follow_from_the_seed() {
+        let run = |seed| {
+            let mut link =
+                Link::new(LinkSpecification { loss: 0.1, seed: (seed, "test"), ..link(8.0, 1 << 30).spec });
+            for n in 0..10_000 {
+                link.arrive(Time::from_millis(n), vec![0; 100]);
+            }
+            link.counters().losses
+        };
+        assert_eq!(run(1), run(1));
+        // 1000 +- five standard deviations.
+        assert!((850..1150).contains(&run(2)), "{}", run(2));
+    }
+}
