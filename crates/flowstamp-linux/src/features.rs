@@ -72,7 +72,12 @@ impl Feature {
             &["host"],
             "a kernel of 5.6 or later with CONFIG_BPF_JIT is needed",
         ),
-        (Self::Cgroup2, "a cgroup2 file system", &["host"], "mount -t cgroup2 none /sys/fs/cgroup"),
+        (
+            Self::Cgroup2,
+            "control groups, version 2",
+            &["host"],
+            "a kernel with CONFIG_CGROUPS and CONFIG_CGROUP_BPF is needed",
+        ),
         (Self::Tcx, "programs at an interface (tcx)", &["router", "host"], "Linux 6.6 or later is needed"),
         (Self::Clsact, "the qdisc clsact", &[], "not used: programs attach by tcx"),
         (
@@ -101,8 +106,10 @@ impl Feature {
                 btf.type_by_name::<libbpf_rs::btf::types::Struct<'_>>("bpf_struct_ops_tcp_congestion_ops")
                     .is_some()
             }),
-            Self::Cgroup2 => std::fs::read_to_string("/proc/mounts")
-                .is_ok_and(|mounts| mounts.lines().any(|line| line.split(' ').nth(2) == Some("cgroup2"))),
+            // Mounted or not: `host` mounts one for itself, and `ip netns exec` hides what is mounted.
+            Self::Cgroup2 => std::fs::read_to_string("/proc/filesystems").is_ok_and(|kinds| {
+                kinds.lines().any(|line| line.split_whitespace().last() == Some("cgroup2"))
+            }),
             // There is no way to try it but by attaching a program to an interface.
             Self::Tcx => kernel_version() >= (6, 6),
             Self::Clsact => qdisc(&["clsact"]),
