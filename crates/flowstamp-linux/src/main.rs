@@ -34,6 +34,8 @@ enum Command {
     Doctor(doctor::Command),
 }
 
+const HELP_INSTEAD: clap::error::ErrorKind = clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+
 /// What changes the machine is refused in one line where the machine cannot do it.
 fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
@@ -60,7 +62,21 @@ fn quiet_pipes() {
 
 fn main() -> ExitCode {
     quiet_pipes();
-    match run(&Arguments::parse().command) {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        // Help and version, and help where a subcommand is missing.
+        Err(error) if !error.use_stderr() || error.kind() == HELP_INSTEAD => error.exit(),
+        Err(error) => {
+            // The first paragraph is what is wrong, the next what would be right, where clap knows.
+            let text = error.to_string();
+            let told: Vec<_> = text.split("\n\n").filter(|part| !part.starts_with("Usage")).collect();
+            let told = told.join("; ").replace("; For more information, try '--help'.", "");
+            let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+            eprintln!("flowstamp: {}", told.trim_start_matches("error: "));
+            return ExitCode::from(2);
+        }
+    };
+    match run(&arguments.command) {
         Ok(code) => code,
         Err(error) => {
             // One line, whatever libraries put into theirs.

@@ -122,6 +122,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         println!("{}", serde_json::to_string_pretty(&reports)?);
         return Ok(ExitCode::SUCCESS);
     }
+    if reports.is_empty() {
+        println!("no interface is a router");
+    }
     for r in reports {
         println!(
             "{}: {:?} {}, {:.3} of {:.3} Mb/s in, queue {} bytes, RTT {:.3} ms{}, {} decisions, {:.3} ms late at most",
