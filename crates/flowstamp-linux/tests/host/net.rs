@@ -207,9 +207,9 @@ impl Net {
         }
     }
 
-    /// A bottleneck that knows nothing, on what the client sends.
-    pub fn tbf(&self, rate: &str, limit: &str) {
-        let namespace = self.namespace(End::Client);
+    /// A bottleneck that knows nothing, on what one end sends.
+    pub fn tbf(&self, end: End, rate: &str, limit: &str) {
+        let namespace = self.namespace(end);
         let options =
             ["qdisc", "replace", "dev", "veth0", "root", "tbf", "rate", rate, "burst", "15k", "limit", limit];
         run(Command::new("tc").args(["-n", &namespace]).args(options));
