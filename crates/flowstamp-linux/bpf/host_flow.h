@@ -42,6 +42,9 @@ struct fs_flow {
 	__u64 lost_us;
 	/* XCP: the window before the last loss. */
 	__u64 undo;
+	/* The least difference of the peer's timestamp and ours, ms, once one is known. */
+	__u32 least_way;
+	__u32 way_known;
 	/* When the last ack came. */
 	__u64 acked_us;
 	struct fs_switch watch;

@@ -46,10 +46,16 @@ struct inet_connection_sock {
 	__u8 icsk_ca_state : 5;
 } FS_RELOCATED;
 
+struct tcp_options_received {
+	__u32 rcv_tsval;
+	__u32 rcv_tsecr;
+} FS_RELOCATED;
+
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u16 tcp_header_len;
 	__u64 tcp_mstamp;
+	struct tcp_options_received rx_opt;
 	__u32 srtt_us;
 	__u32 packets_out;
 	__u32 retrans_out;

@@ -7,6 +7,10 @@
  *   data, FIN echo, and the stamp of a sender that obeys
  *   ack       echo, in the short form
  *
+ * Zero is not echoed, but for the end that has connected: the ack of a SYN-ACK with the option has it too, or else the
+ * other end would take this one for no peer where only the way there has a router. What follows has it as well until
+ * the other end is known to have got some of it, since that ack may be lost.
+ *
  * An end obeys once the handshake has brought back a stamp that some router has lowered. RCP echoes what came. XCP echoes
  * a running sum of granted changes that starts at 1, and zero until a router has written a grant: a stamp that still is
  * the wish for as much as there is was seen by no router and grants nothing.
@@ -144,6 +148,12 @@ FS_INLINE int fs_stamped(const struct bpf_sock_ops *ops, const struct fs_flow *f
 	return flow->sender == FS_OBEYING && (payload || ops->skb_tcp_flags & TCP_FIN);
 }
 
+/* Whether the other end may still wait for the handshake's end: it has sent no data, and acked nothing but the SYN. */
+FS_INLINE int fs_is_awaited(const struct bpf_sock_ops *ops)
+{
+	return !ops->bytes_received && ops->bytes_acked <= 1;
+}
+
 /* Before a packet is built: how much room the option needs. */
 FS_INLINE void fs_reserve(struct bpf_sock_ops *ops)
 {
@@ -169,7 +179,7 @@ FS_INLINE void fs_reserve(struct bpf_sock_ops *ops)
 	}
 	if (fs_stamped(ops, flow, mss || ops->skb_len) && !bpf_reserve_hdr_opt(ops, FS_LONG_LEN, 0))
 		return;
-	if (flow->echo)
+	if (flow->echo || fs_is_awaited(ops))
 		bpf_reserve_hdr_opt(ops, FS_SHORT_LEN, 0);
 }
 

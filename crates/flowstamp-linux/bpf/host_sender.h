@@ -94,11 +94,32 @@ FS_INLINE void fs_xcp_obey(struct sock *sk, struct fs_flow *flow)
 	fs_obey(sk, fs_xcp_packets(flow->window, mss + header, FS_WINDOW_MIN), pace < most ? pace : most);
 }
 
+/*
+ * Whether the RTT's excess may be a queue that the data are in. The peer's timestamp less the one of ours that it answers
+ * is the time the data took, but for a constant: where that holds less than half of the excess, it is the acks that wait,
+ * and a lower rate of the data would not help them. Linux counts ms in timestamps; without them the RTT alone is known.
+ */
+FS_INLINE int fs_data_wait(const struct tcp_sock *tp, struct fs_flow *flow)
+{
+	__u32 way = tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr, srtt_us = tp->srtt_us >> 3;
+
+	if (!tp->rx_opt.rcv_tsecr)
+		return 1;
+	if (!flow->way_known || (__s32)(way - flow->least_way) < 0) {
+		flow->least_way = way;
+		flow->way_known = 1;
+	}
+	if (srtt_us <= flow->watch.least_srtt_us)
+		return 0;
+	return (way - flow->least_way) * 2000ull >= srtt_us - flow->watch.least_srtt_us;
+}
+
 /* Every ack of either law: whether the flow leaves, by counter, or FS_COUNTERS. */
 FS_INLINE __u32 fs_watch(struct tcp_sock *tp, struct fs_flow *flow, __u32 rate)
 {
 	struct fs_settings *set = fs_set();
-	int seen = fs_switch_watch(&flow->watch, tp->tcp_mstamp, tp->srtt_us >> 3, rate, tp->app_limited != 0);
+	int idle = tp->app_limited != 0 || !fs_data_wait(tp, flow);
+	int seen = fs_switch_watch(&flow->watch, tp->tcp_mstamp, tp->srtt_us >> 3, rate, idle);
 
 	flow->acked_us = tp->tcp_mstamp;
 	if (seen & 2)

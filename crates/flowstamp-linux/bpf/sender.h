@@ -18,9 +18,10 @@
  *    window without room for two stops the pace and even looks like loss; the pace alone holds the flow to R.
  * 2. Rate as it comes / never above what the socket may send / a stranger's option must not lift a host's own limits.
  * 3. RTT doubled / and 5 ms more than the least / below that it is the hosts' own scheduling that is measured.
- * 4. XCP has no switch / it has the RTT's, on its window / a queue that no router answers is another kind's.
- * 5. XCP sets no pace / 1.2 windows an RTT, the kernel's own ratio in congestion avoidance / whole windows leave in bursts.
- * 6. A loss switches RCP at once / a round trip and 5 ms later / the kernel may find by then that it was none.
+ * 4. RTT doubled / and half of the excess on the data's way / acks that wait are the other direction's queue.
+ * 5. XCP has no switch / it has the RTT's, on its window / a queue that no router answers is another kind's.
+ * 6. XCP sets no pace / 1.2 windows an RTT, the kernel's own ratio in congestion avoidance / whole windows leave in bursts.
+ * 7. A loss switches RCP at once / a round trip and 5 ms later / the kernel may find by then that it was none.
  */
 #ifndef FLOWSTAMP_SENDER_H
 #define FLOWSTAMP_SENDER_H
@@ -84,7 +85,7 @@ FS_INLINE __u32 fs_xcp_packets(__u64 window, __u32 packet_bytes, __u32 least)
 	return packets < least ? least : packets > FS_WINDOW_MAX ? FS_WINDOW_MAX : packets;
 }
 
-/* Payload bytes/s of a window, times 1.2 (deviation 5). */
+/* Payload bytes/s of a window, times 1.2 (deviation 6). */
 FS_INLINE __u64 fs_xcp_pace(__u64 window, __u32 srtt_us, __u32 mss, __u32 header_bytes)
 {
 	__u64 rate = (window >> FS_XCP_FRACTION_BITS) * 1200000 / (srtt_us ? srtt_us : 1);
@@ -132,7 +133,7 @@ FS_INLINE int fs_switch_fell_to(const struct fs_switch *s, __u32 rate)
 	return (__u64)rate * 10 < (__u64)highest * 9;
 }
 
-/* An ack at `now_us`; `idle` if the application rather than the path limits the flow. Bit 0: a round trip has ended; bit 1: switch. */
+/* An ack at `now_us`; `idle` if it is not this flow's path that the RTT tells of: the application limits it, or only acks wait. Bit 0: a round trip has ended; bit 1: switch. */
 FS_INLINE int fs_switch_watch(struct fs_switch *s, __u64 now_us, __u32 srtt_us, __u32 rate, int idle)
 {
 	int elsewhere;

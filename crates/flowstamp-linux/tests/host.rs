@@ -82,6 +82,55 @@ fn a_host_has_its_own_limit() {
 }
 
 #[test]
+fn a_router_one_way_is_enough_for_that_way() {
+    for (law, stamped) in ["rcp", "xcp"].into_iter().flat_map(|law| [(law, End::Client), (law, End::Server)])
+    {
+        let Some(net) = Net::new() else { return };
+        net.stamp_from(stamped, 2 * R, 20_000);
+        let cgroup = net.cgroup.display();
+        for end in [End::Client, End::Server] {
+            let enabled = net.host(end, &format!("enable --law {law} --cgroup {cgroup} --max-rate 20Mbps"));
+            assert_eq!(enabled, (0, String::new()));
+        }
+        let mut left = 0;
+        let mut run = |direction, connections| {
+            let options = format!("10.201.0.2 -t 2 {direction} -C {}", net.congestion_control(law));
+            let rate = net.iperf3(true, &options);
+            println!("{law} {direction}: {rate} {}", net.status()["counters"]);
+            // Both ends of a connection have chosen the law, and one of them has no router.
+            left += connections;
+            assert_eq!(net.counter("left_no_router"), left, "{law} {direction}");
+            assert_eq!(net.counter("left_no_peer") + net.counter("left_silent"), 0, "{law} {direction}");
+            rate
+        };
+        let (with, without) = if stamped == End::Client { ("", "-R") } else { ("-R", "") };
+        between(15e6, run(with, 1), 20.5e6);
+        between(40e6, run(without, 1), f64::INFINITY);
+        run("--bidir", 2);
+    }
+}
+
+#[test]
+fn a_queue_of_acks_is_not_the_datas() {
+    for law in ["rcp", "xcp"] {
+        let Some(net) = Net::new() else { return };
+        net.stamp_from(End::Client, 2 * R, 20_000);
+        net.tbf(End::Server, "50mbit", "300k");
+        let cgroup = net.cgroup.display();
+        for end in [End::Client, End::Server] {
+            let enabled = net.host(end, &format!("enable --law {law} --cgroup {cgroup} --max-rate 20Mbps"));
+            assert_eq!(enabled, (0, String::new()));
+        }
+        // What the server sends is CUBIC's and fills the queue, up to 48 ms.
+        let rate = net.iperf3(true, &format!("10.201.0.2 -t 3 --bidir -C {}", net.congestion_control(law)));
+        println!("{law}: {rate} {}", net.status()["counters"]);
+        assert_eq!(net.counter("left_no_router"), 2);
+        assert_eq!(net.counter("left_rtt_doubled") + net.counter("left_loss"), 0);
+        between(10e6, rate, 20.5e6);
+    }
+}
+
+#[test]
 fn rcp_over_ipv6() {
     let Some(net) = Net::new() else { return };
     net.stamp(R, 0, 0);
@@ -109,7 +158,7 @@ fn without_a_peer_or_a_router_a_flow_is_the_kernels() {
 fn a_queue_elsewhere_switches_for_good() {
     let Some(net) = Net::new() else { return };
     net.stamp(2 * R, 20_000, 0);
-    net.tbf("50mbit", "60k");
+    net.tbf(End::Client, "50mbit", "60k");
     for law in ["rcp", "xcp"] {
         net.enable(law);
         let left = || net.counter("left_loss") + net.counter("left_rtt_doubled");

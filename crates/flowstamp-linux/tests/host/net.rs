@@ -173,6 +173,11 @@ impl Net {
         }
     }
 
+    /// The same for what one end sends, alone.
+    pub fn stamp_from(&self, end: End, rate_bytes_per_ms: u32, change_bytes_per_s: u32) {
+        self.filter(end, "egress", &self.stamper(rate_bytes_per_ms, change_bytes_per_s, 0));
+    }
+
     fn filter(&self, end: End, direction: &str, object: &str) {
         let namespace = self.namespace(end);
         let options = ["filter", "add", "dev", "veth0", direction, "bpf", "da", "obj", object, "sec", "tc"];
@@ -202,9 +207,9 @@ impl Net {
         }
     }
 
-    /// A bottleneck that knows nothing, on what the client sends.
-    pub fn tbf(&self, rate: &str, limit: &str) {
-        let namespace = self.namespace(End::Client);
+    /// A bottleneck that knows nothing, on what one end sends.
+    pub fn tbf(&self, end: End, rate: &str, limit: &str) {
+        let namespace = self.namespace(end);
         let options =
             ["qdisc", "replace", "dev", "veth0", "root", "tbf", "rate", rate, "burst", "15k", "limit", limit];
         run(Command::new("tc").args(["-n", &namespace]).args(options));
