@@ -7,8 +7,8 @@
 
 Each row is one `flowstamp-linux lab run`. Goodput is the sum over the flows after the warm-up. RTTs are iperf3's
 samples of the kernel's smoothed RTT: the median of the flows' medians, the largest of their 95th percentiles. CPU is
-what the whole machine was busy for, less what it was busy for just before, and less what the lab's own process, which is
-the path, took: both end hosts and the veth between them, over what was delivered from first to last.
+what the whole machine was busy for, less what it was busy for just before, and less what the lab's own process, which
+is the path, took: both end hosts and the veth between them. It says nothing on a machine that was busy before.
 Rows that the lateness gate calls invalid are shown as such and tell nothing; each is tried `--tries` times.
 """
 
@@ -157,7 +157,8 @@ def made() -> str:
         if private in words:
             del words[words.index(private) :][:2]
     command = " ".join(["python3 tools/linux_bench.py", *words])
-    return f"Made by `{command}` at commit {engine.commit()} on {time.strftime('%Y-%m-%d')}: {engine.machine()}."
+    line: str = f"Made by `{command}` at commit {engine.commit()} on {time.strftime('%Y-%m-%d')}: {engine.machine()}."
+    return line
 
 
 def router_cost(arguments: argparse.Namespace) -> int:
@@ -179,8 +180,8 @@ def report(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> str:
         "",
         made(),
         "",
-        "| path | flows | law | sum, Mb/s | Jain | RTT median / p95, ms | sent again | drops | CPU s per Gb: hosts | path |"
-        " busy before | late p98, ms | |",
+        "| path | flows | law | sum, Mb/s | Jain | RTT median / p95, ms | sent again | drops | CPU s per Gb: hosts |"
+        " path | busy before | late p98, ms | |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:

@@ -31,11 +31,10 @@ MAC = {"r0": "02:00:00:00:75:01", "b0": "02:00:00:00:75:02"}
 BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}
 BPF_OBJ_GET, BPF_PROG_GET_FD_BY_ID, BPF_ENABLE_STATS = 7, 13, 32
 
-# Arguments: interface, frame in hexadecimal, packets. Prints the thread's CPU ns.
-SENDER = (
-    """
+# Arguments: interface, frame in hexadecimal, packets, processor. Prints the thread's CPU ns.
+SENDER = """
 import os, socket, sys, time
-os.sched_setaffinity(0, {%d})
+os.sched_setaffinity(0, {int(sys.argv[4])})
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
 s.bind((sys.argv[1], 0))
 frame, count, send = bytes.fromhex(sys.argv[2]), int(sys.argv[3]), s.send
@@ -46,8 +45,6 @@ for _ in range(count):
     send(frame)
 print(time.thread_time_ns() - begun)
 """
-    % PROCESSOR
-)
 WARMUP_PACKETS = 2000
 
 
@@ -181,6 +178,7 @@ def measure(program: str, prefix: str, rounds: int, packets: int) -> dict[str, A
     """Rounds of: straight to the sink, forwarding without a router, with each law; all in ns per packet."""
     thread: dict[str, list[float]] = {}
     machine: dict[str, list[float]] = {}
+    baselines: list[float] = []
     own: dict[str, list[float]] = {law: [] for law in LAWS}
     with network(prefix) as (a, r, b):
         router = Router(program, prefix, r)
@@ -188,7 +186,8 @@ def measure(program: str, prefix: str, rounds: int, packets: int) -> dict[str, A
 
         def once(kind: str, interface: str, law: str, count: int = packets) -> None:
             came, before, begun = int(run(*received)), busy_s(), time.monotonic()
-            said = run("ip", "netns", "exec", a, sys.executable, "-c", SENDER, interface, frame(law).hex(), str(count))
+            sender = [sys.executable, "-c", SENDER, interface, frame(law).hex(), str(count), str(PROCESSOR)]
+            said = run("ip", "netns", "exec", a, *sender)
             busy = busy_s() - before - baseline * (time.monotonic() - begun)
             came = int(run(*received)) - came
             if interface == "a0" and came < count + WARMUP_PACKETS:
@@ -198,6 +197,7 @@ def measure(program: str, prefix: str, rounds: int, packets: int) -> dict[str, A
 
         for number in range(rounds):
             baseline = idle_baseline(1.0)
+            baselines.append(baseline)
             # Each round the other way round, so that a drift of the machine's speed hits all alike.
             order: list[tuple[str, ...]] = [("sender", "near"), ("off", "a0"), ("rcp", "a0"), ("xcp", "a0")]
             for kind, interface in order if number % 2 == 0 else reversed(order):
@@ -214,7 +214,15 @@ def measure(program: str, prefix: str, rounds: int, packets: int) -> dict[str, A
                     ns, runs = statistics_of(router.link(), load)
                     own[law].append(ns / runs)
     bench = json.loads(run(program, "router", "bench", "--json"))
-    return {"rounds": rounds, "packets": packets, "thread": thread, "machine": machine, "own": own, "bench": bench}
+    return {
+        "rounds": rounds,
+        "packets": packets,
+        "baselines": baselines,
+        "thread": thread,
+        "machine": machine,
+        "own": own,
+        "bench": bench,
+    }
 
 
 def median_and_spread(values: list[float], form: str = ",.0f") -> str:
