@@ -164,7 +164,8 @@ def made() -> str:
     words = sys.argv[1:]
     for private in ("--program", "--prefix", "--id", "--out"):
         if private in words:
-            del words[words.index(private) :][:2]
+            at = words.index(private)
+            del words[at : at + 2]
     command = " ".join(["python3 tools/linux_bench.py", *words])
     text: str = f"Made by `{command}` at commit {engine.commit()} on {time.strftime('%Y-%m-%d')}: {engine.machine()}."
     return text
@@ -210,7 +211,8 @@ def report(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> str:
         f"{where}; RCP's eta is {ETA}. CPU: of the whole machine (`/proc/stat`), less what it was busy for in the 2 s "
         "before, which is shown as a share of one processor, less the process that is the path; per Gb delivered: both "
         f"hosts and the kernel between them; left out where more than {BUSY_MAX} of a processor was busy before. "
-        "*Applications*: the processes inside the lab, by their rusage: what interrupts do on others' time is missing. "
+        "*Applications*: the processes inside the lab, by their rusage: what interrupts do on others' time is missing, "
+        "and processes that were killed unreaped: a lower bound that does not compare laws. "
         "A run on a machine too busy to keep the path's times is *invalid* and says nothing.",
     ]
     return "\n".join(lines)
