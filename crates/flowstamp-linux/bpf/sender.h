@@ -21,7 +21,8 @@
  * 4. RTT doubled / and half of the excess on the data's way / acks that wait are the other direction's queue.
  * 5. XCP has no switch / it has the RTT's, on its window / a queue that no router answers is another kind's.
  * 6. XCP sets no pace / 1.2 windows an RTT, the kernel's own ratio in congestion avoidance / whole windows leave in bursts.
- * 7. A loss switches RCP at once / a round trip and 5 ms later / the kernel may find by then that it was none.
+ * 7. A loss is judged at the end of the round trip after it / a round trip and 5 ms after it / by then the kernel may have
+ *    found that it was none.
  */
 #ifndef FLOWSTAMP_SENDER_H
 #define FLOWSTAMP_SENDER_H

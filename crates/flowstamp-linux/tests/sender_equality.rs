@@ -110,7 +110,7 @@ proptest! {
     /// The law's window after a granted change. Error: 1/256 byte cut off.
     #[test]
     fn xcp_windows(cwnd in log_uniform(3000.0, 6e10), change in any::<i32>(), srtt in srtt_us(), packet in 64u32..3000) {
-        // A wish that never limits: sender.h's caller holds the window to what was asked for.
+        // A wish that never limits: sender.h's caller holds the window to what the host may use.
         let params = xcp::Params { desired_rate: Some(Rate::from_bytes_per_sec(1e18)), ..xcp::Params::default() };
         let mut law = xcp::Sender::<Throughput>::new(&params, &flow(packet, cwnd.floor()));
         let stamp = Stamp([0.0, f64::from(srtt) / 1e6, f64::from(change)]);
