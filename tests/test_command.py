@@ -152,6 +152,14 @@ def test_schema_knows_laws_by_name(flowstamp: Command) -> None:
     jsonschema.validate(tomllib.loads(SCENARIO), document(flowstamp("schema")))
 
 
+def test_dissector_is_what_captures_come_with(flowstamp: Command, tmp_path: Path) -> None:
+    text = flowstamp("dissector", "--out", tmp_path).stdout.removesuffix("\n")
+    assert (tmp_path / "flowstamp.lua").read_text() == text
+    assert document(flowstamp("dissector", "--json")) == {"flowstamp.lua": text}
+    for proto in ['Proto("xcp"', 'Proto("rcp"', 'Proto("flowstamp"']:
+        assert text.count(proto) == 1
+
+
 def test_doctor_tells_what_is_installed(flowstamp: Command) -> None:
     found = document(flowstamp("doctor", "--json"))
     assert found["python"] == ".".join(map(str, sys.version_info[:3]))
@@ -160,7 +168,7 @@ def test_doctor_tells_what_is_installed(flowstamp: Command) -> None:
 
 
 def test_help_is_plain(flowstamp: Command) -> None:
-    for command in ["", "run", "compare", "figure", "demo", "sweep", "doctor", "schema"]:
+    for command in ["", "run", "compare", "figure", "demo", "sweep", "doctor", "schema", "dissector"]:
         done = flowstamp(*command.split(), "--help")
         assert done.returncode == 0
         assert "Usage: flowstamp" in done.stdout

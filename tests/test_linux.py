@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import Command, command_line
 
 from flowstamp import doctor, linux
 from flowstamp.cli import run_command
@@ -22,11 +24,22 @@ def program(folder: Path, script: str) -> str:
 
 @pytest.mark.parametrize("command", ["host", "router", "lab"])
 def test_arguments_and_exit_code_are_passed_on(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flowstamp: Command
 ) -> None:
     monkeypatch.setenv("FLOWSTAMP_LINUX", program(tmp_path, 'echo "$@"; exit 3'))
-    assert run_command([command, "attach", "eth0", "--rate", "100Mbps", "--help"]) == 3
-    assert capfd.readouterr().out == f"{command} attach eth0 --rate 100Mbps --help\n"
+    done = flowstamp(command, "attach", "eth0", "--rate", "100Mbps", "--help")
+    assert (done.returncode, done.stdout) == (3, f"{command} attach eth0 --rate 100Mbps --help\n")
+
+
+def test_a_signal_reaches_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "trap 'echo tidied; exit 5' TERM\necho begun; sleep 20 & wait"
+    monkeypatch.setenv("FLOWSTAMP_LINUX", program(tmp_path, script))
+    with subprocess.Popen(command_line("lab", "run"), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        process.terminate()
+        assert process.stdout.readline() == "tidied\n"
+        assert process.wait() == 5
 
 
 @pytest.mark.parametrize("command", ["host", "router", "lab"])

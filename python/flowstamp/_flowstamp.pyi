@@ -87,7 +87,7 @@ def scenario_schema() -> str:
     """JSON Schema of a scenario."""
 
 def dissector_lua() -> str:
-    """Wireshark dissector for the XCP header in trace.pcapng."""
+    """Lua dissector for Wireshark: the headers in trace.pcapng, and the TCP option of hosts on Linux."""
 
 def laws() -> dict[str, list[str]]:
     """Names in the registry: {"senders": [...], "routers": [...], "queues": [...]}"""

@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -526,27 +526,27 @@ _PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_op
 
 
 @app.command(context_settings=_PASSED_ON)
-def host(context: typer.Context) -> int:
+def host(context: typer.Context) -> None:
     """TCP of this host obeys stamps: enable, disable, status. Linux; see flowstamp host --help."""
-    return _linux("host", context)
+    _linux("host", context)
 
 
 @app.command(context_settings=_PASSED_ON)
-def router(context: typer.Context) -> int:
+def router(context: typer.Context) -> None:
     """An interface stamps what it sends: attach, detach, status, metrics. Linux; see flowstamp router --help."""
-    return _linux("router", context)
+    _linux("router", context)
 
 
 @app.command(context_settings=_PASSED_ON)
-def lab(context: typer.Context) -> int:
+def lab(context: typer.Context) -> None:
     """Real applications over an emulated path: run, clean. Linux; see flowstamp lab --help."""
-    return _linux("lab", context)
+    _linux("lab", context)
 
 
-def _linux(command: str, context: typer.Context) -> int:
+def _linux(command: str, context: typer.Context) -> NoReturn:
     from flowstamp import linux
 
-    return linux.call(command, context.args)
+    linux.call(command, context.args)
 
 
 @app.command()
@@ -560,4 +560,18 @@ def schema(seed: UnusedSeed = None, out: Out = None, as_json: Json = False) -> i
     if out is not None:
         write_whole(out / "scenario.schema.json", text + "\n")
     _say(text)
+    return 0
+
+
+@app.command()
+def dissector(seed: UnusedSeed = None, out: Out = None, as_json: Json = False) -> int:
+    """Print the Lua plug-in that shows stamps in Wireshark and tshark. With --out, the folder gets flowstamp.lua."""
+    from flowstamp._flowstamp import dissector_lua
+    from flowstamp.files import write_whole
+
+    del seed
+    text = dissector_lua()
+    if out is not None:
+        write_whole(out / "flowstamp.lua", text)
+    _say(json.dumps({"flowstamp.lua": text}) if as_json else text)
     return 0

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from flowstamp.errors import FlowstampError
 
@@ -45,16 +45,13 @@ def required(command: str) -> str:
     return path
 
 
-def call(command: str, arguments: Sequence[str]) -> int:
-    """Runs a command of the program with this terminal; returns its exit code."""
+def call(command: str, arguments: Sequence[str]) -> NoReturn:
+    """Becomes a command of the program: terminal, signals and exit code are its own."""
     path = required(command)
+    sys.stdout.flush()
+    sys.stderr.flush()
     try:
-        with subprocess.Popen([path, command, *arguments]) as process:
-            while True:
-                try:
-                    return process.wait()
-                except KeyboardInterrupt:
-                    continue  # the program has had the signal too, and tidies up
+        os.execv(path, [path, command, *arguments])
     except OSError as error:
         raise NotHereError(f"{command}: {path}: {error.strerror}") from None
 

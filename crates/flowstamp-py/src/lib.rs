@@ -75,7 +75,7 @@ fn scenario_schema() -> String {
     flowstamp_sim::scenario::schema().to_string()
 }
 
-/// Wireshark dissector for the XCP header in trace.pcapng.
+/// Lua dissector for Wireshark: the headers in trace.pcapng, and the TCP option of hosts on Linux.
 #[pyfunction]
 fn dissector_lua() -> &'static str {
     flowstamp_wire::DISSECTOR

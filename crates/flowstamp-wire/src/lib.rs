@@ -12,7 +12,7 @@
 //! - [`mod@field`]: what both codecs share;
 //! - [`frame`]: builds a packet's headers, checksums included, without allocation;
 //! - [`pcapng`]: writes such frames to a capture file that Wireshark reads;
-//! - [`DISSECTOR`]: the Wireshark plug-in that reads both headers back.
+//! - [`DISSECTOR`]: the Wireshark plug-in that reads both headers back, and the TCP option of hosts on Linux.
 //!
 //! Nothing here opens a file, reads a clock or allocates per packet.
 //!
@@ -39,8 +39,10 @@ pub mod pcapng;
 pub mod rcp;
 pub mod xcp;
 
-/// Source of the Wireshark Lua dissector (`xcp.*` fields on IP protocol 253, `rcp.*` on 254), for Wireshark and tshark 4.0 and later.
+/// Source of the Wireshark Lua dissector, for Wireshark and tshark 4.0 and later: `xcp.*` fields on IP protocol 253 and `rcp.*` on
+/// 254, as the simulator's captures have them, and `flowstamp.*` of the TCP option that real hosts send.
 ///
 /// Write it to a file and pass `-X lua_script:FILE`, or put it in the personal Lua plug-in folder
 /// (Help > About Wireshark > Folders).
-pub const DISSECTOR: &str = include_str!("../dissector/flowstamp.lua");
+pub const DISSECTOR: &str =
+    concat!(include_str!("../dissector/headers.lua"), include_str!("../dissector/option.lua"));

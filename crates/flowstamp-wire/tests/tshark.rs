@@ -255,6 +255,62 @@ const RCP_EXPECTED: &str = "\
 9|125000000|0|0.08|6|||||||
 ";
 
+/// A segment with these TCP options, of which Linux writes ours behind its own.
+fn with_options(time_ps: u64, options: &[u8]) -> Packet {
+    let mut packet = Packet::new(time_ps, &FrameSpec { ip_len: 0, ..spec(None) });
+    let (mut ip, rest) = Ipv4Header::from_slice(&packet.bytes[frame::ETHERNET_LEN..]).unwrap();
+    let (mut tcp, _) = TcpHeader::from_slice(rest).unwrap();
+    tcp.set_options_raw(options).unwrap();
+    tcp.checksum = tcp.calc_checksum_ipv4(&ip, &[]).unwrap();
+    ip.total_len = 20 + tcp.header_len_u16();
+    ip.header_checksum = ip.calc_header_checksum();
+    packet.bytes = [&packet.bytes[..frame::ETHERNET_LEN], &ip.to_bytes(), &tcp.to_bytes()].concat();
+    packet.wire_len = packet.bytes.len() as u32;
+    packet
+}
+
+/// The stamps of crates/flowstamp-linux/bpf/option.h; one per line of [`OPTION_EXPECTED`].
+fn option_packets() -> Vec<Packet> {
+    // No-ops and timestamps, as before every option of ours.
+    let before = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+    // 125 bytes/ms; 100000 us are 0xc35 2^5 us.
+    let rcp = [253, 16, b'R', b'C', 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 125, 0x5c, 0x35, 0, 1];
+    let xcp = [253, 16, b'X', b'C', 0, 0, 0x03, 0xe8, 0xff, 0xff, 0xff, 0x38, 0xff, 0xff, 0, 7];
+    let short = [253, 8, b'R', b'C', 0, 0, 0, 125];
+    // TCP Fast Open's cookie request in the same kind is no stamp, nor one of another length.
+    let other = [253, 8, 0xf9, 0x89, 1, 2, 3, 4];
+    let odd = [253, 12, b'R', b'C', 0, 0, 0, 125, 0, 0, 0, 1];
+    let options =
+        [[&before[..], &rcp].concat(), [&before[..], &xcp].concat(), [&short[..], &before].concat()];
+    options
+        .iter()
+        .map(Vec::as_slice)
+        .chain([&other[..], &odd])
+        .map(|options| with_options(0, options))
+        .collect()
+}
+
+const OPTION_FIELDS: [&str; 9] = [
+    "flowstamp.law",
+    "flowstamp.length",
+    "flowstamp.echo",
+    "flowstamp.rate",
+    "flowstamp.delta",
+    "flowstamp.rtt",
+    "flowstamp.handshake",
+    "flowstamp.in_flight",
+    "tcp.checksum.status",
+];
+
+/// [`OPTION_FIELDS`] of [`option_packets`].
+const OPTION_EXPECTED: &str = "\
+RCP|16|4294967295000|125000||0.1|1||1
+XCP|16|1000||-200|||7|1
+RCP|8|125000||||||1
+||||||||1
+||||||||1
+";
+
 /// The program, or `None` (said on standard error) where it is not installed.
 fn tshark() -> Option<Command> {
     let found = Command::new("tshark").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -320,6 +376,15 @@ fn a_flow_of_rcp_from_syn_to_fin() {
     args.extend(RCP_FIELDS.iter().flat_map(|field| ["-e", *field]));
     let output = dissect(tshark, &prepare("rcp", &rcp_packets()), &args);
     assert_eq!(output, RCP_EXPECTED, "fields: {RCP_FIELDS:?}");
+}
+
+#[test]
+fn the_tcp_option_of_linux() {
+    let Some(tshark) = tshark() else { return };
+    let mut args = vec!["-T", "fields", "-E", "separator=|"];
+    args.extend(OPTION_FIELDS.iter().flat_map(|field| ["-e", *field]));
+    let output = dissect(tshark, &prepare("option", &option_packets()), &args);
+    assert_eq!(output, OPTION_EXPECTED, "fields: {OPTION_FIELDS:?}");
 }
 
 #[test]
