@@ -9,6 +9,7 @@
 //!
 //! - [`xcp`]: codec of the header of the XCP Internet-Draft, version 3;
 //! - [`rcp`]: codec of RCP's header, 12 bytes;
+//! - [`mod@option`]: codec of the TCP option in which real hosts carry both;
 //! - [`mod@field`]: what both codecs share;
 //! - [`frame`]: builds a packet's headers, checksums included, without allocation;
 //! - [`pcapng`]: writes such frames to a capture file that Wireshark reads;
@@ -35,6 +36,7 @@
 
 pub mod field;
 pub mod frame;
+pub mod option;
 pub mod pcapng;
 pub mod rcp;
 pub mod xcp;

@@ -3,17 +3,7 @@
 use flowstamp_laws::Stamp;
 use flowstamp_laws::registry::Protocol;
 use flowstamp_laws::router::rcp::Header as RcpHeader;
-use std::ops::Range;
-
-/// bpf/option.h.
-const KIND: u8 = 253;
-const LONG_LEN: usize = 16;
-const EXID_RCP: u16 = 0x5243;
-const EXID_XCP: u16 = 0x5843;
-const AT_STAMP: usize = 8;
-const AT_RTT: usize = 12;
-const AT_FLAGS: usize = 14;
-const RTT_UNKNOWN: u16 = 0xffff;
+use flowstamp_wire::option::{self, Law, StampOption};
 
 /// The option's rate is in bytes per millisecond.
 const PER_MS: f64 = 1000.0;
@@ -113,48 +103,20 @@ pub struct Stamped {
 
 /// The stamp of `protocol` (RCP's, or XCP's with throughputs) if the segment carries its long form.
 pub fn stamp(frame: &[u8], segment: &Segment, protocol: Protocol) -> Option<Stamped> {
-    let exid = match protocol {
-        Protocol::Rcp => EXID_RCP,
-        Protocol::XcpDraft => EXID_XCP,
+    let law = match protocol {
+        Protocol::Rcp => Law::Rcp,
+        Protocol::XcpDraft => Law::Xcp,
         _ => return None,
     };
-    let options: Range<usize> = segment.tcp + 20..segment.tcp + segment.header_len;
-    let mut at = options.start;
-    while at < options.end {
-        match frame[at] {
-            0 => return None,
-            1 => at += 1,
-            kind => {
-                let len = usize::from(*frame.get(at + 1)?);
-                if len < 2 || at + len > options.end {
-                    return None;
-                }
-                if kind == KIND && len == LONG_LEN && u16_at(frame, at + 2)? == exid {
-                    return Some(Stamped {
-                        at,
-                        checksum: segment.tcp + 16,
-                        stamp: read(frame, at, protocol)?,
-                    });
-                }
-                at += len;
-            }
-        }
-    }
-    None
-}
-
-fn read(frame: &[u8], at: usize, protocol: Protocol) -> Option<Stamp> {
-    let rtt = u16_at(frame, at + AT_RTT)?;
-    let rtt_us = if rtt == RTT_UNKNOWN { 0 } else { u32::from(rtt & 0xfff) << (rtt >> 12) };
-    let rtt_s = f64::from(rtt_us) * 1e-6;
-    let field = u32_at(frame, at + AT_STAMP)?;
-    Some(match protocol {
-        Protocol::Rcp => RcpHeader { rate: f64::from(field) * PER_MS, rtt_s, age_bytes: 0.0 }.into(),
-        _ => {
-            let in_flight = f64::from(u16_at(frame, at + AT_FLAGS)?.max(1));
-            Stamp([rtt_s / in_flight, rtt_s, f64::from(field as i32)])
-        }
-    })
+    let options = segment.tcp + 20;
+    let (at, found) = StampOption::find(frame.get(options..segment.tcp + segment.header_len)?, law)?;
+    let carried = found.stamp?;
+    let rtt_s = f64::from(carried.rtt.to_micros().unwrap_or(0)) * 1e-6;
+    let stamp = match law {
+        Law::Rcp => RcpHeader { rate: f64::from(carried.value) * PER_MS, rtt_s, age_bytes: 0.0 }.into(),
+        Law::Xcp => Stamp([rtt_s / f64::from(carried.last.max(1)), rtt_s, f64::from(carried.value as i32)]),
+    };
+    Some(Stamped { at: options + at, checksum: segment.tcp + 16, stamp })
 }
 
 /// Writes back the rate or the change that is left, if a router made it less, and corrects TCP's checksum.
@@ -164,7 +126,7 @@ pub fn write(frame: &mut [u8], stamped: &Stamped, protocol: Protocol) {
         Protocol::Rcp => ((RcpHeader::from(stamped.stamp).rate / PER_MS) as u32).max(1),
         _ => stamped.stamp.0[2] as i32 as u32,
     };
-    let at = stamped.at + AT_STAMP;
+    let at = stamped.at + option::STAMP.start;
     let old: [u8; 4] = frame[at..at + 4].try_into().expect("four bytes");
     let new = field.to_be_bytes();
     if new == old {
@@ -190,15 +152,14 @@ pub fn write(frame: &mut [u8], stamped: &Stamped, protocol: Protocol) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flowstamp_wire::option::MicrosFloat;
     use proptest::prelude::*;
 
     /// A frame with an RCP option behind `pad` bytes of no-operation.
     fn made(pad: usize, rate: u32, rtt: u16, v6: bool) -> Vec<u8> {
+        let carried = option::Stamp { value: rate, rtt: MicrosFloat::from_bits(rtt), last: 0 };
         let mut options = vec![1; pad];
-        options.extend([KIND, 16, 0x52, 0x43, 0, 0, 0, 9]);
-        options.extend(rate.to_be_bytes());
-        options.extend(rtt.to_be_bytes());
-        options.extend([0, 0]);
+        options.extend(StampOption { law: Law::Rcp, echo: 9, stamp: Some(carried) }.to_vec());
         options.resize(options.len().next_multiple_of(4), 0);
         let payload = [1, 2, 3];
         let tcp_len = 20 + options.len() + payload.len();
