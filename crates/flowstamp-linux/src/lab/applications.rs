@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const IPERF_PORT: u16 = 5201;
-const HTTP_PORT: u16 = 8080;
+pub const HTTP_PORT: u16 = 8080;
 /// What an iperf3 client writes to each connection before its data.
 const IPERF_COOKIE_BYTES: u64 = 37;
 
