@@ -232,8 +232,8 @@ def router_report(measured: dict[str, Any]) -> str:
             f"Median (quartiles) of {measured['rounds']} rounds of {measured['packets']:,} segments of "
             f"{len(router_cost.frame('rcp'))} bytes, each round all four in turn. Differences are taken within a "
             f"round. Forwarding is what a packet costs beyond sending it straight to the sink: {base:,.0f} ns, the "
-            "second veth hop included. *Machine*: `/proc/stat`, less what it was busy for just before each round, the sender's start "
-            f"included; {busy:.2f} of {os.cpu_count()} processors were busy before (median), and above "
+            "second veth hop included. *Machine*: `/proc/stat`, less what it was busy for just before each round, the "
+            f"sender's start included; {busy:.2f} of {os.cpu_count()} processors were busy before (median), and above "
             f"{BUSY_MAX} this says nothing and is left out.",
             "",
             "The thesis (section 6) has 2.6% for RCP: 9.9998 jiffies against 9.7368 through the forwarding path of a "

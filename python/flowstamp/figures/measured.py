@@ -42,6 +42,10 @@ class NotMeasuredError(FlowstampError):
         self.status: Literal["skipped", "invalid"] = status
 
 
+class MeasurementError(FlowstampError):
+    """A measurement was begun and failed: an application, say."""
+
+
 def prefix() -> str:
     """What namespaces and pins of figures are named after, without `fs-`."""
     return os.environ.get("FLOWSTAMP_LAB_ID", "figure")
@@ -80,6 +84,8 @@ def _valid(file: Path, folder: Path, seed: int | None, name: str, say: Say) -> R
             measured = lab.run(file, folder, seed=seed, lab_id=prefix())
         except (linux.NotHereError, ScenarioError) as error:
             raise NotMeasuredError("skipped", str(error)) from None
+        except FlowstampError as error:
+            raise MeasurementError(f"{name}: {error}") from None
         if not measured.invalid:
             return measured.results
         if number < TRIES:
@@ -128,6 +134,8 @@ def forwarding(spec: FigureSpec) -> dict[str, Computed]:
         measured = router_cost.measure(program, f"fs-{prefix()}", spec.points, spec.packets, lambda _: None)
     except linux.NotHereError as error:
         raise NotMeasuredError("skipped", str(error)) from None
+    except FlowstampError as error:
+        raise MeasurementError(str(error)) from None
     found: dict[str, Computed] = {}
     for name in wanted:
         values: dict[str, Any] = {"thread_ns": np.array(measured["thread"][name])}

@@ -19,7 +19,7 @@ from flowstamp.errors import translated
 from flowstamp.figures import fct
 from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import ExpressionError, RunValues
-from flowstamp.figures.measured import NotMeasuredError, Say, forwarding, labs
+from flowstamp.figures.measured import MeasurementError, NotMeasuredError, Say, forwarding, labs
 from flowstamp.figures.measures import MANY, Finished, Joined, RunSet, kept
 from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, available, load
 from flowstamp.files import write_whole
@@ -113,6 +113,9 @@ class Runner:
         except NotMeasuredError as why:
             verdicts = [Verdict(claim, None, untold=why.status) for claim in spec.claims]
             return Outcome(spec, time.perf_counter() - began, verdicts, [], why, notes)
+        except MeasurementError as error:
+            verdicts = [Verdict(claim, None, str(error)) for claim in spec.claims]
+            return Outcome(spec, time.perf_counter() - began, verdicts, [], notes=notes)
         values: dict[str, RunValues] = dict(
             self._joined(spec) if spec.reuse else self._finished[spec.id] | self._computed[spec.id]
         )
@@ -158,7 +161,7 @@ class Runner:
             finished[run.name][point] = Finished.of(
                 result,
                 flow_series=ran["probes"]["flows"],
-                packet_bytes=_packet_bytes(spec, ran["packet"]),
+                packet_bytes=_flowstamp.quantity("size", ran["packet"]),
                 scenario=ran,
             )
         return {
@@ -296,12 +299,6 @@ class Runner:
             means.setdefault(figure_id, []).extend(kept(runs.measure(y), keep))
         values = np.array([float(np.mean(means[reuse.figure])) for reuse in spec.reuse])
         return plot.Curve(PROTOCOLS[protocol], np.arange(float(values.size)), values, style)
-
-
-def _packet_bytes(spec: FigureSpec, packet: str) -> float:
-    if not packet.endswith("B") or not packet[:-1].isdigit():
-        packet = str(spec.scenario.get("packet", "1000B"))
-    return float(packet.removesuffix("B"))
 
 
 def _protocol(spec: FigureSpec, name: str) -> str:
