@@ -224,6 +224,27 @@ def test_forwarding_needs_the_program_and_root(
         assert reason in figure["reason"]
 
 
+def test_the_routers_share_is_of_forwarding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counted = {"additions": 3, "comparisons": 2, "writes": 1, "other_arithmetic": 0}
+    thread = {"straight": 1000.0, "forwarding": 2000.0, "rcp": 2040.0, "xcp": 2100.0}
+    found = {
+        "thread": {name: [ns, ns + 100, ns + 200] for name, ns in thread.items()},
+        "own": {"rcp": [100.0, 90.0, 80.0], "xcp": [200.0, 200.0, 200.0]},
+        "bench": {"rcp": counted},
+    }
+    monkeypatch.setattr(linux, "program", lambda: "/bin/true")
+    monkeypatch.setattr(router_cost, "measure", lambda *_: found)
+    assert cli_figure(["R6.T"], fast=True, json=True, out=tmp_path) == 0
+    [figure] = json.loads(capsys.readouterr().out)["figures"]
+    measured = {claim["id"]: (claim["measured"], claim["holds"]) for claim in figure["claims"]}
+    assert measured["share"] == (pytest.approx(0.04), True)
+    assert measured["bpf-share"] == (pytest.approx(0.09), False)
+    assert [measured[name] for name in ("additions", "comparisons", "writes")] == [(3, True), (2, True), (1, True)]
+    assert measured["nothing-else"] == (0, True)
+
+
 def test_a_router_that_is_refused_is_not_here(tmp_path: Path) -> None:
     path = tmp_path / "refuse"
     path.write_text('#!/bin/sh\necho "flowstamp: this kernel has no tcx" >&2\nexit 2\n')

@@ -62,16 +62,23 @@ def scenario_of(lab: str | Path) -> dict[str, Any]:
 def _call(arguments: Sequence[str]) -> str:
     program = linux.required("lab")
     try:
-        done = subprocess.run([program, "lab", *arguments], capture_output=True, text=True, check=False)
+        process = subprocess.Popen(
+            [program, "lab", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
     except OSError as error:
         raise linux.NotHereError(f"lab: {program}: {error.strerror}") from None
-    if done.returncode not in (0, EXIT_INVALID):
-        said = [line for line in done.stderr.splitlines() if line.startswith("flowstamp: ")]
-        message = (
-            one_line(said[-1].removeprefix("flowstamp: ")) if said else f"{linux.PROGRAM} ended with {done.returncode}"
-        )
-        raise (ScenarioError if done.returncode == EXIT_REFUSED else FlowstampError)(message)
-    return done.stdout
+    with process:
+        try:
+            out, complaints = process.communicate()
+        except KeyboardInterrupt:
+            process.communicate()  # the program has had the signal too, and tidies up
+            raise
+    if process.returncode not in (0, EXIT_INVALID):
+        said = [line for line in complaints.splitlines() if line.startswith("flowstamp: ")]
+        ended = f"{linux.PROGRAM} ended with {process.returncode}"
+        message = one_line(said[-1].removeprefix("flowstamp: ")) if said else ended
+        raise (ScenarioError if process.returncode == EXIT_REFUSED else FlowstampError)(message)
+    return out
 
 
 def load(folder: str | Path) -> Measured:

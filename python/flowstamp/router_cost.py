@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -116,11 +118,12 @@ def network(prefix: str) -> Iterator[tuple[str, str, str]]:
         raise linux.NotHereError("network namespaces need root")
     names = (f"{prefix}-a", f"{prefix}-r", f"{prefix}-b")
     a, r, b = names
-    made = []
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(alone(prefix))
+        stack.callback(remove, prefix, names)
+        remove(prefix, names)  # what one that was killed has left
         for name in names:
             run("ip", "netns", "add", name)
-            made.append(name)
         run("ip", "-n", a, "link", "add", "a0", "type", "veth", "peer", "name", "r0", "netns", r)
         run("ip", "-n", r, "link", "add", "r1", "type", "veth", "peer", "name", "b0", "netns", b)
         run("ip", "-n", a, "link", "add", "near", "type", "veth", "peer", "name", "far", "netns", b)
@@ -136,9 +139,34 @@ def network(prefix: str) -> Iterator[tuple[str, str, str]]:
         run("ip", "-n", r, "route", "add", "10.75.1.2/32", "dev", "r0")
         run("ip", "netns", "exec", r, "sysctl", "-qw", "net.ipv4.ip_forward=1")
         yield names
-    finally:
-        for name in made:
+
+
+@contextlib.contextmanager
+def alone(prefix: str) -> Iterator[None]:
+    """Held against a second measurement of this prefix."""
+    path = Path("/run") / f"{prefix}-cost.lock"
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise linux.NotHereError(f'a measurement of the prefix "{prefix}" runs already') from None
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def remove(prefix: str, names: Iterable[str]) -> None:
+    """Takes away namespaces and pins, if they are there."""
+    shutil.rmtree(pins(prefix), ignore_errors=True)
+    for name in names:
+        if (Path("/run/netns") / name).exists():
             subprocess.run(["ip", "netns", "del", name], check=False)
+
+
+def pins(prefix: str) -> Path:
+    """Where the router's programs are pinned."""
+    return Path("/sys/fs/bpf") / f"{prefix}-cost"
 
 
 class Router:
@@ -146,7 +174,7 @@ class Router:
 
     def __init__(self, program: str, prefix: str, namespace: str) -> None:
         self.program = program
-        self.pins = Path("/sys/fs/bpf") / f"{prefix}-router"
+        self.pins = pins(prefix)
         self.where = ["r1", "--netns", namespace, "--pins", str(self.pins)]
 
     @contextlib.contextmanager

@@ -329,6 +329,9 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
     scenario = t.take("scenario", dict, "a scenario", ... if places == {"simulator"} else {})
     names = [r.name for r in runs] or ["xcp", "red"]
     constants = t.constants()
+    for name in constants:
+        if name in (*names, "x"):
+            raise t.wrong("constants", f'names that nothing else has, not "{name}"')
     claims = tuple(_claim(c, names, constants) for c in t.tables("claims"))
     ids = [c.id for c in claims]
     if not ids or len(set(ids)) < len(ids):
