@@ -41,7 +41,9 @@ pub fn of_flows(
         };
         if let Some(departure) = all.iter().find(sender) {
             let cause = departure["cause"].as_str().unwrap_or_default().to_owned();
-            return Some(Left { cause, at: departure["at_s"].as_f64().map(&time) });
+            let at = departure["at_s"].as_f64().map(&time);
+            // Once the path has stopped, what is still to be sent is lost.
+            return (at <= Some(lab.duration)).then_some(Left { cause, at });
         }
         // One that no law of ours has ever had leaves no trace but its application's word.
         let last = said[number]["end"]["sender_tcp_congestion"].as_str()?;
@@ -125,8 +127,9 @@ mod tests {
         let port = |n: u16| PORTS.start + n;
         let at_s = 2.5;
         let left = |local: u16, remote: u16| json!({"local_port": local, "remote_port": remote, "cause": "loss", "at_s": at_s});
+        let late = json!({"local_port": port(0), "remote_port": 5201, "cause": "silent", "at_s": 10.5});
         let status = json!({"departures": [
-            left(port(1), 5202), left(5201, port(0)), left(HTTP_PORT, port(3)), left(port(4), 5205),
+            late, left(port(1), 5202), left(5201, port(0)), left(HTTP_PORT, port(3)), left(port(4), 5205),
         ]});
         let said = |control: &str| json!({"end": {"sender_tcp_congestion": control}});
         let said = [said("ours"), said("cubic"), said("cubic"), Value::Null, said("cubic")];

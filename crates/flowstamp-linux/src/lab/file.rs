@@ -292,7 +292,7 @@ impl Lab {
             if stop <= last {
                 return refuse(format!("stop is {stop}; it must be after its last flow's start, {last}"));
             }
-            let whole = |time: Time| time.as_ps() % flowstamp_laws::units::PS_PER_SEC == 0;
+            let whole = |time: Time| time.as_ps().is_multiple_of(flowstamp_laws::units::PS_PER_SEC);
             if !whole(stop.saturating_sub(flows.start)) || (flows.count > 1 && !whole(flows.every)) {
                 return refuse(
                     "iperf3 counts in whole seconds; stop must be some after each start".to_owned(),
