@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from flowstamp import linux
 from flowstamp.figures import FigureError, available, cli_figure, load, read
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.fct import FlowTimes
@@ -26,6 +27,9 @@ IDS |= {
     *("R2.9", "R3.6", "R3.7", "RA.3", "RF", "R6.11", "R6.13", "R6.14", "R6.15", "R6.16", "R6.17"),
     *("R5.7", "R5.14", "R5.15", "R6.18", "R6.19", "R6.21", "R6.22", "R6.23", "R6.24", "R6.2eq", "R7.1"),
 }
+MEASURED = {"R6.7", "R6.T", "X10-lab"}
+"""On this machine's kernel; the others are simulated or computed."""
+IDS |= MEASURED
 
 
 class Fixed:
@@ -193,15 +197,22 @@ def test_an_explained_claim_differs_and_still_does_not_hold(tmp_path: Path, caps
     assert (code, claim["holds"], claim["explanation"]) == (0, False, "a test")
 
 
-def test_all_figures_run_in_their_short_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every figure draws and every claim is measured. Which hold is what `flowstamp figure` reports, not this test."""
+def test_all_figures_run_in_their_short_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every figure draws and every claim is measured. Which hold is what `flowstamp figure` reports, not this test.
+
+    What a kernel measures depends on the machine, and is skipped here.
+    """
+    monkeypatch.setattr(linux, "program", lambda: None)
     code, document = run_json(capsys, ["all"], tmp_path)
     assert {figure["id"] for figure in document["figures"]} == IDS
-    claims = [claim for figure in document["figures"] for claim in figure["claims"]]
+    assert {figure["id"] for figure in document["figures"] if figure.get("status") == "skipped"} == MEASURED
+    claims = [claim for figure in document["figures"] if "status" not in figure for claim in figure["claims"]]
     assert not [claim["id"] for claim in claims if claim["measured"] is None]
     unexplained = [c for c in claims if not c["holds"] and "explanation" not in c]
     assert code == (1 if unexplained else 0)
-    for figure_id in IDS:
+    for figure_id in IDS - MEASURED:
         assert (tmp_path / f"{figure_id}.png").read_bytes().startswith(b"\x89PNG")
         assert (tmp_path / f"{figure_id}.pdf").read_bytes().startswith(b"%PDF")
 

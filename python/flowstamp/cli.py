@@ -333,7 +333,6 @@ def _against(
                 "lab": compared.lab.results.summary,
                 "sim": compared.simulated.summary,
                 "invalid": compared.lab.invalid,
-                "claims": [verdict.as_json() for verdict in compared.verdicts],
             }
         )
     else:

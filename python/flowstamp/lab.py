@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Labs: real applications on this machine's kernel over an emulated path, beside the simulator's run of the same.
 
-`flowstamp-linux lab run` does the work and leaves a run's folder in the simulator's form; here it is started, read,
-drawn beside a simulation, and held against the claims of the lab's file.
+`flowstamp-linux lab run` does the work and leaves a run's folder in the simulator's form; here it is started, read
+and drawn beside a simulation. Claims about labs are in `figures/`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import json
 import subprocess
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flowstamp import linux
 from flowstamp import results as stored
-from flowstamp.errors import FlowstampError, ResultsError, ScenarioError, UsageError, one_line
+from flowstamp.errors import FlowstampError, ScenarioError, UsageError, one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,62 +38,47 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A claim of a lab's file, and what came out."""
-
-    id: str
-    paper: str
-    expected: str
-    tolerance: str
-    source: str
-    measured: float | None
-    holds: bool | None
-    """None: the run is invalid, or it could not be measured, as `problem` says."""
-    problem: str = ""
-
-    @property
-    def status(self) -> str:
-        """`holds`, `fails` or `invalid`."""
-        return "invalid" if self.holds is None else "holds" if self.holds else "fails"
-
-    def as_json(self) -> dict[str, Any]:
-        """The claim as `--json` prints it."""
-        document: dict[str, Any] = {
-            "id": self.id,
-            "paper": self.paper,
-            "expected": self.expected,
-            "measured": self.measured,
-            "tolerance": self.tolerance,
-            "source": self.source,
-            "holds": self.holds,
-        }
-        if self.problem:
-            document["problem"] = self.problem
-        return document
-
-
-@dataclass(frozen=True)
 class Comparison:
-    """A lab's run, the simulator's run of the same scenario, and the claims."""
+    """A lab's run, and the simulator's run of the same scenario."""
 
     lab: Measured
     simulated: Results
-    verdicts: Sequence[Verdict] = field(default=())
 
 
 def run(lab: str | Path, out: str | Path, *, seed: int | None = None, lab_id: str = "lab") -> Measured:
     """Runs a lab; its folder gets what a simulation's folder has. What the machine lacks is said in one line."""
-    command = [linux.required("lab"), "lab", "run", str(lab), "--out", str(out), "--json", "--id", lab_id]
+    arguments = ["run", str(lab), "--out", str(out), "--json", "--id", lab_id]
     if seed is not None:
-        command += ["--seed", str(seed)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, EXIT_INVALID):
-        said = [line for line in done.stderr.splitlines() if line.startswith("flowstamp: ")]
-        message = (
-            one_line(said[-1].removeprefix("flowstamp: ")) if said else f"{linux.PROGRAM} ended with {done.returncode}"
-        )
-        raise (ScenarioError if done.returncode == EXIT_REFUSED else FlowstampError)(message)
+        arguments += ["--seed", str(seed)]
+    _call(arguments)
     return load(out)
+
+
+def scenario_of(lab: str | Path) -> dict[str, Any]:
+    """The simulator's scenario of a lab's network and flows; refuses a file that is none of a lab."""
+    return tomllib.loads(_call(["scenario", str(lab)]))
+
+
+def _call(arguments: Sequence[str]) -> str:
+    program = linux.required("lab")
+    try:
+        process = subprocess.Popen(
+            [program, "lab", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    except OSError as error:
+        raise linux.NotHereError(f"lab: {program}: {error.strerror}") from None
+    with process:
+        try:
+            out, complaints = process.communicate()
+        except KeyboardInterrupt:
+            process.communicate()  # the program has had the signal too, and tidies up
+            raise
+    if process.returncode not in (0, EXIT_INVALID):
+        said = [line for line in complaints.splitlines() if line.startswith("flowstamp: ")]
+        ended = f"{linux.PROGRAM} ended with {process.returncode}"
+        message = one_line(said[-1].removeprefix("flowstamp: ")) if said else ended
+        raise (ScenarioError if process.returncode == EXIT_REFUSED else FlowstampError)(message)
+    return out
 
 
 def load(folder: str | Path) -> Measured:
@@ -134,7 +119,7 @@ def against_simulator(lab: str | Path, out: str | Path, *, seed: int | None = No
     simulated = simulate(measured)
     simulated.write(folder / "sim")
     plot.save(draw(measured, simulated), folder / "compare")
-    return Comparison(measured, simulated, verdicts(lab, measured, simulated))
+    return Comparison(measured, simulated)
 
 
 def draw(measured: Measured, simulated: Results) -> Figure:
@@ -175,59 +160,8 @@ def _rtt_s(measured: Measured) -> float:
     return _flowstamp.quantity("time", measured.results.manifest["lab"]["path"]["rtt"])
 
 
-def verdicts(lab: str | Path, measured: Measured, simulated: Results | None = None) -> list[Verdict]:
-    """What the claims of a lab's file come to: expressions as in `figures/`, over `lab` and, if it ran, `sim`.
-
-    Of an invalid run no claim holds and none fails.
-    """
-    from flowstamp.figures.claims import Bound, Expression, ExpressionError
-    from flowstamp.figures.measures import MEASURES
-
-    try:
-        tables = tomllib.loads(Path(lab).read_text(encoding="utf-8")).get("claims", [])
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise ScenarioError(f"{lab}: {one_line(error)}") from None
-    if not tables:
-        return []
-    runs = {"lab": _run_set("lab", measured.results)}
-    if simulated is not None:
-        runs["sim"] = _run_set("sim", simulated)
-    found = []
-    for table in tables:
-        try:
-            bound = Bound.parse(table["expected"], table.get("tolerance", "0"))
-            expression = Expression(table["expr"], ("lab", "sim"), MEASURES)
-        except (KeyError, ValueError) as error:
-            raise ScenarioError(f"{lab}: claims.{table.get('id', '?')}: {one_line(error)}") from None
-        value, problem = None, ""
-        try:
-            import numpy as np
-
-            value = expression.evaluate(runs, np.array([]))
-        except ExpressionError as error:
-            problem = one_line(error)
-        if measured.invalid:
-            problem = measured.invalid
-        holds = None if problem else bound.holds(value)
-        found.append(
-            Verdict(
-                table["id"], table["paper"], bound.expected, bound.tolerance, table["source"], value, holds, problem
-            )
-        )
-    return found
-
-
-def _run_set(name: str, results: Results) -> Any:
-    from flowstamp.figures.measures import Finished, RunSet
-
-    scenario = results.manifest["scenario"] or {}
-    packet_bytes = 1514.0
-    finished = Finished.of(results, flow_series=True, packet_bytes=packet_bytes, scenario=scenario)
-    return RunSet(name, [finished], [BOTTLENECK], next(iter(results.groups)))
-
-
 def text_of(comparison: Comparison) -> str:
-    """The two runs side by side, then the claims, for a reader."""
+    """The two runs side by side, for a reader."""
     from flowstamp import text
 
     both = [comparison.lab.results, comparison.simulated]
@@ -244,16 +178,9 @@ def text_of(comparison: Comparison) -> str:
     lines = [text.table(["", "lab", "simulator"], rows)]
     if comparison.lab.invalid:
         lines.append(f"INVALID: {comparison.lab.invalid}")
-    for verdict in comparison.verdicts:
-        measured = "-" if verdict.measured is None else f"{verdict.measured:.4g}"
-        lines.append(f"{verdict.status:8}{verdict.id}: {measured} ({verdict.expected} +- {verdict.tolerance})")
     return "\n".join(lines)
 
 
 def exit_code(comparison: Comparison) -> int:
-    """0 if all claims hold, 1 if one fails, 3 if the run is invalid."""
-    if comparison.lab.invalid:
-        return EXIT_INVALID
-    if any(verdict.problem for verdict in comparison.verdicts):
-        raise ResultsError("; ".join(f"{v.id}: {v.problem}" for v in comparison.verdicts if v.problem))
-    return int(not all(verdict.holds for verdict in comparison.verdicts))
+    """3 if the run is invalid."""
+    return EXIT_INVALID if comparison.lab.invalid else 0

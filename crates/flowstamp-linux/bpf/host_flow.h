@@ -88,6 +88,7 @@ enum fs_counter {
 	FS_COUNT_SILENT,
 	FS_COUNT_FIXED_UP,
 	FS_COUNT_OTHER_LAW,
+	FS_COUNT_DEPARTURES, /* all that have left */
 	FS_COUNTERS,
 };
 
@@ -97,6 +98,24 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } counters SEC(".maps");
+
+/* A connection that left: an instant of the monotonic clock, the cause as its counter, and its ports. */
+struct fs_departure {
+	__u64 at_us;
+	__u32 why;
+	__u16 local_port;
+	__u16 remote_port;
+};
+
+#define FS_DEPARTURES 8192
+
+/* The last ones, each in the place of its number's remainder. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FS_DEPARTURES);
+	__type(key, __u32);
+	__type(value, struct fs_departure);
+} departures SEC(".maps");
 
 /* Namespaces whose default congestion control `host enable --default` has set, by inode, and what it was. */
 struct {
@@ -112,6 +131,26 @@ FS_INLINE void fs_count(__u32 which)
 
 	if (count)
 		__sync_fetch_and_add(count, 1);
+}
+
+/* Counts and remembers it. */
+FS_INLINE void fs_departs(__u32 why, __u64 at_us, __u16 local_port, __u16 remote_port)
+{
+	__u32 all = FS_COUNT_DEPARTURES, place;
+	__u64 *count = bpf_map_lookup_elem(&counters, &all);
+	struct fs_departure *departure;
+
+	fs_count(why);
+	if (!count)
+		return;
+	place = __sync_fetch_and_add(count, 1) % FS_DEPARTURES;
+	departure = bpf_map_lookup_elem(&departures, &place);
+	if (!departure)
+		return;
+	departure->at_us = at_us;
+	departure->why = why;
+	departure->local_port = local_port;
+	departure->remote_port = remote_port;
 }
 
 FS_INLINE struct fs_settings *fs_set(void)

@@ -10,6 +10,8 @@
 struct sock_common {
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
+	__be16 skc_dport;
+	__u16 skc_num;
 } FS_RELOCATED;
 
 struct kernfs_node {

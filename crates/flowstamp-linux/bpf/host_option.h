@@ -290,7 +290,7 @@ FS_INLINE void fs_established(struct bpf_sock_ops *ops)
 		if (flow)
 			flow->sender = FS_LEFT;
 		fs_stay_out(ops);
-		fs_count(FS_COUNT_NO_PEER);
+		fs_departs(FS_COUNT_NO_PEER, bpf_ktime_get_ns() / 1000, ops->local_port, bpf_ntohl(ops->remote_port));
 		return;
 	}
 	flow->law = law;

@@ -53,6 +53,14 @@ FS_INLINE void fs_leave(struct sock *sk, struct fs_flow *flow, __u32 window)
 	bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, name, sizeof(name));
 }
 
+/* It is about to leave, for this reason. */
+FS_INLINE void fs_leaves(const struct sock *sk, __u32 why)
+{
+	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
+
+	fs_departs(why, tp->tcp_mstamp, sk->__sk_common.skc_num, bpf_ntohs(sk->__sk_common.skc_dport));
+}
+
 /* The rate given, within the host's own limit. */
 FS_INLINE __u32 fs_rate(const struct fs_flow *flow)
 {
@@ -167,7 +175,7 @@ FS_INLINE void fs_rcp_control(struct sock *sk)
 			why = FS_COUNT_LOSS_ELSEWHERE;
 	}
 	if (why < FS_COUNTERS) {
-		fs_count(why);
+		fs_leaves(sk, why);
 		fs_leave(sk, flow, window);
 		return;
 	}
@@ -205,7 +213,7 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 		flow->window = (__u64)most * packet << FS_XCP_FRACTION_BITS;
 	why = fs_watch(tp, flow, flow->window >> FS_XCP_FRACTION_BITS > 0xffffffff ? 0xffffffff : flow->window >> FS_XCP_FRACTION_BITS);
 	if (why < FS_COUNTERS) {
-		fs_count(why);
+		fs_leaves(sk, why);
 		fs_leave(sk, flow, fs_xcp_packets(flow->window, packet, FS_WINDOW_MIN));
 		return;
 	}
@@ -220,9 +228,9 @@ FS_INLINE struct fs_flow *fs_start(struct sock *sk, __u32 law)
 	if (!flow || flow->law != law || (flow->sender != FS_ANSWERED && flow->sender != FS_OBEYING)) {
 		/* The SYN has settled the law: a congestion control chosen later cannot ask for another. */
 		if (flow && flow->law != law)
-			fs_count(FS_COUNT_OTHER_LAW);
+			fs_leaves(sk, FS_COUNT_OTHER_LAW);
 		else if (flow && flow->sender == FS_ASKED)
-			fs_count(FS_COUNT_NO_ROUTER);
+			fs_leaves(sk, FS_COUNT_NO_ROUTER);
 		fs_leave(sk, flow, 0);
 		return 0;
 	}

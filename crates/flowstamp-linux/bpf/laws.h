@@ -197,6 +197,24 @@ FS_LAW __u32 fs_rcp_offer(const struct fs_rcp_params *p, const struct fs_rcp *s)
 	return fs_max(fs_min(offer, 0xffffffff), 1);
 }
 
+/* Line 18: exact. */
+FS_LAW void fs_rcp_input(struct fs_rcp_sums *sums, __u64 bytes)
+{
+	sums->input_bytes += bytes;
+}
+
+/*
+ * Lines 19 to 21, for a frame that stands for `packets`: exact. Deviation: an RTT of zero is none / counts / none has a word of
+ * its own in the option, which is above what is believed.
+ */
+FS_LAW void fs_rcp_rtt(struct fs_rcp_sums *sums, __u64 rtt_us, __u64 packets)
+{
+	if (rtt_us < FS_MAX_ALLOWABLE_RTT_US) {
+		sums->sum_rtt_us += rtt_us * packets;
+		sums->packets_with_rtt += packets;
+	}
+}
+
 /* Lines 22 and 23: exact. */
 FS_LAW __u32 fs_rcp_stamp(__u32 offer, __u32 carried)
 {

@@ -7,7 +7,7 @@
 //!     if-NETNS-N    links: acks full of SACK blocks are repaired as they leave interface N
 //!     listeners     program: has those who listen already take part
 //!     egress        that program, for interfaces to come
-//!     settings counters defaults
+//!     settings counters departures defaults
 //! ```
 //!
 //! The SYN settles a connection's law. An application that chooses the congestion control only when it is connected, as
@@ -41,6 +41,9 @@ pub enum Command {
         /// One JSON document on standard output.
         #[arg(long)]
         json: bool,
+        /// Also the ends of connections that left their law: at most the last 8192.
+        #[arg(long)]
+        departures: bool,
     },
 }
 
@@ -96,7 +99,7 @@ pub fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Enable(enable) => self::enable(enable, relative.or(absolute), &name)?,
         Command::Disable => disable(&name)?,
-        Command::Status { json } => status(&name, *json)?,
+        Command::Status { json, departures } => status(&name, *json, *departures)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -165,9 +168,11 @@ struct Details {
     default_congestion_control: String,
     interfaces: Vec<String>,
     counters: pins::Counters,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    departures: Option<Vec<pins::Departure>>,
 }
 
-fn status(name: &str, json: bool) -> Result<()> {
+fn status(name: &str, json: bool, departures: bool) -> Result<()> {
     let pins = if place::bpffs_is_mounted() { Some(Pins::lock(name)?) } else { None };
     let details = match pins.filter(Pins::complete) {
         None => None,
@@ -182,6 +187,7 @@ fn status(name: &str, json: bool) -> Result<()> {
                 default_congestion_control: default::current()?,
                 interfaces: pins.interfaces()?,
                 counters: pins.counters()?,
+                departures: departures.then(|| pins.departures()).transpose()?,
             })
         }
     };
@@ -202,6 +208,9 @@ fn status(name: &str, json: bool) -> Result<()> {
     );
     for (what, count) in serde_json::to_value(&d.counters)?.as_object().into_iter().flatten() {
         println!("  {what}: {count}");
+    }
+    for d in d.departures.iter().flatten() {
+        println!("  left at {:.3} s: {} -> {}, {}", d.at_s, d.local_port, d.remote_port, d.cause);
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod applications;
 mod backlog;
+mod departures;
 mod file;
 mod network;
 mod results;
@@ -12,7 +13,7 @@ use crate::refusal::Refusal;
 use anyhow::Context;
 use applications::{Applications, Planned};
 use backlog::Watch;
-use file::{Lab, Where};
+use file::{Lab, Law, Where};
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
 use network::{Id, Lock, Network, Place};
@@ -111,9 +112,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
     let plan = applications::plan(&lab);
     let with_router = lab.router.place == Where::Bpf;
     let network = Network::make(&id, with_router)?;
-    // A host asks for one law at a time: that of the hosts, or of the first group that has one of ours.
-    let laws = std::iter::once(lab.host.law).chain(lab.flows.iter().map(|flows| lab.law_of(flows)));
-    if let Some(law) = laws.into_iter().find(|law| law.is_stamped()) {
+    if let Some(law) = our_law(&lab) {
         stamped::enable_hosts(&id, law)?;
     }
     network.congestion_control(&id.congestion_control(lab.host.law))?;
@@ -132,6 +131,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         let before = processors();
         let finished = drive(&lab, &plan, &path, &mut applications)?;
         let after = processors();
+        let epoch = path.epoch;
         let report = path.stop()?;
         if !finished {
             eprintln!("stopped; nothing was written");
@@ -139,13 +139,28 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         }
         let [idle, all] = [0, 1].map(|n| after[n].saturating_sub(before[n]) as f64);
         let idle_share = if all > 0.0 { idle / all } else { 0.0 };
-        let said = (0..plan.len()).map(|number| applications.said(number)).collect();
         let failures = std::mem::take(&mut applications.failures);
+        let said: Vec<_> = (0..plan.len()).map(|number| applications.said(number)).collect();
         let router = watches.map(|(queue, law)| (queue.finish(), law.finish()));
-        (report, results::Observed { idle_share, said, failures, router, wall_s: begun.now().as_secs_f64() })
+        let hosts = our_law(&lab).map(|_| stamped::hosts_status(&id)).transpose()?.unwrap_or_default();
+        let control = |planned: &Planned| {
+            let law = lab.law_of(&lab.flows[planned.group]);
+            law.is_stamped().then(|| id.congestion_control(law))
+        };
+        let controls: Vec<_> = plan.iter().map(control).collect();
+        let left = departures::of_flows(&lab, &plan, &hosts, |at_s| epoch.since(at_s), &said, &controls);
+        let counters = hosts["counters"].clone();
+        let wall_s = begun.now().as_secs_f64();
+        (report, results::Observed { idle_share, said, failures, router, counters, left, wall_s })
     };
     drop(network);
     deliver(run, &lab, &plan, &report, &observed)
+}
+
+/// What the hosts ask for, one law at a time: theirs, or that of the first group that has one of ours.
+fn our_law(lab: &Lab) -> Option<Law> {
+    let laws = std::iter::once(lab.host.law).chain(lab.flows.iter().map(|flows| lab.law_of(flows)));
+    laws.into_iter().find(|law| law.is_stamped())
 }
 
 /// What all processors together have done since the machine started, ticks: idle, and all.
@@ -274,6 +289,10 @@ fn tell(lab: &Lab, results: &results::Results) {
         match group["fct_s"]["all"]["mean"].as_f64() {
             Some(mean) => println!(", {} completed in {mean:.3} s on average", group["completed"]),
             None => println!(),
+        }
+        let group = &s["hosts"]["groups"][&flows.name];
+        if group.is_object() {
+            println!("    {}", departures::line(group));
         }
     }
     let late = &s["path"]["lateness"];

@@ -3,6 +3,7 @@
 mod attach;
 mod bench;
 mod metrics;
+mod operations;
 mod pins;
 mod police;
 mod program;

@@ -144,10 +144,12 @@ fn without_a_peer_or_a_router_a_flow_is_the_kernels() {
     net.enable("rcp");
     let rcp = format!("10.201.0.2 -t 1 -C {}", net.congestion_control("rcp"));
     let plain = net.iperf3(false, "10.201.0.2 -t 1 -C cubic");
-    let no_router = net.iperf3(true, &rcp);
+    let no_router = net.iperf3(true, &format!("{rcp} --cport 40001"));
     assert!(net.counter("left_no_router") > 0);
-    let no_peer = net.iperf3(false, &rcp);
+    let no_peer = net.iperf3(false, &format!("{rcp} --cport 40002"));
     assert!(net.counter("left_no_peer") > 0);
+    assert_eq!(net.causes(40001), ["no_router"]);
+    assert_eq!(net.causes(40002), ["no_peer"]);
     // Close to the line rate: but the machine is shared, and the option costs the fast path of reception.
     for rate in [no_router, no_peer] {
         assert!(rate > plain / 4.0, "{rate} where cubic has {plain}");
@@ -276,7 +278,7 @@ fn enable_twice_is_once_and_disable_leaves_nothing() {
     assert_eq!(net.status()["enabled"], false);
     net.enable("rcp");
     let once = there();
-    assert_eq!(once.len(), 10, "{once:?}");
+    assert_eq!(once.len(), 11, "{once:?}");
     net.enable("xcp");
     assert_eq!((there(), attached(), registered()), (once, 1, 2));
     assert_eq!(net.status()["law"], "xcp");

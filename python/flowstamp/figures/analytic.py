@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from flowstamp import theory
 from flowstamp.errors import FlowstampError
 from flowstamp.figures import fct
+from flowstamp.router_cost import OPERATIONS
 
 Floats = NDArray[np.float64]
 
-MEASURES = ("fct_s",)
-"""Measures that simulated runs do not have."""
+MEASURES = ("fct_s", "thread_ns", "bpf_ns", *OPERATIONS)
+"""Measures that simulated runs do not have: of equation 2.1, and of forwarding."""
 PACKET_BYTES = 1000.0
 
 
@@ -104,7 +105,7 @@ def _sizes(table: object) -> theory.Sizes:
 
 
 class Computed:
-    """A computed curve, as expressions see it."""
+    """A curve of numbers alone, as expressions see it: computed, or measured in rounds."""
 
     runs: Sequence[Any] = ()
 
@@ -114,13 +115,13 @@ class Computed:
     def measure(self, name: str) -> Floats:
         """One value for each point."""
         if name not in self.values:
-            raise ValueError(f'{self.name} is computed and has no "{name}", but {", ".join(self.values)}')
+            raise ValueError(f'{self.name} is no simulation and has no "{name}", but {", ".join(self.values)}')
         return self.values[name]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Refuses what only a simulated run has."""
 
         def refuse(*_: object) -> Any:
-            raise ValueError(f"{self.name} is computed; it has no flows or samples over time")
+            raise ValueError(f"{self.name} is no simulation; it has no flows or samples over time")
 
         return refuse

@@ -184,6 +184,7 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "min": (None, _least),
     "max": (None, _largest),
     "mean": (1, _mean),
+    "median": (1, lambda v: float(np.median(v)) if np.size(v) else math.nan),
     "sum": (1, lambda v: float(np.sum(v))),
     "std": (1, lambda v: float(np.std(v)) if np.size(v) else math.nan),
     "abs": (1, np.abs),
@@ -235,8 +236,16 @@ MOST_CHARACTERS = 500
 class Expression:
     """One checked expression."""
 
-    def __init__(self, text: str, runs: Collection[str], measures: Collection[str], *, vector: bool = False) -> None:
-        """`vector`: the result selects points and is not one number."""
+    def __init__(
+        self,
+        text: str,
+        runs: Collection[str],
+        measures: Collection[str],
+        *,
+        constants: Collection[str] = (),
+        vector: bool = False,
+    ) -> None:
+        """`constants`: names of numbers; `vector`: the result selects points and is not one number."""
         self.text = " ".join(text.split())
         self.vector = vector
         if len(self.text) > MOST_CHARACTERS:
@@ -246,6 +255,7 @@ class Expression:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise ExpressionError(f"not an expression: {error}") from error
         self._runs = frozenset(runs)
+        self._constants = frozenset(constants)
         self._measures = frozenset(measures)
         self._check(self._tree)
 
@@ -256,11 +266,12 @@ class Expression:
             case ast.Constant(value=int() | float() | str()):
                 return
             case ast.Name(id=name):
-                if name != "x" and name not in self._runs:
-                    raise ExpressionError(f'"{name}" is unknown; here are x, {", ".join(sorted(self._runs))}')
+                if name != "x" and name not in self._runs | self._constants:
+                    known = ", ".join(sorted(self._runs | self._constants))
+                    raise ExpressionError(f'"{name}" is unknown; here are x, {known}')
             case ast.Attribute(value=ast.Name(id=name), attr=attribute):
                 self._check(node.value)
-                if name == "x" or attribute not in self._measures:
+                if name not in self._runs or attribute not in self._measures:
                     raise ExpressionError(
                         f'"{name}.{attribute}" is no measure; there are {", ".join(sorted(self._measures))}'
                     )
@@ -290,11 +301,11 @@ class Expression:
                     f'"{ast.unparse(node)}" is not allowed here: numbers, runs, their measures and functions are'
                 )
 
-    def evaluate(self, runs: Mapping[str, RunValues], x: Floats) -> Any:
+    def evaluate(self, runs: Mapping[str, RunValues], x: Floats, constants: Mapping[str, float] | None = None) -> Any:
         """The value: a number, or of a `vector` expression an array."""
         try:
             with np.errstate(all="ignore"):
-                value = self._value(self._tree, runs, x)
+                value = self._value(self._tree, {**runs, **(constants or {})}, x)
         except (TypeError, ValueError, IndexError, KeyError) as error:
             raise ExpressionError(f'"{self.text}" cannot be evaluated: {error}') from error
         if self.vector:
@@ -305,7 +316,7 @@ class Expression:
             )
         return float(np.asarray(value, np.float64).reshape(-1)[0])
 
-    def _value(self, node: ast.expr, runs: Mapping[str, RunValues], x: Floats) -> Any:
+    def _value(self, node: ast.expr, runs: Mapping[str, Any], x: Floats) -> Any:
         match node:
             case ast.Constant(value=str() as text):
                 return text

@@ -20,7 +20,13 @@ from flowstamp.figures.runner import Outcome, Runner, Status
 from flowstamp.figures.runner import Progress as Report
 from flowstamp.figures.spec import FigureError, available, read
 
-COLOURS: dict[Status, str] = {"holds": "green", "differs": "yellow", "fails": "red"}
+COLOURS: dict[Status, str] = {
+    "holds": "green",
+    "differs": "yellow",
+    "fails": "red",
+    "skipped": "cyan",
+    "invalid": "magenta",
+}
 
 
 def cli_figure(
@@ -33,7 +39,8 @@ def cli_figure(
 ) -> int:
     """Runs the figures `ids`, or all for `["all"]`, or lists them for `["list"]`.
 
-    Returns the exit code: 1 if a claim fails without an explanation in its figure's file.
+    Returns the exit code: 1 if a claim fails without an explanation in its figure's file. A figure that this machine
+    cannot measure is skipped, and one that it was too busy for is invalid: neither fails.
     """
     if list(ids) == ["list"]:
         _list(json, directory)
@@ -81,6 +88,11 @@ def _list(json: bool, directory: Path | None) -> None:
 
 def _print(console: Console, outcome: Outcome) -> None:
     figure = outcome.figure
+    if outcome.untold:
+        status = outcome.untold.status
+        head = f"[bold]{figure.id}  {escape(figure.title)}[/]  [{COLOURS[status]}]{status}[/]"
+        console.print(f"{head}: {escape(str(outcome.untold))}\n", soft_wrap=True)
+        return
     table = Table(
         "claim",
         "paper",
@@ -111,7 +123,7 @@ def _print(console: Console, outcome: Outcome) -> None:
 
 def _print_total(console: Console, outcomes: Sequence[Outcome], out: Path) -> None:
     counts = Counter(v.status for o in outcomes for v in o.verdicts)
-    told = ", ".join(f"{counts[status]} {status}" for status in COLOURS)
+    told = ", ".join(f"{counts[s]} {s}" for s in COLOURS if counts[s] or s in ("holds", "differs", "fails"))
     wall_s = sum(o.wall_s for o in outcomes)
     console.print(
         f"{len(outcomes)} figures in {wall_s:.0f} s: {told}. Pictures and results.json are in {out}/", soft_wrap=True
@@ -119,6 +131,8 @@ def _print_total(console: Console, outcomes: Sequence[Outcome], out: Path) -> No
 
 
 def _warn(messages: Console, outcome: Outcome) -> None:
+    for note in outcome.notes:
+        messages.print(escape(note), soft_wrap=True)
     for verdict in outcome.verdicts:
         where = f"{outcome.figure.id} {verdict.claim.id}"
         if verdict.problem:

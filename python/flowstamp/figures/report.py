@@ -20,6 +20,7 @@ def table(document: dict[str, Any]) -> str:
     for figure in document["figures"]:
         for claim in figure["claims"]:
             result = "holds" if claim["holds"] else "differs" if "explanation" in claim else "**fails**"
+            result = figure.get("status", result)
             slack = "" if claim["tolerance"] == "0" else f" ± {claim['tolerance']}"
             measured = shown_number(claim["measured"])
             lines.append(

@@ -8,7 +8,7 @@ import math
 import time
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,11 +19,12 @@ from flowstamp.errors import translated
 from flowstamp.figures import fct
 from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import ExpressionError, RunValues
+from flowstamp.figures.measured import MeasurementError, NotMeasuredError, Say, forwarding, labs
 from flowstamp.figures.measures import MANY, Finished, Joined, RunSet, kept
 from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, available, load
 from flowstamp.files import write_whole
 
-Status = Literal["holds", "differs", "fails"]
+Status = Literal["holds", "differs", "fails", "skipped", "invalid"]
 Progress = Callable[[int, int, float, float, int], None]
 PROTOCOLS = {"xcp": "XCP", "red": "TCP Reno over RED", "rcp": "RCP", "sack": "TCP Sack", "theory": "theory"}
 
@@ -35,10 +36,16 @@ class Verdict:
     claim: Claim
     measured: float | None
     problem: str = ""
+    untold: Literal["skipped", "invalid"] | None = None
+    """Of a figure that could not be measured."""
 
     @property
     def status(self) -> Status:
-        """`holds`; `differs` if it does not and the file explains why; else `fails`."""
+        """`holds`; `differs` if it does not and the file explains why; else `fails`. Or nothing could be said."""
+        if self.untold:
+            return self.untold
+        if self.problem:
+            return "fails"
         if self.claim.expected.holds(self.measured):
             return "holds"
         return "differs" if self.claim.explanation else "fails"
@@ -54,7 +61,7 @@ class Verdict:
             "measured": self.measured if finite else None,
             "tolerance": claim.expected.tolerance,
             "source": claim.source,
-            "holds": self.status == "holds",
+            "holds": None if self.untold else self.status == "holds",
         }
         if claim.explanation:
             document["explanation"] = claim.explanation
@@ -69,10 +76,17 @@ class Outcome:
     wall_s: float
     verdicts: Sequence[Verdict]
     pictures: Sequence[Path]
+    untold: NotMeasuredError | None = None
+    notes: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The figure as `--json` prints it."""
-        return {"id": self.figure.id, "wall_s": round(self.wall_s, 3), "claims": [v.as_json() for v in self.verdicts]}
+        document: dict[str, Any] = {"id": self.figure.id, "wall_s": round(self.wall_s, 3)}
+        if self.untold:
+            document |= {"status": self.untold.status, "reason": str(self.untold)}
+        if self.notes:
+            document["notes"] = list(self.notes)
+        return document | {"claims": [v.as_json() for v in self.verdicts]}
 
 
 class Runner:
@@ -93,14 +107,15 @@ class Runner:
     def run(self, spec: FigureSpec, out: Path | None, progress: Progress | None = None) -> Outcome:
         """Runs, draws into `out` and holds every claim against its bound."""
         began = time.perf_counter()
-        for reuse in spec.reuse:
-            if reuse.figure not in self._finished:
-                other = self.figure(reuse.figure)
-                self._finished[other.id] = self._execute(other, progress)
-        if spec.runs:
-            self._finished[spec.id] = self._execute(spec, progress)
-            curves = [(r.name, r.theory.at(spec.x())) for r in spec.runs if r.theory is not None]
-            self._computed[spec.id] = {name: Computed(name, values) for name, values in curves}
+        notes: list[str] = []
+        try:
+            self._finish(spec, out, progress, notes.append)
+        except NotMeasuredError as why:
+            verdicts = [Verdict(claim, None, untold=why.status) for claim in spec.claims]
+            return Outcome(spec, time.perf_counter() - began, verdicts, [], why, notes)
+        except MeasurementError as error:
+            verdicts = [Verdict(claim, None, str(error)) for claim in spec.claims]
+            return Outcome(spec, time.perf_counter() - began, verdicts, [], notes=notes)
         values: dict[str, RunValues] = dict(
             self._joined(spec) if spec.reuse else self._finished[spec.id] | self._computed[spec.id]
         )
@@ -110,11 +125,32 @@ class Runner:
             bins = fct.document(self._finished[spec.id])
             if bins["runs"]:
                 write_whole(out / f"{spec.id}.fct.json", json.dumps(bins, indent=1) + "\n")
-        return Outcome(spec, time.perf_counter() - began, verdicts, pictures)
+        return Outcome(spec, time.perf_counter() - began, verdicts, pictures, notes=notes)
+
+    def _finish(self, spec: FigureSpec, out: Path | None, progress: Progress | None, say: Say) -> None:
+        for reuse in spec.reuse:
+            if reuse.figure not in self._finished:
+                other = self.figure(reuse.figure)
+                self._finished[other.id] = self._execute(other, progress)
+        if not spec.runs:
+            return
+        finished: dict[str, RunSet] = {}
+        computed = {r.name: Computed(r.name, r.theory.at(spec.x())) for r in spec.runs if r.theory is not None}
+        simulated = spec
+        if spec.lab is not None:
+            finished, scenario = labs(spec, out, self.seed, say)
+            # What the lab's keys were set to is in the scenario that it gives.
+            simulated = replace(spec, scenario=scenario, sets=())
+        if spec.packets:
+            computed |= forwarding(spec)
+        self._finished[spec.id] = finished | self._execute(simulated, progress)
+        self._computed[spec.id] = computed
 
     def _execute(self, spec: FigureSpec, progress: Progress | None) -> dict[str, RunSet]:
         # The last point of a sweep is mostly its longest run: first, so that no core waits for it at the end.
-        simulated = [run for run in spec.runs if run.theory is None]
+        simulated = [run for run in spec.runs if run.theory is None and run.on == "simulator"]
+        if not simulated:
+            return {}
         order = [(run, point) for point in reversed(range(spec.points)) for run in simulated]
         jobs = [spec.job(run, point) for run, point in order]
         with translated():
@@ -125,7 +161,7 @@ class Runner:
             finished[run.name][point] = Finished.of(
                 result,
                 flow_series=ran["probes"]["flows"],
-                packet_bytes=_packet_bytes(spec, ran["packet"]),
+                packet_bytes=_flowstamp.quantity("size", ran["packet"]),
                 scenario=ran,
             )
         return {
@@ -265,12 +301,6 @@ class Runner:
         return plot.Curve(PROTOCOLS[protocol], np.arange(float(values.size)), values, style)
 
 
-def _packet_bytes(spec: FigureSpec, packet: str) -> float:
-    if not packet.endswith("B") or not packet[:-1].isdigit():
-        packet = str(spec.scenario.get("packet", "1000B"))
-    return float(packet.removesuffix("B"))
-
-
 def _protocol(spec: FigureSpec, name: str) -> str:
     return next(r.protocol for r in spec.runs if r.name == name)
 
@@ -286,6 +316,6 @@ def _flow_label(name: str) -> str:
 def _measure(claim: Claim, values: dict[str, RunValues], spec: FigureSpec) -> Verdict:
     x = np.array(spec.x()) if spec.runs else np.array([])
     try:
-        return Verdict(claim, claim.expr.evaluate(values, x))
+        return Verdict(claim, claim.expr.evaluate(values, x, spec.constants))
     except ExpressionError as error:
         return Verdict(claim, None, str(error))

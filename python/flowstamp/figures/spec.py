@@ -7,7 +7,7 @@ import difflib
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -19,7 +19,8 @@ from flowstamp.figures.measures import MEASURES
 from flowstamp.plot import Scale
 
 XAxis = Literal["vary", "link", "flow", "time", "figure", "size"]
-PROTOCOLS = ("xcp", "red", "rcp", "sack", "theory")
+PROTOCOLS = ("xcp", "red", "rcp", "sack", "theory", "none")
+Where = Literal["simulator", "linux", "forwarding"]
 Sets = tuple[tuple[str, str], ...]
 """Overrides as the native module takes them: dotted key and TOML value."""
 
@@ -38,6 +39,7 @@ class RunSpec:
     sets: Sets
     reused: bool = True  # False: beyond the paper, and so not in figures that reuse these runs
     theory: analytic.Curve | None = None  # a curve that is computed, not run
+    on: Where = "simulator"
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ class Fast:
 
     reason: str
     sets: Sets
+    constants: Mapping[str, float]
     vary: Mapping[str, tuple[Any, ...]]
     skip: Mapping[str, str]
 
@@ -108,6 +111,9 @@ class FigureSpec:
     paper: str
     notes: str
     scenario: Mapping[str, Any]
+    lab: Mapping[str, Any] | None  # what runs on Linux
+    packets: int  # in each round of forwarding
+    constants: Mapping[str, float]  # names that claims may use
     runs: tuple[RunSpec, ...]
     vary: Mapping[str, tuple[Any, ...]]
     axis: str | None
@@ -143,6 +149,7 @@ class FigureSpec:
         return replace(
             self,
             sets=(*self.sets, *self.fast.sets),
+            constants={**self.constants, **self.fast.constants},
             vary={**self.vary, **self.fast.vary},
             claims=tuple(c for c in self.claims if c.id not in self.fast.skip),
         )
@@ -279,6 +286,13 @@ class _Table:
             raise self.wrong(key, f"lists of one length, not of {sorted(lengths)}")
         return {k: tuple(v) for k, v in table.data.items()}
 
+    def constants(self) -> dict[str, float]:
+        table = self.table("constants", {})
+        for name in table.data:
+            if not name.isidentifier():
+                raise table.wrong(name, "a name of letters, digits and _, which claims can use")
+        return {name: table.number(name, 0.0) for name in table.data}
+
     def done(self) -> None:
         for key in self.data:
             if key not in self.taken:
@@ -309,10 +323,16 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
     runs = tuple(_run(r) for r in t.tables("runs"))
     if bool(runs) == bool(reuse):
         raise t.wrong("runs", "[[runs]] with a [scenario], or [[reuse]] of other figures' runs")
-    simulated = any(r.theory is None for r in runs)
-    scenario = t.take("scenario", dict, "a scenario", ... if simulated else {})
+    places = {r.on for r in runs if r.theory is None}
+    lab = t.take("lab", dict, "a lab, for runs on linux", ...) if "linux" in places else None
+    packets = int(t.take("packets", int, "packets of each round", ...)) if "forwarding" in places else 0
+    scenario = t.take("scenario", dict, "a scenario", ... if places == {"simulator"} else {})
     names = [r.name for r in runs] or ["xcp", "red"]
-    claims = tuple(_claim(c, names) for c in t.tables("claims"))
+    constants = t.constants()
+    for name in constants:
+        if name in (*names, "x"):
+            raise t.wrong("constants", f'names that nothing else has, not "{name}"')
+    claims = tuple(_claim(c, names, constants) for c in t.tables("claims"))
     ids = [c.id for c in claims]
     if not ids or len(set(ids)) < len(ids):
         raise t.wrong("claims", "[[claims]], each with an id of its own")
@@ -323,6 +343,9 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
         paper=t.text("paper", "author, year, figure and section"),
         notes=t.text("notes", default=""),
         scenario=scenario,
+        lab=lab,
+        packets=packets,
+        constants=constants,
         runs=runs,
         vary=vary,
         axis=axis,
@@ -332,7 +355,7 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
         reuse=reuse,
         draw=_draw(t.table("draw"), names),
         claims=claims,
-        fast=_fast(t.table("fast"), vary, ids),
+        fast=_fast(t.table("fast"), vary, ids, constants),
         path=path,
     )
     t.done()
@@ -351,6 +374,7 @@ def _run(t: _Table) -> RunSpec:
         t.sets("set"),
         t.take("reused", bool, "true or false", True),
         _theory(t),
+        cast("Where", t.choice("on", get_args(Where), "simulator")),
     )
     if (run.theory is None) == (run.protocol == "theory"):
         raise t.wrong("protocol", '"theory" beside a table [runs.theory], and only there')
@@ -376,14 +400,16 @@ def _reuse(t: _Table) -> Reuse:
     return reuse
 
 
-def _expression(t: _Table, key: str, runs: Sequence[str], *, vector: bool = False) -> Expression:
+def _expression(
+    t: _Table, key: str, runs: Sequence[str], constants: Collection[str] = (), *, vector: bool = False
+) -> Expression:
     try:
-        return Expression(t.text(key, "an expression"), runs, MEASURES, vector=vector)
+        return Expression(t.text(key, "an expression"), runs, MEASURES, constants=constants, vector=vector)
     except ExpressionError as error:
         raise FigureError(f"{t.file}: {t.at}.{key} = {_shown(t.data[key])}: {error}") from error
 
 
-def _claim(t: _Table, runs: Sequence[str]) -> Claim:
+def _claim(t: _Table, runs: Sequence[str], constants: Collection[str]) -> Claim:
     expected = t.text("expected", 'a bound such as ">= 0.95"')
     tolerance = t.text("tolerance", 'a tolerance such as "0.02" or "5%"')
     try:
@@ -394,7 +420,7 @@ def _claim(t: _Table, runs: Sequence[str]) -> Claim:
     claim = Claim(
         id=t.text("id"),
         paper=t.text("paper", "the paper's claim in our words"),
-        expr=_expression(t, "expr", runs),
+        expr=_expression(t, "expr", runs, constants),
         expected=bound,
         source=t.text("source", "where bound and tolerance come from"),
         explanation=t.text("explanation", "why our measurement differs", default="") or None,
@@ -445,13 +471,17 @@ def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
     return panel
 
 
-def _fast(t: _Table, vary: Mapping[str, Sequence[Any]], claims: Sequence[str]) -> Fast:
+def _fast(t: _Table, vary: Mapping[str, Sequence[Any]], claims: Sequence[str], constants: Mapping[str, float]) -> Fast:
     fast = Fast(
         t.text("reason", "why the short version still shows the same"),
         t.sets("set"),
+        t.constants(),
         t.vary("vary"),
         t.take("skip", dict, "claim = reason", {}),
     )
+    for key in fast.constants:
+        if key not in constants:
+            raise t.wrong("constants", f"names of [constants]: {', '.join(constants) or 'there are none'}")
     for key in fast.vary:
         if key not in vary:
             raise t.wrong("vary", f"keys of [vary]: {', '.join(vary) or 'there are none'}")

@@ -91,6 +91,23 @@ pub struct Counters {
     acks_repaired: u64,
 }
 
+/// A connection's end that has left its law.
+#[derive(serde::Serialize)]
+pub struct Departure {
+    /// On the monotonic clock.
+    pub at_s: f64,
+    /// As in the counters.
+    pub cause: &'static str,
+    pub local_port: u16,
+    pub remote_port: u16,
+}
+
+/// FS_DEPARTURES of host_flow.h.
+const DEPARTURES: u64 = 8192;
+/// Causes by the numbers of `enum fs_counter`.
+const CAUSES: [(u32, &str); 6] =
+    [(1, "no_peer"), (2, "no_router"), (3, "rtt_doubled"), (4, "loss"), (5, "silent"), (7, "other_law")];
+
 /// `/sys/fs/bpf/NAME`, held by this process alone.
 pub struct Pins {
     name: String,
@@ -153,6 +170,7 @@ impl Pins {
         fs::DirBuilder::new().mode(0o700).create(&self.directory).context("the directory of pins")?;
         skel.maps.counters.pin(self.at("counters"))?;
         skel.maps.defaults.pin(self.at("defaults"))?;
+        skel.maps.departures.pin(self.at("departures"))?;
         skel.progs.fs_egress.pin(self.at("egress"))?;
         skel.progs.fs_listeners.pin(self.at("listeners"))?;
         let mut options =
@@ -235,6 +253,34 @@ impl Pins {
             left_other_law: read(7)?,
             acks_repaired: read(6)?,
         })
+    }
+
+    /// The last ends of connections that left, the oldest first.
+    pub fn departures(&self) -> Result<Vec<Departure>> {
+        let bytes = |map: &MapHandle, key: u64| -> Result<Vec<u8>> {
+            let key = u32::try_from(key)?.to_ne_bytes();
+            map.lookup(&key, MapFlags::ANY)?.context("a place of an array")
+        };
+        let all = bytes(&self.map("counters")?, 8)?;
+        let all = u64::from_ne_bytes(all.try_into().unwrap_or_default());
+        let map = self.map("departures")?;
+        (all.saturating_sub(DEPARTURES)..all)
+            .map(|number| {
+                let entry = bytes(&map, number % DEPARTURES)?;
+                let (at, rest) = entry.split_first_chunk().context("a departure")?;
+                let (why, ports) = rest.split_first_chunk().context("a departure")?;
+                let why = u32::from_ne_bytes(*why);
+                Ok(Departure {
+                    at_s: u64::from_ne_bytes(*at) as f64 * 1e-6,
+                    cause: CAUSES
+                        .iter()
+                        .find(|(number, _)| *number == why)
+                        .map_or("unknown", |(_, name)| name),
+                    local_port: u16::from_ne_bytes([ports[0], ports[1]]),
+                    remote_port: u16::from_ne_bytes([ports[2], ports[3]]),
+                })
+            })
+            .collect()
     }
 
     /// Keeps a namespace's default congestion control, unless one is kept already.

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const IPERF_PORT: u16 = 5201;
-const HTTP_PORT: u16 = 8080;
+pub const HTTP_PORT: u16 = 8080;
 /// What an iperf3 client writes to each connection before its data.
 const IPERF_COOKIE_BYTES: u64 = 37;
 
@@ -143,9 +143,9 @@ impl<'a> Applications<'a> {
                 let every = self.lab.probes.every.as_secs_f64().clamp(0.1, 60.0).to_string();
                 iperf3.args(["-c", RIGHT, "-J", "-p", &port, "--cport", &own_port, "-i", &every]);
                 iperf3.args(["-C", &self.id.congestion_control(self.lab.law_of(flows))]);
-                let left = self.lab.duration.saturating_sub(flow.start);
-                let duration = flows.duration.map_or(left, |duration| duration.min(left));
-                iperf3.args(["-t", &(duration.as_secs_f64().ceil() as u64).to_string()]);
+                let end = flows.stop.map_or(self.lab.duration, |stop| stop.min(self.lab.duration));
+                let duration = end.saturating_sub(flow.start).as_secs_f64();
+                iperf3.args(["-t", &(duration.ceil() as u64).to_string()]);
                 iperf3
             }
             Application::Http => {

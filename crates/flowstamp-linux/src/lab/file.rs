@@ -38,9 +38,6 @@ pub struct Lab {
     /// What is sampled.
     #[serde(default)]
     pub probes: Probes,
-    /// What should come out: for `flowstamp compare --against sim`, which checks them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub claims: Vec<toml::Table>,
 }
 
 fn one() -> u64 {
@@ -192,9 +189,9 @@ pub struct Flows {
     /// How much later than the one before each starts.
     #[serde(default)]
     pub every: Time,
-    /// How long each sends. Default: to the lab's end.
+    /// When they stop sending. Default: at the lab's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duration: Option<Time>,
+    pub stop: Option<Time>,
     /// How much each transfers. Default: without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
@@ -284,13 +281,22 @@ impl Lab {
             if flows.app == Application::Http && flows.law.is_some() {
                 return refuse("downloads go by the hosts' law; set host.law".to_owned());
             }
-            if flows.start + Time::from_ps(flows.every.as_ps() * u64::from(flows.count.max(1) - 1))
-                >= self.duration
-            {
+            let last = flows.start + Time::from_ps(flows.every.as_ps() * u64::from(flows.count.max(1) - 1));
+            if last >= self.duration {
                 return refuse("its last flow starts after the lab's end".to_owned());
             }
-            if flows.duration.is_some_and(|t| t.as_ps() % flowstamp_laws::units::PS_PER_SEC != 0) {
-                return refuse("iperf3 counts in whole seconds; write a duration such as \"20s\"".to_owned());
+            let Some(stop) = flows.stop else { continue };
+            if flows.app == Application::Http {
+                return refuse("a download ends with its size; leave out stop".to_owned());
+            }
+            if stop <= last {
+                return refuse(format!("stop is {stop}; it must be after its last flow's start, {last}"));
+            }
+            let whole = |time: Time| time.as_ps().is_multiple_of(flowstamp_laws::units::PS_PER_SEC);
+            if !whole(stop.saturating_sub(flows.start)) || (flows.count > 1 && !whole(flows.every)) {
+                return refuse(
+                    "iperf3 counts in whole seconds; stop must be some after each start".to_owned(),
+                );
             }
         }
         let laws = || self.flows.iter().map(|flows| self.law_of(flows)).chain([self.host.law]);
@@ -317,27 +323,17 @@ impl Lab {
             if matches!(law, Law::Cubic | Law::Bbr) {
                 return Err(format!("the simulator has no {}", law.name()));
             }
-            let group = |name: String, count: u32, start: Time| {
-                let mut group = serde_json::json!({
-                    "name": name, "law": law.name(), "count": count, "start": start, "every": flows.every,
-                });
-                if let Some(size) = flows.size {
-                    group["size"] = serde_json::json!(size);
-                }
-                if let Some(duration) = flows.duration {
-                    group["stop"] = serde_json::json!(start + duration);
-                }
-                group
-            };
-            if flows.duration.is_some() && flows.count > 1 {
-                // The simulator's groups stop together; here each flow has its own end.
-                for n in 0..flows.count {
-                    let start = flows.start + Time::from_ps(flows.every.as_ps() * u64::from(n));
-                    groups.push(group(format!("{}-{n}", flows.name), 1, start));
-                }
-            } else {
-                groups.push(group(flows.name.clone(), flows.count, flows.start));
+            let mut group = serde_json::json!({
+                "name": flows.name, "law": law.name(), "count": flows.count, "start": flows.start,
+                "every": flows.every,
+            });
+            if let Some(size) = flows.size {
+                group["size"] = serde_json::json!(size);
             }
+            if let Some(stop) = flows.stop.filter(|stop| *stop < self.duration) {
+                group["stop"] = serde_json::json!(stop);
+            }
+            groups.push(group);
         }
         Ok(serde_json::json!({
             "name": self.name,
@@ -406,7 +402,9 @@ mod tests {
             ("eta = 0.9", "eta = 9.0", "router.eta"),
             ("every = \"2s\"", "every = \"4s\"", "after the lab's end"),
             ("name = \"a\"", "name = \"a\"\napp = \"http\"", "needs a size"),
-            ("name = \"a\"", "name = \"a\"\nduration = \"1.5s\"", "whole seconds"),
+            ("name = \"a\"", "name = \"a\"\nstop = \"7.5s\"", "whole seconds"),
+            ("name = \"a\"", "name = \"a\"\nstop = \"6s\"", "after its last flow's start"),
+            ("name = \"a\"", "name = \"a\"\napp = \"http\"\nsize = \"1MB\"\nstop = \"7s\"", "leave out stop"),
             ("name = \"a\"", "name = \"a\"\nlaw = \"xcp\"", "not for both"),
             ("name = \"a\"", "name = \"a\"\nsize = \"1MB\"", "use app"),
             ("count = 4", "counts = 4", "unknown field"),

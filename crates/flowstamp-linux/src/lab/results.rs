@@ -5,6 +5,7 @@
 
 use super::applications::Planned;
 use super::backlog::{Counted, Window};
+use super::departures::{self, Left};
 use super::file::{Application, Lab, Law, PACKET_BYTES};
 use super::stamped::Seen;
 use crate::path::{Flow, LatenessSummary, Link, Report};
@@ -41,6 +42,10 @@ pub struct Observed {
     pub failures: Vec<String>,
     /// The BPF router's queue and its law's variables, if there is one.
     pub router: Option<(Vec<Counted>, Vec<Seen>)>,
+    /// What the hosts counted; null if none had one of our laws.
+    pub counters: Value,
+    /// Of each flow, whether it left its law.
+    pub left: Vec<Option<Left>>,
     /// What the machine's processors had left, as a share of all they could do.
     pub idle_share: f64,
     /// Wall-clock seconds of the run.
@@ -54,7 +59,11 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
         .zip(report.flows.flows())
         .zip(&observed.said)
         .enumerate()
-        .map(|(number, ((planned, flow), said))| row(lab, number, planned, flow, said))
+        .map(|(number, ((planned, flow), said))| {
+            let row = row(lab, number, planned, flow, said);
+            let left = observed.left[number].as_ref();
+            FlowRow { switched_s: left.map(|left| left.at.map_or(row.start_s, Time::as_secs_f64)), ..row }
+        })
         .collect();
     let lateness = report.lateness.summary();
     let invalid = invalid(lab, report, &lateness);
@@ -90,6 +99,7 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
     let total_bps: f64 = groups.values().filter_map(|group| group["goodput_bps"].as_f64()).sum();
     let long: Vec<f64> =
         flows.iter().filter(|row| row.size_bytes.is_none()).map(|row| row.goodput_bps).collect();
+    let opened: Vec<bool> = report.flows.flows().iter().map(|flow| flow.opened.is_some()).collect();
     let counters = report.links.each_ref().map(Link::counters);
     let count = |name| links.values().filter_map(|link| link[name].as_u64()).sum();
     let (drops, arrivals): (u64, u64) = (count("drops"), count("arrivals"));
@@ -122,6 +132,10 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
             "stamped": counters.iter().map(|c| c.stamped).sum::<u64>(),
         },
         "applications": plan.iter().zip(&observed.said).map(|(p, said)| application(lab, p, said)).collect::<Vec<_>>(),
+        "hosts": {
+            "counters": observed.counters,
+            "groups": departures::by_group(lab, plan, &opened, &observed.left),
+        },
         "failures": observed.failures,
     });
     let scenario = lab.scenario();

@@ -66,6 +66,19 @@ pub fn enable_hosts(id: &Id, law: Law) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What the hosts say of their flows.
+pub fn hosts_status(id: &Id) -> anyhow::Result<serde_json::Value> {
+    let mut host = Command::new(this_program()?);
+    host.args(["host", "status", "--json", "--departures"]).env("FLOWSTAMP_NAME", id.host_name());
+    let output = host.output().context("flowstamp-linux")?;
+    anyhow::ensure!(
+        output.status.success(),
+        "host status: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
 /// A shaped link out of the router's namespace, and the law on it.
 pub fn attach_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
     let rate = lab.path.rate;

@@ -70,6 +70,11 @@ impl Epoch {
         Self { monotonic_ns: clock_ns(libc::CLOCK_MONOTONIC) }
     }
 
+    /// The time at which the monotonic clock was at this; zero before the epoch.
+    pub fn since(self, monotonic_s: f64) -> Time {
+        Time::from_nanos(((monotonic_s * 1e9) as u64).saturating_sub(self.monotonic_ns))
+    }
+
     /// The time since.
     pub fn now(self) -> Time {
         Time::from_nanos(clock_ns(libc::CLOCK_MONOTONIC).saturating_sub(self.monotonic_ns))

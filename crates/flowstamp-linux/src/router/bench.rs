@@ -1,5 +1,6 @@
-//! `router bench`: what a packet costs, by BPF_PROG_RUN with many repetitions.
+//! `router bench`: what a packet costs, by BPF_PROG_RUN with many repetitions, and what the law does to it.
 
+use super::operations::{self, Operations};
 use super::program::{Law, Link, load, types};
 use flowstamp_laws::{Rate, Time};
 use libbpf_rs::{ProgramInput, ProgramMut};
@@ -28,6 +29,14 @@ struct Measured {
     median_ns: f64,
     min_ns: f64,
     max_ns: f64,
+}
+
+/// `--json`.
+#[derive(Serialize)]
+struct Document {
+    programs: Vec<Measured>,
+    /// What RCP's law does for each packet.
+    rcp: Operations,
 }
 
 /// An Ethernet frame with TCP and `options` of it, over IPv4 without any.
@@ -111,12 +120,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             results.push(measure(arguments, "XCP, option, delta stays", program, &with)?);
         }
     }
+    let document = Document { programs: results, rcp: operations::count()? };
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&results)?);
+        println!("{}", serde_json::to_string_pretty(&document)?);
         return Ok(ExitCode::SUCCESS);
     }
-    for r in results {
+    for r in document.programs {
         println!("{:32} {:6.0} ns  ({:.0} to {:.0})", r.name, r.median_ns, r.min_ns, r.max_ns);
     }
+    let o = document.rcp;
+    println!(
+        "RCP's law, for each packet: {} additions, {} other arithmetic, {} comparisons, {} writes",
+        o.additions, o.other_arithmetic, o.comparisons, o.writes
+    );
     Ok(ExitCode::SUCCESS)
 }

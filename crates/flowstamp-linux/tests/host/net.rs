@@ -156,6 +156,19 @@ impl Net {
         self.status()["counters"][name].as_u64().unwrap()
     }
 
+    /// Why ends with this local port left.
+    pub fn causes(&self, port: u16) -> Vec<String> {
+        let (code, said) = self.host(End::Client, "status --json --departures");
+        assert_eq!(code, 0, "{said}");
+        let status: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let departures = status["departures"].as_array().unwrap().iter();
+        departures
+            .filter(|d| d["local_port"] == port)
+            .inspect(|d| assert!(d["at_s"].as_f64() > Some(0.0), "{d}"))
+            .map(|d| d["cause"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
     /// The congestion control for `law`.
     pub fn congestion_control(&self, law: &str) -> String {
         format!("{}_{law}", self.name.replace('-', "_"))

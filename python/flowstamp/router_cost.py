@@ -13,18 +13,24 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import re
-import statistics
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from flowstamp import linux
+from flowstamp.errors import FlowstampError
+
 LAWS = ("rcp", "xcp")
+OPERATIONS = ("additions", "other_arithmetic", "comparisons", "writes")
+"""What RCP's router does to each packet, counted in the compiled program (`router bench`)."""
 RATE = "10Gbps"  # more than is sent, so that it is the wish that is lowered, and each stamp is written
 PROCESSOR = 1
 # Processors busy with something else, above which /proc/stat tells nothing of a load: what was there gives way to it.
@@ -63,14 +69,25 @@ def idle_baseline(seconds: float = 2.0) -> float:
     return (busy_s() - before) / (time.monotonic() - begun)
 
 
+REFUSED = 2
+
+
 def run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    """What a command says."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise linux.NotHereError(f"{command[0]}: {error.strerror}") from None
+    said = (done.stderr or done.stdout).strip()
+    if done.returncode == REFUSED and said.startswith("flowstamp: "):
+        raise linux.NotHereError(said.splitlines()[-1].removeprefix("flowstamp: "))
     if done.returncode:
-        raise RuntimeError(f"{' '.join(command)[:120]}: {(done.stderr or done.stdout).strip()}")
+        raise FlowstampError(f"{' '.join(command)[:120]}: {' '.join(said.split())}")
     return done.stdout
 
 
 def checksum(data: bytes) -> int:
+    """The Internet's."""
     total = sum(int.from_bytes(data[i : i + 2], "big") for i in range(0, len(data), 2))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -96,13 +113,17 @@ def frame(law: str) -> bytes:
 
 @contextlib.contextmanager
 def network(prefix: str) -> Iterator[tuple[str, str, str]]:
+    """Sender, router and sink, with their links."""
+    if os.geteuid() != 0:
+        raise linux.NotHereError("network namespaces need root")
     names = (f"{prefix}-a", f"{prefix}-r", f"{prefix}-b")
     a, r, b = names
-    made = []
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(alone(prefix))
+        stack.callback(remove, prefix, names)
+        remove(prefix, names)  # what one that was killed has left
         for name in names:
             run("ip", "netns", "add", name)
-            made.append(name)
         run("ip", "-n", a, "link", "add", "a0", "type", "veth", "peer", "name", "r0", "netns", r)
         run("ip", "-n", r, "link", "add", "r1", "type", "veth", "peer", "name", "b0", "netns", b)
         run("ip", "-n", a, "link", "add", "near", "type", "veth", "peer", "name", "far", "netns", b)
@@ -118,9 +139,34 @@ def network(prefix: str) -> Iterator[tuple[str, str, str]]:
         run("ip", "-n", r, "route", "add", "10.75.1.2/32", "dev", "r0")
         run("ip", "netns", "exec", r, "sysctl", "-qw", "net.ipv4.ip_forward=1")
         yield names
-    finally:
-        for name in made:
+
+
+@contextlib.contextmanager
+def alone(prefix: str) -> Iterator[None]:
+    """Held against a second measurement of this prefix."""
+    path = Path("/run") / f"{prefix}-cost.lock"
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise linux.NotHereError(f'a measurement of the prefix "{prefix}" runs already') from None
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def remove(prefix: str, names: Iterable[str]) -> None:
+    """Takes away namespaces and pins, if they are there."""
+    shutil.rmtree(pins(prefix), ignore_errors=True)
+    for name in names:
+        if (Path("/run/netns") / name).exists():
             subprocess.run(["ip", "netns", "del", name], check=False)
+
+
+def pins(prefix: str) -> Path:
+    """Where the router's programs are pinned."""
+    return Path("/sys/fs/bpf") / f"{prefix}-cost"
 
 
 class Router:
@@ -128,11 +174,12 @@ class Router:
 
     def __init__(self, program: str, prefix: str, namespace: str) -> None:
         self.program = program
-        self.pins = Path("/sys/fs/bpf") / f"{prefix}-router"
+        self.pins = pins(prefix)
         self.where = ["r1", "--netns", namespace, "--pins", str(self.pins)]
 
     @contextlib.contextmanager
     def attached(self, law: str) -> Iterator[None]:
+        """Attached for as long as this is open."""
         run(self.program, "router", "attach", *self.where, "--law", law, "--rate", RATE)
         try:
             yield
@@ -140,10 +187,12 @@ class Router:
             run(self.program, "router", "detach", *self.where)
 
     def link(self) -> Path:
+        """Where the program's link is pinned."""
         return next(path for path in self.pins.rglob("link"))
 
 
 def bpf(command: int, attributes: bytes) -> int:
+    """The system call; a descriptor."""
     libc = ctypes.CDLL(None, use_errno=True)
     buffer = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
     fd: int = libc.syscall(BPF_SYSCALL[os.uname().machine], command, buffer, 128 if command != BPF_ENABLE_STATS else 4)
@@ -153,9 +202,10 @@ def bpf(command: int, attributes: bytes) -> int:
 
 
 def field(fd: int, name: str) -> int:
+    """What the kernel tells of a descriptor."""
     match = re.search(rf"^{name}:\s*(\d+)", Path(f"/proc/self/fdinfo/{fd}").read_text(), re.MULTILINE)
     if match is None:
-        raise RuntimeError(f"the kernel does not say {name}")
+        raise FlowstampError(f"the kernel does not say {name}")
     return int(match[1])
 
 
@@ -176,7 +226,7 @@ def statistics_of(link: Path, load: Callable[[], object]) -> tuple[int, int]:
             os.close(fd)
 
 
-def measure(program: str, prefix: str, rounds: int, packets: int) -> dict[str, Any]:
+def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[[str], object]) -> dict[str, Any]:
     """Rounds of: straight to the sink, forwarding without a router, with each law; all in ns per packet."""
     thread: dict[str, list[float]] = {}
     machine: dict[str, list[float]] = {}
@@ -193,7 +243,7 @@ def measure(program: str, prefix: str, rounds: int, packets: int) -> dict[str, A
             busy = busy_s() - before - baseline * (time.monotonic() - begun)
             came = int(run(*received)) - came
             if interface == "a0" and came < count + WARMUP_PACKETS:
-                raise RuntimeError(f"{came} of {count + WARMUP_PACKETS} packets were forwarded")
+                raise FlowstampError(f"{came} of {count + WARMUP_PACKETS} packets were forwarded")
             thread.setdefault(kind, []).append(int(said) / count)
             machine.setdefault(kind, []).append(1e9 * busy / count)
 
@@ -201,11 +251,11 @@ def measure(program: str, prefix: str, rounds: int, packets: int) -> dict[str, A
             baseline = idle_baseline(1.0)
             baselines.append(baseline)
             # Each round the other way round, so that a drift of the machine's speed hits all alike.
-            order: list[tuple[str, ...]] = [("sender", "near"), ("off", "a0"), ("rcp", "a0"), ("xcp", "a0")]
+            order: list[tuple[str, ...]] = [("straight", "near"), ("forwarding", "a0"), ("rcp", "a0"), ("xcp", "a0")]
             for kind, interface in order if number % 2 == 0 else reversed(order):
                 with router.attached(kind) if kind in LAWS else contextlib.nullcontext():
                     once(kind, interface, kind if kind in LAWS else "rcp")
-            print(f"round {number + 1} of {rounds}", file=sys.stderr)
+            say(f"round {number + 1} of {rounds}")
         for law in LAWS:
             for _ in range(3):
                 with router.attached(law):
@@ -225,53 +275,3 @@ def measure(program: str, prefix: str, rounds: int, packets: int) -> dict[str, A
         "own": own,
         "bench": bench,
     }
-
-
-def median_and_spread(values: list[float], form: str = ",.0f") -> str:
-    low, _, high = statistics.quantiles(values, n=4)
-    return f"{statistics.median(values):{form}} ({low:{form}} to {high:{form}})"
-
-
-def report(measured: dict[str, Any]) -> str:
-    thread, machine, own = measured["thread"], measured["machine"], measured["own"]
-    forwarding = [off - sender for off, sender in zip(thread["off"], thread["sender"], strict=True)]
-    base = statistics.median(forwarding)
-    busy = statistics.median(measured["baselines"])
-    lines = [
-        "| | thread's CPU, ns per packet | more than forwarding alone | share of forwarding | machine's CPU, ns |",
-        "|---|---|---|---|---|",
-    ]
-    names = {"sender": "straight to the sink", "off": "forwarding, no router", "rcp": "with RCP", "xcp": "with XCP"}
-    for kind, name in names.items():
-        row = f"| {name} | {median_and_spread(thread[kind])} | "
-        if kind in LAWS:
-            more = [on - off for on, off in zip(thread[kind], thread["off"], strict=True)]
-            row += f"{median_and_spread(more)} | **{100 * statistics.median(more) / base:.1f}%** | "
-        else:
-            row += " | | "
-        lines.append(row + f"{median_and_spread(machine[kind]) if busy <= BUSY_MAX else 'not measurable'} |")
-    counted = "; ".join(
-        f"{law.upper()} {statistics.median(own[law]):.0f} ({min(own[law]):.0f} to {max(own[law]):.0f})" for law in LAWS
-    )
-    bench = "; ".join(f"{row['name']} {row['median_ns']:.0f}" for row in measured["bench"])
-    return "\n".join(
-        [
-            *lines,
-            "",
-            f"Median (quartiles) of {measured['rounds']} rounds of {measured['packets']:,} segments of "
-            f"{len(frame('rcp'))} bytes, each round all four in turn. Differences are taken within a round. Forwarding "
-            f"is what a packet costs beyond sending it straight to the sink: {base:,.0f} ns here, the second veth hop "
-            "included. *Machine*: `/proc/stat`, less what it was busy for just before each round, the sender's start "
-            f"included; {busy:.2f} of {os.cpu_count()} processors were busy before (median), and above "
-            f"{BUSY_MAX} this says nothing and is left out.",
-            "",
-            "The thesis (section 6) has 2.6% for RCP: 9.9998 jiffies against 9.7368 through the forwarding path of a "
-            "kernel of 2006, and at most 3 additions, 2 comparisons and 1 write. That share is **not** reproduced "
-            "here. What the law itself does is little (`router bench`: an option whose rate stays, over an empty "
-            "program); the rest is to enter a program, to find the option, to write to a packet and to mend its "
-            "checksum, beside a forwarding path of veth that is cheap.",
-            "",
-            f"By the kernel's own statistics (`BPF_ENABLE_STATS`, ns per run, median and extremes of three, the two "
-            f"readings of the clock partly included): {counted}. In `router bench` (`BPF_PROG_RUN`, ns): {bench}.",
-        ]
-    )

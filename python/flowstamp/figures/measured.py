@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Curves of a figure that this machine's kernel makes: a run's `on` in its file.
+
+linux        real applications over an emulated path, `[lab]`; runs on the simulator are of the same network
+forwarding   what a packet costs in the router: each round all kinds in turn
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import tempfile
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from flowstamp import lab, linux, router_cost
+from flowstamp.errors import FlowstampError, ScenarioError
+from flowstamp.figures.analytic import Computed
+from flowstamp.figures.measures import Finished, RunSet
+from flowstamp.figures.spec import FigureError, FigureSpec, Sets, toml_text
+
+if TYPE_CHECKING:
+    from flowstamp.results import Results
+
+PACKET_BYTES = 1514.0
+TRIES = 2
+"""A run that the machine was too busy for is done once more."""
+Say = Callable[[str], None]
+
+
+class NotMeasuredError(FlowstampError):
+    """Nothing can be said: this machine lacks something, or was too busy."""
+
+    def __init__(self, status: Literal["skipped", "invalid"], why: str) -> None:
+        super().__init__(why)
+        self.status: Literal["skipped", "invalid"] = status
+
+
+class MeasurementError(FlowstampError):
+    """A measurement was begun and failed: an application, say."""
+
+
+def prefix() -> str:
+    """What namespaces and pins of figures are named after, without `fs-`."""
+    return os.environ.get("FLOWSTAMP_LAB_ID", "figure")
+
+
+# ---------------------------------------------------------------------------------------------------- labs
+
+
+def labs(spec: FigureSpec, out: Path | None, seed: int | None, say: Say) -> tuple[dict[str, RunSet], dict[str, Any]]:
+    """Every lab run of a figure, and the simulator's scenario of the first. Runs' folders stay in `out`."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise NotMeasuredError("skipped", "reading a lab's tables needs pyarrow; install flowstamp[pandas]")
+    finished: dict[str, RunSet] = {}
+    scenario: dict[str, Any] = {}
+    with ExitStack() as stack:
+        temporary = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        for run in (run for run in spec.runs if run.on == "linux"):
+            file = temporary / f"{spec.id}-{run.name}.toml"
+            tree = changed(dict(spec.lab or {}), (*spec.sets, *run.sets), str(spec.path))
+            file.write_text(toml_text({"name": spec.title, **tree}), encoding="utf-8")
+            folder = (out or temporary) / spec.id / run.name
+            try:
+                scenario = scenario or lab.scenario_of(file)
+            except linux.NotHereError as error:
+                raise NotMeasuredError("skipped", str(error)) from None
+            except ScenarioError as error:
+                raise FigureError(f"{spec.path}: lab, run {run.name}: {error}") from None
+            results = _valid(file, folder, seed, f"{spec.id} {run.name}", say)
+            finished[run.name] = run_set(run.name, results, spec.group)
+    return finished, scenario
+
+
+def _valid(file: Path, folder: Path, seed: int | None, name: str, say: Say) -> Results:
+    for number in range(1, TRIES + 1):
+        try:
+            measured = lab.run(file, folder, seed=seed, lab_id=prefix())
+        except (linux.NotHereError, ScenarioError) as error:
+            raise NotMeasuredError("skipped", str(error)) from None
+        except FlowstampError as error:
+            raise MeasurementError(f"{name}: {error}") from None
+        if not measured.invalid:
+            return measured.results
+        if number < TRIES:
+            say(f"{name}: invalid: {measured.invalid}; once more")
+    raise NotMeasuredError("invalid", f"{name}: {measured.invalid}; tried {TRIES} times")
+
+
+def run_set(name: str, results: Results, group: str) -> RunSet:
+    """A lab's run, as expressions see it."""
+    scenario = results.manifest["scenario"] or {}
+    finished = Finished.of(results, flow_series=True, packet_bytes=PACKET_BYTES, scenario=scenario)
+    return RunSet(name, [finished], ["bottleneck"], group)
+
+
+def changed(tree: Mapping[str, Any], sets: Sets, source: str) -> dict[str, Any]:
+    """A lab with some keys set, as a scenario's are: `flows.NAME.key` is a key of the group of that name."""
+    new: dict[str, Any] = json.loads(json.dumps(tree))
+    for dotted, value in sets:
+        at: Any = new
+        *way, last = dotted.split(".")
+        for key in way:
+            if isinstance(at, list):
+                at = next((group for group in at if group.get("name") == key), None)
+            else:
+                at = at.get(key) if isinstance(at, dict) else None
+        if not isinstance(at, dict):
+            raise FigureError(f"{source}: set {dotted}: the lab has no such table")
+        at[last] = tomllib.loads(f"value = {value}")["value"]
+    return new
+
+
+# ---------------------------------------------------------------------------------------------------- forwarding
+
+KINDS = ("straight", "forwarding", *router_cost.LAWS)
+"""Names that a run on `forwarding` can have."""
+
+
+def forwarding(spec: FigureSpec) -> dict[str, Computed]:
+    """What a packet costs, of each kind, in every round."""
+    wanted: Sequence[str] = [run.name for run in spec.runs if run.on == "forwarding"]
+    for name in wanted:
+        if name not in KINDS:
+            raise FigureError(f"{spec.path}: runs.{name}: on forwarding there are {', '.join(KINDS)}")
+    try:
+        program = linux.required("router")
+        measured = router_cost.measure(program, f"fs-{prefix()}", spec.points, spec.packets, lambda _: None)
+    except linux.NotHereError as error:
+        raise NotMeasuredError("skipped", str(error)) from None
+    except FlowstampError as error:
+        raise MeasurementError(str(error)) from None
+    found: dict[str, Computed] = {}
+    for name in wanted:
+        values: dict[str, Any] = {"thread_ns": np.array(measured["thread"][name])}
+        if name in measured["own"]:
+            values["bpf_ns"] = np.array(measured["own"][name])
+        if name == "rcp":
+            values |= {key: np.array([float(measured["bench"]["rcp"][key])]) for key in router_cost.OPERATIONS}
+        found[name] = Computed(name, values)
+    return found
