@@ -82,6 +82,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             min_interval: Time::from_millis(1),
             initial_rate: None,
             initial_rtt: None,
+            share: None,
         };
         let (config, mut first) = link.translate(1, 14)?;
         // Every packet finds something to be given and taken.
