@@ -77,7 +77,10 @@ struct fs_link {
 	__u64 queue_bytes;
 	__u64 queue_packets;
 	__u64 dropped_packets;
+	/* Of a link that is shared: the queue of other traffic, C_R, and the others' counter at the last decision. */
 	__u64 other_queue_bytes;
+	__u64 own_capacity_q16;
+	__u64 seen_other_bytes;
 	/* The last decision's time, and when the next timers are due. */
 	__u64 decided_ns;
 	__u64 decide_at_ns;
@@ -123,9 +126,9 @@ struct {
 
 /* The split, written by `router share` and never here; rates in bytes/s. What the program does not read is for `router status`. */
 struct fs_share {
-	/* C_R, until it is out of date; then C w_R. */
-	__u64 own_capacity_q16;
+	/* C w_R, and y_T of the last period, until that is out of date. */
 	__u64 own_least_q16;
+	__u64 other_q16;
 	__u64 until_ns;
 	__u64 own_weight_q32;
 	__u64 flows_q16[FS_CLASSES];
@@ -141,15 +144,38 @@ struct {
 	__type(value, struct fs_share);
 } share SEC(".maps");
 
-/* The capacity that the law works with at `now`: a daemon that has died must not leave it more than its weight for ever. */
-FS_INLINE __u64 own_capacity_q16(__u64 now)
+/* What all CPUs have counted of the class of others. */
+FS_INLINE __u64 other_bytes(void)
+{
+	__u32 other = FS_OTHER;
+	__u64 bytes = 0;
+
+	for (__u32 cpu = 0; cpu < config.cpus && cpu < 1024; cpu++) {
+		struct fs_class *class = bpf_map_lookup_percpu_elem(&classes, &other, cpu);
+
+		if (!class)
+			break;
+		bytes += class->bytes;
+	}
+	return bytes;
+}
+
+/*
+ * The capacity that the law works with from now on, after `interval_ns`. The weight stays when `router share` ends, but what it knew
+ * of other traffic is soon out of date.
+ */
+FS_INLINE void divide(struct fs_link *link, __u64 now, __u64 interval_ns)
 {
 	__u32 zero = 0;
 	struct fs_share *split = bpf_map_lookup_elem(&share, &zero);
+	__u64 bytes = other_bytes(), of_period;
 
 	if (!split)
-		return 0;
-	return (__s64)(now - split->until_ns) < 0 ? split->own_capacity_q16 : split->own_least_q16;
+		return;
+	of_period = (__s64)(now - split->until_ns) < 0 ? split->other_q16 : 0;
+	link->own_capacity_q16 = fs_share_capacity(config.link_rate_q16, split->own_least_q16, of_period,
+						   fs_rate_q16(bytes - link->seen_other_bytes, interval_ns));
+	link->seen_other_bytes = bytes;
 }
 
 /* The queue that the law is to keep short: the own class's, or the root's if there are no classes. */
@@ -346,6 +372,8 @@ FS_INLINE void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 	struct fs_sums total = {};
 
 	add_up(&total);
+	if (config.share)
+		divide(link, now, interval_ns);
 	if (config.law == FS_RCP_LAW) {
 		struct fs_rcp_params params = config.rcp;
 		struct fs_rcp_sums sum = {
@@ -356,7 +384,7 @@ FS_INLINE void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 		struct fs_rcp state = link->rcp;
 
 		if (config.share) {
-			params.link_rate_q16 = own_capacity_q16(now);
+			params.link_rate_q16 = link->own_capacity_q16;
 			params.target_rate_q16 = fs_times(params.link_rate_q16, config.eta_q32);
 		}
 		fs_rcp_update(&params, &state, &sum, interval_ns, link->queue_bytes);
@@ -376,7 +404,7 @@ FS_INLINE void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 		struct fs_xcp state = link->xcp;
 
 		if (config.share)
-			params.capacity_q16 = fs_times(own_capacity_q16(now), config.eta_q32);
+			params.capacity_q16 = fs_times(link->own_capacity_q16, config.eta_q32);
 		fs_xcp_decide(&params, &state, &sum, interval_ns);
 		*next_ns = fs_xcp_interval_ns(&params, &state);
 		bpf_spin_lock(&link->lock);
@@ -405,7 +433,7 @@ static int on_timer(void *map, int *key, struct fs_link *link)
 		struct fs_xcp_params params = config.xcp;
 
 		if (config.share)
-			params.capacity_q16 = fs_times(own_capacity_q16(now), config.eta_q32);
+			params.capacity_q16 = fs_times(link->own_capacity_q16, config.eta_q32);
 		wait_ns = fs_min(fs_xcp_queue_ns(&params, &link->xcp, link->queue_bytes), FS_MAX_WAIT_NS);
 		link->queue_at_ns = now + wait_ns;
 	}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The per-packet part of sharing a link: how many flows a class has, crates/flowstamp-laws/src/share/zombies.rs.
+ * Sharing a link, but for its weights: how many flows a class has, crates/flowstamp-laws/src/share/zombies.rs, and what the
+ * law may fill, step C.3 of split.rs.
  *
  * Each packet is compared with a random entry of a list of recently seen flows; N is packets compared by packets that
- * found their flow. Only this is restated here: what is made of the counts is the Rust law's, run by `router share`.
+ * found their flow. What is made of the counts, weights above all, is the Rust law's, run by `router share`.
  *
  * Deviations (zombies.rs says / we do / because):
  * 1. A flow is its addresses and ports / the 32 bits of the kernel's hash of them / that is there already. Two flows of
@@ -57,6 +58,19 @@ FS_LAW void fs_zombies_arrival(struct fs_zombies *z, struct fs_class *class, __u
 		z->list[length] = flow;
 		z->length = length + 1;
 	}
+}
+
+/*
+ * C_R = max(C - y_T, C w_R), rates in any one unit. Exact.
+ *
+ * Deviation (split.rs says / we do / because): y_T of the last period / the greater of that and of the law's last interval /
+ * periods last up to seconds, in which hosts whose queue is full while their rate stays would leave the law for good.
+ */
+FS_LAW __u64 fs_share_capacity(__u64 capacity, __u64 own_least, __u64 other_of_period, __u64 other_now)
+{
+	__u64 other = fs_max(other_of_period, other_now);
+
+	return fs_max(capacity - fs_min(other, capacity), own_least);
 }
 
 #endif

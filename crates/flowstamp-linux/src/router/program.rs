@@ -127,6 +127,7 @@ impl Link {
             config.buffer_bytes = share.buffer.get();
             config.own_weight_q32 = q32(share.own_weight);
         }
+        link.own_capacity_q16 = q16(self.share.map_or(capacity, |share| capacity * share.own_weight));
         let own_weight = self.share.map_or(1.0, |share| share.own_weight);
         match self.law {
             Law::Rcp => {

@@ -65,10 +65,8 @@ fn counted(classes: &MapHandle) -> anyhow::Result<[types::fs_class; CLASSES]> {
 
 /// The state of the split, as `router attach` leaves it and as the law does.
 pub fn state(capacity: f64, own_weight: f64) -> types::fs_share {
-    let least = q16(capacity * own_weight);
     types::fs_share {
-        own_capacity_q16: least,
-        own_least_q16: least,
+        own_least_q16: q16(capacity * own_weight),
         own_weight_q32: super::program::q32(own_weight),
         ..Default::default()
     }
@@ -78,13 +76,13 @@ fn state_of(split: &Split, capacity: f64, until: Time, updates: u64) -> types::f
     let mut state = state(capacity, split.weights()[OWN]);
     let ns = |t: Time| t.as_ps() / 1000;
     split.variables(&mut |name, value| match name {
-        "own_capacity_bps" => state.own_capacity_q16 = q16(value / 8.0),
         "own_flows" => state.flows_q16[OWN] = q16(value),
         "other_flows" => state.flows_q16[OTHER] = q16(value),
         "own_input_bps" => state.input_q16[OWN] = q16(value / 8.0),
         "other_input_bps" => state.input_q16[OTHER] = q16(value / 8.0),
         _ => {}
     });
+    state.other_q16 = state.input_q16[OTHER];
     state.interval_ns = ns(split.interval());
     state.until_ns = ns(until);
     state.updates = updates;

@@ -77,7 +77,7 @@ impl Split {
         Self {
             is_updated,
             own_weight: s.own_weight_q32 as f64 / 4_294_967_296.0,
-            own_capacity_bps: bps(if is_updated { s.own_capacity_q16 } else { s.own_least_q16 } as f64),
+            own_capacity_bps: bps(link.own_capacity_q16 as f64),
             own_flows: s.flows_q16[OWN] as f64 / 65536.0,
             other_flows: s.flows_q16[OTHER] as f64 / 65536.0,
             own_input_bps: bps(s.input_q16[OWN] as f64),
