@@ -144,7 +144,7 @@ fn refuses_what_it_cannot_do() {
 fn metrics_are_served_without_privileges() {
     use std::io::{BufRead, BufReader, Read, Write};
     let Some(net) = Net::new("d") else { return };
-    net.ok(&format!("attach out.1 --netns {} --law rcp --rate 100Mbps", net.name));
+    net.ok(&format!("attach out.1 --netns {} --law rcp --rate 100Mbps --share htb", net.name));
     let mut server = Command::new(env!("CARGO_BIN_EXE_flowstamp-linux"))
         .args(["router", "metrics", "--listen", "127.0.0.1:0", "--pins"])
         .arg(net.pins.join("router"))
@@ -171,6 +171,7 @@ fn metrics_are_served_without_privileges() {
     assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("# EOF\n"), "{text}");
     assert!(text.contains(&format!("flowstamp_router_rate_bps{labels} ")), "{text}");
     assert!(text.contains(&format!("flowstamp_router_decisions_total{labels} ")), "{text}");
+    assert!(text.contains(&format!("flowstamp_router_own_weight{labels} 0.5\n")), "{text}");
     assert!(missing.starts_with("HTTP/1.1 404"), "{missing}");
     assert!(
         user.contains("Uid:\t65534\t65534\t65534\t65534") && user.contains("CapEff:\t0000000000000000"),
@@ -306,6 +307,31 @@ fn the_split_outlives_its_daemon() {
     });
     assert!(ended.is_some_and(|status| status.success()), "{ended:?}");
     net.refused(&share, "not a router");
+}
+
+#[test]
+fn queues_of_both_classes_are_told_apart() {
+    let Some(net) = Net::new("h") else { return };
+    for law in ["rcp", "xcp"] {
+        net.ok(&format!(
+            "attach out.1 --netns {} --law {law} --rate 100kbps --share htb --buffer 200kB",
+            net.name
+        ));
+        // Some 14 kB of others wait for a second.
+        assert!(sh(&format!(
+            "ip netns exec {} bash -c 'for i in 1 2 3 4 5 6 7 8 9 10; do \
+             head -c 1400 /dev/zero > /dev/udp/10.79.0.2/9; done'",
+            net.name
+        )));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let status = net.status()[0].clone();
+        let waiting = status["other_queue_bytes"].as_u64();
+        assert!(waiting > Some(1442) && waiting < Some(14_420), "{status}");
+        assert_eq!((&status["own_queue_bytes"], &status["queue_bytes"]), (&0.into(), &0.into()), "{status}");
+        // None of it is the law's input, and what it may fill is what is left.
+        assert_eq!(status["input_bytes"], 0, "{status}");
+        net.ok(&format!("detach out.1 --netns {}", net.name));
+    }
 }
 
 #[test]
