@@ -255,6 +255,13 @@ fn classes_are_made_kept_and_taken_away() {
     assert!(sh(&format!("tc -n {} qdisc del dev out.1 root", net.name)));
     net.ok(&attach);
     assert!(net.tc("qdisc").contains("htb 4653: root"));
+    // Classes that other pins have made are theirs.
+    let others =
+        |command: &str| command.replace("out.1", &format!("out.1 --pins {}/others", net.pins.display()));
+    let bin = env!("CARGO_BIN_EXE_flowstamp-linux");
+    assert!(sh(&format!("{bin} router {}", others(&detach))));
+    assert!(!sh(&format!("{bin} router {}", others(&attach))));
+    assert!(net.tc("qdisc").contains("htb 4653: root"));
     net.ok(&detach);
     assert_eq!((net.tc("qdisc"), net.tc("class")), (before, String::new()));
     assert!(!net.pins.join("router").exists());

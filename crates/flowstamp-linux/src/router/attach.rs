@@ -116,32 +116,39 @@ fn attach_prepared(interface: &Interface, wanted: &Link) -> anyhow::Result<ExitC
     let (config, first) = wanted.translate(ifindex, link_bytes)?;
     let directory = pins::directory(interface);
     let socket = Socket::open()?;
-    let root = htb::root(&socket, ifindex)?;
-    if directory.exists() {
-        let same = pinned_config(&directory).is_some_and(|c| bytes_of(&c) == bytes_of(&config));
-        let classes_stand = (root == htb::Root::Ours) == wanted.share.is_some();
-        if same && classes_stand && is_on(&directory, Some(u64::from(ifindex))) {
-            return Ok(ExitCode::SUCCESS);
-        }
+    let old = pinned_config(&directory);
+    let owned = old.as_ref().is_some_and(|c| c.share != 0);
+    let root = match htb::root(&socket, ifindex)? {
+        // Made by nobody whose pins are here.
+        htb::Root::Ours if !owned => htb::Root::Other("htb".into()),
+        root => root,
+    };
+    let classes_stand = (root == htb::Root::Ours) == wanted.share.is_some();
+    if old.is_some_and(|c| bytes_of(&c) == bytes_of(&config))
+        && classes_stand
+        && is_on(&directory, Some(u64::from(ifindex)))
+    {
+        return Ok(ExitCode::SUCCESS);
     }
     htb::check(&interface.name, &root, wanted.share.is_some())?;
     let mut object = MaybeUninit::uninit();
     let mut skeleton = load(&mut object, &config, &first, false)?;
-    // All that the kernel may refuse has been asked; an earlier router gives way.
-    if directory.exists() {
-        pins::remove(&directory)?;
-    }
+    // All that the kernel may refuse has been asked, but for classes; an earlier router gives way. Whenever there are classes of
+    // ours there are pins that say so, that none stay behind however this ends.
     if root == htb::Root::Ours {
         htb::remove(&socket, ifindex)?;
     }
-    if let Some(share) = &wanted.share {
-        make_classes(&interface.name, &socket, ifindex, wanted, share)?;
+    if directory.exists() {
+        pins::remove(&directory)?;
     }
-    let done = put_on(interface, &directory, &mut skeleton, ifindex, wanted);
-    if done.is_err() && wanted.share.is_some() {
-        let _ = htb::remove(&socket, ifindex);
+    put_on(interface, &directory, &mut skeleton, ifindex, wanted)?;
+    if let Some(share) = &wanted.share
+        && let Err(error) = make_classes(&interface.name, &socket, ifindex, wanted, share)
+    {
+        let _ = pins::remove(&directory);
+        return Err(error.into());
     }
-    done.map(|()| ExitCode::SUCCESS)
+    Ok(ExitCode::SUCCESS)
 }
 
 fn make_classes(
@@ -212,6 +219,9 @@ pub fn adopt(
 
 /// Takes classes away that `attach` has made; where the interface has gone, they have gone with it.
 fn remove_classes(interface: &Interface) -> anyhow::Result<()> {
+    if pinned_config(&pins::directory(interface)).is_none_or(|c| c.share == 0) {
+        return Ok(());
+    }
     if pins::enter(interface).is_err() {
         return Ok(());
     }
@@ -234,15 +244,14 @@ pub fn detach(interface: &Interface) -> anyhow::Result<ExitCode> {
                 Refusal("the router needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON".into()).into()
             );
         }
-        remove_classes(interface)?;
         return Ok(ExitCode::SUCCESS);
     }
     let lock = pins::prepare(&interface.pins.root)?;
+    remove_classes(interface)?;
     for directory in directories.iter().filter(|d| d.exists()) {
         pins::remove(directory)?;
     }
     pins::tidy(&interface.pins.root);
-    remove_classes(interface)?;
     drop(lock);
     Ok(ExitCode::SUCCESS)
 }

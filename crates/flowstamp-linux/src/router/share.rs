@@ -191,6 +191,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         updates += 1;
         let state = state_of(&split, shared.capacity, next + GRACE, updates);
         if let Err(error) = shared.apply(&split, &state) {
+            // The classes go before the pins do.
+            std::thread::sleep(Duration::from_millis(500));
             if shared.is_over() {
                 break;
             }
