@@ -188,7 +188,8 @@ FS_INLINE struct Qdisc *own_queue(struct net_device *device)
 
 /*
  * Which class a frame goes to, and what is counted of it. Own is what carries the stamp, and acks with the echo alone. Data with
- * the echo alone is other: its sender has left the law for the kernel's own, or never obeyed.
+ * the echo alone is other: its sender has left the law for the kernel's own, or never obeyed. (Or it obeys, and SACK blocks took the
+ * stamp's room: a flow both of whose ends send, in the round trips after a loss.)
  */
 FS_INLINE void share_packet(struct __sk_buff *skb, bool own)
 {
@@ -212,7 +213,6 @@ FS_INLINE void rcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 	__be32 was, stamp;
 	__u64 rtt_us;
 	__u8 *option;
-
 	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_RCP, &found);
 
 	if (config.share)
