@@ -213,3 +213,30 @@ fn without_other_traffic_the_link_is_ours() {
         assert!((split.own_capacity().bps() - mbps * 1e6).abs() < 1e-6);
     }
 }
+
+/// Counts from elsewhere are as good as packets, and a law that goes on has its weight and no more to wait for.
+#[test]
+fn goes_on_with_what_others_have_counted() {
+    let params =
+        Params { min_interval: Time::from_secs(1), max_interval: Time::from_secs(1), ..Params::default() };
+    let capacity = Rate::from_bytes_per_sec(1e6);
+    let at = Time::from_secs(500);
+    let mut split = Split::resume(&params, capacity, 0.4, at);
+    assert_eq!(split.weights(), [0.4, 0.6]);
+    assert!((split.own_capacity().bytes_per_sec() - 4e5).abs() < 1e-6);
+    // Half a second late: rates are over what has passed.
+    split.on_counts(OWN, 600_000, 900, 300);
+    split.on_counts(OTHER, 900_000, 600, 300);
+    let next = split.on_timer(at + Time::from_millis(1500));
+    assert_eq!(next, at + Time::from_millis(2500));
+    assert_eq!(variable(&split, "own_flows"), 3.0);
+    assert_eq!(variable(&split, "other_flows"), 2.0);
+    assert!((variable(&split, "own_input_bps") - 3.2e6).abs() < 1e-6);
+    assert!((variable(&split, "other_input_bps") - 4.8e6).abs() < 1e-6);
+    // r_R = 4e5 / 3, r_T = 6e5 / 2.
+    let step = 0.1 * (4.0 / 3.0 - 3.0) / (4.0 / 3.0 + 3.0);
+    assert!((split.weights()[OWN] - (0.4 - step)).abs() < 1e-12);
+    for (chosen, kept) in [(0.0, 0.01), (1.0, 0.99)] {
+        assert_eq!(Split::resume(&params, capacity, chosen, at).weights()[OWN], kept);
+    }
+}

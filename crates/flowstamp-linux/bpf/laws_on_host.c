@@ -123,3 +123,18 @@ FS_HOST bool fs_host_police_admit(struct fs_police_flow *f, __u64 now, __u64 byt
 {
 	return fs_police_admit(f, now, bytes);
 }
+
+#include "share.h"
+
+void fs_host_zombies_arrival(struct fs_zombies *z, struct fs_class *class, __u32 flow, __u32 random);
+__u64 fs_host_share_capacity(__u64 capacity, __u64 own_least, __u64 other_of_period, __u64 other_now);
+
+FS_HOST void fs_host_zombies_arrival(struct fs_zombies *z, struct fs_class *class, __u32 flow, __u32 random)
+{
+	fs_zombies_arrival(z, class, flow, random);
+}
+
+FS_HOST __u64 fs_host_share_capacity(__u64 capacity, __u64 own_least, __u64 other_of_period, __u64 other_now)
+{
+	return fs_share_capacity(capacity, own_least, other_of_period, other_now);
+}

@@ -25,6 +25,8 @@ struct fs_found {
 	__u32 tcp;
 	__u32 option;
 	__u8 version;
+	/* A segment without data that has the option's short form: an ack. */
+	__u8 ack;
 };
 
 /* Of the headers, how much was found. */
@@ -127,7 +129,7 @@ FS_INLINE enum fs_seek fs_seek_tcp(struct __sk_buff *skb, __u32 link_bytes, stru
 	return FS_THERE;
 }
 
-/* The long form of the option `exid` in TCP's header. */
+/* The long form of the option `exid` in TCP's header, and whether the short form is in a segment without data. */
 FS_INLINE enum fs_seek fs_seek_option(struct __sk_buff *skb, __u16 exid, struct fs_found *found, __u32 packet_end)
 {
 	__u32 at = found->tcp, end;
@@ -143,22 +145,29 @@ FS_INLINE enum fs_seek fs_seek_option(struct __sk_buff *skb, __u16 exid, struct 
 	for (int i = 0; i < 25; i++) {
 		__u8 *option;
 
-		/* The long form has to fit; a shorter rest is of no interest. And so it is within FS_BOUND. */
-		if (at + FS_LONG_LEN > end)
+		/* One of the forms has to fit; a shorter rest is of no interest. And so it is within FS_BOUND. */
+		if (at + FS_SHORT_LEN > end)
 			return FS_ABSENT;
 		FS_BOUND(at);
-		option = FS_AT(at, FS_LONG_LEN);
-		FS_NEED(option, at, FS_LONG_LEN);
+		option = FS_AT(at, FS_SHORT_LEN);
+		FS_NEED(option, at, FS_SHORT_LEN);
 		if (option[0] == 1) {
 			at += 1;
 			continue;
 		}
 		if (option[0] == 0 || option[1] < 2)
 			return FS_ABSENT;
-		if (option[0] == FS_OPTION_KIND && option[1] == FS_LONG_LEN && option[2] == exid >> 8 &&
-		    option[3] == (exid & 0xff)) {
-			found->option = at;
-			return FS_THERE;
+		if (option[0] == FS_OPTION_KIND && option[2] == exid >> 8 && option[3] == (exid & 0xff)) {
+			if (option[1] == FS_SHORT_LEN) {
+				found->ack = end == packet_end;
+				return FS_ABSENT;
+			}
+			if (option[1] == FS_LONG_LEN && at + FS_LONG_LEN <= end) {
+				option = FS_AT(at, FS_LONG_LEN);
+				FS_NEED(option, at, FS_LONG_LEN);
+				found->option = at;
+				return FS_THERE;
+			}
 		}
 		at += option[1];
 	}

@@ -15,7 +15,17 @@ struct qdisc_skb_head {
 	__u32 qlen;
 } __attribute__((preserve_access_index));
 
+struct hlist_node {
+	struct hlist_node *next;
+} __attribute__((preserve_access_index));
+
+struct hlist_head {
+	struct hlist_node *first;
+} __attribute__((preserve_access_index));
+
 struct Qdisc {
+	__u32 handle;
+	struct hlist_node hash;
 	struct qdisc_skb_head q;
 	struct gnet_stats_queue qstats;
 } __attribute__((preserve_access_index));
@@ -23,6 +33,8 @@ struct Qdisc {
 struct net_device {
 	int ifindex;
 	struct Qdisc *qdisc;
+	/* All but the root, by hash_32() of their handles. */
+	struct hlist_head qdisc_hash[16];
 } __attribute__((preserve_access_index));
 
 struct sk_buff {
@@ -31,5 +43,24 @@ struct sk_buff {
 
 void *bpf_cast_to_kern_ctx(void *) __ksym;
 void *bpf_rdonly_cast(const void *, __u32) __ksym;
+
+/* More than share a bucket of a device with a few classes. */
+#define FS_BUCKET_MAX 16
+
+/* The device's queueing discipline of this handle, which is not the root; none if there is none. Holds under RCU. */
+static inline __attribute__((always_inline)) struct Qdisc *fs_qdisc(struct net_device *device, __u32 handle)
+{
+	struct hlist_node *node = device->qdisc_hash[handle * 0x61c88647U >> 28].first;
+
+	for (int i = 0; i < FS_BUCKET_MAX && node; i++) {
+		struct Qdisc *qdisc = bpf_rdonly_cast((void *)node - bpf_core_field_offset(struct Qdisc, hash),
+						      bpf_core_type_id_kernel(struct Qdisc));
+
+		if (qdisc->handle == handle)
+			return qdisc;
+		node = qdisc->hash.next;
+	}
+	return 0;
+}
 
 #endif

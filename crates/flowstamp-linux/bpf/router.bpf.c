@@ -6,8 +6,11 @@
  * 1. Arrival at the queue and start of transmission are two events / one, before the queue / tc has no hook behind it.
  * 2. Packets are counted one by one / a segmentation-offload frame counts as the packets it becomes, with the bytes they
  *    will take, and its option is copied into each / that is what the wire will carry.
- * 3. Queue of the law's own link / backlog of the device's root queueing discipline / it is the real one. So the rate is
- *    to be held there (tbf, htb), or by the device with a qdisc that keeps its backlog at the root (fifo, fq_codel).
+ * 3. Queue of the law's own link / backlog of the device's root queueing discipline, or of the own class's leaf on a link that
+ *    is shared / it is the real one. So the rate is to be held there (tbf, htb), or by the device with a qdisc that keeps
+ *    its backlog at the root (fifo, fq_codel).
+ *
+ * On a shared link what is not the law's own is counted and put into its class, and the law sees nothing of it.
  *
  * Counters are per CPU and only ever grow: no atomic operations and no shared cache line per packet, and no packet is
  * lost between reading and clearing. The timer sums them and subtracts what it has seen. XCP's pools are one for all,
@@ -19,6 +22,7 @@
 #include "qdisc.h"
 #include "packet.h"
 #include "laws.h"
+#include "share.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -26,6 +30,11 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define CLOCK_MONOTONIC 1
 #define FS_RCP_LAW 1
 #define FS_XCP_LAW 2
+/* Frames of more packets than that, longer than 64 KiB, count as that many when flows are counted. */
+#define FS_MAX_COUNTED 64
+/* The leaves of the classes that `router attach --share htb` makes: src/router/htb.rs. */
+#define FS_CLASS(class) (0x46530001U + (class))
+#define FS_LEAF(class) (0x46540000U + ((class) << 16))
 /* A queue of XCP is sought for no longer than this between two looks, whatever its propagation delay. */
 #define FS_MAX_WAIT_NS (20 * FS_NS_PER_S)
 
@@ -36,6 +45,16 @@ struct fs_config {
 	/* Of the header before IP's. */
 	__u64 link_bytes;
 	__u64 cpus;
+	/* What the link carries. */
+	__u64 link_rate_q16;
+	/* Whether htb has a class for the law's own traffic and one for the rest; else the next two are zero. */
+	__u64 share;
+	/* Of both classes' queues together. */
+	__u64 buffer_bytes;
+	/* The first weight of the own class. */
+	__u64 own_weight_q32;
+	/* What the law aims at, of its part of the capacity. */
+	__u64 eta_q32;
 	struct fs_rcp_params rcp;
 	struct fs_xcp_params xcp;
 };
@@ -58,6 +77,10 @@ struct fs_link {
 	__u64 queue_bytes;
 	__u64 queue_packets;
 	__u64 dropped_packets;
+	/* Of a link that is shared: the queue of other traffic, C_R, and the others' counter at the last decision. */
+	__u64 other_queue_bytes;
+	__u64 own_capacity_q16;
+	__u64 seen_other_bytes;
 	/* The last decision's time, and when the next timers are due. */
 	__u64 decided_ns;
 	__u64 decide_at_ns;
@@ -87,15 +110,115 @@ struct {
 	__type(value, struct fs_sums);
 } sums SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, FS_CLASSES);
+	__type(key, __u32);
+	__type(value, struct fs_class);
+} classes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FS_CLASSES);
+	__type(key, __u32);
+	__type(value, struct fs_zombies);
+} zombies SEC(".maps");
+
+/* The split, written by `router share` and never here; rates in bytes/s. What the program does not read is for `router status`. */
+struct fs_share {
+	/* C w_R, and y_T of the last period, until that is out of date. */
+	__u64 own_least_q16;
+	__u64 other_q16;
+	__u64 until_ns;
+	__u64 own_weight_q32;
+	__u64 flows_q16[FS_CLASSES];
+	__u64 input_q16[FS_CLASSES];
+	__u64 interval_ns;
+	__u64 updates;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fs_share);
+} share SEC(".maps");
+
+/* What all CPUs have counted of the class of others. */
+FS_INLINE __u64 other_bytes(void)
+{
+	__u32 other = FS_OTHER;
+	__u64 bytes = 0;
+
+	for (__u32 cpu = 0; cpu < config.cpus && cpu < 1024; cpu++) {
+		struct fs_class *class = bpf_map_lookup_percpu_elem(&classes, &other, cpu);
+
+		if (!class)
+			break;
+		bytes += class->bytes;
+	}
+	return bytes;
+}
+
+/*
+ * The capacity that the law works with from now on, after `interval_ns`. The weight stays when `router share` ends, but what it knew
+ * of other traffic is soon out of date.
+ */
+FS_INLINE void divide(struct fs_link *link, __u64 now, __u64 interval_ns)
+{
+	__u32 zero = 0;
+	struct fs_share *split = bpf_map_lookup_elem(&share, &zero);
+	__u64 bytes = other_bytes(), of_period;
+
+	if (!split)
+		return;
+	of_period = (__s64)(now - split->until_ns) < 0 ? split->other_q16 : 0;
+	link->own_capacity_q16 = fs_share_capacity(config.link_rate_q16, split->own_least_q16, of_period,
+						   fs_rate_q16(bytes - link->seen_other_bytes, interval_ns));
+	link->seen_other_bytes = bytes;
+}
+
+/* The queue that the law is to keep short: the own class's, or the root's if there are no classes. */
+FS_INLINE struct Qdisc *own_queue(struct net_device *device)
+{
+	struct Qdisc *leaf = config.share ? fs_qdisc(device, FS_LEAF(FS_OWN)) : 0;
+
+	return leaf ? leaf : bpf_rdonly_cast(device->qdisc, bpf_core_type_id_kernel(struct Qdisc));
+}
+
+/*
+ * Which class a frame goes to, and what is counted of it. Own is what carries the stamp, and acks with the echo alone. Data with
+ * the echo alone is other: its sender has left the law for the kernel's own, or never obeyed. (Or it obeys, and SACK blocks took the
+ * stamp's room: a flow both of whose ends send, in the round trips after a loss.)
+ */
+FS_INLINE void share_packet(struct __sk_buff *skb, bool own)
+{
+	__u32 class = own ? FS_OWN : FS_OTHER, flow, packets = fs_segments(skb);
+	struct fs_class *count = bpf_map_lookup_elem(&classes, &class);
+	struct fs_zombies *list = bpf_map_lookup_elem(&zombies, &class);
+
+	skb->priority = FS_CLASS(class);
+	if (!count || !list)
+		return;
+	count->bytes += skb->wire_len;
+	flow = bpf_get_hash_recalc(skb);
+	for (__u32 i = 0; i < FS_MAX_COUNTED && i < packets; i++)
+		fs_zombies_arrival(list, count, flow, bpf_get_prandom_u32());
+}
+
 FS_INLINE void rcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs_sums *sum)
 {
 	struct fs_found found = {};
 	__u32 carried, offer;
 	__be32 was, stamp;
 	__u8 *option;
+	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_RCP, &found);
 
-	fs_rcp_input(&sum->rcp, skb->wire_len);
-	if (!fs_find(skb, config.link_bytes, FS_EXID_RCP, &found))
+	if (config.share)
+		share_packet(skb, stamped || found.ack);
+	if (!config.share || stamped || found.ack)
+		fs_rcp_input(&sum->rcp, skb->wire_len);
+	if (!stamped)
 		return;
 	option = FS_AT(found.option, FS_LONG_LEN);
 	if (!option)
@@ -139,18 +262,25 @@ FS_INLINE void xcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 {
 	struct fs_xcp_params params;
 	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
-	__u32 queue = kernel->dev->qdisc->qstats.backlog;
 	__u32 packets = fs_segments(skb), bytes = skb->wire_len;
 	struct fs_found found = {};
 	__u64 rtt_us, x_q4, in_flight;
 	__be32 was, stamp;
 	__s32 carried, feedback;
 	__u8 *option = 0;
+	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_XCP, &found);
+	__u32 queue;
 
+	if (config.share) {
+		share_packet(skb, stamped || found.ack);
+		if (!stamped && !found.ack)
+			return;
+	}
+	queue = own_queue(kernel->dev)->qstats.backlog;
 	/* A lost update of the least queue costs one packet's view of it. */
 	if (queue < link->xcp.min_queue_bytes)
 		link->xcp.min_queue_bytes = queue;
-	if (fs_find(skb, config.link_bytes, FS_EXID_XCP, &found))
+	if (stamped)
 		option = FS_AT(found.option, FS_LONG_LEN);
 	if (!option) {
 		sum->xcp.input_bytes += bytes;
@@ -231,7 +361,7 @@ FS_INLINE void add_up(struct fs_sums *total)
 	}
 }
 
-/* The root queueing discipline's backlog; false if the device is gone. */
+/* The law's queue; false if the device is gone. */
 FS_INLINE bool read_queue(struct fs_link *link)
 {
 	struct net_device *device =
@@ -241,10 +371,14 @@ FS_INLINE bool read_queue(struct fs_link *link)
 	/* The memory of a device that is gone may be anything's. */
 	if (device->ifindex != config.ifindex)
 		return false;
-	queue = bpf_rdonly_cast(device->qdisc, bpf_core_type_id_kernel(struct Qdisc));
+	queue = own_queue(device);
 	link->queue_bytes = queue->qstats.backlog;
 	link->queue_packets = queue->q.qlen;
 	link->dropped_packets = queue->qstats.drops;
+	if (config.share) {
+		queue = fs_qdisc(device, FS_LEAF(FS_OTHER));
+		link->other_queue_bytes = queue ? queue->qstats.backlog : 0;
+	}
 	return true;
 }
 
@@ -254,6 +388,8 @@ FS_INLINE void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 	struct fs_sums total = {};
 
 	add_up(&total);
+	if (config.share)
+		divide(link, now, interval_ns);
 	if (config.law == FS_RCP_LAW) {
 		struct fs_rcp_params params = config.rcp;
 		struct fs_rcp_sums sum = {
@@ -263,6 +399,10 @@ FS_INLINE void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 		};
 		struct fs_rcp state = link->rcp;
 
+		if (config.share) {
+			params.link_rate_q16 = link->own_capacity_q16;
+			params.target_rate_q16 = fs_times(params.link_rate_q16, config.eta_q32);
+		}
 		fs_rcp_update(&params, &state, &sum, interval_ns, link->queue_bytes);
 		*next_ns = fs_rcp_interval_ns(&params, &state);
 		bpf_spin_lock(&link->lock);
@@ -279,6 +419,8 @@ FS_INLINE void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 		};
 		struct fs_xcp state = link->xcp;
 
+		if (config.share)
+			params.capacity_q16 = fs_times(link->own_capacity_q16, config.eta_q32);
 		fs_xcp_decide(&params, &state, &sum, interval_ns);
 		*next_ns = fs_xcp_interval_ns(&params, &state);
 		bpf_spin_lock(&link->lock);
@@ -306,6 +448,8 @@ static int on_timer(void *map, int *key, struct fs_link *link)
 	if (config.law == FS_XCP_LAW && (__s64)(now - link->queue_at_ns) >= 0) {
 		struct fs_xcp_params params = config.xcp;
 
+		if (config.share)
+			params.capacity_q16 = fs_times(link->own_capacity_q16, config.eta_q32);
 		wait_ns = fs_min(fs_xcp_queue_ns(&params, &link->xcp, link->queue_bytes), FS_MAX_WAIT_NS);
 		link->queue_at_ns = now + wait_ns;
 	}

@@ -123,6 +123,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         let mut applications = Applications::start(&id, &lab, &plan)?;
         let path = Path::start(path_of(&lab, &plan, &id))?;
         let mut watches = None;
+        let mut sharer = lab.router.share.map(|_| stamped::Sharer::start(&id)).transpose()?;
         if with_router {
             let every = Duration::from_nanos(lab.probes.every.as_ps() / 1000);
             let queue = Watch::start(&id, Place::Router, "out", path.epoch)?;
@@ -138,6 +139,10 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(130));
         }
         let [idle, all] = [0, 1].map(|n| after[n].saturating_sub(before[n]) as f64);
+        anyhow::ensure!(
+            sharer.as_mut().is_none_or(stamped::Sharer::is_running),
+            "`router share` has ended before the lab"
+        );
         let idle_share = if all > 0.0 { idle / all } else { 0.0 };
         let failures = std::mem::take(&mut applications.failures);
         let said: Vec<_> = (0..plan.len()).map(|number| applications.said(number)).collect();

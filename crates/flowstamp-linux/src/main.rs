@@ -4,6 +4,7 @@ mod doctor;
 mod features;
 mod host;
 mod lab;
+mod netlink;
 mod path;
 mod refusal;
 mod router;
@@ -41,9 +42,9 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Host(host::Command::Enable(_)) => features::require("host")?,
         Command::Lab(lab::Command::Run(_)) => features::require("lab")?,
-        Command::Router(router::Command::Attach(_) | router::Command::Police(_)) => {
-            features::require("router")?
-        }
+        Command::Router(
+            router::Command::Attach(_) | router::Command::Police(_) | router::Command::Share(_),
+        ) => features::require("router")?,
         _ => {}
     }
     match command {

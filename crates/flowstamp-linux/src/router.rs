@@ -2,11 +2,14 @@
 
 mod attach;
 mod bench;
+mod htb;
 mod metrics;
 mod operations;
 mod pins;
 mod police;
+mod privileges;
 mod program;
+mod share;
 mod status;
 
 use std::path::PathBuf;
@@ -25,6 +28,8 @@ pub enum Command {
     Metrics(metrics::Arguments),
     /// Tests whether heavy flows obey, and isolates those that do not.
     Police(police::Arguments),
+    /// Moves the weights of an interface's classes, and the law's part of the link, until stopped.
+    Share(share::Arguments),
     /// What a packet costs, in ns of BPF_PROG_RUN.
     Bench(bench::Arguments),
 }
@@ -59,6 +64,7 @@ pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Status(arguments) => status::run(arguments),
         Command::Metrics(arguments) => metrics::run(arguments),
         Command::Police(arguments) => police::run(arguments),
+        Command::Share(arguments) => share::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
     }
 }

@@ -144,7 +144,7 @@ fn refuses_what_it_cannot_do() {
 fn metrics_are_served_without_privileges() {
     use std::io::{BufRead, BufReader, Read, Write};
     let Some(net) = Net::new("d") else { return };
-    net.ok(&format!("attach out.1 --netns {} --law rcp --rate 100Mbps", net.name));
+    net.ok(&format!("attach out.1 --netns {} --law rcp --rate 100Mbps --share htb", net.name));
     let mut server = Command::new(env!("CARGO_BIN_EXE_flowstamp-linux"))
         .args(["router", "metrics", "--listen", "127.0.0.1:0", "--pins"])
         .arg(net.pins.join("router"))
@@ -171,9 +171,213 @@ fn metrics_are_served_without_privileges() {
     assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("# EOF\n"), "{text}");
     assert!(text.contains(&format!("flowstamp_router_rate_bps{labels} ")), "{text}");
     assert!(text.contains(&format!("flowstamp_router_decisions_total{labels} ")), "{text}");
+    assert!(text.contains(&format!("flowstamp_router_own_weight{labels} 0.5\n")), "{text}");
     assert!(missing.starts_with("HTTP/1.1 404"), "{missing}");
     assert!(
         user.contains("Uid:\t65534\t65534\t65534\t65534") && user.contains("CapEff:\t0000000000000000"),
         "{user}"
     );
+}
+
+/// `router share` of an interface; it is killed when this goes.
+struct Sharer(std::process::Child, #[expect(dead_code, reason = "it has somebody to talk to")] Said);
+
+type Said = std::io::BufReader<std::process::ChildStdout>;
+
+impl Sharer {
+    fn start(net: &Net) -> Self {
+        use std::io::BufRead;
+        let mut daemon = Command::new(env!("CARGO_BIN_EXE_flowstamp-linux"))
+            .args(["router", "share", "out.1", "--netns", &net.name, "--max-interval", "250ms", "--pins"])
+            .arg(net.pins.join("router"))
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("it was built");
+        let mut line = String::new();
+        let mut said = Said::new(daemon.stdout.take().expect("piped"));
+        said.read_line(&mut line).expect("a line");
+        assert_eq!(line, "sharing out.1\n");
+        Self(daemon, said)
+    }
+}
+
+impl Drop for Sharer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Net {
+    fn tc(&self, what: &str) -> String {
+        let arguments = format!("-n {} {what} show dev out.1", self.name);
+        let output = Command::new("tc").args(arguments.split(' ')).output().expect("tc");
+        String::from_utf8(output.stdout).expect("text")
+    }
+}
+
+#[test]
+fn classes_are_made_kept_and_taken_away() {
+    let Some(net) = Net::new("e") else { return };
+    let before = net.tc("qdisc");
+    let attach = format!("attach out.1 --netns {} --law rcp --rate 100Mbps --share htb", net.name);
+    let detach = format!("detach out.1 --netns {}", net.name);
+    net.ok(&format!("{attach} --own-share 0.25 --buffer 400kB"));
+    let qdiscs = net.tc("qdisc");
+    for part in
+        ["qdisc htb 4653: root", "4654: parent 4653:1 limit 100000b", "4655: parent 4653:2 limit 300000b"]
+    {
+        assert!(qdiscs.contains(part), "{part}: {qdiscs}");
+    }
+    let classes = net.tc("class");
+    for part in
+        ["4653:1 parent 4653:ff leaf 4654: prio 0 rate 25Mbit ceil 100Mbit", "rate 75Mbit ceil 100Mbit"]
+    {
+        assert!(classes.contains(part), "{part}: {classes}");
+    }
+    // While nobody else sends, the law has the whole link, without a daemon too.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let status = net.status()[0].clone();
+    assert_eq!(status["own_weight"], 0.25);
+    assert!(status["own_capacity_bps"].as_f64() > Some(99.9e6), "{status}");
+    assert_eq!(status["is_updated"], false);
+    // Again is nothing.
+    net.ok(&format!("{attach} --own-share 0.25 --buffer 400kB"));
+    assert_eq!((net.tc("qdisc"), net.tc("class")), (qdiscs, classes));
+    // Other classes take their place; without --share there are none.
+    net.ok(&format!("{attach} --buffer 400kB"));
+    assert!(net.tc("class").contains("rate 50Mbit ceil 100Mbit"));
+    net.ok(attach.trim_end_matches(" --share htb"));
+    assert_eq!(net.tc("qdisc"), before);
+    assert!(net.status()[0].get("own_weight").is_none());
+    // If somebody takes them away, attaching anew makes them.
+    net.ok(&attach);
+    assert!(sh(&format!("tc -n {} qdisc del dev out.1 root", net.name)));
+    net.ok(&attach);
+    assert!(net.tc("qdisc").contains("htb 4653: root"));
+    // Classes that other pins have made are theirs.
+    let others =
+        |command: &str| command.replace("out.1", &format!("out.1 --pins {}/others", net.pins.display()));
+    let bin = env!("CARGO_BIN_EXE_flowstamp-linux");
+    assert!(sh(&format!("{bin} router {}", others(&detach))));
+    assert!(!sh(&format!("{bin} router {}", others(&attach))));
+    assert!(net.tc("qdisc").contains("htb 4653: root"));
+    net.ok(&detach);
+    assert_eq!((net.tc("qdisc"), net.tc("class")), (before, String::new()));
+    assert!(!net.pins.join("router").exists());
+    net.ok(&detach);
+}
+
+#[test]
+fn the_split_outlives_its_daemon() {
+    let Some(net) = Net::new("f") else { return };
+    net.ok(&format!(
+        "attach out.1 --netns {} --law xcp --rate 100Mbps --share htb --own-share 0.3",
+        net.name
+    ));
+    let share = format!("share out.1 --netns {}", net.name);
+    let daemon = Sharer::start(&net);
+    let user = std::fs::read_to_string(format!("/proc/{}/status", daemon.0.id())).expect("it runs");
+    assert!(user.contains("Uid:\t65534\t65534\t65534\t65534"), "{user}");
+    // CAP_NET_ADMIN alone, and no way to more.
+    assert!(
+        user.contains("CapPrm:\t0000000000001000") && user.contains("CapEff:\t0000000000001000"),
+        "{user}"
+    );
+    assert!(user.contains("NoNewPrivs:\t1") && user.contains("Groups:\t \n"), "{user}");
+    net.refused(&share, "another `router share` runs");
+    assert!(sh(&format!(
+        "ip netns exec {} bash -c 'for i in 1 2 3; do echo hello > /dev/udp/10.79.0.2/9; done'",
+        net.name
+    )));
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    let status = net.status()[0].clone();
+    assert_eq!(status["is_updated"], true);
+    assert!(status["updates"].as_u64() >= Some(2), "{status}");
+    // One class alone moves no weight.
+    assert!((status["own_weight"].as_f64().expect("a number") - 0.3).abs() < 1e-9, "{status}");
+    drop(daemon);
+    // Killed, its classes stand, and what it knew of other traffic is soon out of date.
+    std::thread::sleep(std::time::Duration::from_millis(1700));
+    assert!(net.tc("class").contains("rate 30Mbit ceil 100Mbit"));
+    assert_eq!(net.status()[0]["is_updated"], false);
+    let mut daemon = Sharer::start(&net);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let after = net.status()[0].clone();
+    assert!(after["updates"].as_u64() > status["updates"].as_u64(), "{after}");
+    assert!((after["own_weight"].as_f64().expect("a number") - 0.3).abs() < 1e-9, "{after}");
+    // It ends with its router.
+    net.ok(&format!("detach out.1 --netns {}", net.name));
+    let ended = (0..40).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        daemon.0.try_wait().expect("it ran")
+    });
+    assert!(ended.is_some_and(|status| status.success()), "{ended:?}");
+    net.refused(&share, "not a router");
+}
+
+#[test]
+fn queues_of_both_classes_are_told_apart() {
+    let Some(net) = Net::new("h") else { return };
+    for law in ["rcp", "xcp"] {
+        net.ok(&format!(
+            "attach out.1 --netns {} --law {law} --rate 100kbps --share htb --buffer 200kB",
+            net.name
+        ));
+        // Some 14 kB of others wait for a second.
+        assert!(sh(&format!(
+            "ip netns exec {} bash -c 'for i in 1 2 3 4 5 6 7 8 9 10; do \
+             head -c 1400 /dev/zero > /dev/udp/10.79.0.2/9; done'",
+            net.name
+        )));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let status = net.status()[0].clone();
+        let waiting = status["other_queue_bytes"].as_u64();
+        assert!(waiting > Some(1442) && waiting < Some(14_420), "{status}");
+        assert_eq!((&status["own_queue_bytes"], &status["queue_bytes"]), (&0.into(), &0.into()), "{status}");
+        // None of it is the law's input, and what it may fill is what is left.
+        assert_eq!(status["input_bytes"], 0, "{status}");
+        net.ok(&format!("detach out.1 --netns {}", net.name));
+    }
+}
+
+#[test]
+fn refuses_roots_that_it_cannot_use() {
+    let Some(net) = Net::new("g") else { return };
+    let attach = format!("attach out.1 --netns {} --law rcp --rate 100Mbps", net.name);
+    let share = format!("{attach} --share htb");
+    net.refused(&format!("{share} --own-share 1"), "--own-share is 1; it must be 0.01 to 0.99");
+    net.refused(&format!("{share} --buffer 1kB"), "--buffer");
+    assert_eq!(net.run(&format!("{attach} --own-share 0.5")).status.code(), Some(2));
+    net.refused(
+        &attach.replace("attach", "share").replace(" --law rcp --rate 100Mbps", " --theta 2"),
+        "--theta",
+    );
+    let set = |words: &str| assert!(sh(&format!("tc -n {} qdisc replace dev out.1 root {words}", net.name)));
+    set("handle 1: tbf rate 100mbit burst 10kb limit 100kb");
+    let before = net.tc("qdisc");
+    net.refused(&share, "tbf at its root");
+    assert_eq!(net.tc("qdisc"), before);
+    // It is a good root for a router alone, and stays when that is detached.
+    net.ok(&attach);
+    net.refused(&share, "tbf at its root");
+    assert_eq!(net.status()[0]["attached"], true);
+    net.refused(&format!("share out.1 --netns {}", net.name), "no classes");
+    net.ok(&format!("detach out.1 --netns {}", net.name));
+    assert_eq!(net.tc("qdisc"), before);
+    // Somebody's htb is somebody's, whatever its handle.
+    set("handle 4653: htb");
+    net.refused(&share, "htb at its root");
+    net.ok(&format!("detach out.1 --netns {}", net.name));
+    assert!(net.tc("qdisc").contains("htb 4653: root"));
+    // Backlogs that always read zero.
+    set("handle 1: pfifo_fast");
+    net.refused(&attach, "pfifo_fast at its root, whose backlog always reads zero");
+    assert!(sh(&format!(
+        "ip -n {0} link add multi numtxqueues 2 type veth peer name multi2 && tc -n {0} qdisc replace dev multi root mq",
+        net.name
+    )));
+    net.refused(&attach.replace("out.1", "multi"), "mq at its root, whose backlog always reads zero");
+    net.refused(&share.replace("out.1", "multi"), "mq at its root");
+    assert_eq!(net.pinned(), 0);
 }

@@ -499,6 +499,171 @@ fn frames_without_a_link_header() {
     assert_eq!(run(&skeleton, &frame.bytes).expect("a whole packet"), frame.bytes);
 }
 
+/// A router with classes.
+fn load_shared(object: &mut MaybeUninit<OpenObject>, law: [u8; 2]) -> RouterSkel<'_> {
+    let mut open = RouterSkelBuilder::default().open(object).expect("the object is whole");
+    let config = &mut open.maps.rodata_data.as_deref_mut().expect("it has constants").config;
+    config.law = if law == RCP { 1 } else { 2 };
+    config.ifindex = 1;
+    config.link_bytes = 14;
+    config.cpus = 1;
+    config.share = 1;
+    config.xcp.max_rtt_us = 4_000_000;
+    let skeleton = open.load().expect("the kernel takes it");
+    set(&skeleton, &types::fs_link { offer: OFFER, ..Default::default() });
+    skeleton
+}
+
+/// Bytes, packets compared and packets found of each class.
+fn classes(skeleton: &RouterSkel<'_>) -> [[u64; 3]; 2] {
+    [0u32, 1].map(|class| {
+        let cpus = skeleton.maps.classes.lookup_percpu(&class.to_ne_bytes(), MapFlags::ANY);
+        let mut total = [0; 3];
+        for bytes in cpus.expect("an array").expect("of two") {
+            for (sum, part) in total.iter_mut().zip(bytes.chunks_exact(8)) {
+                *sum += u64::from_ne_bytes(part.try_into().expect("eight"));
+            }
+        }
+        total
+    })
+}
+
+/// Where the program puts the frame: the class's handle.
+fn class_of(skeleton: &RouterSkel<'_>, frame: &[u8], fields: &[(usize, u32)]) -> u32 {
+    let mut context = context(fields);
+    let mut after = context.clone();
+    let input = ProgramInput {
+        context_in: Some(&mut context),
+        context_out: Some(&mut after),
+        data_in: Some(frame),
+        ..ProgramInput::default()
+    };
+    skeleton.progs.fs_router.test_run(input).expect("runs");
+    let at = offset_of!(types::__sk_buff, priority);
+    u32::from_ne_bytes(after[at..at + 4].try_into().expect("four"))
+}
+
+const OWN_CLASS: u32 = 0x4653_0001;
+const OTHER_CLASS: u32 = 0x4653_0002;
+
+#[test]
+fn what_carries_the_law_is_a_class_of_its_own() {
+    if skipped() {
+        return;
+    }
+    for law in [RCP, XCP] {
+        let mut object = MaybeUninit::uninit();
+        let skeleton = load_shared(&mut object, law);
+        let (long, foreign) = (stamped(law, 500), stamped(if law == RCP { XCP } else { RCP }, 500));
+        let short = [&[253, 8], &long[2..8]].concat();
+        let sacks = [&[1, 1, 5, 18][..], &[7; 16]].concat();
+        let mut expected = [0u64; 2];
+        for wrapping in wrappings() {
+            for (options, payload, flags, own) in [
+                (long.clone(), 100, 0x10, true),
+                (long.clone(), 0, 0x02, true),
+                (long.clone(), 0, 0x12, true),
+                ([vec![1], long.clone()].concat(), 0, 0x11, true),
+                // An ack's echo alone.
+                (short.clone(), 0, 0x10, true),
+                ([sacks.clone(), short.clone()].concat(), 0, 0x10, true),
+                ([vec![1, 1], short.clone()].concat(), 0, 0x10, true),
+                // Data with an echo alone: its sender does not obey.
+                (short.clone(), 100, 0x18, false),
+                ([vec![1, 1], short.clone()].concat(), 1, 0x10, false),
+                (vec![], 100, 0x10, false),
+                (vec![], 0, 0x10, false),
+                (foreign.clone(), 100, 0x10, false),
+                // Neither form's length.
+                ([&[253, 12], &long[2..12]].concat(), 0, 0x10, false),
+            ] {
+                let packet = Packet { options, payload, flags, ..wrapping.clone() };
+                let frame = packet.frame(true).bytes;
+                let before = classes(&skeleton);
+                let class = class_of(&skeleton, &frame, &[]);
+                assert_eq!(class, if own { OWN_CLASS } else { OTHER_CLASS }, "{packet:?}");
+                let after = classes(&skeleton);
+                let (mine, theirs) = if own { (0, 1) } else { (1, 0) };
+                assert_eq!(after[mine][0] - before[mine][0], frame.len() as u64, "{packet:?}");
+                assert_eq!(after[theirs], before[theirs], "{packet:?}");
+                expected[mine] += frame.len() as u64;
+            }
+        }
+        // The law sees its own class alone.
+        let cpus =
+            skeleton.maps.sums.lookup_percpu(&[0; 4], MapFlags::ANY).expect("an array").expect("of one");
+        let at = if law == RCP { offset_of!(types::fs_sums, rcp) } else { offset_of!(types::fs_sums, xcp) };
+        let input: u64 =
+            cpus.iter().map(|b| u64::from_ne_bytes(b[at..at + 8].try_into().expect("eight"))).sum();
+        assert_eq!(input, expected[0]);
+    }
+}
+
+#[test]
+fn a_frame_of_any_kind_has_a_class_and_a_priority_of_its_own_has_none() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load_shared(&mut object, RCP);
+    let own = Packet { options: stamped(RCP, 500), ..Packet::default() };
+    let priority = offset_of!(types::__sk_buff, priority);
+    // Whatever an application asked for: not the own class, and not past the classes.
+    for asked in [0, 6, 0x4653_0000, OWN_CLASS, 0x4653_00ff, u32::MAX] {
+        let udp = Packet { protocol: 17, ..own.clone() }.frame(true).bytes;
+        assert_eq!(class_of(&skeleton, &udp, &[(priority, asked)]), OTHER_CLASS);
+        assert_eq!(class_of(&skeleton, &own.frame(true).bytes, &[(priority, asked)]), OWN_CLASS);
+    }
+    let later = Packet { fragment: 0x2001, ..own };
+    assert_eq!(class_of(&skeleton, &later.frame(true).bytes, &[]), OTHER_CLASS);
+    let arp = [&[0xff; 12][..], &[8, 6], &[0; 46]].concat();
+    assert_eq!(class_of(&skeleton, &arp, &[]), OTHER_CLASS);
+}
+
+#[test]
+fn a_shared_link_stamps_as_any() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load_shared(&mut object, RCP);
+    for wrapping in wrappings() {
+        let packet = Packet { options: stamped(RCP, 5000), ..wrapping };
+        assert_eq!(check(&skeleton, &packet, true), Some(OFFER), "{packet:?}");
+    }
+}
+
+#[test]
+fn flows_are_counted_by_packets() {
+    if skipped() {
+        return;
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load_shared(&mut object, RCP);
+    // Ten flows in turn, told apart by their ports.
+    let mut frame = Packet { options: stamped(RCP, 500), ..Packet::default() }.frame(true).bytes;
+    for at in 0..80_000u32 {
+        frame[34..36].copy_from_slice(&(5000 + (at % 10) as u16).to_be_bytes());
+        class_of(&skeleton, &frame, &[]);
+    }
+    let [_, compared, found] = classes(&skeleton)[0];
+    assert_eq!(compared, 79_999);
+    let flows = compared as f64 / found as f64;
+    // Hits are binomial with a probability of 1/10: five standard errors of 10 sqrt(0.9 / (0.1 80,000)).
+    assert!((9.47..10.53).contains(&flows), "{flows}");
+    // A segmentation-offload frame is as many packets as it becomes, up to 64.
+    for (segments, counted) in [(7, 7), (64, 64), (1000, 64)] {
+        let before = classes(&skeleton)[0][1];
+        let fields = [
+            (offset_of!(types::__sk_buff, gso_segs), segments),
+            (offset_of!(types::__sk_buff, gso_size), 20),
+            (offset_of!(types::__sk_buff, wire_len), frame.len() as u32),
+        ];
+        class_of(&skeleton, &frame, &fields);
+        assert_eq!(classes(&skeleton)[0][1] - before, counted);
+    }
+}
+
 #[test]
 fn xcp_never_gives_more_than_the_pool() {
     if skipped() {

@@ -57,10 +57,12 @@ pub struct Split {
     own_capacity: f64,
     /// `Tc`: the period that is running.
     interval: Time,
+    /// When it began.
+    began: Time,
 }
 
 impl Split {
-    /// The law on a link of `capacity` on which nothing has been seen.
+    /// The law on a link of `capacity` on which nothing has been seen, from [`Time::ZERO`] on.
     #[must_use]
     pub fn new(params: &Params, capacity: Rate) -> Self {
         let class = Class {
@@ -76,7 +78,16 @@ impl Split {
             weight: 0.5,
             own_capacity: capacity.bytes_per_sec(),
             interval: params.min_interval,
+            began: Time::ZERO,
         }
+    }
+
+    /// The same, going on at `now` with the own class's weight of before, or with one that was chosen; within its bounds.
+    #[must_use]
+    pub fn resume(params: &Params, capacity: Rate, own_weight: f64, now: Time) -> Self {
+        let weight = own_weight.clamp(LEAST_WEIGHT, 1.0 - LEAST_WEIGHT);
+        let fresh = Self::new(params, capacity);
+        Self { weight, own_capacity: fresh.capacity * weight, began: now, ..fresh }
     }
 
     /// The link's capacity is `capacity` from now on.
@@ -93,9 +104,19 @@ impl Split {
         class.zombies.on_arrival(flow, uniform);
     }
 
+    /// What somebody else has counted of a class: `bytes` that arrived, packets `compared` with a zombie list and those
+    /// `found` in it.
+    pub fn on_counts(&mut self, class: usize, bytes: u64, compared: u64, found: u64) {
+        let class = &mut self.classes[class];
+        class.bytes += bytes as f64;
+        class.zombies.on_counts(compared, found);
+    }
+
     /// The running period has ended at `now`; returns when the next one does.
     pub fn on_timer(&mut self, now: Time) -> Time {
-        let seconds = self.interval.as_secs_f64();
+        // What has passed, as a kernel's timers are late.
+        let seconds = now.saturating_sub(self.began).max(Time::from_micros(1)).as_secs_f64();
+        self.began = now;
         let before = self.classes[OTHER].rate;
         for class in &mut self.classes {
             class.rate = class.bytes / seconds;
@@ -139,6 +160,12 @@ impl Split {
     #[must_use]
     pub fn own_capacity(&self) -> Rate {
         Rate::from_bytes_per_sec(self.own_capacity)
+    }
+
+    /// `Tc`: how long the running period is to last.
+    #[must_use]
+    pub fn interval(&self) -> Time {
+        self.interval
     }
 
     /// `w_R` and `w_T`.

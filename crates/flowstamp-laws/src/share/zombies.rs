@@ -23,8 +23,8 @@ pub struct Zombies {
     list: Vec<u64>,
     length: usize,
     overwrite: f64,
-    compared: u32,
-    found: u32,
+    compared: u64,
+    found: u64,
 }
 
 impl Zombies {
@@ -52,10 +52,16 @@ impl Zombies {
         }
     }
 
+    /// Packets that were compared with a list elsewhere, and those that found their flow in it.
+    pub fn on_counts(&mut self, compared: u64, found: u64) {
+        self.compared += compared;
+        self.found += found;
+    }
+
     /// The number of flows, at least one; zero if nothing came since the last call. Begins a new interval.
     pub fn estimate(&mut self) -> f64 {
         // No hit at all: as many flows as there were packets, and more is not known.
-        let flows = f64::from(self.compared) / f64::from(self.found.max(1));
+        let flows = self.compared as f64 / self.found.max(1) as f64;
         self.compared /= 2;
         self.found /= 2;
         flows

@@ -92,12 +92,23 @@ pub enum Where {
     Bpf,
 }
 
-/// The router: `law`, its parameters, and `where` it runs.
+/// Who holds the law's own traffic and the rest to their parts of the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Share {
+    /// The kernel's hierarchical token bucket.
+    Htb,
+}
+
+/// The router: `law`, its parameters, `where` it runs, and how it shares the link.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Router {
     /// Where the law runs.
     #[serde(rename = "where")]
     pub place: Where,
+    /// Coexistence with other traffic. Default: the law takes all traffic for its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<Share>,
     /// The law.
     #[serde(flatten)]
     pub law: RouterSpec,
@@ -108,8 +119,10 @@ impl<'de> Deserialize<'de> for Router {
         let mut table = toml::Table::deserialize(deserializer)?;
         let place = table.remove("where").map(Where::deserialize).transpose();
         let place = place.map_err(serde::de::Error::custom)?.unwrap_or_default();
+        let share = table.remove("share").map(Share::deserialize).transpose();
+        let share = share.map_err(serde::de::Error::custom)?;
         let law = RouterSpec::deserialize(table).map_err(serde::de::Error::custom)?;
-        Ok(Self { place, law })
+        Ok(Self { place, share, law })
     }
 }
 
@@ -261,6 +274,11 @@ impl Lab {
         if !matches!(self.router.law, RouterSpec::None(_) | RouterSpec::Rcp(_) | RouterSpec::Xcp(_)) {
             return Err("router.law must be \"rcp\", \"xcp\" or \"none\"".to_owned());
         }
+        if self.router.share.is_some()
+            && (self.router.place != Where::Bpf || matches!(self.router.law, RouterSpec::None(_)))
+        {
+            return Err("router.share divides a kernel's link; set where = \"bpf\", and a law".to_owned());
+        }
         if self.flows.is_empty() {
             return Err("there are no flows; write a table [[flows]]".to_owned());
         }
@@ -335,7 +353,7 @@ impl Lab {
             }
             groups.push(group);
         }
-        Ok(serde_json::json!({
+        let mut scenario = serde_json::json!({
             "name": self.name,
             "description": self.description,
             "duration": self.duration,
@@ -350,7 +368,12 @@ impl Lab {
             },
             "flows": groups,
             "probes": {"every": self.probes.every, "flows": true, "laws": true},
-        }))
+        });
+        if self.router.share.is_some() {
+            // Both give each class its part, and to one what the other leaves.
+            scenario["dumbbell"]["share"] = serde_json::json!("wfq");
+        }
+        Ok(scenario)
     }
 }
 
@@ -394,6 +417,18 @@ mod tests {
     }
 
     #[test]
+    fn a_shared_link_is_one_in_the_simulator_too() {
+        let text = LAB.replace("where = \"path\"", "where = \"bpf\"\nshare = \"htb\"");
+        let lab: Lab = toml::from_str(&text).expect("a lab");
+        lab.check().expect("a good one");
+        let scenario = lab.scenario().expect("a scenario");
+        assert_eq!(scenario["dumbbell"]["share"], "wfq");
+        let text = toml::to_string(&scenario).expect("TOML");
+        flowstamp_sim::load(&text, flowstamp_sim::Format::Toml, "lab", &[], FilePath::new("."))
+            .expect("the simulator takes it");
+    }
+
+    #[test]
     fn bad_input_is_refused_with_a_reason() {
         for (from, to, hint) in [
             ("\"10Mbps\"", "\"10mbps\"", "did you mean"),
@@ -409,6 +444,8 @@ mod tests {
             ("name = \"a\"", "name = \"a\"\nsize = \"1MB\"", "use app"),
             ("count = 4", "counts = 4", "unknown field"),
             ("where = \"path\"", "where = \"moon\"", "unknown variant"),
+            ("where = \"path\"", "share = \"htb\"", "where = \"bpf\""),
+            ("where = \"path\"", "where = \"bpf\"\nshare = \"cake\"", "unknown variant"),
         ] {
             let text = LAB.replace(from, to);
             let refusal = refusal(&text);

@@ -9,8 +9,9 @@ use anyhow::Context;
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -82,15 +83,17 @@ pub fn hosts_status(id: &Id) -> anyhow::Result<serde_json::Value> {
 /// A shaped link out of the router's namespace, and the law on it.
 pub fn attach_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
     let rate = lab.path.rate;
-    // A millisecond's worth, and room for two packets: what timers need at high rates, and no more than that.
-    let burst = (rate.bytes_per_sec() * 1e-3).max(2.0 * PACKET_BYTES as f64) as u64;
     let name = id.namespace(Place::Router);
-    let words = format!(
-        "-n {name} qdisc replace dev out root tbf rate {:.0}bit burst {burst} limit {}",
-        rate.bps(),
-        lab.path.buffer_bytes()
-    );
-    run(Command::new("tc").args(words.split(' ')))?;
+    if lab.router.share.is_none() {
+        // A millisecond's worth, and room for two packets: what timers need at high rates, and no more than that.
+        let burst = (rate.bytes_per_sec() * 1e-3).max(2.0 * PACKET_BYTES as f64) as u64;
+        let words = format!(
+            "-n {name} qdisc replace dev out root tbf rate {:.0}bit burst {burst} limit {}",
+            rate.bps(),
+            lab.path.buffer_bytes()
+        );
+        run(Command::new("tc").args(words.split(' ')))?;
+    }
     let (law, options) = match &lab.router.law {
         RouterSpec::Rcp(p) => {
             let options = vec![
@@ -113,7 +116,36 @@ pub fn attach_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
     for (option, value) in options {
         router.args([option, &value]);
     }
+    if lab.router.share.is_some() {
+        router.args(["--share", "htb", "--buffer", &format!("{}B", lab.path.buffer_bytes())]);
+    }
     ours(router.arg("--pins").arg(id.router_pins()))
+}
+
+/// What keeps the weights of a shared link; it is killed when this goes.
+pub struct Sharer(Child);
+
+impl Sharer {
+    /// Starts it.
+    pub fn start(id: &Id) -> anyhow::Result<Self> {
+        let mut router = Command::new(this_program()?);
+        router.args(["router", "share", "out", "--netns", &id.namespace(Place::Router), "--pins"]);
+        // Ctrl-C is the lab's; what outlives a lab that was killed is found in the namespace by the next.
+        router.arg(id.router_pins()).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+        Ok(Self(router.spawn().context("flowstamp-linux")?))
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.0.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Sharer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Asks the BPF router for its law's variables, at fixed intervals, until stopped.
@@ -126,7 +158,21 @@ pub struct Watch {
 pub type Seen = (Time, Vec<(&'static str, f64)>);
 
 /// Variables that `router status` and the simulator's laws have in common.
-const VARIABLES: [&str; 4] = ["rate_bps", "avg_rtt_s", "input_rate_bps", "interval_s"];
+const VARIABLES: [&str; 13] = [
+    "rate_bps",
+    "avg_rtt_s",
+    "input_rate_bps",
+    "interval_s",
+    "own_weight",
+    "own_capacity_bps",
+    "own_flows",
+    "other_flows",
+    "own_input_bps",
+    "other_input_bps",
+    "own_queue_bytes",
+    "other_queue_bytes",
+    "update_interval_s",
+];
 /// Each question is a process of its own: no more often than this.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
 

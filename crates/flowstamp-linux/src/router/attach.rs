@@ -1,9 +1,10 @@
 //! `router attach` and `router detach`.
 
-use super::program::{self, Law, Link, bytes_of, load, start, types, value_of};
-use super::{Interface, pins, police};
+use super::program::{self, Law, Link, Share, bytes_of, load, start, types, value_of};
+use super::{Interface, htb, pins, police, share};
+use crate::netlink::Socket;
 use crate::refusal::Refusal;
-use flowstamp_laws::{Rate, Time};
+use flowstamp_laws::{Bytes, Rate, Time};
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, MapHandle, MapMut};
 use std::mem::MaybeUninit;
@@ -42,7 +43,27 @@ pub struct Arguments {
     /// The average RTT until a packet carries one.
     #[arg(long)]
     initial_rtt: Option<Time>,
+    /// Classes of the interface for the law's own traffic and for the rest, together held to --rate.
+    #[arg(long, value_name = "SCHEDULER")]
+    share: Option<Scheduler>,
+    /// The own class's first part of the link, which `router share` moves.
+    #[arg(long, requires = "share", default_value_t = 0.5)]
+    own_share: f64,
+    /// Room for what waits in both classes together; what the link carries in 100 ms if not given.
+    #[arg(long, requires = "share", value_name = "SIZE")]
+    buffer: Option<Bytes>,
 }
+
+/// Who holds classes to their parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Scheduler {
+    /// The kernel's hierarchical token bucket.
+    Htb,
+}
+
+/// Room for packets where none is asked for, and for ten large ones on slow links.
+const DEFAULT_BUFFER: Time = Time::from_millis(100);
+const LEAST_DEFAULT_BUFFER: u64 = 15_140;
 
 /// Whether the link pinned in `directory` still is on interface `ifindex`: a device that went away takes it off.
 pub fn is_on(directory: &Path, ifindex: Option<u64>) -> bool {
@@ -71,6 +92,12 @@ pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         min_interval: arguments.min_interval,
         initial_rate: arguments.initial_rate,
         initial_rtt: arguments.initial_rtt,
+        share: arguments.share.map(|Scheduler::Htb| Share {
+            own_weight: arguments.own_share,
+            buffer: arguments.buffer.unwrap_or_else(|| {
+                Bytes::new((arguments.rate.bytes_in(DEFAULT_BUFFER) as u64).max(LEAST_DEFAULT_BUFFER))
+            }),
+        }),
     };
     // What was asked wrongly is said before anything is touched.
     wanted.translate(1, 14)?;
@@ -88,32 +115,88 @@ fn attach_prepared(interface: &Interface, wanted: &Link) -> anyhow::Result<ExitC
     let (ifindex, link_bytes) = pins::look_up(&interface.name)?;
     let (config, first) = wanted.translate(ifindex, link_bytes)?;
     let directory = pins::directory(interface);
-    if directory.exists() {
-        let same = pinned_config(&directory).is_some_and(|c| bytes_of(&c) == bytes_of(&config));
-        if same && is_on(&directory, Some(u64::from(ifindex))) {
-            return Ok(ExitCode::SUCCESS);
-        }
+    let socket = Socket::open()?;
+    let old = pinned_config(&directory);
+    let owned = old.as_ref().is_some_and(|c| c.share != 0);
+    let root = match htb::root(&socket, ifindex)? {
+        // Made by nobody whose pins are here.
+        htb::Root::Ours if !owned => htb::Root::Other("htb".into()),
+        root => root,
+    };
+    let classes_stand = (root == htb::Root::Ours) == wanted.share.is_some();
+    if old.is_some_and(|c| bytes_of(&c) == bytes_of(&config))
+        && classes_stand
+        && is_on(&directory, Some(u64::from(ifindex)))
+    {
+        return Ok(ExitCode::SUCCESS);
     }
+    htb::check(&interface.name, &root, wanted.share.is_some())?;
     let mut object = MaybeUninit::uninit();
     let mut skeleton = load(&mut object, &config, &first, false)?;
-    // All that the kernel may refuse has been asked; an earlier router gives way.
+    // All that the kernel may refuse has been asked, but for classes; an earlier router gives way. Whenever there are classes of
+    // ours there are pins that say so, that none stay behind however this ends.
+    if root == htb::Root::Ours {
+        htb::remove(&socket, ifindex)?;
+    }
     if directory.exists() {
         pins::remove(&directory)?;
     }
-    start(&skeleton, ifindex)?;
+    put_on(interface, &directory, &mut skeleton, ifindex, wanted)?;
+    if let Some(share) = &wanted.share
+        && let Err(error) = make_classes(&interface.name, &socket, ifindex, wanted, share)
+    {
+        let _ = pins::remove(&directory);
+        return Err(error.into());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn make_classes(
+    name: &str,
+    socket: &Socket,
+    ifindex: u32,
+    wanted: &Link,
+    share: &Share,
+) -> Result<(), Refusal> {
+    let weights = [share.own_weight, 1.0 - share.own_weight];
+    let split = htb::Split {
+        capacity: wanted.rate.bytes_per_sec(),
+        weights,
+        shares: weights,
+        buffer_bytes: share.buffer.get(),
+    };
+    htb::make(socket, ifindex, &split).map_err(|error| {
+        Refusal(format!("{name} cannot have classes ({error}); --share needs the queueing discipline htb"))
+    })
+}
+
+/// Starts the law, puts the program where packets leave, and pins all of it.
+fn put_on(
+    interface: &Interface,
+    directory: &Path,
+    skeleton: &mut program::RouterSkel<'_>,
+    ifindex: u32,
+    wanted: &Link,
+) -> anyhow::Result<()> {
+    if let Some(shared) = &wanted.share {
+        let state = share::state(wanted.rate.bytes_per_sec(), shared.own_weight);
+        skeleton.maps.share.update(&0u32.to_ne_bytes(), bytes_of(&state), MapFlags::ANY)?;
+    }
+    start(skeleton, ifindex)?;
     // SAFETY: a loaded program.
     let mut link = unsafe { program::attach_egress(skeleton.progs.fs_router.as_libbpf_object(), ifindex) }
         .map_err(|e| Refusal(format!("cannot attach to {} ({e}); it needs Linux 6.6", interface.name)))?;
     adopt(
-        &directory,
+        directory,
         &mut link,
         &mut [
             (&mut skeleton.maps.link_state, "state"),
             (&mut skeleton.maps.sums, "sums"),
+            (&mut skeleton.maps.classes, "classes"),
+            (&mut skeleton.maps.share, "share"),
             (&mut skeleton.maps.rodata, "config"),
         ],
-    )?;
-    Ok(ExitCode::SUCCESS)
+    )
 }
 
 /// Pins a link and its maps in `directory`: all of them, or nothing is left.
@@ -134,6 +217,22 @@ pub fn adopt(
     Ok(())
 }
 
+/// Takes classes away that `attach` has made; where the interface has gone, they have gone with it.
+fn remove_classes(interface: &Interface) -> anyhow::Result<()> {
+    if pinned_config(&pins::directory(interface)).is_none_or(|c| c.share == 0) {
+        return Ok(());
+    }
+    if pins::enter(interface).is_err() {
+        return Ok(());
+    }
+    let Ok((ifindex, _)) = pins::look_up(&interface.name) else { return Ok(()) };
+    let socket = Socket::open()?;
+    if htb::root(&socket, ifindex)? == htb::Root::Ours {
+        htb::remove(&socket, ifindex)?;
+    }
+    Ok(())
+}
+
 /// Undoes it; also for an interface that is gone.
 pub fn detach(interface: &Interface) -> anyhow::Result<ExitCode> {
     let directories = [police::directory(interface), pins::directory(interface)];
@@ -148,6 +247,7 @@ pub fn detach(interface: &Interface) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let lock = pins::prepare(&interface.pins.root)?;
+    remove_classes(interface)?;
     for directory in directories.iter().filter(|d| d.exists()) {
         pins::remove(directory)?;
     }

@@ -1,8 +1,8 @@
 //! `router bench`: what a packet costs, by BPF_PROG_RUN with many repetitions, and what the law does to it.
 
 use super::operations::{self, Operations};
-use super::program::{Law, Link, load, types};
-use flowstamp_laws::{Rate, Time};
+use super::program::{Law, Link, Share, load, types};
+use flowstamp_laws::{Bytes, Rate, Time};
 use libbpf_rs::{ProgramInput, ProgramMut};
 use serde::Serialize;
 use std::mem::MaybeUninit;
@@ -80,7 +80,10 @@ fn measure(
 /// Measures it.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut results = Vec::new();
-    for law in [Law::Rcp, Law::Xcp] {
+    let shared = Share { own_weight: 0.5, buffer: Bytes::new(1_000_000) };
+    for (law, share) in
+        [(Law::Rcp, None), (Law::Xcp, None), (Law::Rcp, Some(shared)), (Law::Xcp, Some(shared))]
+    {
         let link = Link {
             law,
             rate: Rate::from_gbps(1.0),
@@ -91,6 +94,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             min_interval: Time::from_millis(1),
             initial_rate: None,
             initial_rtt: None,
+            share,
         };
         let (config, mut first) = link.translate(1, 14)?;
         // Every packet finds something to be given and taken.
@@ -102,7 +106,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let skeleton = load(&mut object, &config, &first, true)?;
         let program = &skeleton.progs.fs_router;
         let without = frame(&[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
-        if law == Law::Rcp {
+        if share.is_some() {
+            let (names, exid) = match law {
+                Law::Rcp => (["RCP, shared link, no option", "RCP, shared link, rate stays"], *b"RC"),
+                Law::Xcp => (["XCP, shared link, no option", "XCP, shared link, delta stays"], *b"XC"),
+            };
+            let with = frame(&options(exid, if law == Law::Rcp { 1000 } else { i32::MIN as u32 }));
+            results.push(measure(arguments, names[0], program, &without)?);
+            results.push(measure(arguments, names[1], program, &with)?);
+        } else if law == Law::Rcp {
             let with = frame(&options(*b"RC", 1000));
             results.push(measure(arguments, "empty program", &skeleton.progs.fs_nothing, &with)?);
             results.push(measure(

@@ -1,6 +1,7 @@
 //! `router metrics`: what `status` says, as Prometheus asks for it.
 
 use super::Pins;
+use super::privileges;
 use super::status::{Report, Source, directories};
 use crate::refusal::Refusal;
 use prometheus_client::encoding::text::encode;
@@ -32,14 +33,36 @@ type Counts = Family<Labels, Counter>;
 fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
     type Value = fn(&Report) -> Option<f64>;
     type Count = fn(&Report) -> u64;
-    let gauges: [(&str, &str, Value); 10] = [
+    let gauges: [(&str, &str, Value); 20] = [
         ("target_rate_bps", "Input rate that the law aims at", |r| Some(r.target_rate_bps)),
         ("rate_bps", "RCP: rate given to flows", |r| r.rate_bps),
         ("aggregate_feedback_bps", "XCP: change asked of all flows", |r| r.aggregate_feedback_bps),
         ("input_rate_bps", "Input of the last interval", |r| Some(r.input_rate_bps)),
         ("avg_rtt_seconds", "Average RTT that packets carry", |r| Some(r.avg_rtt_s)),
-        ("queue_bytes", "Backlog of the root queueing discipline", |r| Some(r.queue_bytes as f64)),
+        ("queue_bytes", "Backlog of the law's queue: the root's, or its own class's", |r| {
+            Some(r.queue_bytes as f64)
+        }),
         ("queue_packets", "Its packets", |r| Some(r.queue_packets as f64)),
+        ("own_weight", "Weight of the law's own class", |r| r.split.as_ref().map(|s| s.own_weight)),
+        ("own_capacity_bps", "Part of the link that the law works with", |r| {
+            r.split.as_ref().map(|s| s.own_capacity_bps)
+        }),
+        ("own_flows", "Flows of the law's own class", |r| r.split.as_ref().map(|s| s.own_flows)),
+        ("other_flows", "All other flows", |r| r.split.as_ref().map(|s| s.other_flows)),
+        ("own_input_bps", "Input of the law's own class", |r| r.split.as_ref().map(|s| s.own_input_bps)),
+        ("other_input_bps", "All other input", |r| r.split.as_ref().map(|s| s.other_input_bps)),
+        ("own_queue_bytes", "Backlog of the law's own class", |r| {
+            r.split.as_ref().map(|s| s.own_queue_bytes as f64)
+        }),
+        ("other_queue_bytes", "Backlog of all others", |r| {
+            r.split.as_ref().map(|s| s.other_queue_bytes as f64)
+        }),
+        ("update_interval_seconds", "Period of the weights", |r| {
+            r.split.as_ref().map(|s| s.update_interval_s)
+        }),
+        ("share_is_updated", "Whether router share runs", |r| {
+            r.split.as_ref().map(|s| f64::from(s.is_updated))
+        }),
         ("interval_seconds", "The last control interval", |r| Some(r.interval_s)),
         ("late_mean_seconds", "Mean lateness of decisions", |r| Some(r.late_mean_s)),
         ("late_max_seconds", "Greatest lateness of a decision", |r| Some(r.late_max_s)),
@@ -75,22 +98,6 @@ fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
-}
-
-/// From here on only what is open is of use: nobody's user and group, and no way back.
-fn drop_privileges() -> anyhow::Result<()> {
-    const NOBODY: u32 = 65534;
-    // SAFETY: plain numbers, and no groups.
-    let done = unsafe {
-        libc::geteuid() != 0
-            || (libc::setgroups(0, std::ptr::null()) == 0
-                && libc::setresgid(NOBODY, NOBODY, NOBODY) == 0
-                && libc::setresuid(NOBODY, NOBODY, NOBODY) == 0)
-    };
-    // SAFETY: plain numbers.
-    let done = done && unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } == 0;
-    anyhow::ensure!(done, "cannot give up root's privileges: {}", std::io::Error::last_os_error());
-    Ok(())
 }
 
 /// Answers one request; whoever is slow is left.
@@ -132,7 +139,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     let listener = TcpListener::bind(arguments.listen)
         .map_err(|e| Refusal(format!("--listen {}: {e}", arguments.listen)))?;
-    drop_privileges()?;
+    privileges::keep_only(&[])?;
     println!("listening at http://{}/metrics", listener.local_addr()?);
     for stream in listener.incoming().flatten() {
         // One client's failure is its own.

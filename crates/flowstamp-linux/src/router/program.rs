@@ -3,7 +3,7 @@
 use super::pins::no_bpf;
 use crate::refusal::Refusal;
 use flowstamp_laws::router::{RouterLaw, rcp, xcp};
-use flowstamp_laws::{Rate, Time};
+use flowstamp_laws::{Bytes, Rate, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput};
 use std::mem::{MaybeUninit, offset_of};
@@ -55,13 +55,26 @@ pub struct Link {
     pub min_interval: Time,
     pub initial_rate: Option<f64>,
     pub initial_rtt: Option<Time>,
+    /// Classes for the law's own traffic and the rest.
+    pub share: Option<Share>,
 }
 
-fn q16(v: f64) -> u64 {
+/// How a link is shared at first.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// The own class's weight.
+    pub own_weight: f64,
+    /// Room for what waits in both classes together.
+    pub buffer: Bytes,
+}
+
+/// 16 fraction bits.
+pub fn q16(v: f64) -> u64 {
     (v * 65536.0).round() as u64
 }
 
-fn q32(v: f64) -> u64 {
+/// 32 fraction bits.
+pub fn q32(v: f64) -> u64 {
     (v * 4_294_967_296.0).round() as u64
 }
 
@@ -90,6 +103,14 @@ impl Link {
                 self.min_interval
             )));
         }
+        if let Some(share) = self.share {
+            if !(0.01..=0.99).contains(&share.own_weight) {
+                return Err(Refusal(format!("--own-share is {}; it must be 0.01 to 0.99", share.own_weight)));
+            }
+            if !(4 * 1514..=u64::from(u32::MAX)).contains(&share.buffer.get()) {
+                return Err(Refusal(format!("--buffer is {}; it must be 6056B to 4GB", share.buffer)));
+            }
+        }
         let mut config = types::fs_config {
             law: self.law.number(),
             ifindex: u64::from(ifindex),
@@ -99,6 +120,15 @@ impl Link {
         };
         let mut link = types::fs_link::default();
         let capacity = self.rate.bytes_per_sec();
+        config.link_rate_q16 = q16(capacity);
+        config.eta_q32 = q32(self.eta);
+        if let Some(share) = self.share {
+            config.share = 1;
+            config.buffer_bytes = share.buffer.get();
+            config.own_weight_q32 = q32(share.own_weight);
+        }
+        link.own_capacity_q16 = q16(self.share.map_or(capacity, |share| capacity * share.own_weight));
+        let own_weight = self.share.map_or(1.0, |share| share.own_weight);
         match self.law {
             Law::Rcp => {
                 let mut p = rcp::Params { eta: self.eta, ..Default::default() };
@@ -119,7 +149,7 @@ impl Link {
                     max_interval_ns: ns(p.max_interval),
                     min_interval_ns: ns(self.min_interval),
                 };
-                let rate = capacity * p.initial_rate.min(p.eta);
+                let rate = own_weight * capacity * p.initial_rate.min(p.eta);
                 link.rcp.rate_q16 = q16(rate);
                 link.rcp.avg_rtt_q8 = ns(p.initial_rtt) << 8;
                 link.offer = ((rate / 1000.0) as u32).max(1);

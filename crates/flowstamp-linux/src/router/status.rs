@@ -4,6 +4,8 @@ use super::Pins;
 use super::attach::{is_on, pinned_config};
 use super::pins::shown_name;
 use super::program::{Law, types, value_of};
+use super::share::now;
+use flowstamp_laws::share::{OTHER, OWN};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::Serialize;
 use std::path::Path;
@@ -41,6 +43,9 @@ pub struct Report {
     pub aggregate_feedback_bps: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persistent_queue_bytes: Option<u64>,
+    /// Of a link that is shared.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub split: Option<Split>,
     pub input_bytes: u64,
     pub decisions: u64,
     /// The last interval, and how late decisions are.
@@ -49,11 +54,48 @@ pub struct Report {
     pub late_max_s: f64,
 }
 
+/// How a link is shared, by the names of the simulator's probes.
+#[derive(Debug, Serialize)]
+pub struct Split {
+    /// Whether `router share` runs: else the weights stay, and the law has its weight's part.
+    pub is_updated: bool,
+    pub own_weight: f64,
+    pub own_capacity_bps: f64,
+    pub own_flows: f64,
+    pub other_flows: f64,
+    pub own_input_bps: f64,
+    pub other_input_bps: f64,
+    pub own_queue_bytes: u64,
+    pub other_queue_bytes: u64,
+    pub update_interval_s: f64,
+    pub updates: u64,
+}
+
+impl Split {
+    fn of(s: &types::fs_share, link: &types::fs_link) -> Self {
+        let is_updated = now().as_ps() / 1000 < s.until_ns;
+        Self {
+            is_updated,
+            own_weight: s.own_weight_q32 as f64 / 4_294_967_296.0,
+            own_capacity_bps: bps(link.own_capacity_q16 as f64),
+            own_flows: s.flows_q16[OWN] as f64 / 65536.0,
+            other_flows: s.flows_q16[OTHER] as f64 / 65536.0,
+            own_input_bps: bps(s.input_q16[OWN] as f64),
+            other_input_bps: bps(s.input_q16[OTHER] as f64),
+            own_queue_bytes: link.queue_bytes,
+            other_queue_bytes: link.other_queue_bytes,
+            update_interval_s: s.interval_ns as f64 / 1e9,
+            updates: s.updates,
+        }
+    }
+}
+
 /// One interface's maps, open.
 pub struct Source {
     name: String,
     config: types::fs_config,
     state: MapHandle,
+    share: MapHandle,
 }
 
 fn bps(q16: f64) -> f64 {
@@ -69,6 +111,7 @@ impl Source {
             name,
             config: pinned_config(directory)?,
             state,
+            share: MapHandle::from_pinned_path(directory.join("share")).ok()?,
         })
     }
 
@@ -80,14 +123,15 @@ impl Source {
         let rcp = law == Law::Rcp;
         let avg_rtt_q8 = if rcp { s.rcp.avg_rtt_q8 } else { s.xcp.avg_rtt_q8 };
         let input = if rcp { s.rcp.input_rate_q16 } else { s.xcp.input_rate_q16 };
-        let link_rate = if rcp { c.rcp.link_rate_q16 } else { c.xcp.capacity_q16 };
-        let target = if rcp { c.rcp.target_rate_q16 } else { c.xcp.capacity_q16 };
+        let split = self.share.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+        let split = (c.share != 0).then(|| Some(Split::of(&value_of(&split)?, &s))).flatten();
+        let capacity_bps = split.as_ref().map_or(bps(c.link_rate_q16 as f64), |s: &Split| s.own_capacity_bps);
         Some(Report {
             interface: self.name.clone(),
             law,
             attached,
-            link_rate_bps: bps(link_rate as f64),
-            target_rate_bps: bps(target as f64),
+            link_rate_bps: bps(c.link_rate_q16 as f64),
+            target_rate_bps: capacity_bps * c.eta_q32 as f64 / 4_294_967_296.0,
             avg_rtt_s: avg_rtt_q8 as f64 / 256e9,
             input_rate_bps: bps(input as f64),
             queue_bytes: s.queue_bytes,
@@ -96,6 +140,7 @@ impl Source {
             rate_bps: rcp.then(|| bps(s.rcp.rate_q16 as f64)),
             aggregate_feedback_bps: (!rcp).then(|| bps(s.xcp.aggregate_q16 as f64)),
             persistent_queue_bytes: (!rcp).then_some(s.xcp.persistent_queue_bytes),
+            split,
             input_bytes: if rcp { s.seen.rcp.input_bytes } else { s.seen.xcp.input_bytes },
             decisions: s.decisions,
             interval_s: s.interval_ns as f64 / 1e9,
@@ -127,7 +172,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     for r in reports {
         println!(
-            "{}: {:?} {}, {:.3} of {:.3} Mb/s in, queue {} bytes, RTT {:.3} ms{}, {} decisions, {:.3} ms late at most",
+            "{}: {:?} {}, {:.3} of {:.3} Mb/s in, queue {} bytes, RTT {:.3} ms{}{}, {} decisions, {:.3} ms late at most",
             r.interface,
             r.law,
             if r.attached { "attached" } else { "of an interface that is gone" },
@@ -136,6 +181,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             r.queue_bytes,
             r.avg_rtt_s * 1e3,
             r.rate_bps.map_or_else(String::new, |v| format!(", flows at {:.3} Mb/s", v / 1e6)),
+            r.split.as_ref().map_or_else(String::new, |s| format!(
+                ", weight {:.3} ({}), {:.1} flows and {:.1} others at {:.3} Mb/s",
+                s.own_weight,
+                if s.is_updated { "updated" } else { "as it was: `router share` does not run" },
+                s.own_flows,
+                s.other_flows,
+                s.other_input_bps / 1e6
+            )),
             r.decisions,
             r.late_max_s * 1e3,
         );

@@ -1,0 +1,176 @@
+//! The classes of an interface that its law shares: two leaves of an `htb` root, held to the link's rate together.
+//!
+//! ```text
+//!   4653: htb, default 2        "FS"
+//!    \_ 4653:ff                 rate C
+//!        |_ 4653:1   own        rate C w_R, ceil C      4654: bfifo
+//!        \_ 4653:2   other      rate C w_T, ceil C      4655: bfifo
+//! ```
+//!
+//! Rates and limits are what `router share` changes. The handles are in bpf/router.bpf.c, too.
+
+use crate::netlink::{
+    Object, RTM_DELQDISC, RTM_NEWQDISC, RTM_NEWTCLASS, Socket, TC_H_ROOT, TCA_KIND, TCA_OPTIONS,
+    push_attribute,
+};
+use crate::refusal::Refusal;
+use flowstamp_laws::share::{CLASSES, OWN};
+use std::io;
+
+const ROOT: u32 = 0x4653_0000;
+const LINK: u32 = ROOT | 0xff;
+const CLASS: [u32; CLASSES] = [ROOT | 1, ROOT | 2];
+const LEAF: [u32; CLASSES] = [0x4654_0000, 0x4655_0000];
+
+/// linux/pkt_sched.h.
+const TCA_HTB_PARMS: u16 = 1;
+const TCA_HTB_INIT: u16 = 2;
+const TCA_HTB_RATE64: u16 = 6;
+const TCA_HTB_CEIL64: u16 = 7;
+const HTB_VERSION: u32 = 3;
+const LINKLAYER_ETHERNET: u8 = 1;
+/// Times in requests are counted in these.
+const TICK_NS: f64 = 64.0;
+
+/// A full frame with two VLAN tags.
+const FRAME_BYTES: f64 = 1522.0;
+
+/// Roots whose own backlog is always zero, as what waits is counted in their children or for each CPU.
+const BLIND: [&str; 4] = ["mq", "mqprio", "taprio", "pfifo_fast"];
+
+/// What is at an interface's root.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Root {
+    /// The kernel's own choice, of this kind.
+    Default(String),
+    /// The classes of this module.
+    Ours,
+    /// Somebody's.
+    Other(String),
+}
+
+/// Looks at it.
+pub fn root(socket: &Socket, index: u32) -> io::Result<Root> {
+    let (mut kind, mut handle, mut leaves) = (String::new(), 0, 0);
+    socket.qdiscs(index, |qdisc| {
+        if qdisc.parent == TC_H_ROOT {
+            kind = qdisc.kind().to_owned();
+            handle = qdisc.handle;
+        } else if CLASS.contains(&qdisc.parent) && LEAF.contains(&qdisc.handle) {
+            leaves += 1;
+        }
+    })?;
+    Ok(match handle {
+        ROOT if kind == "htb" && leaves == CLASSES => Root::Ours,
+        // Who sets one up gets a handle, or names one.
+        0 => Root::Default(kind),
+        _ => Root::Other(kind),
+    })
+}
+
+/// Refuses a root that classes cannot replace, or, without classes, one that shows no queue.
+pub fn check(name: &str, root: &Root, wants_classes: bool) -> Result<(), Refusal> {
+    match root {
+        Root::Other(kind) if wants_classes => Err(Refusal(format!(
+            "{name} has the queueing discipline {kind} at its root, which --share htb would replace; take it away first: tc qdisc \
+             del dev {name} root"
+        ))),
+        Root::Default(kind) | Root::Other(kind) if !wants_classes && BLIND.contains(&kind.as_str()) => {
+            Err(Refusal(format!(
+                "{name} has the queueing discipline {kind} at its root, whose backlog always reads zero; give it one that \
+                 counts, such as tbf at the link's rate, or attach with --share htb"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The classes' parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct Split {
+    /// C, bytes/s.
+    pub capacity: f64,
+    pub weights: [f64; CLASSES],
+    /// What each class may expect of the link: its queue is that part of the buffer.
+    pub shares: [f64; CLASSES],
+    pub buffer_bytes: u64,
+}
+
+fn kind(name: &str, options: &[u8]) -> Vec<u8> {
+    let mut attributes = Vec::new();
+    push_attribute(&mut attributes, TCA_KIND, &[name.as_bytes(), &[0]].concat());
+    push_attribute(&mut attributes, TCA_OPTIONS, options);
+    attributes
+}
+
+/// `struct tc_htb_opt` of a class with `rate` of its own, bytes/s, and `ceil` with what others leave.
+fn class(rate: f64, ceil: f64) -> Vec<u8> {
+    let rate = rate.max(1.0);
+    let mut parameters = Vec::with_capacity(44);
+    for rate in [rate, ceil] {
+        parameters.extend([0, LINKLAYER_ETHERNET, 0, 0, 0, 0, 0, 0]);
+        parameters.extend((rate.min(f64::from(u32::MAX)) as u32).to_ne_bytes());
+    }
+    // At a time: a millisecond's worth, and room for two frames; what timers need at high rates, and no more than that.
+    for rate in [rate, ceil] {
+        let burst = (ceil * 1e-3).max(2.0 * FRAME_BYTES);
+        let ticks = burst / rate * 1e9 / TICK_NS;
+        parameters.extend((ticks.min(f64::from(u32::MAX)) as u32).to_ne_bytes());
+    }
+    // What is left is lent by turns, of a size after the rates'.
+    let quantum = (rate * 1e-3).clamp(FRAME_BYTES, 65_536.0) as u32;
+    for number in [quantum, 0, 0] {
+        parameters.extend(number.to_ne_bytes());
+    }
+    let mut options = Vec::new();
+    push_attribute(&mut options, TCA_HTB_PARMS, &parameters);
+    push_attribute(&mut options, TCA_HTB_RATE64, &(rate as u64).to_ne_bytes());
+    push_attribute(&mut options, TCA_HTB_CEIL64, &(ceil as u64).to_ne_bytes());
+    kind("htb", &options)
+}
+
+fn put(socket: &Socket, what: u16, flags: i32, ids: [u32; 3], attributes: &[u8]) -> io::Result<()> {
+    let [index, handle, parent] = ids;
+    socket.change(what, flags, &Object { index, handle, parent, attributes })
+}
+
+/// Gives both classes their rates, and their parts of the buffer; `flags` say whether they are to be made.
+fn set(socket: &Socket, index: u32, split: &Split, flags: i32) -> io::Result<()> {
+    for of in OWN..CLASSES {
+        let options = class(split.capacity * split.weights[of], split.capacity);
+        put(socket, RTM_NEWTCLASS, flags, [index, CLASS[of], LINK], &options)?;
+        let limit = (split.buffer_bytes as f64 * split.shares[of]).max(2.0 * FRAME_BYTES) as u32;
+        let fifo = kind("bfifo", &limit.to_ne_bytes());
+        put(socket, RTM_NEWQDISC, flags, [index, LEAF[of], CLASS[of]], &fifo)?;
+    }
+    Ok(())
+}
+
+/// Makes the classes, in place of the kernel's own choice; all of them, or nothing is left.
+pub fn make(socket: &Socket, index: u32, split: &Split) -> io::Result<()> {
+    let create = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    let mut global = Vec::new();
+    for number in [HTB_VERSION, 10, CLASS[1] & 0xffff, 0, 0] {
+        global.extend(number.to_ne_bytes());
+    }
+    let mut options = Vec::new();
+    push_attribute(&mut options, TCA_HTB_INIT, &global);
+    put(socket, RTM_NEWQDISC, create, [index, ROOT, TC_H_ROOT], &kind("htb", &options))?;
+    let done =
+        put(socket, RTM_NEWTCLASS, create, [index, LINK, ROOT], &class(split.capacity, split.capacity))
+            .and_then(|()| set(socket, index, split, create));
+    if done.is_err() {
+        let _ = remove(socket, index);
+    }
+    done
+}
+
+/// Changes the classes that there are.
+pub fn change(socket: &Socket, index: u32, split: &Split) -> io::Result<()> {
+    set(socket, index, split, 0)
+}
+
+/// Takes the classes away; the kernel puts its own choice there.
+pub fn remove(socket: &Socket, index: u32) -> io::Result<()> {
+    put(socket, RTM_DELQDISC, 0, [index, ROOT, TC_H_ROOT], &[])
+}

@@ -1,0 +1,204 @@
+//! `router share`: the simulator's law of sharing a link, on the counts of the kernel's program.
+//!
+//! A daemon, not a timer in the kernel: its periods are 200 ms and more, so that it may come late by what an ordinary thread
+//! does, and the law is the simulator's own. Without it the link works on as it was last divided.
+
+use super::attach::{is_on, pinned_config};
+use super::program::{bytes_of, q16, types, value_of};
+use super::{Interface, htb, pins, privileges};
+use crate::netlink::Socket;
+use crate::refusal::Refusal;
+use anyhow::Context;
+use flowstamp_laws::share::split::Split;
+use flowstamp_laws::share::{CLASSES, OTHER, OWN, Params};
+use flowstamp_laws::{Rate, Ratio, Time};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// On which interface, and how fast.
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    interface: Interface,
+    /// The most that one update moves the weights.
+    #[arg(long, default_value_t = Params::default().theta.get())]
+    theta: f64,
+    /// The shortest time between two updates; the law's stability rule lengthens it.
+    #[arg(long, default_value = "200ms")]
+    min_interval: Time,
+    /// The longest.
+    #[arg(long, default_value = "2s")]
+    max_interval: Time,
+}
+
+/// What the law has said holds for so much longer than the period that it was said for.
+const GRACE: Time = Time::from_secs(1);
+
+/// CLOCK_MONOTONIC, which is the kernel's program's.
+pub fn now() -> Time {
+    // SAFETY: a structure of the right type, and a clock that there always is.
+    let time = unsafe {
+        let mut time: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time);
+        time
+    };
+    Time::from_secs(time.tv_sec as u64) + Time::from_nanos(time.tv_nsec as u64)
+}
+
+/// What has come so far of each class, on all CPUs.
+fn counted(classes: &MapHandle) -> anyhow::Result<[types::fs_class; CLASSES]> {
+    let mut all = [types::fs_class::default(); CLASSES];
+    for (key, sum) in (0u32..).zip(&mut all) {
+        let cpus = classes.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY)?.context("no such class")?;
+        for one in cpus.iter().filter_map(|bytes| value_of::<types::fs_class>(bytes)) {
+            sum.bytes += one.bytes;
+            sum.compared += one.compared;
+            sum.found += one.found;
+        }
+    }
+    Ok(all)
+}
+
+/// The state of the split, as `router attach` leaves it and as the law does.
+pub fn state(capacity: f64, own_weight: f64) -> types::fs_share {
+    types::fs_share {
+        own_least_q16: q16(capacity * own_weight),
+        own_weight_q32: super::program::q32(own_weight),
+        ..Default::default()
+    }
+}
+
+fn state_of(split: &Split, capacity: f64, until: Time, updates: u64) -> types::fs_share {
+    let mut state = state(capacity, split.weights()[OWN]);
+    let ns = |t: Time| t.as_ps() / 1000;
+    split.variables(&mut |name, value| match name {
+        "own_flows" => state.flows_q16[OWN] = q16(value),
+        "other_flows" => state.flows_q16[OTHER] = q16(value),
+        "own_input_bps" => state.input_q16[OWN] = q16(value / 8.0),
+        "other_input_bps" => state.input_q16[OTHER] = q16(value / 8.0),
+        _ => {}
+    });
+    state.other_q16 = state.input_q16[OTHER];
+    state.interval_ns = ns(split.interval());
+    state.until_ns = ns(until);
+    state.updates = updates;
+    state
+}
+
+/// One interface's classes.
+struct Shared {
+    directory: File,
+    ifindex: u32,
+    socket: Socket,
+    classes: MapHandle,
+    share: MapHandle,
+    capacity: f64,
+    buffer_bytes: u64,
+}
+
+impl Shared {
+    /// Opens what is pinned, and keeps others off.
+    fn open(interface: &Interface) -> anyhow::Result<Self> {
+        let directory = pins::directory(interface);
+        let name = &interface.name;
+        let Some(config) = pinned_config(&directory).filter(|_| is_on(&directory, None)) else {
+            let text = format!("{name} is not a router: `router attach --share htb` makes it one");
+            return Err(Refusal(text).into());
+        };
+        if config.share == 0 {
+            let text = format!("{name} has no classes: `router attach` it again with --share htb");
+            return Err(Refusal(text).into());
+        }
+        let classes = MapHandle::from_pinned_path(directory.join("classes"))?;
+        let share = MapHandle::from_pinned_path(directory.join("share"))?;
+        let held = File::open(&directory)?;
+        // SAFETY: a descriptor that is open.
+        if unsafe { libc::flock(held.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+            return Err(Refusal(format!("another `router share` runs for {name}")).into());
+        }
+        pins::enter(interface)?;
+        let (ifindex, _) = pins::look_up(name)?;
+        let socket = Socket::open()?;
+        if htb::root(&socket, ifindex)? != htb::Root::Ours {
+            let text = format!("the classes of {name} have been taken away: `router attach` it again");
+            return Err(Refusal(text).into());
+        }
+        let capacity = config.link_rate_q16 as f64 / 65536.0;
+        let buffer_bytes = config.buffer_bytes;
+        Ok(Self { directory: held, ifindex, socket, classes, share, capacity, buffer_bytes })
+    }
+
+    /// Whether it has been detached, or attached anew.
+    fn is_over(&self) -> bool {
+        self.directory.metadata().is_ok_and(|m| m.nlink() == 0)
+    }
+
+    fn apply(&self, split: &Split, state: &types::fs_share) -> anyhow::Result<()> {
+        let htb = htb::Split {
+            capacity: self.capacity,
+            weights: split.weights(),
+            shares: split.shares(),
+            buffer_bytes: self.buffer_bytes,
+        };
+        htb::change(&self.socket, self.ifindex, &htb)?;
+        self.share.update(&0u32.to_ne_bytes(), bytes_of(state), MapFlags::ANY)?;
+        Ok(())
+    }
+}
+
+/// Runs the law until the interface is a router no more.
+pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let params = Params {
+        theta: Ratio::new(arguments.theta),
+        min_interval: arguments.min_interval,
+        max_interval: arguments.max_interval,
+        ..Params::default()
+    };
+    let refuse = |(name, why): (&str, String)| Refusal(format!("--{} {why}", name.replace('_', "-")));
+    params.check().map_err(refuse)?;
+    let interface = &arguments.interface;
+    let shared = Shared::open(interface)?;
+    privileges::keep_only(&[privileges::CAP_NET_ADMIN])?;
+    let before = shared.share.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)?;
+    let before: types::fs_share = before.and_then(|bytes| value_of(&bytes)).context("no split")?;
+    let own_weight = before.own_weight_q32 as f64 / 4_294_967_296.0;
+    let mut updates = before.updates;
+    let mut seen = counted(&shared.classes)?;
+    let began = now();
+    let mut split = Split::resume(&params, Rate::from_bytes_per_sec(shared.capacity), own_weight, began);
+    let mut next = began + split.interval();
+    println!("sharing {}", interface.name);
+    loop {
+        std::thread::sleep(Duration::from_nanos(next.saturating_sub(now()).as_ps() / 1000));
+        if shared.is_over() {
+            break;
+        }
+        let all = counted(&shared.classes)?;
+        for (class, (now, seen)) in all.iter().zip(&seen).enumerate() {
+            split.on_counts(
+                class,
+                now.bytes - seen.bytes,
+                now.compared - seen.compared,
+                now.found - seen.found,
+            );
+        }
+        seen = all;
+        next = split.on_timer(now());
+        updates += 1;
+        let state = state_of(&split, shared.capacity, next + GRACE, updates);
+        if let Err(error) = shared.apply(&split, &state) {
+            // The classes go before the pins do.
+            std::thread::sleep(Duration::from_millis(500));
+            if shared.is_over() {
+                break;
+            }
+            return Err(error.context(format!("the classes of {} cannot be set", interface.name)));
+        }
+    }
+    println!("{} is a router no more", interface.name);
+    Ok(ExitCode::SUCCESS)
+}
