@@ -141,6 +141,10 @@ fn attach_prepared(interface: &Interface, wanted: &Link) -> anyhow::Result<ExitC
     if directory.exists() {
         pins::remove(&directory)?;
     }
+    if root == htb::Root::Ours && wanted.share.is_none() {
+        // The kernel's own choice has come back only now.
+        htb::check(&interface.name, &htb::root(&socket, ifindex)?, false)?;
+    }
     put_on(interface, &directory, &mut skeleton, ifindex, wanted)?;
     if let Some(share) = &wanted.share
         && let Err(error) = make_classes(&interface.name, &socket, ifindex, wanted, share)
