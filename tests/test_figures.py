@@ -17,6 +17,7 @@ from flowstamp.figures import FigureError, available, cli_figure, load, read
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.fct import FlowTimes
 from flowstamp.figures.measures import Finished, RunSet
+from flowstamp.figures.report import table
 from flowstamp.figures.runner import Runner
 
 IDS = {"X4", "X5", "X6", "X7", "X8", "X9", "X10", "X11", "X12", "X16", "X-drop"}
@@ -225,3 +226,12 @@ def test_runs_beyond_the_paper_are_not_reused() -> None:
     joined: list[Any] = [runs for _, runs, _ in runner._parts(spec, "xcp")]
     assert "xcp" in joined
     assert "one_way" not in joined
+
+
+def test_rows_of_other_figures_stay_in_the_table() -> None:
+    claim = {"paper": "it is so", "expected": "== 1", "tolerance": "5%", "measured": 1.0, "holds": True}
+    old = table({"figures": [{"id": "X10", "claims": [claim]}, {"id": "R1.5", "claims": [claim]}]})
+    assert [line[:6] for line in old.splitlines()[2:]] == ["| R1.5", "| X10 "]
+    new = table({"figures": [{"id": "R6.7", "status": "skipped", "claims": [claim | {"holds": None}]}]}, old)
+    assert [line[:6] for line in new.splitlines()[2:]] == ["| R1.5", "| R6.7", "| X10 "]
+    assert new.splitlines()[3].endswith("| skipped |")
