@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The laws as the host's compiler takes them, for tests/equality.rs. */
+/* The laws as the host's compiler takes them, for tests/equality.rs and tests/police_equality.rs. */
 #include "laws.h"
 #include "option.h"
 
@@ -102,6 +102,7 @@ void fs_host_police_packet(const struct fs_police_params *p, struct fs_police_fl
 __u64 fs_host_police_told(const struct fs_police_flow *f);
 __s64 fs_host_police_change(const struct fs_police_flow *f, __u64 now, __u64 bytes);
 bool fs_host_police_admit(struct fs_police_flow *f, __u64 now, __u64 bytes);
+__u64 fs_host_police_test_ns(const struct fs_police_flow *f);
 
 FS_HOST void fs_host_police_packet(const struct fs_police_params *p, struct fs_police_flow *f,
 				   const struct fs_police_view *v)
@@ -122,4 +123,9 @@ FS_HOST __s64 fs_host_police_change(const struct fs_police_flow *f, __u64 now, _
 FS_HOST bool fs_host_police_admit(struct fs_police_flow *f, __u64 now, __u64 bytes)
 {
 	return fs_police_admit(f, now, bytes);
+}
+
+FS_HOST __u64 fs_host_police_test_ns(const struct fs_police_flow *f)
+{
+	return fs_police_test_ns(f);
 }
