@@ -10,7 +10,7 @@
 /* What a socket must be told to call the option's program for. */
 #define FS_CALLBACKS (BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG)
 
-/* Laws; VCP's place: its option will carry a two-bit code and a load factor per 200 ms, and its sender is a third struct_ops. */
+/* Laws; VCP has its place (option.h), and its sender will be a third struct_ops. */
 enum fs_law { FS_NONE, FS_RCP, FS_XCP, FS_VCP_RESERVED };
 
 /* How far the sender's side of a connection has come. */

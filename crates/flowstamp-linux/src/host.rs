@@ -48,7 +48,7 @@ pub enum Command {
 #[derive(clap::Args)]
 pub struct Enable {
     /// The law that connections ask for whose congestion control is neither of Flowstamp's.
-    #[arg(long)]
+    #[arg(long, value_name = "rcp|xcp", value_parser = crate::law::parse::<Law>)]
     law: Law,
     /// The cgroup whose sockets carry the option [default: all].
     #[arg(long)]

@@ -4,6 +4,7 @@ mod doctor;
 mod features;
 mod host;
 mod lab;
+mod law;
 mod path;
 mod refusal;
 mod router;

@@ -130,6 +130,7 @@ fn refuses_what_it_cannot_do() {
     let on = format!("attach out.1 --netns {} --law", net.name);
     net.refused("attach nothing --law rcp --rate 1Gbps", "no interface nothing");
     net.refused(&format!("attach out.1 --netns none-{} --law rcp --rate 1Gbps", net.name), "--netns");
+    net.refused(&format!("{on} vcp --rate 1Gbps"), "not yet; it must be rcp or xcp");
     net.refused(&format!("{on} rcp --rate 1kbps"), "100kbps to 100Gbps");
     net.refused(&format!("{on} rcp --rate 1Gbps --eta 1.5"), "--eta");
     net.refused(&format!("{on} rcp --rate 1Gbps --alpha 11"), "--alpha");
