@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import re
+import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +101,10 @@ def frame(law: str) -> bytes:
 def network(prefix: str) -> Iterator[tuple[str, str, str]]:
     names = (f"{prefix}-a", f"{prefix}-r", f"{prefix}-b")
     a, r, b = names
-    made = []
+    clean(prefix, names)
     try:
         for name in names:
             run("ip", "netns", "add", name)
-            made.append(name)
         run("ip", "-n", a, "link", "add", "a0", "type", "veth", "peer", "name", "r0", "netns", r)
         run("ip", "-n", r, "link", "add", "r1", "type", "veth", "peer", "name", "b0", "netns", b)
         run("ip", "-n", a, "link", "add", "near", "type", "veth", "peer", "name", "far", "netns", b)
@@ -119,8 +121,42 @@ def network(prefix: str) -> Iterator[tuple[str, str, str]]:
         run("ip", "netns", "exec", r, "sysctl", "-qw", "net.ipv4.ip_forward=1")
         yield names
     finally:
-        for name in made:
-            subprocess.run(["ip", "netns", "del", name], check=False)
+        clean(prefix, names)
+
+
+def pins_of(prefix: str) -> Path:
+    return Path("/sys/fs/bpf") / f"{prefix}-router"
+
+
+def clean(prefix: str, names: Sequence[str]) -> None:
+    """Away with what has these names: this run's, or that of one before that was killed."""
+    for name in names:
+        if (Path("/run/netns") / name).exists():
+            for pid in run("ip", "netns", "pids", name).split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            run("ip", "netns", "del", name)
+    if pins_of(prefix).exists():
+        shutil.rmtree(pins_of(prefix))
+
+
+@contextlib.contextmanager
+def alone(prefix: str) -> Iterator[None]:
+    """Holds the names against a second run."""
+    path = Path("/run") / f"{prefix}.lock"
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BusyError(f"a measurement of the prefix {prefix} runs already; name another with --prefix") from None
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+class BusyError(RuntimeError):
+    """The names are in use."""
 
 
 class Router:
@@ -128,7 +164,7 @@ class Router:
 
     def __init__(self, program: str, prefix: str, namespace: str) -> None:
         self.program = program
-        self.pins = Path("/sys/fs/bpf") / f"{prefix}-router"
+        self.pins = pins_of(prefix)
         self.where = ["r1", "--netns", namespace, "--pins", str(self.pins)]
 
     @contextlib.contextmanager
@@ -182,7 +218,7 @@ def measure(program: str, prefix: str, rounds: int, packets: int) -> dict[str, A
     machine: dict[str, list[float]] = {}
     baselines: list[float] = []
     own: dict[str, list[float]] = {law: [] for law in LAWS}
-    with network(prefix) as (a, r, b):
+    with alone(prefix), network(prefix) as (a, r, b):
         router = Router(program, prefix, r)
         received = ["ip", "netns", "exec", b, "cat", "/sys/class/net/b0/statistics/rx_packets"]
 
