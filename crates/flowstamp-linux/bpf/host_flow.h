@@ -121,6 +121,14 @@ FS_INLINE struct fs_settings *fs_set(void)
 	return bpf_map_lookup_elem(&settings, &zero);
 }
 
+/* A socket that listens keeps its SYNs, for SYN-ACKs that are sent again; for contexts and sockets alike, so a macro. */
+#define FS_KEEP_SYN(socket) \
+	({ \
+		int kept_ = 0, keep_ = 1; \
+		if (!bpf_getsockopt(socket, SOL_TCP, TCP_SAVE_SYN, &kept_, sizeof(kept_)) && !kept_) \
+			bpf_setsockopt(socket, SOL_TCP, TCP_SAVE_SYN, &keep_, sizeof(keep_)); \
+	})
+
 /* Big endian, at any offset. */
 FS_INLINE __u32 fs_get32(const __u8 *at)
 {

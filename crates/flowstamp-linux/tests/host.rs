@@ -4,6 +4,8 @@
 mod capture;
 #[path = "host/net.rs"]
 mod net;
+#[path = "host/unusual.rs"]
+mod unusual;
 
 use capture::Capture;
 use net::{End, Net, Running};

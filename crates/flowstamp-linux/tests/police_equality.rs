@@ -219,7 +219,7 @@ fn follow(case: &Case, entered: &[Cell<u64>; 6], refused: &Cell<u64>) -> Result<
             let got = fs_host_police_change(&c, now_ns, u64::from(bytes));
             match rust.most_change(now, bytes) {
                 None => prop_assert_eq!(got, 0x7fff_ffff),
-                Some(exact) if exact == 0.0 => prop_assert_eq!(got, 0),
+                Some(0.0) => prop_assert_eq!(got, 0),
                 Some(exact) => {
                     let exact = exact.max(-f64::from(i32::MAX));
                     prop_assert!(got as f64 <= exact + U * -exact, "{got} is more than {exact}");
