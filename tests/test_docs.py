@@ -168,7 +168,7 @@ DEVIATIONS = {
     "xcp": ["router/xcp.rs", "sender/xcp.rs"],
     "rcp": ["router/rcp.rs", "sender/rcp.rs"],
     "highspeed": ["sender/highspeed.rs"],
-    "sharing": ["share/split.rs", "share/zombies.rs", "share/wfq.rs"],
+    "sharing": ["share/split.rs", "share/zombies.rs", "share/wfq.rs", "share/police.rs"],
     "red": ["queue/red.rs"],
 }
 

@@ -18,6 +18,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -161,6 +162,9 @@ def remove(prefix: str, names: Iterable[str]) -> None:
     shutil.rmtree(pins(prefix), ignore_errors=True)
     for name in names:
         if (Path("/run/netns") / name).exists():
+            for pid in run("ip", "netns", "pids", name).split():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
             subprocess.run(["ip", "netns", "del", name], check=False)
 
 

@@ -19,6 +19,7 @@ int fs_options(struct bpf_sock_ops *ops)
 		break;
 	case BPF_SOCK_OPS_TCP_LISTEN_CB:
 		fs_listen_in(ops);
+		FS_KEEP_SYN(ops);
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:

@@ -10,7 +10,7 @@
 /* What a socket must be told to call the option's program for. */
 #define FS_CALLBACKS (BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG)
 
-/* Laws; VCP's place: its option will carry a two-bit code and a load factor per 200 ms, and its sender is a third struct_ops. */
+/* Laws; VCP has its place (option.h), and its sender will be a third struct_ops. */
 enum fs_law { FS_NONE, FS_RCP, FS_XCP, FS_VCP_RESERVED };
 
 /* How far the sender's side of a connection has come. */
@@ -159,6 +159,14 @@ FS_INLINE struct fs_settings *fs_set(void)
 
 	return bpf_map_lookup_elem(&settings, &zero);
 }
+
+/* A socket that listens keeps its SYNs, for SYN-ACKs that are sent again; for contexts and sockets alike, so a macro. */
+#define FS_KEEP_SYN(socket) \
+	({ \
+		int kept_ = 0, keep_ = 1; \
+		if (!bpf_getsockopt(socket, SOL_TCP, TCP_SAVE_SYN, &kept_, sizeof(kept_)) && !kept_) \
+			bpf_setsockopt(socket, SOL_TCP, TCP_SAVE_SYN, &keep_, sizeof(keep_)); \
+	})
 
 /* Big endian, at any offset. */
 FS_INLINE __u32 fs_get32(const __u8 *at)

@@ -120,6 +120,7 @@ enum { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
 #define TCP_ECN_OK 1
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
+#define TCP_SAVE_SYN 27
 #define TCP_FIN 0x01
 #define TCP_SYN 0x02
 #define TCP_RST 0x04

@@ -39,6 +39,7 @@ FS_INLINE void fs_tell_listener(struct sock_common *common)
 		return;
 	flags |= FS_CALLBACKS;
 	bpf_setsockopt(tp, SOL_TCP, FS_TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
+	FS_KEEP_SYN(tp);
 }
 
 #endif

@@ -15,8 +15,8 @@
  * a running sum of granted changes that starts at 1, and zero until a router has written a grant: a stamp that still is
  * the wish for as much as there is was seen by no router and grants nothing.
  *
- * A SYN sent for the third time goes without: some middlebox may drop what it does not know. So does a SYN-ACK that is sent
- * again, since the kernel keeps no SYN for it: such a connection is the kernel's own.
+ * A SYN sent for the third time goes without: some middlebox may drop what it does not know. For a SYN-ACK that is sent
+ * again, those who listen keep the SYN.
  */
 #ifndef FLOWSTAMP_HOST_OPTION_H
 #define FLOWSTAMP_HOST_OPTION_H

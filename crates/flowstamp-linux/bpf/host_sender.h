@@ -236,6 +236,11 @@ FS_INLINE struct fs_flow *fs_start(struct sock *sk, __u32 law)
 	}
 	flow->sender = FS_OBEYING;
 	flow->applied = flow->heard;
+	/* What was lost before, of the handshake or under another congestion control, was not sent at a rate of ours. */
+	flow->state = TCP_CA_OPEN;
+	flow->lost = 0;
+	flow->lost_us = 0;
+	flow->undo = 0;
 	return flow;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The laws as the host's compiler takes them, for tests/equality.rs. */
+/* The laws as the host's compiler takes them, for tests/equality.rs and tests/police_equality.rs. */
 #include "laws.h"
 #include "option.h"
 
@@ -102,6 +102,7 @@ void fs_host_police_packet(const struct fs_police_params *p, struct fs_police_fl
 __u64 fs_host_police_told(const struct fs_police_flow *f);
 __s64 fs_host_police_change(const struct fs_police_flow *f, __u64 now, __u64 bytes);
 bool fs_host_police_admit(struct fs_police_flow *f, __u64 now, __u64 bytes);
+__u64 fs_host_police_test_ns(const struct fs_police_flow *f);
 
 FS_HOST void fs_host_police_packet(const struct fs_police_params *p, struct fs_police_flow *f,
 				   const struct fs_police_view *v)
@@ -137,4 +138,27 @@ FS_HOST void fs_host_zombies_arrival(struct fs_zombies *z, struct fs_class *clas
 FS_HOST __u64 fs_host_share_capacity(__u64 capacity, __u64 own_least, __u64 other_of_period, __u64 other_now)
 {
 	return fs_share_capacity(capacity, own_least, other_of_period, other_now);
+}
+
+FS_HOST __u64 fs_host_police_test_ns(const struct fs_police_flow *f)
+{
+	return fs_police_test_ns(f);
+}
+
+void fs_host_vcp_option(unsigned char *bytes);
+
+/* VCP's option as one is written, for its layout: after 5, 6 and 7 packets with code 1, 2 and 3, the last of them with 3. */
+FS_HOST void fs_host_vcp_option(unsigned char *bytes)
+{
+	struct fs_vcp_option option = {
+		.kind = FS_OPTION_KIND,
+		.len = FS_LONG_LEN,
+		.exid = {FS_EXID_VCP >> 8, FS_EXID_VCP & 0xff},
+		.last = FS_VCP_OVERLOAD,
+		.came = {5, 6, 7},
+		.code = FS_VCP_HIGH,
+		.flags = {0, FS_FLAG_HANDSHAKE},
+	};
+
+	__builtin_memcpy(bytes, &option, sizeof(option));
 }

@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Does a flow obey? Katabi 2002, section 7: send it a test feedback, and see what it does within a round trip.
+ * Whether a flow obeys, Katabi 2002, section 7: share/police.rs in fixed point, where phases, limits and deviations are told.
+ * tests/police_equality.rs holds it against that law, for rates of 1 kB/s to 100 Gb/s.
  *
- *   WATCH   its rate over a round trip; a suspect that has not been tested for a while is tested: a heavy flow, and with
- *           RCP one that sends above what it was told by a quarter in this round trip or the one before
- *   HOLD    a round trip in which XCP gives it nothing more, so that what it was given before has come
- *   REFER   its rate over another, with nothing given: what it is then told to halve
- *   TELL    two round trips: one for the feedback to be everywhere in the path, one for what it had already sent, and the
- *           time that acks may be held back
- *   JUDGE   its rate over another; above 3/4 of what it was, it has failed, and is tested again at once
- *   ISOLATE from the second failure on, for a time; then it is watched again
- *
- * A flow that obeys sends at half its rate when judged; what separates it from 3/4 is for a shaper's and the acks' bursts.
- * One flow is tested at a time: many that halve at once would look like spare capacity to the router, and what it then gave
- * would be too much when the tests are over.
- *
- * A flow names its own round trip, and one that lies brings judgement on itself, early or late but in 2 s at most.
+ * A flow's rate is within 2^-29 of itself and 1 byte/s; what is decided by rates that close to a limit may be decided the
+ * other way. Times and counts are exact.
  */
 #ifndef FLOWSTAMP_POLICE_H
 #define FLOWSTAMP_POLICE_H
@@ -31,9 +20,8 @@
 enum fs_police_phase { FS_WATCH, FS_HOLD, FS_REFER, FS_TELL, FS_JUDGE, FS_ISOLATE };
 
 struct fs_police_params {
-	/* Flows below it are not tested, bytes/s. */
+	/* bytes/s */
 	__u64 heavy;
-	/* From one test passed to the next, and how long a flow is isolated. */
 	__u64 retest_ns;
 	__u64 isolate_ns;
 };
@@ -55,17 +43,16 @@ struct fs_police_flow {
 	__u64 since_ns;
 	__u64 until_ns;
 	__u64 bytes;
-	/* Not tested before. */
 	__u64 rest_until_ns;
-	/* Its rate when it was told to halve, bytes/s; what it may have while isolated is half of it. */
+	/* r_0, bytes/s */
 	__u64 rate;
 	__u64 round_ns;
 	__u64 failures;
-	/* RCP: the most that it was told in this round trip and the one before. */
+	/* bytes/s */
 	__u64 told;
 	__u64 told_before;
-	/* While it is isolated: what it may send at once, and when that was so. */
-	__u64 tokens;
+	/* bytes, 16 fraction bits: packets may come more often than bytes are due */
+	__u64 tokens_q16;
 	__u64 tokens_ns;
 	__u64 tests;
 	__u64 isolations;
@@ -79,7 +66,7 @@ FS_LAW void fs_police_enter(struct fs_police_flow *f, __u64 phase, __u64 now, __
 	f->bytes = 0;
 }
 
-/* How long a test may take from its start to its judgement, and what it has left behind to its end. */
+/* How long a test that now begins may take, and what it leaves behind. Exact. */
 FS_LAW __u64 fs_police_test_ns(const struct fs_police_flow *f)
 {
 	return 12 * f->round_ns + 3 * FS_POLICE_GRACE_NS;
@@ -128,11 +115,10 @@ FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_
 			fs_police_enter(f, FS_WATCH, now, f->round_ns);
 		} else if (++f->failures >= FS_POLICE_FAILURES) {
 			f->isolations++;
-			f->tokens = 0;
+			f->tokens_q16 = 0;
 			f->tokens_ns = now;
 			fs_police_enter(f, FS_ISOLATE, now, p->isolate_ns);
 		} else {
-			/* The rate that it now has counts, which may be above the one before. */
 			fs_police_enter(f, FS_WATCH, now, f->round_ns);
 		}
 	} else {
@@ -143,34 +129,39 @@ FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_
 	f->bytes += v->bytes;
 }
 
-/* The most that the flow is to be told, bytes/s; all ones when it is not being tested. */
+/* The most that the flow is to be told, bytes/s; all ones when it is not being tested. Off by the rate's error and 1. */
 FS_LAW __u64 fs_police_told(const struct fs_police_flow *f)
 {
 	return f->phase == FS_TELL || f->phase == FS_JUDGE ? f->rate / 2 : ~0ULL;
 }
 
 /*
- * The change that one of its packets, of `bytes`, is to carry at most, bytes/s: over a round trip, what it sends at `rate`
- * in one, the changes add up to half of it; else nothing is given while it is tested.
+ * The change that one of its packets, of `bytes`, is to carry at most, bytes/s; the largest when it is not being tested.
+ * Within 2^-29 of itself and 1, towards less.
  */
 FS_LAW __s64 fs_police_change(const struct fs_police_flow *f, __u64 now, __u64 bytes)
 {
+	if (f->phase == FS_WATCH || f->phase == FS_ISOLATE)
+		return 0x7fffffff;
 	if (f->phase == FS_TELL && now - f->since_ns < f->round_ns)
 		return -(__s64)fs_min(fs_mul_div(bytes, FS_NS_PER_S / 2, f->round_ns) + 1, 0x7fffffff);
-	return f->phase == FS_WATCH || f->phase == FS_ISOLATE ? 0x7fffffff : 0;
+	return 0;
 }
 
-/* Whether an isolated flow's packet is within the rate that it was told to have; a token bucket of 100 ms. */
+/*
+ * Whether an isolated flow's packet is within half of r_0; a token bucket of 100 ms.
+ * A packet adds an error of 2^-16 bytes, and that of the rate in the time since the one before.
+ */
 FS_LAW bool fs_police_admit(struct fs_police_flow *f, __u64 now, __u64 bytes)
 {
 	__u64 allowed = f->rate / 2, depth = fs_max(allowed / 10, 4 * 65536);
 
-	f->tokens += fs_mul_div(fs_min(now - f->tokens_ns, FS_NS_PER_S), allowed, FS_NS_PER_S);
-	f->tokens = fs_min(f->tokens, depth);
+	f->tokens_q16 += fs_mul_div(fs_min(now - f->tokens_ns, FS_NS_PER_S), allowed << 16, FS_NS_PER_S);
+	f->tokens_q16 = fs_min(f->tokens_q16, depth << 16);
 	f->tokens_ns = now;
-	if (f->tokens < bytes)
+	if (f->tokens_q16 < bytes << 16)
 		return false;
-	f->tokens -= bytes;
+	f->tokens_q16 -= bytes << 16;
 	return true;
 }
 

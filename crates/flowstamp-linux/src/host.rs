@@ -14,7 +14,7 @@
 //! iperf3 does, gets it if `--law` is the same, and the kernel's otherwise.
 //!
 //! After `disable` echoes stop, and flows go over to the kernel's congestion control within 17 round trips. The BPF file
-//! system stays mounted, and sockets that listen keep a flag that no program answers to any more.
+//! system stays mounted, and sockets that listen keep a flag that no program answers to any more, and their SYNs (`TCP_SAVE_SYN`).
 //!
 //! There is no daemon: the links live as long as their pins. Everything is read from the kernel, nothing from files.
 
@@ -51,7 +51,7 @@ pub enum Command {
 #[derive(clap::Args)]
 pub struct Enable {
     /// The law that connections ask for whose congestion control is neither of Flowstamp's.
-    #[arg(long)]
+    #[arg(long, value_name = "rcp|xcp", value_parser = crate::law::parse::<Law>)]
     law: Law,
     /// The cgroup whose sockets carry the option [default: all].
     #[arg(long)]

@@ -4,6 +4,7 @@ mod doctor;
 mod features;
 mod host;
 mod lab;
+mod law;
 mod netlink;
 mod path;
 mod refusal;

@@ -100,6 +100,8 @@ fn attaches_once_counts_and_leaves_nothing() {
     net.ok(&format!("attach out.1 --netns {} --law xcp --rate 1Gbps", net.name));
     assert_eq!(net.status()[0]["law"], "xcp");
     assert_eq!(net.status().as_array().map(Vec::len), Some(1));
+    net.refused(&format!("police out.1 --netns {} --least 1bps", net.name), "--least is 1bps; it must be");
+    net.refused(&format!("police out.1 --netns {} --isolate 0s", net.name), "--isolate is 0s");
     net.ok(&format!("police out.1 --netns {}", net.name));
     assert_eq!(net.pinned(), 2);
     assert_eq!(net.ok(&format!("police out.1 --netns {} --list", net.name)), "");
@@ -128,6 +130,7 @@ fn refuses_what_it_cannot_do() {
     let on = format!("attach out.1 --netns {} --law", net.name);
     net.refused("attach nothing --law rcp --rate 1Gbps", "no interface nothing");
     net.refused(&format!("attach out.1 --netns none-{} --law rcp --rate 1Gbps", net.name), "--netns");
+    net.refused(&format!("{on} vcp --rate 1Gbps"), "not yet; it must be rcp or xcp");
     net.refused(&format!("{on} rcp --rate 1kbps"), "100kbps to 100Gbps");
     net.refused(&format!("{on} rcp --rate 1Gbps --eta 1.5"), "--eta");
     net.refused(&format!("{on} rcp --rate 1Gbps --alpha 11"), "--alpha");

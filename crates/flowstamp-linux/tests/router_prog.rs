@@ -62,7 +62,13 @@ fn set(skeleton: &RouterSkel<'_>, link: &types::fs_link) {
 
 /// Bytes, microseconds and packets counted so far by RCP's router, on all CPUs.
 fn counted(skeleton: &RouterSkel<'_>) -> [u64; 3] {
-    let mut total = [0; 3];
+    let [bytes, us, packets, ..] = all_counted(skeleton);
+    [bytes, us, packets]
+}
+
+/// The same, and bytes and three sums of XCP's.
+fn all_counted(skeleton: &RouterSkel<'_>) -> [u64; 7] {
+    let mut total = [0; 7];
     let cpus = skeleton.maps.sums.lookup_percpu(&[0; 4], MapFlags::ANY).expect("an array").expect("of one");
     for bytes in cpus {
         for (sum, part) in total.iter_mut().zip(bytes.chunks_exact(8)) {
@@ -387,6 +393,51 @@ fn what_is_not_its_own_is_counted_and_left() {
     // A first fragment has the header, and more to follow.
     let first = Packet { fragment: 0x2000, options: own, ..Packet::default() };
     assert_eq!(check(&skeleton, &first, true), Some(OFFER));
+}
+
+/// VCP's option as bpf/option.h lays it out.
+fn vcp() -> [u8; 16] {
+    #[link(name = "flowstamp_laws", kind = "static")]
+    unsafe extern "C" {
+        fn fs_host_vcp_option(bytes: *mut u8);
+    }
+    let mut bytes = [0; 16];
+    // SAFETY: it writes 16 bytes.
+    unsafe { fs_host_vcp_option(bytes.as_mut_ptr()) };
+    bytes
+}
+
+#[test]
+fn vcp_has_its_place_in_the_option() {
+    let echo = [3, 5, 6, 7];
+    let expected = [&[253, 16, b'V', b'C'][..], &echo, &[2, 0, 0, 0, 0, 0, 0, 1]].concat();
+    assert_eq!(vcp()[..], expected);
+}
+
+/// Routers of today let it pass, whatever its form and place, and it is input as any other.
+#[test]
+fn vcps_option_passes_byte_for_byte() {
+    if skipped() {
+        return;
+    }
+    for law in [RCP, XCP] {
+        let mut object = MaybeUninit::uninit();
+        let skeleton = load(&mut object, law, 14);
+        for (length, offset, wrapping) in [16, 8]
+            .into_iter()
+            .flat_map(|l| (0..=24).flat_map(move |o| wrappings().into_iter().map(move |w| (l, o, w))))
+        {
+            let mut form = vcp()[..length].to_vec();
+            form[1] = length as u8;
+            let packet = Packet { options: [vec![1; offset], form].concat(), ..wrapping };
+            let frame = packet.frame(true);
+            let before = all_counted(&skeleton);
+            assert_eq!(run(&skeleton, &frame.bytes).expect("a whole packet"), frame.bytes, "{packet:?}");
+            let mut expected = before;
+            expected[if law == RCP { 0 } else { 3 }] += frame.bytes.len() as u64;
+            assert_eq!(all_counted(&skeleton), expected, "{packet:?}");
+        }
+    }
 }
 
 /// An option's length leads far beyond the packet; counted in few bits, that would be back among the headers, where an

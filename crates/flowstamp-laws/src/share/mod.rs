@@ -5,9 +5,10 @@
 //! law works with its class's part of the capacity. A [`Scheduler`] holds the classes to their weights, or, with
 //! [`Scheduler::Fifo`], one queue serves both and only the router law keeps to its part ("soft isolation").
 //!
-//! Dukkipati 2007, section 6.2.1.
+//! Dukkipati 2007, section 6.2.1. Beside it stands [`police`], for flows that do not obey (Katabi 2002, section 7).
 
 pub mod drr;
+pub mod police;
 pub mod split;
 pub mod wfq;
 pub mod zombies;

@@ -17,7 +17,7 @@ pub struct Arguments {
     #[command(flatten)]
     interface: Interface,
     /// The law.
-    #[arg(long)]
+    #[arg(long, value_name = "rcp|xcp", value_parser = crate::law::parse::<Law>)]
     law: Law,
     /// What the link carries; its shaper's or device's rate.
     #[arg(long)]

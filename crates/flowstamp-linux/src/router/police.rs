@@ -5,6 +5,7 @@ use super::pins::{self, no_bpf};
 use super::program::{Law, bytes_of, value_of};
 use super::{Interface, program};
 use crate::refusal::Refusal;
+use flowstamp_laws::share::police::Params;
 use flowstamp_laws::{Rate, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, MapHandle};
@@ -144,15 +145,24 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Some(Law::Rcp) => (0x5243, config.rcp.link_rate_q16),
         _ => (0x5843, config.xcp.capacity_q16),
     };
+    let params = Params {
+        heavy: arguments.least.unwrap_or(Rate::from_bytes_per_sec((rate_q16 / 65536) as f64 / 10.0)),
+        retest: arguments.retest,
+        isolate: arguments.isolate,
+    };
+    params.check().map_err(|(name, text)| {
+        let option = if name == "heavy" { "least" } else { name };
+        Refusal(format!("--{option} {text}"))
+    })?;
     let ns = |t: Time| t.as_ps() / 1000;
     let wanted = types::fs_police_config {
         exid,
         link_bytes: config.link_bytes,
         class: u64::from(arguments.class.unwrap_or(0)),
         params: types::fs_police_params {
-            heavy: arguments.least.map_or(rate_q16 / 65536 / 10, |r| r.bytes_per_sec() as u64),
-            retest_ns: ns(arguments.retest),
-            isolate_ns: ns(arguments.isolate),
+            heavy: params.heavy.bytes_per_sec() as u64,
+            retest_ns: ns(params.retest),
+            isolate_ns: ns(params.isolate),
         },
     };
     pins::enter(interface)?;

@@ -37,6 +37,7 @@ fn missing() -> Option<String> {
         ("curl", "-V"),
         ("nginx", "-v"),
         ("clang", "--version"),
+        ("python3", "-V"),
     ] {
         if Command::new(tool).arg(flag).output().is_err() {
             return Some(format!("{tool} is not installed"));
@@ -191,6 +192,24 @@ impl Net {
         self.filter(end, "egress", &self.stamper(rate_bytes_per_ms, change_bytes_per_s, 0));
     }
 
+    /// Two routers in a row on the way to the server; one on the way back, of the first's rate.
+    pub fn stamp_twice(&self, first: u32, second: u32) {
+        for end in [End::Client, End::Server] {
+            self.filter(end, "egress", &self.stamper(first, 0, 0));
+        }
+        self.filter(End::Server, "ingress", &self.stamper(second, 0, 0));
+    }
+
+    /// SYN-ACKs are lost for a time from now on.
+    pub fn lose_synacks(&self, duration: std::time::Duration) {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `now` is there to be written to.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+        let until = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64 + duration.as_nanos() as u64;
+        let object = self.compile("synacks", "tests/synacks.bpf.c", &[format!("-DLOSE_UNTIL_NS={until}ull")]);
+        self.filter(End::Client, "ingress", &object);
+    }
+
     fn filter(&self, end: End, direction: &str, object: &str) {
         let namespace = self.namespace(end);
         let options = ["filter", "add", "dev", "veth0", direction, "bpf", "da", "obj", object, "sec", "tc"];
@@ -198,14 +217,21 @@ impl Net {
     }
 
     fn stamper(&self, rate: u32, change: u32, drop: u32) -> String {
-        let object = self.file(&format!("stamper-{rate}-{change}-{drop}.o"));
+        let defines = [
+            format!("-DRATE_BYTES_PER_MS={rate}"),
+            format!("-DCHANGE_BYTES_PER_S={change}"),
+            format!("-DDROP_ONE_IN={drop}"),
+        ];
+        self.compile(&format!("stamper-{rate}-{change}-{drop}"), "tests/stamper.bpf.c", &defines)
+    }
+
+    fn compile(&self, name: &str, source: &str, defines: &[String]) -> String {
+        let object = self.file(&format!("{name}.o"));
         let multiarch = format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH);
         run(Command::new("clang")
             .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Ibpf", &multiarch])
-            .arg(format!("-DRATE_BYTES_PER_MS={rate}"))
-            .arg(format!("-DCHANGE_BYTES_PER_S={change}"))
-            .arg(format!("-DDROP_ONE_IN={drop}"))
-            .args(["-c", "tests/stamper.bpf.c", "-o"])
+            .args(defines)
+            .args(["-c", source, "-o"])
             .arg(&object)
             .current_dir(env!("CARGO_MANIFEST_DIR")));
         object.display().to_string()
@@ -226,6 +252,51 @@ impl Net {
         let options =
             ["qdisc", "replace", "dev", "veth0", "root", "tbf", "rate", rate, "burst", "15k", "limit", limit];
         run(Command::new("tc").args(["-n", &namespace]).args(options));
+    }
+
+    /// Sets a value under /proc/sys/net of one end.
+    pub fn sysctl(&self, end: End, key: &str, value: u32) {
+        let namespace = self.namespace(end);
+        let setting = format!("net.{key}={value}");
+        run(Command::new("ip").args(["netns", "exec", &namespace, "sysctl", "-qw", &setting]));
+    }
+
+    /// One connection from client to server whose application sends under one congestion control after the other, given
+    /// as NAME:SECONDS; of each what is in force at its end, and the bits/s that were acked in its
+    /// second half.
+    pub fn legs(&self, legs: &[&str]) -> Vec<(String, f64)> {
+        const SINK: &str = "import socket; s = socket.create_server(('', 5300)); c = s.accept()[0]\nwhile c.recv(1 << 20): pass";
+        const SOURCE: &str = "\
+import fcntl, socket, sys, termios, time
+s = socket.socket()
+s.settimeout(20)
+sent = 0
+def cc(): return s.getsockopt(6, 13, 16).split(b'\\0')[0].decode()
+def acked(): return sent - int.from_bytes(fcntl.ioctl(s, termios.TIOCOUTQ, b'0000'), sys.byteorder)
+s.setsockopt(6, 13, sys.argv[1].split(':')[0].encode())
+s.connect(('10.201.0.2', 5300))
+for number, leg in enumerate(sys.argv[1:]):
+    name, seconds = leg.split(':')
+    if number > 0: s.setsockopt(6, 13, name.encode())
+    # What was in flight when the leg began is acked in its first half.
+    for _ in range(2):
+        begun, before = time.monotonic(), acked()
+        while time.monotonic() < begun + float(seconds) / 2: sent += s.send(bytes(65536))
+    print(cc(), 8 * (acked() - before) / (time.monotonic() - begun), flush=True)
+";
+        let mut sink = self.command(End::Server, true, "python3");
+        let _sink = Running(sink.args(["-c", SINK]).spawn().unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        let mut source = self.command(End::Client, true, "timeout");
+        let output = source.args(["30", "python3", "-c", SOURCE]).args(legs).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let said = String::from_utf8(output.stdout).unwrap();
+        said.lines()
+            .map(|line| {
+                let (name, rate) = line.split_once(' ').unwrap();
+                (name.to_owned(), rate.parse().unwrap())
+            })
+            .collect()
     }
 
     /// iperf3 from client to server: bits/s that arrived.

@@ -1,0 +1,247 @@
+//! The police's judgement on flows that obey and flows that do not (Katabi 2002, section 7).
+
+use flowstamp_laws::share::police::{Flow, Packet, Params, Phase};
+use flowstamp_laws::units::{Rate, Time};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+const PARAMS: Params =
+    Params { heavy: Rate::from_bps(100_000.0), retest: Time::from_secs(1), isolate: Time::from_secs(5) };
+const PACKET: u32 = 1500;
+const START: Time = Time::from_secs(1);
+const MIN_ROUND: Time = Time::from_millis(10);
+const GRACE: Time = Time::from_millis(50);
+
+/// How a flow answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Habit {
+    /// To RCP's rates.
+    ObeysRates,
+    /// To XCP's changes.
+    ObeysChanges,
+    Ignores,
+    /// Obeys rates at first, until it has passed a test.
+    ObeysOnce,
+}
+
+/// A flow in a path of `round` whose router offers `offer` bytes/s, for `rounds` round trips of at least 10 ms or until
+/// it is isolated; with the time when the last phase began.
+///
+/// A `suspect` is tested even if it sends no more than it is told. `held` packets leave at once, as a stack with
+/// segmentation offload and held-back acks lets them.
+fn live(habit: Habit, suspect: bool, offer: f64, round: Time, held: u32, rounds: u64) -> (Flow, Time) {
+    let mut flow = Flow::default();
+    let mut rate = offer;
+    let mut now = START;
+    let end = now + round.max(MIN_ROUND) * rounds;
+    // What was stamped, and when it is back at the sender.
+    let mut answers: VecDeque<(Time, f64)> = VecDeque::new();
+    while now < end && flow.phase() != Phase::Isolate {
+        while answers.front().is_some_and(|(at, _)| *at <= now) {
+            let (_, answer) = answers.pop_front().expect("there is one");
+            match habit {
+                Habit::ObeysRates => rate = answer,
+                Habit::ObeysChanges => {
+                    rate = (rate + answer).clamp(f64::from(PACKET) / round.as_secs_f64(), offer);
+                }
+                Habit::ObeysOnce if flow.outcome().0 < 2 => rate = answer,
+                Habit::ObeysOnce => rate = offer,
+                Habit::Ignores => {}
+            }
+        }
+        for _ in 0..held {
+            let told = (!suspect).then(|| Rate::from_bytes_per_sec(offer));
+            flow.on_packet(&PARAMS, &Packet { now, bytes: PACKET, rtt: Some(round), told, free: true });
+            let told = match habit {
+                Habit::ObeysChanges => {
+                    // The router gives back a tenth of the offer in a round trip.
+                    let packets = (rate * round.as_secs_f64() / f64::from(PACKET)).max(1.0);
+                    (offer / 10.0 / packets).min(flow.most_change(now, PACKET).unwrap_or(f64::INFINITY))
+                }
+                _ => flow.most_told().map_or(offer, |most| most.bytes_per_sec().min(offer)),
+            };
+            answers.push_back((now + round, told));
+        }
+        now += Time::from_secs_f64(f64::from(held * PACKET) / rate);
+    }
+    let since = flow.running().0;
+    (flow, since)
+}
+
+/// Paths, and offers of so many packets in a round trip, of 10 ms at least: shorter ones are judged over that.
+fn path() -> impl Strategy<Value = (Time, f64)> {
+    (40.0f64..400.0, 100u64..500_000).prop_map(|(window, round_us)| {
+        let round = Time::from_micros(round_us);
+        (round, window * f64::from(PACKET) / round.max(MIN_ROUND).as_secs_f64())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn who_obeys_is_never_isolated(changes in any::<bool>(), (round, offer) in path(), held in 1u32..5) {
+        let habit = if changes { Habit::ObeysChanges } else { Habit::ObeysRates };
+        let (flow, _) = live(habit, true, offer, round, held, 400);
+        let (tests, failures, isolations) = flow.outcome();
+        prop_assert_eq!((failures, isolations), (0, 0), "{:?}", flow);
+        prop_assert!(tests > 0, "{:?}", flow);
+    }
+
+    #[test]
+    fn who_ignores_is_isolated((round, offer) in path(), held in 1u32..5) {
+        let (flow, since) = live(Habit::Ignores, true, offer, round, held, 80);
+        prop_assert_eq!(flow.phase(), Phase::Isolate);
+        prop_assert_eq!(flow.outcome(), (2, 2, 1), "{:?}", flow);
+        // Two tests of six round trips each, the grace time three times in both, and a packet's time at each change.
+        let most = flow.round().unwrap() * 13 + GRACE * 6;
+        prop_assert!(since - START < most, "{} after {:?}", since - START, flow);
+    }
+
+    /// To have passed a test is no licence: the next one comes.
+    #[test]
+    fn who_stops_obeying_is_isolated((round, offer) in path(), held in 1u32..5) {
+        // What is told in the second test, it ignores; there is rest of 1 s before it.
+        let rounds = 80 + (PARAMS.retest.as_ps() / round.max(MIN_ROUND).as_ps());
+        let (flow, since) = live(Habit::ObeysOnce, true, offer, round, held, rounds);
+        prop_assert_eq!(flow.phase(), Phase::Isolate);
+        prop_assert_eq!(flow.outcome(), (3, 2, 1), "{:?}", flow);
+        prop_assert!(since - START > PARAMS.retest);
+    }
+
+    #[test]
+    fn who_sends_what_it_is_told_is_not_even_tested((round, offer) in path()) {
+        prop_assert_eq!(live(Habit::Ignores, false, offer, round, 4, 80).0.outcome().0, 0);
+    }
+
+    /// The caller's leave is asked for once, when a test begins, and a test ends within the time that it is given.
+    #[test]
+    fn one_flow_at_a_time((round, offer) in path(), held in 1u32..5) {
+        let gap = Time::from_secs_f64(f64::from(held * PACKET) / offer);
+        let mut flows = [Flow::default(), Flow::default(), Flow::default()];
+        let (mut now, mut busy_until, mut tests) = (START, Time::ZERO, 0);
+        for _ in 0..(round.max(MIN_ROUND) * 200).as_ps() / gap.as_ps() {
+            for flow in &mut flows {
+                let free = now >= busy_until || flow.phase() != Phase::Watch;
+                let before = flow.phase();
+                for _ in 0..held {
+                    flow.on_packet(&PARAMS, &Packet { now, bytes: PACKET, rtt: Some(round), told: None, free });
+                }
+                if before == Phase::Watch && flow.phase() == Phase::Hold {
+                    prop_assert!(now >= busy_until);
+                    busy_until = now + flow.test_time();
+                    tests += 1;
+                }
+            }
+            let testing = |f: &&Flow| !matches!(f.phase(), Phase::Watch | Phase::Isolate);
+            prop_assert!(flows.iter().filter(testing).count() <= 1, "{:?}", flows);
+            now += gap;
+        }
+        prop_assert!(tests >= 4, "{}", tests);
+    }
+
+    /// The test feedback of XCP adds up to half of the rate, that of RCP is half of it.
+    #[test]
+    fn a_test_tells_to_halve((round, offer) in path()) {
+        let mut flow = Flow::default();
+        let gap = Time::from_secs_f64(f64::from(PACKET) / offer);
+        let (mut now, mut sum) = (START, 0.0);
+        while flow.phase() != Phase::Judge {
+            flow.on_packet(&PARAMS, &Packet { now, bytes: PACKET, rtt: Some(round), told: None, free: true });
+            let change = flow.most_change(now, PACKET);
+            match flow.phase() {
+                Phase::Watch => prop_assert_eq!(change, None),
+                Phase::Tell => sum += change.unwrap(),
+                _ => prop_assert_eq!(change, Some(0.0)),
+            }
+            prop_assert_eq!(flow.most_told().is_some(), matches!(flow.phase(), Phase::Tell | Phase::Judge));
+            now += gap;
+        }
+        let reference = flow.reference().bytes_per_sec();
+        let told = flow.most_told().unwrap().bytes_per_sec();
+        // A packet's share may be in the round trip or not.
+        let slack = f64::from(PACKET) / round.max(MIN_ROUND).as_secs_f64();
+        prop_assert!((told - reference / 2.0).abs() < 1e-6 && (sum + reference / 2.0).abs() <= slack, "{sum} of {reference}");
+    }
+
+    /// Whatever a flow says of its round trip, and however it sends, nothing is told it unless it is tested.
+    #[test]
+    fn any_flow(
+        packets in prop::collection::vec((0u64..3_000_000_000, 1u32..65536, prop::option::of(0u64..200_000_000), prop::option::of(0.0..1e9), any::<bool>()), 1..200),
+    ) {
+        let mut flow = Flow::default();
+        let mut now = START;
+        for (gap_ns, bytes, rtt_us, told, free) in packets {
+            now += Time::from_nanos(gap_ns);
+            let rtt = rtt_us.map(Time::from_micros);
+            let before = flow.clone();
+            flow.on_packet(&PARAMS, &Packet { now, bytes, rtt, told: told.map(Rate::from_bytes_per_sec), free });
+            if let Some(round) = flow.round() {
+                prop_assert!((MIN_ROUND..=Time::from_secs(2)).contains(&round));
+            }
+            if flow.phase() == Phase::Hold && before.phase() == Phase::Watch {
+                prop_assert!(free);
+            }
+            let (tests, failures, isolations) = flow.outcome();
+            prop_assert!(failures <= 2 && 2 * isolations <= tests, "{flow:?}");
+            prop_assert!(flow.most_change(now, bytes).is_none_or(|c| c <= 0.0));
+            prop_assert!(flow.phase() != Phase::Isolate || failures == 2);
+            if tests > before.outcome().0 {
+                prop_assert!(flow.reference().bps() >= PARAMS.heavy.bps());
+            }
+        }
+    }
+
+    #[test]
+    fn an_isolated_flow_has_half_its_rate(bytes_per_s in 100_000.0f64..1e9, share in 0.6f64..3.0) {
+        let mut flow = Flow::default();
+        let mut now = START;
+        let gap = Time::from_secs_f64(f64::from(PACKET) / bytes_per_s);
+        let rtt = Some(Time::from_millis(200));
+        while flow.phase() != Phase::Isolate {
+            flow.on_packet(&PARAMS, &Packet { now, bytes: PACKET, rtt, told: None, free: true });
+            now += gap;
+        }
+        let begun = flow.running().0;
+        let gap = Time::from_secs_f64(f64::from(PACKET) / (bytes_per_s * share));
+        let mut sent = 0.0;
+        // Long enough for the bucket's depth not to count.
+        for _ in 0..20_000 {
+            now += gap;
+            sent += if flow.admits(now, PACKET) { f64::from(PACKET) } else { 0.0 };
+        }
+        let allowed = flow.reference().bytes_per_sec() / 2.0 * (now - begun).as_secs_f64();
+        prop_assert!(sent <= allowed + f64::from(PACKET));
+        prop_assert!(sent >= allowed * 0.99 - 2.0 * f64::from(PACKET), "{} of {}", sent, allowed);
+    }
+}
+
+#[test]
+fn isolation_ends() {
+    let mut flow = Flow::default();
+    let mut now = START;
+    let mut phases = vec![];
+    while now < Time::from_secs(9) {
+        let rtt = Some(Time::from_millis(20));
+        flow.on_packet(&PARAMS, &Packet { now, bytes: PACKET, rtt, told: None, free: true });
+        if phases.last() != Some(&flow.phase()) {
+            phases.push(flow.phase());
+        }
+        now += Time::from_millis(1);
+    }
+    use Phase::{Hold, Isolate, Judge, Refer, Tell, Watch};
+    let test = [Watch, Hold, Refer, Tell, Judge];
+    assert_eq!(phases, [&test[..], &test, &[Isolate], &test, &test, &[Isolate]].concat());
+}
+
+#[test]
+fn parameters_are_checked() {
+    assert_eq!(PARAMS.check(), Ok(()));
+    for (wrong, key) in [
+        (Params { heavy: Rate::ZERO, ..PARAMS }, "heavy"),
+        (Params { heavy: Rate::from_bps(f64::NAN), ..PARAMS }, "heavy"),
+        (Params { isolate: Time::ZERO, ..PARAMS }, "isolate"),
+    ] {
+        assert_eq!(wrong.check().map_err(|(name, _)| name), Err(key));
+    }
+}

@@ -1,0 +1,269 @@
+//! The police in C, which the kernel runs, against the law in Rust: every function of bpf/police.h, packet by packet. 10^4
+//! flows; 10^6 with FLOWSTAMP_NIGHTLY=1. A failure prints the least case that fails; PROPTEST_RNG_SEED=N makes a run
+//! repeat.
+//!
+//! A flow is followed until a rate comes as close to a limit as police.h's error: from there on the two may differ.
+
+#![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
+
+use flowstamp_laws::share::police::{self, Packet, Phase};
+use flowstamp_laws::{Rate, Time};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use std::cell::Cell;
+
+/// What a product of fs_mul_div may be off by, of itself.
+const U: f64 = 1.0 / (1u64 << 29) as f64;
+/// f64's own rounding, over many packets.
+const F64: f64 = 1e-9;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Params {
+    heavy: u64,
+    retest_ns: u64,
+    isolate_ns: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    phase: u64,
+    since_ns: u64,
+    until_ns: u64,
+    bytes: u64,
+    rest_until_ns: u64,
+    rate: u64,
+    round_ns: u64,
+    failures: u64,
+    told: u64,
+    told_before: u64,
+    tokens_q16: u64,
+    tokens_ns: u64,
+    tests: u64,
+    isolations: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct View {
+    now_ns: u64,
+    bytes: u64,
+    rtt_us: u64,
+    told: u64,
+    free: u64,
+}
+
+#[link(name = "flowstamp_laws", kind = "static")]
+unsafe extern "C" {
+    safe fn fs_host_police_packet(p: &Params, f: &mut Flow, v: &View);
+    safe fn fs_host_police_told(f: &Flow) -> u64;
+    safe fn fs_host_police_change(f: &Flow, now: u64, bytes: u64) -> i64;
+    safe fn fs_host_police_admit(f: &mut Flow, now: u64, bytes: u64) -> bool;
+    safe fn fs_host_police_test_ns(f: &Flow) -> u64;
+}
+
+/// In the order of police.h.
+const PHASES: [Phase; 6] =
+    [Phase::Watch, Phase::Hold, Phase::Refer, Phase::Tell, Phase::Judge, Phase::Isolate];
+
+fn config() -> ProptestConfig {
+    let nightly = std::env::var("FLOWSTAMP_NIGHTLY").is_ok_and(|v| v == "1");
+    ProptestConfig {
+        cases: if nightly { 1_000_000 } else { 10_000 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+fn log_uniform(least: f64, most: f64) -> impl Strategy<Value = f64> {
+    (least.ln()..=most.ln()).prop_map(f64::exp)
+}
+
+/// Some packets of a flow that are alike.
+#[derive(Clone, Debug)]
+struct Train {
+    packets: u32,
+    /// Of the flow's round trip: how long it takes.
+    rounds: f64,
+    /// Of the flow's rate.
+    pace: f64,
+    /// Of the flow's round trip: what its sender names, if it knows one.
+    names: Option<f64>,
+    /// Of the flow's rate; none with XCP.
+    told: Option<f64>,
+    free: bool,
+}
+
+/// Half of them go on as a flow that does not obey would.
+fn train() -> impl Strategy<Value = Train> {
+    let pace = prop_oneof![Just(1.0), log_uniform(0.2, 4.0)];
+    let names =
+        prop_oneof![6 => Just(Some(1.0)), 1 => Just(None), 1 => log_uniform(1e-3, 1e3).prop_map(Some)];
+    let told = prop_oneof![Just(None), log_uniform(0.3, 1.5).prop_map(Some)];
+    let free = prop::bool::weighted(0.9);
+    (1u32..24, log_uniform(0.1, 8.0), pace, names, told, free).prop_map(
+        |(packets, rounds, pace, names, told, free)| Train { packets, rounds, pace, names, told, free },
+    )
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    /// bytes/s
+    rate: f64,
+    round_us: f64,
+    c: Params,
+    trains: Vec<Train>,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let time_ns = || log_uniform(1e6, 1e10).prop_map(|v| v as u64);
+    let parts = (
+        log_uniform(1e3, 12.5e9),
+        log_uniform(100.0, 4e6),
+        log_uniform(0.01, 1.5),
+        time_ns(),
+        time_ns(),
+        prop::collection::vec(train(), 1..24),
+    );
+    parts.prop_map(|(rate, round_us, heavy, retest_ns, isolate_ns, trains)| {
+        let c = Params { heavy: (rate * heavy) as u64 + 1, retest_ns, isolate_ns };
+        Case { rate, round_us, c, trains }
+    })
+}
+
+/// Whether what the phase that ends at `now` is decided by is closer to its limit than the errors are.
+fn is_close(c: &Flow, heavy: u64, now_ns: u64, told: u64) -> bool {
+    let rate = c.bytes as f64 * 1e9 / (now_ns - c.since_ns).max(1) as f64;
+    let near = |limit: f64, more: f64| (rate - limit).abs() <= U * rate + 1.0 + more;
+    let told = 1.25 * told.max(c.told).max(c.told_before) as f64;
+    match PHASES[c.phase as usize] {
+        Phase::Watch => near(heavy as f64, 0.0) || near(told, 1.0),
+        Phase::Refer => near(heavy as f64, 0.0),
+        Phase::Judge => near(0.75 * c.rate as f64, U * c.rate as f64 + 2.0),
+        _ => false,
+    }
+}
+
+macro_rules! close {
+    ($c:expr, $rust:expr, $bound:expr, $what:expr) => {
+        let (c, rust, bound): (f64, f64, f64) = ($c, $rust, $bound);
+        prop_assert!((c - rust).abs() <= bound, "{}: C {c}, Rust {rust}, bound {bound}", $what);
+    };
+}
+
+/// One flow by both; `entered` counts the phases that it comes to, `refused` what isolation holds back.
+fn follow(case: &Case, entered: &[Cell<u64>; 6], refused: &Cell<u64>) -> Result<(), TestCaseError> {
+    let params = police::Params {
+        heavy: Rate::from_bytes_per_sec(case.c.heavy as f64),
+        retest: Time::from_nanos(case.c.retest_ns),
+        isolate: Time::from_nanos(case.c.isolate_ns),
+    };
+    let (mut rust, mut c) = (police::Flow::default(), Flow::default());
+    let mut now_ns = 1_000_000_000;
+    let mut tokens_error = 0.0;
+    for train in &case.trains {
+        let gap_ns = (case.round_us * 1000.0 * train.rounds / f64::from(train.packets)) as u64 + 1;
+        let bytes = (case.rate * train.pace * gap_ns as f64 / 1e9).clamp(1.0, 4e9) as u32;
+        let rtt_us = train.names.map_or(0, |names| (case.round_us * names) as u64);
+        let told = train.told.map(|told| (case.rate * told) as u64);
+        for _ in 0..train.packets {
+            now_ns += gap_ns;
+            let now = Time::from_nanos(now_ns);
+            let view = View {
+                now_ns,
+                bytes: u64::from(bytes),
+                rtt_us,
+                told: told.unwrap_or(0),
+                free: u64::from(train.free),
+            };
+            if c.until_ns != 0 && now_ns >= c.until_ns && is_close(&c, case.c.heavy, now_ns, view.told) {
+                return Ok(());
+            }
+            let before = c.phase;
+            fs_host_police_packet(&case.c, &mut c, &view);
+            rust.on_packet(
+                &params,
+                &Packet {
+                    now,
+                    bytes,
+                    rtt: (rtt_us > 0).then(|| Time::from_micros(rtt_us)),
+                    told: told.map(|told| Rate::from_bytes_per_sec(told as f64)),
+                    free: train.free,
+                },
+            );
+            if c.phase != before {
+                entered[c.phase as usize].set(entered[c.phase as usize].get() + 1);
+            }
+            let (tests, failures, isolations) = rust.outcome();
+            let (since, came) = rust.running();
+            prop_assert_eq!(PHASES[c.phase as usize], rust.phase());
+            prop_assert_eq!(
+                (c.tests, c.failures, c.isolations, c.bytes),
+                (tests, u64::from(failures), isolations, came)
+            );
+            prop_assert_eq!(Time::from_nanos(c.since_ns), since);
+            prop_assert_eq!((c.round_ns > 0).then(|| Time::from_nanos(c.round_ns)), rust.round());
+            prop_assert_eq!(Time::from_nanos(fs_host_police_test_ns(&c)), rust.test_time());
+
+            let reference = rust.reference().bytes_per_sec();
+            let rate_error = U * reference + 1.0;
+            close!(c.rate as f64, reference, rate_error, "r_0");
+            match (fs_host_police_told(&c), rust.most_told()) {
+                (u64::MAX, None) => {}
+                (got, exact) => {
+                    let exact = exact.map_or(f64::NAN, Rate::bytes_per_sec);
+                    close!(got as f64, exact, rate_error / 2.0 + 1.0, "told");
+                }
+            }
+            let got = fs_host_police_change(&c, now_ns, u64::from(bytes));
+            match rust.most_change(now, bytes) {
+                None => prop_assert_eq!(got, 0x7fff_ffff),
+                Some(0.0) => prop_assert_eq!(got, 0),
+                Some(exact) => {
+                    let exact = exact.max(-f64::from(i32::MAX));
+                    prop_assert!(got as f64 <= exact + U * -exact, "{got} is more than {exact}");
+                    close!(got as f64, exact, U * -exact + 1.0, "change");
+                }
+            }
+            if rust.phase() != Phase::Isolate {
+                tokens_error = 0.0;
+                continue;
+            }
+            let passed_s = ((now_ns - c.tokens_ns) as f64 / 1e9).min(1.0);
+            tokens_error += 1.0 / 65536.0
+                + passed_s * (rate_error / 2.0 + 1.0 + U * reference / 2.0)
+                + F64 * reference * passed_s;
+            // Near what the packet needs, one may let it pass and the other not.
+            let allowed = (c.rate / 2) as f64;
+            let mut full = (allowed / 10.0).max(262_144.0);
+            full = (c.tokens_q16 as f64 / 65536.0 + passed_s * allowed).min(full);
+            if (full - f64::from(bytes)).abs() <= tokens_error + 1.0 {
+                return Ok(());
+            }
+            let admitted = rust.admits(now, bytes);
+            prop_assert_eq!(
+                fs_host_police_admit(&mut c, now_ns, u64::from(bytes)),
+                admitted,
+                "{} of {}",
+                full,
+                bytes
+            );
+            refused.set(refused.get() + u64::from(!admitted));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn flows() {
+    let (entered, refused) = (<[Cell<u64>; 6]>::default(), Cell::new(0));
+    let mut runner = TestRunner::new(config());
+    let result = runner.run(&case(), |case| follow(&case, &entered, &refused));
+    result.unwrap_or_else(|failure| panic!("{failure}"));
+    let entered = entered.map(|count| count.get());
+    println!("phases entered: {entered:?}; packets held back: {}", refused.get());
+    // All of it has been compared, not only the quiet phases.
+    assert!(entered.iter().all(|count| *count > u64::from(config().cases) / 100), "{entered:?}");
+    assert!(refused.get() > u64::from(config().cases) / 100);
+}
