@@ -143,7 +143,8 @@ def router_report(measured: dict[str, Any]) -> str:
             row += f"{median_and_spread(more)} | **{100 * statistics.median(more) / base:.1f}%** | "
         else:
             row += " | | "
-        lines.append(row + f"{median_and_spread(machine[kind]) if busy <= router_cost.BUSY_MAX else 'not measurable'} |")
+        of_machine = median_and_spread(machine[kind]) if busy <= router_cost.BUSY_MAX else "not measurable"
+        lines.append(f"{row}{of_machine} |")
     counted = "; ".join(
         f"{law.upper()} {statistics.median(own[law]):.0f} ({min(own[law]):.0f} to {max(own[law]):.0f})"
         for law in router_cost.LAWS
