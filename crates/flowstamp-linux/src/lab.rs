@@ -7,7 +7,7 @@ mod network;
 mod results;
 mod stamped;
 
-use crate::path::{Epoch, LinkSpecification, Path, Report, Specification};
+use crate::path::{By, Epoch, LinkSpecification, Path, Report, Specification};
 use crate::refusal::Refusal;
 use anyhow::Context;
 use applications::{Applications, Planned};
@@ -56,6 +56,9 @@ pub struct Run {
     /// The lab's name on this machine: labs of different names run side by side.
     #[arg(long, default_value = "lab")]
     id: String,
+    /// How frames reach the path, rather than by the first of these that the machine has.
+    #[arg(long)]
+    path_by: Option<By>,
 }
 
 /// Exit code of a run that is invalid.
@@ -110,7 +113,8 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
     let begun = Epoch::start();
     let plan = applications::plan(&lab);
     let with_router = lab.router.place == Where::Bpf;
-    let network = Network::make(&id, with_router)?;
+    let by = run.path_by.map_or_else(By::choose, Ok)?;
+    let network = Network::make(&id, with_router, by)?;
     // A host asks for one law at a time: that of the hosts, or of the first group that has one of ours.
     let laws = std::iter::once(lab.host.law).chain(lab.flows.iter().map(|flows| lab.law_of(flows)));
     if let Some(law) = laws.into_iter().find(|law| law.is_stamped()) {
@@ -122,7 +126,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
     }
     let (report, observed) = {
         let mut applications = Applications::start(&id, &lab, &plan)?;
-        let path = Path::start(path_of(&lab, &plan, &id))?;
+        let path = Path::start(path_of(&lab, &plan, &network))?;
         let mut watches = None;
         if with_router {
             let every = Duration::from_nanos(lab.probes.every.as_ps() / 1000);
@@ -142,7 +146,10 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         let said = (0..plan.len()).map(|number| applications.said(number)).collect();
         let failures = std::mem::take(&mut applications.failures);
         let router = watches.map(|(queue, law)| (queue.finish(), law.finish()));
-        (report, results::Observed { idle_share, said, failures, router, wall_s: begun.now().as_secs_f64() })
+        (
+            report,
+            results::Observed { by, idle_share, said, failures, router, wall_s: begun.now().as_secs_f64() },
+        )
     };
     drop(network);
     deliver(run, &lab, &plan, &report, &observed)
@@ -157,7 +164,7 @@ fn processors() -> [u64; 2] {
     [ticks.iter().skip(3).take(2).sum(), ticks.iter().sum()]
 }
 
-fn path_of(lab: &Lab, plan: &[Planned], id: &Id) -> Specification {
+fn path_of(lab: &Lab, plan: &[Planned], network: &Network) -> Specification {
     // What a BPF router does, the path must not do once more: there it is a delay alone, the way back a plain link.
     let bpf = lab.router.place == Where::Bpf;
     let router = if bpf { RouterSpec::default() } else { results::router_of_path(&lab.router.law) };
@@ -173,8 +180,8 @@ fn path_of(lab: &Lab, plan: &[Planned], id: &Id) -> Specification {
         every: lab.probes.every,
     };
     Specification {
-        namespace: id.file(Place::Path),
-        interfaces: ["in".to_owned(), "out".to_owned()],
+        by: network.path_by(),
+        interfaces: network.path_interfaces(),
         links: [
             link("bottleneck", (!bpf).then_some(lab.path.rate)),
             link("bottleneck.reverse", Some(lab.path.rate)),

@@ -7,7 +7,7 @@ use super::applications::Planned;
 use super::backlog::{Counted, Window};
 use super::file::{Application, Lab, Law, PACKET_BYTES};
 use super::stamped::Seen;
-use crate::path::{Flow, LatenessSummary, Link, Report};
+use crate::path::{By, Flow, LatenessSummary, Link, Report};
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
 use flowstamp_sim::results::{
@@ -35,6 +35,8 @@ pub struct Results {
 
 /// What was seen of the run beside the path.
 pub struct Observed {
+    /// How frames reached the path.
+    pub by: By,
     /// What each flow's program said.
     pub said: Vec<Value>,
     /// Programs that failed.
@@ -113,6 +115,7 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
         "valid": invalid.is_none(),
         "invalid": invalid,
         "path": {
+            "by": observed.by,
             "lateness": lateness,
             "lateness_bound_s": lab.path.lateness_bound().as_secs_f64(),
             "overruns": report.overruns,
