@@ -43,6 +43,8 @@ pub struct Observed {
     pub failures: Vec<String>,
     /// The BPF router's queue and its law's variables, if there is one.
     pub router: Option<(Vec<Counted>, Vec<Seen>)>,
+    /// Connections by how they fared with our laws; null without them.
+    pub hosts: Value,
     /// What the machine's processors had left, as a share of all they could do.
     pub idle_share: f64,
     /// Wall-clock seconds of the run.
@@ -119,11 +121,14 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
             "lateness": lateness,
             "lateness_bound_s": lab.path.lateness_bound().as_secs_f64(),
             "overruns": report.overruns,
+            "cpu_s": report.cpu_s,
+            "frames": report.frames,
             "real_time": report.real_time,
             "idle_share": observed.idle_share,
             "random_losses": counters.iter().map(|c| c.losses).sum::<u64>(),
             "stamped": counters.iter().map(|c| c.stamped).sum::<u64>(),
         },
+        "hosts": observed.hosts,
         "applications": plan.iter().zip(&observed.said).map(|(p, said)| application(lab, p, said)).collect::<Vec<_>>(),
         "failures": observed.failures,
     });

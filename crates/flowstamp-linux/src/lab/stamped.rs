@@ -8,6 +8,7 @@ use crate::refusal::Refusal;
 use anyhow::Context;
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -64,6 +65,14 @@ pub fn enable_hosts(id: &Id, law: Law) -> anyhow::Result<()> {
         ours(host.env("FLOWSTAMP_NAME", id.host_name()))?;
     }
     Ok(())
+}
+
+/// Connections of both hosts, as `host status` counts them; null where no law of ours is enabled.
+pub fn hosts(id: &Id) -> anyhow::Result<Value> {
+    let mut host = Command::new(this_program()?);
+    let output = host.args(["host", "status", "--json"]).env("FLOWSTAMP_NAME", id.host_name()).output()?;
+    let mut status: Value = serde_json::from_slice(&output.stdout).context("host status")?;
+    Ok(status["counters"].take())
 }
 
 /// A shaped link out of the router's namespace, and the law on it.
@@ -155,7 +164,7 @@ impl Drop for Watch {
 }
 
 fn variables(answer: &[u8]) -> Option<Vec<(&'static str, f64)>> {
-    let answer: serde_json::Value = serde_json::from_slice(answer).ok()?;
+    let answer: Value = serde_json::from_slice(answer).ok()?;
     let router = answer.get(0)?;
     let mut values: Vec<(&'static str, f64)> =
         VARIABLES.iter().filter_map(|name| Some((*name, router[*name].as_f64()?))).collect();

@@ -4,7 +4,7 @@ use super::flows::Flows;
 use super::lateness::Lateness;
 use super::link::{Link, LinkSpecification};
 use super::port::{By, Port};
-use super::{frame, monotonic_ns};
+use super::{clock_ns, frame, monotonic_ns};
 use anyhow::Context;
 use flowstamp_laws::units::Time;
 use std::fs::File;
@@ -39,6 +39,9 @@ pub struct Report {
     pub lateness: Lateness,
     /// Packets that came faster than they were taken.
     pub overruns: u64,
+    /// Processor time of the thread, s, and the frames that came in it.
+    pub cpu_s: f64,
+    pub frames: u64,
     /// Whether the thread had real-time priority.
     pub real_time: bool,
 }
@@ -171,6 +174,7 @@ struct Forwarder {
     /// From the warm-up to the end of statistics.
     measured: Range<Time>,
     spare: Vec<Vec<u8>>,
+    frames: u64,
     epoch: Epoch,
 }
 
@@ -184,6 +188,7 @@ impl Forwarder {
             lateness: Lateness::default(),
             measured: warmup..until,
             spare: Vec::new(),
+            frames: 0,
             epoch,
         }
     }
@@ -202,7 +207,16 @@ impl Forwarder {
             self.sleep();
         }
         let overruns = self.ports.iter_mut().map(Port::overruns).sum();
-        Ok(Report { links: self.links, flows: self.flows, lateness: self.lateness, overruns, real_time })
+        let (cpu_s, frames) = (clock_ns(libc::CLOCK_THREAD_CPUTIME_ID) as f64 * 1e-9, self.frames);
+        Ok(Report {
+            links: self.links,
+            flows: self.flows,
+            lateness: self.lateness,
+            overruns,
+            cpu_s,
+            frames,
+            real_time,
+        })
     }
 
     fn receive(&mut self) -> anyhow::Result<()> {
@@ -218,6 +232,7 @@ impl Forwarder {
                     self.spare.push(bytes);
                     continue;
                 }
+                self.frames += 1;
                 let at = self.epoch.at(came_ns);
                 self.flows.advance(at);
                 if let Some(segment) = frame::segment(&bytes) {
