@@ -145,12 +145,14 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         let idle_share = if all > 0.0 { idle / all } else { 0.0 };
         let said = (0..plan.len()).map(|number| applications.said(number)).collect();
         let failures = std::mem::take(&mut applications.failures);
+        let dropped = network.dropped()?;
         let hosts = stamped::hosts(&id)?;
         let router = watches.map(|(queue, law)| (queue.finish(), law.finish()));
         (
             report,
             results::Observed {
                 by,
+                dropped,
                 hosts,
                 idle_share,
                 said,

@@ -282,9 +282,24 @@ impl Network {
         let near = if self.with_router { (Place::Router, "out") } else { (Place::Left, "l0") };
         let ends = match self.by {
             By::Tap => [near, (Place::Right, "r0")],
-            By::AfXdp | By::AfPacket => [(Place::Path, "in"), (Place::Path, "out")],
+            By::AfXdp => [(Place::Path, "in"), (Place::Path, "out")],
         };
         ends.map(|(place, name)| (self.id.file(place), name.to_owned()))
+    }
+
+    /// Frames that were dropped on the way into the path and out of it, which no congestion control is to see.
+    pub fn dropped(&self) -> anyhow::Result<u64> {
+        let near = if self.with_router { (Place::Router, "out") } else { (Place::Left, "l0") };
+        let mut ends = vec![near, (Place::Right, "r0")];
+        if self.by != By::Tap {
+            ends.extend([(Place::Path, "in"), (Place::Path, "out")]);
+        }
+        let mut all = 0;
+        for (place, device) in ends {
+            let table = run(command(&self.id, place, "cat")?.arg("/proc/net/dev"))?;
+            all += tx_dropped(&table, device).with_context(|| format!("{device} is not in /proc/net/dev"))?;
+        }
+        Ok(all)
     }
 
     /// An interface whose frames the path gets: a TAP device, or one end of a veth whose other is the path's.
@@ -342,7 +357,13 @@ impl Network {
     }
 }
 
-/// Frames that may wait to be read from a TAP device, as many as the path's other ways hold.
+/// Of an interface, in a table as /proc/net/dev: eight numbers of what came, then bytes, packets, errors and drops.
+fn tx_dropped(table: &str, device: &str) -> Option<u64> {
+    let line = table.lines().find_map(|line| line.trim_start().strip_prefix(device)?.strip_prefix(':'))?;
+    line.split_whitespace().nth(11)?.parse().ok()
+}
+
+/// Frames that may wait to be read from a TAP device, as many as an AF_XDP socket's ring holds.
 const TAP_FRAMES: u32 = 8192;
 
 fn mac_of(last: u8) -> String {

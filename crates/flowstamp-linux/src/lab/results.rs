@@ -43,6 +43,8 @@ pub struct Observed {
     pub failures: Vec<String>,
     /// The BPF router's queue and its law's variables, if there is one.
     pub router: Option<(Vec<Counted>, Vec<Seen>)>,
+    /// Frames that were lost between the hosts and the path.
+    pub dropped: u64,
     /// Connections by how they fared with our laws; null without them.
     pub hosts: Value,
     /// What the machine's processors had left, as a share of all they could do.
@@ -61,7 +63,7 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
         .map(|(number, ((planned, flow), said))| row(lab, number, planned, flow, said))
         .collect();
     let lateness = report.lateness.summary();
-    let invalid = invalid(lab, report, &lateness);
+    let invalid = invalid(lab, report.overruns + observed.dropped, &lateness);
     let links: Map<String, Value> = LINKS
         .iter()
         .zip(&report.links)
@@ -120,7 +122,7 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
             "by": observed.by,
             "lateness": lateness,
             "lateness_bound_s": lab.path.lateness_bound().as_secs_f64(),
-            "overruns": report.overruns,
+            "overruns": report.overruns + observed.dropped,
             "cpu_s": report.cpu_s,
             "frames": report.frames,
             "real_time": report.real_time,
@@ -150,7 +152,7 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
 }
 
 /// The gate: a machine too busy to keep the path's times says nothing about congestion control.
-fn invalid(lab: &Lab, report: &Report, lateness: &LatenessSummary) -> Option<String> {
+fn invalid(lab: &Lab, overruns: u64, lateness: &LatenessSummary) -> Option<String> {
     let bound_s = lab.path.lateness_bound().as_secs_f64();
     if lateness.p98_s > bound_s {
         return Some(format!(
@@ -159,7 +161,7 @@ fn invalid(lab: &Lab, report: &Report, lateness: &LatenessSummary) -> Option<Str
             bound_s * 1e3
         ));
     }
-    (report.overruns > 0).then(|| format!("{} packets came faster than the path took them", report.overruns))
+    (overruns > 0).then(|| format!("{overruns} packets came faster than the path or a host took them"))
 }
 
 fn share(part: u64, whole: u64) -> f64 {

@@ -3,16 +3,13 @@
 //! | by | how | instant of arrival |
 //! |---|---|---|
 //! | AF_XDP | a veth's end; an XDP program hands frames to a socket whose rings lie in shared memory | the program's |
-//! | AF_PACKET | a veth's end; a ring for what comes, `sendmmsg` for what goes | the kernel's |
 //! | TAP | the host's interface itself is the device, its file the path's | that of its reading |
 
-mod af_packet;
 mod af_xdp;
 mod tap;
 
 use crate::refusal::Refusal;
 use std::io;
-use std::mem::size_of;
 use std::os::fd::RawFd;
 
 /// How frames reach the path.
@@ -22,8 +19,6 @@ use std::os::fd::RawFd;
 pub enum By {
     /// An AF_XDP socket on a veth's end.
     AfXdp,
-    /// A packet socket on a veth's end.
-    AfPacket,
     /// A TAP device.
     Tap,
 }
@@ -33,7 +28,6 @@ impl By {
     pub const fn name(self) -> &'static str {
         match self {
             Self::AfXdp => "af_xdp",
-            Self::AfPacket => "af_packet",
             Self::Tap => "tap",
         }
     }
@@ -42,7 +36,6 @@ impl By {
     pub fn missing(self) -> Option<io::Error> {
         match self {
             Self::AfXdp => af_xdp::Port::probe().err(),
-            Self::AfPacket => None,
             Self::Tap => tap::Port::probe().err(),
         }
     }
@@ -58,22 +51,9 @@ impl By {
     }
 }
 
-fn option<T>(socket: RawFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
-    let size = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel reads `size` bytes of `value`.
-    let done = unsafe { libc::setsockopt(socket, level, name, std::ptr::from_ref(value).cast(), size) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// Room for what is on its way out of a socket, whatever the machine's own limit is.
-fn send_buffer(socket: RawFd) -> io::Result<()> {
-    option(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(32i32 << 20))
-}
-
 /// An interface.
 pub enum Port {
     AfXdp(Box<af_xdp::Port>),
-    AfPacket(af_packet::Port),
     Tap(tap::Port),
 }
 
@@ -82,7 +62,6 @@ impl Port {
     pub fn open(by: By, name: &str) -> anyhow::Result<Self> {
         let port = match by {
             By::AfXdp => af_xdp::Port::open(name).map(|port| Self::AfXdp(Box::new(port))),
-            By::AfPacket => af_packet::Port::open(name).map(Self::AfPacket),
             By::Tap => tap::Port::open(name).map(Self::Tap),
         };
         port.map_err(|error| Refusal(format!("the path's {} on {name}: {error}", by.name())).into())
@@ -92,7 +71,6 @@ impl Port {
     pub fn descriptor(&self) -> RawFd {
         match self {
             Self::AfXdp(port) => port.descriptor(),
-            Self::AfPacket(port) => port.descriptor(),
             Self::Tap(port) => port.descriptor(),
         }
     }
@@ -102,7 +80,6 @@ impl Port {
     pub fn receive(&mut self, into: &mut Vec<u8>) -> io::Result<Option<u64>> {
         match self {
             Self::AfXdp(port) => Ok(port.receive(into)),
-            Self::AfPacket(port) => Ok(port.receive(into)),
             Self::Tap(port) => port.receive(into),
         }
     }
@@ -111,7 +88,6 @@ impl Port {
     pub fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
         match self {
             Self::AfXdp(port) => port.send(frames),
-            Self::AfPacket(port) => port.send(frames),
             Self::Tap(port) => port.send(frames),
         }
     }
@@ -120,9 +96,154 @@ impl Port {
     pub fn overruns(&mut self) -> u64 {
         match self {
             Self::AfXdp(port) => port.overruns(),
-            Self::AfPacket(port) => port.overruns(),
             // What a TAP device has no room for it counts itself, in its own namespace.
             Self::Tap(_) => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::By;
+    use crate::path::{LinkSpecification, Path, Specification};
+    use flowstamp_laws::units::Time;
+    use std::fs::File;
+    use std::io::{Read, Write};
+    use std::os::fd::{AsRawFd, FromRawFd};
+    use std::path::PathBuf;
+    use std::process::Command;
+
+    /// Three namespaces as a lab has them; gone when dropped.
+    struct Net(String);
+
+    impl Net {
+        fn new(by: By) -> Option<Self> {
+            // SAFETY: no arguments.
+            if unsafe { libc::geteuid() } != 0 || by.missing().is_some() {
+                eprintln!("skipped: {} is not to be had here, or not without root", by.name());
+                return None;
+            }
+            let net = Self(format!("fs-port-{}-{}", by.name(), std::process::id()));
+            let n = &net.0;
+            let mut script = format!("set -e; for p in left right path; do ip netns add {n}-$p; done; ");
+            for (place, end) in [("left", "in"), ("right", "out")] {
+                script += &match by {
+                    By::AfXdp => format!(
+                        "ip link add x0 netns {n}-{place} type veth peer name {end} netns {n}-path; \
+                         ip -n {n}-path link set {end} up; "
+                    ),
+                    By::Tap => format!("ip -n {n}-{place} tuntap add dev x0 mode tap; "),
+                };
+                // Nobody but the test speaks.
+                script += &format!(
+                    "ip netns exec {n}-{place} sysctl -qw net.ipv6.conf.all.disable_ipv6=1; ip -n {n}-{place} link set x0 up; "
+                );
+            }
+            script += &format!("ip netns exec {n}-path sysctl -qw net.ipv6.conf.all.disable_ipv6=1");
+            let made = Command::new("sh").args(["-c", &script]).status().expect("sh");
+            assert!(made.success(), "{script}");
+            Some(net)
+        }
+
+        fn file(&self, place: &str) -> PathBuf {
+            PathBuf::from(format!("/run/netns/{}-{place}", self.0))
+        }
+
+        fn path(&self, by: By) -> Path {
+            let ends = match by {
+                By::AfXdp => [("path", "in"), ("path", "out")],
+                By::Tap => [("left", "x0"), ("right", "x0")],
+            };
+            let link = || LinkSpecification {
+                rate: None,
+                delay: Time::from_millis(1),
+                buffer_bytes: 1 << 20,
+                loss: 0.0,
+                router: None,
+                seed: (1, "test"),
+                warmup: Time::ZERO,
+                until: Time::from_secs(100),
+                every: Time::from_millis(100),
+            };
+            let interfaces = ends.map(|(place, name)| (self.file(place), name.to_owned()));
+            let path = Specification { by, interfaces, links: [link(), link()], preambles: Vec::new() };
+            Path::start(path).expect("the path")
+        }
+
+        /// The host's end, raw: of frames of a kind of their own.
+        fn host(&self, place: &str) -> File {
+            let namespace = File::open(self.file(place)).expect("a namespace");
+            std::thread::spawn(move || {
+                // SAFETY: the thread is this socket's alone; the kernel reads `address` and `patience`.
+                unsafe {
+                    assert_eq!(libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET), 0);
+                    let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW, i32::from(0x88b5u16.to_be()));
+                    assert!(fd >= 0);
+                    let mut address: libc::sockaddr_ll = std::mem::zeroed();
+                    address.sll_family = libc::AF_PACKET as u16;
+                    address.sll_protocol = 0x88b5u16.to_be();
+                    address.sll_ifindex = libc::if_nametoindex(c"x0".as_ptr()) as i32;
+                    let size = size_of::<libc::sockaddr_ll>() as u32;
+                    assert_eq!(libc::bind(fd, (&raw const address).cast(), size), 0);
+                    let patience = libc::timeval { tv_sec: 5, tv_usec: 0 };
+                    let size = size_of::<libc::timeval>() as u32;
+                    libc::setsockopt(
+                        fd,
+                        libc::SOL_SOCKET,
+                        libc::SO_RCVTIMEO,
+                        (&raw const patience).cast(),
+                        size,
+                    );
+                    File::from_raw_fd(fd)
+                }
+            })
+            .join()
+            .expect("a socket")
+        }
+    }
+
+    impl Drop for Net {
+        fn drop(&mut self) {
+            for place in ["left", "right", "path"] {
+                let _ = Command::new("ip").args(["netns", "delete", &format!("{}-{place}", self.0)]).status();
+            }
+        }
+    }
+
+    /// Frames of both ends' sizes, more than one batch, each way.
+    fn carries(by: By) {
+        let Some(net) = Net::new(by) else { return };
+        let path = net.path(by);
+        let (left, right) = (net.host("left"), net.host("right"));
+        for number in 0..100u8 {
+            let size = [60, 1514, 61, 777][usize::from(number % 4)];
+            let mut frame: Vec<u8> = (0..size).map(|at: usize| at as u8 ^ number).collect();
+            frame[..6].fill(0xff);
+            frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
+            frame[12..14].copy_from_slice(&0x88b5u16.to_be_bytes());
+            for (mut from, mut to) in [(&left, &right), (&right, &left)] {
+                from.write_all(&frame).expect("sent");
+                let mut got = [0; 2048];
+                let length = to.read(&mut got).expect("in time");
+                assert_eq!(got[..length], frame, "{} frame {number}", by.name());
+            }
+        }
+        let report = path.stop().expect("an end");
+        assert_eq!((report.frames, report.overruns), (200, 0));
+        if by == By::AfXdp {
+            let shown = Command::new("ip").args(["-n", &format!("{}-path", net.0), "-d", "link"]).output();
+            let shown = String::from_utf8(shown.expect("ip").stdout).expect("text");
+            assert!(shown.contains("veth") && !shown.contains("prog/xdp"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn af_xdp_carries_frames_unchanged_and_leaves_no_program() {
+        carries(By::AfXdp);
+    }
+
+    #[test]
+    fn tap_carries_frames_unchanged() {
+        carries(By::Tap);
     }
 }

@@ -1,11 +1,11 @@
 //! AF_XDP in copy mode: what comes is copied once by the kernel into memory shared with it, and what goes once out of it.
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, MapFlags};
+use libbpf_rs::{MapCore, MapFlags, libbpf_sys};
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use xdp::nic::NicIndex;
 use xdp::slab::{HeapSlab, Slab};
 use xdp::socket::{XdpSocket, XdpSocketBuilder};
@@ -17,7 +17,7 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/path.skel.rs"));
 }
 
-/// Frames that may wait to be read, as many as the path's other ways hold.
+/// Frames that may wait to be read.
 const RECEIVE_SLOTS: u32 = 8192;
 /// Frames on their way out: given back once the receiving host's IP has them.
 const SEND_SLOTS: u32 = 4096;
@@ -29,7 +29,7 @@ const STAMP_BYTES: i32 = 8;
 /// An interface.
 pub struct Port {
     // Fields go in this order: the program first, the memory last.
-    _program: Link,
+    _program: OwnedFd,
     socket: XdpSocket,
     rings: Rings,
     came: HeapSlab,
@@ -43,8 +43,40 @@ pub struct Port {
 // The program's link and the memory are this port's alone.
 unsafe impl Send for Port {}
 
+/// Room for what is on its way out, whatever the machine's own limit is.
+fn send_buffer(socket: &XdpSocket) -> io::Result<()> {
+    let bytes = 32i32 << 20;
+    let size = size_of::<i32>() as libc::socklen_t;
+    // SAFETY: the kernel reads `size` bytes of `bytes`.
+    let done = unsafe {
+        let value = std::ptr::from_ref(&bytes).cast();
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, value, size)
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 fn other(error: impl std::fmt::Display) -> io::Error {
     io::Error::other(error.to_string())
+}
+
+/// Generic XDP: frames wait in the processor's backlog of 1000, where a veth's queue for its driver's own XDP holds 256. The
+/// program goes with the descriptor.
+fn attach(program: BorrowedFd<'_>, index: u32) -> io::Result<OwnedFd> {
+    let options = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as u64,
+        flags: libbpf_sys::XDP_FLAGS_SKB_MODE,
+        ..Default::default()
+    };
+    // SAFETY: the kernel reads `options`; the descriptor that comes back is ours.
+    unsafe {
+        let link = libbpf_sys::bpf_link_create(
+            program.as_raw_fd(),
+            index as i32,
+            libbpf_sys::BPF_XDP,
+            &raw const options,
+        );
+        if link < 0 { Err(io::Error::from_raw_os_error(-link)) } else { Ok(OwnedFd::from_raw_fd(link)) }
+    }
 }
 
 impl Port {
@@ -84,13 +116,13 @@ impl Port {
         // SAFETY: `memory` goes after `socket`.
         unsafe { rings.fill_ring.enqueue(&mut memory, RECEIVE_SLOTS as usize) };
         let socket = builder.bind(NicIndex::new(index), 0, flags).map_err(other)?;
-        super::send_buffer(socket.as_raw_fd())?;
+        send_buffer(&socket)?;
         let mut object = MaybeUninit::uninit();
         let skel =
             skeleton::PathSkelBuilder::default().open(&mut object).and_then(OpenSkel::load).map_err(other)?;
         let value = socket.as_raw_fd().to_ne_bytes();
         skel.maps.sockets.update(&0u32.to_ne_bytes(), &value, MapFlags::ANY).map_err(other)?;
-        let program = skel.progs.fs_path.attach_xdp(index as i32).map_err(other)?;
+        let program = attach(skel.progs.fs_path.as_fd(), index)?;
         Ok(Self {
             _program: program,
             socket,
