@@ -114,15 +114,14 @@ FS_INLINE int fs_data_wait(const struct tcp_sock *tp, struct fs_flow *flow)
 	return (way - flow->least_way) * 2000ull >= srtt_us - flow->watch.least_srtt_us;
 }
 
-/* Every ack of either law: whether the flow leaves, by counter, or FS_COUNTERS. `rounds`: how long the RTT may be doubled. */
-FS_INLINE __u32 fs_watch(struct tcp_sock *tp, struct fs_flow *flow, __u32 rate, __u32 rounds)
+/* Every ack of either law: whether the flow leaves, by counter, or FS_COUNTERS. */
+FS_INLINE __u32 fs_watch(struct tcp_sock *tp, struct fs_flow *flow, __u32 rate)
 {
 	struct fs_settings *set = fs_set();
-	__u32 srtt_us = tp->srtt_us >> 3;
 	/* The kernel notes when the newest of the data that have come was sent. */
 	__u64 sent_us = tp->first_tx_mstamp;
 	int idle = tp->app_limited != 0 || !fs_data_wait(tp, flow) || !fs_switch_doubled(&flow->watch, tp->tcp_mstamp - sent_us);
-	int seen = fs_switch_watch(&flow->watch, tp->tcp_mstamp, sent_us, srtt_us, rate, idle, rounds * srtt_us);
+	int seen = fs_switch_watch(&flow->watch, tp->tcp_mstamp, sent_us, tp->srtt_us >> 3, rate, idle);
 
 	flow->acked_us = tp->tcp_mstamp;
 	if (seen & 2)
@@ -160,7 +159,7 @@ FS_INLINE void fs_rcp_control(struct sock *sk)
 	if (fs_not_ours(sk, flow))
 		return;
 	window = fs_rcp_window(fs_rate(flow), tp->srtt_us >> 3, fs_mss(tp) + fs_header_bytes(tp));
-	why = fs_watch(tp, flow, flow->heard, 0);
+	why = fs_watch(tp, flow, flow->heard);
 	if (flow->lost && !flow->lost_us) {
 		flow->lost_us = tp->tcp_mstamp;
 	} else if (flow->lost && tp->tcp_mstamp - flow->lost_us > (tp->srtt_us >> 3) + FS_RTT_EXCESS_US) {
@@ -208,7 +207,7 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	if (fs_xcp_packets(flow->window, packet, 1) > most)
 		flow->window = (__u64)most * packet << FS_XCP_FRACTION_BITS;
 	bytes = flow->window >> FS_XCP_FRACTION_BITS;
-	why = fs_watch(tp, flow, bytes > 0xffffffff ? 0xffffffff : bytes, FS_XCP_SWITCH_ROUNDS);
+	why = fs_watch(tp, flow, bytes > 0xffffffff ? 0xffffffff : bytes);
 	if (why < FS_COUNTERS) {
 		fs_count(why);
 		fs_leave(sk, flow, fs_xcp_packets(flow->window, packet, FS_WINDOW_MIN));

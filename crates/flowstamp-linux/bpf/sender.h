@@ -19,8 +19,7 @@
  * 2. Rate as it comes / never above what the socket may send / a stranger's option must not lift a host's own limits.
  * 3. RTT doubled / and 5 ms more than the least / below that it is the hosts' own scheduling that is measured.
  * 4. RTT doubled / and half of the excess on the data's way / acks that wait are the other direction's queue.
- * 5. XCP has no switch / it has the RTT's, on its window, after FS_XCP_SWITCH_ROUNDS / a queue that no router answers is
- *    another kind's; its own routers' falls to 1/e in 1/beta = 4.4 round trips.
+ * 5. XCP has no switch / it has the RTT's, on its window / a queue that no router answers is another kind's.
  * 6. XCP sets no pace / 1.2 windows an RTT, the kernel's own ratio in congestion avoidance / whole windows leave in bursts.
  * 7. A loss is judged at the end of the round trip after it / a round trip and 5 ms after it / by then the kernel may have
  *    found that it was none.
@@ -49,7 +48,6 @@
 #define FS_BURST_US 2000
 #define FS_ROUNDS 4
 #define FS_RTT_EXCESS_US 5000
-#define FS_XCP_SWITCH_ROUNDS 8
 
 /* Packets in flight at `rate` bytes/ms. */
 FS_INLINE __u32 fs_rcp_window(__u32 rate, __u32 srtt_us, __u32 packet_bytes)
@@ -146,10 +144,10 @@ FS_INLINE int fs_switch_doubled(const struct fs_switch *s, __u32 rtt_us)
 
 /*
  * An ack at `now_us` of data sent at `sent_us`; `idle` if it is not this flow's path that the smoothed RTT tells of: the
- * application limits it, or only acks wait, or this packet had no such RTT. The switch is for data sent `after_us` later than
- * the RTT doubled. Bit 0: a round trip has ended; bit 1: switch.
+ * application limits it, or only acks wait, or this packet had no such RTT.
+ * Bit 0: a round trip has ended; bit 1: switch.
  */
-FS_INLINE int fs_switch_watch(struct fs_switch *s, __u64 now_us, __u64 sent_us, __u32 srtt_us, __u32 rate, int idle, __u32 after_us)
+FS_INLINE int fs_switch_watch(struct fs_switch *s, __u64 now_us, __u64 sent_us, __u32 srtt_us, __u32 rate, int idle)
 {
 	int elsewhere;
 
@@ -161,7 +159,7 @@ FS_INLINE int fs_switch_watch(struct fs_switch *s, __u64 now_us, __u64 sent_us, 
 		s->doubled_us = 0;
 	if (now_us < s->round_end_us)
 		return 0;
-	elsewhere = s->doubled_us && sent_us >= s->doubled_us + after_us && !fs_switch_fell_to(s, rate);
+	elsewhere = s->doubled_us && sent_us >= s->doubled_us && !fs_switch_fell_to(s, rate);
 	for (int i = FS_ROUNDS - 1; i > 0; i--)
 		s->round_rates[i] = s->round_rates[i - 1];
 	s->round_rates[0] = rate;

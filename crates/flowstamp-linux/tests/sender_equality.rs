@@ -42,7 +42,6 @@ unsafe extern "C" {
         srtt_us: u32,
         rate: u32,
         idle: i32,
-        after_us: u32,
     ) -> i32;
     safe fn fs_host_switch_doubled(s: &Switch, rtt_us: u32) -> i32;
 }
@@ -176,7 +175,7 @@ proptest! {
             // Whole multiples of 1 us, at least `base`, so that twice the least is always 5 ms above it.
             let srtt = base.max((f64::from(base) * stretch) as u32);
             law.on_ack(&ack(now, srtt, &rate_stamp(rate, srtt)));
-            let said = fs_host_switch_watch(&mut c, now, now, srtt, rate, 0, 0);
+            let said = fs_host_switch_watch(&mut c, now, now, srtt, rate, 0);
             prop_assert_eq!(said & 2 != 0, law.fallen_back().is_some(), "at {} us", now);
             if law.fallen_back().is_some() {
                 break;
@@ -185,11 +184,12 @@ proptest! {
     }
 }
 
-/// Data every 100 us and their acks, as the host's program sees them: whether it switches. The smoothed RTT is the kernel's, with
+/// Data every `gap_us` and their acks, as the host's program sees them: whether it switches. The smoothed RTT is the kernel's, with
 /// an eighth of each packet's. `rtt_us` by the instant of sending; none: the window does not let it be sent.
-fn watched(rtt_us: impl Fn(u64) -> Option<u64>) -> bool {
+fn watched(gap_us: usize, rtt_us: impl Fn(u64) -> Option<u64>) -> bool {
     let (mut c, mut srtt_us) = (Switch::default(), 0.0);
-    let sent = (0..10_000_000).step_by(100).filter_map(|sent_us| Some((sent_us + rtt_us(sent_us)?, sent_us)));
+    let sent =
+        (0..10_000_000).step_by(gap_us).filter_map(|sent_us| Some((sent_us + rtt_us(sent_us)?, sent_us)));
     let mut acks: Vec<(u64, u64)> = sent.collect();
     acks.sort_unstable();
     acks.into_iter().any(|(now_us, sent_us)| {
@@ -197,7 +197,7 @@ fn watched(rtt_us: impl Fn(u64) -> Option<u64>) -> bool {
         srtt_us =
             if srtt_us == 0.0 { f64::from(rtt_us) } else { srtt_us * 0.875 + f64::from(rtt_us) * 0.125 };
         let idle = i32::from(fs_host_switch_doubled(&c, rtt_us) == 0);
-        fs_host_switch_watch(&mut c, now_us, sent_us, srtt_us as u32, 1000, idle, 0) & 2 != 0
+        fs_host_switch_watch(&mut c, now_us, sent_us, srtt_us as u32, 1000, idle) & 2 != 0
     })
 }
 
@@ -212,9 +212,11 @@ fn a_standstill_is_no_queue() {
             Some(into) if into < still_us => None,
             _ => Some(LEAST_US),
         };
-        assert!(!watched(once), "{still_us} us");
+        for gap_us in [100, 1000, 2500] {
+            assert!(!watched(gap_us, once), "{still_us} us, a packet every {gap_us} us");
+        }
     }
-    let queue = |us: u64| watched(|sent_us| Some(LEAST_US + if sent_us > 1_000_000 { us } else { 0 }));
+    let queue = |us: u64| watched(100, |sent_us| Some(LEAST_US + if sent_us > 1_000_000 { us } else { 0 }));
     assert!(queue(11_000) && queue(40_000) && queue(500_000));
     assert!(!queue(9_000));
 }
