@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""How the lab's path gets its frames: AF_XDP, packet sockets or a TAP device, on the same links in the same script.
+"""How the lab's path gets its frames: AF_XDP or a TAP device, on the same links in the same script.
 
     python3 tools/linux_path.py [--by af_xdp,tap] [--rates 100Mbps,1Gbps,20Gbps] [--seconds 5] [--json] [--write]
 
-Each row is one `flowstamp-linux lab run` of iperf3 flows with CUBIC, 10 ms, a buffer of one bandwidth-delay product. A rate that no way carries
-shows how much each does carry. Latenesses are of packets due after the first second; CPU is the path's thread's, with
-what the kernel does in its name, by frame that came from either side.
+Each row is one `flowstamp-linux lab run` of iperf3 flows with CUBIC, 10 ms, a buffer of one bandwidth-delay product. A
+rate that no way carries shows how much each does carry. Latenesses are of packets due after the first second; CPU is
+that of the path's thread, with what the kernel does in its name, by frame that came from either side.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import engine

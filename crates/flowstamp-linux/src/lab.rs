@@ -127,6 +127,8 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
     let (report, observed) = {
         let mut applications = Applications::start(&id, &lab, &plan)?;
         let path = Path::start(path_of(&lab, &plan, &network))?;
+        // A TAP device drops what the host says to nobody before the path is there.
+        let dropped_before = network.dropped()?;
         let mut watches = None;
         if with_router {
             let every = Duration::from_nanos(lab.probes.every.as_ps() / 1000);
@@ -145,7 +147,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         let idle_share = if all > 0.0 { idle / all } else { 0.0 };
         let said = (0..plan.len()).map(|number| applications.said(number)).collect();
         let failures = std::mem::take(&mut applications.failures);
-        let dropped = network.dropped()?;
+        let dropped = network.dropped()? - dropped_before;
         let hosts = stamped::hosts(&id)?;
         let router = watches.map(|(queue, law)| (queue.finish(), law.finish()));
         (
