@@ -127,7 +127,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
     let (report, observed) = {
         let mut applications = Applications::start(&id, &lab, &plan)?;
         let path = Path::start(path_of(&lab, &plan, &network))?;
-        // A TAP device drops what the host says to nobody before the path is there.
+        // A TAP device drops what the host says while the path is not there: before this, and after the path's end.
         let dropped_before = network.dropped()?;
         let mut watches = None;
         if with_router {
@@ -138,6 +138,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         let before = processors();
         let finished = drive(&lab, &plan, &path, &mut applications)?;
         let after = processors();
+        let dropped = network.dropped()? - dropped_before;
         let report = path.stop()?;
         if !finished {
             eprintln!("stopped; nothing was written");
@@ -147,7 +148,6 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         let idle_share = if all > 0.0 { idle / all } else { 0.0 };
         let said = (0..plan.len()).map(|number| applications.said(number)).collect();
         let failures = std::mem::take(&mut applications.failures);
-        let dropped = network.dropped()? - dropped_before;
         let hosts = stamped::hosts(&id)?;
         let router = watches.map(|(queue, law)| (queue.finish(), law.finish()));
         (
