@@ -57,6 +57,7 @@ struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u16 tcp_header_len;
 	__u64 tcp_mstamp;
+	__u64 first_tx_mstamp;
 	struct tcp_options_received rx_opt;
 	__u32 srtt_us;
 	__u32 packets_out;

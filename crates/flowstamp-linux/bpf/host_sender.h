@@ -126,8 +126,10 @@ FS_INLINE int fs_data_wait(const struct tcp_sock *tp, struct fs_flow *flow)
 FS_INLINE __u32 fs_watch(struct tcp_sock *tp, struct fs_flow *flow, __u32 rate)
 {
 	struct fs_settings *set = fs_set();
-	int idle = tp->app_limited != 0 || !fs_data_wait(tp, flow);
-	int seen = fs_switch_watch(&flow->watch, tp->tcp_mstamp, tp->srtt_us >> 3, rate, idle);
+	/* The kernel notes when the newest of the data that have come was sent. */
+	__u64 sent_us = tp->first_tx_mstamp;
+	int idle = tp->app_limited != 0 || !fs_data_wait(tp, flow) || !fs_switch_doubled(&flow->watch, tp->tcp_mstamp - sent_us);
+	int seen = fs_switch_watch(&flow->watch, tp->tcp_mstamp, sent_us, tp->srtt_us >> 3, rate, idle);
 
 	flow->acked_us = tp->tcp_mstamp;
 	if (seen & 2)
@@ -189,6 +191,7 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	struct fs_settings *set = fs_set();
 	__u32 packet, why, most;
 	__s64 change;
+	__u64 bytes;
 
 	if (fs_not_ours(sk, flow))
 		return;
@@ -211,7 +214,8 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 		most = tp->snd_cwnd_clamp;
 	if (fs_xcp_packets(flow->window, packet, 1) > most)
 		flow->window = (__u64)most * packet << FS_XCP_FRACTION_BITS;
-	why = fs_watch(tp, flow, flow->window >> FS_XCP_FRACTION_BITS > 0xffffffff ? 0xffffffff : flow->window >> FS_XCP_FRACTION_BITS);
+	bytes = flow->window >> FS_XCP_FRACTION_BITS;
+	why = fs_watch(tp, flow, bytes > 0xffffffff ? 0xffffffff : bytes);
 	if (why < FS_COUNTERS) {
 		fs_leaves(sk, why);
 		fs_leave(sk, flow, fs_xcp_packets(flow->window, packet, FS_WINDOW_MIN));

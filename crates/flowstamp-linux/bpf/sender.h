@@ -23,6 +23,8 @@
  * 6. XCP sets no pace / 1.2 windows an RTT, the kernel's own ratio in congestion avoidance / whole windows leave in bursts.
  * 7. A loss is judged at the end of the round trip after it / a round trip and 5 ms after it / by then the kernel may have
  *    found that it was none.
+ * 8. RTT doubled for a round trip / in what was sent after that too, and in each packet's / a host that stood still gets the
+ *    acks of a whole flight at one instant, and the smoothed RTT stays high until the next flight's.
  */
 #ifndef FLOWSTAMP_SENDER_H
 #define FLOWSTAMP_SENDER_H
@@ -119,8 +121,8 @@ struct fs_switch {
 	__u32 least_srtt_us;
 	/* Rates at the start of the last round trips, the newest first. */
 	__u32 round_rates[FS_ROUNDS];
-	/* The RTT has been at least twice the least since this round trip began. */
-	__u32 doubled;
+	/* The RTT has been at least twice the least since this round trip's beginning; zero: it has not. */
+	__u64 doubled_us;
 };
 
 /* Whether `rate` is a corresponding decrease: below 0.9 of the highest of the last round trips. */
@@ -134,8 +136,18 @@ FS_INLINE int fs_switch_fell_to(const struct fs_switch *s, __u32 rate)
 	return (__u64)rate * 10 < (__u64)highest * 9;
 }
 
-/* An ack at `now_us`; `idle` if it is not this flow's path that the RTT tells of: the application limits it, or only acks wait. Bit 0: a round trip has ended; bit 1: switch. */
-FS_INLINE int fs_switch_watch(struct fs_switch *s, __u64 now_us, __u32 srtt_us, __u32 rate, int idle)
+/* Whether an RTT is twice the least, and more than hosts' scheduling. */
+FS_INLINE int fs_switch_doubled(const struct fs_switch *s, __u32 rtt_us)
+{
+	return rtt_us >= 2 * (__u64)s->least_srtt_us && rtt_us >= s->least_srtt_us + FS_RTT_EXCESS_US;
+}
+
+/*
+ * An ack at `now_us` of data sent at `sent_us`; `idle` if it is not this flow's path that the smoothed RTT tells of: the
+ * application limits it, or only acks wait, or this packet had no such RTT.
+ * Bit 0: a round trip has ended; bit 1: switch.
+ */
+FS_INLINE int fs_switch_watch(struct fs_switch *s, __u64 now_us, __u64 sent_us, __u32 srtt_us, __u32 rate, int idle)
 {
 	int elsewhere;
 
@@ -143,16 +155,17 @@ FS_INLINE int fs_switch_watch(struct fs_switch *s, __u64 now_us, __u32 srtt_us, 
 		return 0;
 	if (!s->least_srtt_us || srtt_us < s->least_srtt_us)
 		s->least_srtt_us = srtt_us;
-	if (idle || srtt_us < 2 * (__u64)s->least_srtt_us || srtt_us < s->least_srtt_us + FS_RTT_EXCESS_US)
-		s->doubled = 0;
+	if (idle || !fs_switch_doubled(s, srtt_us))
+		s->doubled_us = 0;
 	if (now_us < s->round_end_us)
 		return 0;
-	elsewhere = s->doubled && !fs_switch_fell_to(s, rate);
+	elsewhere = s->doubled_us && sent_us >= s->doubled_us && !fs_switch_fell_to(s, rate);
 	for (int i = FS_ROUNDS - 1; i > 0; i--)
 		s->round_rates[i] = s->round_rates[i - 1];
 	s->round_rates[0] = rate;
 	s->round_end_us = now_us + srtt_us;
-	s->doubled = 1;
+	if (!s->doubled_us)
+		s->doubled_us = now_us;
 	return 1 | elsewhere << 1;
 }
 

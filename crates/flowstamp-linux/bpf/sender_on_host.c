@@ -10,7 +10,8 @@ __u64 fs_host_xcp_window(__u64 window, __s64 change, __u32 srtt_us, __u32 packet
 __u32 fs_host_xcp_packets(__u64 window, __u32 packet_bytes, __u32 least);
 __u64 fs_host_xcp_pace(__u64 window, __u32 srtt_us, __u32 mss, __u32 header_bytes);
 __s32 fs_host_xcp_wish(__u64 desired, __u64 window, __u32 srtt_us, __u32 packets);
-int fs_host_switch_watch(struct fs_switch *s, __u64 now_us, __u32 srtt_us, __u32 rate, int idle);
+int fs_host_switch_watch(struct fs_switch *s, __u64 now_us, __u64 sent_us, __u32 srtt_us, __u32 rate, int idle);
+int fs_host_switch_doubled(const struct fs_switch *s, __u32 rtt_us);
 
 FS_HOST __u32 fs_host_rcp_window(__u32 rate, __u32 srtt_us, __u32 packet_bytes)
 {
@@ -42,7 +43,12 @@ FS_HOST __s32 fs_host_xcp_wish(__u64 desired, __u64 window, __u32 srtt_us, __u32
 	return fs_xcp_wish(desired, window, srtt_us, packets);
 }
 
-FS_HOST int fs_host_switch_watch(struct fs_switch *s, __u64 now_us, __u32 srtt_us, __u32 rate, int idle)
+FS_HOST int fs_host_switch_watch(struct fs_switch *s, __u64 now_us, __u64 sent_us, __u32 srtt_us, __u32 rate, int idle)
 {
-	return fs_switch_watch(s, now_us, srtt_us, rate, idle);
+	return fs_switch_watch(s, now_us, sent_us, srtt_us, rate, idle);
+}
+
+FS_HOST int fs_host_switch_doubled(const struct fs_switch *s, __u32 rtt_us)
+{
+	return fs_switch_doubled(s, rtt_us);
 }

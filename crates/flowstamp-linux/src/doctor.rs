@@ -1,6 +1,7 @@
 //! `flowstamp doctor`: the part about this machine's kernel.
 
 use crate::features::{Finding, findings};
+use crate::path::By;
 use std::process::ExitCode;
 
 /// What to say.
@@ -27,8 +28,14 @@ pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
     for name in ["host", "router", "lab"] {
         let missing: Vec<_> =
             found.iter().filter(|f| !f.present && f.needed_by.contains(&name)).map(|f| f.name).collect();
-        let said =
-            if missing.is_empty() { "ready".to_owned() } else { format!("lacks {}", missing.join(", ")) };
+        let said = match (missing.is_empty(), name) {
+            (true, "lab") => match By::choose() {
+                Ok(by) => format!("ready; its path by {}", by.name()),
+                Err(_) => "lacks AF_XDP sockets, and TAP devices in their place".to_owned(),
+            },
+            (true, _) => "ready".to_owned(),
+            (false, _) => format!("lacks {}", missing.join(", ")),
+        };
         println!("{name:<32} {said}");
     }
     Ok(ExitCode::SUCCESS)

@@ -1,5 +1,6 @@
 //! What this machine's kernel has of what the commands need, found out by trying where that can be done.
 
+use crate::path::By;
 use crate::refusal::Refusal;
 use serde::Serialize;
 use std::process::{Command, Stdio};
@@ -28,8 +29,8 @@ pub enum Feature {
     Netem,
     /// Sockets past the network stack, for the emulated path.
     AfXdp,
-    /// Packet sockets, for the emulated path where AF_XDP is missing.
-    AfPacket,
+    /// TAP devices, for the emulated path where AF_XDP is missing.
+    Tap,
     /// Network namespaces.
     Namespaces,
     /// The programs ip, tc and ethtool.
@@ -88,8 +89,13 @@ impl Feature {
         ),
         (Self::Htb, "the qdisc htb", &[], "other traffic and policed flows get no class of their own"),
         (Self::Netem, "the qdisc netem", &[], "not used: delay comes from the lab's own path"),
-        (Self::AfXdp, "AF_XDP sockets", &[], "the lab's path uses packet sockets, which are slower"),
-        (Self::AfPacket, "packet sockets", &["lab"], "a kernel with CONFIG_PACKET is needed"),
+        (
+            Self::AfXdp,
+            "AF_XDP sockets",
+            &[],
+            "the lab's path uses TAP devices, which do not say when a frame came",
+        ),
+        (Self::Tap, "TAP devices", &[], "the lab's path needs AF_XDP, or a kernel with CONFIG_TUN"),
         (Self::Namespaces, "network namespaces", &["lab"], "a kernel with CONFIG_NET_NS is needed"),
         (Self::Iproute2, "ip, tc and ethtool", &["lab"], "install iproute2 and ethtool"),
         (Self::Iperf3, "iperf3", &[], "labs can run flows of kind http only; install iperf3"),
@@ -116,8 +122,8 @@ impl Feature {
             Self::Tbf => qdisc(&["root", "tbf", "rate", "1mbit", "burst", "10kb", "limit", "10kb"]),
             Self::Htb => qdisc(&["root", "htb"]),
             Self::Netem => qdisc(&["root", "netem", "delay", "1ms"]),
-            Self::AfXdp => socket(libc::AF_XDP),
-            Self::AfPacket => socket(libc::AF_PACKET),
+            Self::AfXdp => By::AfXdp.missing().is_none(),
+            Self::Tap => By::Tap.missing().is_none(),
             Self::Namespaces => quiet(Command::new("unshare").args(["--net", "true"])),
             Self::Iproute2 => ["ip", "tc", "ethtool"].iter().all(|name| on_path(name)),
             Self::Iperf3 => on_path("iperf3"),
@@ -178,15 +184,6 @@ fn capabilities() -> u64 {
 /// Whether a queueing discipline can be set, tried in a namespace that ends with the attempt.
 fn qdisc(words: &[&str]) -> bool {
     quiet(Command::new("unshare").args(["--net", "tc", "qdisc", "add", "dev", "lo"]).args(words))
-}
-
-fn socket(family: libc::c_int) -> bool {
-    // SAFETY: the descriptor is closed again if there is one.
-    #[allow(unsafe_code, reason = "the standard library opens no such sockets")]
-    unsafe {
-        let descriptor = libc::socket(family, libc::SOCK_RAW, 0);
-        descriptor >= 0 && libc::close(descriptor) == 0
-    }
 }
 
 fn on_path(name: &str) -> bool {

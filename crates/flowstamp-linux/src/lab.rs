@@ -8,7 +8,7 @@ mod network;
 mod results;
 mod stamped;
 
-use crate::path::{Epoch, LinkSpecification, Path, Report, Specification};
+use crate::path::{By, Epoch, LinkSpecification, Path, Report, Specification};
 use crate::refusal::Refusal;
 use anyhow::Context;
 use applications::{Applications, Planned};
@@ -57,6 +57,9 @@ pub struct Run {
     /// The lab's name on this machine: labs of different names run side by side.
     #[arg(long, default_value = "lab")]
     id: String,
+    /// How frames reach the path, rather than by the first of these that the machine has.
+    #[arg(long)]
+    path_by: Option<By>,
 }
 
 /// Exit code of a run that is invalid.
@@ -111,7 +114,8 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
     let begun = Epoch::start();
     let plan = applications::plan(&lab);
     let with_router = lab.router.place == Where::Bpf;
-    let network = Network::make(&id, with_router)?;
+    let by = run.path_by.map_or_else(By::choose, Ok)?;
+    let network = Network::make(&id, with_router, by)?;
     if let Some(law) = our_law(&lab) {
         stamped::enable_hosts(&id, law)?;
     }
@@ -121,7 +125,9 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
     }
     let (report, observed) = {
         let mut applications = Applications::start(&id, &lab, &plan)?;
-        let path = Path::start(path_of(&lab, &plan, &id))?;
+        let path = Path::start(path_of(&lab, &plan, &network))?;
+        // A TAP device drops what the host says while the path is not there: before this, and after the path's end.
+        let dropped_before = network.dropped()?;
         let mut watches = None;
         let mut sharer = lab.router.share.map(|_| stamped::Sharer::start(&id)).transpose()?;
         if with_router {
@@ -132,6 +138,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         let before = processors();
         let finished = drive(&lab, &plan, &path, &mut applications)?;
         let after = processors();
+        let dropped = network.dropped()? - dropped_before;
         let epoch = path.epoch;
         let report = path.stop()?;
         if !finished {
@@ -156,7 +163,10 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         let left = departures::of_flows(&lab, &plan, &hosts, |at_s| epoch.since(at_s), &said, &controls);
         let counters = hosts["counters"].clone();
         let wall_s = begun.now().as_secs_f64();
-        (report, results::Observed { idle_share, said, failures, router, counters, left, wall_s })
+        (
+            report,
+            results::Observed { by, dropped, idle_share, said, failures, router, counters, left, wall_s },
+        )
     };
     drop(network);
     deliver(run, &lab, &plan, &report, &observed)
@@ -177,7 +187,7 @@ fn processors() -> [u64; 2] {
     [ticks.iter().skip(3).take(2).sum(), ticks.iter().sum()]
 }
 
-fn path_of(lab: &Lab, plan: &[Planned], id: &Id) -> Specification {
+fn path_of(lab: &Lab, plan: &[Planned], network: &Network) -> Specification {
     // What a BPF router does, the path must not do once more: there it is a delay alone, the way back a plain link.
     let bpf = lab.router.place == Where::Bpf;
     let router = if bpf { RouterSpec::default() } else { results::router_of_path(&lab.router.law) };
@@ -193,8 +203,8 @@ fn path_of(lab: &Lab, plan: &[Planned], id: &Id) -> Specification {
         every: lab.probes.every,
     };
     Specification {
-        namespace: id.file(Place::Path),
-        interfaces: ["in".to_owned(), "out".to_owned()],
+        by: network.path_by(),
+        interfaces: network.path_interfaces(),
         links: [
             link("bottleneck", (!bpf).then_some(lab.path.rate)),
             link("bottleneck.reverse", Some(lab.path.rate)),

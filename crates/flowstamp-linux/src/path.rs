@@ -22,3 +22,16 @@ pub use flows::{Flow, PORTS};
 pub use forward::{Epoch, PROCESSOR, Path, Report, Specification};
 pub use lateness::Summary as LatenessSummary;
 pub use link::{Link, LinkSpecification};
+pub use port::By;
+
+fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes `time`.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The clock of all the path's times.
+fn monotonic_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}

@@ -24,7 +24,7 @@ struct Switch {
     round_end_us: u64,
     least_srtt_us: u32,
     round_rates: [u32; 4],
-    doubled: u32,
+    doubled_us: u64,
 }
 
 #[link(name = "flowstamp_laws", kind = "static")]
@@ -35,7 +35,15 @@ unsafe extern "C" {
     safe fn fs_host_xcp_packets(window: u64, packet_bytes: u32, least: u32) -> u32;
     safe fn fs_host_xcp_pace(window: u64, srtt_us: u32, mss: u32, header_bytes: u32) -> u64;
     safe fn fs_host_xcp_wish(desired: u64, window: u64, srtt_us: u32, packets: u32) -> i32;
-    safe fn fs_host_switch_watch(s: &mut Switch, now_us: u64, srtt_us: u32, rate: u32, idle: i32) -> i32;
+    safe fn fs_host_switch_watch(
+        s: &mut Switch,
+        now_us: u64,
+        sent_us: u64,
+        srtt_us: u32,
+        rate: u32,
+        idle: i32,
+    ) -> i32;
+    safe fn fs_host_switch_doubled(s: &Switch, rtt_us: u32) -> i32;
 }
 
 fn config() -> ProptestConfig {
@@ -152,7 +160,7 @@ proptest! {
     }
 
     /// The switch on a doubled RTT: the same ack decides, whatever rates and RTTs come. The least RTT is beyond the 5 ms
-    /// that sender.h asks for besides.
+    /// that sender.h asks for besides, and what is acked was sent just now: its deviation 8 is tested below.
     #[test]
     fn switches(
         base in EXCESS_US..200_000,
@@ -167,11 +175,48 @@ proptest! {
             // Whole multiples of 1 us, at least `base`, so that twice the least is always 5 ms above it.
             let srtt = base.max((f64::from(base) * stretch) as u32);
             law.on_ack(&ack(now, srtt, &rate_stamp(rate, srtt)));
-            let said = fs_host_switch_watch(&mut c, now, srtt, rate, 0);
+            let said = fs_host_switch_watch(&mut c, now, now, srtt, rate, 0);
             prop_assert_eq!(said & 2 != 0, law.fallen_back().is_some(), "at {} us", now);
             if law.fallen_back().is_some() {
                 break;
             }
         }
     }
+}
+
+/// Data every `gap_us` and their acks, as the host's program sees them: whether it switches. The smoothed RTT is the kernel's, with
+/// an eighth of each packet's. `rtt_us` by the instant of sending; none: the window does not let it be sent.
+fn watched(gap_us: usize, rtt_us: impl Fn(u64) -> Option<u64>) -> bool {
+    let (mut c, mut srtt_us) = (Switch::default(), 0.0);
+    let sent =
+        (0..10_000_000).step_by(gap_us).filter_map(|sent_us| Some((sent_us + rtt_us(sent_us)?, sent_us)));
+    let mut acks: Vec<(u64, u64)> = sent.collect();
+    acks.sort_unstable();
+    acks.into_iter().any(|(now_us, sent_us)| {
+        let rtt_us = (now_us - sent_us) as u32;
+        srtt_us =
+            if srtt_us == 0.0 { f64::from(rtt_us) } else { srtt_us * 0.875 + f64::from(rtt_us) * 0.125 };
+        let idle = i32::from(fs_host_switch_doubled(&c, rtt_us) == 0);
+        fs_host_switch_watch(&mut c, now_us, sent_us, srtt_us as u32, 1000, idle) & 2 != 0
+    })
+}
+
+/// A host that stands still for a while delays a flight; a queue delays all that follow.
+#[test]
+fn a_standstill_is_no_queue() {
+    const LEAST_US: u64 = 10_000;
+    for still_us in [15_000, 25_000, 40_000, 90_000, 200_000, 500_000] {
+        let once = |sent_us: u64| match (sent_us % 1_000_000).checked_sub(300_000) {
+            // The flight that the standstill holds, and what its acks no longer let go.
+            Some(into) if into < LEAST_US => Some(LEAST_US + still_us - into),
+            Some(into) if into < still_us => None,
+            _ => Some(LEAST_US),
+        };
+        for gap_us in [100, 1000, 2500] {
+            assert!(!watched(gap_us, once), "{still_us} us, a packet every {gap_us} us");
+        }
+    }
+    let queue = |us: u64| watched(100, |sent_us| Some(LEAST_US + if sent_us > 1_000_000 { us } else { 0 }));
+    assert!(queue(11_000) && queue(40_000) && queue(500_000));
+    assert!(!queue(9_000));
 }

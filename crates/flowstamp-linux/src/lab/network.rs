@@ -6,7 +6,7 @@
 //!   left 10.199.1.2 l0 ------- in router out ------- in  path  out ------- r0 10.199.2.2 right      with a BPF router
 //! ```
 
-use crate::path::PROCESSOR;
+use crate::path::{By, PROCESSOR};
 use crate::refusal::Refusal;
 use anyhow::{Context, bail};
 use std::fs::{self, File};
@@ -197,12 +197,13 @@ pub fn sysctl(id: &Id, place: Place, key: &str, value: &str) -> anyhow::Result<(
 pub struct Network {
     id: Id,
     with_router: bool,
+    by: By,
 }
 
 impl Network {
-    /// Makes namespaces and veth pairs.
-    pub fn make(id: &Id, with_router: bool) -> anyhow::Result<Self> {
-        let network = Self { id: id.clone(), with_router };
+    /// Makes namespaces and what joins them.
+    pub fn make(id: &Id, with_router: bool, by: By) -> anyhow::Result<Self> {
+        let network = Self { id: id.clone(), with_router, by };
         for place in Place::ALL.into_iter().filter(|place| with_router || *place != Place::Router) {
             let name = id.namespace(place);
             ip(&format!("netns add {name}"))?;
@@ -216,16 +217,16 @@ impl Network {
         sysctl(id, Place::Path, "ipv6.conf.all.disable_ipv6", "1")?;
         if with_router {
             network.pair((Place::Left, "l0", 1), (Place::Router, "in", 2))?;
-            network.pair((Place::Router, "out", 3), (Place::Path, "in", 4))?;
+            network.to_path((Place::Router, "out", 3), ("in", 4))?;
             sysctl(id, Place::Router, "ipv4.ip_forward", "1")?;
             network.host(Place::Left, "l0", &format!("{LEFT}/24"))?;
             network.host(Place::Router, "in", &format!("{}/24", ROUTER[0]))?;
             network.host(Place::Router, "out", &format!("{}/24", ROUTER[1]))?;
         } else {
-            network.pair((Place::Left, "l0", 1), (Place::Path, "in", 4))?;
+            network.to_path((Place::Left, "l0", 1), ("in", 4))?;
             network.host(Place::Left, "l0", &format!("{LEFT}/16"))?;
         }
-        network.pair((Place::Path, "out", 5), (Place::Right, "r0", 6))?;
+        network.to_path((Place::Right, "r0", 6), ("out", 5))?;
         network.host(Place::Right, "r0", &format!("{RIGHT}/{}", if with_router { 24 } else { 16 }))?;
         let neighbour = |place, device: &str, address, mac: u8| {
             let name = id.namespace(place);
@@ -271,6 +272,57 @@ impl Network {
         Ok(())
     }
 
+    /// How frames reach the path.
+    pub fn path_by(&self) -> By {
+        self.by
+    }
+
+    /// What the path is to open: the file of a namespace and the name of an interface, at each end.
+    pub fn path_interfaces(&self) -> [(PathBuf, String); 2] {
+        let near = if self.with_router { (Place::Router, "out") } else { (Place::Left, "l0") };
+        let ends = match self.by {
+            By::Tap => [near, (Place::Right, "r0")],
+            By::AfXdp => [(Place::Path, "in"), (Place::Path, "out")],
+        };
+        ends.map(|(place, name)| (self.id.file(place), name.to_owned()))
+    }
+
+    /// Frames that were dropped on the way into the path and out of it, which no congestion control is to see.
+    pub fn dropped(&self) -> anyhow::Result<u64> {
+        let near = if self.with_router { (Place::Router, "out") } else { (Place::Left, "l0") };
+        let mut ends = vec![near, (Place::Right, "r0")];
+        if self.by != By::Tap {
+            ends.extend([(Place::Path, "in"), (Place::Path, "out")]);
+        }
+        let mut all = 0;
+        for (place, device) in ends {
+            let table = run(command(&self.id, place, "cat")?.arg("/proc/net/dev"))?;
+            all += tx_dropped(&table, device).with_context(|| format!("{device} is not in /proc/net/dev"))?;
+        }
+        Ok(all)
+    }
+
+    /// An interface whose frames the path gets: a TAP device, or one end of a veth whose other is the path's.
+    fn to_path(
+        &self,
+        (place, device, mac): (Place, &str, u8),
+        (end, end_mac): (&str, u8),
+    ) -> anyhow::Result<()> {
+        if self.by != By::Tap {
+            return self.pair((place, device, mac), (Place::Path, end, end_mac));
+        }
+        let name = self.id.namespace(place);
+        ip(&format!("-n {name} tuntap add dev {device} mode tap"))?;
+        ip(&format!("-n {name} link set {device} address {} txqueuelen {TAP_FRAMES} up", mac_of(mac)))?;
+        self.offload_off(place, device)
+    }
+
+    fn offload_off(&self, place: Place, device: &str) -> anyhow::Result<()> {
+        // The path sees frames as they are on a wire: with their checksums, and one segment each.
+        let words = ["-K", device, "tx", "off", "tso", "off", "gro", "off"];
+        run(command(&self.id, place, "ethtool")?.args(words)).map(|_| ())
+    }
+
     fn pair(&self, a: (Place, &str, u8), b: (Place, &str, u8)) -> anyhow::Result<()> {
         let [from, to] = [a, b].map(|(place, _, _)| self.id.namespace(place));
         ip(&format!(
@@ -282,9 +334,7 @@ impl Network {
         ))?;
         for (place, device, _) in [a, b] {
             ip(&format!("-n {} link set {device} up", self.id.namespace(place)))?;
-            // The path's sockets see frames as they are: with their checksums, and one segment each.
-            let words = ["-K", device, "tx", "off", "tso", "off", "gro", "off"];
-            run(command(&self.id, place, "ethtool")?.args(words))?;
+            self.offload_off(place, device)?;
         }
         Ok(())
     }
@@ -306,6 +356,15 @@ impl Network {
         ip(&format!("-n {} address add {address} dev {device}", self.id.namespace(place))).map(|_| ())
     }
 }
+
+/// Of an interface, in a table as /proc/net/dev: eight numbers of what came, then bytes, packets, errors and drops.
+fn tx_dropped(table: &str, device: &str) -> Option<u64> {
+    let line = table.lines().find_map(|line| line.trim_start().strip_prefix(device)?.strip_prefix(':'))?;
+    line.split_whitespace().nth(11)?.parse().ok()
+}
+
+/// Frames that may wait to be read from a TAP device, as many as an AF_XDP socket's ring holds.
+const TAP_FRAMES: u32 = 8192;
 
 fn mac_of(last: u8) -> String {
     format!("02:00:00:00:00:{last:02x}")

@@ -8,7 +8,7 @@ use super::backlog::{Counted, Window};
 use super::departures::{self, Left};
 use super::file::{Application, Lab, Law, PACKET_BYTES};
 use super::stamped::Seen;
-use crate::path::{Flow, LatenessSummary, Link, Report};
+use crate::path::{By, Flow, LatenessSummary, Link, Report};
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
 use flowstamp_sim::results::{
@@ -36,6 +36,8 @@ pub struct Results {
 
 /// What was seen of the run beside the path.
 pub struct Observed {
+    /// How frames reached the path.
+    pub by: By,
     /// What each flow's program said.
     pub said: Vec<Value>,
     /// Programs that failed.
@@ -46,6 +48,8 @@ pub struct Observed {
     pub counters: Value,
     /// Of each flow, whether it left its law.
     pub left: Vec<Option<Left>>,
+    /// Frames that were lost between the hosts and the path.
+    pub dropped: u64,
     /// What the machine's processors had left, as a share of all they could do.
     pub idle_share: f64,
     /// Wall-clock seconds of the run.
@@ -66,7 +70,7 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
         })
         .collect();
     let lateness = report.lateness.summary();
-    let invalid = invalid(lab, report, &lateness);
+    let invalid = invalid(lab, report.overruns + observed.dropped, &lateness);
     let links: Map<String, Value> = LINKS
         .iter()
         .zip(&report.links)
@@ -123,9 +127,12 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
         "valid": invalid.is_none(),
         "invalid": invalid,
         "path": {
+            "by": observed.by,
             "lateness": lateness,
             "lateness_bound_s": lab.path.lateness_bound().as_secs_f64(),
-            "overruns": report.overruns,
+            "overruns": report.overruns + observed.dropped,
+            "cpu_s": report.cpu_s,
+            "frames": report.frames,
             "real_time": report.real_time,
             "idle_share": observed.idle_share,
             "random_losses": counters.iter().map(|c| c.losses).sum::<u64>(),
@@ -156,7 +163,7 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
 }
 
 /// The gate: a machine too busy to keep the path's times says nothing about congestion control.
-fn invalid(lab: &Lab, report: &Report, lateness: &LatenessSummary) -> Option<String> {
+fn invalid(lab: &Lab, overruns: u64, lateness: &LatenessSummary) -> Option<String> {
     let bound_s = lab.path.lateness_bound().as_secs_f64();
     if lateness.p98_s > bound_s {
         return Some(format!(
@@ -165,7 +172,7 @@ fn invalid(lab: &Lab, report: &Report, lateness: &LatenessSummary) -> Option<Str
             bound_s * 1e3
         ));
     }
-    (report.overruns > 0).then(|| format!("{} packets came faster than the path took them", report.overruns))
+    (overruns > 0).then(|| format!("{overruns} packets came faster than the path or a host took them"))
 }
 
 fn share(part: u64, whole: u64) -> f64 {

@@ -3,8 +3,8 @@
 use super::flows::Flows;
 use super::lateness::Lateness;
 use super::link::{Link, LinkSpecification};
-use super::{frame, port::Port};
-use crate::refusal::Refusal;
+use super::port::{By, Port};
+use super::{clock_ns, frame, monotonic_ns};
 use anyhow::Context;
 use flowstamp_laws::units::Time;
 use std::fs::File;
@@ -18,10 +18,10 @@ use std::thread::JoinHandle;
 
 /// What a path is like.
 pub struct Specification {
-    /// Its network namespace.
-    pub namespace: PathBuf,
-    /// The interfaces: where data come in, where they go out.
-    pub interfaces: [String; 2],
+    /// How frames reach it.
+    pub by: By,
+    /// The interfaces, each by the file of its network namespace and its name: where data come in, where they go out.
+    pub interfaces: [(PathBuf, String); 2],
     /// The link for the data, the link back.
     pub links: [LinkSpecification; 2],
     /// Bytes each flow exchanges before what it is about.
@@ -39,6 +39,9 @@ pub struct Report {
     pub lateness: Lateness,
     /// Packets that came faster than they were taken.
     pub overruns: u64,
+    /// Processor time of the thread, s, and the frames that came in it.
+    pub cpu_s: f64,
+    pub frames: u64,
     /// Whether the thread had real-time priority.
     pub real_time: bool,
 }
@@ -57,17 +60,10 @@ pub struct Epoch {
     monotonic_ns: u64,
 }
 
-fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes `time`.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
 impl Epoch {
     /// Now is zero.
     pub fn start() -> Self {
-        Self { monotonic_ns: clock_ns(libc::CLOCK_MONOTONIC) }
+        Self { monotonic_ns: monotonic_ns() }
     }
 
     /// The time at which the monotonic clock was at this; zero before the epoch.
@@ -77,7 +73,12 @@ impl Epoch {
 
     /// The time since.
     pub fn now(self) -> Time {
-        Time::from_nanos(clock_ns(libc::CLOCK_MONOTONIC).saturating_sub(self.monotonic_ns))
+        self.at(monotonic_ns())
+    }
+
+    /// An instant of the monotonic clock.
+    fn at(self, monotonic_ns: u64) -> Time {
+        Time::from_nanos(monotonic_ns.saturating_sub(self.monotonic_ns))
     }
 }
 
@@ -132,19 +133,15 @@ impl Drop for Path {
     }
 }
 
-/// Moves the calling thread into the namespace and opens the interfaces there.
+/// Opens the interfaces, each in its namespace, into which the calling thread goes.
 fn open(spec: &Specification) -> anyhow::Result<[Port; 2]> {
-    let namespace = File::open(&spec.namespace).with_context(|| format!("{}", spec.namespace.display()))?;
-    // SAFETY: the descriptor is open; the call moves this thread alone.
-    if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } < 0 {
-        return Err(std::io::Error::last_os_error()).context("setns");
-    }
-    let port = |name: &str| {
-        Port::open(name).map_err(|error| {
-            Refusal(format!(
-                "AF_PACKET on {name}: {error}; the path needs CAP_NET_RAW and packet rings in the kernel"
-            ))
-        })
+    let port = |(file, name): &(PathBuf, String)| {
+        let namespace = File::open(file).with_context(|| format!("{}", file.display()))?;
+        // SAFETY: the descriptor is open; the call moves this thread alone.
+        if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } < 0 {
+            return Err(std::io::Error::last_os_error()).context("setns");
+        }
+        Port::open(spec.by, name)
     };
     Ok([port(&spec.interfaces[0])?, port(&spec.interfaces[1])?])
 }
@@ -182,6 +179,7 @@ struct Forwarder {
     /// From the warm-up to the end of statistics.
     measured: Range<Time>,
     spare: Vec<Vec<u8>>,
+    frames: u64,
     epoch: Epoch,
 }
 
@@ -195,6 +193,7 @@ impl Forwarder {
             lateness: Lateness::default(),
             measured: warmup..until,
             spare: Vec::new(),
+            frames: 0,
             epoch,
         }
     }
@@ -203,7 +202,7 @@ impl Forwarder {
         let real_time = real_time();
         pin();
         while !stop.load(Ordering::Relaxed) {
-            self.receive();
+            self.receive()?;
             let now = self.epoch.now();
             for link in &mut self.links {
                 link.advance(now);
@@ -212,19 +211,25 @@ impl Forwarder {
             self.send(now)?;
             self.sleep();
         }
-        let overruns = self.ports.iter().map(Port::overruns).sum();
-        Ok(Report { links: self.links, flows: self.flows, lateness: self.lateness, overruns, real_time })
+        let overruns = self.ports.iter_mut().map(Port::overruns).sum();
+        let (cpu_s, frames) = (clock_ns(libc::CLOCK_THREAD_CPUTIME_ID) as f64 * 1e-9, self.frames);
+        Ok(Report {
+            links: self.links,
+            flows: self.flows,
+            lateness: self.lateness,
+            overruns,
+            cpu_s,
+            frames,
+            real_time,
+        })
     }
 
-    fn receive(&mut self) {
-        // The ring's time stamps are of the real-time clock, which may be set: only how long ago they are counts.
-        let real_ns = clock_ns(libc::CLOCK_REALTIME);
-        let now = self.epoch.now();
+    fn receive(&mut self) -> anyhow::Result<()> {
         for (side, port) in self.ports.iter_mut().enumerate() {
             loop {
                 let mut bytes = self.spare.pop().unwrap_or_default();
                 bytes.clear();
-                let Some(ns) = port.receive(&mut bytes) else {
+                let Some(came_ns) = port.receive(&mut bytes).context("the path's receiving")? else {
                     self.spare.push(bytes);
                     break;
                 };
@@ -232,7 +237,8 @@ impl Forwarder {
                     self.spare.push(bytes);
                     continue;
                 }
-                let at = now.saturating_sub(Time::from_nanos(real_ns.saturating_sub(ns).min(1_000_000_000)));
+                self.frames += 1;
+                let at = self.epoch.at(came_ns);
                 self.flows.advance(at);
                 if let Some(segment) = frame::segment(&bytes) {
                     if side == 0 { self.flows.data(at, &segment) } else { self.flows.answer(at, &segment) }
@@ -242,6 +248,7 @@ impl Forwarder {
                 }
             }
         }
+        Ok(())
     }
 
     fn send(&mut self, now: Time) -> anyhow::Result<()> {

@@ -20,6 +20,8 @@ pub struct Lateness {
 pub struct Summary {
     /// Packets sent.
     pub packets: u64,
+    /// Share of them that left within 50 us of their deadlines.
+    pub within_50us: f64,
     /// Median.
     pub p50_s: f64,
     /// 98th percentile.
@@ -61,6 +63,7 @@ impl Lateness {
     pub fn summary(&self) -> Summary {
         Summary {
             packets: self.packets,
+            within_50us: self.count_by_us[..50].iter().sum::<u64>() as f64 / self.packets.max(1) as f64,
             p50_s: self.quantile(0.5).min(self.max.as_secs_f64()),
             p98_s: self.quantile(0.98).min(self.max.as_secs_f64()),
             max_s: self.max.as_secs_f64(),
@@ -83,5 +86,6 @@ mod tests {
         assert!((summary.p50_s - 52e-6).abs() < 1e-9, "{summary:?}");
         assert!((summary.p98_s - 100e-6).abs() < 1e-9, "{summary:?}");
         assert!((summary.max_s - 1.0).abs() < 1e-9);
+        assert!((summary.within_50us - 49.0 / 101.0).abs() < 1e-9);
     }
 }

@@ -1,172 +1,249 @@
-//! One interface, whole frames in and out, by AF_PACKET: a ring for what comes, which carries the kernel's time stamps, and
-//! `sendmmsg` for what goes.
+//! One interface, whole frames in and out.
+//!
+//! | by | how | instant of arrival |
+//! |---|---|---|
+//! | AF_XDP | a veth's end; an XDP program hands frames to a socket whose rings lie in shared memory | the program's |
+//! | TAP | the host's interface itself is the device, its file the path's | that of its reading |
 
-use std::ffi::CString;
+mod af_xdp;
+mod tap;
+
+use crate::refusal::Refusal;
 use std::io;
-use std::mem::{size_of, zeroed};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::ptr::null_mut;
+use std::os::fd::RawFd;
 
-/// Room for a frame in the ring; what does not fit is cut, and dropped by the path.
-const SLOT_BYTES: usize = 2048;
-const SLOTS: usize = 8192;
-const BLOCK_BYTES: usize = 1 << 16;
-/// linux/if_packet.h.
-const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
-const PACKET_QDISC_BYPASS: libc::c_int = 20;
-/// Frames handed to the kernel at once.
-const BATCH: usize = 64;
-
-/// An interface.
-pub struct Port {
-    socket: OwnedFd,
-    ring: *mut u8,
-    next: usize,
+/// How frames reach the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
+pub enum By {
+    /// An AF_XDP socket on a veth's end.
+    AfXdp,
+    /// A TAP device.
+    Tap,
 }
 
-// The ring is this port's alone.
-unsafe impl Send for Port {}
+impl By {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AfXdp => "af_xdp",
+            Self::Tap => "tap",
+        }
+    }
 
-fn option<T>(socket: RawFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
-    let size = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the kernel reads `size` bytes of `value`.
-    let done = unsafe { libc::setsockopt(socket, level, name, std::ptr::from_ref(value).cast(), size) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    /// Why it cannot be had here, if so.
+    pub fn missing(self) -> Option<io::Error> {
+        match self {
+            Self::AfXdp => af_xdp::Port::probe().err(),
+            Self::Tap => tap::Port::probe().err(),
+        }
+    }
+
+    /// The first that is there.
+    pub fn choose() -> Result<Self, Refusal> {
+        [Self::AfXdp, Self::Tap].into_iter().find(|by| by.missing().is_none()).ok_or_else(|| {
+            Refusal(
+                "the path needs AF_XDP sockets (CONFIG_XDP_SOCKETS) or TAP devices (CONFIG_TUN), and neither is here"
+                    .to_owned(),
+            )
+        })
+    }
+}
+
+/// An interface.
+pub enum Port {
+    AfXdp(Box<af_xdp::Port>),
+    Tap(tap::Port),
 }
 
 impl Port {
     /// Opens the interface of this name in the thread's network namespace.
-    pub fn open(name: &str) -> io::Result<Self> {
-        let c_name = CString::new(name)?;
-        // SAFETY: `c_name` ends in zero.
-        let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
-        if index == 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: no pointers; the descriptor is this port's from here on. Protocol zero: nothing comes before `bind`.
-        let socket = unsafe {
-            let fd =
-                libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            OwnedFd::from_raw_fd(fd)
+    pub fn open(by: By, name: &str) -> anyhow::Result<Self> {
+        let port = match by {
+            By::AfXdp => af_xdp::Port::open(name).map(|port| Self::AfXdp(Box::new(port))),
+            By::Tap => tap::Port::open(name).map(Self::Tap),
         };
-        let fd = socket.as_raw_fd();
-        option(
-            fd,
-            libc::SOL_PACKET,
-            libc::PACKET_VERSION,
-            &(libc::tpacket_versions::TPACKET_V2 as libc::c_int),
-        )?;
-        option(fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32)?;
-        option(fd, libc::SOL_PACKET, PACKET_QDISC_BYPASS, &1i32)?;
-        option(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(32i32 << 20))?;
-        let request = libc::tpacket_req {
-            tp_block_size: BLOCK_BYTES as u32,
-            tp_block_nr: (SLOTS * SLOT_BYTES / BLOCK_BYTES) as u32,
-            tp_frame_size: SLOT_BYTES as u32,
-            tp_frame_nr: SLOTS as u32,
-        };
-        option(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        // SAFETY: a new mapping of the ring just asked for; `Drop` undoes it.
-        let ring = unsafe {
-            let access = libc::PROT_READ | libc::PROT_WRITE;
-            libc::mmap(null_mut(), SLOTS * SLOT_BYTES, access, libc::MAP_SHARED, fd, 0)
-        };
-        if ring == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let port = Self { socket, ring: ring.cast(), next: 0 };
-        // SAFETY: all zero is an address; the kernel reads its size.
-        let bound = unsafe {
-            let mut address: libc::sockaddr_ll = zeroed();
-            address.sll_family = libc::AF_PACKET as u16;
-            address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-            address.sll_ifindex = index as i32;
-            let size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-            libc::bind(fd, std::ptr::from_ref(&address).cast(), size)
-        };
-        if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(port) }
+        port.map_err(|error| Refusal(format!("the path's {} on {name}: {error}", by.name())).into())
     }
 
     /// What to wait on.
     pub fn descriptor(&self) -> RawFd {
-        self.socket.as_raw_fd()
+        match self {
+            Self::AfXdp(port) => port.descriptor(),
+            Self::Tap(port) => port.descriptor(),
+        }
     }
 
-    /// The next frame that came: appended to `into`, which is empty; its time in nanoseconds of the real-time clock.
+    /// The next frame that came: appended to `into`, which is empty; when, in nanoseconds of the monotonic clock.
     /// A frame that was cut leaves `into` empty.
-    pub fn receive(&mut self, into: &mut Vec<u8>) -> Option<u64> {
-        // SAFETY: slot `next` lies in the ring; its header is aligned, and once the status says so the kernel leaves the
-        // slot to us until the status is given back.
-        unsafe {
-            let slot = self.ring.add(self.next * SLOT_BYTES);
-            let header: *mut libc::tpacket2_hdr = slot.cast();
-            let status = std::sync::atomic::AtomicU32::from_ptr(&raw mut (*header).tp_status);
-            if status.load(std::sync::atomic::Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
-                return None;
-            }
-            let (len, captured) = ((*header).tp_len, (*header).tp_snaplen);
-            let at = usize::from((*header).tp_mac);
-            if len == captured && at + captured as usize <= SLOT_BYTES {
-                into.extend_from_slice(std::slice::from_raw_parts(slot.add(at), captured as usize));
-            }
-            let ns = u64::from((*header).tp_sec) * 1_000_000_000 + u64::from((*header).tp_nsec);
-            status.store(libc::TP_STATUS_KERNEL, std::sync::atomic::Ordering::Release);
-            self.next = (self.next + 1) % SLOTS;
-            Some(ns)
+    pub fn receive(&mut self, into: &mut Vec<u8>) -> io::Result<Option<u64>> {
+        match self {
+            Self::AfXdp(port) => Ok(port.receive(into)),
+            Self::Tap(port) => port.receive(into),
         }
     }
 
-    /// Sends frames; returns how many the kernel took.
+    /// Sends frames; returns how many of them have gone. What has not must be the first to be given again.
     pub fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
-        // SAFETY: all zero is an empty message.
-        let mut parts: [libc::iovec; BATCH] = unsafe { zeroed() };
-        let mut messages: [libc::mmsghdr; BATCH] = unsafe { zeroed() };
-        let mut count = 0;
-        for (frame, (part, message)) in frames.zip(parts.iter_mut().zip(&mut messages)) {
-            // The kernel only reads.
-            part.iov_base = frame.as_ptr().cast_mut().cast();
-            part.iov_len = frame.len();
-            message.msg_hdr.msg_iov = part;
-            message.msg_hdr.msg_iovlen = 1;
-            count += 1;
-        }
-        if count == 0 {
-            return Ok(0);
-        }
-        // SAFETY: the first `count` messages name frames that outlive the call.
-        let sent = unsafe {
-            libc::sendmmsg(self.socket.as_raw_fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT)
-        };
-        if sent >= 0 {
-            return Ok(sent as usize);
-        }
-        let error = io::Error::last_os_error();
-        match error.raw_os_error() {
-            Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => Ok(0),
-            _ => Err(error),
+        match self {
+            Self::AfXdp(port) => port.send(frames),
+            Self::Tap(port) => port.send(frames),
         }
     }
 
     /// Frames that the kernel had no room for since the last call.
-    pub fn overruns(&self) -> u64 {
-        // SAFETY: all zero is a value; the kernel writes at most `size` bytes.
-        unsafe {
-            let mut stats: libc::tpacket_stats = zeroed();
-            let mut size = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-            let name = libc::PACKET_STATISTICS;
-            let into = std::ptr::from_mut(&mut stats).cast();
-            let done = libc::getsockopt(self.socket.as_raw_fd(), libc::SOL_PACKET, name, into, &raw mut size);
-            if done < 0 { 0 } else { u64::from(stats.tp_drops) }
+    pub fn overruns(&mut self) -> u64 {
+        match self {
+            Self::AfXdp(port) => port.overruns(),
+            // What a TAP device has no room for it counts itself, in its own namespace.
+            Self::Tap(_) => 0,
         }
     }
 }
 
-impl Drop for Port {
-    fn drop(&mut self) {
-        // SAFETY: the mapping made in `open`.
-        unsafe { libc::munmap(self.ring.cast(), SLOTS * SLOT_BYTES) };
+#[cfg(test)]
+mod tests {
+    use super::By;
+    use crate::path::{LinkSpecification, Path, Specification};
+    use flowstamp_laws::units::Time;
+    use std::fs::File;
+    use std::io::{Read, Write};
+    use std::os::fd::{AsRawFd, FromRawFd};
+    use std::path::PathBuf;
+    use std::process::Command;
+
+    /// Three namespaces as a lab has them; gone when dropped.
+    struct Net(String);
+
+    impl Net {
+        fn new(by: By) -> Option<Self> {
+            // SAFETY: no arguments.
+            if unsafe { libc::geteuid() } != 0 || by.missing().is_some() {
+                eprintln!("skipped: {} is not to be had here, or not without root", by.name());
+                return None;
+            }
+            let net = Self(format!("fs-port-{}-{}", by.name(), std::process::id()));
+            let n = &net.0;
+            let mut script = format!("set -e; for p in left right path; do ip netns add {n}-$p; done; ");
+            for (place, end) in [("left", "in"), ("right", "out")] {
+                script += &match by {
+                    By::AfXdp => format!(
+                        "ip link add x0 netns {n}-{place} type veth peer name {end} netns {n}-path; \
+                         ip -n {n}-path link set {end} up; "
+                    ),
+                    By::Tap => format!("ip -n {n}-{place} tuntap add dev x0 mode tap; "),
+                };
+                // Nobody but the test speaks.
+                script += &format!(
+                    "ip netns exec {n}-{place} sysctl -qw net.ipv6.conf.all.disable_ipv6=1; ip -n {n}-{place} link set x0 up; "
+                );
+            }
+            script += &format!("ip netns exec {n}-path sysctl -qw net.ipv6.conf.all.disable_ipv6=1");
+            let made = Command::new("sh").args(["-c", &script]).status().expect("sh");
+            assert!(made.success(), "{script}");
+            Some(net)
+        }
+
+        fn file(&self, place: &str) -> PathBuf {
+            PathBuf::from(format!("/run/netns/{}-{place}", self.0))
+        }
+
+        fn path(&self, by: By) -> Path {
+            let ends = match by {
+                By::AfXdp => [("path", "in"), ("path", "out")],
+                By::Tap => [("left", "x0"), ("right", "x0")],
+            };
+            let link = || LinkSpecification {
+                rate: None,
+                delay: Time::from_millis(1),
+                buffer_bytes: 1 << 20,
+                loss: 0.0,
+                router: None,
+                seed: (1, "test"),
+                warmup: Time::ZERO,
+                until: Time::from_secs(100),
+                every: Time::from_millis(100),
+            };
+            let interfaces = ends.map(|(place, name)| (self.file(place), name.to_owned()));
+            let path = Specification { by, interfaces, links: [link(), link()], preambles: Vec::new() };
+            Path::start(path).expect("the path")
+        }
+
+        /// The host's end, raw: of frames of a kind of their own.
+        fn host(&self, place: &str) -> File {
+            let namespace = File::open(self.file(place)).expect("a namespace");
+            std::thread::spawn(move || {
+                // SAFETY: the thread is this socket's alone; the kernel reads `address` and `patience`.
+                unsafe {
+                    assert_eq!(libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET), 0);
+                    let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW, i32::from(0x88b5u16.to_be()));
+                    assert!(fd >= 0);
+                    let mut address: libc::sockaddr_ll = std::mem::zeroed();
+                    address.sll_family = libc::AF_PACKET as u16;
+                    address.sll_protocol = 0x88b5u16.to_be();
+                    address.sll_ifindex = libc::if_nametoindex(c"x0".as_ptr()) as i32;
+                    let size = size_of::<libc::sockaddr_ll>() as u32;
+                    assert_eq!(libc::bind(fd, (&raw const address).cast(), size), 0);
+                    let patience = libc::timeval { tv_sec: 5, tv_usec: 0 };
+                    let size = size_of::<libc::timeval>() as u32;
+                    libc::setsockopt(
+                        fd,
+                        libc::SOL_SOCKET,
+                        libc::SO_RCVTIMEO,
+                        (&raw const patience).cast(),
+                        size,
+                    );
+                    File::from_raw_fd(fd)
+                }
+            })
+            .join()
+            .expect("a socket")
+        }
+    }
+
+    impl Drop for Net {
+        fn drop(&mut self) {
+            for place in ["left", "right", "path"] {
+                let _ = Command::new("ip").args(["netns", "delete", &format!("{}-{place}", self.0)]).status();
+            }
+        }
+    }
+
+    /// Frames of both ends' sizes, more than one batch, each way.
+    fn carries(by: By) {
+        let Some(net) = Net::new(by) else { return };
+        let path = net.path(by);
+        let (left, right) = (net.host("left"), net.host("right"));
+        for number in 0..100u8 {
+            let size = [60, 1514, 61, 777][usize::from(number % 4)];
+            let mut frame: Vec<u8> = (0..size).map(|at: usize| at as u8 ^ number).collect();
+            frame[..6].fill(0xff);
+            frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
+            frame[12..14].copy_from_slice(&0x88b5u16.to_be_bytes());
+            for (mut from, mut to) in [(&left, &right), (&right, &left)] {
+                from.write_all(&frame).expect("sent");
+                let mut got = [0; 2048];
+                let length = to.read(&mut got).expect("in time");
+                assert_eq!(got[..length], frame, "{} frame {number}", by.name());
+            }
+        }
+        let report = path.stop().expect("an end");
+        assert_eq!((report.frames, report.overruns), (200, 0));
+        if by == By::AfXdp {
+            let shown = Command::new("ip").args(["-n", &format!("{}-path", net.0), "-d", "link"]).output();
+            let shown = String::from_utf8(shown.expect("ip").stdout).expect("text");
+            assert!(shown.contains("veth") && !shown.contains("prog/xdp"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn af_xdp_carries_frames_unchanged_and_leaves_no_program() {
+        carries(By::AfXdp);
+    }
+
+    #[test]
+    fn tap_carries_frames_unchanged() {
+        carries(By::Tap);
     }
 }
