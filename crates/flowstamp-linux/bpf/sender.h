@@ -17,7 +17,8 @@
  *    RCP's window of R rtt / and 2 ms more / the kernel sends bursts of up to 1 ms, and a receiver acks bursts, so that a
  *    window without room for two stops the pace and even looks like loss; the pace alone holds the flow to R.
  * 2. Rate as it comes / never above what the socket may send / a stranger's option must not lift a host's own limits.
- * 3. RTT doubled / and 5 ms more than the least / below that it is the hosts' own scheduling that is measured.
+ * 3. RTT doubled for a round trip / by 5 ms at least, and for 100 ms / below that it is the hosts' own scheduling that is
+ *    measured: on two busy processors it held back all acks of a path of 10 ms for up to 54 ms.
  * 4. RTT doubled / and half of the excess on the data's way / acks that wait are the other direction's queue.
  * 5. XCP has no switch / it has the RTT's, on its window / a queue that no router answers is another kind's.
  * 6. XCP sets no pace / 1.2 windows an RTT, the kernel's own ratio in congestion avoidance / whole windows leave in bursts.
@@ -48,6 +49,7 @@
 #define FS_BURST_US 2000
 #define FS_ROUNDS 4
 #define FS_RTT_EXCESS_US 5000
+#define FS_DOUBLED_US 100000
 
 /* Packets in flight at `rate` bytes/ms. */
 FS_INLINE __u32 fs_rcp_window(__u32 rate, __u32 srtt_us, __u32 packet_bytes)
@@ -159,7 +161,8 @@ FS_INLINE int fs_switch_watch(struct fs_switch *s, __u64 now_us, __u64 sent_us, 
 		s->doubled_us = 0;
 	if (now_us < s->round_end_us)
 		return 0;
-	elsewhere = s->doubled_us && sent_us >= s->doubled_us && !fs_switch_fell_to(s, rate);
+	elsewhere = s->doubled_us && sent_us >= s->doubled_us && now_us - s->doubled_us >= FS_DOUBLED_US &&
+		    !fs_switch_fell_to(s, rate);
 	for (int i = FS_ROUNDS - 1; i > 0; i--)
 		s->round_rates[i] = s->round_rates[i - 1];
 	s->round_rates[0] = rate;
