@@ -172,6 +172,15 @@ fn invalid(lab: &Lab, overruns: u64, lateness: &LatenessSummary) -> Option<Strin
             bound_s * 1e3
         ));
     }
+    // Senders see a standstill of a round trip as what the file does not describe, however rare it is.
+    let (latest_s, rtt_s) = (lateness.max_s, lab.path.rtt.as_secs_f64());
+    if latest_s >= rtt_s {
+        return Some(format!(
+            "a packet left the path {:.3} ms late; that is a round trip of {:.3} ms or more",
+            latest_s * 1e3,
+            rtt_s * 1e3
+        ));
+    }
     (overruns > 0).then(|| format!("{overruns} packets came faster than the path or a host took them"))
 }
 
