@@ -11,7 +11,7 @@ export PIP_QUIET := 1
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock .cargo/config.toml
 
 .DEFAULT_GOAL := build
-.PHONY: build linux demo test test-rust test-python test-linux lint bench figures docs clean
+.PHONY: build linux demo test test-rust test-python test-linux lint bench figures lab docs clean
 
 # The package is installed as a link to python/: a change there is in effect at once, one in crates/ by a new build.
 build: $(VENV)/.built
@@ -85,6 +85,10 @@ bench:
 
 figures: build
 	$(BIN)/flowstamp figure all
+
+# The papers' figures on real hosts, short; as root.
+lab: build linux
+	$(BIN)/flowstamp figure R6.7 R6.T X10-lab --fast
 
 docs: build $(VENV)/.dev
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --all-features --no-deps

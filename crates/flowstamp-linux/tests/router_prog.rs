@@ -3,6 +3,7 @@
 //! Of every packet: no byte changes but the stamp's four and the checksum's two; the checksum is right after if it was
 //! right before, and as wrong if it was wrong; a rate or a delta never rises.
 
+use flowstamp_wire::option::{self, Law, MicrosFloat, StampOption};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput};
 use proptest::prelude::*;
@@ -14,8 +15,8 @@ mod skeleton {
 }
 use skeleton::{RouterSkel, RouterSkelBuilder, types};
 
-const RCP: [u8; 2] = *b"RC";
-const XCP: [u8; 2] = *b"XC";
+const RCP: Law = Law::Rcp;
+const XCP: Law = Law::Xcp;
 /// What the RCP router offers, bytes/ms.
 const OFFER: u32 = 1000;
 
@@ -29,7 +30,7 @@ fn skipped() -> bool {
     true
 }
 
-fn load(object: &mut MaybeUninit<OpenObject>, law: [u8; 2], link_bytes: u64) -> RouterSkel<'_> {
+fn load(object: &mut MaybeUninit<OpenObject>, law: Law, link_bytes: u64) -> RouterSkel<'_> {
     let mut open = RouterSkelBuilder::default().open(object).expect("the object is whole");
     let config = &mut open.maps.rodata_data.as_deref_mut().expect("it has constants").config;
     config.law = if law == RCP { 1 } else { 2 };
@@ -147,11 +148,9 @@ impl Default for Packet {
 }
 
 /// A stamp's option, `stamp` being what routers write to; RTT 50 ms, 50 packets in flight: 1 ms between packets.
-fn stamped(exid: [u8; 2], stamp: u32) -> Vec<u8> {
-    let mut o = vec![253, 16, exid[0], exid[1], 0, 0, 1, 2];
-    o.extend(stamp.to_be_bytes());
-    o.extend([0x4c, 0x35, 0, 50]);
-    o
+fn stamped(law: Law, stamp: u32) -> Vec<u8> {
+    let stamp = option::Stamp { value: stamp, rtt: MicrosFloat::from_micros(50_000), last: 50 };
+    StampOption { law, echo: 0x0102, stamp: Some(stamp) }.to_vec()
 }
 
 /// Bytes of a TCP header's options, to a multiple of four.
@@ -551,7 +550,7 @@ fn frames_without_a_link_header() {
 }
 
 /// A router with classes.
-fn load_shared(object: &mut MaybeUninit<OpenObject>, law: [u8; 2]) -> RouterSkel<'_> {
+fn load_shared(object: &mut MaybeUninit<OpenObject>, law: Law) -> RouterSkel<'_> {
     let mut open = RouterSkelBuilder::default().open(object).expect("the object is whole");
     let config = &mut open.maps.rodata_data.as_deref_mut().expect("it has constants").config;
     config.law = if law == RCP { 1 } else { 2 };

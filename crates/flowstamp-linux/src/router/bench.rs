@@ -3,6 +3,7 @@
 use super::operations::{self, Operations};
 use super::program::{Law, Link, Share, load, types};
 use flowstamp_laws::{Bytes, Rate, Time};
+use flowstamp_wire::option::{self, MicrosFloat, StampOption};
 use libbpf_rs::{ProgramInput, ProgramMut};
 use serde::Serialize;
 use std::mem::MaybeUninit;
@@ -53,11 +54,10 @@ fn frame(options: &[u8]) -> Vec<u8> {
 }
 
 /// As Linux sends them: timestamps first, then the stamp. `stamp` is what the routers write to.
-fn options(exid: [u8; 2], stamp: u32) -> Vec<u8> {
+fn options(law: option::Law, stamp: u32) -> Vec<u8> {
     let mut o = vec![1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
-    o.extend([253, 16, exid[0], exid[1], 0, 0, 0, 100]);
-    o.extend(stamp.to_be_bytes());
-    o.extend([0x39, 0xc4, 0, 20]); // 20 ms; 20 packets in flight
+    let stamp = option::Stamp { value: stamp, rtt: MicrosFloat::from_micros(20_000), last: 20 };
+    o.extend(StampOption { law, echo: 100, stamp: Some(stamp) }.to_vec());
     o
 }
 
@@ -108,14 +108,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let without = frame(&[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
         if share.is_some() {
             let (names, exid) = match law {
-                Law::Rcp => (["RCP, shared link, no option", "RCP, shared link, rate stays"], *b"RC"),
-                Law::Xcp => (["XCP, shared link, no option", "XCP, shared link, delta stays"], *b"XC"),
+                Law::Rcp => {
+                    (["RCP, shared link, no option", "RCP, shared link, rate stays"], option::Law::Rcp)
+                }
+                Law::Xcp => {
+                    (["XCP, shared link, no option", "XCP, shared link, delta stays"], option::Law::Xcp)
+                }
             };
             let with = frame(&options(exid, if law == Law::Rcp { 1000 } else { i32::MIN as u32 }));
             results.push(measure(arguments, names[0], program, &without)?);
             results.push(measure(arguments, names[1], program, &with)?);
         } else if law == Law::Rcp {
-            let with = frame(&options(*b"RC", 1000));
+            let with = frame(&options(option::Law::Rcp, 1000));
             results.push(measure(arguments, "empty program", &skeleton.progs.fs_nothing, &with)?);
             results.push(measure(
                 arguments,
@@ -128,7 +132,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         } else {
             results.push(measure(arguments, "XCP, no option", program, &without)?);
             // The least there is: this router takes nothing from it, and works all the same.
-            let with = frame(&options(*b"XC", i32::MIN as u32));
+            let with = frame(&options(option::Law::Xcp, i32::MIN as u32));
             results.push(measure(arguments, "XCP, option, delta stays", program, &with)?);
         }
     }

@@ -7,6 +7,7 @@ use super::{Interface, program};
 use crate::refusal::Refusal;
 use flowstamp_laws::share::police::Params;
 use flowstamp_laws::{Rate, Time};
+use flowstamp_wire::option;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, MapHandle};
 use serde::Serialize;
@@ -141,9 +142,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let text = format!("{} is not a router: `router attach` makes it one", interface.name);
         return Err(Refusal(text).into());
     };
-    let (exid, rate_q16) = match Law::from_number(config.law) {
-        Some(Law::Rcp) => (0x5243, config.rcp.link_rate_q16),
-        _ => (0x5843, config.xcp.capacity_q16),
+    let (law, rate_q16) = match Law::from_number(config.law) {
+        Some(Law::Rcp) => (option::Law::Rcp, config.rcp.link_rate_q16),
+        _ => (option::Law::Xcp, config.xcp.capacity_q16),
     };
     let params = Params {
         heavy: arguments.least.unwrap_or(Rate::from_bytes_per_sec((rate_q16 / 65536) as f64 / 10.0)),
@@ -156,7 +157,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     })?;
     let ns = |t: Time| t.as_ps() / 1000;
     let wanted = types::fs_police_config {
-        exid,
+        exid: u16::from_be_bytes(law.identifier()).into(),
         link_bytes: config.link_bytes,
         class: u64::from(arguments.class.unwrap_or(0)),
         params: types::fs_police_params {
