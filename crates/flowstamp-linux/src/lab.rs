@@ -201,6 +201,7 @@ fn path_of(lab: &Lab, plan: &[Planned], network: &Network) -> Specification {
         warmup: lab.warmup,
         until: lab.duration,
         every: lab.probes.every,
+        recorded: lab.recorded(name),
     };
     Specification {
         by: network.path_by(),
@@ -261,6 +262,7 @@ fn deliver(
             &results.summary,
             &results.series,
             &results.flows,
+            lab.capture.is_some().then(|| results::trace(lab, report)).as_ref(),
         )
         .context("results")?;
     }

@@ -201,15 +201,35 @@ pub fn write(results: &Results, folder: &Path) -> Result<Vec<PathBuf>, OutputErr
         let (series, flows) = (&results.series, &results.flows);
         add_tables(pending, folder, &manifest(results), &results.summary, series, flows)?;
         if !results.capture.links.is_empty() {
-            pending.add(folder, TRACE, |out| trace_to(results, out))?;
-            let dissector = flowstamp_wire::DISSECTOR.as_bytes();
-            pending.add(folder, "flowstamp.lua", |out| out.write_all(dissector))?;
+            add_trace(pending, folder, |out| trace_to(results, out))?;
         }
         Ok(())
     })
 }
 
-/// Fills a folder with the results of a run that was no simulation: [`write()`] without captured packets.
+/// Packets of a run that was no simulation, as they were on the wire.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// Names of links.
+    pub links: Vec<String>,
+    /// In the order of their departures.
+    pub packets: Vec<TracedPacket>,
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub struct TracedPacket {
+    /// Start of its transmission.
+    pub time_ps: u64,
+    /// Index into [`Trace::links`].
+    pub link: usize,
+    /// Its first bytes, from Ethernet's on.
+    pub headers: Vec<u8>,
+    /// All of its bytes.
+    pub wire_len: u32,
+}
+
+/// Fills a folder with the results of a run that was no simulation.
 ///
 /// # Errors
 ///
@@ -220,8 +240,21 @@ pub fn write_measured(
     summary: &serde_json::Value,
     series: &Series,
     flows: &[FlowRow],
+    trace: Option<&Trace>,
 ) -> Result<Vec<PathBuf>, OutputError> {
-    whole(folder, |pending| add_tables(pending, folder, manifest, summary, series, flows))
+    whole(folder, |pending| {
+        add_tables(pending, folder, manifest, summary, series, flows)?;
+        trace.map_or(Ok(()), |trace| {
+            add_trace(pending, folder, |out| {
+                let (mut writer, interfaces) = trace_writer(out, &trace.links)?;
+                for packet in &trace.packets {
+                    let interface = interfaces[packet.link];
+                    writer.write_packet(interface, packet.time_ps, &packet.headers, packet.wire_len, None)?;
+                }
+                writer.finish().map(|_| ())
+            })
+        })
+    })
 }
 
 const TRACE: &str = "trace.pcapng";
@@ -244,6 +277,26 @@ fn whole(
         Ok(_) => {}
     }
     paths
+}
+
+/// The capture, and what Wireshark needs to read its stamps.
+fn add_trace(
+    pending: &mut Pending,
+    folder: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), OutputError> {
+    pending.add(folder, TRACE, write)?;
+    pending.add(folder, "flowstamp.lua", |out| out.write_all(flowstamp_wire::DISSECTOR.as_bytes()))
+}
+
+/// A capture with an interface for each link.
+fn trace_writer<W: Write>(out: W, links: &[String]) -> io::Result<(pcapng::Writer<W>, Vec<u32>)> {
+    let mut writer = pcapng::Writer::new(out, concat!("flowstamp ", env!("CARGO_PKG_VERSION")))?;
+    let interfaces = links
+        .iter()
+        .map(|link| writer.add_interface(link, "departures, at the start of transmission"))
+        .collect::<io::Result<_>>()?;
+    Ok((writer, interfaces))
 }
 
 fn add_tables(
@@ -399,12 +452,7 @@ impl Write for Remember<'_> {
 ///
 /// Those of `out`.
 pub fn trace_to(results: &Results, out: impl Write) -> io::Result<()> {
-    let app = concat!("flowstamp ", env!("CARGO_PKG_VERSION"));
-    let mut writer = pcapng::Writer::new(out, app)?;
-    let links = results.capture.links.iter();
-    let interfaces: Vec<u32> = links
-        .map(|link| writer.add_interface(link, "departures, at the start of transmission"))
-        .collect::<io::Result<_>>()?;
+    let (mut writer, interfaces) = trace_writer(out, &results.capture.links)?;
     let mut buffer = [0; frame::MAX_LEN];
     let mut sack = Vec::with_capacity(frame::MAX_SACK_BLOCKS);
     for packet in &results.capture.packets {

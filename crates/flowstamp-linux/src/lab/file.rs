@@ -3,7 +3,7 @@
 use crate::refusal::Refusal;
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::{Bytes, Rate, Ratio, Time};
-use flowstamp_sim::scenario::Buffer;
+use flowstamp_sim::scenario::{Buffer, Capture};
 use serde::{Deserialize, Serialize};
 use std::path::Path as FilePath;
 
@@ -38,7 +38,16 @@ pub struct Lab {
     /// What is sampled.
     #[serde(default)]
     pub probes: Probes,
+    /// Packets to record as they leave links, for `trace.pcapng`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture: Option<Capture>,
 }
+
+/// Packets that a lab records at most: they are kept in memory until its end.
+const MAX_CAPTURED: u32 = 1_000_000;
+
+/// The path's links, by the names of the simulator's dumbbell: the one for the data, the one back.
+pub const LINKS: [&str; 2] = ["bottleneck", "bottleneck.reverse"];
 
 fn one() -> u64 {
     1
@@ -279,6 +288,17 @@ impl Lab {
         {
             return Err("router.share divides a kernel's link; set where = \"bpf\", and a law".to_owned());
         }
+        if let Some(capture) = &self.capture {
+            if !(1..=MAX_CAPTURED).contains(&capture.packets) {
+                return Err(format!(
+                    "capture.packets is {}; it must be 1 to {MAX_CAPTURED}",
+                    capture.packets
+                ));
+            }
+            if let Some(name) = capture.links.iter().flatten().find(|name| !LINKS.contains(&name.as_str())) {
+                return Err(format!("capture.links: \"{name}\" is no link; there are {}", LINKS.join(", ")));
+            }
+        }
         if self.flows.is_empty() {
             return Err("there are no flows; write a table [[flows]]".to_owned());
         }
@@ -333,6 +353,14 @@ impl Lab {
         flows.law.unwrap_or(self.host.law)
     }
 
+    /// How many departures of this link are recorded.
+    pub fn recorded(&self, link: &str) -> usize {
+        let wanted = |capture: &&Capture| {
+            capture.links.as_ref().is_none_or(|links| links.iter().any(|name| name == link))
+        };
+        self.capture.as_ref().filter(wanted).map_or(0, |capture| capture.packets as usize)
+    }
+
     /// The same network and flows for the simulator, or why there is none.
     pub fn scenario(&self) -> Result<serde_json::Value, String> {
         let mut groups = Vec::new();
@@ -369,6 +397,9 @@ impl Lab {
             "flows": groups,
             "probes": {"every": self.probes.every, "flows": true, "laws": true},
         });
+        if let Some(capture) = &self.capture {
+            scenario["capture"] = serde_json::json!(capture);
+        }
         if self.router.share.is_some() {
             // Both give each class its part, and to one what the other leaves.
             scenario["dumbbell"]["share"] = serde_json::json!("wfq");
@@ -443,6 +474,12 @@ mod tests {
             ("name = \"a\"", "name = \"a\"\nlaw = \"xcp\"", "not for both"),
             ("name = \"a\"", "name = \"a\"\nsize = \"1MB\"", "use app"),
             ("count = 4", "counts = 4", "unknown field"),
+            (
+                "[router]",
+                "[capture]\nlinks = [\"back\"]\n[router]",
+                "there are bottleneck, bottleneck.reverse",
+            ),
+            ("[router]", "[capture]\npackets = 0\n[router]", "it must be 1 to"),
             ("where = \"path\"", "where = \"moon\"", "unknown variant"),
             ("where = \"path\"", "share = \"htb\"", "where = \"bpf\""),
             ("where = \"path\"", "where = \"bpf\"\nshare = \"cake\"", "unknown variant"),

@@ -6,19 +6,17 @@
 use super::applications::Planned;
 use super::backlog::{Counted, Window};
 use super::departures::{self, Left};
-use super::file::{Application, Lab, Law, PACKET_BYTES};
+use super::file::{Application, LINKS, Lab, Law, PACKET_BYTES};
 use super::stamped::Seen;
 use crate::path::{By, Flow, LatenessSummary, Link, Report};
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
+use flowstamp_sim::output::{Trace, TracedPacket};
 use flowstamp_sim::results::{
     Distribution, FctSummary, FlowRow, GroupSummary, LinkSummary, Series, SeriesKey, jain_index,
 };
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-
-/// Names of the links, as the simulator's dumbbell has them.
-const LINKS: [&str; 2] = ["bottleneck", "bottleneck.reverse"];
 
 /// All that a run leaves.
 pub struct Results {
@@ -160,6 +158,22 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
         },
     });
     Results { manifest, summary, series: series(lab, plan, report, observed), flows, invalid }
+}
+
+/// What was recorded, the first packets of all links.
+pub fn trace(lab: &Lab, report: &Report) -> Trace {
+    let mut packets: Vec<TracedPacket> = Vec::new();
+    for (number, link) in report.links.iter().enumerate() {
+        packets.extend(link.recorded().iter().map(|packet| TracedPacket {
+            time_ps: packet.time.as_ps(),
+            link: number,
+            headers: packet.headers.clone(),
+            wire_len: packet.wire_len,
+        }));
+    }
+    packets.sort_by_key(|packet| (packet.time_ps, packet.link));
+    packets.truncate(lab.capture.as_ref().map_or(0, |capture| capture.packets as usize));
+    Trace { links: LINKS.map(str::to_owned).to_vec(), packets }
 }
 
 /// The gate: a machine too busy to keep the path's times says nothing about congestion control.

@@ -29,6 +29,22 @@ pub struct LinkSpecification {
     pub until: Time,
     /// Interval of samples.
     pub every: Time,
+    /// So many departures are recorded.
+    pub recorded: usize,
+}
+
+/// Bytes kept of a recorded frame: room for Ethernet, two VLAN tags, IPv6 and TCP with all its options.
+const HEADERS: usize = 128;
+
+/// A frame as it started its transmission.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// When.
+    pub time: Time,
+    /// Its first bytes.
+    pub headers: Vec<u8>,
+    /// All of its bytes.
+    pub wire_len: u32,
 }
 
 /// A frame on its way.
@@ -104,6 +120,7 @@ pub struct Link {
     sample_at: Time,
     sampled: (u64, u64, u128),
     samples: Vec<Sample>,
+    recorded: Vec<Recorded>,
 }
 
 /// What happens next by itself.
@@ -139,8 +156,15 @@ impl Link {
             sample_at: spec.every,
             sampled: (0, 0, 0),
             samples: Vec::new(),
+            // All at once: the path has no time to move it later.
+            recorded: Vec::with_capacity(spec.recorded),
             spec,
         }
+    }
+
+    /// The first departures.
+    pub fn recorded(&self) -> &[Recorded] {
+        &self.recorded
     }
 
     /// Counters from the warm-up to the end of statistics.
@@ -237,15 +261,18 @@ impl Link {
         let size = frame.bytes.len();
         self.waiting_bytes -= size as u64;
         self.counters.sent_bytes += size as u64;
-        let Some(router) = &mut self.spec.router else { return };
-        let protocol = router.protocol();
-        if let Some(segment) = frame::segment(&frame.bytes)
-            && let Some(mut stamped) = frame::stamp(&frame.bytes, &segment, protocol)
+        if let Some(router) = &mut self.spec.router
+            && let Some(segment) = frame::segment(&frame.bytes)
+            && let Some(mut stamped) = frame::stamp(&frame.bytes, &segment, router.protocol())
         {
             let view = LinkView { now: self.now, queue_bytes: self.waiting_bytes };
             router.on_departure(view, size as u32, &mut stamped.stamp);
-            frame::write(&mut frame.bytes, &stamped, protocol);
+            frame::write(&mut frame.bytes, &stamped, router.protocol());
             self.counters.stamped += 1;
+        }
+        if self.recorded.len() < self.spec.recorded {
+            let headers = frame.bytes[..size.min(HEADERS)].to_vec();
+            self.recorded.push(Recorded { time: self.now, headers, wire_len: size as u32 });
         }
     }
 
@@ -332,6 +359,7 @@ mod tests {
             warmup: Time::ZERO,
             until: Time::from_millis(20_000),
             every: Time::from_millis(10),
+            recorded: 2,
         })
     }
 
@@ -353,6 +381,9 @@ mod tests {
         assert!((link.mean_queue_bytes() - 300.0).abs() < 1e-6);
         assert_eq!(link.samples().len(), 2);
         assert_eq!(link.samples()[0].sent_bytes, 4000);
+        let recorded: Vec<_> =
+            link.recorded().iter().map(|r| (r.time, r.headers.len(), r.wire_len)).collect();
+        assert_eq!(recorded, [1, 2].map(|ms| (Time::from_millis(ms), HEADERS, 1000)));
     }
 
     #[test]

@@ -164,6 +164,7 @@ mod tests {
                 warmup: Time::ZERO,
                 until: Time::from_secs(100),
                 every: Time::from_millis(100),
+                recorded: 0,
             };
             let interfaces = ends.map(|(place, name)| (self.file(place), name.to_owned()));
             let path = Specification { by, interfaces, links: [link(), link()], preambles: Vec::new() };
