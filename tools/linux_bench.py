@@ -7,7 +7,7 @@
 
 As root. Each row is one `flowstamp-linux lab run`. Goodput is the sum over the flows after the warm-up. RTTs are
 iperf3's samples of the kernel's smoothed RTT: the median of the flows' medians, the largest of their 95th percentiles.
-CPU of the hosts is by exclusion (`linux_cpu.py`), between the moments at which the lab says that 5 s and the last
+Both are of the whole run, and so is what was sent again. CPU of the hosts is by exclusion (`linux_cpu.py`), between the moments at which the lab says that 5 s and the last
 multiple of 5 s are over: neither the lab's making nor its end counts.
 Rows that the lateness gate calls invalid are shown as such and tell nothing; each is tried `--tries` times. With
 `--write`, rows that are not measured stay as the table has them, and each says when it was measured.
@@ -103,13 +103,17 @@ def measure(program: str, lab: str, lab_id: str) -> dict[str, Any]:
     summary = json.loads(said)
     group, link = summary["groups"]["long"], summary["links"]["bottleneck"]
     applications = summary["applications"]
+    silent = [a["flow"] for a in applications if a["retransmits"] is None or not a["rtt_p50_s"]]
+    if silent:
+        return {"problem": f"iperf3 says nothing of {', '.join(silent)}"}
     return {
+        "left": len(summary["hosts"]["groups"].get("long", {}).get("left", [])),
         "valid": summary["valid"],
         "sum_mbps": group["goodput_bps"] / 1e6,
         "jain": group["jain_index"],
-        "rtt_p50_ms": 1e3 * statistics.median(a["rtt_p50_s"] for a in applications if a["rtt_p50_s"]),
-        "rtt_p95_ms": 1e3 * max((a["rtt_p95_s"] for a in applications if a["rtt_p95_s"]), default=float("nan")),
-        "retransmits": sum(a["retransmits"] or 0 for a in applications),
+        "rtt_p50_ms": 1e3 * statistics.median(a["rtt_p50_s"] for a in applications),
+        "rtt_p95_ms": 1e3 * max(a["rtt_p95_s"] for a in applications),
+        "retransmits": sum(a["retransmits"] for a in applications),
         "drops": link["drops"],
         "lateness_p98_ms": 1e3 * summary["path"]["lateness"]["p98_s"],
         "idle_share": summary["path"]["idle_share"],
@@ -267,6 +271,7 @@ def line(row: dict[str, Any]) -> str:
         f"path {number(row['path_processors'])}",
         f"others {number(row['other_processors'])}",
         f"late {row['lateness_p98_ms']:.3f} ms{'' if row['valid'] else '  INVALID'}",
+        f"{row['left']} left their law",
     ]
     return head + ", ".join(cells)
 

@@ -35,13 +35,17 @@ def measure(program: str, by: str, rate: str, seconds: int, lab_id: str) -> dict
         file.write(lab)
         file.flush()
         command = [program, "lab", "run", file.name, "--json", "--id", lab_id, "--path-by", by]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise SystemExit(f"linux_path: {program}: {error.strerror}") from None
     row: dict[str, Any] = {"by": by, "rate": rate}
     if done.returncode not in (0, INVALID):
         return row | {"problem": done.stderr.strip().splitlines()[-1].removeprefix("flowstamp: ")}
     summary = json.loads(done.stdout)
     path = summary["path"]
     return row | {
+        "valid": summary["valid"],
         "sum_mbps": summary["groups"]["long"]["goodput_bps"] / 1e6,
         "us_per_frame": 1e6 * path["cpu_s"] / max(path["frames"], 1),
         "cpu_share": path["cpu_s"] / summary["wall_s"],
@@ -56,11 +60,11 @@ def measure(program: str, by: str, rate: str, seconds: int, lab_id: str) -> dict
 def line(row: dict[str, Any]) -> str:
     head = f"| {row['rate']} | {row['by']} |"
     if "problem" in row:
-        return f"{head} {row['problem']} |" + " |" * 6
+        return f"{head} {row['problem']} |" + " |" * 7
     return (
         f"{head} {row['sum_mbps']:.0f} | {row['us_per_frame']:.1f} | {100 * row['cpu_share']:.0f}% | "
         f"{100 * row['within_50us']:.1f}% | {row['p98_ms']:.3f} / {row['max_ms']:.1f} | {row['overruns']:,} | "
-        f"{100 * row['idle_share']:.0f}% |"
+        f"{100 * row['idle_share']:.0f}% | {'' if row['valid'] else '*invalid*'} |"
     )
 
 
@@ -69,15 +73,17 @@ def report(rows: list[dict[str, Any]], seconds: int) -> str:
         [
             "## Linux: how frames reach the lab's path",
             "",
-            f"Made by `{' '.join(['python3 tools/linux_path.py', *shown()])}` at commit {engine.commit()} on "
+            f"Made by `{' '.join(['.venv/bin/python tools/linux_path.py', *shown()])}` at commit {engine.commit()} on "
             f"{time.strftime('%Y-%m-%d')}: {engine.machine()}.",
             "",
             "| link | by | sum, Mb/s | CPU per frame, us | of a processor | within 50 us | late p98 / latest, ms |"
-            " overruns | machine idle |",
-            "|---|---|---|---|---|---|---|---|---|",
+            " overruns | machine idle | |",
+            "|---|---|---|---|---|---|---|---|---|---|",
             *map(line, rows),
             "",
-            f"Four iperf3 flows with CUBIC over 10 ms for {seconds} s after {WARMUP_S} s of warm-up.",
+            f"Four iperf3 flows with CUBIC over 10 ms for {seconds} s after {WARMUP_S} s of warm-up. "
+            "A run whose path did not keep its times, or lost frames, is *invalid*: of a link that no way carries it "
+            "shows how much each did.",
         ]
     )
 

@@ -85,7 +85,9 @@ def report(rows: list[dict[str, Any]], kept: dict[str, str], made: str, how: How
         "the process that is the path, less all processes outside the lab (*others*). It is what both hosts do, in "
         "interrupts too, with the veth ends and the kernel's own threads; good to about 0.02 processors, and left out "
         f"with more than {linux_cpu.STRANGERS_MAX} processors of others, who take the blame for interrupts of ours. A "
-        "run on a machine too busy to keep the path's times is *invalid* and says nothing.",
+        "run on a machine too busy to keep the path's times is *invalid* and says nothing. Flows that left their law "
+        "for the kernel's CUBIC are counted in the last column but one. RTT and *sent again* are of the whole run, "
+        "the start with it.",
     ]
     return "\n".join(lines)
 
@@ -106,10 +108,16 @@ def table_row(row: dict[str, Any], seconds: int) -> str:
         number(row["path_processors"]),
         number(row["other_processors"]),
         f"{row['lateness_p98_ms']:.3f}",
-        "" if row["valid"] else "*invalid*",
+        remark(row),
         when,
     ]
     return f"{head} " + " | ".join(cells) + " |"
+
+
+def remark(row: dict[str, Any]) -> str:
+    """What the row's numbers are not of."""
+    left = f"{row['left']} of {row['flows']} left {row['law']}" if row["left"] else ""
+    return ", ".join(text for text in ("" if row["valid"] else "*invalid*", left) if text)
 
 
 def number(value: float | None) -> str:

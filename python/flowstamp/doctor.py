@@ -78,8 +78,13 @@ def _linux_lines(features: list[dict[str, Any]] | None) -> list[str]:
         users = f" (for {', '.join(feature['needed_by'])})" if feature["needed_by"] else " (optional)"
         told.append(f"linux       {feature['name']}: {'there' if feature['present'] else feature['without']}{users}")
     for command in ("host", "router", "lab"):
-        lacking = [f["name"] for f in features if command in f["needed_by"] and not f["present"]]
-        told.append(f"linux       {command}: {'lacks ' + ', '.join(lacking) if lacking else 'ready'}")
+        needed = [f for f in features if command in f["needed_by"] and f.get("known", True)]
+        lacking = [f["name"] for f in needed if not f["present"]]
+        ways = [f["name"] for f in features if f["feature"] in ("af_xdp", "tap") and f["present"]]
+        if command == "lab" and not lacking and not ways:
+            lacking = ["AF_XDP sockets and TAP devices, one of which its path needs"]
+        ready = f"ready; its path by {ways[0]}" if command == "lab" and ways else "ready"
+        told.append(f"linux       {command}: {'lacks ' + ', '.join(lacking) if lacking else ready}")
     return told
 
 

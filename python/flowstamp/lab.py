@@ -7,7 +7,9 @@ and drawn beside a simulation. Claims about labs are in `figures/`.
 
 from __future__ import annotations
 
+import ctypes
 import json
+import signal
 import subprocess
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from flowstamp.results import Results
 
 EXIT_REFUSED, EXIT_INVALID = 2, 3
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 BOTTLENECK = "bottleneck"
 
 
@@ -63,7 +66,11 @@ def _call(arguments: Sequence[str]) -> str:
     program = linux.required("lab")
     try:
         process = subprocess.Popen(
-            [program, "lab", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [program, "lab", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 one system call, which takes no lock
         )
     except OSError as error:
         raise linux.NotHereError(f"lab: {program}: {error.strerror}") from None
@@ -79,6 +86,11 @@ def _call(arguments: Sequence[str]) -> str:
         message = one_line(said[-1].removeprefix("flowstamp: ")) if said else ended
         raise (ScenarioError if process.returncode == EXIT_REFUSED else FlowstampError)(message)
     return out
+
+
+def _end_with_parent() -> None:
+    """Run in the child: a lab whose caller is gone tidies up as on Ctrl-C."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def load(folder: str | Path) -> Measured:

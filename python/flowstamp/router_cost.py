@@ -19,6 +19,7 @@ import os
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -33,7 +34,6 @@ LAWS = ("rcp", "xcp")
 OPERATIONS = ("additions", "other_arithmetic", "comparisons", "writes")
 """What RCP's router does to each packet, counted in the compiled program (`router bench`)."""
 RATE = "10Gbps"  # more than is sent, so that it is the wish that is lowered, and each stamp is written
-PROCESSOR = 1
 # Processors busy with something else, above which /proc/stat tells nothing of a load: what was there gives way to it.
 BUSY_MAX = 0.2
 MAC = {"r0": "02:00:00:00:75:01", "b0": "02:00:00:00:75:02"}
@@ -55,6 +55,20 @@ for _ in range(count):
 print(time.thread_time_ns() - begun)
 """
 WARMUP_PACKETS = 2000
+# Prints the first frame that comes to the sink.
+RECEIVER = """
+import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+s.bind(("b0", 0))
+s.settimeout(10)
+print("ready", flush=True)
+print(s.recv(2048).hex())
+"""
+STAMP_OFFSET = 8  # in the option, which begins with kind and length
+OPTION = bytes([253, 16])
+# Of a packet sent straight to the sink: what forwarding must cost more, for differences to be above the noise. A kernel
+# that keeps interrupts' time apart (CONFIG_IRQ_TIME_ACCOUNTING) shows nearly none of it in the sender's.
+LEAST_FORWARDING = 0.1
 
 
 def busy_s() -> float:
@@ -197,9 +211,12 @@ class Router:
 
 def bpf(command: int, attributes: bytes) -> int:
     """The system call; a descriptor."""
+    machine = os.uname().machine
+    if machine not in BPF_SYSCALL:
+        raise linux.NotHereError(f"the number of bpf() on {machine} is not known here")
     libc = ctypes.CDLL(None, use_errno=True)
     buffer = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
-    fd: int = libc.syscall(BPF_SYSCALL[os.uname().machine], command, buffer, 128 if command != BPF_ENABLE_STATS else 4)
+    fd: int = libc.syscall(BPF_SYSCALL[machine], command, buffer, 128 if command != BPF_ENABLE_STATS else 4)
     if fd < 0:
         raise OSError(ctypes.get_errno(), f"bpf({command})")
     return fd
@@ -230,6 +247,23 @@ def statistics_of(link: Path, load: Callable[[], object]) -> tuple[int, int]:
             os.close(fd)
 
 
+def check_rewritten(law: str, sink: str, load: Callable[[], object]) -> None:
+    """That the router writes into these packets, as the measurement takes for granted."""
+    receiver = ["ip", "netns", "exec", sink, sys.executable, "-c", RECEIVER]
+    with subprocess.Popen(receiver, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        load()
+        came = bytes.fromhex(process.stdout.readline().strip())
+
+    def stamp(packet: bytes) -> bytes:
+        at = packet.find(OPTION) + STAMP_OFFSET
+        return packet[at : at + 4]
+
+    if stamp(came) == stamp(frame(law)):
+        raise FlowstampError(f"the router of {law} left the stamp as it was")
+
+
 def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[[str], object]) -> dict[str, Any]:
     """Rounds of: straight to the sink, forwarding without a router, with each law; all in ns per packet."""
     thread: dict[str, list[float]] = {}
@@ -238,11 +272,14 @@ def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[
     own: dict[str, list[float]] = {law: [] for law in LAWS}
     with network(prefix) as (a, r, b):
         router = Router(program, prefix, r)
+        processor = max(os.sched_getaffinity(0))
         received = ["ip", "netns", "exec", b, "cat", "/sys/class/net/b0/statistics/rx_packets"]
+
+        baseline = 0.0
 
         def once(kind: str, interface: str, law: str, count: int = packets) -> None:
             came, before, begun = int(run(*received)), busy_s(), time.monotonic()
-            sender = [sys.executable, "-c", SENDER, interface, frame(law).hex(), str(count), str(PROCESSOR)]
+            sender = [sys.executable, "-c", SENDER, interface, frame(law).hex(), str(count), str(processor)]
             said = run("ip", "netns", "exec", a, *sender)
             busy = busy_s() - before - baseline * (time.monotonic() - begun)
             came = int(run(*received)) - came
@@ -251,6 +288,9 @@ def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[
             thread.setdefault(kind, []).append(int(said) / count)
             machine.setdefault(kind, []).append(1e9 * busy / count)
 
+        for law in LAWS:
+            with router.attached(law):
+                check_rewritten(law, b, lambda law=law: once("checked", "a0", law, WARMUP_PACKETS))  # type: ignore[misc]
         for number in range(rounds):
             baseline = idle_baseline(1.0)
             baselines.append(baseline)
@@ -268,7 +308,15 @@ def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[
                         once("counted", "a0", law)
 
                     ns, runs = statistics_of(router.link(), load)
+                    if not runs:
+                        raise FlowstampError(f"the kernel counted no run of the router's program ({law})")
                     own[law].append(ns / runs)
+    straight, forwarding = statistics.median(thread["straight"]), statistics.median(thread["forwarding"])
+    if forwarding - straight < LEAST_FORWARDING * straight:
+        raise linux.NotHereError(
+            f"forwarding takes {forwarding - straight:.0f} ns of the sender's time, straight {straight:.0f}: this "
+            "kernel does not count it there"
+        )
     bench = json.loads(run(program, "router", "bench", "--json"))
     return {
         "rounds": rounds,

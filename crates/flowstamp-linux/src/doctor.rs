@@ -27,7 +27,7 @@ pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
     }
     for name in ["host", "router", "lab"] {
         let missing: Vec<_> =
-            found.iter().filter(|f| !f.present && f.needed_by.contains(&name)).map(|f| f.name).collect();
+            found.iter().filter(|f| f.known && !f.present && f.needed_by.contains(&name)).map(|f| f.name).collect();
         let said = match (missing.is_empty(), name) {
             (true, "lab") => match By::choose() {
                 Ok(by) => format!("ready; its path by {}", by.name()),
@@ -42,9 +42,9 @@ pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
 }
 
 fn line(finding: &Finding) -> String {
-    if finding.present {
-        format!("{:<32} there", finding.name)
-    } else {
-        format!("{:<32} missing: {}", finding.name, finding.without)
+    match (finding.present, finding.known) {
+        (true, _) => format!("{:<32} there", finding.name),
+        (_, true) => format!("{:<32} missing: {}", finding.name, finding.without),
+        _ => format!("{:<32} {}", finding.name, finding.without),
     }
 }

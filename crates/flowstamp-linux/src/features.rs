@@ -48,6 +48,8 @@ pub struct Finding {
     pub name: &'static str,
     /// It is there.
     pub present: bool,
+    /// Whether that could be found out.
+    pub known: bool,
     /// Commands that cannot do without it.
     pub needed_by: &'static [&'static str],
     /// What follows where it is missing.
@@ -101,7 +103,16 @@ impl Feature {
         (Self::Iperf3, "iperf3", &[], "labs can run flows of kind http only; install iperf3"),
     ];
 
-    fn is_present(self) -> bool {
+    /// Whether only root can find out.
+    const fn is_known_to_root(self) -> bool {
+        matches!(
+            self,
+            Self::Clsact | Self::Tbf | Self::Htb | Self::Netem | Self::AfXdp | Self::Tap | Self::Namespaces
+        )
+    }
+
+    /// Whether it is there; tried where it can be.
+    pub fn is_present(self) -> bool {
         match self {
             Self::Privileges => {
                 let has = capabilities();
@@ -134,14 +145,14 @@ impl Feature {
 /// Looks at every feature.
 #[must_use]
 pub fn findings() -> Vec<Finding> {
+    let root = Feature::Privileges.is_present();
     Feature::ALL
         .iter()
-        .map(|&(feature, name, needed_by, without)| Finding {
-            feature,
-            name,
-            present: feature.is_present(),
-            needed_by,
-            without,
+        .map(|&(feature, name, needed_by, without)| {
+            let present = feature.is_present();
+            let known = root || !feature.is_known_to_root();
+            let without = if known { without } else { "not known without root" };
+            Finding { feature, name, present, known, needed_by, without }
         })
         .collect()
 }
@@ -151,10 +162,11 @@ pub fn findings() -> Vec<Finding> {
 /// # Errors
 /// The features that `command` needs and that are missing.
 pub fn require(command: &str) -> Result<(), Refusal> {
+    let root = Feature::Privileges.is_present();
     let missing: Vec<String> = Feature::ALL
         .iter()
         .filter(|(_, _, needed_by, _)| needed_by.contains(&command))
-        .filter(|(feature, ..)| !feature.is_present())
+        .filter(|(feature, ..)| (root || !feature.is_known_to_root()) && !feature.is_present())
         .map(|(_, name, _, without)| format!("{name} ({without})"))
         .collect();
     if missing.is_empty() {

@@ -17,6 +17,7 @@ use file::{Lab, Law, Where};
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
 use network::{Id, Lock, Network, Place};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,6 +100,18 @@ fn catch_signals() {
         // SAFETY: the handler only stores to an atomic.
         unsafe { libc::signal(signal, stop as *const () as libc::sighandler_t) };
     }
+    heed_pipes(false);
+}
+
+/// Whether a reader that has gone ends the process: not while there is something to take away.
+fn heed_pipes(heed: bool) {
+    // SAFETY: no handler runs.
+    unsafe { libc::signal(libc::SIGPIPE, if heed { libc::SIG_DFL } else { libc::SIG_IGN }) };
+}
+
+/// A line of progress, for who still reads.
+fn note(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
@@ -109,7 +122,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
     let _lock = Lock::take(&id)?;
     catch_signals();
     for name in network::clean(&id) {
-        eprintln!("removed {name}, which an earlier lab had left");
+        note(&format!("removed {name}, which an earlier lab had left"));
     }
     let begun = Epoch::start();
     let plan = applications::plan(&lab);
@@ -137,12 +150,16 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         }
         let before = processors();
         let finished = drive(&lab, &plan, &path, &mut applications)?;
+        if !path.is_running() {
+            path.stop()?;
+            anyhow::bail!("the path has ended by itself");
+        }
         let after = processors();
         let dropped = network.dropped()? - dropped_before;
         let epoch = path.epoch;
         let report = path.stop()?;
         if !finished {
-            eprintln!("stopped; nothing was written");
+            note("stopped; nothing was written");
             return Ok(ExitCode::from(130));
         }
         let [idle, all] = [0, 1].map(|n| after[n].saturating_sub(before[n]) as f64);
@@ -154,6 +171,10 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         let failures = std::mem::take(&mut applications.failures);
         let said: Vec<_> = (0..plan.len()).map(|number| applications.said(number)).collect();
         let router = watches.map(|(queue, law)| (queue.finish(), law.finish()));
+        anyhow::ensure!(
+            router.as_ref().is_none_or(|(queue, _)| !queue.is_empty()),
+            "the router's queue could not be read"
+        );
         let hosts = our_law(&lab).map(|_| stamped::hosts_status(&id)).transpose()?.unwrap_or_default();
         let control = |planned: &Planned| {
             let law = lab.law_of(&lab.flows[planned.group]);
@@ -169,6 +190,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         )
     };
     drop(network);
+    heed_pipes(true);
     deliver(run, &lab, &plan, &report, &observed)
 }
 
@@ -230,17 +252,20 @@ fn drive(lab: &Lab, plan: &[Planned], path: &Path, applications: &mut Applicatio
         if STOPPED.load(Ordering::Relaxed) {
             return Ok(false);
         }
-        anyhow::ensure!(path.is_running(), "the path has failed");
+        if !path.is_running() {
+            return Ok(true);
+        }
         if now > lab.duration + Time::from_millis(1) {
             let over = now.saturating_sub(lab.duration).as_secs_f64();
             if idle || over > GRACE.as_secs_f64() {
+                applications.miss(GRACE);
                 return Ok(true);
             }
         }
         let second = now.as_secs_f64() as u64;
         if second >= shown + 5 {
             shown = second;
-            eprintln!("{second} s of {}", lab.duration);
+            note(&format!("{second} s of {}", lab.duration));
         }
         let until = order.get(next).map_or(Time::MAX, |number| plan[*number].start).saturating_sub(now);
         std::thread::sleep(Duration::from_nanos(until.as_ps() / 1000).min(Duration::from_millis(20)));

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +49,10 @@ class MeasurementError(FlowstampError):
 
 def prefix() -> str:
     """What namespaces and pins of figures are named after, without `fs-`."""
-    return os.environ.get("FLOWSTAMP_LAB_ID", "figure")
+    name = os.environ.get("FLOWSTAMP_LAB_ID", "figure")
+    if not re.fullmatch("[a-z0-9]{1,8}", name):
+        raise FigureError(f'FLOWSTAMP_LAB_ID: "{name}" must be 1 to 8 lower-case letters and digits, such as "figure"')
+    return name
 
 
 # ---------------------------------------------------------------------------------------------------- labs
@@ -58,6 +62,7 @@ def labs(spec: FigureSpec, out: Path | None, seed: int | None, say: Say) -> tupl
     """Every lab run of a figure, and the simulator's scenario of the first. Runs' folders stay in `out`."""
     if importlib.util.find_spec("pyarrow") is None:
         raise NotMeasuredError("skipped", "reading a lab's tables needs pyarrow; install flowstamp[pandas]")
+    prefix()  # what is wrong with it is said before anything runs
     finished: dict[str, RunSet] = {}
     scenario: dict[str, Any] = {}
     with ExitStack() as stack:

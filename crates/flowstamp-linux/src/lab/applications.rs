@@ -186,6 +186,18 @@ impl<'a> Applications<'a> {
         self.clients.is_empty()
     }
 
+    /// Remembers as failures the programs of long flows that run on, `after` the lab's end. A download may be cut short.
+    pub fn miss(&mut self, after: Duration) {
+        for (number, _) in &self.clients {
+            let flow = &self.plan[*number];
+            let group = &self.lab.flows[flow.group];
+            if group.app == Application::Iperf3 {
+                let what = format!("iperf3 had not ended {} s after the lab", after.as_secs());
+                self.failures.push(format!("{}.{}: {what}", group.name, flow.index));
+            }
+        }
+    }
+
     /// The document that a flow's program wrote; null if it wrote none.
     pub fn said(&self, number: usize) -> Value {
         let text = fs::read_to_string(self.output(number)).unwrap_or_default();

@@ -460,6 +460,16 @@ mod tests {
     }
 
     #[test]
+    fn the_labs_that_are_shipped_are_read() {
+        let folder = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("labs");
+        let labs: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(labs.len() >= 3, "{labs:?}");
+        for lab in labs {
+            Lab::read(&lab).unwrap();
+        }
+    }
+
+    #[test]
     fn bad_input_is_refused_with_a_reason() {
         for (from, to, hint) in [
             ("\"10Mbps\"", "\"10mbps\"", "did you mean"),

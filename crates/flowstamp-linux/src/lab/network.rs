@@ -294,10 +294,16 @@ impl Network {
         if self.by != By::Tap {
             ends.extend([(Place::Path, "in"), (Place::Path, "out")]);
         }
+        if self.with_router {
+            ends.extend([(Place::Left, "l0"), (Place::Router, "in")]);
+        }
         let mut all = 0;
         for (place, device) in ends {
             let table = run(command(&self.id, place, "cat")?.arg("/proc/net/dev"))?;
-            all += tx_dropped(&table, device).with_context(|| format!("{device} is not in /proc/net/dev"))?;
+            let [came, went] =
+                dropped(&table, device).with_context(|| format!("{device} is not in /proc/net/dev"))?;
+            // What a TAP device gets from its file and has no room for counts as having come.
+            all += went + if self.by == By::Tap { came } else { 0 };
         }
         Ok(all)
     }
@@ -357,10 +363,12 @@ impl Network {
     }
 }
 
-/// Of an interface, in a table as /proc/net/dev: eight numbers of what came, then bytes, packets, errors and drops.
-fn tx_dropped(table: &str, device: &str) -> Option<u64> {
+/// Drops of an interface in a table as /proc/net/dev, of what came and of what was to go: each has eight numbers, of which
+/// the first four are bytes, packets, errors and drops.
+fn dropped(table: &str, device: &str) -> Option<[u64; 2]> {
     let line = table.lines().find_map(|line| line.trim_start().strip_prefix(device)?.strip_prefix(':'))?;
-    line.split_whitespace().nth(11)?.parse().ok()
+    let number = |column| line.split_whitespace().nth(column)?.parse().ok();
+    Some([number(3)?, number(11)?])
 }
 
 /// Frames that may wait to be read from a TAP device, as many as an AF_XDP socket's ring holds.

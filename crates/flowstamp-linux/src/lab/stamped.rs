@@ -3,6 +3,7 @@
 
 use super::file::{Lab, Law, PACKET_BYTES};
 use super::network::{Id, Place, command, run};
+use crate::features::Feature;
 use crate::path::Epoch;
 use crate::refusal::Refusal;
 use anyhow::Context;
@@ -21,6 +22,9 @@ fn this_program() -> anyhow::Result<String> {
     Ok(std::env::current_exe()?.to_str().context("this program's path is not UTF-8")?.to_owned())
 }
 
+/// Exit code of what cannot be had, or was asked wrongly.
+const REFUSED: i32 = 2;
+
 /// What `flowstamp-linux` refuses, the lab refuses in the same words.
 fn ours(command: &mut Command) -> anyhow::Result<()> {
     let output = command.output().context("flowstamp-linux")?;
@@ -29,7 +33,8 @@ fn ours(command: &mut Command) -> anyhow::Result<()> {
     }
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let line = said.lines().last().unwrap_or("it ended without a word");
-    Err(Refusal(line.trim_start_matches("flowstamp: ").to_owned()).into())
+    let line = line.trim_start_matches("flowstamp: ").to_owned();
+    if output.status.code() == Some(REFUSED) { Err(Refusal(line).into()) } else { Err(anyhow::anyhow!(line)) }
 }
 
 impl Id {
@@ -92,7 +97,13 @@ pub fn attach_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
             rate.bps(),
             lab.path.buffer_bytes()
         );
-        run(Command::new("tc").args(words.split(' ')))?;
+        run(Command::new("tc").args(words.split(' '))).map_err(|error| match Feature::Tbf.is_present() {
+            true => error,
+            false => {
+                Refusal("lab: router.where = \"bpf\" needs the qdisc tbf, which this kernel lacks".into())
+                    .into()
+            }
+        })?;
     }
     let (law, options) = match &lab.router.law {
         RouterSpec::Rcp(p) => {

@@ -211,7 +211,7 @@ impl Forwarder {
             self.send(now)?;
             self.sleep();
         }
-        let overruns = self.ports.iter_mut().map(Port::overruns).sum();
+        let overruns = self.ports.iter_mut().map(Port::overruns).sum::<Result<_, _>>()?;
         let (cpu_s, frames) = (clock_ns(libc::CLOCK_THREAD_CPUTIME_ID) as f64 * 1e-9, self.frames);
         Ok(Report {
             links: self.links,

@@ -126,10 +126,11 @@ pub struct Link {
 /// What happens next by itself.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Warm,
     Start,
     Timer(usize),
+    // A sample's interval ends before statistics begin or end.
     Sample,
+    Warm,
     End,
 }
 

@@ -64,7 +64,10 @@ impl Port {
             By::AfXdp => af_xdp::Port::open(name).map(|port| Self::AfXdp(Box::new(port))),
             By::Tap => tap::Port::open(name).map(Self::Tap),
         };
-        port.map_err(|error| Refusal(format!("the path's {} on {name}: {error}", by.name())).into())
+        port.map_err(|error| {
+            let what = format!("the path's {} on {name}: {error}", by.name());
+            if by.missing().is_some() { Refusal(what).into() } else { anyhow::anyhow!(what) }
+        })
     }
 
     /// What to wait on.
@@ -93,11 +96,11 @@ impl Port {
     }
 
     /// Frames that the kernel had no room for since the last call.
-    pub fn overruns(&mut self) -> u64 {
+    pub fn overruns(&mut self) -> io::Result<u64> {
         match self {
             Self::AfXdp(port) => port.overruns(),
             // What a TAP device has no room for it counts itself, in its own namespace.
-            Self::Tap(_) => 0,
+            Self::Tap(_) => Ok(0),
         }
     }
 }

@@ -199,10 +199,11 @@ impl Port {
     }
 
     /// As `super::Port::overruns`.
-    pub fn overruns(&mut self) -> u64 {
-        let Ok(seen) = self.socket.statistics() else { return 0 };
-        let all = seen.rx_dropped + seen.rx_ring_full + seen.rx_fill_ring_empty_descs;
-        all - std::mem::replace(&mut self.overruns, all)
+    pub fn overruns(&mut self) -> io::Result<u64> {
+        let seen = self.socket.statistics().map_err(io::Error::other)?;
+        // A frame for which the fill ring had no room is among those that were dropped.
+        let all = seen.rx_dropped + seen.rx_ring_full;
+        Ok(all - std::mem::replace(&mut self.overruns, all))
     }
 }
 
