@@ -26,8 +26,11 @@ pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
         println!("{}", line(finding));
     }
     for name in ["host", "router", "lab"] {
-        let missing: Vec<_> =
-            found.iter().filter(|f| f.known && !f.present && f.needed_by.contains(&name)).map(|f| f.name).collect();
+        let missing: Vec<_> = found
+            .iter()
+            .filter(|f| f.known && !f.present && f.needed_by.contains(&name))
+            .map(|f| f.name)
+            .collect();
         let said = match (missing.is_empty(), name) {
             (true, "lab") => match By::choose() {
                 Ok(by) => format!("ready; its path by {}", by.name()),
