@@ -105,6 +105,12 @@ fn attaches_once_counts_and_leaves_nothing() {
     net.ok(&format!("police out.1 --netns {}", net.name));
     assert_eq!(net.pinned(), 2);
     assert_eq!(net.ok(&format!("police out.1 --netns {} --list", net.name)), "");
+    // The police has to come behind its router, and is told anew what that one is.
+    let said = net.ok(&format!("attach out.1 --netns {} --law xcp --rate 2Gbps", net.name));
+    assert_eq!(said, "out.1 is policed no more: `router police` it again\n");
+    net.refused(&format!("police out.1 --netns {} --list", net.name), "not policed");
+    net.ok(&format!("police out.1 --netns {}", net.name));
+    assert_eq!(net.pinned(), 2);
     net.ok(&format!("detach out.1 --netns {}", net.name));
     assert!(!net.pins.join("router").exists());
     // Neither program is on the interface any more.

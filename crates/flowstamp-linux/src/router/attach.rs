@@ -141,6 +141,12 @@ fn attach_prepared(interface: &Interface, wanted: &Link) -> anyhow::Result<ExitC
     if directory.exists() {
         pins::remove(&directory)?;
     }
+    // The new program would come behind the police's, and undo what that one writes.
+    let policed = police::directory(interface);
+    if policed.exists() {
+        pins::remove(&policed)?;
+        println!("{} is policed no more: `router police` it again", interface.name);
+    }
     if root == htb::Root::Ours && wanted.share.is_none() {
         // The kernel's own choice has come back only now.
         htb::check(&interface.name, &htb::root(&socket, ifindex)?, false)?;
