@@ -1,5 +1,6 @@
 //! `router` as users have it, in network namespaces and a BPF file system of this test's own.
 
+use libbpf_rs::MapCore;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -175,8 +176,20 @@ fn metrics_are_served_without_privileges() {
     let labels = format!("{{interface=\"{}:out.1\",law=\"rcp\"}}", net.name);
     let missing = ask("GET /x HTTP/1.1\r\n\r\n");
     let user = std::fs::read_to_string(format!("/proc/{}/status", server.id())).expect("it runs");
+    // Whoever has its maps open, a law ends with its router, and nobody is told of it.
+    let file = format!("router/{}:out%2e1/state", net.name);
+    let state = libbpf_rs::MapHandle::from_pinned_path(net.pins.join(file)).expect("it is pinned");
+    let look = || {
+        std::thread::sleep(std::time::Duration::from_millis(150));
+        state.lookup(&[0; 4], libbpf_rs::MapFlags::ANY).expect("an array")
+    };
+    assert_ne!(look(), look());
+    net.ok(&format!("detach out.1 --netns {}", net.name));
+    assert_eq!(look(), look());
+    let after = ask("GET /metrics HTTP/1.1\r\n\r\n");
     server.kill().expect("it ran");
     server.wait().expect("it ran");
+    assert!(after.ends_with("# EOF\n") && !after.contains("out.1"), "{after}");
     assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("# EOF\n"), "{text}");
     assert!(text.contains(&format!("flowstamp_router_rate_bps{labels} ")), "{text}");
     assert!(text.contains(&format!("flowstamp_router_decisions_total{labels} ")), "{text}");

@@ -15,7 +15,6 @@ use flowstamp_laws::{Rate, Ratio, Time};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -132,11 +131,6 @@ impl Shared {
         Ok(Self { directory: held, ifindex, socket, classes, share, capacity, buffer_bytes })
     }
 
-    /// Whether it has been detached, or attached anew.
-    fn is_over(&self) -> bool {
-        self.directory.metadata().is_ok_and(|m| m.nlink() == 0)
-    }
-
     fn apply(&self, split: &Split, state: &types::fs_share) -> anyhow::Result<()> {
         let htb = htb::Split {
             capacity: self.capacity,
@@ -174,7 +168,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     println!("sharing {}", interface.name);
     loop {
         std::thread::sleep(Duration::from_nanos(next.saturating_sub(now()).as_ps() / 1000));
-        if shared.is_over() {
+        if pins::is_gone(&shared.directory) {
             break;
         }
         let all = counted(&shared.classes)?;
@@ -193,7 +187,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         if let Err(error) = shared.apply(&split, &state) {
             // The classes go before the pins do.
             std::thread::sleep(Duration::from_millis(500));
-            if shared.is_over() {
+            if pins::is_gone(&shared.directory) {
                 break;
             }
             return Err(error.context(format!("the classes of {} cannot be set", interface.name)));

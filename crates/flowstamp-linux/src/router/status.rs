@@ -2,12 +2,13 @@
 
 use super::Pins;
 use super::attach::{is_on, pinned_config};
-use super::pins::shown_name;
+use super::pins::{is_gone, shown_name};
 use super::program::{Law, types, value_of};
 use super::share::now;
 use flowstamp_laws::share::{OTHER, OWN};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::Serialize;
+use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -92,6 +93,7 @@ impl Split {
 
 /// One interface's maps, open.
 pub struct Source {
+    directory: File,
     name: String,
     config: types::fs_config,
     state: MapHandle,
@@ -108,6 +110,7 @@ impl Source {
         let state = MapHandle::from_pinned_path(directory.join("state")).ok()?;
         let name = shown_name(directory.file_name()?.to_str()?);
         (state.value_size() as usize == size_of::<types::fs_link>()).then_some(Self {
+            directory: File::open(directory).ok()?,
             name,
             config: pinned_config(directory)?,
             state,
@@ -115,8 +118,11 @@ impl Source {
         })
     }
 
-    /// What it says now.
+    /// What it says now; none once it has been detached, or attached anew.
     pub fn read(&self, attached: bool) -> Option<Report> {
+        if is_gone(&self.directory) {
+            return None;
+        }
         let bytes = self.state.lookup(&0u32.to_ne_bytes(), MapFlags::LOCK).ok()??;
         let (c, s): (_, types::fs_link) = (&self.config, value_of(&bytes)?);
         let law = Law::from_number(c.law)?;
