@@ -208,8 +208,13 @@ type Said = std::io::BufReader<std::process::ChildStdout>;
 
 impl Sharer {
     fn start(net: &Net) -> Self {
+        Self::by(net, Command::new(env!("CARGO_BIN_EXE_flowstamp-linux")))
+    }
+
+    /// The same, by another command that runs it.
+    fn by(net: &Net, mut command: Command) -> Self {
         use std::io::BufRead;
-        let mut daemon = Command::new(env!("CARGO_BIN_EXE_flowstamp-linux"))
+        let mut daemon = command
             .args(["router", "share", "out.1", "--netns", &net.name, "--max-interval", "250ms", "--pins"])
             .arg(net.pins.join("router"))
             .stdout(std::process::Stdio::piped())
@@ -336,6 +341,19 @@ fn the_split_outlives_its_daemon() {
     });
     assert!(ended.is_some_and(|status| status.success()), "{ended:?}");
     net.refused(&share, "not a router");
+}
+
+/// On a machine that has run for longer than `Time` can say, and than any sum with it.
+#[test]
+fn a_long_uptime_hurries_no_update() {
+    let Some(net) = Net::new("i") else { return };
+    net.ok(&format!("attach out.1 --netns {} --law rcp --rate 100Mbps --share htb", net.name));
+    let mut aged = Command::new("unshare");
+    aged.args(["--time", "--monotonic", "18500000", env!("CARGO_BIN_EXE_flowstamp-linux")]);
+    let _daemon = Sharer::by(&net, aged);
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let updates = net.status()[0]["updates"].as_u64();
+    assert!(updates >= Some(2) && updates <= Some(8), "{updates:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::Pins;
 use super::attach::{is_on, pinned_config};
 use super::pins::{is_gone, shown_name};
 use super::program::{Law, types, value_of};
-use super::share::now;
+use crate::path::monotonic_ns;
 use flowstamp_laws::share::{OTHER, OWN};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::Serialize;
@@ -74,7 +74,7 @@ pub struct Split {
 
 impl Split {
     fn of(s: &types::fs_share, link: &types::fs_link) -> Self {
-        let is_updated = now().as_ps() / 1000 < s.until_ns;
+        let is_updated = monotonic_ns() < s.until_ns;
         Self {
             is_updated,
             own_weight: s.own_weight_q32 as f64 / 4_294_967_296.0,
