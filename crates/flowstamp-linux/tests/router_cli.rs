@@ -150,6 +150,17 @@ fn refuses_what_it_cannot_do() {
     assert_eq!(net.run(&format!("{on} rcp --rate 1000000")).status.code(), Some(2));
 }
 
+/// How many BPF maps a process has open to write to.
+fn writable_maps(process: u32) -> usize {
+    let of = |what: &str, file: &str| std::fs::read_to_string(format!("/proc/{process}/{what}/{file}"));
+    let open = std::fs::read_dir(format!("/proc/{process}/fdinfo")).expect("it runs").flatten();
+    let maps = open.filter_map(|file| of("fdinfo", &file.file_name().into_string().ok()?).ok());
+    let maps: Vec<_> = maps.filter(|info| info.contains("map_type:")).collect();
+    assert!(maps.len() >= 2, "{maps:?}");
+    // The last octal digit of the flags is zero: O_RDONLY.
+    maps.iter().filter(|info| !info.lines().any(|l| l.starts_with("flags:") && l.ends_with('0'))).count()
+}
+
 #[test]
 fn metrics_are_served_without_privileges() {
     use std::io::{BufRead, BufReader, Read, Write};
@@ -176,6 +187,7 @@ fn metrics_are_served_without_privileges() {
     let labels = format!("{{interface=\"{}:out.1\",law=\"rcp\"}}", net.name);
     let missing = ask("GET /x HTTP/1.1\r\n\r\n");
     let user = std::fs::read_to_string(format!("/proc/{}/status", server.id())).expect("it runs");
+    assert_eq!(writable_maps(server.id()), 0);
     // Whoever has its maps open, a law ends with its router, and nobody is told of it.
     let file = format!("router/{}:out%2e1/state", net.name);
     let state = libbpf_rs::MapHandle::from_pinned_path(net.pins.join(file)).expect("it is pinned");
@@ -312,6 +324,8 @@ fn the_split_outlives_its_daemon() {
         "{user}"
     );
     assert!(user.contains("NoNewPrivs:\t1") && user.contains("Groups:\t \n"), "{user}");
+    // The split is what it writes.
+    assert_eq!(writable_maps(daemon.0.id()), 1);
     net.refused(&share, "another `router share` runs");
     assert!(sh(&format!(
         "ip netns exec {} bash -c 'for i in 1 2 3; do echo hello > /dev/udp/10.79.0.2/9; done'",

@@ -110,6 +110,11 @@ pub fn directory(interface: &Interface) -> PathBuf {
     interface.pins.root.join(file_name(interface))
 }
 
+/// A pinned map, to be read alone: what a daemon keeps open it keeps when it has given up its privileges.
+pub fn open_to_read(path: &Path) -> libbpf_rs::Result<MapHandle> {
+    MapHandle::from_pinned_path_with_file_flags(path, libbpf_rs::libbpf_sys::BPF_F_RDONLY)
+}
+
 /// Whether an interface's directory has been taken away since it was opened.
 pub fn is_gone(directory: &File) -> bool {
     directory.metadata().is_ok_and(|m| m.nlink() == 0)

@@ -108,7 +108,7 @@ impl Shared {
             let text = format!("{name} has no classes: `router attach` it again with --share htb");
             return Err(Refusal(text).into());
         }
-        let classes = MapHandle::from_pinned_path(directory.join("classes"))?;
+        let classes = pins::open_to_read(&directory.join("classes"))?;
         let share = MapHandle::from_pinned_path(directory.join("share"))?;
         let held = File::open(&directory)?;
         // SAFETY: a descriptor that is open.

@@ -2,7 +2,7 @@
 
 use super::Pins;
 use super::attach::{is_on, pinned_config};
-use super::pins::{is_gone, shown_name};
+use super::pins::{is_gone, open_to_read, shown_name};
 use super::program::{Law, types, value_of};
 use crate::path::monotonic_ns;
 use flowstamp_laws::share::{OTHER, OWN};
@@ -107,14 +107,14 @@ fn bps(q16: f64) -> f64 {
 impl Source {
     /// What is pinned in `directory`; none if it is not a router's or another version's.
     pub fn open(directory: &Path) -> Option<Self> {
-        let state = MapHandle::from_pinned_path(directory.join("state")).ok()?;
+        let state = open_to_read(&directory.join("state")).ok()?;
         let name = shown_name(directory.file_name()?.to_str()?);
         (state.value_size() as usize == size_of::<types::fs_link>()).then_some(Self {
             directory: File::open(directory).ok()?,
             name,
             config: pinned_config(directory)?,
             state,
-            share: MapHandle::from_pinned_path(directory.join("share")).ok()?,
+            share: open_to_read(&directory.join("share")).ok()?,
         })
     }
 
