@@ -294,6 +294,16 @@ fn classes_are_made_kept_and_taken_away() {
     assert!(sh(&format!("tc -n {} qdisc del dev out.1 root", net.name)));
     net.ok(&attach);
     assert!(net.tc("qdisc").contains("htb 4653: root"));
+    // And if they take a part of them.
+    let take = || sh(&format!("tc -n {} qdisc del dev out.1 parent 4653:1 handle 4654:", net.name));
+    assert!(take());
+    net.refused(&format!("share out.1 --netns {}", net.name), "have been taken away");
+    net.ok(&attach);
+    assert!(net.tc("qdisc").contains("4654: parent 4653:1"));
+    assert!(take());
+    net.ok(&detach);
+    assert_eq!((net.tc("qdisc"), net.tc("class")), (before.clone(), String::new()));
+    net.ok(&attach);
     // Classes that other pins have made are theirs.
     let others =
         |command: &str| command.replace("out.1", &format!("out.1 --pins {}/others", net.pins.display()));

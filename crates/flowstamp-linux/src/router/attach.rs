@@ -120,10 +120,10 @@ fn attach_prepared(interface: &Interface, wanted: &Link) -> anyhow::Result<ExitC
     let owned = old.as_ref().is_some_and(|c| c.share != 0);
     let root = match htb::root(&socket, ifindex)? {
         // Made by nobody whose pins are here.
-        htb::Root::Ours if !owned => htb::Root::Other("htb".into()),
+        root if root.is_ours() && !owned => htb::Root::Other("htb".into()),
         root => root,
     };
-    let classes_stand = (root == htb::Root::Ours) == wanted.share.is_some();
+    let classes_stand = root.is_ours() == wanted.share.is_some() && root != htb::Root::Part;
     if old.is_some_and(|c| bytes_of(&c) == bytes_of(&config))
         && classes_stand
         && is_on(&directory, Some(u64::from(ifindex)))
@@ -135,7 +135,7 @@ fn attach_prepared(interface: &Interface, wanted: &Link) -> anyhow::Result<ExitC
     let mut skeleton = load(&mut object, &config, &first, false)?;
     // All that the kernel may refuse has been asked, but for classes; an earlier router gives way. Whenever there are classes of
     // ours there are pins that say so, that none stay behind however this ends.
-    if root == htb::Root::Ours {
+    if root.is_ours() {
         htb::remove(&socket, ifindex)?;
     }
     if directory.exists() {
@@ -147,7 +147,7 @@ fn attach_prepared(interface: &Interface, wanted: &Link) -> anyhow::Result<ExitC
         pins::remove(&policed)?;
         println!("{} is policed no more: `router police` it again", interface.name);
     }
-    if root == htb::Root::Ours && wanted.share.is_none() {
+    if root.is_ours() && wanted.share.is_none() {
         // The kernel's own choice has come back only now.
         htb::check(&interface.name, &htb::root(&socket, ifindex)?, false)?;
     }
@@ -237,7 +237,7 @@ fn remove_classes(interface: &Interface) -> anyhow::Result<()> {
     }
     let Ok((ifindex, _)) = pins::look_up(&interface.name) else { return Ok(()) };
     let socket = Socket::open()?;
-    if htb::root(&socket, ifindex)? == htb::Root::Ours {
+    if htb::root(&socket, ifindex)?.is_ours() {
         htb::remove(&socket, ifindex)?;
     }
     Ok(())

@@ -45,8 +45,17 @@ pub enum Root {
     Default(String),
     /// The classes of this module.
     Ours,
+    /// What is left of them: somebody took some away, or made them and was killed.
+    Part,
     /// Somebody's.
     Other(String),
+}
+
+impl Root {
+    /// Whether this module made it, so that it may be taken away if pins say so.
+    pub fn is_ours(&self) -> bool {
+        matches!(self, Self::Ours | Self::Part)
+    }
 }
 
 /// Looks at it.
@@ -62,6 +71,7 @@ pub fn root(socket: &Socket, index: u32) -> io::Result<Root> {
     })?;
     Ok(match handle {
         ROOT if kind == "htb" && leaves == CLASSES => Root::Ours,
+        ROOT if kind == "htb" => Root::Part,
         // Who sets one up gets a handle, or names one.
         0 => Root::Default(kind),
         _ => Root::Other(kind),
