@@ -161,21 +161,46 @@ fn writable_maps(process: u32) -> usize {
     maps.iter().filter(|info| !info.lines().any(|l| l.starts_with("flags:") && l.ends_with('0'))).count()
 }
 
-#[test]
-fn metrics_are_served_without_privileges() {
-    use std::io::{BufRead, BufReader, Read, Write};
-    let Some(net) = Net::new("d") else { return };
-    net.ok(&format!("attach out.1 --netns {} --law rcp --rate 100Mbps --share htb", net.name));
-    let mut server = Command::new(env!("CARGO_BIN_EXE_flowstamp-linux"))
+/// Metrics by a command, and where they are.
+fn serve(net: &Net, command: &mut Command) -> (std::process::Child, String) {
+    use std::io::BufRead;
+    let mut server = command
         .args(["router", "metrics", "--listen", "127.0.0.1:0", "--pins"])
         .arg(net.pins.join("router"))
         .stdout(std::process::Stdio::piped())
         .spawn()
         .expect("it was built");
     let mut line = String::new();
-    BufReader::new(server.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
-    let address =
-        line.trim().trim_start_matches("listening at http://").trim_end_matches("/metrics").to_owned();
+    std::io::BufReader::new(server.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+    let address = line.trim().trim_start_matches("listening at http://").trim_end_matches("/metrics");
+    (server, address.to_owned())
+}
+
+/// By a service manager that gives another user root's capabilities, too.
+#[test]
+fn metrics_keep_no_capability_that_they_were_given() {
+    let Some(net) = Net::new("j") else { return };
+    net.ok(&format!("attach out.1 --netns {} --law rcp --rate 100Mbps", net.name));
+    let mut command = Command::new("setpriv");
+    let given = "+bpf,+net_admin,+dac_override";
+    command.args(["--reuid", "65533", "--regid", "65533", "--clear-groups", "--inh-caps", given]);
+    command.args(["--ambient-caps", given, env!("CARGO_BIN_EXE_flowstamp-linux")]);
+    let (mut server, address) = serve(&net, &mut command);
+    let user = std::fs::read_to_string(format!("/proc/{}/status", server.id())).expect("it runs");
+    server.kill().expect("it ran");
+    server.wait().expect("it ran");
+    assert!(!address.is_empty() && user.contains("Uid:\t65533\t65533\t65533\t65533"), "{user}");
+    for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+        assert!(user.contains(&format!("{set}:\t0000000000000000")), "{user}");
+    }
+}
+
+#[test]
+fn metrics_are_served_without_privileges() {
+    use std::io::{Read, Write};
+    let Some(net) = Net::new("d") else { return };
+    net.ok(&format!("attach out.1 --netns {} --law rcp --rate 100Mbps --share htb", net.name));
+    let (mut server, address) = serve(&net, &mut Command::new(env!("CARGO_BIN_EXE_flowstamp-linux")));
     let ask = |request: &str| {
         let mut stream = std::net::TcpStream::connect(&address).expect("it listens");
         stream.write_all(request.as_bytes()).expect("sent");
