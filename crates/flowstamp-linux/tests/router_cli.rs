@@ -314,6 +314,16 @@ fn classes_are_made_kept_and_taken_away() {
     net.ok(attach.trim_end_matches(" --share htb"));
     assert_eq!(net.tc("qdisc"), before);
     assert!(net.status()[0].get("own_weight").is_none());
+    // Isolated flows need a class that there is.
+    net.ok(&attach);
+    for class in ["9:9", "4653:9", "4654:1"] {
+        net.refused(
+            &format!("police out.1 --netns {} --class {class}", net.name),
+            "no htb with such a class",
+        );
+    }
+    net.ok(&format!("police out.1 --netns {} --class 4653:2", net.name));
+    net.ok(&format!("police out.1 --netns {} --stop", net.name));
     // If somebody takes them away, attaching anew makes them.
     net.ok(&attach);
     assert!(sh(&format!("tc -n {} qdisc del dev out.1 root", net.name)));
