@@ -1,6 +1,7 @@
 //! `router` as users have it, in network namespaces and a BPF file system of this test's own.
 
 use libbpf_rs::MapCore;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -112,10 +113,10 @@ fn attaches_once_counts_and_leaves_nothing() {
     net.refused(&format!("police out.1 --netns {} --list", net.name), "not policed");
     net.ok(&format!("police out.1 --netns {}", net.name));
     assert_eq!(net.pinned(), 2);
+    assert_eq!(net.programs(), ["fs_router", "fs_police"]);
     net.ok(&format!("detach out.1 --netns {}", net.name));
     assert!(!net.pins.join("router").exists());
-    // Neither program is on the interface any more.
-    assert!(sh(&format!("! tc -n {} filter show dev out.1 egress | grep -q fs_", net.name)));
+    assert_eq!(net.programs(), [""; 0]);
     net.ok(&format!("detach out.1 --netns {}", net.name));
 }
 
@@ -277,6 +278,35 @@ impl Net {
         let arguments = format!("-n {} {what} show dev out.1", self.name);
         let output = Command::new("tc").args(arguments.split(' ')).output().expect("tc");
         String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// The programs at the interface's egress, in their order. tc knows nothing of those.
+    fn programs(&self) -> Vec<String> {
+        use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, bpf_prog_query_opts};
+        let netns = std::fs::File::open(Path::new("/run/netns").join(&self.name)).expect("it was made");
+        let ask = move || {
+            let mut ids = [0; 16];
+            let mut query = bpf_prog_query_opts { prog_ids: ids.as_mut_ptr(), ..Default::default() };
+            query.sz = size_of_val(&query) as _;
+            query.__bindgen_anon_1.count = ids.len() as u32;
+            // SAFETY: a descriptor that is open, a terminated name, and room for as many programs as are asked for; what the
+            // kernel then writes is their number.
+            let count = unsafe {
+                assert_eq!(libc::setns(netns.as_raw_fd(), libc::CLONE_NEWNET), 0);
+                let index = libc::if_nametoindex(c"out.1".as_ptr()) as i32;
+                assert_eq!(
+                    libbpf_rs::libbpf_sys::bpf_prog_query_opts(index, BPF_TCX_EGRESS, &raw mut query),
+                    0
+                );
+                query.__bindgen_anon_1.count
+            };
+            ids[..count as usize].to_vec()
+        };
+        // Of a thread of its own, that no other test finds itself in another namespace.
+        let ids = std::thread::spawn(ask).join().expect("an answer");
+        let all: Vec<_> = libbpf_rs::query::ProgInfoIter::default().collect();
+        let name = |id| all.iter().find(|p| p.id == id).map(|p| p.name.to_string_lossy().into_owned());
+        ids.into_iter().filter_map(name).collect()
     }
 }
 
