@@ -128,8 +128,11 @@ fn stop_timer(directory: &Path) -> libbpf_rs::Result<()> {
 
 /// Takes it away, with all that is in it, whoever has it open.
 pub fn remove(directory: &Path) -> anyhow::Result<()> {
-    // The link first, so that no packet meets a router without a law.
-    let _ = fs::remove_file(directory.join("link"));
+    // The link first, so that no packet meets a router without a law; at once, since the kernel is slow to free what is no
+    // longer pinned.
+    let link = directory.join("link");
+    let _ = libbpf_rs::Link::open(&link).and_then(|link| link.detach());
+    let _ = fs::remove_file(link);
     // The police has no timer.
     let _ = stop_timer(directory);
     for entry in fs::read_dir(directory)? {
