@@ -145,7 +145,8 @@ fn refuses_what_it_cannot_do() {
     net.refused(&format!("{on} rcp --rate 1Gbps --gamma 0.1"), "--gamma");
     net.refused(&format!("{on} xcp --rate 1Gbps --initial-rate 0.1"), "--initial-rate");
     net.refused(&format!("police out.1 --netns {}", net.name), "not a router");
-    net.refused("metrics --listen 127.0.0.1:0", "no router");
+    net.refused("status --metrics 127.0.0.1:0", "no router");
+    net.refused(&format!("{on} rcp --rate 1Gbps --metrics 192.0.2.1:1"), "--metrics 192.0.2.1:1");
     assert_eq!(net.pinned(), 0);
     // A bare number has no unit.
     assert_eq!(net.run(&format!("{on} rcp --rate 1000000")).status.code(), Some(2));
@@ -163,10 +164,12 @@ fn writable_maps(process: u32) -> usize {
 }
 
 /// Metrics by a command, and where they are.
-fn serve(net: &Net, command: &mut Command) -> (std::process::Child, String) {
+fn serve(net: &Net, command: &mut Command, what: &str) -> (std::process::Child, String) {
     use std::io::BufRead;
     let mut server = command
-        .args(["router", "metrics", "--listen", "127.0.0.1:0", "--pins"])
+        .arg("router")
+        .args(what.split(' '))
+        .args(["--metrics", "127.0.0.1:0", "--pins"])
         .arg(net.pins.join("router"))
         .stdout(std::process::Stdio::piped())
         .spawn()
@@ -186,7 +189,7 @@ fn metrics_keep_no_capability_that_they_were_given() {
     let given = "+bpf,+net_admin,+dac_override";
     command.args(["--reuid", "65533", "--regid", "65533", "--clear-groups", "--inh-caps", given]);
     command.args(["--ambient-caps", given, env!("CARGO_BIN_EXE_flowstamp-linux")]);
-    let (mut server, address) = serve(&net, &mut command);
+    let (mut server, address) = serve(&net, &mut command, "status");
     let user = std::fs::read_to_string(format!("/proc/{}/status", server.id())).expect("it runs");
     server.kill().expect("it ran");
     server.wait().expect("it ran");
@@ -200,8 +203,9 @@ fn metrics_keep_no_capability_that_they_were_given() {
 fn metrics_are_served_without_privileges() {
     use std::io::{Read, Write};
     let Some(net) = Net::new("d") else { return };
-    net.ok(&format!("attach out.1 --netns {} --law rcp --rate 100Mbps --share htb", net.name));
-    let (mut server, address) = serve(&net, &mut Command::new(env!("CARGO_BIN_EXE_flowstamp-linux")));
+    let attach = format!("attach out.1 --netns {} --law rcp --rate 100Mbps --share htb", net.name);
+    let (mut server, address) =
+        serve(&net, &mut Command::new(env!("CARGO_BIN_EXE_flowstamp-linux")), &attach);
     let ask = |request: &str| {
         let mut stream = std::net::TcpStream::connect(&address).expect("it listens");
         stream.write_all(request.as_bytes()).expect("sent");

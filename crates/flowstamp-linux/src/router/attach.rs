@@ -1,13 +1,14 @@
 //! `router attach` and `router detach`.
 
 use super::program::{self, Law, Link, Share, bytes_of, load, start, types, value_of};
-use super::{Interface, htb, pins, police, share};
+use super::{Interface, htb, metrics, pins, police, share};
 use crate::netlink::Socket;
 use crate::refusal::Refusal;
 use flowstamp_laws::{Bytes, Rate, Time};
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, MapHandle, MapMut};
 use std::mem::MaybeUninit;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -52,6 +53,9 @@ pub struct Arguments {
     /// Room for what waits in both classes together; what the link carries in 100 ms if not given.
     #[arg(long, requires = "share", value_name = "SIZE")]
     buffer: Option<Bytes>,
+    /// Then answers Prometheus at this address and port about all routers, until stopped; see `router status`.
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<SocketAddr>,
 }
 
 /// Who holds classes to their parts.
@@ -101,12 +105,17 @@ pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     // What was asked wrongly is said before anything is touched.
     wanted.translate(1, 14)?;
-    let _lock = pins::prepare(&interface.pins.root)?;
+    let listener = arguments.metrics.map(metrics::listen).transpose()?;
+    let lock = pins::prepare(&interface.pins.root)?;
     let done = attach_prepared(interface, &wanted);
     if done.is_err() {
         pins::tidy(&interface.pins.root);
     }
-    done
+    drop(lock);
+    match listener {
+        Some(listener) if done.is_ok() => metrics::serve(&listener, &interface.pins.root),
+        _ => done,
+    }
 }
 
 /// The same, with a directory for pins, and nobody else at it.

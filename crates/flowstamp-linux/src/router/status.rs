@@ -1,14 +1,15 @@
 //! `router status`: what is pinned, and what the laws know.
 
-use super::Pins;
 use super::attach::{is_on, pinned_config};
 use super::pins::{is_gone, open_to_read, shown_name};
 use super::program::{Law, types, value_of};
+use super::{Pins, metrics};
 use crate::path::monotonic_ns;
 use flowstamp_laws::share::{OTHER, OWN};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::Serialize;
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -18,6 +19,9 @@ pub struct Arguments {
     /// One JSON document on standard output.
     #[arg(long)]
     json: bool,
+    /// Answers Prometheus at this address and port, e.g. 127.0.0.1:9400, until stopped.
+    #[arg(long, value_name = "ADDR", conflicts_with = "json")]
+    metrics: Option<SocketAddr>,
     #[command(flatten)]
     pins: Pins,
 }
@@ -165,6 +169,9 @@ pub fn directories(root: &Path) -> Vec<std::path::PathBuf> {
 
 /// Says it.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(at) = arguments.metrics {
+        return metrics::serve(&metrics::listen(at)?, &arguments.pins.root);
+    }
     let reports: Vec<Report> = directories(&arguments.pins.root)
         .iter()
         .filter_map(|d| Source::open(d)?.read(is_on(d, None)))
