@@ -532,7 +532,7 @@ def host(context: typer.Context) -> None:
 
 @app.command(context_settings=_PASSED_ON)
 def router(context: typer.Context) -> None:
-    """An interface stamps what it sends: attach, detach, status, metrics. Linux; see flowstamp router --help."""
+    """An interface stamps what it sends: attach, detach, status, police, share. Linux; see flowstamp router --help."""
     _linux("router", context)
 
 

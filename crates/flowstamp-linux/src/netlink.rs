@@ -9,6 +9,7 @@ pub const RTM_NEWQDISC: u16 = 36;
 pub const RTM_DELQDISC: u16 = 37;
 pub const RTM_GETQDISC: u16 = 38;
 pub const RTM_NEWTCLASS: u16 = 40;
+pub const RTM_GETTCLASS: u16 = 42;
 pub const TC_H_ROOT: u32 = 0xffff_ffff;
 pub const TCA_KIND: u16 = 1;
 pub const TCA_OPTIONS: u16 = 2;
@@ -65,6 +66,38 @@ impl Object<'_> {
     }
 }
 
+/// What the kernel says at the end, of a request or of a dump; zero is success.
+fn verdict(message: &[u8]) -> io::Result<()> {
+    match u32_at(message, HEADER_BYTES).map(|code| code as i32) {
+        Some(0) => Ok(()),
+        code => Err(io::Error::from_raw_os_error(code.map_or(libc::EBADMSG, |code| -code))),
+    }
+}
+
+/// Shows the queueing disciplines of interface `index` in a part of a dump to `see`; whether it was the last.
+fn dumped(mut rest: &[u8], index: u32, see: &mut impl FnMut(&Object<'_>)) -> io::Result<bool> {
+    while let (Some(len), Some(kind)) = (u32_at(rest, 0), u16_at(rest, 4)) {
+        let len = len as usize;
+        if len < HEADER_BYTES || len > rest.len() {
+            return Err(io::Error::from_raw_os_error(libc::EBADMSG));
+        }
+        // A dump that fails may end either way.
+        if [libc::NLMSG_DONE as u16, libc::NLMSG_ERROR as u16].contains(&kind) {
+            return verdict(&rest[..len]).map(|()| true);
+        }
+        let body = &rest[HEADER_BYTES..len];
+        if let (Some(found), Some(handle), Some(parent)) =
+            (u32_at(body, 4), u32_at(body, 8), u32_at(body, 12))
+            && kind == RTM_NEWQDISC
+            && found == index
+        {
+            see(&Object { index, handle, parent, attributes: body.get(TCMSG_BYTES..).unwrap_or_default() });
+        }
+        rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Ok(false)
+}
+
 /// A socket of the network namespace in which it was opened.
 pub struct Socket(OwnedFd);
 
@@ -115,8 +148,7 @@ impl Socket {
         loop {
             let answer = self.receive(&mut buffer)?;
             if u16_at(answer, 4) == Some(libc::NLMSG_ERROR as u16) {
-                let code = u32_at(answer, HEADER_BYTES).map_or(-libc::EBADMSG, |code| code as i32);
-                return if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(-code)) };
+                return verdict(answer);
             }
         }
     }
@@ -127,22 +159,43 @@ impl Socket {
         self.send(RTM_GETQDISC, libc::NLM_F_DUMP, &all)?;
         let mut buffer = [0u8; 32768];
         loop {
-            let mut rest = self.receive(&mut buffer)?;
-            while let (Some(len), Some(kind)) = (u32_at(rest, 0), u16_at(rest, 4)) {
-                let len = len as usize;
-                if len < HEADER_BYTES || len > rest.len() || kind <= libc::NLMSG_DONE as u16 {
-                    return Ok(());
-                }
-                let body = &rest[HEADER_BYTES..len];
-                if let (Some(found), Some(handle), Some(parent)) =
-                    (u32_at(body, 4), u32_at(body, 8), u32_at(body, 12))
-                    && kind == RTM_NEWQDISC
-                    && found == index
-                {
-                    see(&Object { index, handle, parent, attributes: &body[TCMSG_BYTES..] });
-                }
-                rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
+            if dumped(self.receive(&mut buffer)?, index, &mut see)? {
+                return Ok(());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(kind: u16, body: &[u32]) -> Vec<u8> {
+        let mut bytes = ((HEADER_BYTES + 4 * body.len()) as u32).to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend([0; 10]);
+        bytes.extend(body.iter().flat_map(|number| number.to_ne_bytes()));
+        bytes
+    }
+
+    /// Handles that a dump's part shows of interface 7, and how it ends: whether it was the last, or the error's number.
+    fn seen(parts: &[Vec<u8>]) -> (Vec<u32>, Result<bool, Option<i32>>) {
+        let mut handles = vec![];
+        let end = dumped(&parts.concat(), 7, &mut |qdisc| handles.push(qdisc.handle));
+        (handles, end.map_err(|error| error.raw_os_error()))
+    }
+
+    #[test]
+    fn a_dump_that_fails_is_no_short_dump() {
+        let (done, error) = (libc::NLMSG_DONE as u16, libc::NLMSG_ERROR as u16);
+        let qdisc = |index| message(RTM_NEWQDISC, &[0, index, 0x10000, TC_H_ROOT, 0]);
+        assert_eq!(seen(&[qdisc(7), qdisc(8)]), (vec![0x10000], Ok(false)));
+        assert_eq!(seen(&[qdisc(7), message(done, &[0])]), (vec![0x10000], Ok(true)));
+        let code = -libc::EPERM as u32;
+        for kind in [error, done] {
+            assert_eq!(seen(&[message(kind, &[code])]), (vec![], Err(Some(libc::EPERM))));
+        }
+        assert_eq!(seen(&[message(error, &[])]), (vec![], Err(Some(libc::EBADMSG))));
+        assert_eq!(seen(&[qdisc(7)[..20].to_vec()]), (vec![], Err(Some(libc::EBADMSG))));
     }
 }

@@ -31,7 +31,7 @@ fn clock_ns(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The clock of all the path's times.
-fn monotonic_ns() -> u64 {
+/// The clock of all the path's times, and of the kernel's programs.
+pub fn monotonic_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }

@@ -22,10 +22,8 @@ pub enum Command {
     Attach(attach::Arguments),
     /// Ends it, and leaves nothing behind.
     Detach(Interface),
-    /// Which interfaces are routers, and what their laws know.
+    /// Which interfaces are routers, and what their laws know; --metrics for Prometheus, until stopped.
     Status(status::Arguments),
-    /// The same for Prometheus, over HTTP, until stopped.
-    Metrics(metrics::Arguments),
     /// Tests whether heavy flows obey, and isolates those that do not.
     Police(police::Arguments),
     /// Moves the weights of an interface's classes, and the law's part of the link, until stopped.
@@ -62,7 +60,6 @@ pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Attach(arguments) => attach::attach(arguments),
         Command::Detach(interface) => attach::detach(interface),
         Command::Status(arguments) => status::run(arguments),
-        Command::Metrics(arguments) => metrics::run(arguments),
         Command::Police(arguments) => police::run(arguments),
         Command::Share(arguments) => share::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),

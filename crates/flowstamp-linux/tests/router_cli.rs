@@ -1,5 +1,7 @@
 //! `router` as users have it, in network namespaces and a BPF file system of this test's own.
 
+use libbpf_rs::MapCore;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -105,10 +107,16 @@ fn attaches_once_counts_and_leaves_nothing() {
     net.ok(&format!("police out.1 --netns {}", net.name));
     assert_eq!(net.pinned(), 2);
     assert_eq!(net.ok(&format!("police out.1 --netns {} --list", net.name)), "");
+    // The police has to come behind its router, and is told anew what that one is.
+    let said = net.ok(&format!("attach out.1 --netns {} --law xcp --rate 2Gbps", net.name));
+    assert_eq!(said, "out.1 is policed no more: `router police` it again\n");
+    net.refused(&format!("police out.1 --netns {} --list", net.name), "not policed");
+    net.ok(&format!("police out.1 --netns {}", net.name));
+    assert_eq!(net.pinned(), 2);
+    assert_eq!(net.programs(), ["fs_router", "fs_police"]);
     net.ok(&format!("detach out.1 --netns {}", net.name));
     assert!(!net.pins.join("router").exists());
-    // Neither program is on the interface any more.
-    assert!(sh(&format!("! tc -n {} filter show dev out.1 egress | grep -q fs_", net.name)));
+    assert_eq!(net.programs(), [""; 0]);
     net.ok(&format!("detach out.1 --netns {}", net.name));
 }
 
@@ -137,27 +145,67 @@ fn refuses_what_it_cannot_do() {
     net.refused(&format!("{on} rcp --rate 1Gbps --gamma 0.1"), "--gamma");
     net.refused(&format!("{on} xcp --rate 1Gbps --initial-rate 0.1"), "--initial-rate");
     net.refused(&format!("police out.1 --netns {}", net.name), "not a router");
-    net.refused("metrics --listen 127.0.0.1:0", "no router");
+    net.refused("status --metrics 127.0.0.1:0", "no router");
+    net.refused(&format!("{on} rcp --rate 1Gbps --metrics 192.0.2.1:1"), "--metrics 192.0.2.1:1");
     assert_eq!(net.pinned(), 0);
     // A bare number has no unit.
     assert_eq!(net.run(&format!("{on} rcp --rate 1000000")).status.code(), Some(2));
 }
 
-#[test]
-fn metrics_are_served_without_privileges() {
-    use std::io::{BufRead, BufReader, Read, Write};
-    let Some(net) = Net::new("d") else { return };
-    net.ok(&format!("attach out.1 --netns {} --law rcp --rate 100Mbps --share htb", net.name));
-    let mut server = Command::new(env!("CARGO_BIN_EXE_flowstamp-linux"))
-        .args(["router", "metrics", "--listen", "127.0.0.1:0", "--pins"])
+/// How many BPF maps a process has open to write to.
+fn writable_maps(process: u32) -> usize {
+    let of = |what: &str, file: &str| std::fs::read_to_string(format!("/proc/{process}/{what}/{file}"));
+    let open = std::fs::read_dir(format!("/proc/{process}/fdinfo")).expect("it runs").flatten();
+    let maps = open.filter_map(|file| of("fdinfo", &file.file_name().into_string().ok()?).ok());
+    let maps: Vec<_> = maps.filter(|info| info.contains("map_type:")).collect();
+    assert!(maps.len() >= 2, "{maps:?}");
+    // The last octal digit of the flags is zero: O_RDONLY.
+    maps.iter().filter(|info| !info.lines().any(|l| l.starts_with("flags:") && l.ends_with('0'))).count()
+}
+
+/// Metrics by a command, and where they are.
+fn serve(net: &Net, command: &mut Command, what: &str) -> (std::process::Child, String) {
+    use std::io::BufRead;
+    let mut server = command
+        .arg("router")
+        .args(what.split(' '))
+        .args(["--metrics", "127.0.0.1:0", "--pins"])
         .arg(net.pins.join("router"))
         .stdout(std::process::Stdio::piped())
         .spawn()
         .expect("it was built");
     let mut line = String::new();
-    BufReader::new(server.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
-    let address =
-        line.trim().trim_start_matches("listening at http://").trim_end_matches("/metrics").to_owned();
+    std::io::BufReader::new(server.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+    let address = line.trim().trim_start_matches("listening at http://").trim_end_matches("/metrics");
+    (server, address.to_owned())
+}
+
+/// By a service manager that gives another user root's capabilities, too.
+#[test]
+fn metrics_keep_no_capability_that_they_were_given() {
+    let Some(net) = Net::new("j") else { return };
+    net.ok(&format!("attach out.1 --netns {} --law rcp --rate 100Mbps", net.name));
+    let mut command = Command::new("setpriv");
+    let given = "+bpf,+net_admin,+dac_override";
+    command.args(["--reuid", "65533", "--regid", "65533", "--clear-groups", "--inh-caps", given]);
+    command.args(["--ambient-caps", given, env!("CARGO_BIN_EXE_flowstamp-linux")]);
+    let (mut server, address) = serve(&net, &mut command, "status");
+    let user = std::fs::read_to_string(format!("/proc/{}/status", server.id())).expect("it runs");
+    server.kill().expect("it ran");
+    server.wait().expect("it ran");
+    assert!(!address.is_empty() && user.contains("Uid:\t65533\t65533\t65533\t65533"), "{user}");
+    for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+        assert!(user.contains(&format!("{set}:\t0000000000000000")), "{user}");
+    }
+}
+
+#[test]
+fn metrics_are_served_without_privileges() {
+    use std::io::{Read, Write};
+    let Some(net) = Net::new("d") else { return };
+    let attach = format!("attach out.1 --netns {} --law rcp --rate 100Mbps --share htb", net.name);
+    let (mut server, address) =
+        serve(&net, &mut Command::new(env!("CARGO_BIN_EXE_flowstamp-linux")), &attach);
     let ask = |request: &str| {
         let mut stream = std::net::TcpStream::connect(&address).expect("it listens");
         stream.write_all(request.as_bytes()).expect("sent");
@@ -169,8 +217,21 @@ fn metrics_are_served_without_privileges() {
     let labels = format!("{{interface=\"{}:out.1\",law=\"rcp\"}}", net.name);
     let missing = ask("GET /x HTTP/1.1\r\n\r\n");
     let user = std::fs::read_to_string(format!("/proc/{}/status", server.id())).expect("it runs");
+    assert_eq!(writable_maps(server.id()), 0);
+    // Whoever has its maps open, a law ends with its router, and nobody is told of it.
+    let file = format!("router/{}:out%2e1/state", net.name);
+    let state = libbpf_rs::MapHandle::from_pinned_path(net.pins.join(file)).expect("it is pinned");
+    let look = || {
+        std::thread::sleep(std::time::Duration::from_millis(150));
+        state.lookup(&[0; 4], libbpf_rs::MapFlags::ANY).expect("an array")
+    };
+    assert_ne!(look(), look());
+    net.ok(&format!("detach out.1 --netns {}", net.name));
+    assert_eq!(look(), look());
+    let after = ask("GET /metrics HTTP/1.1\r\n\r\n");
     server.kill().expect("it ran");
     server.wait().expect("it ran");
+    assert!(after.ends_with("# EOF\n") && !after.contains("out.1"), "{after}");
     assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("# EOF\n"), "{text}");
     assert!(text.contains(&format!("flowstamp_router_rate_bps{labels} ")), "{text}");
     assert!(text.contains(&format!("flowstamp_router_decisions_total{labels} ")), "{text}");
@@ -189,8 +250,13 @@ type Said = std::io::BufReader<std::process::ChildStdout>;
 
 impl Sharer {
     fn start(net: &Net) -> Self {
+        Self::by(net, Command::new(env!("CARGO_BIN_EXE_flowstamp-linux")))
+    }
+
+    /// The same, by another command that runs it.
+    fn by(net: &Net, mut command: Command) -> Self {
         use std::io::BufRead;
-        let mut daemon = Command::new(env!("CARGO_BIN_EXE_flowstamp-linux"))
+        let mut daemon = command
             .args(["router", "share", "out.1", "--netns", &net.name, "--max-interval", "250ms", "--pins"])
             .arg(net.pins.join("router"))
             .stdout(std::process::Stdio::piped())
@@ -216,6 +282,35 @@ impl Net {
         let arguments = format!("-n {} {what} show dev out.1", self.name);
         let output = Command::new("tc").args(arguments.split(' ')).output().expect("tc");
         String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// The programs at the interface's egress, in their order. tc knows nothing of those.
+    fn programs(&self) -> Vec<String> {
+        use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, bpf_prog_query_opts};
+        let netns = std::fs::File::open(Path::new("/run/netns").join(&self.name)).expect("it was made");
+        let ask = move || {
+            let mut ids = [0; 16];
+            let mut query = bpf_prog_query_opts { prog_ids: ids.as_mut_ptr(), ..Default::default() };
+            query.sz = size_of_val(&query) as _;
+            query.__bindgen_anon_1.count = ids.len() as u32;
+            // SAFETY: a descriptor that is open, a terminated name, and room for as many programs as are asked for; what the
+            // kernel then writes is their number.
+            let count = unsafe {
+                assert_eq!(libc::setns(netns.as_raw_fd(), libc::CLONE_NEWNET), 0);
+                let index = libc::if_nametoindex(c"out.1".as_ptr()) as i32;
+                assert_eq!(
+                    libbpf_rs::libbpf_sys::bpf_prog_query_opts(index, BPF_TCX_EGRESS, &raw mut query),
+                    0
+                );
+                query.__bindgen_anon_1.count
+            };
+            ids[..count as usize].to_vec()
+        };
+        // Of a thread of its own, that no other test finds itself in another namespace.
+        let ids = std::thread::spawn(ask).join().expect("an answer");
+        let all: Vec<_> = libbpf_rs::query::ProgInfoIter::default().collect();
+        let name = |id| all.iter().find(|p| p.id == id).map(|p| p.name.to_string_lossy().into_owned());
+        ids.into_iter().filter_map(name).collect()
     }
 }
 
@@ -253,11 +348,31 @@ fn classes_are_made_kept_and_taken_away() {
     net.ok(attach.trim_end_matches(" --share htb"));
     assert_eq!(net.tc("qdisc"), before);
     assert!(net.status()[0].get("own_weight").is_none());
+    // Isolated flows need a class that there is.
+    net.ok(&attach);
+    for class in ["9:9", "4653:9", "4654:1"] {
+        net.refused(
+            &format!("police out.1 --netns {} --class {class}", net.name),
+            "no htb with such a class",
+        );
+    }
+    net.ok(&format!("police out.1 --netns {} --class 4653:2", net.name));
+    net.ok(&format!("police out.1 --netns {} --stop", net.name));
     // If somebody takes them away, attaching anew makes them.
     net.ok(&attach);
     assert!(sh(&format!("tc -n {} qdisc del dev out.1 root", net.name)));
     net.ok(&attach);
     assert!(net.tc("qdisc").contains("htb 4653: root"));
+    // And if they take a part of them.
+    let take = || sh(&format!("tc -n {} qdisc del dev out.1 parent 4653:1 handle 4654:", net.name));
+    assert!(take());
+    net.refused(&format!("share out.1 --netns {}", net.name), "have been taken away");
+    net.ok(&attach);
+    assert!(net.tc("qdisc").contains("4654: parent 4653:1"));
+    assert!(take());
+    net.ok(&detach);
+    assert_eq!((net.tc("qdisc"), net.tc("class")), (before.clone(), String::new()));
+    net.ok(&attach);
     // Classes that other pins have made are theirs.
     let others =
         |command: &str| command.replace("out.1", &format!("out.1 --pins {}/others", net.pins.display()));
@@ -288,6 +403,8 @@ fn the_split_outlives_its_daemon() {
         "{user}"
     );
     assert!(user.contains("NoNewPrivs:\t1") && user.contains("Groups:\t \n"), "{user}");
+    // The split is what it writes.
+    assert_eq!(writable_maps(daemon.0.id()), 1);
     net.refused(&share, "another `router share` runs");
     assert!(sh(&format!(
         "ip netns exec {} bash -c 'for i in 1 2 3; do echo hello > /dev/udp/10.79.0.2/9; done'",
@@ -317,6 +434,19 @@ fn the_split_outlives_its_daemon() {
     });
     assert!(ended.is_some_and(|status| status.success()), "{ended:?}");
     net.refused(&share, "not a router");
+}
+
+/// On a machine that has run for longer than `Time` can say, and than any sum with it.
+#[test]
+fn a_long_uptime_hurries_no_update() {
+    let Some(net) = Net::new("i") else { return };
+    net.ok(&format!("attach out.1 --netns {} --law rcp --rate 100Mbps --share htb", net.name));
+    let mut aged = Command::new("unshare");
+    aged.args(["--time", "--monotonic", "18500000", env!("CARGO_BIN_EXE_flowstamp-linux")]);
+    let _daemon = Sharer::by(&net, aged);
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let updates = net.status()[0]["updates"].as_u64();
+    assert!(updates >= Some(2) && updates <= Some(8), "{updates:?}");
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! `router attach` and `router detach`.
 
 use super::program::{self, Law, Link, Share, bytes_of, load, start, types, value_of};
-use super::{Interface, htb, pins, police, share};
+use super::{Interface, htb, metrics, pins, police, share};
 use crate::netlink::Socket;
 use crate::refusal::Refusal;
 use flowstamp_laws::{Bytes, Rate, Time};
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, MapHandle, MapMut};
 use std::mem::MaybeUninit;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -52,6 +53,9 @@ pub struct Arguments {
     /// Room for what waits in both classes together; what the link carries in 100 ms if not given.
     #[arg(long, requires = "share", value_name = "SIZE")]
     buffer: Option<Bytes>,
+    /// Then answers Prometheus at this address and port about all routers, until stopped; see `router status`.
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<SocketAddr>,
 }
 
 /// Who holds classes to their parts.
@@ -101,12 +105,17 @@ pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     // What was asked wrongly is said before anything is touched.
     wanted.translate(1, 14)?;
-    let _lock = pins::prepare(&interface.pins.root)?;
+    let listener = arguments.metrics.map(metrics::listen).transpose()?;
+    let lock = pins::prepare(&interface.pins.root)?;
     let done = attach_prepared(interface, &wanted);
     if done.is_err() {
         pins::tidy(&interface.pins.root);
     }
-    done
+    drop(lock);
+    match listener {
+        Some(listener) if done.is_ok() => metrics::serve(&listener, &interface.pins.root),
+        _ => done,
+    }
 }
 
 /// The same, with a directory for pins, and nobody else at it.
@@ -120,10 +129,10 @@ fn attach_prepared(interface: &Interface, wanted: &Link) -> anyhow::Result<ExitC
     let owned = old.as_ref().is_some_and(|c| c.share != 0);
     let root = match htb::root(&socket, ifindex)? {
         // Made by nobody whose pins are here.
-        htb::Root::Ours if !owned => htb::Root::Other("htb".into()),
+        root if root.is_ours() && !owned => htb::Root::Other("htb".into()),
         root => root,
     };
-    let classes_stand = (root == htb::Root::Ours) == wanted.share.is_some();
+    let classes_stand = root.is_ours() == wanted.share.is_some() && root != htb::Root::Part;
     if old.is_some_and(|c| bytes_of(&c) == bytes_of(&config))
         && classes_stand
         && is_on(&directory, Some(u64::from(ifindex)))
@@ -135,13 +144,19 @@ fn attach_prepared(interface: &Interface, wanted: &Link) -> anyhow::Result<ExitC
     let mut skeleton = load(&mut object, &config, &first, false)?;
     // All that the kernel may refuse has been asked, but for classes; an earlier router gives way. Whenever there are classes of
     // ours there are pins that say so, that none stay behind however this ends.
-    if root == htb::Root::Ours {
+    if root.is_ours() {
         htb::remove(&socket, ifindex)?;
     }
     if directory.exists() {
         pins::remove(&directory)?;
     }
-    if root == htb::Root::Ours && wanted.share.is_none() {
+    // The new program would come behind the police's, and undo what that one writes.
+    let policed = police::directory(interface);
+    if policed.exists() {
+        pins::remove(&policed)?;
+        println!("{} is policed no more: `router police` it again", interface.name);
+    }
+    if root.is_ours() && wanted.share.is_none() {
         // The kernel's own choice has come back only now.
         htb::check(&interface.name, &htb::root(&socket, ifindex)?, false)?;
     }
@@ -231,7 +246,7 @@ fn remove_classes(interface: &Interface) -> anyhow::Result<()> {
     }
     let Ok((ifindex, _)) = pins::look_up(&interface.name) else { return Ok(()) };
     let socket = Socket::open()?;
-    if htb::root(&socket, ifindex)? == htb::Root::Ours {
+    if htb::root(&socket, ifindex)?.is_ours() {
         htb::remove(&socket, ifindex)?;
     }
     Ok(())

@@ -10,8 +10,8 @@
 //! Rates and limits are what `router share` changes. The handles are in bpf/router.bpf.c, too.
 
 use crate::netlink::{
-    Object, RTM_DELQDISC, RTM_NEWQDISC, RTM_NEWTCLASS, Socket, TC_H_ROOT, TCA_KIND, TCA_OPTIONS,
-    push_attribute,
+    Object, RTM_DELQDISC, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS, Socket, TC_H_ROOT, TCA_KIND,
+    TCA_OPTIONS, push_attribute,
 };
 use crate::refusal::Refusal;
 use flowstamp_laws::share::{CLASSES, OWN};
@@ -45,8 +45,17 @@ pub enum Root {
     Default(String),
     /// The classes of this module.
     Ours,
+    /// What is left of them: somebody took some away, or made them and was killed.
+    Part,
     /// Somebody's.
     Other(String),
+}
+
+impl Root {
+    /// Whether this module made it, so that it may be taken away if pins say so.
+    pub fn is_ours(&self) -> bool {
+        matches!(self, Self::Ours | Self::Part)
+    }
 }
 
 /// Looks at it.
@@ -62,10 +71,26 @@ pub fn root(socket: &Socket, index: u32) -> io::Result<Root> {
     })?;
     Ok(match handle {
         ROOT if kind == "htb" && leaves == CLASSES => Root::Ours,
+        ROOT if kind == "htb" => Root::Part,
         // Who sets one up gets a handle, or names one.
         0 => Root::Default(kind),
         _ => Root::Other(kind),
     })
+}
+
+/// Whether the root is an `htb` with this class: no other root, and no other class, takes packets by their priority.
+pub fn has_class(socket: &Socket, index: u32, class: u32) -> io::Result<bool> {
+    let mut is_root = false;
+    socket.qdiscs(index, |qdisc| {
+        is_root |= qdisc.parent == TC_H_ROOT && qdisc.handle == class & 0xffff_0000 && qdisc.kind() == "htb";
+    })?;
+    if !is_root {
+        return Ok(false);
+    }
+    match put(socket, RTM_GETTCLASS, 0, [index, class, 0], &[]) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+        done => done.map(|()| true),
+    }
 }
 
 /// Refuses a root that classes cannot replace, or, without classes, one that shows no queue.

@@ -1,6 +1,5 @@
-//! `router metrics`: what `status` says, as Prometheus asks for it.
+//! `--metrics`: what `router status` says, as Prometheus asks for it.
 
-use super::Pins;
 use super::privileges;
 use super::status::{Report, Source, directories};
 use crate::refusal::Refusal;
@@ -11,19 +10,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
-
-/// Where.
-#[derive(clap::Args)]
-pub struct Arguments {
-    /// Address and port to answer at, e.g. 127.0.0.1:9253.
-    #[arg(long, value_name = "ADDR")]
-    listen: SocketAddr,
-    #[command(flatten)]
-    pins: Pins,
-}
 
 type Labels = Vec<(String, String)>;
 type Floats = Family<Labels, Gauge<f64, AtomicU64>>;
@@ -129,16 +119,17 @@ fn answer(mut stream: TcpStream, sources: &[Source]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Answers until stopped, about the routers there are when it starts.
-pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let sources: Vec<Source> =
-        directories(&arguments.pins.root).iter().filter_map(|d| Source::open(d)).collect();
+/// Where to answer, in this network namespace.
+pub fn listen(at: SocketAddr) -> Result<TcpListener, Refusal> {
+    TcpListener::bind(at).map_err(|e| Refusal(format!("--metrics {at}: {e}")))
+}
+
+/// Answers until stopped, about the routers that `root` has when it starts.
+pub fn serve(listener: &TcpListener, root: &Path) -> anyhow::Result<ExitCode> {
+    let sources: Vec<Source> = directories(root).iter().filter_map(|d| Source::open(d)).collect();
     if sources.is_empty() {
-        let text = format!("no router is attached (none in {})", arguments.pins.root.display());
-        return Err(Refusal(text).into());
+        return Err(Refusal(format!("no router is attached (none in {})", root.display())).into());
     }
-    let listener = TcpListener::bind(arguments.listen)
-        .map_err(|e| Refusal(format!("--listen {}: {e}", arguments.listen)))?;
     privileges::keep_only(&[])?;
     println!("listening at http://{}/metrics", listener.local_addr()?);
     for stream in listener.incoming().flatten() {

@@ -2,10 +2,12 @@
 
 use super::Interface;
 use crate::refusal::Refusal;
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What the kernel did not allow.
@@ -108,10 +110,31 @@ pub fn directory(interface: &Interface) -> PathBuf {
     interface.pins.root.join(file_name(interface))
 }
 
-/// Takes it away, with all that is in it; what is in it ends, as nothing else holds it.
+/// A pinned map, to be read alone: what a daemon keeps open it keeps when it has given up its privileges.
+pub fn open_to_read(path: &Path) -> libbpf_rs::Result<MapHandle> {
+    MapHandle::from_pinned_path_with_file_flags(path, libbpf_rs::libbpf_sys::BPF_F_RDONLY)
+}
+
+/// Whether an interface's directory has been taken away since it was opened.
+pub fn is_gone(directory: &File) -> bool {
+    directory.metadata().is_ok_and(|m| m.nlink() == 0)
+}
+
+/// Ends the law's timer, which would go on while anybody has the map open: the kernel cancels it when its element is written.
+fn stop_timer(directory: &Path) -> libbpf_rs::Result<()> {
+    let (state, key) = (MapHandle::from_pinned_path(directory.join("state"))?, 0u32.to_ne_bytes());
+    state.lookup(&key, MapFlags::ANY)?.map_or(Ok(()), |bytes| state.update(&key, &bytes, MapFlags::ANY))
+}
+
+/// Takes it away, with all that is in it, whoever has it open.
 pub fn remove(directory: &Path) -> anyhow::Result<()> {
-    // The link first, so that no packet meets a router without a law.
-    let _ = fs::remove_file(directory.join("link"));
+    // The link first, so that no packet meets a router without a law; at once, since the kernel is slow to free what is no
+    // longer pinned.
+    let link = directory.join("link");
+    let _ = libbpf_rs::Link::open(&link).and_then(|link| link.detach());
+    let _ = fs::remove_file(link);
+    // The police has no timer.
+    let _ = stop_timer(directory);
     for entry in fs::read_dir(directory)? {
         fs::remove_file(entry?.path())?;
     }

@@ -3,7 +3,8 @@
 use super::attach::{adopt, is_on, pinned_config};
 use super::pins::{self, no_bpf};
 use super::program::{Law, bytes_of, value_of};
-use super::{Interface, program};
+use super::{Interface, htb, program};
+use crate::netlink::Socket;
 use crate::refusal::Refusal;
 use flowstamp_laws::share::police::Params;
 use flowstamp_laws::{Rate, Time};
@@ -168,6 +169,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     pins::enter(interface)?;
     let (ifindex, _) = pins::look_up(&interface.name)?;
+    if let Some(class) = arguments.class
+        && !htb::has_class(&Socket::open()?, ifindex, class)?
+    {
+        let (name, major, minor) = (&interface.name, class >> 16, class & 0xffff);
+        let text = format!(
+            "--class {major:x}:{minor:x}: the root of {name} is no htb with such a class (tc class show dev {name})"
+        );
+        return Err(Refusal(text).into());
+    }
     if directory.exists() {
         let same = MapHandle::from_pinned_path(directory.join("config"))
             .ok()

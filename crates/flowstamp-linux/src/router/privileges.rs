@@ -7,8 +7,8 @@ pub const CAP_NET_ADMIN: u32 = 12;
 const VERSION_3: u32 = 0x2008_0522;
 const NOBODY: u32 = 65534;
 
-/// From here on nobody's user and group, the capabilities that are named, and no way to others. Without root there is nothing
-/// to give up but the way back.
+/// From here on nobody's user and group, the capabilities that are named, and no way to others. Who is not root stays who he is,
+/// with no more of what he was given (ambient capabilities) than is named.
 pub fn keep_only(capabilities: &[u32]) -> anyhow::Result<()> {
     let done = give_up(capabilities);
     anyhow::ensure!(done, "cannot give up root's privileges: {}", std::io::Error::last_os_error());
@@ -23,11 +23,10 @@ fn give_up(capabilities: &[u32]) -> bool {
             || (libc::prctl(libc::PR_SET_KEEPCAPS, keep, 0, 0, 0) == 0
                 && libc::setgroups(0, std::ptr::null()) == 0
                 && libc::setresgid(NOBODY, NOBODY, NOBODY) == 0
-                && libc::setresuid(NOBODY, NOBODY, NOBODY) == 0
-                && set(capabilities))
+                && libc::setresuid(NOBODY, NOBODY, NOBODY) == 0)
     };
     // SAFETY: plain numbers.
-    done && unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } == 0
+    done && set(capabilities) && unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } == 0
 }
 
 /// The effective and permitted sets; nothing is inheritable.

@@ -7,6 +7,7 @@ use super::attach::{is_on, pinned_config};
 use super::program::{bytes_of, q16, types, value_of};
 use super::{Interface, htb, pins, privileges};
 use crate::netlink::Socket;
+use crate::path::monotonic_ns;
 use crate::refusal::Refusal;
 use anyhow::Context;
 use flowstamp_laws::share::split::Split;
@@ -15,7 +16,6 @@ use flowstamp_laws::{Rate, Ratio, Time};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -36,17 +36,13 @@ pub struct Arguments {
 }
 
 /// What the law has said holds for so much longer than the period that it was said for.
-const GRACE: Time = Time::from_secs(1);
+const GRACE_NS: u64 = 1_000_000_000;
 
-/// CLOCK_MONOTONIC, which is the kernel's program's.
-pub fn now() -> Time {
-    // SAFETY: a structure of the right type, and a clock that there always is.
-    let time = unsafe {
-        let mut time: libc::timespec = std::mem::zeroed();
-        libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time);
-        time
-    };
-    Time::from_secs(time.tv_sec as u64) + Time::from_nanos(time.tv_nsec as u64)
+/// The law's time, which ends after 213 days, begins anew after so long.
+const LONGEST: Time = Time::from_secs(100 * 24 * 3600);
+
+fn ns(t: Time) -> u64 {
+    t.as_ps() / 1000
 }
 
 /// What has come so far of each class, on all CPUs.
@@ -72,9 +68,8 @@ pub fn state(capacity: f64, own_weight: f64) -> types::fs_share {
     }
 }
 
-fn state_of(split: &Split, capacity: f64, until: Time, updates: u64) -> types::fs_share {
+fn state_of(split: &Split, capacity: f64, until_ns: u64, updates: u64) -> types::fs_share {
     let mut state = state(capacity, split.weights()[OWN]);
-    let ns = |t: Time| t.as_ps() / 1000;
     split.variables(&mut |name, value| match name {
         "own_flows" => state.flows_q16[OWN] = q16(value),
         "other_flows" => state.flows_q16[OTHER] = q16(value),
@@ -84,7 +79,7 @@ fn state_of(split: &Split, capacity: f64, until: Time, updates: u64) -> types::f
     });
     state.other_q16 = state.input_q16[OTHER];
     state.interval_ns = ns(split.interval());
-    state.until_ns = ns(until);
+    state.until_ns = until_ns;
     state.updates = updates;
     state
 }
@@ -113,7 +108,7 @@ impl Shared {
             let text = format!("{name} has no classes: `router attach` it again with --share htb");
             return Err(Refusal(text).into());
         }
-        let classes = MapHandle::from_pinned_path(directory.join("classes"))?;
+        let classes = pins::open_to_read(&directory.join("classes"))?;
         let share = MapHandle::from_pinned_path(directory.join("share"))?;
         let held = File::open(&directory)?;
         // SAFETY: a descriptor that is open.
@@ -130,11 +125,6 @@ impl Shared {
         let capacity = config.link_rate_q16 as f64 / 65536.0;
         let buffer_bytes = config.buffer_bytes;
         Ok(Self { directory: held, ifindex, socket, classes, share, capacity, buffer_bytes })
-    }
-
-    /// Whether it has been detached, or attached anew.
-    fn is_over(&self) -> bool {
-        self.directory.metadata().is_ok_and(|m| m.nlink() == 0)
     }
 
     fn apply(&self, split: &Split, state: &types::fs_share) -> anyhow::Result<()> {
@@ -168,13 +158,17 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let own_weight = before.own_weight_q32 as f64 / 4_294_967_296.0;
     let mut updates = before.updates;
     let mut seen = counted(&shared.classes)?;
-    let began = now();
-    let mut split = Split::resume(&params, Rate::from_bytes_per_sec(shared.capacity), own_weight, began);
-    let mut next = began + split.interval();
+    let resume = |own_weight| {
+        Split::resume(&params, Rate::from_bytes_per_sec(shared.capacity), own_weight, Time::ZERO)
+    };
+    // The machine may have run for longer than the law can count.
+    let mut began_ns = monotonic_ns();
+    let mut split = resume(own_weight);
+    let mut next_ns = began_ns + ns(split.interval());
     println!("sharing {}", interface.name);
     loop {
-        std::thread::sleep(Duration::from_nanos(next.saturating_sub(now()).as_ps() / 1000));
-        if shared.is_over() {
+        std::thread::sleep(Duration::from_nanos(next_ns.saturating_sub(monotonic_ns())));
+        if pins::is_gone(&shared.directory) {
             break;
         }
         let all = counted(&shared.classes)?;
@@ -187,16 +181,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             );
         }
         seen = all;
-        next = split.on_timer(now());
+        let now = Time::from_nanos(monotonic_ns() - began_ns);
+        next_ns = began_ns + ns(split.on_timer(now));
         updates += 1;
-        let state = state_of(&split, shared.capacity, next + GRACE, updates);
+        let state = state_of(&split, shared.capacity, next_ns + GRACE_NS, updates);
         if let Err(error) = shared.apply(&split, &state) {
             // The classes go before the pins do.
             std::thread::sleep(Duration::from_millis(500));
-            if shared.is_over() {
+            if pins::is_gone(&shared.directory) {
                 break;
             }
             return Err(error.context(format!("the classes of {} cannot be set", interface.name)));
+        }
+        if now > LONGEST {
+            (began_ns, split) = (began_ns + ns(now), resume(split.weights()[OWN]));
         }
     }
     println!("{} is a router no more", interface.name);

@@ -1,13 +1,15 @@
 //! `router status`: what is pinned, and what the laws know.
 
-use super::Pins;
 use super::attach::{is_on, pinned_config};
-use super::pins::shown_name;
+use super::pins::{is_gone, open_to_read, shown_name};
 use super::program::{Law, types, value_of};
-use super::share::now;
+use super::{Pins, metrics};
+use crate::path::monotonic_ns;
 use flowstamp_laws::share::{OTHER, OWN};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::Serialize;
+use std::fs::File;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -17,6 +19,9 @@ pub struct Arguments {
     /// One JSON document on standard output.
     #[arg(long)]
     json: bool,
+    /// Answers Prometheus at this address and port, e.g. 127.0.0.1:9400, until stopped.
+    #[arg(long, value_name = "ADDR", conflicts_with = "json")]
+    metrics: Option<SocketAddr>,
     #[command(flatten)]
     pins: Pins,
 }
@@ -73,7 +78,7 @@ pub struct Split {
 
 impl Split {
     fn of(s: &types::fs_share, link: &types::fs_link) -> Self {
-        let is_updated = now().as_ps() / 1000 < s.until_ns;
+        let is_updated = monotonic_ns() < s.until_ns;
         Self {
             is_updated,
             own_weight: s.own_weight_q32 as f64 / 4_294_967_296.0,
@@ -92,6 +97,7 @@ impl Split {
 
 /// One interface's maps, open.
 pub struct Source {
+    directory: File,
     name: String,
     config: types::fs_config,
     state: MapHandle,
@@ -105,18 +111,22 @@ fn bps(q16: f64) -> f64 {
 impl Source {
     /// What is pinned in `directory`; none if it is not a router's or another version's.
     pub fn open(directory: &Path) -> Option<Self> {
-        let state = MapHandle::from_pinned_path(directory.join("state")).ok()?;
+        let state = open_to_read(&directory.join("state")).ok()?;
         let name = shown_name(directory.file_name()?.to_str()?);
         (state.value_size() as usize == size_of::<types::fs_link>()).then_some(Self {
+            directory: File::open(directory).ok()?,
             name,
             config: pinned_config(directory)?,
             state,
-            share: MapHandle::from_pinned_path(directory.join("share")).ok()?,
+            share: open_to_read(&directory.join("share")).ok()?,
         })
     }
 
-    /// What it says now.
+    /// What it says now; none once it has been detached, or attached anew.
     pub fn read(&self, attached: bool) -> Option<Report> {
+        if is_gone(&self.directory) {
+            return None;
+        }
         let bytes = self.state.lookup(&0u32.to_ne_bytes(), MapFlags::LOCK).ok()??;
         let (c, s): (_, types::fs_link) = (&self.config, value_of(&bytes)?);
         let law = Law::from_number(c.law)?;
@@ -159,6 +169,9 @@ pub fn directories(root: &Path) -> Vec<std::path::PathBuf> {
 
 /// Says it.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(at) = arguments.metrics {
+        return metrics::serve(&metrics::listen(at)?, &arguments.pins.root);
+    }
     let reports: Vec<Report> = directories(&arguments.pins.root)
         .iter()
         .filter_map(|d| Source::open(d)?.read(is_on(d, None)))

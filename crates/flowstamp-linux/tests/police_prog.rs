@@ -1,0 +1,203 @@
+//! The police's program on made packets, by BPF_PROG_RUN: what it may change, and whom it isolates.
+
+mod packets;
+
+use flowstamp_wire::option::Law;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput};
+use packets::{Packet, RCP, XCP, skipped, stamped, wrappings};
+use std::mem::{MaybeUninit, offset_of};
+use std::time::Duration;
+
+#[allow(clippy::all, clippy::pedantic, unused, reason = "generated")]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/police.skel.rs"));
+}
+use skeleton::{PoliceSkel, PoliceSkelBuilder, types};
+
+const NEXT: i32 = -1;
+const DROP: i32 = 2;
+/// Of bpf/police.h.
+const WATCH: u64 = 0;
+const HOLD: u64 = 1;
+const TELL: u64 = 3;
+const ISOLATE: u64 = 5;
+/// Where the RTT is in an option, and one of 2 s there.
+const AT_RTT: usize = 12;
+const RTT_2_S: [u8; 2] = (9u16 << 12 | 3906).to_be_bytes();
+const RTT_10_MS: [u8; 2] = (2u16 << 12 | 2500).to_be_bytes();
+
+fn load(object: &mut MaybeUninit<OpenObject>, law: Law, class: u64) -> PoliceSkel<'_> {
+    let mut open = PoliceSkelBuilder::default().open(object).expect("the object is whole");
+    let config = &mut open.maps.rodata_data.as_deref_mut().expect("it has constants").config;
+    config.exid = u16::from_be_bytes(law.identifier()).into();
+    config.link_bytes = 14;
+    config.class = class;
+    config.params = types::fs_police_params { heavy: 10_000, retest_ns: 1, isolate_ns: 1 << 40 };
+    open.load().expect("the kernel takes it")
+}
+
+/// What it says of a frame, the frame after it, and the frame's priority.
+fn run(skeleton: &PoliceSkel<'_>, frame: &[u8]) -> (i32, Vec<u8>, u32) {
+    let mut out = vec![0; frame.len()];
+    let mut context = [0; size_of::<types::__sk_buff>()];
+    let mut after = context;
+    let input = ProgramInput {
+        context_in: Some(&mut context),
+        context_out: Some(&mut after),
+        data_in: Some(frame),
+        data_out: Some(&mut out),
+        ..ProgramInput::default()
+    };
+    let code = skeleton.progs.fs_police.test_run(input).expect("it runs").return_value as i32;
+    let at = offset_of!(types::__sk_buff, priority);
+    (code, out, u32::from_ne_bytes(after[at..at + 4].try_into().expect("four")))
+}
+
+/// What it knows of the only flow.
+fn flow(skeleton: &PoliceSkel<'_>) -> Option<types::fs_police_flow> {
+    let key = skeleton.maps.flows.keys().next()?;
+    let bytes = skeleton.maps.flows.lookup(&key, MapFlags::ANY).expect("a hash")?;
+    // SAFETY: a value of that map is of this type, of plain integers.
+    Some(unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) })
+}
+
+/// CLOCK_MONOTONIC, which is the program's.
+fn now() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes `time`.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// All flows that it has seen are so from now on, for long.
+fn put(skeleton: &PoliceSkel<'_>, phase: u64, rate: u64) {
+    let now = now().as_nanos() as u64;
+    let state = types::fs_police_flow {
+        phase,
+        since_ns: now,
+        until_ns: now + (1 << 40),
+        tokens_ns: now,
+        rate,
+        ..Default::default()
+    };
+    // SAFETY: plain integers.
+    let bytes = unsafe {
+        std::slice::from_raw_parts(std::ptr::from_ref(&state).cast(), size_of::<types::fs_police_flow>())
+    };
+    for key in skeleton.maps.flows.keys() {
+        skeleton.maps.flows.update(&key, bytes, MapFlags::EXIST).expect("it is there");
+    }
+}
+
+/// Every wrapping, every place of the option, and checksums that are right and wrong.
+fn all(law: Law, carried: u32) -> impl Iterator<Item = Packet> {
+    let mut stamp = stamped(law, carried);
+    stamp[AT_RTT..AT_RTT + 2].copy_from_slice(&RTT_2_S);
+    let places = (0..=24).flat_map(|offset| [(offset, true), (offset, false)]);
+    places.flat_map(move |(offset, right_checksum)| {
+        let options = [vec![1; offset], stamp.clone()].concat();
+        wrappings().into_iter().map(move |w| Packet { options: options.clone(), right_checksum, ..w })
+    })
+}
+
+#[test]
+fn a_flow_under_test_is_told_less_and_nothing_else_changes() {
+    if skipped() {
+        return;
+    }
+    // Bytes/ms: half of 2 MB/s, and never more than came.
+    let rcp =
+        [5000, 1001, 1000, 999, 0, u32::MAX].map(|carried: u32| (RCP, TELL, carried, carried.min(1000)));
+    // Bytes/s: none while the rate is held; half of a packet for each round trip, here a quarter of its bytes, while it is to halve.
+    let held = [500, 0, -7, i32::MIN].map(|carried: i32| (XCP, HOLD, carried as u32, carried.min(0) as u32));
+    let left = [(RCP, WATCH, 5000, 5000), (XCP, WATCH, 500, 500)];
+    for (law, phase, carried, after) in rcp.into_iter().chain(held).chain(left) {
+        let mut object = MaybeUninit::uninit();
+        let skeleton = load(&mut object, law, 0);
+        for packet in all(law, carried) {
+            let frame = packet.frame(true);
+            // The first makes the flow known.
+            run(&skeleton, &frame.bytes);
+            put(&skeleton, phase, 2_000_000);
+            let (code, out, _) = run(&skeleton, &frame.bytes);
+            assert_eq!((code, packet.check(&frame, &out)), (NEXT, Some(after)), "{packet:?}");
+        }
+    }
+    let mut object = MaybeUninit::uninit();
+    let skeleton = load(&mut object, XCP, 0);
+    for (carried, packet) in [0, -1_000_000].into_iter().flat_map(|c| all(XCP, c as u32).map(move |p| (c, p)))
+    {
+        let frame = packet.frame(true);
+        run(&skeleton, &frame.bytes);
+        put(&skeleton, TELL, 2_000_000);
+        let (code, out, _) = run(&skeleton, &frame.bytes);
+        let got = packet.check(&frame, &out).expect("an option") as i32;
+        // An RTT of 3906 x 512 us is 0.006% short of 2 s.
+        let quarter = -(frame.bytes.len() as i32 / 4);
+        assert!(
+            code == NEXT
+                && if carried == 0 { (quarter - 2..=quarter).contains(&got) } else { got == carried },
+            "{carried} became {got} in {packet:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_isolated_is_dropped_or_put_into_its_class() {
+    if skipped() {
+        return;
+    }
+    for law in [RCP, XCP] {
+        for class in [0, 0x1_0020] {
+            let mut object = MaybeUninit::uninit();
+            let skeleton = load(&mut object, law, class);
+            for packet in all(law, 5000) {
+                let frame = packet.frame(true);
+                run(&skeleton, &frame.bytes);
+                // Without a class there are no tokens yet.
+                put(&skeleton, ISOLATE, 0);
+                let (code, out, priority) = run(&skeleton, &frame.bytes);
+                let wanted = (if class == 0 { DROP } else { NEXT }, class as u32, Some(5000));
+                assert_eq!((code, priority, packet.check(&frame, &out)), wanted, "{packet:?}");
+            }
+        }
+    }
+}
+
+/// 2.2 MB/s, whatever it is told, at a round trip of 10 ms: a test takes some 0.2 s.
+#[test]
+fn who_ignores_what_he_is_told_is_isolated_after_two_tests() {
+    if skipped() {
+        return;
+    }
+    for (law, carried) in [(RCP, 1400), (XCP, 500_000)] {
+        let mut object = MaybeUninit::uninit();
+        let skeleton = load(&mut object, law, 0);
+        let mut stamp = stamped(law, carried);
+        stamp[AT_RTT..AT_RTT + 2].copy_from_slice(&RTT_10_MS);
+        let packet = Packet { options: stamp, payload: 1000, ..Packet::default() };
+        let frame = packet.frame(true);
+        let (began, mut sent, mut told) = (now(), 0, 0);
+        let isolated = loop {
+            let (code, out, _) = run(&skeleton, &frame.bytes);
+            let known = flow(&skeleton).expect("it has been seen");
+            let got = packet.check(&frame, &out).expect("an option");
+            assert!(got as i32 <= carried as i32, "{got}");
+            told += u32::from(got != carried);
+            if known.phase == ISOLATE {
+                break known;
+            }
+            assert_eq!((code, known.isolations), (NEXT, 0));
+            // Where the machine stands still the flow seems to obey, and is tested again.
+            assert!(now() - began < Duration::from_secs(20), "{sent} packets, {} tests", known.tests);
+            sent += 1;
+            std::thread::sleep((Duration::from_micros(500) * sent).saturating_sub(now() - began));
+        };
+        assert!(isolated.tests >= 2 && isolated.failures == 2 && isolated.isolations == 1, "{law:?}");
+        assert!(told > 100, "{law:?}: {told}");
+        // Half of its rate, by turns.
+        let codes: Vec<_> = (0..500).map(|_| run(&skeleton, &frame.bytes).0).collect();
+        assert!(codes.contains(&DROP) && codes.iter().all(|c| [NEXT, DROP].contains(c)), "{codes:?}");
+    }
+}
