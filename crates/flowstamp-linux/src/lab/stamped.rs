@@ -10,7 +10,6 @@ use anyhow::Context;
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -139,10 +138,9 @@ pub struct Sharer(Child);
 impl Sharer {
     /// Starts it.
     pub fn start(id: &Id) -> anyhow::Result<Self> {
-        let mut router = Command::new(this_program()?);
+        let mut router = command(id, Place::Router, &this_program()?)?;
         router.args(["router", "share", "out", "--netns", &id.namespace(Place::Router), "--pins"]);
-        // Ctrl-C is the lab's; what outlives a lab that was killed is found in the namespace by the next.
-        router.arg(id.router_pins()).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+        router.arg(id.router_pins()).stdin(Stdio::null()).stdout(Stdio::null());
         Ok(Self(router.spawn().context("flowstamp-linux")?))
     }
 

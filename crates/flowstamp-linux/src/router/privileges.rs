@@ -17,6 +17,9 @@ pub fn keep_only(capabilities: &[u32]) -> anyhow::Result<()> {
 
 fn give_up(capabilities: &[u32]) -> bool {
     let keep = u64::from(!capabilities.is_empty());
+    let mut at_parents_end: libc::c_int = 0;
+    // SAFETY: the kernel writes one number.
+    unsafe { libc::prctl(libc::PR_GET_PDEATHSIG, &raw mut at_parents_end) };
     // SAFETY: plain numbers, and no groups.
     let done = unsafe {
         libc::geteuid() != 0
@@ -25,8 +28,12 @@ fn give_up(capabilities: &[u32]) -> bool {
                 && libc::setresgid(NOBODY, NOBODY, NOBODY) == 0
                 && libc::setresuid(NOBODY, NOBODY, NOBODY) == 0)
     };
-    // SAFETY: plain numbers.
-    done && set(capabilities) && unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } == 0
+    // SAFETY: plain numbers. With another user the kernel forgets what ends with its parent.
+    done && set(capabilities)
+        && unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, at_parents_end) == 0
+                && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+        }
 }
 
 /// The effective and permitted sets; nothing is inheritable.
