@@ -8,6 +8,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Program, libbpf_sys};
 use std::ffi::CString;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -167,7 +168,11 @@ impl Pins {
             unsafe { (*ops).name = name };
         }
         let mut skel = open.load().map_err(refused)?;
-        fs::DirBuilder::new().mode(0o700).create(&self.directory).context("the directory of pins")?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)
+            .context("the directory of pins")?;
         skel.maps.counters.pin(self.at("counters"))?;
         skel.maps.defaults.pin(self.at("defaults"))?;
         skel.maps.departures.pin(self.at("departures"))?;
@@ -349,14 +354,24 @@ impl Pins {
     pub fn remove(&self) -> Result<()> {
         let Ok(entries) = fs::read_dir(&self.directory) else { return Ok(()) };
         for entry in entries {
-            let path = entry?.path();
+            let entry = entry?;
+            let path = entry.path();
+            // Routers' pins, by default.
+            if entry.file_type()?.is_dir() {
+                continue;
+            }
             // Another may hold the link open. Maps and programs are no links; a struct_ops link goes with its last holder.
             if let Ok(link) = Link::open(&path) {
                 let _ = link.detach();
             }
             fs::remove_file(&path).with_context(|| path.display().to_string())?;
         }
-        fs::remove_dir(&self.directory).with_context(|| self.directory.display().to_string())?;
+        match fs::remove_dir(&self.directory) {
+            Err(e) if !matches!(e.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound) => {
+                return Err(e).with_context(|| self.directory.display().to_string());
+            }
+            _ => {}
+        }
         // The kernel unregisters the congestion controls a moment later.
         for law in Law::ALL {
             let name = law.congestion_control(&self.name);
