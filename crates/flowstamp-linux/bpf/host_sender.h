@@ -39,7 +39,8 @@ FS_INLINE void fs_leave(struct sock *sk, struct fs_flow *flow, __u32 window)
 		return;
 	if (flow)
 		flow->sender = FS_LEFT;
-	if (sk->sk_pacing_status == SK_PACING_NEEDED)
+	/* An application's own limit stays paced. */
+	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul)
 		sk->sk_pacing_status = SK_PACING_NONE;
 	if (window) {
 		/* CUBIC's answer to a loss: RFC 9438, section 4.6. */

@@ -185,3 +185,27 @@ fn an_application_that_changes_its_mind() {
         between(50e6, legs[3].1, f64::INFINITY);
     }
 }
+
+/// A flow that leaves keeps the pace that its application has set.
+#[test]
+fn an_application_with_a_limit_of_its_own() {
+    const SOURCE: &str = "\
+import socket, sys, time
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, 47, 1_000_000) # SO_MAX_PACING_RATE
+s.setsockopt(6, 13, sys.argv[1].encode())
+s.connect(('10.201.0.2', 5300))
+s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+s.send(bytes(65536))
+begun, sent = time.monotonic(), 0
+while time.monotonic() < begun + 2: sent += s.send(bytes(8192))
+print(s.getsockopt(6, 13, 16).split(b'\\0')[0].decode(), 8 * sent / (time.monotonic() - begun))
+";
+    let Some(net) = Net::new() else { return };
+    net.enable("rcp");
+    let said = net.into_a_sink(SOURCE, &[&net.congestion_control("rcp")]);
+    println!("{said} {}", net.status()["counters"]);
+    let (name, rate) = said.trim().split_once(' ').unwrap();
+    assert_eq!((name, net.counter("left_no_router")), ("cubic", 1));
+    between(6e6, rate.parse().unwrap(), 9e6);
+}
