@@ -129,7 +129,9 @@ FS_INLINE __u32 fs_watch(struct tcp_sock *tp, struct fs_flow *flow, __u32 rate)
 	struct fs_settings *set = fs_set();
 	/* The kernel notes when the newest of the data that have come was sent. */
 	__u64 sent_us = tp->first_tx_mstamp;
-	int idle = tp->app_limited != 0 || !fs_data_wait(tp, flow) || !fs_switch_doubled(&flow->watch, tp->tcp_mstamp - sent_us);
+	/* On every ack, as the least RTT is: also while the application limits. */
+	int waits = fs_data_wait(tp, flow);
+	int idle = tp->app_limited != 0 || !waits || !fs_switch_doubled(&flow->watch, tp->tcp_mstamp - sent_us);
 	int seen = fs_switch_watch(&flow->watch, tp->tcp_mstamp, sent_us, tp->srtt_us >> 3, rate, idle);
 
 	flow->acked_us = tp->tcp_mstamp;
@@ -246,6 +248,8 @@ FS_INLINE struct fs_flow *fs_start(struct sock *sk, __u32 law)
 	flow->lost = 0;
 	flow->lost_us = 0;
 	flow->undo = 0;
+	/* Nor do RTTs of that time tell of a rate of ours. */
+	flow->watch.doubled_us = 0;
 	return flow;
 }
 
