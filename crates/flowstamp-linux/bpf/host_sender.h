@@ -291,13 +291,20 @@ FS_INLINE void fs_event(struct sock *sk, int event)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct fs_flow *flow;
+	__u64 window;
 
 	if (event != CA_EVENT_TX_START)
 		return;
 	flow = fs_flow_of(sk);
-	if (flow && flow->acked_us && tp->tcp_mstamp > flow->acked_us + FS_IDLE_US + (tp->srtt_us >> 3) &&
-	    tp->snd_cwnd > FS_IDLE_WINDOW)
+	if (!flow || !flow->acked_us || tp->tcp_mstamp <= flow->acked_us + FS_IDLE_US + (tp->srtt_us >> 3))
+		return;
+	if (tp->snd_cwnd > FS_IDLE_WINDOW)
 		tp->snd_cwnd = FS_IDLE_WINDOW;
+	/* RCP's window follows from the rate that the first ack brings; XCP's is this. */
+	window = (__u64)FS_IDLE_WINDOW * (fs_mss(tp) + fs_header_bytes(tp)) << FS_XCP_FRACTION_BITS;
+	if (flow->window > window)
+		flow->window = window;
+	flow->undo = 0;
 }
 
 #endif

@@ -209,3 +209,34 @@ print(s.getsockopt(6, 13, 16).split(b'\\0')[0].decode(), 8 * sent / (time.monoto
     assert_eq!((name, net.counter("left_no_router")), ("cubic", 1));
     between(6e6, rate.parse().unwrap(), 9e6);
 }
+
+/// XCP's window is as stale as the kernel's: the first ack does not bring it back.
+#[test]
+fn a_flow_that_has_been_idle() {
+    const SOURCE: &str = "\
+import socket, struct, sys, time
+s = socket.socket()
+s.setsockopt(6, 13, sys.argv[1].encode())
+s.connect(('10.201.0.2', 5300))
+s.setsockopt(6, socket.TCP_NODELAY, 1)
+def window(): return struct.unpack_from('I', s.getsockopt(6, socket.TCP_INFO, 104), 80)[0]
+begun = time.monotonic()
+while time.monotonic() < begun + 1: s.send(bytes(65536))
+before = window()
+time.sleep(0.7)
+for _ in range(3):
+    s.send(b'x')
+    time.sleep(0.02)
+print(before, window(), s.getsockopt(6, 13, 16).split(b'\\0')[0].decode())
+";
+    let Some(net) = Net::new() else { return };
+    net.stamp(R, 2_000_000, 0);
+    net.enable("xcp");
+    let ours = net.congestion_control("xcp");
+    let said = net.into_a_sink(SOURCE, &[&ours]);
+    println!("{said}");
+    let said: Vec<_> = said.split_whitespace().collect();
+    let [before, after] = [said[0], said[1]].map(|window| window.parse::<u32>().unwrap());
+    assert_eq!(said[2], ours);
+    assert!(before > 20 && after <= 10, "{before} {after}");
+}
