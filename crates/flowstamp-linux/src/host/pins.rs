@@ -178,11 +178,12 @@ impl Pins {
         skel.maps.departures.pin(self.at("departures"))?;
         skel.progs.fs_egress.pin(self.at("egress"))?;
         skel.progs.fs_listeners.pin(self.at("listeners"))?;
+        // Before any SYN is asked for its option.
+        let settings = self.fresh_settings(law, rate_max, cgroup)?;
+        skel.maps.settings.update(&0u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)?;
         let mut options =
             skel.progs.fs_options.attach_cgroup(cgroup.directory.as_raw_fd()).map_err(refused)?;
         options.pin(self.at("options"))?;
-        let settings = self.fresh_settings(law, rate_max, cgroup)?;
-        skel.maps.settings.update(&0u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)?;
         skel.maps.rcp.attach_struct_ops().map_err(refused)?.pin(self.at("rcp"))?;
         skel.maps.xcp.attach_struct_ops().map_err(refused)?.pin(self.at("xcp"))?;
         skel.maps.settings.pin(self.at("settings"))?;
