@@ -327,6 +327,18 @@ fn a_router_on_the_same_machine_is_left_alone() {
     }
 }
 
+/// /sys/fs is everybody's to lock.
+#[test]
+fn enable_waits_for_nobody_where_the_bpf_file_system_is_mounted() {
+    let Some(net) = Net::new() else { return };
+    net.enable("rcp");
+    let mut held =
+        Running(std::process::Command::new("flock").args(["-F", "/sys/fs", "sleep", "20"]).spawn().unwrap());
+    std::thread::sleep(Duration::from_millis(200));
+    net.enable("xcp");
+    assert!(held.0.try_wait().unwrap().is_none());
+}
+
 #[test]
 fn flows_outlive_what_enabled_them_and_its_end() {
     let Some(net) = Net::new() else { return };

@@ -69,6 +69,10 @@ pub fn bpffs_is_mounted() -> bool {
 
 /// Mounts the BPF file system where systemd, bpftool and iproute2 mount it too, if none of them has. It stays.
 pub fn mount_bpffs() -> Result<()> {
+    // Anybody may hold the lock: only who mounts waits for it.
+    if bpffs_is_mounted() {
+        return Ok(());
+    }
     // Two at once would hide each other's pins.
     let _lock = lock(Path::new("/sys/fs"))?;
     if bpffs_is_mounted() {
