@@ -220,3 +220,13 @@ fn a_standstill_is_no_queue() {
     assert!(queue(11_000) && queue(40_000) && queue(500_000));
     assert!(!queue(9_000));
 }
+
+/// Hosts under load hold acks back for half of the 100 ms, and nobody is to leave for that.
+#[test]
+fn what_lasts_less_than_100_ms_is_the_hosts() {
+    let queue_of = |us: u64| {
+        let waits = |sent_us: u64| (1_000_000..1_000_000 + us).contains(&sent_us);
+        watched(1000, |sent_us| Some(10_000 + if waits(sent_us) { 20_000 } else { 0 }))
+    };
+    assert!(!queue_of(120_000) && queue_of(200_000));
+}
