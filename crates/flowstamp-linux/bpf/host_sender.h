@@ -171,14 +171,8 @@ FS_INLINE void fs_rcp_control(struct sock *sk)
 		return;
 	window = fs_rcp_window(fs_rate(flow), tp->srtt_us >> 3, fs_mss(tp) + fs_header_bytes(tp));
 	why = fs_watch(tp, flow, flow->heard);
-	if (flow->lost && !flow->lost_us) {
-		flow->lost_us = tp->tcp_mstamp;
-	} else if (flow->lost && tp->tcp_mstamp - flow->lost_us > (tp->srtt_us >> 3) + FS_RTT_EXCESS_US) {
-		flow->lost = 0;
-		flow->lost_us = 0;
-		if (!fs_switch_fell_to(&flow->watch, flow->heard))
-			why = FS_COUNT_LOSS_ELSEWHERE;
-	}
+	if (fs_rcp_lost(&flow->watch, &flow->lost, &flow->lost_us, tp->tcp_mstamp, tp->srtt_us >> 3, flow->heard))
+		why = FS_COUNT_LOSS_ELSEWHERE;
 	if (why < FS_COUNTERS) {
 		fs_leaves(sk, why);
 		fs_leave(sk, flow, window);
@@ -202,9 +196,7 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	if (flow->lost) {
 		flow->lost = 0;
 		flow->undo = flow->window;
-		flow->window = flow->state == TCP_CA_LOSS ? 0 : flow->window / 2;
-		if (flow->window < (__u64)packet << FS_XCP_FRACTION_BITS)
-			flow->window = (__u64)packet << FS_XCP_FRACTION_BITS;
+		flow->window = fs_xcp_lost(flow->window, flow->state == TCP_CA_LOSS, packet);
 	}
 	change = (__s32)(flow->heard - flow->applied);
 	flow->applied = flow->heard;
