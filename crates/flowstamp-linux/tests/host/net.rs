@@ -283,7 +283,7 @@ for number, leg in enumerate(sys.argv[1:]):
         while time.monotonic() < begun + float(seconds) / 2: sent += s.send(bytes(65536))
     print(cc(), 8 * (acked() - before) / (time.monotonic() - begun), flush=True)
 ";
-        let said = self.into_a_sink(SOURCE, legs);
+        let said = self.feed_a_sink(SOURCE, legs);
         said.lines()
             .map(|line| {
                 let (name, rate) = line.split_once(' ').unwrap();
@@ -293,7 +293,7 @@ for number, leg in enumerate(sys.argv[1:]):
     }
 
     /// What a Python program at the client prints, while port 5300 of the server takes one connection and all it brings.
-    pub fn into_a_sink(&self, source: &str, arguments: &[&str]) -> String {
+    pub fn feed_a_sink(&self, source: &str, arguments: &[&str]) -> String {
         const SINK: &str = "import socket; s = socket.create_server(('', 5300)); c = s.accept()[0]\nwhile c.recv(1 << 20): pass";
         let mut sink = self.command(End::Server, true, "python3");
         let _sink = Running(sink.args(["-c", SINK]).spawn().unwrap());

@@ -203,7 +203,7 @@ print(s.getsockopt(6, 13, 16).split(b'\\0')[0].decode(), 8 * sent / (time.monoto
 ";
     let Some(net) = Net::new() else { return };
     net.enable("rcp");
-    let said = net.into_a_sink(SOURCE, &[&net.congestion_control("rcp")]);
+    let said = net.feed_a_sink(SOURCE, &[&net.congestion_control("rcp")]);
     println!("{said} {}", net.status()["counters"]);
     let (name, rate) = said.trim().split_once(' ').unwrap();
     assert_eq!((name, net.counter("left_no_router")), ("cubic", 1));
@@ -220,8 +220,10 @@ s.setsockopt(6, 13, sys.argv[1].encode())
 s.connect(('10.201.0.2', 5300))
 s.setsockopt(6, socket.TCP_NODELAY, 1)
 def window(): return struct.unpack_from('I', s.getsockopt(6, socket.TCP_INFO, 104), 80)[0]
-begun = time.monotonic()
-while time.monotonic() < begun + 1: s.send(bytes(65536))
+# In bursts: what always sends queues, and may leave for that.
+for _ in range(100):
+    s.sendall(bytes(200_000))
+    time.sleep(0.01)
 before = window()
 time.sleep(0.7)
 for _ in range(3):
@@ -233,10 +235,10 @@ print(before, window(), s.getsockopt(6, 13, 16).split(b'\\0')[0].decode())
     net.stamp(R, 2_000_000, 0);
     net.enable("xcp");
     let ours = net.congestion_control("xcp");
-    let said = net.into_a_sink(SOURCE, &[&ours]);
+    let said = net.feed_a_sink(SOURCE, &[&ours]);
     println!("{said}");
     let said: Vec<_> = said.split_whitespace().collect();
     let [before, after] = [said[0], said[1]].map(|window| window.parse::<u32>().unwrap());
     assert_eq!(said[2], ours);
-    assert!(before > 20 && after <= 10, "{before} {after}");
+    assert!(before > 10 && after <= 10, "{before} {after}");
 }
