@@ -2,6 +2,7 @@
 
 use super::place::{self, Cgroup, Interface};
 use super::{Law, default};
+use crate::bpffs;
 use crate::refusal::Refusal;
 use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -122,8 +123,8 @@ impl Pins {
         if std::env::var_os("FLOWSTAMP_BPF_LOG").is_none() {
             libbpf_rs::set_print(None);
         }
-        let lock = place::lock(Path::new(place::BPFFS))?;
-        Ok(Self { name: name.to_owned(), directory: Path::new(place::BPFFS).join(name), _lock: lock })
+        let lock = bpffs::lock(Path::new(bpffs::USUAL))?;
+        Ok(Self { name: name.to_owned(), directory: Path::new(bpffs::USUAL).join(name), _lock: lock })
     }
 
     fn at(&self, pin: &str) -> PathBuf {
