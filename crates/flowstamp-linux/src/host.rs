@@ -8,6 +8,7 @@
 //!     listeners     program: has those who listen already take part
 //!     egress        that program, for interfaces to come
 //!     settings counters departures defaults
+//!     router/       routers' pins, by default: left alone
 //! ```
 //!
 //! The SYN settles a connection's law. An application that chooses the congestion control only when it is connected, as
