@@ -45,7 +45,6 @@ struct inet_sock {
 
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
-	__u8 icsk_ca_state : 5;
 } FS_RELOCATED;
 
 struct tcp_options_received {
@@ -60,19 +59,11 @@ struct tcp_sock {
 	__u64 first_tx_mstamp;
 	struct tcp_options_received rx_opt;
 	__u32 srtt_us;
-	__u32 packets_out;
-	__u32 retrans_out;
-	__u32 sacked_out;
-	__u32 lost_out;
 	__u32 snd_cwnd;
 	__u32 snd_cwnd_clamp;
 	__u32 snd_ssthresh;
-	__u32 prior_cwnd;
 	__u32 mss_cache;
 	__u32 app_limited;
-	__u32 max_packets_out;
-	__u8 ecn_flags;
-	__u8 is_cwnd_limited : 1;
 } FS_RELOCATED;
 
 struct rate_sample;
@@ -118,13 +109,11 @@ enum { CA_EVENT_TX_START = 0 };
 enum { SK_PACING_NONE, SK_PACING_NEEDED, SK_PACING_FQ };
 
 #define TCP_CONG_NON_RESTRICTED 1
-#define TCP_ECN_OK 1
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
 #define TCP_SAVE_SYN 27
 #define TCP_FIN 0x01
 #define TCP_SYN 0x02
-#define TCP_RST 0x04
 #define TCP_ACK 0x10
 #define AF_INET6 10
 

@@ -39,7 +39,8 @@ FS_INLINE void fs_leave(struct sock *sk, struct fs_flow *flow, __u32 window)
 		return;
 	if (flow)
 		flow->sender = FS_LEFT;
-	if (sk->sk_pacing_status == SK_PACING_NEEDED)
+	/* An application's own limit stays paced. */
+	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul)
 		sk->sk_pacing_status = SK_PACING_NONE;
 	if (window) {
 		/* CUBIC's answer to a loss: RFC 9438, section 4.6. */
@@ -128,7 +129,9 @@ FS_INLINE __u32 fs_watch(struct tcp_sock *tp, struct fs_flow *flow, __u32 rate)
 	struct fs_settings *set = fs_set();
 	/* The kernel notes when the newest of the data that have come was sent. */
 	__u64 sent_us = tp->first_tx_mstamp;
-	int idle = tp->app_limited != 0 || !fs_data_wait(tp, flow) || !fs_switch_doubled(&flow->watch, tp->tcp_mstamp - sent_us);
+	/* On every ack, as the least RTT is: also while the application limits. */
+	int waits = fs_data_wait(tp, flow);
+	int idle = tp->app_limited != 0 || !waits || !fs_switch_doubled(&flow->watch, tp->tcp_mstamp - sent_us);
 	int seen = fs_switch_watch(&flow->watch, tp->tcp_mstamp, sent_us, tp->srtt_us >> 3, rate, idle);
 
 	flow->acked_us = tp->tcp_mstamp;
@@ -168,14 +171,8 @@ FS_INLINE void fs_rcp_control(struct sock *sk)
 		return;
 	window = fs_rcp_window(fs_rate(flow), tp->srtt_us >> 3, fs_mss(tp) + fs_header_bytes(tp));
 	why = fs_watch(tp, flow, flow->heard);
-	if (flow->lost && !flow->lost_us) {
-		flow->lost_us = tp->tcp_mstamp;
-	} else if (flow->lost && tp->tcp_mstamp - flow->lost_us > (tp->srtt_us >> 3) + FS_RTT_EXCESS_US) {
-		flow->lost = 0;
-		flow->lost_us = 0;
-		if (!fs_switch_fell_to(&flow->watch, flow->heard))
-			why = FS_COUNT_LOSS_ELSEWHERE;
-	}
+	if (fs_rcp_lost(&flow->watch, &flow->lost, &flow->lost_us, tp->tcp_mstamp, tp->srtt_us >> 3, flow->heard))
+		why = FS_COUNT_LOSS_ELSEWHERE;
 	if (why < FS_COUNTERS) {
 		fs_leaves(sk, why);
 		fs_leave(sk, flow, window);
@@ -199,9 +196,7 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	if (flow->lost) {
 		flow->lost = 0;
 		flow->undo = flow->window;
-		flow->window = flow->state == TCP_CA_LOSS ? 0 : flow->window / 2;
-		if (flow->window < (__u64)packet << FS_XCP_FRACTION_BITS)
-			flow->window = (__u64)packet << FS_XCP_FRACTION_BITS;
+		flow->window = fs_xcp_lost(flow->window, flow->state == TCP_CA_LOSS, packet);
 	}
 	change = (__s32)(flow->heard - flow->applied);
 	flow->applied = flow->heard;
@@ -245,6 +240,8 @@ FS_INLINE struct fs_flow *fs_start(struct sock *sk, __u32 law)
 	flow->lost = 0;
 	flow->lost_us = 0;
 	flow->undo = 0;
+	/* Nor do RTTs of that time tell of a rate of ours. */
+	flow->watch.doubled_us = 0;
 	return flow;
 }
 
@@ -286,13 +283,20 @@ FS_INLINE void fs_event(struct sock *sk, int event)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct fs_flow *flow;
+	__u64 window;
 
 	if (event != CA_EVENT_TX_START)
 		return;
 	flow = fs_flow_of(sk);
-	if (flow && flow->acked_us && tp->tcp_mstamp > flow->acked_us + FS_IDLE_US + (tp->srtt_us >> 3) &&
-	    tp->snd_cwnd > FS_IDLE_WINDOW)
+	if (!flow || !flow->acked_us || tp->tcp_mstamp <= flow->acked_us + FS_IDLE_US + (tp->srtt_us >> 3))
+		return;
+	if (tp->snd_cwnd > FS_IDLE_WINDOW)
 		tp->snd_cwnd = FS_IDLE_WINDOW;
+	/* RCP's window follows from the rate that the first ack brings; XCP's is this. */
+	window = (__u64)FS_IDLE_WINDOW * (fs_mss(tp) + fs_header_bytes(tp)) << FS_XCP_FRACTION_BITS;
+	if (flow->window > window)
+		flow->window = window;
+	flow->undo = 0;
 }
 
 #endif

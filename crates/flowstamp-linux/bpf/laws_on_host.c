@@ -12,6 +12,8 @@ void fs_host_rcp_update(const struct fs_rcp_params *p, struct fs_rcp *s, const s
 __u64 fs_host_rcp_interval_ns(const struct fs_rcp_params *p, const struct fs_rcp *s);
 __u32 fs_host_rcp_offer(const struct fs_rcp_params *p, const struct fs_rcp *s);
 __u32 fs_host_rcp_stamp(__u32 offer, __u32 carried);
+void fs_host_rcp_input(struct fs_rcp_sums *sums, __u64 bytes);
+void fs_host_rcp_rtt(struct fs_rcp_sums *sums, __u64 rtt_us, __u64 packets);
 __u64 fs_host_xcp_x_q4(__u64 rtt_us, __u64 in_flight);
 void fs_host_xcp_arrival(const struct fs_xcp_params *p, struct fs_xcp_sums *sums, __u64 bytes, __u64 packets,
 			 __u64 rtt_us, __u64 x_q4);
@@ -52,6 +54,16 @@ FS_HOST __u32 fs_host_rcp_offer(const struct fs_rcp_params *p, const struct fs_r
 FS_HOST __u32 fs_host_rcp_stamp(__u32 offer, __u32 carried)
 {
 	return fs_rcp_stamp(offer, carried);
+}
+
+FS_HOST void fs_host_rcp_input(struct fs_rcp_sums *sums, __u64 bytes)
+{
+	fs_rcp_input(sums, bytes);
+}
+
+FS_HOST void fs_host_rcp_rtt(struct fs_rcp_sums *sums, __u64 rtt_us, __u64 packets)
+{
+	fs_rcp_rtt(sums, rtt_us, packets);
 }
 
 FS_HOST __u64 fs_host_xcp_x_q4(__u64 rtt_us, __u64 in_flight)

@@ -26,6 +26,7 @@
  *    found that it was none.
  * 8. RTT doubled for a round trip / in what was sent after that too, and in each packet's / a host that stood still gets the
  *    acks of a whole flight at one instant, and the smoothed RTT stays high until the next flight's.
+ * 9. XCP halves the window, or what is in flight if that is less / the window / it grows only while it is used.
  */
 #ifndef FLOWSTAMP_SENDER_H
 #define FLOWSTAMP_SENDER_H
@@ -80,6 +81,14 @@ FS_INLINE __u64 fs_xcp_window(__u64 window, __s64 change, __u32 srtt_us, __u32 p
 	if (change < 0)
 		return window > step + least ? window - step : least;
 	return window + step < FS_XCP_WINDOW_MAX ? window + step : FS_XCP_WINDOW_MAX;
+}
+
+/* XCP's window after a loss, or a timeout: as TCP does. */
+FS_INLINE __u64 fs_xcp_lost(__u64 window, int timeout, __u32 packet_bytes)
+{
+	__u64 half = timeout ? 0 : window / 2, least = (__u64)packet_bytes << FS_XCP_FRACTION_BITS;
+
+	return half > least ? half : least;
 }
 
 /* Whole packets of a window, at least `least`. */
@@ -170,6 +179,25 @@ FS_INLINE int fs_switch_watch(struct fs_switch *s, __u64 now_us, __u64 sent_us, 
 	if (!s->doubled_us)
 		s->doubled_us = now_us;
 	return 1 | elsewhere << 1;
+}
+
+/*
+ * RCP after a loss, at each ack: `*lost` until it is judged (deviation 7), `*lost_us` when the first ack after it came, zero
+ * before. Whether to switch.
+ */
+FS_INLINE int fs_rcp_lost(const struct fs_switch *s, __u32 *lost, __u64 *lost_us, __u64 now_us, __u32 srtt_us, __u32 rate)
+{
+	if (!*lost)
+		return 0;
+	if (!*lost_us) {
+		*lost_us = now_us;
+		return 0;
+	}
+	if (now_us - *lost_us <= (__u64)srtt_us + FS_RTT_EXCESS_US)
+		return 0;
+	*lost = 0;
+	*lost_us = 0;
+	return !fs_switch_fell_to(s, rate);
 }
 
 #endif

@@ -12,6 +12,8 @@ __u64 fs_host_xcp_pace(__u64 window, __u32 srtt_us, __u32 mss, __u32 header_byte
 __s32 fs_host_xcp_wish(__u64 desired, __u64 window, __u32 srtt_us, __u32 packets);
 int fs_host_switch_watch(struct fs_switch *s, __u64 now_us, __u64 sent_us, __u32 srtt_us, __u32 rate, int idle);
 int fs_host_switch_doubled(const struct fs_switch *s, __u32 rtt_us);
+__u64 fs_host_xcp_lost(__u64 window, int timeout, __u32 packet_bytes);
+int fs_host_rcp_lost(const struct fs_switch *s, __u32 *lost, __u64 *lost_us, __u64 now_us, __u32 srtt_us, __u32 rate);
 
 FS_HOST __u32 fs_host_rcp_window(__u32 rate, __u32 srtt_us, __u32 packet_bytes)
 {
@@ -51,4 +53,14 @@ FS_HOST int fs_host_switch_watch(struct fs_switch *s, __u64 now_us, __u64 sent_u
 FS_HOST int fs_host_switch_doubled(const struct fs_switch *s, __u32 rtt_us)
 {
 	return fs_switch_doubled(s, rtt_us);
+}
+
+FS_HOST __u64 fs_host_xcp_lost(__u64 window, int timeout, __u32 packet_bytes)
+{
+	return fs_xcp_lost(window, timeout, packet_bytes);
+}
+
+FS_HOST int fs_host_rcp_lost(const struct fs_switch *s, __u32 *lost, __u64 *lost_us, __u64 now_us, __u32 srtt_us, __u32 rate)
+{
+	return fs_rcp_lost(s, lost, lost_us, now_us, srtt_us, rate);
 }

@@ -8,6 +8,7 @@
 //!     listeners     program: has those who listen already take part
 //!     egress        that program, for interfaces to come
 //!     settings counters departures defaults
+//!     router/       routers' pins, by default: left alone
 //! ```
 //!
 //! The SYN settles a connection's law. An application that chooses the congestion control only when it is connected, as
@@ -22,6 +23,7 @@ mod default;
 mod pins;
 mod place;
 
+use crate::bpffs;
 use crate::refusal::Refusal;
 use anyhow::{Context, Result};
 use flowstamp_laws::units::Rate;
@@ -119,7 +121,7 @@ fn name() -> Result<String> {
 
 fn enable(command: &Enable, cgroup: Option<place::Cgroup>, name: &str) -> Result<()> {
     let interfaces = place::interfaces(&command.iface)?;
-    place::mount_bpffs()?;
+    bpffs::mount()?;
     let pins = Pins::lock(name)?;
     let rate_max =
         command.max_rate.map_or(u32::MAX, |rate| (rate.bytes_per_sec() / 1000.0).clamp(1.0, 4e9) as u32);
@@ -138,7 +140,7 @@ fn enable(command: &Enable, cgroup: Option<place::Cgroup>, name: &str) -> Result
 }
 
 fn disable(name: &str) -> Result<()> {
-    if !place::bpffs_is_mounted() {
+    if !bpffs::is_mounted() {
         return Ok(());
     }
     let pins = Pins::lock(name)?;
@@ -173,7 +175,7 @@ struct Details {
 }
 
 fn status(name: &str, json: bool, departures: bool) -> Result<()> {
-    let pins = if place::bpffs_is_mounted() { Some(Pins::lock(name)?) } else { None };
+    let pins = if bpffs::is_mounted() { Some(Pins::lock(name)?) } else { None };
     let details = match pins.filter(Pins::complete) {
         None => None,
         Some(pins) => {

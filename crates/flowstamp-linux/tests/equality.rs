@@ -105,6 +105,8 @@ unsafe extern "C" {
     safe fn fs_host_rcp_interval_ns(p: &RcpParams, s: &Rcp) -> u64;
     safe fn fs_host_rcp_offer(p: &RcpParams, s: &Rcp) -> u32;
     safe fn fs_host_rcp_stamp(offer: u32, carried: u32) -> u32;
+    safe fn fs_host_rcp_input(sums: &mut RcpSums, bytes: u64);
+    safe fn fs_host_rcp_rtt(sums: &mut RcpSums, rtt_us: u64, packets: u64);
     safe fn fs_host_xcp_x_q4(rtt_us: u64, in_flight: u64) -> u64;
     safe fn fs_host_xcp_arrival(
         p: &XcpParams,
@@ -250,21 +252,20 @@ fn rcp_case(
     })
 }
 
-/// What an interval brings: input and queue as shares of what the link carries in it, and RTTs.
+/// What an interval brings: input and queue as shares of what the link carries in it, and RTTs, each with its frame's packets.
 #[derive(Clone, Debug)]
 struct Interval {
     input: f64,
     queue: f64,
-    rtts_us: Vec<u64>,
+    rtts_us: Vec<(u64, u64)>,
 }
 
 fn interval() -> impl Strategy<Value = Interval> {
     let queue = prop_oneof![Just(0.0), log_uniform(1e-4, 10.0)];
-    (0.0..3.0, queue, prop::collection::vec(rtt_us(), 0..6)).prop_map(|(input, queue, rtts_us)| Interval {
-        input,
-        queue,
-        rtts_us,
-    })
+    // From 20 s on they are not believed.
+    let rtt = prop_oneof![6 => rtt_us(), 1 => 20_000_000u64..134_000_000];
+    (0.0..3.0, queue, prop::collection::vec((rtt, 1u64..4), 0..6))
+        .prop_map(|(input, queue, rtts_us)| Interval { input, queue, rtts_us })
 }
 
 /// One interval of both; then whether they agree, with relative errors `before` of R and d; returns those after it.
@@ -279,23 +280,28 @@ fn rcp_step(
     let (rate, d) = (rust.rate(), rust.avg_rtt_s());
     let seconds = interval_ns as f64 / 1e9;
     let capacity = q16(case.c.link_rate_q16);
-    let sums = RcpSums {
-        input_bytes: (capacity * seconds * it.input) as u64,
-        sum_rtt_us: it.rtts_us.iter().sum(),
-        packets_with_rtt: it.rtts_us.len() as u64,
-    };
+    let (mut sums, input_bytes) = (RcpSums::default(), (capacity * seconds * it.input) as u64);
     let queue = (capacity * d * it.queue) as u64;
-    arrive(rust, sums.input_bytes);
-    for rtt in &it.rtts_us {
-        rust.on_arrival(link(0), 0, Some(&Stamp([0.0, *rtt as f64 / 1e6, 0.0])));
+    arrive(rust, input_bytes);
+    fs_host_rcp_input(&mut sums, input_bytes / 3);
+    fs_host_rcp_input(&mut sums, input_bytes - input_bytes / 3);
+    for (rtt, packets) in &it.rtts_us {
+        for _ in 0..*packets {
+            rust.on_arrival(link(0), 0, Some(&Stamp([0.0, *rtt as f64 / 1e6, 0.0])));
+        }
+        fs_host_rcp_rtt(&mut sums, *rtt, *packets);
     }
     rust.on_timer(0, link(queue));
     fs_host_rcp_update(&case.c, c, &sums, interval_ns, queue);
 
     // The bounds of fs_rcp_update, and what the errors before it become.
     let after = rust.avg_rtt_s();
-    let sample =
-        if it.rtts_us.is_empty() { d } else { sums.sum_rtt_us as f64 / 1e6 / it.rtts_us.len() as f64 };
+    let (sum, count) = it
+        .rtts_us
+        .iter()
+        .filter(|(rtt, _)| *rtt < 20_000_000)
+        .fold((0, 0), |(sum, count), (rtt, packets)| (sum + rtt * packets, count + packets));
+    let sample = if count == 0 { d } else { sum as f64 / 1e6 / count as f64 };
     let weight = (seconds / d).min(1.0) * if sample < d { (rate / capacity) * (sample / d) } else { 1.0 };
     let change_d = weight * (sample - d).abs();
     let bound_d = 4.0 / 256e9
@@ -305,7 +311,7 @@ fn rcp_step(
     close!(c.avg_rtt_q8 as f64 / 256e9, after, bound_d, "d");
     let e = bound_d / after;
     let target = q16(case.c.target_rate_q16);
-    let input_rate = sums.input_bytes as f64 / seconds;
+    let input_rate = input_bytes as f64 / seconds;
     close!(q16(c.input_rate_q16), input_rate, U * input_rate + 2f64.powi(-16), "y");
     let spare = case.rust.alpha * (target + input_rate);
     let min_rate = 10.0 / after;

@@ -298,6 +298,47 @@ fn enable_twice_is_once_and_disable_leaves_nothing() {
     assert_eq!((pins.exists(), attached(), registered()), (false, 0, 0));
 }
 
+/// A router's pins are inside the host's directory, by default.
+#[test]
+fn a_router_on_the_same_machine_is_left_alone() {
+    let Some(net) = Net::new() else { return };
+    let pins = std::path::Path::new("/sys/fs/bpf").join(&net.name);
+    let router = |what: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_flowstamp-linux"));
+        let place = format!("--netns {} --pins {}/router", net.namespace(End::Client), pins.display());
+        let output = command.arg("router").args(format!("{what} {place}").split(' ')).output().unwrap();
+        assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+    };
+    for router_first in [true, false] {
+        if router_first {
+            router("attach veth0 --law rcp --rate 100Mbps");
+        }
+        net.enable("rcp");
+        if !router_first {
+            router("attach veth0 --law rcp --rate 100Mbps");
+        }
+        assert_eq!(net.status()["enabled"], true);
+        assert_eq!(net.host(End::Client, "disable"), (0, String::new()));
+        assert_eq!(net.status()["enabled"], false);
+        assert_eq!(fs::read_dir(&pins).unwrap().count(), 1);
+        assert!(fs::read_dir(pins.join("router")).unwrap().count() > 0);
+        router("detach veth0");
+        assert!(!pins.exists());
+    }
+}
+
+/// /sys/fs is everybody's to lock.
+#[test]
+fn enable_waits_for_nobody_where_the_bpf_file_system_is_mounted() {
+    let Some(net) = Net::new() else { return };
+    net.enable("rcp");
+    let mut held =
+        Running(std::process::Command::new("flock").args(["-F", "/sys/fs", "sleep", "20"]).spawn().unwrap());
+    std::thread::sleep(Duration::from_millis(200));
+    net.enable("xcp");
+    assert!(held.0.try_wait().unwrap().is_none());
+}
+
 #[test]
 fn flows_outlive_what_enabled_them_and_its_end() {
     let Some(net) = Net::new() else { return };

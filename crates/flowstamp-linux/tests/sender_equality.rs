@@ -44,6 +44,15 @@ unsafe extern "C" {
         idle: i32,
     ) -> i32;
     safe fn fs_host_switch_doubled(s: &Switch, rtt_us: u32) -> i32;
+    safe fn fs_host_xcp_lost(window: u64, timeout: i32, packet_bytes: u32) -> u64;
+    safe fn fs_host_rcp_lost(
+        s: &Switch,
+        lost: &mut u32,
+        lost_us: &mut u64,
+        now_us: u64,
+        srtt_us: u32,
+        rate: u32,
+    ) -> i32;
 }
 
 fn config() -> ProptestConfig {
@@ -182,6 +191,50 @@ proptest! {
             }
         }
     }
+
+    /// The law's window after a loss and after a timeout, where all of it is in flight (deviation 9). Error: 1/256 byte cut off.
+    #[test]
+    fn xcp_losses(cwnd in log_uniform(3000.0, 6e10), packet in 64u32..3000, timeout in any::<bool>()) {
+        let mut law = xcp::Sender::<Throughput>::new(&xcp::Params::default(), &flow(packet, cwnd.floor()));
+        if timeout { law.on_timeout(Time::ZERO, u32::MAX) } else { law.on_congestion(Time::ZERO, u32::MAX) }
+        let got = fs_host_xcp_lost((cwnd.floor() * FRACTIONS) as u64, i32::from(timeout), packet) as f64 / FRACTIONS;
+        prop_assert!((got - law.cwnd()).abs() <= 1.0 / FRACTIONS + law.cwnd() * 1e-12, "C {got}, Rust {}", law.cwnd());
+    }
+
+    /// RCP's switch after a loss: both leave or both stay. The law judges at the end of the round trip after the loss, C
+    /// when one and 5 ms have passed: its deviation 7.
+    #[test]
+    fn rcp_losses(srtt in 6000u32..400_000, before in 10u32..100_000, to in 0.05f64..2.0, first in 60u64..100) {
+        let after = ((f64::from(before) * to) as u32).max(1);
+        // There 0.9 of a rate, which f64 rounds, decides.
+        prop_assume!(u64::from(after) * 10 != u64::from(before) * 9);
+        let params = rcp::Params { switch: true, ..rcp::Params::default() };
+        let mut law = rcp::Sender::new(&params, &flow(1000, 1e4));
+        let (mut c, mut lost, mut lost_us) = (Switch::default(), 0, 0);
+        let (gap, mut left) = (u64::from(srtt) / 10, None);
+        let loss_us = first * gap;
+        for now in (first - 50..first + 60).map(|number| number * gap) {
+            let rate = if now < loss_us { before } else { after };
+            if now == loss_us {
+                law.on_congestion(Time::from_micros(now), 10);
+                lost = 1;
+            }
+            law.on_ack(&ack(now, srtt, &rate_stamp(rate, srtt)));
+            prop_assert_eq!(fs_host_switch_watch(&mut c, now, now, srtt, rate, 0) & 2, 0);
+            if fs_host_rcp_lost(&c, &mut lost, &mut lost_us, now, srtt, rate) != 0 {
+                left.get_or_insert(now);
+            }
+        }
+        let law_left = law.fallen_back().map(|(_, at)| at);
+        prop_assert_eq!(left.is_some(), law_left.is_some(), "C {:?}, Rust {:?}", left, law_left);
+        let round = u64::from(srtt);
+        if let (Some(at), Some(law_at)) = (left, law_left) {
+            prop_assert!((round + 5000..=round + 5001 + gap).contains(&(at - loss_us)), "{at} after {loss_us}");
+            let law_after = law_at.as_secs_f64() * 1e6 - loss_us as f64;
+            prop_assert!((round as f64 - 1.0..(2 * round + 2 * gap) as f64).contains(&law_after), "{law_after}");
+        }
+        prop_assert_eq!((lost, lost_us), (0, 0));
+    }
 }
 
 /// Data every `gap_us` and their acks, as the host's program sees them: whether it switches. The smoothed RTT is the kernel's, with
@@ -219,4 +272,14 @@ fn a_standstill_is_no_queue() {
     let queue = |us: u64| watched(100, |sent_us| Some(LEAST_US + if sent_us > 1_000_000 { us } else { 0 }));
     assert!(queue(11_000) && queue(40_000) && queue(500_000));
     assert!(!queue(9_000));
+}
+
+/// Hosts under load hold acks back for half of the 100 ms, and nobody is to leave for that.
+#[test]
+fn what_lasts_less_than_100_ms_is_the_hosts() {
+    let queue_of = |us: u64| {
+        let waits = |sent_us: u64| (1_000_000..1_000_000 + us).contains(&sent_us);
+        watched(1000, |sent_us| Some(10_000 + if waits(sent_us) { 20_000 } else { 0 }))
+    };
+    assert!(!queue_of(120_000) && queue_of(200_000));
 }

@@ -2,12 +2,14 @@
 
 use super::place::{self, Cgroup, Interface};
 use super::{Law, default};
+use crate::bpffs;
 use crate::refusal::Refusal;
 use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Program, libbpf_sys};
 use std::ffi::CString;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -121,8 +123,8 @@ impl Pins {
         if std::env::var_os("FLOWSTAMP_BPF_LOG").is_none() {
             libbpf_rs::set_print(None);
         }
-        let lock = place::lock(Path::new(place::BPFFS))?;
-        Ok(Self { name: name.to_owned(), directory: Path::new(place::BPFFS).join(name), _lock: lock })
+        let lock = bpffs::lock(Path::new(bpffs::USUAL))?;
+        Ok(Self { name: name.to_owned(), directory: Path::new(bpffs::USUAL).join(name), _lock: lock })
     }
 
     fn at(&self, pin: &str) -> PathBuf {
@@ -167,17 +169,22 @@ impl Pins {
             unsafe { (*ops).name = name };
         }
         let mut skel = open.load().map_err(refused)?;
-        fs::DirBuilder::new().mode(0o700).create(&self.directory).context("the directory of pins")?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)
+            .context("the directory of pins")?;
         skel.maps.counters.pin(self.at("counters"))?;
         skel.maps.defaults.pin(self.at("defaults"))?;
         skel.maps.departures.pin(self.at("departures"))?;
         skel.progs.fs_egress.pin(self.at("egress"))?;
         skel.progs.fs_listeners.pin(self.at("listeners"))?;
+        // Before any SYN is asked for its option.
+        let settings = self.fresh_settings(law, rate_max, cgroup)?;
+        skel.maps.settings.update(&0u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)?;
         let mut options =
             skel.progs.fs_options.attach_cgroup(cgroup.directory.as_raw_fd()).map_err(refused)?;
         options.pin(self.at("options"))?;
-        let settings = self.fresh_settings(law, rate_max, cgroup)?;
-        skel.maps.settings.update(&0u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)?;
         skel.maps.rcp.attach_struct_ops().map_err(refused)?.pin(self.at("rcp"))?;
         skel.maps.xcp.attach_struct_ops().map_err(refused)?.pin(self.at("xcp"))?;
         skel.maps.settings.pin(self.at("settings"))?;
@@ -349,14 +356,24 @@ impl Pins {
     pub fn remove(&self) -> Result<()> {
         let Ok(entries) = fs::read_dir(&self.directory) else { return Ok(()) };
         for entry in entries {
-            let path = entry?.path();
+            let entry = entry?;
+            let path = entry.path();
+            // Routers' pins, by default.
+            if entry.file_type()?.is_dir() {
+                continue;
+            }
             // Another may hold the link open. Maps and programs are no links; a struct_ops link goes with its last holder.
             if let Ok(link) = Link::open(&path) {
                 let _ = link.detach();
             }
             fs::remove_file(&path).with_context(|| path.display().to_string())?;
         }
-        fs::remove_dir(&self.directory).with_context(|| self.directory.display().to_string())?;
+        match fs::remove_dir(&self.directory) {
+            Err(e) if !matches!(e.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound) => {
+                return Err(e).with_context(|| self.directory.display().to_string());
+            }
+            _ => {}
+        }
         // The kernel unregisters the congestion controls a moment later.
         for law in Law::ALL {
             let name = law.congestion_control(&self.name);

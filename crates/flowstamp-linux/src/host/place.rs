@@ -1,17 +1,14 @@
-//! Where things are: mount namespaces, the BPF file system, cgroups and interfaces.
+//! Where things are: mount namespaces, cgroups and interfaces.
 
+use crate::bpffs;
 use crate::refusal::Refusal;
 use anyhow::{Context, Result};
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-
-/// Where BPF objects are pinned.
-pub const BPFFS: &str = "/sys/fs/bpf";
 
 /// Refuses unless this is root.
 pub fn require_root() -> Result<()> {
@@ -51,51 +48,6 @@ fn ancestors() -> Vec<u32> {
     found
 }
 
-fn file_system(path: &CStr) -> io::Result<libc::__fsword_t> {
-    let mut buffer = MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the path ends in NUL, and the buffer is written before it is read.
-    unsafe {
-        match libc::statfs(path.as_ptr(), buffer.as_mut_ptr()) {
-            0 => Ok(buffer.assume_init().f_type),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-}
-
-/// Whether there can be pins.
-pub fn bpffs_is_mounted() -> bool {
-    file_system(c"/sys/fs/bpf").is_ok_and(|kind| kind == libc::BPF_FS_MAGIC)
-}
-
-/// Mounts the BPF file system where systemd, bpftool and iproute2 mount it too, if none of them has. It stays.
-pub fn mount_bpffs() -> Result<()> {
-    // Two at once would hide each other's pins.
-    let _lock = lock(Path::new("/sys/fs"))?;
-    if bpffs_is_mounted() {
-        return Ok(());
-    }
-    // SAFETY: strings that end in NUL, and no data.
-    let done = unsafe {
-        let kind = c"bpf".as_ptr();
-        libc::mount(kind, c"/sys/fs/bpf".as_ptr(), kind, 0, c"mode=0700".as_ptr().cast())
-    };
-    if done == 0 {
-        return Ok(());
-    }
-    Err(Refusal(format!("the BPF file system cannot be mounted at {BPFFS}: {}", io::Error::last_os_error()))
-        .into())
-}
-
-/// The directory `path`, held by this process alone until the file is dropped.
-pub fn lock(path: &Path) -> Result<File> {
-    let file = File::open(path).with_context(|| path.display().to_string())?;
-    // SAFETY: a system call on a descriptor that is open.
-    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } != 0 {
-        return Err(io::Error::last_os_error()).with_context(|| format!("locking {}", path.display()));
-    }
-    Ok(file)
-}
-
 /// A cgroup of the second version, open.
 pub struct Cgroup {
     /// Its directory.
@@ -107,8 +59,7 @@ pub struct Cgroup {
 /// The one at `path`.
 pub fn open_cgroup(path: &Path) -> Result<Cgroup> {
     let refusal = |what: String| Refusal(format!("--cgroup {}: {what}", path.display()));
-    let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|e| refusal(e.to_string()))?;
-    let kind = file_system(&name).map_err(|e| refusal(e.to_string()))?;
+    let kind = bpffs::kind(path).map_err(|e| refusal(e.to_string()))?;
     if kind != libc::CGROUP2_SUPER_MAGIC {
         return Err(refusal("not a directory of cgroup version 2".into()).into());
     }

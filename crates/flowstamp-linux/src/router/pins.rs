@@ -1,12 +1,12 @@
 //! What outlives the command: a directory for each interface in a BPF file system.
 
 use super::Interface;
+use crate::bpffs;
 use crate::refusal::Refusal;
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -23,41 +23,16 @@ pub fn no_bpf(error: &libbpf_rs::Error) -> Refusal {
     })
 }
 
-const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
-
-fn is_bpf_fs(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: a terminated path and a structure of the right size, of which zeros are a value.
-    unsafe {
-        let mut stat: libc::statfs = std::mem::zeroed();
-        libc::statfs(path.as_ptr(), &raw mut stat) == 0 && i64::from(stat.f_type as u32) == BPF_FS_MAGIC
-    }
-}
-
-/// Holds others off from `root` until dropped.
-pub struct Lock(#[expect(dead_code, reason = "closing it unlocks")] File);
-
-/// Waits for whoever else is attaching or detaching.
-fn lock(path: &Path) -> anyhow::Result<Lock> {
-    let file = File::open(path)?;
-    // SAFETY: a descriptor that is open.
-    anyhow::ensure!(
-        unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } == 0,
-        "cannot lock {}",
-        path.display()
-    );
-    Ok(Lock(file))
-}
-
-/// Makes `root` exist in a BPF file system, mounting one where it belongs if there is none.
-pub fn prepare(root: &Path) -> anyhow::Result<Lock> {
+/// Makes `root` exist in a BPF file system, mounting one where it belongs if there is none, and
+/// holds others off from it until what is returned is dropped.
+pub fn prepare(root: &Path) -> anyhow::Result<File> {
     // SAFETY: no arguments.
     if unsafe { libc::geteuid() } != 0 {
         return Err(Refusal("the router needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON".into()).into());
     }
     let existing = root.ancestors().find(|p| p.exists()).unwrap_or(Path::new("/"));
-    if !is_bpf_fs(existing) {
-        let usual = Path::new("/sys/fs/bpf");
+    if !bpffs::has(existing) {
+        let usual = Path::new(bpffs::USUAL);
         if !root.starts_with(usual) {
             let text =
                 format!("--pins {} is not in a BPF file system (mount -t bpf bpf DIR)", root.display());
@@ -69,28 +44,10 @@ pub fn prepare(root: &Path) -> anyhow::Result<Lock> {
                         use --netns rather than `ip netns exec`";
             return Err(Refusal(text.into()).into());
         }
-        let _lock = lock(Path::new("/sys/fs"))?;
-        if !is_bpf_fs(usual) {
-            // SAFETY: terminated strings; no data.
-            let done = unsafe {
-                libc::mount(
-                    c"bpf".as_ptr(),
-                    c"/sys/fs/bpf".as_ptr(),
-                    c"bpf".as_ptr(),
-                    libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC,
-                    c"mode=0700".as_ptr().cast(),
-                )
-            };
-            if done != 0 {
-                let error = std::io::Error::last_os_error();
-                return Err(
-                    Refusal(format!("cannot mount a BPF file system on /sys/fs/bpf ({error})")).into()
-                );
-            }
-        }
+        bpffs::mount()?;
     }
     fs::create_dir_all(root)?;
-    lock(root)
+    bpffs::lock(root)
 }
 
 /// A name that a BPF file system takes (no dots), and that tells namespaces apart.
@@ -145,7 +102,7 @@ pub fn remove(directory: &Path) -> anyhow::Result<()> {
 /// Takes directories away that have become empty.
 pub fn tidy(root: &Path) {
     for path in [Some(root), root.parent()].into_iter().flatten() {
-        if is_bpf_fs(path) && path != Path::new("/sys/fs/bpf") {
+        if bpffs::has(path) && path != Path::new(bpffs::USUAL) {
             let _ = fs::remove_dir(path);
         }
     }

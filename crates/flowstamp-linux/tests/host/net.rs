@@ -265,7 +265,6 @@ impl Net {
     /// as NAME:SECONDS; of each what is in force at its end, and the bits/s that were acked in its
     /// second half.
     pub fn legs(&self, legs: &[&str]) -> Vec<(String, f64)> {
-        const SINK: &str = "import socket; s = socket.create_server(('', 5300)); c = s.accept()[0]\nwhile c.recv(1 << 20): pass";
         const SOURCE: &str = "\
 import fcntl, socket, sys, termios, time
 s = socket.socket()
@@ -284,19 +283,25 @@ for number, leg in enumerate(sys.argv[1:]):
         while time.monotonic() < begun + float(seconds) / 2: sent += s.send(bytes(65536))
     print(cc(), 8 * (acked() - before) / (time.monotonic() - begun), flush=True)
 ";
-        let mut sink = self.command(End::Server, true, "python3");
-        let _sink = Running(sink.args(["-c", SINK]).spawn().unwrap());
-        std::thread::sleep(std::time::Duration::from_millis(700));
-        let mut source = self.command(End::Client, true, "timeout");
-        let output = source.args(["30", "python3", "-c", SOURCE]).args(legs).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let said = String::from_utf8(output.stdout).unwrap();
+        let said = self.feed_a_sink(SOURCE, legs);
         said.lines()
             .map(|line| {
                 let (name, rate) = line.split_once(' ').unwrap();
                 (name.to_owned(), rate.parse().unwrap())
             })
             .collect()
+    }
+
+    /// What a Python program at the client prints, while port 5300 of the server takes one connection and all it brings.
+    pub fn feed_a_sink(&self, source: &str, arguments: &[&str]) -> String {
+        const SINK: &str = "import socket; s = socket.create_server(('', 5300)); c = s.accept()[0]\nwhile c.recv(1 << 20): pass";
+        let mut sink = self.command(End::Server, true, "python3");
+        let _sink = Running(sink.args(["-c", SINK]).spawn().unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        let mut client = self.command(End::Client, true, "timeout");
+        let output = client.args(["30", "python3", "-c", source]).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
     }
 
     /// iperf3 from client to server: bits/s that arrived.

@@ -185,3 +185,60 @@ fn an_application_that_changes_its_mind() {
         between(50e6, legs[3].1, f64::INFINITY);
     }
 }
+
+/// A flow that leaves keeps the pace that its application has set.
+#[test]
+fn an_application_with_a_limit_of_its_own() {
+    const SOURCE: &str = "\
+import socket, sys, time
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, 47, 1_000_000) # SO_MAX_PACING_RATE
+s.setsockopt(6, 13, sys.argv[1].encode())
+s.connect(('10.201.0.2', 5300))
+s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+s.send(bytes(65536))
+begun, sent = time.monotonic(), 0
+while time.monotonic() < begun + 2: sent += s.send(bytes(8192))
+print(s.getsockopt(6, 13, 16).split(b'\\0')[0].decode(), 8 * sent / (time.monotonic() - begun))
+";
+    let Some(net) = Net::new() else { return };
+    net.enable("rcp");
+    let said = net.feed_a_sink(SOURCE, &[&net.congestion_control("rcp")]);
+    println!("{said} {}", net.status()["counters"]);
+    let (name, rate) = said.trim().split_once(' ').unwrap();
+    assert_eq!((name, net.counter("left_no_router")), ("cubic", 1));
+    between(6e6, rate.parse().unwrap(), 9e6);
+}
+
+/// XCP's window is as stale as the kernel's: the first ack does not bring it back.
+#[test]
+fn a_flow_that_has_been_idle() {
+    const SOURCE: &str = "\
+import socket, struct, sys, time
+s = socket.socket()
+s.setsockopt(6, 13, sys.argv[1].encode())
+s.connect(('10.201.0.2', 5300))
+s.setsockopt(6, socket.TCP_NODELAY, 1)
+def window(): return struct.unpack_from('I', s.getsockopt(6, socket.TCP_INFO, 104), 80)[0]
+# In bursts: what always sends queues, and may leave for that.
+for _ in range(100):
+    s.sendall(bytes(200_000))
+    time.sleep(0.01)
+before = window()
+time.sleep(0.7)
+for _ in range(3):
+    s.send(b'x')
+    time.sleep(0.02)
+print(before, window(), s.getsockopt(6, 13, 16).split(b'\\0')[0].decode())
+";
+    let Some(net) = Net::new() else { return };
+    net.stamp(R, 2_000_000, 0);
+    net.enable("xcp");
+    let ours = net.congestion_control("xcp");
+    let said = net.feed_a_sink(SOURCE, &[&ours]);
+    println!("{said}");
+    let said: Vec<_> = said.split_whitespace().collect();
+    let [before, after] = [said[0], said[1]].map(|window| window.parse::<u32>().unwrap());
+    assert_eq!(said[2], ours);
+    assert!(before > 10 && after <= 10, "{before} {after}");
+}

@@ -1,0 +1,71 @@
+//! The BPF file system, where what outlives a command is pinned.
+
+use crate::refusal::Refusal;
+use anyhow::{Context, Result};
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Where systemd, bpftool and iproute2 mount it too.
+pub const USUAL: &str = "/sys/fs/bpf";
+
+/// The kind of the file system that `path` is in.
+pub fn kind(path: &Path) -> io::Result<libc::__fsword_t> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut buffer = MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the path ends in NUL, and the buffer is written before it is read.
+    unsafe {
+        match libc::statfs(path.as_ptr(), buffer.as_mut_ptr()) {
+            0 => Ok(buffer.assume_init().f_type),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Whether `path` can be a pin.
+pub fn has(path: &Path) -> bool {
+    kind(path).is_ok_and(|kind| kind == libc::BPF_FS_MAGIC)
+}
+
+/// Whether it is mounted at the usual place.
+pub fn is_mounted() -> bool {
+    has(Path::new(USUAL))
+}
+
+/// Mounts it at the usual place, if nobody has. It stays.
+pub fn mount() -> Result<()> {
+    // Anybody may hold the lock: only who mounts waits for it.
+    if is_mounted() {
+        return Ok(());
+    }
+    // Two at once would hide each other's pins.
+    let _lock = lock(Path::new("/sys/fs"))?;
+    if is_mounted() {
+        return Ok(());
+    }
+    // SAFETY: strings that end in NUL.
+    let done = unsafe {
+        let kind = c"bpf".as_ptr();
+        let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+        libc::mount(kind, c"/sys/fs/bpf".as_ptr(), kind, flags, c"mode=0700".as_ptr().cast())
+    };
+    if done == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    Err(Refusal(format!("the BPF file system cannot be mounted at {USUAL}: {error}")).into())
+}
+
+/// The directory `path`, held by this process alone until the file is dropped.
+pub fn lock(path: &Path) -> Result<File> {
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    // SAFETY: a system call on a descriptor that is open.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } != 0 {
+        return Err(io::Error::last_os_error()).with_context(|| format!("locking {}", path.display()));
+    }
+    Ok(file)
+}
