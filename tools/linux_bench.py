@@ -7,8 +7,8 @@
 
 As root. Each row is one `flowstamp-linux lab run`. Goodput is the sum over the flows after the warm-up. RTTs are
 iperf3's samples of the kernel's smoothed RTT: the median of the flows' medians, the largest of their 95th percentiles.
-Both are of the whole run, and so is what was sent again. CPU of the hosts is by exclusion (`linux_cpu.py`), between the moments at which the lab says that 5 s and the last
-multiple of 5 s are over: neither the lab's making nor its end counts.
+They and what was sent again are of the whole run. CPU of the hosts is by exclusion (`linux_cpu.py`), between the
+moments at which the lab says that 5 s and the last multiple of 5 s are over: neither its making nor its end counts.
 Rows that the lateness gate calls invalid are shown as such and tell nothing; each is tried `--tries` times. With
 `--write`, rows that are not measured stay as the table has them, and each says when it was measured.
 What an earlier run that was killed has left is taken away first, by its names (`--id`, `--prefix`).
