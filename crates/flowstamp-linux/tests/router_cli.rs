@@ -163,8 +163,18 @@ fn writable_maps(process: u32) -> usize {
     maps.iter().filter(|info| !info.lines().any(|l| l.starts_with("flags:") && l.ends_with('0'))).count()
 }
 
+/// It is killed when this goes, however the test ends.
+struct Server(std::process::Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Metrics by a command, and where they are.
-fn serve(net: &Net, command: &mut Command, what: &str) -> (std::process::Child, String) {
+fn serve(net: &Net, command: &mut Command, what: &str) -> (Server, String) {
     use std::io::BufRead;
     let mut server = command
         .arg("router")
@@ -177,7 +187,7 @@ fn serve(net: &Net, command: &mut Command, what: &str) -> (std::process::Child, 
     let mut line = String::new();
     std::io::BufReader::new(server.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
     let address = line.trim().trim_start_matches("listening at http://").trim_end_matches("/metrics");
-    (server, address.to_owned())
+    (Server(server), address.to_owned())
 }
 
 /// By a service manager that gives another user root's capabilities, too.
@@ -189,10 +199,9 @@ fn metrics_keep_no_capability_that_they_were_given() {
     let given = "+bpf,+net_admin,+dac_override";
     command.args(["--reuid", "65533", "--regid", "65533", "--clear-groups", "--inh-caps", given]);
     command.args(["--ambient-caps", given, env!("CARGO_BIN_EXE_flowstamp-linux")]);
-    let (mut server, address) = serve(&net, &mut command, "status");
-    let user = std::fs::read_to_string(format!("/proc/{}/status", server.id())).expect("it runs");
-    server.kill().expect("it ran");
-    server.wait().expect("it ran");
+    let (server, address) = serve(&net, &mut command, "status");
+    let user = std::fs::read_to_string(format!("/proc/{}/status", server.0.id())).expect("it runs");
+    drop(server);
     assert!(!address.is_empty() && user.contains("Uid:\t65533\t65533\t65533\t65533"), "{user}");
     for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
         assert!(user.contains(&format!("{set}:\t0000000000000000")), "{user}");
@@ -204,8 +213,7 @@ fn metrics_are_served_without_privileges() {
     use std::io::{Read, Write};
     let Some(net) = Net::new("d") else { return };
     let attach = format!("attach out.1 --netns {} --law rcp --rate 100Mbps --share htb", net.name);
-    let (mut server, address) =
-        serve(&net, &mut Command::new(env!("CARGO_BIN_EXE_flowstamp-linux")), &attach);
+    let (server, address) = serve(&net, &mut Command::new(env!("CARGO_BIN_EXE_flowstamp-linux")), &attach);
     let ask = |request: &str| {
         let mut stream = std::net::TcpStream::connect(&address).expect("it listens");
         stream.write_all(request.as_bytes()).expect("sent");
@@ -216,8 +224,8 @@ fn metrics_are_served_without_privileges() {
     let text = ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
     let labels = format!("{{interface=\"{}:out.1\",law=\"rcp\"}}", net.name);
     let missing = ask("GET /x HTTP/1.1\r\n\r\n");
-    let user = std::fs::read_to_string(format!("/proc/{}/status", server.id())).expect("it runs");
-    assert_eq!(writable_maps(server.id()), 0);
+    let user = std::fs::read_to_string(format!("/proc/{}/status", server.0.id())).expect("it runs");
+    assert_eq!(writable_maps(server.0.id()), 0);
     // Whoever has its maps open, a law ends with its router, and nobody is told of it.
     let file = format!("router/{}:out%2e1/state", net.name);
     let state = libbpf_rs::MapHandle::from_pinned_path(net.pins.join(file)).expect("it is pinned");
@@ -229,8 +237,7 @@ fn metrics_are_served_without_privileges() {
     net.ok(&format!("detach out.1 --netns {}", net.name));
     assert_eq!(look(), look());
     let after = ask("GET /metrics HTTP/1.1\r\n\r\n");
-    server.kill().expect("it ran");
-    server.wait().expect("it ran");
+    drop(server);
     assert!(after.ends_with("# EOF\n") && !after.contains("out.1"), "{after}");
     assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("# EOF\n"), "{text}");
     assert!(text.contains(&format!("flowstamp_router_rate_bps{labels} ")), "{text}");
