@@ -50,7 +50,7 @@ LINUX_TEST = $(CARGO) test --locked --manifest-path $(LINUX)/Cargo.toml --target
 test-linux:
 	@if command -v clang >/dev/null && pkg-config --exists libelf; then \
 	  set -x; \
-	  $(LINUX_TEST) --bins --test equality --test sender_equality --test share_equality --test police_equality --test router_prog --test router_cli -- --show-output && \
+	  $(LINUX_TEST) --bins --test equality --test sender_equality --test share_equality --test police_equality --test police_prog --test router_prog --test router_cli -- --show-output && \
 	  { $(LINUX_TEST) --test host -- --show-output || $(LINUX_TEST) --test host -- --show-output --test-threads 1; }; \
 	else \
 	  echo "skipped: the tests of $(LINUX) need clang and libelf: tools/install-linux.sh"; \
