@@ -26,6 +26,7 @@ HOW = linux_table.How("path", 10, 3, 0.95, PATHS, ("rcp", "cubic"))
 def row(rate: str, rtt: str, law: str, **more: Any) -> dict[str, Any]:
     measured: dict[str, Any] = {
         "valid": True,
+        "left": 0,
         "sum_mbps": 90.0,
         "jain": 1.0,
         "rtt_p50_ms": 40.0,
