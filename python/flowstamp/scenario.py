@@ -95,8 +95,8 @@ class Scenario:
             every: how much later than the one before each flow starts.
             spread: each flow starts up to so much later, drawn uniformly.
             stop: when the flows stop sending new data; default never.
-            size: how much each flow transfers; default without end.
-            rate: how fast the application produces data; default faster than the network.
+            size: how much payload each flow transfers; default without end.
+            rate: how fast the application produces payload; default faster than the network.
             web: flows that arrive at random, each with a size of its own.
             transport: window, acks and recovery.
             access: access link of the flows' hosts: `rate` and `delay`.
@@ -188,9 +188,10 @@ class Scenario:
         warmup: str | None = None,
         seed: int | None = None,
         packet: str | None = None,
+        header: str | None = None,
         ack: str | None = None,
     ) -> Self:
-        """Sets what concerns the whole run: its name, its times, its seed, the sizes of packets on the wire."""
+        """Sets what concerns the whole run: its name, its times, its seed, the sizes of packets and of their headers."""
         new = {
             "name": name,
             "description": description,
@@ -198,6 +199,7 @@ class Scenario:
             "warmup": warmup,
             "seed": seed,
             "packet": packet,
+            "header": header,
             "ack": ack,
         }
         return self._with(**_given(new))

@@ -214,6 +214,10 @@ impl Builder<'_> {
                 return error(key, format!("is {size}; it must be 1B to 65535B"));
             }
         }
+        if s.header >= s.packet {
+            let message = format!("is {}; it must be less than packet, {}", s.header, s.packet);
+            return error("header", message);
+        }
         if let Some(every) = s.probes.every {
             if s.duration.as_ps() / every.as_ps().max(1) > MOST_SAMPLES {
                 return error(
@@ -751,7 +755,7 @@ impl Builder<'_> {
                     .iter()
                     .map(|l| self.mean_rate(&self.links[*l as usize].capacity).bytes_per_sec())
                     .fold(f64::MAX, f64::min);
-                load.get() * slowest / sizes.mean_bytes()
+                load.get() * slowest / sizes.mean_wire_bytes(self.scenario.payload(), self.scenario.header.get())
             }
             _ => return error(key("flows_per_s"), "give exactly one of flows_per_s and load"),
         };
