@@ -14,7 +14,7 @@ use crate::packet::{
 };
 use crate::probe::Probe;
 use crate::random::Stream;
-use crate::results::{Captured, CapturedPacket, Results};
+use crate::results::{Captured, CapturedPacket, Named, Results};
 use crate::scenario::Scenario;
 use crate::service::Service;
 use crate::{Progress, ScenarioError};
@@ -150,6 +150,9 @@ pub struct Simulation {
     pub(crate) sent: u64,
     /// Packets that queues dropped.
     pub(crate) lost: u64,
+    /// See [`Network::assumed`] and [`Network::warnings`].
+    pub(crate) assumed: Named<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Simulation {
@@ -160,7 +163,7 @@ impl Simulation {
     pub fn new(loaded: &Loaded, seed: Option<u64>) -> Result<Self, ScenarioError> {
         let mut scenario = loaded.scenario.clone();
         scenario.seed = seed.unwrap_or(scenario.seed);
-        let Network { links: plans, access, routes, groups, flows, web } =
+        let Network { links: plans, access, routes, groups, flows, web, assumed, warnings } =
             Network::new(loaded, scenario.seed)?;
         let mut links = Vec::with_capacity(plans.len() + access.len());
         let mut policies = Vec::with_capacity(plans.len());
@@ -203,7 +206,7 @@ impl Simulation {
             Group {
                 name: g.name.clone(),
                 law: spec.law.clone(),
-                transport: spec.transport.clone(),
+                transport: transport::Params { initial_rto: Some(g.initial_rto), ..spec.transport.clone() },
                 size: spec.size.map(flowstamp_laws::Bytes::get),
                 rate: spec.rate,
                 stop: spec.stop.unwrap_or(Time::MAX),
@@ -236,6 +239,8 @@ impl Simulation {
             arrived: 0,
             sent: 0,
             lost: 0,
+            assumed,
+            warnings,
             scenario,
         };
         for plan in &flows {
@@ -560,7 +565,8 @@ impl Simulation {
                 Some(rate) => {
                     // The first packet is there at the start, a further one each packet time.
                     let since = now.saturating_sub(self.records[flow.record as usize].start);
-                    (rate.bytes_in(since) / f64::from(self.packet_bytes - self.header_bytes) + 1e-9) as u32 + 1
+                    (rate.bytes_in(since) / f64::from(self.packet_bytes - self.header_bytes) + 1e-9) as u32
+                        + 1
                 }
             };
             let pace = flow.law.pacing_rate();
@@ -664,7 +670,7 @@ impl Simulation {
         let first = self.routes[flow.path.data as usize];
         if kind != 0 {
             let params = &self.groups[flow.group as usize].transport;
-            let first = if flow.open { flow.sender.rto() } else { params.initial_rto };
+            let first = if flow.open { flow.sender.rto() } else { params.first_rto(Time::ZERO) };
             let wait = (first * (1 << flow.tries.min(10))).min(params.max_rto);
             flow.tries = flow.tries.saturating_add(1);
             flow.control_at = now + wait;

@@ -28,6 +28,12 @@ pub struct Summary {
     pub name: String,
     /// The seed.
     pub seed: u64,
+    /// What the scenario leaves open and the network decides, by key: time constants that start from the path.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub assumed: Named<String>,
+    /// What the scenario says and probably does not mean, each a line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Simulated seconds.
     pub duration_s: f64,
     /// Statistics start here, seconds.

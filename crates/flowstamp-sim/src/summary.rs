@@ -93,6 +93,8 @@ pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock:
     let summary = Summary {
         name: sim.scenario.name.clone(),
         seed: sim.scenario.seed,
+        assumed: sim.assumed,
+        warnings: sim.warnings,
         duration_s: end.as_secs_f64(),
         warmup_s: start.as_secs_f64(),
         links,
