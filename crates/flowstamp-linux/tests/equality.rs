@@ -475,6 +475,8 @@ fn xcp_case() -> impl Strategy<Value = XcpCase> {
                 gamma: q32(gamma_q32),
                 initial_interval: Some(Time::from_micros(interval_us)),
                 max_rtt: Time::from_secs(20),
+                min_interval: Time::from_millis(1),
+                min_queue_interval: Time::from_millis(2),
                 ..xcp::Params::default()
             };
             XcpCase {
