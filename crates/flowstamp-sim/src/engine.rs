@@ -16,7 +16,7 @@ use crate::probe::Probe;
 use crate::random::Stream;
 use crate::results::{Captured, CapturedPacket, Results};
 use crate::scenario::Scenario;
-use crate::service::Service;
+use crate::medium::Service;
 use crate::{Progress, ScenarioError};
 use flowstamp_laws::queue::QueueView;
 use flowstamp_laws::registry::{AnySender, Protocol, SenderSpec};

@@ -11,6 +11,7 @@ mod error;
 pub mod events;
 pub mod link;
 mod load;
+pub mod medium;
 pub mod network;
 #[cfg(feature = "tables")]
 pub mod output;
@@ -19,7 +20,6 @@ mod probe;
 pub mod random;
 pub mod results;
 pub mod scenario;
-pub mod service;
 mod summary;
 mod workload;
 

@@ -4,7 +4,7 @@ use crate::error::ScenarioError;
 use crate::load::Loaded;
 use crate::random::Stream;
 use crate::scenario::{Access, Buffer, FlowGroup, Graph, LinkRate, OneOrMany, Scenario, Web};
-use crate::service::{Capacity, Trace};
+use crate::medium::{Capacity, Trace};
 use crate::workload::{ArrivalProcess, SizeLaw};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};

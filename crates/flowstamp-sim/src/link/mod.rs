@@ -17,7 +17,7 @@ mod shared;
 pub use shared::Share;
 
 use crate::packet::{DATA, Packet};
-use crate::service::{Capacity, Service};
+use crate::medium::{Capacity, Service};
 use flowstamp_laws::queue::{Arrival, Limit, Verdict};
 use flowstamp_laws::registry::{AnyQueue, AnyRouter};
 use flowstamp_laws::router::LinkView;
