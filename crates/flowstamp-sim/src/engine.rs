@@ -7,7 +7,7 @@
 use crate::active::ActiveFlows;
 use crate::events::{Class, EventQueue, Source};
 use crate::link::{Admission, Link, PLAIN, Policy, Share};
-use crate::load::Loaded;
+use crate::medium::Service;
 use crate::network::{END, Network, Path, WebPlan};
 use crate::packet::{
     CONGESTED, CONTROL, DATA, ECN_CAPABLE, ECN_ECHO, FIN, NO_SACK, Packet, REDUCED, SYN, SackPool,
@@ -15,8 +15,7 @@ use crate::packet::{
 use crate::probe::Probe;
 use crate::random::Stream;
 use crate::results::{Captured, CapturedPacket, Results};
-use crate::scenario::Scenario;
-use crate::medium::Service;
+use crate::scenario::{Loaded, Scenario};
 use crate::{Progress, ScenarioError};
 use flowstamp_laws::queue::QueueView;
 use flowstamp_laws::registry::{AnySender, Protocol, SenderSpec};

@@ -19,13 +19,15 @@ mod packet;
 mod probe;
 pub mod random;
 pub mod results;
+
 pub mod scenario;
 mod summary;
 mod workload;
 
 pub use engine::{Simulation, Stopped};
 pub use error::ScenarioError;
-pub use load::{Format, Loaded, load};
+pub use load::{Format, load};
+pub use scenario::Loaded;
 
 use flowstamp_laws::units::Time;
 use rayon::prelude::*;

@@ -1,7 +1,7 @@
 //! From text to a checked scenario: TOML or JSON, `--set` overrides, the files it names.
 
 use crate::error::ScenarioError;
-use crate::scenario::{Files, LinkRate, Scenario, Sizes};
+use crate::scenario::{Files, LinkRate, Loaded, Scenario, Sizes};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -13,26 +13,6 @@ pub enum Format {
     Toml,
     /// As Python objects arrive.
     Json,
-}
-
-/// A scenario and the files that it names.
-#[derive(Clone, Debug)]
-pub struct Loaded {
-    /// The scenario.
-    pub scenario: Scenario,
-    /// Contents of traces and size distributions, by the path in the scenario.
-    pub files: Files,
-    /// What to call the source in messages.
-    pub source: String,
-}
-
-impl Loaded {
-    /// The scenario as TOML, with every default spelled out.
-    #[must_use]
-    pub fn to_toml(&self) -> String {
-        // Every type of the scenario serialises to TOML by construction.
-        toml::to_string(&self.scenario).unwrap_or_default()
-    }
 }
 
 /// Reads a scenario from `text`. `source` names it in messages; paths in it are relative to `base_dir`, paths in `sets`

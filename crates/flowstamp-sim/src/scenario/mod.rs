@@ -3,16 +3,19 @@
 //! One format for all of them: a tree of tables that these types define. The JSON Schema is made from the same types
 //! ([`schema`]), so it cannot differ. Quantities carry their units.
 
-use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec, ShareSpec};
-use flowstamp_laws::transport;
-use flowstamp_laws::units::{Bytes, Rate, Ratio, Time};
+mod capacity;
+mod topology;
+mod traffic;
+
+pub use capacity::{Buffer, LinkRate, VaryingRate};
+pub use topology::{Dumbbell, Graph, Link, ParkingLot};
+pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Sizes, Web};
+
+use flowstamp_laws::units::{Bytes, Time};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, de};
-use std::borrow::Cow;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 /// A whole experiment: a network, the flows on it, and what to record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -68,413 +71,6 @@ fn ack_packet() -> Bytes {
     Bytes::new(40)
 }
 
-/// Two routers, `left` and `right`, one link each way between them; hosts hang on access links of their own.
-/// The links are named `bottleneck` (left to right) and `bottleneck.reverse`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Dumbbell {
-    /// Capacity of the bottleneck, both ways.
-    pub rate: LinkRate,
-    /// Round-trip propagation time of flows that do not name their own, over all six links.
-    pub rtt: Time,
-    /// One-way propagation delay of the bottleneck. Default: 0.4 rtt, which leaves 0.05 rtt to each access link.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delay: Option<Time>,
-    /// Buffer in front of the bottleneck; `BDP` is the capacity times `rtt`.
-    #[serde(default)]
-    pub buffer: Buffer,
-    /// The bottleneck's queue.
-    #[serde(default)]
-    pub queue: QueueSpec,
-    /// The bottleneck's router law.
-    #[serde(default)]
-    pub router: RouterSpec,
-    /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
-    #[serde(default)]
-    pub share: ShareSpec,
-    /// Capacity of each access link. Default: ten times the bottleneck's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub access_rate: Option<Rate>,
-    /// Capacity from right to left, where it differs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reverse_rate: Option<LinkRate>,
-}
-
-/// Routers `n0`, `n1`, ... in a row; `link1` leads from `n0` to `n1` and `link1.reverse` back.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ParkingLot {
-    /// Capacity of each link in turn, both ways; as many links as there are rates.
-    pub rates: Vec<Rate>,
-    /// One-way propagation delay of each link.
-    pub delay: Time,
-    /// Buffer of each link; `BDP` is the link's capacity times `rtt`.
-    #[serde(default)]
-    pub buffer: Buffer,
-    /// The round-trip time that `BDP` refers to. Default: that of a flow over all links.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rtt: Option<Time>,
-    /// The queue of each link.
-    #[serde(default)]
-    pub queue: QueueSpec,
-    /// The router law of each link.
-    #[serde(default)]
-    pub router: RouterSpec,
-    /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
-    #[serde(default)]
-    pub share: ShareSpec,
-    /// Capacity of each access link. Default: ten times the fastest link's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub access_rate: Option<Rate>,
-    /// One-way propagation delay of each access link.
-    #[serde(default)]
-    pub access_delay: Time,
-}
-
-/// Any network of named nodes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Graph {
-    /// The links; their ends name the nodes.
-    pub links: Vec<Link>,
-    /// The round-trip time that a buffer in `BDP` refers to. Default: the longest of any flow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rtt: Option<Time>,
-}
-
-/// One link of a graph, or one each way.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Link {
-    /// The node that sends.
-    pub from: String,
-    /// The node that receives.
-    pub to: String,
-    /// Name in results. Default: `from->to`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Capacity.
-    pub rate: LinkRate,
-    /// One-way propagation delay.
-    pub delay: Time,
-    /// Buffer.
-    #[serde(default)]
-    pub buffer: Buffer,
-    /// Queue.
-    #[serde(default)]
-    pub queue: QueueSpec,
-    /// Router law.
-    #[serde(default)]
-    pub router: RouterSpec,
-    /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
-    #[serde(default)]
-    pub share: ShareSpec,
-    /// The same link also leads back, as `to->from` or `name.reverse`.
-    #[serde(default = "yes")]
-    pub duplex: bool,
-}
-
-fn yes() -> bool {
-    true
-}
-
-/// Capacity of a link: a rate, or a rate that varies.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum LinkRate {
-    /// The same all the time.
-    Constant(Rate),
-    /// Follows a list or a recording.
-    Varying(VaryingRate),
-}
-
-/// A rate that varies; exactly one of `steps` and `trace` is given.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct VaryingRate {
-    /// Instants and the rate from then on; the first is at 0s.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub steps: Option<Vec<(Time, Rate)>>,
-    /// A file in Mahimahi's format: one line for each 1500-byte delivery opportunity, in milliseconds from the start.
-    /// It repeats when it ends. A path is relative to the scenario's folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<PathBuf>,
-    /// Over how much of the past a router law's capacity is measured on a trace.
-    #[serde(default = "capacity_window")]
-    pub capacity_window: Time,
-}
-
-fn capacity_window() -> Time {
-    Time::from_millis(100)
-}
-
-impl<'de> Deserialize<'de> for LinkRate {
-    fn deserialize<D: de::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct V;
-        impl<'de> de::Visitor<'de> for V {
-            type Value = LinkRate;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a rate with its unit such as \"45Mbps\", or a table with `steps` or `trace`")
-            }
-            fn visit_str<E: de::Error>(self, v: &str) -> Result<LinkRate, E> {
-                v.parse().map(LinkRate::Constant).map_err(E::custom)
-            }
-            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<LinkRate, A::Error> {
-                VaryingRate::deserialize(de::value::MapAccessDeserializer::new(map)).map(LinkRate::Varying)
-            }
-        }
-        d.deserialize_any(V)
-    }
-}
-
-/// Room for waiting packets.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Buffer {
-    /// In bandwidth-delay products: `1BDP`.
-    Bdp(f64),
-    /// In bytes: `64kB`.
-    Bytes(Bytes),
-    /// In packets of any size: `100pkt`.
-    Packets(u32),
-    /// In time at the link's capacity: `50ms`.
-    Time(Time),
-}
-
-impl Default for Buffer {
-    fn default() -> Self {
-        Self::Bdp(1.0) // Katabi 2002, section 5.1
-    }
-}
-
-impl FromStr for Buffer {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let t = text.trim();
-        let number = |suffix: &str| t.strip_suffix(suffix).map(|n| n.trim_end().parse::<f64>());
-        if let Some(v) = number("BDP") {
-            return match v {
-                Ok(v) if v.is_finite() && v >= 0.0 => Ok(Self::Bdp(v)),
-                _ => Err(format!("\"{text}\" is not a buffer; write for example \"1BDP\"")),
-            };
-        }
-        if let Some(v) = t.strip_suffix("pkt").map(|n| n.trim_end().parse::<u32>()) {
-            return v.map(Self::Packets).map_err(|_| {
-                format!("\"{text}\" is not a whole number of packets; write for example \"100pkt\"")
-            });
-        }
-        if let Ok(v) = t.parse::<Time>() {
-            return Ok(Self::Time(v));
-        }
-        t.parse::<Bytes>().map(Self::Bytes).map_err(|_| {
-            format!("\"{text}\" is not a buffer; write \"1BDP\", \"100pkt\", \"64kB\" or \"50ms\"")
-        })
-    }
-}
-
-impl fmt::Display for Buffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bdp(v) => write!(f, "{v}BDP"),
-            Self::Bytes(v) => v.fmt(f),
-            Self::Packets(v) => write!(f, "{v}pkt"),
-            Self::Time(v) => v.fmt(f),
-        }
-    }
-}
-
-impl Serialize for Buffer {
-    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
-    }
-}
-impl<'de> Deserialize<'de> for Buffer {
-    fn deserialize<D: de::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct V;
-        impl de::Visitor<'_> for V {
-            type Value = Buffer;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a buffer such as \"1BDP\", \"100pkt\", \"64kB\" or \"50ms\"")
-            }
-            fn visit_str<E: de::Error>(self, v: &str) -> Result<Buffer, E> {
-                v.parse().map_err(E::custom)
-            }
-        }
-        d.deserialize_str(V)
-    }
-}
-impl JsonSchema for Buffer {
-    fn schema_name() -> Cow<'static, str> {
-        Cow::Borrowed("Buffer")
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "string",
-            "description": "room for waiting packets: bandwidth-delay products, packets, bytes or time",
-            "examples": ["1BDP", "100pkt", "64kB", "50ms"],
-        })
-    }
-}
-
-/// Flows that are alike.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FlowGroup {
-    /// Name in results; unique.
-    pub name: String,
-    /// The sender's law.
-    pub law: SenderSpec,
-    /// How many flows; of web flows, how many host pairs they share. Default 1; web flows 10.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub count: Option<u32>,
-    /// Where data comes from: a node. Default: the first node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// Where data goes: a node. Default: the last node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-    /// Data goes the other way: `from` and `to` change places.
-    #[serde(default)]
-    pub reverse: bool,
-    /// In a parking lot: one such group of flows over each single link.
-    #[serde(default)]
-    pub each_hop: bool,
-    /// Round-trip propagation time, by a longer access link at the sender; one for all, or a list, one for each flow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rtt: Option<OneOrMany<Time>>,
-    /// When the first flow starts.
-    #[serde(default)]
-    pub start: Time,
-    /// How much later than the one before each flow starts.
-    #[serde(default)]
-    pub every: Time,
-    /// Each flow starts up to so much later, drawn uniformly.
-    #[serde(default)]
-    pub spread: Time,
-    /// When the flows stop sending new data. Default: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Time>,
-    /// How much each flow transfers. Default: without end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size: Option<Bytes>,
-    /// How fast the application produces data. Default: faster than the network.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rate>,
-    /// Flows that arrive at random, each with a size of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub web: Option<Web>,
-    /// Window, acks and recovery.
-    #[serde(default)]
-    pub transport: transport::Params,
-    /// Hosts of their own on access links. Default: as the topology says; in a graph none, flows start at the node.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub access: Option<Access>,
-}
-
-/// An access link.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Access {
-    /// Capacity.
-    pub rate: Rate,
-    /// One-way propagation delay.
-    pub delay: Time,
-}
-
-/// One value for all, or a list.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum OneOrMany<T> {
-    /// The same for all.
-    One(T),
-    /// One for each.
-    Many(Vec<T>),
-}
-
-impl<'de, T: Deserialize<'de> + FromStr<Err: fmt::Display>> Deserialize<'de> for OneOrMany<T> {
-    fn deserialize<D: de::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct V<T>(std::marker::PhantomData<T>);
-        impl<'de, T: Deserialize<'de> + FromStr<Err: fmt::Display>> de::Visitor<'de> for V<T> {
-            type Value = OneOrMany<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a quantity with its unit, or a list of them")
-            }
-            fn visit_str<E: de::Error>(self, v: &str) -> Result<OneOrMany<T>, E> {
-                v.parse().map(OneOrMany::One).map_err(E::custom)
-            }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, seq: A) -> Result<OneOrMany<T>, A::Error> {
-                Vec::deserialize(de::value::SeqAccessDeserializer::new(seq)).map(OneOrMany::Many)
-            }
-        }
-        d.deserialize_any(V(std::marker::PhantomData))
-    }
-}
-
-/// Flows that arrive at random.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Web {
-    /// Mean number of new flows per second. Exactly one of `flows_per_s` and `load` is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flows_per_s: Option<f64>,
-    /// Offered load as a share of the slowest link's capacity on the path.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub load: Option<Ratio>,
-    /// How arrivals are spaced.
-    #[serde(default)]
-    pub arrivals: Arrivals,
-    /// How large the transfers are.
-    pub sizes: Sizes,
-}
-
-/// Spacing of flow arrivals.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "process", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Arrivals {
-    /// Exponential gaps.
-    #[default]
-    Poisson,
-    /// Pareto gaps.
-    Pareto {
-        /// Above 1; near 1 is heavy-tailed.
-        shape: f64,
-    },
-}
-
-/// Sizes of transfers, in bytes on the wire; a transfer has at least one packet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Sizes {
-    /// All alike.
-    Fixed {
-        /// The size.
-        size: Bytes,
-    },
-    /// Evenly spread.
-    Uniform {
-        /// The least.
-        min: Bytes,
-        /// The most.
-        max: Bytes,
-    },
-    /// Exponential.
-    Exponential {
-        /// The mean.
-        mean: Bytes,
-    },
-    /// Pareto: heavy-tailed, as web transfers are.
-    Pareto {
-        /// The mean.
-        mean: Bytes,
-        /// Above 1; the mean diverges at 1.
-        shape: f64,
-    },
-    /// A measured distribution: a file of lines `bytes percent`, a cumulative distribution that ends at 100.
-    Empirical {
-        /// The file, relative to the scenario's folder.
-        file: PathBuf,
-    },
-}
-
 /// What is sampled over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -524,3 +120,23 @@ pub fn schema() -> serde_json::Value {
 
 /// Extra data that a scenario names by path, read before the run so that the engine does no I/O.
 pub type Files = BTreeMap<PathBuf, String>;
+
+/// A scenario and the files that it names.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Contents of traces and size distributions, by the path in the scenario.
+    pub files: Files,
+    /// What to call the source in messages.
+    pub source: String,
+}
+
+impl Loaded {
+    /// The scenario as TOML, with every default spelled out.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        // Every type of the scenario serialises to TOML by construction.
+        toml::to_string(&self.scenario).unwrap_or_default()
+    }
+}
