@@ -4,11 +4,13 @@
 //! several on all cores. A run is a pure function of scenario and seed: the same bytes on any machine.
 
 mod active;
+mod capture;
 mod clock;
 pub mod digest;
-mod engine;
 mod error;
 pub mod events;
+mod fabric;
+mod host;
 pub mod link;
 mod load;
 pub mod medium;
@@ -19,14 +21,14 @@ mod packet;
 mod probe;
 pub mod random;
 pub mod results;
-
+mod run;
 pub mod scenario;
 mod summary;
 mod workload;
 
-pub use engine::{Simulation, Stopped};
 pub use error::ScenarioError;
 pub use load::{Format, load};
+pub use run::{Simulation, Stopped};
 pub use scenario::Loaded;
 
 use flowstamp_laws::units::Time;
