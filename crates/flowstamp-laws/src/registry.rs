@@ -190,6 +190,18 @@ macro_rules! protocols {
             pub const fn protocol(&self) -> Protocol { match self { $( Self::$variant(_) => Protocol::$variant ),* } }
             /// [`RouterLaw::set_capacity`].
             pub fn set_capacity(&mut self, capacity: Rate) { match self { $( Self::$variant(l) => l.set_capacity(capacity) ),* } }
+            /// [`RouterLaw::set_params`], if they are this law's; else nothing happens.
+            pub fn set_params(&mut self, spec: &RouterSpec) {
+                match (self, spec) {
+                    $( (Self::$variant(l), RouterSpec::$variant(p)) => l.set_params(p), )*
+                    _ => {}
+                }
+            }
+            /// [`RouterLaw::BEGINS_WITH`].
+            #[must_use]
+            pub const fn begins_with(&self) -> &'static [&'static str] {
+                match self { $( Self::$variant(_) => <$router as RouterLaw>::BEGINS_WITH ),* }
+            }
             /// [`RouterLaw::on_arrival`].
             #[inline]
             pub fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {

@@ -11,10 +11,11 @@ use crate::medium::Service;
 use crate::network::{END, LinkPlan};
 use crate::packet::{NO_SACK, Packet, SackPool};
 use crate::random::Stream;
-use crate::scenario::{Access, Scenario};
+use crate::scenario::{Access, Priority, Scenario};
 use flowstamp_laws::queue::QueueView;
 use flowstamp_laws::router::MAX_TIMERS;
 use flowstamp_laws::share::split::Split;
+use flowstamp_laws::share::{self, Scheduler};
 use flowstamp_laws::units::{Rate, Time};
 
 /// Links, packets and time.
@@ -276,6 +277,10 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         Stream::new(scenario.seed, &format!("queue/{}", plan.name)),
         capture.is_some_and(|c| c.links.as_ref().is_none_or(|names| names.contains(&plan.name))),
     );
+    if plan.priority == Priority::Acks {
+        let scheduler = Scheduler::Priority(share::priority::Priority);
+        return Port::Served(Served::new(laws, Classifier::Acks, scheduler, None));
+    }
     let split = plan.share.params().map(|params| Split::new(params, rate));
     match (split, plan.share.build(Classifier::Protocol.classes())) {
         (None, _) => Port::Fifo(Fifo::new(laws, Alone)),

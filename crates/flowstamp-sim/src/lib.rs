@@ -5,6 +5,7 @@
 
 mod active;
 mod capture;
+mod change;
 mod clock;
 pub mod digest;
 mod error;
@@ -28,7 +29,7 @@ mod workload;
 
 pub use error::ScenarioError;
 pub use load::{Format, load};
-pub use run::{Simulation, Stopped};
+pub use run::{Simulation, StepError, Stopped};
 pub use scenario::Loaded;
 
 use flowstamp_laws::units::Time;

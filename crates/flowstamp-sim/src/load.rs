@@ -31,15 +31,33 @@ pub fn load(
     for (key, value) in sets {
         set(&mut tree, key, value).map_err(|e| e.at("--set"))?;
     }
-    let scenario: Scenario = serde_path_to_error::deserialize(Value::Table(tree)).map_err(|e| {
-        let path = e.path().to_string();
-        let key = if path == "." { String::new() } else { path };
-        ScenarioError::new(key, e.into_inner().message().to_owned()).at(source)
-    })?;
+    let scenario = from_tree(tree).map_err(|e| e.at(source))?;
     let files = read_files(&scenario, base_dir).map_err(|e| e.at(source))?;
     let loaded = Loaded { scenario, files, source: source.to_owned() };
     crate::network::Network::new(&loaded, loaded.scenario.seed)?;
     Ok(loaded)
+}
+
+fn from_tree(tree: Table) -> Result<Scenario, ScenarioError> {
+    serde_path_to_error::deserialize(Value::Table(tree)).map_err(|e| {
+        let path = e.path().to_string();
+        let key = if path == "." { String::new() } else { path };
+        ScenarioError::new(key, e.into_inner().message().to_owned())
+    })
+}
+
+/// The same with another value under `key`, checked as a whole; no further file is read.
+///
+/// # Errors
+/// One line for what is wrong.
+pub fn with(loaded: &Loaded, key: &str, text: &str) -> Result<Loaded, ScenarioError> {
+    // Every type of the scenario serialises to TOML by construction.
+    let mut tree = Table::try_from(&loaded.scenario)
+        .map_err(|e| ScenarioError::new(key, format!("cannot be set: {e}")))?;
+    set(&mut tree, key, text)?;
+    let changed = Loaded { scenario: from_tree(tree)?, ..loaded.clone() };
+    crate::network::Network::new(&changed, changed.scenario.seed)?;
+    Ok(changed)
 }
 
 fn parse(text: &str, format: Format) -> Result<Table, ScenarioError> {

@@ -1,12 +1,13 @@
 //! The loop: takes events in their order and tells fabric and hosts of them.
 
+use crate::change;
 use crate::clock::Clock;
 use crate::events::{Class, Source};
 use crate::fabric::Fabric;
 use crate::host::Hosts;
 use crate::network::Network;
 use crate::probe::Probe;
-use crate::results::{Results, Series};
+use crate::results::{Change, Results, Series};
 use crate::scenario::{Loaded, Scenario};
 use crate::summary::{self, Finished};
 use crate::{Progress, ScenarioError};
@@ -21,10 +22,26 @@ const EVENTS_PER_TICK: u64 = 1 << 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped;
 
+/// Why a step was not made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepError {
+    /// The progress function stopped it on the way; it can go on.
+    Stopped,
+    /// What was asked for cannot be.
+    Refused(ScenarioError),
+}
+
 /// A laid-out network, ready to run or in the middle of it.
+///
+/// However a run is cut into steps, its results are the same to the bit: what is pending and what is known are all there
+/// is, and looking on changes neither.
 #[derive(Clone, Debug)]
 pub struct Simulation {
+    /// As it began, but for what was set since.
+    loaded: Loaded,
+    /// As it began.
     scenario: Scenario,
+    changes: Vec<Change>,
     net: Fabric,
     hosts: Hosts,
     probe: Option<Probe>,
@@ -54,7 +71,22 @@ impl Simulation {
         if let Some(probe) = &probe {
             net.events.push(probe.every(), Source::new(Class::Probe, 0));
         }
-        Ok(Self { scenario, net, hosts, probe, events: 0, took: (Duration::ZERO, Duration::ZERO) })
+        Ok(Self {
+            loaded: Loaded { scenario: scenario.clone(), ..loaded.clone() },
+            scenario,
+            changes: Vec::new(),
+            net,
+            hosts,
+            probe,
+            events: 0,
+            took: (Duration::ZERO, Duration::ZERO),
+        })
+    }
+
+    /// Simulated time so far.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.net.now
     }
 
     /// Runs to the end. `tick` is called every 65,536 events and may stop the run.
@@ -64,6 +96,59 @@ impl Simulation {
     pub fn run(mut self, tick: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Results, Stopped> {
         self.advance(self.scenario.duration, tick)?;
         Ok(self.finish())
+    }
+
+    /// Runs on to `until`: everything that happens up to and at that instant has happened then. `tick` as in [`Self::run`].
+    ///
+    /// # Errors
+    /// [`StepError::Stopped`] if `tick` said so, [`StepError::Refused`] for a time that has gone by or is beyond the
+    /// scenario's end.
+    pub fn run_until(
+        &mut self,
+        until: Time,
+        tick: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<(), StepError> {
+        let refused = |message| Err(StepError::Refused(ScenarioError::new("run_until", message)));
+        if until < self.net.now {
+            return refused(format!("is {until}; the run is at {} already", self.net.now));
+        }
+        if until > self.scenario.duration {
+            let duration = self.scenario.duration;
+            return refused(format!("is {until}; it must be at most duration, {duration}"));
+        }
+        self.advance(until, tick).map_err(|Stopped| StepError::Stopped)
+    }
+
+    /// The results as if the run ended now. It can go on as if nothing had been asked.
+    ///
+    /// # Errors
+    /// During warm-up there is nothing to tell.
+    pub fn results(&self) -> Result<Results, ScenarioError> {
+        let (now, warmup) = (self.net.now, self.scenario.warmup);
+        if now <= warmup {
+            let message = format!("statistics start at warmup, {warmup}; the run is at {now}");
+            return Err(ScenarioError::new("results", message));
+        }
+        Ok(self.clone().finish())
+    }
+
+    /// The samples that were taken after `since`.
+    #[must_use]
+    pub fn series_since(&self, since: Time) -> Series {
+        self.probe.as_ref().map_or_else(Series::default, |probe| probe.series().since(since.as_secs_f64()))
+    }
+
+    /// Sets a value of the scenario from now on; `text` is TOML, or else a string. Links' rates, parameters of router
+    /// laws and the stop of flows can change in mid-run.
+    ///
+    /// # Errors
+    /// One line for a key that cannot change, or a value that cannot be; nothing has changed then.
+    pub fn set(&mut self, key: &str, text: &str) -> Result<(), ScenarioError> {
+        self.loaded = change::apply(&mut self.net, &mut self.hosts, &self.loaded, key, text)
+            .map_err(|e| e.at("set"))?;
+        let time_s = self.net.now.as_secs_f64();
+        self.changes.push(Change { time_s, key: key.to_owned(), value: text.to_owned() });
+        Ok(())
     }
 
     fn advance(
@@ -157,6 +242,7 @@ impl Simulation {
         let capture = std::mem::take(&mut self.net.capture).finish();
         summary::results(Finished {
             scenario: self.scenario,
+            changes: self.changes,
             net: self.net,
             hosts: self.hosts,
             series,

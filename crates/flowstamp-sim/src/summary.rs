@@ -3,8 +3,8 @@
 use crate::fabric::Fabric;
 use crate::host::{Hosts, Record};
 use crate::results::{
-    AccessSummary, Captured, Distribution, FctBin, FctSummary, FlowRow, GroupSummary, LinkSummary, Named,
-    PacketCount, Results, Series, Summary, TotalSummary, jain_index,
+    AccessSummary, Captured, Change, Distribution, FctBin, FctSummary, FlowRow, GroupSummary, LinkSummary,
+    Named, PacketCount, Results, Series, Summary, TotalSummary, jain_index,
 };
 use crate::scenario::Scenario;
 use flowstamp_laws::queue::Limit;
@@ -13,8 +13,10 @@ use std::time::Duration;
 
 /// A run that has been settled at its end.
 pub struct Finished {
-    /// As it ran, to its end.
+    /// As it began.
     pub scenario: Scenario,
+    /// What was set since.
+    pub changes: Vec<Change>,
     /// Links and packets.
     pub net: Fabric,
     /// Flows.
@@ -32,7 +34,7 @@ pub struct Finished {
 /// Its results.
 pub fn results(run: Finished) -> Results {
     let sim = &run;
-    let (start, end) = (sim.scenario.warmup, sim.scenario.duration);
+    let (start, end) = (sim.scenario.warmup, sim.net.now);
     let span_s = (end - start).as_secs_f64();
     let mut links = Named::new();
     let (mut drops, mut arrivals) = (0, 0);
@@ -140,7 +142,14 @@ pub fn results(run: Finished) -> Results {
         cpu_s: cpu.as_secs_f64(),
         packet_hops_per_s: if wall_s > 0.0 { packet_hops as f64 / wall_s } else { 0.0 },
     };
-    Results { summary, series: run.series, flows: rows, capture: run.capture, scenario: run.scenario }
+    Results {
+        summary,
+        series: run.series,
+        flows: rows,
+        capture: run.capture,
+        scenario: run.scenario,
+        changes: run.changes,
+    }
 }
 
 fn share(part: u64, whole: u64) -> f64 {
@@ -153,7 +162,7 @@ fn active_s(sim: &Finished, r: &Record) -> f64 {
     // The stop of web flows ends their arrivals, not the flows.
     let stop = if group.web { Time::MAX } else { group.stop };
     let from = r.start.max(sim.scenario.warmup);
-    r.end.min(stop).min(sim.scenario.duration).saturating_sub(from).as_secs_f64()
+    r.end.min(stop).min(sim.net.now).saturating_sub(from).as_secs_f64()
 }
 
 fn row(sim: &Finished, flow: u32, r: &Record) -> FlowRow {

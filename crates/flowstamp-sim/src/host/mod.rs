@@ -347,6 +347,22 @@ impl Hosts {
         }
     }
 
+    /// The flows of a group stop at `stop`, which is yet to come, as was their stop before.
+    pub fn set_stop(&mut self, net: &mut Fabric, group: usize, stop: Time) {
+        self.groups[group].stop = stop;
+        for web in self.web.iter_mut().filter(|web| web.group as usize == group) {
+            web.stop = stop;
+        }
+        if self.groups[group].web {
+            return; // their stop ends arrivals, not flows
+        }
+        for (number, flow) in self.flows.iter_mut().enumerate() {
+            if flow.group as usize == group && flow.started {
+                flow.application.arm(stop, &mut net.events, Class::Application, number as u32);
+            }
+        }
+    }
+
     /// Warm-up ends: what was delivered before does not count.
     pub fn end_warmup(&mut self, now: Time) {
         for group in &mut self.groups {

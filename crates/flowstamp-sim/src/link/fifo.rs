@@ -124,7 +124,7 @@ impl<S: Sharing> Fifo<S> {
     pub fn advance(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) {
         while self.waiting > 0 && self.next_start <= now {
             let started = self.next_start;
-            let entry = line.from_end(self.waiting);
+            let entry = line.last(self.waiting);
             self.laws.leave(started, entry.packet.size);
             self.sharing.leaves(self.laws.is_own(&entry.packet), entry.packet.size);
             self.laws.stamp(started, self.sharing.seen(self.laws.queue_bytes), &mut entry.packet);

@@ -49,10 +49,10 @@ impl Plain {
         entry.arrives - self.delay
     }
 
-    /// The `waiting`-th packet from the end.
+    /// The `back`-th packet from the end, the last being the first.
     #[inline]
-    pub(super) fn from_end(&mut self, waiting: u32) -> &mut InFlight {
-        let position = self.ring.tail().wrapping_sub(waiting);
+    pub(super) fn last(&mut self, back: u32) -> &mut InFlight {
+        let position = self.ring.tail().wrapping_sub(back);
         self.ring.at_mut(position)
     }
 
@@ -101,7 +101,7 @@ impl Plain {
         self.service = Service::constant(rate);
         let mut unfinished = 0;
         while unfinished < self.ring.len() {
-            let entry = *self.from_end(unfinished + 1);
+            let entry = *self.last(unfinished + 1);
             if self.finish_of(&entry) <= now {
                 break;
             }
@@ -111,7 +111,7 @@ impl Plain {
         let mut free_at = now;
         for at in (1..=unfinished).rev() {
             let delay = self.delay;
-            let entry = *self.from_end(at);
+            let entry = *self.last(at);
             free_at = if first.is_none() {
                 let rest = before.bytes_between(now, self.finish_of(&entry));
                 now + Time::from_secs_f64(rest / rate.bytes_per_sec())
@@ -119,7 +119,7 @@ impl Plain {
                 self.service.finish(free_at, u32::from(entry.packet.size))
             };
             first.get_or_insert(free_at);
-            self.from_end(at).arrives = free_at + delay;
+            self.last(at).arrives = free_at + delay;
         }
         if unfinished > 0 {
             self.free_at = free_at;

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 pub enum Classifier {
     /// The router law's own protocol, and everything else.
     Protocol,
-    /// Packets without data, and those with.
+    /// Acks and answers, and all that goes the way of the data.
     Acks,
 }
 

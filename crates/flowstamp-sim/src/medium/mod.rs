@@ -40,7 +40,7 @@ impl Service {
 }
 
 /// What a link could carry.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Capacity {
     /// The same all the time.
     Constant(Rate),

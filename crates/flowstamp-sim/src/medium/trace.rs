@@ -6,7 +6,7 @@ use flowstamp_laws::units::Time;
 pub(super) const OPPORTUNITY_BYTES: u32 = 1500;
 
 /// Delivery opportunities, repeated for ever.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// Instants of opportunities in one period.
     opportunities: Vec<Time>,

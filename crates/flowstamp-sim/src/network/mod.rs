@@ -9,7 +9,7 @@ mod topology;
 pub use plan::{END, FlowPlan, GroupPlan, LinkPlan, Network, Path, WebPlan};
 
 use crate::error::ScenarioError;
-use crate::scenario::{Access, Loaded, Scenario};
+use crate::scenario::{Access, Loaded, Priority, Scenario};
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::{Rate, Time};
 
@@ -104,6 +104,14 @@ impl Builder<'_> {
                     "is for a link with a router law; give router, or leave out share",
                 );
             }
+        }
+        if let Some(plan) =
+            self.links.iter().find(|l| l.share.params().is_some() && l.priority != Priority::None)
+        {
+            return error(
+                format!("priority of {}", plan.name),
+                "cannot be together with share: a link has one scheduler; leave out one of them",
+            );
         }
         if s.flows.is_empty() {
             return error("flows", "is empty; give at least one [[flows]]");

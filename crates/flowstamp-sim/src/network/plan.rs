@@ -1,7 +1,7 @@
 //! What a laid-out network consists of.
 
 use crate::medium::Capacity;
-use crate::scenario::Access;
+use crate::scenario::{Access, Priority};
 use crate::workload::{ArrivalProcess, SizeLaw};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};
@@ -24,6 +24,8 @@ pub struct LinkPlan {
     pub router: RouterSpec,
     /// How it shares the link.
     pub share: ShareSpec,
+    /// Packets that go before others.
+    pub priority: Priority,
 }
 
 /// Where packets of a flow go.

@@ -51,6 +51,7 @@ impl Builder<'_> {
                 queue: d.queue.clone(),
                 router: d.router.clone(),
                 share: d.share.clone(),
+                priority: d.priority,
             });
             core.edges.push((from, to, link));
         }
@@ -88,6 +89,7 @@ impl Builder<'_> {
                     queue: p.queue.clone(),
                     router: p.router.clone(),
                     share: p.share.clone(),
+                    priority: p.priority,
                 });
                 core.edges.push((from, to, link));
             }
@@ -138,6 +140,7 @@ impl Builder<'_> {
                     queue: l.queue.clone(),
                     router: l.router.clone(),
                     share: l.share.clone(),
+                    priority: l.priority,
                 });
                 core.edges.push((from, to, link));
             }

@@ -36,7 +36,7 @@ use trace::{add_trace, trace_writer};
 pub fn manifest(results: &Results) -> serde_json::Value {
     let mut scenario = serde_json::json!(results.scenario);
     drop_nulls(&mut scenario);
-    serde_json::json!({
+    let mut manifest = serde_json::json!({
         "version": env!("CARGO_PKG_VERSION"),
         "seed": results.summary.seed,
         "scenario": scenario,
@@ -45,7 +45,12 @@ pub fn manifest(results: &Results) -> serde_json::Value {
             "arch": std::env::consts::ARCH,
             "cpus": std::thread::available_parallelism().map_or(1, usize::from),
         },
-    })
+    });
+    // The scenario alone does not say what was set in mid-run.
+    if !results.changes.is_empty() {
+        manifest["changes"] = serde_json::json!(results.changes);
+    }
+    manifest
 }
 
 /// TOML has no null: what is not given is left out, so that the manifest's scenario can be run again.

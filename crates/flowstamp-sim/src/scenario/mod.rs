@@ -8,7 +8,7 @@ mod topology;
 mod traffic;
 
 pub use capacity::{Buffer, LinkRate, VaryingRate};
-pub use topology::{Dumbbell, Graph, Link, ParkingLot};
+pub use topology::{Dumbbell, Graph, Link, ParkingLot, Priority};
 pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Sizes, Web};
 
 use flowstamp_laws::units::{Bytes, Time};

@@ -6,6 +6,17 @@ use flowstamp_laws::units::{Rate, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Which packets of a link go before all others. A transmission is not interrupted, and the buffer is that of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    /// None do.
+    #[default]
+    None,
+    /// Acks, and the answers to packets that open or end a flow or probe its path.
+    Acks,
+}
+
 /// Two routers, `left` and `right`, one link each way between them; hosts hang on access links of their own.
 /// The links are named `bottleneck` (left to right) and `bottleneck.reverse`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +41,9 @@ pub struct Dumbbell {
     /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
     #[serde(default)]
     pub share: ShareSpec,
+    /// Packets that go before all others. Default: none, packets go as they come. Not together with `share`.
+    #[serde(default)]
+    pub priority: Priority,
     /// Capacity of each access link. Default: ten times the bottleneck's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_rate: Option<Rate>,
@@ -61,6 +75,9 @@ pub struct ParkingLot {
     /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
     #[serde(default)]
     pub share: ShareSpec,
+    /// Packets that go before all others. Default: none, packets go as they come. Not together with `share`.
+    #[serde(default)]
+    pub priority: Priority,
     /// Capacity of each access link. Default: ten times the fastest link's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_rate: Option<Rate>,
@@ -107,6 +124,9 @@ pub struct Link {
     /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
     #[serde(default)]
     pub share: ShareSpec,
+    /// Packets that go before all others. Default: none, packets go as they come. Not together with `share`.
+    #[serde(default)]
+    pub priority: Priority,
     /// The same link also leads back, as `to->from` or `name.reverse`.
     #[serde(default = "yes")]
     pub duplex: bool,
