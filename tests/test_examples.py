@@ -85,7 +85,8 @@ def test_parking_lot() -> None:
     assert all(link["utilization"] > 0.9 for link in links.values())
     for name in ("long", "cross.2"):
         group = summary["groups"][name]
-        assert group["goodput_bps"] / group["flows"] == pytest.approx(0.96 * 5e6, rel=0.05)  # 960 of 1000 bytes are payload
+        # 960 of 1000 bytes are payload.
+        assert group["goodput_bps"] / group["flows"] == pytest.approx(0.96 * 5e6, rel=0.05)
         assert group["jain_index"] > 0.999
 
 
