@@ -45,9 +45,10 @@ def check_cellular(protocols: dict[str, Any]) -> None:
     assert delay_s(xcp) < 0.25 * delay_s(tcp)
     assert xcp["drops"] == 0
     assert tcp["drops"] > 0
+    # Two TCPs at a drop-tail queue promise no such thing: where losses hit decides.
+    assert protocols["xcp"]["groups"]["download"]["jain_index"] > 0.98
     for summary in protocols.values():
         assert summary["groups"]["web"]["completed"] > 10
-        assert summary["groups"]["download"]["jain_index"] > 0.98
 
 
 def test_cellular(tmp_path: Path) -> None:
