@@ -232,6 +232,11 @@ class RunSetLike(Protocol):
         """Packets from which on flows are large."""
 
 
+def mean(values: Floats) -> float:
+    """The mean; not a number of nothing."""
+    return float(np.mean(values)) if np.size(values) else float("nan")
+
+
 def half_width(values: Floats) -> float:
     """Half of the 95% confidence interval of the mean of a series, by the means of ten batches of it."""
     if values.size < 2 * BATCHES:
@@ -312,45 +317,53 @@ def active_over_time(run: Measured, group: str, t: Floats) -> Floats:
 
 
 def mean_active(run: Measured, group: str, start_s: float, end_s: float) -> float:
-    """The mean number of flows there between two instants."""
+    """The mean number of flows there between two instants; not a number of a group that had none at all."""
     flows = run.times.select(group, -1.0)
+    if not flows.start_s.size:
+        return float("nan")
     end = np.where(np.isnan(flows.fct_s), np.inf, flows.start_s + flows.fct_s)
     there = np.minimum(end, end_s) - np.maximum(flows.start_s, start_s)
     return float(np.sum(there[there > 0])) / (end_s - start_s)
 
 
+def _of_part(run: Measured, group: str, which: str, low: float, high: float) -> float:
+    packets, times = completed(run, group, low, high)
+    if not packets.size:
+        return float("nan")
+    if which == "afct":
+        return float(times.mean())
+    if which == "count":
+        return float(packets.size)
+    return float(np.mean(reference(run, group, which, low, high)))
+
+
 def _one(run: Measured, group: str, name: str, split: float) -> float:
     which, _, part = name.partition("_")
     if part in ("small", "large"):
-        low, high = (0.0, split) if part == "small" else (split, np.inf)
-        packets, times = completed(run, group, low, high)
-        if not packets.size:
-            return float("nan")
-        if which == "afct":
-            return float(times.mean())
-        if which == "count":
-            return float(packets.size)
-        return float(np.mean(reference(run, group, which, low, high)))
+        return _of_part(run, group, which, *((0.0, split) if part == "small" else (split, np.inf)))
     start, end = float(run.summary["warmup_s"]), float(run.summary["duration_s"])
     flows = run.times.select(group, start)
     match name:
         case "afct":
-            return float(np.nanmean(flows.fct_s)) if flows.fct_s.size else float("nan")
+            return mean(flows.fct_s[~np.isnan(flows.fct_s)])
         case "max_fct":
             return float(np.nanmax(flows.fct_s)) if completed(run, group)[0].size else float("nan")
         case "afct_half_width":
             return half_width(flows.fct_s[~np.isnan(flows.fct_s)])
         case "afct_ps" | "afct_server":
-            return _mean(reference(run, group, name.removeprefix("afct_")))
+            return mean(reference(run, group, name.removeprefix("afct_")))
         case "completed_share":
             return float(np.mean(~np.isnan(flows.fct_s))) if flows.fct_s.size else float("nan")
         case "offered_load":
             ideal = run.ideal(group)
-            return float("nan") if ideal is None else float(np.sum(flows.packets)) / (end - start) / ideal.capacity
+            if ideal is None or not flows.packets.size:
+                return float("nan")
+            return float(np.sum(flows.packets)) / (end - start) / ideal.capacity
         case "active":
             return mean_active(run, group, start, end)
         case "retransmitted_share":
-            return run.times.retransmitted / max(1.0, float(np.sum(run.times.packets)))
+            sent = float(np.sum(run.times.packets))
+            return run.times.retransmitted / sent if sent else float("nan")
     raise ValueError(f'"{name}" is no measure of flow completion times')
 
 
@@ -386,12 +399,12 @@ def _only(runs: RunSetLike) -> Measured:
 
 def _afct(runs: RunSetLike, low: float, high: float) -> Floats:
     """Mean completion time of flows with low <= L < high packets, for each point."""
-    return np.array([_mean(completed(run, runs.group, low, high)[1]) for run in runs.runs])
+    return np.array([mean(completed(run, runs.group, low, high)[1]) for run in runs.runs])
 
 
 def _afct_of(runs: RunSetLike, group: str, low: float, high: float) -> Floats:
     """As `_afct`, of a group named."""
-    return np.array([_mean(completed(run, group, low, high)[1]) for run in runs.runs])
+    return np.array([mean(completed(run, group, low, high)[1]) for run in runs.runs])
 
 
 def _ideal(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
@@ -401,13 +414,13 @@ def _ideal(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
 
 def _ideal_of(runs: RunSetLike, group: str, curve: str, low: float, high: float) -> Floats:
     """As `_ideal`, of a group named."""
-    return np.array([_mean(reference(run, group, curve, low, high)) for run in runs.runs])
+    return np.array([mean(reference(run, group, curve, low, high)) for run in runs.runs])
 
 
 def _slowdown_of(runs: RunSetLike, group: str, curve: str, low: float, high: float) -> Floats:
     """Mean over the flows of a group of each one's time over a formula's, for each point."""
     pairs = [(completed(run, group, low, high)[1], reference(run, group, curve, low, high)) for run in runs.runs]
-    return np.array([_mean(times / ideal) for times, ideal in pairs])
+    return np.array([mean(times / ideal) for times, ideal in pairs])
 
 
 def _bin_ratios(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
@@ -440,10 +453,6 @@ def _max_over_mean(runs: RunSetLike, low: float, high: float) -> Floats:
 def _active(runs: RunSetLike, start_s: float, end_s: float) -> Floats:
     """Mean number of active flows between two instants, for each point."""
     return np.array([mean_active(run, runs.group, start_s, end_s) for run in runs.runs])
-
-
-def _mean(values: Floats) -> float:
-    return float(np.mean(values)) if values.size else float("nan")
 
 
 FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {

@@ -41,7 +41,7 @@ def _rtt_s(run: Any, group: str) -> float:
 def _duration(run: Any, group: str) -> float:
     _, times = fct.completed(run, group)
     link = run.summary["links"][LINK]
-    return float(np.mean(times)) - _rtt_s(run, group) - 8 * float(link["mean_queue_bytes"]) / float(link["rate_bps"])
+    return fct.mean(times) - _rtt_s(run, group) - 8 * float(link["mean_queue_bytes"]) / float(link["rate_bps"])
 
 
 def _flows(run: Any, group: str) -> tuple[Floats, Floats, NDArray[np.bool_]]:
@@ -57,13 +57,13 @@ def _fluid(run: Any, group: str) -> float:
     law = _group(run, group)["law"]
     start, size, chosen = _flows(run, group)
     came = theory.rate_limited(start, size, law["desired_rate"], f"{run.summary['links'][LINK]['rate_bps']:.0f}bps")
-    return float(np.mean(came.durations_s[chosen])) + _rtt_s(run, group) / 2
+    return fct.mean(came.durations_s[chosen]) + _rtt_s(run, group) / 2
 
 
 def _fcfs(run: Any, group: str) -> float:
     start, size, chosen = _flows(run, group)
     times = theory.served("fcfs", start, size, float(run.summary["links"][LINK]["rate_bps"]))
-    return float(np.mean(times[chosen])) + _rtt_s(run, group) / 2
+    return fct.mean(times[chosen]) + _rtt_s(run, group) / 2
 
 
 def _offered(run: Any, group: str) -> float:

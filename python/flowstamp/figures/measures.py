@@ -76,7 +76,33 @@ class Finished:
 
     def drops(self, link: str) -> float:
         """Packets lost on a link from the very start, warm-up included."""
-        return float(np.sum(self.links[link]["drops"][1]))
+        self.used(link)
+        return self._lost(link)
+
+    def all_drops(self) -> float:
+        """Packets lost on all links, from the very start."""
+        self.everywhere()
+        return sum(map(self._lost, self.links)) + float(self.summary["access"]["drops"])
+
+    def _lost(self, link: str) -> float:
+        samples = self.links[link]["drops"][1]
+        if not samples.size:
+            raise ValueError(f"drops of {link} were not sampled: probes.links")
+        return float(np.sum(samples))
+
+    def used(self, link: str) -> Mapping[str, Any]:
+        """The summary of a link. One that no packet reached says nothing: it has no queue and drops none."""
+        found: Mapping[str, Any] = self.summary["links"][link]
+        if not found["arrivals"]:
+            raise ValueError(f"no packet reached {link} after warm-up")
+        return found
+
+    def everywhere(self) -> Mapping[str, Any]:
+        """The summary of all links together, if a packet reached any."""
+        if not any(link["arrivals"] for link in self.summary["links"].values()):
+            raise ValueError("no packet reached any link after warm-up")
+        total: Mapping[str, Any] = self.summary["total"]
+        return total
 
 
 def _sampled(run: RunLike, group: str) -> bool:
@@ -85,21 +111,21 @@ def _sampled(run: RunLike, group: str) -> bool:
 
 # Each measure of one link of one run. After warm-up unless it says otherwise.
 _LINK: dict[str, Callable[[Finished, str], float]] = {
-    "utilization": lambda r, n: float(r.summary["links"][n]["utilization"]),
-    "mean_queue_packets": lambda r, n: r.summary["links"][n]["mean_queue_bytes"] / r.packet_bytes,
-    "p95_queue_packets": lambda r, n: r.summary["links"][n]["p95_queue_bytes"] / r.packet_bytes,
-    "max_queue_packets": lambda r, n: r.summary["links"][n]["max_queue_bytes"] / r.packet_bytes,
-    "mean_queue_ms": lambda r, n: r.summary["links"][n]["mean_queue_bytes"] * 8e3 / r.summary["links"][n]["rate_bps"],
-    "buffer_share": lambda r, n: r.summary["links"][n]["mean_queue_bytes"] / r.summary["links"][n]["buffer_bytes"],
+    "utilization": lambda r, n: float(r.used(n)["utilization"]),
+    "mean_queue_packets": lambda r, n: r.used(n)["mean_queue_bytes"] / r.packet_bytes,
+    "p95_queue_packets": lambda r, n: r.used(n)["p95_queue_bytes"] / r.packet_bytes,
+    "max_queue_packets": lambda r, n: r.used(n)["max_queue_bytes"] / r.packet_bytes,
+    "mean_queue_ms": lambda r, n: r.used(n)["mean_queue_bytes"] * 8e3 / r.used(n)["rate_bps"],
+    "buffer_share": lambda r, n: r.used(n)["mean_queue_bytes"] / r.used(n)["buffer_bytes"],
     "buffer_packets": lambda r, n: r.summary["links"][n]["buffer_bytes"] / r.packet_bytes,
     "drops": lambda r, n: r.drops(n),
-    "drop_rate": lambda r, n: float(r.summary["links"][n]["drop_rate"]),
-    "marks": lambda r, n: float(r.summary["links"][n]["marks"]),
+    "drop_rate": lambda r, n: float(r.used(n)["drop_rate"]),
+    "marks": lambda r, n: float(r.used(n)["marks"]),
 }
 # Each measure of a whole run.
 _RUN: dict[str, Callable[[Finished, str], float]] = {
-    "all_drops": lambda r, _: sum(map(r.drops, r.links)) + float(r.summary["access"]["drops"]),
-    "all_drop_rate": lambda r, _: float(r.summary["total"]["drop_rate"]),
+    "all_drops": lambda r, _: r.all_drops(),
+    "all_drop_rate": lambda r, _: float(r.everywhere()["drop_rate"]),
     "jain": lambda r, group: float(r.summary["groups"][group]["jain_index"]),
     "goodput_mbps": lambda r, group: r.summary["groups"][group]["goodput_bps"] / 1e6,
     **fixed_rate.MEASURES,
@@ -224,6 +250,8 @@ class RunSet:
 
     def switches(self) -> float:
         """How many flows gave up their protocol."""
+        if not any(group["flows"] for group in self._only().summary["groups"].values()):
+            raise ValueError(f"{self.name} had no flows")
         return float(len(self._only().switched))
 
     def _cut(self, t: Floats, v: Floats, start_s: float, end_s: float) -> Floats:
@@ -263,8 +291,11 @@ class RunSet:
 
 
 def kept(values: Floats, keep: NDArray[np.bool_] | None) -> Floats:
-    """The values of the points that are to be kept; `None` keeps all."""
-    return values if keep is None else values[keep]
+    """The values of the points that are to be kept; `None` keeps all, and none is an error."""
+    found = values if keep is None else values[keep]
+    if not found.size:
+        raise ValueError("no point of a figure is left")
+    return found
 
 
 class Joined:

@@ -7,7 +7,7 @@ import json
 import math
 import time
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -41,10 +41,13 @@ class Verdict:
 
     @property
     def status(self) -> Status:
-        """`holds`; `differs` if it does not and the file explains why; else `fails`. Or nothing could be said."""
+        """`holds`; `differs` if it does not and the file explains why; else `fails`. Or nothing could be said.
+
+        No explanation covers what is no finite number: it would explain whatever comes.
+        """
         if self.untold:
             return self.untold
-        if self.problem:
+        if self.problem or self.measured is None or not math.isfinite(self.measured):
             return "fails"
         if self.claim.expected.holds(self.measured):
             return "holds"
@@ -61,8 +64,11 @@ class Verdict:
             "measured": self.measured if finite else None,
             "tolerance": claim.expected.tolerance,
             "source": claim.source,
+            "status": self.status,
             "holds": None if self.untold else self.status == "holds",
         }
+        if self.problem:
+            document["problem"] = self.problem
         if claim.explanation:
             document["explanation"] = claim.explanation
         return document
@@ -78,6 +84,8 @@ class Outcome:
     pictures: Sequence[Path]
     untold: NotMeasuredError | None = None
     notes: Sequence[str] = ()
+    changes: Sequence[str] = ()
+    """What is not as `expected.json` has it."""
 
     def as_json(self) -> dict[str, Any]:
         """The figure as `--json` prints it."""
@@ -86,6 +94,8 @@ class Outcome:
             document |= {"status": self.untold.status, "reason": str(self.untold)}
         if self.notes:
             document["notes"] = list(self.notes)
+        if self.changes:
+            document["changes"] = list(self.changes)
         return document | {"claims": [v.as_json() for v in self.verdicts]}
 
 
@@ -120,12 +130,17 @@ class Runner:
             self._joined(spec) if spec.reuse else self._finished[spec.id] | self._computed[spec.id]
         )
         verdicts = [_measure(claim, values, spec) for claim in spec.claims]
-        pictures = plot.save(self.draw(spec), out / spec.id) if out is not None else []
+        pictures = plot.save(self._drawn(spec), out / spec.id) if out is not None else []
         if out is not None and spec.runs:
             bins = fct.document(self._finished[spec.id])
             if bins["runs"]:
                 write_whole(out / f"{spec.id}.fct.json", json.dumps(bins, indent=1) + "\n")
         return Outcome(spec, time.perf_counter() - began, verdicts, pictures, notes=notes)
+
+    def forget(self, needed: Collection[str]) -> None:
+        """Drops what was run, but of these figures."""
+        self._finished = {figure: runs for figure, runs in self._finished.items() if figure in needed}
+        self._computed = {figure: runs for figure, runs in self._computed.items() if figure in needed}
 
     def _finish(self, spec: FigureSpec, out: Path | None, progress: Progress | None, say: Say) -> None:
         for reuse in spec.reuse:
@@ -185,6 +200,12 @@ class Runner:
         return {p: Joined(p, [(runs, keep) for _, runs, keep in self._parts(spec, p)]) for p in PROTOCOLS}
 
     # ------------------------------------------------------------------------------------------------ drawing
+
+    def _drawn(self, spec: FigureSpec) -> Any:
+        try:
+            return self.draw(spec)
+        except ValueError as error:
+            raise FigureError(f"{spec.path}: draw: {error}") from error
 
     def draw(self, spec: FigureSpec) -> Any:
         """The picture of a figure whose runs are finished."""
@@ -316,6 +337,8 @@ def _flow_label(name: str) -> str:
 def _measure(claim: Claim, values: dict[str, RunValues], spec: FigureSpec) -> Verdict:
     x = np.array(spec.x()) if spec.runs else np.array([])
     try:
-        return Verdict(claim, claim.expr.evaluate(values, x, spec.constants))
+        measured = claim.expr.evaluate(values, x, spec.constants)
     except ExpressionError as error:
         return Verdict(claim, None, str(error))
+    problem = "" if math.isfinite(measured) else f'"{claim.expr.text}" is {measured}, and no finite number'
+    return Verdict(claim, measured, problem)
