@@ -132,6 +132,16 @@ class FigureSpec:
         """How many runs there are of each curve."""
         return len(next(iter(self.vary.values()), (None,)))
 
+    @property
+    def measured(self) -> bool:
+        """Whether this machine's kernel makes some of it: then no seed fixes what comes out."""
+        return any(run.on != "simulator" for run in self.runs)
+
+    @property
+    def seed(self) -> int:
+        """The seed of its runs, unless another is asked for."""
+        return int(self.scenario.get("seed", 1))
+
     def x(self) -> list[float]:
         """Where on the x axis each point of a curve stands."""
         if self.axis is not None:
