@@ -8,7 +8,7 @@ use crate::active::ActiveFlows;
 use crate::events::{Class, EventQueue, Source};
 use crate::link::{Admission, Link, PLAIN, Policy, Share};
 use crate::load::Loaded;
-use crate::network::{END, Network, Path, WebPlan};
+use crate::network::{END, GroupPlan, Network, Path, WebPlan};
 use crate::packet::{
     CONGESTED, CONTROL, DATA, ECN_CAPABLE, ECN_ECHO, FIN, NO_SACK, Packet, REDUCED, SYN, SackPool,
 };
@@ -41,6 +41,7 @@ pub struct Stopped;
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     pub name: String,
+    pub plan: GroupPlan,
     pub law: SenderSpec,
     pub transport: transport::Params,
     pub size: Option<u64>,
@@ -196,10 +197,11 @@ impl Simulation {
             }
             recorder.captured.links = plans.iter().map(|p| p.name.clone()).collect();
         }
-        let group_state = |g: &crate::network::GroupPlan| {
+        let group_state = |g: &GroupPlan| {
             let spec = &scenario.flows[g.spec];
             Group {
                 name: g.name.clone(),
+                plan: g.clone(),
                 law: spec.law.clone(),
                 transport: spec.transport.clone(),
                 size: spec.size.map(flowstamp_laws::Bytes::get),

@@ -81,6 +81,14 @@ pub struct GroupPlan {
     pub name: String,
     /// Index into [`Scenario::flows`].
     pub spec: usize,
+    /// Router links that its data takes.
+    pub links: Vec<u32>,
+    /// Round-trip propagation time, seconds: the mean of its flows'.
+    pub path_rtt_s: f64,
+    /// Mean size of its flows, bytes; `None` if they are endless.
+    pub mean_size_bytes: Option<f64>,
+    /// What flows that arrive at random bring on average, bits per second.
+    pub offered_bps: f64,
 }
 
 /// The network of a scenario.
@@ -559,7 +567,6 @@ impl Builder<'_> {
             })?;
             self.check_routers(group, &there)?;
             let id = network.groups.len() as u32;
-            network.groups.push(GroupPlan { name: name.clone(), spec });
             let count = group.count.unwrap_or(if group.web.is_some() { 10 } else { 1 });
             if !(1..=MOST_FLOWS).contains(&count) {
                 return error(
@@ -577,13 +584,26 @@ impl Builder<'_> {
             }
             let mut starts = Stream::new(self.seed, &format!("start/{name}"));
             let mut paths = Vec::with_capacity(count as usize);
+            let mut rtts_s = 0.0;
             for i in 0..count {
                 let (path, rtt) = self.place(group, i, core, &there, &back)?;
                 longest = longest.max(rtt);
+                rtts_s += rtt.as_secs_f64();
                 paths.push(path);
             }
+            let mut plan = GroupPlan {
+                name: name.clone(),
+                spec,
+                links: there.clone(),
+                path_rtt_s: rtts_s / f64::from(count),
+                mean_size_bytes: group.size.map(flowstamp_laws::Bytes::as_f64),
+                offered_bps: 0.0,
+            };
             if let Some(web) = &group.web {
-                network.web.push(self.web(group, web, id, &name, paths, &there)?);
+                let web = self.web(group, web, id, &name, paths, &there)?;
+                plan.mean_size_bytes = Some(web.sizes.mean_bytes());
+                plan.offered_bps = 8.0 * web.sizes.mean_bytes() * web.arrivals.flows_per_s();
+                network.web.push(web);
             } else {
                 for (i, path) in paths.into_iter().enumerate() {
                     let offset = group.spread.scale(starts.uniform());
@@ -591,6 +611,7 @@ impl Builder<'_> {
                     network.flows.push(FlowPlan { group: id, index: i as u32, path, start });
                 }
             }
+            network.groups.push(plan);
         }
         Ok(longest)
     }

@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::engine::{Record, Simulation};
+use crate::network::GroupPlan;
 use crate::results::{
     AccessSummary, Captured, Distribution, FctBin, FctSummary, FlowRow, GroupSummary, LinkSummary, Named,
     PacketCount, Results, Series, Summary, TotalSummary, jain_index,
@@ -61,12 +62,17 @@ pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock:
             .filter(|i| sim.records[**i].start >= start)
             .filter_map(|i| rows[*i].size_bytes.zip(rows[*i].fct_s))
             .collect();
+        let (capacity_bps, offered_load) = slowest(&sim, &group.plan);
         groups.insert(
             group.name.clone(),
             GroupSummary {
                 law: group.law.protocol().name().to_owned(),
                 flows: of_group.iter().filter(started).count() as u64,
                 completed: of_group.iter().filter(|i| rows[**i].end_s.is_some()).count() as u64,
+                capacity_bps,
+                path_rtt_s: group.plan.path_rtt_s,
+                offered_load,
+                mean_size_bytes: group.plan.mean_size_bytes,
                 goodput_bps: bytes as f64 * 8.0 / span_s,
                 jain_index: (!group.web && !goodputs.is_empty()).then(|| jain_index(&goodputs)),
                 retransmissions: of_group.iter().map(|i| u64::from(rows[*i].retransmissions)).sum(),
@@ -117,6 +123,20 @@ pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock:
         packet_hops_per_s: if wall_s > 0.0 { packet_hops as f64 / wall_s } else { 0.0 },
     };
     Results { summary, series, flows: rows, capture, scenario: sim.scenario }
+}
+
+/// Capacity of the slowest link that a group's data takes, and what is offered to it as a share of that.
+fn slowest(sim: &Simulation, plan: &GroupPlan) -> (f64, f64) {
+    let links = plan.links.iter().map(|link| {
+        let here = sim.groups.iter().filter(|group| group.plan.links.contains(link));
+        let offered_bps: f64 = here.map(|group| group.plan.offered_bps).sum();
+        let capacity = sim.policies[*link as usize].capacity.mean(Time::ZERO, sim.scenario.duration);
+        (capacity.bps(), offered_bps / capacity.bps())
+    });
+    links.fold((f64::INFINITY, 0.0), |least, link| {
+        let before = least.0.total_cmp(&link.0).then(link.1.total_cmp(&least.1));
+        if before.is_le() { least } else { link }
+    })
 }
 
 fn share(part: u64, whole: u64) -> f64 {
