@@ -305,11 +305,11 @@ def test_no_explanation_covers_what_is_no_number(
 def test_runs_beyond_the_paper_are_not_reused() -> None:
     runner = Runner()
     spec = runner.figure("X-drop")
-    finished: Any = {r.figure: {run.name: run.name for run in runner.figure(r.figure).runs} for r in spec.reuse}
-    runner._finished = finished
-    joined: list[Any] = [runs for _, runs, _ in runner._parts(spec, "xcp")]
-    assert "xcp" in joined
-    assert "one_way" not in joined
+    joined = [(figure.id, run.name) for figure, run, _ in runner._parts(spec, "xcp")]
+    assert ("X6", "xcp") in joined
+    assert ("X6", "one_way") not in joined
+    with pytest.raises(FigureError, match=r'no run of X4 is reused_as "rcp"'):
+        runner._parts(spec, "rcp")
 
 
 def test_rows_of_other_figures_stay_in_the_table() -> None:

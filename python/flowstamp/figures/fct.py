@@ -18,7 +18,6 @@ formula says of a bin is its mean over the same flows, so that a bin's width pla
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -73,39 +72,6 @@ class FlowTimes:
         )
 
 
-_UNITS = {
-    "": 1.0,
-    "%": 0.01,
-    "bps": 1.0,
-    "kbps": 1e3,
-    "Mbps": 1e6,
-    "Gbps": 1e9,
-    "Tbps": 1e12,
-    "ps": 1e-12,
-    "ns": 1e-9,
-    "us": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "min": 60.0,
-    "h": 3600.0,
-    "B": 1.0,
-    "kB": 1e3,
-    "MB": 1e6,
-    "GB": 1e9,
-    "KiB": 1024.0,
-    "MiB": 1024.0**2,
-    "GiB": 1024.0**3,
-}
-
-
-def quantity(value: object) -> float:
-    """A quantity of a scenario in bits per second, seconds, bytes or as a share."""
-    match = re.fullmatch(r"([0-9.]+(?:[eE][+-]?\d+)?)\s*([A-Za-z%]*)", str(value))
-    if match is None or match[2] not in _UNITS:
-        raise ValueError(f"{value!r} is no quantity")
-    return float(match[1]) * _UNITS[match[2]]
-
-
 @dataclass(frozen=True)
 class Ideal:
     """What the formulas need to know of a run."""
@@ -119,31 +85,19 @@ class Ideal:
     packet_bytes: float
 
     @classmethod
-    def of(cls, scenario: Mapping[str, Any], group: str, packet_bytes: float) -> Ideal | None:
-        """From a scenario as it ran; `None` where group and network are not of a kind that the formulas are for."""
-        flows = {f["name"]: f for f in scenario.get("flows", ())}
-        mine = flows.get(group)
-        network = scenario.get("dumbbell") or scenario.get("parking_lot")
-        if mine is None or network is None:
+    def of(cls, summary: Mapping[str, Any], group: str, packet_bytes: float) -> Ideal | None:
+        """From a run's summary; `None` of a group that is not there."""
+        of = summary["groups"].get(group)
+        if of is None:
             return None
-        reverse = bool(mine.get("reverse"))
-        try:
-            if scenario.get("dumbbell"):
-                rate = quantity(network["reverse_rate"] if reverse and network.get("reverse_rate") else network["rate"])
-                rtt = quantity(network["rtt"])
-            else:
-                rate = min(map(quantity, network["rates"]))
-                rtt = 2 * quantity(network["delay"]) * len(network["rates"]) + 4 * quantity(network["access_delay"])
-            if mine.get("rtt"):
-                rtts = mine["rtt"] if isinstance(mine["rtt"], list) else [mine["rtt"]]
-                rtt = float(np.mean([quantity(r) for r in rtts]))
-        except ValueError:
-            return None
-        capacity = rate / 8 / packet_bytes
-        webs = [f["web"] for f in flows.values() if f.get("web") and bool(f.get("reverse")) == reverse]
-        load = sum(_load(web, capacity, packet_bytes) for web in webs)
-        mean = _mean_bytes(mine["web"]["sizes"]) / packet_bytes if mine.get("web") else float("nan")
-        return cls(capacity, rtt, load, mean, packet_bytes)
+        size = of["mean_size_bytes"]
+        return cls(
+            of["capacity_bps"] / 8 / packet_bytes,
+            of["path_rtt_s"],
+            of["offered_load"],
+            float("nan") if size is None else size / packet_bytes,
+            packet_bytes,
+        )
 
     def curve(self, name: str, packets: Floats) -> Floats:
         """A formula by its name; not a number where the link is offered more than it can carry."""
@@ -157,23 +111,6 @@ class Ideal:
 CURVES = {"ps": "PS", "bound": "lower bound", "slow_start": "slow start"}
 SERVER = "server"
 REFERENCES = {**CURVES, SERVER: "PS, simulated"}
-
-
-def _mean_bytes(sizes: Mapping[str, Any]) -> float:
-    match sizes["distribution"]:
-        case "fixed":
-            return quantity(sizes["size"])
-        case "uniform":
-            return (quantity(sizes["min"]) + quantity(sizes["max"])) / 2
-        case "exponential" | "pareto":
-            return quantity(sizes["mean"])
-    return float("nan")
-
-
-def _load(web: Mapping[str, Any], capacity: float, packet_bytes: float) -> float:
-    if web.get("load") is not None:
-        return quantity(web["load"])
-    return float(web["flows_per_s"]) * _mean_bytes(web["sizes"]) / packet_bytes / capacity
 
 
 # ---------------------------------------------------------------------------------------------------- measuring

@@ -32,10 +32,7 @@ def _group(run: Any, group: str) -> Mapping[str, Any]:
 
 
 def _rtt_s(run: Any, group: str) -> float:
-    rtt = _group(run, group).get("rtt")
-    if not isinstance(rtt, str):
-        raise ValueError(f"durations need an rtt of {group}")
-    return fct.quantity(rtt)
+    return float(run.summary["groups"][group]["path_rtt_s"])
 
 
 def _duration(run: Any, group: str) -> float:

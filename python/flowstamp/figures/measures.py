@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flowstamp import theory
-from flowstamp.figures import analytic, appendix_f, fct, fixed_rate
+from flowstamp import _flowstamp, theory
+from flowstamp.figures import analytic, fct, fixed_rate
 from flowstamp.plot import RunLike, series
 
 Floats = NDArray[np.float64]
@@ -41,7 +42,7 @@ class Finished:
         summary: dict[str, Any] = json.loads(run.summary_json())
         links = {
             name: {metric: series(run, "link", name, metric) for metric in ("utilization", "queue_bytes", "drops")}
-            | {metric: series(run, "law", name, metric) for metric in LAW}
+            | {metric: series(run, "law", name, metric) for metric in law_variables()}
             for name in summary["links"]
         }
         flows = [f"{row['group']}.{row['index']}" for row in summary["flows"]] if flow_series else []
@@ -57,8 +58,11 @@ class Finished:
         return cls(summary, links, many, switched, packet_bytes, times, scenario or {})
 
     def ideal(self, group: str) -> fct.Ideal | None:
-        """What the formulas of flow completion times need to know of this run."""
-        return fct.Ideal.of(self.scenario, group, self.packet_bytes)
+        """What the formulas of flow completion times need to know of this run; `None` where they are not about it."""
+        network = self.scenario.get("dumbbell") or self.scenario.get("parking_lot")
+        if network is None or any(isinstance(network.get(key), Mapping) for key in ("rate", "reverse_rate")):
+            return None  # of any graph, or of a capacity that varies
+        return fct.Ideal.of(self.summary, group, self.packet_bytes)
 
     def server(self, group: str) -> Floats:
         """Times of all flows in a processor-sharing server; not a number for those that go another way than `group`."""
@@ -143,27 +147,45 @@ MANY = {
     _SEQUENCE: ("flow", "goodput_bps", 1.0),
     "group_mbps": ("group", "goodput_bps", 1e-6),
 }
-# Of a link's router law and of how it shares the link, over time, where the scenario has `probes.laws`.
-LAW = (
-    "rate_bps",
-    "flows_estimate",
-    "avg_rtt_s",
-    "sample_rtt_s",
-    "own_capacity_bps",
-    "own_queue_bytes",
-    "other_queue_bytes",
-    "own_flows",
-    "other_flows",
-    "update_interval_s",
-    *appendix_f.VARIABLES,
-)
+
+
+@cache
+def law_variables() -> tuple[str, ...]:
+    """What `probes.laws` samples of router laws and of how a link is shared: a run of a millisecond tells, of each."""
+
+    def run(router: str, share: str) -> Iterator[str]:
+        link = {"rate": "1Mbps", "rtt": "1ms", "router": router, "share": share}
+        flows = [{"name": "any", "law": "reno"}]
+        probes = {"every": "1ms", "laws": True}
+        scenario = {"duration": "2ms", "dumbbell": link, "flows": flows, "probes": probes}
+        table = _flowstamp.run(json.dumps(scenario), format="json").series
+        kinds = zip(table.column("kind"), table.column("metric"), strict=True)
+        return (metric for kind, metric in kinds if kind == "law")
+
+    routers = [name for name in _flowstamp.laws()["routers"] if name != "none"]
+    schema = json.loads(_flowstamp.scenario_schema())
+    [shares] = (form["enum"] for form in schema["$defs"]["ShareSpec"]["anyOf"] if "enum" in form)
+    return tuple(dict.fromkeys(name for router in routers for share in shares for name in run(router, share)))
+
+
 # Measures that are a share of the capacity, or a number of packets.
 _SHARES = {"rate_share": "rate_bps", "own_share": "own_capacity_bps"}
 _PACKETS = {"own_queue_packets": "own_queue_bytes", "other_queue_packets": "other_queue_bytes"}
-_LAW = {**_SHARES, **_PACKETS, **{name: name for name in LAW if not name.endswith(("_bps", "_bytes"))}}
 _ACTIVE = "active_flows"
 
-MEASURES = (*_LINK, *_RUN, *MANY, _INDEX, "queue_packets", *_LAW, _ACTIVE, *fct.MEASURES, *analytic.MEASURES)
+
+@cache
+def _law_measures() -> Mapping[str, str]:
+    """By measure, the variable that it is made of."""
+    plain = {name: name for name in law_variables() if not name.endswith(("_bps", "_bytes"))}
+    return {**_SHARES, **_PACKETS, **plain}
+
+
+@cache
+def measures() -> tuple[str, ...]:
+    """Names of all measures."""
+    of_law = _law_measures()
+    return (*_LINK, *_RUN, *MANY, _INDEX, "queue_packets", *of_law, _ACTIVE, *fct.MEASURES, *analytic.MEASURES)
 
 
 class RunSet:
@@ -193,8 +215,9 @@ class RunSet:
         if name == _ACTIVE:
             t, _ = self._only().links[self.links[0]]["utilization"]
             return t, fct.active_over_time(self._only(), self.group, t)
-        if name in _LAW:
-            t, v = self._only().links[self.links[0]][_LAW[name]]
+        variable = _law_measures().get(name)
+        if variable is not None:
+            t, v = self._only().links[self.links[0]][variable]
             if not t.size:
                 raise ValueError(f'"{name}" was not sampled: the link needs such a router, and the run probes.laws')
             if name in _SHARES:

@@ -21,12 +21,11 @@ from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import ExpressionError, RunValues
 from flowstamp.figures.measured import MeasurementError, NotMeasuredError, Say, forwarding, labs
 from flowstamp.figures.measures import MANY, Finished, Joined, RunSet, kept
-from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, available, load
+from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, RunSpec, available, load
 from flowstamp.files import write_whole
 
 Status = Literal["holds", "differs", "fails", "skipped", "invalid"]
 Progress = Callable[[int, int, float, float, int], None]
-PROTOCOLS = {"xcp": "XCP", "red": "TCP Reno over RED", "rcp": "RCP", "sack": "TCP Sack", "theory": "theory"}
 
 
 @dataclass(frozen=True)
@@ -184,20 +183,23 @@ class Runner:
             for name, points in finished.items()
         }
 
-    def _parts(self, spec: FigureSpec, protocol: str) -> list[tuple[str, RunSet, Any]]:
-        parts: list[tuple[str, RunSet, Any]] = []
+    def _parts(self, spec: FigureSpec, name: str) -> list[tuple[FigureSpec, RunSpec, Any]]:
+        """What stands under a name in a figure that reuses others' runs: figure, run, and the points to keep."""
+        parts: list[tuple[FigureSpec, RunSpec, Any]] = []
         for reuse in spec.reuse:
             other = self.figure(reuse.figure)
             keep = None if reuse.where is None else reuse.where.evaluate({}, np.array(other.x()))
-            parts += [
-                (other.id, self._finished[other.id][run.name], keep)
-                for run in other.runs
-                if run.protocol == protocol and run.reused
-            ]
+            runs = [run for run in other.runs if run.reused_as == name]
+            if not runs:
+                raise FigureError(f'{spec.path}: joined: no run of {other.id} is reused_as "{name}"')
+            parts += [(other, run, keep) for run in runs]
         return parts
 
     def _joined(self, spec: FigureSpec) -> dict[str, Joined]:
-        return {p: Joined(p, [(runs, keep) for _, runs, keep in self._parts(spec, p)]) for p in PROTOCOLS}
+        def part(other: FigureSpec, run: RunSpec, keep: Any) -> tuple[RunSet, Any]:
+            return self._finished[other.id][run.name], keep
+
+        return {name: Joined(name, [part(*one) for one in self._parts(spec, name)]) for name in spec.joined}
 
     # ------------------------------------------------------------------------------------------------ drawing
 
@@ -280,11 +282,8 @@ class Runner:
             else:
                 y = runs.measure(panel.y)
                 x = np.arange(1.0, y.size + 1) if spec.draw.x == "flow" else np.array(spec.x())
-                curves.append(
-                    plot.Curve(
-                        label, x, y, list(PROTOCOLS).index(_protocol(spec, name)) if spec.draw.x == "flow" else style
-                    )
-                )
+                # Panels beside one another have runs of their own: theirs are told apart within each.
+                curves.append(plot.Curve(label, x, y, panel.runs.index(name) if spec.draw.x == "flow" else style))
         curves += self._references(spec, panel, len(spec.runs))
         return curves
 
@@ -314,16 +313,13 @@ class Runner:
             curves.append(plot.Curve(fct.REFERENCES[name], x, y, style + number))
         return curves
 
-    def _per_figure(self, spec: FigureSpec, y: str, style: int, protocol: str) -> plot.Curve:
+    def _per_figure(self, spec: FigureSpec, y: str, style: int, name: str) -> plot.Curve:
         means: dict[str, list[float]] = {}
-        for figure_id, runs, keep in self._parts(spec, protocol):
-            means.setdefault(figure_id, []).extend(kept(runs.measure(y), keep))
+        parts = self._parts(spec, name)
+        for other, run, keep in parts:
+            means.setdefault(other.id, []).extend(kept(self._finished[other.id][run.name].measure(y), keep))
         values = np.array([float(np.mean(means[reuse.figure])) for reuse in spec.reuse])
-        return plot.Curve(PROTOCOLS[protocol], np.arange(float(values.size)), values, style)
-
-
-def _protocol(spec: FigureSpec, name: str) -> str:
-    return next(r.protocol for r in spec.runs if r.name == name)
+        return plot.Curve(parts[0][1].label, np.arange(float(values.size)), values, style)
 
 
 def _flow_label(name: str) -> str:
