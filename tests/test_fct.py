@@ -20,17 +20,17 @@ def summary() -> dict[str, object]:
 
 def test_formulas() -> None:
     """Equation 4.1 and the slow-start curve of section 4.2.1 for C = 2.4 Gb/s, RTT 0.1 s, load 0.9."""
-    ideal = fct.Ideal.of(summary(), "forward", 1000)
+    ideal = fct.Ideal.of(summary(), "forward", 1000, 1000)
     assert ideal is not None
     assert (ideal.capacity, ideal.rtt_s, ideal.load, ideal.mean_packets) == (3e5, 0.1, 0.9, 25)
     size = np.array([3.0, 3000.0])
     assert ideal.curve("ps", size) == pytest.approx([0.1501, 0.25])
     assert ideal.curve("bound", size) == pytest.approx([0.15001, 0.16])
     assert ideal.curve("slow_start", size)[0] == pytest.approx(0.25001)
-    long = fct.Ideal.of(summary(), "long", 1000)
+    long = fct.Ideal.of(summary(), "long", 1000, 960)
     assert long is not None
     assert np.isnan(long.mean_packets)
-    assert fct.Ideal.of(summary(), "nobody", 1000) is None
+    assert fct.Ideal.of(summary(), "nobody", 1000, 960) is None
 
 
 def test_a_runs_own_numbers_are_in_its_summary() -> None:
@@ -103,7 +103,7 @@ class Made:
 
     def ideal(self, group: str) -> fct.Ideal | None:
         """Of the summary above."""
-        return fct.Ideal.of(self.summary, group, 1000)
+        return fct.Ideal.of(self.summary, group, 1000, 1000)
 
     def server(self, group: str) -> fct.Floats:
         """All four flows."""
@@ -177,6 +177,7 @@ def test_the_document_says_what_sums_done_by_hand_say() -> None:
         """
         duration = "12s"
         warmup = "2s"
+        header = "0B"
         [dumbbell]
         rate = "48Mbps"
         rtt = "100ms"

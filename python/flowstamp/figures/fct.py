@@ -25,7 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from flowstamp import theory
+from flowstamp import _flowstamp, theory
 
 Floats = NDArray[np.float64]
 
@@ -51,8 +51,8 @@ class FlowTimes:
     retransmitted: float
 
     @classmethod
-    def of(cls, flows: Any, packet_bytes: float) -> FlowTimes:
-        """From the table of flows of a run."""
+    def of(cls, flows: Any, payload_bytes: float) -> FlowTimes:
+        """From the table of flows of a run, whose full packets carry so much."""
         codes: dict[str, int] = {}
         group = np.array([codes.setdefault(g, len(codes)) for g in flows.column("group")], np.int16)
         size = np.array(flows.column("size_bytes"), np.float64)
@@ -60,7 +60,7 @@ class FlowTimes:
         fct = np.array(flows.column("fct_s"), np.float64)
         sized = ~np.isnan(size) if size.size else np.zeros(0, bool)
         # A transfer is a whole number of packets; the last may be short.
-        packets = np.ceil(size[sized] / packet_bytes)
+        packets = np.ceil(size[sized] / payload_bytes)
         again = float(np.sum(np.array(flows.column("retransmissions"), np.float64)))
         return cls(start[sized], fct[sized], packets, group[sized], codes, again)
 
@@ -70,6 +70,11 @@ class FlowTimes:
         return FlowTimes(
             self.start_s[keep], self.fct_s[keep], self.packets[keep], self.group[keep], self.groups, self.retransmitted
         )
+
+
+def payload(scenario: Mapping[str, Any], packet_bytes: float) -> float:
+    """What a full packet carries, bytes: sizes of flows are payload, capacities and queues are whole packets."""
+    return packet_bytes - _flowstamp.quantity("size", scenario.get("header", "0B"))
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,9 @@ class Ideal:
     packet_bytes: float
 
     @classmethod
-    def of(cls, summary: Mapping[str, Any], group: str, packet_bytes: float) -> Ideal | None:
+    def of(
+        cls, summary: Mapping[str, Any], group: str, packet_bytes: float, payload_bytes: float
+    ) -> Ideal | None:
         """From a run's summary; `None` of a group that is not there."""
         of = summary["groups"].get(group)
         if of is None:
@@ -95,7 +102,7 @@ class Ideal:
             of["capacity_bps"] / 8 / packet_bytes,
             of["path_rtt_s"],
             of["offered_load"],
-            float("nan") if size is None else size / packet_bytes,
+            float("nan") if size is None else size / payload_bytes,
             packet_bytes,
         )
 
