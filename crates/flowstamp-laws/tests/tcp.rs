@@ -47,9 +47,9 @@ impl<L: SenderLaw> SenderLaw for Noted<L> {
         self.in_recovery += usize::from(ack.in_recovery);
         self.law.on_ack(ack);
     }
-    fn on_congestion(&mut self, now: Time, flight: u32) {
+    fn on_loss(&mut self, now: Time, flight: u32) {
         self.congestion.push(flight);
-        self.law.on_congestion(now, flight);
+        self.law.on_loss(now, flight);
     }
     fn on_timeout(&mut self, now: Time, flight: u32) {
         self.timeouts.push(flight);
@@ -163,7 +163,7 @@ fn run<L: SenderLaw>(
             let (_, id) = queue.pop().expect("peeked").0;
             match events.remove(&id).expect("scheduled") {
                 Event::Data(p, ce, sent_at) => {
-                    let data = DataPacket { seq: p.seq, ce, cwr: p.cwr, sent_at, stamp: &stamp };
+                    let data = DataPacket { seq: p.seq, ce, cwr: p.cwr, sent_at, stamp: &stamp, bits: 0 };
                     ack = receiver.on_data(now, &data, |_, _| {});
                 }
                 Event::Ack(a) => {
@@ -174,6 +174,7 @@ fn run<L: SenderLaw>(
                         ecn_echo: a.ecn_echo,
                         sent_at: a.sent_at,
                         stamp: &a.stamp,
+                        bits: a.bits,
                     };
                     newly += u64::from(sender.on_ack(now, law, PACKET, &packet));
                     assert!(sender.unacked() >= before);
@@ -354,7 +355,7 @@ fn the_timer_doubles_up_to_its_bound() {
     assert_eq!(sender.next_packet(now, &law, PACKET, u32::MAX).map(|p| p.seq), Some(0));
     let sent_at = now;
     now += Time::from_millis(20);
-    let ack = AckPacket { cumulative: 1, sack: &[], ecn_echo: false, sent_at, stamp: &stamp };
+    let ack = AckPacket { cumulative: 1, sack: &[], ecn_echo: false, sent_at, stamp: &stamp, bits: 0 };
     assert_eq!(sender.on_ack(now, &mut law, PACKET, &ack), 1);
     assert_eq!(sender.rto(), Time::from_millis(200));
 }
@@ -372,7 +373,7 @@ fn after_a_timeout_the_next_packet_jumps_over_what_is_acknowledged() {
     assert_eq!(sender.next_packet(now, &law, PACKET, u32::MAX).map(|p| p.seq), Some(0));
     assert_eq!(sender.next_packet(now, &law, PACKET, u32::MAX), None);
     let stamp = Stamp::default();
-    let ack = AckPacket { cumulative: 6, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp };
+    let ack = AckPacket { cumulative: 6, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp, bits: 0 };
     assert_eq!(sender.on_ack(now + DELAY, &mut law, PACKET, &ack), 6);
     let next: Vec<_> =
         core::iter::from_fn(|| sender.next_packet(now + DELAY, &law, PACKET, u32::MAX)).collect();
@@ -391,7 +392,7 @@ fn duplicate_acks_after_a_timeout_start_no_recovery() {
     sender.next_packet(now, &law, PACKET, u32::MAX);
     let stamp = Stamp::default();
     for cumulative in [2, 2, 2, 2, 2] {
-        let ack = AckPacket { cumulative, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp };
+        let ack = AckPacket { cumulative, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp, bits: 0 };
         sender.on_ack(now, &mut law, PACKET, &ack);
         while sender.next_packet(now, &law, PACKET, u32::MAX).is_some() {}
     }
@@ -479,7 +480,8 @@ fn the_application_limits_and_the_law_is_told() {
         let now = Time::from_millis(u64::from(n));
         assert_eq!(sender.next_packet(now, &law, PACKET, n).map(|p| p.seq), Some(n - 1));
         assert_eq!(sender.next_packet(now, &law, PACKET, n), None);
-        let ack = AckPacket { cumulative: n, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp };
+        let ack =
+            AckPacket { cumulative: n, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp, bits: 0 };
         sender.on_ack(now, &mut law, PACKET, &ack);
     }
     assert_eq!(law.limited, [false; 5]);
@@ -487,7 +489,7 @@ fn the_application_limits_and_the_law_is_told() {
     let now = Time::from_secs(1);
     while sender.next_packet(now, &law, PACKET, u32::MAX).is_some() {}
     assert_eq!(sender.flight(), 10);
-    let ack = AckPacket { cumulative: 6, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp };
+    let ack = AckPacket { cumulative: 6, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp, bits: 0 };
     sender.on_ack(now, &mut law, PACKET, &ack);
     assert_eq!(law.limited.last(), Some(&true));
     assert_eq!(law.cwnd(), 11_000.0);
@@ -502,8 +504,14 @@ fn a_stopped_flow_still_repairs_what_is_in_flight() {
         sender.stop();
         assert!(!sender.is_complete());
         let stamp = Stamp::default();
-        let mut ack =
-            AckPacket { cumulative: 3, sack: &[], ecn_echo: false, sent_at: Time::ZERO, stamp: &stamp };
+        let mut ack = AckPacket {
+            cumulative: 3,
+            sack: &[],
+            ecn_echo: false,
+            sent_at: Time::ZERO,
+            stamp: &stamp,
+            bits: 0,
+        };
         sender.on_ack(DELAY, &mut law, PACKET, &ack);
         assert_eq!(sender.next_packet(DELAY, &law, PACKET, u32::MAX), None);
         let now = sender.deadline();
@@ -536,7 +544,12 @@ fn feed(
 ) -> Vec<(u32, bool)> {
     let stamp = Stamp::default();
     let sent_at = now.saturating_sub(DELAY + DELAY);
-    sender.on_ack(now, law, PACKET, &AckPacket { cumulative, sack, ecn_echo: false, sent_at, stamp: &stamp });
+    sender.on_ack(
+        now,
+        law,
+        PACKET,
+        &AckPacket { cumulative, sack, ecn_echo: false, sent_at, stamp: &stamp, bits: 0 },
+    );
     core::iter::from_fn(|| sender.next_packet(now, law, PACKET, u32::MAX).map(|p| (p.seq, p.retransmission)))
         .collect()
 }
@@ -616,11 +629,11 @@ fn window(packets: f64) -> Reno {
 #[test]
 fn the_window_is_halved_but_never_raised_by_a_loss() {
     let mut law = window(20.0);
-    law.on_congestion(Time::ZERO, 16);
+    law.on_loss(Time::ZERO, 16);
     assert_eq!(law.cwnd(), 8_000.0);
-    law.on_congestion(Time::ZERO, 16);
+    law.on_loss(Time::ZERO, 16);
     assert_eq!(law.cwnd(), 4_000.0);
-    law.on_congestion(Time::ZERO, 1);
+    law.on_loss(Time::ZERO, 1);
     assert_eq!(law.cwnd(), 2_000.0); // RFC 5681 eq. 4
 }
 
@@ -637,15 +650,7 @@ fn a_second_timeout_leaves_ssthresh() {
 fn congestion_avoidance_adds_one_packet_per_window() {
     let mut law = window(10.0);
     let stamp = Stamp::default();
-    let mut ack = Ack {
-        now: Time::ZERO,
-        newly_acked: 1,
-        srtt: DELAY,
-        stamp: &stamp,
-        flight: 10,
-        in_recovery: false,
-        window_limited: true,
-    };
+    let mut ack = Ack { flight: 10, ..Ack::of_one(Time::ZERO, DELAY, &stamp) };
     (0..10).for_each(|_| law.on_ack(&ack));
     assert!((10_900.0..=11_000.0).contains(&law.cwnd()), "{}", law.cwnd());
     let before = law.cwnd();
@@ -663,7 +668,8 @@ fn acks_of_what_was_never_sent_are_ignored() {
     while sender.next_packet(Time::ZERO, &law, PACKET, u32::MAX).is_some() {}
     let stamp = Stamp::default();
     for (cumulative, sack) in [(5, &[][..]), (u32::MAX, &[]), (0, &[(90, 100)]), (0, &[(3, 1)])] {
-        let ack = AckPacket { cumulative, sack, ecn_echo: false, sent_at: Time::ZERO, stamp: &stamp };
+        let ack =
+            AckPacket { cumulative, sack, ecn_echo: false, sent_at: Time::ZERO, stamp: &stamp, bits: 0 };
         assert_eq!(sender.on_ack(DELAY, &mut law, PACKET, &ack), 0);
     }
     assert_eq!(sender.unacked(), 0);

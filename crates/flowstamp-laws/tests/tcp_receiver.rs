@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 fn packet(seq: u32, stamp: &Stamp) -> DataPacket<'_> {
-    DataPacket { seq, ce: false, cwr: false, sent_at: Time::from_millis(u64::from(seq) + 1), stamp }
+    DataPacket { seq, ce: false, cwr: false, sent_at: Time::from_millis(u64::from(seq) + 1), stamp, bits: 0 }
 }
 
 fn get(receiver: &mut Receiver, seq: u32) -> Option<AckInfo> {
