@@ -89,6 +89,8 @@ senders! {
     Sack "sack" Plain tcp::Sack;
     /// HighSpeed TCP (RFC 3649).
     HighSpeed "highspeed" Plain tcp::HighSpeed;
+    /// Data Center TCP (RFC 8257).
+    Dctcp "dctcp" Plain tcp::Dctcp;
 }
 
 /// TCP with selective acks, as [`AnySender`] needs some law.
