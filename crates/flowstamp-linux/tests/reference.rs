@@ -9,7 +9,8 @@ use std::process::Command;
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/linux.md");
 
 fn help(command: &str) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_flowstamp-linux")).args([command, "--help"]).output().unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_flowstamp-linux")).args([command, "--help"]).output().unwrap();
     assert!(output.status.success(), "{command} --help: {}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     text.trim().lines().map(|line| format!("{}\n", line.trim_end())).collect()
@@ -30,5 +31,8 @@ fn the_reference_page_is_what_the_program_says() {
         std::fs::write(PAGE, &page).unwrap();
     }
     let there = std::fs::read_to_string(PAGE).unwrap_or_default();
-    assert!(there == page, "{PAGE} is not what the program says: FLOWSTAMP_ACCEPT=1 cargo test --test reference writes it");
+    assert!(
+        there == page,
+        "{PAGE} is not what the program says: FLOWSTAMP_ACCEPT=1 cargo test --test reference writes it"
+    );
 }
