@@ -17,8 +17,21 @@ pub struct Results {
     pub flows: Vec<FlowRow>,
     /// Captured packets, in the order of their departures, and the interfaces' names.
     pub capture: Captured,
-    /// The scenario as it ran.
+    /// The scenario as it began.
     pub scenario: crate::scenario::Scenario,
+    /// What was set since.
+    pub changes: Vec<Change>,
+}
+
+/// A value that was set in mid-run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// When, seconds.
+    pub time_s: f64,
+    /// The scenario's key.
+    pub key: String,
+    /// TOML, or text.
+    pub value: String,
 }
 
 /// `summary.json`.
@@ -28,6 +41,12 @@ pub struct Summary {
     pub name: String,
     /// The seed.
     pub seed: u64,
+    /// What the scenario leaves open and the network decides, by key: time constants that start from the path.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub assumed: Named<String>,
+    /// What the scenario says and probably does not mean, each a line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Simulated seconds.
     pub duration_s: f64,
     /// Statistics start here, seconds.
@@ -112,7 +131,7 @@ pub struct GroupSummary {
     pub flows: u64,
     /// Flows that completed.
     pub completed: u64,
-    /// Sum of the flows' goodputs: unique data over the time after warm-up, bits per second.
+    /// Sum of the flows' goodputs: unique payload over the time after warm-up, bits per second.
     pub goodput_bps: f64,
     /// Jain's index of the flows' goodputs while active; `None` for web flows.
     pub jain_index: Option<f64>,
@@ -155,7 +174,7 @@ pub struct FctSummary {
 /// One size bin.
 #[derive(Clone, Debug, Serialize)]
 pub struct FctBin {
-    /// Smallest size in the bin, bytes.
+    /// Smallest size in the bin, bytes of payload.
     pub min_bytes: u64,
     /// Largest size in the bin, bytes (exclusive).
     pub max_bytes: u64,
@@ -209,13 +228,13 @@ pub struct FlowRow {
     pub start_s: f64,
     /// When its last byte arrived.
     pub end_s: Option<f64>,
-    /// What it was to transfer.
+    /// What it was to transfer, bytes of payload.
     pub size_bytes: Option<u64>,
     /// From start to the last byte's arrival.
     pub fct_s: Option<f64>,
-    /// Unique bytes delivered.
+    /// Unique bytes of payload delivered.
     pub delivered_bytes: u64,
-    /// Unique bytes delivered after warm-up, while active, over that time, bits per second.
+    /// Unique bytes of payload delivered after warm-up, while active, over that time, bits per second.
     pub goodput_bps: f64,
     /// Packets sent again.
     pub retransmissions: u32,
@@ -240,6 +259,20 @@ pub struct Series {
     pub key: Vec<u32>,
     /// The sample.
     pub value: Vec<f64>,
+}
+
+impl Series {
+    /// The rows whose time is after `time_s`. Keys are those of the whole.
+    #[must_use]
+    pub fn since(&self, time_s: f64) -> Self {
+        let first = self.time_s.partition_point(|t| *t <= time_s);
+        Self {
+            keys: self.keys.clone(),
+            time_s: self.time_s[first..].to_vec(),
+            key: self.key[first..].to_vec(),
+            value: self.value[first..].to_vec(),
+        }
+    }
 }
 
 /// What a series is of.
