@@ -8,6 +8,7 @@ mod theory;
 
 use flowstamp_laws::registry;
 use flowstamp_sim::{Format, Loaded, load};
+use flowstamp_wire::option;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -90,7 +91,17 @@ fn laws() -> BTreeMap<&'static str, Vec<String>> {
         ("senders", protocols.map(|protocol| protocol.name().to_owned()).collect()),
         ("routers", std::iter::once("none").chain(routers.map(|p| p.name())).map(str::to_owned).collect()),
         ("queues", registry::QueueSpec::NAMES.iter().map(|&name| name.to_owned()).collect()),
+        ("options", option::Law::ALL.iter().map(|law| law.name().to_owned()).collect()),
     ])
+}
+
+/// The stamp of a packet as hosts on Linux send it, a TCP option.
+#[pyfunction]
+fn tcp_option(law: &str, echo: u32, value: u32, rtt_us: u64, last: u16) -> PyResult<Vec<u8>> {
+    let known = option::Law::ALL.into_iter().find(|known| known.name() == law);
+    let law = known.ok_or_else(|| PyValueError::new_err(format!("law \"{law}\" has no TCP option")))?;
+    let stamp = option::Stamp { value, rtt: option::MicrosFloat::from_micros(rtt_us), last };
+    Ok(option::StampOption { law, echo, stamp: Some(stamp) }.to_vec())
 }
 
 #[pymodule]
@@ -108,7 +119,7 @@ mod _flowstamp {
         serve,
     };
     #[pymodule_export]
-    use super::{OutputError, ScenarioError, check, dissector_lua, laws, scenario_schema};
+    use super::{OutputError, ScenarioError, check, dissector_lua, laws, scenario_schema, tcp_option};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
