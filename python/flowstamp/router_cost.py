@@ -27,10 +27,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from flowstamp import linux
+from flowstamp import _flowstamp, linux
 from flowstamp.errors import FlowstampError
 
-LAWS = ("rcp", "xcp")
+LAWS = tuple(_flowstamp.laws()["options"])
 OPERATIONS = ("additions", "other_arithmetic", "comparisons", "writes")
 """What RCP's router does to each packet, counted in the compiled program (`router bench`)."""
 RATE = "10Gbps"  # more than is sent, so that it is the wish that is lowered, and each stamp is written
@@ -111,10 +111,8 @@ def checksum(data: bytes) -> int:
 
 def frame(law: str) -> bytes:
     """Options as Linux sends them, timestamps first; a wish above any rate, 20 ms, 20 packets in flight."""
-    # Above what either router gives: both write.
-    wish = bytes.fromhex("7fffffff")
-    stamp = bytes([253, 16]) + {"rcp": b"RC", "xcp": b"XC"}[law] + bytes([0, 0, 0, 100]) + wish
-    stamp += b"\x39\xc4\x00" + (b"\x14" if law == "xcp" else b"\x00")
+    # The wish is above what any router gives, so that each writes. RCP knows no flag of the value 20.
+    stamp = _flowstamp.tcp_option(law, echo=100, value=0x7FFFFFFF, rtt_us=20_000, last=0 if law == "rcp" else 20)
     options = bytes([1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]) + stamp
     source, sink = bytes([10, 75, 1, 2]), bytes([10, 75, 3, 2])
     tcp = bytes.fromhex("1388 1389 00000001 00000001") + bytes([(5 + len(options) // 4) << 4, 0x10])
@@ -295,10 +293,10 @@ def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[
             baseline = idle_baseline(1.0)
             baselines.append(baseline)
             # Each round the other way round, so that a drift of the machine's speed hits all alike.
-            order: list[tuple[str, ...]] = [("straight", "near"), ("forwarding", "a0"), ("rcp", "a0"), ("xcp", "a0")]
+            order = [("straight", "near"), ("forwarding", "a0"), *((law, "a0") for law in LAWS)]
             for kind, interface in order if number % 2 == 0 else reversed(order):
                 with router.attached(kind) if kind in LAWS else contextlib.nullcontext():
-                    once(kind, interface, kind if kind in LAWS else "rcp")
+                    once(kind, interface, kind if kind in LAWS else LAWS[0])
             say(f"round {number + 1} of {rounds}")
         for law in LAWS:
             for _ in range(3):
