@@ -2,7 +2,7 @@
 //! never rests while one waits.
 
 use super::*;
-use crate::medium::Service;
+use crate::medium::{Capacity, Service};
 use crate::packet::{DATA, NO_SACK};
 use crate::random::Stream;
 use flowstamp_laws::Stamp;
