@@ -148,9 +148,13 @@ class Scenario:
         router: Spec | None = None,
         share: Spec | None = None,
         priority: str | None = None,
+        medium: str | None = None,
         duplex: bool | None = None,
     ) -> Self:
-        """Adds a link to a graph, both ways unless `duplex` is false. `delay` is the one-way propagation delay."""
+        """Adds a link to a graph, both ways unless `duplex` is false.
+
+        `delay` is the one-way propagation delay. Links that name the same `medium` send one at a time, in turn.
+        """
         if "graph" not in self.tree:
             raise ScenarioError(f"{self.source}: only a graph has links of its own; start with flowstamp.graph()")
         new = {
@@ -164,6 +168,7 @@ class Scenario:
             "router": router,
             "share": share,
             "priority": priority,
+            "medium": medium,
             "duplex": duplex,
         }
         old = self.tree["graph"]
