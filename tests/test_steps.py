@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -67,14 +68,15 @@ def test_a_rate_is_set_and_told(tmp_path: Path) -> None:
 def test_what_cannot_be_is_refused_in_one_line() -> None:
     sim = scenario().start()
     sim.run_until("500ms")
-    for act, why in [
-        (lambda: sim.results(), "warmup, 1s"),
+    acts: list[tuple[Callable[[], object], str]] = [
+        (sim.results, "warmup, 1s"),
         (lambda: sim.run_until("100ms"), "already"),
         (lambda: sim.run_until("5s"), "duration, 4s"),
         (lambda: sim.run_until("2"), "unit"),
         (lambda: sim.set("dumbbell.rtt", "50ms"), "mid-run"),
         (lambda: sim.set("dumbbell.rate", "5mbps"), "Mbps"),
-    ]:
+    ]
+    for act, why in acts:
         with pytest.raises(fs.ScenarioError, match=why) as error:
             act()
         assert "\n" not in str(error.value)
@@ -83,15 +85,15 @@ def test_what_cannot_be_is_refused_in_one_line() -> None:
 
 
 def test_what_progress_raises_stops_a_step_that_can_go_on() -> None:
-    class Enough(Exception):
+    class EnoughError(Exception):
         pass
 
     def enough(*_: object) -> None:
-        raise Enough
+        raise EnoughError
 
     long = scenario().configure(duration="4000s").probe(every="1s")
     sim = long.start()
-    with pytest.raises(Enough):
+    with pytest.raises(EnoughError):
         sim.run_until("4000s", progress=enough)
     assert sim.now < 4000
     at = f"{sim.now + 1:.3f}s"

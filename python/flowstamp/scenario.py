@@ -256,9 +256,7 @@ class Scenario:
         self._warn(results)
         return results
 
-    def start(
-        self, duration: str | None = None, *, warmup: str | None = None, seed: int | None = None
-    ) -> Simulation:
+    def start(self, duration: str | None = None, *, warmup: str | None = None, seed: int | None = None) -> Simulation:
         """Lays out the network, to be run in steps: see `Simulation`. The arguments are those of `run`."""
         from flowstamp.simulation import Simulation
 
