@@ -4,8 +4,8 @@
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
 
-use flowstamp_laws::router::xcp::Throughput;
-use flowstamp_laws::router::{LinkView, RouterLaw, rcp, xcp};
+use flowstamp_laws::xcp::Throughput;
+use flowstamp_laws::router::{LinkView, RouterLaw, RouterView, rcp, xcp};
 use flowstamp_laws::{Rate, Stamp, Time};
 use flowstamp_wire::option::MicrosFloat;
 use proptest::prelude::*;
@@ -169,7 +169,7 @@ fn q16(v: u64) -> f64 {
 }
 
 fn link(queue_bytes: u64) -> LinkView {
-    LinkView { now: Time::ZERO, queue_bytes }
+    LinkView { now: Time::ZERO, queue_bytes, queue_packets: 0 }
 }
 
 fn variables(law: &impl RouterLaw) -> HashMap<&'static str, f64> {
@@ -364,7 +364,7 @@ proptest! {
 
     #[test]
     fn rcp_router_in_one_interval(case in rcp_case(10.0, 10..=10_000), it in interval()) {
-        let mut rust = rcp::Router::new(&case.rust, case.capacity);
+        let mut rust = rcp::Router::new(&case.rust, &RouterView::of(case.capacity));
         let mut c = case.state;
         let interval_ns = case.c.max_interval_ns.min(c.avg_rtt_q8 >> 8);
         rcp_step(&case, &mut rust, &mut c, interval_ns, &it, (0.0, 0.0))?;
@@ -382,7 +382,7 @@ proptest! {
         case in rcp_case(20_000.0, 10_000..=10_000),
         intervals in prop::collection::vec(interval(), 1..20),
     ) {
-        let mut rust = rcp::Router::new(&case.rust, case.capacity);
+        let mut rust = rcp::Router::new(&case.rust, &RouterView::of(case.capacity));
         let mut c = case.state;
         let mut errors = (0.0, 0.0);
         for it in &intervals {
@@ -397,9 +397,7 @@ proptest! {
     #[test]
     fn rcp_stamps(offer in 1u32.., carried in any::<u32>()) {
         let mut law = rcp::Router::new(
-            &rcp::Params { initial_rate: 1.0, ..rcp::Params::default() },
-            Rate::from_bytes_per_sec(f64::from(offer)),
-        );
+            &rcp::Params { initial_rate: 1.0, ..rcp::Params::default() }, &RouterView::of(Rate::from_bytes_per_sec(f64::from(offer))));
         let mut stamp = Stamp([f64::from(carried), 0.0, 0.0]);
         law.on_departure(link(0), 1000, &mut stamp);
         let got = fs_host_rcp_stamp(offer, carried);
@@ -507,7 +505,7 @@ proptest! {
 
     #[test]
     fn xcp_router(case in xcp_case()) {
-        let mut rust = xcp::Router::<Throughput>::new(&case.rust, case.capacity);
+        let mut rust = xcp::Router::<Throughput>::new(&case.rust, &RouterView::of(case.capacity));
         let mut c = Xcp { avg_rtt_q8: case.interval_ns << 8, ..Xcp::default() };
         let capacity = q16(case.c.capacity_q16);
 

@@ -4,6 +4,8 @@
 mod capture;
 #[path = "host/net.rs"]
 mod net;
+#[path = "../../flowstamp-wire/tests/skip/mod.rs"]
+mod skip;
 #[path = "host/unusual.rs"]
 mod unusual;
 

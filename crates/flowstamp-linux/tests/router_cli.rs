@@ -1,5 +1,8 @@
 //! `router` as users have it, in network namespaces and a BPF file system of this test's own.
 
+#[path = "../../flowstamp-wire/tests/skip/mod.rs"]
+mod skip;
+
 use libbpf_rs::MapCore;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -19,7 +22,7 @@ impl Net {
     fn new(test: &str) -> Option<Self> {
         // SAFETY: no arguments.
         if unsafe { libc::geteuid() } != 0 || !Path::new("/sys/kernel/btf/vmlinux").exists() {
-            eprintln!("skipped: BPF programs need root and a kernel with BTF");
+            skip::skip("BPF programs need root and a kernel with BTF");
             return None;
         }
         let name = format!("fs-rt-{test}-{}", std::process::id());
@@ -33,7 +36,7 @@ impl Net {
              ip -n {n} addr add 10.79.0.1/24 dev out.1 && ip -n {n}-peer addr add 10.79.0.2/24 dev in"
         ));
         if !made {
-            eprintln!("skipped: no network namespaces, veth or BPF file system can be made here");
+            skip::skip("no network namespaces, veth or BPF file system can be made here");
             return None;
         }
         Some(net)

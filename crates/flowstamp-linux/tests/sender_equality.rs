@@ -6,7 +6,7 @@
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of a part in 256, f64's rounding is of 2^-53")]
 
-use flowstamp_laws::router::xcp::Throughput;
+use flowstamp_laws::xcp::Throughput;
 use flowstamp_laws::sender::{Ack, FlowView, SenderLaw, rcp, xcp};
 use flowstamp_laws::{Rate, Stamp, Time};
 use proptest::prelude::*;
@@ -95,7 +95,7 @@ fn ack<'a>(now_us: u64, srtt_us: u32, stamp: &'a Stamp) -> Ack<'a> {
 
 fn rate_stamp(bytes_per_ms: u32, srtt_us: u32) -> Stamp {
     let rtt_s = f64::from(srtt_us) / 1e6;
-    flowstamp_laws::router::rcp::Header { rate: f64::from(bytes_per_ms) * 1e3, rtt_s, age_bytes: 0.0 }.into()
+    flowstamp_laws::rcp::Header { rate: f64::from(bytes_per_ms) * 1e3, rtt_s, age_bytes: 0.0 }.into()
 }
 
 proptest! {

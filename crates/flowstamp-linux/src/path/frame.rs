@@ -2,7 +2,7 @@
 
 use flowstamp_laws::Stamp;
 use flowstamp_laws::registry::Protocol;
-use flowstamp_laws::router::rcp::Header as RcpHeader;
+use flowstamp_laws::rcp::Header as RcpHeader;
 use flowstamp_wire::option::{self, Law, StampOption};
 
 /// The option's rate is in bytes per millisecond.
