@@ -12,6 +12,8 @@ mod plain;
 mod ring;
 mod served;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 pub use fifo::{Alone, Fifo, Sharing, Soft};
 pub use laws::Laws;
