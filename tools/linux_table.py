@@ -138,15 +138,11 @@ def router_report(measured: dict[str, Any]) -> str:
         "| | thread's CPU, ns per packet | more than forwarding alone | share of forwarding | machine's CPU, ns |",
         "|---|---|---|---|---|",
     ]
-    names = {
-        "straight": "straight to the sink",
-        "forwarding": "forwarding, no router",
-        "rcp": "with RCP",
-        "xcp": "with XCP",
-    }
+    names = {"straight": "straight to the sink", "forwarding": "forwarding, no router"}
+    names |= {law: f"with {law.upper()}" for law in own}
     for kind, name in names.items():
         row = f"| {name} | {median_and_spread(thread[kind])} | "
-        if kind in router_cost.LAWS:
+        if kind in own:
             more = [on - off for on, off in zip(thread[kind], thread["forwarding"], strict=True)]
             row += f"{median_and_spread(more)} | **{100 * statistics.median(more) / base:.1f}%** | "
         else:
@@ -155,7 +151,7 @@ def router_report(measured: dict[str, Any]) -> str:
         lines.append(f"{row}{of_machine} |")
     counted = "; ".join(
         f"{law.upper()} {statistics.median(own[law]):.0f} ({min(own[law]):.0f} to {max(own[law]):.0f})"
-        for law in router_cost.LAWS
+        for law in own
     )
     bench = "; ".join(f"{row['name']} {row['median_ns']:.0f}" for row in measured["bench"]["programs"])
     return "\n".join(

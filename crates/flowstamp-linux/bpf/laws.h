@@ -15,7 +15,7 @@
 #define FS_LAW static inline __attribute__((always_inline))
 
 #define FS_NS_PER_S 1000000000ULL
-/* RTTs from here on are not believed (MAX_ALLOWABLE_RTT, app. F.2.1). */
+/* RTTs from here on are never believed (MAX_ALLOWABLE_RTT, app. F.2.1). */
 #define FS_MAX_ALLOWABLE_RTT_US 20000000ULL
 /* An average RTT is at least this, so that what is divided by it stays in range. */
 #define FS_MIN_RTT_Q8 (1000ULL << 8)
@@ -104,6 +104,8 @@ struct fs_rcp_params {
 	__u64 max_interval_ns;
 	/* A kernel's timer cannot follow RTTs below it (deviation 1). */
 	__u64 min_interval_ns;
+	/* MAX_ALLOWABLE_RTT: RTTs from here on are not believed; at most FS_MAX_ALLOWABLE_RTT_US. */
+	__u64 max_rtt_us;
 };
 
 /* What the packets of one interval brought. */
@@ -207,9 +209,9 @@ FS_LAW void fs_rcp_input(struct fs_rcp_sums *sums, __u64 bytes)
  * Lines 19 to 21, for a frame that stands for `packets`: exact. Deviation: an RTT of zero is none / counts / none has a word of
  * its own in the option, which is above what is believed.
  */
-FS_LAW void fs_rcp_rtt(struct fs_rcp_sums *sums, __u64 rtt_us, __u64 packets)
+FS_LAW void fs_rcp_rtt(struct fs_rcp_sums *sums, __u64 max_rtt_us, __u64 rtt_us, __u64 packets)
 {
-	if (rtt_us < FS_MAX_ALLOWABLE_RTT_US) {
+	if (rtt_us < max_rtt_us) {
 		sums->sum_rtt_us += rtt_us * packets;
 		sums->packets_with_rtt += packets;
 	}

@@ -24,6 +24,7 @@ struct RcpParams {
     mtu_bytes: u64,
     max_interval_ns: u64,
     min_interval_ns: u64,
+    max_rtt_us: u64,
 }
 
 #[repr(C)]
@@ -106,7 +107,7 @@ unsafe extern "C" {
     safe fn fs_host_rcp_offer(p: &RcpParams, s: &Rcp) -> u32;
     safe fn fs_host_rcp_stamp(offer: u32, carried: u32) -> u32;
     safe fn fs_host_rcp_input(sums: &mut RcpSums, bytes: u64);
-    safe fn fs_host_rcp_rtt(sums: &mut RcpSums, rtt_us: u64, packets: u64);
+    safe fn fs_host_rcp_rtt(sums: &mut RcpSums, max_rtt_us: u64, rtt_us: u64, packets: u64);
     safe fn fs_host_xcp_x_q4(rtt_us: u64, in_flight: u64) -> u64;
     safe fn fs_host_xcp_arrival(
         p: &XcpParams,
@@ -222,8 +223,9 @@ fn rcp_case(
         gain_q32(),
         log_uniform(least_rtt_us, 19_999_999.0),
         intervals_us,
+        prop_oneof![Just(20_000_000), 10_u64..=20_000_000],
     );
-    parts.prop_map(|(link_rate_q16, eta, share, alpha_q32, beta_q32, rtt_us, interval_us)| {
+    parts.prop_map(|(link_rate_q16, eta, share, alpha_q32, beta_q32, rtt_us, interval_us, max_rtt_us)| {
         let target_rate_q16 = (link_rate_q16 as f64 * eta) as u64;
         let rate_q16 = (target_rate_q16 as f64 * share).max(1.0) as u64;
         let (avg_rtt_ns, max_interval_ns) = (rtt_us as u64 * 1000, interval_us * 1000);
@@ -236,12 +238,14 @@ fn rcp_case(
                 mtu_bytes: 1000,
                 max_interval_ns,
                 min_interval_ns: 1000,
+                max_rtt_us,
             },
             rust: rcp::Params {
                 alpha: q32(alpha_q32),
                 beta: q32(beta_q32),
                 eta: target_rate_q16 as f64 / link_rate_q16 as f64,
                 max_interval: Time::from_nanos(max_interval_ns),
+                max_allowable_rtt: Time::from_micros(max_rtt_us),
                 initial_rate: rate_q16 as f64 / link_rate_q16 as f64,
                 initial_rtt: Time::from_nanos(avg_rtt_ns),
                 ..rcp::Params::default()
@@ -289,7 +293,7 @@ fn rcp_step(
         for _ in 0..*packets {
             rust.on_arrival(link(0), 0, Some(&Stamp([0.0, *rtt as f64 / 1e6, 0.0])));
         }
-        fs_host_rcp_rtt(&mut sums, *rtt, *packets);
+        fs_host_rcp_rtt(&mut sums, case.c.max_rtt_us, *rtt, *packets);
     }
     rust.on_timer(0, link(queue));
     fs_host_rcp_update(&case.c, c, &sums, interval_ns, queue);
@@ -299,7 +303,7 @@ fn rcp_step(
     let (sum, count) = it
         .rtts_us
         .iter()
-        .filter(|(rtt, _)| *rtt < 20_000_000)
+        .filter(|(rtt, _)| *rtt < case.c.max_rtt_us)
         .fold((0, 0), |(sum, count), (rtt, packets)| (sum + rtt * packets, count + packets));
     let sample = if count == 0 { d } else { sum as f64 / 1e6 / count as f64 };
     let weight = (seconds / d).min(1.0) * if sample < d { (rate / capacity) * (sample / d) } else { 1.0 };

@@ -29,6 +29,7 @@ fn load(object: &mut MaybeUninit<OpenObject>, law: Law, link_bytes: u64) -> Rout
     config.link_bytes = link_bytes;
     config.cpus = 1;
     config.xcp.max_rtt_us = 4_000_000;
+    config.rcp.max_rtt_us = 20_000_000;
     let skeleton = open.load().expect("the kernel takes it");
     let mut link = types::fs_link { offer: OFFER, ..Default::default() };
     // 1 ms between packets gives 10 kB/s, and takes nothing: deltas above that come down to it.
@@ -381,6 +382,7 @@ fn load_shared(object: &mut MaybeUninit<OpenObject>, law: Law) -> RouterSkel<'_>
     config.cpus = 1;
     config.share = 1;
     config.xcp.max_rtt_us = 4_000_000;
+    config.rcp.max_rtt_us = 20_000_000;
     let skeleton = open.load().expect("the kernel takes it");
     set(&skeleton, &types::fs_link { offer: OFFER, ..Default::default() });
     skeleton
