@@ -14,7 +14,7 @@ use crate::packet::{
 };
 use crate::probe::Probe;
 use crate::random::Stream;
-use crate::results::{Captured, CapturedPacket, Results};
+use crate::results::{Captured, CapturedPacket, Named, Results};
 use crate::scenario::Scenario;
 use crate::service::Service;
 use crate::{Progress, ScenarioError};
@@ -46,7 +46,7 @@ pub(crate) struct Group {
     pub size: Option<u64>,
     pub rate: Option<Rate>,
     pub stop: Time,
-    /// Unique bytes delivered to all its flows.
+    /// Unique bytes of payload delivered to all its flows.
     pub delivered_bytes: u64,
     pub delivered_at_warmup: u64,
     /// Flows that arrive at random.
@@ -67,7 +67,7 @@ pub(crate) struct Flow {
     pub group: u32,
     /// Index into the records.
     pub record: u32,
-    /// Unique bytes delivered.
+    /// Unique bytes of payload delivered.
     pub delivered_bytes: u64,
     /// Packets to transfer; `u32::MAX` for endless.
     packets: u32,
@@ -138,6 +138,8 @@ pub struct Simulation {
     web: Vec<WebPlan>,
     sacks: SackPool,
     packet_bytes: u16,
+    /// Of a data packet's bytes, those that are no payload.
+    header_bytes: u16,
     ack_bytes: u16,
     pub(crate) events: u64,
     probe: Option<Probe>,
@@ -148,6 +150,9 @@ pub struct Simulation {
     pub(crate) sent: u64,
     /// Packets that queues dropped.
     pub(crate) lost: u64,
+    /// See [`Network::assumed`] and [`Network::warnings`].
+    pub(crate) assumed: Named<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Simulation {
@@ -158,7 +163,7 @@ impl Simulation {
     pub fn new(loaded: &Loaded, seed: Option<u64>) -> Result<Self, ScenarioError> {
         let mut scenario = loaded.scenario.clone();
         scenario.seed = seed.unwrap_or(scenario.seed);
-        let Network { links: plans, access, routes, groups, flows, web } =
+        let Network { links: plans, access, routes, groups, flows, web, assumed, warnings } =
             Network::new(loaded, scenario.seed)?;
         let mut links = Vec::with_capacity(plans.len() + access.len());
         let mut policies = Vec::with_capacity(plans.len());
@@ -201,7 +206,7 @@ impl Simulation {
             Group {
                 name: g.name.clone(),
                 law: spec.law.clone(),
-                transport: spec.transport.clone(),
+                transport: transport::Params { initial_rto: Some(g.initial_rto), ..spec.transport.clone() },
                 size: spec.size.map(flowstamp_laws::Bytes::get),
                 rate: spec.rate,
                 stop: spec.stop.unwrap_or(Time::MAX),
@@ -226,6 +231,7 @@ impl Simulation {
             web,
             sacks: SackPool::default(),
             packet_bytes: scenario.packet.get() as u16,
+            header_bytes: scenario.header.get() as u16,
             ack_bytes: scenario.ack.get() as u16,
             events: 0,
             probe: None,
@@ -233,6 +239,8 @@ impl Simulation {
             arrived: 0,
             sent: 0,
             lost: 0,
+            assumed,
+            warnings,
             scenario,
         };
         for plan in &flows {
@@ -506,7 +514,7 @@ impl Simulation {
         let delivered = flow.receiver.delivered();
         // With repair by count more may come than the flow has.
         if delivered != before && before < flow.sender.length() {
-            let mut bytes = u64::from(packet.size);
+            let mut bytes = u64::from(packet.size - self.header_bytes);
             if delivered == flow.packets {
                 let record = &mut self.records[flow.record as usize];
                 record.end = now;
@@ -557,7 +565,8 @@ impl Simulation {
                 Some(rate) => {
                     // The first packet is there at the start, a further one each packet time.
                     let since = now.saturating_sub(self.records[flow.record as usize].start);
-                    (rate.bytes_in(since) / f64::from(self.packet_bytes) + 1e-9) as u32 + 1
+                    (rate.bytes_in(since) / f64::from(self.packet_bytes - self.header_bytes) + 1e-9) as u32
+                        + 1
                 }
             };
             let pace = flow.law.pacing_rate();
@@ -661,7 +670,7 @@ impl Simulation {
         let first = self.routes[flow.path.data as usize];
         if kind != 0 {
             let params = &self.groups[flow.group as usize].transport;
-            let first = if flow.open { flow.sender.rto() } else { params.initial_rto };
+            let first = if flow.open { flow.sender.rto() } else { params.first_rto(Time::ZERO) };
             let wait = (first * (1 << flow.tries.min(10))).min(params.max_rto);
             flow.tries = flow.tries.saturating_add(1);
             flow.control_at = now + wait;
@@ -758,7 +767,7 @@ impl Simulation {
         let group = &self.groups[flow.group as usize];
         let start = self.records[flow.record as usize].start;
         if let Some(rate) = group.rate {
-            let bytes = f64::from(available) * f64::from(self.packet_bytes);
+            let bytes = f64::from(available) * f64::from(self.packet_bytes - self.header_bytes);
             let at = start + Time::from_secs_f64(bytes / rate.bytes_per_sec());
             self.schedule_application(number, at.max(self.now + Time::from_ps(1)));
         }
@@ -806,13 +815,16 @@ impl Simulation {
     fn add_flow(&mut self, group: u32, index: u32, path: Path, start: Time, size: Option<u64>) -> u32 {
         let spec = &mut self.groups[group as usize];
         spec.flows += 1;
-        let packet = u64::from(self.packet_bytes);
-        let packets = size.map_or(u32::MAX, |s| s.div_ceil(packet).min(u64::from(u32::MAX - 1)) as u32);
-        let last_size = size.map_or(packet, |s| s - (u64::from(packets) - 1) * packet) as u16;
+        let payload = u64::from(self.packet_bytes - self.header_bytes);
+        let packets = size.map_or(u32::MAX, |s| s.div_ceil(payload).min(u64::from(u32::MAX - 1)) as u32);
+        let last = size.map_or(payload, |s| s - (u64::from(packets) - 1) * payload);
+        let last_size = self.header_bytes + last as u16;
+        // Laws count packets as they are on the wire.
+        let wire = |rate: Rate| Rate::from_bps(rate.bps() * (f64::from(self.packet_bytes) / payload as f64));
         let view = FlowView {
             packet_bytes: u32::from(self.packet_bytes),
             initial_window: spec.transport.initial_window,
-            app_rate: spec.rate,
+            app_rate: spec.rate.map(wire),
         };
         let law = spec.law.build(&view);
         let handshake = spec.transport.handshake.unwrap_or(law.handshake());

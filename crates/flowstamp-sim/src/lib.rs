@@ -5,6 +5,7 @@
 
 mod active;
 mod clock;
+pub mod digest;
 mod engine;
 mod error;
 pub mod events;

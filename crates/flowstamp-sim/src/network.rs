@@ -3,11 +3,12 @@
 use crate::error::ScenarioError;
 use crate::load::Loaded;
 use crate::random::Stream;
+use crate::results::Named;
 use crate::scenario::{Access, Buffer, FlowGroup, Graph, LinkRate, OneOrMany, Scenario, Web};
 use crate::service::{Capacity, Trace};
 use crate::workload::{ArrivalProcess, SizeLaw};
 use flowstamp_laws::queue::Limit;
-use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};
+use flowstamp_laws::registry::{Protocol, QueueSpec, RouterSpec, ShareSpec};
 use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::units::{Rate, Time};
 use std::cmp::Reverse;
@@ -81,6 +82,8 @@ pub struct GroupPlan {
     pub name: String,
     /// Index into [`Scenario::flows`].
     pub spec: usize,
+    /// Retransmission timeout before the first RTT sample.
+    pub initial_rto: Time,
 }
 
 /// The network of a scenario.
@@ -98,6 +101,32 @@ pub struct Network {
     pub flows: Vec<FlowPlan>,
     /// Arrival processes.
     pub web: Vec<WebPlan>,
+    /// What the scenario leaves open and follows from the paths, by key.
+    pub assumed: Named<String>,
+    /// What the scenario says and probably does not mean.
+    pub warnings: Vec<String>,
+}
+
+/// A time constant this many times longer or shorter than the path's RTT is probably a mistake.
+const FAR_OFF: f64 = 10.0;
+
+/// The round-trip propagation times of flows over a link: of those whose protocol its router has, first of those whose data
+/// pass, then of those whose acks do.
+#[derive(Clone, Copy, Debug, Default)]
+struct PathRtts([(u64, u32); 2]);
+
+impl PathRtts {
+    fn add(&mut self, acks: bool, rtt: Time) {
+        let (sum, count) = &mut self.0[usize::from(acks)];
+        *sum = sum.saturating_add(rtt.as_ps());
+        *count += 1;
+    }
+
+    /// The mean; of acks only where no data pass.
+    fn mean(&self) -> Option<Time> {
+        let (sum, count) = self.0.into_iter().find(|(_, count)| *count > 0)?;
+        Some(Time::from_ps(sum / u64::from(count))).filter(|t| *t > Time::ZERO)
+    }
 }
 
 /// The fastest link: at more, an ack would be shorter than the engine's picosecond.
@@ -182,6 +211,7 @@ impl Network {
             links: Vec::new(),
             access: Vec::new(),
             routes: Vec::new(),
+            rtts: Vec::new(),
         }
         .build()
         .map_err(|e| if e.source.is_empty() { e.at(&loaded.source) } else { e })
@@ -195,6 +225,8 @@ struct Builder<'a> {
     links: Vec<LinkPlan>,
     access: Vec<Access>,
     routes: Vec<u32>,
+    /// Of each router link.
+    rtts: Vec<PathRtts>,
 }
 
 impl Builder<'_> {
@@ -213,6 +245,10 @@ impl Builder<'_> {
             if !(1..=65_535).contains(&size.get()) {
                 return error(key, format!("is {size}; it must be 1B to 65535B"));
             }
+        }
+        if s.header >= s.packet {
+            let message = format!("is {}; it must be less than packet, {}", s.header, s.packet);
+            return error("header", message);
         }
         if let Some(every) = s.probes.every {
             if s.duration.as_ps() / every.as_ps().max(1) > MOST_SAMPLES {
@@ -258,7 +294,10 @@ impl Builder<'_> {
             groups: Vec::new(),
             flows: Vec::new(),
             web: Vec::new(),
+            assumed: Named::new(),
+            warnings: Vec::new(),
         };
+        self.rtts = vec![PathRtts::default(); self.links.len()];
         let mut longest = Time::ZERO;
         for (i, group) in s.flows.iter().enumerate() {
             if s.flows[..i].iter().any(|g| g.name == group.name) {
@@ -270,6 +309,7 @@ impl Builder<'_> {
             longest = longest.max(self.group(i, group, &mut core, &mut network)?);
         }
         self.graph_buffers(longest)?;
+        self.assume(&mut network);
         if let Some(wanted) = s.capture.as_ref().and_then(|c| c.links.as_ref()) {
             for name in wanted {
                 if !self.links.iter().any(|l| l.name == *name) {
@@ -510,6 +550,27 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// What laws take for the RTT until packets carry one: the paths', where the scenario does not say.
+    fn assume(&mut self, network: &mut Network) {
+        for (plan, rtts) in self.links.iter_mut().zip(&self.rtts) {
+            let (Some((name, open)), Some(rtt)) = (plan.router.time_constant(), rtts.mean()) else {
+                continue;
+            };
+            let Some(given) = *open else {
+                *open = Some(rtt);
+                network.assumed.insert(format!("{}.router.{name}", plan.name), rtt.to_string());
+                continue;
+            };
+            let ratio = given.as_secs_f64() / rtt.as_secs_f64();
+            if !(1.0 / FAR_OFF..=FAR_OFF).contains(&ratio) {
+                network.warnings.push(format!(
+                    "router of {}: {name}: is {given}, but the flows' RTT is {rtt}; leave it out for that",
+                    plan.name
+                ));
+            }
+        }
+    }
+
     /// Places one group; returns the longest round-trip propagation time of its flows.
     fn group(
         &mut self,
@@ -559,7 +620,7 @@ impl Builder<'_> {
             })?;
             self.check_routers(group, &there)?;
             let id = network.groups.len() as u32;
-            network.groups.push(GroupPlan { name: name.clone(), spec });
+            network.groups.push(GroupPlan { name: name.clone(), spec, initial_rto: Time::ZERO });
             let count = group.count.unwrap_or(if group.web.is_some() { 10 } else { 1 });
             if !(1..=MOST_FLOWS).contains(&count) {
                 return error(
@@ -577,11 +638,28 @@ impl Builder<'_> {
             }
             let mut starts = Stream::new(self.seed, &format!("start/{name}"));
             let mut paths = Vec::with_capacity(count as usize);
+            let mut longest_of_group = Time::ZERO;
+            let protocol = group.law.protocol();
             for i in 0..count {
                 let (path, rtt) = self.place(group, i, core, &there, &back)?;
-                longest = longest.max(rtt);
+                longest_of_group = longest_of_group.max(rtt);
+                for (acks, route) in [(false, &there), (true, &back)] {
+                    for link in route {
+                        if self.router_protocol(*link) == Some(protocol) {
+                            self.rtts[*link as usize].add(acks, rtt);
+                        }
+                    }
+                }
                 paths.push(path);
             }
+            longest = longest.max(longest_of_group);
+            let initial_rto = group.transport.first_rto(longest_of_group);
+            if initial_rto != group.transport.first_rto(Time::ZERO) {
+                network
+                    .assumed
+                    .insert(format!("flows.{name}.transport.initial_rto"), initial_rto.to_string());
+            }
+            network.groups[id as usize].initial_rto = initial_rto;
             if let Some(web) = &group.web {
                 network.web.push(self.web(group, web, id, &name, paths, &there)?);
             } else {
@@ -617,7 +695,8 @@ impl Builder<'_> {
         }
         group.law.check().map_err(|(k, m)| ScenarioError::new(key(&format!("law.{k}")), m))?;
         let t = &group.transport;
-        for (k, time) in [("initial_rto", t.initial_rto), ("min_rto", t.min_rto), ("max_rto", t.max_rto)] {
+        let initial_rto = t.first_rto(Time::ZERO);
+        for (k, time) in [("initial_rto", initial_rto), ("min_rto", t.min_rto), ("max_rto", t.max_rto)] {
             if time < Time::from_micros(1) {
                 return error(key(&format!("transport.{k}")), format!("is {time}; it must be 1us or longer"));
             }
@@ -646,13 +725,16 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// Whose packets a link's router stamps.
+    fn router_protocol(&self, link: u32) -> Option<Protocol> {
+        let built = self.links[link as usize].router.build(Rate::from_mbps(1.0))?;
+        Some(built.protocol())
+    }
+
     /// A flow whose law obeys routers needs one of its kind on its path: nothing else would limit it.
     fn check_routers(&self, group: &FlowGroup, route: &[u32]) -> Result<()> {
         let protocol = group.law.protocol();
-        let is_its = |l: &u32| {
-            let plan = &self.links[*l as usize];
-            plan.router.build(Rate::from_mbps(1.0)).is_some_and(|r| r.protocol() == protocol)
-        };
+        let is_its = |l: &u32| self.router_protocol(*l) == Some(protocol);
         if group.law.needs_router() && !route.iter().any(is_its) {
             let name = protocol.name();
             return error(
@@ -751,7 +833,8 @@ impl Builder<'_> {
                     .iter()
                     .map(|l| self.mean_rate(&self.links[*l as usize].capacity).bytes_per_sec())
                     .fold(f64::MAX, f64::min);
-                load.get() * slowest / sizes.mean_bytes()
+                load.get() * slowest
+                    / sizes.mean_wire_bytes(self.scenario.payload(), self.scenario.header.get())
             }
             _ => return error(key("flows_per_s"), "give exactly one of flows_per_s and load"),
         };

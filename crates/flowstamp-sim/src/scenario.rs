@@ -35,6 +35,10 @@ pub struct Scenario {
     /// Size of a data packet as it is on the wire.
     #[serde(default = "data_packet")]
     pub packet: Bytes,
+    /// How much of a data packet is headers; the rest is payload, which is what sizes of flows, application rates, goodput
+    /// and delivered bytes count. Links, queues and windows count whole packets.
+    #[serde(default = "headers")]
+    pub header: Bytes,
     /// Size of an ack as it is on the wire.
     #[serde(default = "ack_packet")]
     pub ack: Bytes,
@@ -64,8 +68,20 @@ fn one() -> u64 {
 fn data_packet() -> Bytes {
     Bytes::new(1000) // Katabi 2002, section 5.1
 }
+/// IPv4 and TCP without options: an ack's size. What a law's stamp takes on a wire is left to the user to add.
+fn headers() -> Bytes {
+    ack_packet()
+}
 fn ack_packet() -> Bytes {
     Bytes::new(40)
+}
+
+impl Scenario {
+    /// Payload of a full data packet, bytes.
+    #[must_use]
+    pub fn payload(&self) -> u64 {
+        self.packet.get().saturating_sub(self.header.get()).max(1)
+    }
 }
 
 /// Two routers, `left` and `right`, one link each way between them; hosts hang on access links of their own.
@@ -353,10 +369,10 @@ pub struct FlowGroup {
     /// When the flows stop sending new data. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Time>,
-    /// How much each flow transfers. Default: without end.
+    /// How much payload each flow transfers. Default: without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
-    /// How fast the application produces data. Default: faster than the network.
+    /// How fast the application produces payload. Default: faster than the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// Flows that arrive at random, each with a size of its own.
@@ -416,7 +432,7 @@ pub struct Web {
     /// Mean number of new flows per second. Exactly one of `flows_per_s` and `load` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows_per_s: Option<f64>,
-    /// Offered load as a share of the slowest link's capacity on the path.
+    /// Offered load, headers included, as a share of the slowest link's capacity on the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Ratio>,
     /// How arrivals are spaced.
@@ -440,7 +456,7 @@ pub enum Arrivals {
     },
 }
 
-/// Sizes of transfers, in bytes on the wire; a transfer has at least one packet.
+/// Sizes of transfers, in bytes of payload; a transfer has at least one packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Sizes {

@@ -71,7 +71,7 @@ pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock:
                 jain_index: (!group.web && !goodputs.is_empty()).then(|| jain_index(&goodputs)),
                 retransmissions: of_group.iter().map(|i| u64::from(rows[*i].retransmissions)).sum(),
                 timeouts: of_group.iter().map(|i| u64::from(rows[*i].timeouts)).sum(),
-                fct_s: fct(&done, sim.scenario.packet.get()),
+                fct_s: fct(&done, sim.scenario.payload()),
                 littles_law: group
                     .web
                     .then(|| {
@@ -93,6 +93,8 @@ pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock:
     let summary = Summary {
         name: sim.scenario.name.clone(),
         seed: sim.scenario.seed,
+        assumed: sim.assumed,
+        warnings: sim.warnings,
         duration_s: end.as_secs_f64(),
         warmup_s: start.as_secs_f64(),
         links,
@@ -161,11 +163,11 @@ fn row(sim: &Simulation, flow: u32, r: &Record) -> FlowRow {
 const BOUNDS: [u64; 14] =
     [0, 3, 10, 32, 100, 316, 1000, 3162, 10_000, 31_623, 100_000, 316_228, 1_000_000, u64::MAX];
 
-fn fct(done: &[(u64, f64)], packet: u64) -> Option<FctSummary> {
+fn fct(done: &[(u64, f64)], payload: u64) -> Option<FctSummary> {
     let mut times: Vec<f64> = done.iter().map(|d| d.1).collect();
     let all = Distribution::of(&mut times)?;
     let bins = BOUNDS.windows(2).filter_map(|w| {
-        let (min_bytes, max_bytes) = (w[0] * packet, w[1].saturating_mul(packet));
+        let (min_bytes, max_bytes) = (w[0] * payload, w[1].saturating_mul(payload));
         let mut times: Vec<f64> =
             done.iter().filter(|d| (min_bytes..max_bytes).contains(&d.0)).map(|d| d.1).collect();
         Distribution::of(&mut times).map(|fct| FctBin { min_bytes, max_bytes, fct })

@@ -108,6 +108,18 @@ impl SizeLaw {
         (bytes + 0.5).max(1.0) as u64
     }
 
+    /// The mean size with its headers, one to each packet of `payload` bytes. Of sizes that vary, the last packet is half
+    /// full on average.
+    #[must_use]
+    pub fn mean_wire_bytes(&self, payload: u64, header: u64) -> f64 {
+        let packets = self.mean_bytes() / payload as f64;
+        let packets = match &self.kind {
+            Kind::Fixed(_) => libm::ceil(packets),
+            _ => packets + 0.5,
+        };
+        self.mean_bytes() + header as f64 * packets.max(1.0)
+    }
+
     /// The mean size in bytes.
     #[must_use]
     pub fn mean_bytes(&self) -> f64 {

@@ -170,7 +170,7 @@ fn the_queue_is_that_of_m_d_1() {
             [[flows]]
             name = "web"
             law = "sack"
-            web = {{ flows_per_s = {}, sizes = {{ distribution = "fixed", size = "1000B" }} }}
+            web = {{ flows_per_s = {}, sizes = {{ distribution = "fixed", size = "960B" }} }}
             "#,
             rho * 1000.0
         ));

@@ -52,8 +52,8 @@ class FlowTimes:
     retransmitted: float
 
     @classmethod
-    def of(cls, flows: Any, packet_bytes: float) -> FlowTimes:
-        """From the table of flows of a run."""
+    def of(cls, flows: Any, payload_bytes: float) -> FlowTimes:
+        """From the table of flows of a run, whose full packets carry so much."""
         codes: dict[str, int] = {}
         group = np.array([codes.setdefault(g, len(codes)) for g in flows.column("group")], np.int16)
         size = np.array(flows.column("size_bytes"), np.float64)
@@ -61,7 +61,7 @@ class FlowTimes:
         fct = np.array(flows.column("fct_s"), np.float64)
         sized = ~np.isnan(size) if size.size else np.zeros(0, bool)
         # A transfer is a whole number of packets; the last may be short.
-        packets = np.ceil(size[sized] / packet_bytes)
+        packets = np.ceil(size[sized] / payload_bytes)
         again = float(np.sum(np.array(flows.column("retransmissions"), np.float64)))
         return cls(start[sized], fct[sized], packets, group[sized], codes, again)
 
@@ -106,6 +106,11 @@ def quantity(value: object) -> float:
     return float(match[1]) * _UNITS[match[2]]
 
 
+def payload(scenario: Mapping[str, Any], packet_bytes: float) -> float:
+    """What a full packet carries, bytes: sizes of flows are payload, capacities and queues are whole packets."""
+    return packet_bytes - quantity(scenario.get("header", "0B"))
+
+
 @dataclass(frozen=True)
 class Ideal:
     """What the formulas need to know of a run."""
@@ -141,8 +146,9 @@ class Ideal:
             return None
         capacity = rate / 8 / packet_bytes
         webs = [f["web"] for f in flows.values() if f.get("web") and bool(f.get("reverse")) == reverse]
-        load = sum(_load(web, capacity, packet_bytes) for web in webs)
-        mean = _mean_bytes(mine["web"]["sizes"]) / packet_bytes if mine.get("web") else float("nan")
+        carried = payload(scenario, packet_bytes)
+        load = sum(_load(web, capacity, carried) for web in webs)
+        mean = _mean_bytes(mine["web"]["sizes"]) / carried if mine.get("web") else float("nan")
         return cls(capacity, rtt, load, mean, packet_bytes)
 
     def curve(self, name: str, packets: Floats) -> Floats:
@@ -170,10 +176,10 @@ def _mean_bytes(sizes: Mapping[str, Any]) -> float:
     return float("nan")
 
 
-def _load(web: Mapping[str, Any], capacity: float, packet_bytes: float) -> float:
+def _load(web: Mapping[str, Any], capacity: float, payload_bytes: float) -> float:
     if web.get("load") is not None:
         return quantity(web["load"])
-    return float(web["flows_per_s"]) * _mean_bytes(web["sizes"]) / packet_bytes / capacity
+    return float(web["flows_per_s"]) * _mean_bytes(web["sizes"]) / payload_bytes / capacity
 
 
 # ---------------------------------------------------------------------------------------------------- measuring

@@ -53,7 +53,7 @@ class Finished:
         table = run.flows
         columns = (table.column(c) for c in ("group", "index", "switched_s"))
         switched = {f"{g}.{i}": float(at) for g, i, at in zip(*columns, strict=True) if at is not None}
-        times = fct.FlowTimes.of(table, packet_bytes)
+        times = fct.FlowTimes.of(table, fct.payload(scenario or {}, packet_bytes))
         return cls(summary, links, many, switched, packet_bytes, times, scenario or {})
 
     def ideal(self, group: str) -> fct.Ideal | None:
@@ -183,7 +183,7 @@ class RunSet:
         """Times and values of a measure of each flow or group."""
         found = self._only().many[name]
         if name == _SEQUENCE:
-            bits = 8 * self._only().packet_bytes
+            bits = 8 * fct.payload(self._only().scenario, self._only().packet_bytes)
             return {of: (t, np.cumsum(v) * self.sample_s() / bits) for of, (t, v) in found.items()}
         return {of: (t, v * MANY[name][2]) for of, (t, v) in found.items()}
 

@@ -96,7 +96,8 @@ fn translate(
     lacks(&LAW, "fairness", fairness, &default.fairness)?;
     let max_interval = between(&LAW, "max_interval", *max_interval, [link.min_interval, TIMER[1]])?;
     let max_allowable_rtt = between(&LAW, "max_allowable_rtt", *max_allowable_rtt, RTT)?;
-    let initial_rtt = between(&LAW, "initial_rtt", *initial_rtt, RTT)?;
+    let initial_rtt =
+        between(&LAW, "initial_rtt", initial_rtt.unwrap_or(flowstamp_laws::Time::from_millis(200)), RTT)?;
 
     let bytes_per_sec = link.rate.bytes_per_sec();
     config.eta_q32 = q32(*eta);

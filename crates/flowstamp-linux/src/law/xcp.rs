@@ -76,7 +76,8 @@ fn translate(
     } = parameters;
     let min_interval = between(&LAW, "min_interval", *min_interval, TIMER)?;
     let min_queue_interval = between(&LAW, "min_queue_interval", *min_queue_interval, TIMER)?;
-    let initial_interval = between(&LAW, "initial_interval", *initial_interval, TIMER)?;
+    let initial_interval = initial_interval.unwrap_or(flowstamp_laws::Time::from_millis(50));
+    let initial_interval = between(&LAW, "initial_interval", initial_interval, TIMER)?;
     let max_rtt = between(&LAW, "max_rtt", *max_rtt, RTT)?;
     let queue_window = between(&LAW, "queue_window", *queue_window, FACTOR)?;
 

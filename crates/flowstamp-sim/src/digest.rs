@@ -1,0 +1,76 @@
+//! What a run gave, in a few characters: two runs with the same digest gave the same bits.
+
+use crate::results::{Results, Summary};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+
+/// SHA-256 of each part of a run's results, cut to 64 bits.
+///
+/// What depends on the machine (`wall_s`, `cpu_s`, `packet_hops_per_s`) and what depends on how the engine is built
+/// (`events`) is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest {
+    /// Of the summary as JSON.
+    pub summary: u64,
+    /// Of the rows of flows as JSON.
+    pub flows: u64,
+    /// Of the series' names, times and values, to the bit.
+    pub series: u64,
+    /// Of the captured packets.
+    pub capture: u64,
+}
+
+impl Results {
+    /// The digest of these results.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let mut series = Sha256::new();
+        for key in &self.series.keys {
+            for part in [key.kind, &key.name, &key.metric] {
+                series.update(part);
+                series.update([0]);
+            }
+        }
+        for (at, key) in self.series.key.iter().enumerate() {
+            series.update(key.to_le_bytes());
+            series.update(self.series.time_s[at].to_bits().to_le_bytes());
+            series.update(self.series.value[at].to_bits().to_le_bytes());
+        }
+        let mut capture = Sha256::new();
+        for packet in &self.capture.packets {
+            let at = (packet.time_ps, packet.link, packet.flow, packet.seq, packet.size);
+            let kind = (packet.data, packet.control, packet.syn, packet.fin);
+            let ecn = (packet.ecn_capable, packet.congestion_experienced, packet.ecn_echo, packet.cwr);
+            capture.update(format!("{at:?} {kind:?} {ecn:?} {:?}\n", packet.sack));
+            packet.stamp.0.iter().for_each(|word| capture.update(word.to_bits().to_le_bytes()));
+        }
+        Digest {
+            summary: of_json(&timeless(&self.summary)),
+            flows: of_json(&self.flows),
+            series: cut(series),
+            capture: cut(capture),
+        }
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { summary, flows, series, capture } = self;
+        write!(f, "{summary:016x} {flows:016x} {series:016x} {capture:016x}")
+    }
+}
+
+/// A summary without what differs between machines and engines.
+fn timeless(summary: &Summary) -> Summary {
+    Summary { wall_s: 0.0, cpu_s: 0.0, packet_hops_per_s: 0.0, events: 0, ..summary.clone() }
+}
+
+fn of_json(value: &impl Serialize) -> u64 {
+    // Results serialise by construction: string keys and finite depth.
+    cut(Sha256::new().chain_update(serde_json::to_vec(value).unwrap_or_default()))
+}
+
+fn cut(hash: Sha256) -> u64 {
+    hash.finalize().iter().take(8).fold(0, |word, byte| word << 8 | u64::from(*byte))
+}

@@ -1,0 +1,133 @@
+//! Golden runs: small scenarios of every kind, in `golden/`, whose results are known to the bit.
+//!
+//! A change that only rearranges the code leaves `golden/digests.txt` as it is. One that changes behaviour on purpose
+//! changes it, in a commit of its own that says why:
+//!
+//! ```text
+//! FLOWSTAMP_ACCEPT=1 cargo test -p flowstamp-sim --test golden
+//! ```
+
+use flowstamp_laws::registry::{Protocol, QueueSpec};
+use flowstamp_laws::sender::Recovery;
+use flowstamp_sim::results::Results;
+use flowstamp_sim::scenario::{Arrivals, LinkRate, Scenario, Sizes};
+use flowstamp_sim::{Format, Loaded, load, run_many};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// All golden scenarios by name.
+fn scenarios() -> BTreeMap<String, Loaded> {
+    let entries = std::fs::read_dir(folder()).expect("the folder of golden scenarios");
+    let paths =
+        entries.map(|e| e.expect("an entry").path()).filter(|p| p.extension().is_some_and(|e| e == "toml"));
+    paths
+        .map(|path| {
+            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            let text = std::fs::read_to_string(&path).expect("a text");
+            let loaded = load(&text, Format::Toml, &name, &[], &folder()).unwrap_or_else(|e| panic!("{e}"));
+            (name, loaded)
+        })
+        .collect()
+}
+
+fn run_all(threads: usize) -> BTreeMap<String, Results> {
+    let (names, loaded): (Vec<_>, Vec<_>) = scenarios().into_iter().unzip();
+    let results =
+        run_many(&loaded, None, Some(threads), &|_, _| ControlFlow::Continue(())).expect("nobody stops it");
+    names.into_iter().zip(results).collect()
+}
+
+#[test]
+fn results_are_those_known_to_the_bit() {
+    let path = folder().join("digests.txt");
+    let lines: Vec<String> =
+        run_all(2).iter().map(|(name, results)| format!("{name} {}", results.digest())).collect();
+    if std::env::var_os("FLOWSTAMP_ACCEPT").is_some() {
+        std::fs::write(&path, lines.join("\n") + "\n").expect("digests can be written");
+        return;
+    }
+    let known = std::fs::read_to_string(&path).expect("golden/digests.txt");
+    let known: BTreeSet<&str> = known.lines().collect();
+    let now: BTreeSet<&str> = lines.iter().map(String::as_str).collect();
+    let changed: Vec<_> = now.difference(&known).collect();
+    let was: Vec<_> = known.difference(&now).collect();
+    assert!(
+        changed.is_empty() && was.is_empty(),
+        "name, then digests of summary, flows, series, capture; now {changed:#?}, known {was:#?}; seed 1. Where the \
+         change is meant: FLOWSTAMP_ACCEPT=1 cargo test -p flowstamp-sim --test golden, in a commit that says why"
+    );
+}
+
+/// Every word that a scenario may use for a law, a queue, a scheduler, a repair or a kind of network occurs.
+#[test]
+fn nothing_that_a_scenario_can_name_is_missing() {
+    let all: Vec<Scenario> = scenarios().into_values().map(|l| l.scenario).collect();
+    assert!(all.len() >= 30, "{}", all.len());
+    let toml = all.iter().map(toml_of).collect::<String>();
+    for protocol in Protocol::ALL {
+        assert!(toml.contains(&format!("law = \"{}\"", protocol.name())), "{}", protocol.name());
+    }
+    for queue in QueueSpec::NAMES {
+        assert!(toml.contains(&format!("kind = \"{queue}\"")), "{queue}");
+    }
+    for scheduler in ["fifo", "wfq", "drr"] {
+        assert!(toml.contains(&format!("scheduler = \"{scheduler}\"")), "{scheduler}");
+    }
+    let recoveries: Vec<_> = all.iter().flat_map(|s| &s.flows).filter_map(|g| g.transport.recovery).collect();
+    for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Count] {
+        assert!(recoveries.contains(&recovery), "{recovery:?}");
+    }
+    let has = |what: &str, which: &dyn Fn(&Scenario) -> bool| assert!(all.iter().any(which), "{what}");
+    has("a dumbbell", &|s| s.dumbbell.is_some());
+    has("a parking lot", &|s| s.parking_lot.is_some());
+    has("a graph", &|s| s.graph.is_some());
+    has("a capture", &|s| s.capture.is_some());
+    let rate = |s: &Scenario, f: &dyn Fn(&LinkRate) -> bool| s.dumbbell.as_ref().is_some_and(|d| f(&d.rate));
+    has("steps", &|s| rate(s, &|r| matches!(r, LinkRate::Varying(v) if v.steps.is_some())));
+    has("a trace", &|s| rate(s, &|r| matches!(r, LinkRate::Varying(v) if v.trace.is_some())));
+    has("an application's rate", &|s| s.flows.iter().any(|g| g.rate.is_some()));
+    has("a transfer", &|s| s.flows.iter().any(|g| g.size.is_some()));
+    has("a stop", &|s| s.flows.iter().any(|g| g.stop.is_some()));
+    let webs: Vec<_> = all.iter().flat_map(|s| &s.flows).filter_map(|g| g.web.as_ref()).collect();
+    let web = |what: &str, which: fn(&Sizes) -> bool| assert!(webs.iter().any(|w| which(&w.sizes)), "{what}");
+    web("fixed", |s| matches!(s, Sizes::Fixed { .. }));
+    web("uniform", |s| matches!(s, Sizes::Uniform { .. }));
+    web("exponential", |s| matches!(s, Sizes::Exponential { .. }));
+    web("pareto", |s| matches!(s, Sizes::Pareto { .. }));
+    web("empirical", |s| matches!(s, Sizes::Empirical { .. }));
+    for arrivals in [Arrivals::Poisson, Arrivals::Pareto { shape: 1.5 }] {
+        assert!(webs.iter().any(|w| w.arrivals == arrivals), "{arrivals:?}");
+    }
+}
+
+fn toml_of(scenario: &Scenario) -> String {
+    toml::to_string(scenario).expect("a scenario is TOML")
+}
+
+/// A golden run that moves no packet, or loses none where losses are its point, would guard nothing.
+#[test]
+fn golden_runs_have_something_to_guard() {
+    let results = run_all(2);
+    for (name, r) in &results {
+        assert!(r.summary.packets.arrived > 100, "{name}: {} packets", r.summary.packets.arrived);
+        assert!(
+            r.summary.groups.values().all(|g| g.goodput_bps > 0.0 || g.completed > 0),
+            "{name}: a group got nothing"
+        );
+    }
+    for name in
+        ["rcp-small-buffer", "recovery-crossed", "sack-no-limited-transmit", "reno", "highspeed", "capture"]
+    {
+        assert!(results[name].summary.packets.lost > 0, "{name}: nothing was lost");
+    }
+    let switched = &results["rcp-switch"].flows;
+    assert!(switched.iter().any(|f| f.switched_s.is_some()), "no flow left RCP");
+    assert!(!results["capture"].capture.packets.is_empty());
+    let marks: u64 = results["sack-red"].summary.links.values().map(|l| l.marks).sum();
+    assert!(marks > 0, "RED marked nothing");
+}
