@@ -281,11 +281,12 @@ fn rcp_step(
     it: &Interval,
     before: (f64, f64),
 ) -> Result<(f64, f64), TestCaseError> {
-    let (rate, d) = (rust.rate(), rust.avg_rtt_s());
+    let (rate, d, rate_q16) = (rust.rate(), rust.avg_rtt_s(), c.rate_q16);
     let seconds = interval_ns as f64 / 1e9;
     let capacity = q16(case.c.link_rate_q16);
     let (mut sums, input_bytes) = (RcpSums::default(), (capacity * seconds * it.input) as u64);
-    let queue = (capacity * d * it.queue) as u64;
+    // While d is unknown, of an interval.
+    let queue = (capacity * if d > 0.0 { d } else { seconds } * it.queue) as u64;
     arrive(rust, input_bytes);
     fs_host_rcp_input(&mut sums, input_bytes / 3);
     fs_host_rcp_input(&mut sums, input_bytes - input_bytes / 3);
@@ -306,17 +307,30 @@ fn rcp_step(
         .filter(|(rtt, _)| *rtt < case.c.max_rtt_us)
         .fold((0, 0), |(sum, count), (rtt, packets)| (sum + rtt * packets, count + packets));
     let sample = if count == 0 { d } else { sum as f64 / 1e6 / count as f64 };
-    let weight = (seconds / d).min(1.0) * if sample < d { (rate / capacity) * (sample / d) } else { 1.0 };
+    let weight = (seconds / d).min(1.0)
+        * if count > 0 && d <= 0.0 {
+            0.0
+        } else if sample < d {
+            (rate / capacity) * (sample / d)
+        } else {
+            1.0
+        };
     let change_d = weight * (sample - d).abs();
     let bound_d = 4.0 / 256e9
         + 4.0 * U * ((sample - d).abs() + d + sample)
         + before.1 * (d + 2.0 * change_d)
         + before.0 * change_d;
     close!(c.avg_rtt_q8 as f64 / 256e9, after, bound_d, "d");
-    let e = bound_d / after;
-    let target = q16(case.c.target_rate_q16);
     let input_rate = input_bytes as f64 / seconds;
     close!(q16(c.input_rate_q16), input_rate, U * input_rate + 2f64.powi(-16), "y");
+    if d <= 0.0 {
+        // Deviation 5 of rcp.rs: d is found out, or not, and R stays.
+        prop_assert_eq!(c.avg_rtt_q8 > 0, count > 0);
+        prop_assert_eq!((c.rate_q16, rust.rate()), (rate_q16, rate));
+        return Ok((before.0, if count > 0 { bound_d / after } else { 0.0 }));
+    }
+    let e = bound_d / after;
+    let target = q16(case.c.target_rate_q16);
     let spare = case.rust.alpha * (target + input_rate);
     let min_rate = 10.0 / after;
     // Where d has fallen below T, T stands for it in line 8: deviation 1, which the Rust law does not have.
@@ -398,6 +412,24 @@ proptest! {
         }
     }
 
+    // Nobody has told them of the path.
+    #[test]
+    fn rcp_router_whose_first_rtt_is_the_packets(
+        case in rcp_case(20_000.0, 10_000..=10_000),
+        intervals in prop::collection::vec(interval(), 1..8),
+    ) {
+        let mut rust = rcp::Router::new(&rcp::Params { initial_rtt: None, ..case.rust }, case.capacity);
+        let mut c = Rcp { avg_rtt_q8: 0, ..case.state };
+        let mut errors = (0.0, 0.0);
+        for it in &intervals {
+            if rust.avg_rtt_s() > 0.0 && rust.avg_rtt_s() < 0.0101 {
+                break;
+            }
+            prop_assert_eq!(fs_host_rcp_interval_ns(&case.c, &c), 10_000_000);
+            errors = rcp_step(&case, &mut rust, &mut c, 10_000_000, it, errors)?;
+        }
+    }
+
     #[test]
     fn rcp_stamps(offer in 1u32.., carried in any::<u32>()) {
         let mut law = rcp::Router::new(
@@ -451,6 +483,8 @@ struct XcpCase {
     rust: xcp::Params,
     capacity: Rate,
     interval_ns: u64,
+    /// Whether the first RTT is known.
+    told: bool,
     queues: [u64; 2],
     other_bytes: u64,
     packets: Vec<Packet>,
@@ -463,21 +497,23 @@ fn xcp_case() -> impl Strategy<Value = XcpCase> {
         gain_q32(),
         gain_q32(),
         gain_q32(),
-        rtt_us(),
         prop::array::uniform2(0.0..3.0),
         0.0..3.0,
         prop::collection::vec(packet(), 0..12),
         prop::collection::vec(packet(), 0..12),
+        prop::option::weighted(0.7, rtt_us()),
     );
     parts.prop_map(
-        |(capacity_q16, alpha_q32, beta_q32, gamma_q32, interval_us, queues, input, packets, departures)| {
+        |(capacity_q16, alpha_q32, beta_q32, gamma_q32, queues, input, packets, departures, told_us)| {
+            // Who is told nothing looks for an RTT every millisecond.
+            let interval_us = told_us.unwrap_or(1000);
             let capacity = q16(capacity_q16);
             let seconds = interval_us as f64 / 1e6;
             let rust = xcp::Params {
                 alpha: q32(alpha_q32),
                 beta: q32(beta_q32),
                 gamma: q32(gamma_q32),
-                initial_interval: Some(Time::from_micros(interval_us)),
+                initial_interval: told_us.map(Time::from_micros),
                 max_rtt: Time::from_secs(20),
                 min_interval: Time::from_millis(1),
                 min_queue_interval: Time::from_millis(2),
@@ -497,6 +533,7 @@ fn xcp_case() -> impl Strategy<Value = XcpCase> {
                 rust,
                 capacity: Rate::from_bytes_per_sec(capacity),
                 interval_ns: interval_us * 1000,
+                told: told_us.is_some(),
                 queues: queues.map(|q| (q * capacity * seconds.min(0.1)) as u64),
                 other_bytes: (input * capacity * seconds) as u64,
                 packets,
@@ -512,7 +549,8 @@ proptest! {
     #[test]
     fn xcp_router(case in xcp_case()) {
         let mut rust = xcp::Router::<Throughput>::new(&case.rust, case.capacity);
-        let mut c = Xcp { avg_rtt_q8: case.interval_ns << 8, ..Xcp::default() };
+        let first_rtt_q8 = if case.told { case.interval_ns << 8 } else { 0 };
+        let mut c = Xcp { avg_rtt_q8: first_rtt_q8, ..Xcp::default() };
         let capacity = q16(case.c.capacity_q16);
 
         // The search for the persistent queue, twice: the first finds none.
@@ -552,7 +590,8 @@ proptest! {
         let drain = case.rust.beta * c.persistent_queue_bytes as f64 / d.max(0.001);
         let bound_f = 2f64.powi(-13)
             + 4.0 * U * (case.rust.alpha * (capacity + y) + drain)
-            + drain * bound_d / d;
+            + if d > 0.0 { drain * bound_d / d } else { 0.0 };
+        prop_assert!(case.told || c.residue_pos_q16 | c.residue_neg_q16 == 0, "nothing is given of an RTT that is new");
         close!(c.aggregate_q16 as f64 / 65536.0, v["aggregate_feedback_bps"] / 8.0, bound_f, "F");
         let bound_pool = 2.0 * bound_f + 2f64.powi(-15) + 2.0 * U * case.rust.gamma * y;
         let (pos, neg) = rust.residues();

@@ -136,6 +136,9 @@ fn parameters_reach_the_law() {
         assert!((number("flows_estimate") - 5.0).abs() < 1e-6, "{status}");
     }
     assert!((number("avg_rtt_s") - 0.03).abs() < 1e-9, "{status}");
+    // Nobody has told it of the path, nor any packet.
+    net.ok(&format!("{attach} rcp"));
+    assert_eq!(net.status()[0]["avg_rtt_s"], 0.0);
     // XCP's timer keeps to the average RTT, of which no packet has told: 19 s.
     net.ok(&format!("{attach} xcp --eta 1 --set initial_interval=19s"));
     std::thread::sleep(std::time::Duration::from_millis(100));

@@ -129,7 +129,12 @@ pub struct Router {
 }
 
 impl Router {
-    /// What a kernel's router of a link of `rate` is asked for, and refused.
+    /// What a kernel's router is asked for: its own defaults where the file says nothing.
+    fn kernels(&self) -> Result<law::Given, Refusal> {
+        law::given(law::law_of(&self.law)?, &self.sets, None, None)
+    }
+
+    /// Whether the router of a link of `rate` can carry out all that the file says.
     fn check(&self, rate: Rate) -> Result<(), Refusal> {
         if self.law == RouterSpec::default() {
             return Ok(());
@@ -137,9 +142,16 @@ impl Router {
         if self.place == Where::Path {
             return law::on_path(&self.law);
         }
-        let law::Given { spec, eta, min_interval } =
-            law::given(law::law_of(&self.law)?, &self.sets, None, None)?;
+        let law::Given { spec, eta, min_interval } = self.kernels()?;
         law::translate(&spec, &law::Link { rate, own_weight: 1.0, eta, min_interval }).map(drop)
+    }
+
+    /// The law as it is carried out, in a scenario's words.
+    fn scenario(&self) -> toml::Table {
+        let kernels = (self.place == Where::Bpf).then(|| self.kernels().ok()).flatten();
+        let spec = kernels.map_or_else(|| self.law.clone(), |given| given.spec);
+        // What is unset stays away: TOML has no word for it.
+        toml::Table::try_from(spec).unwrap_or_default()
     }
 }
 
@@ -442,7 +454,7 @@ impl Lab {
             "ack": header,
             "dumbbell": {
                 "rate": self.path.rate, "rtt": self.path.rtt, "buffer": self.path.buffer,
-                "queue": "droptail", "router": toml::Table::try_from(&self.router.law).unwrap_or_default(),
+                "queue": "droptail", "router": self.router.scenario(),
             },
             "flows": groups,
             "probes": {"every": self.probes.every, "flows": true, "laws": true},
@@ -495,6 +507,24 @@ mod tests {
         let loaded =
             flowstamp_sim::load(&scenario, flowstamp_sim::Format::Toml, "lab", &[], FilePath::new("."));
         loaded.expect("the simulator takes it");
+    }
+
+    /// What the kernel takes for its own is no secret to the simulator.
+    #[test]
+    fn the_simulators_router_is_the_one_that_runs() {
+        let router = |text: &str| {
+            let lab: Lab = toml::from_str(text).expect("a lab");
+            lab.check().expect("a good one");
+            (lab.router.sets.clone(), lab.scenario().expect("a scenario")["dumbbell"]["router"].clone())
+        };
+        let bpf = LAB.replace("where = \"path\"", "where = \"bpf\"");
+        let (sets, law) = router(&bpf);
+        assert_eq!((sets, &law["eta"]), (vec!["eta=0.9".to_owned()], &0.9.into()));
+        assert_eq!(router(&bpf.replace("eta = 0.9", "")).1["eta"], 0.95);
+        assert_eq!(router(&LAB.replace("eta = 0.9", "")).1["eta"], 1.0);
+        let xcp = bpf.replace("eta = 0.9", "").replace("\"rcp\"", "\"xcp\"");
+        assert_eq!(router(&xcp).1["min_interval"], "1ms");
+        assert_eq!(router(&xcp.replace("where", "min_interval = \"3ms\"\nwhere")).1["min_interval"], "3ms");
     }
 
     #[test]

@@ -96,8 +96,7 @@ fn translate(
     lacks(&LAW, "fairness", fairness, &default.fairness)?;
     let max_interval = between(&LAW, "max_interval", *max_interval, [link.min_interval, TIMER[1]])?;
     let max_allowable_rtt = between(&LAW, "max_allowable_rtt", *max_allowable_rtt, RTT)?;
-    let initial_rtt =
-        between(&LAW, "initial_rtt", initial_rtt.unwrap_or(flowstamp_laws::Time::from_millis(200)), RTT)?;
+    let initial_rtt = initial_rtt.map(|rtt| between(&LAW, "initial_rtt", rtt, RTT)).transpose()?;
 
     let bytes_per_sec = link.rate.bytes_per_sec();
     config.eta_q32 = q32(*eta);
@@ -114,8 +113,9 @@ fn translate(
     };
     let rate = link.own_weight * bytes_per_sec * initial_rate;
     first.rcp.rate_q16 = q16(rate);
-    first.rcp.avg_rtt_q8 = ns(initial_rtt) << 8;
+    // Zero is unknown: the first packets' RTT.
+    first.rcp.avg_rtt_q8 = initial_rtt.map_or(0, ns) << 8;
     first.offer = ((rate / PER_MS) as u32).max(1);
-    first.interval_ns = ns(initial_rtt.min(max_interval)).max(ns(link.min_interval));
+    first.interval_ns = ns(initial_rtt.unwrap_or(max_interval).min(max_interval)).max(ns(link.min_interval));
     Ok(())
 }

@@ -6,6 +6,7 @@ use super::{Law, Link, Variable};
 use crate::bpf::router::types;
 use crate::refusal::Refusal;
 use flowstamp_laws::Stamp;
+use flowstamp_laws::Time;
 use flowstamp_laws::registry::{Protocol, RouterSpec};
 use flowstamp_laws::router::xcp::Params;
 use flowstamp_wire::option;
@@ -53,6 +54,8 @@ pub static LAW: Law = Law {
     what: "delta",
 };
 
+/// FS_UNKNOWN_NS of bpf/laws.h.
+const UNKNOWN: Time = Time::from_millis(1);
 /// Factors that `fs_times` takes.
 const FACTOR: [f64; 2] = [0.001, 16.0];
 
@@ -76,8 +79,8 @@ fn translate(
     } = parameters;
     let min_interval = between(&LAW, "min_interval", *min_interval, TIMER)?;
     let min_queue_interval = between(&LAW, "min_queue_interval", *min_queue_interval, TIMER)?;
-    let initial_interval = initial_interval.unwrap_or(flowstamp_laws::Time::from_millis(50));
-    let initial_interval = between(&LAW, "initial_interval", initial_interval, TIMER)?;
+    let initial_interval =
+        initial_interval.map(|time| between(&LAW, "initial_interval", time, TIMER)).transpose()?;
     let max_rtt = between(&LAW, "max_rtt", *max_rtt, RTT)?;
     let queue_window = between(&LAW, "queue_window", *queue_window, FACTOR)?;
 
@@ -93,7 +96,8 @@ fn translate(
         queue_window_q32: q32(queue_window),
         min_queue_interval_ns: ns(min_queue_interval),
     };
-    first.xcp.avg_rtt_q8 = ns(initial_interval) << 8;
-    first.interval_ns = ns(initial_interval);
+    // Zero is unknown: the first packets' RTT.
+    first.xcp.avg_rtt_q8 = initial_interval.map_or(0, ns) << 8;
+    first.interval_ns = ns(initial_interval.unwrap_or(UNKNOWN.max(min_interval)));
     Ok(())
 }
