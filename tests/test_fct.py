@@ -145,6 +145,7 @@ def test_the_document_says_what_sums_done_by_hand_say() -> None:
         """
         duration = "12s"
         warmup = "2s"
+        header = "0B"
         [dumbbell]
         rate = "48Mbps"
         rtt = "100ms"

@@ -552,6 +552,7 @@ impl Builder<'_> {
 
     /// What laws take for the RTT until packets carry one: the paths', where the scenario does not say.
     fn assume(&mut self, network: &mut Network) {
+        let mut far_off: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for (plan, rtts) in self.links.iter_mut().zip(&self.rtts) {
             let (Some((name, open)), Some(rtt)) = (plan.router.time_constant(), rtts.mean()) else {
                 continue;
@@ -563,11 +564,13 @@ impl Builder<'_> {
             };
             let ratio = given.as_secs_f64() / rtt.as_secs_f64();
             if !(1.0 / FAR_OFF..=FAR_OFF).contains(&ratio) {
-                network.warnings.push(format!(
-                    "router of {}: {name}: is {given}, but the flows' RTT is {rtt}; leave it out for that",
-                    plan.name
-                ));
+                let message =
+                    format!("{name}: is {given}, but the flows' RTT is {rtt}; leave it out for that");
+                far_off.entry(message).or_default().push(&plan.name);
             }
+        }
+        for (message, links) in far_off {
+            network.warnings.push(format!("router of {}: {message}", links.join(" and ")));
         }
     }
 
