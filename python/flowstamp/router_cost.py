@@ -322,6 +322,7 @@ def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[
     return {
         "rounds": rounds,
         "packets": packets,
+        "frame_bytes": len(frame(next(iter(options.values())))),
         "baselines": baselines,
         "thread": thread,
         "machine": machine,

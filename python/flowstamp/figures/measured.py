@@ -124,6 +124,7 @@ def changed(tree: Mapping[str, Any], sets: Sets, source: str) -> dict[str, Any]:
 
 # ---------------------------------------------------------------------------------------------------- forwarding
 
+
 def forwarding(spec: FigureSpec) -> dict[str, Computed]:
     """What a packet costs, of each kind, in every round."""
     wanted: Sequence[str] = [run.name for run in spec.runs if run.on == "forwarding"]
