@@ -197,6 +197,18 @@ macro_rules! protocols {
             pub const fn protocol(&self) -> Protocol { match self { $( Self::$variant(_) => Protocol::$variant ),* } }
             /// [`RouterLaw::set_capacity`].
             pub fn set_capacity(&mut self, capacity: Rate) { match self { $( Self::$variant(l) => l.set_capacity(capacity) ),* } }
+            /// [`RouterLaw::set_params`], if they are this law's; else nothing happens.
+            pub fn set_params(&mut self, spec: &RouterSpec) {
+                match (self, spec) {
+                    $( (Self::$variant(l), RouterSpec::$variant(p)) => l.set_params(p), )*
+                    _ => {}
+                }
+            }
+            /// [`RouterLaw::BEGINS_WITH`].
+            #[must_use]
+            pub const fn begins_with(&self) -> &'static [&'static str] {
+                match self { $( Self::$variant(_) => <$router as RouterLaw>::BEGINS_WITH ),* }
+            }
             /// [`RouterLaw::on_arrival`].
             #[inline]
             pub fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
@@ -318,10 +330,10 @@ macro_rules! schedulers {
             }
             /// Whether the parameters make sense; else the parameter, and what would be right.
             pub fn check(&self) -> Result<(), Refused> { self.params().map_or(Ok(()), share::Params::check) }
-            /// The scheduler for one link, nothing waiting; `None` where the link is not shared.
+            /// The scheduler between so many classes, nothing waiting; `None` where one queue serves all.
             #[must_use]
-            pub fn build(&self) -> Option<Scheduler> {
-                match self { Self::None(_) => None, $( Self::$variant(p) => Some($new(p)) ),* }
+            pub fn build(&self, classes: usize) -> Option<Scheduler> {
+                match self { Self::None(_) => None, $( Self::$variant(p) => $new(p, classes) ),* }
             }
         }
     };
@@ -329,11 +341,11 @@ macro_rules! schedulers {
 
 schedulers! {
     /// One queue for all; only the router law keeps to its part (soft isolation).
-    Fifo "fifo" |_| Scheduler::Fifo;
+    Fifo "fifo" |_, _| None;
     /// A queue for each class, served by weighted fair queueing.
-    Wfq "wfq" |_| Scheduler::Wfq(share::wfq::Wfq::default());
+    Wfq "wfq" |_, classes| Some(Scheduler::Wfq(share::wfq::Wfq::new(classes)));
     /// A queue for each class, served by deficit round robin.
-    Drr "drr" |p: &share::Params| Scheduler::Drr(share::drr::Drr::new(p.mtu.as_f64()));
+    Drr "drr" |p: &share::Params, classes| Some(Scheduler::Drr(share::drr::Drr::new(classes, p.mtu.as_f64())));
 }
 
 impl Default for QueueSpec {

@@ -64,12 +64,12 @@ proptest! {
     ) {
         let weights = [weight, 1.0 - weight];
         let least = weight.min(1.0 - weight);
-        let mut wfq = Wfq::default();
+        let mut wfq = Wfq::new(2);
         for (own, other) in &sizes {
             wfq.enqueue(OWN, *own, weights[OWN]);
             wfq.enqueue(OTHER, *other, weights[OTHER]);
         }
-        let mut drr = Drr::new(1500.0);
+        let mut drr = Drr::new(2, 1500.0);
         let size = |class: usize, at: usize| {
             sizes.get(at).map(|(own, other)| if class == OWN { *own } else { *other })
         };
@@ -94,7 +94,7 @@ proptest! {
             if heads.iter().any(Option::is_none) {
                 break;
             }
-            let class = drr.pick(heads, weights).expect("both wait");
+            let class = drr.pick(&heads, &weights).expect("both wait");
             bytes[class] += f64::from(heads[class].expect("it waits"));
             sent[class] += 1;
             // Shreedhar and Varghese 1996, theorem 2: a quantum and a packet of each.
@@ -108,7 +108,7 @@ proptest! {
     #[test]
     fn schedulers_conserve_packets(steps in prop::collection::vec((0usize..3, 40u32..1500), 1..300), weight in 0.01f64..0.99) {
         let weights = [weight, 1.0 - weight];
-        let (mut wfq, mut drr) = (Wfq::default(), Drr::new(1500.0));
+        let (mut wfq, mut drr) = (Wfq::new(2), Drr::new(2, 1500.0));
         let mut queues = [std::collections::VecDeque::new(), std::collections::VecDeque::new()];
         let mut waiting = [0usize; 2];
         for (what, size) in steps {
@@ -119,7 +119,7 @@ proptest! {
                 continue;
             }
             let heads = [queues[OWN].front().copied(), queues[OTHER].front().copied()];
-            match drr.pick(heads, weights) {
+            match drr.pick(&heads, &weights) {
                 Some(class) => prop_assert!(queues[class].pop_front().is_some()),
                 None => prop_assert!(heads == [None, None]),
             }

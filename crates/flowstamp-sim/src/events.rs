@@ -331,21 +331,42 @@ impl EventQueue {
         let shift = gap.ilog2();
         // Twice too wide or too narrow costs little; moving all events costs more.
         if shift.abs_diff(self.shift) > 1 {
-            let mut keys: Vec<Key> = std::mem::take(&mut self.far.0);
-            for bucket in self.buckets.iter() {
-                let mut at = bucket.first;
-                while at != NONE {
-                    let node = self.nodes[at as usize];
-                    keys.push(key(Time::from_ps(node.time), Source(node.source)));
-                    at = node.next;
-                }
-            }
+            let keys = self.take_all();
             *self = Self { shift, current: now >> shift, last_look: now, ..Self::default() };
-            keys.sort_unstable();
-            for key in keys {
-                let (time, source) = event(key);
-                self.push(time, source);
+            self.put_all(keys);
+        }
+    }
+
+    /// Moves a pending event to another time. The cost is that of all pending events: this is for what is rare.
+    #[cold]
+    pub fn reschedule(&mut self, from: Time, to: Time, source: Source) {
+        let mut keys = self.take_all();
+        if let Some(at) = keys.iter().position(|k| *k == key(from, source)) {
+            keys[at] = key(to, source);
+        }
+        let Self { shift, current, pops, last_look, .. } = *self;
+        *self = Self { shift, current, pops, last_look, ..Self::default() };
+        self.put_all(keys);
+    }
+
+    fn take_all(&mut self) -> Vec<Key> {
+        let mut keys: Vec<Key> = std::mem::take(&mut self.far.0);
+        for bucket in self.buckets.iter() {
+            let mut at = bucket.first;
+            while at != NONE {
+                let node = self.nodes[at as usize];
+                keys.push(key(Time::from_ps(node.time), Source(node.source)));
+                at = node.next;
             }
+        }
+        keys
+    }
+
+    fn put_all(&mut self, mut keys: Vec<Key>) {
+        keys.sort_unstable();
+        for key in keys {
+            let (time, source) = event(key);
+            self.push(time, source);
         }
     }
 }

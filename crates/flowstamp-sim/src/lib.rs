@@ -4,13 +4,17 @@
 //! several on all cores. A run is a pure function of scenario and seed: the same bytes on any machine.
 
 mod active;
+mod capture;
+mod change;
 mod clock;
 pub mod digest;
-mod engine;
 mod error;
 pub mod events;
+mod fabric;
+mod host;
 pub mod link;
 mod load;
+pub mod medium;
 pub mod network;
 #[cfg(feature = "tables")]
 pub mod output;
@@ -18,14 +22,15 @@ mod packet;
 mod probe;
 pub mod random;
 pub mod results;
+mod run;
 pub mod scenario;
-pub mod service;
 mod summary;
 mod workload;
 
-pub use engine::{Simulation, Stopped};
 pub use error::ScenarioError;
-pub use load::{Format, Loaded, load};
+pub use load::{Format, load};
+pub use run::{Simulation, StepError, Stopped};
+pub use scenario::Loaded;
 
 use flowstamp_laws::units::Time;
 use rayon::prelude::*;

@@ -1,7 +1,7 @@
 //! From text to a checked scenario: TOML or JSON, `--set` overrides, the files it names.
 
 use crate::error::ScenarioError;
-use crate::scenario::{Files, LinkRate, Scenario, Sizes};
+use crate::scenario::{Files, LinkRate, Loaded, Scenario, Sizes};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -13,26 +13,6 @@ pub enum Format {
     Toml,
     /// As Python objects arrive.
     Json,
-}
-
-/// A scenario and the files that it names.
-#[derive(Clone, Debug)]
-pub struct Loaded {
-    /// The scenario.
-    pub scenario: Scenario,
-    /// Contents of traces and size distributions, by the path in the scenario.
-    pub files: Files,
-    /// What to call the source in messages.
-    pub source: String,
-}
-
-impl Loaded {
-    /// The scenario as TOML, with every default spelled out.
-    #[must_use]
-    pub fn to_toml(&self) -> String {
-        // Every type of the scenario serialises to TOML by construction.
-        toml::to_string(&self.scenario).unwrap_or_default()
-    }
 }
 
 /// Reads a scenario from `text`. `source` names it in messages; paths in it are relative to `base_dir`, paths in `sets`
@@ -51,15 +31,33 @@ pub fn load(
     for (key, value) in sets {
         set(&mut tree, key, value).map_err(|e| e.at("--set"))?;
     }
-    let scenario: Scenario = serde_path_to_error::deserialize(Value::Table(tree)).map_err(|e| {
-        let path = e.path().to_string();
-        let key = if path == "." { String::new() } else { path };
-        ScenarioError::new(key, e.into_inner().message().to_owned()).at(source)
-    })?;
+    let scenario = from_tree(tree).map_err(|e| e.at(source))?;
     let files = read_files(&scenario, base_dir).map_err(|e| e.at(source))?;
     let loaded = Loaded { scenario, files, source: source.to_owned() };
     crate::network::Network::new(&loaded, loaded.scenario.seed)?;
     Ok(loaded)
+}
+
+fn from_tree(tree: Table) -> Result<Scenario, ScenarioError> {
+    serde_path_to_error::deserialize(Value::Table(tree)).map_err(|e| {
+        let path = e.path().to_string();
+        let key = if path == "." { String::new() } else { path };
+        ScenarioError::new(key, e.into_inner().message().to_owned())
+    })
+}
+
+/// The same with another value under `key`, checked as a whole; no further file is read.
+///
+/// # Errors
+/// One line for what is wrong.
+pub fn with(loaded: &Loaded, key: &str, text: &str) -> Result<Loaded, ScenarioError> {
+    // Every type of the scenario serialises to TOML by construction.
+    let mut tree = Table::try_from(&loaded.scenario)
+        .map_err(|e| ScenarioError::new(key, format!("cannot be set: {e}")))?;
+    set(&mut tree, key, text)?;
+    let changed = Loaded { scenario: from_tree(tree)?, ..loaded.clone() };
+    crate::network::Network::new(&changed, changed.scenario.seed)?;
+    Ok(changed)
 }
 
 fn parse(text: &str, format: Format) -> Result<Table, ScenarioError> {

@@ -30,6 +30,15 @@ pub struct Packet {
     pub protocol: Protocol,
 }
 
+impl Packet {
+    /// Which flow it is of, over all users of its slot.
+    #[inline]
+    #[must_use]
+    pub fn flow_id(&self) -> u64 {
+        u64::from(self.flow) << 16 | u64::from(self.generation)
+    }
+}
+
 /// It carries data; else it is an ack.
 pub const DATA: u8 = 1;
 /// ECN-capable transport.

@@ -1,8 +1,10 @@
 //! Samples over time.
 
-use crate::engine::Simulation;
-use crate::link::Policy;
+use crate::fabric::Fabric;
+use crate::host::Hosts;
+use crate::link::{Laws, LinkStats};
 use crate::results::{Series, SeriesKey};
+use crate::scenario::{Probes, Scenario};
 use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::units::Time;
 
@@ -10,9 +12,11 @@ use flowstamp_laws::units::Time;
 const DEFAULT_SAMPLES: u64 = 100;
 
 /// Takes samples at fixed intervals.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Probe {
     every: Time,
+    what: Probes,
+    packet_bytes: f64,
     series: Series,
     /// Counters at the last sample.
     links: Vec<LinkMark>,
@@ -32,19 +36,20 @@ struct LinkMark {
 
 impl Probe {
     /// A probe as the scenario asks for; `None` if it asks for nothing.
-    pub(crate) fn new(sim: &Simulation) -> Option<Self> {
-        let p = &sim.scenario.probes;
-        if !(p.links || p.groups || p.flows || p.laws) {
+    pub fn new(scenario: &Scenario, net: &Fabric, hosts: &Hosts) -> Option<Self> {
+        let what = scenario.probes.clone();
+        if !(what.links || what.groups || what.flows || what.laws) {
             return None;
         }
-        let every =
-            p.every.unwrap_or(Time::from_ps((sim.scenario.duration / DEFAULT_SAMPLES).as_ps().max(1)));
+        let every = what.every.unwrap_or(Time::from_ps((scenario.duration / DEFAULT_SAMPLES).as_ps().max(1)));
         Some(Self {
             every,
+            what,
+            packet_bytes: scenario.packet.as_f64(),
             series: Series::default(),
-            links: vec![LinkMark::default(); sim.policies.len()],
-            groups: vec![0; sim.groups.len()],
-            flows: vec![0; sim.flows.len()],
+            links: vec![LinkMark::default(); net.routers().count()],
+            groups: vec![0; hosts.groups.len()],
+            flows: vec![0; hosts.flows.len()],
             keys_made: false,
         })
     }
@@ -55,6 +60,12 @@ impl Probe {
         self.every
     }
 
+    /// The samples so far.
+    #[must_use]
+    pub fn series(&self) -> &Series {
+        &self.series
+    }
+
     /// The samples.
     #[must_use]
     pub fn into_series(self) -> Series {
@@ -63,36 +74,35 @@ impl Probe {
 
     /// A link's counters begin again at zero after having stood at `sent`, `drops`, `marks` and `integral`: what the
     /// running interval had of them before is carried over.
-    pub(crate) fn restart_link(&mut self, number: usize, sent: f64, policy: &Policy) {
+    pub fn restart_link(&mut self, number: usize, sent: f64, stats: &LinkStats) {
         let mark = &mut self.links[number];
         // Wrapping, as the counters' differences are.
         *mark = LinkMark {
             sent: mark.sent - sent,
-            drops: mark.drops.wrapping_sub(policy.stats.drops),
-            marks: mark.marks.wrapping_sub(policy.stats.marks),
-            integral: mark.integral - policy.stats.queue_integral,
+            drops: mark.drops.wrapping_sub(stats.drops),
+            marks: mark.marks.wrapping_sub(stats.marks),
+            integral: mark.integral - stats.queue_integral,
         };
     }
 
     /// Takes one sample of everything; returns when the next is due.
-    pub(crate) fn sample(&mut self, sim: &Simulation) -> Time {
-        let now = sim.now;
+    pub fn sample(&mut self, net: &Fabric, hosts: &Hosts) -> Time {
+        let now = net.now;
         let seconds = self.every.as_secs_f64();
-        let probes = &sim.scenario.probes;
+        let probes = &self.what;
         let mut rows =
             Rows { series: &mut self.series, at: 0, name_keys: !self.keys_made, time_s: now.as_secs_f64() };
         if probes.links {
-            for (number, policy) in sim.policies.iter().enumerate() {
-                let name = &sim.link_names[number];
-                let sent = sim.links[number].sent_bytes(now, policy);
-                let stats = &policy.stats;
+            for (number, (port, line)) in net.routers().enumerate() {
+                let Laws { name, stats, capacity, .. } = port.laws();
+                let sent = port.sent_bytes(line, now);
                 let mark =
                     LinkMark { sent, drops: stats.drops, marks: stats.marks, integral: stats.queue_integral };
                 let before = std::mem::replace(&mut self.links[number], mark);
-                let room = policy.capacity.bytes_between(now.saturating_sub(self.every), now);
+                let room = capacity.bytes_between(now.saturating_sub(self.every), now);
                 let share = if room > 0.0 { (sent - before.sent).max(0.0) / room } else { 0.0 };
                 rows.push("link", name, "utilization", share);
-                rows.push("link", name, "queue_bytes", policy.queue_bytes() as f64);
+                rows.push("link", name, "queue_bytes", port.laws().queue_bytes() as f64);
                 rows.push(
                     "link",
                     name,
@@ -104,7 +114,7 @@ impl Probe {
             }
         }
         if probes.groups {
-            for (number, group) in sim.groups.iter().enumerate() {
+            for (number, group) in hosts.groups.iter().enumerate() {
                 let before = std::mem::replace(&mut self.groups[number], group.delivered_bytes);
                 let bits = (group.delivered_bytes - before) as f64 * 8.0;
                 rows.push("group", &group.name, "goodput_bps", bits / seconds);
@@ -113,35 +123,20 @@ impl Probe {
         if probes.flows {
             // Flows known before the run keep their slots; web flows are seen as a group.
             for (number, before) in self.flows.iter_mut().enumerate() {
-                let flow = &sim.flows[number];
-                let record = &sim.records[flow.record as usize];
-                let name = format!("{}.{}", sim.groups[flow.group as usize].name, record.index);
+                let flow = &hosts.flows[number];
+                let record = &hosts.records[flow.record as usize];
+                let name = format!("{}.{}", hosts.groups[flow.group as usize].name, record.index);
                 let bits = (flow.delivered_bytes - *before) as f64 * 8.0;
                 *before = flow.delivered_bytes;
                 rows.push("flow", &name, "goodput_bps", bits / seconds);
-                let packet = sim.scenario.packet.as_f64();
-                rows.push("flow", &name, "cwnd_packets", flow.law.cwnd() / packet);
+                rows.push("flow", &name, "cwnd_packets", flow.law.cwnd() / self.packet_bytes);
                 rows.push("flow", &name, "rtt_s", flow.sender.srtt().as_secs_f64());
             }
         }
         if probes.laws {
-            for (number, policy) in sim.policies.iter().enumerate() {
-                let name = &sim.link_names[number];
-                if let Some(router) = &policy.router {
-                    router.variables(&mut |metric, value| rows.push("law", name, metric, value));
-                }
-                if let Some(share) = &policy.share {
-                    share.variables(&mut |metric, value| rows.push("law", name, metric, value));
-                }
-                let Some(classes) = policy.share.as_ref().and_then(|share| share.queue_laws()) else {
-                    policy.queue.variables(&mut |metric, value| rows.push("law", name, metric, value));
-                    continue;
-                };
-                for (class, queue) in classes {
-                    queue.variables(&mut |metric, value| {
-                        rows.push("law", name, &format!("{class}_{metric}"), value);
-                    });
-                }
+            for (port, _) in net.routers() {
+                let name = &port.laws().name;
+                port.variables(&mut |metric, value| rows.push("law", name, metric, value));
             }
         }
         self.keys_made = true;

@@ -17,8 +17,21 @@ pub struct Results {
     pub flows: Vec<FlowRow>,
     /// Captured packets, in the order of their departures, and the interfaces' names.
     pub capture: Captured,
-    /// The scenario as it ran.
+    /// The scenario as it began.
     pub scenario: crate::scenario::Scenario,
+    /// What was set since.
+    pub changes: Vec<Change>,
+}
+
+/// A value that was set in mid-run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Change {
+    /// When, seconds.
+    pub time_s: f64,
+    /// The scenario's key.
+    pub key: String,
+    /// TOML, or text.
+    pub value: String,
 }
 
 /// `summary.json`.
@@ -246,6 +259,20 @@ pub struct Series {
     pub key: Vec<u32>,
     /// The sample.
     pub value: Vec<f64>,
+}
+
+impl Series {
+    /// The rows whose time is after `time_s`. Keys are those of the whole.
+    #[must_use]
+    pub fn since(&self, time_s: f64) -> Self {
+        let first = self.time_s.partition_point(|t| *t <= time_s);
+        Self {
+            keys: self.keys.clone(),
+            time_s: self.time_s[first..].to_vec(),
+            key: self.key[first..].to_vec(),
+            value: self.value[first..].to_vec(),
+        }
+    }
 }
 
 /// What a series is of.

@@ -1,31 +1,59 @@
 //! From a finished run to its results.
 
-use crate::clock::Clock;
-use crate::engine::{Record, Simulation};
+use crate::fabric::Fabric;
+use crate::host::{Hosts, Record};
 use crate::results::{
-    AccessSummary, Captured, Distribution, FctBin, FctSummary, FlowRow, GroupSummary, LinkSummary, Named,
-    PacketCount, Results, Series, Summary, TotalSummary, jain_index,
+    AccessSummary, Captured, Change, Distribution, FctBin, FctSummary, FlowRow, GroupSummary, LinkSummary,
+    Named, PacketCount, Results, Series, Summary, TotalSummary, jain_index,
 };
+use crate::scenario::Scenario;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::units::Time;
+use std::time::Duration;
 
-/// Results of a run that has been settled at its end.
-pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock: &Clock) -> Results {
-    let (start, end) = (sim.scenario.warmup, sim.scenario.duration);
+/// A run that has been settled at its end.
+pub struct Finished {
+    /// As it began.
+    pub scenario: Scenario,
+    /// What was set since.
+    pub changes: Vec<Change>,
+    /// What the scenario left open.
+    pub assumed: Named<String>,
+    /// What it probably does not mean.
+    pub warnings: Vec<String>,
+    /// Links and packets.
+    pub net: Fabric,
+    /// Flows.
+    pub hosts: Hosts,
+    /// Samples.
+    pub series: Series,
+    /// Recorded packets.
+    pub capture: Captured,
+    /// Events handled.
+    pub events: u64,
+    /// Wall-clock and CPU time that it took.
+    pub took: (Duration, Duration),
+}
+
+/// Its results.
+pub fn results(run: Finished) -> Results {
+    let sim = &run;
+    let (start, end) = (sim.scenario.warmup, sim.net.now);
     let span_s = (end - start).as_secs_f64();
     let mut links = Named::new();
     let (mut drops, mut arrivals) = (0, 0);
-    for (number, policy) in sim.policies.iter().enumerate() {
-        let stats = &policy.stats;
-        let room = policy.capacity.bytes_between(start, end);
-        let sent = sim.links[number].sent_bytes(end, policy);
+    for (port, line) in sim.net.routers() {
+        let laws = port.laws();
+        let stats = &laws.stats;
+        let room = laws.capacity.bytes_between(start, end);
+        let sent = port.sent_bytes(line, end);
         drops += stats.drops;
         arrivals += stats.arrivals;
         links.insert(
-            sim.link_names[number].clone(),
+            laws.name.clone(),
             LinkSummary {
                 rate_bps: room * 8.0 / span_s,
-                buffer_bytes: match policy.limit {
+                buffer_bytes: match laws.limit {
                     Limit::Bytes(b) => b as f64,
                     Limit::Packets(n) => f64::from(n) * sim.scenario.packet.as_f64(),
                 },
@@ -40,17 +68,18 @@ pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock:
             },
         );
     }
-    let access = &sim.links[sim.policies.len()..];
-    let packet_hops: u64 = sim.links.iter().map(|l| l.arrivals).sum();
-    let rows: Vec<FlowRow> = sim.records.iter().enumerate().map(|(i, r)| row(&sim, i as u32, r)).collect();
+    let access = sim.net.access();
+    let packet_hops = sim.net.packet_hops();
+    let rows: Vec<FlowRow> =
+        sim.hosts.records.iter().enumerate().map(|(i, r)| row(sim, i as u32, r)).collect();
     let mut groups = Named::new();
     let mut long_goodputs = Vec::new();
-    for (number, group) in sim.groups.iter().enumerate() {
+    for (number, group) in sim.hosts.groups.iter().enumerate() {
         let of_group: Vec<usize> =
-            (0..rows.len()).filter(|i| sim.records[*i].group as usize == number).collect();
-        let started = |i: &&usize| sim.records[**i].start <= end;
+            (0..rows.len()).filter(|i| sim.hosts.records[*i].group as usize == number).collect();
+        let started = |i: &&usize| sim.hosts.records[**i].start <= end;
         // Shares of flows that had time to send after warm-up.
-        let active = |i: &&usize| active_s(&sim, &sim.records[**i]) > 0.0;
+        let active = |i: &&usize| active_s(sim, &sim.hosts.records[**i]) > 0.0;
         let goodputs: Vec<f64> = of_group.iter().filter(active).map(|i| rows[*i].goodput_bps).collect();
         if !group.web {
             long_goodputs.extend_from_slice(&goodputs);
@@ -58,7 +87,7 @@ pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock:
         let bytes = group.delivered_bytes - group.delivered_at_warmup;
         let done: Vec<(u64, f64)> = of_group
             .iter()
-            .filter(|i| sim.records[**i].start >= start)
+            .filter(|i| sim.hosts.records[**i].start >= start)
             .filter_map(|i| rows[*i].size_bytes.zip(rows[*i].fct_s))
             .collect();
         groups.insert(
@@ -75,7 +104,8 @@ pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock:
                 littles_law: group
                     .web
                     .then(|| {
-                        let flows = of_group.iter().map(|i| (sim.records[*i].start, sim.records[*i].end));
+                        let flows =
+                            of_group.iter().map(|i| (sim.hosts.records[*i].start, sim.hosts.records[*i].end));
                         group.active.law(flows, (start, end))
                     })
                     .flatten(),
@@ -85,16 +115,16 @@ pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock:
     let goodput_bps = groups.values().map(|g| g.goodput_bps).sum();
     let flows = rows
         .iter()
-        .zip(&sim.records)
-        .filter(|(_, r)| !sim.groups[r.group as usize].web)
+        .zip(&sim.hosts.records)
+        .filter(|(_, r)| !sim.hosts.groups[r.group as usize].web)
         .map(|(f, _)| f.clone());
-    let (wall, cpu) = clock.elapsed();
+    let (wall, cpu) = sim.took;
     let wall_s = wall.as_secs_f64();
     let summary = Summary {
         name: sim.scenario.name.clone(),
         seed: sim.scenario.seed,
-        assumed: sim.assumed,
-        warnings: sim.warnings,
+        assumed: run.assumed.clone(),
+        warnings: run.warnings.clone(),
         duration_s: end.as_secs_f64(),
         warmup_s: start.as_secs_f64(),
         links,
@@ -111,14 +141,21 @@ pub(crate) fn results(sim: Simulation, series: Series, capture: Captured, clock:
             jain_index: (!long_goodputs.is_empty()).then(|| jain_index(&long_goodputs)),
         },
         flows: flows.collect(),
-        packets: PacketCount { sent: sim.sent, arrived: sim.arrived, lost: sim.lost },
+        packets: PacketCount { sent: sim.net.sent, arrived: sim.net.arrived, lost: sim.net.lost },
         packet_hops,
         events: sim.events,
         wall_s,
         cpu_s: cpu.as_secs_f64(),
         packet_hops_per_s: if wall_s > 0.0 { packet_hops as f64 / wall_s } else { 0.0 },
     };
-    Results { summary, series, flows: rows, capture, scenario: sim.scenario }
+    Results {
+        summary,
+        series: run.series,
+        flows: rows,
+        capture: run.capture,
+        scenario: run.scenario,
+        changes: run.changes,
+    }
 }
 
 fn share(part: u64, whole: u64) -> f64 {
@@ -126,16 +163,16 @@ fn share(part: u64, whole: u64) -> f64 {
 }
 
 /// How long a flow was active after warm-up, seconds.
-fn active_s(sim: &Simulation, r: &Record) -> f64 {
-    let group = &sim.groups[r.group as usize];
+fn active_s(sim: &Finished, r: &Record) -> f64 {
+    let group = &sim.hosts.groups[r.group as usize];
     // The stop of web flows ends their arrivals, not the flows.
     let stop = if group.web { Time::MAX } else { group.stop };
     let from = r.start.max(sim.scenario.warmup);
-    r.end.min(stop).min(sim.scenario.duration).saturating_sub(from).as_secs_f64()
+    r.end.min(stop).min(sim.net.now).saturating_sub(from).as_secs_f64()
 }
 
-fn row(sim: &Simulation, flow: u32, r: &Record) -> FlowRow {
-    let group = &sim.groups[r.group as usize];
+fn row(sim: &Finished, flow: u32, r: &Record) -> FlowRow {
+    let group = &sim.hosts.groups[r.group as usize];
     let seconds = |t: Time| (t > Time::ZERO).then(|| t.as_secs_f64());
     let active_s = active_s(sim, r);
     let bits = (r.delivered_bytes - r.delivered_at_warmup) as f64 * 8.0;

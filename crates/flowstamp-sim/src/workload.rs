@@ -1,8 +1,7 @@
 //! When web flows arrive and how large they are.
 
-use crate::load::Loaded;
 use crate::random::Stream;
-use crate::scenario::{Arrivals, Sizes};
+use crate::scenario::{Arrivals, Loaded, Sizes};
 use flowstamp_laws::units::Time;
 
 /// A refused parameter: its key below the group's `web`, and why.

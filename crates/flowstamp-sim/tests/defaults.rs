@@ -107,8 +107,7 @@ fn a_time_constant_far_off_warns() {
         .summary
         .warnings
     };
-    let told =
-        "router of bottleneck and bottleneck.reverse: initial_rtt: is 200ms, but the flows' RTT is 30us; leave it out for that";
+    let told = "router of bottleneck and bottleneck.reverse: initial_rtt: is 200ms, but the flows' RTT is 30us; leave it out for that";
     let warnings = with(r#"{ law = "rcp", initial_rtt = "200ms" }"#);
     assert_eq!(warnings, [told]);
     assert!(with(r#"{ law = "rcp", initial_rtt = "200us" }"#).is_empty());

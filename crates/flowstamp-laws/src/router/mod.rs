@@ -47,8 +47,14 @@ pub trait RouterLaw: Sized {
     /// A law for a link of `capacity`, with all estimates at their start.
     fn new(params: &Self::Params, capacity: Rate) -> Self;
 
+    /// Parameters by which the law begins, and which mean nothing later.
+    const BEGINS_WITH: &'static [&'static str] = &[];
+
     /// The link's capacity is `capacity` from now on.
     fn set_capacity(&mut self, capacity: Rate);
+
+    /// The parameters are these from now on; estimates stay.
+    fn set_params(&mut self, params: &Self::Params);
 
     /// A packet of `size` bytes reached the queue. `stamp` is there for data packets of this law; acks and other
     /// protocols' packets come without.
@@ -84,6 +90,7 @@ impl RouterLaw for NoRouter {
         Self
     }
     fn set_capacity(&mut self, _: Rate) {}
+    fn set_params(&mut self, _: &NoParams) {}
     fn on_arrival(&mut self, _: LinkView, _: u32, _: Option<&Stamp>) {}
     fn on_departure(&mut self, _: LinkView, _: u32, _: &mut Stamp) {}
     fn first_timer(&self, _: usize) -> Option<Time> {

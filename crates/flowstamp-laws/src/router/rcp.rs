@@ -246,6 +246,7 @@ impl Router {
 
 impl RouterLaw for Router {
     type Params = Params;
+    const BEGINS_WITH: &'static [&'static str] = &["initial_rate", "initial_rtt"];
 
     fn check(p: &Params) -> Result<(), Refused> {
         within("alpha", p.alpha, 0.0, 10.0)?;
@@ -294,6 +295,10 @@ impl RouterLaw for Router {
 
     fn set_capacity(&mut self, capacity: Rate) {
         self.link_rate = capacity.bytes_per_sec();
+    }
+
+    fn set_params(&mut self, params: &Params) {
+        self.params = *params;
     }
 
     #[inline]

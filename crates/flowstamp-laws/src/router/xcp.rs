@@ -283,6 +283,7 @@ impl<E: Encoding> Router<E> {
 
 impl<E: Encoding> RouterLaw for Router<E> {
     type Params = Params;
+    const BEGINS_WITH: &'static [&'static str] = &["initial_interval"];
 
     fn check(p: &Params) -> Result<(), Refused> {
         within("alpha", p.alpha, 0.0, 10.0)?;
@@ -329,6 +330,10 @@ impl<E: Encoding> RouterLaw for Router<E> {
 
     fn set_capacity(&mut self, capacity: Rate) {
         self.capacity = capacity.bytes_per_sec();
+    }
+
+    fn set_params(&mut self, params: &Params) {
+        self.params = *params;
     }
 
     #[inline]

@@ -2,13 +2,15 @@
 //!
 //! Two classes meet at the link: packets of the router's own protocol, and all others. [`split::Split`] estimates how
 //! many flows each class has and moves the link's weights until the average flow of both has the same rate; the router
-//! law works with its class's part of the capacity. A [`Scheduler`] holds the classes to their weights, or, with
-//! [`Scheduler::Fifo`], one queue serves both and only the router law keeps to its part ("soft isolation").
+//! law works with its class's part of the capacity. A [`Scheduler`] holds the classes to their weights; without one, a
+//! single queue serves both and only the router law keeps to its part ("soft isolation"). Schedulers serve any number of
+//! classes, whatever tells these apart.
 //!
 //! Dukkipati 2007, section 6.2.1. Beside it stands [`police`], for flows that do not obey (Katabi 2002, section 7).
 
 pub mod drr;
 pub mod police;
+pub mod priority;
 pub mod split;
 pub mod wfq;
 pub mod zombies;
@@ -18,7 +20,7 @@ use crate::{Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Classes at a shared link.
+/// Classes at a link that a router law shares.
 pub const CLASSES: usize = 2;
 /// The class of the router law's own protocol.
 pub const OWN: usize = 0;
@@ -83,29 +85,29 @@ impl Params {
 /// Whose turn it is.
 #[derive(Clone, Debug)]
 pub enum Scheduler {
-    /// First come, first served, whatever the class.
-    Fifo,
     /// Weighted fair queueing.
     Wfq(wfq::Wfq),
     /// Deficit round robin.
     Drr(drr::Drr),
+    /// Strict priority: the lower class first.
+    Priority(priority::Priority),
 }
 
 impl Scheduler {
-    /// A packet of `size` bytes joins the queue of `class`.
-    pub fn enqueue(&mut self, class: usize, size: u32, weights: [f64; CLASSES]) {
+    /// A packet of `size` bytes joins the queue of `class`; `weights` has one for each class.
+    pub fn enqueue(&mut self, class: usize, size: u32, weights: &[f64]) {
         if let Self::Wfq(wfq) = self {
             wfq.enqueue(class, size, weights[class]);
         }
     }
 
-    /// The class whose first packet is sent next; `heads` has the sizes of the first packets, at least one of them.
-    /// `None` if there is none, or the order of arrival decides.
-    pub fn pick(&mut self, heads: [Option<u32>; CLASSES], weights: [f64; CLASSES]) -> Option<usize> {
+    /// The class whose first packet is sent next; `heads` has the sizes of the first packets of all classes. `None` if
+    /// nothing waits.
+    pub fn pick(&mut self, heads: &[Option<u32>], weights: &[f64]) -> Option<usize> {
         match self {
-            Self::Fifo => None,
             Self::Wfq(wfq) => wfq.pick(),
             Self::Drr(drr) => drr.pick(heads, weights),
+            Self::Priority(priority) => priority.pick(heads),
         }
     }
 }

@@ -11,18 +11,27 @@
 //!    within `L/w_1 + L/w_2` of each other for packets of at most `L`.
 //! 2. A packet keeps the tag that the weights of its arrival gave it.
 
-use super::CLASSES;
 use std::collections::VecDeque;
 
 /// Tags of the packets that wait.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Wfq {
-    tags: [VecDeque<f64>; CLASSES],
-    last: [f64; CLASSES],
+    tags: Box<[VecDeque<f64>]>,
+    last: Box<[f64]>,
     virtual_time: f64,
 }
 
 impl Wfq {
+    /// Nothing waits of any class.
+    #[must_use]
+    pub fn new(classes: usize) -> Self {
+        Self {
+            tags: vec![VecDeque::new(); classes].into(),
+            last: vec![0.0; classes].into(),
+            virtual_time: 0.0,
+        }
+    }
+
     /// A packet of `size` bytes joins the queue of `class`.
     pub fn enqueue(&mut self, class: usize, size: u32, weight: f64) {
         let tag = self.last[class].max(self.virtual_time) + f64::from(size) / weight;
@@ -32,16 +41,18 @@ impl Wfq {
 
     /// The class whose first packet is next, of those that wait.
     pub fn pick(&mut self) -> Option<usize> {
-        let class = match [self.tags[0].front(), self.tags[1].front()] {
-            [Some(own), Some(other)] => usize::from(other < own),
-            [Some(_), None] => 0,
-            [None, Some(_)] => 1,
-            [None, None] => return None,
-        };
+        // Of equal tags the lower class's.
+        let mut next: Option<(usize, f64)> = None;
+        for (class, tags) in self.tags.iter().enumerate() {
+            if let Some(tag) = tags.front().filter(|tag| next.is_none_or(|(_, least)| **tag < least)) {
+                next = Some((class, *tag));
+            }
+        }
+        let (class, _) = next?;
         self.virtual_time = self.tags[class].pop_front()?;
         if self.tags.iter().all(VecDeque::is_empty) {
             // Nothing waits: the classes owe each other nothing, and tags need not grow for ever.
-            self.last = [0.0; CLASSES];
+            self.last.fill(0.0);
             self.virtual_time = 0.0;
         }
         Some(class)

@@ -1,157 +1,46 @@
 //! How long a packet's transmission takes: links of constant rate, of listed rates, and of recorded opportunities.
 
-use flowstamp_laws::units::{PS_PER_SEC, Rate, Time};
+mod steps;
+mod trace;
+mod wire;
 
-/// Fraction bits of a transmission time per byte: rounding stays below a picosecond for packets up to 1 MB.
-const FRACTION: u32 = 20;
+pub use steps::Steps;
+pub use trace::Trace;
+pub use wire::Wire;
 
-/// Bytes that one line of a Mahimahi trace can carry.
-const OPPORTUNITY_BYTES: u32 = 1500;
+use flowstamp_laws::units::{Rate, Time};
 
 /// A link's transmitter.
 #[derive(Clone, Debug)]
 pub enum Service {
-    /// A constant rate: picoseconds per byte with 20 fraction bits.
-    Constant(u64),
+    /// A constant rate.
+    Constant(Wire),
     /// Rates from instants on.
     Steps(Box<Steps>),
     /// Recorded delivery opportunities.
     Trace(Box<Trace>),
 }
 
-/// Rates from instants on.
-#[derive(Clone, Debug)]
-pub struct Steps {
-    steps: Vec<(Time, Rate)>,
-    /// The step that the last transmission ended in; starts never go back, so nor does this.
-    at: usize,
-}
-
-/// Delivery opportunities, repeated for ever.
-#[derive(Clone, Debug)]
-pub struct Trace {
-    /// Instants of opportunities in one period.
-    opportunities: Vec<Time>,
-    /// After this the trace repeats.
-    period: Time,
-    /// The opportunity in use, counted over all repetitions, and what it can still carry.
-    at: u64,
-    left: u32,
-}
-
 impl Service {
     /// A transmitter of constant rate, which is above zero.
     #[must_use]
     pub fn constant(rate: Rate) -> Self {
-        let ps_per_byte = 8.0 * PS_PER_SEC as f64 / rate.bps();
-        Self::Constant((ps_per_byte * f64::from(1 << FRACTION) + 0.5) as u64)
+        Self::Constant(Wire::new(rate))
     }
 
     /// When the transmission of `size` bytes ends that can begin at `start`. Starts never go back.
     #[inline]
     pub fn finish(&mut self, start: Time, size: u32) -> Time {
         match self {
-            Self::Constant(per_byte) => {
-                let ps = (u128::from(*per_byte) * u128::from(size)) >> FRACTION;
-                start + Time::from_ps(ps as u64)
-            }
+            Self::Constant(wire) => wire.finish(start, size),
             Self::Steps(steps) => steps.finish(start, size),
             Self::Trace(trace) => trace.finish(start, size),
         }
     }
 }
 
-impl Steps {
-    /// From a list whose first instant is zero and whose instants rise.
-    #[must_use]
-    pub fn new(steps: Vec<(Time, Rate)>) -> Self {
-        Self { steps, at: 0 }
-    }
-
-    fn finish(&mut self, start: Time, size: u32) -> Time {
-        let mut now = start;
-        let mut bits = f64::from(size) * 8.0;
-        loop {
-            while self.steps.get(self.at + 1).is_some_and(|(t, _)| *t <= now) {
-                self.at += 1;
-            }
-            let rate = self.steps[self.at].1.bps();
-            let end = self.steps.get(self.at + 1).map_or(Time::MAX, |(t, _)| *t);
-            let need = if rate > 0.0 { Time::from_secs_f64(bits / rate) } else { Time::MAX };
-            let finish = now.saturating_add(need);
-            if finish <= end {
-                return finish;
-            }
-            bits -= (end - now).as_secs_f64() * rate;
-            now = end;
-        }
-    }
-}
-
-impl Trace {
-    /// From instants in milliseconds, one per opportunity, rising and not empty; the last is the period, as in
-    /// Mahimahi, and above zero.
-    #[must_use]
-    pub fn new(milliseconds: &[u64]) -> Self {
-        Self {
-            opportunities: milliseconds.iter().map(|ms| Time::from_millis(*ms)).collect(),
-            period: Time::from_millis(milliseconds.last().copied().unwrap_or(1).max(1)),
-            at: 0,
-            left: OPPORTUNITY_BYTES,
-        }
-    }
-
-    /// When opportunity `k`, counted over all repetitions, comes.
-    fn instant(&self, k: u64) -> Time {
-        let n = self.opportunities.len() as u64;
-        self.period * (k / n) + self.opportunities[(k % n) as usize]
-    }
-
-    fn finish(&mut self, start: Time, size: u32) -> Time {
-        // What an opportunity could carry is lost to packets that come after it. A long idle time is skipped by
-        // whole periods first.
-        if self.instant(self.at) < start {
-            let n = self.opportunities.len() as u64;
-            let period = start.as_ps() / self.period.as_ps();
-            let mut at = self.at.max(period.saturating_sub(1) * n);
-            while self.instant(at) < start {
-                at += 1;
-            }
-            self.at = at;
-            self.left = OPPORTUNITY_BYTES;
-        }
-        let mut rest = size;
-        while rest > self.left {
-            rest -= self.left;
-            self.at += 1;
-            self.left = OPPORTUNITY_BYTES;
-        }
-        self.left -= rest;
-        let finish = self.instant(self.at);
-        if self.left == 0 {
-            self.at += 1;
-            self.left = OPPORTUNITY_BYTES;
-        }
-        finish
-    }
-
-    /// Bytes that could be carried in `(from, to]`.
-    #[must_use]
-    pub fn capacity_bytes(&self, from: Time, to: Time) -> f64 {
-        (self.count(to) - self.count(from)) as f64 * f64::from(OPPORTUNITY_BYTES)
-    }
-
-    /// Opportunities up to and with `t`.
-    fn count(&self, t: Time) -> u64 {
-        let periods = t.as_ps() / self.period.as_ps();
-        let rest = Time::from_ps(t.as_ps() % self.period.as_ps());
-        let in_period = self.opportunities.partition_point(|o| *o <= rest) as u64;
-        periods * self.opportunities.len() as u64 + in_period
-    }
-}
-
 /// What a link could carry.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Capacity {
     /// The same all the time.
     Constant(Rate),
@@ -187,6 +76,19 @@ impl Capacity {
             _ if to <= from => self.mean(from, from.saturating_add(Time::from_ps(1))),
             _ => Rate::from_bytes_per_sec(self.bytes_between(from, to) / (to - from).as_secs_f64()),
         }
+    }
+
+    /// This capacity until `now`, and `rate` from then on.
+    #[must_use]
+    pub fn from_then_on(self, now: Time, rate: Rate) -> Self {
+        let mut steps = match self {
+            Self::Constant(before) => vec![(Time::ZERO, before)],
+            Self::Steps(steps) => steps,
+            Self::Trace(..) => return self,
+        };
+        steps.retain(|(t, _)| *t < now);
+        steps.push((now, rate));
+        Self::Steps(steps)
     }
 
     /// The transmitter.

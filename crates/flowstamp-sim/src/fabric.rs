@@ -1,0 +1,292 @@
+//! What moves packets: links, the packets between them, and the order of events.
+//!
+//! Cost is per packet-hop. A delivery takes one packet out of its link's ring and puts it into the next one's; the
+//! event queue holds one event per busy link and the timers. State is in flat arrays; nothing is allocated, hashed or
+//! looked up through a vtable per packet.
+
+use crate::capture::Capture;
+use crate::events::{Class, EventQueue, Source};
+use crate::link::{Admission, Alone, Classifier, Fifo, Laws, LinkStats, Plain, Port, Served, Soft, Tap};
+use crate::medium::Service;
+use crate::network::{END, LinkPlan};
+use crate::packet::{NO_SACK, Packet, SackPool};
+use crate::random::Stream;
+use crate::scenario::{Access, Priority, Scenario};
+use flowstamp_laws::queue::QueueView;
+use flowstamp_laws::router::MAX_TIMERS;
+use flowstamp_laws::share::split::Split;
+use flowstamp_laws::share::{self, Scheduler};
+use flowstamp_laws::units::{Rate, Time};
+
+/// Links, packets and time.
+#[derive(Clone, Debug)]
+pub struct Fabric {
+    /// The time of the last event.
+    pub now: Time,
+    /// What is pending.
+    pub events: EventQueue,
+    /// All links: those of routers first.
+    links: Vec<Plain>,
+    /// What stands before each of the router links.
+    ports: Vec<Port>,
+    routes: Vec<u32>,
+    /// Selective acks of packets that are under way.
+    pub sacks: SackPool,
+    /// Packets that are recorded.
+    pub capture: Capture,
+    /// Packets that hosts sent.
+    pub sent: u64,
+    /// Packets that reached a host, for the conservation of packets.
+    pub arrived: u64,
+    /// Packets that queues dropped.
+    pub lost: u64,
+}
+
+impl Fabric {
+    /// Links at rest, with the first event of each of their timers.
+    #[must_use]
+    pub fn new(scenario: &Scenario, plans: &[LinkPlan], access: &[Access], routes: Vec<u32>) -> Self {
+        let router_links = plans.iter().map(|plan| Plain::new(plan.capacity.service(), plan.delay));
+        let access = access.iter().map(|a| Plain::new(Service::constant(a.rate), a.delay));
+        let capture = scenario.capture.as_ref().map(|capture| {
+            let names = plans.iter().map(|p| p.name.clone()).collect();
+            Capture::new(names, capture.packets, scenario.packet.get() as u32)
+        });
+        let mut fabric = Self {
+            now: Time::ZERO,
+            events: EventQueue::default(),
+            links: router_links.chain(access).collect(),
+            ports: plans.iter().map(|plan| port(scenario, plan)).collect(),
+            routes,
+            sacks: SackPool::default(),
+            capture: capture.unwrap_or_default(),
+            sent: 0,
+            arrived: 0,
+            lost: 0,
+        };
+        for (number, port) in fabric.ports.iter_mut().enumerate() {
+            let laws = port.laws();
+            for which in 0..MAX_TIMERS {
+                if let Some(at) = laws.router.as_ref().and_then(|r| r.first_timer(which)) {
+                    let source = Source::new(Class::Router, (number * MAX_TIMERS + which) as u32);
+                    fabric.events.push(at, source);
+                }
+            }
+            if let (Some(_), (_, Some(at))) = (&laws.router, laws.capacity.known_at(Time::ZERO)) {
+                fabric.events.push(at, Source::new(Class::Capacity, number as u32));
+            }
+            if let Some(at) = port.first_division() {
+                fabric.events.push(at, Source::new(Class::Share, number as u32));
+            }
+        }
+        fabric
+    }
+
+    /// The router links: what stands before each, and its line.
+    pub fn routers(&self) -> impl Iterator<Item = (&Port, &Plain)> {
+        self.ports.iter().zip(&self.links)
+    }
+
+    /// Links without laws.
+    #[must_use]
+    pub fn access(&self) -> &[Plain] {
+        &self.links[self.ports.len()..]
+    }
+
+    /// Packets and acks, counted at each link they reached.
+    #[must_use]
+    pub fn packet_hops(&self) -> u64 {
+        self.links.iter().map(|l| l.arrivals).sum()
+    }
+
+    /// Packets that are neither lost nor at a host.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        let waiting = self.ports.iter().map(Port::held);
+        self.links.iter().map(Plain::held).chain(waiting).map(u64::from).sum()
+    }
+
+    /// The head of a link's flight has arrived: on to the next link, or returned to its host.
+    #[inline]
+    pub fn deliver(&mut self, number: u32, source: Source) -> Option<Packet> {
+        let at = number as usize;
+        let link = &mut self.links[at];
+        if let Some(port) = self.ports.get_mut(at) {
+            let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
+            port.advance(link, self.now, &mut tap);
+        }
+        let to = self.routes[link.head().next as usize];
+        if to == END {
+            let packet = *link.deliver();
+            if let Some(time) = link.next_arrival() {
+                self.events.push(time, source);
+            }
+            self.arrived += 1;
+            return Some(packet);
+        }
+        // From ring to ring in one copy. A route never has a link twice in a row: ends of a link differ.
+        let Ok([link, next]) = self.links.get_disjoint_mut([at, to as usize]) else { return None };
+        let packet = link.deliver();
+        let admission = match self.ports.get_mut(to as usize) {
+            None => next.admit(self.now, packet),
+            Some(port) => {
+                let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: to };
+                port.admit(next, self.now, packet, &mut tap)
+            }
+        };
+        let sack = packet.sack;
+        if let Some(time) = link.next_arrival() {
+            self.events.push(time, source);
+        }
+        self.admitted(to, admission, sack);
+        None
+    }
+
+    /// A host's packet goes to the first link of its route.
+    #[inline]
+    pub fn send(&mut self, packet: &Packet) {
+        self.sent += 1;
+        let number = self.routes[packet.next as usize];
+        let link = &mut self.links[number as usize];
+        let admission = match self.ports.get_mut(number as usize) {
+            None => link.admit(self.now, packet),
+            Some(port) => {
+                let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
+                port.admit(link, self.now, packet, &mut tap)
+            }
+        };
+        self.admitted(number, admission, packet.sack);
+    }
+
+    /// What follows from a link's answer.
+    #[inline]
+    fn admitted(&mut self, number: u32, admission: Admission, sack: u32) {
+        match admission {
+            Admission::First(time) => self.events.push(time, Source::new(Class::Delivery, number)),
+            Admission::Behind => {}
+            Admission::Choose(time) => self.events.push(time, Source::new(Class::Transmit, number)),
+            Admission::Dropped => {
+                self.lost += 1;
+                self.sacks.release(sack);
+            }
+        }
+    }
+
+    /// A link with classes sends the next packet.
+    pub fn choose(&mut self, number: u32) {
+        let at = number as usize;
+        let Port::Served(port) = &mut self.ports[at] else { return };
+        let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
+        let (admission, next) = port.choose(&mut self.links[at], self.now, &mut tap);
+        if let Some(next) = next {
+            self.events.push(next, Source::new(Class::Transmit, number));
+        }
+        self.admitted(number, admission, NO_SACK);
+    }
+
+    /// Brings the statistics of all router links up to now.
+    pub fn settle(&mut self) {
+        for number in 0..self.ports.len() {
+            self.settle_link(number);
+        }
+    }
+
+    fn settle_link(&mut self, number: usize) {
+        let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number as u32 };
+        self.ports[number].settle(&mut self.links[number], self.now, &mut tap);
+    }
+
+    /// A router law's timer.
+    pub fn router_timer(&mut self, source: u32) {
+        let (number, which) = (source as usize / MAX_TIMERS, source as usize % MAX_TIMERS);
+        let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number as u32 };
+        let port = &mut self.ports[number];
+        port.advance(&mut self.links[number], self.now, &mut tap);
+        let view = port.view(self.now);
+        if let Some(router) = &mut port.laws_mut().router {
+            // A law whose timer stands still must not stop time.
+            let next = router.on_timer(which, view).max(self.now + Time::from_ps(1));
+            self.events.push(next, Source::new(Class::Router, source));
+        }
+    }
+
+    /// A link is divided anew among its classes.
+    pub fn divide(&mut self, number: u32) {
+        if let Some(next) = self.ports[number as usize].divide(self.now) {
+            let next = next.max(self.now + Time::from_ps(1));
+            self.events.push(next, Source::new(Class::Share, number));
+        }
+    }
+
+    /// A link's capacity has changed, as its laws know it.
+    pub fn learn_capacity(&mut self, number: u32) {
+        if let Some(next) = self.ports[number as usize].learn_capacity(self.now) {
+            self.events.push(next, Source::new(Class::Capacity, number));
+        }
+    }
+
+    /// A router link's rate is `rate` from now on.
+    pub fn set_rate(&mut self, number: usize, rate: Rate) {
+        self.settle_link(number);
+        let (port, link) = (&mut self.ports[number], &mut self.links[number]);
+        let before = (link.next_arrival(), port.choice(link));
+        port.set_rate(link, self.now, rate);
+        let after = (link.next_arrival(), port.choice(link));
+        for (class, from, to) in [(Class::Delivery, before.0, after.0), (Class::Transmit, before.1, after.1)]
+        {
+            if let (Some(from), Some(to)) = (from, to) {
+                self.events.reschedule(from, to, Source::new(class, number as u32));
+            }
+        }
+    }
+
+    /// Laws and statistics of a router link, to be changed.
+    pub fn laws_mut(&mut self, number: usize) -> &mut Laws {
+        self.ports[number].laws_mut()
+    }
+
+    /// Statistics of router links begin anew, as of now; `before` sees each link's number, bytes sent and statistics.
+    pub fn end_warmup(&mut self, mut before: impl FnMut(usize, f64, &LinkStats)) {
+        self.settle();
+        for (number, (port, link)) in self.ports.iter_mut().zip(&self.links).enumerate() {
+            before(number, port.sent_bytes(link, self.now), &port.laws().stats);
+            let queue = port.laws().queue_bytes();
+            port.laws_mut().stats.restart(self.now, queue);
+            // What waits or is under way was accepted before and is sent after.
+            let sent = port.sent_bytes(link, self.now);
+            port.laws_mut().stats.accepted_bytes = 0.0 - sent;
+        }
+    }
+}
+
+/// What stands before the line of a link.
+fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
+    let (rate, _) = plan.capacity.known_at(Time::ZERO);
+    let view = QueueView {
+        limit: plan.limit,
+        capacity: plan.capacity.mean(Time::ZERO, scenario.duration),
+        mean_packet_bytes: scenario.packet.get() as u32,
+    };
+    let capture = scenario.capture.as_ref();
+    let laws = Laws::new(
+        plan.name.clone(),
+        plan.capacity.clone(),
+        plan.limit,
+        plan.queue.build(&view),
+        plan.router.build(rate),
+        Stream::new(scenario.seed, &format!("queue/{}", plan.name)),
+        capture.is_some_and(|c| c.links.as_ref().is_none_or(|names| names.contains(&plan.name))),
+    );
+    if plan.priority == Priority::Acks {
+        let scheduler = Scheduler::Priority(share::priority::Priority);
+        return Port::Served(Served::new(laws, Classifier::Acks, scheduler, None));
+    }
+    let split = plan.share.params().map(|params| Split::new(params, rate));
+    match (split, plan.share.build(Classifier::Protocol.classes())) {
+        (None, _) => Port::Fifo(Fifo::new(laws, Alone)),
+        (Some(split), None) => Port::Soft(Fifo::new(laws, Soft::new(split))),
+        (Some(split), Some(scheduler)) => {
+            Port::Served(Served::new(laws, Classifier::Protocol, scheduler, Some(split)))
+        }
+    }
+}

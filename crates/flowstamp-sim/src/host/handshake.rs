@@ -1,0 +1,108 @@
+//! Packets without data: a SYN opens a flow, a FIN ends it, and a probe asks what the path would give.
+
+use super::Hosts;
+use crate::events::Class;
+use crate::fabric::Fabric;
+use crate::packet::{CONTROL, DATA, FIN, NO_SACK, Packet, SYN};
+use flowstamp_laws::sender::SenderLaw;
+use flowstamp_laws::units::Time;
+
+/// How often a FIN is sent before its answer is no longer waited for: 31 timeouts in all.
+const MOST_FINS: u8 = 5;
+
+impl Hosts {
+    /// Starts a flow: with a handshake if its law or its scenario wants one.
+    pub(super) fn begin(&mut self, net: &mut Fabric, number: u32) {
+        self.flows[number as usize].started = true;
+        if self.flows[number as usize].open {
+            self.send(net, number);
+        } else {
+            self.send_control(net, number);
+        }
+    }
+
+    /// Sends a SYN, a FIN or a probe. Sets when to try a SYN or FIN again.
+    pub(super) fn send_control(&mut self, net: &mut Fabric, number: u32) {
+        let now = net.now;
+        let flow = &mut self.flows[number as usize];
+        let (kind, seq) = match (flow.open, flow.closing) {
+            (false, _) => (SYN, 0),
+            (true, true) => (FIN, flow.sender.length()),
+            (true, false) => (0, flow.sender.next_seq()),
+        };
+        let packet = Packet {
+            stamp: flow.law.stamp(now, flow.sender.srtt()),
+            sent_at: now,
+            flow: number,
+            seq,
+            next: flow.path.data,
+            sack: NO_SACK,
+            size: self.ack_bytes,
+            generation: flow.generation,
+            flags: DATA | CONTROL | kind,
+            protocol: flow.spoken(),
+        };
+        if kind != 0 {
+            let params = &self.groups[flow.group as usize].transport;
+            let first = if flow.open { flow.sender.rto() } else { params.first_rto(Time::ZERO) };
+            let wait = (first * (1 << flow.tries.min(10))).min(params.max_rto);
+            flow.tries = flow.tries.saturating_add(1);
+            flow.control.set(now + wait, &mut net.events, Class::Control, number);
+        }
+        net.send(&packet);
+    }
+
+    /// A waiting paced flow probes the path unless it does so already.
+    pub(super) fn arm_probe(&mut self, net: &mut Fabric, number: u32, at: Time) {
+        let flow = &mut self.flows[number as usize];
+        if flow.control.is_idle() && !flow.sender.is_complete() {
+            flow.control.set(at, &mut net.events, Class::Control, number);
+        }
+    }
+
+    /// A SYN or FIN has not been answered, or a probe is due.
+    pub fn control_timer(&mut self, net: &mut Fabric, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        if !flow.control.fires(net.now) || !flow.started {
+            return;
+        }
+        if flow.closing {
+            if flow.tries < MOST_FINS {
+                self.send_control(net, number);
+            } else {
+                self.close(number);
+            }
+            return;
+        }
+        if !flow.open || !flow.pace.is_idle() && !flow.sender.is_complete() {
+            self.send_control(net, number);
+            self.send(net, number);
+        }
+    }
+
+    /// A packet without data has reached a host: the receiver answers, the sender takes the answer.
+    pub(super) fn arrive_control(&mut self, net: &mut Fabric, packet: &Packet) {
+        let now = net.now;
+        let flow = &mut self.flows[packet.flow as usize];
+        if packet.flags & DATA != 0 {
+            let flags = packet.flags & !DATA;
+            net.send(&Packet { next: flow.path.acks, size: self.ack_bytes, flags, ..*packet });
+            return;
+        }
+        if flow.closing {
+            // Else a probe's, which comes too late.
+            if packet.flags & FIN != 0 {
+                flow.control.cancel();
+                self.close(packet.flow);
+            }
+            return;
+        }
+        flow.sender.on_answer(now, packet.sent_at);
+        flow.law.on_feedback(now, flow.sender.srtt(), &packet.stamp);
+        if !flow.open {
+            flow.open = true;
+            flow.control.cancel();
+        }
+        self.send(net, packet.flow);
+    }
+}

@@ -1,0 +1,394 @@
+//! What hosts do: flows and both of their ends.
+
+mod handshake;
+mod receiver;
+mod sender;
+mod timers;
+
+pub use timers::LazyTimer;
+
+use crate::active::ActiveFlows;
+use crate::capture::User;
+use crate::events::{Class, Source};
+use crate::fabric::Fabric;
+use crate::network::{GroupPlan, Path, WebPlan};
+use crate::packet::{CONTROL, DATA, Packet};
+use crate::scenario::Scenario;
+use flowstamp_laws::registry::{AnySender, Protocol, SenderSpec};
+use flowstamp_laws::sender::{FlowView, SenderLaw};
+use flowstamp_laws::transport::{self, Receiver, Sender};
+use flowstamp_laws::units::{Rate, Time};
+
+/// What the flows of a group share.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Name in results.
+    pub name: String,
+    /// Which of the scenario's groups it is of; `each_hop` makes several of one.
+    pub spec: usize,
+    /// The senders' law.
+    pub law: SenderSpec,
+    /// Window, acks and recovery.
+    pub transport: transport::Params,
+    /// What each flow transfers.
+    pub size: Option<u64>,
+    /// How fast applications produce data.
+    pub rate: Option<Rate>,
+    /// When flows stop sending new data.
+    pub stop: Time,
+    /// Unique bytes of payload delivered to all its flows.
+    pub delivered_bytes: u64,
+    /// The same at the end of warm-up.
+    pub delivered_at_warmup: u64,
+    /// Flows that arrive at random.
+    pub web: bool,
+    /// Flows so far.
+    pub flows: u32,
+    /// How many web flows are there.
+    pub active: ActiveFlows,
+}
+
+/// One flow: both ends of it.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// The sending end.
+    pub sender: Sender,
+    /// The sender's law.
+    pub law: AnySender,
+    receiver: Receiver,
+    path: Path,
+    /// Its group.
+    pub group: u32,
+    /// Index into the records.
+    pub record: u32,
+    /// Unique bytes of payload delivered.
+    pub delivered_bytes: u64,
+    /// Packets to transfer; `u32::MAX` for endless.
+    packets: u32,
+    /// Size of the last packet.
+    last_size: u16,
+    generation: u16,
+    protocol: Protocol,
+    started: bool,
+    retransmit: LazyTimer,
+    ack: LazyTimer,
+    pace: LazyTimer,
+    application: LazyTimer,
+    control: LazyTimer,
+    /// It opens with a SYN and ends with a FIN.
+    handshake: bool,
+    /// Data may leave: there is no handshake, or it has been answered.
+    open: bool,
+    /// All is acknowledged, and the FIN is sent.
+    closing: bool,
+    /// SYNs sent, then FINs.
+    tries: u8,
+    /// A paced sender's last departure: when, and how many bytes.
+    last_departure: Time,
+    last_departed: u16,
+}
+
+impl Flow {
+    /// The protocol of the packets that it sends now.
+    #[inline]
+    fn spoken(&self) -> Protocol {
+        self.law.fallen_back().map_or(self.protocol, |(protocol, _)| protocol)
+    }
+}
+
+/// What remains of a flow in the results.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Its group.
+    pub group: u32,
+    /// Number within the group.
+    pub index: u32,
+    /// When it started.
+    pub start: Time,
+    /// When its last byte arrived; [`Time::MAX`] if it has not.
+    pub end: Time,
+    /// What it was to transfer.
+    pub size: Option<u64>,
+    /// Unique bytes of payload delivered.
+    pub delivered_bytes: u64,
+    /// The same at the end of warm-up.
+    pub delivered_at_warmup: u64,
+    /// Packets sent again.
+    pub retransmissions: u32,
+    /// Retransmission timeouts.
+    pub timeouts: u32,
+    /// Least RTT sample.
+    pub min_rtt: Time,
+    /// Last smoothed RTT.
+    pub srtt: Time,
+    /// When the flow gave up its protocol; [`Time::MAX`] if it did not.
+    pub switched: Time,
+}
+
+/// All flows.
+#[derive(Clone, Debug)]
+pub struct Hosts {
+    /// Groups.
+    pub groups: Vec<Group>,
+    /// Flows: those known before the run keep their slots, web flows use them in turn.
+    pub flows: Vec<Flow>,
+    free: Vec<u32>,
+    /// What remains of each flow.
+    pub records: Vec<Record>,
+    web: Vec<WebPlan>,
+    packet_bytes: u16,
+    /// Of a data packet's bytes, those that are no payload.
+    header_bytes: u16,
+    ack_bytes: u16,
+}
+
+impl Hosts {
+    /// Hosts without flows; web flows arrive from their first gap on.
+    #[must_use]
+    pub fn new(scenario: &Scenario, groups: &[GroupPlan], web: Vec<WebPlan>, net: &mut Fabric) -> Self {
+        let group = |plan: &GroupPlan| {
+            let spec = &scenario.flows[plan.spec];
+            Group {
+                name: plan.name.clone(),
+                spec: plan.spec,
+                law: spec.law.clone(),
+                transport: transport::Params {
+                    initial_rto: Some(plan.initial_rto),
+                    ..spec.transport.clone()
+                },
+                size: spec.size.map(flowstamp_laws::Bytes::get),
+                rate: spec.rate,
+                stop: spec.stop.unwrap_or(Time::MAX),
+                delivered_bytes: 0,
+                delivered_at_warmup: 0,
+                web: spec.web.is_some(),
+                flows: 0,
+                active: ActiveFlows::default(),
+            }
+        };
+        let mut hosts = Self {
+            groups: groups.iter().map(group).collect(),
+            flows: Vec::new(),
+            free: Vec::new(),
+            records: Vec::new(),
+            web,
+            packet_bytes: scenario.packet.get() as u16,
+            header_bytes: scenario.header.get() as u16,
+            ack_bytes: scenario.ack.get() as u16,
+        };
+        for (number, web) in hosts.web.iter_mut().enumerate() {
+            let first = web.start + web.arrivals.gap();
+            net.events.push(first, Source::new(Class::Web, number as u32));
+        }
+        hosts
+    }
+
+    /// Payload of a full data packet, bytes.
+    #[inline]
+    fn payload(&self) -> u16 {
+        self.packet_bytes - self.header_bytes
+    }
+
+    /// A packet has reached its host.
+    #[inline]
+    pub fn arrive(&mut self, net: &mut Fabric, packet: &Packet) {
+        let flow = &self.flows[packet.flow as usize];
+        if flow.generation != packet.generation {
+            // A late copy for a flow that has ended; its slot serves another.
+            net.sacks.release(packet.sack);
+        } else if packet.flags & CONTROL != 0 {
+            self.arrive_control(net, packet);
+        } else if packet.flags & DATA == 0 {
+            self.arrive_ack(net, packet);
+        } else {
+            self.arrive_data(net, packet);
+        }
+    }
+
+    /// A web flow arrives.
+    pub fn web_arrival(&mut self, net: &mut Fabric, number: u32) {
+        let plan = &mut self.web[number as usize];
+        if net.now >= plan.stop {
+            return;
+        }
+        let size = plan.sizes.draw();
+        let next = net.now + plan.arrivals.gap();
+        let path = plan.paths[0];
+        plan.paths.rotate_left(1);
+        let group = plan.group;
+        net.events.push(next, Source::new(Class::Web, number));
+        let index = self.groups[group as usize].flows;
+        let slot = self.add_flow(net, group, index, path, net.now, Some(size));
+        self.groups[group as usize].active.begin(net.now);
+        self.begin(net, slot);
+    }
+
+    /// Adds a flow that is known before the run.
+    pub fn add_planned(&mut self, net: &mut Fabric, group: u32, index: u32, path: Path, start: Time) {
+        let size = self.groups[group as usize].size;
+        let slot = self.add_flow(net, group, index, path, start, size);
+        self.flows[slot as usize].application.arm(start, &mut net.events, Class::Application, slot);
+    }
+
+    /// Takes a slot for a flow.
+    fn add_flow(
+        &mut self,
+        net: &mut Fabric,
+        group: u32,
+        index: u32,
+        path: Path,
+        start: Time,
+        size: Option<u64>,
+    ) -> u32 {
+        let payload = u64::from(self.payload());
+        let spec = &mut self.groups[group as usize];
+        spec.flows += 1;
+        let packets = size.map_or(u32::MAX, |s| s.div_ceil(payload).min(u64::from(u32::MAX - 1)) as u32);
+        let last = size.map_or(payload, |s| s - (u64::from(packets) - 1) * payload);
+        let last_size = self.header_bytes + last as u16;
+        // Laws count packets as they are on the wire.
+        let wire = |rate: Rate| Rate::from_bps(rate.bps() * (f64::from(self.packet_bytes) / payload as f64));
+        let view = FlowView {
+            packet_bytes: u32::from(self.packet_bytes),
+            initial_window: spec.transport.initial_window,
+            app_rate: spec.rate.map(wire),
+        };
+        let law = spec.law.build(&view);
+        let handshake = spec.transport.handshake.unwrap_or(law.handshake());
+        let recovery = spec.transport.recovery.unwrap_or(law.recovery());
+        let record = self.records.len() as u32;
+        self.records.push(Record {
+            group,
+            index,
+            start,
+            end: Time::MAX,
+            size,
+            delivered_bytes: 0,
+            delivered_at_warmup: 0,
+            retransmissions: 0,
+            timeouts: 0,
+            min_rtt: Time::ZERO,
+            srtt: Time::ZERO,
+            switched: Time::MAX,
+        });
+        let mut flow = Flow {
+            sender: Sender::new(&spec.transport, recovery, size.map(|_| packets)),
+            law,
+            receiver: Receiver::new(&spec.transport, recovery),
+            path,
+            group,
+            record,
+            delivered_bytes: 0,
+            packets,
+            last_size,
+            generation: 0,
+            protocol: spec.law.protocol(),
+            started: false,
+            retransmit: LazyTimer::IDLE,
+            ack: LazyTimer::IDLE,
+            pace: LazyTimer::IDLE,
+            application: LazyTimer::IDLE,
+            control: LazyTimer::IDLE,
+            handshake,
+            open: !handshake,
+            closing: false,
+            tries: 0,
+            last_departure: Time::ZERO,
+            last_departed: 0,
+        };
+        let slot = if let Some(slot) = self.free.pop() {
+            let old = &mut self.flows[slot as usize];
+            flow.generation = old.generation.wrapping_add(1);
+            // Events of the flow before are still pending; they find nothing due and are reused.
+            flow.retransmit = old.retransmit;
+            flow.ack = old.ack;
+            flow.pace = old.pace;
+            flow.application = old.application;
+            flow.control = old.control;
+            *old = flow;
+            slot
+        } else {
+            self.flows.push(flow);
+            (self.flows.len() - 1) as u32
+        };
+        let generation = self.flows[slot as usize].generation;
+        net.capture.open(slot, User { generation, record, packets, last_size });
+        slot
+    }
+
+    /// A flow has everything acknowledged: its figures go into its record. What had a handshake ends with a FIN.
+    fn complete(&mut self, net: &mut Fabric, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        if flow.closing {
+            return;
+        }
+        flow.closing = flow.handshake;
+        flow.tries = 0;
+        self.write_record(number);
+        if self.flows[number as usize].closing {
+            self.send_control(net, number);
+        } else {
+            self.close(number);
+        }
+    }
+
+    /// A flow is over: a web flow's slot is free.
+    fn close(&mut self, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        if self.groups[flow.group as usize].web && flow.started {
+            flow.started = false;
+            self.free.push(number);
+        }
+    }
+
+    fn write_record(&mut self, number: u32) {
+        let flow = &self.flows[number as usize];
+        let record = &mut self.records[flow.record as usize];
+        record.delivered_bytes = flow.delivered_bytes;
+        record.retransmissions = flow.sender.retransmissions();
+        record.timeouts = flow.sender.timeouts();
+        record.min_rtt = flow.sender.min_rtt();
+        record.srtt = flow.sender.srtt();
+        record.switched = flow.law.fallen_back().map_or(Time::MAX, |(_, when)| when);
+    }
+
+    /// Writes what is known of the flows that are still there into their records.
+    pub fn write_records(&mut self) {
+        for number in 0..self.flows.len() as u32 {
+            let flow = &self.flows[number as usize];
+            if flow.started || !self.groups[flow.group as usize].web {
+                self.write_record(number);
+            }
+        }
+    }
+
+    /// The flows of a group stop at `stop`, which is yet to come, as was their stop before.
+    pub fn set_stop(&mut self, net: &mut Fabric, group: usize, stop: Time) {
+        self.groups[group].stop = stop;
+        for web in self.web.iter_mut().filter(|web| web.group as usize == group) {
+            web.stop = stop;
+        }
+        if self.groups[group].web {
+            return; // their stop ends arrivals, not flows
+        }
+        for (number, flow) in self.flows.iter_mut().enumerate() {
+            if flow.group as usize == group && flow.started {
+                flow.application.arm(stop, &mut net.events, Class::Application, number as u32);
+            }
+        }
+    }
+
+    /// Warm-up ends: what was delivered before does not count.
+    pub fn end_warmup(&mut self, now: Time) {
+        for group in &mut self.groups {
+            group.delivered_at_warmup = group.delivered_bytes;
+            group.active.restart(now);
+        }
+        for record in &mut self.records {
+            record.delivered_at_warmup = record.delivered_bytes;
+        }
+        for flow in self.flows.iter().filter(|f| f.started) {
+            self.records[flow.record as usize].delivered_at_warmup = flow.delivered_bytes;
+        }
+    }
+}

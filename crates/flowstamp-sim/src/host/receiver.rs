@@ -1,0 +1,82 @@
+//! The receiving end: data arrive, acks leave.
+
+use super::Hosts;
+use crate::events::Class;
+use crate::fabric::Fabric;
+use crate::packet::{CONGESTED, ECN_ECHO, Packet, REDUCED};
+use flowstamp_laws::transport::{AckInfo, DataPacket};
+
+impl Hosts {
+    #[inline]
+    pub(super) fn arrive_data(&mut self, net: &mut Fabric, packet: &Packet) {
+        let now = net.now;
+        let number = packet.flow;
+        let flow = &mut self.flows[number as usize];
+        let before = flow.receiver.delivered();
+        let data = DataPacket {
+            seq: packet.seq,
+            ce: packet.flags & CONGESTED != 0,
+            cwr: packet.flags & REDUCED != 0,
+            sent_at: packet.sent_at,
+            stamp: &packet.stamp,
+        };
+        let protocol = flow.protocol;
+        let info = flow.receiver.on_data(now, &data, |pending, newer| protocol.merge(pending, newer));
+        let delivered = flow.receiver.delivered();
+        // With repair by count more may come than the flow has.
+        if delivered != before && before < flow.sender.length() {
+            let mut bytes = u64::from(packet.size - self.header_bytes);
+            if delivered == flow.packets {
+                let record = &mut self.records[flow.record as usize];
+                record.end = now;
+                // What stood for a shorter last packet may have been a full one.
+                bytes = record.size.map_or(bytes, |size| size - flow.delivered_bytes);
+                if self.groups[flow.group as usize].web {
+                    self.groups[flow.group as usize].active.end(now);
+                }
+            }
+            self.groups[flow.group as usize].delivered_bytes += bytes;
+            flow.delivered_bytes += bytes;
+        }
+        match info {
+            Some(info) => self.send_ack(net, number, &info),
+            None => self.schedule_ack(net, number),
+        }
+    }
+
+    fn send_ack(&mut self, net: &mut Fabric, number: u32, info: &AckInfo) {
+        let flow = &self.flows[number as usize];
+        let packet = Packet {
+            stamp: info.stamp,
+            sent_at: info.sent_at,
+            flow: number,
+            seq: info.cumulative,
+            next: flow.path.acks,
+            sack: net.sacks.put(info.sack),
+            size: self.ack_bytes,
+            generation: flow.generation,
+            flags: if info.ecn_echo { ECN_ECHO } else { 0 },
+            protocol: flow.spoken(),
+        };
+        net.send(&packet);
+    }
+
+    /// An ack that was delayed may be due.
+    pub fn ack_timer(&mut self, net: &mut Fabric, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        if !flow.ack.fires(net.now) {
+            return;
+        }
+        if flow.receiver.deadline() <= net.now {
+            if let Some(info) = flow.receiver.on_timer(net.now) {
+                self.send_ack(net, number, &info);
+            }
+        }
+        self.schedule_ack(net, number);
+    }
+
+    fn schedule_ack(&mut self, net: &mut Fabric, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        flow.ack.arm(flow.receiver.deadline(), &mut net.events, Class::Ack, number);
+    }
+}

@@ -1,0 +1,156 @@
+//! The sending end: what window, pace and application allow.
+
+use super::Hosts;
+use crate::events::Class;
+use crate::fabric::Fabric;
+use crate::packet::{DATA, ECN_CAPABLE, ECN_ECHO, NO_SACK, Packet, REDUCED};
+use flowstamp_laws::sender::SenderLaw;
+use flowstamp_laws::transport::AckPacket;
+use flowstamp_laws::units::Time;
+
+impl Hosts {
+    #[inline]
+    pub(super) fn arrive_ack(&mut self, net: &mut Fabric, packet: &Packet) {
+        let flow = &mut self.flows[packet.flow as usize];
+        let sack = net.sacks.get(packet.sack);
+        let ack = AckPacket {
+            cumulative: packet.seq,
+            sack: sack.as_slice(),
+            ecn_echo: packet.flags & ECN_ECHO != 0,
+            sent_at: packet.sent_at,
+            stamp: &packet.stamp,
+        };
+        flow.sender.on_ack(net.now, &mut flow.law, u32::from(self.packet_bytes), &ack);
+        if packet.sack != NO_SACK {
+            net.sacks.release(packet.sack);
+        }
+        self.send(net, packet.flow);
+    }
+
+    /// Sends what the window, the pace and the application allow.
+    pub(super) fn send(&mut self, net: &mut Fabric, number: u32) {
+        let now = net.now;
+        loop {
+            let flow = &mut self.flows[number as usize];
+            if !(flow.started && flow.open) {
+                return;
+            }
+            let group = &self.groups[flow.group as usize];
+            let available = match group.rate {
+                None => u32::MAX,
+                Some(rate) => {
+                    // The first packet is there at the start, a further one each packet time.
+                    let since = now.saturating_sub(self.records[flow.record as usize].start);
+                    (rate.bytes_in(since) / f64::from(self.packet_bytes - self.header_bytes) + 1e-9) as u32
+                        + 1
+                }
+            };
+            let pace = flow.law.pacing_rate();
+            if let Some(rate) = pace {
+                let size = flowstamp_laws::Bytes::new(u64::from(flow.last_departed));
+                let next = flow.last_departure.saturating_add(rate.tx_time(size));
+                if next > now {
+                    self.wait_for_pace(net, number, next);
+                    break;
+                }
+            }
+            let Some(out) = flow.sender.next_packet(now, &flow.law, u32::from(self.packet_bytes), available)
+            else {
+                if available != u32::MAX && flow.sender.next_seq() >= available {
+                    self.wait_for_application(net, number, available);
+                }
+                break;
+            };
+            let last = out.seq + 1 == flow.packets || flow.packets == 1;
+            let size = if last { flow.last_size } else { self.packet_bytes };
+            if pace.is_some() {
+                flow.last_departure = now;
+                flow.last_departed = size;
+            }
+            let ecn = group.transport.ecn;
+            let packet = Packet {
+                stamp: flow.law.stamp(now, flow.sender.srtt()),
+                sent_at: now,
+                flow: number,
+                seq: out.seq,
+                next: flow.path.data,
+                sack: NO_SACK,
+                size,
+                generation: flow.generation,
+                flags: DATA | if ecn { ECN_CAPABLE } else { 0 } | if out.cwr { REDUCED } else { 0 },
+                protocol: flow.spoken(),
+            };
+            net.send(&packet);
+        }
+        let flow = &mut self.flows[number as usize];
+        if flow.sender.is_complete() {
+            self.complete(net, number);
+            return;
+        }
+        flow.retransmit.arm(flow.sender.deadline(), &mut net.events, Class::Retransmit, number);
+    }
+
+    /// A paced flow may send its next packet at `next`.
+    fn wait_for_pace(&mut self, net: &mut Fabric, number: u32, next: Time) {
+        let flow = &mut self.flows[number as usize];
+        flow.pace.arm(next, &mut net.events, Class::Pace, number);
+        // A gap longer than the round trip: probe meanwhile, or a better rate would be seen only after it.
+        let srtt = flow.sender.srtt();
+        let probe = net.now + srtt;
+        if next > probe && srtt > Time::ZERO {
+            self.arm_probe(net, number, probe);
+        }
+    }
+
+    /// A paced flow may send again.
+    pub fn pace_timer(&mut self, net: &mut Fabric, number: u32) {
+        if self.flows[number as usize].pace.fires(net.now) {
+            self.send(net, number);
+        }
+    }
+
+    /// The retransmission timer.
+    pub fn retransmission_timer(&mut self, net: &mut Fabric, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        if !flow.retransmit.fires(net.now) {
+            return;
+        }
+        if flow.sender.deadline() <= net.now {
+            flow.sender.on_timeout(net.now, &mut flow.law);
+        }
+        self.send(net, number);
+    }
+
+    /// The application of a flow with a rate has to produce packet `available` first.
+    fn wait_for_application(&mut self, net: &mut Fabric, number: u32, available: u32) {
+        let flow = &mut self.flows[number as usize];
+        let start = self.records[flow.record as usize].start;
+        if let Some(rate) = self.groups[flow.group as usize].rate {
+            let bytes = f64::from(available) * f64::from(self.packet_bytes - self.header_bytes);
+            let at = start + Time::from_secs_f64(bytes / rate.bytes_per_sec());
+            let at = at.max(net.now + Time::from_ps(1));
+            flow.application.arm(at, &mut net.events, Class::Application, number);
+        }
+    }
+
+    /// An application starts, stops or has produced a packet.
+    pub fn application_timer(&mut self, net: &mut Fabric, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        if !flow.application.fires(net.now) {
+            return;
+        }
+        let begins = !flow.started;
+        let stop = self.groups[flow.group as usize].stop;
+        if net.now >= stop {
+            flow.sender.stop();
+        }
+        if begins {
+            self.begin(net, number);
+        } else {
+            self.send(net, number);
+        }
+        if net.now < stop {
+            self.flows[number as usize].application.arm(stop, &mut net.events, Class::Application, number);
+        }
+    }
+}

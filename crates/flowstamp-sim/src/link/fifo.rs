@@ -1,0 +1,191 @@
+//! A router link that serves in the order of arrival.
+//!
+//! Departures are known on arrival, so a packet goes straight into the ring with the time at which it will reach the far
+//! end, and there is no transmit-complete event. Only the head of the ring is in the event queue.
+//!
+//! ```text
+//!   head ............ waiting ............ tail
+//!     in flight or      not yet begun to
+//!     in transmission   be transmitted
+//! ```
+//!
+//! Where a router law or a queue law wants to know who waits, [`Fifo::advance`] catches up with the transmissions that
+//! have begun since the last look, in their order and at their times.
+
+use super::laws::{Laws, arrival};
+use super::plain::Plain;
+use super::{Admission, Tap};
+use crate::packet::Packet;
+use crate::random::Stream;
+use flowstamp_laws::share::split::Split;
+use flowstamp_laws::share::{OTHER, OWN};
+use flowstamp_laws::units::Time;
+
+/// Whose traffic the router law takes into account.
+pub trait Sharing {
+    /// A packet reached the link. Whether the router law hears of it.
+    fn arrives(&mut self, own: bool, packet: &Packet, random: &mut Stream) -> bool;
+    /// A packet begins to wait.
+    fn enters(&mut self, own: bool, size: u16);
+    /// It has waited.
+    fn leaves(&mut self, own: bool, size: u16);
+    /// The queue that the law sees, of `queue_bytes` that wait.
+    fn seen(&self, queue_bytes: u64) -> u64;
+}
+
+/// The law takes all traffic for its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Alone;
+
+impl Sharing for Alone {
+    #[inline]
+    fn arrives(&mut self, _: bool, _: &Packet, _: &mut Stream) -> bool {
+        true
+    }
+    #[inline]
+    fn enters(&mut self, _: bool, _: u16) {}
+    #[inline]
+    fn leaves(&mut self, _: bool, _: u16) {}
+    #[inline]
+    fn seen(&self, queue_bytes: u64) -> u64 {
+        queue_bytes
+    }
+}
+
+/// Soft isolation: one queue for all, in which only the router law keeps to its part.
+#[derive(Clone, Debug)]
+pub struct Soft {
+    /// Who gets how much.
+    pub split: Box<Split>,
+    /// Bytes that wait of each class.
+    pub queue_bytes: [u64; 2],
+}
+
+impl Soft {
+    /// A link on which nothing waits.
+    #[must_use]
+    pub fn new(split: Split) -> Self {
+        Self { split: Box::new(split), queue_bytes: [0; 2] }
+    }
+}
+
+impl Sharing for Soft {
+    fn arrives(&mut self, own: bool, packet: &Packet, random: &mut Stream) -> bool {
+        let class = if own { OWN } else { OTHER };
+        self.split.on_arrival(class, packet.flow_id(), u32::from(packet.size), || random.uniform());
+        own
+    }
+    fn enters(&mut self, own: bool, size: u16) {
+        self.queue_bytes[if own { OWN } else { OTHER }] += u64::from(size);
+    }
+    fn leaves(&mut self, own: bool, size: u16) {
+        self.queue_bytes[if own { OWN } else { OTHER }] -= u64::from(size);
+    }
+    fn seen(&self, _: u64) -> u64 {
+        self.queue_bytes[OWN]
+    }
+}
+
+/// A first-in, first-out queue before a line.
+#[derive(Clone, Debug)]
+pub struct Fifo<S> {
+    /// Laws and statistics.
+    pub laws: Laws,
+    /// Whose traffic the router law takes into account.
+    pub sharing: S,
+    /// When the first waiting packet's transmission begins.
+    next_start: Time,
+    /// How many packets wait: the last ones of the ring.
+    waiting: u32,
+}
+
+impl<S: Sharing> Fifo<S> {
+    /// A queue in which nothing waits.
+    #[must_use]
+    pub fn new(laws: Laws, sharing: S) -> Self {
+        Self { laws, sharing, next_start: Time::ZERO, waiting: 0 }
+    }
+
+    /// How many packets wait.
+    #[inline]
+    #[must_use]
+    pub fn waiting(&self) -> u32 {
+        self.waiting
+    }
+
+    /// The queue that the router law sees.
+    #[inline]
+    #[must_use]
+    pub fn seen(&self) -> u64 {
+        self.sharing.seen(self.laws.queue_bytes)
+    }
+
+    /// Catches up with the transmissions that have begun by `now`. `tap` sees each such packet.
+    pub fn advance(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) {
+        while self.waiting > 0 && self.next_start <= now {
+            let started = self.next_start;
+            let entry = line.last(self.waiting);
+            self.laws.leave(started, entry.packet.size);
+            self.sharing.leaves(self.laws.is_own(&entry.packet), entry.packet.size);
+            self.laws.stamp(started, self.sharing.seen(self.laws.queue_bytes), &mut entry.packet);
+            if self.laws.captured {
+                tap.record(started, &entry.packet);
+            }
+            let entry = *entry;
+            self.next_start = line.finish_of(&entry);
+            self.waiting -= 1;
+        }
+    }
+
+    /// A copy of `packet` reaches the link.
+    #[inline]
+    pub fn admit(&mut self, line: &mut Plain, now: Time, packet: &Packet, tap: &mut Tap<'_>) -> Admission {
+        line.arrivals += 1;
+        if self.waiting > 0 {
+            self.advance(line, now, tap);
+        }
+        let laws = &mut self.laws;
+        laws.stats.arrivals += 1;
+        let queue_bytes = self.sharing.seen(laws.queue_bytes);
+        let own = laws.is_own(packet);
+        if self.sharing.arrives(own, packet, &mut laws.random) {
+            laws.arrives(now, queue_bytes, packet);
+        }
+        let Some(mark) = laws.decide(&arrival(line, now, packet, laws.queue_bytes, self.waiting)) else {
+            return Admission::Dropped;
+        };
+        let free_at = line.free_at();
+        if free_at > now {
+            laws.enter(now, packet.size);
+            self.sharing.enters(own, packet.size);
+            if self.waiting == 0 {
+                self.next_start = free_at;
+            }
+            self.waiting += 1;
+            let (first, entry) = line.transmit(free_at, packet);
+            entry.packet.flags |= mark;
+            Admission::sent(first, entry.arrives)
+        } else {
+            let (first, entry) = line.transmit(now, packet);
+            entry.packet.flags |= mark;
+            laws.stamp(now, self.sharing.seen(laws.queue_bytes), &mut entry.packet);
+            if laws.captured {
+                tap.record(now, &entry.packet);
+            }
+            Admission::sent(first, entry.arrives)
+        }
+    }
+
+    /// Bytes that have been transmitted by `now`, to which the link has been advanced.
+    #[must_use]
+    pub fn sent_bytes(&self, line: &Plain, now: Time) -> f64 {
+        self.laws.sent_bytes(now, if self.waiting > 0 { self.next_start } else { line.free_at() })
+    }
+
+    /// The line's rate has changed, and with it when the packet in transmission has gone.
+    pub(super) fn retime(&mut self, gone: Option<Time>) {
+        if let Some(gone) = gone {
+            self.next_start = gone;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Laws and statistics of a router link, whatever serves it.
+
+use super::LinkStats;
+use super::plain::Plain;
+use crate::medium::Capacity;
+use crate::packet::{CONGESTED, DATA, ECN_CAPABLE, Packet};
+use crate::random::Stream;
+use flowstamp_laws::queue::{Arrival, Limit, Verdict};
+use flowstamp_laws::registry::{AnyQueue, AnyRouter};
+use flowstamp_laws::router::LinkView;
+use flowstamp_laws::units::Time;
+
+/// Laws and statistics.
+#[derive(Clone, Debug)]
+pub struct Laws {
+    /// The link's name.
+    pub name: String,
+    /// What the link can carry.
+    pub capacity: Capacity,
+    /// Buffer.
+    pub limit: Limit,
+    /// Queue law.
+    pub queue: AnyQueue,
+    /// Router law.
+    pub router: Option<AnyRouter>,
+    /// Randomness of the queue law.
+    pub random: Stream,
+    /// What happened.
+    pub stats: LinkStats,
+    /// Packets whose transmission begins are recorded.
+    pub captured: bool,
+    /// Bytes that wait.
+    pub(super) queue_bytes: u64,
+}
+
+impl Laws {
+    /// Laws of a link, nothing having happened.
+    #[must_use]
+    pub fn new(
+        name: String,
+        capacity: Capacity,
+        limit: Limit,
+        queue: AnyQueue,
+        router: Option<AnyRouter>,
+        random: Stream,
+        captured: bool,
+    ) -> Self {
+        let stats = LinkStats::default();
+        Self { name, capacity, limit, queue, router, random, stats, captured, queue_bytes: 0 }
+    }
+
+    /// Bytes that wait.
+    #[must_use]
+    pub fn queue_bytes(&self) -> u64 {
+        self.queue_bytes
+    }
+
+    /// Whether it is a packet of the router law's protocol.
+    #[inline]
+    pub(super) fn is_own(&self, packet: &Packet) -> bool {
+        self.router.as_ref().is_some_and(|r| r.protocol() == packet.protocol)
+    }
+
+    /// The router law hears of an arrival.
+    #[inline]
+    pub(super) fn arrives(&mut self, now: Time, queue_bytes: u64, packet: &Packet) {
+        if let Some(router) = &mut self.router {
+            let own = packet.flags & DATA != 0 && packet.protocol == router.protocol();
+            router.on_arrival(
+                LinkView { now, queue_bytes },
+                u32::from(packet.size),
+                own.then_some(&packet.stamp),
+            );
+        }
+    }
+
+    /// The transmission of `packet` begins: the router law stamps it if it is one of its own.
+    #[inline]
+    pub(super) fn stamp(&mut self, now: Time, queue_bytes: u64, packet: &mut Packet) {
+        if let Some(router) = &mut self.router {
+            if packet.flags & DATA != 0 && packet.protocol == router.protocol() {
+                router.on_departure(LinkView { now, queue_bytes }, u32::from(packet.size), &mut packet.stamp);
+            }
+        }
+    }
+
+    /// The link's own queue law decides on `packet`: the mark that it gets, or `None` if it is lost.
+    #[inline]
+    pub(super) fn decide(&mut self, arrival: &Arrival) -> Option<u8> {
+        let random = &mut self.random;
+        let verdict = self.queue.on_arrival(arrival, || random.uniform());
+        self.settle_verdict(verdict, arrival.size)
+    }
+
+    /// What follows from a queue law's verdict: the mark that the packet gets, or `None` if it is lost.
+    #[inline]
+    pub(super) fn settle_verdict(&mut self, verdict: Verdict, size: u32) -> Option<u8> {
+        let mut mark = 0;
+        match verdict {
+            Verdict::Drop => {
+                self.stats.drops += 1;
+                return None;
+            }
+            Verdict::Mark => {
+                self.stats.marks += 1;
+                mark = CONGESTED;
+            }
+            Verdict::Enqueue => {}
+        }
+        self.stats.accepted_bytes += f64::from(size);
+        Some(mark)
+    }
+
+    /// A packet begins to wait.
+    #[inline]
+    pub(super) fn enter(&mut self, now: Time, size: u16) {
+        self.stats.account(now, self.queue_bytes);
+        self.queue_bytes += u64::from(size);
+        self.stats.max_queue = self.stats.max_queue.max(self.queue_bytes);
+    }
+
+    /// A packet has waited until `now`.
+    #[inline]
+    pub(super) fn leave(&mut self, now: Time, size: u16) {
+        self.stats.account(now, self.queue_bytes);
+        self.queue_bytes -= u64::from(size);
+    }
+
+    /// Brings statistics up to `now`.
+    pub(super) fn account(&mut self, now: Time) {
+        self.stats.account(now, self.queue_bytes);
+    }
+
+    /// Bytes that have been transmitted of those accepted, at `now`, to an opportunity's part on a trace, when what
+    /// is in transmission ends at `under_way`.
+    pub(super) fn sent_bytes(&self, now: Time, under_way: Time) -> f64 {
+        let rest = if under_way > now { self.capacity.bytes_between(now, under_way) } else { 0.0 };
+        self.stats.accepted_bytes - self.queue_bytes as f64 - rest
+    }
+}
+
+/// A packet as a queue law sees it.
+#[inline]
+pub(super) fn arrival(
+    line: &Plain,
+    now: Time,
+    packet: &Packet,
+    queue_bytes: u64,
+    queue_packets: u32,
+) -> Arrival {
+    Arrival {
+        now,
+        size: u32::from(packet.size),
+        queue_bytes,
+        queue_packets,
+        ecn_capable: packet.flags & ECN_CAPABLE != 0,
+        idle_since: (line.free_at() <= now).then_some(line.free_at()),
+    }
+}

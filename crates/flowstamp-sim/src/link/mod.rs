@@ -1,0 +1,229 @@
+//! Links: a line, and on a router link a port before it with queue, laws and statistics.
+//!
+//! | kind | what it is |
+//! |---|---|
+//! | [`Plain`] | an access link: no laws, no loss |
+//! | [`Fifo`] | a router link in the order of arrival: departures are known on arrival |
+//! | [`Served`] | a router link with classes and a scheduler: an event for each packet that waited |
+
+mod fifo;
+mod laws;
+mod plain;
+mod ring;
+mod served;
+mod stats;
+
+pub use fifo::{Alone, Fifo, Sharing, Soft};
+pub use laws::Laws;
+pub use plain::Plain;
+pub use ring::{InFlight, Ring};
+pub use served::{Classifier, Served};
+pub use stats::{LinkStats, QueueTimes};
+
+use crate::capture::Capture;
+use crate::packet::{Packet, SackPool};
+use flowstamp_laws::router::LinkView;
+use flowstamp_laws::share::split::Split;
+use flowstamp_laws::units::{Rate, Time};
+
+/// What became of a packet that reached a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// The link was idle: this delivery must enter the event queue.
+    First(Time),
+    /// It follows others.
+    Behind,
+    /// It waits for its turn: the choice of who is next must enter the event queue.
+    Choose(Time),
+    /// It was lost.
+    Dropped,
+}
+
+impl Admission {
+    #[inline]
+    fn sent(first: bool, arrives: Time) -> Self {
+        if first { Self::First(arrives) } else { Self::Behind }
+    }
+}
+
+/// Sees packets whose transmission begins on one link.
+pub struct Tap<'a> {
+    /// Who records them.
+    pub capture: &'a mut Capture,
+    /// Their selective acks.
+    pub sacks: &'a SackPool,
+    /// The link.
+    pub link: u32,
+}
+
+impl Tap<'_> {
+    #[cold]
+    fn record(&mut self, time: Time, packet: &Packet) {
+        self.capture.record(self.link, time, packet, self.sacks);
+    }
+}
+
+/// What stands before the line of a router link.
+#[derive(Clone, Debug)]
+pub enum Port {
+    /// One queue.
+    Fifo(Fifo<Alone>),
+    /// One queue, of which the router law takes a part.
+    Soft(Fifo<Soft>),
+    /// A queue for each class.
+    Served(Served),
+}
+
+/// The same expression for each kind.
+macro_rules! each {
+    ($port:expr, $it:ident => $do:expr) => {
+        match $port {
+            Port::Fifo($it) => $do,
+            Port::Soft($it) => $do,
+            Port::Served($it) => $do,
+        }
+    };
+}
+
+impl Port {
+    /// Laws and statistics.
+    #[must_use]
+    pub fn laws(&self) -> &Laws {
+        each!(self, port => &port.laws)
+    }
+
+    /// Laws and statistics, to be changed.
+    pub fn laws_mut(&mut self) -> &mut Laws {
+        each!(self, port => &mut port.laws)
+    }
+
+    /// Packets that wait and are not in the line.
+    #[must_use]
+    pub fn held(&self) -> u32 {
+        match self {
+            Self::Fifo(_) | Self::Soft(_) => 0,
+            Self::Served(port) => port.waiting(),
+        }
+    }
+
+    /// What the router law sees.
+    #[must_use]
+    pub fn view(&self, now: Time) -> LinkView {
+        LinkView { now, queue_bytes: each!(self, port => port.seen()) }
+    }
+
+    /// A copy of `packet` reaches the link.
+    #[inline]
+    pub fn admit(&mut self, line: &mut Plain, now: Time, packet: &Packet, tap: &mut Tap<'_>) -> Admission {
+        each!(self, port => port.admit(line, now, packet, tap))
+    }
+
+    /// Catches up with the transmissions that have begun by `now`.
+    #[inline]
+    pub fn advance(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) {
+        match self {
+            Self::Fifo(port) => {
+                if port.waiting() > 0 {
+                    port.advance(line, now, tap);
+                }
+            }
+            Self::Soft(port) => port.advance(line, now, tap),
+            Self::Served(_) => {}
+        }
+    }
+
+    /// Brings statistics up to `now`.
+    pub fn settle(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) {
+        self.advance(line, now, tap);
+        self.laws_mut().account(now);
+    }
+
+    /// Bytes that have been transmitted by `now`, to which the link has been settled.
+    #[must_use]
+    pub fn sent_bytes(&self, line: &Plain, now: Time) -> f64 {
+        match self {
+            Self::Fifo(port) => port.sent_bytes(line, now),
+            Self::Soft(port) => port.sent_bytes(line, now),
+            Self::Served(port) => port.laws.sent_bytes(now, line.free_at()),
+        }
+    }
+
+    fn split(&mut self) -> Option<&mut Split> {
+        match self {
+            Self::Fifo(_) => None,
+            Self::Soft(port) => Some(&mut *port.sharing.split),
+            Self::Served(port) => port.split(),
+        }
+    }
+
+    /// When the law that divides the link first wants to be called, if there is one.
+    pub fn first_division(&mut self) -> Option<Time> {
+        self.split().map(|split| split.first_timer())
+    }
+
+    /// The link is divided anew among its classes; returns when that is next due.
+    pub fn divide(&mut self, now: Time) -> Option<Time> {
+        let next = match self {
+            Self::Fifo(_) => None,
+            Self::Soft(port) => Some(port.sharing.split.on_timer(now)),
+            Self::Served(port) => port.divide(now),
+        };
+        let own = self.split().map(|split| split.own_capacity());
+        if let (Some(own), Some(router)) = (own, &mut self.laws_mut().router) {
+            router.set_capacity(own);
+        }
+        next
+    }
+
+    /// The laws are told of the capacity as it is known now; returns when to look again.
+    pub fn learn_capacity(&mut self, now: Time) -> Option<Time> {
+        let (mut rate, next) = self.laws().capacity.known_at(now);
+        if let Some(split) = self.split() {
+            split.set_capacity(rate);
+            rate = split.own_capacity();
+        }
+        if let Some(router) = &mut self.laws_mut().router {
+            router.set_capacity(rate);
+        }
+        next
+    }
+
+    /// The line's rate is `rate` from `now` on, to which the link has been settled.
+    pub fn set_rate(&mut self, line: &mut Plain, now: Time, rate: Rate) {
+        let before = self.laws().capacity.clone();
+        let gone = line.set_rate(now, &before, rate);
+        match self {
+            Self::Fifo(port) => port.retime(gone),
+            Self::Soft(port) => port.retime(gone),
+            Self::Served(_) => {}
+        }
+        self.laws_mut().capacity = before.from_then_on(now, rate);
+        self.learn_capacity(now);
+    }
+
+    /// When the choice of the next packet is due, if one is.
+    #[must_use]
+    pub fn choice(&self, line: &Plain) -> Option<Time> {
+        match self {
+            Self::Fifo(_) | Self::Soft(_) => None,
+            Self::Served(port) => port.choice(line),
+        }
+    }
+
+    /// Calls `report` with the name and value of each of the laws' variables, for probes.
+    pub fn variables(&self, report: &mut dyn FnMut(&str, f64)) {
+        if let Some(router) = &self.laws().router {
+            router.variables(&mut |name, value| report(name, value));
+        }
+        match self {
+            Self::Fifo(_) => {}
+            Self::Soft(port) => {
+                port.sharing.split.variables(&mut |name, value| report(name, value));
+                report("own_queue_bytes", port.sharing.queue_bytes[0] as f64);
+                report("other_queue_bytes", port.sharing.queue_bytes[1] as f64);
+            }
+            Self::Served(port) => return port.variables(report),
+        }
+        self.laws().queue.variables(&mut |name, value| report(name, value));
+    }
+}

@@ -1,0 +1,129 @@
+//! What all links have: a transmitter, a propagation delay, and the packets that are on their way.
+//!
+//! By itself it is an access link: first in, first out, unlimited, lossless. A router link has a [`super::Port`] in front.
+
+use super::Admission;
+use super::ring::{InFlight, Ring};
+use crate::medium::{Capacity, Service};
+use crate::packet::Packet;
+use flowstamp_laws::units::{Rate, Time};
+
+/// A link without laws. One cache line.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub struct Plain {
+    ring: Ring,
+    service: Service,
+    delay: Time,
+    /// When the last packet's transmission ends.
+    free_at: Time,
+    /// Packets that reached the link.
+    pub arrivals: u64,
+}
+
+const _: () = assert!(size_of::<Plain>() == 64);
+
+impl Plain {
+    /// An idle link.
+    #[must_use]
+    pub fn new(service: Service, delay: Time) -> Self {
+        Self { ring: Ring::default(), service, delay, free_at: Time::ZERO, arrivals: 0 }
+    }
+
+    /// Packets in the link: those that wait for the transmitter, in transmission and in flight.
+    #[must_use]
+    pub fn held(&self) -> u32 {
+        self.ring.len()
+    }
+
+    /// When the transmission of all that was accepted ends.
+    #[inline]
+    #[must_use]
+    pub fn free_at(&self) -> Time {
+        self.free_at
+    }
+
+    /// When the transmission of this packet ends.
+    #[inline]
+    pub(super) fn finish_of(&self, entry: &InFlight) -> Time {
+        entry.arrives - self.delay
+    }
+
+    /// The `back`-th packet from the end, the last being the first.
+    #[inline]
+    pub(super) fn last(&mut self, back: u32) -> &mut InFlight {
+        let position = self.ring.tail().wrapping_sub(back);
+        self.ring.at_mut(position)
+    }
+
+    /// A copy of `packet` reaches the link.
+    #[inline]
+    pub fn admit(&mut self, now: Time, packet: &Packet) -> Admission {
+        self.arrivals += 1;
+        let (first, entry) = self.transmit(now.max(self.free_at), packet);
+        Admission::sent(first, entry.arrives)
+    }
+
+    /// Puts a copy of `packet`, whose next link is then the one after this, into the ring. Its transmission can begin
+    /// at `start`. Tells whether it is the only one.
+    #[inline(always)]
+    pub(super) fn transmit(&mut self, start: Time, packet: &Packet) -> (bool, &mut InFlight) {
+        self.free_at = self.service.finish(start, u32::from(packet.size));
+        let first = self.ring.is_empty();
+        let entry = self.ring.push(self.free_at + self.delay, packet);
+        entry.packet.next += 1;
+        (first, entry)
+    }
+
+    /// The packet that arrives at the far end next; there is one.
+    #[inline]
+    #[must_use]
+    pub fn head(&self) -> &Packet {
+        &self.ring.head().packet
+    }
+
+    /// Takes the packet that arrives at the far end now.
+    #[inline]
+    pub fn deliver(&mut self) -> &Packet {
+        &self.ring.pop().packet
+    }
+
+    /// When the next packet arrives at the far end, if one is on its way.
+    #[inline]
+    #[must_use]
+    pub fn next_arrival(&self) -> Option<Time> {
+        self.ring.first_arrival()
+    }
+
+    /// The transmitter's rate is `rate` from `now` on, where it was as `before` says: what has not left by then leaves
+    /// at other times. Returns when the packet in transmission, if there is one, has gone.
+    pub(super) fn set_rate(&mut self, now: Time, before: &Capacity, rate: Rate) -> Option<Time> {
+        self.service = Service::constant(rate);
+        let mut unfinished = 0;
+        while unfinished < self.ring.len() {
+            let entry = *self.last(unfinished + 1);
+            if self.finish_of(&entry) <= now {
+                break;
+            }
+            unfinished += 1;
+        }
+        let mut first = None;
+        let mut free_at = now;
+        for at in (1..=unfinished).rev() {
+            let delay = self.delay;
+            let entry = *self.last(at);
+            free_at = if first.is_none() {
+                let rest = before.bytes_between(now, self.finish_of(&entry));
+                now + Time::from_secs_f64(rest / rate.bytes_per_sec())
+            } else {
+                self.service.finish(free_at, u32::from(entry.packet.size))
+            };
+            first.get_or_insert(free_at);
+            self.last(at).arrives = free_at + delay;
+        }
+        if unfinished > 0 {
+            self.free_at = free_at;
+        }
+        first
+    }
+}

@@ -1,0 +1,111 @@
+//! Packets on their way, in the order of their arrival at the far end.
+
+use crate::packet::Packet;
+use flowstamp_laws::units::Time;
+
+/// A packet and the time at which it reaches the end of the link.
+#[derive(Clone, Copy, Debug)]
+pub struct InFlight {
+    /// Arrival at the far end.
+    pub arrives: Time,
+    /// The packet.
+    pub packet: Packet,
+}
+
+/// A queue in an array whose size is a power of two; positions count up for ever.
+#[derive(Clone, Debug, Default)]
+pub struct Ring {
+    slots: Box<[InFlight]>,
+    head: u32,
+    tail: u32,
+}
+
+impl Ring {
+    /// How many packets it holds.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.tail.wrapping_sub(self.head)
+    }
+
+    /// Whether it holds none.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    #[inline]
+    fn at(&self, position: u32) -> &InFlight {
+        &self.slots[position as usize & (self.slots.len() - 1)]
+    }
+
+    /// The packet at a position.
+    #[inline]
+    pub fn at_mut(&mut self, position: u32) -> &mut InFlight {
+        let mask = self.slots.len() - 1;
+        &mut self.slots[position as usize & mask]
+    }
+
+    /// The head; there is one.
+    #[inline]
+    #[must_use]
+    pub fn head(&self) -> &InFlight {
+        self.at(self.head)
+    }
+
+    /// One above the position of the last packet.
+    #[inline]
+    #[must_use]
+    pub fn tail(&self) -> u32 {
+        self.tail
+    }
+
+    /// Arrival of the head, if there is one.
+    #[inline]
+    #[must_use]
+    pub fn first_arrival(&self) -> Option<Time> {
+        if self.is_empty() { None } else { Some(self.head().arrives) }
+    }
+
+    /// Appends a copy of `packet` and gives its place.
+    #[inline]
+    pub fn push(&mut self, arrives: Time, packet: &Packet) -> &mut InFlight {
+        if self.len() as usize == self.slots.len() {
+            self.grow(packet);
+        }
+        let tail = self.tail;
+        self.tail = tail.wrapping_add(1);
+        let slot = self.at_mut(tail);
+        slot.arrives = arrives;
+        slot.packet = *packet;
+        slot
+    }
+
+    /// Removes the head, which stays readable until the next push.
+    #[inline]
+    pub fn pop(&mut self) -> &InFlight {
+        debug_assert!(!self.is_empty(), "a delivery without a packet");
+        let head = self.head;
+        self.head = head.wrapping_add(1);
+        if self.is_empty() {
+            // Begin again at the start, whose memory is in the cache, instead of going through all of the ring.
+            self.tail = 0;
+            self.head = 0;
+        }
+        self.at(head)
+    }
+
+    #[cold]
+    fn grow(&mut self, filler: &Packet) {
+        let old = self.slots.len();
+        let new = (old * 2).max(4);
+        let mut slots = Vec::with_capacity(new);
+        slots.extend((0..old as u32).map(|i| *self.at(self.head.wrapping_add(i))));
+        slots.resize(new, InFlight { arrives: Time::ZERO, packet: *filler });
+        // Positions keep their distance from the head; the head moves to a multiple of the new size.
+        self.head = 0;
+        self.tail = old as u32;
+        self.slots = slots.into_boxed_slice();
+    }
+}

@@ -1,0 +1,81 @@
+//! Recorded delivery opportunities, in Mahimahi's format.
+
+use flowstamp_laws::units::Time;
+
+/// Bytes that one opportunity can carry.
+pub(super) const OPPORTUNITY_BYTES: u32 = 1500;
+
+/// Delivery opportunities, repeated for ever.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trace {
+    /// Instants of opportunities in one period.
+    opportunities: Vec<Time>,
+    /// After this the trace repeats.
+    period: Time,
+    /// The opportunity in use, counted over all repetitions, and what it can still carry.
+    at: u64,
+    left: u32,
+}
+
+impl Trace {
+    /// From instants in milliseconds, one per opportunity, rising and not empty; the last is the period, as in
+    /// Mahimahi, and above zero.
+    #[must_use]
+    pub fn new(milliseconds: &[u64]) -> Self {
+        Self {
+            opportunities: milliseconds.iter().map(|ms| Time::from_millis(*ms)).collect(),
+            period: Time::from_millis(milliseconds.last().copied().unwrap_or(1).max(1)),
+            at: 0,
+            left: OPPORTUNITY_BYTES,
+        }
+    }
+
+    /// When opportunity `k`, counted over all repetitions, comes.
+    fn instant(&self, k: u64) -> Time {
+        let n = self.opportunities.len() as u64;
+        self.period * (k / n) + self.opportunities[(k % n) as usize]
+    }
+
+    /// When the transmission of `size` bytes ends that can begin at `start`.
+    pub fn finish(&mut self, start: Time, size: u32) -> Time {
+        // What an opportunity could carry is lost to packets that come after it. A long idle time is skipped by
+        // whole periods first.
+        if self.instant(self.at) < start {
+            let n = self.opportunities.len() as u64;
+            let period = start.as_ps() / self.period.as_ps();
+            let mut at = self.at.max(period.saturating_sub(1) * n);
+            while self.instant(at) < start {
+                at += 1;
+            }
+            self.at = at;
+            self.left = OPPORTUNITY_BYTES;
+        }
+        let mut rest = size;
+        while rest > self.left {
+            rest -= self.left;
+            self.at += 1;
+            self.left = OPPORTUNITY_BYTES;
+        }
+        self.left -= rest;
+        let finish = self.instant(self.at);
+        if self.left == 0 {
+            self.at += 1;
+            self.left = OPPORTUNITY_BYTES;
+        }
+        finish
+    }
+
+    /// Bytes that could be carried in `(from, to]`.
+    #[must_use]
+    pub fn capacity_bytes(&self, from: Time, to: Time) -> f64 {
+        (self.count(to) - self.count(from)) as f64 * f64::from(OPPORTUNITY_BYTES)
+    }
+
+    /// Opportunities up to and with `t`.
+    fn count(&self, t: Time) -> u64 {
+        let periods = t.as_ps() / self.period.as_ps();
+        let rest = Time::from_ps(t.as_ps() % self.period.as_ps());
+        let in_period = self.opportunities.partition_point(|o| *o <= rest) as u64;
+        periods * self.opportunities.len() as u64 + in_period
+    }
+}

@@ -1,0 +1,101 @@
+//! Rates, traces and buffers of links.
+
+use super::{Builder, FASTEST, Result, error, plausible, positive};
+use crate::ScenarioError;
+use crate::medium::{Capacity, Trace};
+use crate::scenario::{Buffer, LinkRate};
+use flowstamp_laws::queue::Limit;
+use flowstamp_laws::units::{Rate, Time};
+
+impl Builder<'_> {
+    pub(super) fn capacity(&self, key: &str, rate: &LinkRate) -> Result<Capacity> {
+        match rate {
+            LinkRate::Constant(r) => {
+                positive(key, *r)?;
+                Ok(Capacity::Constant(*r))
+            }
+            LinkRate::Varying(v) => match (&v.steps, &v.trace) {
+                (Some(steps), None) => {
+                    let key = format!("{key}.steps");
+                    if steps.first().is_none_or(|(t, _)| *t != Time::ZERO) {
+                        return error(key, "must start with an entry at \"0s\"");
+                    }
+                    if steps.windows(2).any(|w| w[1].0 <= w[0].0) {
+                        return error(key, "must be in rising order of time");
+                    }
+                    if let Some((at, rate)) = steps.iter().find(|(_, r)| r.bps() > 0.0 && !plausible(*r)) {
+                        return error(
+                            key,
+                            format!("has {rate} at {at}; a rate is 0bps, or 1bps to {FASTEST}"),
+                        );
+                    }
+                    if steps.iter().all(|(_, r)| r.bps() == 0.0)
+                        || steps.last().is_some_and(|(_, r)| r.bps() == 0.0)
+                    {
+                        return error(key, "ends with a rate of zero; the last rate must be above 0bps");
+                    }
+                    Ok(Capacity::Steps(steps.clone()))
+                }
+                (None, Some(path)) => {
+                    let key = format!("{key}.trace");
+                    if v.capacity_window < Time::from_millis(1) {
+                        let message = format!("is {}; it must be 1ms or longer", v.capacity_window);
+                        return error(key.replace(".trace", ".capacity_window"), message);
+                    }
+                    let text = self.loaded.files.get(path).map_or("", String::as_str);
+                    let trace = parse_trace(text).map_err(|m| {
+                        ScenarioError::new(key.clone(), format!("\"{}\": {m}", path.display()))
+                    })?;
+                    if trace.capacity_bytes(Time::ZERO, self.scenario.duration) == 0.0 {
+                        let message = format!(
+                            "\"{}\" has nothing before duration, {}",
+                            path.display(),
+                            self.scenario.duration
+                        );
+                        return error(key, message);
+                    }
+                    Ok(Capacity::Trace(Box::new(trace), v.capacity_window))
+                }
+                _ => error(key, "needs exactly one of `steps` and `trace`"),
+            },
+        }
+    }
+
+    pub(super) fn mean_rate(&self, capacity: &Capacity) -> Rate {
+        capacity.mean(Time::ZERO, self.scenario.duration)
+    }
+
+    pub(super) fn limit(&self, key: &str, buffer: Buffer, rate: Rate, rtt: Option<Time>) -> Result<Limit> {
+        let packet = self.scenario.packet.as_f64();
+        Ok(match buffer {
+            Buffer::Packets(n) => Limit::Packets(n),
+            Buffer::Bytes(b) => Limit::Bytes(b.get()),
+            Buffer::Time(t) => Limit::Bytes(rate.bytes_in(t) as u64),
+            Buffer::Bdp(f) => match rtt {
+                // A buffer of less than a packet would pass nothing that has to wait.
+                Some(rtt) if f > 0.0 => Limit::Bytes((f * rate.bytes_in(rtt)).max(packet) as u64),
+                Some(_) => Limit::Bytes(0),
+                None => return error(key, "is in BDP, but no round-trip time is known here"),
+            },
+        })
+    }
+}
+
+/// Reads a trace in Mahimahi's format: milliseconds, one per line, never falling.
+fn parse_trace(text: &str) -> std::result::Result<Trace, String> {
+    let mut lines = Vec::new();
+    for (n, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        let ms: u64 = line.trim().parse().map_err(|_| {
+            format!("line {}: \"{}\" is not a whole number of milliseconds", n + 1, line.trim())
+        })?;
+        if lines.last().is_some_and(|last| ms < *last) {
+            return Err(format!("line {}: {ms} is before the line above; times must not fall", n + 1));
+        }
+        lines.push(ms);
+    }
+    match lines.last() {
+        None => Err("has no lines; one number of milliseconds is expected per line".to_owned()),
+        Some(0) => Err("ends at 0 ms; the last time is the period and must be later".to_owned()),
+        Some(_) => Ok(Trace::new(&lines)),
+    }
+}

@@ -1,0 +1,176 @@
+//! From a scenario to a laid-out network: links, routes, flows and arrival processes, all checked.
+
+mod assumed;
+mod capacity;
+mod groups;
+mod paths;
+mod plan;
+mod topology;
+
+pub use plan::{END, FlowPlan, GroupPlan, LinkPlan, Network, Path, WebPlan};
+
+use crate::error::ScenarioError;
+use crate::results::Named;
+use crate::scenario::{Access, Loaded, Priority, Scenario};
+use assumed::PathRtts;
+use flowstamp_laws::registry::RouterSpec;
+use flowstamp_laws::units::{Rate, Time};
+
+/// The fastest link: at more, an ack would be shorter than the engine's picosecond.
+const FASTEST: Rate = Rate::from_gbps(100_000.0);
+/// The most samples of one quantity, and the most flows of a group, that a run may have: what memory holds.
+const MOST_SAMPLES: u64 = 10_000_000;
+const MOST_FLOWS: u32 = 1_000_000;
+const MOST_WEB_FLOWS: f64 = 1e8;
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+fn error<T>(key: impl Into<String>, message: impl Into<String>) -> Result<T> {
+    Err(ScenarioError::new(key, message))
+}
+
+impl Network {
+    /// Lays out the network of `loaded` with this seed.
+    ///
+    /// # Errors
+    /// Whatever cannot be: a rate of zero, no path, a start after the end.
+    pub fn new(loaded: &Loaded, seed: u64) -> Result<Self> {
+        Builder {
+            loaded,
+            scenario: &loaded.scenario,
+            seed,
+            links: Vec::new(),
+            access: Vec::new(),
+            routes: Vec::new(),
+            rtts: Vec::new(),
+        }
+        .build()
+        .map_err(|e| if e.source.is_empty() { e.at(&loaded.source) } else { e })
+    }
+}
+
+struct Builder<'a> {
+    loaded: &'a Loaded,
+    scenario: &'a Scenario,
+    seed: u64,
+    links: Vec<LinkPlan>,
+    access: Vec<Access>,
+    routes: Vec<u32>,
+    /// Of each router link.
+    rtts: Vec<PathRtts>,
+}
+
+impl Builder<'_> {
+    fn build(mut self) -> Result<Network> {
+        let s = self.scenario;
+        if s.duration == Time::ZERO {
+            return error("duration", "is 0s; it must be longer");
+        }
+        if s.warmup >= s.duration {
+            return error(
+                "warmup",
+                format!("is {}; it must be shorter than duration, {}", s.warmup, s.duration),
+            );
+        }
+        for (key, size) in [("packet", s.packet), ("ack", s.ack)] {
+            if !(1..=65_535).contains(&size.get()) {
+                return error(key, format!("is {size}; it must be 1B to 65535B"));
+            }
+        }
+        if s.header >= s.packet {
+            let message = format!("is {}; it must be less than packet, {}", s.header, s.packet);
+            return error("header", message);
+        }
+        if let Some(every) = s.probes.every {
+            if s.duration.as_ps() / every.as_ps().max(1) > MOST_SAMPLES {
+                return error(
+                    "probes.every",
+                    format!("is {every}; the run of {} may have {MOST_SAMPLES} samples", s.duration),
+                );
+            }
+        }
+        let mut core = match (&s.dumbbell, &s.parking_lot, &s.graph) {
+            (Some(_), None, None) => self.dumbbell()?,
+            (None, Some(_), None) => self.parking_lot()?,
+            (None, None, Some(g)) => self.graph(g)?,
+            (None, None, None) => {
+                return error("", "no topology; give one of [dumbbell], [parking_lot] and [graph]");
+            }
+            _ => {
+                return error(
+                    "",
+                    "more than one topology; give one of [dumbbell], [parking_lot] and [graph]",
+                );
+            }
+        };
+        for plan in &self.links {
+            let at = |kind: &str, k: &str| format!("{kind} of {}: {k}", plan.name);
+            plan.router.check().map_err(|(k, m)| ScenarioError::new(at("router", k), m))?;
+            plan.queue.check().map_err(|(k, m)| ScenarioError::new(at("queue", k), m))?;
+            plan.share.check().map_err(|(k, m)| ScenarioError::new(at("share", k), m))?;
+            if plan.share.params().is_some() && matches!(plan.router, RouterSpec::None(_)) {
+                return error(
+                    format!("share of {}", plan.name),
+                    "is for a link with a router law; give router, or leave out share",
+                );
+            }
+        }
+        if let Some(plan) =
+            self.links.iter().find(|l| l.share.params().is_some() && l.priority != Priority::None)
+        {
+            return error(
+                format!("priority of {}", plan.name),
+                "cannot be together with share: a link has one scheduler; leave out one of them",
+            );
+        }
+        if s.flows.is_empty() {
+            return error("flows", "is empty; give at least one [[flows]]");
+        }
+        let mut network = Network {
+            links: Vec::new(),
+            access: Vec::new(),
+            routes: Vec::new(),
+            groups: Vec::new(),
+            flows: Vec::new(),
+            web: Vec::new(),
+            assumed: Named::new(),
+            warnings: Vec::new(),
+        };
+        self.rtts = vec![PathRtts::default(); self.links.len()];
+        let mut longest = Time::ZERO;
+        for (i, group) in s.flows.iter().enumerate() {
+            if s.flows[..i].iter().any(|g| g.name == group.name) {
+                return error(
+                    format!("flows[{i}].name"),
+                    format!("\"{}\" is there twice; names must differ", group.name),
+                );
+            }
+            longest = longest.max(self.group(i, group, &mut core, &mut network)?);
+        }
+        self.graph_buffers(longest)?;
+        self.assume(&mut network);
+        if let Some(wanted) = s.capture.as_ref().and_then(|c| c.links.as_ref()) {
+            for name in wanted {
+                if !self.links.iter().any(|l| l.name == *name) {
+                    let known: Vec<_> = self.links.iter().map(|l| l.name.as_str()).collect();
+                    return error(
+                        "capture.links",
+                        format!("\"{name}\" is no link; there are {}", known.join(", ")),
+                    );
+                }
+            }
+        }
+        network.links = self.links;
+        network.access = self.access;
+        network.routes = self.routes;
+        Ok(network)
+    }
+}
+
+fn positive(key: &str, rate: Rate) -> Result<()> {
+    if plausible(rate) { Ok(()) } else { error(key, format!("is {rate}; a rate is 1bps to {FASTEST}")) }
+}
+
+fn plausible(rate: Rate) -> bool {
+    (1.0..=FASTEST.bps()).contains(&rate.bps())
+}

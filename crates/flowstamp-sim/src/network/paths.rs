@@ -1,0 +1,63 @@
+//! Routers, the links between them, and the way of least delay.
+
+use super::plan::LinkPlan;
+use crate::scenario::Access;
+use flowstamp_laws::units::Time;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// The routers and links between which flows are placed.
+pub(super) struct Core {
+    pub nodes: BTreeMap<String, usize>,
+    pub names: Vec<String>,
+    /// `(from, to, link)`.
+    pub edges: Vec<(usize, usize, u32)>,
+    /// Access link that a flow gets unless its group says otherwise.
+    pub access: Option<Access>,
+    pub first: String,
+    pub last: String,
+    /// Round-trip time of a flow that names none, where the topology gives one.
+    pub rtt: Option<Time>,
+}
+
+impl Core {
+    pub(super) fn node(&mut self, name: &str) -> usize {
+        if let Some(n) = self.nodes.get(name) {
+            return *n;
+        }
+        self.names.push(name.to_owned());
+        self.nodes.insert(name.to_owned(), self.names.len() - 1);
+        self.names.len() - 1
+    }
+
+    /// The path of least delay; ties go to the lower link numbers.
+    pub(super) fn path(&self, links: &[LinkPlan], from: usize, to: usize) -> Option<Vec<u32>> {
+        /// Least delay to a node, and the node and link before it.
+        type Reached = (Time, Option<(usize, u32)>);
+        let mut best: Vec<Option<Reached>> = vec![None; self.names.len()];
+        let mut heap = BinaryHeap::new();
+        best[from] = Some((Time::ZERO, None));
+        heap.push(Reverse((Time::ZERO, from)));
+        while let Some(Reverse((cost, node))) = heap.pop() {
+            if best[node].is_none_or(|(c, _)| c < cost) {
+                continue;
+            }
+            for (_, next, link) in self.edges.iter().filter(|e| e.0 == node) {
+                // A hop costs a picosecond, so that of equal delays the fewer hops win.
+                let there = cost + links[*link as usize].delay + Time::from_ps(1);
+                if best[*next].is_none_or(|(c, _)| there < c) {
+                    best[*next] = Some((there, Some((node, *link))));
+                    heap.push(Reverse((there, *next)));
+                }
+            }
+        }
+        let mut route = Vec::new();
+        let mut node = to;
+        while let Some((back, link)) = best[node]?.1 {
+            route.push(link);
+            node = back;
+        }
+        route.reverse();
+        Some(route)
+    }
+}

@@ -1,0 +1,166 @@
+//! The three kinds of topology.
+
+use super::paths::Core;
+use super::plan::LinkPlan;
+use super::{Builder, Result, error, positive};
+use crate::medium::Capacity;
+use crate::scenario::{Access, Graph};
+use flowstamp_laws::queue::Limit;
+use flowstamp_laws::units::{Rate, Time};
+use std::collections::BTreeMap;
+
+impl Builder<'_> {
+    fn add_link(&mut self, plan: LinkPlan) -> u32 {
+        self.links.push(plan);
+        (self.links.len() - 1) as u32
+    }
+
+    pub(super) fn dumbbell(&mut self) -> Result<Core> {
+        let Some(d) = &self.scenario.dumbbell else { return error("dumbbell", "is missing") };
+        let delay = d.delay.unwrap_or_else(|| d.rtt.scale(0.4));
+        let Some(rest) = (d.rtt / 2).as_ps().checked_sub(delay.as_ps()) else {
+            return error("dumbbell.delay", format!("is {delay}; it must be at most half of rtt, {}", d.rtt));
+        };
+        let forward = self.capacity("dumbbell.rate", &d.rate)?;
+        let backward = match &d.reverse_rate {
+            Some(r) => self.capacity("dumbbell.reverse_rate", r)?,
+            None => forward.clone(),
+        };
+        let fastest = self.mean_rate(&forward).bps().max(self.mean_rate(&backward).bps());
+        let access_rate = d.access_rate.unwrap_or(Rate::from_bps(10.0 * fastest));
+        positive("dumbbell.access_rate", access_rate)?;
+        let mut core = Core {
+            nodes: BTreeMap::new(),
+            names: Vec::new(),
+            edges: Vec::new(),
+            access: Some(Access { rate: access_rate, delay: Time::from_ps(rest / 2) }),
+            first: "left".to_owned(),
+            last: "right".to_owned(),
+            rtt: Some(d.rtt),
+        };
+        let (left, right) = (core.node("left"), core.node("right"));
+        for (name, capacity, from, to) in
+            [("bottleneck", forward, left, right), ("bottleneck.reverse", backward, right, left)]
+        {
+            let limit = self.limit("dumbbell.buffer", d.buffer, self.mean_rate(&capacity), Some(d.rtt))?;
+            let link = self.add_link(LinkPlan {
+                name: name.to_owned(),
+                capacity,
+                delay,
+                limit,
+                queue: d.queue.clone(),
+                router: d.router.clone(),
+                share: d.share.clone(),
+                priority: d.priority,
+            });
+            core.edges.push((from, to, link));
+        }
+        Ok(core)
+    }
+
+    pub(super) fn parking_lot(&mut self) -> Result<Core> {
+        let Some(p) = &self.scenario.parking_lot else { return error("parking_lot", "is missing") };
+        if p.rates.is_empty() {
+            return error("parking_lot.rates", "is empty; give one rate for each link");
+        }
+        let hops = p.rates.len() as u64;
+        let fastest = p.rates.iter().map(|r| r.bps()).fold(0.0, f64::max);
+        let access_rate = p.access_rate.unwrap_or(Rate::from_bps(10.0 * fastest));
+        let rtt = p.rtt.unwrap_or((p.delay * hops + p.access_delay * 2) * 2);
+        let mut core = Core {
+            nodes: BTreeMap::new(),
+            names: Vec::new(),
+            edges: Vec::new(),
+            access: Some(Access { rate: access_rate, delay: p.access_delay }),
+            first: "n0".to_owned(),
+            last: format!("n{hops}"),
+            rtt: None,
+        };
+        for (i, rate) in p.rates.iter().enumerate() {
+            positive(&format!("parking_lot.rates[{i}]"), *rate)?;
+            let (a, b) = (core.node(&format!("n{i}")), core.node(&format!("n{}", i + 1)));
+            let limit = self.limit("parking_lot.buffer", p.buffer, *rate, Some(rtt))?;
+            for (suffix, from, to) in [("", a, b), (".reverse", b, a)] {
+                let link = self.add_link(LinkPlan {
+                    name: format!("link{}{suffix}", i + 1),
+                    capacity: Capacity::Constant(*rate),
+                    delay: p.delay,
+                    limit,
+                    queue: p.queue.clone(),
+                    router: p.router.clone(),
+                    share: p.share.clone(),
+                    priority: p.priority,
+                });
+                core.edges.push((from, to, link));
+            }
+        }
+        Ok(core)
+    }
+
+    pub(super) fn graph(&mut self, g: &Graph) -> Result<Core> {
+        if g.links.is_empty() {
+            return error("graph.links", "is empty; give at least one [[graph.links]]");
+        }
+        let mut core = Core {
+            nodes: BTreeMap::new(),
+            names: Vec::new(),
+            edges: Vec::new(),
+            access: None,
+            first: String::new(),
+            last: String::new(),
+            rtt: None,
+        };
+        for (i, l) in g.links.iter().enumerate() {
+            let key = format!("graph.links[{i}]");
+            if l.from == l.to {
+                return error(
+                    format!("{key}.to"),
+                    format!("is \"{}\", as from; a link joins two nodes", l.to),
+                );
+            }
+            let capacity = self.capacity(&format!("{key}.rate"), &l.rate)?;
+            let (a, b) = (core.node(&l.from), core.node(&l.to));
+            let forward = l.name.clone().unwrap_or_else(|| format!("{}->{}", l.from, l.to));
+            let backward =
+                l.name.as_ref().map_or_else(|| format!("{}->{}", l.to, l.from), |n| format!("{n}.reverse"));
+            for (name, from, to) in
+                [(forward, a, b), (backward, b, a)].into_iter().take(1 + usize::from(l.duplex))
+            {
+                if self.links.iter().any(|other| other.name == name) {
+                    return error(
+                        format!("{key}.name"),
+                        format!("\"{name}\" is there twice; give names that differ"),
+                    );
+                }
+                let link = self.add_link(LinkPlan {
+                    name,
+                    capacity: capacity.clone(),
+                    delay: l.delay,
+                    limit: Limit::Packets(0), // known when all flows are: graph_buffers
+                    queue: l.queue.clone(),
+                    router: l.router.clone(),
+                    share: l.share.clone(),
+                    priority: l.priority,
+                });
+                core.edges.push((from, to, link));
+            }
+        }
+        Ok(core)
+    }
+
+    /// Buffers in BDP refer to the longest flow, which is known last.
+    pub(super) fn graph_buffers(&mut self, longest: Time) -> Result<()> {
+        let Some(g) = &self.scenario.graph else { return Ok(()) };
+        let mut at = 0;
+        for (i, l) in g.links.iter().enumerate() {
+            for _ in 0..1 + usize::from(l.duplex) {
+                let rate = self.mean_rate(&self.links[at].capacity);
+                let rtt = Some(g.rtt.unwrap_or(longest)).filter(|t| *t > Time::ZERO);
+                self.links[at].limit =
+                    self.limit(&format!("graph.links[{i}].buffer"), l.buffer, rate, rtt)?;
+                at += 1;
+            }
+        }
+        Ok(())
+    }
+}

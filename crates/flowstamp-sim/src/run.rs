@@ -1,0 +1,261 @@
+//! The loop: takes events in their order and tells fabric and hosts of them.
+
+use crate::change;
+use crate::clock::Clock;
+use crate::events::{Class, Source};
+use crate::fabric::Fabric;
+use crate::host::Hosts;
+use crate::network::Network;
+use crate::probe::Probe;
+use crate::results::{Change, Named, Results, Series};
+use crate::scenario::{Loaded, Scenario};
+use crate::summary::{self, Finished};
+use crate::{Progress, ScenarioError};
+use flowstamp_laws::units::Time;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// Events between two calls of the progress function.
+const EVENTS_PER_TICK: u64 = 1 << 16;
+
+/// A run that was told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped;
+
+/// Why a step was not made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StepError {
+    /// The progress function stopped it on the way; it can go on.
+    Stopped,
+    /// What was asked for cannot be.
+    Refused(ScenarioError),
+}
+
+/// A laid-out network, ready to run or in the middle of it.
+///
+/// However a run is cut into steps, its results are the same to the bit: what is pending and what is known are all there
+/// is, and looking on changes neither.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    /// As it began, but for what was set since.
+    loaded: Loaded,
+    /// As it began.
+    scenario: Scenario,
+    changes: Vec<Change>,
+    assumed: Named<String>,
+    warnings: Vec<String>,
+    net: Fabric,
+    hosts: Hosts,
+    probe: Option<Probe>,
+    /// Events handled.
+    events: u64,
+    /// Wall-clock and CPU time so far.
+    took: (Duration, Duration),
+}
+
+impl Simulation {
+    /// Lays out `loaded`; `seed` replaces the scenario's.
+    ///
+    /// # Errors
+    /// Whatever cannot be, in one line.
+    pub fn new(loaded: &Loaded, seed: Option<u64>) -> Result<Self, ScenarioError> {
+        let mut scenario = loaded.scenario.clone();
+        scenario.seed = seed.unwrap_or(scenario.seed);
+        let Network { links, access, routes, groups, flows, web, assumed, warnings } =
+            Network::new(loaded, scenario.seed)?;
+        let mut net = Fabric::new(&scenario, &links, &access, routes);
+        let mut hosts = Hosts::new(&scenario, &groups, web, &mut net);
+        hosts.flows.reserve_exact(flows.len());
+        for plan in &flows {
+            hosts.add_planned(&mut net, plan.group, plan.index, plan.path, plan.start);
+        }
+        net.events.push(scenario.warmup, Source::new(Class::Warmup, 0));
+        let probe = Probe::new(&scenario, &net, &hosts);
+        if let Some(probe) = &probe {
+            net.events.push(probe.every(), Source::new(Class::Probe, 0));
+        }
+        Ok(Self {
+            loaded: Loaded { scenario: scenario.clone(), ..loaded.clone() },
+            scenario,
+            changes: Vec::new(),
+            assumed,
+            warnings,
+            net,
+            hosts,
+            probe,
+            events: 0,
+            took: (Duration::ZERO, Duration::ZERO),
+        })
+    }
+
+    /// Simulated time so far.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.net.now
+    }
+
+    /// Runs to the end. `tick` is called every 65,536 events and may stop the run.
+    ///
+    /// # Errors
+    /// [`Stopped`] if `tick` said so.
+    pub fn run(mut self, tick: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Results, Stopped> {
+        self.advance(self.scenario.duration, tick)?;
+        Ok(self.finish())
+    }
+
+    /// Runs on to `until`: everything that happens up to and at that instant has happened then. `tick` as in [`Self::run`].
+    ///
+    /// # Errors
+    /// [`StepError::Stopped`] if `tick` said so, [`StepError::Refused`] for a time that has gone by or is beyond the
+    /// scenario's end.
+    pub fn run_until(
+        &mut self,
+        until: Time,
+        tick: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<(), StepError> {
+        let refused = |message| Err(StepError::Refused(ScenarioError::new("run_until", message)));
+        if until < self.net.now {
+            return refused(format!("is {until}; the run is at {} already", self.net.now));
+        }
+        if until > self.scenario.duration {
+            let duration = self.scenario.duration;
+            return refused(format!("is {until}; it must be at most duration, {duration}"));
+        }
+        self.advance(until, tick).map_err(|Stopped| StepError::Stopped)
+    }
+
+    /// The results as if the run ended now. It can go on as if nothing had been asked.
+    ///
+    /// # Errors
+    /// During warm-up there is nothing to tell.
+    pub fn results(&self) -> Result<Results, ScenarioError> {
+        let (now, warmup) = (self.net.now, self.scenario.warmup);
+        if now <= warmup {
+            let message = format!("statistics start at warmup, {warmup}; the run is at {now}");
+            return Err(ScenarioError::new("results", message));
+        }
+        Ok(self.clone().finish())
+    }
+
+    /// The samples that were taken after `since`.
+    #[must_use]
+    pub fn series_since(&self, since: Time) -> Series {
+        self.probe.as_ref().map_or_else(Series::default, |probe| probe.series().since(since.as_secs_f64()))
+    }
+
+    /// Sets a value of the scenario from now on; `text` is TOML, or else a string. Links' rates, parameters of router
+    /// laws and the stop of flows can change in mid-run.
+    ///
+    /// # Errors
+    /// One line for a key that cannot change, or a value that cannot be; nothing has changed then.
+    pub fn set(&mut self, key: &str, text: &str) -> Result<(), ScenarioError> {
+        self.loaded = change::apply(&mut self.net, &mut self.hosts, &self.loaded, key, text)
+            .map_err(|e| e.at("set"))?;
+        let time_s = self.net.now.as_secs_f64();
+        self.changes.push(Change { time_s, key: key.to_owned(), value: text.to_owned() });
+        Ok(())
+    }
+
+    fn advance(
+        &mut self,
+        until: Time,
+        tick: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<(), Stopped> {
+        let clock = Clock::start();
+        let duration = self.scenario.duration;
+        let mut stopped = Ok(());
+        loop {
+            let events = self.events;
+            let done = self.run_events(until, EVENTS_PER_TICK);
+            debug_assert!(done || self.events > events, "no progress");
+            if done {
+                self.net.now = until;
+            }
+            if tick(Progress { simulated: self.net.now, duration, events: self.events }).is_break() {
+                stopped = Err(Stopped);
+            }
+            if done || stopped.is_err() {
+                break;
+            }
+        }
+        let (wall, cpu) = clock.elapsed();
+        self.took = (self.took.0 + wall, self.took.1 + cpu);
+        stopped
+    }
+
+    /// Handles up to `limit` events; true if none is left up to `end`.
+    fn run_events(&mut self, end: Time, limit: u64) -> bool {
+        for _ in 0..limit {
+            let Some((time, source)) = self.net.events.pop_until(end) else { return true };
+            debug_assert!(time >= self.net.now, "time goes backward");
+            self.net.now = time;
+            self.events += 1;
+            let number = source.number();
+            if source.class() == Class::Delivery {
+                if let Some(packet) = self.net.deliver(number, source) {
+                    self.hosts.arrive(&mut self.net, &packet);
+                }
+            } else {
+                self.dispatch(source.class(), number);
+            }
+        }
+        false
+    }
+
+    /// All that is not a delivery.
+    fn dispatch(&mut self, class: Class, number: u32) {
+        let (net, hosts) = (&mut self.net, &mut self.hosts);
+        match class {
+            Class::Delivery => {}
+            Class::Warmup => self.end_warmup(),
+            Class::Capacity => net.learn_capacity(number),
+            Class::Transmit => net.choose(number),
+            Class::Share => net.divide(number),
+            Class::Router => net.router_timer(number),
+            Class::Retransmit => hosts.retransmission_timer(net, number),
+            Class::Ack => hosts.ack_timer(net, number),
+            Class::Control => hosts.control_timer(net, number),
+            Class::Pace => hosts.pace_timer(net, number),
+            Class::Application => hosts.application_timer(net, number),
+            Class::Web => hosts.web_arrival(net, number),
+            Class::Probe => {
+                net.settle();
+                if let Some(probe) = &mut self.probe {
+                    let next = probe.sample(net, hosts);
+                    net.events.push(next, Source::new(Class::Probe, 0));
+                }
+            }
+        }
+    }
+
+    fn end_warmup(&mut self) {
+        let probe = &mut self.probe;
+        self.net.end_warmup(|number, sent, stats| {
+            if let Some(probe) = probe {
+                probe.restart_link(number, sent, stats);
+            }
+        });
+        self.hosts.end_warmup(self.net.now);
+    }
+
+    fn finish(mut self) -> Results {
+        self.net.settle();
+        let net = &self.net;
+        assert_eq!(net.sent, net.arrived + net.lost + net.held(), "packets are conserved");
+        self.hosts.write_records();
+        let series = self.probe.map_or_else(Series::default, Probe::into_series);
+        let capture = std::mem::take(&mut self.net.capture).finish();
+        summary::results(Finished {
+            scenario: self.scenario,
+            changes: self.changes,
+            assumed: self.assumed,
+            warnings: self.warnings,
+            net: self.net,
+            hosts: self.hosts,
+            series,
+            capture,
+            events: self.events,
+            took: self.took,
+        })
+    }
+}

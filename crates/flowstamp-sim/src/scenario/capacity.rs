@@ -1,0 +1,146 @@
+//! What a link carries, and how much may wait in front of it.
+
+use flowstamp_laws::units::{Bytes, Rate, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, de};
+use std::borrow::Cow;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Capacity of a link: a rate, or a rate that varies.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum LinkRate {
+    /// The same all the time.
+    Constant(Rate),
+    /// Follows a list or a recording.
+    Varying(VaryingRate),
+}
+
+/// A rate that varies; exactly one of `steps` and `trace` is given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VaryingRate {
+    /// Instants and the rate from then on; the first is at 0s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Vec<(Time, Rate)>>,
+    /// A file in Mahimahi's format: one line for each 1500-byte delivery opportunity, in milliseconds from the start.
+    /// It repeats when it ends. A path is relative to the scenario's folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<PathBuf>,
+    /// Over how much of the past a router law's capacity is measured on a trace.
+    #[serde(default = "capacity_window")]
+    pub capacity_window: Time,
+}
+
+fn capacity_window() -> Time {
+    Time::from_millis(100)
+}
+
+impl<'de> Deserialize<'de> for LinkRate {
+    fn deserialize<D: de::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> de::Visitor<'de> for V {
+            type Value = LinkRate;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a rate with its unit such as \"45Mbps\", or a table with `steps` or `trace`")
+            }
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<LinkRate, E> {
+                v.parse().map(LinkRate::Constant).map_err(E::custom)
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<LinkRate, A::Error> {
+                VaryingRate::deserialize(de::value::MapAccessDeserializer::new(map)).map(LinkRate::Varying)
+            }
+        }
+        d.deserialize_any(V)
+    }
+}
+
+/// Room for waiting packets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Buffer {
+    /// In bandwidth-delay products: `1BDP`.
+    Bdp(f64),
+    /// In bytes: `64kB`.
+    Bytes(Bytes),
+    /// In packets of any size: `100pkt`.
+    Packets(u32),
+    /// In time at the link's capacity: `50ms`.
+    Time(Time),
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Self::Bdp(1.0) // Katabi 2002, section 5.1
+    }
+}
+
+impl FromStr for Buffer {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let t = text.trim();
+        let number = |suffix: &str| t.strip_suffix(suffix).map(|n| n.trim_end().parse::<f64>());
+        if let Some(v) = number("BDP") {
+            return match v {
+                Ok(v) if v.is_finite() && v >= 0.0 => Ok(Self::Bdp(v)),
+                _ => Err(format!("\"{text}\" is not a buffer; write for example \"1BDP\"")),
+            };
+        }
+        if let Some(v) = t.strip_suffix("pkt").map(|n| n.trim_end().parse::<u32>()) {
+            return v.map(Self::Packets).map_err(|_| {
+                format!("\"{text}\" is not a whole number of packets; write for example \"100pkt\"")
+            });
+        }
+        if let Ok(v) = t.parse::<Time>() {
+            return Ok(Self::Time(v));
+        }
+        t.parse::<Bytes>().map(Self::Bytes).map_err(|_| {
+            format!("\"{text}\" is not a buffer; write \"1BDP\", \"100pkt\", \"64kB\" or \"50ms\"")
+        })
+    }
+}
+
+impl fmt::Display for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bdp(v) => write!(f, "{v}BDP"),
+            Self::Bytes(v) => v.fmt(f),
+            Self::Packets(v) => write!(f, "{v}pkt"),
+            Self::Time(v) => v.fmt(f),
+        }
+    }
+}
+
+impl Serialize for Buffer {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+impl<'de> Deserialize<'de> for Buffer {
+    fn deserialize<D: de::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V;
+        impl de::Visitor<'_> for V {
+            type Value = Buffer;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a buffer such as \"1BDP\", \"100pkt\", \"64kB\" or \"50ms\"")
+            }
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<Buffer, E> {
+                v.parse().map_err(E::custom)
+            }
+        }
+        d.deserialize_str(V)
+    }
+}
+impl JsonSchema for Buffer {
+    fn schema_name() -> Cow<'static, str> {
+        Cow::Borrowed("Buffer")
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "description": "room for waiting packets: bandwidth-delay products, packets, bytes or time",
+            "examples": ["1BDP", "100pkt", "64kB", "50ms"],
+        })
+    }
+}

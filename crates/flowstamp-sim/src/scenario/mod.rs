@@ -1,0 +1,158 @@
+//! The scenario: what a user writes, in TOML, as a Python object or with `--set`.
+//!
+//! One format for all of them: a tree of tables that these types define. The JSON Schema is made from the same types
+//! ([`schema`]), so it cannot differ. Quantities carry their units.
+
+mod capacity;
+mod topology;
+mod traffic;
+
+pub use capacity::{Buffer, LinkRate, VaryingRate};
+pub use topology::{Dumbbell, Graph, Link, ParkingLot, Priority};
+pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Sizes, Web};
+
+use flowstamp_laws::units::{Bytes, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A whole experiment: a network, the flows on it, and what to record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// A name for titles and tables.
+    #[serde(default)]
+    pub name: String,
+    /// What the scenario shows, in a sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Simulated time.
+    pub duration: Time,
+    /// Statistics start here; series cover the whole run.
+    #[serde(default)]
+    pub warmup: Time,
+    /// Every random choice follows from this and from stable names.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// Size of a data packet as it is on the wire.
+    #[serde(default = "data_packet")]
+    pub packet: Bytes,
+    /// How much of a data packet is headers; the rest is payload, which is what sizes of flows, application rates, goodput
+    /// and delivered bytes count. Links, queues and windows count whole packets.
+    #[serde(default = "headers")]
+    pub header: Bytes,
+    /// Size of an ack as it is on the wire.
+    #[serde(default = "ack_packet")]
+    pub ack: Bytes,
+    /// One bottleneck. Exactly one of `dumbbell`, `parking_lot` and `graph` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dumbbell: Option<Dumbbell>,
+    /// Several bottlenecks in a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parking_lot: Option<ParkingLot>,
+    /// Any network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<Graph>,
+    /// Groups of flows.
+    #[serde(default)]
+    pub flows: Vec<FlowGroup>,
+    /// What is sampled over time.
+    #[serde(default)]
+    pub probes: Probes,
+    /// Packets to record as they leave links, for `trace.pcapng`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture: Option<Capture>,
+}
+
+fn one() -> u64 {
+    1
+}
+fn data_packet() -> Bytes {
+    Bytes::new(1000) // Katabi 2002, section 5.1
+}
+/// IPv4 and TCP without options: an ack's size. What a law's stamp takes on a wire is left to the user to add.
+fn headers() -> Bytes {
+    ack_packet()
+}
+fn ack_packet() -> Bytes {
+    Bytes::new(40)
+}
+
+impl Scenario {
+    /// Payload of a full data packet, bytes.
+    #[must_use]
+    pub fn payload(&self) -> u64 {
+        self.packet.get().saturating_sub(self.header.get()).max(1)
+    }
+}
+
+/// What is sampled over time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Probes {
+    /// Sampling interval. Default: a hundredth of the duration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every: Option<Time>,
+    /// Utilisation, queue, drops and marks of each router link.
+    pub links: bool,
+    /// Throughput of each group.
+    pub groups: bool,
+    /// Throughput, window and RTT of each long flow.
+    pub flows: bool,
+    /// Variables of router and queue laws.
+    pub laws: bool,
+}
+
+impl Default for Probes {
+    fn default() -> Self {
+        Self { every: None, links: true, groups: true, flows: false, laws: false }
+    }
+}
+
+/// Packets to record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Capture {
+    /// Links whose departures are recorded. Default: all router links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<Vec<String>>,
+    /// Recording ends after so many packets.
+    #[serde(default = "capture_packets")]
+    pub packets: u32,
+}
+
+fn capture_packets() -> u32 {
+    100_000
+}
+
+/// The JSON Schema of a scenario.
+#[must_use]
+pub fn schema() -> serde_json::Value {
+    let mut schema = schemars::schema_for!(Scenario);
+    schema.insert("title".to_owned(), "Flowstamp scenario".into());
+    schema.to_value()
+}
+
+/// Extra data that a scenario names by path, read before the run so that the engine does no I/O.
+pub type Files = BTreeMap<PathBuf, String>;
+
+/// A scenario and the files that it names.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Contents of traces and size distributions, by the path in the scenario.
+    pub files: Files,
+    /// What to call the source in messages.
+    pub source: String,
+}
+
+impl Loaded {
+    /// The scenario as TOML, with every default spelled out.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        // Every type of the scenario serialises to TOML by construction.
+        toml::to_string(&self.scenario).unwrap_or_default()
+    }
+}

@@ -1,0 +1,137 @@
+//! Networks: one bottleneck, several in a row, any graph.
+
+use super::{Buffer, LinkRate};
+use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};
+use flowstamp_laws::units::{Rate, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which packets of a link go before all others. A transmission is not interrupted, and the buffer is that of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    /// None do.
+    #[default]
+    None,
+    /// Acks, and the answers to packets that open or end a flow or probe its path.
+    Acks,
+}
+
+/// Two routers, `left` and `right`, one link each way between them; hosts hang on access links of their own.
+/// The links are named `bottleneck` (left to right) and `bottleneck.reverse`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Dumbbell {
+    /// Capacity of the bottleneck, both ways.
+    pub rate: LinkRate,
+    /// Round-trip propagation time of flows that do not name their own, over all six links.
+    pub rtt: Time,
+    /// One-way propagation delay of the bottleneck. Default: 0.4 rtt, which leaves 0.05 rtt to each access link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Time>,
+    /// Buffer in front of the bottleneck; `BDP` is the capacity times `rtt`.
+    #[serde(default)]
+    pub buffer: Buffer,
+    /// The bottleneck's queue.
+    #[serde(default)]
+    pub queue: QueueSpec,
+    /// The bottleneck's router law.
+    #[serde(default)]
+    pub router: RouterSpec,
+    /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
+    #[serde(default)]
+    pub share: ShareSpec,
+    /// Packets that go before all others. Default: none, packets go as they come. Not together with `share`.
+    #[serde(default)]
+    pub priority: Priority,
+    /// Capacity of each access link. Default: ten times the bottleneck's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access_rate: Option<Rate>,
+    /// Capacity from right to left, where it differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse_rate: Option<LinkRate>,
+}
+
+/// Routers `n0`, `n1`, ... in a row; `link1` leads from `n0` to `n1` and `link1.reverse` back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ParkingLot {
+    /// Capacity of each link in turn, both ways; as many links as there are rates.
+    pub rates: Vec<Rate>,
+    /// One-way propagation delay of each link.
+    pub delay: Time,
+    /// Buffer of each link; `BDP` is the link's capacity times `rtt`.
+    #[serde(default)]
+    pub buffer: Buffer,
+    /// The round-trip time that `BDP` refers to. Default: that of a flow over all links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Time>,
+    /// The queue of each link.
+    #[serde(default)]
+    pub queue: QueueSpec,
+    /// The router law of each link.
+    #[serde(default)]
+    pub router: RouterSpec,
+    /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
+    #[serde(default)]
+    pub share: ShareSpec,
+    /// Packets that go before all others. Default: none, packets go as they come. Not together with `share`.
+    #[serde(default)]
+    pub priority: Priority,
+    /// Capacity of each access link. Default: ten times the fastest link's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access_rate: Option<Rate>,
+    /// One-way propagation delay of each access link.
+    #[serde(default)]
+    pub access_delay: Time,
+}
+
+/// Any network of named nodes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Graph {
+    /// The links; their ends name the nodes.
+    pub links: Vec<Link>,
+    /// The round-trip time that a buffer in `BDP` refers to. Default: the longest of any flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Time>,
+}
+
+/// One link of a graph, or one each way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// The node that sends.
+    pub from: String,
+    /// The node that receives.
+    pub to: String,
+    /// Name in results. Default: `from->to`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Capacity.
+    pub rate: LinkRate,
+    /// One-way propagation delay.
+    pub delay: Time,
+    /// Buffer.
+    #[serde(default)]
+    pub buffer: Buffer,
+    /// Queue.
+    #[serde(default)]
+    pub queue: QueueSpec,
+    /// Router law.
+    #[serde(default)]
+    pub router: RouterSpec,
+    /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
+    #[serde(default)]
+    pub share: ShareSpec,
+    /// Packets that go before all others. Default: none, packets go as they come. Not together with `share`.
+    #[serde(default)]
+    pub priority: Priority,
+    /// The same link also leads back, as `to->from` or `name.reverse`.
+    #[serde(default = "yes")]
+    pub duplex: bool,
+}
+
+fn yes() -> bool {
+    true
+}

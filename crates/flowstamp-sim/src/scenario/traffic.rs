@@ -1,0 +1,170 @@
+//! Flows: groups of them, those that arrive at random, their hosts.
+
+use flowstamp_laws::registry::SenderSpec;
+use flowstamp_laws::transport;
+use flowstamp_laws::units::{Bytes, Rate, Ratio, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, de};
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Flows that are alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlowGroup {
+    /// Name in results; unique.
+    pub name: String,
+    /// The sender's law.
+    pub law: SenderSpec,
+    /// How many flows; of web flows, how many host pairs they share. Default 1; web flows 10.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
+    /// Where data comes from: a node. Default: the first node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Where data goes: a node. Default: the last node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Data goes the other way: `from` and `to` change places.
+    #[serde(default)]
+    pub reverse: bool,
+    /// In a parking lot: one such group of flows over each single link.
+    #[serde(default)]
+    pub each_hop: bool,
+    /// Round-trip propagation time, by a longer access link at the sender; one for all, or a list, one for each flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<OneOrMany<Time>>,
+    /// When the first flow starts.
+    #[serde(default)]
+    pub start: Time,
+    /// How much later than the one before each flow starts.
+    #[serde(default)]
+    pub every: Time,
+    /// Each flow starts up to so much later, drawn uniformly.
+    #[serde(default)]
+    pub spread: Time,
+    /// When the flows stop sending new data. Default: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Time>,
+    /// How much payload each flow transfers. Default: without end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Bytes>,
+    /// How fast the application produces payload. Default: faster than the network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Flows that arrive at random, each with a size of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub web: Option<Web>,
+    /// Window, acks and recovery.
+    #[serde(default)]
+    pub transport: transport::Params,
+    /// Hosts of their own on access links. Default: as the topology says; in a graph none, flows start at the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
+}
+
+/// An access link.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Access {
+    /// Capacity.
+    pub rate: Rate,
+    /// One-way propagation delay.
+    pub delay: Time,
+}
+
+/// One value for all, or a list.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum OneOrMany<T> {
+    /// The same for all.
+    One(T),
+    /// One for each.
+    Many(Vec<T>),
+}
+
+impl<'de, T: Deserialize<'de> + FromStr<Err: fmt::Display>> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: de::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de> + FromStr<Err: fmt::Display>> de::Visitor<'de> for V<T> {
+            type Value = OneOrMany<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a quantity with its unit, or a list of them")
+            }
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<OneOrMany<T>, E> {
+                v.parse().map(OneOrMany::One).map_err(E::custom)
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, seq: A) -> Result<OneOrMany<T>, A::Error> {
+                Vec::deserialize(de::value::SeqAccessDeserializer::new(seq)).map(OneOrMany::Many)
+            }
+        }
+        d.deserialize_any(V(std::marker::PhantomData))
+    }
+}
+
+/// Flows that arrive at random.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Web {
+    /// Mean number of new flows per second. Exactly one of `flows_per_s` and `load` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows_per_s: Option<f64>,
+    /// Offered load, headers included, as a share of the slowest link's capacity on the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Ratio>,
+    /// How arrivals are spaced.
+    #[serde(default)]
+    pub arrivals: Arrivals,
+    /// How large the transfers are.
+    pub sizes: Sizes,
+}
+
+/// Spacing of flow arrivals.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "process", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Arrivals {
+    /// Exponential gaps.
+    #[default]
+    Poisson,
+    /// Pareto gaps.
+    Pareto {
+        /// Above 1; near 1 is heavy-tailed.
+        shape: f64,
+    },
+}
+
+/// Sizes of transfers, in bytes of payload; a transfer has at least one packet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Sizes {
+    /// All alike.
+    Fixed {
+        /// The size.
+        size: Bytes,
+    },
+    /// Evenly spread.
+    Uniform {
+        /// The least.
+        min: Bytes,
+        /// The most.
+        max: Bytes,
+    },
+    /// Exponential.
+    Exponential {
+        /// The mean.
+        mean: Bytes,
+    },
+    /// Pareto: heavy-tailed, as web transfers are.
+    Pareto {
+        /// The mean.
+        mean: Bytes,
+        /// Above 1; the mean diverges at 1.
+        shape: f64,
+    },
+    /// A measured distribution: a file of lines `bytes percent`, a cumulative distribution that ends at 100.
+    Empirical {
+        /// The file, relative to the scenario's folder.
+        file: PathBuf,
+    },
+}

@@ -1,0 +1,262 @@
+//! Runs that are stepped, watched and changed on the way.
+
+mod common;
+
+use common::{run, timeless, try_load};
+use flowstamp_laws::units::Time;
+use flowstamp_sim::{Format, Loaded, Progress, Simulation, StepError, load};
+use proptest::prelude::*;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+fn go(_: Progress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn golden(name: &str) -> Loaded {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let text = std::fs::read_to_string(folder.join(format!("{name}.toml"))).expect("a golden scenario");
+    load(&text, Format::Toml, name, &[], &folder).expect("a scenario")
+}
+
+fn start(text: &str) -> Simulation {
+    let loaded = try_load(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    Simulation::new(&loaded, None).expect("a network")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    /// Wherever a run is cut, and whatever is asked of it there, its results are those of one that was left alone.
+    #[test]
+    fn steps_leave_no_trace(
+        name in prop::sample::select(vec!["xcp", "xcp-draft", "rcp-switch", "sack-red", "sack-trace", "xcp-steps",
+            "xcp-shared-wfq", "xcp-shared-red", "web-sizes", "capture", "xcp-parking-lot"]),
+        parts in prop::collection::vec(0.0f64..1.0, 1..8),
+        look in any::<bool>(),
+        copy in any::<bool>(),
+    ) {
+        let loaded = golden(name);
+        let duration = loaded.scenario.duration;
+        let whole = Simulation::new(&loaded, None).expect("a network").run(&mut go).expect("nobody stops it");
+        let mut instants: Vec<Time> = parts.iter().map(|p| duration.scale(*p)).collect();
+        instants.sort_unstable();
+        instants.push(duration);
+        let mut sim = Simulation::new(&loaded, None).expect("a network");
+        for at in instants {
+            sim.run_until(at, &mut go).expect("a step");
+            prop_assert_eq!(sim.now(), at);
+            if look && at > loaded.scenario.warmup {
+                let seen = sim.results().expect("results");
+                prop_assert_eq!(seen.summary.duration_s, at.as_secs_f64());
+                prop_assert!(seen.summary.packets.sent <= whole.summary.packets.sent);
+                prop_assert!(whole.series.value.starts_with(&seen.series.value));
+            }
+            if copy {
+                sim = sim.clone();
+            }
+        }
+        prop_assert_eq!(sim.results().expect("results").digest(), whole.digest());
+    }
+}
+
+/// What is sampled is handed out piece by piece, nothing twice and nothing missed.
+#[test]
+fn series_come_in_pieces() {
+    let loaded = golden("xcp");
+    let whole = Simulation::new(&loaded, None).expect("a network").run(&mut go).expect("nobody stops it");
+    let mut sim = Simulation::new(&loaded, None).expect("a network");
+    let (mut times, mut values, mut seen) = (Vec::new(), Vec::new(), Time::ZERO);
+    for at in [0.013, 0.4, 0.4, 0.77, 1.0].map(|part| loaded.scenario.duration.scale(part)) {
+        sim.run_until(at, &mut go).expect("a step");
+        let piece = sim.series_since(seen);
+        times.extend(piece.time_s);
+        values.extend(piece.value);
+        seen = at;
+    }
+    assert_eq!((times, values), (whole.series.time_s, whole.series.value));
+}
+
+#[test]
+fn a_stopped_step_can_go_on() {
+    let loaded = golden("xcp");
+    let whole = Simulation::new(&loaded, None).expect("a network").run(&mut go).expect("nobody stops it");
+    let mut sim = Simulation::new(&loaded, None).expect("a network");
+    let end = loaded.scenario.duration;
+    assert_eq!(sim.run_until(end, &mut |_| ControlFlow::Break(())), Err(StepError::Stopped));
+    sim.run_until(end, &mut go).expect("the rest");
+    assert_eq!(sim.results().expect("results").digest(), whole.digest());
+}
+
+/// Ten packets of 1 ms each; after 3.5 of them the link is half, or twice, as fast.
+#[test]
+fn what_has_not_left_leaves_at_the_new_rate() {
+    let text = |extra: &str| {
+        format!(
+            r#"
+            duration = "1s"
+            [dumbbell]
+            rate = "8Mbps"
+            access_rate = "80Mbps"
+            rtt = "40ms"
+            buffer = "100pkt"
+            {extra}
+            [[flows]]
+            name = "one"
+            law = "sack"
+            size = "10kB"
+            transport = {{ initial_window = 10.0 }}
+            "#
+        )
+    };
+    for extra in
+        ["", "router = \"xcp\"\nshare = \"wfq\"", "router = \"xcp\"\nshare = \"fifo\"", "priority = \"acks\""]
+    {
+        for (rate, ms) in [("4Mbps", 2.0), ("16Mbps", 0.5)] {
+            let mut sim = start(&text(extra));
+            // The first packet reaches the bottleneck after 0.1 ms of transmission and 2 ms of propagation.
+            sim.run_until(Time::from_micros(5_600), &mut go).expect("a step");
+            sim.set("dumbbell.rate", rate).expect("a rate");
+            sim.run_until(Time::from_secs(1), &mut go).expect("the rest");
+            let fct = sim.results().expect("results").flows[0].fct_s.expect("done");
+            // 3.5 packets at 1 ms, 6.5 at the new rate; then 16 ms, the last access link of 0.1 ms and 2 ms.
+            let expected = (5.6 + 6.5 * ms + 16.0 + 0.1 + 2.0) * 1e-3;
+            assert!((fct - expected).abs() < 2e-12, "{extra} {rate}: {fct}, not {expected}");
+        }
+    }
+}
+
+/// A rate that is set is a rate that steps.
+#[test]
+fn a_rate_that_is_set_is_a_step() {
+    let text = |law: &str, router: &str, rate: &str| {
+        format!(
+            r#"
+            duration = "6s"
+            warmup = "1s"
+            [dumbbell]
+            rate = {rate}
+            rtt = "40ms"
+            buffer = "60pkt"
+            access_rate = "200Mbps"
+            router = "{router}"
+            [[flows]]
+            name = "there"
+            law = "{law}"
+            count = 4
+            spread = "500ms"
+            [[flows]]
+            name = "back"
+            law = "{law}"
+            reverse = true
+            "#
+        )
+    };
+    for (law, router) in [("xcp", "xcp"), ("rcp", "rcp"), ("sack", "none")] {
+        // No other event is at these instants.
+        let stepped = run(&text(
+            law,
+            router,
+            r#"{ steps = [["0s", "20Mbps"], ["2.0000000013s", "5Mbps"], ["4.0000000017s", "16Mbps"]] }"#,
+        ));
+        let mut sim = start(&text(law, router, "\"20Mbps\""));
+        for (at, rate) in [("2.0000000013s", "5Mbps"), ("4.0000000017s", "16Mbps")] {
+            sim.run_until(at.parse().expect("a time"), &mut go).expect("a step");
+            sim.set("dumbbell.rate", rate).expect("a rate");
+        }
+        sim.run_until(Time::from_secs(6), &mut go).expect("the rest");
+        let set = sim.results().expect("results");
+        let but_for_events = |r: &flowstamp_sim::results::Results| {
+            let mut summary = r.summary.clone();
+            summary.events = 0; // the capacity's own
+            timeless(&summary)
+        };
+        assert_eq!(but_for_events(&set), but_for_events(&stepped), "{law}");
+        assert_eq!(set.changes.len(), 2);
+    }
+}
+
+const XCP: &str = r#"
+    duration = "4s"
+    [dumbbell]
+    rate = "10Mbps"
+    rtt = "40ms"
+    router = "xcp"
+    [[flows]]
+    name = "long"
+    law = "xcp"
+    count = 2
+    [[flows]]
+    name = "stops"
+    law = "xcp"
+    stop = "3s"
+    [[flows]]
+    name = "web"
+    law = "xcp"
+    web = { flows_per_s = 50.0, sizes = { distribution = "fixed", size = "5kB" } }
+    [probes]
+    laws = true
+"#;
+
+#[test]
+fn parameters_of_routers_and_stops_can_be_set() {
+    let whole = run(XCP).digest();
+    let with = |sets: &[(&str, &str)]| {
+        let mut sim = start(XCP);
+        sim.run_until(Time::from_secs(2), &mut go).expect("a step");
+        for (key, value) in sets {
+            sim.set(key, value).unwrap_or_else(|e| panic!("{e}"));
+        }
+        sim.run_until(Time::from_secs(4), &mut go).expect("the rest");
+        sim.results().expect("results")
+    };
+    // What was there already changes nothing.
+    let same =
+        with(&[("dumbbell.router.alpha", "0.4"), ("flows.stops.stop", "3s"), ("dumbbell.rate", "10Mbps")]);
+    assert_eq!(same.digest(), whole);
+    assert_ne!(with(&[("dumbbell.router.alpha", "0.1")]).digest(), whole);
+    let goodput = |sets: &[(&str, &str)]| with(sets).summary.groups["stops"].goodput_bps;
+    assert!(goodput(&[("flows.stops.stop", "2.5s")]) < 0.9 * goodput(&[]));
+    assert!(goodput(&[("flows.stops.stop", "3.9s")]) > 1.1 * goodput(&[]));
+    let flows = |sets: &[(&str, &str)]| with(sets).summary.groups["web"].flows as f64;
+    assert!(flows(&[("flows.web.stop", "3s")]) < 0.85 * flows(&[]));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let mut sim = start(XCP);
+    let early = sim.results().expect_err("nothing has run").to_string();
+    assert!(early.contains("warmup, 0s"), "{early}");
+    sim.run_until(Time::from_secs(2), &mut go).expect("a step");
+    let before = sim.clone();
+    for (key, value, why) in [
+        ("dumbbell.rtt", "50ms", "cannot change in mid-run"),
+        ("dumbbell.router", "rcp", "cannot change in mid-run"),
+        ("dumbbell.router.law", "rcp", "cannot change in mid-run"),
+        ("dumbbell.router.initial_interval", "5ms", "begins with"),
+        ("dumbbell.router.alpha", "-1", "alpha"),
+        ("dumbbell.router.omega", "1", "omega"),
+        ("dumbbell.rate", "0bps", "1bps"),
+        ("dumbbell.rate", "5", "unit"),
+        ("dumbbell.rate", "{ steps = [[\"0s\", \"5Mbps\"]] }", "such as \"45Mbps\""),
+        ("graph.links.0.rate", "5Mbps", "no graph"),
+        ("flows.stops.stop", "1s", "later than now, 2s"),
+        ("flows.nobody.stop", "3s", "nobody"),
+        ("flows.stops.count", "3", "cannot change in mid-run"),
+    ] {
+        let error = sim.set(key, value).expect_err(key).to_string();
+        assert!(error.contains(why) && !error.contains('\n'), "{key}: {error}");
+    }
+    for (until, why) in [("1s", "already"), ("5s", "duration, 4s")] {
+        match sim.run_until(until.parse().expect("a time"), &mut go) {
+            Err(StepError::Refused(e)) => assert!(e.to_string().contains(why), "{e}"),
+            other => panic!("{until}: {other:?}"),
+        }
+    }
+    // Nothing of that left a trace.
+    let end = |mut sim: Simulation| {
+        sim.run_until(Time::from_secs(4), &mut go).expect("the rest");
+        sim.results().expect("results").digest()
+    };
+    assert_eq!(end(sim), end(before));
+}
