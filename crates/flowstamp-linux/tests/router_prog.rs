@@ -27,7 +27,7 @@ fn load(object: &mut MaybeUninit<OpenObject>, law: Law, link_bytes: u64) -> Rout
     config.law = if law == RCP { 1 } else { 2 };
     config.ifindex = 1;
     config.link_bytes = link_bytes;
-    config.cpus = 1;
+    config.cpus = libbpf_rs::num_possible_cpus().expect("a number") as u64;
     config.xcp.max_rtt_us = 4_000_000;
     config.rcp = types::fs_rcp_params {
         link_rate_q16: 12_500_000 << 16,
