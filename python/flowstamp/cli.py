@@ -487,16 +487,23 @@ def _swept(keys: Sequence[str], points: Sequence[dict[str, Any]], results: Seque
 def figure(
     ids: Annotated[list[str], typer.Argument(metavar="[list|ID...|all]", help="Figures by their ids, such as X10.")],
     fast: Annotated[bool, typer.Option("--fast", help="The shorter version of each scenario.")] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Run seeds 1 to 5 and write what came out to figures/expected.json.")
+    ] = False,
     seed: Seed = None,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the results.")] = Path("out/figures"),
     as_json: Json = False,
 ) -> int:
-    """Reproduce published figures and check what the papers claim of them."""
+    """Reproduce published figures and check what the papers claim of them.
+
+    Exit code 1 if a claim fails, or if its status or a differing value is no longer as figures/expected.json has it.
+    With --accept each figure's part of that file is written anew as it ends; called again, it goes on where it was.
+    """
     from flowstamp.figures import cli_figure
 
     if ids != ["list"]:
         _check_out(out)
-    return int(cli_figure(ids, fast, as_json, out, seed))
+    return int(cli_figure(ids, fast, as_json, out, seed, accept=accept))
 
 
 @app.command()

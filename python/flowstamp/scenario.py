@@ -104,8 +104,8 @@ class Scenario:
             transport: window, acks and recovery.
             access: access link of the flows' hosts: `rate` and `delay`.
 
-        A law that needs routers, such as XCP, gets them in a scenario made by `dumbbell`, `parking_lot` or `graph`: where
-        that names none, its links get the law. A scenario from a file names its routers.
+        A law that needs routers, such as XCP, gets them in a scenario made by `dumbbell`, `parking_lot` or `graph`:
+        where that names none, its links get the law. A scenario from a file names its routers.
         """
         groups = list(self.tree.get("flows", ()))
         taken = {group.get("name") for group in groups}
@@ -195,7 +195,7 @@ class Scenario:
         header: str | None = None,
         ack: str | None = None,
     ) -> Self:
-        """Sets what concerns the whole run: its name, its times, its seed, the sizes of packets and of their headers."""
+        """Sets what concerns the whole run: name, times, seed, the sizes of packets and of their headers."""
         new = {
             "name": name,
             "description": description,

@@ -34,22 +34,22 @@ fn params() -> Params {
 /// A law that is told nothing keeps its first rate until packets carry RTTs, whose mean is then its own (deviation 5).
 #[test]
 fn the_first_rtt_is_the_packets() {
-    let mut router = Router::new(&Params::default(), Rate::from_bytes_per_sec(1e6));
+    let mut router = Router::new(&Params::default(), Rate::from_bytes_per_sec(1e9));
     assert_eq!(router.first_timer(0), Some(Time::from_millis(10)));
     let mut now = Time::from_millis(10);
     router.on_arrival(view(now, 0), 1000, Some(&packet(0.0))); // carries none
     assert_eq!(router.on_timer(0, view(now, 0)), Time::from_millis(20));
-    assert_eq!((router.rate(), router.avg_rtt_s()), (50_000.0, 0.0));
+    assert_eq!((router.rate(), router.avg_rtt_s()), (50_000_000.0, 0.0));
     now = Time::from_millis(20);
     router.on_arrival(view(now, 0), 1000, Some(&packet(20e-6)));
     router.on_arrival(view(now, 0), 1000, Some(&packet(40e-6)));
     assert_eq!(router.on_timer(0, view(now, 0)), now + Time::from_micros(30));
-    assert_eq!(router.rate(), 50_000.0);
+    assert_eq!(router.rate(), 50_000_000.0);
     assert!((router.avg_rtt_s() - 30e-6).abs() < 1e-15);
     // From then on it is equation 3.3: an empty interval of d raises R by alpha.
     now = now + Time::from_micros(30);
     router.on_timer(0, view(now, 0));
-    assert!((router.rate() / 70_000.0 - 1.0).abs() < 1e-9, "{}", router.rate());
+    assert!((router.rate() / 70_000_000.0 - 1.0).abs() < 1e-9, "{}", router.rate());
 }
 
 /// Appendix F by hand: two intervals on 1 MB/s.

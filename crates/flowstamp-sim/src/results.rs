@@ -131,6 +131,15 @@ pub struct GroupSummary {
     pub flows: u64,
     /// Flows that completed.
     pub completed: u64,
+    /// Capacity of the slowest router link that the group's data takes, bits per second; the mean over the run where it varies.
+    pub capacity_bps: f64,
+    /// Round-trip propagation time, seconds: the mean of its flows'.
+    pub path_rtt_s: f64,
+    /// What flows that arrive at random, of all groups, bring to that link on average, headers included: a share of its capacity, by the
+    /// scenario and not by what came. Of several links as slow, the one to which most is brought.
+    pub offered_load: f64,
+    /// Mean size of its flows, bytes of payload: of the distribution if they arrive at random; `None` if they are endless.
+    pub mean_size_bytes: Option<f64>,
     /// Sum of the flows' goodputs: unique payload over the time after warm-up, bits per second.
     pub goodput_bps: f64,
     /// Jain's index of the flows' goodputs while active; `None` for web flows.

@@ -2,13 +2,14 @@
 
 use crate::fabric::Fabric;
 use crate::host::{Hosts, Record};
+use crate::network::GroupPlan;
 use crate::results::{
     AccessSummary, Captured, Change, Distribution, FctBin, FctSummary, FlowRow, GroupSummary, LinkSummary,
     Named, PacketCount, Results, Series, Summary, TotalSummary, jain_index,
 };
 use crate::scenario::Scenario;
 use flowstamp_laws::queue::Limit;
-use flowstamp_laws::units::Time;
+use flowstamp_laws::units::{Rate, Time};
 use std::time::Duration;
 
 /// A run that has been settled at its end.
@@ -40,6 +41,11 @@ pub fn results(run: Finished) -> Results {
     let sim = &run;
     let (start, end) = (sim.scenario.warmup, sim.net.now);
     let span_s = (end - start).as_secs_f64();
+    let capacities: Vec<Rate> = sim
+        .net
+        .routers()
+        .map(|(port, _)| port.laws().capacity.mean(Time::ZERO, sim.scenario.duration))
+        .collect();
     let mut links = Named::new();
     let (mut drops, mut arrivals) = (0, 0);
     for (port, line) in sim.net.routers() {
@@ -90,12 +96,17 @@ pub fn results(run: Finished) -> Results {
             .filter(|i| sim.hosts.records[**i].start >= start)
             .filter_map(|i| rows[*i].size_bytes.zip(rows[*i].fct_s))
             .collect();
+        let (capacity_bps, offered_load) = slowest(sim, &capacities, &group.plan);
         groups.insert(
             group.name.clone(),
             GroupSummary {
                 law: group.law.protocol().name().to_owned(),
                 flows: of_group.iter().filter(started).count() as u64,
                 completed: of_group.iter().filter(|i| rows[**i].end_s.is_some()).count() as u64,
+                capacity_bps,
+                path_rtt_s: group.plan.path_rtt_s,
+                offered_load,
+                mean_size_bytes: group.plan.mean_size_bytes,
                 goodput_bps: bytes as f64 * 8.0 / span_s,
                 jain_index: (!group.web && !goodputs.is_empty()).then(|| jain_index(&goodputs)),
                 retransmissions: of_group.iter().map(|i| u64::from(rows[*i].retransmissions)).sum(),
@@ -156,6 +167,20 @@ pub fn results(run: Finished) -> Results {
         scenario: run.scenario,
         changes: run.changes,
     }
+}
+
+/// Capacity of the slowest link that a group's data takes, and what is offered to it as a share of that.
+fn slowest(sim: &Finished, capacities: &[Rate], plan: &GroupPlan) -> (f64, f64) {
+    let links = plan.links.iter().map(|link| {
+        let here = sim.hosts.groups.iter().filter(|group| group.plan.links.contains(link));
+        let offered_bps: f64 = here.map(|group| group.plan.offered_bps).sum();
+        let capacity = capacities[*link as usize];
+        (capacity.bps(), offered_bps / capacity.bps())
+    });
+    links.fold((f64::INFINITY, 0.0), |least, link| {
+        let before = least.0.total_cmp(&link.0).then(link.1.total_cmp(&least.1));
+        if before.is_le() { least } else { link }
+    })
 }
 
 fn share(part: u64, whole: u64) -> f64 {

@@ -29,6 +29,12 @@ impl ArrivalProcess {
         Ok(Self { mean_gap_s: 1.0 / flows_per_s, pareto_shape, stream })
     }
 
+    /// Mean number of arrivals per second.
+    #[must_use]
+    pub fn flows_per_s(&self) -> f64 {
+        1.0 / self.mean_gap_s
+    }
+
     /// The time from one arrival to the next.
     pub fn gap(&mut self) -> Time {
         Time::from_secs_f64(match self.pareto_shape {

@@ -6,8 +6,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 fn run(text: &str) -> Results {
-    let loaded = load(text, Format::Toml, "test", &[], Path::new(".")).unwrap();
-    Simulation::new(&loaded, None).unwrap().run(&mut |_| ControlFlow::Continue(())).unwrap()
+    let loaded = load(text, Format::Toml, "test", &[], Path::new(".")).expect("a scenario");
+    Simulation::new(&loaded, None)
+        .expect("a network")
+        .run(&mut |_| ControlFlow::Continue(()))
+        .expect("nobody stops it")
 }
 
 /// Rate, RTT in microseconds.
@@ -53,7 +56,6 @@ fn a_flow_that_sets_nothing_fills_the_link() {
             let n = round_trips(law);
             let results = dumbbell(law, path, 1, n, n + 20);
             let used = results.summary.links["bottleneck"].utilization;
-            println!("{law} {path:?}: {used:.4} from {n} RTTs on");
             assert!(used >= 0.9, "{law} on {path:?}: {used} after {n} round trips");
         }
     }
@@ -69,7 +71,6 @@ fn flows_that_start_at_once_lose_nothing() {
             let results = dumbbell(law, path, 10, 0, n + 20);
             let link = &results.summary.links["bottleneck"];
             let timeouts = results.summary.groups["long"].timeouts;
-            println!("{law} {path:?}: {} drops, {timeouts} timeouts, {:.3}", link.drops, link.utilization);
             assert_eq!((link.drops, timeouts), (0, 0), "{law} on {path:?}");
         }
     }
@@ -107,7 +108,8 @@ fn a_time_constant_far_off_warns() {
         .summary
         .warnings
     };
-    let told = "router of bottleneck and bottleneck.reverse: initial_rtt: is 200ms, but the flows' RTT is 30us; leave it out for that";
+    let told = "router of bottleneck and bottleneck.reverse: initial_rtt: is 200ms, but the flows' RTT is 30us; \
+                leave it out for that";
     let warnings = with(r#"{ law = "rcp", initial_rtt = "200ms" }"#);
     assert_eq!(warnings, [told]);
     assert!(with(r#"{ law = "rcp", initial_rtt = "200us" }"#).is_empty());
@@ -202,6 +204,6 @@ fn flows_that_need_a_router_are_refused_without_one() {
         name = "long"
         law = "xcp"
     "#;
-    let error = load(text, Format::Toml, "test", &[], Path::new(".")).unwrap_err().to_string();
+    let error = load(text, Format::Toml, "test", &[], Path::new(".")).expect_err("a refusal").to_string();
     assert!(error.contains("\"xcp\" obeys routers, but no link on the path has router = \"xcp\""), "{error}");
 }

@@ -24,8 +24,8 @@ use flowstamp_laws::units::{Rate, Time};
 pub struct Group {
     /// Name in results.
     pub name: String,
-    /// Which of the scenario's groups it is of; `each_hop` makes several of one.
-    pub spec: usize,
+    /// What was known of it before the run.
+    pub plan: GroupPlan,
     /// The senders' law.
     pub law: SenderSpec,
     /// Window, acks and recovery.
@@ -150,7 +150,7 @@ impl Hosts {
             let spec = &scenario.flows[plan.spec];
             Group {
                 name: plan.name.clone(),
-                spec: plan.spec,
+                plan: plan.clone(),
                 law: spec.law.clone(),
                 transport: transport::Params {
                     initial_rto: Some(plan.initial_rto),

@@ -61,7 +61,6 @@ impl Builder<'_> {
             })?;
             self.check_routers(group, &there)?;
             let id = network.groups.len() as u32;
-            network.groups.push(GroupPlan { name: name.clone(), spec, initial_rto: Time::ZERO });
             let count = group.count.unwrap_or(if group.web.is_some() { 10 } else { 1 });
             if !(1..=MOST_FLOWS).contains(&count) {
                 return error(
@@ -80,10 +79,12 @@ impl Builder<'_> {
             let mut starts = Stream::new(self.seed, &format!("start/{name}"));
             let mut paths = Vec::with_capacity(count as usize);
             let mut longest_of_group = Time::ZERO;
+            let mut rtts_s = 0.0;
             let protocol = group.law.protocol();
             for i in 0..count {
                 let (path, rtt) = self.place(group, i, core, &there, &back)?;
                 longest_of_group = longest_of_group.max(rtt);
+                rtts_s += rtt.as_secs_f64();
                 for (acks, route) in [(false, &there), (true, &back)] {
                     for link in route {
                         if self.router_protocol(*link) == Some(protocol) {
@@ -100,9 +101,21 @@ impl Builder<'_> {
                     .assumed
                     .insert(format!("flows.{name}.transport.initial_rto"), initial_rto.to_string());
             }
-            network.groups[id as usize].initial_rto = initial_rto;
+            let mut plan = GroupPlan {
+                name: name.clone(),
+                spec,
+                links: there.clone(),
+                path_rtt_s: rtts_s / f64::from(count),
+                mean_size_bytes: group.size.map(flowstamp_laws::Bytes::as_f64),
+                offered_bps: 0.0,
+                initial_rto,
+            };
             if let Some(web) = &group.web {
-                network.web.push(self.web(group, web, id, &name, paths, &there)?);
+                let web = self.web(group, web, id, &name, paths, &there)?;
+                plan.mean_size_bytes = Some(web.sizes.mean_bytes());
+                let wire = web.sizes.mean_wire_bytes(self.scenario.payload(), self.scenario.header.get());
+                plan.offered_bps = 8.0 * wire * web.arrivals.flows_per_s();
+                network.web.push(web);
             } else {
                 for (i, path) in paths.into_iter().enumerate() {
                     let offset = group.spread.scale(starts.uniform());
@@ -110,6 +123,7 @@ impl Builder<'_> {
                     network.flows.push(FlowPlan { group: id, index: i as u32, path, start });
                 }
             }
+            network.groups.push(plan);
         }
         Ok(longest)
     }

@@ -78,6 +78,14 @@ pub struct GroupPlan {
     pub name: String,
     /// Index into [`Scenario::flows`].
     pub spec: usize,
+    /// Router links that its data takes.
+    pub links: Vec<u32>,
+    /// Round-trip propagation time, seconds: the mean of its flows'.
+    pub path_rtt_s: f64,
+    /// Mean size of its flows, bytes of payload; `None` if they are endless.
+    pub mean_size_bytes: Option<f64>,
+    /// What flows that arrive at random bring on average, headers included, bits per second.
+    pub offered_bps: f64,
     /// Retransmission timeout before the first RTT sample.
     pub initial_rto: Time,
 }
