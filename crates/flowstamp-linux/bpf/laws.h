@@ -132,9 +132,9 @@ struct fs_rcp {
  *    delay of the loop.
  * 2. T is what was planned / what has passed / timers are late.
  *
- * Error against rcp.rs after one step from equal states, for gains up to 1 and R up to eta C, u = 2^-29:
+ * Error against rcp.rs after one step from equal states, for R up to eta C, g the largest of the gains and 1, u = 2^-29:
  *   d: 4/256 ns of truncations (three products, the sample), and 4 u (|d_T - d| + d + d_T)
- *   R: 2^-13 bytes/s of truncations (six: no factor that follows one is above 1), 2^-16 bytes/s and MIN_RATE (u + e),
+ *   R: g 2^-13 bytes/s of truncations (six: no factor that follows one is above g), 2^-16 bytes/s and MIN_RATE (u + e),
  *      and R (T/d) (alpha (target + y) + beta q / d) / target (8 u + 4 e),   e the relative error of d
  */
 FS_LAW void fs_rcp_update(const struct fs_rcp_params *p, struct fs_rcp *s, const struct fs_rcp_sums *sums,
@@ -344,10 +344,10 @@ FS_LAW __u64 fs_xcp_rtt_q8(const struct fs_xcp_params *p, const struct fs_xcp *s
  *
  * Deviation: the interval is what has passed, not what was planned: timers are late.
  *
- * Error against xcp.rs, u = 2^-29, sums equal:
+ * Error against xcp.rs, g the largest of alpha, beta and 1, u = 2^-29, sums equal:
  *   d: 2/256 ns and 2 u d
  *   y: 2^-16 bytes/s and u y
- *   F: 2^-13 bytes/s and 4 u (alpha (C + y) + beta Q / d), and beta Q / d times the relative error of d
+ *   F: g 2^-13 bytes/s and 4 u (alpha (C + y) + beta Q / d), and beta Q / d times the relative error of d
  *   pools: twice that of F, and 2^-15 bytes/s and 2 u gamma y
  *   gains: 2^-22 of themselves, and the pools' relative errors
  */
@@ -404,7 +404,10 @@ FS_LAW __u64 fs_xcp_interval_ns(const struct fs_xcp_params *p, const struct fs_x
 	return fs_max(fs_xcp_rtt_q8(p, s) >> 8, p->min_interval_ns);
 }
 
-/* The search for the persistent queue ends; returns how long the next one takes. Within 2^-28 of itself and 2 ns. */
+/*
+ * The search for the persistent queue ends; returns how long the next one takes. Within 2^-28 of itself and of the window w times
+ * the local delay, and 2 + 2 w ns.
+ */
 FS_LAW __u64 fs_xcp_queue_ns(const struct fs_xcp_params *p, struct fs_xcp *s, __u64 queue_bytes)
 {
 	__u64 local_ns = fs_mul_div(queue_bytes, FS_NS_PER_S << 16, p->capacity_q16), delay_ns = fs_xcp_rtt_q8(p, s) >> 8;

@@ -6,7 +6,7 @@
 
 use flowstamp_laws::router::xcp::Throughput;
 use flowstamp_laws::router::{LinkView, RouterLaw, rcp, xcp};
-use flowstamp_laws::{Rate, Stamp, Time};
+use flowstamp_laws::{Bytes, Rate, Stamp, Time};
 use flowstamp_wire::option::MicrosFloat;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -156,9 +156,9 @@ fn rtt_us() -> impl Strategy<Value = u64> {
     log_uniform(10.0, 19_999_999.0).prop_map(|v| v as u64)
 }
 
-/// A gain above 0 and up to 1, with 32 fraction bits.
-fn gain_q32() -> impl Strategy<Value = u64> {
-    (1u64 << 24)..=(1 << 32)
+/// A gain above 0 and up to `most`, with 32 fraction bits.
+fn gain_q32(most: u64) -> impl Strategy<Value = u64> {
+    prop_oneof![3 => (1u64 << 24)..=(1 << 32), 1 => (1u64 << 24)..=(most << 32)]
 }
 
 fn q32(v: u64) -> f64 {
@@ -219,41 +219,45 @@ fn rcp_case(
         link_rate_q16(),
         0.1..=1.0,
         log_uniform(1e-6, 1.0),
-        gain_q32(),
-        gain_q32(),
+        gain_q32(10),
+        gain_q32(10),
         log_uniform(least_rtt_us, 19_999_999.0),
         intervals_us,
         prop_oneof![Just(20_000_000), 10_u64..=20_000_000],
+        1_u64..=65_535,
     );
-    parts.prop_map(|(link_rate_q16, eta, share, alpha_q32, beta_q32, rtt_us, interval_us, max_rtt_us)| {
-        let target_rate_q16 = (link_rate_q16 as f64 * eta) as u64;
-        let rate_q16 = (target_rate_q16 as f64 * share).max(1.0) as u64;
-        let (avg_rtt_ns, max_interval_ns) = (rtt_us as u64 * 1000, interval_us * 1000);
-        RcpCase {
-            c: RcpParams {
-                link_rate_q16,
-                target_rate_q16,
-                alpha_q32,
-                beta_q32,
-                mtu_bytes: 1000,
-                max_interval_ns,
-                min_interval_ns: 1000,
-                max_rtt_us,
-            },
-            rust: rcp::Params {
-                alpha: q32(alpha_q32),
-                beta: q32(beta_q32),
-                eta: target_rate_q16 as f64 / link_rate_q16 as f64,
-                max_interval: Time::from_nanos(max_interval_ns),
-                max_allowable_rtt: Time::from_micros(max_rtt_us),
-                initial_rate: rate_q16 as f64 / link_rate_q16 as f64,
-                initial_rtt: Some(Time::from_nanos(avg_rtt_ns)),
-                ..rcp::Params::default()
-            },
-            capacity: Rate::from_bytes_per_sec(q16(link_rate_q16)),
-            state: Rcp { rate_q16, avg_rtt_q8: avg_rtt_ns << 8, input_rate_q16: 0 },
-        }
-    })
+    parts.prop_map(
+        |(link_rate_q16, eta, share, alpha_q32, beta_q32, rtt_us, interval_us, max_rtt_us, mtu_bytes)| {
+            let target_rate_q16 = (link_rate_q16 as f64 * eta) as u64;
+            let rate_q16 = (target_rate_q16 as f64 * share).max(1.0) as u64;
+            let (avg_rtt_ns, max_interval_ns) = (rtt_us as u64 * 1000, interval_us * 1000);
+            RcpCase {
+                c: RcpParams {
+                    link_rate_q16,
+                    target_rate_q16,
+                    alpha_q32,
+                    beta_q32,
+                    mtu_bytes,
+                    max_interval_ns,
+                    min_interval_ns: 1000,
+                    max_rtt_us,
+                },
+                rust: rcp::Params {
+                    alpha: q32(alpha_q32),
+                    beta: q32(beta_q32),
+                    eta: target_rate_q16 as f64 / link_rate_q16 as f64,
+                    max_interval: Time::from_nanos(max_interval_ns),
+                    max_allowable_rtt: Time::from_micros(max_rtt_us),
+                    mtu: Bytes::new(mtu_bytes),
+                    initial_rate: rate_q16 as f64 / link_rate_q16 as f64,
+                    initial_rtt: Some(Time::from_nanos(avg_rtt_ns)),
+                    ..rcp::Params::default()
+                },
+                capacity: Rate::from_bytes_per_sec(q16(link_rate_q16)),
+                state: Rcp { rate_q16, avg_rtt_q8: avg_rtt_ns << 8, input_rate_q16: 0 },
+            }
+        },
+    )
 }
 
 /// What an interval brings: input and queue as shares of what the link carries in it, and RTTs, each with its frame's packets.
@@ -332,7 +336,7 @@ fn rcp_step(
     let e = bound_d / after;
     let target = q16(case.c.target_rate_q16);
     let spare = case.rust.alpha * (target + input_rate);
-    let min_rate = 10.0 / after;
+    let min_rate = 0.01 * case.c.mtu_bytes as f64 / after;
     // Where d has fallen below T, T stands for it in line 8: deviation 1, which the Rust law does not have.
     let delay = after.max(seconds);
     let drain = case.rust.beta * queue as f64 / delay;
@@ -343,7 +347,7 @@ fn rcp_step(
         rust.rate()
     };
     let factor = 1.0 + change.abs();
-    let bound = 2f64.powi(-13)
+    let bound = 2f64.powi(-13) * case.rust.alpha.max(case.rust.beta).max(1.0)
         + 2f64.powi(-16)
         + min_rate * (U + e)
         + rate * (seconds / delay) * (spare + drain) / target * (8.0 * U + 4.0 * e)
@@ -491,22 +495,41 @@ struct XcpCase {
     departures: Vec<Packet>,
 }
 
+/// An interval that the kernel's timer can keep, mostly short: 100 us to 20 s.
+fn timer_us() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => 100u64..5000, 1 => 100u64..=20_000_000]
+}
+
 fn xcp_case() -> impl Strategy<Value = XcpCase> {
     let parts = (
         link_rate_q16(),
-        gain_q32(),
-        gain_q32(),
-        gain_q32(),
+        gain_q32(10),
+        gain_q32(10),
+        gain_q32(1),
         prop::array::uniform2(0.0..3.0),
         0.0..3.0,
         prop::collection::vec(packet(), 0..12),
         prop::collection::vec(packet(), 0..12),
         prop::option::weighted(0.7, rtt_us()),
+        (log_uniform(0.001, 16.0), rtt_us(), prop::array::uniform2(timer_us())),
     );
     parts.prop_map(
-        |(capacity_q16, alpha_q32, beta_q32, gamma_q32, queues, input, packets, departures, told_us)| {
+        |(
+            capacity_q16,
+            alpha_q32,
+            beta_q32,
+            gamma_q32,
+            queues,
+            input,
+            packets,
+            departures,
+            told_us,
+            more,
+        )| {
+            let (queue_window, max_rtt_us, [min_interval_us, min_queue_us]) = more;
+            let queue_window_q32 = (queue_window * 4_294_967_296.0) as u64;
             // Who is told nothing looks for an RTT every millisecond.
-            let interval_us = told_us.unwrap_or(1000);
+            let interval_us = told_us.unwrap_or(min_interval_us.max(1000));
             let capacity = q16(capacity_q16);
             let seconds = interval_us as f64 / 1e6;
             let rust = xcp::Params {
@@ -514,10 +537,10 @@ fn xcp_case() -> impl Strategy<Value = XcpCase> {
                 beta: q32(beta_q32),
                 gamma: q32(gamma_q32),
                 initial_interval: told_us.map(Time::from_micros),
-                max_rtt: Time::from_secs(20),
-                min_interval: Time::from_millis(1),
-                min_queue_interval: Time::from_millis(2),
-                ..xcp::Params::default()
+                max_rtt: Time::from_micros(max_rtt_us),
+                min_interval: Time::from_micros(min_interval_us),
+                queue_window: q32(queue_window_q32),
+                min_queue_interval: Time::from_micros(min_queue_us),
             };
             XcpCase {
                 c: XcpParams {
@@ -525,10 +548,10 @@ fn xcp_case() -> impl Strategy<Value = XcpCase> {
                     alpha_q32,
                     beta_q32,
                     gamma_q32,
-                    min_interval_ns: 1_000_000,
-                    max_rtt_us: 20_000_000,
-                    queue_window_q32: 1 << 32,
-                    min_queue_interval_ns: 2_000_000,
+                    min_interval_ns: min_interval_us * 1000,
+                    max_rtt_us,
+                    queue_window_q32,
+                    min_queue_interval_ns: min_queue_us * 1000,
                 },
                 rust,
                 capacity: Rate::from_bytes_per_sec(capacity),
@@ -558,7 +581,9 @@ proptest! {
             let wait = rust.on_timer(1, link(queue)).as_secs_f64() * 1e9;
             let got = fs_host_xcp_queue_ns(&case.c, &mut c, queue) as f64;
             let local_ns = queue as f64 / capacity * 1e9;
-            close!(got, wait, 2.0 * U * (wait + local_ns) + 3.0, "wait for the queue");
+            let window = case.rust.queue_window;
+            let bound = 2.0 * U * (wait + window * local_ns) + 2.0 * window + 2.0;
+            close!(got, wait, bound, "wait for the queue");
         }
         prop_assert_eq!(c.persistent_queue_bytes as f64, variables(&rust)["persistent_queue_bytes"]);
 
@@ -576,19 +601,20 @@ proptest! {
         fs_host_xcp_decide(&case.c, &mut c, &sums, case.interval_ns);
         rust.on_timer(0, link(0));
         let v = variables(&rust);
-        let d = v["avg_rtt_s"];
+        let (d, least) = (v["avg_rtt_s"], case.c.min_interval_ns as f64 / 1e9);
         let bound_d = 2.0 / 256e9 + 2.0 * U * d;
         close!(c.avg_rtt_q8 as f64 / 256e9, d, bound_d, "d");
         close!(
             fs_host_xcp_interval_ns(&case.c, &c) as f64,
-            (d * 1e9).max(1e6),
+            if d > 0.0 { d.max(least) * 1e9 } else { least.max(0.001) * 1e9 },
             bound_d * 1e9 + 1.0,
             "interval"
         );
         let y = v["input_rate_bps"] / 8.0;
         close!(q16(c.input_rate_q16), y, 2f64.powi(-16) + U * y, "y");
-        let drain = case.rust.beta * c.persistent_queue_bytes as f64 / d.max(0.001);
-        let bound_f = 2f64.powi(-13)
+        let delay = if d > 0.0 { d.max(least) } else { least.max(0.001) };
+        let drain = case.rust.beta * c.persistent_queue_bytes as f64 / delay;
+        let bound_f = 2f64.powi(-13) * case.rust.alpha.max(case.rust.beta).max(1.0)
             + 4.0 * U * (case.rust.alpha * (capacity + y) + drain)
             + if d > 0.0 { drain * bound_d / d } else { 0.0 };
         prop_assert!(case.told || c.residue_pos_q16 | c.residue_neg_q16 == 0, "nothing is given of an RTT that is new");
