@@ -344,7 +344,8 @@ FS_LAW __u64 fs_xcp_rtt_q8(const struct fs_xcp_params *p, const struct fs_xcp *s
  *
  * Deviation: the interval is what has passed, not what was planned: timers are late.
  *
- * Error against xcp.rs, g the largest of alpha, beta and 1, u = 2^-29, sums equal:
+ * Error against xcp.rs, g the largest of alpha, beta and 1, u = 2^-29, sums equal, beta Q / d below 2^45 bytes/s (281 Tb/s;
+ * more saturates):
  *   d: 2/256 ns and 2 u d
  *   y: 2^-16 bytes/s and u y
  *   F: g 2^-13 bytes/s and 4 u (alpha (C + y) + beta Q / d), and beta Q / d times the relative error of d
