@@ -90,7 +90,10 @@ def dissector_lua() -> str:
     """Lua dissector for Wireshark: the headers in trace.pcapng, and the TCP option of hosts on Linux."""
 
 def laws() -> dict[str, list[str]]:
-    """Names in the registry: {"senders": [...], "routers": [...], "queues": [...]}"""
+    """Names in the registry: {"senders": [...], "routers": [...], "queues": [...], "schedulers": [...]}"""
+
+def router_of() -> dict[str, str]:
+    """The router law that each sender law has by itself, or "none"."""
 
 # Formulas, ideal servers, statistics. Rates are bits per second, times seconds, sizes bytes; series are native float64
 # buffers (array.tobytes(), numpy.frombuffer). All raise TheoryError.

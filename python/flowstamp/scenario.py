@@ -380,16 +380,20 @@ def read_text(path: str | Path) -> str:
         raise ScenarioError(f"{path}: is not UTF-8 text; a scenario is a TOML file") from None
 
 
+def router_of(law: str) -> str:
+    """The router law that flows of this law have by themselves; "none" if they rely on none, or there is no such law."""
+    return _flowstamp.router_of().get(law, "none")
+
+
 def needs_router(law: Spec) -> bool:
     """Whether flows of this law rely on routers."""
-    return _name_of(law, "law") in _flowstamp.laws()["routers"]
+    return router_of(_name_of(law, "law")) != "none"
 
 
 def _with_routers(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     """Puts the law of the first flows that need routers on links whose router is not named."""
-    needed = (_name_of(group.get("law", ""), "law") for group in tree.get("flows", ()) if isinstance(group, Mapping))
-    routers = _flowstamp.laws()["routers"]
-    law = next((name for name in needed if name in routers), None)
+    used = (_name_of(group.get("law", ""), "law") for group in tree.get("flows", ()) if isinstance(group, Mapping))
+    law = next((router for router in map(router_of, used) if router != "none"), None)
     kind = next((kind for kind in _TOPOLOGIES if isinstance(tree.get(kind), Mapping)), None)
     if law is None or kind is None:
         return tree

@@ -219,7 +219,11 @@ fn path_of(lab: &Lab, plan: &[Planned], network: &Network) -> Specification {
         delay: Time::from_ps(lab.path.rtt.as_ps() / 2),
         buffer_bytes: lab.path.buffer_bytes(),
         loss: lab.path.loss.get(),
-        router: router.build(lab.path.rate),
+        router: router.build(&flowstamp_laws::router::RouterView {
+            capacity: Some(lab.path.rate),
+            limit: flowstamp_laws::queue::Limit::Bytes(lab.path.buffer_bytes()),
+            packet_bytes: file::PACKET_BYTES as u32,
+        }),
         seed: (lab.seed, name),
         warmup: lab.warmup,
         until: lab.duration,

@@ -4,9 +4,10 @@
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
 
-use flowstamp_laws::router::xcp::Throughput;
-use flowstamp_laws::router::{LinkView, RouterLaw, rcp, xcp};
+use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
+use flowstamp_laws::xcp::Throughput;
 use flowstamp_laws::{Bytes, Rate, Stamp, Time};
+use flowstamp_laws::{rcp, xcp};
 use flowstamp_wire::option::MicrosFloat;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -170,7 +171,7 @@ fn q16(v: u64) -> f64 {
 }
 
 fn link(queue_bytes: u64) -> LinkView {
-    LinkView { now: Time::ZERO, queue_bytes }
+    LinkView { now: Time::ZERO, queue_bytes, queue_packets: 0 }
 }
 
 fn variables(law: &impl RouterLaw) -> HashMap<&'static str, f64> {
@@ -206,7 +207,7 @@ macro_rules! close {
 #[derive(Clone, Debug)]
 struct RcpCase {
     c: RcpParams,
-    rust: rcp::Params,
+    rust: rcp::router::Params,
     capacity: Rate,
     state: Rcp,
 }
@@ -242,7 +243,7 @@ fn rcp_case(
                     min_interval_ns: 1000,
                     max_rtt_us,
                 },
-                rust: rcp::Params {
+                rust: rcp::router::Params {
                     alpha: q32(alpha_q32),
                     beta: q32(beta_q32),
                     eta: target_rate_q16 as f64 / link_rate_q16 as f64,
@@ -251,7 +252,7 @@ fn rcp_case(
                     mtu: Bytes::new(mtu_bytes),
                     initial_rate: rate_q16 as f64 / link_rate_q16 as f64,
                     initial_rtt: Some(Time::from_nanos(avg_rtt_ns)),
-                    ..rcp::Params::default()
+                    ..rcp::router::Params::default()
                 },
                 capacity: Rate::from_bytes_per_sec(q16(link_rate_q16)),
                 state: Rcp { rate_q16, avg_rtt_q8: avg_rtt_ns << 8, input_rate_q16: 0 },
@@ -386,7 +387,7 @@ proptest! {
 
     #[test]
     fn rcp_router_in_one_interval(case in rcp_case(10.0, 10..=10_000), it in interval()) {
-        let mut rust = rcp::Router::new(&case.rust, case.capacity);
+        let mut rust = rcp::Router::new(&case.rust, &RouterView::of(case.capacity));
         let mut c = case.state;
         let interval_ns = case.c.max_interval_ns.min(c.avg_rtt_q8 >> 8);
         rcp_step(&case, &mut rust, &mut c, interval_ns, &it, (0.0, 0.0))?;
@@ -404,7 +405,7 @@ proptest! {
         case in rcp_case(20_000.0, 10_000..=10_000),
         intervals in prop::collection::vec(interval(), 1..20),
     ) {
-        let mut rust = rcp::Router::new(&case.rust, case.capacity);
+        let mut rust = rcp::Router::new(&case.rust, &RouterView::of(case.capacity));
         let mut c = case.state;
         let mut errors = (0.0, 0.0);
         for it in &intervals {
@@ -422,7 +423,7 @@ proptest! {
         case in rcp_case(20_000.0, 10_000..=10_000),
         intervals in prop::collection::vec(interval(), 1..8),
     ) {
-        let mut rust = rcp::Router::new(&rcp::Params { initial_rtt: None, ..case.rust }, case.capacity);
+        let mut rust = rcp::Router::new(&rcp::router::Params { initial_rtt: None, ..case.rust }, &RouterView::of(case.capacity));
         let mut c = Rcp { avg_rtt_q8: 0, ..case.state };
         let mut errors = (0.0, 0.0);
         for it in &intervals {
@@ -437,9 +438,7 @@ proptest! {
     #[test]
     fn rcp_stamps(offer in 1u32.., carried in any::<u32>()) {
         let mut law = rcp::Router::new(
-            &rcp::Params { initial_rate: 1.0, ..rcp::Params::default() },
-            Rate::from_bytes_per_sec(f64::from(offer)),
-        );
+            &rcp::router::Params { initial_rate: 1.0, ..rcp::router::Params::default() }, &RouterView::of(Rate::from_bytes_per_sec(f64::from(offer))));
         let mut stamp = Stamp([f64::from(carried), 0.0, 0.0]);
         law.on_departure(link(0), 1000, &mut stamp);
         let got = fs_host_rcp_stamp(offer, carried);
@@ -484,7 +483,7 @@ fn packet() -> impl Strategy<Value = Packet> {
 #[derive(Clone, Debug)]
 struct XcpCase {
     c: XcpParams,
-    rust: xcp::Params,
+    rust: xcp::router::Params,
     capacity: Rate,
     interval_ns: u64,
     /// Whether the first RTT is known.
@@ -532,7 +531,7 @@ fn xcp_case() -> impl Strategy<Value = XcpCase> {
             let interval_us = told_us.unwrap_or(min_interval_us.max(1000));
             let capacity = q16(capacity_q16);
             let seconds = interval_us as f64 / 1e6;
-            let rust = xcp::Params {
+            let rust = xcp::router::Params {
                 alpha: q32(alpha_q32),
                 beta: q32(beta_q32),
                 gamma: q32(gamma_q32),
@@ -571,7 +570,7 @@ proptest! {
 
     #[test]
     fn xcp_router(case in xcp_case()) {
-        let mut rust = xcp::Router::<Throughput>::new(&case.rust, case.capacity);
+        let mut rust = xcp::Router::<Throughput>::new(&case.rust, &RouterView::of(case.capacity));
         let first_rtt_q8 = if case.told { case.interval_ns << 8 } else { 0 };
         let mut c = Xcp { avg_rtt_q8: first_rtt_q8, ..Xcp::default() };
         let capacity = q16(case.c.capacity_q16);

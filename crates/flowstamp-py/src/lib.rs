@@ -84,13 +84,24 @@ fn dissector_lua() -> &'static str {
 /// Names in the registry, by kind.
 #[pyfunction]
 fn laws() -> BTreeMap<&'static str, Vec<String>> {
-    let protocols = registry::Protocol::ALL.iter();
-    let routers = protocols.clone().filter(|protocol| protocol.needs_router());
+    let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     BTreeMap::from([
-        ("senders", protocols.map(|protocol| protocol.name().to_owned()).collect()),
-        ("routers", std::iter::once("none").chain(routers.map(|p| p.name())).map(str::to_owned).collect()),
-        ("queues", registry::QueueSpec::NAMES.iter().map(|&name| name.to_owned()).collect()),
+        ("senders", owned(registry::SenderSpec::NAMES)),
+        ("routers", owned(registry::RouterSpec::NAMES)),
+        ("queues", owned(registry::QueueSpec::NAMES)),
+        ("schedulers", owned(registry::ShareSpec::NAMES)),
     ])
+}
+
+/// The router law that each sender law has by itself: the first in the registry that writes into its header, or `none`.
+#[pyfunction]
+fn router_of() -> BTreeMap<&'static str, &'static str> {
+    let routers = registry::RouterSpec::all();
+    let of = |sender: &registry::SenderSpec| {
+        let router = routers.iter().find(|router| router.header() == sender.header());
+        (sender.name(), router.map_or("none", registry::RouterSpec::name))
+    };
+    registry::SenderSpec::all().iter().map(of).collect()
 }
 
 #[pymodule]
@@ -108,7 +119,7 @@ mod _flowstamp {
         serve,
     };
     #[pymodule_export]
-    use super::{OutputError, ScenarioError, check, dissector_lua, laws, scenario_schema};
+    use super::{OutputError, ScenarioError, check, dissector_lua, laws, router_of, scenario_schema};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

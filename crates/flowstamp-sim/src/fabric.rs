@@ -13,7 +13,7 @@ use crate::packet::{NO_SACK, Packet, SackPool};
 use crate::random::Stream;
 use crate::scenario::{Access, Priority, Scenario};
 use flowstamp_laws::queue::QueueView;
-use flowstamp_laws::router::MAX_TIMERS;
+use flowstamp_laws::router::{MAX_TIMERS, RouterView};
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::share::{self, Scheduler};
 use flowstamp_laws::units::{Rate, Time};
@@ -267,13 +267,15 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         capacity: plan.capacity.mean(Time::ZERO, scenario.duration),
         mean_packet_bytes: scenario.packet.get() as u32,
     };
+    let router_view =
+        RouterView { capacity: Some(rate), limit: plan.limit, packet_bytes: scenario.packet.get() as u32 };
     let capture = scenario.capture.as_ref();
     let laws = Laws::new(
         plan.name.clone(),
         plan.capacity.clone(),
         plan.limit,
         plan.queue.build(&view),
-        plan.router.build(rate),
+        plan.router.build(&router_view),
         Stream::new(scenario.seed, &format!("queue/{}", plan.name)),
         capture.is_some_and(|c| c.links.as_ref().is_none_or(|names| names.contains(&plan.name))),
     );

@@ -11,7 +11,7 @@
 )]
 
 use etherparse::{Ipv4Header, Ipv6Header, TcpHeader};
-use flowstamp_wire::frame::{self, Ecn, Flags, FrameSpec, Shim};
+use flowstamp_wire::frame::{self, Ecn, Flags, FrameSpec};
 use flowstamp_wire::rcp::{self, BytesPerMilli, Millis16};
 use flowstamp_wire::xcp::{self, Header, Seconds28};
 use flowstamp_wire::{DISSECTOR, pcapng};
@@ -110,7 +110,7 @@ fn spec(xcp: Option<Header>) -> FrameSpec<'static> {
         flags: Flags { ack: true, ..Flags::default() },
         ecn: Ecn::Ect0,
         sack: &[],
-        shim: xcp.map(Shim::Xcp),
+        shim: xcp.map(Into::into),
         ip_len: 1500,
         id: 7,
     }
@@ -207,8 +207,8 @@ fn rcp_packets() -> Vec<Packet> {
     let syn = Flags { syn: true, ..Flags::default() };
     let ack = Flags { ack: true, ..Flags::default() };
     let fin = Flags { fin: true, ..ack };
-    let of = |header, flags, seq, ip_len| FrameSpec {
-        shim: Some(Shim::Rcp(header)),
+    let of = |header: rcp::Header, flags, seq, ip_len| FrameSpec {
+        shim: Some(header.into()),
         flags,
         seq,
         ip_len,

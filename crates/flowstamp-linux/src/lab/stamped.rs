@@ -9,6 +9,7 @@ use crate::path::Epoch;
 use crate::refusal::Refusal;
 use anyhow::Context;
 use flowstamp_laws::registry::RouterSpec;
+use flowstamp_laws::router::RouterView;
 use flowstamp_laws::share::{Params, split::Split};
 use flowstamp_laws::units::Time;
 use std::fs;
@@ -159,7 +160,7 @@ pub type Seen = (Time, Vec<(&'static str, f64)>);
 fn names(lab: &Lab) -> Vec<&'static str> {
     let mut names = Vec::new();
     let kernels = law::law_of(&lab.router.law).map_or(&[][..], |law| law.variables);
-    if let Some(router) = lab.router.law.build(lab.path.rate) {
+    if let Some(router) = lab.router.law.build(&RouterView::of(lab.path.rate)) {
         router.variables(&mut |name, _| names.push(name));
         // The interval is the timer's, whatever the law.
         names.retain(|name| *name == "interval_s" || kernels.iter().any(|variable| variable.name == *name));

@@ -12,7 +12,7 @@ pub use parameters::{Given, given, law_of};
 
 use crate::bpf::router::types;
 use crate::refusal::Refusal;
-use flowstamp_laws::registry::{Protocol, RouterSpec};
+use flowstamp_laws::registry::{Header, RouterSpec};
 use flowstamp_laws::{Rate, Stamp, Time};
 use flowstamp_wire::option;
 
@@ -23,7 +23,7 @@ pub struct Law {
     /// `enum fs_law` of bpf/option.h.
     pub number: u32,
     /// What its packets carry: the stamp as laws read it, and the option as hosts write it.
-    pub header: Protocol,
+    pub header: Header,
     pub option: option::Law,
     /// Parameters whose default is not the registry's where the kernel carries the law out.
     defaults: &'static [(&'static str, &'static str)],
@@ -112,7 +112,7 @@ pub fn numbered(number: u64) -> Option<&'static Law> {
 }
 
 /// The law whose packets carry `header`.
-pub fn of_header(header: Protocol) -> Option<&'static Law> {
+pub fn of_header(header: Header) -> Option<&'static Law> {
     LAWS.into_iter().find(|law| law.header == header)
 }
 

@@ -5,14 +5,14 @@ use super::parameters::{RTT, TIMER, between, lacked, lacks};
 use super::{Law, Link, Variable};
 use crate::bpf::router::types;
 use crate::refusal::Refusal;
-use flowstamp_laws::registry::{Protocol, RouterSpec};
-use flowstamp_laws::router::rcp::{Header, Params};
+use flowstamp_laws::rcp::{Header, router::Params};
+use flowstamp_laws::registry::{self, RouterSpec};
 use flowstamp_wire::option;
 
 pub static LAW: Law = Law {
     name: "rcp",
     number: 1,
-    header: Protocol::Rcp,
+    header: registry::Header::Rcp,
     option: option::Law::Rcp,
     // A shaper's rate and a law's estimate never agree quite.
     defaults: &[("eta", "0.95")],

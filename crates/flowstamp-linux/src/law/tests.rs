@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bpf::bytes_of;
-use flowstamp_laws::router::rcp::Params as Rcp;
+use flowstamp_laws::rcp::router::Params as Rcp;
 use flowstamp_wire::option::MicrosFloat;
 use toml::Value;
 
@@ -189,7 +189,9 @@ fn variables_are_those_of_the_registrys_laws() {
     for law in LAWS {
         let spec = given(law, &[], None, None).expect("defaults").spec;
         let mut names = Vec::new();
-        spec.build(link().rate).expect("a router's law").variables(&mut |name, _| names.push(name));
+        spec.build(&flowstamp_laws::router::RouterView::of(link().rate))
+            .expect("a router's law")
+            .variables(&mut |name, _| names.push(name));
         for variable in law.variables {
             assert!(names.contains(&variable.name), "{}: {} is not in {names:?}", law.name, variable.name);
         }
@@ -234,7 +236,9 @@ fn what_the_option_says_is_what_the_law_reads() {
         let mut stamp = (law.read)(&least);
         let spec = given(law, &[], None, None).expect("defaults").spec;
         let view = flowstamp_laws::router::LinkView { now: Time::ZERO, queue_bytes: 0 };
-        spec.build(link().rate).expect("a law").on_departure(view, 1500, &mut stamp);
+        spec.build(&flowstamp_laws::router::RouterView::of(link().rate))
+            .expect("a law")
+            .on_departure(view, 1500, &mut stamp);
         assert_eq!((law.write)(&stamp), law.least);
     }
 }

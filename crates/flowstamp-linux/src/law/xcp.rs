@@ -7,14 +7,14 @@ use crate::bpf::router::types;
 use crate::refusal::Refusal;
 use flowstamp_laws::Stamp;
 use flowstamp_laws::Time;
-use flowstamp_laws::registry::{Protocol, RouterSpec};
-use flowstamp_laws::router::xcp::Params;
+use flowstamp_laws::registry::{self, RouterSpec};
+use flowstamp_laws::xcp::router::Params;
 use flowstamp_wire::option;
 
 pub static LAW: Law = Law {
     name: "xcp",
     number: 2,
-    header: Protocol::XcpDraft,
+    header: registry::Header::XcpDraft,
     option: option::Law::Xcp,
     // The authors' ns-2 model and the Internet-Draft: a timer cannot follow shorter ones.
     defaults: &[("min_interval", "1ms"), ("min_queue_interval", "2ms")],

@@ -134,7 +134,7 @@ pub fn write(frame: &mut [u8], stamped: &Stamped, law: &Law) {
 mod tests {
     use super::*;
     use crate::law::{LAWS, named};
-    use flowstamp_laws::router::rcp::Header as RcpHeader;
+    use flowstamp_laws::rcp::Header as RcpHeader;
     use flowstamp_wire::option::MicrosFloat;
     use proptest::prelude::*;
 

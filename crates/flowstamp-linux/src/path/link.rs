@@ -147,7 +147,7 @@ impl Link {
             }
         }
         Self {
-            law: spec.router.as_ref().and_then(|router| law::of_header(router.protocol())),
+            law: spec.router.as_ref().and_then(|router| law::of_header(router.header())),
             random: Stream::new(spec.seed.0, spec.seed.1),
             now: Time::ZERO,
             free: Time::ZERO,

@@ -7,17 +7,11 @@
 //! timeout:           the same ssthresh, cwnd = 1 packet                          section 3.1
 //! ```
 //!
-//! [`Reno`], [`NewReno`] and [`Sack`] are this one window; they differ in how the transport repairs losses.
-//!
-//! Deviations:
-//!
-//! 1. RFC 5681 eq. 4 takes half of what is in flight. We take half of the lesser of that and the window: just after a
-//!    reduction more is in flight than the window allows, and a second loss must not raise it.
-//! 2. RFC 5681 lets the window grow whatever is sent. We hold it while the application, not the window, limits the
-//!    sender (RFC 7661's reason; Linux does the same).
+//! [`Reno`], [`NewReno`] and [`Sack`] are this one law; they differ in how the transport repairs losses. What all growth
+//! laws share, and its deviations, is in [`super::window`].
 
-use super::{Ack, FlowView, Recovery, SenderLaw};
-use crate::stamp::Stamp;
+use super::window::{Growth, Limits, Window};
+use crate::sender::{Ack, FlowView, Recovery};
 use crate::units::{Ratio, Time};
 use core::marker::PhantomData;
 use schemars::JsonSchema;
@@ -51,7 +45,7 @@ impl Default for Params {
     }
 }
 
-/// Which repair a [`Window`] asks the transport for.
+/// Which repair the law asks the transport for.
 pub trait Variant {
     /// It.
     const RECOVERY: Recovery;
@@ -76,95 +70,48 @@ impl Variant for SackRepair {
 }
 
 /// TCP with fast recovery that ends at the first new ack.
-pub type Reno = Window<RenoRepair>;
+pub type Reno = Window<Additive<RenoRepair>>;
 /// TCP with fast recovery through partial acks.
-pub type NewReno = Window<NewRenoRepair>;
+pub type NewReno = Window<Additive<NewRenoRepair>>;
 /// TCP with selective acks.
-pub type Sack = Window<SackRepair>;
+pub type Sack = Window<Additive<SackRepair>>;
 
-/// TCP's congestion window, in bytes.
+/// TCP's own growth: a packet per round trip, and half of the window after a loss.
 #[derive(Clone, Copy, Debug)]
-pub struct Window<V> {
-    cwnd: f64,
-    ssthresh: f64,
-    packet: f64,
-    min_ssthresh: f64,
-    max_window: f64,
+pub struct Additive<V> {
     /// `increase * packet^2`, in bytes squared.
     increase: f64,
     decrease: f64,
-    /// The timer expired and no ack has come since.
-    timed_out: bool,
     variant: PhantomData<V>,
 }
 
-impl<V> Window<V> {
-    /// The slow-start threshold in bytes.
-    #[must_use]
-    pub const fn ssthresh(&self) -> f64 {
-        self.ssthresh
-    }
-
-    fn reduced(&self, flight: u32) -> f64 {
-        let used = self.cwnd.min(f64::from(flight) * self.packet);
-        (used * self.decrease).max(self.min_ssthresh) // eq. 4
-    }
-}
-
-impl<V: Variant> SenderLaw for Window<V> {
+impl<V: Variant> Growth for Additive<V> {
     type Params = Params;
+    const RECOVERY: Recovery = V::RECOVERY;
+
+    fn limits(p: &Params) -> Limits {
+        Limits {
+            initial_ssthresh: p.initial_ssthresh,
+            min_ssthresh: p.min_ssthresh,
+            max_window: p.max_window,
+        }
+    }
 
     fn new(params: &Params, flow: &FlowView) -> Self {
         let packet = f64::from(flow.packet_bytes);
-        let max_window = params.max_window.map_or(f64::MAX, |w| (w * packet).max(packet));
         Self {
-            cwnd: (flow.initial_window * packet).max(packet).min(max_window),
-            ssthresh: params.initial_ssthresh.map_or(f64::MAX, |s| s * packet),
-            packet,
-            min_ssthresh: params.min_ssthresh.max(1.0) * packet,
-            max_window,
             increase: params.increase * packet * packet,
             decrease: params.decrease.get(),
-            timed_out: false,
             variant: PhantomData,
         }
     }
 
-    fn recovery(&self) -> Recovery {
-        V::RECOVERY
-    }
-
     #[inline]
-    fn cwnd(&self) -> f64 {
-        self.cwnd
+    fn step(&mut self, cwnd: f64, _: &Ack<'_>) -> f64 {
+        self.increase / cwnd // eq. 3
     }
 
-    #[inline]
-    fn on_ack(&mut self, ack: &Ack<'_>) {
-        self.timed_out = false;
-        if ack.in_recovery || !ack.window_limited {
-            return;
-        }
-        let step = if self.cwnd < self.ssthresh { self.packet } else { self.increase / self.cwnd };
-        self.cwnd = (self.cwnd + step).min(self.max_window);
-    }
-
-    fn on_congestion(&mut self, _: Time, flight: u32) {
-        self.ssthresh = self.reduced(flight);
-        self.cwnd = self.ssthresh;
-    }
-
-    fn on_timeout(&mut self, _: Time, flight: u32) {
-        // Section 3.1: a packet that times out again leaves ssthresh as it is.
-        if !self.timed_out {
-            self.ssthresh = self.reduced(flight);
-        }
-        self.timed_out = true;
-        self.cwnd = self.packet;
-    }
-
-    #[inline]
-    fn stamp(&self, _: Time, _: Time) -> Stamp {
-        Stamp::default()
+    fn after_loss(&mut self, _: Time, used: f64) -> f64 {
+        used * self.decrease // eq. 4
     }
 }
