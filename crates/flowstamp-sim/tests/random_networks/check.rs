@@ -141,7 +141,8 @@ impl Text for Scenario {
 fn invariants(r: &Results) -> Result<(), Failure> {
     let (s, scenario) = (&r.summary, &r.scenario);
     for text in [format!("{s:?}"), format!("{:?}", r.flows)] {
-        let bad = text.split([' ', ',', '(', ')']).find(|w| matches!(w.trim_start_matches('-'), "NaN" | "inf"));
+        let bad =
+            text.split([' ', ',', '(', ')']).find(|w| matches!(w.trim_start_matches('-'), "NaN" | "inf"));
         ensure!("results are finite", bad.is_none(), "{bad:?} in {text}");
     }
     let mut row = 0..r.series.value.len();
@@ -314,7 +315,10 @@ pub fn digest(r: &Results) -> u64 {
 }
 
 /// Buffers are of no use to the checks but in bytes: here so that a new kind of buffer is thought of.
-#[expect(dead_code, reason = "fails to compile when a kind of buffer is added, which `invariants` has to know")]
+#[expect(
+    dead_code,
+    reason = "fails to compile when a kind of buffer is added, which `invariants` has to know"
+)]
 fn every_kind_of_buffer(b: Buffer) {
     match b {
         Buffer::Bdp(_) | Buffer::Bytes(_) | Buffer::Packets(_) | Buffer::Time(_) => {}

@@ -266,7 +266,8 @@ impl Network<'_> {
             let web = self.web();
             t.insert("web".into(), web);
         } else {
-            let count = if self.d.dice.chance(0.9) { 1 + self.d.dice.below(5) } else { self.d.dice.below(500) };
+            let count =
+                if self.d.dice.chance(0.9) { 1 + self.d.dice.below(5) } else { self.d.dice.below(500) };
             put(&mut t, "count", count as i64);
             if self.d.dice.chance(0.4) {
                 put(&mut t, "size", bytes(scale.packet * self.d.dice.magnitude(0.01, 3000.0)));

@@ -59,24 +59,31 @@ struct Tally {
 fn random_networks_keep_every_invariant() {
     let registry = Registry::new();
     if let Some(seed) = from_environment("FLOWSTAMP_FUZZ_SEED") {
-        try_one(&registry, seed).unwrap_or_else(|f| report(&registry, seed, &f));
+        if let Err(failure) = try_one(&registry, seed) {
+            report(&registry, &[(seed, &failure)]);
+        }
         return;
     }
     let first = from_environment("FLOWSTAMP_FUZZ_FROM").unwrap_or(0);
     let limit = from_environment("FLOWSTAMP_FUZZ_SECONDS").map(Duration::from_secs);
     let cases = from_environment("FLOWSTAMP_FUZZ_CASES").unwrap_or(CASES);
-    #[expect(clippy::disallowed_methods, reason = "how long to go on is said in seconds; no case depends on it")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how long to go on is said in seconds; no case depends on it"
+    )]
     let clock = Instant::now();
     let mut tally = Tally::default();
     let mut seed = first;
     while limit.map_or(seed < first + cases, |limit| clock.elapsed() < limit) {
         let seeds: Vec<u64> = (seed..seed + ROUND).collect();
-        let mut results: Vec<_> = seeds.par_iter().map(|s| try_one(&registry, *s)).collect();
-        for (seed, result) in seeds.iter().zip(&mut results) {
-            match result {
-                Ok(outcome) => count(&mut tally, &draw::scenario(&registry, *seed), outcome),
-                Err(failure) => report(&registry, *seed, failure),
-            }
+        let results: Vec<_> = seeds.par_iter().map(|s| try_one(&registry, *s)).collect();
+        let cases = || seeds.iter().zip(&results);
+        let failures: Vec<_> = cases().filter_map(|(s, r)| Some((*s, r.as_ref().err()?))).collect();
+        if !failures.is_empty() {
+            report(&registry, &failures);
+        }
+        for (seed, outcome) in cases().filter_map(|(s, r)| Some((*s, r.as_ref().ok()?))) {
+            count(&mut tally, &draw::scenario(&registry, seed), outcome);
         }
         same_on_all_threads(&seeds, &results, &mut tally);
         seed += ROUND;
@@ -88,22 +95,31 @@ fn try_one(registry: &Registry, seed: u64) -> Result<Outcome, Failure> {
     quiet::quietly(|| case(&draw::scenario(registry, seed), &folder()))
 }
 
-/// Fails with the case as it is and as small as it can be made.
-fn report(registry: &Registry, seed: u64, failure: &Failure) -> ! {
-    let tree = draw::scenario(registry, seed);
+/// Fails with these cases: the first of each kind as it is and as small as it can be made.
+fn report(registry: &Registry, failures: &[(u64, &Failure)]) -> ! {
+    let mut kinds: BTreeMap<&str, Vec<(u64, &Failure)>> = BTreeMap::new();
+    for (seed, failure) in failures {
+        kinds.entry(&failure.kind).or_default().push((*seed, failure));
+    }
     let text = |t: &Table| toml::to_string(t).unwrap_or_default();
-    let fails = |t: &Table| quiet::quietly(|| case(t, &folder()).err());
-    let (small, small_failure, runs) = shrink::shrink(tree.clone(), failure.clone(), &fails);
+    let mut told = String::new();
+    for (kind, cases) in kinds {
+        let (seed, failure) = cases[0];
+        let tree = draw::scenario(registry, seed);
+        let fails = |t: &Table| quiet::quietly(|| case(t, &folder()).err());
+        let (small, as_small, runs) = shrink::shrink(tree.clone(), failure.clone(), &fails);
+        let seeds: Vec<_> = cases.iter().map(|c| c.0).collect();
+        told += &format!(
+            "\n## {kind}: seeds {seeds:?}\n## seed {seed}: {}\n\n{}\n## shrunk in {runs} runs: {}\n\n{}",
+            failure.text,
+            text(&tree),
+            as_small.text,
+            text(&small),
+        );
+    }
     panic!(
-        "seed {seed}: {}: {}\n\n{}\n# Shrunk in {runs} runs: {}: {}\n\n{}\n\
-         # Files are in {}. Again: FLOWSTAMP_FUZZ_SEED={seed} cargo test -p flowstamp-sim --test random_networks",
-        failure.kind,
-        failure.text,
-        text(&tree),
-        small_failure.kind,
-        small_failure.text,
-        text(&small),
-        folder().display(),
+        "{told}\n## files are in {}; again: FLOWSTAMP_FUZZ_SEED=... cargo test -p flowstamp-sim --test random_networks",
+        folder().display()
     );
 }
 
@@ -161,7 +177,10 @@ fn summarise(registry: &Registry, tally: &Tally, cases: u64) {
          threads; {watched} flows held to progress; in use: {used:?}\nrefused:\n{}",
         reasons.join("\n")
     );
-    #[expect(clippy::print_stderr, reason = "what was covered is what the reader of a long run wants to know")]
+    #[expect(
+        clippy::print_stderr,
+        reason = "what was covered is what the reader of a long run wants to know"
+    )]
     {
         eprintln!("{told}");
     }
@@ -189,11 +208,13 @@ fn a_failing_scenario_is_shrunk_to_what_it_needs() {
     let registry = Registry::new();
     // It fails where a flow goes back and a packet is at least 300 bytes.
     let fails = |t: &Table| {
-        let back = t.get("flows")?.as_array()?.iter().any(|g| g.get("reverse") == Some(&Value::Boolean(true)));
+        let back =
+            t.get("flows")?.as_array()?.iter().any(|g| g.get("reverse") == Some(&Value::Boolean(true)));
         let bytes: f64 = t.get("packet")?.as_str()?.trim_end_matches('B').parse().ok()?;
         (back && bytes >= 300.0).then(|| Failure { kind: "made up".into(), text: String::new() })
     };
-    let tree = (0..).map(|seed| draw::scenario(&registry, seed)).find(|t| fails(t).is_some()).expect("endless");
+    let tree =
+        (0..).map(|seed| draw::scenario(&registry, seed)).find(|t| fails(t).is_some()).expect("endless");
     let failure = fails(&tree).expect("found");
     let (small, _, _) = shrink::shrink(tree, failure, &fails);
     let expected: Table = "packet = \"300B\"\nflows = [{ reverse = true }]".parse().expect("TOML");

@@ -53,7 +53,9 @@ fn drop_part(tree: &Value, n: usize) -> Option<Value> {
             let mut t = t.clone();
             t.remove(&key?);
             match t.values().next() {
-                Some(Value::String(name)) if t.len() == 1 && ["law", "kind", "scheduler"].iter().any(|k| t.contains_key(*k)) => {
+                Some(Value::String(name))
+                    if t.len() == 1 && ["law", "kind", "scheduler"].iter().any(|k| t.contains_key(*k)) =>
+                {
                     Some(Value::String(name.clone()))
                 }
                 _ => Some(Value::Table(t)),
@@ -109,7 +111,11 @@ fn number(tree: &Value, n: usize, change: &dyn Fn(f64) -> f64) -> Option<Value> 
 /// The tree with one node changed: `change` is asked of each node with what is left of `n`, takes from it as many
 /// changes as the node has, and makes the one that is due. `None` if there are not so many.
 fn nth(tree: &Value, n: usize, change: &dyn Fn(&Value, &mut usize) -> Option<Value>) -> Option<Value> {
-    fn walk(node: &Value, left: &mut usize, change: &dyn Fn(&Value, &mut usize) -> Option<Value>) -> Option<Value> {
+    fn walk(
+        node: &Value,
+        left: &mut usize,
+        change: &dyn Fn(&Value, &mut usize) -> Option<Value>,
+    ) -> Option<Value> {
         if let Some(changed) = change(node, left) {
             return Some(changed);
         }
