@@ -29,9 +29,10 @@
 //! 6. The window may grow whatever is sent / it is held while the application limits the sender / as in `reno.rs`,
 //!    deviation 2.
 
-use super::{Ack, FlowView, Recovery, SenderLaw};
+use super::{Ack, FlowView, Recovery, SenderLaw, reno::check_window};
 use crate::stamp::Stamp;
 use crate::units::{Ratio, Time};
+use crate::{Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -167,6 +168,15 @@ impl HighSpeed {
 
 impl SenderLaw for HighSpeed {
     type Params = Params;
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        check_window(p.initial_ssthresh, p.min_ssthresh, p.max_window)?;
+        within("low_window", p.low_window, 1.0, 1e9)?;
+        within("high_window", p.high_window, p.low_window + 1.0, 1e10)?;
+        within("low_p", p.low_p, 1e-18, 1.0)?;
+        within("high_p", p.high_p, 1e-18, p.low_p)?;
+        within("high_decrease", p.high_decrease.get(), 0.0, 0.5)
+    }
 
     fn new(params: &Params, flow: &FlowView) -> Self {
         let packet = f64::from(flow.packet_bytes);

@@ -19,6 +19,7 @@
 use super::{Ack, FlowView, Recovery, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Ratio, Time};
+use crate::{Refused, within};
 use core::marker::PhantomData;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,19 @@ impl Default for Params {
             decrease: Ratio::new(0.5), // RFC 5681 eq. 4
         }
     }
+}
+
+/// The range of windows in packets that every TCP is valid for.
+pub(super) fn check_window(
+    initial_ssthresh: Option<f64>,
+    min_ssthresh: f64,
+    max_window: Option<f64>,
+) -> Result<(), Refused> {
+    let given = [("initial_ssthresh", initial_ssthresh), ("max_window", max_window)];
+    for (name, packets) in given.into_iter().chain([("min_ssthresh", Some(min_ssthresh))]) {
+        within(name, packets.unwrap_or(1.0), 1.0, 1e9)?;
+    }
+    Ok(())
 }
 
 /// Which repair a [`Window`] asks the transport for.
@@ -113,6 +127,12 @@ impl<V> Window<V> {
 
 impl<V: Variant> SenderLaw for Window<V> {
     type Params = Params;
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        check_window(p.initial_ssthresh, p.min_ssthresh, p.max_window)?;
+        within("increase", p.increase, 0.0, 1e6)?;
+        within("decrease", p.decrease.get(), 0.0, 1.0)
+    }
 
     fn new(params: &Params, flow: &FlowView) -> Self {
         let packet = f64::from(flow.packet_bytes);
