@@ -1,0 +1,69 @@
+//! What random networks found (`random_networks/`), as small as it was shrunk.
+
+mod common;
+
+use common::try_load;
+use flowstamp_sim::{Format, load};
+use std::path::Path;
+
+/// A run's own record of its scenario is that scenario: 8300 Mb/s were written as 8.3Gbps, another number by a bit.
+#[test]
+fn a_scenario_is_written_as_it_is_read() {
+    let loaded = try_load(
+        "duration = \"1s\"\ndumbbell = { rate = \"8300Mbps\", rtt = \"10ms\" }\nflows = [{ name = \"a\", law = \"sack\" }]",
+    )
+    .expect("a scenario");
+    assert_eq!(try_load(&loaded.to_toml()).expect("a scenario").scenario, loaded.scenario);
+}
+
+/// A TCP took any number for a parameter: with no number for its threshold its window was none either, and with a
+/// negative increase it shrank until nothing could be sent.
+#[test]
+fn tcp_refuses_what_is_no_parameter() {
+    for (law, parameter, value) in [
+        ("reno", "initial_ssthresh", "nan"),
+        ("newreno", "increase", "-5.0"),
+        ("sack", "increase", "inf"),
+        ("sack", "decrease", "1.5"),
+        ("sack", "max_window", "0.0"),
+        ("sack", "min_ssthresh", "nan"),
+        ("highspeed", "initial_ssthresh", "nan"),
+        ("highspeed", "low_window", "nan"),
+        ("highspeed", "high_window", "30.0"),
+        ("highspeed", "low_p", "0.0"),
+        ("highspeed", "high_p", "0.5"),
+        ("highspeed", "high_decrease", "0.9"),
+    ] {
+        let text = format!(
+            "duration = \"1s\"\ndumbbell = {{ rate = \"1Mbps\", rtt = \"10ms\" }}\n\
+             flows = [{{ name = \"a\", law = {{ law = \"{law}\", {parameter} = {value} }} }}]"
+        );
+        let error = try_load(&text).map(|l| l.source).expect_err(parameter).to_string();
+        assert!(error.contains(&format!("flows.a.law.{parameter}: is ")), "{error}");
+    }
+}
+
+/// On a trace a packet that waits for an opportunity takes less of it than there is, and what comes in the first instant
+/// of a run is capacity too.
+#[test]
+fn a_trace_is_used_between_none_and_all() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/random_networks/data");
+    for (trace, ms) in
+        [("slow.down", "50ms"), ("slow.down", "60ms"), ("bursty.down", "6ms"), ("bursty.down", "1ms")]
+    {
+        let text = format!(
+            "duration = \"{ms}\"\nflows = [{{ name = \"a\", law = \"sack\", from = \"x\", to = \"y\" }}]\n\
+             graph.links = [{{ from = \"x\", to = \"y\", delay = \"1ps\", rate = {{ trace = \"{trace}\" }} }}]"
+        );
+        let loaded = load(&text, Format::Toml, "test.toml", &[], &folder).unwrap_or_else(|e| panic!("{e}"));
+        let sim = flowstamp_sim::Simulation::new(&loaded, None).expect("a network");
+        let results = sim.run(&mut |_| std::ops::ControlFlow::Continue(())).expect("nobody stops it");
+        for (name, link) in results.summary.links {
+            assert!(
+                (0.0..=1.0).contains(&link.utilization),
+                "{trace} for {ms}, {name}: {}",
+                link.utilization
+            );
+        }
+    }
+}
