@@ -22,6 +22,8 @@ pub struct Registry {
     pub schema: Json,
     pub routers: Vec<(String, Vec<String>)>,
     pub senders: Vec<String>,
+    /// Senders that need no router.
+    alone: Vec<String>,
 }
 
 impl Registry {
@@ -38,9 +40,12 @@ impl Registry {
             );
             load(&text, Format::Toml, "pair", &[], Path::new(".")).is_ok()
         };
-        let with = |router: &String| senders.iter().filter(|s| goes(s, router)).cloned().collect();
-        let routers = names("RouterSpec").into_iter().map(|r| (r.clone(), with(&r))).collect();
-        Self { schema, routers, senders }
+        let with =
+            |router: &String| senders.iter().filter(|s| goes(s, router)).cloned().collect::<Vec<String>>();
+        let routers: Vec<_> = names("RouterSpec").into_iter().map(|r| (r.clone(), with(&r))).collect();
+        let alone =
+            senders.iter().filter(|s| routers.iter().all(|(_, goes)| goes.contains(s))).cloned().collect();
+        Self { schema, routers, senders, alone }
     }
 
     fn node(&self, name: &str) -> &Json {
@@ -78,12 +83,16 @@ pub fn scenario(registry: &Registry, seed: u64) -> Table {
     let packets = packet * 8.0 / rate * dice.magnitude(30.0, 30_000.0);
     let duration = if dice.chance(0.7) { trips.max(packets) } else { trips.min(packets) };
     let scale = Scale { rate, rtt, duration, packet };
-    let router = dice.below(registry.routers.len());
+    // Mostly a router that there are senders for.
+    let stamping: Vec<_> = registry.routers.iter().filter(|(_, s)| s.len() > registry.alone.len()).collect();
+    let any: Vec<_> = registry.routers.iter().collect();
+    let some = dice.chance(0.7) && !stamping.is_empty();
+    let router = *dice.pick(if some { &stamping } else { &any });
     let optional = *dice.pick(&[0.02, 0.1, 0.3]);
     let mut network = Network {
         registry,
         d: Drawer { root: &registry.schema, dice, scale, optional },
-        router: &registry.routers[router],
+        router,
         nodes: vec![],
         links: vec![],
     };
@@ -137,7 +146,8 @@ impl Network<'_> {
         }
         for (key, spec, chance) in [("queue", "QueueSpec", 0.6), ("share", "ShareSpec", 0.3)] {
             // A share is refused where there is no router law.
-            let wanted = key == "queue" || self.router.1.len() > 1 && table.contains_key("router");
+            let stamps = self.router.1.len() > self.registry.alone.len() && table.contains_key("router");
+            let wanted = key == "queue" || stamps;
             if wanted && self.d.dice.chance(chance) {
                 let names = variants(self.d.root, spec);
                 let name = self.d.dice.pick(&names).0;
@@ -247,8 +257,13 @@ impl Network<'_> {
         let scale = self.d.scale;
         let mut t = Table::new();
         put(&mut t, "name", format!("g{number}"));
-        let senders = if self.d.dice.chance(0.97) { &self.router.1 } else { &self.registry.senders };
-        let law = self.d.dice.pick(if senders.is_empty() { &self.registry.senders } else { senders }).clone();
+        let (goes, registry) = (&self.router.1, self.registry);
+        let obeying: Vec<_> = goes.iter().filter(|s| !registry.alone.contains(s)).collect();
+        let law = match () {
+            () if !obeying.is_empty() && self.d.dice.chance(0.6) => (*self.d.dice.pick(&obeying)).clone(),
+            () if !goes.is_empty() && self.d.dice.chance(0.98) => self.d.dice.pick(goes).clone(),
+            () => self.d.dice.pick(&registry.senders).clone(),
+        };
         let law = self.d.variant("SenderSpec", &law);
         t.insert("law".into(), law);
         let graph = self.links.first().is_some_and(|l| l == "l0");
