@@ -66,7 +66,7 @@ const ROUNDS: usize = 4;
 const DECREASE: f64 = 0.9;
 
 /// A flow without a rate of its own wishes for this, bytes/s: more than any link has.
-const AS_MUCH_AS_THERE_IS: f64 = 1e15;
+pub(crate) const AS_MUCH_AS_THERE_IS: f64 = 1e15;
 
 /// Rate and window of one flow.
 #[derive(Clone, Debug)]
