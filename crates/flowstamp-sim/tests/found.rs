@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::try_load;
+use common::{run, try_load};
 use flowstamp_sim::{Format, load};
 use std::path::Path;
 
@@ -65,5 +65,40 @@ fn a_trace_is_used_between_none_and_all() {
                 link.utilization
             );
         }
+    }
+}
+
+/// A rate of next to nothing made a departure that is never, and a flow that waited for it asked for no better rate any
+/// more: it must go on to probe the path each round trip.
+#[test]
+fn a_flow_at_next_to_no_rate_asks_for_a_better_one() {
+    let r = run("duration = \"1s\"\nflows = [{ name = \"a\", law = \"rcp\" }]\n\
+         parking_lot = { rates = [\"20Gbps\", \"20Gbps\"], delay = \"1ms\", \
+         router = { law = \"rcp\", fairness = 0.001 } }");
+    // Two routers that add up so make 2^-1000 of a rate. The path takes 4 ms: a probe and its answer in most of 250 of these.
+    assert!(r.flows[0].delivered_bytes <= 1000, "{:?}", r.flows[0]);
+    assert!(r.summary.packets.sent >= 2 * 200, "{:?}", r.summary.packets);
+}
+
+/// A single router leaves its own rate, whatever the exponent of alpha-fair sharing: a sender's wish for as much as there is
+/// is no second one.
+#[test]
+fn a_single_router_is_not_two() {
+    let goodput = |fairness: f64| {
+        let r = run(&format!(
+            "duration = \"20s\"\nwarmup = \"10s\"\nflows = [{{ name = \"a\", law = \"rcp\" }}]\n\
+             dumbbell = {{ rate = \"10Mbps\", rtt = \"20ms\", router = {{ law = \"rcp\", fairness = {fairness} }} }}"
+        ));
+        r.flows[0].goodput_bps
+    };
+    let plain = goodput(0.0);
+    assert!(plain > 9e6, "{plain}");
+    for fairness in [0.01, 0.1, 1.0] {
+        // The rates are the same but for the rounding of a product.
+        assert!(
+            (goodput(fairness) / plain - 1.0).abs() < 1e-3,
+            "{fairness}: {} and {plain}",
+            goodput(fairness)
+        );
     }
 }

@@ -89,6 +89,7 @@ pub fn scenario(registry: &Registry, seed: u64) -> Table {
     let some = dice.chance(0.7) && !stamping.is_empty();
     let router = *dice.pick(if some { &stamping } else { &any });
     let optional = *dice.pick(&[0.02, 0.1, 0.3]);
+    let mended = dice.chance(0.9);
     let mut network = Network {
         registry,
         d: Drawer { root: &registry.schema, dice, scale, optional },
@@ -96,7 +97,51 @@ pub fn scenario(registry: &Registry, seed: u64) -> Table {
         nodes: vec![],
         links: vec![],
     };
-    network.scenario()
+    let mut tree = network.scenario();
+    if mended {
+        mend(registry, &mut tree);
+    }
+    tree
+}
+
+/// Leaves out what is refused, a few times: the ranges of parameters are not in the schema, and what is beyond them is
+/// tried often enough all the same.
+fn mend(registry: &Registry, tree: &mut Table) {
+    for _ in 0..8 {
+        let text = toml::to_string(tree).unwrap_or_default();
+        let Err(error) = load(&text, Format::Toml, "random.toml", &[], &super::folder()) else { return };
+        // "flows.g0.law.price", "queue of l1: max_p", "share of l1".
+        let key = error.key.rsplit(": ").next().unwrap_or_default();
+        let key = key.split(" of ").next().unwrap_or_default();
+        let key = key.rsplit('.').next().unwrap_or_default();
+        let mut value = Value::Table(std::mem::take(tree));
+        if error.key.ends_with(".law") {
+            // It obeys routers, of which there are none on its path.
+            let alone = registry.alone.first().cloned().unwrap_or_default();
+            let name = error.key.trim_start_matches("flows.").trim_end_matches(".law");
+            let groups = value["flows"].as_array_mut().into_iter().flatten().filter_map(Value::as_table_mut);
+            for group in groups.filter(|g| g.get("name").and_then(Value::as_str) == Some(name)) {
+                put(group, "law", alone.clone());
+            }
+        } else {
+            without(&mut value, key);
+        }
+        if let Value::Table(mended) = value {
+            *tree = mended;
+        }
+    }
+}
+
+/// Drops `key` wherever it is.
+fn without(value: &mut Value, key: &str) {
+    match value {
+        Value::Table(table) => {
+            table.remove(key);
+            table.iter_mut().for_each(|(_, v)| without(v, key));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|v| without(v, key)),
+        _ => {}
+    }
 }
 
 impl Network<'_> {

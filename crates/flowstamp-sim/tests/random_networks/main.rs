@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use toml::{Table, Value};
 
 /// Cases of a run that is not told otherwise: about a minute on two cores.
-const CASES: u64 = 3000;
+const CASES: u64 = 6000;
 /// Cases between two looks at the clock, and at the runs of several threads.
 const ROUND: u64 = 100;
 
@@ -200,6 +200,15 @@ fn summarise(registry: &Registry, tally: &Tally, cases: u64) {
             assert!(n > 0 || !usable, "{key} {name} is in no run: {told}");
         }
     }
+}
+
+/// The bound on memory is one on what is counted.
+#[test]
+fn memory_is_counted() {
+    let (held, _) = memory::of_this_thread();
+    drop(vec![1u8; 10 << 20]);
+    let (after, peak) = memory::of_this_thread();
+    assert!(peak >= held + (10 << 20) && after < held + (10 << 20), "{held}, {peak}, {after}");
 }
 
 /// A fuzzer that cannot fail finds nothing: a made-up fault is found, and shrunk to what it needs.
