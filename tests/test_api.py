@@ -106,6 +106,38 @@ def test_errors_are_of_one_family(dumbbell: fs.Scenario) -> None:
         dumbbell.link("a", "b", rate="1Mbps", delay="1ms")
 
 
+def test_a_file_names_its_routers() -> None:
+    text = """
+        duration = "1s"
+        [dumbbell]
+        rate = "1Mbps"
+        rtt = "10ms"
+        [[flows]]
+        name = "long"
+        law = "xcp"
+        """
+    with pytest.raises(fs.ScenarioError, match='"xcp" obeys routers, but no link on the path has router = "xcp"'):
+        fs.loads(text).run()
+
+
+def test_a_time_far_off_warns() -> None:
+    network = fs.dumbbell("10Gbps", rtt="30us", router={"law": "rcp", "initial_rtt": "200ms"}).flows("rcp")
+    with pytest.warns(fs.ScenarioWarning, match="initial_rtt: is 200ms, but the flows' RTT is 30us") as told:
+        network.run("1ms")
+    assert told[0].filename == __file__
+    with pytest.warns(fs.ScenarioWarning):
+        fs.run_many([network.configure(duration="1ms")])
+
+
+def test_what_is_assumed_is_in_the_summary() -> None:
+    summary = fs.dumbbell("1Mbps", rtt="1s").flows("rcp").run("2s").summary
+    assert summary["assumed"] == {
+        "bottleneck.reverse.router.initial_rtt": "1s",
+        "bottleneck.router.initial_rtt": "1s",
+        "flows.rcp.transport.initial_rto": "3s",
+    }
+
+
 def test_the_summary_has_the_published_names(results: fs.Results) -> None:
     link = results.links["bottleneck"]
     assert 0.5 < link["utilization"] <= 1

@@ -39,7 +39,16 @@ def test_run_prints_a_summary(flowstamp: Command, scenario: Path) -> None:
     assert done.stderr == ""
     for word in ["three: 2 s simulated, seed 1", "bottleneck", "20 Mbps", "long", "xcp"]:
         assert word in done.stdout
+    assert "bottleneck.router.initial_interval = 40ms" in done.stdout.splitlines()[-1]
     assert names(scenario.parent) == ["three.toml"]
+
+
+def test_a_time_far_off_is_one_line_on_stderr(flowstamp: Command, scenario: Path) -> None:
+    router = 'dumbbell.router={ law = "xcp", initial_interval = "4s" }'
+    done = flowstamp("run", scenario, "--set", router, "--set", "duration=100ms", "--set", "warmup=0s")
+    assert done.returncode == 0
+    where = f"flowstamp: warning: {scenario}: router of bottleneck and bottleneck.reverse: initial_interval: "
+    assert done.stderr == where + "is 4s, but the flows' RTT is 40ms; leave it out for that\n"
 
 
 def test_run_fills_a_folder(flowstamp: Command, scenario: Path) -> None:

@@ -45,9 +45,10 @@ def check_cellular(protocols: dict[str, Any]) -> None:
     assert delay_s(xcp) < 0.25 * delay_s(tcp)
     assert xcp["drops"] == 0
     assert tcp["drops"] > 0
+    # Two TCPs at a drop-tail queue promise no such thing: where losses hit decides.
+    assert protocols["xcp"]["groups"]["download"]["jain_index"] > 0.98
     for summary in protocols.values():
         assert summary["groups"]["web"]["completed"] > 10
-        assert summary["groups"]["download"]["jain_index"] > 0.98
 
 
 def test_cellular(tmp_path: Path) -> None:
@@ -85,7 +86,8 @@ def test_parking_lot() -> None:
     assert all(link["utilization"] > 0.9 for link in links.values())
     for name in ("long", "cross.2"):
         group = summary["groups"][name]
-        assert group["goodput_bps"] / group["flows"] == pytest.approx(5e6, rel=0.05)
+        # 960 of 1000 bytes are payload.
+        assert group["goodput_bps"] / group["flows"] == pytest.approx(0.96 * 5e6, rel=0.05)
         assert group["jain_index"] > 0.999
 
 
@@ -100,7 +102,7 @@ def test_graph() -> None:
     # Twelve flows share the west side: fairly, while it alone limits them.
     for name, flows in (("old-town", 8), ("new-town", 4)):
         t, goodput = result.series("group", name, "goodput_bps")
-        assert goodput[(t > 12) & (t < 20)].mean() == pytest.approx(50e6 * flows / 12, rel=0.03)
+        assert goodput[(t > 12) & (t < 20)].mean() == pytest.approx(0.96 * 50e6 * flows / 12, rel=0.03)
 
 
 @pytest.mark.parametrize(("script", "scenario"), [("parking_lot.py", "parking-lot.toml"), ("graph.py", "graph.toml")])

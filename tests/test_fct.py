@@ -12,36 +12,68 @@ from flowstamp.figures import fct
 from flowstamp.figures.measures import Finished, RunSet
 
 
-def test_quantities() -> None:
-    assert fct.quantity("2.4Gbps") == 2.4e9
-    assert fct.quantity("100ms") == pytest.approx(0.1)
-    assert fct.quantity("25kB") == 25_000
-    assert fct.quantity("90%") == pytest.approx(0.9)
-    assert fct.quantity(0.9) == 0.9
-    with pytest.raises(ValueError, match="no quantity"):
-        fct.quantity("fast")
-
-
-def scenario(**network: object) -> dict[str, object]:
-    web = {"load": 0.9, "sizes": {"distribution": "pareto", "mean": "25kB", "shape": 1.2}}
-    return {
-        "dumbbell": {"rate": "2.4Gbps", "rtt": "100ms", **network},
-        "flows": [{"name": "forward", "web": web}, {"name": "back", "reverse": True, "web": {**web, "load": 0.2}}],
-    }
+def summary() -> dict[str, object]:
+    """Of 2.4 Gb/s and 100 ms at a load of 0.9, as a run gives it."""
+    group = {"capacity_bps": 2.4e9, "path_rtt_s": 0.1, "offered_load": 0.9, "mean_size_bytes": 25e3}
+    return {"groups": {"forward": group, "long": {**group, "mean_size_bytes": None}}}
 
 
 def test_formulas() -> None:
     """Equation 4.1 and the slow-start curve of section 4.2.1 for C = 2.4 Gb/s, RTT 0.1 s, load 0.9."""
-    ideal = fct.Ideal.of(scenario(), "forward", 1000)
+    ideal = fct.Ideal.of(summary(), "forward", 1000, 1000)
     assert ideal is not None
-    assert (ideal.capacity, ideal.load, ideal.mean_packets) == (3e5, 0.9, 25)
+    assert (ideal.capacity, ideal.rtt_s, ideal.load, ideal.mean_packets) == (3e5, 0.1, 0.9, 25)
     size = np.array([3.0, 3000.0])
     assert ideal.curve("ps", size) == pytest.approx([0.1501, 0.25])
     assert ideal.curve("bound", size) == pytest.approx([0.15001, 0.16])
     assert ideal.curve("slow_start", size)[0] == pytest.approx(0.25001)
-    back = fct.Ideal.of(scenario(), "back", 1000)
-    assert back is not None
-    assert back.load == 0.2
+    long = fct.Ideal.of(summary(), "long", 1000, 960)
+    assert long is not None
+    assert np.isnan(long.mean_packets)
+    assert fct.Ideal.of(summary(), "nobody", 1000, 960) is None
+
+
+def test_a_runs_own_numbers_are_in_its_summary() -> None:
+    """Capacity, round trip, load and mean size: of each direction of a dumbbell, and of each link of a parking lot."""
+    web = {"sizes": {"distribution": "pareto", "mean": "25kB", "shape": 1.2}}
+    scenario = fs.Scenario.from_dict(
+        {
+            "duration": "10ms",
+            "dumbbell": {"rate": "20Mbps", "reverse_rate": "5Mbps", "rtt": "100ms"},
+            "flows": [
+                {"name": "forward", "law": "sack", "web": {**web, "load": 0.5}},
+                {"name": "more", "law": "sack", "web": {**web, "flows_per_s": 10}},
+                {"name": "back", "law": "sack", "reverse": True, "web": {**web, "load": 0.2}, "rtt": "140ms"},
+                {"name": "long", "law": "sack", "count": 2, "rtt": ["120ms", "160ms"]},
+                {"name": "short", "law": "sack", "size": "70kB"},
+            ],
+        }
+    )
+    groups = scenario.run().groups
+    keys = ("capacity_bps", "path_rtt_s", "offered_load", "mean_size_bytes")
+    of = {name: tuple(group[key] for key in keys) for name, group in groups.items()}  # type: ignore[literal-required]
+    load = 0.5 + 10 * 25e3 * 8 / 20e6
+    assert of["forward"] == pytest.approx((20e6, 0.1, load, 25e3))
+    assert of["more"] == pytest.approx((20e6, 0.1, load, 25e3))
+    assert of["back"] == pytest.approx((5e6, 0.14, 0.2, 25e3))
+    assert of["long"][:3] == pytest.approx((20e6, 0.14, load))
+    assert of["long"][3] is None
+    assert of["short"] == pytest.approx((20e6, 0.1, load, 70e3))
+    lot = fs.Scenario.from_dict(
+        {
+            "duration": "10ms",
+            "parking_lot": {"rates": ["8Mbps", "4Mbps", "4Mbps"], "delay": "10ms", "access_delay": "1ms"},
+            "flows": [
+                {"name": "all", "law": "sack", "web": {**web, "load": 0.5}},
+                {"name": "hop", "law": "sack", "each_hop": True, "web": {**web, "load": 0.25}},
+            ],
+        }
+    )
+    groups = lot.run().groups
+    of = {name: tuple(group[key] for key in keys) for name, group in groups.items()}  # type: ignore[literal-required]
+    assert of["all"] == pytest.approx((4e6, 0.064, 0.75, 25e3))
+    assert of["hop.1"] == pytest.approx((8e6, 0.024, 0.5, 25e3))
+    assert of["hop.3"] == pytest.approx((4e6, 0.024, 0.75, 25e3))
 
 
 def test_half_width_covers_the_mean() -> None:
@@ -67,11 +99,11 @@ class Made:
             {"forward": 0},
             3.0,
         )
-        self.summary = {"warmup_s": 1.0, "duration_s": 11.0}
+        self.summary = {"warmup_s": 1.0, "duration_s": 11.0, **summary()}
 
     def ideal(self, group: str) -> fct.Ideal | None:
-        """Of the scenario above."""
-        return fct.Ideal.of(scenario(), group, 1000)
+        """Of the summary above."""
+        return fct.Ideal.of(self.summary, group, 1000, 1000)
 
     def server(self, group: str) -> fct.Floats:
         """All four flows."""
@@ -145,6 +177,7 @@ def test_the_document_says_what_sums_done_by_hand_say() -> None:
         """
         duration = "12s"
         warmup = "2s"
+        header = "0B"
         [dumbbell]
         rate = "48Mbps"
         rtt = "100ms"

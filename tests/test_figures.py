@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from flowstamp import linux
-from flowstamp.figures import FigureError, available, cli_figure, load, read
+from flowstamp.figures import FigureError, available, cli_figure, fct, load, read
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.fct import FlowTimes
 from flowstamp.figures.measures import Finished, RunSet
-from flowstamp.figures.report import table
+from flowstamp.figures.report import rows, table
 from flowstamp.figures.runner import Runner
 
 IDS = {"X4", "X5", "X6", "X7", "X8", "X9", "X10", "X11", "X12", "X16", "X-drop"}
@@ -66,6 +65,90 @@ def test_expressions_measure() -> None:
     assert value("minima(a.drops)", a=[3, 1, 2, 0, 5]) == 2
     assert value("minima(a.drops)", a=[3, 2, 1]) == value("minima(a.drops)", a=[1, 1, 2]) == 1
     assert value("where_least(a.drops, b.drops)", a=[3, 1, 2], b=[7, 8, 9]) == 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sum(a.drops[x > 9])",
+        "count(a.drops[x > 9])",
+        "minima(a.drops[x > 9])",
+        "max(a.drops[x > 9] - 1)",
+        "jain(a.drops[x > 9])",
+        "sum(changes(a.drops[x == 1]))",
+        "sum(none.drops)",
+        "sum(a.drops[unknown.drops > 0])",
+    ],
+)
+def test_what_selects_nothing_has_no_value(text: str) -> None:
+    with pytest.raises(ExpressionError, match=r"selects nothing|compares what is not a number"):
+        value(text, [1, 2, 3], a=[0, 0, 0], none=[], unknown=[1, float("nan"), 1])
+
+
+@pytest.mark.parametrize(
+    "text", ["count(a.drops)", "minima(a.drops)", "where_least(a.drops, x)", "max(0, min(a.drops))"]
+)
+def test_no_function_passes_over_what_is_not_a_number(text: str) -> None:
+    assert np.isnan(value(text, [1, 2, 3], a=[1, float("nan"), 3]))
+
+
+def test_nothing_was_above_a_value_all_the_time() -> None:
+    run: Any = Samples(np.array([1.0, 1.0]))
+    expression = Expression("above_after(a, 'utilization', 0.9, 0, 2)", ["a"], [])
+    assert expression.evaluate({"a": run}, np.array([])) == 0
+    for samples in ([], [1.0, float("nan")]):
+        run.values = np.array(samples)
+        assert np.isnan(expression.evaluate({"a": run}, np.array([])))
+
+
+class Samples:
+    """A run whose samples are given."""
+
+    def __init__(self, values: NDArray[np.float64]) -> None:
+        self.values = values
+
+    def samples(self, *_: object) -> NDArray[np.float64]:
+        """The given values."""
+        return self.values
+
+    def sample_s(self) -> float:
+        """The sampling interval."""
+        return 1.0
+
+
+def finished(arrivals: int, drops: list[float], flows: int = 1) -> RunSet:
+    """A run of one link."""
+    link = {"arrivals": arrivals, "drop_rate": 0.0, "utilization": 0.0, "mean_queue_bytes": 0.0}
+    summary = {
+        "links": {"bottleneck": link},
+        "access": {"drops": 0},
+        "total": {"drop_rate": 0.0},
+        "groups": {"a": {"flows": flows}},
+    }
+    series = np.array(drops)
+    times = FlowTimes(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, np.int16), {}, 0.0)
+    run = Finished(summary, {"bottleneck": {"drops": (series, series)}}, {}, {}, 1000.0, times)
+    return RunSet("a", [run], ["bottleneck"], "a")
+
+
+def test_a_link_that_nothing_reached_drops_nothing_and_says_nothing() -> None:
+    names = ("drops", "all_drops", "drop_rate", "all_drop_rate", "mean_queue_packets", "utilization")
+    for name in names:
+        assert finished(10, [0.0, 0.0]).measure(name) == [0]
+        with pytest.raises(ValueError, match="no packet reached"):
+            finished(0, [0.0, 0.0]).measure(name)
+    for name in ("drops", "all_drops"):
+        with pytest.raises(ValueError, match="were not sampled"):
+            finished(10, []).measure(name)
+    assert finished(10, []).switches() == 0
+    with pytest.raises(ValueError, match="no flows"):
+        finished(10, [], flows=0).switches()
+
+
+def test_flow_times_of_no_flow_are_not_a_number() -> None:
+    runs: Any = finished(10, [])
+    runs.runs[0].summary.update({"warmup_s": 0.0, "duration_s": 1.0})
+    assert all(np.isnan(runs.measure(name)) for name in fct.MEASURES)
 
 
 def test_a_figure_is_known_by_all_its_names() -> None:
@@ -137,6 +220,8 @@ def test_a_claim_measures_one_number() -> None:
         ("<= 0.4", "0.2", 0.6, True),
         ("== 0", "0", None, False),
         (">= 1", "0", float("nan"), False),
+        (">= 10", "0", float("inf"), False),
+        ("<= 0.3", "0", float("-inf"), False),
     ],
 )
 def test_bounds(expected: str, tolerance: str, measured: float | None, holds: bool) -> None:
@@ -195,43 +280,49 @@ def test_an_explained_claim_differs_and_still_does_not_hold(tmp_path: Path, caps
     folder = changed(tmp_path, ('expected = "== 1"', 'expected = "== 3"\nexplanation = "a test"'))
     code, document = run_json(capsys, ["X16"], tmp_path / "out", folder)
     claim = document["figures"][0]["claims"][0]
-    assert (code, claim["holds"], claim["explanation"]) == (0, False, "a test")
+    assert (code, claim["status"], claim["holds"], claim["explanation"]) == (0, "differs", False, "a test")
 
 
-def test_all_figures_run_in_their_short_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "measured", ["0 * throughput(xcp, 'rtt_20_ms.0', 90, 99)", "1 / (x[0] - 1)", "sum(xcp.drops[x > 9])"]
+)
+def test_no_explanation_covers_what_is_no_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], measured: str
 ) -> None:
-    """Every figure draws and every claim is measured. Which hold is what `flowstamp figure` reports, not this test.
-
-    What a kernel measures depends on the machine, and is skipped here.
-    """
-    monkeypatch.setattr(linux, "program", lambda: None)
-    code, document = run_json(capsys, ["all"], tmp_path)
-    assert {figure["id"] for figure in document["figures"]} == IDS
-    assert {figure["id"] for figure in document["figures"] if figure.get("status") == "skipped"} == MEASURED
-    claims = [claim for figure in document["figures"] if "status" not in figure for claim in figure["claims"]]
-    assert not [claim["id"] for claim in claims if claim["measured"] is None]
-    unexplained = [c for c in claims if not c["holds"] and "explanation" not in c]
-    assert code == (1 if unexplained else 0)
-    for figure_id in IDS - MEASURED:
-        assert (tmp_path / f"{figure_id}.png").read_bytes().startswith(b"\x89PNG")
-        assert (tmp_path / f"{figure_id}.pdf").read_bytes().startswith(b"%PDF")
+    """Not a number, infinity, and the sum of nothing: all that might hold or be explained."""
+    begin = """throughput(xcp, "rtt_20_ms.0", first_end(xcp) - 1, first_end(xcp)) /"""
+    text = available()["X16"].read_text()
+    [expression] = [line for line in text.splitlines() if line.startswith("expr =") and begin in line]
+    bound = 'expected = ">= 1"\nexplanation = "a test"'
+    folder = changed(tmp_path, (expression, f'expr = "{measured}"'), ('expected = "== 1"', bound))
+    code, document = run_json(capsys, ["X16"], tmp_path / "out", folder)
+    [claim] = document["figures"][0]["claims"]
+    assert (code, claim["status"], claim["measured"], claim["holds"]) == (1, "fails", None, False)
+    assert claim["problem"]
+    assert rows(document["figures"][0])[0].endswith("| not measured | **fails** |")
 
 
 def test_runs_beyond_the_paper_are_not_reused() -> None:
     runner = Runner()
     spec = runner.figure("X-drop")
-    finished: Any = {r.figure: {run.name: run.name for run in runner.figure(r.figure).runs} for r in spec.reuse}
-    runner._finished = finished
-    joined: list[Any] = [runs for _, runs, _ in runner._parts(spec, "xcp")]
-    assert "xcp" in joined
-    assert "one_way" not in joined
+    joined = [(figure.id, run.name) for figure, run, _ in runner._parts(spec, "xcp")]
+    assert ("X6", "xcp") in joined
+    assert ("X6", "one_way") not in joined
+    with pytest.raises(FigureError, match=r'no run of X4 is reused_as "rcp"'):
+        runner._parts(spec, "rcp")
 
 
 def test_rows_of_other_figures_stay_in_the_table() -> None:
-    claim = {"paper": "it is so", "expected": "== 1", "tolerance": "5%", "measured": 1.0, "holds": True}
+    claim = {"paper": "it is so", "expected": "== 1", "tolerance": "5%", "measured": 1.0, "status": "holds"}
     old = table({"figures": [{"id": "X10", "claims": [claim]}, {"id": "R1.5", "claims": [claim]}]})
     assert [line[:6] for line in old.splitlines()[2:]] == ["| R1.5", "| X10 "]
-    new = table({"figures": [{"id": "R6.7", "status": "skipped", "claims": [claim | {"holds": None}]}]}, old)
+    new = table({"figures": [{"id": "R6.7", "claims": [claim | {"status": "skipped"}]}]}, old)
     assert [line[:6] for line in new.splitlines()[2:]] == ["| R1.5", "| R6.7", "| X10 "]
     assert new.splitlines()[3].endswith("| skipped |")
+
+
+def test_the_report_has_the_verdicts_own_status() -> None:
+    claim = {"paper": "it is so", "expected": "== 1", "tolerance": "0", "measured": 1.0, "explanation": "why not"}
+    statuses = ["holds", "differs", "fails", "invalid"]
+    told = rows({"id": "X10", "claims": [claim | {"status": status, "holds": None} for status in statuses]})
+    assert [row.split("|")[-2].strip() for row in told] == ["holds", "differs", "**fails**", "invalid"]

@@ -33,14 +33,12 @@ count = 2
 [[runs]]
 name = "lab"
 label = "Linux"
-protocol = "rcp"
 on = "linux"
 [runs.set]
 "path.rate" = "20Mbps"
 [[runs]]
 name = "sim"
 label = "simulator"
-protocol = "rcp"
 [measure]
 group = "long"
 [draw]

@@ -32,6 +32,7 @@ DOCUMENT = engine.ROOT / "docs" / "validation.md"
 UTILISATION_LIMIT = 0.03  # relative
 FACTOR_LIMIT = 2.0  # of queue, drops, marks and timeouts
 QUEUE_FLOOR_BYTES = 2_000  # two packets: below it a factor says nothing
+NS2_TIMES = 'initial_interval = "50ms", min_interval = "1ms", min_queue_interval = "2ms"'  # the authors' model's
 COUNT_FLOOR = 0.001  # drops and marks: share of the packets that reached the link, below which a factor says nothing
 TIMEOUT_FLOOR = 0.5  # timeouts per flow and run, likewise
 JAIN_LIMIT = 0.05  # and the ranges over the seeds do not touch
@@ -54,7 +55,7 @@ class Setting:
     access_rate_mbps: float | None = None
     seeds_times: int = 1  # so many times the seeds, where chance is large
     # What one side does differently: for experiments.
-    router: str = '{ law = "xcp", queue_window = 0.5 }'
+    router: str = f'{{ law = "xcp", queue_window = 0.5, {NS2_TIMES} }}'
     queue: str = '{ kind = "red" }'
     flowstamp: tuple[str, ...] = ()  # key=value
     ns2: dict[str, Any] = field(default_factory=dict)
@@ -75,6 +76,7 @@ class Setting:
             f'duration = "{self.duration_s}s"',
             f'warmup = "{self.warmup_s}s"',
             f"seed = {seed}",
+            'header = "0B"',  # ns-2 counts whole packets
             "[dumbbell]",
             f'rate = "{self.rate_mbps}Mbps"',
             f'rtt = "{self.rtt_ms}ms"',
@@ -209,13 +211,13 @@ EXPERIMENTS = [
         "xcp-20-two-way",
         "Flowstamp with the paper's `queue_window = 1`, our default",
         "The longer search finds less of the ack-compression burst to be persistent, so that more of it stands.",
-        router='"xcp"',
+        router=f'{{ law = "xcp", {NS2_TIMES} }}',
     ),
     Experiment(
         "xcp-150-two-way",
         "Flowstamp with the paper's `queue_window = 1`, our default",
         "At 150 Mb/s the same rule moves the mean by less than the seeds do.",
-        router='"xcp"',
+        router=f'{{ law = "xcp", {NS2_TIMES} }}',
     ),
     Experiment(
         "xcp-150-two-way",

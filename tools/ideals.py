@@ -67,7 +67,9 @@ def simulate(spec: FigureSpec, run: RunSpec) -> tuple[Finished, float]:
     text, source, sets, folder = spec.job(run, 0)
     result = _flowstamp.run(text, source=source, sets=sets, base_dir=folder)
     scenario = tomllib.loads(result.scenario_toml())
-    kept = Finished.of(result, flow_series=False, packet_bytes=fct.quantity(scenario["packet"]), scenario=scenario)
+    kept = Finished.of(
+        result, flow_series=False, packet_bytes=_flowstamp.quantity("size", scenario["packet"]), scenario=scenario
+    )
     begin, end = float(kept.summary["warmup_s"]), float(kept.summary["duration_s"])
     flows = result.flows
     column = {name: np.array(flows.column(name), np.float64) for name in ("start_s", "end_s", "goodput_bps")}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from flowstamp import theory
-    from flowstamp.errors import FlowstampError, OutputError, ResultsError, ScenarioError, TheoryError
+    from flowstamp.errors import FlowstampError, OutputError, ResultsError, ScenarioError, ScenarioWarning, TheoryError
     from flowstamp.results import Results, Table
     from flowstamp.results import load as load_results
     from flowstamp.scenario import Scenario, dumbbell, graph, laws, load, loads, parking_lot, schema
@@ -34,6 +34,7 @@ __all__ = [
     "ResultsError",
     "Scenario",
     "ScenarioError",
+    "ScenarioWarning",
     "Sweep",
     "Table",
     "TheoryError",
@@ -56,6 +57,7 @@ _HOME = {
     "OutputError": "errors",
     "ResultsError": "errors",
     "ScenarioError": "errors",
+    "ScenarioWarning": "errors",
     "TheoryError": "errors",
     "Results": "results",
     "Table": "results",

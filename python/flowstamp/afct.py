@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from flowstamp import _flowstamp
 from flowstamp.figures import fct
 from flowstamp.figures.measures import Finished
 
@@ -153,7 +154,7 @@ def draw(table: Mapping[str, list[dict[str, Any]]], names: list[str]) -> Figure:
 
 def _finished(result: Results) -> Finished:
     scenario = result.manifest["scenario"]
-    packet_bytes = fct.quantity(scenario.get("packet", "1000B"))
+    packet_bytes = _flowstamp.quantity("size", scenario.get("packet", "1000B"))
     return Finished.of(result, flow_series=False, packet_bytes=packet_bytes, scenario=scenario)
 
 

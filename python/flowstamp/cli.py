@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from flowstamp.errors import FlowstampError, ResultsError, UsageError, one_line
+from flowstamp.errors import FlowstampError, ResultsError, ScenarioWarning, UsageError, one_line
 
 if TYPE_CHECKING:
     from flowstamp.results import Results
@@ -66,7 +67,10 @@ Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Folder f
 def run_command(arguments: Sequence[str]) -> int:
     """Runs the command with these arguments; returns its exit code. Whatever goes wrong is one line."""
     try:
-        code = app(args=list(arguments), prog_name="flowstamp", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", ScenarioWarning)
+            warnings.showwarning = _warn
+            code = app(args=list(arguments), prog_name="flowstamp", standalone_mode=False)
         sys.stdout.flush()
     except FlowstampError as error:
         return _fail(one_line(error))
@@ -94,6 +98,10 @@ def _usage(message: str) -> str:
 def _fail(message: str) -> int:
     sys.stderr.write(f"flowstamp: {message}\n")
     return EXIT_BAD_INPUT
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    sys.stderr.write(f"flowstamp: warning: {one_line(message)}\n")
 
 
 def _interrupted() -> int:
@@ -177,7 +185,8 @@ def run(
     if as_json:
         _document({**results.summary, **({"files": [str(path) for path in written]} if written else {})})
     else:
-        _say(_summary(results))
+        assumed = ", ".join(f"{key} = {value}" for key, value in results.summary.get("assumed", {}).items())
+        _say(_summary(results) + (f"\nassumed: {assumed}" if assumed else ""))
         for path in written:
             _say(f"wrote {path}")
     return 0
@@ -478,16 +487,23 @@ def _swept(keys: Sequence[str], points: Sequence[dict[str, Any]], results: Seque
 def figure(
     ids: Annotated[list[str], typer.Argument(metavar="[list|ID...|all]", help="Figures by their ids, such as X10.")],
     fast: Annotated[bool, typer.Option("--fast", help="The shorter version of each scenario.")] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Run seeds 1 to 5 and write what came out to figures/expected.json.")
+    ] = False,
     seed: Seed = None,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the results.")] = Path("out/figures"),
     as_json: Json = False,
 ) -> int:
-    """Reproduce published figures and check what the papers claim of them."""
+    """Reproduce published figures and check what the papers claim of them.
+
+    Exit code 1 if a claim fails, or if its status or a differing value is no longer as figures/expected.json has it.
+    With --accept each figure's part of that file is written anew as it ends; called again, it goes on where it was.
+    """
     from flowstamp.figures import cli_figure
 
     if ids != ["list"]:
         _check_out(out)
-    return int(cli_figure(ids, fast, as_json, out, seed))
+    return int(cli_figure(ids, fast, as_json, out, seed, accept=accept))
 
 
 @app.command()

@@ -15,6 +15,10 @@ class ScenarioError(FlowstampError, ValueError):
     """Bad input: names the source, the key, the value and what would be right."""
 
 
+class ScenarioWarning(UserWarning):
+    """A scenario says what it probably does not mean: names the source, the key, the value and what would be right."""
+
+
 class OutputError(FlowstampError, OSError):
     """Results could not be written: names the path and the reason."""
 

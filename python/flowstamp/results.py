@@ -40,6 +40,14 @@ class GroupSummary(TypedDict):
     law: str
     flows: int
     completed: int
+    capacity_bps: float
+    """Of the slowest router link that the group's data takes; the mean over the run where it varies."""
+    path_rtt_s: float
+    """Round-trip propagation time, the mean of the flows'."""
+    offered_load: float
+    """What flows that arrive at random, of all groups, bring to that link on average, as a share of its capacity."""
+    mean_size_bytes: float | None
+    """Of the distribution, if the flows arrive at random; `None` of endless flows."""
     goodput_bps: float
     jain_index: float | None
     retransmissions: int

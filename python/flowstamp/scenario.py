@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import tomllib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from flowstamp import _flowstamp
-from flowstamp.errors import ScenarioError, one_line, translated
+from flowstamp.errors import ScenarioError, ScenarioWarning, one_line, translated
 
 if TYPE_CHECKING:
     from flowstamp.results import Results
@@ -58,6 +59,8 @@ class Scenario:
     """What messages call it: the file it came from."""
     base_dir: str = "."
     """What the paths in it are relative to."""
+    routers: bool = False
+    """Links whose router is not named get the law that the flows need; a file names them."""
 
     def flows(
         self,
@@ -95,13 +98,14 @@ class Scenario:
             every: how much later than the one before each flow starts.
             spread: each flow starts up to so much later, drawn uniformly.
             stop: when the flows stop sending new data; default never.
-            size: how much each flow transfers; default without end.
-            rate: how fast the application produces data; default faster than the network.
+            size: how much payload each flow transfers; default without end.
+            rate: how fast the application produces payload; default faster than the network.
             web: flows that arrive at random, each with a size of its own.
             transport: window, acks and recovery.
             access: access link of the flows' hosts: `rate` and `delay`.
 
-        A law that needs routers, such as XCP, gets them: where the topology names none, its links get that law.
+        A law that needs routers, such as XCP, gets them in a scenario made by `dumbbell`, `parking_lot` or `graph`:
+        where that names none, its links get the law. A scenario from a file names its routers.
         """
         groups = list(self.tree.get("flows", ()))
         taken = {group.get("name") for group in groups}
@@ -188,9 +192,10 @@ class Scenario:
         warmup: str | None = None,
         seed: int | None = None,
         packet: str | None = None,
+        header: str | None = None,
         ack: str | None = None,
     ) -> Self:
-        """Sets what concerns the whole run: its name, its times, its seed, the sizes of packets on the wire."""
+        """Sets what concerns the whole run: name, times, seed, the sizes of packets and of their headers."""
         new = {
             "name": name,
             "description": description,
@@ -198,6 +203,7 @@ class Scenario:
             "warmup": warmup,
             "seed": seed,
             "packet": packet,
+            "header": header,
             "ack": ack,
         }
         return self._with(**_given(new))
@@ -240,7 +246,9 @@ class Scenario:
                 seed=seed,
                 progress=progress,
             )
-        return Results(run)
+        results = Results(run)
+        self._warn(results)
+        return results
 
     def to_toml(self) -> str:
         """The scenario as a file would have it, checked, with every default spelled out."""
@@ -256,8 +264,13 @@ class Scenario:
     def _with(self, **tables: object) -> Self:
         return replace(self, tree={**self.tree, **tables})
 
+    def _warn(self, results: Results) -> None:
+        """Passes on what the scenario probably does not mean, to whoever asked for the run."""
+        for line in results.summary.get("warnings", ()):
+            warnings.warn(f"{self.source}: {line}", ScenarioWarning, stacklevel=3)
+
     def _json(self) -> str:
-        return json.dumps(_with_routers(self.tree))
+        return json.dumps(_with_routers(self.tree) if self.routers else self.tree)
 
 
 def dumbbell(
@@ -296,7 +309,7 @@ def dumbbell(
         "access_rate": access_rate,
         "reverse_rate": reverse_rate,
     }
-    return Scenario({"dumbbell": _given(table)})
+    return Scenario({"dumbbell": _given(table)}, routers=True)
 
 
 def parking_lot(
@@ -335,12 +348,12 @@ def parking_lot(
         "access_rate": access_rate,
         "access_delay": access_delay,
     }
-    return Scenario({"parking_lot": _given(table)})
+    return Scenario({"parking_lot": _given(table)}, routers=True)
 
 
 def graph(links: Sequence[Mapping[str, Any]] = (), *, rtt: str | None = None) -> Scenario:
     """Any network of named nodes; `Scenario.link` adds links. `rtt` is what a buffer in BDP refers to."""
-    return Scenario({"graph": _given({"links": [dict(link) for link in links], "rtt": rtt})})
+    return Scenario({"graph": _given({"links": [dict(link) for link in links], "rtt": rtt})}, routers=True)
 
 
 def loads(text: str, *, source: str = "scenario", base_dir: str | Path = ".") -> Scenario:

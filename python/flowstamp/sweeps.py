@@ -30,7 +30,10 @@ def run_many(
     checked = [(scenario.to_toml(), scenario.source, (), scenario.base_dir) for scenario in scenarios]
     with translated():
         runs = _flowstamp.run_many(checked, seed=seed, threads=threads, progress=progress)
-    return [Results(run) for run in runs]
+    results = [Results(run) for run in runs]
+    for scenario, result in zip(scenarios, results, strict=True):
+        scenario._warn(result)
+    return results
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def finished(figure_id: str, run: str, sets: list[tuple[str, str]], seed: int | 
     text, source, own, folder = spec.job(chosen[0], 0)
     result = _flowstamp.run_many([(text, source, (*own, *sets), folder)], seed=seed, progress=None)[0]
     scenario: dict[str, Any] = tomllib.loads(result.scenario_toml())
-    packet = fct.quantity(scenario["packet"])
+    packet = _flowstamp.quantity("size", scenario["packet"])
     return Finished.of(result, flow_series=False, packet_bytes=packet, scenario=scenario)
 
 
@@ -57,7 +57,7 @@ def ns2_times(run: Finished, group: str, more: dict[str, str]) -> tuple[fct.Flow
     flows, network = run.times, run.scenario["dumbbell"]
     law = next(f["law"] for f in run.scenario["flows"] if f["name"] == group)
     name = law if isinstance(law, str) else law["law"]
-    rtt_s = fct.quantity(network["rtt"])
+    rtt_s = _flowstamp.quantity("time", network["rtt"])
     with tempfile.TemporaryDirectory() as folder:
         given, log = Path(folder) / "flows", Path(folder) / "log"
         pairs = zip(flows.start_s.tolist(), flows.packets, strict=True)
@@ -66,7 +66,7 @@ def ns2_times(run: Finished, group: str, more: dict[str, str]) -> tuple[fct.Flow
             timeout_s=7200,
             **PROTOCOLS[name]
             | {
-                "rate_mbps": str(fct.quantity(network["rate"]) / 1e6),
+                "rate_mbps": str(_flowstamp.quantity("rate", network["rate"]) / 1e6),
                 "rtt_ms": str(rtt_s * 1e3),
                 "flows": "0",
                 "duration_s": str(run.summary["duration_s"]),

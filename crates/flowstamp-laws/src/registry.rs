@@ -171,6 +171,13 @@ macro_rules! protocols {
                     $( Self::$variant(p) => <$router as RouterLaw>::check(p) ),*
                 }
             }
+            /// [`RouterLaw::time_constant`].
+            pub fn time_constant(&mut self) -> Option<(&'static str, &mut Option<Time>)> {
+                match self {
+                    Self::None(_) => None,
+                    $( Self::$variant(p) => <$router as RouterLaw>::time_constant(p) ),*
+                }
+            }
             /// The law on a link of this capacity; `None` where the link only forwards.
             #[must_use]
             pub fn build(&self, capacity: Rate) -> Option<AnyRouter> {

@@ -26,10 +26,36 @@ fn variable(router: &Router, name: &str) -> f64 {
     found
 }
 
+/// With the first RTT of the author's ns-2 model.
+fn params() -> Params {
+    Params { initial_rtt: Some(Time::from_millis(200)), ..Params::default() }
+}
+
+/// A law that is told nothing keeps its first rate until packets carry RTTs, whose mean is then its own (deviation 5).
+#[test]
+fn the_first_rtt_is_the_packets() {
+    let mut router = Router::new(&Params::default(), Rate::from_bytes_per_sec(1e9));
+    assert_eq!(router.first_timer(0), Some(Time::from_millis(10)));
+    let mut now = Time::from_millis(10);
+    router.on_arrival(view(now, 0), 1000, Some(&packet(0.0))); // carries none
+    assert_eq!(router.on_timer(0, view(now, 0)), Time::from_millis(20));
+    assert_eq!((router.rate(), router.avg_rtt_s()), (50_000_000.0, 0.0));
+    now = Time::from_millis(20);
+    router.on_arrival(view(now, 0), 1000, Some(&packet(20e-6)));
+    router.on_arrival(view(now, 0), 1000, Some(&packet(40e-6)));
+    assert_eq!(router.on_timer(0, view(now, 0)), now + Time::from_micros(30));
+    assert_eq!(router.rate(), 50_000_000.0);
+    assert!((router.avg_rtt_s() - 30e-6).abs() < 1e-15);
+    // From then on it is equation 3.3: an empty interval of d raises R by alpha.
+    now = now + Time::from_micros(30);
+    router.on_timer(0, view(now, 0));
+    assert!((router.rate() / 70_000_000.0 - 1.0).abs() < 1e-9, "{}", router.rate());
+}
+
 /// Appendix F by hand: two intervals on 1 MB/s.
 #[test]
 fn numbers_of_two_intervals() {
-    let params = Params { alpha: 0.4, beta: 0.5, ..Params::default() };
+    let params = Params { alpha: 0.4, beta: 0.5, ..params() };
     let mut router = Router::new(&params, Rate::from_bytes_per_sec(1e6));
     assert_eq!(router.first_timer(0), Some(Time::from_millis(10)));
     assert_eq!(router.rate(), 50_000.0);
@@ -58,7 +84,7 @@ fn numbers_of_two_intervals() {
 
 #[test]
 fn the_stamp_is_the_smaller_of_rate_and_wish() {
-    let mut router = Router::new(&Params::default(), Rate::from_bytes_per_sec(1e6));
+    let mut router = Router::new(&params(), Rate::from_bytes_per_sec(1e6));
     let mut large = packet(0.1);
     router.on_departure(view(Time::ZERO, 0), 1000, &mut large);
     assert_eq!(Header::from(large).rate, router.rate());
@@ -70,7 +96,7 @@ fn the_stamp_is_the_smaller_of_rate_and_wish() {
 /// Section 3.6: long flows get theta R, and R may grow to C / theta so that they alone can fill the link.
 #[test]
 fn two_classes_by_age() {
-    let params = Params { long_share: 0.25, long_after: Bytes::new(5000), ..Params::default() };
+    let params = Params { long_share: 0.25, long_after: Bytes::new(5000), ..params() };
     let mut router = Router::new(&params, Rate::from_bytes_per_sec(1e6));
     let offers = |router: &mut Router| {
         [0.0, 6000.0].map(|age_bytes| {
@@ -93,7 +119,7 @@ fn two_classes_by_age() {
 #[test]
 fn alpha_fair_stamps() {
     for (alpha, factor) in [(1.0, 0.5), (2.0, 0.5f64.sqrt()), (64.0, 0.5f64.powf(1.0 / 64.0))] {
-        let params = Params { fairness: alpha, ..Params::default() };
+        let params = Params { fairness: alpha, ..params() };
         let mut router = Router::new(&params, Rate::from_bytes_per_sec(1e6));
         let mut stamp = packet(0.1);
         router.on_departure(view(Time::ZERO, 0), 1000, &mut stamp);
@@ -149,7 +175,7 @@ proptest! {
         alpha in 0.4..0.6f64,
         beta in 0.2..0.6f64,
     ) {
-        let params = Params { alpha, beta, ..Params::default() };
+        let params = Params { alpha, beta, ..params() };
         let (estimate, queue) = converge(&params, f64::from(n), rtt_ms / 1e3, mbps * 125_000.0);
         prop_assert!((estimate / f64::from(n) - 1.0).abs() < 0.02, "C/R is {estimate}, not {n}");
         prop_assert!(queue < 0.05, "{queue} of the pipe wait");
@@ -165,7 +191,7 @@ proptest! {
         intervals in prop::collection::vec((prop::collection::vec((40u32..9000, -6.0..1.4f64), 0..30), 0u64..1 << 34), 1..40),
     ) {
         let capacity = if known { Capacity::Known } else { Capacity::Unknown };
-        let params = Params { eta, capacity, ..Params::default() };
+        let params = Params { eta, capacity, ..params() };
         let link = Rate::from_bps(10f64.powf(bps));
         let mut router = Router::new(&params, link);
         let mut now = Time::ZERO;
@@ -212,7 +238,7 @@ fn a_sender_takes_the_rate_and_paces() {
 fn alpha_fair_rates_stay_numbers() {
     for fairness in [0.5, 1.0, 30.0, 100.0] {
         for mbps in [0.001, 20.0, 400_000.0] {
-            let mut router = Router::new(&Params { fairness, ..Params::default() }, Rate::from_mbps(mbps));
+            let mut router = Router::new(&Params { fairness, ..params() }, Rate::from_mbps(mbps));
             let mut stamp = Header { rate: 1e15, rtt_s: 0.1, age_bytes: 0.0 }.into();
             router.on_departure(view(Time::ZERO, 0), 1000, &mut stamp);
             let given = Header::from(stamp).rate;
@@ -232,7 +258,7 @@ fn alpha_fair_rates_stay_numbers() {
 #[test]
 fn an_outage_leaves_no_trace() {
     let capacity = Rate::from_mbps(20.0);
-    let mut router = Router::new(&Params::default(), capacity);
+    let mut router = Router::new(&params(), capacity);
     let mut now = router.first_timer(0).expect("a timer");
     let mut interval = |router: &mut Router, rtt_s| {
         router.on_arrival(view(now, 0), 1000, Some(&packet(rtt_s)));

@@ -199,7 +199,7 @@ fn what_is_missing_leaves_two_round_trips_after_the_last() {
 
 #[test]
 fn without_a_round_trip_time_the_wait_is_the_initial_timeout() {
-    let params = Params { initial_rto: Time::from_millis(700), ..Params::default() };
+    let params = Params { initial_rto: Some(Time::from_millis(700)), ..Params::default() };
     let mut law = fixed(4);
     let mut sender = Sender::new(&params, Recovery::Count, Some(4));
     let mut now = Time::ZERO;

@@ -10,6 +10,16 @@ use proptest::prelude::*;
 const CONTROL: usize = 0;
 const QUEUE: usize = 1;
 
+/// With the times of the authors' ns-2 model and the draft.
+fn params() -> Params {
+    Params {
+        initial_interval: Some(Time::from_millis(50)),
+        min_interval: Time::from_millis(1),
+        min_queue_interval: Time::from_millis(2),
+        ..Params::default()
+    }
+}
+
 /// One packet of a made-up traffic: window in bytes, RTT in seconds, size in bytes, wish relative to the window.
 #[derive(Clone, Debug)]
 struct Made {
@@ -52,7 +62,7 @@ fn drive<E: Encoding>(
     intervals: &[Vec<Made>],
     mut check: impl FnMut(&Router<E>, &Made, f64, f64) -> Result<(), TestCaseError>,
 ) -> Result<Router<E>, TestCaseError> {
-    let mut router = Router::<E>::new(&Params::default(), capacity);
+    let mut router = Router::<E>::new(&params(), capacity);
     let mut now = Time::ZERO;
     for packets in intervals {
         for p in packets {
@@ -106,7 +116,7 @@ fn stays_finite<E: Encoding>(capacity: Rate, intervals: &[Vec<Made>]) -> Result<
 
 /// In an interval the sum of increases is at most the positive pool, that of decreases at most the negative one.
 fn within_pools<E: Encoding>(capacity: Rate, intervals: &[Vec<Made>]) -> Result<(), TestCaseError> {
-    let mut router = Router::<E>::new(&Params::default(), capacity);
+    let mut router = Router::<E>::new(&params(), capacity);
     let mut now = Time::ZERO;
     for packets in intervals {
         let (pool_pos, pool_neg) = router.residues();
@@ -222,7 +232,7 @@ fn view(queue_bytes: u64) -> LinkView {
 /// Appendix A by hand: ten packets of one flow on 1 MB/s in the first interval of 50 ms.
 #[test]
 fn numbers_of_one_interval() {
-    let mut router = Router::<Window>::new(&Params::default(), Rate::from_bytes_per_sec(1e6));
+    let mut router = Router::<Window>::new(&params(), Rate::from_bytes_per_sec(1e6));
     for _ in 0..10 {
         router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.1, 1e9])));
     }
@@ -242,7 +252,7 @@ fn numbers_of_one_interval() {
 #[test]
 fn shuffling_moves_a_tenth() {
     let capacity = 200_000.0;
-    let mut router = Router::<Window>::new(&Params::default(), Rate::from_bytes_per_sec(capacity));
+    let mut router = Router::<Window>::new(&params(), Rate::from_bytes_per_sec(capacity));
     for _ in 0..10 {
         router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.1, 1e9])));
     }
@@ -263,7 +273,7 @@ fn shuffling_moves_a_tenth() {
 /// The average is over flows (appendix A, footnote 6): a flow's many packets do not outweigh another's few.
 #[test]
 fn the_average_rtt_is_over_flows() {
-    let mut router = Router::<Window>::new(&Params::default(), Rate::from_mbps(100.0));
+    let mut router = Router::<Window>::new(&params(), Rate::from_mbps(100.0));
     // In one interval of 0.2 s: flow A, RTT 0.1 s, 100 packets a window; flow B, RTT 0.2 s, 2 packets a window.
     for _ in 0..200 {
         router.on_arrival(view(0), 1000, Some(&Stamp([100_000.0, 0.1, 0.0])));
@@ -278,7 +288,7 @@ fn the_average_rtt_is_over_flows() {
 /// Packets without an RTT count as traffic, enter no sum and are given no increase (deviation 2).
 #[test]
 fn packets_without_an_rtt() {
-    let mut router = Router::<Window>::new(&Params::default(), Rate::from_bytes_per_sec(1e6));
+    let mut router = Router::<Window>::new(&params(), Rate::from_bytes_per_sec(1e6));
     for _ in 0..10 {
         router.on_arrival(view(0), 1000, Some(&Stamp([2_000.0, 0.0, 500.0])));
     }
@@ -302,7 +312,7 @@ fn packets_without_an_rtt() {
 /// After an idle interval the RTT is remembered and nothing is handed out (deviation 4).
 #[test]
 fn an_idle_interval() {
-    let mut router = Router::<Window>::new(&Params::default(), Rate::from_mbps(10.0));
+    let mut router = Router::<Window>::new(&params(), Rate::from_mbps(10.0));
     router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.08, 1e9])));
     let next = router.on_timer(CONTROL, view(0));
     assert_eq!(next, Time::from_millis(80));
@@ -327,7 +337,7 @@ fn the_persistent_queue() {
         found
     };
     let stamp = Stamp([10_000.0, 0.1, 0.0]);
-    let mut router = Router::<Window>::new(&Params::default(), Rate::from_bytes_per_sec(1e6));
+    let mut router = Router::<Window>::new(&params(), Rate::from_bytes_per_sec(1e6));
     router.on_arrival(view(9000), 1000, Some(&stamp));
     router.on_timer(CONTROL, view(9000));
     router.on_timer(QUEUE, view(9000));
@@ -348,7 +358,7 @@ fn the_persistent_queue() {
 #[test]
 fn an_upstream_bottleneck_counts() {
     let setup = || {
-        let mut router = Router::<Window>::new(&Params::default(), Rate::from_bytes_per_sec(1e6));
+        let mut router = Router::<Window>::new(&params(), Rate::from_bytes_per_sec(1e6));
         for _ in 0..10 {
             router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.1, 1e9])));
         }
@@ -373,7 +383,7 @@ fn an_upstream_bottleneck_counts() {
 #[test]
 fn an_upstream_bottleneck_spares_the_taking() {
     let residues_after = |upstream: f64, cwnd: f64| {
-        let mut router = Router::<Window>::new(&Params::default(), Rate::from_bytes_per_sec(200_000.0));
+        let mut router = Router::<Window>::new(&params(), Rate::from_bytes_per_sec(200_000.0));
         for _ in 0..10 {
             router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.1, 1e9])));
         }
@@ -398,7 +408,7 @@ fn an_upstream_bottleneck_spares_the_taking() {
 /// Section 6: routers are shown cwnd / price, so a flow's increase is in proportion to its price.
 #[test]
 fn increases_follow_the_price() {
-    let mut router = Router::<Window>::new(&Params::default(), Rate::from_mbps(10.0));
+    let mut router = Router::<Window>::new(&params(), Rate::from_mbps(10.0));
     let flow = FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate: None };
     let rtt = Time::from_millis(100);
     let header = |price| {
@@ -469,4 +479,24 @@ fn delayed_acks_add_up() {
     let mut pending = Stamp([10_000.0, 0.1, 300.0]);
     <Sender<Window> as SenderLaw>::merge(&mut pending, &Stamp([11_000.0, 0.2, -100.0]));
     assert_eq!(pending, Stamp([11_000.0, 0.2, 200.0]));
+}
+
+/// A law that is told nothing gives nothing until it knows an RTT, and its interval is then that (deviation 8).
+#[test]
+fn the_first_rtt_is_the_packets() {
+    let mut router = Router::<Window>::new(&Params::default(), Rate::from_bytes_per_sec(1e6));
+    assert_eq!(router.first_timer(CONTROL), Some(Time::from_millis(1)));
+    let view = |ms| LinkView { now: Time::from_millis(ms), queue_bytes: 0 };
+    assert_eq!(router.on_timer(CONTROL, view(1)), Time::from_millis(2));
+    router.on_arrival(view(2), 1000, Some(&Window::header(2000.0, 0.0, 1000.0, 0.0)));
+    assert_eq!(router.on_timer(CONTROL, view(2)), Time::from_millis(3));
+    assert_eq!(router.avg_rtt_s(), 0.0);
+    router.on_arrival(view(3), 1000, Some(&Window::header(2000.0, 0.25, 1000.0, 1e9)));
+    assert_eq!(router.on_timer(CONTROL, view(3)), Time::from_millis(253));
+    assert_eq!((router.residues(), router.avg_rtt_s()), ((0.0, 0.0), 0.25));
+    router.on_arrival(view(100), 1000, Some(&Window::header(2000.0, 0.25, 1000.0, 1e9)));
+    router.on_timer(CONTROL, view(253));
+    // alpha (C - y), y being 1000 bytes in 250 ms, and no more shuffled than that: gamma y is less.
+    let (give, take) = router.residues();
+    assert!((give - 0.4 * (1e6 - 4000.0)).abs() < 1e-6 && take == 0.0, "{give} {take}");
 }

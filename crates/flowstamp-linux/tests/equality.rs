@@ -243,7 +243,7 @@ fn rcp_case(
                 eta: target_rate_q16 as f64 / link_rate_q16 as f64,
                 max_interval: Time::from_nanos(max_interval_ns),
                 initial_rate: rate_q16 as f64 / link_rate_q16 as f64,
-                initial_rtt: Time::from_nanos(avg_rtt_ns),
+                initial_rtt: Some(Time::from_nanos(avg_rtt_ns)),
                 ..rcp::Params::default()
             },
             capacity: Rate::from_bytes_per_sec(q16(link_rate_q16)),
@@ -473,8 +473,10 @@ fn xcp_case() -> impl Strategy<Value = XcpCase> {
                 alpha: q32(alpha_q32),
                 beta: q32(beta_q32),
                 gamma: q32(gamma_q32),
-                initial_interval: Time::from_micros(interval_us),
+                initial_interval: Some(Time::from_micros(interval_us)),
                 max_rtt: Time::from_secs(20),
+                min_interval: Time::from_millis(1),
+                min_queue_interval: Time::from_millis(2),
                 ..xcp::Params::default()
             };
             XcpCase {

@@ -90,13 +90,13 @@ pub fn apply(
         What::Stop => {
             let groups: Vec<usize> = (0..hosts.groups.len())
                 .filter(|group| {
-                    let spec = hosts.groups[*group].spec;
+                    let spec = hosts.groups[*group].plan.spec;
                     loaded.scenario.flows[spec].stop != changed.scenario.flows[spec].stop
                 })
                 .collect();
             for group in &groups {
                 let (old, stop) =
-                    (hosts.groups[*group].stop, changed.scenario.flows[hosts.groups[*group].spec].stop);
+                    (hosts.groups[*group].stop, changed.scenario.flows[hosts.groups[*group].plan.spec].stop);
                 if old <= net.now {
                     return refused(format!("cannot change: the flows stopped at {old}"));
                 }
@@ -105,7 +105,7 @@ pub fn apply(
                 }
             }
             for group in groups {
-                let spec = hosts.groups[group].spec;
+                let spec = hosts.groups[group].plan.spec;
                 if let Some(stop) = changed.scenario.flows[spec].stop {
                     hosts.set_stop(net, group, stop);
                 }

@@ -41,6 +41,12 @@ pub struct Summary {
     pub name: String,
     /// The seed.
     pub seed: u64,
+    /// What the scenario leaves open and the network decides, by key: time constants that start from the path.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub assumed: Named<String>,
+    /// What the scenario says and probably does not mean, each a line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Simulated seconds.
     pub duration_s: f64,
     /// Statistics start here, seconds.
@@ -125,7 +131,16 @@ pub struct GroupSummary {
     pub flows: u64,
     /// Flows that completed.
     pub completed: u64,
-    /// Sum of the flows' goodputs: unique data over the time after warm-up, bits per second.
+    /// Capacity of the slowest router link that the group's data takes, bits per second; the mean over the run where it varies.
+    pub capacity_bps: f64,
+    /// Round-trip propagation time, seconds: the mean of its flows'.
+    pub path_rtt_s: f64,
+    /// What flows that arrive at random, of all groups, bring to that link on average, headers included: a share of its capacity, by the
+    /// scenario and not by what came. Of several links as slow, the one to which most is brought.
+    pub offered_load: f64,
+    /// Mean size of its flows, bytes of payload: of the distribution if they arrive at random; `None` if they are endless.
+    pub mean_size_bytes: Option<f64>,
+    /// Sum of the flows' goodputs: unique payload over the time after warm-up, bits per second.
     pub goodput_bps: f64,
     /// Jain's index of the flows' goodputs while active; `None` for web flows.
     pub jain_index: Option<f64>,
@@ -168,7 +183,7 @@ pub struct FctSummary {
 /// One size bin.
 #[derive(Clone, Debug, Serialize)]
 pub struct FctBin {
-    /// Smallest size in the bin, bytes.
+    /// Smallest size in the bin, bytes of payload.
     pub min_bytes: u64,
     /// Largest size in the bin, bytes (exclusive).
     pub max_bytes: u64,
@@ -222,13 +237,13 @@ pub struct FlowRow {
     pub start_s: f64,
     /// When its last byte arrived.
     pub end_s: Option<f64>,
-    /// What it was to transfer.
+    /// What it was to transfer, bytes of payload.
     pub size_bytes: Option<u64>,
     /// From start to the last byte's arrival.
     pub fct_s: Option<f64>,
-    /// Unique bytes delivered.
+    /// Unique bytes of payload delivered.
     pub delivered_bytes: u64,
-    /// Unique bytes delivered after warm-up, while active, over that time, bits per second.
+    /// Unique bytes of payload delivered after warm-up, while active, over that time, bits per second.
     pub goodput_bps: f64,
     /// Packets sent again.
     pub retransmissions: u32,

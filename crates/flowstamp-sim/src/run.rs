@@ -7,7 +7,7 @@ use crate::fabric::Fabric;
 use crate::host::Hosts;
 use crate::network::Network;
 use crate::probe::Probe;
-use crate::results::{Change, Results, Series};
+use crate::results::{Change, Named, Results, Series};
 use crate::scenario::{Loaded, Scenario};
 use crate::summary::{self, Finished};
 use crate::{Progress, ScenarioError};
@@ -42,6 +42,8 @@ pub struct Simulation {
     /// As it began.
     scenario: Scenario,
     changes: Vec<Change>,
+    assumed: Named<String>,
+    warnings: Vec<String>,
     net: Fabric,
     hosts: Hosts,
     probe: Option<Probe>,
@@ -59,7 +61,8 @@ impl Simulation {
     pub fn new(loaded: &Loaded, seed: Option<u64>) -> Result<Self, ScenarioError> {
         let mut scenario = loaded.scenario.clone();
         scenario.seed = seed.unwrap_or(scenario.seed);
-        let Network { links, access, routes, groups, flows, web } = Network::new(loaded, scenario.seed)?;
+        let Network { links, access, routes, groups, flows, web, assumed, warnings } =
+            Network::new(loaded, scenario.seed)?;
         let mut net = Fabric::new(&scenario, &links, &access, routes);
         let mut hosts = Hosts::new(&scenario, &groups, web, &mut net);
         hosts.flows.reserve_exact(flows.len());
@@ -75,6 +78,8 @@ impl Simulation {
             loaded: Loaded { scenario: scenario.clone(), ..loaded.clone() },
             scenario,
             changes: Vec::new(),
+            assumed,
+            warnings,
             net,
             hosts,
             probe,
@@ -246,6 +251,8 @@ impl Simulation {
         summary::results(Finished {
             scenario: self.scenario,
             changes: self.changes,
+            assumed: self.assumed,
+            warnings: self.warnings,
             net: self.net,
             hosts: self.hosts,
             series,

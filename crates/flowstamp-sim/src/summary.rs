@@ -2,13 +2,14 @@
 
 use crate::fabric::Fabric;
 use crate::host::{Hosts, Record};
+use crate::network::GroupPlan;
 use crate::results::{
     AccessSummary, Captured, Change, Distribution, FctBin, FctSummary, FlowRow, GroupSummary, LinkSummary,
     Named, PacketCount, Results, Series, Summary, TotalSummary, jain_index,
 };
 use crate::scenario::Scenario;
 use flowstamp_laws::queue::Limit;
-use flowstamp_laws::units::Time;
+use flowstamp_laws::units::{Rate, Time};
 use std::time::Duration;
 
 /// A run that has been settled at its end.
@@ -17,6 +18,10 @@ pub struct Finished {
     pub scenario: Scenario,
     /// What was set since.
     pub changes: Vec<Change>,
+    /// What the scenario left open.
+    pub assumed: Named<String>,
+    /// What it probably does not mean.
+    pub warnings: Vec<String>,
     /// Links and packets.
     pub net: Fabric,
     /// Flows.
@@ -36,6 +41,11 @@ pub fn results(run: Finished) -> Results {
     let sim = &run;
     let (start, end) = (sim.scenario.warmup, sim.net.now);
     let span_s = (end - start).as_secs_f64();
+    let capacities: Vec<Rate> = sim
+        .net
+        .routers()
+        .map(|(port, _)| port.laws().capacity.mean(Time::ZERO, sim.scenario.duration))
+        .collect();
     let mut links = Named::new();
     let (mut drops, mut arrivals) = (0, 0);
     for (port, line) in sim.net.routers() {
@@ -86,17 +96,22 @@ pub fn results(run: Finished) -> Results {
             .filter(|i| sim.hosts.records[**i].start >= start)
             .filter_map(|i| rows[*i].size_bytes.zip(rows[*i].fct_s))
             .collect();
+        let (capacity_bps, offered_load) = slowest(sim, &capacities, &group.plan);
         groups.insert(
             group.name.clone(),
             GroupSummary {
                 law: group.law.protocol().name().to_owned(),
                 flows: of_group.iter().filter(started).count() as u64,
                 completed: of_group.iter().filter(|i| rows[**i].end_s.is_some()).count() as u64,
+                capacity_bps,
+                path_rtt_s: group.plan.path_rtt_s,
+                offered_load,
+                mean_size_bytes: group.plan.mean_size_bytes,
                 goodput_bps: bytes as f64 * 8.0 / span_s,
                 jain_index: (!group.web && !goodputs.is_empty()).then(|| jain_index(&goodputs)),
                 retransmissions: of_group.iter().map(|i| u64::from(rows[*i].retransmissions)).sum(),
                 timeouts: of_group.iter().map(|i| u64::from(rows[*i].timeouts)).sum(),
-                fct_s: fct(&done, sim.scenario.packet.get()),
+                fct_s: fct(&done, sim.scenario.payload()),
                 littles_law: group
                     .web
                     .then(|| {
@@ -119,6 +134,8 @@ pub fn results(run: Finished) -> Results {
     let summary = Summary {
         name: sim.scenario.name.clone(),
         seed: sim.scenario.seed,
+        assumed: run.assumed.clone(),
+        warnings: run.warnings.clone(),
         duration_s: end.as_secs_f64(),
         warmup_s: start.as_secs_f64(),
         links,
@@ -150,6 +167,20 @@ pub fn results(run: Finished) -> Results {
         scenario: run.scenario,
         changes: run.changes,
     }
+}
+
+/// Capacity of the slowest link that a group's data takes, and what is offered to it as a share of that.
+fn slowest(sim: &Finished, capacities: &[Rate], plan: &GroupPlan) -> (f64, f64) {
+    let links = plan.links.iter().map(|link| {
+        let here = sim.hosts.groups.iter().filter(|group| group.plan.links.contains(link));
+        let offered_bps: f64 = here.map(|group| group.plan.offered_bps).sum();
+        let capacity = capacities[*link as usize];
+        (capacity.bps(), offered_bps / capacity.bps())
+    });
+    links.fold((f64::INFINITY, 0.0), |least, link| {
+        let before = least.0.total_cmp(&link.0).then(link.1.total_cmp(&least.1));
+        if before.is_le() { least } else { link }
+    })
 }
 
 fn share(part: u64, whole: u64) -> f64 {
@@ -194,11 +225,11 @@ fn row(sim: &Finished, flow: u32, r: &Record) -> FlowRow {
 const BOUNDS: [u64; 14] =
     [0, 3, 10, 32, 100, 316, 1000, 3162, 10_000, 31_623, 100_000, 316_228, 1_000_000, u64::MAX];
 
-fn fct(done: &[(u64, f64)], packet: u64) -> Option<FctSummary> {
+fn fct(done: &[(u64, f64)], payload: u64) -> Option<FctSummary> {
     let mut times: Vec<f64> = done.iter().map(|d| d.1).collect();
     let all = Distribution::of(&mut times)?;
     let bins = BOUNDS.windows(2).filter_map(|w| {
-        let (min_bytes, max_bytes) = (w[0] * packet, w[1].saturating_mul(packet));
+        let (min_bytes, max_bytes) = (w[0] * payload, w[1].saturating_mul(payload));
         let mut times: Vec<f64> =
             done.iter().filter(|d| (min_bytes..max_bytes).contains(&d.0)).map(|d| d.1).collect();
         Distribution::of(&mut times).map(|fct| FctBin { min_bytes, max_bytes, fct })

@@ -29,6 +29,12 @@ impl ArrivalProcess {
         Ok(Self { mean_gap_s: 1.0 / flows_per_s, pareto_shape, stream })
     }
 
+    /// Mean number of arrivals per second.
+    #[must_use]
+    pub fn flows_per_s(&self) -> f64 {
+        1.0 / self.mean_gap_s
+    }
+
     /// The time from one arrival to the next.
     pub fn gap(&mut self) -> Time {
         Time::from_secs_f64(match self.pareto_shape {
@@ -105,6 +111,18 @@ impl SizeLaw {
             Kind::Empirical(points) => quantile(points, self.stream.uniform()),
         };
         (bytes + 0.5).max(1.0) as u64
+    }
+
+    /// The mean size with its headers, one to each packet of `payload` bytes. Of sizes that vary, the last packet is half
+    /// full on average.
+    #[must_use]
+    pub fn mean_wire_bytes(&self, payload: u64, header: u64) -> f64 {
+        let packets = self.mean_bytes() / payload as f64;
+        let packets = match &self.kind {
+            Kind::Fixed(_) => libm::ceil(packets),
+            _ => packets + 0.5,
+        };
+        self.mean_bytes() + header as f64 * packets.max(1.0)
     }
 
     /// The mean size in bytes.

@@ -140,11 +140,11 @@ fn times_are_exact() {
         [[flows]]
         name = "one"
         law = "sack"
-        size = "500B"
+        size = "460B"
         start = "100ms"
         "#);
     let flow = &r.flows[0];
-    // 500 bytes: 50 us on each access link, 500 us on the bottleneck, 20 ms one way.
+    // 460 bytes behind 40 of headers: 50 us on each access link, 500 us on the bottleneck, 20 ms one way.
     assert!((flow.fct_s.expect("done") - 0.020_600).abs() < 1e-12, "{flow:?}");
     // The ack of 40 bytes: 4 us, 40 us, 4 us.
     assert!((flow.min_rtt_s.expect("a sample") - (0.040_600 + 0.000_048)).abs() < 1e-12, "{flow:?}");
@@ -170,7 +170,7 @@ fn the_queue_is_that_of_m_d_1() {
             [[flows]]
             name = "web"
             law = "sack"
-            web = {{ flows_per_s = {}, sizes = {{ distribution = "fixed", size = "1000B" }} }}
+            web = {{ flows_per_s = {}, sizes = {{ distribution = "fixed", size = "960B" }} }}
             "#,
             rho * 1000.0
         ));
@@ -252,7 +252,8 @@ fn an_application_rate_is_kept() {
         let slow = r.summary.groups["slow"].goodput_bps;
         assert!((slow / 1e6 - 1.0).abs() < 0.02, "{protocol}: {slow}");
         let long = r.summary.groups["long"].goodput_bps;
-        assert!(long > 8.2e6, "{protocol}: the other flow gets the rest, not {long}");
+        // Of the 8.96 Mb/s that are left, 0.96 are payload; a tenth of it for windows that come and go in bursts.
+        assert!(long > 0.9 * 8.96e6 * 0.96, "{protocol}: the other flow gets the rest, not {long}");
     }
 }
 

@@ -20,13 +20,13 @@ fn a_short_flow_takes_one_and_a_half_round_trips() {
             [[flows]]
             name = "one"
             law = "{law}"
-            size = "500B"
+            size = "460B"
             {transport}
             "#
         ))
     };
-    // Header-only packets: 4 us on an access link, 40 us on the bottleneck: 40.096 ms there and back. Data of 500 bytes:
-    // 50 us, 500 us, 50 us and 20 ms one way.
+    // Header-only packets: 4 us on an access link, 40 us on the bottleneck: 40.096 ms there and back. Data of 460 bytes
+    // behind 40 of headers: 50 us, 500 us, 50 us and 20 ms one way.
     for (law, transport) in [("rcp", ""), ("sack", "transport = { handshake = true }")] {
         let r = scenario(law, transport);
         let fct = r.flows[0].fct_s.expect("complete");
@@ -53,13 +53,13 @@ fn a_lost_handshake_is_tried_again() {
         name = "first"
         law = "sack"
         transport = { handshake = true }
-        size = "1kB"
+        size = "960B"
         [[flows]]
         name = "second"
         law = "sack"
         start = "1ms"
         transport = { handshake = true, initial_rto = "300ms" }
-        size = "1kB"
+        size = "960B"
         "#);
     // The first's SYN is in transmission until 0.5 s; the second's are lost at 0.001 and 0.301 s, that of 0.901 s passes.
     let fct = r.flows[1].fct_s.expect("complete");
@@ -152,8 +152,8 @@ fn completion_times_are_near_processor_sharing() {
     let fct = web.fct_s.as_ref().expect("completed");
     assert!(fct.all.count > 10_000, "{}", fct.all.count);
     for bin in fct.bins.iter().filter(|b| b.fct.count >= 100) {
-        // 1.5 RTT and L / (C (1 - rho)), at the bin's ends.
-        let ps = |bytes: u64| 0.075 + bytes as f64 * 8.0 / (100e6 * 0.4);
+        // 1.5 RTT and L / (C (1 - rho)), at the bin's ends; 960 of 1000 bytes are payload.
+        let ps = |bytes: u64| 0.075 + bytes as f64 / 0.96 * 8.0 / (100e6 * 0.4);
         // The issue's tolerance: 15% for every bin with a hundred flows.
         let (least, most) = (ps(bin.min_bytes) * 0.85, ps(bin.max_bytes) * 1.15);
         assert!((least..most).contains(&bin.fct.mean), "{bin:?} should be {least} to {most}");
@@ -177,7 +177,7 @@ fn fins_on_a_dead_link(until: &str) -> (u64, u64) {
         count = 2
         every = "2ms"
         transport = {{ handshake = true }}
-        size = "1kB"
+        size = "960B"
         "#
     ));
     assert!(r.flows.iter().all(|f| f.fct_s.is_some_and(|s| s < 0.07)), "no FIN counts: {:?}", r.flows);
@@ -257,7 +257,7 @@ fn flows_repaired_by_count_get_all_their_bytes() {
     assert!(web.retransmissions > 100 && web.timeouts > 10, "{web:?}");
     assert_eq!(web.completed, web.flows);
     assert!(r.flows.iter().all(|f| Some(f.delivered_bytes) == f.size_bytes));
-    let packets: u64 = r.flows.iter().map(|f| f.size_bytes.map_or(0, |s| s.div_ceil(1000))).sum();
+    let packets: u64 = r.flows.iter().map(|f| f.size_bytes.map_or(0, |s| s.div_ceil(960))).sum();
     let passed = r.capture.packets.iter().filter(|p| p.data && !p.control).count();
     assert_eq!(passed as u64, packets);
     assert_eq!(common::timeless(&r.summary), common::timeless(&run(&by_count(3)).summary));
@@ -280,7 +280,7 @@ fn a_lost_packet_costs_two_round_trips() {
         law = "rcp"
         count = 2
         every = "100us"
-        size = "500B"
+        size = "460B"
         transport = { recovery = "count" }
         "#);
     let [first, second] = &r.flows[..] else { panic!("two flows") };
@@ -288,7 +288,7 @@ fn a_lost_packet_costs_two_round_trips() {
     // The second's data leaves at 40 ms + and is lost behind the first's; again two RTTs of its SYN later.
     let fct = second.fct_s.expect("complete");
     assert!((fct - (0.040 + 0.080 + 0.0206)).abs() < 5e-4, "{fct}");
-    assert_eq!(second.delivered_bytes, 500);
+    assert_eq!(second.delivered_bytes, 460);
 }
 
 /// Without a handshake the first packet has no pace; if it is lost it leaves again after its timeout.
@@ -312,7 +312,7 @@ fn flows_without_handshake_survive_the_loss_of_their_first_packet() {
             [[flows]]
             name = "first"
             law = "rcp"
-            size = "1kB"
+            size = "960B"
             "#
         ));
         // All leave at once: one is transmitted, the others are lost, some more than once.

@@ -14,9 +14,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from flowstamp import theory
+from flowstamp import _flowstamp, theory
 from flowstamp.errors import FlowstampError
-from flowstamp.figures import fct
 from flowstamp.router_cost import OPERATIONS
 
 Floats = NDArray[np.float64]
@@ -76,9 +75,9 @@ class Curve:
             return {"fct_s": np.array([link.mean_fct(self.discipline, self.rtt) for link in links])}
         link = theory.Link(self.capacity, self.sizes, flows_per_s=self.flows_per_s)
         blocking = self.blocking or "two_point_smooth"
-        shares = [1e6 * mbps / fct.quantity(self.capacity) for mbps in x]
+        shares = [1e6 * mbps / _flowstamp.quantity("rate", self.capacity) for mbps in x]
         # From the first packet's departure to the last one's arrival: half a round trip of propagation.
-        there = fct.quantity(self.rtt) / 2
+        there = _flowstamp.quantity("time", self.rtt) / 2
         durations = np.array([link.mean_duration(share, blocking=blocking) + there for share in shares])
         return {
             "duration_s": durations,

@@ -15,12 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from flowstamp.figures import fct
+from flowstamp import _flowstamp
 
 Floats = NDArray[np.float64]
-
-VARIABLES = ("interval_s", "input_rate_bps", "update_queue_bytes", "sampled_packets", "updates")
-"""What is needed besides the rate and the round-trip times."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +84,8 @@ def _law(runs: OneRun) -> tuple[Mapping[str, Floats], Constants, Any]:
         router["alpha"],
         router["beta"],
         router["eta"],
-        fct.quantity(router["mtu"]),
-        1e3 * fct.quantity(router["max_interval"]),
+        _flowstamp.quantity("size", router["mtu"]),
+        1e3 * _flowstamp.quantity("time", router["max_interval"]),
         run.summary["links"][link]["rate_bps"] / 8e3,
     )
     return series, constants, run

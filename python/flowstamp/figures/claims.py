@@ -76,7 +76,7 @@ def _samples(run: RunValues, metric: str, start_s: float, end_s: float) -> Float
 
 
 def _throughput(run: RunValues, flow: str, start_s: float, end_s: float) -> float:
-    return _mean(run.flow_samples(flow, start_s, end_s))
+    return fct.mean(run.flow_samples(flow, start_s, end_s))
 
 
 def _throughputs(run: RunValues, start_s: float, end_s: float) -> Floats:
@@ -84,11 +84,11 @@ def _throughputs(run: RunValues, start_s: float, end_s: float) -> Floats:
 
 
 def _window(run: RunValues, flow: str, start_s: float, end_s: float) -> float:
-    return _mean(run.window_samples(flow, start_s, end_s))
+    return fct.mean(run.window_samples(flow, start_s, end_s))
 
 
 def _group(run: RunValues, group: str, start_s: float, end_s: float) -> float:
-    return _mean(run.group_samples(group, start_s, end_s))
+    return fct.mean(run.group_samples(group, start_s, end_s))
 
 
 def _switched(run: RunValues, flow: str) -> float:
@@ -119,7 +119,10 @@ def _settled_after(run: RunValues, flow: str, value: float, within: float, start
 
 def _above_after(run: RunValues, metric: str, value: float, start_s: float, end_s: float) -> float:
     """Seconds from `start_s` from which on a link's samples stay at or above `value`."""
-    below = np.flatnonzero(run.samples(metric, start_s, end_s) < value)
+    samples = run.samples(metric, start_s, end_s)
+    if not _known(samples):
+        return math.nan
+    below = np.flatnonzero(samples < value)
     return float(below[-1] + 1) * run.sample_s() if below.size else 0.0
 
 
@@ -128,15 +131,23 @@ def _first(hits: NDArray[np.bool_], step_s: float) -> float:
     return float(found[0] + 1) * step_s if found.size else math.inf
 
 
+def _known(values: Any) -> bool:
+    """Whether there are values, and each is a number: what counts or compares them would pass over the others."""
+    return np.size(values) > 0 and not np.isnan(values).any()
+
+
+def _sum(values: Floats) -> float:
+    return float(np.sum(values)) if np.size(values) else math.nan
+
+
+def _count(values: Floats) -> float:
+    return float(np.count_nonzero(values)) if _known(values) else math.nan
+
+
 def _jain(shares: Floats) -> float:
     shares = np.asarray(shares, np.float64)
     squares = float(np.sum(shares**2))
     return float(np.sum(shares)) ** 2 / (shares.size * squares) if squares > 0 else math.nan
-
-
-def _mean(values: Floats) -> float:
-    values = np.asarray(values)
-    return float(np.mean(values)) if values.size else math.nan
 
 
 def _least(*values: Any) -> float:
@@ -169,6 +180,8 @@ def _trend(x: Floats, y: Floats) -> float:
 
 def _minima(values: Floats) -> float:
     """How many values are below both neighbours; at an end, below the only one."""
+    if not _known(values):
+        return math.nan
     falls = np.diff(np.asarray(values, np.float64)) < 0
     before, after = np.concatenate([[True], falls]), np.concatenate([falls, [False]])
     return float(np.count_nonzero(before & ~after))
@@ -176,20 +189,20 @@ def _minima(values: Floats) -> float:
 
 def _where_least(values: Floats, others: Floats) -> float:
     """What another measure is at the point at which the first is least."""
-    return float(np.asarray(others)[int(np.argmin(values))])
+    return float(np.asarray(others)[int(np.argmin(values))]) if _known(values) else math.nan
 
 
 FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     # name: (number of arguments, or None for any; function)
     "min": (None, _least),
     "max": (None, _largest),
-    "mean": (1, _mean),
+    "mean": (1, fct.mean),
     "median": (1, lambda v: float(np.median(v)) if np.size(v) else math.nan),
-    "sum": (1, lambda v: float(np.sum(v))),
+    "sum": (1, _sum),
     "std": (1, lambda v: float(np.std(v)) if np.size(v) else math.nan),
     "abs": (1, np.abs),
     "log10": (1, np.log10),
-    "count": (1, lambda v: float(np.count_nonzero(v))),
+    "count": (1, _count),
     "first": (1, _first_value),
     "last": (1, _last_value),
     "changes": (1, lambda v: np.abs(np.diff(v))),
@@ -306,7 +319,7 @@ class Expression:
         try:
             with np.errstate(all="ignore"):
                 value = self._value(self._tree, {**runs, **(constants or {})}, x)
-        except (TypeError, ValueError, IndexError, KeyError) as error:
+        except (TypeError, ValueError, IndexError, KeyError, ArithmeticError) as error:
             raise ExpressionError(f'"{self.text}" cannot be evaluated: {error}') from error
         if self.vector:
             return np.asarray(value)
@@ -317,6 +330,13 @@ class Expression:
         return float(np.asarray(value, np.float64).reshape(-1)[0])
 
     def _value(self, node: ast.expr, runs: Mapping[str, Any], x: Floats) -> Any:
+        """A part's value. One that is empty ends it all: a sum or a share of nothing would prove whatever is asked."""
+        value = self._part(node, runs, x)
+        if isinstance(value, np.ndarray) and not value.size:
+            raise ValueError(f"{ast.unparse(node)} selects nothing")
+        return value
+
+    def _part(self, node: ast.expr, runs: Mapping[str, Any], x: Floats) -> Any:
         match node:
             case ast.Constant(value=str() as text):
                 return text
@@ -336,7 +356,10 @@ class Expression:
             case ast.UnaryOp(operand=operand):
                 return -self._value(operand, runs, x)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
-                return _COMPARE[type(op)](self._value(left, runs, x), self._value(right, runs, x))
+                sides = self._value(left, runs, x), self._value(right, runs, x)
+                if not all(map(_known, sides)):
+                    raise ValueError(f"{ast.unparse(node)} compares what is not a number")
+                return _COMPARE[type(op)](*sides)
             case ast.Call(func=ast.Name(id=name), args=arguments):
                 return FUNCTIONS[name][1](*(self._value(a, runs, x) for a in arguments))
         raise AssertionError(f"{ast.dump(node)} passed the check")
@@ -369,8 +392,8 @@ class Bound:
         return cls(bound[1], value, slack, expected, tolerance)
 
     def holds(self, measured: float | None) -> bool:
-        """Whether a measured value is as expected; one that could not be measured is not."""
-        if measured is None or math.isnan(measured):
+        """Whether a measured value is as expected; one that could not be measured, or is infinite, is not."""
+        if measured is None or not math.isfinite(measured):
             return False
         match self.relation:
             case ">=":

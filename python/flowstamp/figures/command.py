@@ -9,6 +9,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -16,9 +18,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from flowstamp.figures.accept import Fill
+from flowstamp.figures.memory import Form, Memory
 from flowstamp.figures.runner import Outcome, Runner, Status
 from flowstamp.figures.runner import Progress as Report
 from flowstamp.figures.spec import FigureError, available, read
+from flowstamp.files import write_whole
 
 COLOURS: dict[Status, str] = {
     "holds": "green",
@@ -36,37 +41,53 @@ def cli_figure(
     out: Path = Path("out/figures"),
     seed: int | None = None,
     directory: Path | None = None,
+    accept: bool = False,
 ) -> int:
     """Runs the figures `ids`, or all for `["all"]`, or lists them for `["list"]`.
 
-    Returns the exit code: 1 if a claim fails without an explanation in its figure's file. A figure that this machine
-    cannot measure is skipped, and one that it was too busy for is invalid: neither fails.
+    With `accept` what they gave with seeds 1 to 5 is written to `expected.json` beside their files. Returns the exit
+    code: 1 if a claim fails, or is no longer as `expected.json` has it. A figure that this machine cannot measure is
+    skipped, and one that it was too busy for is invalid: neither fails. With a `seed` nothing is held against
+    `expected.json`; with `accept` news is no failure.
     """
     if list(ids) == ["list"]:
         _list(json, directory)
         return 0
+    if accept and seed is not None:
+        raise FigureError("--accept runs seeds 1 to 5; leave out --seed")
     runner = Runner(fast=fast, seed=seed, directory=directory)
     wanted = list(runner.files) if list(ids) == ["all"] else list(dict.fromkeys(ids))
     if not wanted:
         raise FigureError(f"no figure named; known: {', '.join(runner.files)}, or all")
     # All are checked before the first runs; one that covers several runs once.
     figures = list({spec.id: spec for spec in map(runner.figure, wanted)}.values())
+    form: Form = "fast" if fast else "full"
+    memory = Memory.beside(runner.files)
     console, messages = Console(), Console(stderr=True)
+    fill = Fill(figures, partial(_progress, messages), fast=fast, directory=directory, out=out) if accept else None
     outcomes: list[Outcome] = []
-    for figure in figures:
-        with _progress(messages, figure.id) as report:
-            outcome = runner.run(figure, out, report)
+    for number, figure in enumerate(figures):
+        if fill is not None:
+            outcome, changes, notes = *fill.figure(figure), list[str]()
+        else:
+            with _progress(messages, figure.id) as report:
+                outcome = runner.run(figure, out, report)
+            runner.forget({reuse.figure for other in figures[number + 1 :] for reuse in other.reuse})
+            changes, notes = memory.compared(outcome, form) if seed is None else ([], [])
+        outcome = replace(outcome, changes=changes, notes=[*outcome.notes, *notes])
         outcomes.append(outcome)
         if not json:
             _print(console, outcome)
         _warn(messages, outcome)
     document = {"figures": [o.as_json() for o in outcomes]}
-    _write(out / "results.json", document)
+    text = json_module.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    write_whole(out / "results.json", text)
     if json:
-        sys.stdout.write(json_module.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(text)
     else:
         _print_total(console, outcomes, out)
-    return 1 if any(v.status == "fails" for o in outcomes for v in o.verdicts) else 0
+    failed = any(v.status == "fails" for o in outcomes for v in o.verdicts)
+    return 1 if failed or (any(o.changes for o in outcomes) and not accept) else 0
 
 
 def _list(json: bool, directory: Path | None) -> None:
@@ -133,6 +154,8 @@ def _print_total(console: Console, outcomes: Sequence[Outcome], out: Path) -> No
 def _warn(messages: Console, outcome: Outcome) -> None:
     for note in outcome.notes:
         messages.print(escape(note), soft_wrap=True)
+    for change in outcome.changes:
+        messages.print(f"{outcome.figure.id} {escape(change)}", style="bold red", soft_wrap=True)
     for verdict in outcome.verdicts:
         where = f"{outcome.figure.id} {verdict.claim.id}"
         if verdict.problem:
@@ -160,13 +183,3 @@ def _progress(messages: Console, title: str) -> Iterator[Report]:
             bars.update(task, total=runs, completed=round(sum(done.values()), 1))
 
         yield report
-
-
-def _write(path: Path, document: object) -> None:
-    temporary = path.with_name(f".{path.name}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(json_module.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise FigureError(f"{path}: cannot be written: {error.strerror}") from error

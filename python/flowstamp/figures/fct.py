@@ -18,7 +18,6 @@ formula says of a bin is its mean over the same flows, so that a bin's width pla
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -26,7 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from flowstamp import theory
+from flowstamp import _flowstamp, theory
 
 Floats = NDArray[np.float64]
 
@@ -52,8 +51,8 @@ class FlowTimes:
     retransmitted: float
 
     @classmethod
-    def of(cls, flows: Any, packet_bytes: float) -> FlowTimes:
-        """From the table of flows of a run."""
+    def of(cls, flows: Any, payload_bytes: float) -> FlowTimes:
+        """From the table of flows of a run, whose full packets carry so much."""
         codes: dict[str, int] = {}
         group = np.array([codes.setdefault(g, len(codes)) for g in flows.column("group")], np.int16)
         size = np.array(flows.column("size_bytes"), np.float64)
@@ -61,7 +60,7 @@ class FlowTimes:
         fct = np.array(flows.column("fct_s"), np.float64)
         sized = ~np.isnan(size) if size.size else np.zeros(0, bool)
         # A transfer is a whole number of packets; the last may be short.
-        packets = np.ceil(size[sized] / packet_bytes)
+        packets = np.ceil(size[sized] / payload_bytes)
         again = float(np.sum(np.array(flows.column("retransmissions"), np.float64)))
         return cls(start[sized], fct[sized], packets, group[sized], codes, again)
 
@@ -73,37 +72,9 @@ class FlowTimes:
         )
 
 
-_UNITS = {
-    "": 1.0,
-    "%": 0.01,
-    "bps": 1.0,
-    "kbps": 1e3,
-    "Mbps": 1e6,
-    "Gbps": 1e9,
-    "Tbps": 1e12,
-    "ps": 1e-12,
-    "ns": 1e-9,
-    "us": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "min": 60.0,
-    "h": 3600.0,
-    "B": 1.0,
-    "kB": 1e3,
-    "MB": 1e6,
-    "GB": 1e9,
-    "KiB": 1024.0,
-    "MiB": 1024.0**2,
-    "GiB": 1024.0**3,
-}
-
-
-def quantity(value: object) -> float:
-    """A quantity of a scenario in bits per second, seconds, bytes or as a share."""
-    match = re.fullmatch(r"([0-9.]+(?:[eE][+-]?\d+)?)\s*([A-Za-z%]*)", str(value))
-    if match is None or match[2] not in _UNITS:
-        raise ValueError(f"{value!r} is no quantity")
-    return float(match[1]) * _UNITS[match[2]]
+def payload(scenario: Mapping[str, Any], packet_bytes: float) -> float:
+    """What a full packet carries, bytes: sizes of flows are payload, capacities and queues are whole packets."""
+    return packet_bytes - _flowstamp.quantity("size", scenario.get("header", "0B"))
 
 
 @dataclass(frozen=True)
@@ -119,31 +90,21 @@ class Ideal:
     packet_bytes: float
 
     @classmethod
-    def of(cls, scenario: Mapping[str, Any], group: str, packet_bytes: float) -> Ideal | None:
-        """From a scenario as it ran; `None` where group and network are not of a kind that the formulas are for."""
-        flows = {f["name"]: f for f in scenario.get("flows", ())}
-        mine = flows.get(group)
-        network = scenario.get("dumbbell") or scenario.get("parking_lot")
-        if mine is None or network is None:
+    def of(
+        cls, summary: Mapping[str, Any], group: str, packet_bytes: float, payload_bytes: float
+    ) -> Ideal | None:
+        """From a run's summary; `None` of a group that is not there."""
+        of = summary["groups"].get(group)
+        if of is None:
             return None
-        reverse = bool(mine.get("reverse"))
-        try:
-            if scenario.get("dumbbell"):
-                rate = quantity(network["reverse_rate"] if reverse and network.get("reverse_rate") else network["rate"])
-                rtt = quantity(network["rtt"])
-            else:
-                rate = min(map(quantity, network["rates"]))
-                rtt = 2 * quantity(network["delay"]) * len(network["rates"]) + 4 * quantity(network["access_delay"])
-            if mine.get("rtt"):
-                rtts = mine["rtt"] if isinstance(mine["rtt"], list) else [mine["rtt"]]
-                rtt = float(np.mean([quantity(r) for r in rtts]))
-        except ValueError:
-            return None
-        capacity = rate / 8 / packet_bytes
-        webs = [f["web"] for f in flows.values() if f.get("web") and bool(f.get("reverse")) == reverse]
-        load = sum(_load(web, capacity, packet_bytes) for web in webs)
-        mean = _mean_bytes(mine["web"]["sizes"]) / packet_bytes if mine.get("web") else float("nan")
-        return cls(capacity, rtt, load, mean, packet_bytes)
+        size = of["mean_size_bytes"]
+        return cls(
+            of["capacity_bps"] / 8 / packet_bytes,
+            of["path_rtt_s"],
+            of["offered_load"],
+            float("nan") if size is None else size / payload_bytes,
+            packet_bytes,
+        )
 
     def curve(self, name: str, packets: Floats) -> Floats:
         """A formula by its name; not a number where the link is offered more than it can carry."""
@@ -157,23 +118,6 @@ class Ideal:
 CURVES = {"ps": "PS", "bound": "lower bound", "slow_start": "slow start"}
 SERVER = "server"
 REFERENCES = {**CURVES, SERVER: "PS, simulated"}
-
-
-def _mean_bytes(sizes: Mapping[str, Any]) -> float:
-    match sizes["distribution"]:
-        case "fixed":
-            return quantity(sizes["size"])
-        case "uniform":
-            return (quantity(sizes["min"]) + quantity(sizes["max"])) / 2
-        case "exponential" | "pareto":
-            return quantity(sizes["mean"])
-    return float("nan")
-
-
-def _load(web: Mapping[str, Any], capacity: float, packet_bytes: float) -> float:
-    if web.get("load") is not None:
-        return quantity(web["load"])
-    return float(web["flows_per_s"]) * _mean_bytes(web["sizes"]) / packet_bytes / capacity
 
 
 # ---------------------------------------------------------------------------------------------------- measuring
@@ -230,6 +174,11 @@ class RunSetLike(Protocol):
     @property
     def split(self) -> float:
         """Packets from which on flows are large."""
+
+
+def mean(values: Floats) -> float:
+    """The mean; not a number of nothing."""
+    return float(np.mean(values)) if np.size(values) else float("nan")
 
 
 def half_width(values: Floats) -> float:
@@ -312,45 +261,53 @@ def active_over_time(run: Measured, group: str, t: Floats) -> Floats:
 
 
 def mean_active(run: Measured, group: str, start_s: float, end_s: float) -> float:
-    """The mean number of flows there between two instants."""
+    """The mean number of flows there between two instants; not a number of a group that had none at all."""
     flows = run.times.select(group, -1.0)
+    if not flows.start_s.size:
+        return float("nan")
     end = np.where(np.isnan(flows.fct_s), np.inf, flows.start_s + flows.fct_s)
     there = np.minimum(end, end_s) - np.maximum(flows.start_s, start_s)
     return float(np.sum(there[there > 0])) / (end_s - start_s)
 
 
+def _of_part(run: Measured, group: str, which: str, low: float, high: float) -> float:
+    packets, times = completed(run, group, low, high)
+    if not packets.size:
+        return float("nan")
+    if which == "afct":
+        return float(times.mean())
+    if which == "count":
+        return float(packets.size)
+    return float(np.mean(reference(run, group, which, low, high)))
+
+
 def _one(run: Measured, group: str, name: str, split: float) -> float:
     which, _, part = name.partition("_")
     if part in ("small", "large"):
-        low, high = (0.0, split) if part == "small" else (split, np.inf)
-        packets, times = completed(run, group, low, high)
-        if not packets.size:
-            return float("nan")
-        if which == "afct":
-            return float(times.mean())
-        if which == "count":
-            return float(packets.size)
-        return float(np.mean(reference(run, group, which, low, high)))
+        return _of_part(run, group, which, *((0.0, split) if part == "small" else (split, np.inf)))
     start, end = float(run.summary["warmup_s"]), float(run.summary["duration_s"])
     flows = run.times.select(group, start)
     match name:
         case "afct":
-            return float(np.nanmean(flows.fct_s)) if flows.fct_s.size else float("nan")
+            return mean(flows.fct_s[~np.isnan(flows.fct_s)])
         case "max_fct":
             return float(np.nanmax(flows.fct_s)) if completed(run, group)[0].size else float("nan")
         case "afct_half_width":
             return half_width(flows.fct_s[~np.isnan(flows.fct_s)])
         case "afct_ps" | "afct_server":
-            return _mean(reference(run, group, name.removeprefix("afct_")))
+            return mean(reference(run, group, name.removeprefix("afct_")))
         case "completed_share":
             return float(np.mean(~np.isnan(flows.fct_s))) if flows.fct_s.size else float("nan")
         case "offered_load":
             ideal = run.ideal(group)
-            return float("nan") if ideal is None else float(np.sum(flows.packets)) / (end - start) / ideal.capacity
+            if ideal is None or not flows.packets.size:
+                return float("nan")
+            return float(np.sum(flows.packets)) / (end - start) / ideal.capacity
         case "active":
             return mean_active(run, group, start, end)
         case "retransmitted_share":
-            return run.times.retransmitted / max(1.0, float(np.sum(run.times.packets)))
+            sent = float(np.sum(run.times.packets))
+            return run.times.retransmitted / sent if sent else float("nan")
     raise ValueError(f'"{name}" is no measure of flow completion times')
 
 
@@ -386,12 +343,12 @@ def _only(runs: RunSetLike) -> Measured:
 
 def _afct(runs: RunSetLike, low: float, high: float) -> Floats:
     """Mean completion time of flows with low <= L < high packets, for each point."""
-    return np.array([_mean(completed(run, runs.group, low, high)[1]) for run in runs.runs])
+    return np.array([mean(completed(run, runs.group, low, high)[1]) for run in runs.runs])
 
 
 def _afct_of(runs: RunSetLike, group: str, low: float, high: float) -> Floats:
     """As `_afct`, of a group named."""
-    return np.array([_mean(completed(run, group, low, high)[1]) for run in runs.runs])
+    return np.array([mean(completed(run, group, low, high)[1]) for run in runs.runs])
 
 
 def _ideal(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
@@ -401,13 +358,13 @@ def _ideal(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
 
 def _ideal_of(runs: RunSetLike, group: str, curve: str, low: float, high: float) -> Floats:
     """As `_ideal`, of a group named."""
-    return np.array([_mean(reference(run, group, curve, low, high)) for run in runs.runs])
+    return np.array([mean(reference(run, group, curve, low, high)) for run in runs.runs])
 
 
 def _slowdown_of(runs: RunSetLike, group: str, curve: str, low: float, high: float) -> Floats:
     """Mean over the flows of a group of each one's time over a formula's, for each point."""
     pairs = [(completed(run, group, low, high)[1], reference(run, group, curve, low, high)) for run in runs.runs]
-    return np.array([_mean(times / ideal) for times, ideal in pairs])
+    return np.array([mean(times / ideal) for times, ideal in pairs])
 
 
 def _bin_ratios(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
@@ -440,10 +397,6 @@ def _max_over_mean(runs: RunSetLike, low: float, high: float) -> Floats:
 def _active(runs: RunSetLike, start_s: float, end_s: float) -> Floats:
     """Mean number of active flows between two instants, for each point."""
     return np.array([mean_active(run, runs.group, start_s, end_s) for run in runs.runs])
-
-
-def _mean(values: Floats) -> float:
-    return float(np.mean(values)) if values.size else float("nan")
 
 
 FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {

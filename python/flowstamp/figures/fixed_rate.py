@@ -32,16 +32,13 @@ def _group(run: Any, group: str) -> Mapping[str, Any]:
 
 
 def _rtt_s(run: Any, group: str) -> float:
-    rtt = _group(run, group).get("rtt")
-    if not isinstance(rtt, str):
-        raise ValueError(f"durations need an rtt of {group}")
-    return fct.quantity(rtt)
+    return float(run.summary["groups"][group]["path_rtt_s"])
 
 
 def _duration(run: Any, group: str) -> float:
     _, times = fct.completed(run, group)
     link = run.summary["links"][LINK]
-    return float(np.mean(times)) - _rtt_s(run, group) - 8 * float(link["mean_queue_bytes"]) / float(link["rate_bps"])
+    return fct.mean(times) - _rtt_s(run, group) - 8 * float(link["mean_queue_bytes"]) / float(link["rate_bps"])
 
 
 def _flows(run: Any, group: str) -> tuple[Floats, Floats, NDArray[np.bool_]]:
@@ -57,13 +54,13 @@ def _fluid(run: Any, group: str) -> float:
     law = _group(run, group)["law"]
     start, size, chosen = _flows(run, group)
     came = theory.rate_limited(start, size, law["desired_rate"], f"{run.summary['links'][LINK]['rate_bps']:.0f}bps")
-    return float(np.mean(came.durations_s[chosen])) + _rtt_s(run, group) / 2
+    return fct.mean(came.durations_s[chosen]) + _rtt_s(run, group) / 2
 
 
 def _fcfs(run: Any, group: str) -> float:
     start, size, chosen = _flows(run, group)
     times = theory.served("fcfs", start, size, float(run.summary["links"][LINK]["rate_bps"]))
-    return float(np.mean(times[chosen])) + _rtt_s(run, group) / 2
+    return fct.mean(times[chosen]) + _rtt_s(run, group) / 2
 
 
 def _offered(run: Any, group: str) -> float:

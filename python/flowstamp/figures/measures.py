@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flowstamp import theory
-from flowstamp.figures import analytic, appendix_f, fct, fixed_rate
+from flowstamp import _flowstamp, theory
+from flowstamp.figures import analytic, fct, fixed_rate
 from flowstamp.plot import RunLike, series
 
 Floats = NDArray[np.float64]
@@ -41,7 +42,7 @@ class Finished:
         summary: dict[str, Any] = json.loads(run.summary_json())
         links = {
             name: {metric: series(run, "link", name, metric) for metric in ("utilization", "queue_bytes", "drops")}
-            | {metric: series(run, "law", name, metric) for metric in LAW}
+            | {metric: series(run, "law", name, metric) for metric in law_variables()}
             for name in summary["links"]
         }
         flows = [f"{row['group']}.{row['index']}" for row in summary["flows"]] if flow_series else []
@@ -53,12 +54,16 @@ class Finished:
         table = run.flows
         columns = (table.column(c) for c in ("group", "index", "switched_s"))
         switched = {f"{g}.{i}": float(at) for g, i, at in zip(*columns, strict=True) if at is not None}
-        times = fct.FlowTimes.of(table, packet_bytes)
+        times = fct.FlowTimes.of(table, fct.payload(scenario or {}, packet_bytes))
         return cls(summary, links, many, switched, packet_bytes, times, scenario or {})
 
     def ideal(self, group: str) -> fct.Ideal | None:
-        """What the formulas of flow completion times need to know of this run."""
-        return fct.Ideal.of(self.scenario, group, self.packet_bytes)
+        """What the formulas of flow completion times need to know of this run; `None` where they are not about it."""
+        network = self.scenario.get("dumbbell") or self.scenario.get("parking_lot")
+        if network is None or any(isinstance(network.get(key), Mapping) for key in ("rate", "reverse_rate")):
+            return None  # of any graph, or of a capacity that varies
+        carried = fct.payload(self.scenario, self.packet_bytes)
+        return fct.Ideal.of(self.summary, group, self.packet_bytes, carried)
 
     def server(self, group: str) -> Floats:
         """Times of all flows in a processor-sharing server; not a number for those that go another way than `group`."""
@@ -76,7 +81,33 @@ class Finished:
 
     def drops(self, link: str) -> float:
         """Packets lost on a link from the very start, warm-up included."""
-        return float(np.sum(self.links[link]["drops"][1]))
+        self.used(link)
+        return self._lost(link)
+
+    def all_drops(self) -> float:
+        """Packets lost on all links, from the very start."""
+        self.everywhere()
+        return sum(map(self._lost, self.links)) + float(self.summary["access"]["drops"])
+
+    def _lost(self, link: str) -> float:
+        samples = self.links[link]["drops"][1]
+        if not samples.size:
+            raise ValueError(f"drops of {link} were not sampled: probes.links")
+        return float(np.sum(samples))
+
+    def used(self, link: str) -> Mapping[str, Any]:
+        """The summary of a link. One that no packet reached says nothing: it has no queue and drops none."""
+        found: Mapping[str, Any] = self.summary["links"][link]
+        if not found["arrivals"]:
+            raise ValueError(f"no packet reached {link} after warm-up")
+        return found
+
+    def everywhere(self) -> Mapping[str, Any]:
+        """The summary of all links together, if a packet reached any."""
+        if not any(link["arrivals"] for link in self.summary["links"].values()):
+            raise ValueError("no packet reached any link after warm-up")
+        total: Mapping[str, Any] = self.summary["total"]
+        return total
 
 
 def _sampled(run: RunLike, group: str) -> bool:
@@ -85,21 +116,21 @@ def _sampled(run: RunLike, group: str) -> bool:
 
 # Each measure of one link of one run. After warm-up unless it says otherwise.
 _LINK: dict[str, Callable[[Finished, str], float]] = {
-    "utilization": lambda r, n: float(r.summary["links"][n]["utilization"]),
-    "mean_queue_packets": lambda r, n: r.summary["links"][n]["mean_queue_bytes"] / r.packet_bytes,
-    "p95_queue_packets": lambda r, n: r.summary["links"][n]["p95_queue_bytes"] / r.packet_bytes,
-    "max_queue_packets": lambda r, n: r.summary["links"][n]["max_queue_bytes"] / r.packet_bytes,
-    "mean_queue_ms": lambda r, n: r.summary["links"][n]["mean_queue_bytes"] * 8e3 / r.summary["links"][n]["rate_bps"],
-    "buffer_share": lambda r, n: r.summary["links"][n]["mean_queue_bytes"] / r.summary["links"][n]["buffer_bytes"],
+    "utilization": lambda r, n: float(r.used(n)["utilization"]),
+    "mean_queue_packets": lambda r, n: r.used(n)["mean_queue_bytes"] / r.packet_bytes,
+    "p95_queue_packets": lambda r, n: r.used(n)["p95_queue_bytes"] / r.packet_bytes,
+    "max_queue_packets": lambda r, n: r.used(n)["max_queue_bytes"] / r.packet_bytes,
+    "mean_queue_ms": lambda r, n: r.used(n)["mean_queue_bytes"] * 8e3 / r.used(n)["rate_bps"],
+    "buffer_share": lambda r, n: r.used(n)["mean_queue_bytes"] / r.used(n)["buffer_bytes"],
     "buffer_packets": lambda r, n: r.summary["links"][n]["buffer_bytes"] / r.packet_bytes,
     "drops": lambda r, n: r.drops(n),
-    "drop_rate": lambda r, n: float(r.summary["links"][n]["drop_rate"]),
-    "marks": lambda r, n: float(r.summary["links"][n]["marks"]),
+    "drop_rate": lambda r, n: float(r.used(n)["drop_rate"]),
+    "marks": lambda r, n: float(r.used(n)["marks"]),
 }
 # Each measure of a whole run.
 _RUN: dict[str, Callable[[Finished, str], float]] = {
-    "all_drops": lambda r, _: sum(map(r.drops, r.links)) + float(r.summary["access"]["drops"]),
-    "all_drop_rate": lambda r, _: float(r.summary["total"]["drop_rate"]),
+    "all_drops": lambda r, _: r.all_drops(),
+    "all_drop_rate": lambda r, _: float(r.everywhere()["drop_rate"]),
     "jain": lambda r, group: float(r.summary["groups"][group]["jain_index"]),
     "goodput_mbps": lambda r, group: r.summary["groups"][group]["goodput_bps"] / 1e6,
     **fixed_rate.MEASURES,
@@ -117,27 +148,45 @@ MANY = {
     _SEQUENCE: ("flow", "goodput_bps", 1.0),
     "group_mbps": ("group", "goodput_bps", 1e-6),
 }
-# Of a link's router law and of how it shares the link, over time, where the scenario has `probes.laws`.
-LAW = (
-    "rate_bps",
-    "flows_estimate",
-    "avg_rtt_s",
-    "sample_rtt_s",
-    "own_capacity_bps",
-    "own_queue_bytes",
-    "other_queue_bytes",
-    "own_flows",
-    "other_flows",
-    "update_interval_s",
-    *appendix_f.VARIABLES,
-)
+
+
+@cache
+def law_variables() -> tuple[str, ...]:
+    """What `probes.laws` samples of router laws and of how a link is shared: a run of a millisecond tells, of each."""
+
+    def run(router: str, share: str) -> Iterator[str]:
+        link = {"rate": "1Mbps", "rtt": "1ms", "router": router, "share": share}
+        flows = [{"name": "any", "law": "reno"}]
+        probes = {"every": "1ms", "laws": True}
+        scenario = {"duration": "2ms", "dumbbell": link, "flows": flows, "probes": probes}
+        table = _flowstamp.run(json.dumps(scenario), format="json").series
+        kinds = zip(table.column("kind"), table.column("metric"), strict=True)
+        return (metric for kind, metric in kinds if kind == "law")
+
+    routers = [name for name in _flowstamp.laws()["routers"] if name != "none"]
+    schema = json.loads(_flowstamp.scenario_schema())
+    [shares] = (form["enum"] for form in schema["$defs"]["ShareSpec"]["anyOf"] if "enum" in form)
+    return tuple(dict.fromkeys(name for router in routers for share in shares for name in run(router, share)))
+
+
 # Measures that are a share of the capacity, or a number of packets.
 _SHARES = {"rate_share": "rate_bps", "own_share": "own_capacity_bps"}
 _PACKETS = {"own_queue_packets": "own_queue_bytes", "other_queue_packets": "other_queue_bytes"}
-_LAW = {**_SHARES, **_PACKETS, **{name: name for name in LAW if not name.endswith(("_bps", "_bytes"))}}
 _ACTIVE = "active_flows"
 
-MEASURES = (*_LINK, *_RUN, *MANY, _INDEX, "queue_packets", *_LAW, _ACTIVE, *fct.MEASURES, *analytic.MEASURES)
+
+@cache
+def _law_measures() -> Mapping[str, str]:
+    """By measure, the variable that it is made of."""
+    plain = {name: name for name in law_variables() if not name.endswith(("_bps", "_bytes"))}
+    return {**_SHARES, **_PACKETS, **plain}
+
+
+@cache
+def measures() -> tuple[str, ...]:
+    """Names of all measures."""
+    of_law = _law_measures()
+    return (*_LINK, *_RUN, *MANY, _INDEX, "queue_packets", *of_law, _ACTIVE, *fct.MEASURES, *analytic.MEASURES)
 
 
 class RunSet:
@@ -167,8 +216,9 @@ class RunSet:
         if name == _ACTIVE:
             t, _ = self._only().links[self.links[0]]["utilization"]
             return t, fct.active_over_time(self._only(), self.group, t)
-        if name in _LAW:
-            t, v = self._only().links[self.links[0]][_LAW[name]]
+        variable = _law_measures().get(name)
+        if variable is not None:
+            t, v = self._only().links[self.links[0]][variable]
             if not t.size:
                 raise ValueError(f'"{name}" was not sampled: the link needs such a router, and the run probes.laws')
             if name in _SHARES:
@@ -183,7 +233,7 @@ class RunSet:
         """Times and values of a measure of each flow or group."""
         found = self._only().many[name]
         if name == _SEQUENCE:
-            bits = 8 * self._only().packet_bytes
+            bits = 8 * fct.payload(self._only().scenario, self._only().packet_bytes)
             return {of: (t, np.cumsum(v) * self.sample_s() / bits) for of, (t, v) in found.items()}
         return {of: (t, v * MANY[name][2]) for of, (t, v) in found.items()}
 
@@ -224,6 +274,8 @@ class RunSet:
 
     def switches(self) -> float:
         """How many flows gave up their protocol."""
+        if not any(group["flows"] for group in self._only().summary["groups"].values()):
+            raise ValueError(f"{self.name} had no flows")
         return float(len(self._only().switched))
 
     def _cut(self, t: Floats, v: Floats, start_s: float, end_s: float) -> Floats:
@@ -263,8 +315,11 @@ class RunSet:
 
 
 def kept(values: Floats, keep: NDArray[np.bool_] | None) -> Floats:
-    """The values of the points that are to be kept; `None` keeps all."""
-    return values if keep is None else values[keep]
+    """The values of the points that are to be kept; `None` keeps all, and none is an error."""
+    found = values if keep is None else values[keep]
+    if not found.size:
+        raise ValueError("no point of a figure is left")
+    return found
 
 
 class Joined:

@@ -23,8 +23,7 @@ def rows(figure: dict[str, Any]) -> list[str]:
     """Every claim of one figure of a results.json."""
     lines = []
     for claim in figure["claims"]:
-        result = "holds" if claim["holds"] else "differs" if "explanation" in claim else "**fails**"
-        result = figure.get("status", result)
+        result = claim["status"] if claim["status"] != "fails" else "**fails**"
         slack = "" if claim["tolerance"] == "0" else f" ± {claim['tolerance']}"
         measured = shown_number(claim["measured"])
         lines.append(f"| {figure['id']} | {claim['paper']} | `{claim['expected']}{slack}` | {measured} | {result} |")

@@ -7,7 +7,7 @@ import json
 import math
 import time
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -21,12 +21,11 @@ from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import ExpressionError, RunValues
 from flowstamp.figures.measured import MeasurementError, NotMeasuredError, Say, forwarding, labs
 from flowstamp.figures.measures import MANY, Finished, Joined, RunSet, kept
-from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, available, load
+from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, RunSpec, available, load
 from flowstamp.files import write_whole
 
 Status = Literal["holds", "differs", "fails", "skipped", "invalid"]
 Progress = Callable[[int, int, float, float, int], None]
-PROTOCOLS = {"xcp": "XCP", "red": "TCP Reno over RED", "rcp": "RCP", "sack": "TCP Sack", "theory": "theory"}
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,13 @@ class Verdict:
 
     @property
     def status(self) -> Status:
-        """`holds`; `differs` if it does not and the file explains why; else `fails`. Or nothing could be said."""
+        """`holds`; `differs` if it does not and the file explains why; else `fails`. Or nothing could be said.
+
+        No explanation covers what is no finite number: it would explain whatever comes.
+        """
         if self.untold:
             return self.untold
-        if self.problem:
+        if self.problem or self.measured is None or not math.isfinite(self.measured):
             return "fails"
         if self.claim.expected.holds(self.measured):
             return "holds"
@@ -61,8 +63,11 @@ class Verdict:
             "measured": self.measured if finite else None,
             "tolerance": claim.expected.tolerance,
             "source": claim.source,
+            "status": self.status,
             "holds": None if self.untold else self.status == "holds",
         }
+        if self.problem:
+            document["problem"] = self.problem
         if claim.explanation:
             document["explanation"] = claim.explanation
         return document
@@ -78,6 +83,8 @@ class Outcome:
     pictures: Sequence[Path]
     untold: NotMeasuredError | None = None
     notes: Sequence[str] = ()
+    changes: Sequence[str] = ()
+    """What is not as `expected.json` has it."""
 
     def as_json(self) -> dict[str, Any]:
         """The figure as `--json` prints it."""
@@ -86,6 +93,8 @@ class Outcome:
             document |= {"status": self.untold.status, "reason": str(self.untold)}
         if self.notes:
             document["notes"] = list(self.notes)
+        if self.changes:
+            document["changes"] = list(self.changes)
         return document | {"claims": [v.as_json() for v in self.verdicts]}
 
 
@@ -120,12 +129,17 @@ class Runner:
             self._joined(spec) if spec.reuse else self._finished[spec.id] | self._computed[spec.id]
         )
         verdicts = [_measure(claim, values, spec) for claim in spec.claims]
-        pictures = plot.save(self.draw(spec), out / spec.id) if out is not None else []
+        pictures = plot.save(self._drawn(spec), out / spec.id) if out is not None else []
         if out is not None and spec.runs:
             bins = fct.document(self._finished[spec.id])
             if bins["runs"]:
                 write_whole(out / f"{spec.id}.fct.json", json.dumps(bins, indent=1) + "\n")
         return Outcome(spec, time.perf_counter() - began, verdicts, pictures, notes=notes)
+
+    def forget(self, needed: Collection[str]) -> None:
+        """Drops what was run, but of these figures."""
+        self._finished = {figure: runs for figure, runs in self._finished.items() if figure in needed}
+        self._computed = {figure: runs for figure, runs in self._computed.items() if figure in needed}
 
     def _finish(self, spec: FigureSpec, out: Path | None, progress: Progress | None, say: Say) -> None:
         for reuse in spec.reuse:
@@ -169,22 +183,31 @@ class Runner:
             for name, points in finished.items()
         }
 
-    def _parts(self, spec: FigureSpec, protocol: str) -> list[tuple[str, RunSet, Any]]:
-        parts: list[tuple[str, RunSet, Any]] = []
+    def _parts(self, spec: FigureSpec, name: str) -> list[tuple[FigureSpec, RunSpec, Any]]:
+        """What stands under a name in a figure that reuses others' runs: figure, run, and the points to keep."""
+        parts: list[tuple[FigureSpec, RunSpec, Any]] = []
         for reuse in spec.reuse:
             other = self.figure(reuse.figure)
             keep = None if reuse.where is None else reuse.where.evaluate({}, np.array(other.x()))
-            parts += [
-                (other.id, self._finished[other.id][run.name], keep)
-                for run in other.runs
-                if run.protocol == protocol and run.reused
-            ]
+            runs = [run for run in other.runs if run.reused_as == name]
+            if not runs:
+                raise FigureError(f'{spec.path}: joined: no run of {other.id} is reused_as "{name}"')
+            parts += [(other, run, keep) for run in runs]
         return parts
 
     def _joined(self, spec: FigureSpec) -> dict[str, Joined]:
-        return {p: Joined(p, [(runs, keep) for _, runs, keep in self._parts(spec, p)]) for p in PROTOCOLS}
+        def part(other: FigureSpec, run: RunSpec, keep: Any) -> tuple[RunSet, Any]:
+            return self._finished[other.id][run.name], keep
+
+        return {name: Joined(name, [part(*one) for one in self._parts(spec, name)]) for name in spec.joined}
 
     # ------------------------------------------------------------------------------------------------ drawing
+
+    def _drawn(self, spec: FigureSpec) -> Any:
+        try:
+            return self.draw(spec)
+        except ValueError as error:
+            raise FigureError(f"{spec.path}: draw: {error}") from error
 
     def draw(self, spec: FigureSpec) -> Any:
         """The picture of a figure whose runs are finished."""
@@ -259,11 +282,8 @@ class Runner:
             else:
                 y = runs.measure(panel.y)
                 x = np.arange(1.0, y.size + 1) if spec.draw.x == "flow" else np.array(spec.x())
-                curves.append(
-                    plot.Curve(
-                        label, x, y, list(PROTOCOLS).index(_protocol(spec, name)) if spec.draw.x == "flow" else style
-                    )
-                )
+                # Panels beside one another have runs of their own: theirs are told apart within each.
+                curves.append(plot.Curve(label, x, y, panel.runs.index(name) if spec.draw.x == "flow" else style))
         curves += self._references(spec, panel, len(spec.runs))
         return curves
 
@@ -293,16 +313,13 @@ class Runner:
             curves.append(plot.Curve(fct.REFERENCES[name], x, y, style + number))
         return curves
 
-    def _per_figure(self, spec: FigureSpec, y: str, style: int, protocol: str) -> plot.Curve:
+    def _per_figure(self, spec: FigureSpec, y: str, style: int, name: str) -> plot.Curve:
         means: dict[str, list[float]] = {}
-        for figure_id, runs, keep in self._parts(spec, protocol):
-            means.setdefault(figure_id, []).extend(kept(runs.measure(y), keep))
+        parts = self._parts(spec, name)
+        for other, run, keep in parts:
+            means.setdefault(other.id, []).extend(kept(self._finished[other.id][run.name].measure(y), keep))
         values = np.array([float(np.mean(means[reuse.figure])) for reuse in spec.reuse])
-        return plot.Curve(PROTOCOLS[protocol], np.arange(float(values.size)), values, style)
-
-
-def _protocol(spec: FigureSpec, name: str) -> str:
-    return next(r.protocol for r in spec.runs if r.name == name)
+        return plot.Curve(parts[0][1].label, np.arange(float(values.size)), values, style)
 
 
 def _flow_label(name: str) -> str:
@@ -316,6 +333,8 @@ def _flow_label(name: str) -> str:
 def _measure(claim: Claim, values: dict[str, RunValues], spec: FigureSpec) -> Verdict:
     x = np.array(spec.x()) if spec.runs else np.array([])
     try:
-        return Verdict(claim, claim.expr.evaluate(values, x, spec.constants))
+        measured = claim.expr.evaluate(values, x, spec.constants)
     except ExpressionError as error:
         return Verdict(claim, None, str(error))
+    problem = "" if math.isfinite(measured) else f'"{claim.expr.text}" is {measured}, and no finite number'
+    return Verdict(claim, measured, problem)

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+from flowstamp import _flowstamp
 from flowstamp.errors import FlowstampError
 from flowstamp.figures import analytic, fct
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
-from flowstamp.figures.measures import MEASURES
+from flowstamp.figures.measures import measures
 from flowstamp.plot import Scale
 
 XAxis = Literal["vary", "link", "flow", "time", "figure", "size"]
-PROTOCOLS = ("xcp", "red", "rcp", "sack", "theory", "none")
 Where = Literal["simulator", "linux", "forwarding"]
 Sets = tuple[tuple[str, str], ...]
 """Overrides as the native module takes them: dotted key and TOML value."""
@@ -35,9 +35,8 @@ class RunSpec:
 
     name: str
     label: str
-    protocol: str
     sets: Sets
-    reused: bool = True  # False: beyond the paper, and so not in figures that reuse these runs
+    reused_as: str = ""  # its name in figures that reuse these runs; empty: not there
     theory: analytic.Curve | None = None  # a curve that is computed, not run
     on: Where = "simulator"
 
@@ -121,6 +120,7 @@ class FigureSpec:
     group: str
     split: float
     reuse: tuple[Reuse, ...]
+    joined: tuple[str, ...]  # names of the reused runs in claims
     draw: Draw
     claims: tuple[Claim, ...]
     fast: Fast
@@ -131,6 +131,16 @@ class FigureSpec:
     def points(self) -> int:
         """How many runs there are of each curve."""
         return len(next(iter(self.vary.values()), (None,)))
+
+    @property
+    def measured(self) -> bool:
+        """Whether this machine's kernel makes some of it: then no seed fixes what comes out."""
+        return any(run.on != "simulator" for run in self.runs)
+
+    @property
+    def seed(self) -> int:
+        """The seed of its runs, unless another is asked for."""
+        return int(self.scenario.get("seed", 1))
 
     def x(self) -> list[float]:
         """Where on the x axis each point of a curve stands."""
@@ -257,8 +267,8 @@ class _Table:
             raise self.wrong(key, "the least and, if wanted, the largest value")
         return float(value[0]), float(value[1]) if len(value) > 1 else None
 
-    def names(self, key: str, default: Sequence[str]) -> tuple[str, ...]:
-        value = self.take(key, list, "a list of names", list(default))
+    def names(self, key: str, default: Any = ...) -> tuple[str, ...]:
+        value = self.take(key, list, "a list of names", default if default is ... else list(default))
         if not all(isinstance(v, str) for v in value):
             raise self.wrong(key, "a list of names")
         return tuple(value)
@@ -327,7 +337,8 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
     lab = t.take("lab", dict, "a lab, for runs on linux", ...) if "linux" in places else None
     packets = int(t.take("packets", int, "packets of each round", ...)) if "forwarding" in places else 0
     scenario = t.take("scenario", dict, "a scenario", ... if places == {"simulator"} else {})
-    names = [r.name for r in runs] or ["xcp", "red"]
+    joined = t.names("joined") if reuse else ()
+    names = [r.name for r in runs] or list(joined)
     constants = t.constants()
     for name in constants:
         if name in (*names, "x"):
@@ -353,6 +364,7 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
         group=group,
         split=split,
         reuse=reuse,
+        joined=joined,
         draw=_draw(t.table("draw"), names),
         claims=claims,
         fast=_fast(t.table("fast"), vary, ids, constants),
@@ -370,14 +382,11 @@ def _run(t: _Table) -> RunSpec:
     run = RunSpec(
         name,
         t.text("label"),
-        t.choice("protocol", PROTOCOLS),
         t.sets("set"),
-        t.take("reused", bool, "true or false", True),
+        t.text("reused_as", "a name that claims of figures that reuse this run can use", default=""),
         _theory(t),
         cast("Where", t.choice("on", get_args(Where), "simulator")),
     )
-    if (run.theory is None) == (run.protocol == "theory"):
-        raise t.wrong("protocol", '"theory" beside a table [runs.theory], and only there')
     t.done()
     return run
 
@@ -404,7 +413,7 @@ def _expression(
     t: _Table, key: str, runs: Sequence[str], constants: Collection[str] = (), *, vector: bool = False
 ) -> Expression:
     try:
-        return Expression(t.text(key, "an expression"), runs, MEASURES, constants=constants, vector=vector)
+        return Expression(t.text(key, "an expression"), runs, measures(), constants=constants, vector=vector)
     except ExpressionError as error:
         raise FigureError(f"{t.file}: {t.at}.{key} = {_shown(t.data[key])}: {error}") from error
 
@@ -455,7 +464,7 @@ def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
         if name not in fct.REFERENCES:
             raise t.wrong("references", f"names of formulas: {', '.join(fct.REFERENCES)}")
     panel = PanelSpec(
-        y=t.choice("y", tuple(MEASURES)),
+        y=t.choice("y", measures()),
         ylabel=t.text("ylabel", "a label with its unit"),
         title=t.text("title", default=""),
         runs=shown,
@@ -497,17 +506,18 @@ def _fast(t: _Table, vary: Mapping[str, Sequence[Any]], claims: Sequence[str], c
 
 # ---------------------------------------------------------------------------------------------------- values
 
-_AXIS_UNITS = {"": 1.0, "kbps": 1e-3, "Mbps": 1.0, "Gbps": 1e3, "us": 1e-3, "ms": 1.0, "s": 1e3}
-
 
 def axis_value(value: object, file: str, key: str) -> float:
     """A varied quantity as a number on the x axis: rates in Mb/s, times in ms, numbers as they are."""
-    match = re.fullmatch(r"([0-9.]+(?:[eE][+-]?\d+)?)\s*([A-Za-z]*)", str(value))
-    if match is None or match[2] not in _AXIS_UNITS:
-        raise FigureError(
-            f"{file}: {key}: {_shown(value)} cannot stand on an axis; expected a number, a rate or a time"
-        )
-    return float(match[1]) * _AXIS_UNITS[match[2]]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    # Rounded to the engine's picosecond, so that 70 ms stand at 70.
+    for kind, scale, digits in (("rate", 1e-6, 12), ("time", 1e3, 9)):
+        try:
+            return round(_flowstamp.quantity(kind, str(value)) * scale, digits)
+        except _flowstamp.TheoryError:
+            continue
+    raise FigureError(f"{file}: {key}: {_shown(value)} cannot stand on an axis; expected a number, a rate or a time")
 
 
 def toml_value(value: Any) -> str:

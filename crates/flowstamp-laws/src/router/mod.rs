@@ -37,6 +37,13 @@ pub trait RouterLaw: Sized {
         Ok(())
     }
 
+    /// The parameter that stands for the flows' RTT until packets carry one, by its name: whoever knows the path sets it
+    /// where it is open. A law that is told nothing takes the first RTT that it sees.
+    fn time_constant(params: &mut Self::Params) -> Option<(&'static str, &mut Option<Time>)> {
+        let _ = params;
+        None
+    }
+
     /// A law for a link of `capacity`, with all estimates at their start.
     fn new(params: &Self::Params, capacity: Rate) -> Self;
 

@@ -27,12 +27,16 @@
 //! Valid for 1 kb/s to 400 Gb/s and RTTs of 1 us to 20 s.
 //!
 //! Deviations (thesis says / we do / because):
-//! 1. `R(t)` has no first value / `initial_rate` of the capacity, and `initial_rtt` until a packet carries one / the
-//!    author's ns-2 model starts at 0.05 C and 200 ms.
+//! 1. `R(t)` has no first value / `initial_rate` of the capacity: 0.05 C, as in figure 3.9 and the author's ns-2 model / a
+//!    flow that is alone is at 0.9 C after 13 RTTs, and up to twenty that start at once do not exceed the link. Section
+//!    3.4 finds no influence on completion times.
 //! 2. RTTs of packets without one are all ones / zero / times here are real numbers.
 //! 3. Line 8 may give a rate below zero when the queue is long / it is held at `MIN_RATE`, as line 9 says, before
 //!    anything is divided by it.
 //! 4. Times are in milliseconds / in seconds, so that RTTs below a millisecond keep their meaning.
+//! 5. `avg_rtt` has no first value (200 ms in the author's ns-2 model) / `initial_rtt`, the path's where the scenario knows
+//!    it; else `d` is unknown, intervals are `max_interval` long and R stays until one brings RTTs, whose mean is the first
+//!    `d` / a first `d` of 200 ms makes R grow as slowly on a path of 30 us as on one of 200 ms, and forgets it slowly.
 
 use super::{LinkView, RouterLaw};
 use crate::sender::rcp::AS_MUCH_AS_THERE_IS;
@@ -60,8 +64,9 @@ pub struct Params {
     pub mtu: Bytes,
     /// First rate, as a share of the capacity.
     pub initial_rate: f64,
-    /// Average RTT until a packet carries one.
-    pub initial_rtt: Time,
+    /// Average RTT until a packet carries one. Unset, the mean propagation RTT of the flows through the link, or where
+    /// that is not known, the first that packets carry.
+    pub initial_rtt: Option<Time>,
     /// Whether the capacity is known.
     pub capacity: Capacity,
     /// With an unknown capacity, the growth of the input that an empty queue asks for, as a share of the input: the
@@ -95,7 +100,7 @@ impl Default for Params {
             max_allowable_rtt: Time::from_secs(20), // app. F.2.1
             mtu: Bytes::new(1000),                  // the data packet of chapter 4
             initial_rate: 0.05,                     // figure 3.9
-            initial_rtt: Time::from_millis(200),    // the author's ns-2 model
+            initial_rtt: None,
             capacity: Capacity::Known,
             growth: 0.1, // ours: section 6.3.3 leaves it to the user
             fairness: 0.0,
@@ -139,7 +144,7 @@ pub struct Router {
     link_rate: f64,
     /// `R`, bytes/s.
     rate: f64,
-    /// `d`, seconds.
+    /// `d`, seconds; zero while unknown (deviation 5).
     avg_rtt: f64,
     /// `T`, seconds: the interval that is running.
     interval: f64,
@@ -168,7 +173,7 @@ impl Router {
         self.rate
     }
 
-    /// The moving average of RTTs, seconds.
+    /// The moving average of RTTs, seconds; zero while unknown.
     #[must_use]
     pub fn avg_rtt_s(&self) -> f64 {
         self.avg_rtt
@@ -187,6 +192,11 @@ impl Router {
         if self.packets_with_rtt > 0 {
             let sample = self.sum_rtt / f64::from(self.packets_with_rtt); // line 2
             self.sample_rtt = sample;
+            if self.avg_rtt <= 0.0 {
+                self.avg_rtt = sample;
+                self.begin_interval(queue, input_rate);
+                return;
+            }
             let weight = if sample >= self.avg_rtt {
                 interval / self.avg_rtt // line 4
             } else {
@@ -194,6 +204,10 @@ impl Router {
             };
             let weight = weight.clamp(0.0, 1.0);
             self.avg_rtt = weight * sample + (1.0 - weight) * self.avg_rtt; // line 7
+        }
+        if self.avg_rtt <= 0.0 {
+            self.begin_interval(queue, input_rate);
+            return;
         }
         let target = p.eta * self.link_rate;
         let min_rate = 0.01 * p.mtu.as_f64() / self.avg_rtt;
@@ -214,7 +228,13 @@ impl Router {
         // Section 3.6: R may grow until long flows alone can fill the link.
         let most = target / p.long_share;
         self.rate = rate.min(most).max(min_rate.min(most)); // lines 9 to 12
-        self.interval = self.avg_rtt.min(p.max_interval.as_secs_f64()); // line 13
+        self.begin_interval(queue, input_rate);
+    }
+
+    /// Lines 13 to 16.
+    fn begin_interval(&mut self, queue: f64, input_rate: f64) {
+        let longest = self.params.max_interval.as_secs_f64();
+        self.interval = if self.avg_rtt > 0.0 { self.avg_rtt.min(longest) } else { longest }; // line 13
         self.last_queue = queue;
         self.input_rate = input_rate;
         self.sampled_packets = self.packets_with_rtt;
@@ -239,30 +259,36 @@ impl RouterLaw for Router {
         within("long_share", p.long_share, 0.001, 1.0)?;
         within("mtu", p.mtu.as_f64(), 1.0, 65_535.0)?;
         for (name, time) in [
-            ("max_interval", p.max_interval),
-            ("max_allowable_rtt", p.max_allowable_rtt),
+            ("max_interval", Some(p.max_interval)),
+            ("max_allowable_rtt", Some(p.max_allowable_rtt)),
             ("initial_rtt", p.initial_rtt),
         ] {
+            let Some(time) = time else { continue };
             within(name, time.as_secs_f64(), 1e-9, 1e6)
                 .map_err(|_| (name, format!("is {time}; it must be 1ns to 1000000s")))?;
         }
         Ok(())
     }
 
+    fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {
+        Some(("initial_rtt", &mut params.initial_rtt))
+    }
+
     fn new(params: &Params, capacity: Rate) -> Self {
         let link_rate = capacity.bytes_per_sec();
+        let first_rtt = params.initial_rtt.unwrap_or(Time::ZERO).as_secs_f64();
         Self {
             params: *params,
             link_rate,
             rate: params.initial_rate * link_rate,
-            avg_rtt: params.initial_rtt.as_secs_f64(),
-            interval: params.initial_rtt.min(params.max_interval).as_secs_f64(),
+            avg_rtt: first_rtt,
+            interval: params.initial_rtt.unwrap_or(Time::MAX).min(params.max_interval).as_secs_f64(),
             input_bytes: 0.0,
             sum_rtt: 0.0,
             packets_with_rtt: 0,
             last_queue: 0.0,
             input_rate: 0.0,
-            sample_rtt: params.initial_rtt.as_secs_f64(),
+            sample_rtt: first_rtt,
             sampled_packets: 0,
             updates: 0,
         }

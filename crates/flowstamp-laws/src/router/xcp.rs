@@ -35,6 +35,11 @@
 //! 6. The persistent queue is what arriving packets see / and the queue as the search ends / a link to which nothing
 //!    comes any more drains, and no packet is there to see it.
 //! 7. Appendix A's listing omits the units and the maximum of `0.1 y - |F|`; equation 2 stands.
+//! 8. The paper names no first interval (50 ms in the authors' ns-2 model) / `initial_interval`, the path's RTT where the
+//!    scenario knows it; else `d` is unknown, the law looks every millisecond, gives and takes nothing, and the first
+//!    interval that brings RTTs sets `d` and no more / what comes in a millisecond is no measure of `y` over `d`.
+//! 9. The authors' ns-2 model decides at most every millisecond, the draft seeks the queue for 2 ms at least / `min_interval`
+//!    and `min_queue_interval` are 10 us / at RTTs of 30 us a millisecond is a loop 33 times slower than the flows'.
 
 use super::{LinkView, RouterLaw};
 use crate::stamp::Stamp;
@@ -54,8 +59,9 @@ pub struct Params {
     pub beta: f64,
     /// Share of the traffic that is shuffled every average RTT.
     pub gamma: f64,
-    /// The first control interval, in which nothing is known and nothing is given.
-    pub initial_interval: Time,
+    /// The first control interval, in which nothing is known and nothing is given. Unset, the mean propagation RTT of the
+    /// flows through the link, or where that is not known, until packets carry one.
+    pub initial_interval: Option<Time>,
     /// The shortest control interval.
     pub min_interval: Time,
     /// RTTs above this count as this much.
@@ -70,14 +76,14 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
-            alpha: 0.4,                               // Katabi 2002, section 3.5.1
-            beta: 0.226,                              // Katabi 2002, section 3.5.1
-            gamma: 0.1,                               // Katabi 2002, section 3.5.2
-            initial_interval: Time::from_millis(50),  // the authors' ns-2 model
-            min_interval: Time::from_millis(1),       // the authors' ns-2 model
-            max_rtt: Time::from_secs(4),              // above the 1.4 s of section 5
-            queue_window: 1.0,                        // Katabi 2002, section 3.5.1
-            min_queue_interval: Time::from_millis(2), // Internet-Draft
+            alpha: 0.4,  // Katabi 2002, section 3.5.1
+            beta: 0.226, // Katabi 2002, section 3.5.1
+            gamma: 0.1,  // Katabi 2002, section 3.5.2
+            initial_interval: None,
+            min_interval: Time::from_micros(10),       // ours: deviation 9
+            max_rtt: Time::from_secs(4),               // above the 1.4 s of section 5
+            queue_window: 1.0,                         // Katabi 2002, section 3.5.1
+            min_queue_interval: Time::from_micros(10), // ours: deviation 9
         }
     }
 }
@@ -198,7 +204,7 @@ pub struct Router<E> {
     residue_pos: f64,
     /// What may still be taken, bytes/s.
     residue_neg: f64,
-    /// `d`, seconds.
+    /// `d`, seconds; zero while unknown (deviation 8).
     avg_rtt: f64,
     /// Length of the running control interval, seconds.
     interval: f64,
@@ -217,6 +223,13 @@ const CONTROL: usize = 0;
 /// Index of the timer that ends a search for the persistent queue.
 const QUEUE: usize = 1;
 
+/// How often a law that knows no RTT looks for one (deviation 8).
+const UNKNOWN: Time = Time::from_millis(1);
+
+fn first_interval(p: &Params) -> Time {
+    p.initial_interval.unwrap_or(UNKNOWN.max(p.min_interval))
+}
+
 impl<E: Encoding> Router<E> {
     /// What may still be given and taken in this interval, bytes/s.
     #[must_use]
@@ -224,7 +237,7 @@ impl<E: Encoding> Router<E> {
         (self.residue_pos, self.residue_neg)
     }
 
-    /// The average RTT over flows, `d`, in seconds.
+    /// The average RTT over flows, `d`, in seconds; zero while unknown.
     #[must_use]
     pub fn avg_rtt_s(&self) -> f64 {
         self.avg_rtt
@@ -233,23 +246,27 @@ impl<E: Encoding> Router<E> {
     /// Appendix A, second block.
     fn decide(&mut self) {
         let p = &self.params;
+        let was_known = self.avg_rtt > 0.0;
         if self.sum_x > 0.0 {
             // The average over flows, not packets: X weighs a packet by the inverse of its flow's packet rate.
             self.avg_rtt = (self.sum_x_rtt / self.sum_x).min(p.max_rtt.as_secs_f64());
         }
         let input_rate = self.input_bytes / self.interval;
-        let delay = self.avg_rtt.max(p.min_interval.as_secs_f64()); // deviation 3
+        let delay = match self.avg_rtt > 0.0 {
+            true => self.avg_rtt.max(p.min_interval.as_secs_f64()), // deviation 3
+            false => UNKNOWN.max(p.min_interval).as_secs_f64(),
+        };
         let aggregate = p.alpha * (self.capacity - input_rate) - p.beta * self.persistent_queue / delay; // eq. 1
         let shuffled = (p.gamma * input_rate - aggregate.abs()).max(0.0); // eq. 2
         let give = shuffled + aggregate.max(0.0);
         let take = shuffled + (-aggregate).max(0.0);
-        if self.sum_x > 0.0 {
+        if self.sum_x > 0.0 && was_known {
             self.xi_pos = give / self.sum_x; // eq. 6
             self.xi_neg = take / self.input_bytes; // eq. 9
             self.residue_pos = give;
             self.residue_neg = take;
         } else {
-            // Deviation 4.
+            // Deviations 4 and 8.
             self.xi_pos = 0.0;
             self.xi_neg = 0.0;
             self.residue_pos = 0.0;
@@ -276,14 +293,19 @@ impl<E: Encoding> RouterLaw for Router<E> {
         within("queue_window", p.queue_window, 0.001, 1000.0)?;
         for (name, time) in [
             ("initial_interval", p.initial_interval),
-            ("min_interval", p.min_interval),
-            ("max_rtt", p.max_rtt),
-            ("min_queue_interval", p.min_queue_interval),
+            ("min_interval", Some(p.min_interval)),
+            ("max_rtt", Some(p.max_rtt)),
+            ("min_queue_interval", Some(p.min_queue_interval)),
         ] {
+            let Some(time) = time else { continue };
             within(name, time.as_secs_f64(), 1e-9, 1e6)
                 .map_err(|_| (name, format!("is {time}; it must be 1ns or longer")))?;
         }
         Ok(())
+    }
+
+    fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {
+        Some(("initial_interval", &mut params.initial_interval))
     }
 
     fn new(params: &Params, capacity: Rate) -> Self {
@@ -297,8 +319,8 @@ impl<E: Encoding> RouterLaw for Router<E> {
             xi_neg: 0.0,
             residue_pos: 0.0,
             residue_neg: 0.0,
-            avg_rtt: params.initial_interval.as_secs_f64(),
-            interval: params.initial_interval.as_secs_f64(),
+            avg_rtt: params.initial_interval.unwrap_or(Time::ZERO).as_secs_f64(),
+            interval: first_interval(params).as_secs_f64(),
             persistent_queue: 0.0,
             min_queue: 0.0,
             aggregate_feedback: 0.0,
@@ -362,7 +384,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
 
     fn first_timer(&self, which: usize) -> Option<Time> {
         match which {
-            CONTROL => Some(self.params.initial_interval),
+            CONTROL => Some(first_interval(&self.params)),
             QUEUE => Some(self.params.min_queue_interval),
             _ => None,
         }
@@ -377,8 +399,8 @@ impl<E: Encoding> RouterLaw for Router<E> {
         self.persistent_queue = self.min_queue.min(queue);
         self.min_queue = queue;
         // The propagation delay: the average RTT without the local queueing delay (section 3.5.1).
-        let propagation =
-            if self.capacity > 0.0 { self.avg_rtt - queue / self.capacity } else { self.avg_rtt };
+        let rtt = if self.avg_rtt > 0.0 { self.avg_rtt } else { self.interval };
+        let propagation = if self.capacity > 0.0 { rtt - queue / self.capacity } else { rtt };
         let wait = (propagation * self.params.queue_window).max(self.params.min_queue_interval.as_secs_f64());
         link.now.saturating_add(Time::from_secs_f64(wait))
     }

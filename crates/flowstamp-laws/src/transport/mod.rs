@@ -84,8 +84,9 @@ pub struct Params {
     pub min_rto: Time,
     /// Largest retransmission timeout; RFC 6298 (2.5) says at least 60 s.
     pub max_rto: Time,
-    /// Retransmission timeout before the first sample: RFC 6298 (2.1) says 1 s.
-    pub initial_rto: Time,
+    /// Retransmission timeout before the first sample. Unset, RFC 6298 (2.1)'s 1 s, or where the path's propagation RTT R
+    /// is known and long, the 3 R that a first sample of R would give by (2.2).
+    pub initial_rto: Option<Time>,
     /// The flow opens with a packet that carries no data, waits for its answer, and ends with such a pair too; the law's
     /// own choice if absent.
     pub handshake: Option<bool>,
@@ -103,10 +104,18 @@ impl Default for Params {
             delayed_ack_timeout: Time::from_millis(100), // ns-2 interval_
             min_rto: Time::from_millis(200),             // ns-2 minrto_
             max_rto: Time::from_secs(60),                // RFC 6298 (2.5)
-            initial_rto: Time::from_secs(1),             // RFC 6298 (2.1)
+            initial_rto: None,
             handshake: None,
             limited_transmit: true, // ns-2 singledup_
         }
+    }
+}
+
+impl Params {
+    /// The retransmission timeout before the first sample, on a path whose RTT is `rtt` without queues; zero if unknown.
+    #[must_use]
+    pub fn first_rto(&self, rtt: Time) -> Time {
+        self.initial_rto.unwrap_or((rtt * 3).max(Time::from_secs(1)))
     }
 }
 
@@ -210,7 +219,7 @@ impl Sender {
             due: 0,
             retransmissions: 0,
             timeouts: 0,
-            rtt: RttEstimator::new(params.initial_rto, params.min_rto, params.max_rto),
+            rtt: RttEstimator::new(params.first_rto(Time::ZERO), params.min_rto, params.max_rto),
             deadline: Time::MAX,
             scoreboard: None,
             recovery,

@@ -381,6 +381,8 @@ impl Lab {
             }
             groups.push(group);
         }
+        // Ethernet, IP, TCP with time stamps and, where there is one, the stamp's option.
+        let header = Bytes::new(if self.host.law.is_stamped() { 82 } else { 66 });
         let mut scenario = serde_json::json!({
             "name": self.name,
             "description": self.description,
@@ -388,8 +390,8 @@ impl Lab {
             "warmup": self.warmup,
             "seed": self.seed,
             "packet": Bytes::new(PACKET_BYTES),
-            // Ethernet, IP, TCP with time stamps and, where there is one, the stamp's option.
-            "ack": Bytes::new(if self.host.law.is_stamped() { 82 } else { 66 }),
+            "header": header,
+            "ack": header,
             "dumbbell": {
                 "rate": self.path.rate, "rtt": self.path.rtt, "buffer": self.path.buffer,
                 "queue": "droptail", "router": self.router.law,

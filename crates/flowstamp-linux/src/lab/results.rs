@@ -287,6 +287,10 @@ fn group_summary(lab: &Lab, law: Law, rows: &[&FlowRow], taken: &[&Flow]) -> Gro
         law: law.name().to_owned(),
         flows: taken.iter().filter(|flow| flow.opened.is_some()).count() as u64,
         completed: rows.iter().filter(|row| row.end_s.is_some()).count() as u64,
+        capacity_bps: lab.path.rate.bps(),
+        path_rtt_s: lab.path.rtt.as_secs_f64(),
+        offered_load: 0.0, // no application here starts flows at random
+        mean_size_bytes: rows.first().and_then(|row| row.size_bytes).map(|bytes| bytes as f64),
         goodput_bps: bytes as f64 * 8.0 / span_s,
         jain_index: (!goodputs.is_empty()).then(|| jain_index(&goodputs)),
         retransmissions: rows.iter().map(|row| u64::from(row.retransmissions)).sum(),

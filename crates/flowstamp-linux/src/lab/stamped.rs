@@ -106,13 +106,13 @@ pub fn attach_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
     }
     let (law, options) = match &lab.router.law {
         RouterSpec::Rcp(p) => {
-            let options = vec![
+            let mut options = vec![
                 ("--eta", p.eta.to_string()),
                 ("--alpha", p.alpha.to_string()),
                 ("--beta", p.beta.to_string()),
                 ("--initial-rate", p.initial_rate.to_string()),
-                ("--initial-rtt", p.initial_rtt.to_string()),
             ];
+            options.extend(p.initial_rtt.map(|rtt| ("--initial-rtt", rtt.to_string())));
             ("rcp", options)
         }
         RouterSpec::Xcp(p) => {

@@ -135,7 +135,8 @@ impl Link {
                 p.alpha = self.alpha.unwrap_or(p.alpha);
                 p.beta = self.beta.unwrap_or(p.beta);
                 p.initial_rate = self.initial_rate.unwrap_or(p.initial_rate);
-                p.initial_rtt = self.initial_rtt.unwrap_or(p.initial_rtt);
+                let initial_rtt = self.initial_rtt.unwrap_or(Time::from_millis(200));
+                p.initial_rtt = Some(initial_rtt);
                 if self.gamma.is_some() {
                     return Err(Refusal("--gamma is XCP's; RCP has --alpha and --beta".into()));
                 }
@@ -151,16 +152,18 @@ impl Link {
                 };
                 let rate = own_weight * capacity * p.initial_rate.min(p.eta);
                 link.rcp.rate_q16 = q16(rate);
-                link.rcp.avg_rtt_q8 = ns(p.initial_rtt) << 8;
+                link.rcp.avg_rtt_q8 = ns(initial_rtt) << 8;
                 link.offer = ((rate / 1000.0) as u32).max(1);
-                link.interval_ns = ns(p.initial_rtt.min(p.max_interval)).max(ns(self.min_interval));
+                link.interval_ns = ns(initial_rtt.min(p.max_interval)).max(ns(self.min_interval));
             }
             Law::Xcp => {
-                let mut p = xcp::Params { min_interval: self.min_interval, ..Default::default() };
+                let min_queue_interval = self.min_interval * 2;
+                let mut p = xcp::Params { min_interval: self.min_interval, min_queue_interval, ..Default::default() };
                 p.alpha = self.alpha.unwrap_or(p.alpha);
                 p.beta = self.beta.unwrap_or(p.beta);
                 p.gamma = self.gamma.unwrap_or(p.gamma);
-                p.initial_interval = self.initial_rtt.unwrap_or(p.initial_interval);
+                let initial_interval = self.initial_rtt.unwrap_or(Time::from_millis(50));
+                p.initial_interval = Some(initial_interval);
                 if self.initial_rate.is_some() {
                     return Err(Refusal("--initial-rate is RCP's; XCP gives changes, not rates".into()));
                 }
@@ -176,8 +179,8 @@ impl Link {
                     queue_window_q32: q32(p.queue_window),
                     min_queue_interval_ns: ns(p.min_queue_interval),
                 };
-                link.xcp.avg_rtt_q8 = ns(p.initial_interval) << 8;
-                link.interval_ns = ns(p.initial_interval);
+                link.xcp.avg_rtt_q8 = ns(initial_interval) << 8;
+                link.interval_ns = ns(initial_interval);
             }
         }
         Ok((config, link))

@@ -25,8 +25,8 @@ use flowstamp_laws::units::{Rate, Time};
 pub struct Group {
     /// Name in results.
     pub name: String,
-    /// Which of the scenario's groups it is of; `each_hop` makes several of one.
-    pub spec: usize,
+    /// What was known of it before the run.
+    pub plan: GroupPlan,
     /// The senders' law.
     pub law: SenderSpec,
     /// Window, acks and recovery.
@@ -37,7 +37,7 @@ pub struct Group {
     pub rate: Option<Rate>,
     /// When flows stop sending new data.
     pub stop: Time,
-    /// Unique bytes delivered to all its flows.
+    /// Unique bytes of payload delivered to all its flows.
     pub delivered_bytes: u64,
     /// The same at the end of warm-up.
     pub delivered_at_warmup: u64,
@@ -62,7 +62,7 @@ pub struct Flow {
     pub group: u32,
     /// Index into the records.
     pub record: u32,
-    /// Unique bytes delivered.
+    /// Unique bytes of payload delivered.
     pub delivered_bytes: u64,
     /// Packets to transfer; `u32::MAX` for endless.
     packets: u32,
@@ -110,7 +110,7 @@ pub struct Record {
     pub end: Time,
     /// What it was to transfer.
     pub size: Option<u64>,
-    /// Unique bytes delivered.
+    /// Unique bytes of payload delivered.
     pub delivered_bytes: u64,
     /// The same at the end of warm-up.
     pub delivered_at_warmup: u64,
@@ -138,6 +138,8 @@ pub struct Hosts {
     pub records: Vec<Record>,
     web: Vec<WebPlan>,
     packet_bytes: u16,
+    /// Of a data packet's bytes, those that are no payload.
+    header_bytes: u16,
     ack_bytes: u16,
 }
 
@@ -149,9 +151,12 @@ impl Hosts {
             let spec = &scenario.flows[plan.spec];
             Group {
                 name: plan.name.clone(),
-                spec: plan.spec,
+                plan: plan.clone(),
                 law: spec.law.clone(),
-                transport: spec.transport.clone(),
+                transport: transport::Params {
+                    initial_rto: Some(plan.initial_rto),
+                    ..spec.transport.clone()
+                },
                 size: spec.size.map(flowstamp_laws::Bytes::get),
                 rate: spec.rate,
                 stop: spec.stop.unwrap_or(Time::MAX),
@@ -169,6 +174,7 @@ impl Hosts {
             records: Vec::new(),
             web,
             packet_bytes: scenario.packet.get() as u16,
+            header_bytes: scenario.header.get() as u16,
             ack_bytes: scenario.ack.get() as u16,
         };
         for (number, web) in hosts.web.iter_mut().enumerate() {
@@ -176,6 +182,12 @@ impl Hosts {
             net.events.push(first, Source::new(Class::Web, number as u32));
         }
         hosts
+    }
+
+    /// Payload of a full data packet, bytes.
+    #[inline]
+    fn payload(&self) -> u16 {
+        self.packet_bytes - self.header_bytes
     }
 
     /// A packet has reached its host.
@@ -229,15 +241,18 @@ impl Hosts {
         start: Time,
         size: Option<u64>,
     ) -> u32 {
+        let payload = u64::from(self.payload());
         let spec = &mut self.groups[group as usize];
         spec.flows += 1;
-        let packet = u64::from(self.packet_bytes);
-        let packets = size.map_or(u32::MAX, |s| s.div_ceil(packet).min(u64::from(u32::MAX - 1)) as u32);
-        let last_size = size.map_or(packet, |s| s - (u64::from(packets) - 1) * packet) as u16;
+        let packets = size.map_or(u32::MAX, |s| s.div_ceil(payload).min(u64::from(u32::MAX - 1)) as u32);
+        let last = size.map_or(payload, |s| s - (u64::from(packets) - 1) * payload);
+        let last_size = self.header_bytes + last as u16;
+        // Laws count packets as they are on the wire.
+        let wire = |rate: Rate| Rate::from_bps(rate.bps() * (f64::from(self.packet_bytes) / payload as f64));
         let view = FlowView {
             packet_bytes: u32::from(self.packet_bytes),
             initial_window: spec.transport.initial_window,
-            app_rate: spec.rate,
+            app_rate: spec.rate.map(wire),
         };
         let law = spec.law.build(&view);
         let handshake = spec.transport.handshake.unwrap_or(law.handshake());

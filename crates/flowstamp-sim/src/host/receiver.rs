@@ -25,7 +25,7 @@ impl Hosts {
         let delivered = flow.receiver.delivered();
         // With repair by count more may come than the flow has.
         if delivered != before && before < flow.sender.length() {
-            let mut bytes = u64::from(packet.size);
+            let mut bytes = u64::from(packet.size - self.header_bytes);
             if delivered == flow.packets {
                 let record = &mut self.records[flow.record as usize];
                 record.end = now;

@@ -41,7 +41,8 @@ impl Hosts {
                 Some(rate) => {
                     // The first packet is there at the start, a further one each packet time.
                     let since = now.saturating_sub(self.records[flow.record as usize].start);
-                    (rate.bytes_in(since) / f64::from(self.packet_bytes) + 1e-9) as u32 + 1
+                    (rate.bytes_in(since) / f64::from(self.packet_bytes - self.header_bytes) + 1e-9) as u32
+                        + 1
                 }
             };
             let pace = flow.law.pacing_rate();
@@ -127,7 +128,7 @@ impl Hosts {
         let flow = &mut self.flows[number as usize];
         let start = self.records[flow.record as usize].start;
         if let Some(rate) = self.groups[flow.group as usize].rate {
-            let bytes = f64::from(available) * f64::from(self.packet_bytes);
+            let bytes = f64::from(available) * f64::from(self.packet_bytes - self.header_bytes);
             let at = start + Time::from_secs_f64(bytes / rate.bytes_per_sec());
             let at = at.max(net.now + Time::from_ps(1));
             flow.application.arm(at, &mut net.events, Class::Application, number);

@@ -7,6 +7,7 @@ use crate::ScenarioError;
 use crate::random::Stream;
 use crate::scenario::{Access, FlowGroup, OneOrMany, Web};
 use crate::workload::{ArrivalProcess, SizeLaw};
+use flowstamp_laws::registry::Protocol;
 use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::units::{Rate, Time};
 
@@ -60,7 +61,6 @@ impl Builder<'_> {
             })?;
             self.check_routers(group, &there)?;
             let id = network.groups.len() as u32;
-            network.groups.push(GroupPlan { name: name.clone(), spec });
             let count = group.count.unwrap_or(if group.web.is_some() { 10 } else { 1 });
             if !(1..=MOST_FLOWS).contains(&count) {
                 return error(
@@ -78,13 +78,44 @@ impl Builder<'_> {
             }
             let mut starts = Stream::new(self.seed, &format!("start/{name}"));
             let mut paths = Vec::with_capacity(count as usize);
+            let mut longest_of_group = Time::ZERO;
+            let mut rtts_s = 0.0;
+            let protocol = group.law.protocol();
             for i in 0..count {
                 let (path, rtt) = self.place(group, i, core, &there, &back)?;
-                longest = longest.max(rtt);
+                longest_of_group = longest_of_group.max(rtt);
+                rtts_s += rtt.as_secs_f64();
+                for (acks, route) in [(false, &there), (true, &back)] {
+                    for link in route {
+                        if self.router_protocol(*link) == Some(protocol) {
+                            self.rtts[*link as usize].add(acks, rtt);
+                        }
+                    }
+                }
                 paths.push(path);
             }
+            longest = longest.max(longest_of_group);
+            let initial_rto = group.transport.first_rto(longest_of_group);
+            if initial_rto != group.transport.first_rto(Time::ZERO) {
+                network
+                    .assumed
+                    .insert(format!("flows.{name}.transport.initial_rto"), initial_rto.to_string());
+            }
+            let mut plan = GroupPlan {
+                name: name.clone(),
+                spec,
+                links: there.clone(),
+                path_rtt_s: rtts_s / f64::from(count),
+                mean_size_bytes: group.size.map(flowstamp_laws::Bytes::as_f64),
+                offered_bps: 0.0,
+                initial_rto,
+            };
             if let Some(web) = &group.web {
-                network.web.push(self.web(group, web, id, &name, paths, &there)?);
+                let web = self.web(group, web, id, &name, paths, &there)?;
+                plan.mean_size_bytes = Some(web.sizes.mean_bytes());
+                let wire = web.sizes.mean_wire_bytes(self.scenario.payload(), self.scenario.header.get());
+                plan.offered_bps = 8.0 * wire * web.arrivals.flows_per_s();
+                network.web.push(web);
             } else {
                 for (i, path) in paths.into_iter().enumerate() {
                     let offset = group.spread.scale(starts.uniform());
@@ -92,6 +123,7 @@ impl Builder<'_> {
                     network.flows.push(FlowPlan { group: id, index: i as u32, path, start });
                 }
             }
+            network.groups.push(plan);
         }
         Ok(longest)
     }
@@ -118,7 +150,8 @@ impl Builder<'_> {
         }
         group.law.check().map_err(|(k, m)| ScenarioError::new(key(&format!("law.{k}")), m))?;
         let t = &group.transport;
-        for (k, time) in [("initial_rto", t.initial_rto), ("min_rto", t.min_rto), ("max_rto", t.max_rto)] {
+        let initial_rto = t.first_rto(Time::ZERO);
+        for (k, time) in [("initial_rto", initial_rto), ("min_rto", t.min_rto), ("max_rto", t.max_rto)] {
             if time < Time::from_micros(1) {
                 return error(key(&format!("transport.{k}")), format!("is {time}; it must be 1us or longer"));
             }
@@ -147,13 +180,16 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// Whose packets a link's router stamps.
+    fn router_protocol(&self, link: u32) -> Option<Protocol> {
+        let built = self.links[link as usize].router.build(Rate::from_mbps(1.0))?;
+        Some(built.protocol())
+    }
+
     /// A flow whose law obeys routers needs one of its kind on its path: nothing else would limit it.
     fn check_routers(&self, group: &FlowGroup, route: &[u32]) -> Result<()> {
         let protocol = group.law.protocol();
-        let is_its = |l: &u32| {
-            let plan = &self.links[*l as usize];
-            plan.router.build(Rate::from_mbps(1.0)).is_some_and(|r| r.protocol() == protocol)
-        };
+        let is_its = |l: &u32| self.router_protocol(*l) == Some(protocol);
         if group.law.needs_router() && !route.iter().any(is_its) {
             let name = protocol.name();
             return error(
@@ -252,7 +288,8 @@ impl Builder<'_> {
                     .iter()
                     .map(|l| self.mean_rate(&self.links[*l as usize].capacity).bytes_per_sec())
                     .fold(f64::MAX, f64::min);
-                load.get() * slowest / sizes.mean_bytes()
+                load.get() * slowest
+                    / sizes.mean_wire_bytes(self.scenario.payload(), self.scenario.header.get())
             }
             _ => return error(key("flows_per_s"), "give exactly one of flows_per_s and load"),
         };

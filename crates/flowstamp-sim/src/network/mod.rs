@@ -1,5 +1,6 @@
 //! From a scenario to a laid-out network: links, routes, flows and arrival processes, all checked.
 
+mod assumed;
 mod capacity;
 mod groups;
 mod paths;
@@ -9,7 +10,9 @@ mod topology;
 pub use plan::{END, FlowPlan, GroupPlan, LinkPlan, Network, Path, WebPlan};
 
 use crate::error::ScenarioError;
+use crate::results::Named;
 use crate::scenario::{Access, Loaded, Priority, Scenario};
+use assumed::PathRtts;
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::{Rate, Time};
 
@@ -39,6 +42,7 @@ impl Network {
             links: Vec::new(),
             access: Vec::new(),
             routes: Vec::new(),
+            rtts: Vec::new(),
         }
         .build()
         .map_err(|e| if e.source.is_empty() { e.at(&loaded.source) } else { e })
@@ -52,6 +56,8 @@ struct Builder<'a> {
     links: Vec<LinkPlan>,
     access: Vec<Access>,
     routes: Vec<u32>,
+    /// Of each router link.
+    rtts: Vec<PathRtts>,
 }
 
 impl Builder<'_> {
@@ -70,6 +76,10 @@ impl Builder<'_> {
             if !(1..=65_535).contains(&size.get()) {
                 return error(key, format!("is {size}; it must be 1B to 65535B"));
             }
+        }
+        if s.header >= s.packet {
+            let message = format!("is {}; it must be less than packet, {}", s.header, s.packet);
+            return error("header", message);
         }
         if let Some(every) = s.probes.every {
             if s.duration.as_ps() / every.as_ps().max(1) > MOST_SAMPLES {
@@ -123,7 +133,10 @@ impl Builder<'_> {
             groups: Vec::new(),
             flows: Vec::new(),
             web: Vec::new(),
+            assumed: Named::new(),
+            warnings: Vec::new(),
         };
+        self.rtts = vec![PathRtts::default(); self.links.len()];
         let mut longest = Time::ZERO;
         for (i, group) in s.flows.iter().enumerate() {
             if s.flows[..i].iter().any(|g| g.name == group.name) {
@@ -135,6 +148,7 @@ impl Builder<'_> {
             longest = longest.max(self.group(i, group, &mut core, &mut network)?);
         }
         self.graph_buffers(longest)?;
+        self.assume(&mut network);
         if let Some(wanted) = s.capture.as_ref().and_then(|c| c.links.as_ref()) {
             for name in wanted {
                 if !self.links.iter().any(|l| l.name == *name) {

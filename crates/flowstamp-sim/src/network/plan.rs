@@ -1,6 +1,7 @@
 //! What a laid-out network consists of.
 
 use crate::medium::Capacity;
+use crate::results::Named;
 use crate::scenario::{Access, Priority};
 use crate::workload::{ArrivalProcess, SizeLaw};
 use flowstamp_laws::queue::Limit;
@@ -77,6 +78,16 @@ pub struct GroupPlan {
     pub name: String,
     /// Index into [`Scenario::flows`].
     pub spec: usize,
+    /// Router links that its data takes.
+    pub links: Vec<u32>,
+    /// Round-trip propagation time, seconds: the mean of its flows'.
+    pub path_rtt_s: f64,
+    /// Mean size of its flows, bytes of payload; `None` if they are endless.
+    pub mean_size_bytes: Option<f64>,
+    /// What flows that arrive at random bring on average, headers included, bits per second.
+    pub offered_bps: f64,
+    /// Retransmission timeout before the first RTT sample.
+    pub initial_rto: Time,
 }
 
 /// The network of a scenario.
@@ -94,4 +105,8 @@ pub struct Network {
     pub flows: Vec<FlowPlan>,
     /// Arrival processes.
     pub web: Vec<WebPlan>,
+    /// What the scenario leaves open and follows from the paths, by key.
+    pub assumed: Named<String>,
+    /// What the scenario says and probably does not mean.
+    pub warnings: Vec<String>,
 }

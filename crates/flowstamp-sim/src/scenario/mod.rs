@@ -38,6 +38,10 @@ pub struct Scenario {
     /// Size of a data packet as it is on the wire.
     #[serde(default = "data_packet")]
     pub packet: Bytes,
+    /// How much of a data packet is headers; the rest is payload, which is what sizes of flows, application rates, goodput
+    /// and delivered bytes count. Links, queues and windows count whole packets.
+    #[serde(default = "headers")]
+    pub header: Bytes,
     /// Size of an ack as it is on the wire.
     #[serde(default = "ack_packet")]
     pub ack: Bytes,
@@ -67,8 +71,20 @@ fn one() -> u64 {
 fn data_packet() -> Bytes {
     Bytes::new(1000) // Katabi 2002, section 5.1
 }
+/// IPv4 and TCP without options: an ack's size. What a law's stamp takes on a wire is left to the user to add.
+fn headers() -> Bytes {
+    ack_packet()
+}
 fn ack_packet() -> Bytes {
     Bytes::new(40)
+}
+
+impl Scenario {
+    /// Payload of a full data packet, bytes.
+    #[must_use]
+    pub fn payload(&self) -> u64 {
+        self.packet.get().saturating_sub(self.header.get()).max(1)
+    }
 }
 
 /// What is sampled over time.

@@ -47,10 +47,10 @@ pub struct FlowGroup {
     /// When the flows stop sending new data. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Time>,
-    /// How much each flow transfers. Default: without end.
+    /// How much payload each flow transfers. Default: without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
-    /// How fast the application produces data. Default: faster than the network.
+    /// How fast the application produces payload. Default: faster than the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// Flows that arrive at random, each with a size of its own.
@@ -110,7 +110,7 @@ pub struct Web {
     /// Mean number of new flows per second. Exactly one of `flows_per_s` and `load` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows_per_s: Option<f64>,
-    /// Offered load as a share of the slowest link's capacity on the path.
+    /// Offered load, headers included, as a share of the slowest link's capacity on the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Ratio>,
     /// How arrivals are spaced.
@@ -134,7 +134,7 @@ pub enum Arrivals {
     },
 }
 
-/// Sizes of transfers, in bytes on the wire; a transfer has at least one packet.
+/// Sizes of transfers, in bytes of payload; a transfer has at least one packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Sizes {

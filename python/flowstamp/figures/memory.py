@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""What each claim gave when someone last looked: `expected.json` beside the figures' files.
+
+    {"X10": {"fast": {"fair-share": {"status": "holds", "value": 8.9, "band": [8.7, 8.96]}, ...}, "full": ...}, ...}
+
+`status` and `value` are those of the figure as it stands, `band` is the least and the largest value that seeds 1 to 5
+give, null if one of them gives none. Numbers have six digits: what differs beyond is the machine's arithmetic.
+
+A run is held against it. A claim has changed if its status is another, in either direction, or if it differs from its
+paper by a value outside the band. What a kernel measures depends on the machine: there the file has what one machine
+gave, and another's is no change.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from flowstamp.figures.spec import FigureError
+from flowstamp.files import write_whole
+
+if TYPE_CHECKING:
+    from flowstamp.figures.runner import Outcome, Verdict
+
+NAME = "expected.json"
+SEEDS = (1, 2, 3, 4, 5)
+DIGITS = 6
+Form = Literal["fast", "full"]
+
+
+def rounded(value: float | None) -> float | None:
+    """A value as the file has it; nothing of one that is no finite number."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.{DIGITS}g}")
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the file has of one claim."""
+
+    status: str
+    value: float | None
+    band: tuple[float, float] | None
+
+    @classmethod
+    def of(cls, verdict: Verdict, values: Sequence[float | None]) -> Known:
+        """From what came out, and the values of all seeds."""
+        numbers = [number for number in map(rounded, values) if number is not None]
+        whole = numbers and len(numbers) == len(values)
+        return cls(verdict.status, rounded(verdict.measured), (min(numbers), max(numbers)) if whole else None)
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> Known:
+        """From the file."""
+        band = found["band"] and (float(found["band"][0]), float(found["band"][1]))
+        return cls(str(found["status"]), found["value"], band)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the file."""
+        return {"status": self.status, "value": self.value, "band": self.band and list(self.band)}
+
+    def change(self, verdict: Verdict) -> str:
+        """How a verdict differs from this; empty if it does not."""
+        value = rounded(verdict.measured)
+        shown = "not a finite number" if value is None else f"{value:g}"
+        if verdict.status != self.status:
+            return f"{self.status} in {NAME}, {verdict.status} now ({shown})"
+        if verdict.status != "differs":
+            return ""
+        if self.band is None:
+            return f"{shown}, and {NAME} has no band for it"
+        low, high = self.band
+        if value is None or not low <= value <= high:
+            return f"{shown} is out of the band that seeds 1 to 5 gave, {low:g} to {high:g}"
+        return ""
+
+
+class Memory:
+    """The file `expected.json` of one folder of figures."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known: dict[str, dict[str, dict[str, Known]]] = {}
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            for figure, forms in found.items():
+                self._known[figure] = {
+                    form: {claim: Known.read(known) for claim, known in claims.items()}
+                    for form, claims in forms.items()
+                }
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise FigureError(f"{path}: cannot be read: {error.strerror}") from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise FigureError(f"{path}: not what `flowstamp figure --accept` writes: {error}") from error
+
+    def claims(self, figure: str, form: Form) -> Mapping[str, Known]:
+        """What is known of a figure's claims; empty if it has never been accepted."""
+        return self._known.get(figure, {}).get(form, {})
+
+    @classmethod
+    def beside(cls, files: Mapping[str, Path]) -> Memory:
+        """That of the folder of these figures."""
+        return cls(next(iter(files.values())).parent / NAME)
+
+    def compared(self, outcome: Outcome, form: Form) -> tuple[list[str], list[str]]:
+        """What has changed, and what is only worth a note: where a kernel measured, or nothing is known."""
+        figure = outcome.figure
+        if not self.claims(figure.id, form):
+            note = f"{figure.id}: {NAME} has nothing of it ({form}); --accept writes it"
+            return [], [note] if self.path.exists() else []
+        found = self.differences(outcome, form)
+        return ([], [f"{figure.id} {one}; measured here" for one in found]) if figure.measured else (found, [])
+
+    def differences(self, outcome: Outcome, form: Form) -> list[str]:
+        """In one line each, what is not as it was; nothing if nothing is known, or could be measured."""
+        known = self.claims(outcome.figure.id, form)
+        if not known or outcome.untold:
+            return []
+        gone = known.keys() - {verdict.claim.id for verdict in outcome.verdicts}
+        return [*self._of(outcome, known), *(f"{claim}: in {NAME}, but not in the figure" for claim in sorted(gone))]
+
+    @staticmethod
+    def _of(outcome: Outcome, known: Mapping[str, Known]) -> Iterator[str]:
+        for verdict in outcome.verdicts:
+            claim = verdict.claim.id
+            change = known[claim].change(verdict) if claim in known else f"not in {NAME}"
+            if change:
+                yield f"{claim}: {change}"
+
+    def accept(self, figure: str, form: Form, claims: Mapping[str, Known], order: Sequence[str]) -> None:
+        """Puts claims in the place of what was known of a figure, and writes the file; figures not in `order` go."""
+        self._known = Memory(self.path)._known  # another call may have accepted other figures meanwhile
+        self._known.setdefault(figure, {})[form] = dict(claims)
+        self._known = {name: self._known[name] for name in order if name in self._known}
+        write_whole(self.path, self.text())
+
+    def text(self) -> str:
+        """The file: one line for each claim, so that a diff names what changed."""
+        figures = {}
+        for figure, forms in self._known.items():
+            lines = {
+                form: _object({claim: json.dumps(known.as_json()) for claim, known in sorted(claims.items())}, 2)
+                for form, claims in sorted(forms.items())
+            }
+            figures[figure] = _object(lines, 1)
+        return _object(figures, 0) + "\n"
+
+
+def _object(members: Mapping[str, str], depth: int) -> str:
+    """A JSON object of values that are JSON already, a line for each."""
+    inner = ",\n".join(f"{'  ' * (depth + 1)}{json.dumps(key)}: {value}" for key, value in members.items())
+    return f"{{\n{inner}\n{'  ' * depth}}}"
