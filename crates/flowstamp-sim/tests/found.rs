@@ -102,3 +102,12 @@ fn a_single_router_is_not_two() {
         );
     }
 }
+
+/// A link may stand still for a whole run: what is offered to it is no share of nothing.
+#[test]
+fn a_link_without_capacity_has_finite_results() {
+    let r = run("duration = \"10ms\"\nflows = [{ name = \"a\", law = \"sack\" }]\n\
+         dumbbell = { rtt = \"1ms\", access_rate = \"1Mbps\", rate = { steps = [[\"0s\", \"0bps\"], [\"1s\", \"1Mbps\"]] } }");
+    let group = &r.summary.groups["a"];
+    assert!(group.offered_load == 0.0 && group.capacity_bps == 0.0, "{group:?}");
+}
