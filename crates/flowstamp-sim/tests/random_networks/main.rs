@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use toml::{Table, Value};
 
 /// Cases of a run that is not told otherwise: about a minute on two cores.
-const CASES: u64 = 6000;
+const CASES: u64 = 3000;
 /// Cases between two looks at the clock, and at the runs of several threads.
 const ROUND: u64 = 100;
 
