@@ -11,7 +11,7 @@ export PIP_QUIET := 1
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock .cargo/config.toml
 
 .DEFAULT_GOAL := build
-.PHONY: build linux demo test test-rust test-python test-linux lint bench figures lab docs clean
+.PHONY: build linux demo test test-rust test-python test-linux lint fuzz bench figures lab docs clean
 
 # The package is installed as a link to python/: a change there is in effect at once, one in crates/ by a new build.
 build: $(VENV)/.built
@@ -88,6 +88,15 @@ lint: build $(VENV)/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest flowstamp._flowstamp --allowlist tests/stubtest.allow
+
+# Random networks that were not tried before, for so many seconds: with debug assertions, and as a release has it.
+FUZZ_SECONDS ?= 3600
+FUZZ_FROM ?= $(shell date +%s)000
+FUZZ = FLOWSTAMP_FUZZ_SECONDS=$$(($(FUZZ_SECONDS) / 2)) FLOWSTAMP_FUZZ_FROM=$(FUZZ_FROM) $(CARGO) test --locked \
+  --package flowstamp-sim --test random_networks
+fuzz:
+	$(FUZZ) -- --nocapture
+	$(FUZZ) --profile fuzz -- --nocapture
 
 bench:
 	$(CARGO) bench --locked --workspace

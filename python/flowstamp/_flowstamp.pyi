@@ -120,15 +120,10 @@ def dissector_lua() -> str:
     """Lua dissector for Wireshark: the headers in trace.pcapng, and the TCP option of hosts on Linux."""
 
 def laws() -> dict[str, list[str]]:
-    """Names in the registry: {"senders": [...], "routers": [...], "queues": [...], "schedulers": [...], "options": [...]};
-    the last are laws whose stamp has a form as TCP option."""
+    """Names in the registry: {"senders": [...], "routers": [...], "queues": [...], "schedulers": [...]}"""
 
 def router_of() -> dict[str, str]:
     """The router law that each sender law has by itself, or "none"."""
-
-def tcp_option(law: str, echo: int, value: int, rtt_us: int, last: int) -> bytes:
-    """The stamp of a packet as hosts on Linux send it: kind 253 and 14 bytes more. `value` is RCP's rate in bytes/ms or XCP's
-    change in bytes/s, `last` RCP's flags or XCP's packets in flight. Raises ValueError."""
 
 # Formulas, ideal servers, statistics. Rates are bits per second, times seconds, sizes bytes; series are native float64
 # buffers (array.tobytes(), numpy.frombuffer). All raise TheoryError.

@@ -9,7 +9,6 @@ mod theory;
 
 use flowstamp_laws::registry;
 use flowstamp_sim::{Format, Loaded, load};
-use flowstamp_wire::option;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -92,7 +91,6 @@ fn laws() -> BTreeMap<&'static str, Vec<String>> {
         ("routers", owned(registry::RouterSpec::NAMES)),
         ("queues", owned(registry::QueueSpec::NAMES)),
         ("schedulers", owned(registry::ShareSpec::NAMES)),
-        ("options", option::Law::ALL.iter().map(|law| law.name().to_owned()).collect()),
     ])
 }
 
@@ -105,15 +103,6 @@ fn router_of() -> BTreeMap<&'static str, &'static str> {
         (sender.name(), router.map_or("none", registry::RouterSpec::name))
     };
     registry::SenderSpec::all().iter().map(of).collect()
-}
-
-/// The stamp of a packet as hosts on Linux send it, a TCP option.
-#[pyfunction]
-fn tcp_option(law: &str, echo: u32, value: u32, rtt_us: u64, last: u16) -> PyResult<Vec<u8>> {
-    let known = option::Law::ALL.into_iter().find(|known| known.name() == law);
-    let law = known.ok_or_else(|| PyValueError::new_err(format!("law \"{law}\" has no TCP option")))?;
-    let stamp = option::Stamp { value, rtt: option::MicrosFloat::from_micros(rtt_us), last };
-    Ok(option::StampOption { law, echo, stamp: Some(stamp) }.to_vec())
 }
 
 #[pymodule]
@@ -133,9 +122,7 @@ mod _flowstamp {
         serve,
     };
     #[pymodule_export]
-    use super::{
-        OutputError, ScenarioError, check, dissector_lua, laws, router_of, scenario_schema, tcp_option,
-    };
+    use super::{OutputError, ScenarioError, check, dissector_lua, laws, router_of, scenario_schema};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

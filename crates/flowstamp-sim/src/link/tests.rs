@@ -25,7 +25,7 @@ fn packet(seq: u32, size: u16, ack: bool) -> Packet {
         size,
         generation: 0,
         flags: if ack { 0 } else { DATA },
-        header: Header::None,
+        header: Header::Plain,
     }
 }
 
