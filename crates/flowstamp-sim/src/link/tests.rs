@@ -7,7 +7,7 @@ use crate::packet::{DATA, NO_SACK};
 use crate::random::Stream;
 use flowstamp_laws::Stamp;
 use flowstamp_laws::queue::{Limit, QueueView};
-use flowstamp_laws::registry::{Protocol, QueueSpec};
+use flowstamp_laws::registry::{Header, QueueSpec};
 use flowstamp_laws::share::Scheduler;
 use flowstamp_laws::share::{drr::Drr, priority::Priority, wfq::Wfq};
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn packet(seq: u32, size: u16, ack: bool) -> Packet {
         size,
         generation: 0,
         flags: if ack { 0 } else { DATA },
-        protocol: Protocol::Reno,
+        header: Header::Plain,
     }
 }
 
