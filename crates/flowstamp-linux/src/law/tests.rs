@@ -235,7 +235,7 @@ fn what_the_option_says_is_what_the_law_reads() {
         let least = option::Stamp { value: law.least, ..carried };
         let mut stamp = (law.read)(&least);
         let spec = given(law, &[], None, None).expect("defaults").spec;
-        let view = flowstamp_laws::router::LinkView { now: Time::ZERO, queue_bytes: 0 };
+        let view = flowstamp_laws::router::LinkView { now: Time::ZERO, queue_bytes: 0, queue_packets: 0 };
         spec.build(&flowstamp_laws::router::RouterView::of(link().rate))
             .expect("a law")
             .on_departure(view, 1500, &mut stamp);

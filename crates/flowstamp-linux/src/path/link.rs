@@ -229,7 +229,8 @@ impl Link {
                 break;
             }
             self.pass(at);
-            let view = LinkView { now: self.now, queue_bytes: self.waiting_bytes };
+            let queue_packets = (self.frames.len() - self.waiting_from) as u32;
+            let view = LinkView { now: self.now, queue_bytes: self.waiting_bytes, queue_packets };
             match event {
                 Event::Warm => {
                     self.warm = true;
@@ -261,6 +262,7 @@ impl Link {
 
     /// The first waiting packet starts.
     fn start(&mut self) {
+        let queue_packets = (self.frames.len() - self.waiting_from - 1) as u32;
         let frame = &mut self.frames[self.waiting_from];
         self.waiting_from += 1;
         let size = frame.bytes.len();
@@ -270,7 +272,7 @@ impl Link {
             && let Some(segment) = frame::segment(&frame.bytes)
             && let Some(mut stamped) = frame::stamp(&frame.bytes, &segment, law)
         {
-            let view = LinkView { now: self.now, queue_bytes: self.waiting_bytes };
+            let view = LinkView { now: self.now, queue_bytes: self.waiting_bytes, queue_packets };
             router.on_departure(view, size as u32, &mut stamped.stamp);
             frame::write(&mut frame.bytes, &stamped, law);
             self.counters.stamped += 1;
@@ -307,7 +309,8 @@ impl Link {
         let size = bytes.len() as u64;
         self.counters.arrivals += 1;
         if let Some(router) = &mut self.spec.router {
-            let view = LinkView { now: at, queue_bytes: self.waiting_bytes };
+            let queue_packets = (self.frames.len() - self.waiting_from) as u32;
+            let view = LinkView { now: at, queue_bytes: self.waiting_bytes, queue_packets };
             let stamped =
                 self.law.and_then(|law| frame::segment(&bytes).and_then(|s| frame::stamp(&bytes, &s, law)));
             router.on_arrival(view, size as u32, stamped.as_ref().map(|s| &s.stamp));
