@@ -16,7 +16,8 @@ pub struct Simulation {
 }
 
 fn time(what: &str, text: &str) -> PyResult<Time> {
-    text.parse().map_err(|message: String| scenario_error(&flowstamp_sim::ScenarioError::new(what, message)))
+    text.parse::<Time>()
+        .map_err(|error| scenario_error(&flowstamp_sim::ScenarioError::new(what, error.to_string())))
 }
 
 #[pymethods]
