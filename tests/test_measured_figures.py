@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import flowstamp as fs
-from flowstamp import lab, linux, router_cost
+from flowstamp import _flowstamp, lab, linux, router_cost
 from flowstamp.figures import FigureError, cli_figure
 from flowstamp.figures.measured import changed
 from flowstamp.figures.report import rows
@@ -251,3 +251,13 @@ def test_a_router_that_is_refused_is_not_here(tmp_path: Path) -> None:
         router_cost.run(str(path))
     with pytest.raises(linux.NotHereError, match="No such file"):
         router_cost.run(str(tmp_path / "nothing"))
+
+
+def test_the_senders_frame_has_the_option_of_each_law() -> None:
+    known = bytes([253, 16, *b"RC", 0, 0, 0, 125, 0, 1, 0xE8, 0x48, 0x5C, 0x35, 0, 1])  # flowstamp-wire's known bytes
+    assert _flowstamp.tcp_option("rcp", 125, 125_000, 100_000, 1) == known
+    with pytest.raises(ValueError, match='"reno" has no TCP option'):
+        _flowstamp.tcp_option("reno", 0, 0, 0, 0)
+    for law in router_cost.LAWS:
+        assert len(router_cost.frame(law)) == len(router_cost.frame("rcp"))
+        assert bytes.fromhex("7fffffff39c400") in router_cost.frame(law)

@@ -9,7 +9,7 @@ from typing import Any
 
 from flowstamp import _flowstamp
 from flowstamp.errors import FlowstampError, ScenarioError, translated
-from flowstamp.scenario import Scenario, laws
+from flowstamp.scenario import Scenario, laws, router_of
 
 
 def variant(scenario: Scenario, protocol: str) -> Scenario:
@@ -24,7 +24,7 @@ def variant(scenario: Scenario, protocol: str) -> Scenario:
         raise ScenarioError(f'--protocols: "{law}" is no law; there are {", ".join(known["senders"])}')
     if queue and queue not in known["queues"]:
         raise ScenarioError(f'--protocols: "{queue}" is no queue; there are {", ".join(known["queues"])}')
-    router = law if law in known["routers"] else "none"
+    router = router_of(law)
     # With the overrides applied, so that what they set is replaced too.
     tree = scenario.resolved()
     tree["flows"] = [{**group, "law": _keep(group["law"], "law", law)} for group in tree["flows"]]

@@ -4,13 +4,16 @@
 //! packet. The simulator, the analysis and the Linux datapath all use these and write none of their own.
 
 pub mod queue;
+pub mod rcp;
 pub mod registry;
 pub mod router;
 pub mod sender;
 pub mod share;
 pub mod stamp;
+pub mod tcp;
 pub mod transport;
 pub mod units;
+pub mod xcp;
 
 pub use stamp::Stamp;
 pub use units::{Bytes, Rate, Ratio, Time};

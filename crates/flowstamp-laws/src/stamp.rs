@@ -8,3 +8,13 @@
 /// rate, reverse rate, RTT; VCP: two bits).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Stamp(pub [f64; 3]);
+
+/// A header's meaning, as far as those who only carry it must know it.
+pub trait StampLaw {
+    /// Folds the stamp of a further data packet into one that is not yet acknowledged, when one ack answers several
+    /// packets. A header that carries a state keeps the newer; one that carries a change adds up.
+    #[inline]
+    fn merge(pending: &mut Stamp, newer: &Stamp) {
+        *pending = *newer;
+    }
+}

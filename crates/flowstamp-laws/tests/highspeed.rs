@@ -1,9 +1,9 @@
 //! HighSpeed TCP (RFC 3649): its response against the RFC's table, and the window that follows from it.
 
 use flowstamp_laws::Stamp;
-use flowstamp_laws::sender::highspeed::{HighSpeed, Params, Response};
-use flowstamp_laws::sender::reno::{self, Sack};
 use flowstamp_laws::sender::{Ack, FlowView, Recovery, SenderLaw};
+use flowstamp_laws::tcp::highspeed::{HighSpeed, Params, Response};
+use flowstamp_laws::tcp::reno::{self, Sack};
 use flowstamp_laws::units::{Ratio, Time};
 use proptest::prelude::*;
 

@@ -1,15 +1,16 @@
 //! Properties of the RCP law (Dukkipati 2007, chapter 3 and appendix F).
 
 use flowstamp_laws::Stamp;
-use flowstamp_laws::router::rcp::{Capacity, Header, Params, Router};
-use flowstamp_laws::router::{LinkView, RouterLaw};
-use flowstamp_laws::sender::rcp::Sender;
+use flowstamp_laws::rcp::Header;
+use flowstamp_laws::rcp::router::{Capacity, Params, Router};
+use flowstamp_laws::rcp::sender::Sender;
+use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
 use flowstamp_laws::sender::{FlowView, SenderLaw};
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use proptest::prelude::*;
 
 fn view(now: Time, queue_bytes: u64) -> LinkView {
-    LinkView { now, queue_bytes }
+    LinkView { now, queue_bytes, queue_packets: 0 }
 }
 
 fn packet(rtt_s: f64) -> Stamp {
@@ -34,7 +35,7 @@ fn params() -> Params {
 /// A law that is told nothing keeps its first rate until packets carry RTTs, whose mean is then its own (deviation 5).
 #[test]
 fn the_first_rtt_is_the_packets() {
-    let mut router = Router::new(&Params::default(), Rate::from_bytes_per_sec(1e9));
+    let mut router = Router::new(&Params::default(), &RouterView::of(Rate::from_bytes_per_sec(1e9)));
     assert_eq!(router.first_timer(0), Some(Time::from_millis(10)));
     let mut now = Time::from_millis(10);
     router.on_arrival(view(now, 0), 1000, Some(&packet(0.0))); // carries none
@@ -56,7 +57,7 @@ fn the_first_rtt_is_the_packets() {
 #[test]
 fn numbers_of_two_intervals() {
     let params = Params { alpha: 0.4, beta: 0.5, ..params() };
-    let mut router = Router::new(&params, Rate::from_bytes_per_sec(1e6));
+    let mut router = Router::new(&params, &RouterView::of(Rate::from_bytes_per_sec(1e6)));
     assert_eq!(router.first_timer(0), Some(Time::from_millis(10)));
     assert_eq!(router.rate(), 50_000.0);
     // Ten packets of 1000 bytes with an RTT of 0.1 s in 10 ms: y = 1 MB/s, d_T = 0.1 < d = 0.2:
@@ -84,7 +85,7 @@ fn numbers_of_two_intervals() {
 
 #[test]
 fn the_stamp_is_the_smaller_of_rate_and_wish() {
-    let mut router = Router::new(&params(), Rate::from_bytes_per_sec(1e6));
+    let mut router = Router::new(&params(), &RouterView::of(Rate::from_bytes_per_sec(1e6)));
     let mut large = packet(0.1);
     router.on_departure(view(Time::ZERO, 0), 1000, &mut large);
     assert_eq!(Header::from(large).rate, router.rate());
@@ -97,7 +98,7 @@ fn the_stamp_is_the_smaller_of_rate_and_wish() {
 #[test]
 fn two_classes_by_age() {
     let params = Params { long_share: 0.25, long_after: Bytes::new(5000), ..params() };
-    let mut router = Router::new(&params, Rate::from_bytes_per_sec(1e6));
+    let mut router = Router::new(&params, &RouterView::of(Rate::from_bytes_per_sec(1e6)));
     let offers = |router: &mut Router| {
         [0.0, 6000.0].map(|age_bytes| {
             let mut stamp: Stamp = Header { rate: 1e15, rtt_s: 0.1, age_bytes }.into();
@@ -120,7 +121,7 @@ fn two_classes_by_age() {
 fn alpha_fair_stamps() {
     for (alpha, factor) in [(1.0, 0.5), (2.0, 0.5f64.sqrt()), (64.0, 0.5f64.powf(1.0 / 64.0))] {
         let params = Params { fairness: alpha, ..params() };
-        let mut router = Router::new(&params, Rate::from_bytes_per_sec(1e6));
+        let mut router = Router::new(&params, &RouterView::of(Rate::from_bytes_per_sec(1e6)));
         let mut stamp = packet(0.1);
         router.on_departure(view(Time::ZERO, 0), 1000, &mut stamp);
         assert!((Header::from(stamp).rate / router.rate() - 1.0).abs() < 1e-3, "one router alone");
@@ -132,7 +133,7 @@ fn alpha_fair_stamps() {
 
 /// A fluid of `n` flows that send at the last stamp an RTT later: C/R becomes n.
 fn converge(params: &Params, n: f64, rtt_s: f64, capacity: f64) -> (f64, f64) {
-    let mut router = Router::new(params, Rate::from_bytes_per_sec(capacity));
+    let mut router = Router::new(params, &RouterView::of(Rate::from_bytes_per_sec(capacity)));
     let mut now = Time::ZERO;
     let mut queue = 0.0f64;
     let mut past: std::collections::VecDeque<(f64, f64)> = std::collections::VecDeque::new();
@@ -193,7 +194,7 @@ proptest! {
         let capacity = if known { Capacity::Known } else { Capacity::Unknown };
         let params = Params { eta, capacity, ..params() };
         let link = Rate::from_bps(10f64.powf(bps));
-        let mut router = Router::new(&params, link);
+        let mut router = Router::new(&params, &RouterView::of(link));
         let mut now = Time::ZERO;
         for (packets, queue) in intervals {
             for (size, rtt) in packets {
@@ -238,7 +239,8 @@ fn a_sender_takes_the_rate_and_paces() {
 fn alpha_fair_rates_stay_numbers() {
     for fairness in [0.5, 1.0, 30.0, 100.0] {
         for mbps in [0.001, 20.0, 400_000.0] {
-            let mut router = Router::new(&Params { fairness, ..params() }, Rate::from_mbps(mbps));
+            let mut router =
+                Router::new(&Params { fairness, ..params() }, &RouterView::of(Rate::from_mbps(mbps)));
             let mut stamp = Header { rate: 1e15, rtt_s: 0.1, age_bytes: 0.0 }.into();
             router.on_departure(view(Time::ZERO, 0), 1000, &mut stamp);
             let given = Header::from(stamp).rate;
@@ -258,7 +260,7 @@ fn alpha_fair_rates_stay_numbers() {
 #[test]
 fn an_outage_leaves_no_trace() {
     let capacity = Rate::from_mbps(20.0);
-    let mut router = Router::new(&params(), capacity);
+    let mut router = Router::new(&params(), &RouterView::of(capacity));
     let mut now = router.first_timer(0).expect("a timer");
     let mut interval = |router: &mut Router, rtt_s| {
         router.on_arrival(view(now, 0), 1000, Some(&packet(rtt_s)));

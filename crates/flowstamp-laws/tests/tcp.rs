@@ -1,8 +1,8 @@
 //! Sender and receiver of every recovery mode over a pipe of fixed rate and delay, with chosen losses, marks and
 //! reordering.
 
-use flowstamp_laws::sender::reno::{self, NewReno, Reno, Sack};
 use flowstamp_laws::sender::{Ack, FlowView, Recovery, SenderLaw};
+use flowstamp_laws::tcp::reno::{self, NewReno, Reno, Sack};
 use flowstamp_laws::transport::{AckInfo, AckPacket, DataPacket, Outgoing, Params, Receiver, Sender};
 use flowstamp_laws::{Stamp, Time};
 use proptest::prelude::*;

@@ -1,10 +1,12 @@
 //! Properties of the XCP law (Katabi 2002, section 3.5 and appendix A), in both encodings.
 
 use flowstamp_laws::Stamp;
-use flowstamp_laws::router::xcp::{Encoding, Params, Router, Throughput, Window};
-use flowstamp_laws::router::{LinkView, RouterLaw};
-use flowstamp_laws::sender::{Ack, FlowView, SenderLaw, xcp::Sender};
+use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
+use flowstamp_laws::sender::{Ack, FlowView, SenderLaw};
+use flowstamp_laws::stamp::StampLaw;
 use flowstamp_laws::units::{Rate, Time};
+use flowstamp_laws::xcp::router::{Params, Router};
+use flowstamp_laws::xcp::{Encoding, Sender, Throughput, Window};
 use proptest::prelude::*;
 
 const CONTROL: usize = 0;
@@ -62,11 +64,11 @@ fn drive<E: Encoding>(
     intervals: &[Vec<Made>],
     mut check: impl FnMut(&Router<E>, &Made, f64, f64) -> Result<(), TestCaseError>,
 ) -> Result<Router<E>, TestCaseError> {
-    let mut router = Router::<E>::new(&params(), capacity);
+    let mut router = Router::<E>::new(&params(), &RouterView::of(capacity));
     let mut now = Time::ZERO;
     for packets in intervals {
         for p in packets {
-            let view = LinkView { now, queue_bytes: p.queue };
+            let view = LinkView { now, queue_bytes: p.queue, queue_packets: 0 };
             let mut stamp = header::<E>(p);
             let asked = feedback::<E>(&stamp, p);
             router.on_arrival(view, p.size, Some(&stamp));
@@ -74,9 +76,9 @@ fn drive<E: Encoding>(
             check(&router, p, asked, feedback::<E>(&stamp, p))?;
         }
         let queue = packets.last().map_or(0, |p| p.queue);
-        let next = router.on_timer(CONTROL, LinkView { now, queue_bytes: queue });
+        let next = router.on_timer(CONTROL, LinkView { now, queue_bytes: queue, queue_packets: 0 });
         prop_assert!(next > now, "the control interval is not empty");
-        let tq = router.on_timer(QUEUE, LinkView { now, queue_bytes: queue });
+        let tq = router.on_timer(QUEUE, LinkView { now, queue_bytes: queue, queue_packets: 0 });
         prop_assert!(tq > now);
         now = next;
     }
@@ -116,14 +118,14 @@ fn stays_finite<E: Encoding>(capacity: Rate, intervals: &[Vec<Made>]) -> Result<
 
 /// In an interval the sum of increases is at most the positive pool, that of decreases at most the negative one.
 fn within_pools<E: Encoding>(capacity: Rate, intervals: &[Vec<Made>]) -> Result<(), TestCaseError> {
-    let mut router = Router::<E>::new(&params(), capacity);
+    let mut router = Router::<E>::new(&params(), &RouterView::of(capacity));
     let mut now = Time::ZERO;
     for packets in intervals {
         let (pool_pos, pool_neg) = router.residues();
         prop_assert!(pool_pos >= 0.0 && pool_neg >= 0.0);
         let (mut given, mut taken) = (0.0, 0.0);
         for p in packets {
-            let view = LinkView { now, queue_bytes: p.queue };
+            let view = LinkView { now, queue_bytes: p.queue, queue_packets: 0 };
             // The flow asks for more than there is, so that this router decides alone.
             let mut stamp = E::header(p.cwnd, p.rtt_s, f64::from(p.size), 1e30);
             router.on_arrival(view, p.size, Some(&stamp));
@@ -142,7 +144,7 @@ fn within_pools<E: Encoding>(capacity: Rate, intervals: &[Vec<Made>]) -> Result<
         let rounding = packets.len() as f64; // one byte/s a packet at most
         prop_assert!(given <= pool_pos * (1.0 + 1e-9) + 1e-6, "{given} given of {pool_pos}");
         prop_assert!(taken <= pool_neg * (1.0 + 1e-9) + rounding, "{taken} taken of {pool_neg}");
-        now = router.on_timer(CONTROL, LinkView { now, queue_bytes: 0 });
+        now = router.on_timer(CONTROL, LinkView { now, queue_bytes: 0, queue_packets: 0 });
     }
     Ok(())
 }
@@ -211,7 +213,7 @@ proptest! {
     #[test]
     fn a_sender_survives_any_feedback(changes in prop::collection::vec(-1e12..1e12f64, 1..100), price in 0.1..100.0f64) {
         let flow = FlowView { packet_bytes: 1000, initial_window: 2.0, app_rate: None };
-        let params = flowstamp_laws::sender::xcp::Params { price, desired_rate: None };
+        let params = flowstamp_laws::xcp::sender::Params { price, desired_rate: None };
         let mut law = Sender::<Window>::new(&params, &flow);
         for change in changes {
             let stamp = Stamp([law.cwnd() / price, 0.1, change]);
@@ -226,13 +228,13 @@ proptest! {
 }
 
 fn view(queue_bytes: u64) -> LinkView {
-    LinkView { now: Time::ZERO, queue_bytes }
+    LinkView { now: Time::ZERO, queue_bytes, queue_packets: 0 }
 }
 
 /// Appendix A by hand: ten packets of one flow on 1 MB/s in the first interval of 50 ms.
 #[test]
 fn numbers_of_one_interval() {
-    let mut router = Router::<Window>::new(&params(), Rate::from_bytes_per_sec(1e6));
+    let mut router = Router::<Window>::new(&params(), &RouterView::of(Rate::from_bytes_per_sec(1e6)));
     for _ in 0..10 {
         router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.1, 1e9])));
     }
@@ -252,7 +254,7 @@ fn numbers_of_one_interval() {
 #[test]
 fn shuffling_moves_a_tenth() {
     let capacity = 200_000.0;
-    let mut router = Router::<Window>::new(&params(), Rate::from_bytes_per_sec(capacity));
+    let mut router = Router::<Window>::new(&params(), &RouterView::of(Rate::from_bytes_per_sec(capacity)));
     for _ in 0..10 {
         router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.1, 1e9])));
     }
@@ -273,7 +275,7 @@ fn shuffling_moves_a_tenth() {
 /// The average is over flows (appendix A, footnote 6): a flow's many packets do not outweigh another's few.
 #[test]
 fn the_average_rtt_is_over_flows() {
-    let mut router = Router::<Window>::new(&params(), Rate::from_mbps(100.0));
+    let mut router = Router::<Window>::new(&params(), &RouterView::of(Rate::from_mbps(100.0)));
     // In one interval of 0.2 s: flow A, RTT 0.1 s, 100 packets a window; flow B, RTT 0.2 s, 2 packets a window.
     for _ in 0..200 {
         router.on_arrival(view(0), 1000, Some(&Stamp([100_000.0, 0.1, 0.0])));
@@ -288,7 +290,7 @@ fn the_average_rtt_is_over_flows() {
 /// Packets without an RTT count as traffic, enter no sum and are given no increase (deviation 2).
 #[test]
 fn packets_without_an_rtt() {
-    let mut router = Router::<Window>::new(&params(), Rate::from_bytes_per_sec(1e6));
+    let mut router = Router::<Window>::new(&params(), &RouterView::of(Rate::from_bytes_per_sec(1e6)));
     for _ in 0..10 {
         router.on_arrival(view(0), 1000, Some(&Stamp([2_000.0, 0.0, 500.0])));
     }
@@ -312,7 +314,7 @@ fn packets_without_an_rtt() {
 /// After an idle interval the RTT is remembered and nothing is handed out (deviation 4).
 #[test]
 fn an_idle_interval() {
-    let mut router = Router::<Window>::new(&params(), Rate::from_mbps(10.0));
+    let mut router = Router::<Window>::new(&params(), &RouterView::of(Rate::from_mbps(10.0)));
     router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.08, 1e9])));
     let next = router.on_timer(CONTROL, view(0));
     assert_eq!(next, Time::from_millis(80));
@@ -337,7 +339,7 @@ fn the_persistent_queue() {
         found
     };
     let stamp = Stamp([10_000.0, 0.1, 0.0]);
-    let mut router = Router::<Window>::new(&params(), Rate::from_bytes_per_sec(1e6));
+    let mut router = Router::<Window>::new(&params(), &RouterView::of(Rate::from_bytes_per_sec(1e6)));
     router.on_arrival(view(9000), 1000, Some(&stamp));
     router.on_timer(CONTROL, view(9000));
     router.on_timer(QUEUE, view(9000));
@@ -358,7 +360,7 @@ fn the_persistent_queue() {
 #[test]
 fn an_upstream_bottleneck_counts() {
     let setup = || {
-        let mut router = Router::<Window>::new(&params(), Rate::from_bytes_per_sec(1e6));
+        let mut router = Router::<Window>::new(&params(), &RouterView::of(Rate::from_bytes_per_sec(1e6)));
         for _ in 0..10 {
             router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.1, 1e9])));
         }
@@ -383,7 +385,8 @@ fn an_upstream_bottleneck_counts() {
 #[test]
 fn an_upstream_bottleneck_spares_the_taking() {
     let residues_after = |upstream: f64, cwnd: f64| {
-        let mut router = Router::<Window>::new(&params(), Rate::from_bytes_per_sec(200_000.0));
+        let mut router =
+            Router::<Window>::new(&params(), &RouterView::of(Rate::from_bytes_per_sec(200_000.0)));
         for _ in 0..10 {
             router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.1, 1e9])));
         }
@@ -408,11 +411,11 @@ fn an_upstream_bottleneck_spares_the_taking() {
 /// Section 6: routers are shown cwnd / price, so a flow's increase is in proportion to its price.
 #[test]
 fn increases_follow_the_price() {
-    let mut router = Router::<Window>::new(&params(), Rate::from_mbps(10.0));
+    let mut router = Router::<Window>::new(&params(), &RouterView::of(Rate::from_mbps(10.0)));
     let flow = FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate: None };
     let rtt = Time::from_millis(100);
     let header = |price| {
-        Sender::<Window>::new(&flowstamp_laws::sender::xcp::Params { price, desired_rate: None }, &flow)
+        Sender::<Window>::new(&flowstamp_laws::xcp::sender::Params { price, desired_rate: None }, &flow)
             .stamp(Time::ZERO, rtt)
     };
     let (mut one, mut three) = (header(1.0), header(3.0));
@@ -428,7 +431,7 @@ fn increases_follow_the_price() {
 #[test]
 fn a_desired_rate_is_asked_for_and_kept() {
     let flow = FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate: None };
-    let params = flowstamp_laws::sender::xcp::Params {
+    let params = flowstamp_laws::xcp::sender::Params {
         desired_rate: Some(Rate::from_bytes_per_sec(2e5)),
         ..Default::default()
     };
@@ -477,16 +480,17 @@ fn an_application_rate_has_a_packet_to_spare() {
 #[test]
 fn delayed_acks_add_up() {
     let mut pending = Stamp([10_000.0, 0.1, 300.0]);
-    <Sender<Window> as SenderLaw>::merge(&mut pending, &Stamp([11_000.0, 0.2, -100.0]));
+    <Window as StampLaw>::merge(&mut pending, &Stamp([11_000.0, 0.2, -100.0]));
     assert_eq!(pending, Stamp([11_000.0, 0.2, 200.0]));
 }
 
 /// A law that is told nothing gives nothing until it knows an RTT, and its interval is then that (deviation 8).
 #[test]
 fn the_first_rtt_is_the_packets() {
-    let mut router = Router::<Window>::new(&Params::default(), Rate::from_bytes_per_sec(1e6));
+    let mut router =
+        Router::<Window>::new(&Params::default(), &RouterView::of(Rate::from_bytes_per_sec(1e6)));
     assert_eq!(router.first_timer(CONTROL), Some(Time::from_millis(1)));
-    let view = |ms| LinkView { now: Time::from_millis(ms), queue_bytes: 0 };
+    let view = |ms| LinkView { now: Time::from_millis(ms), queue_bytes: 0, queue_packets: 0 };
     assert_eq!(router.on_timer(CONTROL, view(1)), Time::from_millis(2));
     router.on_arrival(view(2), 1000, Some(&Window::header(2000.0, 0.0, 1000.0, 0.0)));
     assert_eq!(router.on_timer(CONTROL, view(2)), Time::from_millis(3));

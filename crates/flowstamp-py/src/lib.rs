@@ -3,11 +3,13 @@
 //! `python/flowstamp/_flowstamp.pyi` is its contract; the typed facade is in the modules beside it.
 
 mod run;
+mod simulation;
 mod table;
 mod theory;
 
 use flowstamp_laws::registry;
 use flowstamp_sim::{Format, Loaded, load};
+use flowstamp_wire::option;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -84,13 +86,34 @@ fn dissector_lua() -> &'static str {
 /// Names in the registry, by kind.
 #[pyfunction]
 fn laws() -> BTreeMap<&'static str, Vec<String>> {
-    let protocols = registry::Protocol::ALL.iter();
-    let routers = protocols.clone().filter(|protocol| protocol.needs_router());
+    let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     BTreeMap::from([
-        ("senders", protocols.map(|protocol| protocol.name().to_owned()).collect()),
-        ("routers", std::iter::once("none").chain(routers.map(|p| p.name())).map(str::to_owned).collect()),
-        ("queues", registry::QueueSpec::NAMES.iter().map(|&name| name.to_owned()).collect()),
+        ("senders", owned(registry::SenderSpec::NAMES)),
+        ("routers", owned(registry::RouterSpec::NAMES)),
+        ("queues", owned(registry::QueueSpec::NAMES)),
+        ("schedulers", owned(registry::ShareSpec::NAMES)),
+        ("options", option::Law::ALL.iter().map(|law| law.name().to_owned()).collect()),
     ])
+}
+
+/// The router law that each sender law has by itself: the first in the registry that writes into its header, or `none`.
+#[pyfunction]
+fn router_of() -> BTreeMap<&'static str, &'static str> {
+    let routers = registry::RouterSpec::all();
+    let of = |sender: &registry::SenderSpec| {
+        let router = routers.iter().find(|router| router.header() == sender.header());
+        (sender.name(), router.map_or("none", registry::RouterSpec::name))
+    };
+    registry::SenderSpec::all().iter().map(of).collect()
+}
+
+/// The stamp of a packet as hosts on Linux send it, a TCP option.
+#[pyfunction]
+fn tcp_option(law: &str, echo: u32, value: u32, rtt_us: u64, last: u16) -> PyResult<Vec<u8>> {
+    let known = option::Law::ALL.into_iter().find(|known| known.name() == law);
+    let law = known.ok_or_else(|| PyValueError::new_err(format!("law \"{law}\" has no TCP option")))?;
+    let stamp = option::Stamp { value, rtt: option::MicrosFloat::from_micros(rtt_us), last };
+    Ok(option::StampOption { law, echo, stamp: Some(stamp) }.to_vec())
 }
 
 #[pymodule]
@@ -101,6 +124,8 @@ mod _flowstamp {
     #[pymodule_export]
     use super::run::{Run, run, run_many};
     #[pymodule_export]
+    use super::simulation::{Simulation, start};
+    #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
     use super::theory::{
@@ -108,7 +133,9 @@ mod _flowstamp {
         serve,
     };
     #[pymodule_export]
-    use super::{OutputError, ScenarioError, check, dissector_lua, laws, scenario_schema};
+    use super::{
+        OutputError, ScenarioError, check, dissector_lua, laws, router_of, scenario_schema, tcp_option,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -4,12 +4,13 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use flowstamp_laws::Stamp;
-use flowstamp_laws::router::xcp::{Params, Router, Throughput as Draft, Window};
-use flowstamp_laws::router::{LinkView, RouterLaw};
-use flowstamp_laws::sender::reno::Sack;
+use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
 use flowstamp_laws::sender::{FlowView, SenderLaw};
+use flowstamp_laws::tcp::reno::Sack;
 use flowstamp_laws::transport::{self, AckPacket, DataPacket, Receiver, Sender};
 use flowstamp_laws::units::{Rate, Time};
+use flowstamp_laws::xcp::router::{Params, Router};
+use flowstamp_laws::xcp::{Throughput as Draft, Window};
 use flowstamp_sim::events::{Class, EventQueue, Source};
 use flowstamp_sim::random::Stream;
 use std::cmp::Reverse;
@@ -73,8 +74,8 @@ fn event_queue(c: &mut Criterion) {
 fn xcp_router(c: &mut Criterion) {
     let mut group = c.benchmark_group("XCP router, per packet");
     group.throughput(Throughput::Elements(1));
-    let view = LinkView { now: Time::ZERO, queue_bytes: 5000 };
-    let mut window = Router::<Window>::new(&Params::default(), Rate::from_mbps(150.0));
+    let view = LinkView { now: Time::ZERO, queue_bytes: 5000, queue_packets: 0 };
+    let mut window = Router::<Window>::new(&Params::default(), &RouterView::of(Rate::from_mbps(150.0)));
     let header = Stamp([30_000.0, 0.08, 1e9]);
     group.bench_function("window form", |b| {
         b.iter(|| {
@@ -84,7 +85,7 @@ fn xcp_router(c: &mut Criterion) {
             stamp
         });
     });
-    let mut draft = Router::<Draft>::new(&Params::default(), Rate::from_mbps(150.0));
+    let mut draft = Router::<Draft>::new(&Params::default(), &RouterView::of(Rate::from_mbps(150.0)));
     let header = Stamp([0.002_67, 0.08, 1e9]);
     group.bench_function("throughput form", |b| {
         b.iter(|| {

@@ -81,7 +81,7 @@ impl Capture {
             congestion_experienced: packet.flags & CONGESTED != 0,
             ecn_echo: packet.flags & ECN_ECHO != 0,
             cwr: packet.flags & REDUCED != 0,
-            protocol: packet.protocol,
+            header: packet.header,
             stamp: packet.stamp,
             sack: sacks.get(packet.sack),
         });

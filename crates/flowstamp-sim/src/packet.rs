@@ -1,7 +1,7 @@
 //! What travels: 56 bytes, moved by value from link to link, so that a hop touches one cache line of its ring.
 
 use flowstamp_laws::Stamp;
-use flowstamp_laws::registry::Protocol;
+use flowstamp_laws::registry::Header;
 use flowstamp_laws::transport::SackBlocks;
 use flowstamp_laws::units::Time;
 
@@ -26,8 +26,8 @@ pub struct Packet {
     pub generation: u16,
     /// See the constants.
     pub flags: u8,
-    /// The flow's protocol.
-    pub protocol: Protocol,
+    /// What its stamp is written in.
+    pub header: Header,
 }
 
 impl Packet {

@@ -341,8 +341,8 @@ pub struct CapturedPacket {
     pub ecn_echo: bool,
     /// Congestion window reduced (data).
     pub cwr: bool,
-    /// The flow's protocol.
-    pub protocol: flowstamp_laws::registry::Protocol,
+    /// What its stamp is written in.
+    pub header: flowstamp_laws::registry::Header,
     /// The stamp.
     pub stamp: flowstamp_laws::Stamp,
     /// Selective acks.

@@ -100,7 +100,7 @@ pub fn results(run: Finished) -> Results {
         groups.insert(
             group.name.clone(),
             GroupSummary {
-                law: group.law.protocol().name().to_owned(),
+                law: group.law.name().to_owned(),
                 flows: of_group.iter().filter(started).count() as u64,
                 completed: of_group.iter().filter(|i| rows[**i].end_s.is_some()).count() as u64,
                 capacity_bps,
@@ -206,7 +206,7 @@ fn row(sim: &Finished, flow: u32, r: &Record) -> FlowRow {
         flow,
         group: group.name.clone(),
         index: r.index,
-        law: group.law.protocol().name(),
+        law: group.law.name(),
         start_s: r.start.as_secs_f64(),
         end_s: ended.then(|| r.end.as_secs_f64()),
         size_bytes: r.size,

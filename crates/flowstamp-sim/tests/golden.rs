@@ -7,7 +7,7 @@
 //! FLOWSTAMP_ACCEPT=1 cargo test -p flowstamp-sim --test golden
 //! ```
 
-use flowstamp_laws::registry::{Protocol, QueueSpec};
+use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec, ShareSpec};
 use flowstamp_laws::sender::Recovery;
 use flowstamp_sim::results::Results;
 use flowstamp_sim::scenario::{Arrivals, LinkRate, Scenario, Sizes};
@@ -69,13 +69,13 @@ fn nothing_that_a_scenario_can_name_is_missing() {
     let all: Vec<Scenario> = scenarios().into_values().map(|l| l.scenario).collect();
     assert!(all.len() >= 30, "{}", all.len());
     let toml = all.iter().map(toml_of).collect::<String>();
-    for protocol in Protocol::ALL {
-        assert!(toml.contains(&format!("law = \"{}\"", protocol.name())), "{}", protocol.name());
+    for law in SenderSpec::NAMES.iter().chain(RouterSpec::NAMES) {
+        assert!(toml.contains(&format!("law = \"{law}\"")), "{law}");
     }
     for queue in QueueSpec::NAMES {
         assert!(toml.contains(&format!("kind = \"{queue}\"")), "{queue}");
     }
-    for scheduler in ["fifo", "wfq", "drr"] {
+    for scheduler in ShareSpec::NAMES {
         assert!(toml.contains(&format!("scheduler = \"{scheduler}\"")), "{scheduler}");
     }
     let recoveries: Vec<_> = all.iter().flat_map(|s| &s.flows).filter_map(|g| g.transport.recovery).collect();

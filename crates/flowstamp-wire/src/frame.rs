@@ -10,7 +10,6 @@
 //! - the checksum's pseudo-header is TCP's own, as if TCP followed IP directly: the header between does not change what TCP sums over;
 //! - time to live 64 everywhere, "don't fragment" set, no Ethernet padding or frame check sequence.
 
-use crate::{rcp, xcp};
 use etherparse::checksum::Sum16BitWords;
 use etherparse::{EtherType, Ethernet2Header, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement};
 
@@ -18,9 +17,11 @@ use etherparse::{EtherType, Ethernet2Header, IpEcn, IpNumber, Ipv4Header, TcpHea
 pub const ETHERNET_LEN: usize = Ethernet2Header::LEN;
 /// Most SACK blocks a frame carries: as many as fit beside timestamps (RFC 2018, section 3), although there are none.
 pub const MAX_SACK_BLOCKS: usize = 3;
-/// Bytes of the longest frame: Ethernet, IPv4, XCP (the longer header), TCP with two no-ops and a SACK option of three blocks.
+/// Bytes of the longest header between IP and TCP: XCP's.
+pub const MAX_SHIM_LEN: usize = crate::xcp::HEADER_LEN;
+/// Bytes of the longest frame: Ethernet, IPv4, the longest header between, TCP with two no-ops and a SACK option of three blocks.
 pub const MAX_LEN: usize =
-    ETHERNET_LEN + Ipv4Header::MIN_LEN + xcp::HEADER_LEN + TcpHeader::MIN_LEN + 4 + 8 * MAX_SACK_BLOCKS;
+    ETHERNET_LEN + Ipv4Header::MIN_LEN + MAX_SHIM_LEN + TcpHeader::MIN_LEN + 4 + 8 * MAX_SACK_BLOCKS;
 
 /// Time to live of every packet, in hops: the usual initial value (RFC 1700), which no simulated router lowers.
 const TTL: u8 = 64;
@@ -54,30 +55,35 @@ pub struct Flags {
     pub cwr: bool,
 }
 
-/// The header of an explicit-feedback protocol between IP and TCP.
+/// The header of an explicit-feedback protocol between IP and TCP, as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shim {
-    /// XCP's.
-    Xcp(xcp::Header),
-    /// RCP's.
-    Rcp(rcp::Header),
+pub struct Shim {
+    ip_protocol: u8,
+    len: u8,
+    bytes: [u8; MAX_SHIM_LEN],
 }
 
 impl Shim {
-    /// Its length in bytes.
+    /// A header of these bytes behind this protocol number of IP; at most [`MAX_SHIM_LEN`] bytes, what is beyond is cut.
     #[must_use]
-    pub const fn header_len(&self) -> usize {
-        match self {
-            Self::Xcp(_) => xcp::HEADER_LEN,
-            Self::Rcp(_) => rcp::HEADER_LEN,
-        }
+    pub fn new(ip_protocol: u8, header: &[u8]) -> Self {
+        debug_assert!(header.len() <= MAX_SHIM_LEN, "{} bytes", header.len());
+        let len = header.len().min(MAX_SHIM_LEN);
+        let mut bytes = [0; MAX_SHIM_LEN];
+        bytes[..len].copy_from_slice(&header[..len]);
+        Self { ip_protocol, len: len as u8, bytes }
     }
 
-    const fn ip_protocol(&self) -> IpNumber {
-        match self {
-            Self::Xcp(_) => IpNumber(xcp::IP_PROTOCOL),
-            Self::Rcp(_) => IpNumber(rcp::IP_PROTOCOL),
-        }
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+
+    /// The number by which IP names it.
+    #[must_use]
+    pub const fn ip_protocol(&self) -> u8 {
+        self.ip_protocol
     }
 }
 
@@ -135,7 +141,7 @@ impl FrameSpec<'_> {
             total_len: ip_len,
             identification: self.id,
             time_to_live: TTL,
-            protocol: self.shim.map_or(IpNumber::TCP, |shim| shim.ip_protocol()),
+            protocol: self.shim.map_or(IpNumber::TCP, |shim| IpNumber(shim.ip_protocol)),
             source,
             destination,
             ..Ipv4Header::default()
@@ -166,10 +172,8 @@ impl FrameSpec<'_> {
         };
         push(&ethernet.to_bytes());
         push(&ip.to_bytes());
-        match self.shim {
-            Some(Shim::Xcp(header)) => push(&header.to_bytes()),
-            Some(Shim::Rcp(header)) => push(&header.to_bytes()),
-            None => {}
+        if let Some(shim) = &self.shim {
+            push(shim.bytes());
         }
         push(&tcp.to_bytes());
         len
@@ -188,7 +192,7 @@ impl FrameSpec<'_> {
     }
 
     fn shim_len(&self) -> usize {
-        self.shim.map_or(0, |shim| shim.header_len())
+        self.shim.map_or(0, |shim| usize::from(shim.len))
     }
 
     fn sack_blocks(&self) -> usize {
@@ -234,6 +238,7 @@ pub const fn host_mac(host: u32) -> [u8; 6] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{rcp, xcp};
     use etherparse::{NetSlice, SlicedPacket, TransportSlice};
     use proptest::prelude::*;
 
@@ -274,15 +279,13 @@ mod tests {
         assert_eq!(ip.header_checksum, ip.calc_header_checksum());
         assert_eq!(usize::from(ip.total_len), frame.len() - ETHERNET_LEN);
         match spec.shim {
-            Some(Shim::Xcp(header)) => {
-                assert_eq!((ip.protocol.0, xcp::Header::parse(after_ip)), (253, Ok(header)));
-            }
-            Some(Shim::Rcp(header)) => {
-                assert_eq!((ip.protocol.0, rcp::Header::parse(after_ip)), (254, Ok(header)));
+            Some(shim) => {
+                assert_eq!(ip.protocol.0, shim.ip_protocol());
+                assert_eq!(&after_ip[..shim.bytes().len()], shim.bytes());
             }
             None => assert_eq!(ip.protocol, IpNumber::TCP),
         }
-        let after_shim = &after_ip[spec.shim.map_or(0, |shim| shim.header_len())..];
+        let after_shim = &after_ip[spec.shim_len()..];
         let (tcp, payload) = TcpHeader::from_slice(after_shim).unwrap();
         assert!(payload.iter().all(|byte| *byte == 0));
         assert_eq!(tcp.checksum, tcp.calc_checksum_ipv4(&ip, payload).unwrap());
@@ -307,8 +310,7 @@ mod tests {
 
     #[test]
     fn sack_blocks_beyond_three_are_left_out() {
-        let spec =
-            FrameSpec { sack: &SACK, shim: Some(Shim::Xcp(xcp::Header::minimal(0))), ip_len: 0, ..spec() };
+        let spec = FrameSpec { sack: &SACK, shim: Some(xcp::Header::minimal(0).into()), ip_len: 0, ..spec() };
         check(&spec);
         let frame = whole(&spec);
         assert_eq!(frame.len(), MAX_LEN);
@@ -336,8 +338,8 @@ mod tests {
                 flags: Flags { syn, fin, ack: ack_flag, ece, cwr },
                 sack: &SACK[..blocks],
                 shim: rate
-                    .map(|rate| Shim::Rcp(rcp::Header::ack(rcp::BytesPerMilli::from_bits(rate))))
-                    .or(feedback.map(|feedback| Shim::Xcp(xcp::Header::minimal(feedback)))),
+                    .map(|rate| rcp::Header::ack(rcp::BytesPerMilli::from_bits(rate)).into())
+                    .or(feedback.map(|feedback| xcp::Header::minimal(feedback).into())),
                 ..spec()
             });
         }

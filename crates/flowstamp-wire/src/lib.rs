@@ -10,6 +10,7 @@
 //! - [`xcp`]: codec of the header of the XCP Internet-Draft, version 3;
 //! - [`rcp`]: codec of RCP's header, 12 bytes;
 //! - [`mod@option`]: codec of the TCP option in which real hosts carry both;
+//! - [`mod@codec`]: which of them a packet's header has, and how its stamp is told;
 //! - [`mod@field`]: what both codecs share;
 //! - [`frame`]: builds a packet's headers, checksums included, without allocation;
 //! - [`pcapng`]: writes such frames to a capture file that Wireshark reads;
@@ -34,6 +35,7 @@
 //! HOME=/tmp setpriv --reuid=65534 --regid=65534 --clear-groups tshark -X lua_script:...
 //! ```
 
+pub mod codec;
 pub mod field;
 pub mod frame;
 pub mod option;

@@ -29,7 +29,9 @@
 //!
 //! Nothing in this module panics, whatever the bytes or the numbers: lengths are checked before the first access.
 
+use crate::codec::{Codec, Told};
 use crate::field::{Clock, EmitError, PROTOCOL_TCP, array, emit};
+use crate::frame::Shim;
 use thiserror::Error;
 
 /// Length of the header in bytes.
@@ -239,6 +241,27 @@ impl Header {
         bytes[field::UNUSED] = 0;
         bytes
     }
+}
+
+impl From<Header> for Shim {
+    fn from(header: Header) -> Self {
+        Self::new(IP_PROTOCOL, &header.to_bytes())
+    }
+}
+
+/// How a stamp of RCP is written.
+pub const CODEC: Codec = Codec { len: HEADER_LEN, shim: |told| header_of(told).into() };
+
+/// The header of a packet. A wish beyond what it can tell is one for as much as there is.
+fn header_of(told: &Told) -> Header {
+    let stamp = flowstamp_laws::rcp::Header::from(told.stamp);
+    let rate = BytesPerMilli::from_bytes_per_sec(stamp.rate);
+    if !told.data {
+        return Header::ack(rate);
+    }
+    let wish = if rate == BytesPerMilli::MAX { BytesPerMilli::NONE } else { rate };
+    let rtt = if stamp.rtt_s > 0.0 { Millis16::from_secs_f64(stamp.rtt_s) } else { Millis16::UNKNOWN };
+    Header::data(wish, rtt)
 }
 
 #[cfg(test)]

@@ -25,7 +25,10 @@
 //!
 //! Nothing in this module panics, whatever the bytes or the numbers: lengths are checked before the first access.
 
+use crate::codec::{Codec, Told};
 use crate::field::{Clock, EmitError, PROTOCOL_TCP, array, emit};
+use crate::frame::Shim;
+use flowstamp_laws::xcp::{Encoding, Throughput, Window};
 use thiserror::Error;
 
 /// Length of the header in bytes; also the only valid value of its length field.
@@ -278,6 +281,30 @@ impl Header {
         bytes[field::REVERSE_FEEDBACK].copy_from_slice(&self.reverse_feedback.to_be_bytes());
         bytes[field::DELTA_THROUGHPUT].copy_from_slice(&self.delta_throughput.to_be_bytes());
         bytes
+    }
+}
+
+impl From<Header> for Shim {
+    fn from(header: Header) -> Self {
+        Self::new(IP_PROTOCOL, &header.to_bytes())
+    }
+}
+
+/// The paper's form, told as the Internet-Draft's: `X = rtt s / cwnd`, and a feedback divided by the RTT.
+pub const PAPER: Codec = Codec { len: HEADER_LEN, shim: |told| header_of::<Window>(told).into() };
+/// The Internet-Draft's form.
+pub const DRAFT: Codec = Codec { len: HEADER_LEN, shim: |told| header_of::<Throughput>(told).into() };
+
+/// The header of a packet; acks have the minimal one.
+fn header_of<E: Encoding>(told: &Told) -> Header {
+    let view = E::read(&told.stamp, f64::from(told.packet_bytes));
+    let feedback = saturating_bytes_per_sec(view.feedback);
+    if told.data {
+        let x = Seconds28::from_secs_f64(view.inter_packet_s);
+        let rtt = Seconds28::from_secs_f64(view.rtt_s);
+        Header::standard(x, rtt, 0, feedback)
+    } else {
+        Header::minimal(feedback)
     }
 }
 

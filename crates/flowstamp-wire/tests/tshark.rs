@@ -1,7 +1,7 @@
 //! Has the real tshark read what this crate writes: the capture file, the frames, and the headers of XCP and RCP by way of the
 //! Lua dissector.
 //!
-//! Without tshark each test prints a line that starts with "SKIPPED" and passes; with `FLOWSTAMP_REQUIRE_TSHARK=1` it
+//! Without tshark each test says that it is skipped and passes; with `FLOWSTAMP_REQUIRE_TSHARK=1` it
 //! fails instead.
 
 #![expect(clippy::print_stderr, reason = "a skipped test says so")]
@@ -10,8 +10,10 @@
     reason = "the helpers are test code too, which clippy's exception for tests leaves out"
 )]
 
+mod skip;
+
 use etherparse::{Ipv4Header, Ipv6Header, TcpHeader};
-use flowstamp_wire::frame::{self, Ecn, Flags, FrameSpec, Shim};
+use flowstamp_wire::frame::{self, Ecn, Flags, FrameSpec};
 use flowstamp_wire::rcp::{self, BytesPerMilli, Millis16};
 use flowstamp_wire::xcp::{self, Header, Seconds28};
 use flowstamp_wire::{DISSECTOR, pcapng};
@@ -110,7 +112,7 @@ fn spec(xcp: Option<Header>) -> FrameSpec<'static> {
         flags: Flags { ack: true, ..Flags::default() },
         ecn: Ecn::Ect0,
         sack: &[],
-        shim: xcp.map(Shim::Xcp),
+        shim: xcp.map(Into::into),
         ip_len: 1500,
         id: 7,
     }
@@ -207,8 +209,8 @@ fn rcp_packets() -> Vec<Packet> {
     let syn = Flags { syn: true, ..Flags::default() };
     let ack = Flags { ack: true, ..Flags::default() };
     let fin = Flags { fin: true, ..ack };
-    let of = |header, flags, seq, ip_len| FrameSpec {
-        shim: Some(Shim::Rcp(header)),
+    let of = |header: rcp::Header, flags, seq, ip_len| FrameSpec {
+        shim: Some(header.into()),
         flags,
         seq,
         ip_len,
@@ -319,7 +321,7 @@ fn tshark() -> Option<Command> {
     }
     let required = std::env::var_os("FLOWSTAMP_REQUIRE_TSHARK").is_some_and(|value| value == "1");
     assert!(!required, "FLOWSTAMP_REQUIRE_TSHARK=1, but tshark is not installed");
-    eprintln!("SKIPPED: tshark is not installed (FLOWSTAMP_REQUIRE_TSHARK=1 makes this a failure)");
+    skip::skip("tshark is not installed (FLOWSTAMP_REQUIRE_TSHARK=1 makes this a failure)");
     None
 }
 

@@ -40,7 +40,7 @@ impl Hosts {
             size: self.ack_bytes,
             generation: flow.generation,
             flags: DATA | CONTROL | kind,
-            protocol: flow.spoken(),
+            header: flow.spoken(),
         };
         if kind != 0 {
             let params = &self.groups[flow.group as usize].transport;

@@ -15,7 +15,7 @@ use crate::fabric::Fabric;
 use crate::network::{GroupPlan, Path, WebPlan};
 use crate::packet::{CONTROL, DATA, Packet};
 use crate::scenario::Scenario;
-use flowstamp_laws::registry::{AnySender, Protocol, SenderSpec};
+use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
 use flowstamp_laws::sender::{FlowView, SenderLaw};
 use flowstamp_laws::transport::{self, Receiver, Sender};
 use flowstamp_laws::units::{Rate, Time};
@@ -69,7 +69,7 @@ pub struct Flow {
     /// Size of the last packet.
     last_size: u16,
     generation: u16,
-    protocol: Protocol,
+    header: Header,
     started: bool,
     retransmit: LazyTimer,
     ack: LazyTimer,
@@ -90,10 +90,10 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// The protocol of the packets that it sends now.
+    /// The header of the packets that it sends now.
     #[inline]
-    fn spoken(&self) -> Protocol {
-        self.law.fallen_back().map_or(self.protocol, |(protocol, _)| protocol)
+    fn spoken(&self) -> Header {
+        if self.law.fallen_back().is_some() { Header::Plain } else { self.header }
     }
 }
 
@@ -283,7 +283,7 @@ impl Hosts {
             packets,
             last_size,
             generation: 0,
-            protocol: spec.law.protocol(),
+            header: spec.law.header(),
             started: false,
             retransmit: LazyTimer::IDLE,
             ack: LazyTimer::IDLE,
@@ -350,7 +350,7 @@ impl Hosts {
         record.timeouts = flow.sender.timeouts();
         record.min_rtt = flow.sender.min_rtt();
         record.srtt = flow.sender.srtt();
-        record.switched = flow.law.fallen_back().map_or(Time::MAX, |(_, when)| when);
+        record.switched = flow.law.fallen_back().unwrap_or(Time::MAX);
     }
 
     /// Writes what is known of the flows that are still there into their records.

@@ -20,8 +20,8 @@ impl Hosts {
             sent_at: packet.sent_at,
             stamp: &packet.stamp,
         };
-        let protocol = flow.protocol;
-        let info = flow.receiver.on_data(now, &data, |pending, newer| protocol.merge(pending, newer));
+        let header = flow.header;
+        let info = flow.receiver.on_data(now, &data, |pending, newer| header.merge(pending, newer));
         let delivered = flow.receiver.delivered();
         // With repair by count more may come than the flow has.
         if delivered != before && before < flow.sender.length() {
@@ -56,7 +56,7 @@ impl Hosts {
             size: self.ack_bytes,
             generation: flow.generation,
             flags: if info.ecn_echo { ECN_ECHO } else { 0 },
-            protocol: flow.spoken(),
+            header: flow.spoken(),
         };
         net.send(&packet);
     }

@@ -78,7 +78,7 @@ impl Hosts {
                 size,
                 generation: flow.generation,
                 flags: DATA | if ecn { ECN_CAPABLE } else { 0 } | if out.cwr { REDUCED } else { 0 },
-                protocol: flow.spoken(),
+                header: flow.spoken(),
             };
             net.send(&packet);
         }

@@ -12,7 +12,7 @@
 //! Where a router law or a queue law wants to know who waits, [`Fifo::advance`] catches up with the transmissions that
 //! have begun since the last look, in their order and at their times.
 
-use super::laws::{Laws, arrival};
+use super::laws::{Backlog, Laws, arrival};
 use super::plain::Plain;
 use super::{Admission, Tap};
 use crate::packet::Packet;
@@ -29,8 +29,8 @@ pub trait Sharing {
     fn enters(&mut self, own: bool, size: u16);
     /// It has waited.
     fn leaves(&mut self, own: bool, size: u16);
-    /// The queue that the law sees, of `queue_bytes` that wait.
-    fn seen(&self, queue_bytes: u64) -> u64;
+    /// The queue that the law sees, of all that waits.
+    fn seen(&self, all: Backlog) -> Backlog;
 }
 
 /// The law takes all traffic for its own.
@@ -47,8 +47,8 @@ impl Sharing for Alone {
     #[inline]
     fn leaves(&mut self, _: bool, _: u16) {}
     #[inline]
-    fn seen(&self, queue_bytes: u64) -> u64 {
-        queue_bytes
+    fn seen(&self, all: Backlog) -> Backlog {
+        all
     }
 }
 
@@ -57,15 +57,15 @@ impl Sharing for Alone {
 pub struct Soft {
     /// Who gets how much.
     pub split: Box<Split>,
-    /// Bytes that wait of each class.
-    pub queue_bytes: [u64; 2],
+    /// What waits of each class.
+    pub queues: [Backlog; 2],
 }
 
 impl Soft {
     /// A link on which nothing waits.
     #[must_use]
     pub fn new(split: Split) -> Self {
-        Self { split: Box::new(split), queue_bytes: [0; 2] }
+        Self { split: Box::new(split), queues: [Backlog::default(); 2] }
     }
 }
 
@@ -76,13 +76,13 @@ impl Sharing for Soft {
         own
     }
     fn enters(&mut self, own: bool, size: u16) {
-        self.queue_bytes[if own { OWN } else { OTHER }] += u64::from(size);
+        self.queues[if own { OWN } else { OTHER }].add(size);
     }
     fn leaves(&mut self, own: bool, size: u16) {
-        self.queue_bytes[if own { OWN } else { OTHER }] -= u64::from(size);
+        self.queues[if own { OWN } else { OTHER }].take(size);
     }
-    fn seen(&self, _: u64) -> u64 {
-        self.queue_bytes[OWN]
+    fn seen(&self, _: Backlog) -> Backlog {
+        self.queues[OWN]
     }
 }
 
@@ -116,8 +116,8 @@ impl<S: Sharing> Fifo<S> {
     /// The queue that the router law sees.
     #[inline]
     #[must_use]
-    pub fn seen(&self) -> u64 {
-        self.sharing.seen(self.laws.queue_bytes)
+    pub fn seen(&self) -> Backlog {
+        self.sharing.seen(self.laws.backlog())
     }
 
     /// Catches up with the transmissions that have begun by `now`. `tap` sees each such packet.
@@ -127,7 +127,7 @@ impl<S: Sharing> Fifo<S> {
             let entry = line.last(self.waiting);
             self.laws.leave(started, entry.packet.size);
             self.sharing.leaves(self.laws.is_own(&entry.packet), entry.packet.size);
-            self.laws.stamp(started, self.sharing.seen(self.laws.queue_bytes), &mut entry.packet);
+            self.laws.stamp(started, self.sharing.seen(self.laws.backlog()), &mut entry.packet);
             if self.laws.captured {
                 tap.record(started, &entry.packet);
             }
@@ -146,12 +146,12 @@ impl<S: Sharing> Fifo<S> {
         }
         let laws = &mut self.laws;
         laws.stats.arrivals += 1;
-        let queue_bytes = self.sharing.seen(laws.queue_bytes);
+        let seen = self.sharing.seen(laws.backlog());
         let own = laws.is_own(packet);
         if self.sharing.arrives(own, packet, &mut laws.random) {
-            laws.arrives(now, queue_bytes, packet);
+            laws.arrives(now, seen, packet);
         }
-        let Some(mark) = laws.decide(&arrival(line, now, packet, laws.queue_bytes, self.waiting)) else {
+        let Some(mark) = laws.decide(&arrival(line, now, packet, laws.queue_bytes(), self.waiting)) else {
             return Admission::Dropped;
         };
         let free_at = line.free_at();
@@ -168,7 +168,7 @@ impl<S: Sharing> Fifo<S> {
         } else {
             let (first, entry) = line.transmit(now, packet);
             entry.packet.flags |= mark;
-            laws.stamp(now, self.sharing.seen(laws.queue_bytes), &mut entry.packet);
+            laws.stamp(now, self.sharing.seen(laws.backlog()), &mut entry.packet);
             if laws.captured {
                 tap.record(now, &entry.packet);
             }

@@ -10,6 +10,38 @@ use flowstamp_laws::registry::{AnyQueue, AnyRouter};
 use flowstamp_laws::router::LinkView;
 use flowstamp_laws::units::Time;
 
+/// What waits somewhere.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Backlog {
+    /// Bytes.
+    pub bytes: u64,
+    /// Packets.
+    pub packets: u32,
+}
+
+impl Backlog {
+    /// A packet begins to wait.
+    #[inline]
+    pub fn add(&mut self, size: u16) {
+        self.bytes += u64::from(size);
+        self.packets += 1;
+    }
+
+    /// A packet has waited.
+    #[inline]
+    pub fn take(&mut self, size: u16) {
+        self.bytes -= u64::from(size);
+        self.packets -= 1;
+    }
+
+    /// As a router law sees it.
+    #[inline]
+    #[must_use]
+    pub fn view(self, now: Time) -> LinkView {
+        LinkView { now, queue_bytes: self.bytes, queue_packets: self.packets }
+    }
+}
+
 /// Laws and statistics.
 #[derive(Clone, Debug)]
 pub struct Laws {
@@ -29,8 +61,7 @@ pub struct Laws {
     pub stats: LinkStats,
     /// Packets whose transmission begins are recorded.
     pub captured: bool,
-    /// Bytes that wait.
-    pub(super) queue_bytes: u64,
+    backlog: Backlog,
 }
 
 impl Laws {
@@ -46,40 +77,42 @@ impl Laws {
         captured: bool,
     ) -> Self {
         let stats = LinkStats::default();
-        Self { name, capacity, limit, queue, router, random, stats, captured, queue_bytes: 0 }
+        Self { name, capacity, limit, queue, router, random, stats, captured, backlog: Backlog::default() }
     }
 
     /// Bytes that wait.
     #[must_use]
     pub fn queue_bytes(&self) -> u64 {
-        self.queue_bytes
+        self.backlog.bytes
     }
 
-    /// Whether it is a packet of the router law's protocol.
+    /// What waits.
+    #[inline]
+    pub(super) fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    /// Whether it is a packet with the router law's header.
     #[inline]
     pub(super) fn is_own(&self, packet: &Packet) -> bool {
-        self.router.as_ref().is_some_and(|r| r.protocol() == packet.protocol)
+        self.router.as_ref().is_some_and(|r| r.header() == packet.header)
     }
 
     /// The router law hears of an arrival.
     #[inline]
-    pub(super) fn arrives(&mut self, now: Time, queue_bytes: u64, packet: &Packet) {
+    pub(super) fn arrives(&mut self, now: Time, seen: Backlog, packet: &Packet) {
         if let Some(router) = &mut self.router {
-            let own = packet.flags & DATA != 0 && packet.protocol == router.protocol();
-            router.on_arrival(
-                LinkView { now, queue_bytes },
-                u32::from(packet.size),
-                own.then_some(&packet.stamp),
-            );
+            let own = packet.flags & DATA != 0 && packet.header == router.header();
+            router.on_arrival(seen.view(now), u32::from(packet.size), own.then_some(&packet.stamp));
         }
     }
 
     /// The transmission of `packet` begins: the router law stamps it if it is one of its own.
     #[inline]
-    pub(super) fn stamp(&mut self, now: Time, queue_bytes: u64, packet: &mut Packet) {
+    pub(super) fn stamp(&mut self, now: Time, seen: Backlog, packet: &mut Packet) {
         if let Some(router) = &mut self.router {
-            if packet.flags & DATA != 0 && packet.protocol == router.protocol() {
-                router.on_departure(LinkView { now, queue_bytes }, u32::from(packet.size), &mut packet.stamp);
+            if packet.flags & DATA != 0 && packet.header == router.header() {
+                router.on_departure(seen.view(now), u32::from(packet.size), &mut packet.stamp);
             }
         }
     }
@@ -114,21 +147,21 @@ impl Laws {
     /// A packet begins to wait.
     #[inline]
     pub(super) fn enter(&mut self, now: Time, size: u16) {
-        self.stats.account(now, self.queue_bytes);
-        self.queue_bytes += u64::from(size);
-        self.stats.max_queue = self.stats.max_queue.max(self.queue_bytes);
+        self.stats.account(now, self.backlog.bytes);
+        self.backlog.add(size);
+        self.stats.max_queue = self.stats.max_queue.max(self.backlog.bytes);
     }
 
     /// A packet has waited until `now`.
     #[inline]
     pub(super) fn leave(&mut self, now: Time, size: u16) {
-        self.stats.account(now, self.queue_bytes);
-        self.queue_bytes -= u64::from(size);
+        self.stats.account(now, self.backlog.bytes);
+        self.backlog.take(size);
     }
 
     /// Brings statistics up to `now`.
     pub(super) fn account(&mut self, now: Time) {
-        self.stats.account(now, self.queue_bytes);
+        self.stats.account(now, self.backlog.bytes);
     }
 
     /// Bytes that have been transmitted of those accepted, at `now`, to an opportunity's part on a trace, when the
@@ -137,7 +170,7 @@ impl Laws {
         let rest = if under_way > now { self.capacity.bytes_between(now, under_way) } else { 0.0 };
         // An opportunity of a trace may be larger than the packet that waits for it.
         let rest = rest.min(in_transmission);
-        self.stats.accepted_bytes - self.queue_bytes as f64 - rest
+        self.stats.accepted_bytes - self.backlog.bytes as f64 - rest
     }
 }
 

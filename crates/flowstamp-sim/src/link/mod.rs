@@ -12,6 +12,8 @@ mod plain;
 mod ring;
 mod served;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 pub use fifo::{Alone, Fifo, Sharing, Soft};
 pub use laws::Laws;
@@ -109,7 +111,7 @@ impl Port {
     /// What the router law sees.
     #[must_use]
     pub fn view(&self, now: Time) -> LinkView {
-        LinkView { now, queue_bytes: each!(self, port => port.seen()) }
+        each!(self, port => port.seen()).view(now)
     }
 
     /// A copy of `packet` reaches the link.
@@ -219,8 +221,8 @@ impl Port {
             Self::Fifo(_) => {}
             Self::Soft(port) => {
                 port.sharing.split.variables(&mut |name, value| report(name, value));
-                report("own_queue_bytes", port.sharing.queue_bytes[0] as f64);
-                report("other_queue_bytes", port.sharing.queue_bytes[1] as f64);
+                report("own_queue_bytes", port.sharing.queues[0].bytes as f64);
+                report("other_queue_bytes", port.sharing.queues[1].bytes as f64);
             }
             Self::Served(port) => return port.variables(report),
         }

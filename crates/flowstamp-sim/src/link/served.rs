@@ -3,7 +3,7 @@
 //! What is sent next is known only when the packet before has gone, so such a link has an event for each packet that
 //! waited. Only what is in transmission or beyond is in the ring.
 
-use super::laws::{Laws, arrival};
+use super::laws::{Backlog, Laws, arrival};
 use super::plain::Plain;
 use super::{Admission, Tap};
 use crate::packet::{DATA, Packet};
@@ -18,6 +18,8 @@ use std::collections::VecDeque;
 pub enum Classifier {
     /// The router law's own protocol, and everything else.
     Protocol,
+    /// Nothing: there is one class.
+    None,
     /// Acks and answers, and all that goes the way of the data.
     Acks,
 }
@@ -32,6 +34,7 @@ impl Classifier {
     /// Names of the classes, and of their queues in probes.
     fn names(self) -> &'static [(&'static str, &'static str)] {
         match self {
+            Self::None => &[("all", "queue_bytes")],
             Self::Protocol => &[("own", "own_queue_bytes"), ("other", "other_queue_bytes")],
             Self::Acks => &[("ack", "ack_queue_bytes"), ("data", "data_queue_bytes")],
         }
@@ -40,6 +43,7 @@ impl Classifier {
     #[inline]
     fn class(self, own: bool, packet: &Packet) -> usize {
         usize::from(match self {
+            Self::None => false,
             Self::Protocol => !own,
             Self::Acks => packet.flags & DATA != 0,
         })
@@ -50,7 +54,7 @@ impl Classifier {
 #[derive(Clone, Debug, Default)]
 struct Queue {
     packets: VecDeque<Packet>,
-    bytes: u64,
+    backlog: Backlog,
 }
 
 /// The law that moves the weights of the classes, and the queue law of each, which has a part of the buffer.
@@ -74,6 +78,8 @@ pub struct Served {
     divided: Option<Box<Divided>>,
     /// A choice is due when the packet in transmission has gone.
     choice_due: bool,
+    /// Who sends next is not for the link alone to say: its medium is shared.
+    asks: bool,
 }
 
 impl Served {
@@ -91,9 +97,16 @@ impl Served {
             divided: split.map(|split| Box::new(Divided { split, laws: vec![laws.queue.clone(); classes] })),
             laws,
             choice_due: false,
+            asks: false,
         };
         served.weigh();
         served
+    }
+
+    /// The same link on a shared medium: each packet waits until it is granted.
+    #[must_use]
+    pub fn asking(self) -> Self {
+        Self { asks: true, ..self }
     }
 
     fn weigh(&mut self) {
@@ -105,13 +118,13 @@ impl Served {
     /// Packets that wait.
     #[must_use]
     pub fn waiting(&self) -> u32 {
-        self.queues.iter().map(|q| q.packets.len() as u32).sum()
+        self.queues.iter().map(|q| q.backlog.packets).sum()
     }
 
     /// The queue that the router law sees: where the link is divided, its own class's.
     #[must_use]
-    pub fn seen(&self) -> u64 {
-        if self.divided.is_some() { self.queues[0].bytes } else { self.laws.queue_bytes }
+    pub fn seen(&self) -> Backlog {
+        if self.divided.is_some() { self.queues[0].backlog } else { self.laws.backlog() }
     }
 
     /// The law that divides the link.
@@ -132,7 +145,7 @@ impl Served {
             divided.split.variables(&mut |name, value| report(name, value));
         }
         for ((_, name), queue) in self.classifier.names().iter().zip(&self.queues) {
-            report(name, queue.bytes as f64);
+            report(name, queue.backlog.bytes as f64);
         }
         let Some(divided) = &self.divided else {
             self.laws.queue.variables(&mut |name, value| report(name, value));
@@ -162,7 +175,7 @@ impl Served {
         if own || self.divided.is_none() {
             laws.arrives(now, seen, packet);
         }
-        let mut arrival = arrival(line, now, packet, laws.queue_bytes, waiting);
+        let mut arrival = arrival(line, now, packet, laws.queue_bytes(), waiting);
         if self.choice_due {
             arrival.idle_since = None;
         }
@@ -172,19 +185,19 @@ impl Served {
                 // Each class has its part of the buffer, or one with little of the link would wait for many buffers'
                 // time: to its queue law a queue is as long as it would be if the class had all of the link.
                 let part = divided.split.shares()[class];
-                arrival.queue_bytes = (queue.bytes as f64 / part) as u64;
-                arrival.queue_packets = (queue.packets.len() as f64 / part) as u32;
+                arrival.queue_bytes = (queue.backlog.bytes as f64 / part) as u64;
+                arrival.queue_packets = (f64::from(queue.backlog.packets) / part) as u32;
                 let random = &mut laws.random;
                 let verdict = divided.laws[class].on_arrival(&arrival, || random.uniform());
                 laws.settle_verdict(verdict, size)
             }
         };
         let Some(mark) = mark else { return Admission::Dropped };
-        if arrival.idle_since.is_some() {
+        if arrival.idle_since.is_some() && !self.asks {
             return self.begin(line, now, packet, mark, tap);
         }
         laws.enter(now, packet.size);
-        queue.bytes += u64::from(size);
+        queue.backlog.add(packet.size);
         queue.packets.push_back(Packet { flags: packet.flags | mark, ..*packet });
         self.heads[class].get_or_insert(size);
         self.scheduler.enqueue(class, size, &self.weights);
@@ -222,7 +235,7 @@ impl Served {
             return (Admission::Behind, None);
         };
         let queue = &mut self.queues[class];
-        queue.bytes -= u64::from(packet.size);
+        queue.backlog.take(packet.size);
         self.heads[class] = queue.packets.front().map(|p| u32::from(p.size));
         self.laws.leave(now, packet.size);
         let admission = self.begin(line, now, &packet, 0, tap);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// A time constant this many times longer or shorter than the path's RTT is probably a mistake.
 const FAR_OFF: f64 = 10.0;
 
-/// The round-trip propagation times of flows over a link: of those whose protocol its router has, first of those whose data
+/// The round-trip propagation times of flows over a link: of those whose header its router writes into, first of those whose data
 /// pass, then of those whose acks do.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathRtts([(u64, u32); 2]);

@@ -7,9 +7,9 @@ use crate::ScenarioError;
 use crate::random::Stream;
 use crate::scenario::{Access, FlowGroup, OneOrMany, Web};
 use crate::workload::{ArrivalProcess, SizeLaw};
-use flowstamp_laws::registry::Protocol;
+use flowstamp_laws::registry::Header;
 use flowstamp_laws::sender::Recovery;
-use flowstamp_laws::units::{Rate, Time};
+use flowstamp_laws::units::Time;
 
 impl Builder<'_> {
     /// Places one group; returns the longest round-trip propagation time of its flows.
@@ -80,14 +80,14 @@ impl Builder<'_> {
             let mut paths = Vec::with_capacity(count as usize);
             let mut longest_of_group = Time::ZERO;
             let mut rtts_s = 0.0;
-            let protocol = group.law.protocol();
+            let header = group.law.header();
             for i in 0..count {
                 let (path, rtt) = self.place(group, i, core, &there, &back)?;
                 longest_of_group = longest_of_group.max(rtt);
                 rtts_s += rtt.as_secs_f64();
                 for (acks, route) in [(false, &there), (true, &back)] {
                     for link in route {
-                        if self.router_protocol(*link) == Some(protocol) {
+                        if header != Header::Plain && self.links[*link as usize].router.header() == header {
                             self.rtts[*link as usize].add(acks, rtt);
                         }
                     }
@@ -166,7 +166,7 @@ impl Builder<'_> {
             let message = format!(
                 "is \"count\", which tells the law of no loss; \"{}\" must hear of them, where it does without routers: \
                  leave it out",
-                group.law.protocol().name()
+                group.law.name()
             );
             return error(key("transport.recovery"), message);
         }
@@ -180,21 +180,15 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Whose packets a link's router stamps.
-    fn router_protocol(&self, link: u32) -> Option<Protocol> {
-        let built = self.links[link as usize].router.build(Rate::from_mbps(1.0))?;
-        Some(built.protocol())
-    }
-
-    /// A flow whose law obeys routers needs one of its kind on its path: nothing else would limit it.
+    /// A flow whose law obeys routers needs one on its path that writes into its header: nothing else would limit it.
     fn check_routers(&self, group: &FlowGroup, route: &[u32]) -> Result<()> {
-        let protocol = group.law.protocol();
-        let is_its = |l: &u32| self.router_protocol(*l) == Some(protocol);
-        if group.law.needs_router() && !route.iter().any(is_its) {
-            let name = protocol.name();
+        let header = group.law.header();
+        let has_one = route.iter().any(|l| self.links[*l as usize].router.header() == header);
+        if group.law.needs_router() && !has_one {
+            let (name, header) = (group.law.name(), header.name());
             return error(
                 format!("flows.{}.law", group.name),
-                format!("\"{name}\" obeys routers, but no link on the path has router = \"{name}\""),
+                format!("\"{name}\" obeys routers, but no link on the path has router = \"{header}\""),
             );
         }
         Ok(())

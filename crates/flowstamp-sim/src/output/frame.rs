@@ -1,74 +1,24 @@
 //! A captured packet as it would be on a real wire.
 
 use crate::results::CapturedPacket;
-use flowstamp_laws::Stamp;
-use flowstamp_laws::registry::Protocol;
-use flowstamp_laws::router::rcp::Header as RcpHeader;
-use flowstamp_laws::router::xcp::{Encoding, Throughput, View, Window};
+use flowstamp_wire::codec::{Told, codec};
 use flowstamp_wire::frame::{Ecn, Flags, FrameSpec, Shim};
-use flowstamp_wire::{rcp, xcp};
 
 /// Bytes of the IPv4 header and of a TCP header without options.
 const IP_TCP_LEN: u32 = 40;
 
-/// Bytes of the header between IP and TCP.
-fn shim_len(protocol: Protocol) -> u32 {
-    match protocol {
-        Protocol::Xcp | Protocol::XcpDraft => xcp::HEADER_LEN as u32,
-        Protocol::Rcp => rcp::HEADER_LEN as u32,
-        _ => 0,
-    }
-}
-
 /// A sequence number in packets as TCP's in bytes; the first byte is number 1, after a SYN.
 pub(super) fn tcp_sequence(packet: &CapturedPacket, seq: u32) -> u32 {
-    let payload = packet.packet_bytes.saturating_sub(IP_TCP_LEN + shim_len(packet.protocol)).max(1);
+    let shim_len = codec(packet.header).map_or(0, |codec| codec.len as u32);
+    let payload = packet.packet_bytes.saturating_sub(IP_TCP_LEN + shim_len).max(1);
     // The last packet may be shorter.
     let short = if seq >= packet.packets { packet.packet_bytes.saturating_sub(packet.last_size) } else { 0 };
     seq.wrapping_mul(payload).wrapping_sub(short.min(payload)).wrapping_add(1)
 }
 
-/// What the stamp says in the terms of the Internet-Draft, if it is XCP's: the paper's window form becomes
-/// `X = rtt s / cwnd` and a feedback divided by the RTT.
-fn xcp_view(packet: &CapturedPacket) -> Option<View> {
-    let read: fn(&Stamp, f64) -> View = match packet.protocol {
-        Protocol::Xcp => Window::read,
-        Protocol::XcpDraft => Throughput::read,
-        _ => return None,
-    };
-    Some(read(&packet.stamp, f64::from(packet.packet_bytes)))
-}
-
-/// XCP's header; acks have the minimal one.
-fn xcp_header(packet: &CapturedPacket, view: View) -> xcp::Header {
-    let feedback = xcp::saturating_bytes_per_sec(view.feedback);
-    if packet.data {
-        let x = xcp::Seconds28::from_secs_f64(view.inter_packet_s);
-        let rtt = xcp::Seconds28::from_secs_f64(view.rtt_s);
-        xcp::Header::standard(x, rtt, 0, feedback)
-    } else {
-        xcp::Header::minimal(feedback)
-    }
-}
-
-/// RCP's header. A wish beyond what it can tell is one for as much as there is.
-fn rcp_header(packet: &CapturedPacket) -> rcp::Header {
-    let stamp = RcpHeader::from(packet.stamp);
-    let rate = rcp::BytesPerMilli::from_bytes_per_sec(stamp.rate);
-    if !packet.data {
-        return rcp::Header::ack(rate);
-    }
-    let wish = if rate == rcp::BytesPerMilli::MAX { rcp::BytesPerMilli::NONE } else { rate };
-    let rtt =
-        if stamp.rtt_s > 0.0 { rcp::Millis16::from_secs_f64(stamp.rtt_s) } else { rcp::Millis16::UNKNOWN };
-    rcp::Header::data(wish, rtt)
-}
-
 fn shim_of(packet: &CapturedPacket) -> Option<Shim> {
-    if packet.protocol == Protocol::Rcp {
-        return Some(Shim::Rcp(rcp_header(packet)));
-    }
-    xcp_view(packet).map(|view| Shim::Xcp(xcp_header(packet, view)))
+    let told = Told { stamp: packet.stamp, data: packet.data, packet_bytes: packet.packet_bytes };
+    codec(packet.header).map(|codec| (codec.shim)(&told))
 }
 
 /// Sequence and acknowledgement number. A SYN takes the number before the first byte, a FIN the one after the last.
@@ -117,8 +67,11 @@ pub(super) fn frame_of<'a>(packet: &CapturedPacket, sack: &'a [(u32, u32)]) -> F
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flowstamp_laws::Stamp;
+    use flowstamp_laws::registry::Header;
+    use flowstamp_wire::{rcp, xcp};
 
-    fn packet(protocol: Protocol, data: bool, stamp: [f64; 3]) -> CapturedPacket {
+    fn packet(header: Header, data: bool, stamp: [f64; 3]) -> CapturedPacket {
         CapturedPacket {
             time_ps: 0,
             link: 0,
@@ -136,70 +89,65 @@ mod tests {
             congestion_experienced: false,
             ecn_echo: false,
             cwr: false,
-            protocol,
+            header,
             stamp: Stamp(stamp),
             sack: Default::default(),
         }
     }
 
     fn xcp_of(packet: &CapturedPacket) -> xcp::Header {
-        match frame_of(packet, &[]).shim {
-            Some(Shim::Xcp(header)) => header,
-            other => panic!("{other:?} is not XCP's"),
-        }
+        let shim = frame_of(packet, &[]).shim.expect("a header");
+        assert_eq!(shim.ip_protocol(), xcp::IP_PROTOCOL);
+        xcp::Header::parse(shim.bytes()).expect("XCP's")
     }
 
     #[test]
     fn the_window_form_is_told_as_throughput() {
         // 40 packets per 80 ms are one each 2 ms; 500 bytes more per 80 ms are 6250 bytes/s more.
         let stamp = [40_000.0, 0.08, 500.0];
-        let data = xcp_of(&packet(Protocol::Xcp, true, stamp));
+        let data = xcp_of(&packet(Header::Xcp, true, stamp));
         assert_eq!(data.x, xcp::Seconds28::from_secs_f64(0.002));
         assert_eq!(data.rtt, xcp::Seconds28::from_secs_f64(0.08));
         assert_eq!((data.delta_throughput, data.reverse_feedback), (6250, 0));
-        assert_eq!(xcp_of(&packet(Protocol::Xcp, false, stamp)), xcp::Header::minimal(6250));
+        assert_eq!(xcp_of(&packet(Header::Xcp, false, stamp)), xcp::Header::minimal(6250));
     }
 
     #[test]
     fn the_draft_form_is_told_as_it_is() {
         let stamp = [0.002, 0.08, -6250.0];
-        let data = xcp_of(&packet(Protocol::XcpDraft, true, stamp));
+        let data = xcp_of(&packet(Header::XcpDraft, true, stamp));
         assert_eq!((data.x.to_secs_f64() * 1e3).round(), 2.0);
         assert_eq!(data.delta_throughput, -6250);
         // Nothing is known before the first round trip.
-        let first = xcp_of(&packet(Protocol::Xcp, true, [2000.0, 0.0, 0.0]));
+        let first = xcp_of(&packet(Header::Xcp, true, [2000.0, 0.0, 0.0]));
         assert_eq!((first.x, first.rtt), (xcp::Seconds28::ZERO, xcp::Seconds28::ZERO));
     }
 
     #[test]
     fn sequence_numbers_are_of_payload_bytes() {
-        let reno = frame_of(&packet(Protocol::Reno, true, [0.0; 3]), &[]);
+        let reno = frame_of(&packet(Header::Plain, true, [0.0; 3]), &[]);
         assert_eq!((reno.seq, reno.ack, reno.shim), (1 + 2 * 960, 1, None));
         assert_eq!((reno.src_host, reno.dst_host), (7, 8));
-        let ack = frame_of(&packet(Protocol::Xcp, false, [0.0; 3]), &[]);
+        let ack = frame_of(&packet(Header::Xcp, false, [0.0; 3]), &[]);
         assert_eq!((ack.seq, ack.ack), (1, 1 + 2 * 940));
         assert_eq!((ack.src_host, ack.dst_host), (8, 7));
     }
 
     fn rcp_of(packet: &CapturedPacket) -> rcp::Header {
-        match frame_of(packet, &[]).shim {
-            Some(Shim::Rcp(header)) => header,
-            other => panic!("{other:?} is not RCP's"),
-        }
+        let shim = frame_of(packet, &[]).shim.expect("a header");
+        assert_eq!(shim.ip_protocol(), rcp::IP_PROTOCOL);
+        rcp::Header::parse(shim.bytes()).expect("RCP's")
     }
 
     #[test]
     fn rates_of_rcp_are_told_in_bytes_per_millisecond() {
         let rate = rcp::BytesPerMilli::from_bits;
         // 10 Mb/s are 1250 bytes/ms.
-        let data = rcp_of(&packet(Protocol::Rcp, true, [1.25e6, 0.08, 5000.0]));
+        let data = rcp_of(&packet(Header::Rcp, true, [1.25e6, 0.08, 5000.0]));
         assert_eq!(data, rcp::Header::data(rate(1250), rcp::Millis16::from_bits(80)));
-        assert_eq!(
-            rcp_of(&packet(Protocol::Rcp, false, [1.25e6, 0.08, 5000.0])),
-            rcp::Header::ack(rate(1250))
-        );
+        assert_eq!(rcp_of(&packet(Header::Rcp, false, [1.25e6, 0.08, 5000.0])), rcp::Header::ack(rate(1250)));
         // A SYN before any router: as much as there is, and no RTT.
-        let syn = rcp_of(&packet(Protocol::Rcp, true, [1e15, 0.0, 0.0]));
+        let syn = rcp_of(&packet(Header::Rcp, true, [1e15, 0.0, 0.0]));
         assert_eq!(syn, rcp::Header::data(rcp::BytesPerMilli::NONE, rcp::Millis16::UNKNOWN));
     }
 
@@ -214,7 +162,7 @@ mod tests {
                 fin,
                 packets: 2,
                 last_size: 552,
-                ..packet(Protocol::Rcp, data, [1.25e6, 0.08, 0.0])
+                ..packet(Header::Rcp, data, [1.25e6, 0.08, 0.0])
             };
             let frame = frame_of(&packet, &[]);
             (frame.seq, frame.ack, [frame.flags.syn, frame.flags.fin, frame.flags.ack])

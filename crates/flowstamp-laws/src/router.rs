@@ -1,14 +1,37 @@
 //! What a router does to a packet and every control interval.
 
-pub mod rcp;
-pub mod xcp;
-
 use crate::Refused;
+use crate::queue::Limit;
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 
 /// The most timers a router law may keep.
 pub const MAX_TIMERS: usize = 2;
+
+/// What a router law is told of the link it governs when it is made.
+#[derive(Clone, Copy, Debug)]
+pub struct RouterView {
+    /// The link's capacity; `None` where nobody knows it.
+    pub capacity: Option<Rate>,
+    /// The buffer.
+    pub limit: Limit,
+    /// Size of a full data packet, bytes.
+    pub packet_bytes: u32,
+}
+
+impl RouterView {
+    /// A link of known capacity, with packets of 1000 bytes and a buffer of 1 MB.
+    #[must_use]
+    pub const fn of(capacity: Rate) -> Self {
+        Self { capacity: Some(capacity), limit: Limit::Bytes(1_000_000), packet_bytes: 1000 }
+    }
+
+    /// The capacity, for a law that cannot do without.
+    #[must_use]
+    pub fn known_capacity(&self) -> Rate {
+        self.capacity.unwrap_or(Rate::ZERO)
+    }
+}
 
 /// What a router law may see of the link it governs, at one instant.
 #[derive(Clone, Copy, Debug)]
@@ -17,13 +40,15 @@ pub struct LinkView {
     pub now: Time,
     /// Bytes that wait, without the packet in transmission.
     pub queue_bytes: u64,
+    /// Packets that wait, without the one in transmission.
+    pub queue_packets: u32,
 }
 
 /// A router's control law on one output link: a state machine that is told of arrivals, departures and its own
 /// timers. It has no clock and does no I/O.
 ///
 /// Order of calls for one packet: `on_arrival` when it reaches the output queue, whether or not it is then dropped;
-/// `on_departure` when its transmission starts, only for packets of this law.
+/// `on_departure` when its transmission starts, only for data packets with this law's header.
 pub trait RouterLaw: Sized {
     /// What the scenario may set.
     type Params: Default;
@@ -44,8 +69,8 @@ pub trait RouterLaw: Sized {
         None
     }
 
-    /// A law for a link of `capacity`, with all estimates at their start.
-    fn new(params: &Self::Params, capacity: Rate) -> Self;
+    /// A law for this link, with all estimates at their start.
+    fn new(params: &Self::Params, link: &RouterView) -> Self;
 
     /// Parameters by which the law begins, and which mean nothing later.
     const BEGINS_WITH: &'static [&'static str] = &[];
@@ -56,11 +81,11 @@ pub trait RouterLaw: Sized {
     /// The parameters are these from now on; estimates stay.
     fn set_params(&mut self, params: &Self::Params);
 
-    /// A packet of `size` bytes reached the queue. `stamp` is there for data packets of this law; acks and other
-    /// protocols' packets come without.
+    /// A packet of `size` bytes reached the queue. `stamp` is there for data packets with this law's header; acks and
+    /// packets with other headers come without.
     fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>);
 
-    /// A data packet of this law starts its transmission: stamp it.
+    /// A data packet with this law's header starts its transmission: stamp it.
     fn on_departure(&mut self, link: LinkView, size: u32, stamp: &mut Stamp);
 
     /// When timer `which` (below [`MAX_TIMERS`]) first fires, if the law keeps it.
@@ -79,25 +104,3 @@ pub trait RouterLaw: Sized {
 )]
 #[serde(deny_unknown_fields)]
 pub struct NoParams {}
-
-/// The router of a protocol that needs none, such as TCP.
-#[derive(Clone, Copy, Debug)]
-pub struct NoRouter;
-
-impl RouterLaw for NoRouter {
-    type Params = NoParams;
-    fn new(_: &NoParams, _: Rate) -> Self {
-        Self
-    }
-    fn set_capacity(&mut self, _: Rate) {}
-    fn set_params(&mut self, _: &NoParams) {}
-    fn on_arrival(&mut self, _: LinkView, _: u32, _: Option<&Stamp>) {}
-    fn on_departure(&mut self, _: LinkView, _: u32, _: &mut Stamp) {}
-    fn first_timer(&self, _: usize) -> Option<Time> {
-        None
-    }
-    fn on_timer(&mut self, _: usize, _: LinkView) -> Time {
-        Time::MAX
-    }
-    fn variables(&self, _: &mut dyn FnMut(&'static str, f64)) {}
-}

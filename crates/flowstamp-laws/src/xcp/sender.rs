@@ -20,8 +20,8 @@
 //! 3. The first packet has `H_rtt` zero and a wish / such packets wish nothing / no window follows from a rate
 //!    without an RTT, and routers give such packets no increase.
 
-use super::{Ack, FlowView, Recovery, SenderLaw};
-use crate::router::xcp::Encoding;
+use super::header::Encoding;
+use crate::sender::{AS_MUCH_AS_THERE_IS, Ack, FlowView, Recovery, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{Refused, within};
@@ -59,10 +59,6 @@ pub struct Sender<E> {
     margin: f64,
     encoding: PhantomData<E>,
 }
-
-/// What a flow without a rate of its own asks for, in bytes/s: more than any link of the valid range (400 Gb/s) has,
-/// and small enough that windows computed from it stay finite.
-const AS_MUCH_AS_THERE_IS: f64 = 1e15;
 
 impl<E: Encoding> SenderLaw for Sender<E> {
     type Params = Params;
@@ -128,12 +124,5 @@ impl<E: Encoding> SenderLaw for Sender<E> {
             0.0 // deviation 3
         };
         E::header(self.cwnd * self.inverse_price, rtt_s, self.packet_bytes, wish)
-    }
-
-    /// Changes add up: one ack for two packets brings both their feedbacks.
-    fn merge(pending: &mut Stamp, newer: &Stamp) {
-        let sum = pending.0[2] + newer.0[2];
-        *pending = *newer;
-        pending.0[2] = sum;
     }
 }

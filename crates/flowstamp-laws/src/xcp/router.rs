@@ -16,7 +16,7 @@
 //! `C` capacity, `y` input rate, `Q` persistent queue: the least seen by an arriving packet in a propagation delay
 //! (section 3.5.1), `s` packet size. `X` is the flow's inter-packet time in seconds; the paper calls its sum
 //! `sum_rtt_by_cwnd`. In these terms the paper's window form and the Internet-Draft's throughput form are one law
-//! with two [`Encoding`]s: the window form's feedback is the throughput form's times the RTT in the header.
+//! with two [encodings](super::header::Encoding): the window form's feedback is the throughput form's times the RTT in the header.
 //!
 //! Valid for 1 kb/s to 400 Gb/s and RTTs of 1 us to `max_rtt`; all state stays finite there.
 //!
@@ -41,7 +41,8 @@
 //! 9. The authors' ns-2 model decides at most every millisecond, the draft seeks the queue for 2 ms at least / `min_interval`
 //!    and `min_queue_interval` are 10 us / at RTTs of 30 us a millisecond is a loop 33 times slower than the flows'.
 
-use super::{LinkView, RouterLaw};
+use super::header::Encoding;
+use crate::router::{LinkView, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{Refused, within};
@@ -85,100 +86,6 @@ impl Default for Params {
             queue_window: 1.0,                         // Katabi 2002, section 3.5.1
             min_queue_interval: Time::from_micros(10), // ours: deviation 9
         }
-    }
-}
-
-/// What a packet tells the law, whatever its encoding.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct View {
-    /// Inter-packet time of the flow, `rtt s / cwnd`, in seconds; zero if unknown.
-    pub inter_packet_s: f64,
-    /// The flow's RTT in seconds; zero if unknown.
-    pub rtt_s: f64,
-    /// The change of throughput that the sender asked for, or a router before this one allowed, in bytes/s.
-    pub feedback: f64,
-}
-
-/// How [`View`] is written into a packet.
-pub trait Encoding: Copy + core::fmt::Debug + 'static {
-    /// Reads the header of a packet of `size` bytes.
-    fn read(stamp: &Stamp, size: f64) -> View;
-    /// Writes `feedback`, a change of throughput in bytes/s, for a flow whose RTT is `rtt_s`.
-    fn write_feedback(stamp: &mut Stamp, feedback: f64, rtt_s: f64);
-    /// Leaves a decrease as it is and makes anything else zero.
-    #[inline]
-    fn refuse_increase(stamp: &mut Stamp) {
-        stamp.0[2] = stamp.0[2].min(0.0);
-    }
-    /// The header of a sender: window in bytes as routers shall see it, RTT in seconds, wish in bytes per packet.
-    fn header(cwnd_bytes: f64, rtt_s: f64, packet_bytes: f64, wish_bytes: f64) -> Stamp;
-    /// The change of window in bytes that an echoed header asks for.
-    fn window_change(stamp: &Stamp, rtt_s: f64) -> f64;
-}
-
-/// The paper's header (section 3.2): `H_cwnd` in bytes, `H_rtt` in seconds, `H_feedback` in bytes.
-#[derive(Clone, Copy, Debug)]
-pub struct Window;
-
-impl Encoding for Window {
-    #[inline]
-    fn read(stamp: &Stamp, size: f64) -> View {
-        let [cwnd, rtt_s, feedback] = stamp.0;
-        if rtt_s > 0.0 && cwnd > 0.0 {
-            View { inter_packet_s: rtt_s * size / cwnd, rtt_s, feedback: feedback / rtt_s }
-        } else {
-            View { inter_packet_s: 0.0, rtt_s: 0.0, feedback }
-        }
-    }
-    #[inline]
-    fn write_feedback(stamp: &mut Stamp, feedback: f64, rtt_s: f64) {
-        stamp.0[2] = feedback * rtt_s;
-    }
-    #[inline]
-    fn header(cwnd_bytes: f64, rtt_s: f64, _: f64, wish_bytes: f64) -> Stamp {
-        Stamp([cwnd_bytes, rtt_s, wish_bytes])
-    }
-    #[inline]
-    fn window_change(stamp: &Stamp, _: f64) -> f64 {
-        stamp.0[2]
-    }
-}
-
-/// The Internet-Draft's header: `X` and `RTT` in seconds with 28 fraction bits, `Delta_Throughput` in whole bytes/s.
-/// No division per packet in the router.
-#[derive(Clone, Copy, Debug)]
-pub struct Throughput;
-
-/// One unit of the draft's time fields, in seconds.
-const WIRE_SECOND: f64 = 1.0 / (1u32 << 28) as f64;
-
-/// Seconds as the 32-bit field holds them: 0 to 16 s.
-#[inline]
-fn wire_seconds(s: f64) -> f64 {
-    f64::from((s / WIRE_SECOND + 0.5) as u32) * WIRE_SECOND
-}
-
-impl Encoding for Throughput {
-    #[inline]
-    fn read(stamp: &Stamp, _: f64) -> View {
-        let [x, rtt_s, feedback] = stamp.0;
-        View { inter_packet_s: x, rtt_s, feedback }
-    }
-    #[inline]
-    fn write_feedback(stamp: &mut Stamp, feedback: f64, _: f64) {
-        // Rounding towards zero would take from every increase and every decrease alike; downward keeps the sum of
-        // what is handed out within the pools.
-        stamp.0[2] = f64::from(libm::floor(feedback) as i32);
-    }
-    #[inline]
-    fn header(cwnd_bytes: f64, rtt_s: f64, packet_bytes: f64, wish_bytes: f64) -> Stamp {
-        let x = if cwnd_bytes > 0.0 { rtt_s * packet_bytes / cwnd_bytes } else { 0.0 };
-        let wish = if rtt_s > 0.0 { wish_bytes / rtt_s } else { 0.0 };
-        Stamp([wire_seconds(x), wire_seconds(rtt_s), f64::from(wish as i32)])
-    }
-    #[inline]
-    fn window_change(stamp: &Stamp, rtt_s: f64) -> f64 {
-        stamp.0[2] * rtt_s
     }
 }
 
@@ -308,10 +215,10 @@ impl<E: Encoding> RouterLaw for Router<E> {
         Some(("initial_interval", &mut params.initial_interval))
     }
 
-    fn new(params: &Params, capacity: Rate) -> Self {
+    fn new(params: &Params, link: &RouterView) -> Self {
         Self {
             params: *params,
-            capacity: capacity.bytes_per_sec(),
+            capacity: link.known_capacity().bytes_per_sec(),
             input_bytes: 0.0,
             sum_x: 0.0,
             sum_x_rtt: 0.0,

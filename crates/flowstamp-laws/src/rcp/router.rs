@@ -38,8 +38,9 @@
 //!    it; else `d` is unknown, intervals are `max_interval` long and R stays until one brings RTTs, whose mean is the first
 //!    `d` / a first `d` of 200 ms makes R grow as slowly on a path of 30 us as on one of 200 ms, and forgets it slowly.
 
-use super::{LinkView, RouterLaw};
-use crate::sender::rcp::AS_MUCH_AS_THERE_IS;
+use super::header::Header;
+use crate::router::{LinkView, RouterLaw, RouterView};
+use crate::sender::AS_MUCH_AS_THERE_IS;
 use crate::stamp::Stamp;
 use crate::units::{Bytes, Rate, Time};
 use crate::{Refused, within};
@@ -107,32 +108,6 @@ impl Default for Params {
             long_share: 1.0,
             long_after: Bytes::new(100_000), // ours: section 3.6 leaves the threshold open
         }
-    }
-}
-
-/// What a packet carries: the RCP header, with the age of section 3.6 instead of the reverse rate, which here travels in
-/// the ack's own stamp.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Header {
-    /// The rate that the sender wishes for, or what the routers so far allow, bytes/s.
-    pub rate: f64,
-    /// The sender's RTT in seconds; zero if unknown.
-    pub rtt_s: f64,
-    /// What the flow has sent so far, bytes.
-    pub age_bytes: f64,
-}
-
-impl From<Stamp> for Header {
-    #[inline]
-    fn from(Stamp([rate, rtt_s, age_bytes]): Stamp) -> Self {
-        Self { rate, rtt_s, age_bytes }
-    }
-}
-
-impl From<Header> for Stamp {
-    #[inline]
-    fn from(h: Header) -> Self {
-        Self([h.rate, h.rtt_s, h.age_bytes])
     }
 }
 
@@ -274,8 +249,8 @@ impl RouterLaw for Router {
         Some(("initial_rtt", &mut params.initial_rtt))
     }
 
-    fn new(params: &Params, capacity: Rate) -> Self {
-        let link_rate = capacity.bytes_per_sec();
+    fn new(params: &Params, link: &RouterView) -> Self {
+        let link_rate = link.known_capacity().bytes_per_sec();
         let first_rtt = params.initial_rtt.unwrap_or(Time::ZERO).as_secs_f64();
         Self {
             params: *params,

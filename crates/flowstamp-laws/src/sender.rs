@@ -4,13 +4,7 @@
 //! detection, retransmission, the retransmission timer) is in [`crate::transport`], which asks the law for its
 //! window and tells it of acks and losses.
 
-pub mod highspeed;
-pub mod rcp;
-pub mod reno;
-pub mod xcp;
-
 use crate::Refused;
-use crate::registry::Protocol;
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 
@@ -28,6 +22,10 @@ pub enum Recovery {
     /// 6.3.1).
     Count,
 }
+
+/// What a flow without a rate of its own wishes for, bytes/s: more than any link of the valid range (400 Gb/s) has, and
+/// small enough that windows computed from it stay finite.
+pub const AS_MUCH_AS_THERE_IS: f64 = 1e15;
 
 /// What every sender law is told when its flow starts.
 #[derive(Clone, Copy, Debug)]
@@ -85,14 +83,14 @@ pub trait SenderLaw: Sized {
         false
     }
 
-    /// Whether flows with these parameters do without routers of their protocol.
+    /// Whether flows with these parameters do without routers that write into their header.
     fn falls_back(params: &Self::Params) -> bool {
         let _ = params;
         false
     }
 
-    /// The law gave up its protocol then: since that time its packets are those of this other one.
-    fn fallen_back(&self) -> Option<(Protocol, Time)> {
+    /// The law gave up its routers then: since that time its packets are plain ones.
+    fn fallen_back(&self) -> Option<Time> {
         None
     }
 
@@ -121,10 +119,4 @@ pub trait SenderLaw: Sized {
 
     /// The stamp for a data packet that leaves now. `srtt` is zero before the first sample.
     fn stamp(&self, now: Time, srtt: Time) -> Stamp;
-
-    /// Folds the stamp of a further data packet into one that is not yet acknowledged, when one ack answers several
-    /// packets. Laws whose stamp is a state, not a change, keep the newer.
-    fn merge(pending: &mut Stamp, newer: &Stamp) {
-        *pending = *newer;
-    }
 }

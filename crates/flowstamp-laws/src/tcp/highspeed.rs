@@ -24,13 +24,13 @@
 //!    reaches zero at 567,000 packets, and a flow that never yields starves all others.
 //! 3. a(w) just above `Low_Window` is 0.97 / it is 1 at least / a flow here is never less than TCP.
 //! 4. b(w) is for the window / for the lesser of the window and what is in flight, and a timeout halves that / as in
-//!    `reno.rs`, deviation 1; the RFC's law is one of congestion avoidance.
+//!    `window.rs`, deviation 1; the RFC's law is one of congestion avoidance.
 //! 5. w is any number / a(w) is taken at whole packets / so that most acks need no logarithm.
-//! 6. The window may grow whatever is sent / it is held while the application limits the sender / as in `reno.rs`,
+//! 6. The window may grow whatever is sent / it is held while the application limits the sender / as in `window.rs`,
 //!    deviation 2.
 
-use super::{Ack, FlowView, Recovery, SenderLaw, reno::check_window};
-use crate::stamp::Stamp;
+use super::window::{Growth, Limits, Window};
+use crate::sender::{Ack, FlowView};
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
 use schemars::JsonSchema;
@@ -136,41 +136,24 @@ impl Response {
     }
 }
 
-/// HighSpeed TCP's congestion window, in bytes.
+/// HighSpeed TCP.
+pub type HighSpeed = Window<Table>;
+
+/// HighSpeed TCP's growth.
 #[derive(Clone, Copy, Debug)]
-pub struct HighSpeed {
-    cwnd: f64,
-    ssthresh: f64,
-    packet: f64,
-    min_ssthresh: f64,
-    max_window: f64,
+pub struct Table {
     response: Response,
+    packet: f64,
     /// The window in whole packets for which `increase` was computed.
     increase_at: f64,
     /// `a(increase_at)`.
     increase: f64,
-    /// The timer expired and no ack has come since.
-    timed_out: bool,
 }
 
-impl HighSpeed {
-    /// The slow-start threshold in bytes.
-    #[must_use]
-    pub const fn ssthresh(&self) -> f64 {
-        self.ssthresh
-    }
-
-    /// The window that was in use, bytes (deviation 4).
-    fn used(&self, flight: u32) -> f64 {
-        self.cwnd.min(f64::from(flight) * self.packet)
-    }
-}
-
-impl SenderLaw for HighSpeed {
+impl Growth for Table {
     type Params = Params;
 
     fn check(p: &Params) -> Result<(), Refused> {
-        check_window(p.initial_ssthresh, p.min_ssthresh, p.max_window)?;
         within("low_window", p.low_window, 1.0, 1e9)?;
         within("high_window", p.high_window, p.low_window + 1.0, 1e10)?;
         within("low_p", p.low_p, 1e-18, 1.0)?;
@@ -178,69 +161,35 @@ impl SenderLaw for HighSpeed {
         within("high_decrease", p.high_decrease.get(), 0.0, 0.5)
     }
 
+    fn limits(p: &Params) -> Limits {
+        Limits {
+            initial_ssthresh: p.initial_ssthresh,
+            min_ssthresh: p.min_ssthresh,
+            max_window: p.max_window,
+        }
+    }
+
     fn new(params: &Params, flow: &FlowView) -> Self {
         let packet = f64::from(flow.packet_bytes);
-        let max_window = params.max_window.map_or(f64::MAX, |w| (w * packet).max(packet));
-        Self {
-            cwnd: (flow.initial_window * packet).max(packet).min(max_window),
-            ssthresh: params.initial_ssthresh.map_or(f64::MAX, |s| s * packet),
-            packet,
-            min_ssthresh: params.min_ssthresh.max(1.0) * packet,
-            max_window,
-            response: Response::new(params),
-            increase_at: 0.0,
-            increase: 1.0,
-            timed_out: false,
-        }
-    }
-
-    fn recovery(&self) -> Recovery {
-        Recovery::Sack
+        Self { response: Response::new(params), packet, increase_at: 0.0, increase: 1.0 }
     }
 
     #[inline]
-    fn cwnd(&self) -> f64 {
-        self.cwnd
-    }
-
-    #[inline]
-    fn on_ack(&mut self, ack: &Ack<'_>) {
-        self.timed_out = false;
-        if ack.in_recovery || !ack.window_limited {
-            return;
+    fn step(&mut self, cwnd: f64, _: &Ack<'_>) -> f64 {
+        let w = (cwnd / self.packet).floor();
+        if w != self.increase_at {
+            self.increase_at = w;
+            self.increase = self.response.increase(w); // deviation 5
         }
-        let step = if self.cwnd < self.ssthresh {
-            self.packet
-        } else {
-            let w = (self.cwnd / self.packet).floor();
-            if w != self.increase_at {
-                self.increase_at = w;
-                self.increase = self.response.increase(w); // deviation 5
-            }
-            // No faster than slow start, whatever the parameters.
-            (self.increase * self.packet / self.cwnd).min(1.0) * self.packet
-        };
-        self.cwnd = (self.cwnd + step).min(self.max_window);
+        // No faster than slow start, whatever the parameters.
+        (self.increase * self.packet / cwnd).min(1.0) * self.packet
     }
 
-    fn on_congestion(&mut self, _: Time, flight: u32) {
-        let used = self.used(flight);
-        let left = 1.0 - self.response.decrease(used / self.packet);
-        self.ssthresh = (used * left).max(self.min_ssthresh);
-        self.cwnd = self.ssthresh;
+    fn after_loss(&mut self, _: Time, used: f64) -> f64 {
+        used * (1.0 - self.response.decrease(used / self.packet))
     }
 
-    fn on_timeout(&mut self, _: Time, flight: u32) {
-        // RFC 5681 section 3.1: a packet that times out again leaves ssthresh as it is.
-        if !self.timed_out {
-            self.ssthresh = (0.5 * self.used(flight)).max(self.min_ssthresh);
-        }
-        self.timed_out = true;
-        self.cwnd = self.packet;
-    }
-
-    #[inline]
-    fn stamp(&self, _: Time, _: Time) -> Stamp {
-        Stamp::default()
+    fn after_timeout(&mut self, _: Time, used: f64) -> f64 {
+        0.5 * used
     }
 }

@@ -41,12 +41,12 @@
 //! 5. With the switch, the handshake asks for as much as there is, whatever the flow wishes for / else a wish that comes
 //!    back as it went might be a router's or nobody's answer.
 
-use super::reno::{self, Sack};
-use super::{Ack, FlowView, Recovery, SenderLaw};
+use super::header::Header;
+use super::switch::Switch;
 use crate::Refused;
-use crate::registry::Protocol;
-use crate::router::rcp::Header;
+use crate::sender::{AS_MUCH_AS_THERE_IS, Ack, FlowView, Recovery, SenderLaw};
 use crate::stamp::Stamp;
+use crate::tcp::Sack;
 use crate::units::{Rate, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,13 +61,6 @@ pub struct Params {
     pub switch: bool,
 }
 
-/// Round trips over which a decrease counts as an answer to a queue, and how far it must go.
-const ROUNDS: usize = 4;
-const DECREASE: f64 = 0.9;
-
-/// A flow without a rate of its own wishes for this, bytes/s: more than any link has.
-pub(crate) const AS_MUCH_AS_THERE_IS: f64 = 1e15;
-
 /// Rate and window of one flow.
 #[derive(Clone, Debug)]
 pub struct Sender {
@@ -79,39 +72,6 @@ pub struct Sender {
     /// Delivered so far: the age of section 3.6, bytes.
     age: f64,
     switch: Option<Switch>,
-}
-
-/// What decides on the switch to TCP, and TCP after it.
-#[derive(Clone, Debug)]
-struct Switch {
-    flow: FlowView,
-    tcp: Option<Sack>,
-    /// When it became a TCP.
-    switched: Time,
-    /// The least smoothed RTT.
-    least_rtt: Time,
-    /// When the running round trip ends.
-    round_end: Time,
-    /// Rates given at the start of the last round trips, the newest first, bytes/s.
-    round_rates: [f64; ROUNDS],
-    /// A packet was lost: in the running round trip, and before it.
-    lost: [bool; 2],
-    /// The smoothed RTT has been at least twice the least since the running round trip began.
-    doubled: bool,
-}
-
-impl Switch {
-    /// The flow is a TCP from now on.
-    fn become_tcp(&mut self, now: Time, window: f64) -> &mut Sack {
-        self.switched = now;
-        let flow = FlowView { initial_window: window, ..self.flow };
-        self.tcp.insert(Sack::new(&reno::Params::default(), &flow))
-    }
-
-    /// Whether `rate` is a corresponding decrease: the router that gave it answers a queue of its own.
-    fn fell_to(&self, rate: f64) -> bool {
-        rate < DECREASE * self.round_rates.iter().copied().fold(0.0, f64::max)
-    }
 }
 
 impl Sender {
@@ -140,28 +100,11 @@ impl Sender {
         }
     }
 
-    /// Looks for the signs of section 6.2.2 at the end of each round trip: an RTT that has doubled, or a loss, and a rate
-    /// that has not fallen.
+    /// Looks for the signs of section 6.2.2.
     fn watch(&mut self, now: Time, srtt: Time, flight: u32) {
-        let Some(switch) = &mut self.switch else { return };
-        if srtt == Time::ZERO {
-            return;
-        }
-        if switch.least_rtt == Time::ZERO || srtt < switch.least_rtt {
-            switch.least_rtt = srtt;
-        }
-        switch.doubled &= srtt >= switch.least_rtt * 2;
-        if now < switch.round_end {
-            return;
-        }
-        let not_the_bottleneck = (switch.doubled || switch.lost[1]) && !switch.fell_to(self.rate);
-        switch.round_rates.rotate_right(1);
-        switch.round_rates[0] = self.rate;
-        switch.round_end = now + srtt;
-        switch.doubled = true;
-        switch.lost = [false, switch.lost[0]];
-        if not_the_bottleneck {
-            switch.become_tcp(now, self.cwnd / self.packet_bytes).on_congestion(now, flight);
+        let (rate, window) = (self.rate, self.cwnd / self.packet_bytes);
+        if let Some(switch) = &mut self.switch {
+            switch.watch(now, srtt, flight, rate, window);
         }
     }
 }
@@ -182,16 +125,7 @@ impl SenderLaw for Sender {
     fn new(params: &Params, flow: &FlowView) -> Self {
         let desired = params.desired_rate.or(flow.app_rate).map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec);
         let packet_bytes = f64::from(flow.packet_bytes);
-        let switch = params.switch.then_some(Switch {
-            flow: *flow,
-            tcp: None,
-            switched: Time::MAX,
-            least_rtt: Time::ZERO,
-            round_end: Time::ZERO,
-            round_rates: [0.0; ROUNDS],
-            lost: [false; 2],
-            doubled: false,
-        });
+        let switch = params.switch.then(|| Switch::new(flow));
         Self { desired, rate: 0.0, cwnd: packet_bytes, packet_bytes, age: 0.0, switch }
     }
 
@@ -208,8 +142,8 @@ impl SenderLaw for Sender {
     }
 
     #[inline]
-    fn fallen_back(&self) -> Option<(Protocol, Time)> {
-        self.switch.as_ref().filter(|s| s.tcp.is_some()).map(|s| (Protocol::Sack, s.switched))
+    fn fallen_back(&self) -> Option<Time> {
+        self.switch.as_ref().filter(|s| s.tcp.is_some()).map(|s| s.switched)
     }
 
     #[inline]

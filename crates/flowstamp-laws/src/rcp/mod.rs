@@ -1,0 +1,10 @@
+//! RCP, the Rate Control Protocol (Dukkipati 2007).
+
+pub mod header;
+pub mod router;
+pub mod sender;
+pub mod switch;
+
+pub use header::Header;
+pub use router::Router;
+pub use sender::Sender;

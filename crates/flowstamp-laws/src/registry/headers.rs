@@ -1,0 +1,46 @@
+//! What packets can carry for a law. A header is one line of `headers!`.
+
+use crate::stamp::{Stamp, StampLaw};
+use crate::{rcp, xcp};
+
+macro_rules! headers {
+    ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ty; )*) => {
+        /// Which header a packet carries, and so whose routers may write into it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Header {
+            /// None: a plain packet, which no router law stamps.
+            Plain,
+            $( $(#[$doc])* $variant ),*
+        }
+
+        impl Header {
+            /// Every header that routers write into, in the order of the registry.
+            pub const ALL: &'static [Self] = &[$( Self::$variant ),*];
+
+            /// The name in messages and in results.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { Self::Plain => "plain", $( Self::$variant => $name ),* }
+            }
+
+            /// Folds a further packet's stamp into one not yet acknowledged ([`StampLaw::merge`]).
+            #[inline]
+            pub fn merge(self, pending: &mut Stamp, newer: &Stamp) {
+                match self {
+                    Self::Plain => *pending = *newer,
+                    $( Self::$variant => <$header as StampLaw>::merge(pending, newer) ),*
+                }
+            }
+        }
+    };
+}
+
+headers! {
+    /// XCP's as the paper writes it: congestion window and RTT, and a change of the window (Katabi 2002).
+    Xcp "xcp" xcp::header::Window;
+    /// XCP's as the Internet-Draft writes it: inter-packet time and RTT, and a change of throughput.
+    XcpDraft "xcp-draft" xcp::header::Throughput;
+    /// RCP's: a rate, and the RTT (Dukkipati 2007).
+    Rcp "rcp" rcp::header::Header;
+}

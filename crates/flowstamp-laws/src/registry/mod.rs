@@ -1,0 +1,88 @@
+//! The lists of laws: [headers], [senders], [routers], [queues] and [schedulers], a line for each.
+//!
+//! A header is what a packet carries, a sender law and a router law are what two ends of a conversation make of it: each
+//! names its header, so that several laws may speak the same one. The macros make an enum of each kind, so that the
+//! engine dispatches by a jump and not through a vtable, and the names and parameters that a scenario may write.
+//! Nothing else in the project lists laws.
+
+pub mod headers;
+pub mod queues;
+pub mod routers;
+pub mod schedulers;
+pub mod senders;
+
+pub use headers::Header;
+pub use queues::{AnyQueue, QueueSpec};
+pub use routers::{AnyRouter, RouterSpec};
+pub use schedulers::ShareSpec;
+pub use senders::{AnySender, SenderSpec};
+
+/// Makes the type by which a scenario names a law, with its parameters: `$spec`, an enum tagged by `$tag`, in which
+/// `key = "name"` stands for `key = { $tag = "name" }`.
+macro_rules! spec {
+    (
+        $(#[$doc:meta])* $spec:ident, $table:ident, $tag:literal, $expecting:literal,
+        { $( $(#[$variant_doc:meta])* $variant:ident $name:literal $params:ty; )* }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, serde::Serialize)]
+        #[serde(tag = $tag)]
+        pub enum $spec { $( $(#[$variant_doc])* #[serde(rename = $name)] $variant($params) ),* }
+
+        #[derive(serde::Deserialize, schemars::JsonSchema)]
+        #[serde(tag = $tag)]
+        enum $table { $( $(#[$variant_doc])* #[serde(rename = $name)] $variant($params) ),* }
+
+        impl From<$table> for $spec {
+            fn from(table: $table) -> Self {
+                match table { $( $table::$variant(params) => Self::$variant(params) ),* }
+            }
+        }
+
+        impl $spec {
+            /// Every name, in the order of the registry.
+            pub const NAMES: &'static [&'static str] = &[$($name),*];
+
+            /// The name in scenarios.
+            #[must_use]
+            pub const fn name(&self) -> &'static str {
+                match self { $( Self::$variant(_) => $name ),* }
+            }
+        }
+
+        impl schemars::JsonSchema for $spec {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                std::borrow::Cow::Borrowed(stringify!($spec))
+            }
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let table = $table::json_schema(generator);
+                schemars::json_schema!({
+                    "description": $expecting,
+                    "anyOf": [{ "type": "string", "enum": [$($name),*] }, table],
+                })
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $spec {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                use serde::{Deserialize, de};
+                struct V;
+                impl<'de> de::Visitor<'de> for V {
+                    type Value = $spec;
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str($expecting)
+                    }
+                    fn visit_str<E: de::Error>(self, name: &str) -> Result<$spec, E> {
+                        let map = de::value::MapDeserializer::new([($tag, name)].into_iter());
+                        $table::deserialize(map).map(Into::into)
+                    }
+                    fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<$spec, A::Error> {
+                        $table::deserialize(de::value::MapAccessDeserializer::new(map)).map(Into::into)
+                    }
+                }
+                deserializer.deserialize_any(V)
+            }
+        }
+    };
+}
+use spec;

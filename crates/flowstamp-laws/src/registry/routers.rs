@@ -1,0 +1,109 @@
+//! What routers write into packets. A router law is one line of `routers!`: its name, the header that it writes into, its
+//! type.
+
+use super::{Header, spec};
+use crate::router::{LinkView, NoParams, RouterLaw, RouterView};
+use crate::stamp::Stamp;
+use crate::units::{Rate, Time};
+use crate::{Refused, rcp, xcp};
+
+macro_rules! routers {
+    ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ident $router:ty; )*) => {
+        spec! {
+            /// A router law and its parameters, as a scenario names them.
+            RouterSpec, RouterTable, "law", "the name of a router law, or a table with `law` and its parameters",
+            {
+                /// No law: the link only forwards.
+                None "none" NoParams;
+                $( $(#[$doc])* $variant $name <$router as RouterLaw>::Params; )*
+            }
+        }
+
+        impl Default for RouterSpec { fn default() -> Self { Self::None(NoParams {}) } }
+        impl RouterSpec {
+            /// Every law with its default parameters, in the order of the registry; without `none`.
+            #[must_use]
+            pub fn all() -> Vec<Self> { vec![$( Self::$variant(Default::default()) ),*] }
+            /// What it writes into; [`Header::Plain`] where the link only forwards.
+            #[must_use]
+            pub const fn header(&self) -> Header {
+                match self { Self::None(_) => Header::Plain, $( Self::$variant(_) => Header::$header ),* }
+            }
+            /// Whether the parameters make sense; else the parameter, and what would be right.
+            ///
+            /// # Errors
+            /// The first parameter that does not.
+            pub fn check(&self) -> Result<(), Refused> {
+                match self {
+                    Self::None(_) => Ok(()),
+                    $( Self::$variant(p) => <$router as RouterLaw>::check(p) ),*
+                }
+            }
+            /// [`RouterLaw::time_constant`].
+            pub fn time_constant(&mut self) -> Option<(&'static str, &mut Option<Time>)> {
+                match self {
+                    Self::None(_) => None,
+                    $( Self::$variant(p) => <$router as RouterLaw>::time_constant(p) ),*
+                }
+            }
+            /// The law on this link; `None` where the link only forwards.
+            #[must_use]
+            pub fn build(&self, link: &RouterView) -> Option<AnyRouter> {
+                match self {
+                    Self::None(_) => None,
+                    $( Self::$variant(p) => Some(AnyRouter::$variant(<$router as RouterLaw>::new(p, link))) ),*
+                }
+            }
+        }
+
+        /// A router law of any kind.
+        #[derive(Clone, Debug)]
+        pub enum AnyRouter { $( $(#[$doc])* $variant($router) ),* }
+        impl AnyRouter {
+            /// Into which header it writes.
+            #[inline]
+            #[must_use]
+            pub const fn header(&self) -> Header { match self { $( Self::$variant(_) => Header::$header ),* } }
+            /// [`RouterLaw::set_capacity`].
+            pub fn set_capacity(&mut self, capacity: Rate) { match self { $( Self::$variant(l) => l.set_capacity(capacity) ),* } }
+            /// [`RouterLaw::set_params`], if they are this law's; else nothing happens.
+            pub fn set_params(&mut self, spec: &RouterSpec) {
+                match (self, spec) {
+                    $( (Self::$variant(l), RouterSpec::$variant(p)) => l.set_params(p), )*
+                    _ => {}
+                }
+            }
+            /// [`RouterLaw::BEGINS_WITH`].
+            #[must_use]
+            pub const fn begins_with(&self) -> &'static [&'static str] {
+                match self { $( Self::$variant(_) => <$router as RouterLaw>::BEGINS_WITH ),* }
+            }
+            /// [`RouterLaw::on_arrival`].
+            #[inline]
+            pub fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
+                match self { $( Self::$variant(l) => l.on_arrival(link, size, stamp) ),* }
+            }
+            /// [`RouterLaw::on_departure`].
+            #[inline]
+            pub fn on_departure(&mut self, link: LinkView, size: u32, stamp: &mut Stamp) {
+                match self { $( Self::$variant(l) => l.on_departure(link, size, stamp) ),* }
+            }
+            /// [`RouterLaw::first_timer`].
+            #[must_use]
+            pub fn first_timer(&self, which: usize) -> Option<Time> { match self { $( Self::$variant(l) => l.first_timer(which) ),* } }
+            /// [`RouterLaw::on_timer`].
+            pub fn on_timer(&mut self, which: usize, link: LinkView) -> Time { match self { $( Self::$variant(l) => l.on_timer(which, link) ),* } }
+            /// [`RouterLaw::variables`].
+            pub fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) { match self { $( Self::$variant(l) => l.variables(report) ),* } }
+        }
+    };
+}
+
+routers! {
+    /// XCP's router, in the paper's terms (Katabi 2002).
+    Xcp "xcp" Xcp xcp::Router<xcp::header::Window>;
+    /// XCP's router, in the Internet-Draft's terms.
+    XcpDraft "xcp-draft" XcpDraft xcp::Router<xcp::header::Throughput>;
+    /// RCP's router: one rate for all flows (Dukkipati 2007).
+    Rcp "rcp" Rcp rcp::Router;
+}

@@ -1,0 +1,94 @@
+//! How flows set their window or rate. A sender law is one line of `senders!`: its name, the header that its packets
+//! carry, its type.
+
+use super::{Header, spec};
+use crate::Refused;
+use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::stamp::Stamp;
+use crate::units::{Rate, Time};
+use crate::{rcp, tcp, xcp};
+
+macro_rules! senders {
+    ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ident $sender:ty; )*) => {
+        spec! {
+            /// A sender law and its parameters, as a scenario names them.
+            SenderSpec, SenderTable, "law", "the name of a law, or a table with `law` and its parameters",
+            { $( $(#[$doc])* $variant $name <$sender as SenderLaw>::Params; )* }
+        }
+
+        impl SenderSpec {
+            /// Every law with its default parameters, in the order of the registry.
+            #[must_use]
+            pub fn all() -> Vec<Self> { vec![$( Self::$variant(Default::default()) ),*] }
+            /// What its packets carry.
+            #[must_use]
+            pub const fn header(&self) -> Header { match self { $( Self::$variant(_) => Header::$header ),* } }
+            /// Whether the parameters make sense; else the parameter, and what would be right.
+            ///
+            /// # Errors
+            /// The first parameter that does not.
+            pub fn check(&self) -> Result<(), Refused> {
+                match self { $( Self::$variant(p) => <$sender as SenderLaw>::check(p) ),* }
+            }
+            /// Whether flows of this law rely on a router that writes into their header: without one on their path
+            /// nothing limits them.
+            #[must_use]
+            pub fn needs_router(&self) -> bool {
+                self.header() != Header::Plain
+                    && match self { $( Self::$variant(p) => !<$sender as SenderLaw>::falls_back(p) ),* }
+            }
+            /// The law for one flow.
+            #[must_use]
+            pub fn build(&self, flow: &FlowView) -> AnySender {
+                match self { $( Self::$variant(p) => AnySender::$variant(<$sender as SenderLaw>::new(p, flow)) ),* }
+            }
+        }
+
+        /// A sender of any law.
+        #[derive(Clone, Debug)]
+        pub enum AnySender { $( $(#[$doc])* $variant($sender) ),* }
+        impl SenderLaw for AnySender {
+            type Params = SenderSpec;
+            fn new(params: &SenderSpec, flow: &FlowView) -> Self { params.build(flow) }
+            fn recovery(&self) -> Recovery { match self { $( Self::$variant(l) => l.recovery() ),* } }
+            fn handshake(&self) -> bool { match self { $( Self::$variant(l) => l.handshake() ),* } }
+            #[inline]
+            fn fallen_back(&self) -> Option<Time> { match self { $( Self::$variant(l) => l.fallen_back() ),* } }
+            fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp) { match self { $( Self::$variant(l) => l.on_feedback(now, srtt, stamp) ),* } }
+            #[inline]
+            fn cwnd(&self) -> f64 { match self { $( Self::$variant(l) => l.cwnd() ),* } }
+            #[inline]
+            fn pacing_rate(&self) -> Option<Rate> { match self { $( Self::$variant(l) => l.pacing_rate() ),* } }
+            #[inline]
+            fn on_ack(&mut self, ack: &Ack<'_>) { match self { $( Self::$variant(l) => l.on_ack(ack) ),* } }
+            fn on_congestion(&mut self, now: Time, flight: u32) { match self { $( Self::$variant(l) => l.on_congestion(now, flight) ),* } }
+            fn on_timeout(&mut self, now: Time, flight: u32) { match self { $( Self::$variant(l) => l.on_timeout(now, flight) ),* } }
+            #[inline]
+            fn stamp(&self, now: Time, srtt: Time) -> Stamp { match self { $( Self::$variant(l) => l.stamp(now, srtt) ),* } }
+        }
+    };
+}
+
+senders! {
+    /// XCP as the paper writes it (Katabi 2002).
+    Xcp "xcp" Xcp xcp::Sender<xcp::header::Window>;
+    /// XCP as the Internet-Draft writes it.
+    XcpDraft "xcp-draft" XcpDraft xcp::Sender<xcp::header::Throughput>;
+    /// RCP: the rate that the slowest router gives (Dukkipati 2007).
+    Rcp "rcp" Rcp rcp::Sender;
+    /// TCP Reno (RFC 2581).
+    Reno "reno" Plain tcp::Reno;
+    /// TCP NewReno (RFC 6582).
+    NewReno "newreno" Plain tcp::NewReno;
+    /// TCP with selective acks (RFC 6675).
+    Sack "sack" Plain tcp::Sack;
+    /// HighSpeed TCP (RFC 3649).
+    HighSpeed "highspeed" Plain tcp::HighSpeed;
+}
+
+/// TCP with selective acks, as [`AnySender`] needs some law.
+impl Default for SenderSpec {
+    fn default() -> Self {
+        Self::Sack(tcp::Params::default())
+    }
+}

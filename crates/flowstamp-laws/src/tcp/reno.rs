@@ -1,0 +1,123 @@
+//! The window of TCP: slow start, additive increase, multiplicative decrease (RFC 5681).
+//!
+//! ```text
+//! cwnd < ssthresh:   cwnd += packet per ack                  slow start, section 3.1 eq. 2
+//! else               cwnd += packet^2 / cwnd per ack         congestion avoidance, section 3.1 eq. 3
+//! loss or ECN mark:  ssthresh = max(flight / 2, 2 packets), cwnd = ssthresh      section 3.1 eq. 4, section 3.2
+//! timeout:           the same ssthresh, cwnd = 1 packet                          section 3.1
+//! ```
+//!
+//! [`Reno`], [`NewReno`] and [`Sack`] are this one law; they differ in how the transport repairs losses. What all growth
+//! laws share, and its deviations, is in [`super::window`].
+
+use super::window::{Growth, Limits, Window};
+use crate::sender::{Ack, FlowView, Recovery};
+use crate::units::{Ratio, Time};
+use crate::{Refused, within};
+use core::marker::PhantomData;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// First slow-start threshold in packets; without one, slow start goes on until the first loss.
+    pub initial_ssthresh: Option<f64>,
+    /// The least slow-start threshold in packets.
+    pub min_ssthresh: f64,
+    /// The most that the window may grow to, in packets (ns-2's `window_`; the receiver's window).
+    pub max_window: Option<f64>,
+    /// Packets by which the window grows in each round trip of congestion avoidance.
+    pub increase: f64,
+    /// What a loss leaves of the window, from 0 to 1.
+    pub decrease: Ratio,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            initial_ssthresh: None, // RFC 5681 section 3.1: arbitrarily high
+            min_ssthresh: 2.0,      // RFC 5681 eq. 4
+            max_window: None,
+            increase: 1.0,             // RFC 5681 eq. 3
+            decrease: Ratio::new(0.5), // RFC 5681 eq. 4
+        }
+    }
+}
+
+/// Which repair the law asks the transport for.
+pub trait Variant {
+    /// It.
+    const RECOVERY: Recovery;
+}
+/// Marks [`Reno`].
+#[derive(Clone, Copy, Debug)]
+pub enum RenoRepair {}
+/// Marks [`NewReno`].
+#[derive(Clone, Copy, Debug)]
+pub enum NewRenoRepair {}
+/// Marks [`Sack`].
+#[derive(Clone, Copy, Debug)]
+pub enum SackRepair {}
+impl Variant for RenoRepair {
+    const RECOVERY: Recovery = Recovery::Reno;
+}
+impl Variant for NewRenoRepair {
+    const RECOVERY: Recovery = Recovery::NewReno;
+}
+impl Variant for SackRepair {
+    const RECOVERY: Recovery = Recovery::Sack;
+}
+
+/// TCP with fast recovery that ends at the first new ack.
+pub type Reno = Window<Additive<RenoRepair>>;
+/// TCP with fast recovery through partial acks.
+pub type NewReno = Window<Additive<NewRenoRepair>>;
+/// TCP with selective acks.
+pub type Sack = Window<Additive<SackRepair>>;
+
+/// TCP's own growth: a packet per round trip, and half of the window after a loss.
+#[derive(Clone, Copy, Debug)]
+pub struct Additive<V> {
+    /// `increase * packet^2`, in bytes squared.
+    increase: f64,
+    decrease: f64,
+    variant: PhantomData<V>,
+}
+
+impl<V: Variant> Growth for Additive<V> {
+    type Params = Params;
+    const RECOVERY: Recovery = V::RECOVERY;
+
+    fn limits(p: &Params) -> Limits {
+        Limits {
+            initial_ssthresh: p.initial_ssthresh,
+            min_ssthresh: p.min_ssthresh,
+            max_window: p.max_window,
+        }
+    }
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("increase", p.increase, 0.0, 1e6)?;
+        within("decrease", p.decrease.get(), 0.0, 1.0)
+    }
+
+    fn new(params: &Params, flow: &FlowView) -> Self {
+        let packet = f64::from(flow.packet_bytes);
+        Self {
+            increase: params.increase * packet * packet,
+            decrease: params.decrease.get(),
+            variant: PhantomData,
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, cwnd: f64, _: &Ack<'_>) -> f64 {
+        self.increase / cwnd // eq. 3
+    }
+
+    fn after_loss(&mut self, _: Time, used: f64) -> f64 {
+        used * self.decrease // eq. 4
+    }
+}

@@ -1,0 +1,161 @@
+//! What TCP's growth laws share: slow start, the threshold, the limits of the window, timeouts (RFC 5681).
+//!
+//! ```text
+//! cwnd < ssthresh:   cwnd += packet per ack                                      slow start, section 3.1 eq. 2
+//! else               cwnd += the law's step per ack, at most a packet            the law's own
+//! loss or ECN mark:  ssthresh = max(what the law leaves, 2 packets), cwnd = ssthresh     section 3.1 eq. 4, section 3.2
+//! timeout:           ssthresh likewise, cwnd = 1 packet                                  section 3.1
+//! ```
+//!
+//! A [`Growth`] law says the step, and what a loss and a timeout leave. Deviations, shared by all:
+//!
+//! 1. RFC 5681 eq. 4 takes half of what is in flight. We take the lesser of that and the window: just after a reduction
+//!    more is in flight than the window allows, and a second loss must not raise it.
+//! 2. RFC 5681 lets the window grow whatever is sent. We hold it while the application, not the window, limits the
+//!    sender (RFC 7661's reason; Linux does the same).
+
+use crate::Refused;
+use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::stamp::Stamp;
+use crate::units::Time;
+
+/// The limits that every window has, as a scenario may set them.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// First slow-start threshold in packets; without one, slow start goes on until the first loss.
+    pub initial_ssthresh: Option<f64>,
+    /// The least slow-start threshold in packets.
+    pub min_ssthresh: f64,
+    /// The most that the window may grow to, in packets.
+    pub max_window: Option<f64>,
+}
+
+/// How a window grows in congestion avoidance, and what a loss leaves of it. Windows are in bytes.
+pub trait Growth: Sized {
+    /// What the scenario may set.
+    type Params: Default;
+
+    /// How the law's losses are repaired.
+    const RECOVERY: Recovery = Recovery::Sack;
+
+    /// Whether the parameters make sense; else the parameter, and what would be right.
+    ///
+    /// # Errors
+    /// The first parameter that does not.
+    fn check(params: &Self::Params) -> Result<(), Refused> {
+        let _ = params;
+        Ok(())
+    }
+
+    /// The limits among the parameters.
+    fn limits(params: &Self::Params) -> Limits;
+
+    /// The law at the start of a flow.
+    fn new(params: &Self::Params, flow: &FlowView) -> Self;
+
+    /// What an ack adds to a window of `cwnd` in congestion avoidance.
+    fn step(&mut self, cwnd: f64, ack: &Ack<'_>) -> f64;
+
+    /// What a loss leaves of a window of which `used` was in use.
+    fn after_loss(&mut self, now: Time, used: f64) -> f64;
+
+    /// The slow-start threshold after a timeout.
+    fn after_timeout(&mut self, now: Time, used: f64) -> f64 {
+        self.after_loss(now, used)
+    }
+}
+
+/// A congestion window under a growth law.
+#[derive(Clone, Copy, Debug)]
+pub struct Window<G> {
+    cwnd: f64,
+    ssthresh: f64,
+    packet: f64,
+    min_ssthresh: f64,
+    max_window: f64,
+    /// The timer expired and no ack has come since.
+    timed_out: bool,
+    growth: G,
+}
+
+impl<G> Window<G> {
+    /// The slow-start threshold in bytes.
+    #[must_use]
+    pub const fn ssthresh(&self) -> f64 {
+        self.ssthresh
+    }
+
+    /// The window that was in use, bytes (deviation 1).
+    fn used(&self, flight: u32) -> f64 {
+        self.cwnd.min(f64::from(flight) * self.packet)
+    }
+}
+
+impl<G: Growth> SenderLaw for Window<G> {
+    type Params = G::Params;
+
+    fn check(params: &G::Params) -> Result<(), Refused> {
+        // The windows in packets that every TCP is valid for.
+        let limits = G::limits(params);
+        let given = [("initial_ssthresh", limits.initial_ssthresh), ("max_window", limits.max_window)];
+        for (name, packets) in given.into_iter().chain([("min_ssthresh", Some(limits.min_ssthresh))]) {
+            crate::within(name, packets.unwrap_or(1.0), 1.0, 1e9)?;
+        }
+        G::check(params)
+    }
+
+    fn new(params: &G::Params, flow: &FlowView) -> Self {
+        let packet = f64::from(flow.packet_bytes);
+        let limits = G::limits(params);
+        let max_window = limits.max_window.map_or(f64::MAX, |w| (w * packet).max(packet));
+        Self {
+            cwnd: (flow.initial_window * packet).max(packet).min(max_window),
+            ssthresh: limits.initial_ssthresh.map_or(f64::MAX, |s| s * packet),
+            packet,
+            min_ssthresh: limits.min_ssthresh.max(1.0) * packet,
+            max_window,
+            timed_out: false,
+            growth: G::new(params, flow),
+        }
+    }
+
+    fn recovery(&self) -> Recovery {
+        G::RECOVERY
+    }
+
+    #[inline]
+    fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.timed_out = false;
+        if ack.in_recovery || !ack.window_limited {
+            return; // deviation 2
+        }
+        let step = if self.cwnd < self.ssthresh { self.packet } else { self.growth.step(self.cwnd, ack) };
+        self.cwnd = (self.cwnd + step).min(self.max_window);
+    }
+
+    fn on_congestion(&mut self, now: Time, flight: u32) {
+        let used = self.used(flight);
+        self.ssthresh = self.growth.after_loss(now, used).max(self.min_ssthresh);
+        self.cwnd = self.ssthresh;
+    }
+
+    fn on_timeout(&mut self, now: Time, flight: u32) {
+        // Section 3.1: a packet that times out again leaves ssthresh as it is.
+        if !self.timed_out {
+            let used = self.used(flight);
+            self.ssthresh = self.growth.after_timeout(now, used).max(self.min_ssthresh);
+        }
+        self.timed_out = true;
+        self.cwnd = self.packet;
+    }
+
+    #[inline]
+    fn stamp(&self, _: Time, _: Time) -> Stamp {
+        Stamp::default()
+    }
+}

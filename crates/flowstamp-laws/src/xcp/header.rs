@@ -1,0 +1,123 @@
+//! What an XCP packet carries, in the paper's terms and in the Internet-Draft's.
+//!
+//! ```text
+//!   word   paper (section 3.2)              Internet-Draft
+//!   0      H_cwnd, bytes                    X, inter-packet time, seconds
+//!   1      H_rtt, seconds                   RTT, seconds
+//!   2      H_feedback, bytes of window      Delta_Throughput, bytes/s
+//! ```
+
+use crate::stamp::{Stamp, StampLaw};
+
+/// What a packet tells the law, whatever its encoding.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct View {
+    /// Inter-packet time of the flow, `rtt s / cwnd`, in seconds; zero if unknown.
+    pub inter_packet_s: f64,
+    /// The flow's RTT in seconds; zero if unknown.
+    pub rtt_s: f64,
+    /// The change of throughput that the sender asked for, or a router before this one allowed, in bytes/s.
+    pub feedback: f64,
+}
+
+/// How [`View`] is written into a packet.
+pub trait Encoding: Copy + core::fmt::Debug + 'static {
+    /// Reads the header of a packet of `size` bytes.
+    fn read(stamp: &Stamp, size: f64) -> View;
+    /// Writes `feedback`, a change of throughput in bytes/s, for a flow whose RTT is `rtt_s`.
+    fn write_feedback(stamp: &mut Stamp, feedback: f64, rtt_s: f64);
+    /// Leaves a decrease as it is and makes anything else zero.
+    #[inline]
+    fn refuse_increase(stamp: &mut Stamp) {
+        stamp.0[2] = stamp.0[2].min(0.0);
+    }
+    /// The header of a sender: window in bytes as routers shall see it, RTT in seconds, wish in bytes per packet.
+    fn header(cwnd_bytes: f64, rtt_s: f64, packet_bytes: f64, wish_bytes: f64) -> Stamp;
+    /// The change of window in bytes that an echoed header asks for.
+    fn window_change(stamp: &Stamp, rtt_s: f64) -> f64;
+}
+
+/// The paper's header (section 3.2): `H_cwnd` in bytes, `H_rtt` in seconds, `H_feedback` in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Window;
+
+impl StampLaw for Window {
+    fn merge(pending: &mut Stamp, newer: &Stamp) {
+        add_up(pending, newer);
+    }
+}
+
+impl Encoding for Window {
+    #[inline]
+    fn read(stamp: &Stamp, size: f64) -> View {
+        let [cwnd, rtt_s, feedback] = stamp.0;
+        if rtt_s > 0.0 && cwnd > 0.0 {
+            View { inter_packet_s: rtt_s * size / cwnd, rtt_s, feedback: feedback / rtt_s }
+        } else {
+            View { inter_packet_s: 0.0, rtt_s: 0.0, feedback }
+        }
+    }
+    #[inline]
+    fn write_feedback(stamp: &mut Stamp, feedback: f64, rtt_s: f64) {
+        stamp.0[2] = feedback * rtt_s;
+    }
+    #[inline]
+    fn header(cwnd_bytes: f64, rtt_s: f64, _: f64, wish_bytes: f64) -> Stamp {
+        Stamp([cwnd_bytes, rtt_s, wish_bytes])
+    }
+    #[inline]
+    fn window_change(stamp: &Stamp, _: f64) -> f64 {
+        stamp.0[2]
+    }
+}
+
+/// The Internet-Draft's header: `X` and `RTT` in seconds with 28 fraction bits, `Delta_Throughput` in whole bytes/s.
+/// No division per packet in the router.
+#[derive(Clone, Copy, Debug)]
+pub struct Throughput;
+
+/// One unit of the draft's time fields, in seconds.
+const WIRE_SECOND: f64 = 1.0 / (1u32 << 28) as f64;
+
+/// Seconds as the 32-bit field holds them: 0 to 16 s.
+#[inline]
+fn wire_seconds(s: f64) -> f64 {
+    f64::from((s / WIRE_SECOND + 0.5) as u32) * WIRE_SECOND
+}
+
+impl StampLaw for Throughput {
+    fn merge(pending: &mut Stamp, newer: &Stamp) {
+        add_up(pending, newer);
+    }
+}
+
+impl Encoding for Throughput {
+    #[inline]
+    fn read(stamp: &Stamp, _: f64) -> View {
+        let [x, rtt_s, feedback] = stamp.0;
+        View { inter_packet_s: x, rtt_s, feedback }
+    }
+    #[inline]
+    fn write_feedback(stamp: &mut Stamp, feedback: f64, _: f64) {
+        // Rounding towards zero would take from every increase and every decrease alike; downward keeps the sum of
+        // what is handed out within the pools.
+        stamp.0[2] = f64::from(libm::floor(feedback) as i32);
+    }
+    #[inline]
+    fn header(cwnd_bytes: f64, rtt_s: f64, packet_bytes: f64, wish_bytes: f64) -> Stamp {
+        let x = if cwnd_bytes > 0.0 { rtt_s * packet_bytes / cwnd_bytes } else { 0.0 };
+        let wish = if rtt_s > 0.0 { wish_bytes / rtt_s } else { 0.0 };
+        Stamp([wire_seconds(x), wire_seconds(rtt_s), f64::from(wish as i32)])
+    }
+    #[inline]
+    fn window_change(stamp: &Stamp, rtt_s: f64) -> f64 {
+        stamp.0[2] * rtt_s
+    }
+}
+
+/// Changes add up: one ack for two packets brings both their feedbacks.
+fn add_up(pending: &mut Stamp, newer: &Stamp) {
+    let sum = pending.0[2] + newer.0[2];
+    *pending = *newer;
+    pending.0[2] = sum;
+}
