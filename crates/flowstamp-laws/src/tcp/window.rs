@@ -95,24 +95,11 @@ impl<G: Growth> SenderLaw for Window<G> {
     type Params = G::Params;
 
     fn check(params: &G::Params) -> Result<(), Refused> {
-<<<<<<< HEAD
-        let Limits { initial_ssthresh, min_ssthresh, max_window } = G::limits(params);
-        let given = [("initial_ssthresh", initial_ssthresh), ("max_window", max_window)];
-        for (name, packets) in given.into_iter().chain([("min_ssthresh", Some(min_ssthresh))]) {
+        // The windows in packets that every TCP is valid for.
+        let limits = G::limits(params);
+        let given = [("initial_ssthresh", limits.initial_ssthresh), ("max_window", limits.max_window)];
+        for (name, packets) in given.into_iter().chain([("min_ssthresh", Some(limits.min_ssthresh))]) {
             within(name, packets.unwrap_or(1.0), 1.0, 1e9)?;
-=======
-        // The windows in packets that every TCP is valid for.
-        let limits = G::limits(params);
-        let given = [("initial_ssthresh", limits.initial_ssthresh), ("max_window", limits.max_window)];
-        for (name, packets) in given.into_iter().chain([("min_ssthresh", Some(limits.min_ssthresh))]) {
-            crate::within(name, packets.unwrap_or(1.0), 1.0, 1e9)?;
->>>>>>> fuzzer
-        }
-        // The windows in packets that every TCP is valid for.
-        let limits = G::limits(params);
-        let given = [("initial_ssthresh", limits.initial_ssthresh), ("max_window", limits.max_window)];
-        for (name, packets) in given.into_iter().chain([("min_ssthresh", Some(limits.min_ssthresh))]) {
-            crate::within(name, packets.unwrap_or(1.0), 1.0, 1e9)?;
         }
         G::check(params)
     }
