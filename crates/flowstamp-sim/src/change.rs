@@ -61,6 +61,9 @@ pub fn apply(
             let mut rates = Vec::new();
             for (number, (old, new)) in links.filter(|(_, (old, new))| old.capacity != new.capacity) {
                 match (&old.capacity, &new.capacity) {
+                    _ if new.medium.is_some() => {
+                        return refused(format!("cannot change in mid-run: {} shares its medium", new.name));
+                    }
                     (Capacity::Trace(..), _) => {
                         return refused(format!("cannot change in mid-run: {} follows a trace", new.name));
                     }

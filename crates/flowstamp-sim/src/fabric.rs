@@ -7,7 +7,7 @@
 use crate::capture::Capture;
 use crate::events::{Class, EventQueue, Source};
 use crate::link::{Admission, Alone, Classifier, Fifo, Laws, LinkStats, Plain, Port, Served, Soft, Tap};
-use crate::medium::Service;
+use crate::medium::{Grant, Service, Turns};
 use crate::network::{END, LinkPlan};
 use crate::packet::{NO_SACK, Packet, SackPool};
 use crate::random::Stream;
@@ -29,6 +29,9 @@ pub struct Fabric {
     links: Vec<Plain>,
     /// What stands before each of the router links.
     ports: Vec<Port>,
+    /// Media that links share, and which of them each router link is on.
+    media: Vec<Turns>,
+    medium_of: Vec<Option<u32>>,
     routes: Vec<u32>,
     /// Selective acks of packets that are under way.
     pub sacks: SackPool,
@@ -57,6 +60,11 @@ impl Fabric {
             events: EventQueue::default(),
             links: router_links.chain(access).collect(),
             ports: plans.iter().map(|plan| port(scenario, plan)).collect(),
+            media: vec![
+                Turns::default();
+                plans.iter().filter_map(|p| p.medium).max().map_or(0, |m| m as usize + 1)
+            ],
+            medium_of: plans.iter().map(|p| p.medium).collect(),
             routes,
             sacks: SackPool::default(),
             capture: capture.unwrap_or_default(),
@@ -164,7 +172,13 @@ impl Fabric {
         match admission {
             Admission::First(time) => self.events.push(time, Source::new(Class::Delivery, number)),
             Admission::Behind => {}
-            Admission::Choose(time) => self.events.push(time, Source::new(Class::Transmit, number)),
+            Admission::Choose(time) => match self.medium_of[number as usize] {
+                None => self.events.push(time, Source::new(Class::Transmit, number)),
+                Some(medium) => {
+                    let grant = self.media[medium as usize].request(self.now, number);
+                    self.granted(grant);
+                }
+            },
             Admission::Dropped => {
                 self.lost += 1;
                 self.sacks.release(sack);
@@ -178,10 +192,23 @@ impl Fabric {
         let Port::Served(port) = &mut self.ports[at] else { return };
         let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
         let (admission, next) = port.choose(&mut self.links[at], self.now, &mut tap);
-        if let Some(next) = next {
-            self.events.push(next, Source::new(Class::Transmit, number));
+        match (self.medium_of[at], next) {
+            (None, None) => {}
+            (None, Some(next)) => self.events.push(next, Source::new(Class::Transmit, number)),
+            (Some(medium), next) => {
+                let until = self.links[at].free_at();
+                let grant = self.media[medium as usize].begin(self.now, number, until, next.is_some());
+                self.granted(grant);
+            }
         }
         self.admitted(number, admission, NO_SACK);
+    }
+
+    /// A link may send a packet.
+    fn granted(&mut self, grant: Option<Grant>) {
+        if let Some((number, time)) = grant {
+            self.events.push(time, Source::new(Class::Transmit, number));
+        }
     }
 
     /// Brings the statistics of all router links up to now.
@@ -279,16 +306,21 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         Stream::new(scenario.seed, &format!("queue/{}", plan.name)),
         capture.is_some_and(|c| c.links.as_ref().is_none_or(|names| names.contains(&plan.name))),
     );
+    let asking = |port: Served| if plan.medium.is_some() { port.asking() } else { port };
     if plan.priority == Priority::Acks {
         let scheduler = Scheduler::Priority(share::priority::Priority);
-        return Port::Served(Served::new(laws, Classifier::Acks, scheduler, None));
+        return Port::Served(asking(Served::new(laws, Classifier::Acks, scheduler, None)));
     }
     let split = plan.share.params().map(|params| Split::new(params, rate));
     match (split, plan.share.build(Classifier::Protocol.classes())) {
+        (None, _) if plan.medium.is_some() => {
+            let scheduler = Scheduler::Priority(share::priority::Priority);
+            Port::Served(asking(Served::new(laws, Classifier::None, scheduler, None)))
+        }
         (None, _) => Port::Fifo(Fifo::new(laws, Alone)),
         (Some(split), None) => Port::Soft(Fifo::new(laws, Soft::new(split))),
         (Some(split), Some(scheduler)) => {
-            Port::Served(Served::new(laws, Classifier::Protocol, scheduler, Some(split)))
+            Port::Served(asking(Served::new(laws, Classifier::Protocol, scheduler, Some(split))))
         }
     }
 }

@@ -18,6 +18,8 @@ use std::collections::VecDeque;
 pub enum Classifier {
     /// The router law's own protocol, and everything else.
     Protocol,
+    /// Nothing: there is one class.
+    None,
     /// Acks and answers, and all that goes the way of the data.
     Acks,
 }
@@ -32,6 +34,7 @@ impl Classifier {
     /// Names of the classes, and of their queues in probes.
     fn names(self) -> &'static [(&'static str, &'static str)] {
         match self {
+            Self::None => &[("all", "queue_bytes")],
             Self::Protocol => &[("own", "own_queue_bytes"), ("other", "other_queue_bytes")],
             Self::Acks => &[("ack", "ack_queue_bytes"), ("data", "data_queue_bytes")],
         }
@@ -40,6 +43,7 @@ impl Classifier {
     #[inline]
     fn class(self, own: bool, packet: &Packet) -> usize {
         usize::from(match self {
+            Self::None => false,
             Self::Protocol => !own,
             Self::Acks => packet.flags & DATA != 0,
         })
@@ -74,6 +78,8 @@ pub struct Served {
     divided: Option<Box<Divided>>,
     /// A choice is due when the packet in transmission has gone.
     choice_due: bool,
+    /// Who sends next is not for the link alone to say: its medium is shared.
+    asks: bool,
 }
 
 impl Served {
@@ -91,9 +97,16 @@ impl Served {
             divided: split.map(|split| Box::new(Divided { split, laws: vec![laws.queue.clone(); classes] })),
             laws,
             choice_due: false,
+            asks: false,
         };
         served.weigh();
         served
+    }
+
+    /// The same link on a shared medium: each packet waits until it is granted.
+    #[must_use]
+    pub fn asking(self) -> Self {
+        Self { asks: true, ..self }
     }
 
     fn weigh(&mut self) {
@@ -180,7 +193,7 @@ impl Served {
             }
         };
         let Some(mark) = mark else { return Admission::Dropped };
-        if arrival.idle_since.is_some() {
+        if arrival.idle_since.is_some() && !self.asks {
             return self.begin(line, now, packet, mark, tap);
         }
         laws.enter(now, packet.size);
