@@ -1,9 +1,9 @@
 //! Sender and receiver of every recovery mode over a pipe of fixed rate and delay, with chosen losses, marks and
 //! reordering.
 
-use flowstamp_laws::sender::{Ack, FlowView, Recovery, SenderLaw};
+use flowstamp_laws::sender::{Ack, Echo, FlowView, RateSample, Recovery, SenderLaw};
 use flowstamp_laws::tcp::reno::{self, NewReno, Reno, Sack};
-use flowstamp_laws::transport::{AckInfo, AckPacket, DataPacket, Outgoing, Params, Receiver, Sender};
+use flowstamp_laws::transport::{AckInfo, AckPacket, Agreed, DataPacket, Outgoing, Params, Receiver, Sender};
 use flowstamp_laws::{Stamp, Time};
 use proptest::prelude::*;
 use std::cmp::Reverse;
@@ -15,9 +15,15 @@ const MODES: [Recovery; 3] = [Recovery::Reno, Recovery::NewReno, Recovery::Sack]
 /// A law that notes what the transport tells it.
 struct Noted<L> {
     law: L,
+    /// Losses and marks, and marks alone.
     congestion: Vec<u32>,
+    marks: usize,
     timeouts: Vec<u32>,
     newly: u64,
+    marked: u32,
+    wants_rate: bool,
+    rates: Vec<RateSample>,
+    least_rtt: Time,
     limited: Vec<bool>,
     in_recovery: usize,
 }
@@ -25,7 +31,19 @@ struct Noted<L> {
 impl<L: SenderLaw> Noted<L> {
     fn with(params: &L::Params, initial_window: f64) -> Self {
         let law = L::new(params, &FlowView { packet_bytes: PACKET, initial_window, app_rate: None });
-        Self { law, congestion: vec![], timeouts: vec![], newly: 0, limited: vec![], in_recovery: 0 }
+        Self {
+            law,
+            congestion: vec![],
+            marks: 0,
+            timeouts: vec![],
+            newly: 0,
+            marked: 0,
+            wants_rate: false,
+            rates: vec![],
+            least_rtt: Time::MAX,
+            limited: vec![],
+            in_recovery: 0,
+        }
     }
 }
 
@@ -43,6 +61,13 @@ impl<L: SenderLaw> SenderLaw for Noted<L> {
     fn on_ack(&mut self, ack: &Ack<'_>) {
         assert!(ack.newly_acked > 0, "the law hears of new data only");
         self.newly += u64::from(ack.newly_acked);
+        assert_eq!(u64::from(ack.delivered), self.newly);
+        assert!(ack.marked <= ack.newly_acked);
+        self.marked += ack.marked;
+        self.least_rtt = self.least_rtt.min(ack.rtt);
+        assert_eq!(ack.min_rtt, self.least_rtt);
+        assert!(self.wants_rate || ack.rate.is_none());
+        self.rates.extend(ack.rate);
         self.limited.push(ack.window_limited);
         self.in_recovery += usize::from(ack.in_recovery);
         self.law.on_ack(ack);
@@ -50,6 +75,14 @@ impl<L: SenderLaw> SenderLaw for Noted<L> {
     fn on_loss(&mut self, now: Time, flight: u32) {
         self.congestion.push(flight);
         self.law.on_loss(now, flight);
+    }
+    fn on_mark(&mut self, now: Time, flight: u32) {
+        self.congestion.push(flight);
+        self.marks += 1;
+        self.law.on_mark(now, flight);
+    }
+    fn wants_delivery_rate(&self) -> bool {
+        self.wants_rate
     }
     fn on_timeout(&mut self, now: Time, flight: u32) {
         self.timeouts.push(flight);
@@ -95,6 +128,8 @@ struct Run {
     timeouts: u32,
     echoes: usize,
     acks: usize,
+    /// Packets that were marked when they first arrived.
+    marked: u32,
     /// Packets of the congestion window after each ack.
     windows: Vec<f64>,
 }
@@ -110,8 +145,9 @@ fn run<L: SenderLaw>(
     law: &mut Noted<L>,
     path: &Path,
 ) -> Run {
-    let mut sender = Sender::new(params, recovery, Some(length));
-    let mut receiver = Receiver::new(params, recovery);
+    let agreed = Agreed { recovery, ..Agreed::between(params, law) };
+    let mut sender = Sender::new(params, agreed, Some(length));
+    let mut receiver = Receiver::new(params, agreed);
     let (mut now, mut link_free, mut order) = (Time::ZERO, Time::ZERO, 0u64);
     let mut queue = BinaryHeap::new();
     let mut events: BTreeMap<u64, Event> = BTreeMap::new();
@@ -123,6 +159,7 @@ fn run<L: SenderLaw>(
         timeouts: 0,
         echoes: 0,
         acks: 0,
+        marked: 0,
         windows: vec![],
     };
     let (mut newly, mut cumulative) = (0u64, 0);
@@ -158,13 +195,15 @@ fn run<L: SenderLaw>(
         let first = next.min(sender.deadline()).min(receiver.deadline());
         assert!(first < Time::MAX, "data is outstanding but nothing will happen");
         now = first;
-        let mut ack = receiver.on_timer(now);
-        if ack.is_none() && next == now {
+        let mut acks = [receiver.on_timer(now), None];
+        if acks[0].is_none() && next == now {
             let (_, id) = queue.pop().expect("peeked").0;
             match events.remove(&id).expect("scheduled") {
                 Event::Data(p, ce, sent_at) => {
                     let data = DataPacket { seq: p.seq, ce, cwr: p.cwr, sent_at, stamp: &stamp, bits: 0 };
-                    ack = receiver.on_data(now, &data, |_, _| {});
+                    let before = receiver.delivered();
+                    acks = [receiver.before_data(ce), receiver.on_data(now, &data, |_, _| {})];
+                    out.marked += u32::from(ce && receiver.delivered() > before);
                 }
                 Event::Ack(a) => {
                     let before = sender.unacked();
@@ -182,10 +221,10 @@ fn run<L: SenderLaw>(
                     out.windows.push(law.cwnd() / f64::from(PACKET));
                 }
             }
-        } else if ack.is_none() && sender.deadline() == now {
+        } else if acks[0].is_none() && sender.deadline() == now {
             sender.on_timeout(now, law);
         }
-        if let Some(ack) = ack {
+        for ack in acks.into_iter().flatten() {
             assert!(ack.cumulative >= cumulative, "the cumulative ack moved back");
             cumulative = ack.cumulative;
             out.echoes += usize::from(ack.ecn_echo);
@@ -692,12 +731,150 @@ fn the_three_names_differ_in_their_repair() {
     assert_eq!(Sack::new(&params, &flow).recovery(), Recovery::Sack);
 }
 
+#[test]
+fn an_echo_per_packet_reduces_once_per_window_and_leaves_the_window_to_the_law() {
+    for recovery in MODES {
+        let params = Params { echo: Some(Echo::PerPacket), ..Params::default() };
+        let path = Path { mark: Box::new(|_, p| (40..80).contains(&p.seq)), ..Path::default() };
+        let (run, law) = tcp(&params, recovery, 40.0, 400, &path);
+        assert_eq!((run.echoes, law.marked, run.marked), (40, 40, 40), "{recovery:?}");
+        assert_eq!((law.marks, &law.congestion[..]), (1, &[40][..]), "{recovery:?}");
+        assert_eq!(run.sent.iter().filter(|p| p.cwr).count(), 1);
+        // RFC 3168 section 6.1.2, by the law's own doing: acks with an echo add nothing.
+        assert_eq!(law.in_recovery, 0);
+        let marked = run.windows.iter().position(|w| *w < 40.0).expect("a reduction");
+        assert!(run.windows[marked..marked + 39].iter().all(|w| *w == run.windows[marked]));
+    }
+}
+
+/// A law that asks for delivery rates, at a fixed window.
+fn measured(window: f64, length: u32, path: &Path, params: &Params) -> Noted<Reno> {
+    let limits =
+        reno::Params { initial_ssthresh: Some(2.0), max_window: Some(window), ..reno::Params::default() };
+    let mut law = Noted::<Reno>::with(&limits, window);
+    law.wants_rate = true;
+    run(params, Recovery::Sack, length, &mut law, path);
+    law
+}
+
+/// The link carries a packet in 0.1 ms, and an ack comes 40.1 ms after its packet has left the head of the line.
+#[test]
+fn the_delivery_rate_is_that_of_window_or_link() {
+    let rate = |sample: &RateSample| sample.rate(PACKET).bytes_per_sec() / f64::from(PACKET);
+    // A window of 100 packets takes 40.1 ms round trips, with the last packet's 9.9 ms behind the first.
+    let law = measured(100.0, 2000, &Path::default(), &Params::default());
+    let last = law.rates[law.rates.len() - 150];
+    assert!((rate(&last) / (100.0 / 0.0401) - 1.0).abs() < 0.01, "{last:?}");
+    // One of 800 fills the link.
+    let law = measured(800.0, 8000, &Path::default(), &Params::default());
+    let last = law.rates[law.rates.len() - 900];
+    assert!((rate(&last) / 10_000.0 - 1.0).abs() < 0.01, "{last:?}");
+    assert!(law.rates.iter().all(|s| rate(s) <= 10_000.0 * (1.0 + 1e-9)));
+    // The flow's end leaves window open: what is sent at that time is the application's rate.
+    assert!(!law.rates.iter().any(|s| s.app_limited), "no packet left after the data had run out");
+}
+
+#[test]
+fn a_sample_of_an_application_that_is_slow_says_so() {
+    let mut law = Noted::<Reno>::with(&reno::Params::default(), 50.0);
+    law.wants_rate = true;
+    let agreed = Agreed::between(&Params::default(), &law);
+    let mut sender = Sender::new(&Params::default(), agreed, None);
+    let stamp = Stamp::default();
+    // A packet each 10 ms, answered 40 ms later: 100 packets/s, whatever the window.
+    let mut now = Time::ZERO;
+    let mut answered = 0;
+    for packet in 0..60 {
+        assert!(sender.next_packet(now, &law, PACKET, packet + 1).is_some());
+        assert!(sender.next_packet(now, &law, PACKET, packet + 1).is_none());
+        if packet >= 4 {
+            answered += 1;
+            let sent_at = now - Time::from_millis(40);
+            let cumulative = answered;
+            let ack = AckPacket { cumulative, sack: &[], ecn_echo: false, sent_at, stamp: &stamp, bits: 0 };
+            sender.on_ack(now, &mut law, PACKET, &ack);
+        }
+        now += Time::from_millis(10);
+    }
+    assert!(law.rates.len() > 50 && law.rates[1..].iter().all(|s| s.app_limited), "{:?}", law.rates);
+    let rates: Vec<_> = law.rates[10..].iter().map(|s| s.rate(PACKET).bytes_per_sec() / 1000.0).collect();
+    assert!(rates.iter().all(|r| (r - 100.0).abs() < 1e-6), "{rates:?}");
+}
+
+/// The sixteen bits of a data packet come back; of several that one ack answers, the newest's.
+#[test]
+fn the_newest_bits_are_echoed() {
+    let params = Params { delayed_acks: true, ..Params::default() };
+    let mut receiver = Receiver::new(&params, Recovery::Sack);
+    let stamp = Stamp::default();
+    let data =
+        |seq, bits| DataPacket { seq, ce: false, cwr: false, sent_at: Time::ZERO, stamp: &stamp, bits };
+    assert!(receiver.on_data(Time::ZERO, &data(0, 7), |_, _| {}).is_none());
+    assert_eq!(receiver.on_data(Time::ZERO, &data(1, 3), |_, _| {}).map(|a| a.bits), Some(3));
+    assert!(receiver.on_data(Time::ZERO, &data(2, 0xffff), |_, _| {}).is_none());
+    assert_eq!(receiver.on_timer(receiver.deadline()).map(|a| a.bits), Some(0xffff));
+}
+
 fn modes() -> impl Strategy<Value = Recovery> {
     prop::sample::select(MODES.to_vec())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// With an echo per packet the law counts each marked packet that arrives once, and no other; selective acks say which
+    /// packet an ack is for, whatever was lost.
+    #[test]
+    fn marks_are_conserved(
+        length in 1u32..250,
+        window in 1.0..60.0f64,
+        lost in prop::collection::vec(prop::bool::weighted(0.1), 0..300),
+        marked in prop::collection::vec(prop::bool::weighted(0.4), 1..300),
+        delayed_acks: bool,
+        timeout in 1u64..100,
+    ) {
+        let params = Params {
+            delayed_acks,
+            delayed_ack_timeout: Time::from_millis(timeout),
+            echo: Some(Echo::PerPacket),
+            ..Params::default()
+        };
+        let path = Path {
+            lose: Box::new(move |n, _| lost.get(n).copied().unwrap_or(false)),
+            mark: Box::new(move |n, _| marked[n % marked.len()]),
+            ..Path::default()
+        };
+        let (run, law) = tcp(&params, Recovery::Sack, window, length, &path);
+        prop_assert_eq!(law.marked, run.marked);
+        prop_assert!(law.least_rtt >= DELAY * 2, "{}", law.least_rtt);
+    }
+
+    /// No delivery rate is above the link's where each packet is acknowledged as it arrives, whatever is lost or marked, and
+    /// asking for it changes nothing else.
+    #[test]
+    fn delivery_rates_are_at_most_the_links(
+        length in 1u32..250,
+        window in 1.0..60.0f64,
+        lost in prop::collection::vec(prop::bool::weighted(0.1), 0..300),
+        marked in prop::collection::vec(prop::bool::weighted(0.05), 0..300),
+    ) {
+        let path = Path {
+            lose: Box::new(move |n, _| lost.get(n).copied().unwrap_or(false)),
+            mark: Box::new(move |n, _| marked.get(n).copied().unwrap_or(false)),
+            ..Path::default()
+        };
+        let (without, _) = tcp(&Params::default(), Recovery::Sack, window, length, &path);
+        let law = reno::Params { initial_ssthresh: Some(2.0), ..reno::Params::default() };
+        let mut law = Noted::<Reno>::with(&law, window);
+        law.wants_rate = true;
+        let with = run(&Params::default(), Recovery::Sack, length, &mut law, &path);
+        prop_assert_eq!((with.sent, with.finished), (without.sent, without.finished));
+        for sample in &law.rates {
+            let rate = sample.rate(PACKET).bytes_per_sec() / f64::from(PACKET);
+            prop_assert!(rate <= 10_000.0 * (1.0 + 1e-9), "{:?}", sample);
+            prop_assert!(sample.interval >= DELAY * 2);
+        }
+    }
 
     /// `run` itself asserts that everything arrives and is acknowledged exactly once.
     #[test]
