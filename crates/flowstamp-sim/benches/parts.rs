@@ -122,6 +122,7 @@ fn transport_ends(c: &mut Criterion) {
                     ecn_echo: info.ecn_echo,
                     sent_at: info.sent_at,
                     stamp: &info.stamp,
+                    bits: info.bits,
                 };
                 black_box(sender.on_ack(now, &mut law, 1000, &ack));
             }

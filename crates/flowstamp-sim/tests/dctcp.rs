@@ -7,6 +7,7 @@
 //! more: what finds K packets goes unmarked, and makes them K + 1 before the first mark).
 //!
 //! `cargo test -p flowstamp-sim --test dctcp -- --nocapture` prints the table of docs/models/dctcp.md.
+#![expect(clippy::print_stdout, reason = "the model page's table")]
 
 mod common;
 
