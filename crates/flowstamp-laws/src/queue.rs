@@ -4,6 +4,7 @@
 //! law looks at packets as they leave, or writes into them, must be served by an event for each packet, and one whose law
 //! hears only of arrivals need not.
 
+pub mod codel;
 pub mod droptail;
 pub mod red;
 

@@ -2,7 +2,9 @@
 
 use super::spec;
 use crate::Refused;
-use crate::queue::{Arrival, Departure, Hears, QueueLaw, QueueView, TimeConstant, Verdict, droptail, red};
+use crate::queue::{
+    Arrival, Departure, Hears, QueueLaw, QueueView, TimeConstant, Verdict, codel, droptail, red,
+};
 use crate::router::LinkView;
 use crate::units::{Rate, Time};
 
@@ -83,6 +85,8 @@ queues! {
     DropTail "droptail" droptail::DropTail;
     /// Random early detection (Floyd and Jacobson 1993).
     Red "red" red::Red;
+    /// Controlled delay (Nichols and others, RFC 8289).
+    CoDel "codel" codel::CoDel;
 }
 
 impl Default for QueueSpec {
