@@ -67,6 +67,9 @@ pub fn apply(
                     ));
                 }
                 match (&old.capacity, &new.capacity) {
+                    _ if new.medium.is_some() => {
+                        return refused(format!("cannot change in mid-run: {} shares its medium", new.name));
+                    }
                     (Capacity::Trace(..), _) => {
                         return refused(format!("cannot change in mid-run: {} follows a trace", new.name));
                     }

@@ -7,7 +7,7 @@
 use crate::capture::Capture;
 use crate::events::{Class, EventQueue, Source};
 use crate::link::{Admission, Alone, Classifier, Fifo, Laws, LinkStats, Plain, Port, Served, Soft, Tap};
-use crate::medium::Service;
+use crate::medium::{Grant, Service, Turns};
 use crate::network::{END, LinkPlan};
 use crate::packet::{Packet, SackPool};
 use crate::random::Stream;
@@ -32,6 +32,9 @@ pub struct Fabric {
     links: Vec<Plain>,
     /// What stands before each of the router links.
     ports: Vec<Port>,
+    /// Media that links share, and which of them each router link is on.
+    media: Vec<Turns>,
+    medium_of: Vec<Option<u32>>,
     routes: Vec<u32>,
     /// Selective acks of packets that are under way.
     pub sacks: SackPool,
@@ -60,6 +63,11 @@ impl Fabric {
             events: EventQueue::default(),
             links: router_links.chain(access).collect(),
             ports: plans.iter().map(|plan| port(scenario, plan)).collect(),
+            media: vec![
+                Turns::default();
+                plans.iter().filter_map(|p| p.medium).max().map_or(0, |m| m as usize + 1)
+            ],
+            medium_of: plans.iter().map(|p| p.medium).collect(),
             routes,
             sacks: SackPool::default(),
             capture: capture.unwrap_or_default(),
@@ -173,7 +181,13 @@ impl Fabric {
         match admission {
             Admission::First(time) => self.events.push(time, Source::new(Class::Delivery, number)),
             Admission::Behind => {}
-            Admission::Choose(time) => self.events.push(time, Source::new(Class::Transmit, number)),
+            Admission::Choose(time) => match self.medium_of[number as usize] {
+                None => self.events.push(time, Source::new(Class::Transmit, number)),
+                Some(medium) => {
+                    let grant = self.media[medium as usize].request(self.now, number);
+                    self.granted(grant);
+                }
+            },
             Admission::Dropped => {
                 self.lost += 1;
                 self.sacks.release(sack);
@@ -187,16 +201,28 @@ impl Fabric {
         loop {
             let Port::Served(port) = &mut self.ports[at] else { return };
             let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
-            let Some((admission, sack)) = port.choose(&mut self.links[at], self.now, &mut tap) else {
-                return;
-            };
+            let Some((admission, sack)) = port.choose(&mut self.links[at], self.now, &mut tap) else { break };
             self.admitted(number, admission, sack);
             if admission != Admission::Dropped {
                 break;
             }
         }
-        if let Some(next) = self.ports[at].choice(&self.links[at]) {
-            self.events.push(next, Source::new(Class::Transmit, number));
+        let next = self.ports[at].choice(&self.links[at]);
+        match (self.medium_of[at], next) {
+            (None, None) => {}
+            (None, Some(next)) => self.events.push(next, Source::new(Class::Transmit, number)),
+            (Some(medium), next) => {
+                let until = self.links[at].free_at().max(self.now);
+                let grant = self.media[medium as usize].begin(self.now, number, until, next.is_some());
+                self.granted(grant);
+            }
+        }
+    }
+
+    /// A link may send a packet.
+    fn granted(&mut self, grant: Option<Grant>) {
+        if let Some((number, time)) = grant {
+            self.events.push(time, Source::new(Class::Transmit, number));
         }
     }
 
@@ -311,18 +337,19 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
     );
     laws.told = plan.told;
     let in_turn = Scheduler::Priority(share::priority::Priority);
+    let asking = |port: Served| if plan.medium.is_some() { port.asking() } else { port };
     if plan.priority == Priority::Acks {
-        return Port::Served(Served::new(laws, Classifier::Acks, in_turn, None));
+        return Port::Served(asking(Served::new(laws, Classifier::Acks, in_turn, None)));
     }
     let split = plan.share.params().map(|params| Split::new(params, rate));
     match (split, plan.share.build(Classifier::Protocol.classes())) {
-        (None, _) if plan.queue.hears().each_departure() => {
-            Port::Served(Served::new(laws, Classifier::One, in_turn, None))
+        (None, _) if plan.medium.is_some() || plan.queue.hears().each_departure() => {
+            Port::Served(asking(Served::new(laws, Classifier::None, in_turn, None)))
         }
         (None, _) => Port::Fifo(Fifo::new(laws, Alone)),
         (Some(split), None) => Port::Soft(Fifo::new(laws, Soft::new(split))),
         (Some(split), Some(scheduler)) => {
-            Port::Served(Served::new(laws, Classifier::Protocol, scheduler, Some(split)))
+            Port::Served(asking(Served::new(laws, Classifier::Protocol, scheduler, Some(split))))
         }
     }
 }

@@ -67,23 +67,23 @@ fn parse(text: &str, format: Format) -> Result<Table, ScenarioError> {
             ScenarioError::new(format!("line {line}"), format!("not TOML: {}", e.message()))
         }),
         Format::Json => {
-            let mut value: serde_json::Value =
+            let value: serde_json::Value =
                 serde_json::from_str(text).map_err(|e| ScenarioError::new("", format!("not JSON: {e}")))?;
-            drop_nulls(&mut value);
-            Table::deserialize(value).map_err(|e| ScenarioError::new("", format!("not a scenario: {e}")))
+            Table::deserialize(without_nulls(value))
+                .map_err(|e| ScenarioError::new("", format!("not a scenario: {e}")))
         }
     }
 }
 
-/// Python's `None` means that a key is not given; TOML has no word for it.
-fn drop_nulls(value: &mut serde_json::Value) {
+/// JSON without its nulls: Python's `None` means that a key is not given, for which TOML has no word.
+pub(crate) fn without_nulls(value: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value::{Array, Object};
     match value {
-        serde_json::Value::Object(map) => {
-            map.retain(|_, v| !v.is_null());
-            map.values_mut().for_each(drop_nulls);
-        }
-        serde_json::Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
+        Object(map) => Object(
+            map.into_iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k, without_nulls(v))).collect(),
+        ),
+        Array(items) => Array(items.into_iter().map(without_nulls).collect()),
+        other => other,
     }
 }
 

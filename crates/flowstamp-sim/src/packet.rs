@@ -87,6 +87,12 @@ impl SackPool {
         if at == NO_SACK { SackBlocks::default() } else { self.blocks[at as usize] }
     }
 
+    /// How many are kept.
+    #[must_use]
+    pub fn in_use(&self) -> u64 {
+        (self.blocks.len() - self.free.len()) as u64
+    }
+
     /// Gives the place back.
     pub fn release(&mut self, at: u32) {
         if at != NO_SACK {

@@ -171,6 +171,9 @@ impl Simulation {
             if done {
                 self.net.now = until;
             }
+            if cfg!(debug_assertions) {
+                self.hosts.audit(&self.net);
+            }
             if tick(Progress { simulated: self.net.now, duration, events: self.events }).is_break() {
                 stopped = Err(Stopped);
             }

@@ -43,6 +43,7 @@
 
 use super::header::Header;
 use crate::router::{LinkView, RouterLaw, RouterView};
+use crate::sender::AS_MUCH_AS_THERE_IS;
 use crate::stamp::Stamp;
 use crate::units::{Bytes, Rate, Time};
 use crate::{Refused, within};
@@ -322,7 +323,9 @@ impl RouterLaw for Router {
             // The routers' R^-alpha add up; a single router leaves its own R. Of the sum the lower rate is taken out, as
             // no power of a ratio of at most 1 leaves the range of numbers.
             let (low, high) = (header.rate.min(offer), header.rate.max(offer));
-            let ratio = if high > 0.0 { libm::pow(low / high, p.fairness) } else { 0.0 };
+            // A sender that wants as much as there is limits nothing, and adds nothing.
+            let adds = high > 0.0 && high < AS_MUCH_AS_THERE_IS;
+            let ratio = if adds { libm::pow(low / high, p.fairness) } else { 0.0 };
             header.rate = low * libm::pow(1.0 + ratio, -1.0 / p.fairness);
             *stamp = header.into();
         } else if header.rate > offer {

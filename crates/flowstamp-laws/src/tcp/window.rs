@@ -14,10 +14,10 @@
 //! 2. RFC 5681 lets the window grow whatever is sent. We hold it while the application, not the window, limits the
 //!    sender (RFC 7661's reason; Linux does the same).
 
-use crate::Refused;
 use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::Time;
+use crate::{Refused, within};
 
 /// The limits that every window has, as a scenario may set them.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +95,12 @@ impl<G: Growth> SenderLaw for Window<G> {
     type Params = G::Params;
 
     fn check(params: &G::Params) -> Result<(), Refused> {
+        // The windows in packets that every TCP is valid for.
+        let limits = G::limits(params);
+        let given = [("initial_ssthresh", limits.initial_ssthresh), ("max_window", limits.max_window)];
+        for (name, packets) in given.into_iter().chain([("min_ssthresh", Some(limits.min_ssthresh))]) {
+            within(name, packets.unwrap_or(1.0), 1.0, 1e9)?;
+        }
         G::check(params)
     }
 

@@ -1,5 +1,6 @@
 //! What hosts do: flows and both of their ends.
 
+mod audit;
 mod handshake;
 mod receiver;
 mod sender;

@@ -93,6 +93,8 @@ impl Hosts {
     /// A paced flow may send its next packet at `next`.
     fn wait_for_pace(&mut self, net: &mut Fabric, number: u32, next: Time) {
         let flow = &mut self.flows[number as usize];
+        // At a rate of next to nothing that is never, which is waited for all the same: a probe may bring a better one.
+        let next = next.min(Time::from_ps(Time::MAX.as_ps() - 1));
         flow.pace.arm(next, &mut net.events, Class::Pace, number);
         // A gap longer than the round trip: probe meanwhile, or a better rate would be seen only after it.
         let srtt = flow.sender.srtt();

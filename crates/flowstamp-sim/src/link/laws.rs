@@ -184,10 +184,12 @@ impl Laws {
         self.stats.account(now, self.backlog.bytes);
     }
 
-    /// Bytes that have been transmitted of those accepted, at `now`, to an opportunity's part on a trace, when what
-    /// is in transmission ends at `under_way`.
-    pub(super) fn sent_bytes(&self, now: Time, under_way: Time) -> f64 {
+    /// Bytes that have been transmitted of those accepted, at `now`, to an opportunity's part on a trace, when the
+    /// transmission of `in_transmission` bytes ends at `under_way`.
+    pub(super) fn sent_bytes(&self, now: Time, under_way: Time, in_transmission: f64) -> f64 {
         let rest = if under_way > now { self.capacity.bytes_between(now, under_way) } else { 0.0 };
+        // An opportunity of a trace may be larger than the packet that waits for it.
+        let rest = rest.min(in_transmission);
         self.stats.accepted_bytes - self.backlog.bytes as f64 - rest
     }
 }

@@ -12,6 +12,8 @@ mod plain;
 mod ring;
 mod served;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 pub use fifo::{Alone, Fifo, Sharing, Soft};
 pub use laws::Laws;
@@ -172,7 +174,7 @@ impl Port {
         match self {
             Self::Fifo(port) => port.sent_bytes(line, now),
             Self::Soft(port) => port.sent_bytes(line, now),
-            Self::Served(port) => port.laws.sent_bytes(now, line.free_at()),
+            Self::Served(port) => port.laws.sent_bytes(now, line.free_at(), line.in_transmission(now, 0)),
         }
     }
 

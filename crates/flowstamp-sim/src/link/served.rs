@@ -20,10 +20,10 @@ use std::collections::VecDeque;
 /// By what packets are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Classifier {
-    /// They are not.
-    One,
     /// The router law's own protocol, and everything else.
     Protocol,
+    /// Nothing: there is one class.
+    None,
     /// Acks and answers, and all that goes the way of the data.
     Acks,
 }
@@ -38,7 +38,7 @@ impl Classifier {
     /// Names of the classes, and of their queues in probes.
     fn names(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::One => &[("all", "all_queue_bytes")],
+            Self::None => &[("all", "queue_bytes")],
             Self::Protocol => &[("own", "own_queue_bytes"), ("other", "other_queue_bytes")],
             Self::Acks => &[("ack", "ack_queue_bytes"), ("data", "data_queue_bytes")],
         }
@@ -47,7 +47,7 @@ impl Classifier {
     #[inline]
     fn class(self, own: bool, packet: &Packet) -> usize {
         usize::from(match self {
-            Self::One => false,
+            Self::None => false,
             Self::Protocol => !own,
             Self::Acks => packet.flags & DATA != 0,
         })
@@ -90,6 +90,8 @@ pub struct Served {
     divided: Option<Box<Divided>>,
     /// A choice is due when the packet in transmission has gone.
     choice_due: bool,
+    /// Who sends next is not for the link alone to say: its medium is shared.
+    asks: bool,
 }
 
 impl Served {
@@ -108,9 +110,16 @@ impl Served {
             divided: split.map(|split| Box::new(Divided { split, laws: vec![laws.queue.clone(); classes] })),
             laws,
             choice_due: false,
+            asks: false,
         };
         served.weigh();
         served
+    }
+
+    /// The same link on a shared medium: each packet waits until it is granted.
+    #[must_use]
+    pub fn asking(self) -> Self {
+        Self { asks: true, ..self }
     }
 
     fn weigh(&mut self) {
@@ -223,7 +232,7 @@ impl Served {
                 packet.stamp.0[0] = label;
             }
         }
-        if arrival.idle_since.is_some() {
+        if arrival.idle_since.is_some() && !self.asks {
             return self.begin(line, now, class, &Waiting { since: now, packet }, tap);
         }
         self.laws.enter(now, packet.size);

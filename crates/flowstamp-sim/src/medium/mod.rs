@@ -1,16 +1,12 @@
-//! How long a packet's transmission takes: links of constant rate, of listed rates, and of recorded opportunities.
-//!
-//! A medium that several stations share has its place here, beside these: a station *requests* the medium when it has
-//! something to send, and begins when it is *granted*. A link on one is served by events, like [`crate::link::Served`], as
-//! its departures are not known on arrival. Its grants are also where a router law hears of packets that come in from
-//! the other stations (`RouterLaw::on_medium_arrival`), which take of the same time on the air; links here have their
-//! medium to themselves, so nothing calls it. What such a link could carry nobody knows: a scenario says so with
-//! `rate.known = false`, and then [`Capacity`] serves the statistics alone.
+//! How long a packet's transmission takes: links of constant rate, of listed rates, and of recorded opportunities; and who
+//! may begin one where several links share a medium.
 
+mod shared;
 mod steps;
 mod trace;
 mod wire;
 
+pub use shared::{Grant, Turns};
 pub use steps::Steps;
 pub use trace::Trace;
 pub use wire::Wire;

@@ -7,7 +7,7 @@ use flowstamp_laws::units::Time;
 use std::collections::BTreeMap;
 
 /// A time constant this many times longer or shorter than the path's RTT is probably a mistake.
-const FAR_OFF: f64 = 10.0;
+const FAR_OFF: u64 = 10;
 
 /// The round-trip propagation times of flows over a link.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,8 +40,7 @@ impl PathRtts {
 
 /// Whether a time constant is far from the RTT that it stands for.
 fn far_off(given: Time, rtt: Time) -> bool {
-    let ratio = given.as_secs_f64() / rtt.as_secs_f64();
-    !(1.0 / FAR_OFF..=FAR_OFF).contains(&ratio)
+    given * FAR_OFF < rtt || rtt * FAR_OFF < given
 }
 
 impl Builder<'_> {

@@ -14,7 +14,7 @@ use crate::link::Classifier;
 use crate::results::Named;
 use crate::scenario::{Access, Loaded, Priority, Scenario};
 use assumed::PathRtts;
-use flowstamp_laws::registry::RouterSpec;
+use flowstamp_laws::registry::{RouterSpec, ShareSpec};
 use flowstamp_laws::units::{Rate, Time};
 
 /// The fastest link: at more, an ack would be shorter than the engine's picosecond.
@@ -148,6 +148,13 @@ impl Builder<'_> {
             return error(
                 format!("priority of {}", plan.name),
                 "cannot be together with share: a link has one scheduler; leave out one of them",
+            );
+        }
+        let soft = |l: &&LinkPlan| matches!(l.share, ShareSpec::Fifo(_)) && l.medium.is_some();
+        if let Some(plan) = self.links.iter().find(soft) {
+            return error(
+                format!("share of {}", plan.name),
+                "is \"fifo\" on a shared medium, where departures are not known on arrival; give \"wfq\" or \"drr\"",
             );
         }
         if s.flows.is_empty() {

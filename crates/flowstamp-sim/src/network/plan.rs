@@ -29,6 +29,8 @@ pub struct LinkPlan {
     pub share: ShareSpec,
     /// Packets that go before others.
     pub priority: Priority,
+    /// The medium that it shares with other links: one number for each.
+    pub medium: Option<u32>,
 }
 
 /// Where packets of a flow go.

@@ -54,6 +54,7 @@ impl Builder<'_> {
                 router: d.router.clone(),
                 share: d.share.clone(),
                 priority: d.priority,
+                medium: None,
             });
             core.edges.push((from, to, link));
         }
@@ -93,6 +94,7 @@ impl Builder<'_> {
                     router: p.router.clone(),
                     share: p.share.clone(),
                     priority: p.priority,
+                    medium: None,
                 });
                 core.edges.push((from, to, link));
             }
@@ -113,6 +115,7 @@ impl Builder<'_> {
             last: String::new(),
             rtt: None,
         };
+        let mut media = Vec::new();
         for (i, l) in g.links.iter().enumerate() {
             let key = format!("graph.links[{i}]");
             if l.from == l.to {
@@ -145,6 +148,7 @@ impl Builder<'_> {
                     router: l.router.clone(),
                     share: l.share.clone(),
                     priority: l.priority,
+                    medium: l.medium.as_ref().map(|name| medium(name, &mut media)),
                 });
                 core.edges.push((from, to, link));
             }
@@ -167,4 +171,13 @@ impl Builder<'_> {
         }
         Ok(())
     }
+}
+
+/// The number of a medium, which are counted as they are named.
+fn medium<'a>(name: &'a str, media: &mut Vec<&'a str>) -> u32 {
+    let known = media.iter().position(|m| *m == name);
+    known.unwrap_or_else(|| {
+        media.push(name);
+        media.len() - 1
+    }) as u32
 }
