@@ -48,7 +48,7 @@ fn the_first_rtt_is_the_packets() {
     assert_eq!(router.rate(), 50_000_000.0);
     assert!((router.avg_rtt_s() - 30e-6).abs() < 1e-15);
     // From then on it is equation 3.3: an empty interval of d raises R by alpha.
-    now = now + Time::from_micros(30);
+    now += Time::from_micros(30);
     router.on_timer(0, view(now, 0));
     assert!((router.rate() / 70_000_000.0 - 1.0).abs() < 1e-9, "{}", router.rate());
 }

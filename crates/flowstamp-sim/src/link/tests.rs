@@ -155,8 +155,8 @@ fn schedulers_serve_any_number_of_classes() {
     let mut wfq = Wfq::new(4);
     let (mut by_drr, mut by_wfq) = ([0; 4], [0; 4]);
     for _ in 0..700 {
-        for class in 1..4 {
-            wfq.enqueue(class, 100, weights[class]);
+        for (class, weight) in weights.iter().enumerate().skip(1) {
+            wfq.enqueue(class, 100, *weight);
         }
     }
     for _ in 0..700 {
