@@ -234,7 +234,7 @@ fn a_second_episode_starts_at_the_rate_that_the_first_one_reached() {
 #[test]
 fn packets_that_can_be_marked_are_not_lost() {
     let mut law = CoDel::new(&params(5_000, 100_000, true), &view());
-    let (mut marks, mut verdicts) = (0, 0);
+    let (mut marks, mut verdicts) = (0u64, 0);
     for k in 0..10_000u64 {
         let packet = leaving(Time::from_micros(100 * k), Time::from_millis(20), 50);
         match law.on_departure(&Departure { ecn_capable: true, ..packet }, || 0.5) {
@@ -247,7 +247,7 @@ fn packets_that_can_be_marked_are_not_lost() {
     // As many marks as there are drops without ECN: the same control law, give or take the look at which each comes.
     let mut other = CoDel::new(&params(5_000, 100_000, false), &view());
     let drops = drops(&mut other, Time::ZERO, Time::from_micros(100), verdicts, Time::from_millis(20)).len();
-    assert!((marks as i64 - drops as i64).abs() <= 1, "{marks} marks, {drops} drops");
+    assert!(marks.abs_diff(drops as u64) <= 1, "{marks} marks, {drops} drops");
 }
 
 #[test]
