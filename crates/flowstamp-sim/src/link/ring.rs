@@ -1,6 +1,7 @@
 //! Packets on their way, in the order of their arrival at the far end.
 
 use crate::packet::Packet;
+use crate::prefetch::prefetch;
 use flowstamp_laws::units::Time;
 
 /// A packet and the time at which it reaches the end of the link.
@@ -76,6 +77,7 @@ impl Ring {
         }
         let tail = self.tail;
         self.tail = tail.wrapping_add(1);
+        prefetch(self.at(tail.wrapping_add(1)));
         let slot = self.at_mut(tail);
         slot.arrives = arrives;
         slot.packet = *packet;
@@ -92,6 +94,8 @@ impl Ring {
             // Begin again at the start, whose memory is in the cache, instead of going through all of the ring.
             self.tail = 0;
             self.head = 0;
+        } else {
+            prefetch(self.at(head.wrapping_add(2)));
         }
         self.at(head)
     }
