@@ -103,7 +103,7 @@ impl Ring {
     #[cold]
     fn grow(&mut self, filler: &Packet) {
         let old = self.slots.len();
-        let new = (old * 2).max(4);
+        let new = (old * 2).max(2);
         let mut slots = Vec::with_capacity(new);
         slots.extend((0..old as u32).map(|i| *self.at(self.head.wrapping_add(i))));
         slots.resize(new, InFlight { arrives: Time::ZERO, packet: *filler });
