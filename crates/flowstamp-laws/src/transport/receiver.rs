@@ -162,8 +162,8 @@ impl Receiver {
         differs.then(|| self.ack())
     }
 
-    /// A data packet arrived. Returns the ack to send now, if any. `merge` is [`crate::sender::SenderLaw::merge`] of
-    /// the flow's law: it folds a newer stamp into one that is not yet acknowledged.
+    /// A data packet arrived. Returns the ack to send now, if any. `merge` is [`crate::stamp::StampLaw::merge`] of
+    /// the flow's header: it folds a newer stamp into one that is not yet acknowledged.
     #[inline]
     pub fn on_data(
         &mut self,
