@@ -19,6 +19,8 @@ fn arrival(queue_packets: u32) -> Arrival {
     Arrival {
         now: Time::ZERO,
         size: PACKET,
+        flow: 1,
+        label: None,
         queue_bytes: u64::from(queue_packets) * u64::from(PACKET),
         queue_packets,
         ecn_capable: true,

@@ -9,7 +9,7 @@ use crate::events::{Class, EventQueue, Source};
 use crate::link::{Admission, Alone, Classifier, Fifo, Laws, LinkStats, Plain, Port, Served, Soft, Tap};
 use crate::medium::{Grant, Service, Turns};
 use crate::network::{END, LinkPlan};
-use crate::packet::{NO_SACK, Packet, SackPool};
+use crate::packet::{Packet, SackPool};
 use crate::random::Stream;
 use crate::scenario::{Access, Priority, Scenario};
 use flowstamp_laws::queue::QueueView;
@@ -17,6 +17,9 @@ use flowstamp_laws::router::{MAX_TIMERS, RouterView};
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::share::{self, Scheduler};
 use flowstamp_laws::units::{Rate, Time};
+
+/// The most queue laws that a link may have.
+const MAX_QUEUES: usize = 8;
 
 /// Links, packets and time.
 #[derive(Clone, Debug)]
@@ -73,6 +76,12 @@ impl Fabric {
             lost: 0,
         };
         for (number, port) in fabric.ports.iter_mut().enumerate() {
+            for (class, law) in port.queue_laws().iter().enumerate() {
+                if let Some(at) = law.first_timer() {
+                    let source = Source::new(Class::Queue, (number * MAX_QUEUES + class) as u32);
+                    fabric.events.push(at, source);
+                }
+            }
             let laws = port.laws();
             for which in 0..MAX_TIMERS {
                 if let Some(at) = laws.router.as_ref().and_then(|r| r.first_timer(which)) {
@@ -80,7 +89,7 @@ impl Fabric {
                     fabric.events.push(at, source);
                 }
             }
-            if let (Some(_), (_, Some(at))) = (&laws.router, laws.capacity.known_at(Time::ZERO)) {
+            if let (true, (_, Some(at))) = (port.hears_capacity(), laws.capacity.known_at(Time::ZERO)) {
                 fabric.events.push(at, Source::new(Class::Capacity, number as u32));
             }
             if let Some(at) = port.first_division() {
@@ -186,22 +195,28 @@ impl Fabric {
         }
     }
 
-    /// A link with classes sends the next packet.
+    /// A link that serves its queues by events sends the next packet that is not dropped.
     pub fn choose(&mut self, number: u32) {
         let at = number as usize;
-        let Port::Served(port) = &mut self.ports[at] else { return };
-        let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
-        let (admission, next) = port.choose(&mut self.links[at], self.now, &mut tap);
+        loop {
+            let Port::Served(port) = &mut self.ports[at] else { return };
+            let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
+            let Some((admission, sack)) = port.choose(&mut self.links[at], self.now, &mut tap) else { break };
+            self.admitted(number, admission, sack);
+            if admission != Admission::Dropped {
+                break;
+            }
+        }
+        let next = self.ports[at].choice(&self.links[at]);
         match (self.medium_of[at], next) {
             (None, None) => {}
             (None, Some(next)) => self.events.push(next, Source::new(Class::Transmit, number)),
             (Some(medium), next) => {
-                let until = self.links[at].free_at();
+                let until = self.links[at].free_at().max(self.now);
                 let grant = self.media[medium as usize].begin(self.now, number, until, next.is_some());
                 self.granted(grant);
             }
         }
-        self.admitted(number, admission, NO_SACK);
     }
 
     /// A link may send a packet.
@@ -234,6 +249,19 @@ impl Fabric {
             // A law whose timer stands still must not stop time.
             let next = router.on_timer(which, view).max(self.now + Time::from_ps(1));
             self.events.push(next, Source::new(Class::Router, source));
+        }
+    }
+
+    /// A queue law's timer.
+    pub fn queue_timer(&mut self, source: u32) {
+        let (number, class) = (source as usize / MAX_QUEUES, source as usize % MAX_QUEUES);
+        let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number as u32 };
+        let port = &mut self.ports[number];
+        port.advance(&mut self.links[number], self.now, &mut tap);
+        let view = port.queue_view(class, self.now);
+        if let Some(law) = port.queue_laws().get_mut(class) {
+            let next = law.on_timer(view).max(self.now + Time::from_ps(1));
+            self.events.push(next, Source::new(Class::Queue, source));
         }
     }
 
@@ -294,10 +322,11 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         capacity: plan.capacity.mean(Time::ZERO, scenario.duration),
         mean_packet_bytes: scenario.packet.get() as u32,
     };
+    let known = plan.told.then_some(rate);
     let router_view =
-        RouterView { capacity: Some(rate), limit: plan.limit, packet_bytes: scenario.packet.get() as u32 };
+        RouterView { capacity: known, limit: plan.limit, packet_bytes: scenario.packet.get() as u32 };
     let capture = scenario.capture.as_ref();
-    let laws = Laws::new(
+    let mut laws = Laws::new(
         plan.name.clone(),
         plan.capacity.clone(),
         plan.limit,
@@ -306,16 +335,16 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         Stream::new(scenario.seed, &format!("queue/{}", plan.name)),
         capture.is_some_and(|c| c.links.as_ref().is_none_or(|names| names.contains(&plan.name))),
     );
+    laws.told = plan.told;
+    let in_turn = Scheduler::Priority(share::priority::Priority);
     let asking = |port: Served| if plan.medium.is_some() { port.asking() } else { port };
     if plan.priority == Priority::Acks {
-        let scheduler = Scheduler::Priority(share::priority::Priority);
-        return Port::Served(asking(Served::new(laws, Classifier::Acks, scheduler, None)));
+        return Port::Served(asking(Served::new(laws, Classifier::Acks, in_turn, None)));
     }
     let split = plan.share.params().map(|params| Split::new(params, rate));
     match (split, plan.share.build(Classifier::Protocol.classes())) {
-        (None, _) if plan.medium.is_some() => {
-            let scheduler = Scheduler::Priority(share::priority::Priority);
-            Port::Served(asking(Served::new(laws, Classifier::None, scheduler, None)))
+        (None, _) if plan.medium.is_some() || plan.queue.hears().each_departure() => {
+            Port::Served(asking(Served::new(laws, Classifier::None, in_turn, None)))
         }
         (None, _) => Port::Fifo(Fifo::new(laws, Alone)),
         (Some(split), None) => Port::Soft(Fifo::new(laws, Soft::new(split))),

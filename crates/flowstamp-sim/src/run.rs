@@ -215,6 +215,7 @@ impl Simulation {
             Class::Transmit => net.choose(number),
             Class::Share => net.divide(number),
             Class::Router => net.router_timer(number),
+            Class::Queue => net.queue_timer(number),
             Class::Retransmit => hosts.retransmission_timer(net, number),
             Class::Ack => hosts.ack_timer(net, number),
             Class::Control => hosts.control_timer(net, number),

@@ -34,7 +34,7 @@ impl Backlog {
         self.packets -= 1;
     }
 
-    /// As a router law sees it.
+    /// As a law sees it.
     #[inline]
     #[must_use]
     pub fn view(self, now: Time) -> LinkView {
@@ -49,6 +49,8 @@ pub struct Laws {
     pub name: String,
     /// What the link can carry.
     pub capacity: Capacity,
+    /// The router law is told of that.
+    pub told: bool,
     /// Buffer.
     pub limit: Limit,
     /// Queue law.
@@ -77,7 +79,8 @@ impl Laws {
         captured: bool,
     ) -> Self {
         let stats = LinkStats::default();
-        Self { name, capacity, limit, queue, router, random, stats, captured, backlog: Backlog::default() }
+        let backlog = Backlog::default();
+        Self { name, capacity, told: true, limit, queue, router, random, stats, captured, backlog }
     }
 
     /// Bytes that wait.
@@ -145,6 +148,23 @@ impl Laws {
         Some(mark)
     }
 
+    /// The queue law's verdict on a packet that was let in and whose transmission could begin: the mark that it gets, or
+    /// `None` if it is lost after all.
+    pub(super) fn settle_departure(&mut self, verdict: Verdict, size: u16) -> Option<u8> {
+        match verdict {
+            Verdict::Enqueue => Some(0),
+            Verdict::Mark => {
+                self.stats.marks += 1;
+                Some(CONGESTED)
+            }
+            Verdict::Drop => {
+                self.stats.drops += 1;
+                self.stats.accepted_bytes -= f64::from(size);
+                None
+            }
+        }
+    }
+
     /// A packet begins to wait.
     #[inline]
     pub(super) fn enter(&mut self, now: Time, size: u16) {
@@ -187,6 +207,8 @@ pub(super) fn arrival(
     Arrival {
         now,
         size: u32::from(packet.size),
+        flow: packet.flow_id(),
+        label: None,
         queue_bytes,
         queue_packets,
         ecn_capable: packet.flags & ECN_CAPABLE != 0,

@@ -67,7 +67,8 @@ fn pass(scheduler: Scheduler, limit: Limit, arrivals: &[(u64, u16, bool)]) -> (V
     let mut now = Time::ZERO;
     let mut serve = |port: &mut Served, line: &mut Plain, until: Time, choice: &mut Option<Time>| {
         while let Some(at) = choice.filter(|at| *at <= until) {
-            *choice = port.choose(line, at, &mut tap).1;
+            port.choose(line, at, &mut tap);
+            *choice = port.choice(line);
         }
     };
     for (seq, (gap, size, ack)) in arrivals.iter().enumerate() {

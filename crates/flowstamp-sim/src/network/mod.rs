@@ -10,6 +10,7 @@ mod topology;
 pub use plan::{END, FlowPlan, GroupPlan, LinkPlan, Network, Path, WebPlan};
 
 use crate::error::ScenarioError;
+use crate::link::Classifier;
 use crate::results::Named;
 use crate::scenario::{Access, Loaded, Priority, Scenario};
 use assumed::PathRtts;
@@ -108,6 +109,32 @@ impl Builder<'_> {
             plan.router.check().map_err(|(k, m)| ScenarioError::new(at("router", k), m))?;
             plan.queue.check().map_err(|(k, m)| ScenarioError::new(at("queue", k), m))?;
             plan.share.check().map_err(|(k, m)| ScenarioError::new(at("share", k), m))?;
+            if !plan.told && plan.router.needs_capacity() {
+                let law = plan.router.name();
+                return error(
+                    format!("router of {}", plan.name),
+                    format!(
+                        "\"{law}\" needs the link's capacity, which rate.known = false keeps from it; leave out known"
+                    ),
+                );
+            }
+            if !plan.told && plan.share.params().is_some() {
+                return error(
+                    format!("share of {}", plan.name),
+                    "divides the link's capacity, which rate.known = false keeps from it; leave out one of them",
+                );
+            }
+            let classes = Classifier::Protocol.classes();
+            let one_queue = plan.share.params().is_some() && plan.share.build(classes).is_none();
+            if one_queue && plan.queue.hears().each_departure() {
+                let (share, queue) = (plan.share.name(), plan.queue.name());
+                return error(
+                    format!("queue of {}", plan.name),
+                    format!(
+                        "\"{queue}\" decides as packets leave, which share = \"{share}\" has no event for; use \"wfq\" or \"drr\""
+                    ),
+                );
+            }
             if plan.share.params().is_some() && matches!(plan.router, RouterSpec::None(_)) {
                 return error(
                     format!("share of {}", plan.name),
@@ -155,7 +182,7 @@ impl Builder<'_> {
             longest = longest.max(self.group(i, group, &mut core, &mut network)?);
         }
         self.graph_buffers(longest)?;
-        self.assume(&mut network);
+        self.assume(&mut network)?;
         if let Some(wanted) = s.capture.as_ref().and_then(|c| c.links.as_ref()) {
             for name in wanted {
                 if !self.links.iter().any(|l| l.name == *name) {

@@ -15,6 +15,8 @@ pub struct LinkPlan {
     pub name: String,
     /// What it can carry.
     pub capacity: Capacity,
+    /// The router law is told of that.
+    pub told: bool,
     /// One-way propagation delay.
     pub delay: Time,
     /// Buffer.

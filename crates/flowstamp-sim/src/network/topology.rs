@@ -39,13 +39,15 @@ impl Builder<'_> {
             rtt: Some(d.rtt),
         };
         let (left, right) = (core.node("left"), core.node("right"));
-        for (name, capacity, from, to) in
-            [("bottleneck", forward, left, right), ("bottleneck.reverse", backward, right, left)]
+        let (there, back) = (d.rate.known(), d.reverse_rate.as_ref().unwrap_or(&d.rate).known());
+        for (name, capacity, told, from, to) in
+            [("bottleneck", forward, there, left, right), ("bottleneck.reverse", backward, back, right, left)]
         {
             let limit = self.limit("dumbbell.buffer", d.buffer, self.mean_rate(&capacity), Some(d.rtt))?;
             let link = self.add_link(LinkPlan {
                 name: name.to_owned(),
                 capacity,
+                told,
                 delay,
                 limit,
                 queue: d.queue.clone(),
@@ -85,6 +87,7 @@ impl Builder<'_> {
                 let link = self.add_link(LinkPlan {
                     name: format!("link{}{suffix}", i + 1),
                     capacity: Capacity::Constant(*rate),
+                    told: true,
                     delay: p.delay,
                     limit,
                     queue: p.queue.clone(),
@@ -138,6 +141,7 @@ impl Builder<'_> {
                 let link = self.add_link(LinkPlan {
                     name,
                     capacity: capacity.clone(),
+                    told: l.rate.known(),
                     delay: l.delay,
                     limit: Limit::Packets(0), // known when all flows are: graph_buffers
                     queue: l.queue.clone(),
