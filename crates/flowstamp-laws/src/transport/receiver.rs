@@ -162,7 +162,7 @@ impl Receiver {
         differs.then(|| self.ack())
     }
 
-    /// A data packet arrived. Returns the ack to send now, if any. `merge` is [`crate::registry::Header::merge`] of
+    /// A data packet arrived. Returns the ack to send now, if any. `merge` is [`crate::stamp::StampLaw::merge`] of
     /// the flow's header: it folds a newer stamp into one that is not yet acknowledged.
     #[inline]
     pub fn on_data(
