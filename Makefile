@@ -11,7 +11,7 @@ export PIP_QUIET := 1
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock .cargo/config.toml
 
 .DEFAULT_GOAL := build
-.PHONY: build linux demo test test-rust test-python test-linux lint fuzz bench figures lab docs clean
+.PHONY: build linux demo test test-rust test-python test-linux wasm lint fuzz bench figures lab docs clean
 
 # The package is installed as a link to python/: a change there is in effect at once, one in crates/ by a new build.
 build: $(VENV)/.built
@@ -76,9 +76,20 @@ test-rust:
 test-python: build $(VENV)/.dev
 	$(BIN)/python -m pytest
 
+# The simulator without default features, which needs no operating system: golden scenarios have the same digests there.
+WASM := wasm32-unknown-unknown
+wasm:
+	@if [ -d "$$(rustc --print target-libdir --target $(WASM))" ] && command -v node >/dev/null; then \
+	  set -x; $(CARGO) build --locked --release --package flowstamp-wasm --target $(WASM) --target-dir $(CURDIR)/target && \
+	  node tools/wasm.mjs target/$(WASM)/release/flowstamp_wasm.wasm; \
+	else \
+	  echo "skipped: make wasm needs node and Rust for $(WASM), which rustup target add $(WASM) installs"; \
+	fi
+
 lint: build $(VENV)/.dev
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
+	$(CARGO) clippy --locked --package flowstamp-sim --package flowstamp-wasm --no-default-features -- -D warnings
 	@if $(CAN_BUILD_LINUX); then \
 	  set -x; $(CARGO) fmt --manifest-path $(LINUX)/Cargo.toml --check && \
 	  $(CARGO) clippy --locked --manifest-path $(LINUX)/Cargo.toml --target-dir $(LINUX_TARGET) --all-targets -- -D warnings; \

@@ -106,6 +106,13 @@ pub trait RouterLaw: Sized {
     /// A data packet with this law's header starts its transmission: stamp it.
     fn on_departure(&mut self, link: LinkView, size: u32, stamp: &mut Stamp);
 
+    /// What becomes of the packet's bits ([`crate::sender::SenderLaw::bits`]) after `on_departure`.
+    #[inline]
+    fn bits(&mut self, link: LinkView, size: u32, bits: u16) -> u16 {
+        let _ = (link, size);
+        bits
+    }
+
     /// When timer `which` (below [`MAX_TIMERS`]) first fires, if the law keeps it.
     fn first_timer(&self, which: usize) -> Option<Time>;
 

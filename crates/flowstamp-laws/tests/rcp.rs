@@ -254,7 +254,7 @@ fn a_sender_takes_the_rate_and_paces() {
     assert_eq!(law.pacing_rate(), Some(Rate::from_bytes_per_sec(50_000.0)));
     // R rtt = 5000 bytes, and a packet to spare (deviation 1).
     assert!((law.cwnd() - 6000.0).abs() < 1e-9);
-    law.on_congestion(Time::ZERO, 5);
+    law.on_loss(Time::ZERO, 5);
     law.on_timeout(Time::ZERO, 5);
     assert!((law.cwnd() - 6000.0).abs() < 1e-9, "losses are repaired and do not change the rate");
 }

@@ -83,15 +83,7 @@ fn micros(us: u32) -> Time {
 }
 
 fn ack<'a>(now_us: u64, srtt_us: u32, stamp: &'a Stamp) -> Ack<'a> {
-    Ack {
-        now: Time::from_micros(now_us),
-        newly_acked: 1,
-        srtt: micros(srtt_us),
-        stamp,
-        flight: 10,
-        in_recovery: false,
-        window_limited: true,
-    }
+    Ack { flight: 10, ..Ack::of_one(Time::from_micros(now_us), micros(srtt_us), stamp) }
 }
 
 fn rate_stamp(bytes_per_ms: u32, srtt_us: u32) -> Stamp {
@@ -197,7 +189,7 @@ proptest! {
     #[test]
     fn xcp_losses(cwnd in log_uniform(3000.0, 6e10), packet in 64u32..3000, timeout in any::<bool>()) {
         let mut law = xcp::Sender::<Throughput>::new(&xcp::sender::Params::default(), &flow(packet, cwnd.floor()));
-        if timeout { law.on_timeout(Time::ZERO, u32::MAX) } else { law.on_congestion(Time::ZERO, u32::MAX) }
+        if timeout { law.on_timeout(Time::ZERO, u32::MAX) } else { law.on_loss(Time::ZERO, u32::MAX) }
         let got = fs_host_xcp_lost((cwnd.floor() * FRACTIONS) as u64, i32::from(timeout), packet) as f64 / FRACTIONS;
         prop_assert!((got - law.cwnd()).abs() <= 1.0 / FRACTIONS + law.cwnd() * 1e-12, "C {got}, Rust {}", law.cwnd());
     }
@@ -217,7 +209,7 @@ proptest! {
         for now in (first - 50..first + 60).map(|number| number * gap) {
             let rate = if now < loss_us { before } else { after };
             if now == loss_us {
-                law.on_congestion(Time::from_micros(now), 10);
+                law.on_loss(Time::from_micros(now), 10);
                 lost = 1;
             }
             law.on_ack(&ack(now, srtt, &rate_stamp(rate, srtt)));

@@ -3,11 +3,12 @@
 //! `run SCENARIO.toml [key=value ...]`
 
 use flowstamp_sim::{Format, Simulation, load};
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 
-fn run() -> Result<String, String> {
+fn run() -> Result<(), String> {
     let mut args = std::env::args().skip(1);
     let path = args.next().ok_or("usage: run SCENARIO.toml [key=value ...]")?;
     let sets: Vec<(String, String)> =
@@ -17,16 +18,15 @@ fn run() -> Result<String, String> {
     let loaded = load(&text, Format::Toml, &path, &sets, base).map_err(|e| e.to_string())?;
     let sim = Simulation::new(&loaded, None).map_err(|e| e.to_string())?;
     let results = sim.run(&mut |_| ControlFlow::Continue(())).map_err(|_| "stopped".to_owned())?;
-    serde_json::to_string_pretty(&results.summary).map_err(|e| e.to_string())
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    serde_json::to_writer_pretty(&mut out, &results.summary).map_err(|e| e.to_string())?;
+    writeln!(out).and_then(|()| out.flush()).map_err(|e| e.to_string())
 }
 
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command's output")]
+#[expect(clippy::print_stderr, reason = "a command's output")]
 fn main() -> ExitCode {
     match run() {
-        Ok(summary) => {
-            println!("{summary}");
-            ExitCode::SUCCESS
-        }
+        Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("{message}");
             ExitCode::from(2)

@@ -91,6 +91,7 @@ pub fn apply(
                 }
             }
             for number in numbers {
+                net.advance(number); // what left before was stamped before
                 if let Some(law) = &mut net.laws_mut(number).router {
                     law.set_params(&after.links[number].router);
                 }

@@ -21,6 +21,12 @@ use flowstamp_laws::units::{Rate, Time};
 /// The most queue laws that a link may have.
 const MAX_QUEUES: usize = 8;
 
+/// The most packets that go on at once: few enough to stay in the cache.
+const MOST_AT_ONCE: u64 = 32;
+
+/// Packets of a link go to several.
+const SEVERAL: u32 = END - 1;
+
 /// Links, packets and time.
 #[derive(Clone, Debug)]
 pub struct Fabric {
@@ -36,6 +42,10 @@ pub struct Fabric {
     media: Vec<Turns>,
     medium_of: Vec<Option<u32>>,
     routes: Vec<u32>,
+    /// Of each link the one that all its packets go to next ([`END`]: a host), or [`SEVERAL`].
+    next_of: Vec<u32>,
+    /// Access links whose packets all come from one link, of which they are known in advance.
+    fed_by_one: Vec<bool>,
     /// Selective acks of packets that are under way.
     pub sacks: SackPool,
     /// Packets that are recorded.
@@ -68,6 +78,8 @@ impl Fabric {
                 plans.iter().filter_map(|p| p.medium).max().map_or(0, |m| m as usize + 1)
             ],
             medium_of: plans.iter().map(|p| p.medium).collect(),
+            next_of: Vec::new(),
+            fed_by_one: Vec::new(),
             routes,
             sacks: SackPool::default(),
             capture: capture.unwrap_or_default(),
@@ -75,6 +87,8 @@ impl Fabric {
             arrived: 0,
             lost: 0,
         };
+        fabric.next_of = fabric.next_of();
+        fabric.fed_by_one = fabric.fed_by_one();
         for (number, port) in fabric.ports.iter_mut().enumerate() {
             for (class, law) in port.queue_laws().iter().enumerate() {
                 if let Some(at) = law.first_timer() {
@@ -99,6 +113,44 @@ impl Fabric {
         fabric
     }
 
+    /// Of each link the one that all its packets go to next, or [`SEVERAL`].
+    fn next_of(&self) -> Vec<u32> {
+        let mut next_of = vec![None; self.links.len()];
+        for pair in self.routes.windows(2).filter(|pair| pair[0] != END) {
+            let next = next_of[pair[0] as usize].get_or_insert(pair[1]);
+            if *next != pair[1] {
+                *next = SEVERAL;
+            }
+        }
+        next_of.into_iter().map(|next| next.unwrap_or(SEVERAL)).collect()
+    }
+
+    /// Of each link, whether it is an access link that one router link feeds and nobody else. The router link must be one
+    /// whose laws hear of nothing but packets and their own timers: both catch up with what was transmitted before.
+    fn fed_by_one(&self) -> Vec<bool> {
+        /// Nothing seen yet; a host, or several links.
+        const NOBODY: u32 = u32::MAX;
+        const OTHERS: u32 = u32::MAX - 1;
+        let mut feeder = vec![NOBODY; self.links.len()];
+        let mut before = OTHERS;
+        for link in &self.routes {
+            if *link == END {
+                before = OTHERS;
+                continue;
+            }
+            let feeder = &mut feeder[*link as usize];
+            *feeder = if *feeder == NOBODY || *feeder == before { before } else { OTHERS };
+            before = *link;
+        }
+        let steady = |port: &Port| {
+            let laws = port.laws();
+            matches!(port, Port::Fifo(_)) && !laws.captured && laws.capacity.known_at(Time::ZERO).1.is_none()
+        };
+        let routers = self.ports.len();
+        let by_one = |by: &u32| self.ports.get(*by as usize).is_some_and(steady);
+        feeder.iter().enumerate().map(|(number, by)| number >= routers && by_one(by)).collect()
+    }
+
     /// The router links: what stands before each, and its line.
     pub fn routers(&self) -> impl Iterator<Item = (&Port, &Plain)> {
         self.ports.iter().zip(&self.links)
@@ -116,6 +168,11 @@ impl Fabric {
         self.links.iter().map(|l| l.arrivals).sum()
     }
 
+    /// The links are done with: frees their memory.
+    pub fn drop_links(&mut self) {
+        self.links = Vec::new();
+    }
+
     /// Packets that are neither lost nor at a host.
     #[must_use]
     pub fn held(&self) -> u64 {
@@ -123,26 +180,33 @@ impl Fabric {
         self.links.iter().map(Plain::held).chain(waiting).map(u64::from).sum()
     }
 
-    /// The head of a link's flight has arrived: on to the next link, or returned to its host.
+    /// The head of a link's flight has arrived: on to the next link. `None` if it is at its host, who will [take] it.
+    ///
+    /// Where the next link is fed by this one alone, those behind it follow at once: what they find there is known, and
+    /// nobody looks at an access link but its own packets. Returns how many went on: so many events up to `end` are done.
+    ///
+    /// [take]: Self::take
     #[inline]
-    pub fn deliver(&mut self, number: u32, source: Source) -> Option<Packet> {
+    pub fn forward(&mut self, number: u32, source: Source, end: Time) -> Option<u64> {
         let at = number as usize;
         let link = &mut self.links[at];
         if let Some(port) = self.ports.get_mut(at) {
             let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
             port.advance(link, self.now, &mut tap);
         }
-        let to = self.routes[link.head().next as usize];
+        // Without a look at the packet where that is possible: it is far away.
+        let mut to = self.next_of[at];
+        if to == SEVERAL {
+            to = self.routes[link.head().next as usize];
+        }
         if to == END {
-            let packet = *link.deliver();
-            if let Some(time) = link.next_arrival() {
-                self.events.push(time, source);
-            }
-            self.arrived += 1;
-            return Some(packet);
+            return None;
+        }
+        if self.fed_by_one.get(to as usize).is_some_and(|one| *one) {
+            return Some(self.forward_all(number, source, end));
         }
         // From ring to ring in one copy. A route never has a link twice in a row: ends of a link differ.
-        let Ok([link, next]) = self.links.get_disjoint_mut([at, to as usize]) else { return None };
+        let Ok([link, next]) = self.links.get_disjoint_mut([at, to as usize]) else { return Some(1) };
         let packet = link.deliver();
         let admission = match self.ports.get_mut(to as usize) {
             None => next.admit(self.now, packet),
@@ -156,7 +220,45 @@ impl Fabric {
             self.events.push(time, source);
         }
         self.admitted(to, admission, sack);
-        None
+        Some(1)
+    }
+
+    /// The head of a router link's flight, and those behind it that have left the transmitter, go on to access links that
+    /// no other link feeds. Returns how many.
+    #[inline]
+    fn forward_all(&mut self, number: u32, source: Source, end: Time) -> u64 {
+        let at = number as usize;
+        let mut time = self.now;
+        // What arrives later may still be in transmission, and then has no stamp.
+        let latest = end.min(time.saturating_add(self.links[at].delay()));
+        let mut forwarded = 0;
+        while time <= latest && forwarded < MOST_AT_ONCE {
+            let to = self.routes[self.links[at].head().next as usize];
+            if !self.fed_by_one.get(to as usize).is_some_and(|one| *one) {
+                break;
+            }
+            let Ok([link, next]) = self.links.get_disjoint_mut([at, to as usize]) else { break };
+            if let Admission::First(time) = next.admit(time, link.deliver()) {
+                self.events.push(time, Source::new(Class::Delivery, to));
+            }
+            forwarded += 1;
+            let Some(following) = link.next_arrival() else { return forwarded };
+            time = following;
+        }
+        self.events.push(time, source);
+        forwarded
+    }
+
+    /// The head of a link's flight, which is at its host.
+    #[inline]
+    pub fn take(&mut self, number: u32, source: Source) -> Packet {
+        let link = &mut self.links[number as usize];
+        let packet = *link.deliver();
+        if let Some(time) = link.next_arrival() {
+            self.events.push(time, source);
+        }
+        self.arrived += 1;
+        packet
     }
 
     /// A host's packet goes to the first link of its route.
@@ -231,6 +333,12 @@ impl Fabric {
         for number in 0..self.ports.len() {
             self.settle_link(number);
         }
+    }
+
+    /// A router link's laws hear of all transmissions that have begun by now.
+    pub fn advance(&mut self, number: usize) {
+        let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number as u32 };
+        self.ports[number].advance(&mut self.links[number], self.now, &mut tap);
     }
 
     fn settle_link(&mut self, number: usize) {

@@ -24,11 +24,15 @@ pub struct Packet {
     pub size: u16,
     /// Which user of the flow's slot the packet belongs to.
     pub generation: u16,
+    /// The law's bits; in an ack, the echoed ones.
+    pub bits: u16,
     /// See the constants.
     pub flags: u8,
     /// What its stamp is written in.
     pub header: Header,
 }
+
+const _: () = assert!(size_of::<Packet>() == 56);
 
 impl Packet {
     /// Which flow it is of, over all users of its slot.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A map in a stable order.
 pub type Named<T> = BTreeMap<String, T>;
@@ -223,13 +224,18 @@ pub struct TotalSummary {
     pub jain_index: Option<f64>,
 }
 
+fn text<S: serde::Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(text)
+}
+
 /// One flow; a row of `flows.parquet`.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowRow {
     /// Number in order of start.
     pub flow: u32,
     /// Group's name.
-    pub group: String,
+    #[serde(serialize_with = "text")]
+    pub group: Arc<str>,
     /// Number within the group.
     pub index: u32,
     /// The sender's law.

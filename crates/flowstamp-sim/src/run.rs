@@ -195,7 +195,10 @@ impl Simulation {
             self.events += 1;
             let number = source.number();
             if source.class() == Class::Delivery {
-                if let Some(packet) = self.net.deliver(number, source) {
+                if let Some(went_on) = self.net.forward(number, source, end) {
+                    self.events += went_on - 1;
+                } else {
+                    let packet = self.net.take(number, source);
                     self.hosts.arrive(&mut self.net, &packet);
                 }
             } else {
@@ -247,6 +250,7 @@ impl Simulation {
         let net = &self.net;
         assert_eq!(net.sent, net.arrived + net.lost + net.held(), "packets are conserved");
         self.hosts.write_records();
+        self.hosts.flows = Vec::new();
         let series = self.probe.map_or_else(Series::default, Probe::into_series);
         let capture = std::mem::take(&mut self.net.capture).finish();
         summary::results(Finished {

@@ -10,6 +10,7 @@ use crate::results::{
 use crate::scenario::Scenario;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::units::{Rate, Time};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A run that has been settled at its end.
@@ -37,7 +38,7 @@ pub struct Finished {
 }
 
 /// Its results.
-pub fn results(run: Finished) -> Results {
+pub fn results(mut run: Finished) -> Results {
     let sim = &run;
     let (start, end) = (sim.scenario.warmup, sim.net.now);
     let span_s = (end - start).as_secs_f64();
@@ -75,9 +76,17 @@ pub fn results(run: Finished) -> Results {
         );
     }
     let access = sim.net.access();
+    let access = AccessSummary {
+        links: access.len() as u64,
+        arrivals: access.iter().map(|l| l.arrivals).sum(),
+        drops: 0, // access links are unlimited
+    };
     let packet_hops = sim.net.packet_hops();
+    run.net.drop_links(); // a row for each flow is as large
+    let sim = &run;
+    let names: Vec<Arc<str>> = sim.hosts.groups.iter().map(|group| group.name.as_str().into()).collect();
     let rows: Vec<FlowRow> =
-        sim.hosts.records.iter().enumerate().map(|(i, r)| row(sim, i as u32, r)).collect();
+        sim.hosts.records.iter().enumerate().map(|(i, r)| row(sim, &names, i as u32, r)).collect();
     let mut groups = Named::new();
     let mut long_goodputs = Vec::new();
     for (number, group) in sim.hosts.groups.iter().enumerate() {
@@ -139,11 +148,7 @@ pub fn results(run: Finished) -> Results {
         duration_s: end.as_secs_f64(),
         warmup_s: start.as_secs_f64(),
         links,
-        access: AccessSummary {
-            links: access.len() as u64,
-            arrivals: access.iter().map(|l| l.arrivals).sum(),
-            drops: 0, // access links are unlimited
-        },
+        access,
         groups,
         total: TotalSummary {
             goodput_bps,
@@ -196,7 +201,7 @@ fn active_s(sim: &Finished, r: &Record) -> f64 {
     r.end.min(stop).min(sim.net.now).saturating_sub(from).as_secs_f64()
 }
 
-fn row(sim: &Finished, flow: u32, r: &Record) -> FlowRow {
+fn row(sim: &Finished, names: &[Arc<str>], flow: u32, r: &Record) -> FlowRow {
     let group = &sim.hosts.groups[r.group as usize];
     let seconds = |t: Time| (t > Time::ZERO).then(|| t.as_secs_f64());
     let active_s = active_s(sim, r);
@@ -204,7 +209,7 @@ fn row(sim: &Finished, flow: u32, r: &Record) -> FlowRow {
     let ended = r.end < Time::MAX;
     FlowRow {
         flow,
-        group: group.name.clone(),
+        group: names[r.group as usize].clone(),
         index: r.index,
         law: group.law.name(),
         start_s: r.start.as_secs_f64(),

@@ -39,7 +39,7 @@ fn two_streams(priority: &str) -> String {
 /// Mean waits of acks and data, seconds, and the mean queue in bytes.
 fn waits(priority: &str) -> (f64, f64, f64) {
     let r = run(&two_streams(priority));
-    let rtts: Vec<f64> = r.flows.iter().filter(|f| f.group == "acks").filter_map(|f| f.min_rtt_s).collect();
+    let rtts: Vec<f64> = r.flows.iter().filter(|f| &*f.group == "acks").filter_map(|f| f.min_rtt_s).collect();
     let fct = r.summary.groups["data"].fct_s.as_ref().expect("transfers").all.mean;
     let link = &r.summary.links["bottleneck"];
     assert_eq!(link.drops, 0);

@@ -71,7 +71,7 @@ pub struct Sender {
     packet_bytes: f64,
     /// Delivered so far: the age of section 3.6, bytes.
     age: f64,
-    switch: Option<Switch>,
+    switch: Option<Box<Switch>>, // few flows have one
 }
 
 impl Sender {
@@ -125,7 +125,7 @@ impl SenderLaw for Sender {
     fn new(params: &Params, flow: &FlowView) -> Self {
         let desired = params.desired_rate.or(flow.app_rate).map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec);
         let packet_bytes = f64::from(flow.packet_bytes);
-        let switch = params.switch.then(|| Switch::new(flow));
+        let switch = params.switch.then(|| Box::new(Switch::new(flow)));
         Self { desired, rate: 0.0, cwnd: packet_bytes, packet_bytes, age: 0.0, switch }
     }
 
@@ -184,9 +184,9 @@ impl SenderLaw for Sender {
         }
     }
 
-    fn on_congestion(&mut self, now: Time, flight: u32) {
-        match &mut self.switch {
-            Some(Switch { tcp: Some(tcp), .. }) => tcp.on_congestion(now, flight),
+    fn on_loss(&mut self, now: Time, flight: u32) {
+        match self.switch.as_deref_mut() {
+            Some(Switch { tcp: Some(tcp), .. }) => tcp.on_loss(now, flight),
             // Judged a round trip later: an overshoot of R itself fills a small buffer before the rate has come down.
             Some(switch) => switch.lost[0] = true,
             None => {}
@@ -195,7 +195,7 @@ impl SenderLaw for Sender {
 
     fn on_timeout(&mut self, now: Time, flight: u32) {
         let (rate, window) = (self.rate, self.cwnd / self.packet_bytes);
-        match &mut self.switch {
+        match self.switch.as_deref_mut() {
             Some(Switch { tcp: Some(tcp), .. }) => tcp.on_timeout(now, flight),
             Some(switch) if !switch.fell_to(rate) => switch.become_tcp(now, window).on_timeout(now, flight),
             _ => {}

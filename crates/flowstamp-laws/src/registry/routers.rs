@@ -95,10 +95,15 @@ macro_rules! routers {
             pub fn on_medium_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&mut Stamp>) {
                 match self { $( Self::$variant(l) => l.on_medium_arrival(link, size, stamp) ),* }
             }
-            /// [`RouterLaw::on_departure`].
+            /// [`RouterLaw::on_departure`], then [`RouterLaw::bits`].
             #[inline]
-            pub fn on_departure(&mut self, link: LinkView, size: u32, stamp: &mut Stamp) {
-                match self { $( Self::$variant(l) => l.on_departure(link, size, stamp) ),* }
+            pub fn on_departure(&mut self, link: LinkView, size: u32, stamp: &mut Stamp, bits: &mut u16) {
+                match self {
+                    $( Self::$variant(l) => {
+                        l.on_departure(link, size, stamp);
+                        *bits = l.bits(link, size, *bits);
+                    } ),*
+                }
             }
             /// [`RouterLaw::first_timer`].
             #[must_use]

@@ -273,7 +273,7 @@ impl Link {
             && let Some(mut stamped) = frame::stamp(&frame.bytes, &segment, law)
         {
             let view = LinkView { now: self.now, queue_bytes: self.waiting_bytes, queue_packets };
-            router.on_departure(view, size as u32, &mut stamped.stamp);
+            router.on_departure(view, size as u32, &mut stamped.stamp, &mut 0); // no header here has bits
             frame::write(&mut frame.bytes, &stamped, law);
             self.counters.stamped += 1;
         }

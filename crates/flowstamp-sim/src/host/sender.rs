@@ -19,6 +19,7 @@ impl Hosts {
             ecn_echo: packet.flags & ECN_ECHO != 0,
             sent_at: packet.sent_at,
             stamp: &packet.stamp,
+            bits: packet.bits,
         };
         flow.sender.on_ack(net.now, &mut flow.law, u32::from(self.packet_bytes), &ack);
         if packet.sack != NO_SACK {
@@ -77,6 +78,7 @@ impl Hosts {
                 sack: NO_SACK,
                 size,
                 generation: flow.generation,
+                bits: flow.law.bits(),
                 flags: DATA | if ecn { ECN_CAPABLE } else { 0 } | if out.cwr { REDUCED } else { 0 },
                 header: flow.spoken(),
             };

@@ -115,7 +115,8 @@ impl Laws {
     pub(super) fn stamp(&mut self, now: Time, seen: Backlog, packet: &mut Packet) {
         if let Some(router) = &mut self.router {
             if packet.flags & DATA != 0 && packet.header == router.header() {
-                router.on_departure(seen.view(now), u32::from(packet.size), &mut packet.stamp);
+                let Packet { stamp, bits, size, .. } = packet;
+                router.on_departure(seen.view(now), u32::from(*size), stamp, bits);
             }
         }
     }

@@ -43,6 +43,13 @@ impl Plain {
         self.free_at
     }
 
+    /// Propagation delay.
+    #[inline]
+    #[must_use]
+    pub fn delay(&self) -> Time {
+        self.delay
+    }
+
     /// When the transmission of this packet ends.
     #[inline]
     pub(super) fn finish_of(&self, entry: &InFlight) -> Time {

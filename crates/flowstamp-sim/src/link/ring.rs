@@ -1,6 +1,7 @@
 //! Packets on their way, in the order of their arrival at the far end.
 
 use crate::packet::Packet;
+use crate::prefetch::prefetch;
 use flowstamp_laws::units::Time;
 
 /// A packet and the time at which it reaches the end of the link.
@@ -78,6 +79,7 @@ impl Ring {
         }
         let tail = self.tail;
         self.tail = tail.wrapping_add(1);
+        prefetch(self.at(tail.wrapping_add(1)));
         let slot = self.at_mut(tail);
         slot.arrives = arrives;
         slot.packet = *packet;
@@ -94,6 +96,8 @@ impl Ring {
             // Begin again at the start, whose memory is in the cache, instead of going through all of the ring.
             self.tail = 0;
             self.head = 0;
+        } else {
+            prefetch(self.at(head.wrapping_add(2)));
         }
         self.at(head)
     }
@@ -101,7 +105,7 @@ impl Ring {
     #[cold]
     fn grow(&mut self, filler: &Packet) {
         let old = self.slots.len();
-        let new = (old * 2).max(4);
+        let new = (old * 2).max(2);
         let mut slots = Vec::with_capacity(new);
         slots.extend((0..old as u32).map(|i| *self.at(self.head.wrapping_add(i))));
         slots.resize(new, InFlight { arrives: Time::ZERO, packet: *filler });

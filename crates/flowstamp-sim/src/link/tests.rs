@@ -24,6 +24,7 @@ fn packet(seq: u32, size: u16, ack: bool) -> Packet {
         sack: NO_SACK,
         size,
         generation: 0,
+        bits: 0,
         flags: if ack { 0 } else { DATA },
         header: Header::Plain,
     }

@@ -75,12 +75,12 @@ pub struct WebPlan {
     pub stop: Time,
 }
 
-/// A group of flows with its name in results; `each_hop` makes several of one [`FlowGroup`].
+/// A group of flows with its name in results; `each_hop` makes several of one `FlowGroup` of the scenario.
 #[derive(Clone, Debug)]
 pub struct GroupPlan {
     /// Name in results.
     pub name: String,
-    /// Index into [`Scenario::flows`].
+    /// Index into `flows` of the scenario.
     pub spec: usize,
     /// Router links that its data takes.
     pub links: Vec<u32>,
