@@ -122,7 +122,7 @@ impl Laws {
     }
 
     /// The link's own queue law decides on `packet`: the mark that it gets, or `None` if it is lost.
-    #[inline]
+    #[inline(always)]
     pub(super) fn decide(&mut self, arrival: &Arrival) -> Option<u8> {
         let random = &mut self.random;
         let verdict = self.queue.on_arrival(arrival, || random.uniform());
