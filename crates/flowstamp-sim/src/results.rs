@@ -1,8 +1,8 @@
 //! What a run leaves: the summary by the names of the architecture, series over time, one row per flow.
 
 use serde::Serialize;
-use std::sync::Arc;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A map in a stable order.
 pub type Named<T> = BTreeMap<String, T>;

@@ -63,7 +63,7 @@ macro_rules! senders {
             fn on_ack(&mut self, ack: &Ack<'_>) { match self { $( Self::$variant(l) => l.on_ack(ack) ),* } }
             fn on_congestion(&mut self, now: Time, flight: u32) { match self { $( Self::$variant(l) => l.on_congestion(now, flight) ),* } }
             fn on_timeout(&mut self, now: Time, flight: u32) { match self { $( Self::$variant(l) => l.on_timeout(now, flight) ),* } }
-            #[inline]
+            #[inline(always)] // a stamp that is returned through memory is waited for by who copies it
             fn stamp(&self, now: Time, srtt: Time) -> Stamp { match self { $( Self::$variant(l) => l.stamp(now, srtt) ),* } }
         }
     };
