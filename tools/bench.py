@@ -6,6 +6,7 @@ docs/performance.md.
     python3 tools/bench.py                          # about four minutes
     python3 tools/bench.py --instructions           # and instructions per packet-hop: the same on every run
     python3 tools/bench.py --repetitions 1 --no-write
+    python3 tools/bench.py --against                # only the comparison with an earlier commit, built and run in turn
 
 CPU time, not wall time, so that other work on the machine disturbs little; repetitions of both simulators alternate.
 Nothing here fails because a time is long: targets are shown beside what was measured.
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,11 @@ NS2_TWINS: dict[str, dict[str, Any]] = {
 }
 
 FLOW_SCENARIOS = ("rcp-web", "rcp-million")  # many flows that come and go
+
+# The commit that speed is compared with, and the share of its CPU per packet-hop that each scenario is to reach.
+BASE = "e2a6845"
+TARGET_RATIOS = {"rcp-million": 0.45, "xcp-622": 0.65, "xcp-150": 0.65, "web-150": 0.70}
+TARGET_IDLE_AGAINST_BYTES = 900
 
 TARGET_NS_PER_HOP = 60
 TARGET_SHARE_OF_NS2 = 0.25
@@ -155,9 +162,13 @@ def measure_memory(program: Path) -> Memory:
         packets.append(summary["links"]["bottleneck"]["utilization"] * 1e9 * rtt_ms / 1e3 / 8 / 1000)
     in_flight = (peaks[1] - peaks[0]) / (packets[1] - packets[0])
 
-    # Flows that start a millisecond before the end.
+    return Memory(small, in_flight, idle_flow_bytes(program))
+
+
+def idle_flow_bytes(program: Path) -> float:
+    """Memory of a flow that starts a millisecond before the end."""
     idle = [peak_memory(program, dumbbell(1000, "100ms", n, "2s", 'start = "1.999s"'))[0] for n in (10, 10_010)]
-    return Memory(small, in_flight, (idle[1] - idle[0]) / 10_000)
+    return (idle[1] - idle[0]) / 10_000
 
 
 # --------------------------------------------------------------------------------------------------------- flows
@@ -184,6 +195,71 @@ def measure_flows(program: Path, repetitions: int) -> dict[str, Flows]:
             f.run_s.append(summary["cpu_s"])
             f.peak_bytes.append(peak)
     return found
+
+
+# ----------------------------------------------------------------------------------------- against another commit
+
+
+def build_commit(commit: str) -> tuple[Path, Path]:
+    """Builds the engine of `commit` in a worktree of its own; returns the program and its folder of scenarios."""
+    root = engine.ROOT / "target" / "against" / commit
+    if not root.exists():
+        command = ["git", "worktree", "add", "--force", "--detach", str(root), commit]
+        if subprocess.run(command, cwd=engine.ROOT, check=False).returncode != 0:
+            raise engine.EngineError(f"{commit} could not be laid out; is it a commit of this repository?")
+    return engine.build(root=root, target=root / "target"), root / "benches" / "scenarios"
+
+
+def against(commit: str, repetitions: int, command: str) -> str:
+    """The table of this tree beside `commit`, each scenario run by both in turn."""
+    theirs, their_scenarios = build_commit(commit)
+    ours = engine.build()
+    lines = [
+        f"| scenario | packet-hops | {commit}: ns per packet-hop | now | ratio: median (least to most) | to reach | |",
+        "|---|---|---|---|---|---|---|",
+    ]
+
+    def row(name: str, hops: str, before: str, now: str, ratios: list[float], reach: str, met: bool) -> None:
+        spread = f"**{statistics.median(ratios):.3f}** ({min(ratios):.3f} to {max(ratios):.3f})"
+        lines.append(f"| {name} | {hops} | {before} | {now} | {spread} | {reach} | {'met' if met else '**missed**'} |")
+
+    for name, target in TARGET_RATIOS.items():
+        # An old engine knows no header: all bytes are payload to it. Both are to send the same packets.
+        header = "header=0B"
+        sides = [(theirs, their_scenarios / f"{name}.toml", header), (ours, SCENARIOS / f"{name}.toml", header)]
+        try:
+            engine.run(theirs, sides[0][1], header, "duration=1ms", "warmup=0s")
+        except engine.EngineError:
+            sides[0] = (*sides[0][:2], "warmup=" + tomllib.loads(sides[0][1].read_text())["warmup"])
+        times: list[list[float]] = [[], []]
+        hops = [0, 0]
+        for repetition in range(repetitions):
+            print(f"repetition {repetition + 1}/{repetitions}: {name}", file=sys.stderr)
+            for side in (0, 1) if repetition % 2 == 0 else (1, 0):
+                summary = engine.run(*sides[side]).summary
+                hops[side] = summary["packet_hops"]
+                times[side].append(summary["cpu_s"] / hops[side] * 1e9)
+        if hops[0] != hops[1]:
+            raise engine.EngineError(f"{name}: {hops[0]} packet-hops at {commit}, {hops[1]} now: not the same traffic")
+        ratios = [now / before for before, now in zip(*times, strict=True)]
+        met = statistics.median(ratios) <= target
+        row(f"`{name}`", f"{hops[0]:,}", both(times[0], ".1f"), both(times[1], ".1f"), ratios, f"≤ {target:.2f}", met)
+    if sys.platform == "linux":
+        before, now = idle_flow_bytes(theirs), idle_flow_bytes(ours)
+        reach = f"≤ {TARGET_IDLE_AGAINST_BYTES} bytes"
+        met = now <= TARGET_IDLE_AGAINST_BYTES
+        row("bytes per idle long flow", "", f"{before:,.0f}", f"{now:,.0f}", [now / before], reach, met)
+    return "\n\n".join(
+        [
+            f"## Beside {commit}",
+            f"Made by `{command}` at commit {engine.commit()} on {time.strftime('%Y-%m-%d')}: {engine.machine()}.",
+            "\n".join(lines),
+            f"CPU time of the run per packet-hop, median (least) of {repetitions} repetitions, in which both programs, "
+            "built with the same profile, run in turn; the ratio is taken within a repetition. Both have the same "
+            'packet-hops: all bytes of a packet are payload (`header = "0B"`), as they were in old commits. ns-2 and the '
+            "bare loop stand in the tables above and below.",
+        ]
+    )
 
 
 # -------------------------------------------------------------------------------------------------- instructions
@@ -395,11 +471,19 @@ def main() -> int:
         "--instructions", action="store_true", help="count instructions, by perf or else valgrind (slow)"
     )
     parser.add_argument("--only-flows", action="store_true", help="only the scenarios of many flows, without ns-2")
+    parser.add_argument(
+        "--against", nargs="?", const=BASE, metavar="COMMIT", help=f"only the comparison with COMMIT (default: {BASE})"
+    )
     parser.add_argument("--no-write", action="store_true", help=f"leave {DOCUMENT.relative_to(engine.ROOT)} as it is")
     arguments = parser.parse_args()
     if arguments.repetitions < 1:
         parser.error("--repetitions is at least 1")
 
+    if arguments.against:
+        commit = arguments.against
+        command = f"python3 tools/bench.py --against {commit} --repetitions {arguments.repetitions}"
+        write("against", against(commit, arguments.repetitions, command), arguments)
+        return 0
     program = engine.build()
     if not arguments.only_flows:
         whole_runs(program, arguments)

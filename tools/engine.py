@@ -11,6 +11,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,13 +33,22 @@ class Run:
     cpu_s: float  # of the process, user and system
 
 
-def build(example: str = "run") -> Path:
-    """Builds `crates/flowstamp-sim/examples/<example>.rs` in release mode with cargo; returns the program."""
+def build(example: str = "run", root: Path = ROOT, target: Path | None = None) -> Path:
+    """Builds `crates/flowstamp-sim/examples/<example>.rs` of the tree `root` with cargo, into `target`; returns the
+    program. The release profile is this tree's, whatever `root` says, so that programs of several trees compare.
+    """
     command = ["cargo", "build", "--release", "-p", "flowstamp-sim", "--example", example]
+    profile = tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]["release"]
+    environment = dict(os.environ)
+    for key, value in profile.items():
+        environment["CARGO_PROFILE_RELEASE_" + key.upper().replace("-", "_")] = str(value)
+    if target is not None:
+        environment["CARGO_TARGET_DIR"] = str(target)
     try:
         done = subprocess.run(
             [*command, "--message-format=json-render-diagnostics"],
-            cwd=ROOT,
+            cwd=root,
+            env=environment,
             stdout=subprocess.PIPE,
             text=True,
             check=False,

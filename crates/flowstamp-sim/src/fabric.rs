@@ -261,19 +261,26 @@ impl Fabric {
         packet
     }
 
-    /// A host's packet goes to the first link of its route.
-    #[inline]
-    pub fn send(&mut self, packet: &Packet) {
+    /// A host's packet goes to the first link of its route. By value and inlined, so that its fields are written where
+    /// they belong: a copy of what was written field by field a moment ago has to wait for the writes.
+    #[inline(always)]
+    pub fn send(&mut self, packet: Packet) {
         self.sent += 1;
         let number = self.routes[packet.next as usize];
-        let link = &mut self.links[number as usize];
-        let admission = match self.ports.get_mut(number as usize) {
-            None => link.admit(self.now, packet),
-            Some(port) => {
-                let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
-                port.admit(link, self.now, packet, &mut tap)
-            }
-        };
+        if (number as usize) < self.ports.len() {
+            return self.send_to_router(number, packet);
+        }
+        if let Admission::First(time) = self.links[number as usize].admit(self.now, &packet) {
+            self.events.push(time, Source::new(Class::Delivery, number));
+        }
+    }
+
+    /// A host's packet goes to a router link.
+    #[inline(never)]
+    fn send_to_router(&mut self, number: u32, packet: Packet) {
+        let at = number as usize;
+        let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
+        let admission = self.ports[at].admit(&mut self.links[at], self.now, &packet, &mut tap);
         self.admitted(number, admission, packet.sack);
     }
 

@@ -66,6 +66,7 @@ impl Simulation {
         let mut net = Fabric::new(&scenario, &links, &access, routes);
         let mut hosts = Hosts::new(&scenario, &groups, web, &mut net);
         hosts.flows.reserve_exact(flows.len());
+        hosts.records.reserve_exact(flows.len());
         for plan in &flows {
             hosts.add_planned(&mut net, plan.group, plan.index, plan.path, plan.start);
         }

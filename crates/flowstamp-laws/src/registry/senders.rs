@@ -66,7 +66,7 @@ macro_rules! senders {
             fn on_loss(&mut self, now: Time, flight: u32) { match self { $( Self::$variant(l) => l.on_loss(now, flight) ),* } }
             fn on_mark(&mut self, now: Time, flight: u32) { match self { $( Self::$variant(l) => l.on_mark(now, flight) ),* } }
             fn on_timeout(&mut self, now: Time, flight: u32) { match self { $( Self::$variant(l) => l.on_timeout(now, flight) ),* } }
-            #[inline]
+            #[inline(always)] // a stamp that is returned through memory is waited for by who copies it
             fn stamp(&self, now: Time, srtt: Time) -> Stamp { match self { $( Self::$variant(l) => l.stamp(now, srtt) ),* } }
             #[inline]
             fn bits(&self) -> u16 { match self { $( Self::$variant(l) => l.bits() ),* } }

@@ -50,7 +50,7 @@ impl Hosts {
             flow.tries = flow.tries.saturating_add(1);
             flow.control.set(now + wait, &mut net.events, Class::Control, number);
         }
-        net.send(&packet);
+        net.send(packet);
     }
 
     /// A waiting paced flow probes the path unless it does so already.
@@ -87,7 +87,7 @@ impl Hosts {
         let flow = &mut self.flows[packet.flow as usize];
         if packet.flags & DATA != 0 {
             let flags = packet.flags & !DATA;
-            net.send(&Packet { next: flow.path.acks, size: self.ack_bytes, flags, ..*packet });
+            net.send(Packet { next: flow.path.acks, size: self.ack_bytes, flags, ..*packet });
             return;
         }
         if flow.closing {

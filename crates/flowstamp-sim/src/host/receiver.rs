@@ -63,7 +63,7 @@ impl Hosts {
             flags: if info.ecn_echo { ECN_ECHO } else { 0 },
             header: flow.spoken(),
         };
-        net.send(&packet);
+        net.send(packet);
     }
 
     /// An ack that was delayed may be due.

@@ -82,7 +82,7 @@ impl Hosts {
                 flags: DATA | if ecn { ECN_CAPABLE } else { 0 } | if out.cwr { REDUCED } else { 0 },
                 header: flow.spoken(),
             };
-            net.send(&packet);
+            net.send(packet);
         }
         let flow = &mut self.flows[number as usize];
         if flow.sender.is_complete() {

@@ -73,7 +73,7 @@ impl Plain {
     }
 
     /// A copy of `packet` reaches the link.
-    #[inline]
+    #[inline(always)]
     pub fn admit(&mut self, now: Time, packet: &Packet) -> Admission {
         self.arrivals += 1;
         let (first, entry) = self.transmit(now.max(self.free_at), packet);

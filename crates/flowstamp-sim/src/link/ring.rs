@@ -72,7 +72,7 @@ impl Ring {
     }
 
     /// Appends a copy of `packet` and gives its place.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, arrives: Time, packet: &Packet) -> &mut InFlight {
         if self.len() as usize == self.slots.len() {
             self.grow(packet);
