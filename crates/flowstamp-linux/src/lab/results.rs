@@ -256,7 +256,7 @@ fn row(lab: &Lab, number: usize, planned: &Planned, flow: &Flow, said: &Value) -
     let rtt_s = |name: &str| sender[name].as_f64().filter(|us| *us > 0.0).map(|us| us * 1e-6);
     FlowRow {
         flow: number as u32,
-        group: group.name.clone(),
+        group: group.name.as_str().into(),
         index: planned.index,
         law: lab.law_of(group).name(),
         start_s: start.unwrap_or(planned.start).as_secs_f64(),
