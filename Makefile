@@ -11,7 +11,7 @@ export PIP_QUIET := 1
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock .cargo/config.toml
 
 .DEFAULT_GOAL := build
-.PHONY: build linux demo test test-rust test-python test-linux lint bench figures lab docs clean
+.PHONY: build linux demo test test-rust test-python test-linux wasm lint fuzz bench figures lab docs clean
 
 # The package is installed as a link to python/: a change there is in effect at once, one in crates/ by a new build.
 build: $(VENV)/.built
@@ -32,9 +32,12 @@ $(VENV)/.dev: $(VENV)/.created pyproject.toml
 	$(BIN)/pip install --requirement $(VENV)/dev.txt
 	@touch $@
 
-# The part that touches the kernel: needs Linux, clang and libelf (tools/install-linux.sh).
+# The part that touches the kernel: needs Linux, clang and libelf (tools/install-linux.sh). It shares the folder of what
+# is built, so that a dependency of the same version, features and profile is compiled once for both workspaces.
 LINUX := crates/flowstamp-linux
-LINUX_TARGET := $(CURDIR)/target/linux
+LINUX_TARGET := $(CURDIR)/target
+CAN_BUILD_LINUX := command -v clang >/dev/null && pkg-config --exists libelf
+NEEDS := clang and libelf, which tools/install-linux.sh installs
 linux: $(VENV)/.created
 	$(CARGO) build --locked --release --manifest-path $(LINUX)/Cargo.toml --target-dir $(LINUX_TARGET)
 	install -m 755 $(LINUX_TARGET)/release/flowstamp-linux $(BIN)/flowstamp-linux
@@ -42,18 +45,24 @@ linux: $(VENV)/.created
 demo: build
 	$(BIN)/flowstamp demo
 
-test: test-rust test-linux test-python
+# One after the other: pytest comes last and says what all of them skipped, once per reason (tests/conftest.py). Labs are
+# tried with the program that the tests in Rust have just built.
+test:
+	@FLOWSTAMP_SKIPPED=$$(mktemp); export FLOWSTAMP_SKIPPED; trap 'rm -f "$$FLOWSTAMP_SKIPPED"' EXIT; \
+	$(MAKE) --no-print-directory test-rust && $(MAKE) --no-print-directory test-linux && \
+	if $(CAN_BUILD_LINUX); then export FLOWSTAMP_LINUX=$(LINUX_TARGET)/debug/flowstamp-linux; fi && \
+	$(MAKE) --no-print-directory test-python
 
-# What needs clang is left out where there is none; what needs root or BPF says so itself. The tests of hosts watch real
-# flows on whatever else the machine does: if one fails, they run once more, one by one.
+# What needs clang is left out where there is none; what needs root or BPF says so itself.
 LINUX_TEST = $(CARGO) test --locked --manifest-path $(LINUX)/Cargo.toml --target-dir $(LINUX_TARGET)
 test-linux:
-	@if command -v clang >/dev/null && pkg-config --exists libelf; then \
+	@if $(CAN_BUILD_LINUX); then \
 	  set -x; \
-	  $(LINUX_TEST) --bins --test equality --test sender_equality --test share_equality --test police_equality --test police_prog --test router_prog --test router_cli -- --show-output && \
-	  { $(LINUX_TEST) --test host -- --show-output || $(LINUX_TEST) --test host -- --show-output --test-threads 1; }; \
+	  $(LINUX_TEST) --bins --test equality --test sender_equality --test share_equality --test police_equality --test police_prog --test router_prog --test router_cli --test reference && \
+	  tools/test-hosts.sh $(LINUX_TEST) --test host; \
 	else \
-	  echo "skipped: the tests of $(LINUX) need clang and libelf: tools/install-linux.sh"; \
+	  echo "skipped: the tests of $(LINUX) need $(NEEDS)"; \
+	  [ -z "$$FLOWSTAMP_SKIPPED" ] || printf '%s\t*\t%s\n' $(LINUX) 'it needs $(NEEDS)' >> "$$FLOWSTAMP_SKIPPED"; \
 	fi
 
 # cargo-nextest is quicker where it is installed, but runs no examples of the documentation.
@@ -67,10 +76,21 @@ test-rust:
 test-python: build $(VENV)/.dev
 	$(BIN)/python -m pytest
 
+# The simulator without default features, which needs no operating system: golden scenarios have the same digests there.
+WASM := wasm32-unknown-unknown
+wasm:
+	@if [ -d "$$(rustc --print target-libdir --target $(WASM))" ] && command -v node >/dev/null; then \
+	  set -x; $(CARGO) build --locked --release --package flowstamp-wasm --target $(WASM) --target-dir $(CURDIR)/target && \
+	  node tools/wasm.mjs target/$(WASM)/release/flowstamp_wasm.wasm; \
+	else \
+	  echo "skipped: make wasm needs node and Rust for $(WASM), which rustup target add $(WASM) installs"; \
+	fi
+
 lint: build $(VENV)/.dev
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
-	@if command -v clang >/dev/null && pkg-config --exists libelf; then \
+	$(CARGO) clippy --locked --package flowstamp-sim --package flowstamp-wasm --no-default-features -- -D warnings
+	@if $(CAN_BUILD_LINUX); then \
 	  set -x; $(CARGO) fmt --manifest-path $(LINUX)/Cargo.toml --check && \
 	  $(CARGO) clippy --locked --manifest-path $(LINUX)/Cargo.toml --target-dir $(LINUX_TARGET) --all-targets -- -D warnings; \
 	fi
@@ -79,6 +99,15 @@ lint: build $(VENV)/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest flowstamp._flowstamp --allowlist tests/stubtest.allow
+
+# Random networks that were not tried before, for so many seconds: with debug assertions, and as a release has it.
+FUZZ_SECONDS ?= 3600
+FUZZ_FROM ?= $(shell date +%s)000
+FUZZ = FLOWSTAMP_FUZZ_SECONDS=$$(($(FUZZ_SECONDS) / 2)) FLOWSTAMP_FUZZ_FROM=$(FUZZ_FROM) $(CARGO) test --locked \
+  --package flowstamp-sim --test random_networks
+fuzz:
+	$(FUZZ) -- --nocapture
+	$(FUZZ) --profile fuzz -- --nocapture
 
 bench:
 	$(CARGO) bench --locked --workspace

@@ -185,9 +185,18 @@ def command_page() -> str:
         "done, and something that was claimed does not hold; 2: bad input, or results that could not be written, in "
         "one line; 130: interrupted.\n",
         f"```text\n{overview}```\n",
-        *(f"## `flowstamp {name}`\n\n```text\n{_help(name)}```\n" for name in commands),
+        *(f"## `flowstamp {name}`\n\n{_said(name)}" for name in commands),
     ]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _said(name: str) -> str:
+    """The help of a command; those of the program for Linux have a page that the program's own tests make."""
+    from flowstamp.linux import COMMANDS
+
+    if name in COMMANDS:
+        return f"For Linux: [its own page](linux.md#flowstamp-{name}).\n"
+    return f"```text\n{_help(name)}```\n"
 
 
 def _help(*command: str) -> str:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What the tests share: a small scenario and a way to run the command."""
+"""What the tests share: a small scenario, a way to run the command, and the list of what was skipped."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +60,34 @@ def flowstamp(tmp_path: Path) -> Command:
         )
 
     return run
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says what was skipped, once per reason: by these tests, and under `make test` by those in Rust before them."""
+    reports = terminalreporter.stats.get("skipped", ())
+    python = (("tests", report.longrepr[2].removeprefix("Skipped: ")) for report in reports)
+    listed = os.environ.get("FLOWSTAMP_SKIPPED")
+    rust = _listed(Path(listed)) if listed and Path(listed).exists() else ()
+    lines = skipped_lines([*python, *rust])
+    if lines:
+        terminalreporter.section("skipped")
+        for line in lines:
+            terminalreporter.write_line(line)
+
+
+def _listed(path: Path) -> Iterator[tuple[str, str]]:
+    """Where and why, for each test in Rust that was skipped: a property says it for each of its cases."""
+    for line in dict.fromkeys(path.read_text(encoding="utf-8").splitlines()):
+        where, test, reason = line.split("\t")
+        yield (f"all of {where}" if test == "*" else where), reason
+
+
+def skipped_lines(skipped: Iterable[tuple[str, str]]) -> list[str]:
+    """One line for each reason, with how many tests of which parts it kept from running."""
+    parts: dict[str, Counter[str]] = {}
+    for where, reason in skipped:
+        parts.setdefault(reason, Counter())[where] += 1
+    return [
+        f"{reason}: {', '.join(w if w.startswith('all of') else f'{n} in {w}' for w, n in sorted(found.items()))}"
+        for reason, found in sorted(parts.items())
+    ]

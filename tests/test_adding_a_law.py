@@ -8,8 +8,11 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
+import sys
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +20,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs/adding-a-law.md"
-WORKSPACE = ("Cargo.toml", "Cargo.lock", ".cargo", "crates")
+WORKSPACE = (
+    *("Cargo.toml", "Cargo.lock", ".cargo", "crates", "python", "figures", "docs", "tests", "pyproject.toml"),
+    *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSES", "examples"),
+)
+# What the documentation's tests have to say of a law that was added.
+OF_LAWS = "model or every_law or references or index or links or names_tests or (scenario and even)"
 # Dependencies are built once and kept; later runs build laws and simulator only. The copy of the workspace stays at one
 # path, because cargo builds a crate at another path anew.
 TARGET = ROOT / "target/adding-a-law"
@@ -69,6 +77,19 @@ def cargo(workspace: Path, *arguments: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def python(workspace: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=workspace,
+        env={**os.environ, "PYTHONPATH": str(workspace / "python"), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 def test_the_document_leads_to_a_running_law() -> None:
     TARGET.mkdir(parents=True, exist_ok=True)
@@ -83,43 +104,64 @@ def follow(workspace: Path) -> None:
     for name in WORKSPACE:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, workspace / name)
+            shutil.copytree(source, workspace / name, symlinks=True, ignore=shutil.ignore_patterns("*.so", "_build"))
         else:
             shutil.copy2(source, workspace / name)
     for block in blocks():
         apply(workspace, block)
 
     cargo(workspace, "test", "--package", "flowstamp-sim", "--test", "even")
-    cargo(workspace, "build", "--package", "flowstamp-sim", "--example", "run")
+    # Rates that the law's own numbers give, from the command, with what it captures.
+    cargo(workspace, "build", "--package", "flowstamp-py")
+    built = next(path for path in (TARGET / "debug").glob("*_flowstamp.*") if path.suffix in (".so", ".dylib"))
+    shutil.copy2(built, workspace / "python/flowstamp/_flowstamp.abi3.so")
     scenario = tomllib.loads((workspace / "even.toml").read_text(encoding="utf-8"))
-    printed = subprocess.run(
-        # Statistics of the last 4 s, in which nobody joins.
-        [TARGET / "debug/examples/run", "even.toml", "warmup=16s"],
-        cwd=workspace,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    # Statistics of the last 4 s, in which nobody joins.
+    printed = python(
+        *(workspace, "-m", "flowstamp", "run", "even.toml", "--json", "--out", "out"),
+        *("--set", "warmup=16s", "--set", "capture.packets=1000"),
+    )
     summary = json.loads(printed)
     flows = summary["groups"]["even"]
     assert flows["flows"] == scenario["flows"][0]["count"] == 5
     assert flows["jain_index"] > 0.999
     assert summary["links"]["bottleneck"]["utilization"] == pytest.approx(0.95, abs=0.01)  # eta
+    numbers = {frame[14 + 9] for frame in captured((workspace / "out/trace.pcapng").read_bytes())}
+    assert numbers == {252}, "the header's number of IP"
+
+    document = json.loads(python(workspace, "-m", "flowstamp", "figure", "even", "--json", "--out", "out/figures"))
+    [claim] = document["figures"][0]["claims"]
+    assert claim["status"] == "holds", claim
+
+    python(workspace, "docs/make_reference.py")
+    python(workspace, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_docs.py", "-k", OF_LAWS)
 
 
-def test_a_law_is_one_file_and_one_line() -> None:
-    """What the document asks for: a law, its registration, a test, a page; nothing else is touched."""
+def captured(pcapng: bytes) -> Iterator[bytes]:
+    """The frames of a capture: the enhanced packet blocks, type 6."""
+    at = 0
+    while at < len(pcapng):
+        kind, length = struct.unpack_from("<II", pcapng, at)
+        if kind == 6:
+            yield pcapng[at + 28 : at + 28 + struct.unpack_from("<I", pcapng, at + 20)[0]]
+        at += length
+
+
+def test_a_law_is_a_file_and_a_line_in_each_list() -> None:
+    """What the document asks for: a law, its registration, a codec, a test, a page; nothing else is touched."""
     code = {block.path: block for block in blocks() if block.path.startswith("crates/")}
     assert {path: block.language for path, block in code.items()} == {
         "crates/flowstamp-laws/src/even.rs": "rust",
         "crates/flowstamp-laws/src/lib.rs": "diff",
-        "crates/flowstamp-laws/src/registry.rs": "diff",
+        "crates/flowstamp-laws/src/registry/headers.rs": "diff",
+        "crates/flowstamp-laws/src/registry/senders.rs": "diff",
+        "crates/flowstamp-laws/src/registry/routers.rs": "diff",
+        "crates/flowstamp-wire/src/even.rs": "rust",
+        "crates/flowstamp-wire/src/lib.rs": "diff",
+        "crates/flowstamp-wire/src/codec.rs": "diff",
         "crates/flowstamp-sim/tests/even.rs": "rust",
     }
-
-    def added(name: str) -> list[str]:
-        lines = code[f"crates/flowstamp-laws/src/{name}"].text.splitlines()
-        return [line for line in lines if line.startswith("+") and "///" not in line]
-
-    assert len(added("lib.rs")) == 1
-    assert len(added("registry.rs")) == 1
+    for path, block in code.items():
+        if block.language == "diff":
+            added = [line for line in block.text.splitlines() if line.startswith("+") and "///" not in line]
+            assert len(added) == 1, path

@@ -10,6 +10,7 @@ import flowstamp as fs
 from flowstamp import theory
 from flowstamp.figures import fct
 from flowstamp.figures.measures import Finished, RunSet
+from flowstamp.figures.spec import toml_text
 
 
 def summary() -> dict[str, object]:
@@ -33,12 +34,22 @@ def test_formulas() -> None:
     assert fct.Ideal.of(summary(), "nobody", 1000, 960) is None
 
 
+def described(scenario: str) -> dict[str, tuple[float, float, float, float | None]]:
+    """What the summary tells of each group's path and flows."""
+    groups = fs.loads(scenario).run().groups
+    return {
+        name: (group["capacity_bps"], group["path_rtt_s"], group["offered_load"], group["mean_size_bytes"])
+        for name, group in groups.items()
+    }
+
+
 def test_a_runs_own_numbers_are_in_its_summary() -> None:
     """Capacity, round trip, load and mean size: of each direction of a dumbbell, and of each link of a parking lot."""
     web = {"sizes": {"distribution": "pareto", "mean": "25kB", "shape": 1.2}}
-    scenario = fs.Scenario.from_dict(
+    dumbbell = toml_text(
         {
             "duration": "10ms",
+            "header": "0B",
             "dumbbell": {"rate": "20Mbps", "reverse_rate": "5Mbps", "rtt": "100ms"},
             "flows": [
                 {"name": "forward", "law": "sack", "web": {**web, "load": 0.5}},
@@ -49,9 +60,7 @@ def test_a_runs_own_numbers_are_in_its_summary() -> None:
             ],
         }
     )
-    groups = scenario.run().groups
-    keys = ("capacity_bps", "path_rtt_s", "offered_load", "mean_size_bytes")
-    of = {name: tuple(group[key] for key in keys) for name, group in groups.items()}  # type: ignore[literal-required]
+    of = described(dumbbell)
     load = 0.5 + 10 * 25e3 * 8 / 20e6
     assert of["forward"] == pytest.approx((20e6, 0.1, load, 25e3))
     assert of["more"] == pytest.approx((20e6, 0.1, load, 25e3))
@@ -59,9 +68,10 @@ def test_a_runs_own_numbers_are_in_its_summary() -> None:
     assert of["long"][:3] == pytest.approx((20e6, 0.14, load))
     assert of["long"][3] is None
     assert of["short"] == pytest.approx((20e6, 0.1, load, 70e3))
-    lot = fs.Scenario.from_dict(
+    lot = toml_text(
         {
             "duration": "10ms",
+            "header": "0B",
             "parking_lot": {"rates": ["8Mbps", "4Mbps", "4Mbps"], "delay": "10ms", "access_delay": "1ms"},
             "flows": [
                 {"name": "all", "law": "sack", "web": {**web, "load": 0.5}},
@@ -69,8 +79,7 @@ def test_a_runs_own_numbers_are_in_its_summary() -> None:
             ],
         }
     )
-    groups = lot.run().groups
-    of = {name: tuple(group[key] for key in keys) for name, group in groups.items()}  # type: ignore[literal-required]
+    of = described(lot)
     assert of["all"] == pytest.approx((4e6, 0.064, 0.75, 25e3))
     assert of["hop.1"] == pytest.approx((8e6, 0.024, 0.5, 25e3))
     assert of["hop.3"] == pytest.approx((4e6, 0.024, 0.75, 25e3))

@@ -22,7 +22,7 @@ def program(folder: Path, script: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("command", ["host", "router", "lab"])
+@pytest.mark.parametrize("command", linux.COMMANDS)
 def test_arguments_and_exit_code_are_passed_on(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flowstamp: Command
 ) -> None:
@@ -42,7 +42,7 @@ def test_a_signal_reaches_the_program(tmp_path: Path, monkeypatch: pytest.Monkey
         assert process.wait() == 5
 
 
-@pytest.mark.parametrize("command", ["host", "router", "lab"])
+@pytest.mark.parametrize("command", linux.COMMANDS)
 def test_without_the_program_one_line_says_so(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -138,15 +138,11 @@ def router_report(measured: dict[str, Any]) -> str:
         "| | thread's CPU, ns per packet | more than forwarding alone | share of forwarding | machine's CPU, ns |",
         "|---|---|---|---|---|",
     ]
-    names = {
-        "straight": "straight to the sink",
-        "forwarding": "forwarding, no router",
-        "rcp": "with RCP",
-        "xcp": "with XCP",
-    }
+    names = {"straight": "straight to the sink", "forwarding": "forwarding, no router"}
+    names |= {law: f"with {law.upper()}" for law in own}
     for kind, name in names.items():
         row = f"| {name} | {median_and_spread(thread[kind])} | "
-        if kind in router_cost.LAWS:
+        if kind in own:
             more = [on - off for on, off in zip(thread[kind], thread["forwarding"], strict=True)]
             row += f"{median_and_spread(more)} | **{100 * statistics.median(more) / base:.1f}%** | "
         else:
@@ -154,8 +150,7 @@ def router_report(measured: dict[str, Any]) -> str:
         of_machine = median_and_spread(machine[kind]) if busy <= router_cost.BUSY_MAX else "not measurable"
         lines.append(f"{row}{of_machine} |")
     counted = "; ".join(
-        f"{law.upper()} {statistics.median(own[law]):.0f} ({min(own[law]):.0f} to {max(own[law]):.0f})"
-        for law in router_cost.LAWS
+        f"{law.upper()} {statistics.median(own[law]):.0f} ({min(own[law]):.0f} to {max(own[law]):.0f})" for law in own
     )
     bench = "; ".join(f"{row['name']} {row['median_ns']:.0f}" for row in measured["bench"]["programs"])
     return "\n".join(
@@ -163,7 +158,7 @@ def router_report(measured: dict[str, Any]) -> str:
             *lines,
             "",
             f"Median (quartiles) of {measured['rounds']} rounds of {measured['packets']:,} segments of "
-            f"{len(router_cost.frame('rcp'))} bytes, each round all four in turn. Differences are taken within a "
+            f"{measured['frame_bytes']} bytes, each round all four in turn. Differences are taken within a "
             f"round. Forwarding is what a packet costs beyond sending it straight to the sink: {base:,.0f} ns, the "
             "second veth hop included. *Machine*: `/proc/stat`, less what it was busy for just before each round, the "
             f"sender's start included; {busy:.2f} of {os.cpu_count()} processors were busy before (median), and above "

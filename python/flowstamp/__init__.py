@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from flowstamp.results import Results, Table
     from flowstamp.results import load as load_results
     from flowstamp.scenario import Scenario, dumbbell, graph, laws, load, loads, parking_lot, schema
+    from flowstamp.simulation import Simulation
     from flowstamp.sweeps import Sweep, run_many, sweep
 
     __version__: str
@@ -35,6 +36,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "ScenarioWarning",
+    "Simulation",
     "Sweep",
     "Table",
     "TheoryError",
@@ -70,6 +72,7 @@ _HOME = {
     "loads": "scenario",
     "parking_lot": "scenario",
     "schema": "scenario",
+    "Simulation": "simulation",
     "Sweep": "sweeps",
     "run_many": "sweeps",
     "sweep": "sweeps",

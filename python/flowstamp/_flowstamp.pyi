@@ -64,6 +64,36 @@ def run(
     """Runs one scenario. `sets` are --set overrides: dotted key (flows by name or index: flows.long.count), TOML value;
     a value that is no TOML (45Mbps) is taken as a string. Raises ScenarioError."""
 
+@final
+class Simulation:
+    """A run that has not ended."""
+
+    @property
+    def now_s(self) -> float:
+        """Simulated seconds so far."""
+    def run_until(self, until: str, *, progress: Progress | None = None) -> None:
+        """Runs on to an instant, which is a time with its unit. An exception that `progress` raises stops it on the way; it
+        can go on. Raises ScenarioError."""
+    def set(self, key: str, value: str) -> None:
+        """Sets a value from now on: a key of the scenario, and TOML or else text. Raises ScenarioError."""
+    def results(self) -> Run:
+        """The results as if the run ended now. Raises ScenarioError during warm-up."""
+    def series(self, since: str = "0s") -> Table:
+        """Samples taken after an instant, in long form."""
+    def series_points(self, kind: str, name: str, metric: str, *, since: str = "0s") -> tuple[bytes, bytes]:
+        """Times and values of one series after an instant, as native float64 buffers."""
+
+def start(
+    text: str,
+    *,
+    source: str = "scenario",
+    format: str = "toml",
+    sets: Sequence[tuple[str, str]] = (),
+    base_dir: str = ".",
+    seed: int | None = None,
+) -> Simulation:
+    """Lays out a scenario, ready to run. Raises ScenarioError."""
+
 def run_many(
     scenarios: Sequence[tuple[str, str, Sequence[tuple[str, str]], str]],  # (text, source, sets, base_dir), TOML
     *,

@@ -77,7 +77,7 @@ def _linux_lines(features: list[dict[str, Any]] | None) -> list[str]:
     for feature in features:
         users = f" (for {', '.join(feature['needed_by'])})" if feature["needed_by"] else " (optional)"
         told.append(f"linux       {feature['name']}: {'there' if feature['present'] else feature['without']}{users}")
-    for command in ("host", "router", "lab"):
+    for command in linux.COMMANDS:
         needed = [f for f in features if command in f["needed_by"] and f.get("known", True)]
         lacking = [f["name"] for f in needed if not f["present"]]
         ways = [f["name"] for f in features if f["feature"] in ("af_xdp", "tap") and f["present"]]

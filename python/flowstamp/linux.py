@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 from flowstamp.errors import FlowstampError
 
 PROGRAM = "flowstamp-linux"
+# What the program does that `flowstamp` offers as its own.
+COMMANDS = ("host", "router", "lab")
 
 
 class NotHereError(FlowstampError):

@@ -30,7 +30,6 @@ from typing import Any
 from flowstamp import linux
 from flowstamp.errors import FlowstampError
 
-LAWS = ("rcp", "xcp")
 OPERATIONS = ("additions", "other_arithmetic", "comparisons", "writes")
 """What RCP's router does to each packet, counted in the compiled program (`router bench`)."""
 RATE = "10Gbps"  # more than is sent, so that it is the wish that is lowered, and each stamp is written
@@ -109,13 +108,14 @@ def checksum(data: bytes) -> int:
     return 0xFFFF - total
 
 
-def frame(law: str) -> bytes:
-    """Options as Linux sends them, timestamps first; a wish above any rate, 20 ms, 20 packets in flight."""
-    # Above what either router gives: both write.
-    wish = bytes.fromhex("7fffffff")
-    stamp = bytes([253, 16]) + {"rcp": b"RC", "xcp": b"XC"}[law] + bytes([0, 0, 0, 100]) + wish
-    stamp += b"\x39\xc4\x00" + (b"\x14" if law == "xcp" else b"\x00")
-    options = bytes([1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]) + stamp
+def laws(program: str) -> dict[str, bytes]:
+    """The laws that the kernel carries out, each with the option of a packet that asks for as much as there is."""
+    return {law["name"]: bytes.fromhex(law["option"]) for law in json.loads(run(program, "router", "laws", "--json"))}
+
+
+def frame(option: bytes) -> bytes:
+    """Options as Linux sends them, timestamps first."""
+    options = bytes([1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]) + option
     source, sink = bytes([10, 75, 1, 2]), bytes([10, 75, 3, 2])
     tcp = bytes.fromhex("1388 1389 00000001 00000001") + bytes([(5 + len(options) // 4) << 4, 0x10])
     tcp += bytes.fromhex("ffff 0000 0000") + options
@@ -247,7 +247,7 @@ def statistics_of(link: Path, load: Callable[[], object]) -> tuple[int, int]:
             os.close(fd)
 
 
-def check_rewritten(law: str, sink: str, load: Callable[[], object]) -> None:
+def check_rewritten(law: str, option: bytes, sink: str, load: Callable[[], object]) -> None:
     """That the router writes into these packets, as the measurement takes for granted."""
     receiver = ["ip", "netns", "exec", sink, sys.executable, "-c", RECEIVER]
     with subprocess.Popen(receiver, stdout=subprocess.PIPE, text=True) as process:
@@ -260,7 +260,7 @@ def check_rewritten(law: str, sink: str, load: Callable[[], object]) -> None:
         at = packet.find(OPTION) + STAMP_OFFSET
         return packet[at : at + 4]
 
-    if stamp(came) == stamp(frame(law)):
+    if stamp(came) == stamp(frame(option)):
         raise FlowstampError(f"the router of {law} left the stamp as it was")
 
 
@@ -269,8 +269,9 @@ def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[
     thread: dict[str, list[float]] = {}
     machine: dict[str, list[float]] = {}
     baselines: list[float] = []
-    own: dict[str, list[float]] = {law: [] for law in LAWS}
     with network(prefix) as (a, r, b):
+        options = laws(program)
+        own: dict[str, list[float]] = {law: [] for law in options}
         router = Router(program, prefix, r)
         processor = max(os.sched_getaffinity(0))
         received = ["ip", "netns", "exec", b, "cat", "/sys/class/net/b0/statistics/rx_packets"]
@@ -279,7 +280,7 @@ def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[
 
         def once(kind: str, interface: str, law: str, count: int = packets) -> None:
             came, before, begun = int(run(*received)), busy_s(), time.monotonic()
-            sender = [sys.executable, "-c", SENDER, interface, frame(law).hex(), str(count), str(processor)]
+            sender = [sys.executable, "-c", SENDER, interface, frame(options[law]).hex(), str(count), str(processor)]
             said = run("ip", "netns", "exec", a, *sender)
             busy = busy_s() - before - baseline * (time.monotonic() - begun)
             came = int(run(*received)) - came
@@ -288,19 +289,19 @@ def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[
             thread.setdefault(kind, []).append(int(said) / count)
             machine.setdefault(kind, []).append(1e9 * busy / count)
 
-        for law in LAWS:
+        for law, option in options.items():
             with router.attached(law):
-                check_rewritten(law, b, lambda law=law: once("checked", "a0", law, WARMUP_PACKETS))  # type: ignore[misc]
+                check_rewritten(law, option, b, lambda law=law: once("checked", "a0", law, WARMUP_PACKETS))  # type: ignore[misc]
         for number in range(rounds):
             baseline = idle_baseline(1.0)
             baselines.append(baseline)
             # Each round the other way round, so that a drift of the machine's speed hits all alike.
-            order: list[tuple[str, ...]] = [("straight", "near"), ("forwarding", "a0"), ("rcp", "a0"), ("xcp", "a0")]
+            order = [("straight", "near"), ("forwarding", "a0"), *((law, "a0") for law in options)]
             for kind, interface in order if number % 2 == 0 else reversed(order):
-                with router.attached(kind) if kind in LAWS else contextlib.nullcontext():
-                    once(kind, interface, kind if kind in LAWS else "rcp")
+                with router.attached(kind) if kind in options else contextlib.nullcontext():
+                    once(kind, interface, kind if kind in options else next(iter(options)))
             say(f"round {number + 1} of {rounds}")
-        for law in LAWS:
+        for law in options:
             for _ in range(3):
                 with router.attached(law):
 
@@ -321,6 +322,7 @@ def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[
     return {
         "rounds": rounds,
         "packets": packets,
+        "frame_bytes": len(frame(next(iter(options.values())))),
         "baselines": baselines,
         "thread": thread,
         "machine": machine,

@@ -20,6 +20,7 @@ from flowstamp.errors import ScenarioError, ScenarioWarning, one_line, translate
 
 if TYPE_CHECKING:
     from flowstamp.results import Results
+    from flowstamp.simulation import Simulation
 
 Spec: TypeAlias = str | Mapping[str, Any]
 """A law or queue: its name, or a table of its name (`law`, of a queue `kind`) and parameters."""
@@ -146,9 +147,14 @@ class Scenario:
         queue: Spec | None = None,
         router: Spec | None = None,
         share: Spec | None = None,
+        priority: str | None = None,
+        medium: str | None = None,
         duplex: bool | None = None,
     ) -> Self:
-        """Adds a link to a graph, both ways unless `duplex` is false. `delay` is the one-way propagation delay."""
+        """Adds a link to a graph, both ways unless `duplex` is false.
+
+        `delay` is the one-way propagation delay. Links that name the same `medium` send one at a time, in turn.
+        """
         if "graph" not in self.tree:
             raise ScenarioError(f"{self.source}: only a graph has links of its own; start with flowstamp.graph()")
         new = {
@@ -161,6 +167,8 @@ class Scenario:
             "queue": queue,
             "router": router,
             "share": share,
+            "priority": priority,
+            "medium": medium,
             "duplex": duplex,
         }
         old = self.tree["graph"]
@@ -213,7 +221,7 @@ class Scenario:
 
         Overrides are applied in order after everything else. A group of flows goes by its name or number.
         """
-        return replace(self, overrides=(*self.overrides, (key, _toml(value, key))))
+        return replace(self, overrides=(*self.overrides, (key, toml(value, key))))
 
     def run(
         self,
@@ -233,9 +241,7 @@ class Scenario:
         """
         from flowstamp.results import Results
 
-        timed = self.configure(duration=duration, warmup=warmup)
-        if seed is not None and not 0 <= seed < 2**63:
-            raise ScenarioError(f"seed: is {seed}; it must be at least 0 and below 2^63")
+        timed = self._timed(duration, warmup, seed)
         with translated():
             run = _flowstamp.run(
                 timed._json(),
@@ -250,6 +256,22 @@ class Scenario:
         self._warn(results)
         return results
 
+    def start(self, duration: str | None = None, *, warmup: str | None = None, seed: int | None = None) -> Simulation:
+        """Lays out the network, to be run in steps: see `Simulation`. The arguments are those of `run`."""
+        from flowstamp.simulation import Simulation
+
+        timed = self._timed(duration, warmup, seed)
+        with translated():
+            simulation = _flowstamp.start(
+                timed._json(),
+                source=self.source,
+                format="json",
+                sets=self.overrides,
+                base_dir=self.base_dir,
+                seed=seed,
+            )
+        return Simulation(simulation)
+
     def to_toml(self) -> str:
         """The scenario as a file would have it, checked, with every default spelled out."""
         with translated():
@@ -260,6 +282,11 @@ class Scenario:
     def resolved(self) -> dict[str, Any]:
         """The scenario's tables, checked, with every default spelled out."""
         return tomllib.loads(self.to_toml())
+
+    def _timed(self, duration: str | None, warmup: str | None, seed: int | None) -> Self:
+        if seed is not None and not 0 <= seed < 2**63:
+            raise ScenarioError(f"seed: is {seed}; it must be at least 0 and below 2^63")
+        return self.configure(duration=duration, warmup=warmup)
 
     def _with(self, **tables: object) -> Self:
         return replace(self, tree={**self.tree, **tables})
@@ -282,6 +309,7 @@ def dumbbell(
     queue: Spec | None = None,
     router: Spec | None = None,
     share: Spec | None = None,
+    priority: str | None = None,
     access_rate: str | None = None,
     reverse_rate: LinkRate | None = None,
 ) -> Scenario:
@@ -295,6 +323,7 @@ def dumbbell(
         queue: the bottleneck's queue; default "droptail".
         router: the bottleneck's router law; default the law of the first flows that need one.
         share: how the router law shares the bottleneck with other traffic: "none" (default), "fifo", "wfq" or "drr".
+        priority: packets that go before all others: "none" (default) or "acks"; not together with share.
         access_rate: capacity of each access link; default ten times the bottleneck's.
         reverse_rate: capacity from right to left, where it differs.
     """
@@ -306,6 +335,7 @@ def dumbbell(
         "queue": queue,
         "router": router,
         "share": share,
+        "priority": priority,
         "access_rate": access_rate,
         "reverse_rate": reverse_rate,
     }
@@ -321,6 +351,7 @@ def parking_lot(
     queue: Spec | None = None,
     router: Spec | None = None,
     share: Spec | None = None,
+    priority: str | None = None,
     access_rate: str | None = None,
     access_delay: str | None = None,
 ) -> Scenario:
@@ -334,6 +365,7 @@ def parking_lot(
         queue: the queue of each link; default "droptail".
         router: the router law of each link; default the law of the first flows that need one.
         share: how the router laws share the links with other traffic: "none" (default), "fifo", "wfq" or "drr".
+        priority: packets that go before all others: "none" (default) or "acks"; not together with share.
         access_rate: capacity of each access link; default ten times the fastest link's.
         access_delay: one-way propagation delay of each access link.
     """
@@ -345,6 +377,7 @@ def parking_lot(
         "queue": queue,
         "router": router,
         "share": share,
+        "priority": priority,
         "access_rate": access_rate,
         "access_delay": access_delay,
     }
@@ -414,7 +447,7 @@ def _given(table: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in table.items() if value is not None}
 
 
-def _toml(value: object, key: str) -> str:
+def toml(value: object, key: str) -> str:
     """A value as TOML on one line."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -424,8 +457,8 @@ def _toml(value: object, key: str) -> str:
         # TOML's basic strings have the escapes of JSON, which also escapes what TOML forbids, except DEL.
         return json.dumps(value).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
-        pairs = (f"{json.dumps(str(name))} = {_toml(item, key)}" for name, item in value.items())
+        pairs = (f"{json.dumps(str(name))} = {toml(item, key)}" for name, item in value.items())
         return "{" + ", ".join(pairs) + "}"
     if isinstance(value, Sequence):
-        return "[" + ", ".join(_toml(item, key) for item in value) + "]"
+        return "[" + ", ".join(toml(item, key) for item in value) + "]"
     raise ScenarioError(f"{key}: {value!r} is no value of a scenario; write text, a number, a list or a table")

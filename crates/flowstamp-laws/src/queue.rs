@@ -1,9 +1,15 @@
 //! Drop and mark decisions of an output queue.
+//!
+//! Every law hears of arrivals. What more it hears it declares in [`QueueLaw::HEARS`], because it has a price: a queue whose
+//! law looks at packets as they leave, or writes into them, must be served by an event for each packet, and one whose law
+//! hears only of arrivals need not.
 
+pub mod codel;
 pub mod droptail;
 pub mod red;
 
 use crate::Refused;
+use crate::router::LinkView;
 use crate::units::{Rate, Time};
 
 /// How much may wait in a queue, without the packet in transmission.
@@ -26,6 +32,28 @@ pub struct QueueView {
     pub mean_packet_bytes: u32,
 }
 
+/// What a queue law hears beside arrivals and its timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hears {
+    /// Each packet that is about to be transmitted, with the time it has waited ([`QueueLaw::on_departure`]).
+    pub departures: bool,
+    /// Labels, which it reads on arrival and writes with [`QueueLaw::label`].
+    pub labels: bool,
+    /// Changes of the link's capacity ([`QueueLaw::set_capacity`]).
+    pub capacity: bool,
+}
+
+impl Hears {
+    /// Arrivals, and no more.
+    pub const ARRIVALS: Self = Self { departures: false, labels: false, capacity: false };
+
+    /// Whether the queue must be served by an event for each packet.
+    #[must_use]
+    pub const fn each_departure(self) -> bool {
+        self.departures || self.labels
+    }
+}
+
 /// A packet that reached the queue, and the queue as it found it.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
@@ -33,6 +61,11 @@ pub struct Arrival {
     pub now: Time,
     /// The packet's size in bytes.
     pub size: u32,
+    /// Whose it is: a number that no other flow of the network has at this time.
+    pub flow: u64,
+    /// What the queue law of a link before this one wrote into it, if that law labels packets, this one hears of labels and
+    /// the packet is one that can bear a label: data without a header that routers write into.
+    pub label: Option<f64>,
     /// Bytes that wait already.
     pub queue_bytes: u64,
     /// Packets that wait already.
@@ -43,21 +76,58 @@ pub struct Arrival {
     pub idle_since: Option<Time>,
 }
 
+/// A packet whose transmission could begin, and the queue behind it.
+#[derive(Clone, Copy, Debug)]
+pub struct Departure {
+    /// Now.
+    pub now: Time,
+    /// The packet's size in bytes.
+    pub size: u32,
+    /// As in [`Arrival::flow`].
+    pub flow: u64,
+    /// How long it has waited; zero if the link was idle when it came.
+    pub sojourn: Time,
+    /// Bytes that still wait, without this packet.
+    pub queue_bytes: u64,
+    /// Packets that still wait, without this one.
+    pub queue_packets: u32,
+    /// The packet may be marked instead of dropped (ECN-capable transport).
+    pub ecn_capable: bool,
+}
+
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It joins the queue.
+    /// It joins the queue; at its departure: it is sent.
     Enqueue,
-    /// It joins the queue with its congestion-experienced mark set.
+    /// The same, with its congestion-experienced mark set.
     Mark,
     /// It is lost.
     Drop,
 }
 
-/// Decides each arriving packet's fate. It has no clock; its randomness is passed in.
+/// The parameter of a queue law that stands for the flows' RTT.
+#[derive(Debug)]
+pub struct TimeConstant<'a> {
+    /// Its name.
+    pub name: &'static str,
+    /// What the scenario says.
+    pub value: &'a mut Option<Time>,
+    /// What the law takes where it is told nothing.
+    pub usual: Time,
+}
+
+/// Decides each packet's fate. It has no clock; its randomness is passed in.
+///
+/// Order of calls for one packet: `on_arrival`; if it may join and the law labels, `label`; if the law hears of departures,
+/// `on_departure` when its transmission could begin, at once on an idle link. A packet that is dropped there makes room for
+/// the next one at the same instant, which is asked for in the same way.
 pub trait QueueLaw: Sized {
     /// What the scenario may set.
     type Params: Default;
+
+    /// What it hears beside arrivals.
+    const HEARS: Hears = Hears::ARRIVALS;
 
     /// Whether the parameters make sense; else the parameter, and what would be right.
     ///
@@ -68,11 +138,46 @@ pub trait QueueLaw: Sized {
         Ok(())
     }
 
+    /// The parameter that stands for the flows' RTT, if there is one: whoever knows the paths sets it where it is open and
+    /// the usual value is far from them.
+    fn time_constant(params: &mut Self::Params) -> Option<TimeConstant<'_>> {
+        let _ = params;
+        None
+    }
+
     /// A queue law at rest.
     fn new(params: &Self::Params, view: &QueueView) -> Self;
 
+    /// The link's capacity is `capacity` from now on; only if it hears of that.
+    fn set_capacity(&mut self, capacity: Rate) {
+        let _ = capacity;
+    }
+
     /// A packet arrived; `uniform` draws from `[0, 1)`.
     fn on_arrival(&mut self, arrival: &Arrival, uniform: impl FnMut() -> f64) -> Verdict;
+
+    /// The label with which the packet goes on that joined the queue last; `None` leaves what it has. Only if it labels.
+    fn label(&mut self, arrival: &Arrival) -> Option<f64> {
+        let _ = arrival;
+        None
+    }
+
+    /// A packet's transmission could begin; `uniform` draws from `[0, 1)`. Only if it hears of departures.
+    fn on_departure(&mut self, departure: &Departure, uniform: impl FnMut() -> f64) -> Verdict {
+        let _ = (departure, uniform);
+        Verdict::Enqueue
+    }
+
+    /// When its timer first fires, if it keeps one.
+    fn first_timer(&self) -> Option<Time> {
+        None
+    }
+
+    /// Its timer fired; returns when it fires next, later than now.
+    fn on_timer(&mut self, link: LinkView) -> Time {
+        let _ = link;
+        Time::MAX
+    }
 
     /// Calls `report` with each variable's name and value, for probes.
     fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {

@@ -26,14 +26,19 @@ impl RouterView {
         Self { capacity: Some(capacity), limit: Limit::Bytes(1_000_000), packet_bytes: 1000 }
     }
 
-    /// The capacity, for a law that cannot do without.
+    /// The capacity, for a law that cannot do without ([`RouterLaw::needs_capacity`]): who makes one has seen to it that
+    /// it is known.
     #[must_use]
     pub fn known_capacity(&self) -> Rate {
+        debug_assert!(
+            self.capacity.is_some(),
+            "a law that needs the capacity on a link that has none to tell"
+        );
         self.capacity.unwrap_or(Rate::ZERO)
     }
 }
 
-/// What a router law may see of the link it governs, at one instant.
+/// What a law may see of the link it governs, at one instant.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkView {
     /// Now.
@@ -69,13 +74,19 @@ pub trait RouterLaw: Sized {
         None
     }
 
+    /// Whether the law cannot do without the link's capacity. Where nobody knows it, only a law that can is made.
+    fn needs_capacity(params: &Self::Params) -> bool {
+        let _ = params;
+        true
+    }
+
     /// A law for this link, with all estimates at their start.
     fn new(params: &Self::Params, link: &RouterView) -> Self;
 
     /// Parameters by which the law begins, and which mean nothing later.
     const BEGINS_WITH: &'static [&'static str] = &[];
 
-    /// The link's capacity is `capacity` from now on.
+    /// The link's capacity is `capacity` from now on; never called where nobody knows it.
     fn set_capacity(&mut self, capacity: Rate);
 
     /// The parameters are these from now on; estimates stay.
@@ -85,8 +96,22 @@ pub trait RouterLaw: Sized {
     /// packets with other headers come without.
     fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>);
 
+    /// A packet of `size` bytes has come in over the medium that this link shares with other stations. What comes in has taken
+    /// of the same time on the air as what goes out, so a law may count it, and stamp it if it is a data packet with its
+    /// header. A link with a medium of its own never calls this.
+    fn on_medium_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&mut Stamp>) {
+        let _ = (link, size, stamp);
+    }
+
     /// A data packet with this law's header starts its transmission: stamp it.
     fn on_departure(&mut self, link: LinkView, size: u32, stamp: &mut Stamp);
+
+    /// What becomes of the packet's bits ([`crate::sender::SenderLaw::bits`]) after `on_departure`.
+    #[inline]
+    fn bits(&mut self, link: LinkView, size: u32, bits: u16) -> u16 {
+        let _ = (link, size);
+        bits
+    }
 
     /// When timer `which` (below [`MAX_TIMERS`]) first fires, if the law keeps it.
     fn first_timer(&self, which: usize) -> Option<Time>;

@@ -23,6 +23,16 @@ pub enum Recovery {
     Count,
 }
 
+/// How a receiver tells its sender of the marks that it saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Echo {
+    /// In every ack from a mark on until the sender says that it has reduced its window (RFC 3168 section 6.1.3).
+    Classic,
+    /// In the acks of marked packets and in no others (RFC 8257 section 3.2).
+    PerPacket,
+}
+
 /// What a flow without a rate of its own wishes for, bytes/s: more than any link of the valid range (400 Gb/s) has, and
 /// small enough that windows computed from it stay finite.
 pub const AS_MUCH_AS_THERE_IS: f64 = 1e15;
@@ -45,16 +55,72 @@ pub struct Ack<'a> {
     pub now: Time,
     /// Packets newly acknowledged, at least one.
     pub newly_acked: u32,
+    /// Those among them whose ack has an ECN echo: with [`Echo::PerPacket`] the packets that were marked.
+    pub marked: u32,
+    /// Packets acknowledged so far, cumulatively or selectively, these among them.
+    pub delivered: u32,
+    /// This ack's sample of the round-trip time. It comes from a timestamp, so that a retransmission gives one too.
+    pub rtt: Time,
+    /// The least sample so far.
+    pub min_rtt: Time,
     /// Smoothed round-trip time (RFC 6298), after this ack's sample.
     pub srtt: Time,
+    /// How fast packets were delivered, for laws that ask for it ([`SenderLaw::wants_delivery_rate`]).
+    pub rate: Option<RateSample>,
     /// The stamp that the receiver echoed.
     pub stamp: &'a Stamp,
+    /// The bits that the receiver echoed ([`SenderLaw::bits`]).
+    pub bits: u16,
     /// Packets in flight before this ack.
     pub flight: u32,
     /// Fast recovery is under way: the window must not grow by TCP's rules.
     pub in_recovery: bool,
     /// The window, not the application, was what held the sender back.
     pub window_limited: bool,
+}
+
+impl<'a> Ack<'a> {
+    /// The ack of the only packet in flight, which took `srtt`, as the packets before it did, and was not marked.
+    #[must_use]
+    pub const fn of_one(now: Time, srtt: Time, stamp: &'a Stamp) -> Self {
+        Self {
+            now,
+            newly_acked: 1,
+            marked: 0,
+            delivered: 1,
+            rtt: srtt,
+            min_rtt: srtt,
+            srtt,
+            rate: None,
+            stamp,
+            bits: 0,
+            flight: 1,
+            in_recovery: false,
+            window_limited: true,
+        }
+    }
+}
+
+/// How fast packets were delivered over the flight of the last of them (draft-cheng-iccrg-delivery-rate-estimation-02).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateSample {
+    /// Packets delivered from when that packet left until now.
+    pub delivered: u32,
+    /// Packets that had been delivered when it left.
+    pub prior_delivered: u32,
+    /// The longer of the times in which these packets were sent and in which they were acknowledged; above zero.
+    pub interval: Time,
+    /// The application, not the window, held the sender back: the path may be faster.
+    pub app_limited: bool,
+}
+
+impl RateSample {
+    /// The rate, for packets of so many bytes.
+    #[must_use]
+    pub fn rate(&self, packet_bytes: u32) -> Rate {
+        let bytes = f64::from(self.delivered) * f64::from(packet_bytes);
+        Rate::from_bytes_per_sec(bytes / self.interval.as_secs_f64())
+    }
 }
 
 /// A window or rate law: told of acks and losses, asked for its window. It has no clock and does no I/O.
@@ -76,6 +142,16 @@ pub trait SenderLaw: Sized {
 
     /// How this law's losses are repaired unless the scenario says otherwise.
     fn recovery(&self) -> Recovery;
+
+    /// How marks are echoed to this law unless the scenario says otherwise.
+    fn echo(&self) -> Echo {
+        Echo::Classic
+    }
+
+    /// Whether acks shall bring a [`RateSample`]: the transport then keeps a record of each packet in flight.
+    fn wants_delivery_rate(&self) -> bool {
+        false
+    }
 
     /// Whether a flow opens with a packet that carries no data, whose answer the law needs before the first data leave, and
     /// ends with one, unless the scenario says otherwise.
@@ -110,13 +186,23 @@ pub trait SenderLaw: Sized {
         let _ = (now, srtt, stamp);
     }
 
-    /// A loss was found by duplicate acks, or an ECN echo came: at most once per window of data (Reno: per
-    /// fast retransmit).
-    fn on_congestion(&mut self, now: Time, flight: u32);
+    /// A loss was found by duplicate acks: at most once per window of data (Reno: per fast retransmit).
+    fn on_loss(&mut self, now: Time, flight: u32);
+
+    /// An ECN echo came: at most once per window of data, losses among them. It is told after the ack that brought it.
+    fn on_mark(&mut self, now: Time, flight: u32) {
+        self.on_loss(now, flight);
+    }
 
     /// The retransmission timer expired.
     fn on_timeout(&mut self, now: Time, flight: u32);
 
     /// The stamp for a data packet that leaves now. `srtt` is zero before the first sample.
     fn stamp(&self, now: Time, srtt: Time) -> Stamp;
+
+    /// Sixteen bits beside the stamp, for laws whose header has no more; routers may change them
+    /// ([`crate::router::RouterLaw::bits`]), and an ack echoes those of the newest packet that it answers.
+    fn bits(&self) -> u16 {
+        0
+    }
 }

@@ -8,7 +8,7 @@
 //!
 //!                    third duplicate ack                 all that was outstanding is acknowledged
 //!         +------+ ------------------------> +----------+ -------------------------------------> +------+
-//!         | Open |   on_congestion(flight)   | Recovery |  (Reno: any new ack)                   | Open |
+//!         | Open |      on_loss(flight)      | Recovery |  (Reno: any new ack)                   | Open |
 //!         +------+ <--+                      +----------+                                        +------+
 //!            | timer  | all acknowledged       | timer
 //!            v        |                        v
@@ -24,7 +24,9 @@
 //! - **Sack** (RFC 6675): flight is the scoreboard's pipe; NextSeg rules 1 to 4.
 //! - **Count** (the thesis's, for RCP): losses are not looked for, but made up for at the end; see [`count`].
 //! - Limited transmit (RFC 3042): the first two duplicate acks each let a new packet go.
-//! - ECN (RFC 3168 section 6.1.2): an echo reduces the window once per window of data; the next new packet has CWR.
+//! - ECN (RFC 3168 section 6.1.2): an echo reduces the window once per window of data (`on_mark`); the next new packet has
+//!   CWR. With an echo per packet (RFC 8257) the law hears on each ack how many packets were marked, and `on_mark` all the
+//!   same; whether such an ack opens the window is the law's to say.
 //!
 //! Deviations:
 //!
@@ -48,6 +50,7 @@
 //!     the window had packets, and until then the receiver's echoes would keep its window at one packet.
 
 pub mod count;
+mod rates;
 pub mod receiver;
 pub mod rto;
 mod runs;
@@ -55,9 +58,10 @@ mod scoreboard;
 
 pub use receiver::{AckInfo, DataPacket, MAX_SACK_BLOCKS, Receiver, SackBlocks};
 
-use crate::sender::{Ack, Recovery, SenderLaw};
+use crate::sender::{Ack, Echo, RateSample, Recovery, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::Time;
+use rates::Rates;
 use rto::RttEstimator;
 use schemars::JsonSchema;
 use scoreboard::Scoreboard;
@@ -76,6 +80,8 @@ pub struct Params {
     pub initial_window: f64,
     /// Packets may be marked instead of dropped, and marks are echoed (RFC 3168).
     pub ecn: bool,
+    /// How marks are echoed; the law's own choice if absent.
+    pub echo: Option<Echo>,
     /// Every second packet is acknowledged (RFC 5681 section 4.2).
     pub delayed_acks: bool,
     /// The longest that an ack is delayed; RFC 5681 section 4.2 says at most 500 ms.
@@ -100,6 +106,7 @@ impl Default for Params {
             recovery: None,
             initial_window: 2.0, // RFC 2581 section 3.1; RCP 2007 section 4.1
             ecn: true,
+            echo: None,
             delayed_acks: false,
             delayed_ack_timeout: Time::from_millis(100), // ns-2 interval_
             min_rto: Time::from_millis(200),             // ns-2 minrto_
@@ -116,6 +123,36 @@ impl Params {
     #[must_use]
     pub fn first_rto(&self, rtt: Time) -> Time {
         self.initial_rto.unwrap_or((rtt * 3).max(Time::from_secs(1)))
+    }
+}
+
+/// What both ends of a flow have agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Agreed {
+    /// How losses are repaired.
+    pub recovery: Recovery,
+    /// How marks are echoed.
+    pub echo: Echo,
+    /// Each ack brings a [`RateSample`].
+    pub delivery_rate: bool,
+}
+
+impl Agreed {
+    /// What the parameters say, and the law where they are silent.
+    #[must_use]
+    pub fn between<L: SenderLaw>(params: &Params, law: &L) -> Self {
+        Self {
+            recovery: params.recovery.unwrap_or(law.recovery()),
+            echo: params.echo.unwrap_or(law.echo()),
+            delivery_rate: law.wants_delivery_rate(),
+        }
+    }
+}
+
+/// This repair, RFC 3168's echo, and no rate samples.
+impl From<Recovery> for Agreed {
+    fn from(recovery: Recovery) -> Self {
+        Self { recovery, echo: Echo::Classic, delivery_rate: false }
     }
 }
 
@@ -143,6 +180,19 @@ pub struct AckPacket<'a> {
     pub sent_at: Time,
     /// The echoed stamp.
     pub stamp: &'a Stamp,
+    /// The echoed bits.
+    pub bits: u16,
+}
+
+/// What an ack brought.
+#[derive(Clone, Copy, Debug)]
+struct News {
+    newly: u32,
+    marked: u32,
+    delivered: u32,
+    rate: Option<RateSample>,
+    flight: u32,
+    in_recovery: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,11 +232,14 @@ pub struct Sender {
     rtt: RttEstimator,
     deadline: Time,
     scoreboard: Option<Box<Scoreboard>>,
+    rates: Option<Box<Rates>>,
     recovery: Recovery,
     phase: Phase,
     ecn: bool,
+    /// An echo says that the packets of its ack were marked, and does not last.
+    echo_per_packet: bool,
     limited_transmit: bool,
-    /// Anything but loss-free sending of new data: the slow path is needed.
+    /// Anything but loss-free sending of new data without rate samples: the slow path is needed.
     unusual: bool,
     /// The first hole goes out now, whatever the window (fast retransmit).
     force: bool,
@@ -201,9 +254,10 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender of `length` packets (`None`: endless) that repairs losses by `recovery`.
+    /// A sender of `length` packets (`None`: endless).
     #[must_use]
-    pub fn new(params: &Params, recovery: Recovery, length: Option<u32>) -> Self {
+    pub fn new(params: &Params, agreed: impl Into<Agreed>, length: Option<u32>) -> Self {
+        let Agreed { recovery, echo, delivery_rate } = agreed.into();
         Self {
             una: 0,
             next: 0,
@@ -222,11 +276,13 @@ impl Sender {
             rtt: RttEstimator::new(params.first_rto(Time::ZERO), params.min_rto, params.max_rto),
             deadline: Time::MAX,
             scoreboard: None,
+            rates: delivery_rate.then(Box::default),
             recovery,
             phase: Phase::Open,
             ecn: params.ecn,
+            echo_per_packet: params.ecn && echo == Echo::PerPacket,
             limited_transmit: params.limited_transmit,
-            unusual: recovery == Recovery::Count,
+            unusual: recovery == Recovery::Count || delivery_rate,
             force: false,
             partial_seen: false,
             cwr_due: false,
@@ -246,7 +302,7 @@ impl Sender {
         available: u32,
     ) -> Option<Outgoing> {
         if self.unusual {
-            return self.next_packet_unusual(now, law, packet_bytes, available);
+            return self.next_packet_noted(now, law, packet_bytes, available);
         }
         if !self.window_allows(law, packet_bytes, self.next - self.una) {
             self.window_limited = true;
@@ -281,6 +337,26 @@ impl Sender {
 
     #[cold]
     #[inline(never)]
+    fn next_packet_noted<L: SenderLaw>(
+        &mut self,
+        now: Time,
+        law: &L,
+        packet_bytes: u32,
+        available: u32,
+    ) -> Option<Outgoing> {
+        let flight = self.flight();
+        let out = self.next_packet_unusual(now, law, packet_bytes, available);
+        let delivered = self.delivered();
+        if let Some(rates) = &mut self.rates {
+            match out {
+                Some(packet) => rates.sent(now, packet.seq, delivered, flight == 0),
+                None if !self.window_limited => rates.limited_by_application(delivered, flight),
+                None => {}
+            }
+        }
+        out
+    }
+
     fn next_packet_unusual<L: SenderLaw>(
         &mut self,
         now: Time,
@@ -349,35 +425,55 @@ impl Sender {
         let flight = self.next - self.una;
         let newly = ack.cumulative.wrapping_sub(self.una);
         // From 1 to `flight`, in one comparison.
-        if self.unusual || ack.ecn_echo || !ack.sack.is_empty() || newly.wrapping_sub(1) >= flight {
+        let lasting_echo = ack.ecn_echo && !self.echo_per_packet;
+        if self.unusual || lasting_echo || !ack.sack.is_empty() || newly.wrapping_sub(1) >= flight {
             return self.on_ack_unusual(now, law, packet_bytes, ack);
         }
         self.una = ack.cumulative;
         self.sample(now, ack.sent_at);
         self.restart_timer(now);
-        self.tell(now, law, ack, newly, flight, false);
+        let marked = if ack.ecn_echo { newly } else { 0 };
+        let news = News { newly, marked, delivered: self.una, rate: None, flight, in_recovery: false };
+        self.tell(now, law, ack, news);
+        if ack.ecn_echo {
+            self.react_to_mark(now, law, flight);
+        }
         newly
     }
 
+    /// RFC 3168 section 6.1.2: once per window of data.
+    fn react_to_mark<L: SenderLaw>(&mut self, now: Time, law: &mut L, flight: u32) {
+        if self.reduced_at == 0 || self.una > self.reduced_at {
+            self.note_reduction(true);
+            law.on_mark(now, flight);
+        }
+    }
+
     #[inline]
-    fn tell<L: SenderLaw>(
-        &self,
-        now: Time,
-        law: &mut L,
-        ack: &AckPacket<'_>,
-        newly_acked: u32,
-        flight: u32,
-        in_recovery: bool,
-    ) {
+    fn tell<L: SenderLaw>(&self, now: Time, law: &mut L, ack: &AckPacket<'_>, news: News) {
         law.on_ack(&Ack {
             now,
-            newly_acked,
+            newly_acked: news.newly,
+            marked: news.marked,
+            delivered: news.delivered,
+            rtt: now.saturating_sub(ack.sent_at),
+            min_rtt: self.rtt.min_rtt(),
             srtt: self.rtt.srtt(),
+            rate: news.rate,
             stamp: ack.stamp,
-            flight,
-            in_recovery,
+            bits: ack.bits,
+            flight: news.flight,
+            in_recovery: news.in_recovery,
             window_limited: self.window_limited,
         });
+    }
+
+    /// The delivery rate as of an ack after which `delivered` packets have been delivered.
+    fn rate_sample(&mut self, now: Time, delivered: u32) -> Option<RateSample> {
+        let min_rtt = self.rtt.min_rtt();
+        let rates = self.rates.as_mut()?;
+        rates.forget(self.una);
+        rates.sample(now, delivered, min_rtt)
     }
 
     #[inline]
@@ -425,10 +521,14 @@ impl Sender {
         if advanced > 0 && !(partial && self.partial_seen) {
             self.restart_timer(now);
         }
-        // RFC 3168 section 6.1.2: an ack with an echo does not open the window; nor does a selective one.
         let marked = ack.ecn_echo && self.ecn;
         if newly > 0 {
-            self.tell(now, law, ack, newly, flight, was_recovering || marked || advanced == 0);
+            let delivered = self.delivered();
+            let rate = self.rate_sample(now, delivered);
+            // RFC 3168 section 6.1.2: an ack with an echo does not open the window; nor does a selective one.
+            let in_recovery = was_recovering || marked && !self.echo_per_packet || advanced == 0;
+            let marked = if marked { newly } else { 0 };
+            self.tell(now, law, ack, News { newly, marked, delivered, rate, flight, in_recovery });
         }
         let lost = match self.recovery {
             Recovery::Sack => self.sack_finds_loss(advanced),
@@ -436,10 +536,8 @@ impl Sender {
         };
         if lost {
             self.start_recovery(now, law, outstanding);
-        } else if marked && self.phase == Phase::Open && (self.reduced_at == 0 || self.una > self.reduced_at)
-        {
-            self.note_reduction(true);
-            law.on_congestion(now, outstanding);
+        } else if marked && self.phase == Phase::Open {
+            self.react_to_mark(now, law, outstanding);
         }
         if self.una == self.high {
             self.deadline = Time::MAX;
@@ -456,8 +554,16 @@ impl Sender {
         }
         self.una = ack.cumulative;
         self.next = self.next.max(ack.cumulative);
+        let rates = &mut self.rates;
+        if let Some(rates) = rates {
+            rates.arrived(una, ack.cumulative);
+        }
         match &mut self.scoreboard {
-            Some(board) => board.on_ack(una, ack.cumulative, high, ack.sack),
+            Some(board) => board.on_ack(una, ack.cumulative, high, ack.sack, |from, to| {
+                if let Some(rates) = rates {
+                    rates.arrived(from, to);
+                }
+            }),
             None => ack.cumulative - una,
         }
     }
@@ -522,7 +628,7 @@ impl Sender {
         // RFC 3168 section 6.1.2: a loss in a window that a mark already reduced does not reduce it again.
         if !(self.reduced_by_mark && self.una < self.reduced_at) {
             self.note_reduction(false);
-            law.on_congestion(now, flight);
+            law.on_loss(now, flight);
         }
         self.phase = Phase::Recovery;
         self.partial_seen = false;
@@ -558,7 +664,8 @@ impl Sender {
     }
 
     fn note_unusual(&mut self) {
-        self.unusual = self.phase != Phase::Open
+        self.unusual = self.rates.is_some()
+            || self.phase != Phase::Open
             || self.force
             || self.inflation > 0
             || self.next != self.high
@@ -676,6 +783,12 @@ impl Sender {
     #[must_use]
     pub const fn next_seq(&self) -> u32 {
         self.high
+    }
+
+    /// Packets acknowledged, cumulatively or selectively; with Count, that the receiver has.
+    #[must_use]
+    pub fn delivered(&self) -> u32 {
+        self.received() + self.sacked()
     }
 
     /// Fast recovery is under way.

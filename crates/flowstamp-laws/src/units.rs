@@ -358,11 +358,12 @@ impl FromStr for Ratio {
     }
 }
 
-/// Writes `value` with the largest unit that leaves a number of at least one, so that the text parses back.
+/// Writes `value` with the largest unit that leaves a number of at least one and from which the text parses back to the same
+/// bits: 8.3 times 10^9 is not 8300 times 10^6.
 fn show(f: &mut fmt::Formatter<'_>, value: f64, units: &[(&str, f64)]) -> fmt::Result {
     let (name, factor) = units
         .iter()
-        .filter(|(_, factor)| value >= *factor)
+        .filter(|(_, factor)| value >= *factor && value / factor * factor == value)
         .max_by(|a, b| a.1.total_cmp(&b.1))
         .or_else(|| units.iter().min_by(|a, b| a.1.total_cmp(&b.1)))
         .copied()
@@ -530,7 +531,13 @@ mod tests {
             prop_assert_eq!(t.as_ps(), ps);
             prop_assert_eq!(Bytes::new(bytes).to_string().parse(), Ok(Bytes::new(bytes)));
             let r: Rate = Rate::from_bps(bps).to_string().parse().expect("rate");
-            prop_assert!((r.bps() / bps - 1.0).abs() < 1e-12);
+            prop_assert_eq!(r, Rate::from_bps(bps));
+        }
+
+        #[test]
+        fn rates_as_users_write_them_round_trip(tenths in 1u32..100_000, unit in prop::sample::select(RATE_UNITS)) {
+            let rate: Rate = format!("{}{}", f64::from(tenths) / 10.0, unit.0).parse().expect("rate");
+            prop_assert_eq!(rate.to_string().parse(), Ok(rate));
         }
 
         #[test]

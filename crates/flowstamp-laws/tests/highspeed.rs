@@ -42,15 +42,7 @@ fn law(packets: f64) -> HighSpeed {
 }
 
 fn ack(stamp: &Stamp) -> Ack<'_> {
-    Ack {
-        now: Time::ZERO,
-        newly_acked: 1,
-        srtt: Time::from_millis(100),
-        stamp,
-        flight: 1,
-        in_recovery: false,
-        window_limited: true,
-    }
+    Ack::of_one(Time::ZERO, Time::from_millis(100), stamp)
 }
 
 #[test]
@@ -97,7 +89,7 @@ fn the_mean_window_is_that_of_the_response_function() {
                 }
                 law.on_ack(&ack(&stamp));
             }
-            law.on_congestion(Time::ZERO, u32::MAX);
+            law.on_loss(Time::ZERO, u32::MAX);
         }
         let mean = acks / round_trips;
         assert!((mean / wanted - 1.0).abs() < 0.1, "p = {p}: {mean} packets, {wanted} wanted");
@@ -107,7 +99,7 @@ fn the_mean_window_is_that_of_the_response_function() {
 #[test]
 fn losses_take_b_of_the_window_and_timeouts_half() {
     let mut law = law(1529.0);
-    law.on_congestion(Time::ZERO, 1529);
+    law.on_loss(Time::ZERO, 1529);
     let left = law.cwnd() / 1_529_000.0;
     assert!((left - 0.69).abs() < 0.005, "{left}"); // appendix B: b = 0.31
     assert_eq!(law.ssthresh(), law.cwnd());
@@ -150,7 +142,7 @@ fn tell(law: &mut impl SenderLaw, event: Event) {
     let stamp = Stamp::default();
     match event {
         Event::Acks(n) => (0..n).for_each(|_| law.on_ack(&ack(&stamp))),
-        Event::Loss(flight) => law.on_congestion(Time::ZERO, flight),
+        Event::Loss(flight) => law.on_loss(Time::ZERO, flight),
         Event::Timeout(flight) => law.on_timeout(Time::ZERO, flight),
     }
 }

@@ -19,6 +19,8 @@ fn arrival(queue_packets: u32) -> Arrival {
     Arrival {
         now: Time::ZERO,
         size: PACKET,
+        flow: 1,
+        label: None,
         queue_bytes: u64::from(queue_packets) * u64::from(PACKET),
         queue_packets,
         ecn_capable: true,
@@ -303,4 +305,38 @@ fn adaptive_holds_a_simulated_queue_near_its_target() {
     assert!((42.0..=48.0).contains(&adaptive), "adaptive {adaptive} (max_p {max_p}), fixed {fixed}");
     assert!(max_p > 0.04, "{max_p}");
     assert!(fixed > 55.0, "fixed {fixed}");
+}
+
+/// What a step does is a function of the queue alone: Alizadeh 2010, section 3.1.
+#[test]
+fn a_step_marks_what_finds_more_than_k_packets_and_nothing_else() {
+    let mut red = Red::new(&Params { step: Some(20), ..Params::default() }, &view(50));
+    let mut none = || panic!("a step draws no number");
+    // Down and up, so that an average would show.
+    for queue in (0..=49).rev().chain(0..=49) {
+        let wanted = if queue > 20 { Verdict::Mark } else { Verdict::Enqueue };
+        assert_eq!(red.on_arrival(&arrival(queue), &mut none), wanted, "{queue}");
+        let deaf = Arrival { ecn_capable: false, ..arrival(queue) };
+        let wanted = if queue > 20 { Verdict::Drop } else { Verdict::Enqueue };
+        assert_eq!(red.on_arrival(&deaf, &mut none), wanted, "{queue}");
+    }
+    assert_eq!(red.on_arrival(&arrival(50), &mut none), Verdict::Drop);
+    let mut all = Red::new(&Params { step: Some(0), ..Params::default() }, &view(50));
+    let idle = Arrival { idle_since: Some(Time::ZERO), ..arrival(0) };
+    assert_eq!(all.on_arrival(&idle, &mut none), Verdict::Enqueue);
+    assert_eq!(all.on_arrival(&arrival(1), &mut none), Verdict::Mark);
+}
+
+#[test]
+fn a_step_beside_what_it_does_away_with_is_refused() {
+    let step = Params { step: Some(20), ..Params::default() };
+    assert!(Red::check(&step).is_ok());
+    for (other, params) in [
+        ("adaptive", Params { adaptive: true, ..step.clone() }),
+        ("target_delay", Params { target_delay: Some(Time::from_millis(5)), ..step.clone() }),
+        ("bytes", Params { mode: Mode::Bytes, ..step.clone() }),
+    ] {
+        let (key, why) = Red::check(&params).expect_err(other);
+        assert!(key == "step" && why.contains(other), "{why}");
+    }
 }

@@ -48,9 +48,35 @@ fn the_first_rtt_is_the_packets() {
     assert_eq!(router.rate(), 50_000_000.0);
     assert!((router.avg_rtt_s() - 30e-6).abs() < 1e-15);
     // From then on it is equation 3.3: an empty interval of d raises R by alpha.
-    now = now + Time::from_micros(30);
+    now += Time::from_micros(30);
     router.on_timer(0, view(now, 0));
     assert!((router.rate() / 70_000_000.0 - 1.0).abs() < 1e-9, "{}", router.rate());
+}
+
+/// Equation 6.2 where nobody knows the capacity: from one packet per RTT, R grows by alpha growth T/d while the queue is empty,
+/// and line 6 goes by `R/y` (deviation 6).
+#[test]
+fn a_router_without_a_capacity() {
+    let known = Params { capacity: Capacity::Known, ..params() };
+    let unknown = Params { capacity: Capacity::Unknown, growth: 0.5, alpha: 0.4, ..params() };
+    assert!(Router::needs_capacity(&known) && !Router::needs_capacity(&unknown));
+    let link = RouterView { capacity: None, packet_bytes: 1000, ..RouterView::of(Rate::ZERO) };
+    let mut router = Router::new(&unknown, &link);
+    assert_eq!(router.rate(), 1000.0 / 0.2);
+    let mut now = Time::from_millis(10);
+    // A packet of an RTT of 0.1 s: theta = (5 kB/s / 100 kB/s) x 0.5 x 0.05 = 0.00125 of y = 100 kB/s.
+    router.on_arrival(view(now, 0), 1000, Some(&packet(0.1)));
+    router.on_timer(0, view(now, 0));
+    let delay = 0.2 - 0.00125 * 0.1;
+    assert!((router.avg_rtt_s() - delay).abs() < 1e-12, "{}", router.avg_rtt_s());
+    let expected = 5000.0 * (1.0 + 0.01 / delay * 0.4 * 0.5);
+    assert!((router.rate() - expected).abs() < 1e-9, "{}", router.rate());
+    // What nothing ever limits stays within the range of the law.
+    for _ in 0..100_000 {
+        now += Time::from_millis(10);
+        router.on_timer(0, view(now, 0));
+    }
+    assert_eq!(router.rate(), 50e9);
 }
 
 /// Appendix F by hand: two intervals on 1 MB/s.
@@ -228,7 +254,7 @@ fn a_sender_takes_the_rate_and_paces() {
     assert_eq!(law.pacing_rate(), Some(Rate::from_bytes_per_sec(50_000.0)));
     // R rtt = 5000 bytes, and a packet to spare (deviation 1).
     assert!((law.cwnd() - 6000.0).abs() < 1e-9);
-    law.on_congestion(Time::ZERO, 5);
+    law.on_loss(Time::ZERO, 5);
     law.on_timeout(Time::ZERO, 5);
     assert!((law.cwnd() - 6000.0).abs() < 1e-9, "losses are repaired and do not change the rate");
 }

@@ -23,13 +23,8 @@ fn opened(switch: bool, rate: f64) -> Sender {
 fn ack(sender: &mut Sender, at_ms: u64, srtt_ms: u64, rate: f64) {
     let stamp = answer(rate);
     sender.on_ack(&Ack {
-        now: Time::from_millis(at_ms),
-        newly_acked: 1,
-        srtt: Time::from_millis(srtt_ms),
-        stamp: &stamp,
         flight: 50,
-        in_recovery: false,
-        window_limited: true,
+        ..Ack::of_one(Time::from_millis(at_ms), Time::from_millis(srtt_ms), &stamp)
     });
 }
 
@@ -78,7 +73,7 @@ fn a_doubled_rtt_without_a_lower_rate_means_tcp() {
 fn a_loss_without_a_lower_rate_means_tcp() {
     let mut sender = opened(true, 1e6);
     ack(&mut sender, 200, 100, 1e6);
-    sender.on_congestion(Time::from_millis(250), 40);
+    sender.on_loss(Time::from_millis(250), 40);
     // Not in the round trip of the loss, but when the one after it has ended.
     ack(&mut sender, 310, 100, 1e6);
     assert_eq!(switched(&sender), None);
@@ -105,7 +100,7 @@ proptest! {
             now += 100;
             ack(&mut sender, now, if step < 4 { 100 } else { 220 }, rate);
             if step >= 4 && losses.contains(&step) {
-                sender.on_congestion(Time::from_millis(now), 30);
+                sender.on_loss(Time::from_millis(now), 30);
             }
             rate *= fall;
             prop_assert_eq!(switched(&sender), None);
@@ -120,7 +115,7 @@ proptest! {
             let given = if at % 2 == 0 { rate } else { rate * (1.0 - wobble) };
             ack(&mut sender, 100 + at * 100, 100, given);
         }
-        sender.on_congestion(Time::from_millis(100 + rounds * 100 + 50), 30);
+        sender.on_loss(Time::from_millis(100 + rounds * 100 + 50), 30);
         for at in rounds + 1..=rounds + 3 {
             ack(&mut sender, 100 + at * 100, 100, rate);
         }

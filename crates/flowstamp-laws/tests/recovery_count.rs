@@ -33,7 +33,7 @@ impl SenderLaw for Fixed {
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.newly += ack.newly_acked;
     }
-    fn on_congestion(&mut self, _: Time, _: u32) {
+    fn on_loss(&mut self, _: Time, _: u32) {
         self.losses += 1;
     }
     fn on_timeout(&mut self, _: Time, _: u32) {
@@ -122,7 +122,8 @@ fn run(params: &Params, length: u32, window: u32, path: &Path) -> Run {
             let (_, id) = queue.pop().expect("peeked").0;
             match events.remove(&id).expect("scheduled") {
                 Event::Data(p, sent_at) => {
-                    let data = DataPacket { seq: p.seq, ce: false, cwr: p.cwr, sent_at, stamp: &stamp };
+                    let data =
+                        DataPacket { seq: p.seq, ce: false, cwr: p.cwr, sent_at, stamp: &stamp, bits: 0 };
                     ack = receiver.on_data(now, &data, |_, _| {});
                 }
                 Event::Ack(a) => {
@@ -133,6 +134,7 @@ fn run(params: &Params, length: u32, window: u32, path: &Path) -> Run {
                         ecn_echo: a.ecn_echo,
                         sent_at: a.sent_at,
                         stamp: &a.stamp,
+                        bits: a.bits,
                     };
                     sender.on_ack(now, &mut law, PACKET, &packet);
                     assert!(sender.flight() <= window, "more under way than the window");
@@ -177,6 +179,7 @@ fn what_is_missing_leaves_two_round_trips_after_the_last() {
             ecn_echo: false,
             sent_at: rtt,
             stamp: &stamp,
+            bits: 0,
         };
         assert_eq!(sender.on_ack(rtt + rtt, &mut law, PACKET, &ack), 1);
         assert_eq!(take(&mut sender, &law, rtt + rtt), Vec::<u32>::new());
@@ -191,7 +194,14 @@ fn what_is_missing_leaves_two_round_trips_after_the_last() {
     now = sender.deadline();
     sender.on_timeout(now, &mut law);
     assert_eq!(take(&mut sender, &law, now), [13, 14, 15]);
-    let ack = AckPacket { cumulative: 10, sack: &[(15, 16)], ecn_echo: false, sent_at: now, stamp: &stamp };
+    let ack = AckPacket {
+        cumulative: 10,
+        sack: &[(15, 16)],
+        ecn_echo: false,
+        sent_at: now,
+        stamp: &stamp,
+        bits: 0,
+    };
     assert_eq!(sender.on_ack(now + rtt, &mut law, PACKET, &ack), 3);
     assert!(sender.is_complete());
     assert_eq!((sender.retransmissions(), sender.timeouts(), law.losses), (6, 2, 0));
@@ -250,7 +260,8 @@ fn a_stopped_flow_repairs_what_it_had_sent() {
     assert!(later > now && later < Time::MAX, "{later}");
     sender.on_timeout(later, &mut law);
     assert_eq!(core::iter::from_fn(|| sender.next_packet(later, &law, PACKET, u32::MAX)).count(), 3);
-    let ack = AckPacket { cumulative: 3, sack: &[(5, 6)], ecn_echo: false, sent_at: later, stamp: &stamp };
+    let ack =
+        AckPacket { cumulative: 3, sack: &[(5, 6)], ecn_echo: false, sent_at: later, stamp: &stamp, bits: 0 };
     sender.on_ack(later + DELAY, &mut law, PACKET, &ack);
     assert!(sender.is_complete());
 }
@@ -262,7 +273,8 @@ fn acks_of_what_was_never_sent_are_ignored() {
     while sender.next_packet(Time::ZERO, &law, PACKET, u32::MAX).is_some() {}
     let stamp = Stamp::default();
     for (cumulative, sack) in [(5, &[][..]), (u32::MAX, &[]), (2, &[(8, 9)]), (3, &[(1, 2)])] {
-        let ack = AckPacket { cumulative, sack, ecn_echo: false, sent_at: Time::ZERO, stamp: &stamp };
+        let ack =
+            AckPacket { cumulative, sack, ecn_echo: false, sent_at: Time::ZERO, stamp: &stamp, bits: 0 };
         assert_eq!(sender.on_ack(DELAY, &mut law, PACKET, &ack), 0);
     }
     assert_eq!((sender.unacked(), sender.is_complete()), (0, false));
@@ -275,7 +287,8 @@ fn a_mark_reaches_the_law_once_a_window() {
     while sender.next_packet(Time::ZERO, &law, PACKET, u32::MAX).is_some() {}
     let stamp = Stamp::default();
     for cumulative in 1..=4 {
-        let ack = AckPacket { cumulative, sack: &[], ecn_echo: true, sent_at: Time::ZERO, stamp: &stamp };
+        let ack =
+            AckPacket { cumulative, sack: &[], ecn_echo: true, sent_at: Time::ZERO, stamp: &stamp, bits: 0 };
         sender.on_ack(DELAY, &mut law, PACKET, &ack);
     }
     assert_eq!(law.losses, 1);

@@ -1,9 +1,9 @@
 //! Sender and receiver of every recovery mode over a pipe of fixed rate and delay, with chosen losses, marks and
 //! reordering.
 
-use flowstamp_laws::sender::{Ack, FlowView, Recovery, SenderLaw};
+use flowstamp_laws::sender::{Ack, Echo, FlowView, RateSample, Recovery, SenderLaw};
 use flowstamp_laws::tcp::reno::{self, NewReno, Reno, Sack};
-use flowstamp_laws::transport::{AckInfo, AckPacket, DataPacket, Outgoing, Params, Receiver, Sender};
+use flowstamp_laws::transport::{AckInfo, AckPacket, Agreed, DataPacket, Outgoing, Params, Receiver, Sender};
 use flowstamp_laws::{Stamp, Time};
 use proptest::prelude::*;
 use std::cmp::Reverse;
@@ -15,9 +15,15 @@ const MODES: [Recovery; 3] = [Recovery::Reno, Recovery::NewReno, Recovery::Sack]
 /// A law that notes what the transport tells it.
 struct Noted<L> {
     law: L,
+    /// Losses and marks, and marks alone.
     congestion: Vec<u32>,
+    marks: usize,
     timeouts: Vec<u32>,
     newly: u64,
+    marked: u32,
+    wants_rate: bool,
+    rates: Vec<RateSample>,
+    least_rtt: Time,
     limited: Vec<bool>,
     in_recovery: usize,
 }
@@ -25,7 +31,19 @@ struct Noted<L> {
 impl<L: SenderLaw> Noted<L> {
     fn with(params: &L::Params, initial_window: f64) -> Self {
         let law = L::new(params, &FlowView { packet_bytes: PACKET, initial_window, app_rate: None });
-        Self { law, congestion: vec![], timeouts: vec![], newly: 0, limited: vec![], in_recovery: 0 }
+        Self {
+            law,
+            congestion: vec![],
+            marks: 0,
+            timeouts: vec![],
+            newly: 0,
+            marked: 0,
+            wants_rate: false,
+            rates: vec![],
+            least_rtt: Time::MAX,
+            limited: vec![],
+            in_recovery: 0,
+        }
     }
 }
 
@@ -43,13 +61,28 @@ impl<L: SenderLaw> SenderLaw for Noted<L> {
     fn on_ack(&mut self, ack: &Ack<'_>) {
         assert!(ack.newly_acked > 0, "the law hears of new data only");
         self.newly += u64::from(ack.newly_acked);
+        assert_eq!(u64::from(ack.delivered), self.newly);
+        assert!(ack.marked <= ack.newly_acked);
+        self.marked += ack.marked;
+        self.least_rtt = self.least_rtt.min(ack.rtt);
+        assert_eq!(ack.min_rtt, self.least_rtt);
+        assert!(self.wants_rate || ack.rate.is_none());
+        self.rates.extend(ack.rate);
         self.limited.push(ack.window_limited);
         self.in_recovery += usize::from(ack.in_recovery);
         self.law.on_ack(ack);
     }
-    fn on_congestion(&mut self, now: Time, flight: u32) {
+    fn on_loss(&mut self, now: Time, flight: u32) {
         self.congestion.push(flight);
-        self.law.on_congestion(now, flight);
+        self.law.on_loss(now, flight);
+    }
+    fn on_mark(&mut self, now: Time, flight: u32) {
+        self.congestion.push(flight);
+        self.marks += 1;
+        self.law.on_mark(now, flight);
+    }
+    fn wants_delivery_rate(&self) -> bool {
+        self.wants_rate
     }
     fn on_timeout(&mut self, now: Time, flight: u32) {
         self.timeouts.push(flight);
@@ -95,6 +128,8 @@ struct Run {
     timeouts: u32,
     echoes: usize,
     acks: usize,
+    /// Packets that were marked when they first arrived.
+    marked: u32,
     /// Packets of the congestion window after each ack.
     windows: Vec<f64>,
 }
@@ -110,8 +145,9 @@ fn run<L: SenderLaw>(
     law: &mut Noted<L>,
     path: &Path,
 ) -> Run {
-    let mut sender = Sender::new(params, recovery, Some(length));
-    let mut receiver = Receiver::new(params, recovery);
+    let agreed = Agreed { recovery, ..Agreed::between(params, law) };
+    let mut sender = Sender::new(params, agreed, Some(length));
+    let mut receiver = Receiver::new(params, agreed);
     let (mut now, mut link_free, mut order) = (Time::ZERO, Time::ZERO, 0u64);
     let mut queue = BinaryHeap::new();
     let mut events: BTreeMap<u64, Event> = BTreeMap::new();
@@ -123,6 +159,7 @@ fn run<L: SenderLaw>(
         timeouts: 0,
         echoes: 0,
         acks: 0,
+        marked: 0,
         windows: vec![],
     };
     let (mut newly, mut cumulative) = (0u64, 0);
@@ -158,13 +195,15 @@ fn run<L: SenderLaw>(
         let first = next.min(sender.deadline()).min(receiver.deadline());
         assert!(first < Time::MAX, "data is outstanding but nothing will happen");
         now = first;
-        let mut ack = receiver.on_timer(now);
-        if ack.is_none() && next == now {
+        let mut acks = [receiver.on_timer(now), None];
+        if acks[0].is_none() && next == now {
             let (_, id) = queue.pop().expect("peeked").0;
             match events.remove(&id).expect("scheduled") {
                 Event::Data(p, ce, sent_at) => {
-                    let data = DataPacket { seq: p.seq, ce, cwr: p.cwr, sent_at, stamp: &stamp };
-                    ack = receiver.on_data(now, &data, |_, _| {});
+                    let data = DataPacket { seq: p.seq, ce, cwr: p.cwr, sent_at, stamp: &stamp, bits: 0 };
+                    let before = receiver.delivered();
+                    acks = [receiver.before_data(ce), receiver.on_data(now, &data, |_, _| {})];
+                    out.marked += u32::from(ce && receiver.delivered() > before);
                 }
                 Event::Ack(a) => {
                     let before = sender.unacked();
@@ -174,6 +213,7 @@ fn run<L: SenderLaw>(
                         ecn_echo: a.ecn_echo,
                         sent_at: a.sent_at,
                         stamp: &a.stamp,
+                        bits: a.bits,
                     };
                     newly += u64::from(sender.on_ack(now, law, PACKET, &packet));
                     assert!(sender.unacked() >= before);
@@ -181,10 +221,10 @@ fn run<L: SenderLaw>(
                     out.windows.push(law.cwnd() / f64::from(PACKET));
                 }
             }
-        } else if ack.is_none() && sender.deadline() == now {
+        } else if acks[0].is_none() && sender.deadline() == now {
             sender.on_timeout(now, law);
         }
-        if let Some(ack) = ack {
+        for ack in acks.into_iter().flatten() {
             assert!(ack.cumulative >= cumulative, "the cumulative ack moved back");
             cumulative = ack.cumulative;
             out.echoes += usize::from(ack.ecn_echo);
@@ -354,7 +394,7 @@ fn the_timer_doubles_up_to_its_bound() {
     assert_eq!(sender.next_packet(now, &law, PACKET, u32::MAX).map(|p| p.seq), Some(0));
     let sent_at = now;
     now += Time::from_millis(20);
-    let ack = AckPacket { cumulative: 1, sack: &[], ecn_echo: false, sent_at, stamp: &stamp };
+    let ack = AckPacket { cumulative: 1, sack: &[], ecn_echo: false, sent_at, stamp: &stamp, bits: 0 };
     assert_eq!(sender.on_ack(now, &mut law, PACKET, &ack), 1);
     assert_eq!(sender.rto(), Time::from_millis(200));
 }
@@ -372,7 +412,7 @@ fn after_a_timeout_the_next_packet_jumps_over_what_is_acknowledged() {
     assert_eq!(sender.next_packet(now, &law, PACKET, u32::MAX).map(|p| p.seq), Some(0));
     assert_eq!(sender.next_packet(now, &law, PACKET, u32::MAX), None);
     let stamp = Stamp::default();
-    let ack = AckPacket { cumulative: 6, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp };
+    let ack = AckPacket { cumulative: 6, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp, bits: 0 };
     assert_eq!(sender.on_ack(now + DELAY, &mut law, PACKET, &ack), 6);
     let next: Vec<_> =
         core::iter::from_fn(|| sender.next_packet(now + DELAY, &law, PACKET, u32::MAX)).collect();
@@ -391,7 +431,7 @@ fn duplicate_acks_after_a_timeout_start_no_recovery() {
     sender.next_packet(now, &law, PACKET, u32::MAX);
     let stamp = Stamp::default();
     for cumulative in [2, 2, 2, 2, 2] {
-        let ack = AckPacket { cumulative, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp };
+        let ack = AckPacket { cumulative, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp, bits: 0 };
         sender.on_ack(now, &mut law, PACKET, &ack);
         while sender.next_packet(now, &law, PACKET, u32::MAX).is_some() {}
     }
@@ -479,7 +519,8 @@ fn the_application_limits_and_the_law_is_told() {
         let now = Time::from_millis(u64::from(n));
         assert_eq!(sender.next_packet(now, &law, PACKET, n).map(|p| p.seq), Some(n - 1));
         assert_eq!(sender.next_packet(now, &law, PACKET, n), None);
-        let ack = AckPacket { cumulative: n, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp };
+        let ack =
+            AckPacket { cumulative: n, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp, bits: 0 };
         sender.on_ack(now, &mut law, PACKET, &ack);
     }
     assert_eq!(law.limited, [false; 5]);
@@ -487,7 +528,7 @@ fn the_application_limits_and_the_law_is_told() {
     let now = Time::from_secs(1);
     while sender.next_packet(now, &law, PACKET, u32::MAX).is_some() {}
     assert_eq!(sender.flight(), 10);
-    let ack = AckPacket { cumulative: 6, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp };
+    let ack = AckPacket { cumulative: 6, sack: &[], ecn_echo: false, sent_at: now, stamp: &stamp, bits: 0 };
     sender.on_ack(now, &mut law, PACKET, &ack);
     assert_eq!(law.limited.last(), Some(&true));
     assert_eq!(law.cwnd(), 11_000.0);
@@ -502,8 +543,14 @@ fn a_stopped_flow_still_repairs_what_is_in_flight() {
         sender.stop();
         assert!(!sender.is_complete());
         let stamp = Stamp::default();
-        let mut ack =
-            AckPacket { cumulative: 3, sack: &[], ecn_echo: false, sent_at: Time::ZERO, stamp: &stamp };
+        let mut ack = AckPacket {
+            cumulative: 3,
+            sack: &[],
+            ecn_echo: false,
+            sent_at: Time::ZERO,
+            stamp: &stamp,
+            bits: 0,
+        };
         sender.on_ack(DELAY, &mut law, PACKET, &ack);
         assert_eq!(sender.next_packet(DELAY, &law, PACKET, u32::MAX), None);
         let now = sender.deadline();
@@ -536,7 +583,12 @@ fn feed(
 ) -> Vec<(u32, bool)> {
     let stamp = Stamp::default();
     let sent_at = now.saturating_sub(DELAY + DELAY);
-    sender.on_ack(now, law, PACKET, &AckPacket { cumulative, sack, ecn_echo: false, sent_at, stamp: &stamp });
+    sender.on_ack(
+        now,
+        law,
+        PACKET,
+        &AckPacket { cumulative, sack, ecn_echo: false, sent_at, stamp: &stamp, bits: 0 },
+    );
     core::iter::from_fn(|| sender.next_packet(now, law, PACKET, u32::MAX).map(|p| (p.seq, p.retransmission)))
         .collect()
 }
@@ -616,11 +668,11 @@ fn window(packets: f64) -> Reno {
 #[test]
 fn the_window_is_halved_but_never_raised_by_a_loss() {
     let mut law = window(20.0);
-    law.on_congestion(Time::ZERO, 16);
+    law.on_loss(Time::ZERO, 16);
     assert_eq!(law.cwnd(), 8_000.0);
-    law.on_congestion(Time::ZERO, 16);
+    law.on_loss(Time::ZERO, 16);
     assert_eq!(law.cwnd(), 4_000.0);
-    law.on_congestion(Time::ZERO, 1);
+    law.on_loss(Time::ZERO, 1);
     assert_eq!(law.cwnd(), 2_000.0); // RFC 5681 eq. 4
 }
 
@@ -637,15 +689,7 @@ fn a_second_timeout_leaves_ssthresh() {
 fn congestion_avoidance_adds_one_packet_per_window() {
     let mut law = window(10.0);
     let stamp = Stamp::default();
-    let mut ack = Ack {
-        now: Time::ZERO,
-        newly_acked: 1,
-        srtt: DELAY,
-        stamp: &stamp,
-        flight: 10,
-        in_recovery: false,
-        window_limited: true,
-    };
+    let mut ack = Ack { flight: 10, ..Ack::of_one(Time::ZERO, DELAY, &stamp) };
     (0..10).for_each(|_| law.on_ack(&ack));
     assert!((10_900.0..=11_000.0).contains(&law.cwnd()), "{}", law.cwnd());
     let before = law.cwnd();
@@ -663,7 +707,8 @@ fn acks_of_what_was_never_sent_are_ignored() {
     while sender.next_packet(Time::ZERO, &law, PACKET, u32::MAX).is_some() {}
     let stamp = Stamp::default();
     for (cumulative, sack) in [(5, &[][..]), (u32::MAX, &[]), (0, &[(90, 100)]), (0, &[(3, 1)])] {
-        let ack = AckPacket { cumulative, sack, ecn_echo: false, sent_at: Time::ZERO, stamp: &stamp };
+        let ack =
+            AckPacket { cumulative, sack, ecn_echo: false, sent_at: Time::ZERO, stamp: &stamp, bits: 0 };
         assert_eq!(sender.on_ack(DELAY, &mut law, PACKET, &ack), 0);
     }
     assert_eq!(sender.unacked(), 0);
@@ -686,12 +731,150 @@ fn the_three_names_differ_in_their_repair() {
     assert_eq!(Sack::new(&params, &flow).recovery(), Recovery::Sack);
 }
 
+#[test]
+fn an_echo_per_packet_reduces_once_per_window_and_leaves_the_window_to_the_law() {
+    for recovery in MODES {
+        let params = Params { echo: Some(Echo::PerPacket), ..Params::default() };
+        let path = Path { mark: Box::new(|_, p| (40..80).contains(&p.seq)), ..Path::default() };
+        let (run, law) = tcp(&params, recovery, 40.0, 400, &path);
+        assert_eq!((run.echoes, law.marked, run.marked), (40, 40, 40), "{recovery:?}");
+        assert_eq!((law.marks, &law.congestion[..]), (1, &[40][..]), "{recovery:?}");
+        assert_eq!(run.sent.iter().filter(|p| p.cwr).count(), 1);
+        // RFC 3168 section 6.1.2, by the law's own doing: acks with an echo add nothing.
+        assert_eq!(law.in_recovery, 0);
+        let marked = run.windows.iter().position(|w| *w < 40.0).expect("a reduction");
+        assert!(run.windows[marked..marked + 39].iter().all(|w| *w == run.windows[marked]));
+    }
+}
+
+/// A law that asks for delivery rates, at a fixed window.
+fn measured(window: f64, length: u32, path: &Path, params: &Params) -> Noted<Reno> {
+    let limits =
+        reno::Params { initial_ssthresh: Some(2.0), max_window: Some(window), ..reno::Params::default() };
+    let mut law = Noted::<Reno>::with(&limits, window);
+    law.wants_rate = true;
+    run(params, Recovery::Sack, length, &mut law, path);
+    law
+}
+
+/// The link carries a packet in 0.1 ms, and an ack comes 40.1 ms after its packet has left the head of the line.
+#[test]
+fn the_delivery_rate_is_that_of_window_or_link() {
+    let rate = |sample: &RateSample| sample.rate(PACKET).bytes_per_sec() / f64::from(PACKET);
+    // A window of 100 packets takes 40.1 ms round trips, with the last packet's 9.9 ms behind the first.
+    let law = measured(100.0, 2000, &Path::default(), &Params::default());
+    let last = law.rates[law.rates.len() - 150];
+    assert!((rate(&last) / (100.0 / 0.0401) - 1.0).abs() < 0.01, "{last:?}");
+    // One of 800 fills the link.
+    let law = measured(800.0, 8000, &Path::default(), &Params::default());
+    let last = law.rates[law.rates.len() - 900];
+    assert!((rate(&last) / 10_000.0 - 1.0).abs() < 0.01, "{last:?}");
+    assert!(law.rates.iter().all(|s| rate(s) <= 10_000.0 * (1.0 + 1e-9)));
+    // The flow's end leaves window open: what is sent at that time is the application's rate.
+    assert!(!law.rates.iter().any(|s| s.app_limited), "no packet left after the data had run out");
+}
+
+#[test]
+fn a_sample_of_an_application_that_is_slow_says_so() {
+    let mut law = Noted::<Reno>::with(&reno::Params::default(), 50.0);
+    law.wants_rate = true;
+    let agreed = Agreed::between(&Params::default(), &law);
+    let mut sender = Sender::new(&Params::default(), agreed, None);
+    let stamp = Stamp::default();
+    // A packet each 10 ms, answered 40 ms later: 100 packets/s, whatever the window.
+    let mut now = Time::ZERO;
+    let mut answered = 0;
+    for packet in 0..60 {
+        assert!(sender.next_packet(now, &law, PACKET, packet + 1).is_some());
+        assert!(sender.next_packet(now, &law, PACKET, packet + 1).is_none());
+        if packet >= 4 {
+            answered += 1;
+            let sent_at = now - Time::from_millis(40);
+            let cumulative = answered;
+            let ack = AckPacket { cumulative, sack: &[], ecn_echo: false, sent_at, stamp: &stamp, bits: 0 };
+            sender.on_ack(now, &mut law, PACKET, &ack);
+        }
+        now += Time::from_millis(10);
+    }
+    assert!(law.rates.len() > 50 && law.rates[1..].iter().all(|s| s.app_limited), "{:?}", law.rates);
+    let rates: Vec<_> = law.rates[10..].iter().map(|s| s.rate(PACKET).bytes_per_sec() / 1000.0).collect();
+    assert!(rates.iter().all(|r| (r - 100.0).abs() < 1e-6), "{rates:?}");
+}
+
+/// The sixteen bits of a data packet come back; of several that one ack answers, the newest's.
+#[test]
+fn the_newest_bits_are_echoed() {
+    let params = Params { delayed_acks: true, ..Params::default() };
+    let mut receiver = Receiver::new(&params, Recovery::Sack);
+    let stamp = Stamp::default();
+    let data =
+        |seq, bits| DataPacket { seq, ce: false, cwr: false, sent_at: Time::ZERO, stamp: &stamp, bits };
+    assert!(receiver.on_data(Time::ZERO, &data(0, 7), |_, _| {}).is_none());
+    assert_eq!(receiver.on_data(Time::ZERO, &data(1, 3), |_, _| {}).map(|a| a.bits), Some(3));
+    assert!(receiver.on_data(Time::ZERO, &data(2, 0xffff), |_, _| {}).is_none());
+    assert_eq!(receiver.on_timer(receiver.deadline()).map(|a| a.bits), Some(0xffff));
+}
+
 fn modes() -> impl Strategy<Value = Recovery> {
     prop::sample::select(MODES.to_vec())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// With an echo per packet the law counts each marked packet that arrives once, and no other; selective acks say which
+    /// packet an ack is for, whatever was lost.
+    #[test]
+    fn marks_are_conserved(
+        length in 1u32..250,
+        window in 1.0..60.0f64,
+        lost in prop::collection::vec(prop::bool::weighted(0.1), 0..300),
+        marked in prop::collection::vec(prop::bool::weighted(0.4), 1..300),
+        delayed_acks: bool,
+        timeout in 1u64..100,
+    ) {
+        let params = Params {
+            delayed_acks,
+            delayed_ack_timeout: Time::from_millis(timeout),
+            echo: Some(Echo::PerPacket),
+            ..Params::default()
+        };
+        let path = Path {
+            lose: Box::new(move |n, _| lost.get(n).copied().unwrap_or(false)),
+            mark: Box::new(move |n, _| marked[n % marked.len()]),
+            ..Path::default()
+        };
+        let (run, law) = tcp(&params, Recovery::Sack, window, length, &path);
+        prop_assert_eq!(law.marked, run.marked);
+        prop_assert!(law.least_rtt >= DELAY * 2, "{}", law.least_rtt);
+    }
+
+    /// No delivery rate is above the link's where each packet is acknowledged as it arrives, whatever is lost or marked, and
+    /// asking for it changes nothing else.
+    #[test]
+    fn delivery_rates_are_at_most_the_links(
+        length in 1u32..250,
+        window in 1.0..60.0f64,
+        lost in prop::collection::vec(prop::bool::weighted(0.1), 0..300),
+        marked in prop::collection::vec(prop::bool::weighted(0.05), 0..300),
+    ) {
+        let path = Path {
+            lose: Box::new(move |n, _| lost.get(n).copied().unwrap_or(false)),
+            mark: Box::new(move |n, _| marked.get(n).copied().unwrap_or(false)),
+            ..Path::default()
+        };
+        let (without, _) = tcp(&Params::default(), Recovery::Sack, window, length, &path);
+        let law = reno::Params { initial_ssthresh: Some(2.0), ..reno::Params::default() };
+        let mut law = Noted::<Reno>::with(&law, window);
+        law.wants_rate = true;
+        let with = run(&Params::default(), Recovery::Sack, length, &mut law, &path);
+        prop_assert_eq!((with.sent, with.finished), (without.sent, without.finished));
+        for sample in &law.rates {
+            let rate = sample.rate(PACKET).bytes_per_sec() / f64::from(PACKET);
+            prop_assert!(rate <= 10_000.0 * (1.0 + 1e-9), "{:?}", sample);
+            prop_assert!(sample.interval >= DELAY * 2);
+        }
+    }
 
     /// `run` itself asserts that everything arrives and is acknowledged exactly once.
     #[test]

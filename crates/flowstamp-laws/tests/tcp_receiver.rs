@@ -1,13 +1,13 @@
 //! The receiver against a naive model: reassembly, SACK blocks, the ECN echo, delayed acks and merged stamps.
 
-use flowstamp_laws::sender::Recovery;
-use flowstamp_laws::transport::{AckInfo, DataPacket, MAX_SACK_BLOCKS, Params, Receiver};
+use flowstamp_laws::sender::{Echo, Recovery};
+use flowstamp_laws::transport::{AckInfo, Agreed, DataPacket, MAX_SACK_BLOCKS, Params, Receiver};
 use flowstamp_laws::{Stamp, Time};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 fn packet(seq: u32, stamp: &Stamp) -> DataPacket<'_> {
-    DataPacket { seq, ce: false, cwr: false, sent_at: Time::from_millis(u64::from(seq) + 1), stamp }
+    DataPacket { seq, ce: false, cwr: false, sent_at: Time::from_millis(u64::from(seq) + 1), stamp, bits: 0 }
 }
 
 fn get(receiver: &mut Receiver, seq: u32) -> Option<AckInfo> {
@@ -104,6 +104,28 @@ fn a_delayed_ack_echoes_a_mark_on_any_of_its_packets() {
     assert!(r.on_data(Time::ZERO, &second, |_, _| {}).expect("ack").ecn_echo);
     assert_eq!(r.on_data(Time::ZERO, &packet(2, &stamp), |_, _| {}), None);
     assert!(!r.on_data(Time::ZERO, &packet(3, &stamp), |_, _| {}).expect("ack").ecn_echo);
+}
+
+/// RFC 8257 section 3.2 and figure 10 of its paper: what a delayed ack answers has one mark.
+#[test]
+fn an_echo_per_packet_holds_for_all_that_an_ack_answers() {
+    let stamp = Stamp::default();
+    let agreed = Agreed { echo: Echo::PerPacket, ..Recovery::Sack.into() };
+    let mut r = Receiver::new(&Params { delayed_acks: true, ..Params::default() }, agreed);
+    let mut get = |seq, ce| {
+        let data = DataPacket { ce, ..packet(seq, &stamp) };
+        let acks = [r.before_data(ce), r.on_data(Time::ZERO, &data, |_, _| {})];
+        acks.into_iter().flatten().map(|a| (a.cumulative, a.ecn_echo)).collect::<Vec<_>>()
+    };
+    assert_eq!(get(0, false), []);
+    assert_eq!(get(1, true), [(1, false)], "the packet before, at once");
+    assert_eq!(get(2, true), [(3, true)]);
+    assert_eq!(get(3, true), []);
+    assert_eq!(get(4, false), [(4, true)]);
+    assert_eq!(get(6, true), [(5, false), (5, true)], "above a gap, at once");
+    assert_eq!(get(5, false), [(7, false)], "fills the gap");
+    assert_eq!(get(7, false), []);
+    assert_eq!(get(8, false), [(9, false)]);
 }
 
 fn runs_above(have: &BTreeSet<u32>, next: u32) -> Vec<(u32, u32)> {

@@ -217,10 +217,7 @@ proptest! {
         let mut law = Sender::<Window>::new(&params, &flow);
         for change in changes {
             let stamp = Stamp([law.cwnd() / price, 0.1, change]);
-            law.on_ack(&Ack {
-                now: Time::ZERO, newly_acked: 1, srtt: Time::from_millis(100), stamp: &stamp, flight: 10,
-                in_recovery: false, window_limited: true,
-            });
+            law.on_ack(&Ack::of_one(Time::ZERO, Time::from_millis(100), &stamp));
             prop_assert!(law.cwnd() >= 1000.0 && law.cwnd().is_finite());
             prop_assert!(law.stamp(Time::ZERO, Time::from_millis(100)).0.iter().all(|w| w.is_finite()));
         }
@@ -440,15 +437,7 @@ fn a_desired_rate_is_asked_for_and_kept() {
     let stamp = law.stamp(Time::ZERO, rtt);
     // (2e5 x 0.1 - 1e4) / 10 packets = 1000 bytes a packet.
     assert!((stamp.0[2] - 1000.0).abs() < 1e-9);
-    let mut ack = Ack {
-        now: Time::ZERO,
-        newly_acked: 1,
-        srtt: rtt,
-        stamp: &stamp,
-        flight: 10,
-        in_recovery: false,
-        window_limited: true,
-    };
+    let mut ack = Ack { flight: 10, ..Ack::of_one(Time::ZERO, rtt, &stamp) };
     for _ in 0..20 {
         law.on_ack(&ack);
     }
@@ -461,7 +450,7 @@ fn a_desired_rate_is_asked_for_and_kept() {
     law.on_ack(&Ack { stamp: &take, ..ack });
     assert!((law.cwnd() - 19_500.0).abs() < 1e-9);
     // Losses as TCP: half, and one packet at a timeout.
-    law.on_congestion(Time::ZERO, 18);
+    law.on_loss(Time::ZERO, 18);
     assert!((law.cwnd() - 9_000.0).abs() < 1e-9);
     law.on_timeout(Time::ZERO, 9);
     assert!((law.cwnd() - 1_000.0).abs() < 1e-9);

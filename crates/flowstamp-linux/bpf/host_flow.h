@@ -10,9 +10,6 @@
 /* What a socket must be told to call the option's program for. */
 #define FS_CALLBACKS (BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG)
 
-/* Laws; VCP has its place (option.h), and its sender will be a third struct_ops. */
-enum fs_law { FS_NONE, FS_RCP, FS_XCP, FS_VCP_RESERVED };
-
 /* How far the sender's side of a connection has come. */
 enum fs_sender {
 	FS_ASKED,    /* the handshake has carried a wish, or will */

@@ -15,7 +15,7 @@
 #define FS_LAW static inline __attribute__((always_inline))
 
 #define FS_NS_PER_S 1000000000ULL
-/* RTTs from here on are not believed (MAX_ALLOWABLE_RTT, app. F.2.1). */
+/* RTTs from here on are never believed (MAX_ALLOWABLE_RTT, app. F.2.1). */
 #define FS_MAX_ALLOWABLE_RTT_US 20000000ULL
 /* An average RTT is at least this, so that what is divided by it stays in range. */
 #define FS_MIN_RTT_Q8 (1000ULL << 8)
@@ -104,6 +104,8 @@ struct fs_rcp_params {
 	__u64 max_interval_ns;
 	/* A kernel's timer cannot follow RTTs below it (deviation 1). */
 	__u64 min_interval_ns;
+	/* MAX_ALLOWABLE_RTT: RTTs from here on are not believed; at most FS_MAX_ALLOWABLE_RTT_US. */
+	__u64 max_rtt_us;
 };
 
 /* What the packets of one interval brought. */
@@ -116,7 +118,7 @@ struct fs_rcp_sums {
 struct fs_rcp {
 	/* R */
 	__u64 rate_q16;
-	/* d, ns with 8 fraction bits */
+	/* d, ns with 8 fraction bits; zero while unknown (rcp.rs, deviation 5) */
 	__u64 avg_rtt_q8;
 	/* y of the last interval, for probes. */
 	__u64 input_rate_q16;
@@ -130,9 +132,9 @@ struct fs_rcp {
  *    delay of the loop.
  * 2. T is what was planned / what has passed / timers are late.
  *
- * Error against rcp.rs after one step from equal states, for gains up to 1 and R up to eta C, u = 2^-29:
+ * Error against rcp.rs after one step from equal states, for R up to eta C, g the largest of the gains and 1, u = 2^-29:
  *   d: 4/256 ns of truncations (three products, the sample), and 4 u (|d_T - d| + d + d_T)
- *   R: 2^-13 bytes/s of truncations (six: no factor that follows one is above 1), 2^-16 bytes/s and MIN_RATE (u + e),
+ *   R: g 2^-13 bytes/s of truncations (six: no factor that follows one is above g), 2^-16 bytes/s and MIN_RATE (u + e),
  *      and R (T/d) (alpha (target + y) + beta q / d) / target (8 u + 4 e),   e the relative error of d
  */
 FS_LAW void fs_rcp_update(const struct fs_rcp_params *p, struct fs_rcp *s, const struct fs_rcp_sums *sums,
@@ -142,9 +144,14 @@ FS_LAW void fs_rcp_update(const struct fs_rcp_params *p, struct fs_rcp *s, const
 	__u64 input = fs_rate_q16(sums->input_bytes, interval_ns); /* line 1 */
 	__u64 delay_q8, spare, drain, rise, fall, min_rate, rate = s->rate_q16;
 
+	s->input_rate_q16 = input;
 	if (sums->packets_with_rtt > 0) {
 		__u64 sample_q8 = fs_mul_div(sums->sum_rtt_us, 1000 << 8, sums->packets_with_rtt); /* line 2 */
 
+		if (s->avg_rtt_q8 == 0) { /* rcp.rs, deviation 5 */
+			s->avg_rtt_q8 = fs_max(sample_q8, FS_MIN_RTT_Q8);
+			return;
+		}
 		if (sample_q8 >= s->avg_rtt_q8) {
 			__u64 above = sample_q8 - s->avg_rtt_q8;
 
@@ -161,6 +168,8 @@ FS_LAW void fs_rcp_update(const struct fs_rcp_params *p, struct fs_rcp *s, const
 		}
 		s->avg_rtt_q8 = fs_max(s->avg_rtt_q8, FS_MIN_RTT_Q8);
 	}
+	if (s->avg_rtt_q8 == 0)
+		return;
 	delay_q8 = fs_max(s->avg_rtt_q8, interval_q8); /* deviation 1 */
 	spare = fs_times(input < p->target_rate_q16 ? p->target_rate_q16 - input : input - p->target_rate_q16,
 			 p->alpha_q32);
@@ -180,13 +189,14 @@ FS_LAW void fs_rcp_update(const struct fs_rcp_params *p, struct fs_rcp *s, const
 	/* lines 9 to 12; a hundredth of an MTU in d */
 	min_rate = fs_mul_div(p->mtu_bytes, (FS_NS_PER_S / 100) << 24, s->avg_rtt_q8);
 	s->rate_q16 = fs_max(fs_min(rate, p->target_rate_q16), fs_min(min_rate, p->target_rate_q16));
-	s->input_rate_q16 = input;
 }
 
-/* Line 13: T = min(d, 10 ms), exact to a ns, but for the floor. */
+/* Line 13: T = min(d, 10 ms), exact to a ns, but for the floor; the longest while d is unknown. */
 FS_LAW __u64 fs_rcp_interval_ns(const struct fs_rcp_params *p, const struct fs_rcp *s)
 {
-	return fs_max(fs_min(s->avg_rtt_q8 >> 8, p->max_interval_ns), p->min_interval_ns);
+	__u64 delay_ns = s->avg_rtt_q8 ? s->avg_rtt_q8 >> 8 : p->max_interval_ns;
+
+	return fs_max(fs_min(delay_ns, p->max_interval_ns), p->min_interval_ns);
 }
 
 /* R in the option's unit, bytes/ms, rounded down, but at least 1, as zero means none. */
@@ -207,9 +217,9 @@ FS_LAW void fs_rcp_input(struct fs_rcp_sums *sums, __u64 bytes)
  * Lines 19 to 21, for a frame that stands for `packets`: exact. Deviation: an RTT of zero is none / counts / none has a word of
  * its own in the option, which is above what is believed.
  */
-FS_LAW void fs_rcp_rtt(struct fs_rcp_sums *sums, __u64 rtt_us, __u64 packets)
+FS_LAW void fs_rcp_rtt(struct fs_rcp_sums *sums, __u64 max_rtt_us, __u64 rtt_us, __u64 packets)
 {
-	if (rtt_us < FS_MAX_ALLOWABLE_RTT_US) {
+	if (rtt_us < max_rtt_us) {
 		sums->sum_rtt_us += rtt_us * packets;
 		sums->packets_with_rtt += packets;
 	}
@@ -258,7 +268,7 @@ struct fs_xcp {
 	struct fs_gain take;
 	__u64 residue_pos_q16;
 	__u64 residue_neg_q16;
-	/* d, ns with 8 fraction bits */
+	/* d, ns with 8 fraction bits; zero while unknown (xcp.rs, deviation 8) */
 	__u64 avg_rtt_q8;
 	/* Q, and the least queue since the search for it began. */
 	__u64 persistent_queue_bytes;
@@ -320,15 +330,25 @@ FS_LAW void fs_xcp_arrival(const struct fs_xcp_params *p, struct fs_xcp_sums *su
 	sums->sum_x_rtt_high += (x_rtt >> 32) * packets;
 }
 
+/* How often a law that knows no RTT looks for one: xcp.rs, deviation 8. */
+#define FS_UNKNOWN_NS 1000000ULL
+
+/* d, or what stands for it while it is unknown, ns with 8 fraction bits. */
+FS_LAW __u64 fs_xcp_rtt_q8(const struct fs_xcp_params *p, const struct fs_xcp *s)
+{
+	return s->avg_rtt_q8 ? s->avg_rtt_q8 : fs_max(FS_UNKNOWN_NS, p->min_interval_ns) << 8;
+}
+
 /*
  * Second block of appendix A, `interval_ns` after the last.
  *
  * Deviation: the interval is what has passed, not what was planned: timers are late.
  *
- * Error against xcp.rs, u = 2^-29, sums equal:
+ * Error against xcp.rs, g the largest of alpha, beta and 1, u = 2^-29, sums equal, beta Q / d below 2^45 bytes/s (281 Tb/s;
+ * more saturates):
  *   d: 2/256 ns and 2 u d
  *   y: 2^-16 bytes/s and u y
- *   F: 2^-13 bytes/s and 4 u (alpha (C + y) + beta Q / d), and beta Q / d times the relative error of d
+ *   F: g 2^-13 bytes/s and 4 u (alpha (C + y) + beta Q / d), and beta Q / d times the relative error of d
  *   pools: twice that of F, and 2^-15 bytes/s and 2 u gamma y
  *   gains: 2^-22 of themselves, and the pools' relative errors
  */
@@ -337,6 +357,7 @@ FS_LAW void fs_xcp_decide(const struct fs_xcp_params *p, struct fs_xcp *s, const
 {
 	__u64 input = fs_rate_q16(sums->input_bytes, interval_ns);
 	__u64 delay_q8, spare, drain, rise, fall, shuffled, give, take;
+	bool known = s->avg_rtt_q8 > 0;
 
 	if (sums->sum_x_q4 > 0) {
 		__u64 low = sums->sum_x_rtt_low, high = sums->sum_x_rtt_high + (low >> 32);
@@ -347,7 +368,7 @@ FS_LAW void fs_xcp_decide(const struct fs_xcp_params *p, struct fs_xcp *s, const
 				       (p->max_rtt_us * 1000) << 8);
 		s->avg_rtt_q8 = fs_max(s->avg_rtt_q8, FS_MIN_RTT_Q8);
 	}
-	delay_q8 = fs_max(s->avg_rtt_q8, p->min_interval_ns << 8);
+	delay_q8 = fs_max(fs_xcp_rtt_q8(p, s), p->min_interval_ns << 8);
 	/* eq. 1 */
 	spare = fs_times(input < p->capacity_q16 ? p->capacity_q16 - input : input - p->capacity_q16, p->alpha_q32);
 	drain = fs_times(fs_mul_div(s->persistent_queue_bytes, FS_NS_PER_S << 24, delay_q8), p->beta_q32);
@@ -369,8 +390,8 @@ FS_LAW void fs_xcp_decide(const struct fs_xcp_params *p, struct fs_xcp *s, const
 		take = shuffled + fall;
 		s->aggregate_q16 = -(__s64)fall;
 	}
-	if (sums->sum_x_q4 == 0)
-		give = take = 0; /* xcp.rs, deviation 4 */
+	if (sums->sum_x_q4 == 0 || !known)
+		give = take = 0; /* xcp.rs, deviations 4 and 8 */
 	s->give = fs_ratio(give, sums->sum_x_q4); /* eq. 6 */
 	s->take = fs_ratio(take, sums->input_bytes); /* eq. 9 */
 	s->residue_pos_q16 = give;
@@ -381,13 +402,16 @@ FS_LAW void fs_xcp_decide(const struct fs_xcp_params *p, struct fs_xcp *s, const
 /* The control interval that follows. Exact to a ns. */
 FS_LAW __u64 fs_xcp_interval_ns(const struct fs_xcp_params *p, const struct fs_xcp *s)
 {
-	return fs_max(s->avg_rtt_q8 >> 8, p->min_interval_ns);
+	return fs_max(fs_xcp_rtt_q8(p, s) >> 8, p->min_interval_ns);
 }
 
-/* The search for the persistent queue ends; returns how long the next one takes. Within 2^-28 of itself and 2 ns. */
+/*
+ * The search for the persistent queue ends; returns how long the next one takes. Within 2^-28 of itself and of the window w times
+ * the local delay, and 2 + 2 w ns.
+ */
 FS_LAW __u64 fs_xcp_queue_ns(const struct fs_xcp_params *p, struct fs_xcp *s, __u64 queue_bytes)
 {
-	__u64 local_ns = fs_mul_div(queue_bytes, FS_NS_PER_S << 16, p->capacity_q16), delay_ns = s->avg_rtt_q8 >> 8;
+	__u64 local_ns = fs_mul_div(queue_bytes, FS_NS_PER_S << 16, p->capacity_q16), delay_ns = fs_xcp_rtt_q8(p, s) >> 8;
 
 	s->persistent_queue_bytes = fs_min(s->min_queue_bytes, queue_bytes);
 	s->min_queue_bytes = queue_bytes;

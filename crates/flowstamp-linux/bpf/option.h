@@ -38,6 +38,9 @@
 #define FS_RTT_UNKNOWN 0xffff
 #define FS_FLAG_HANDSHAKE 1
 
+/* Laws, by the numbers of src/law; VCP has its place, and its sender will be a third struct_ops. */
+enum fs_law { FS_NONE, FS_RCP, FS_XCP, FS_VCP_RESERVED };
+
 /* Offsets in the option. */
 #define FS_AT_EXID 2
 #define FS_AT_ECHO 4

@@ -28,8 +28,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define TCX_NEXT -1
 #define CLOCK_MONOTONIC 1
-#define FS_RCP_LAW 1
-#define FS_XCP_LAW 2
 /* Frames of more packets than that, longer than 64 KiB, count as that many when flows are counted. */
 #define FS_MAX_COUNTED 64
 /* The leaves of the classes that `router attach --share htb` makes: src/router/htb.rs. */
@@ -212,6 +210,7 @@ FS_INLINE void rcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 	__u32 carried, offer;
 	__be32 was, stamp;
 	__u8 *option;
+	__u64 rtt_us;
 	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_RCP, &found);
 
 	if (config.share)
@@ -224,7 +223,8 @@ FS_INLINE void rcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 	if (!option)
 		return;
 	__builtin_memcpy(&was, option + FS_AT_STAMP, sizeof(was));
-	fs_rcp_rtt(&sum->rcp, fs_rtt_unpack((__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1]), fs_segments(skb));
+	rtt_us = fs_rtt_unpack((__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1]);
+	fs_rcp_rtt(&sum->rcp, config.rcp.max_rtt_us, rtt_us, fs_segments(skb));
 	carried = bpf_ntohl(was);
 	offer = fs_rcp_stamp(link->offer, carried);
 	if (offer != carried) {
@@ -237,6 +237,7 @@ FS_INLINE void rcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 struct fs_work {
 	struct fs_rcp_sums sums;
 	__u64 bytes;
+	__u64 max_rtt_us;
 	__u64 rtt_us;
 	__u64 packets;
 	__u32 offer;
@@ -251,7 +252,7 @@ int fs_rcp_work(struct fs_work *work)
 	__u32 carried = work->carried, offer;
 
 	fs_rcp_input(&work->sums, work->bytes);
-	fs_rcp_rtt(&work->sums, work->rtt_us, work->packets);
+	fs_rcp_rtt(&work->sums, work->max_rtt_us, work->rtt_us, work->packets);
 	offer = fs_rcp_stamp(work->offer, carried);
 	if (offer != carried)
 		work->stamp = offer;
@@ -312,7 +313,7 @@ int fs_router(struct __sk_buff *skb)
 
 	if (!link || !sum)
 		return TCX_NEXT;
-	if (config.law == FS_RCP_LAW)
+	if (config.law == FS_RCP)
 		rcp_packet(skb, link, sum);
 	else
 		xcp_packet(skb, link, sum);
@@ -390,7 +391,7 @@ FS_INLINE void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 	add_up(&total);
 	if (config.share)
 		divide(link, now, interval_ns);
-	if (config.law == FS_RCP_LAW) {
+	if (config.law == FS_RCP) {
 		struct fs_rcp_params params = config.rcp;
 		struct fs_rcp_sums sum = {
 			total.rcp.input_bytes - link->seen.rcp.input_bytes,
@@ -445,7 +446,7 @@ static int on_timer(void *map, int *key, struct fs_link *link)
 
 	if (!read_queue(link))
 		return 0;
-	if (config.law == FS_XCP_LAW && (__s64)(now - link->queue_at_ns) >= 0) {
+	if (config.law == FS_XCP && (__s64)(now - link->queue_at_ns) >= 0) {
 		struct fs_xcp_params params = config.xcp;
 
 		if (config.share)
@@ -458,7 +459,7 @@ static int on_timer(void *map, int *key, struct fs_link *link)
 		link->decide_at_ns = now + fs_min(wait_ns, FS_MAX_WAIT_NS);
 	}
 	wait_ns = link->decide_at_ns - now;
-	if (config.law == FS_XCP_LAW && link->queue_at_ns - now < wait_ns)
+	if (config.law == FS_XCP && link->queue_at_ns - now < wait_ns)
 		wait_ns = link->queue_at_ns - now;
 	bpf_timer_start(&link->timer, wait_ns, 0);
 	return 0;
@@ -480,7 +481,7 @@ int fs_start(struct __sk_buff *skb)
 	wait_ns = link->interval_ns;
 	link->decide_at_ns = now + wait_ns;
 	link->queue_at_ns = now + config.xcp.min_queue_interval_ns;
-	if (config.law == FS_XCP_LAW && config.xcp.min_queue_interval_ns < wait_ns)
+	if (config.law == FS_XCP && config.xcp.min_queue_interval_ns < wait_ns)
 		wait_ns = config.xcp.min_queue_interval_ns;
 	if (bpf_timer_init(&link->timer, &link_state, CLOCK_MONOTONIC))
 		return 2;

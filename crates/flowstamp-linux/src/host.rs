@@ -24,6 +24,7 @@ mod pins;
 mod place;
 
 use crate::bpffs;
+use crate::law::{self, LAWS, Law};
 use crate::refusal::Refusal;
 use anyhow::{Context, Result};
 use flowstamp_laws::units::Rate;
@@ -52,9 +53,9 @@ pub enum Command {
 /// What `host enable` may be told.
 #[derive(clap::Args)]
 pub struct Enable {
-    /// The law that connections ask for whose congestion control is neither of Flowstamp's.
-    #[arg(long, value_name = "rcp|xcp", value_parser = crate::law::parse::<Law>)]
-    law: Law,
+    /// The law that connections ask for whose congestion control is none of Flowstamp's: rcp or xcp.
+    #[arg(long, value_name = "LAW", value_parser = law::parse)]
+    law: &'static Law,
     /// The cgroup whose sockets carry the option [default: all].
     #[arg(long)]
     cgroup: Option<PathBuf>,
@@ -67,26 +68,6 @@ pub struct Enable {
     /// Interfaces that acks leave by; may be given again [default: each Ethernet interface of this namespace].
     #[arg(long)]
     iface: Vec<String>,
-}
-
-/// A control law, as the BPF programs number it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Law {
-    /// The Rate Control Protocol.
-    Rcp = 1,
-    /// The eXplicit Control Protocol.
-    Xcp = 2,
-}
-
-impl Law {
-    /// Both.
-    const ALL: [Self; 2] = [Self::Rcp, Self::Xcp];
-
-    /// The congestion control's name; the kernel takes no hyphens in it.
-    fn congestion_control(self, name: &str) -> String {
-        format!("{}_{}", name.replace('-', "_"), if self == Self::Rcp { "rcp" } else { "xcp" })
-    }
 }
 
 /// Does it.
@@ -160,7 +141,7 @@ struct Status {
 
 #[derive(serde::Serialize)]
 struct Details {
-    law: Law,
+    law: &'static Law,
     cgroup: String,
     congestion_controls: Vec<String>,
     fallback: String,
@@ -183,7 +164,7 @@ fn status(name: &str, json: bool, departures: bool) -> Result<()> {
             Some(Details {
                 law: settings.law()?,
                 cgroup: settings.cgroup(),
-                congestion_controls: Law::ALL.map(|law| law.congestion_control(name)).into(),
+                congestion_controls: LAWS.map(|law| law.congestion_control(name)).into(),
                 fallback: settings.fallback(),
                 max_rate_bps: settings.rate_max().map(|bytes_per_ms| u64::from(bytes_per_ms) * 8000),
                 default_congestion_control: default::current()?,

@@ -8,12 +8,13 @@ mod network;
 mod results;
 mod stamped;
 
+use crate::law::Law;
 use crate::path::{By, Epoch, LinkSpecification, Path, Report, Specification};
 use crate::refusal::Refusal;
 use anyhow::Context;
 use applications::{Applications, Planned};
 use backlog::Watch;
-use file::{Lab, Law, Where};
+use file::{Lab, Where};
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
 use network::{Id, Lock, Network, Place};
@@ -146,7 +147,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         if with_router {
             let every = Duration::from_nanos(lab.probes.every.as_ps() / 1000);
             let queue = Watch::start(&id, Place::Router, "out", path.epoch)?;
-            watches = Some((queue, stamped::Watch::start(&id, every, path.epoch)?));
+            watches = Some((queue, stamped::Watch::start(&id, &lab, every, path.epoch)?));
         }
         let before = processors();
         let finished = drive(&lab, &plan, &path, &mut applications)?;
@@ -178,7 +179,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         let hosts = our_law(&lab).map(|_| stamped::hosts_status(&id)).transpose()?.unwrap_or_default();
         let control = |planned: &Planned| {
             let law = lab.law_of(&lab.flows[planned.group]);
-            law.is_stamped().then(|| id.congestion_control(law))
+            law.law().map(|_| id.congestion_control(law))
         };
         let controls: Vec<_> = plan.iter().map(control).collect();
         let left = departures::of_flows(&lab, &plan, &hosts, |at_s| epoch.since(at_s), &said, &controls);
@@ -195,9 +196,9 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
 }
 
 /// What the hosts ask for, one law at a time: theirs, or that of the first group that has one of ours.
-fn our_law(lab: &Lab) -> Option<Law> {
+fn our_law(lab: &Lab) -> Option<&'static Law> {
     let laws = std::iter::once(lab.host.law).chain(lab.flows.iter().map(|flows| lab.law_of(flows)));
-    laws.into_iter().find(|law| law.is_stamped())
+    laws.into_iter().find_map(file::Control::law)
 }
 
 /// What all processors together have done since the machine started, ticks: idle, and all.
@@ -218,7 +219,11 @@ fn path_of(lab: &Lab, plan: &[Planned], network: &Network) -> Specification {
         delay: Time::from_ps(lab.path.rtt.as_ps() / 2),
         buffer_bytes: lab.path.buffer_bytes(),
         loss: lab.path.loss.get(),
-        router: router.build(lab.path.rate),
+        router: router.build(&flowstamp_laws::router::RouterView {
+            capacity: Some(lab.path.rate),
+            limit: flowstamp_laws::queue::Limit::Bytes(lab.path.buffer_bytes()),
+            packet_bytes: file::PACKET_BYTES as u32,
+        }),
         seed: (lab.seed, name),
         warmup: lab.warmup,
         until: lab.duration,

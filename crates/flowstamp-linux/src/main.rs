@@ -1,5 +1,6 @@
 //! `flowstamp-linux`: XCP and RCP on unmodified Linux kernels. `flowstamp host`, `router`, `lab` and `doctor` call it.
 
+mod bpf;
 mod bpffs;
 mod doctor;
 mod features;

@@ -12,6 +12,7 @@ mod program;
 mod share;
 mod status;
 
+use crate::law::LAWS;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -30,6 +31,12 @@ pub enum Command {
     Share(share::Arguments),
     /// What a packet costs, in ns of BPF_PROG_RUN.
     Bench(bench::Arguments),
+    /// The laws that the kernel carries out.
+    Laws {
+        /// One JSON document on standard output: names, and the option of a packet that asks for as much as there is, in hexadecimal.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// One interface.
@@ -63,5 +70,18 @@ pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Police(arguments) => police::run(arguments),
         Command::Share(arguments) => share::run(arguments),
         Command::Bench(arguments) => bench::run(arguments),
+        Command::Laws { json } => laws(*json),
     }
+}
+
+fn laws(json: bool) -> anyhow::Result<ExitCode> {
+    if !json {
+        LAWS.iter().for_each(|law| println!("{}", law.name));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let hexadecimal = |bytes: Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let laws =
+        LAWS.map(|law| serde_json::json!({"name": law.name, "option": hexadecimal(law.stamped(law.most))}));
+    println!("{}", serde_json::to_string_pretty(&laws)?);
+    Ok(ExitCode::SUCCESS)
 }

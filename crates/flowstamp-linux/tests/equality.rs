@@ -4,9 +4,10 @@
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
 
+use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
 use flowstamp_laws::xcp::Throughput;
-use flowstamp_laws::router::{LinkView, RouterLaw, RouterView, rcp, xcp};
-use flowstamp_laws::{Rate, Stamp, Time};
+use flowstamp_laws::{Bytes, Rate, Stamp, Time};
+use flowstamp_laws::{rcp, xcp};
 use flowstamp_wire::option::MicrosFloat;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ struct RcpParams {
     mtu_bytes: u64,
     max_interval_ns: u64,
     min_interval_ns: u64,
+    max_rtt_us: u64,
 }
 
 #[repr(C)]
@@ -106,7 +108,7 @@ unsafe extern "C" {
     safe fn fs_host_rcp_offer(p: &RcpParams, s: &Rcp) -> u32;
     safe fn fs_host_rcp_stamp(offer: u32, carried: u32) -> u32;
     safe fn fs_host_rcp_input(sums: &mut RcpSums, bytes: u64);
-    safe fn fs_host_rcp_rtt(sums: &mut RcpSums, rtt_us: u64, packets: u64);
+    safe fn fs_host_rcp_rtt(sums: &mut RcpSums, max_rtt_us: u64, rtt_us: u64, packets: u64);
     safe fn fs_host_xcp_x_q4(rtt_us: u64, in_flight: u64) -> u64;
     safe fn fs_host_xcp_arrival(
         p: &XcpParams,
@@ -155,9 +157,9 @@ fn rtt_us() -> impl Strategy<Value = u64> {
     log_uniform(10.0, 19_999_999.0).prop_map(|v| v as u64)
 }
 
-/// A gain above 0 and up to 1, with 32 fraction bits.
-fn gain_q32() -> impl Strategy<Value = u64> {
-    (1u64 << 24)..=(1 << 32)
+/// A gain above 0 and up to `most`, with 32 fraction bits.
+fn gain_q32(most: u64) -> impl Strategy<Value = u64> {
+    prop_oneof![3 => (1u64 << 24)..=(1 << 32), 1 => (1u64 << 24)..=(most << 32)]
 }
 
 fn q32(v: u64) -> f64 {
@@ -205,7 +207,7 @@ macro_rules! close {
 #[derive(Clone, Debug)]
 struct RcpCase {
     c: RcpParams,
-    rust: rcp::Params,
+    rust: rcp::router::Params,
     capacity: Rate,
     state: Rcp,
 }
@@ -218,38 +220,45 @@ fn rcp_case(
         link_rate_q16(),
         0.1..=1.0,
         log_uniform(1e-6, 1.0),
-        gain_q32(),
-        gain_q32(),
+        gain_q32(10),
+        gain_q32(10),
         log_uniform(least_rtt_us, 19_999_999.0),
         intervals_us,
+        prop_oneof![Just(20_000_000), 10_u64..=20_000_000],
+        1_u64..=65_535,
     );
-    parts.prop_map(|(link_rate_q16, eta, share, alpha_q32, beta_q32, rtt_us, interval_us)| {
-        let target_rate_q16 = (link_rate_q16 as f64 * eta) as u64;
-        let rate_q16 = (target_rate_q16 as f64 * share).max(1.0) as u64;
-        let (avg_rtt_ns, max_interval_ns) = (rtt_us as u64 * 1000, interval_us * 1000);
-        RcpCase {
-            c: RcpParams {
-                link_rate_q16,
-                target_rate_q16,
-                alpha_q32,
-                beta_q32,
-                mtu_bytes: 1000,
-                max_interval_ns,
-                min_interval_ns: 1000,
-            },
-            rust: rcp::Params {
-                alpha: q32(alpha_q32),
-                beta: q32(beta_q32),
-                eta: target_rate_q16 as f64 / link_rate_q16 as f64,
-                max_interval: Time::from_nanos(max_interval_ns),
-                initial_rate: rate_q16 as f64 / link_rate_q16 as f64,
-                initial_rtt: Some(Time::from_nanos(avg_rtt_ns)),
-                ..rcp::Params::default()
-            },
-            capacity: Rate::from_bytes_per_sec(q16(link_rate_q16)),
-            state: Rcp { rate_q16, avg_rtt_q8: avg_rtt_ns << 8, input_rate_q16: 0 },
-        }
-    })
+    parts.prop_map(
+        |(link_rate_q16, eta, share, alpha_q32, beta_q32, rtt_us, interval_us, max_rtt_us, mtu_bytes)| {
+            let target_rate_q16 = (link_rate_q16 as f64 * eta) as u64;
+            let rate_q16 = (target_rate_q16 as f64 * share).max(1.0) as u64;
+            let (avg_rtt_ns, max_interval_ns) = (rtt_us as u64 * 1000, interval_us * 1000);
+            RcpCase {
+                c: RcpParams {
+                    link_rate_q16,
+                    target_rate_q16,
+                    alpha_q32,
+                    beta_q32,
+                    mtu_bytes,
+                    max_interval_ns,
+                    min_interval_ns: 1000,
+                    max_rtt_us,
+                },
+                rust: rcp::router::Params {
+                    alpha: q32(alpha_q32),
+                    beta: q32(beta_q32),
+                    eta: target_rate_q16 as f64 / link_rate_q16 as f64,
+                    max_interval: Time::from_nanos(max_interval_ns),
+                    max_allowable_rtt: Time::from_micros(max_rtt_us),
+                    mtu: Bytes::new(mtu_bytes),
+                    initial_rate: rate_q16 as f64 / link_rate_q16 as f64,
+                    initial_rtt: Some(Time::from_nanos(avg_rtt_ns)),
+                    ..rcp::router::Params::default()
+                },
+                capacity: Rate::from_bytes_per_sec(q16(link_rate_q16)),
+                state: Rcp { rate_q16, avg_rtt_q8: avg_rtt_ns << 8, input_rate_q16: 0 },
+            }
+        },
+    )
 }
 
 /// What an interval brings: input and queue as shares of what the link carries in it, and RTTs, each with its frame's packets.
@@ -277,11 +286,12 @@ fn rcp_step(
     it: &Interval,
     before: (f64, f64),
 ) -> Result<(f64, f64), TestCaseError> {
-    let (rate, d) = (rust.rate(), rust.avg_rtt_s());
+    let (rate, d, rate_q16) = (rust.rate(), rust.avg_rtt_s(), c.rate_q16);
     let seconds = interval_ns as f64 / 1e9;
     let capacity = q16(case.c.link_rate_q16);
     let (mut sums, input_bytes) = (RcpSums::default(), (capacity * seconds * it.input) as u64);
-    let queue = (capacity * d * it.queue) as u64;
+    // While d is unknown, of an interval.
+    let queue = (capacity * if d > 0.0 { d } else { seconds } * it.queue) as u64;
     arrive(rust, input_bytes);
     fs_host_rcp_input(&mut sums, input_bytes / 3);
     fs_host_rcp_input(&mut sums, input_bytes - input_bytes / 3);
@@ -289,7 +299,7 @@ fn rcp_step(
         for _ in 0..*packets {
             rust.on_arrival(link(0), 0, Some(&Stamp([0.0, *rtt as f64 / 1e6, 0.0])));
         }
-        fs_host_rcp_rtt(&mut sums, *rtt, *packets);
+        fs_host_rcp_rtt(&mut sums, case.c.max_rtt_us, *rtt, *packets);
     }
     rust.on_timer(0, link(queue));
     fs_host_rcp_update(&case.c, c, &sums, interval_ns, queue);
@@ -299,22 +309,35 @@ fn rcp_step(
     let (sum, count) = it
         .rtts_us
         .iter()
-        .filter(|(rtt, _)| *rtt < 20_000_000)
+        .filter(|(rtt, _)| *rtt < case.c.max_rtt_us)
         .fold((0, 0), |(sum, count), (rtt, packets)| (sum + rtt * packets, count + packets));
     let sample = if count == 0 { d } else { sum as f64 / 1e6 / count as f64 };
-    let weight = (seconds / d).min(1.0) * if sample < d { (rate / capacity) * (sample / d) } else { 1.0 };
+    let weight = (seconds / d).min(1.0)
+        * if count > 0 && d <= 0.0 {
+            0.0
+        } else if sample < d {
+            (rate / capacity) * (sample / d)
+        } else {
+            1.0
+        };
     let change_d = weight * (sample - d).abs();
     let bound_d = 4.0 / 256e9
         + 4.0 * U * ((sample - d).abs() + d + sample)
         + before.1 * (d + 2.0 * change_d)
         + before.0 * change_d;
     close!(c.avg_rtt_q8 as f64 / 256e9, after, bound_d, "d");
-    let e = bound_d / after;
-    let target = q16(case.c.target_rate_q16);
     let input_rate = input_bytes as f64 / seconds;
     close!(q16(c.input_rate_q16), input_rate, U * input_rate + 2f64.powi(-16), "y");
+    if d <= 0.0 {
+        // Deviation 5 of rcp.rs: d is found out, or not, and R stays.
+        prop_assert_eq!(c.avg_rtt_q8 > 0, count > 0);
+        prop_assert_eq!((c.rate_q16, rust.rate()), (rate_q16, rate));
+        return Ok((before.0, if count > 0 { bound_d / after } else { 0.0 }));
+    }
+    let e = bound_d / after;
+    let target = q16(case.c.target_rate_q16);
     let spare = case.rust.alpha * (target + input_rate);
-    let min_rate = 10.0 / after;
+    let min_rate = 0.01 * case.c.mtu_bytes as f64 / after;
     // Where d has fallen below T, T stands for it in line 8: deviation 1, which the Rust law does not have.
     let delay = after.max(seconds);
     let drain = case.rust.beta * queue as f64 / delay;
@@ -325,7 +348,7 @@ fn rcp_step(
         rust.rate()
     };
     let factor = 1.0 + change.abs();
-    let bound = 2f64.powi(-13)
+    let bound = 2f64.powi(-13) * case.rust.alpha.max(case.rust.beta).max(1.0)
         + 2f64.powi(-16)
         + min_rate * (U + e)
         + rate * (seconds / delay) * (spare + drain) / target * (8.0 * U + 4.0 * e)
@@ -394,10 +417,28 @@ proptest! {
         }
     }
 
+    // Nobody has told them of the path.
+    #[test]
+    fn rcp_router_whose_first_rtt_is_the_packets(
+        case in rcp_case(20_000.0, 10_000..=10_000),
+        intervals in prop::collection::vec(interval(), 1..8),
+    ) {
+        let mut rust = rcp::Router::new(&rcp::router::Params { initial_rtt: None, ..case.rust }, &RouterView::of(case.capacity));
+        let mut c = Rcp { avg_rtt_q8: 0, ..case.state };
+        let mut errors = (0.0, 0.0);
+        for it in &intervals {
+            if rust.avg_rtt_s() > 0.0 && rust.avg_rtt_s() < 0.0101 {
+                break;
+            }
+            prop_assert_eq!(fs_host_rcp_interval_ns(&case.c, &c), 10_000_000);
+            errors = rcp_step(&case, &mut rust, &mut c, 10_000_000, it, errors)?;
+        }
+    }
+
     #[test]
     fn rcp_stamps(offer in 1u32.., carried in any::<u32>()) {
         let mut law = rcp::Router::new(
-            &rcp::Params { initial_rate: 1.0, ..rcp::Params::default() }, &RouterView::of(Rate::from_bytes_per_sec(f64::from(offer))));
+            &rcp::router::Params { initial_rate: 1.0, ..rcp::router::Params::default() }, &RouterView::of(Rate::from_bytes_per_sec(f64::from(offer))));
         let mut stamp = Stamp([f64::from(carried), 0.0, 0.0]);
         law.on_departure(link(0), 1000, &mut stamp);
         let got = fs_host_rcp_stamp(offer, carried);
@@ -442,40 +483,63 @@ fn packet() -> impl Strategy<Value = Packet> {
 #[derive(Clone, Debug)]
 struct XcpCase {
     c: XcpParams,
-    rust: xcp::Params,
+    rust: xcp::router::Params,
     capacity: Rate,
     interval_ns: u64,
+    /// Whether the first RTT is known.
+    told: bool,
     queues: [u64; 2],
     other_bytes: u64,
     packets: Vec<Packet>,
     departures: Vec<Packet>,
 }
 
+/// An interval that the kernel's timer can keep, mostly short: 100 us to 20 s.
+fn timer_us() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => 100u64..5000, 1 => 100u64..=20_000_000]
+}
+
 fn xcp_case() -> impl Strategy<Value = XcpCase> {
     let parts = (
         link_rate_q16(),
-        gain_q32(),
-        gain_q32(),
-        gain_q32(),
-        rtt_us(),
+        gain_q32(10),
+        gain_q32(10),
+        gain_q32(1),
         prop::array::uniform2(0.0..3.0),
         0.0..3.0,
         prop::collection::vec(packet(), 0..12),
         prop::collection::vec(packet(), 0..12),
+        prop::option::weighted(0.7, rtt_us()),
+        (log_uniform(0.001, 16.0), rtt_us(), prop::array::uniform2(timer_us())),
     );
     parts.prop_map(
-        |(capacity_q16, alpha_q32, beta_q32, gamma_q32, interval_us, queues, input, packets, departures)| {
+        |(
+            capacity_q16,
+            alpha_q32,
+            beta_q32,
+            gamma_q32,
+            queues,
+            input,
+            packets,
+            departures,
+            told_us,
+            more,
+        )| {
+            let (queue_window, max_rtt_us, [min_interval_us, min_queue_us]) = more;
+            let queue_window_q32 = (queue_window * 4_294_967_296.0) as u64;
+            // Who is told nothing looks for an RTT every millisecond.
+            let interval_us = told_us.unwrap_or(min_interval_us.max(1000));
             let capacity = q16(capacity_q16);
             let seconds = interval_us as f64 / 1e6;
-            let rust = xcp::Params {
+            let rust = xcp::router::Params {
                 alpha: q32(alpha_q32),
                 beta: q32(beta_q32),
                 gamma: q32(gamma_q32),
-                initial_interval: Some(Time::from_micros(interval_us)),
-                max_rtt: Time::from_secs(20),
-                min_interval: Time::from_millis(1),
-                min_queue_interval: Time::from_millis(2),
-                ..xcp::Params::default()
+                initial_interval: told_us.map(Time::from_micros),
+                max_rtt: Time::from_micros(max_rtt_us),
+                min_interval: Time::from_micros(min_interval_us),
+                queue_window: q32(queue_window_q32),
+                min_queue_interval: Time::from_micros(min_queue_us),
             };
             XcpCase {
                 c: XcpParams {
@@ -483,14 +547,15 @@ fn xcp_case() -> impl Strategy<Value = XcpCase> {
                     alpha_q32,
                     beta_q32,
                     gamma_q32,
-                    min_interval_ns: 1_000_000,
-                    max_rtt_us: 20_000_000,
-                    queue_window_q32: 1 << 32,
-                    min_queue_interval_ns: 2_000_000,
+                    min_interval_ns: min_interval_us * 1000,
+                    max_rtt_us,
+                    queue_window_q32,
+                    min_queue_interval_ns: min_queue_us * 1000,
                 },
                 rust,
                 capacity: Rate::from_bytes_per_sec(capacity),
                 interval_ns: interval_us * 1000,
+                told: told_us.is_some(),
                 queues: queues.map(|q| (q * capacity * seconds.min(0.1)) as u64),
                 other_bytes: (input * capacity * seconds) as u64,
                 packets,
@@ -506,7 +571,8 @@ proptest! {
     #[test]
     fn xcp_router(case in xcp_case()) {
         let mut rust = xcp::Router::<Throughput>::new(&case.rust, &RouterView::of(case.capacity));
-        let mut c = Xcp { avg_rtt_q8: case.interval_ns << 8, ..Xcp::default() };
+        let first_rtt_q8 = if case.told { case.interval_ns << 8 } else { 0 };
+        let mut c = Xcp { avg_rtt_q8: first_rtt_q8, ..Xcp::default() };
         let capacity = q16(case.c.capacity_q16);
 
         // The search for the persistent queue, twice: the first finds none.
@@ -514,7 +580,9 @@ proptest! {
             let wait = rust.on_timer(1, link(queue)).as_secs_f64() * 1e9;
             let got = fs_host_xcp_queue_ns(&case.c, &mut c, queue) as f64;
             let local_ns = queue as f64 / capacity * 1e9;
-            close!(got, wait, 2.0 * U * (wait + local_ns) + 3.0, "wait for the queue");
+            let window = case.rust.queue_window;
+            let bound = 2.0 * U * (wait + window * local_ns) + 2.0 * window + 2.0;
+            close!(got, wait, bound, "wait for the queue");
         }
         prop_assert_eq!(c.persistent_queue_bytes as f64, variables(&rust)["persistent_queue_bytes"]);
 
@@ -532,21 +600,25 @@ proptest! {
         fs_host_xcp_decide(&case.c, &mut c, &sums, case.interval_ns);
         rust.on_timer(0, link(0));
         let v = variables(&rust);
-        let d = v["avg_rtt_s"];
+        let (d, least) = (v["avg_rtt_s"], case.c.min_interval_ns as f64 / 1e9);
         let bound_d = 2.0 / 256e9 + 2.0 * U * d;
         close!(c.avg_rtt_q8 as f64 / 256e9, d, bound_d, "d");
         close!(
             fs_host_xcp_interval_ns(&case.c, &c) as f64,
-            (d * 1e9).max(1e6),
+            if d > 0.0 { d.max(least) * 1e9 } else { least.max(0.001) * 1e9 },
             bound_d * 1e9 + 1.0,
             "interval"
         );
         let y = v["input_rate_bps"] / 8.0;
         close!(q16(c.input_rate_q16), y, 2f64.powi(-16) + U * y, "y");
-        let drain = case.rust.beta * c.persistent_queue_bytes as f64 / d.max(0.001);
-        let bound_f = 2f64.powi(-13)
+        let delay = if d > 0.0 { d.max(least) } else { least.max(0.001) };
+        let drain = case.rust.beta * c.persistent_queue_bytes as f64 / delay;
+        // 281 Tb/s: more saturates.
+        prop_assume!(drain < 2f64.powi(45));
+        let bound_f = 2f64.powi(-13) * case.rust.alpha.max(case.rust.beta).max(1.0)
             + 4.0 * U * (case.rust.alpha * (capacity + y) + drain)
-            + drain * bound_d / d;
+            + if d > 0.0 { drain * bound_d / d } else { 0.0 };
+        prop_assert!(case.told || c.residue_pos_q16 | c.residue_neg_q16 == 0, "nothing is given of an RTT that is new");
         close!(c.aggregate_q16 as f64 / 65536.0, v["aggregate_feedback_bps"] / 8.0, bound_f, "F");
         let bound_pool = 2.0 * bound_f + 2f64.powi(-15) + 2.0 * U * case.rust.gamma * y;
         let (pos, neg) = rust.residues();

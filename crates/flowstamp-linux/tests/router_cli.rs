@@ -1,5 +1,8 @@
 //! `router` as users have it, in network namespaces and a BPF file system of this test's own.
 
+#[path = "../../flowstamp-wire/tests/skip/mod.rs"]
+mod skip;
+
 use libbpf_rs::MapCore;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -19,7 +22,7 @@ impl Net {
     fn new(test: &str) -> Option<Self> {
         // SAFETY: no arguments.
         if unsafe { libc::geteuid() } != 0 || !Path::new("/sys/kernel/btf/vmlinux").exists() {
-            eprintln!("skipped: BPF programs need root and a kernel with BTF");
+            skip::skip("BPF programs need root and a kernel with BTF");
             return None;
         }
         let name = format!("fs-rt-{test}-{}", std::process::id());
@@ -33,7 +36,7 @@ impl Net {
              ip -n {n} addr add 10.79.0.1/24 dev out.1 && ip -n {n}-peer addr add 10.79.0.2/24 dev in"
         ));
         if !made {
-            eprintln!("skipped: no network namespaces, veth or BPF file system can be made here");
+            skip::skip("no network namespaces, veth or BPF file system can be made here");
             return None;
         }
         Some(net)
@@ -120,6 +123,34 @@ fn attaches_once_counts_and_leaves_nothing() {
     net.ok(&format!("detach out.1 --netns {}", net.name));
 }
 
+/// The registry's parameters, as in a scenario, show in what the law then knows.
+#[test]
+fn parameters_reach_the_law() {
+    let Some(net) = Net::new("k") else { return };
+    let attach = format!("attach out.1 --netns {} --rate 100Mbps --law", net.name);
+    let sets = "--set eta=0.5 --set initial_rate=0.1 --set initial_rtt=30ms --set max_interval=19s";
+    net.ok(&format!("{attach} rcp {sets}"));
+    let status = net.status()[0].clone();
+    let number = |name: &str| status[name].as_f64().unwrap_or_else(|| panic!("no {name}: {status}"));
+    assert!((number("target_rate_bps") - 50e6).abs() < 1.0, "{status}");
+    // Nothing has been decided yet: the first interval is the first RTT.
+    if number("decisions") < 1.0 {
+        assert!((number("rate_bps") - 10e6).abs() < 1.0, "{status}");
+        assert!((number("flows_estimate") - 5.0).abs() < 1e-6, "{status}");
+    }
+    assert!((number("avg_rtt_s") - 0.03).abs() < 1e-9, "{status}");
+    // Nobody has told it of the path, nor any packet.
+    net.ok(&format!("{attach} rcp"));
+    assert_eq!(net.status()[0]["avg_rtt_s"], 0.0);
+    // XCP's timer keeps to the average RTT, of which no packet has told: 19 s.
+    net.ok(&format!("{attach} xcp --eta 1 --set initial_interval=19s"));
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let status = net.status()[0].clone();
+    assert_eq!(status["decisions"], 0, "{status}");
+    assert_eq!(status["avg_rtt_s"], 19.0, "{status}");
+    assert_eq!(status["target_rate_bps"], 100e6, "{status}");
+}
+
 #[test]
 fn an_interface_that_goes_takes_its_router_off() {
     let Some(net) = Net::new("b") else { return };
@@ -138,12 +169,18 @@ fn refuses_what_it_cannot_do() {
     let on = format!("attach out.1 --netns {} --law", net.name);
     net.refused("attach nothing --law rcp --rate 1Gbps", "no interface nothing");
     net.refused(&format!("attach out.1 --netns none-{} --law rcp --rate 1Gbps", net.name), "--netns");
-    net.refused(&format!("{on} vcp --rate 1Gbps"), "not yet; it must be rcp or xcp");
+    net.refused(&format!("{on} vcp --rate 1Gbps"), "it must be rcp or xcp");
     net.refused(&format!("{on} rcp --rate 1kbps"), "100kbps to 100Gbps");
-    net.refused(&format!("{on} rcp --rate 1Gbps --eta 1.5"), "--eta");
-    net.refused(&format!("{on} rcp --rate 1Gbps --alpha 11"), "--alpha");
-    net.refused(&format!("{on} rcp --rate 1Gbps --gamma 0.1"), "--gamma");
-    net.refused(&format!("{on} xcp --rate 1Gbps --initial-rate 0.1"), "--initial-rate");
+    net.refused(&format!("{on} rcp --rate 1Gbps --eta 1.5"), "--eta is 1.5; it must be");
+    net.refused(&format!("{on} xcp --rate 1Gbps --eta 1.5"), "--eta is 1.5");
+    net.refused(&format!("{on} rcp --rate 1Gbps --set alpha=11"), "`alpha` is 11; it must be");
+    net.refused(&format!("{on} rcp --rate 1Gbps --set gamma=0.1"), "--set gamma=0.1: unknown field `gamma`");
+    net.refused(&format!("{on} xcp --rate 1Gbps --set initial_rate=0.1"), "unknown field `initial_rate`");
+    net.refused(
+        &format!("{on} rcp --rate 1Gbps --set fairness=1"),
+        "rcp parameter `fairness` = 1.0 cannot be carried out by the kernel's law; leave it at 0.0",
+    );
+    net.refused(&format!("{on} rcp --rate 1Gbps --eta 0.9 --set eta=0.9"), "say it once");
     net.refused(&format!("police out.1 --netns {}", net.name), "not a router");
     net.refused("status --metrics 127.0.0.1:0", "no router");
     net.refused(&format!("{on} rcp --rate 1Gbps --metrics 192.0.2.1:1"), "--metrics 192.0.2.1:1");

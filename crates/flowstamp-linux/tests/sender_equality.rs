@@ -6,9 +6,10 @@
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of a part in 256, f64's rounding is of 2^-53")]
 
+use flowstamp_laws::sender::{Ack, FlowView, SenderLaw};
 use flowstamp_laws::xcp::Throughput;
-use flowstamp_laws::sender::{Ack, FlowView, SenderLaw, rcp, xcp};
 use flowstamp_laws::{Rate, Stamp, Time};
+use flowstamp_laws::{rcp, xcp};
 use proptest::prelude::*;
 
 /// bpf/sender.h: `FS_BURST_US`, `FS_WINDOW_MIN`, `FS_WINDOW_MAX`, fractions of a byte, `FS_XCP_UNBOUNDED`, `FS_DOUBLED_US`.
@@ -82,15 +83,7 @@ fn micros(us: u32) -> Time {
 }
 
 fn ack<'a>(now_us: u64, srtt_us: u32, stamp: &'a Stamp) -> Ack<'a> {
-    Ack {
-        now: Time::from_micros(now_us),
-        newly_acked: 1,
-        srtt: micros(srtt_us),
-        stamp,
-        flight: 10,
-        in_recovery: false,
-        window_limited: true,
-    }
+    Ack { flight: 10, ..Ack::of_one(Time::from_micros(now_us), micros(srtt_us), stamp) }
 }
 
 fn rate_stamp(bytes_per_ms: u32, srtt_us: u32) -> Stamp {
@@ -105,7 +98,7 @@ proptest! {
     #[test]
     fn rcp_windows(rate in log_uniform(1.0, 1.25e7), srtt in srtt_us(), packet in 64u32..9000) {
         let rate = rate as u32;
-        let mut law = rcp::Sender::new(&rcp::Params::default(), &flow(packet, f64::from(packet)));
+        let mut law = rcp::Sender::new(&rcp::sender::Params::default(), &flow(packet, f64::from(packet)));
         law.on_feedback(Time::ZERO, micros(srtt + BURST_US), &rate_stamp(rate, srtt));
         let exact = (law.cwnd() / f64::from(packet)).clamp(*WINDOW.start(), *WINDOW.end());
         let got = f64::from(fs_host_rcp_window(rate, srtt, packet));
@@ -116,7 +109,7 @@ proptest! {
     #[test]
     fn rcp_paces(rate in log_uniform(1.0, 1.25e7), mss in 24u32..9000, header in 40u32..120) {
         let rate = rate as u32;
-        let mut law = rcp::Sender::new(&rcp::Params::default(), &flow(mss + header, 1e4));
+        let mut law = rcp::Sender::new(&rcp::sender::Params::default(), &flow(mss + header, 1e4));
         law.on_feedback(Time::ZERO, micros(1000), &rate_stamp(rate, 1000));
         let pace = law.pacing_rate().map_or(0.0, Rate::bytes_per_sec);
         let exact = pace * f64::from(mss) / f64::from(mss + header);
@@ -128,7 +121,7 @@ proptest! {
     #[test]
     fn xcp_windows(cwnd in log_uniform(3000.0, 6e10), change in any::<i32>(), srtt in srtt_us(), packet in 64u32..3000) {
         // A wish that never limits: sender.h's caller holds the window to what the host may use.
-        let params = xcp::Params { desired_rate: Some(Rate::from_bytes_per_sec(1e18)), ..xcp::Params::default() };
+        let params = xcp::sender::Params { desired_rate: Some(Rate::from_bytes_per_sec(1e18)), ..xcp::sender::Params::default() };
         let mut law = xcp::Sender::<Throughput>::new(&params, &flow(packet, cwnd.floor()));
         let stamp = Stamp([0.0, f64::from(srtt) / 1e6, f64::from(change)]);
         law.on_ack(&ack(0, srtt, &stamp));
@@ -160,7 +153,7 @@ proptest! {
     fn xcp_wishes(desired in log_uniform(1e3, 1e11), packets in 2u32..60_000, srtt in srtt_us(), packet in 64u32..9000) {
         let cwnd = f64::from(packets) * f64::from(packet);
         let desired = desired as u64;
-        let params = xcp::Params { desired_rate: Some(Rate::from_bytes_per_sec(desired as f64)), ..xcp::Params::default() };
+        let params = xcp::sender::Params { desired_rate: Some(Rate::from_bytes_per_sec(desired as f64)), ..xcp::sender::Params::default() };
         let law = xcp::Sender::<Throughput>::new(&params, &flow(packet, cwnd));
         let Stamp([_, _, exact]) = law.stamp(Time::ZERO, micros(srtt));
         let exact = exact.clamp(-UNBOUNDED, UNBOUNDED - 1.0);
@@ -175,7 +168,7 @@ proptest! {
         base in DOUBLED_US..400_000,
         acks in prop::collection::vec((1u32..120_000, 0.5f64..4.0, 1u32..100_000), 1..80),
     ) {
-        let params = rcp::Params { switch: true, ..rcp::Params::default() };
+        let params = rcp::sender::Params { switch: true, ..rcp::sender::Params::default() };
         let mut law = rcp::Sender::new(&params, &flow(1000, 1e4));
         let mut c = Switch::default();
         let mut now = 0;
@@ -195,8 +188,8 @@ proptest! {
     /// The law's window after a loss and after a timeout, where all of it is in flight (deviation 9). Error: 1/256 byte cut off.
     #[test]
     fn xcp_losses(cwnd in log_uniform(3000.0, 6e10), packet in 64u32..3000, timeout in any::<bool>()) {
-        let mut law = xcp::Sender::<Throughput>::new(&xcp::Params::default(), &flow(packet, cwnd.floor()));
-        if timeout { law.on_timeout(Time::ZERO, u32::MAX) } else { law.on_congestion(Time::ZERO, u32::MAX) }
+        let mut law = xcp::Sender::<Throughput>::new(&xcp::sender::Params::default(), &flow(packet, cwnd.floor()));
+        if timeout { law.on_timeout(Time::ZERO, u32::MAX) } else { law.on_loss(Time::ZERO, u32::MAX) }
         let got = fs_host_xcp_lost((cwnd.floor() * FRACTIONS) as u64, i32::from(timeout), packet) as f64 / FRACTIONS;
         prop_assert!((got - law.cwnd()).abs() <= 1.0 / FRACTIONS + law.cwnd() * 1e-12, "C {got}, Rust {}", law.cwnd());
     }
@@ -208,7 +201,7 @@ proptest! {
         let after = ((f64::from(before) * to) as u32).max(1);
         // There 0.9 of a rate, which f64 rounds, decides.
         prop_assume!(u64::from(after) * 10 != u64::from(before) * 9);
-        let params = rcp::Params { switch: true, ..rcp::Params::default() };
+        let params = rcp::sender::Params { switch: true, ..rcp::sender::Params::default() };
         let mut law = rcp::Sender::new(&params, &flow(1000, 1e4));
         let (mut c, mut lost, mut lost_us) = (Switch::default(), 0, 0);
         let (gap, mut left) = (u64::from(srtt) / 10, None);
@@ -216,7 +209,7 @@ proptest! {
         for now in (first - 50..first + 60).map(|number| number * gap) {
             let rate = if now < loss_us { before } else { after };
             if now == loss_us {
-                law.on_congestion(Time::from_micros(now), 10);
+                law.on_loss(Time::from_micros(now), 10);
                 lost = 1;
             }
             law.on_ack(&ack(now, srtt, &rate_stamp(rate, srtt)));
@@ -225,7 +218,7 @@ proptest! {
                 left.get_or_insert(now);
             }
         }
-        let law_left = law.fallen_back().map(|(_, at)| at);
+        let law_left = law.fallen_back();
         prop_assert_eq!(left.is_some(), law_left.is_some(), "C {:?}, Rust {:?}", left, law_left);
         let round = u64::from(srtt);
         if let (Some(at), Some(law_at)) = (left, law_left) {

@@ -3,6 +3,7 @@
 //! `python/flowstamp/_flowstamp.pyi` is its contract; the typed facade is in the modules beside it.
 
 mod run;
+mod simulation;
 mod table;
 mod theory;
 
@@ -111,6 +112,8 @@ mod _flowstamp {
 
     #[pymodule_export]
     use super::run::{Run, run, run_many};
+    #[pymodule_export]
+    use super::simulation::{Simulation, start};
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

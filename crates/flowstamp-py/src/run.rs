@@ -6,7 +6,7 @@
 
 use crate::table::Table;
 use crate::{OutputError, Source, scenario_error};
-use flowstamp_sim::results::Results;
+use flowstamp_sim::results::{Results, Series};
 use flowstamp_sim::{Loaded, Progress, Simulation, output, run_many as simulate_many};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
@@ -26,6 +26,12 @@ const LOOK_UP: Duration = Duration::from_millis(100);
 #[pyclass(frozen, module = "flowstamp._flowstamp")]
 pub struct Run {
     results: Results,
+}
+
+impl From<Results> for Run {
+    fn from(results: Results) -> Self {
+        Self { results }
+    }
 }
 
 fn json(value: &impl serde::Serialize) -> PyResult<String> {
@@ -69,16 +75,7 @@ impl Run {
         name: &str,
         metric: &str,
     ) -> (Bound<'py, PyBytes>, Bound<'py, PyBytes>) {
-        let series = &self.results.series;
-        let (mut times, mut values) = (Vec::new(), Vec::new());
-        let wanted = series.keys.iter().position(|k| k.kind == kind && k.name == name && k.metric == metric);
-        if let Some(wanted) = wanted {
-            for (row, _) in series.key.iter().enumerate().filter(|(_, key)| **key as usize == wanted) {
-                times.extend_from_slice(&series.time_s[row].to_ne_bytes());
-                values.extend_from_slice(&series.value[row].to_ne_bytes());
-            }
-        }
-        (PyBytes::new(py, &times), PyBytes::new(py, &values))
+        series_points(py, &self.results.series, kind, name, metric)
     }
 
     /// Fills a run's folder; returns the files' paths.
@@ -90,6 +87,25 @@ impl Run {
     }
 }
 
+/// Times and values of one series as native float64 buffers; both empty if nothing was sampled under these names.
+pub fn series_points<'py>(
+    py: Python<'py>,
+    series: &Series,
+    kind: &str,
+    name: &str,
+    metric: &str,
+) -> (Bound<'py, PyBytes>, Bound<'py, PyBytes>) {
+    let (mut times, mut values) = (Vec::new(), Vec::new());
+    let wanted = series.keys.iter().position(|k| k.kind == kind && k.name == name && k.metric == metric);
+    if let Some(wanted) = wanted {
+        for (row, _) in series.key.iter().enumerate().filter(|(_, key)| **key as usize == wanted) {
+            times.extend_from_slice(&series.time_s[row].to_ne_bytes());
+            values.extend_from_slice(&series.value[row].to_ne_bytes());
+        }
+    }
+    (PyBytes::new(py, &times), PyBytes::new(py, &values))
+}
+
 /// How far one run is, as its own thread left it for the calling thread to see.
 #[derive(Default)]
 struct Seen {
@@ -99,18 +115,18 @@ struct Seen {
 }
 
 /// What the engine's threads and the calling thread share.
-struct Board {
+pub struct Board {
     stop: AtomicBool,
     runs: Vec<Seen>,
 }
 
 impl Board {
-    fn new(runs: usize) -> Self {
+    pub fn new(runs: usize) -> Self {
         Self { stop: AtomicBool::new(false), runs: (0..runs).map(|_| Seen::default()).collect() }
     }
 
     /// Called by the engine.
-    fn tick(&self, run: usize, progress: &Progress) -> ControlFlow<()> {
+    pub fn tick(&self, run: usize, progress: &Progress) -> ControlFlow<()> {
         let seen = &self.runs[run];
         // Nothing follows from the order in which these are seen: they are shown to a person.
         seen.simulated_ps.store(progress.simulated.as_ps(), Ordering::Relaxed);
@@ -138,7 +154,7 @@ impl Board {
 
 /// Runs `work` in a thread of its own and waits for it as this module's header says. `work` returns `None` if it was
 /// stopped.
-fn watched<T: Send>(
+pub fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<&Py<PyAny>>,
     board: &Board,

@@ -113,7 +113,8 @@ fn transport_ends(c: &mut Criterion) {
             now += Time::from_micros(10);
             let Some(out) = sender.next_packet(now, &law, 1000, u32::MAX) else { return };
             let stamp = Stamp::default();
-            let data = DataPacket { seq: out.seq, ce: false, cwr: out.cwr, sent_at: now, stamp: &stamp };
+            let data =
+                DataPacket { seq: out.seq, ce: false, cwr: out.cwr, sent_at: now, stamp: &stamp, bits: 0 };
             if let Some(info) = receiver.on_data(now, &data, |_, _| {}) {
                 let ack = AckPacket {
                     cumulative: info.cumulative,
@@ -121,6 +122,7 @@ fn transport_ends(c: &mut Criterion) {
                     ecn_echo: info.ecn_echo,
                     sent_at: info.sent_at,
                     stamp: &info.stamp,
+                    bits: info.bits,
                 };
                 black_box(sender.on_ack(now, &mut law, 1000, &ack));
             }

@@ -60,7 +60,16 @@ pub fn apply(
             let links = before.links.iter().zip(&after.links).enumerate();
             let mut rates = Vec::new();
             for (number, (old, new)) in links.filter(|(_, (old, new))| old.capacity != new.capacity) {
+                if !old.told {
+                    return refused(format!(
+                        "cannot change in mid-run: nobody knows the rate of {}",
+                        new.name
+                    ));
+                }
                 match (&old.capacity, &new.capacity) {
+                    _ if new.medium.is_some() => {
+                        return refused(format!("cannot change in mid-run: {} shares its medium", new.name));
+                    }
                     (Capacity::Trace(..), _) => {
                         return refused(format!("cannot change in mid-run: {} follows a trace", new.name));
                     }

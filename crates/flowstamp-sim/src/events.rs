@@ -20,6 +20,8 @@ pub enum Class {
     Share,
     /// A router law's timer.
     Router,
+    /// A queue law's timer.
+    Queue,
     /// The head of a link's flight reaches the link's end.
     Delivery,
     /// A retransmission timer.
@@ -38,12 +40,13 @@ pub enum Class {
     Probe,
 }
 
-const CLASSES: [Class; 13] = [
+const CLASSES: [Class; 14] = [
     Class::Warmup,
     Class::Capacity,
     Class::Transmit,
     Class::Share,
     Class::Router,
+    Class::Queue,
     Class::Delivery,
     Class::Retransmit,
     Class::Ack,

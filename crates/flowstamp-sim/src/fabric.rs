@@ -7,9 +7,9 @@
 use crate::capture::Capture;
 use crate::events::{Class, EventQueue, Source};
 use crate::link::{Admission, Alone, Classifier, Fifo, Laws, LinkStats, Plain, Port, Served, Soft, Tap};
-use crate::medium::Service;
+use crate::medium::{Grant, Service, Turns};
 use crate::network::{END, LinkPlan};
-use crate::packet::{NO_SACK, Packet, SackPool};
+use crate::packet::{Packet, SackPool};
 use crate::random::Stream;
 use crate::scenario::{Access, Priority, Scenario};
 use flowstamp_laws::queue::QueueView;
@@ -17,6 +17,9 @@ use flowstamp_laws::router::{MAX_TIMERS, RouterView};
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::share::{self, Scheduler};
 use flowstamp_laws::units::{Rate, Time};
+
+/// The most queue laws that a link may have.
+const MAX_QUEUES: usize = 8;
 
 /// The most packets that go on at once: few enough to stay in the cache.
 const MOST_AT_ONCE: u64 = 32;
@@ -35,6 +38,9 @@ pub struct Fabric {
     links: Vec<Plain>,
     /// What stands before each of the router links.
     ports: Vec<Port>,
+    /// Media that links share, and which of them each router link is on.
+    media: Vec<Turns>,
+    medium_of: Vec<Option<u32>>,
     routes: Vec<u32>,
     /// Of each link the one that all its packets go to next ([`END`]: a host), or [`SEVERAL`].
     next_of: Vec<u32>,
@@ -67,6 +73,11 @@ impl Fabric {
             events: EventQueue::default(),
             links: router_links.chain(access).collect(),
             ports: plans.iter().map(|plan| port(scenario, plan)).collect(),
+            media: vec![
+                Turns::default();
+                plans.iter().filter_map(|p| p.medium).max().map_or(0, |m| m as usize + 1)
+            ],
+            medium_of: plans.iter().map(|p| p.medium).collect(),
             next_of: Vec::new(),
             fed_by_one: Vec::new(),
             routes,
@@ -79,6 +90,12 @@ impl Fabric {
         fabric.next_of = fabric.next_of();
         fabric.fed_by_one = fabric.fed_by_one();
         for (number, port) in fabric.ports.iter_mut().enumerate() {
+            for (class, law) in port.queue_laws().iter().enumerate() {
+                if let Some(at) = law.first_timer() {
+                    let source = Source::new(Class::Queue, (number * MAX_QUEUES + class) as u32);
+                    fabric.events.push(at, source);
+                }
+            }
             let laws = port.laws();
             for which in 0..MAX_TIMERS {
                 if let Some(at) = laws.router.as_ref().and_then(|r| r.first_timer(which)) {
@@ -86,7 +103,7 @@ impl Fabric {
                     fabric.events.push(at, source);
                 }
             }
-            if let (Some(_), (_, Some(at))) = (&laws.router, laws.capacity.known_at(Time::ZERO)) {
+            if let (true, (_, Some(at))) = (port.hears_capacity(), laws.capacity.known_at(Time::ZERO)) {
                 fabric.events.push(at, Source::new(Class::Capacity, number as u32));
             }
             if let Some(at) = port.first_division() {
@@ -273,7 +290,13 @@ impl Fabric {
         match admission {
             Admission::First(time) => self.events.push(time, Source::new(Class::Delivery, number)),
             Admission::Behind => {}
-            Admission::Choose(time) => self.events.push(time, Source::new(Class::Transmit, number)),
+            Admission::Choose(time) => match self.medium_of[number as usize] {
+                None => self.events.push(time, Source::new(Class::Transmit, number)),
+                Some(medium) => {
+                    let grant = self.media[medium as usize].request(self.now, number);
+                    self.granted(grant);
+                }
+            },
             Admission::Dropped => {
                 self.lost += 1;
                 self.sacks.release(sack);
@@ -281,16 +304,35 @@ impl Fabric {
         }
     }
 
-    /// A link with classes sends the next packet.
+    /// A link that serves its queues by events sends the next packet that is not dropped.
     pub fn choose(&mut self, number: u32) {
         let at = number as usize;
-        let Port::Served(port) = &mut self.ports[at] else { return };
-        let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
-        let (admission, next) = port.choose(&mut self.links[at], self.now, &mut tap);
-        if let Some(next) = next {
-            self.events.push(next, Source::new(Class::Transmit, number));
+        loop {
+            let Port::Served(port) = &mut self.ports[at] else { return };
+            let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
+            let Some((admission, sack)) = port.choose(&mut self.links[at], self.now, &mut tap) else { break };
+            self.admitted(number, admission, sack);
+            if admission != Admission::Dropped {
+                break;
+            }
         }
-        self.admitted(number, admission, NO_SACK);
+        let next = self.ports[at].choice(&self.links[at]);
+        match (self.medium_of[at], next) {
+            (None, None) => {}
+            (None, Some(next)) => self.events.push(next, Source::new(Class::Transmit, number)),
+            (Some(medium), next) => {
+                let until = self.links[at].free_at().max(self.now);
+                let grant = self.media[medium as usize].begin(self.now, number, until, next.is_some());
+                self.granted(grant);
+            }
+        }
+    }
+
+    /// A link may send a packet.
+    fn granted(&mut self, grant: Option<Grant>) {
+        if let Some((number, time)) = grant {
+            self.events.push(time, Source::new(Class::Transmit, number));
+        }
     }
 
     /// Brings the statistics of all router links up to now.
@@ -322,6 +364,19 @@ impl Fabric {
             // A law whose timer stands still must not stop time.
             let next = router.on_timer(which, view).max(self.now + Time::from_ps(1));
             self.events.push(next, Source::new(Class::Router, source));
+        }
+    }
+
+    /// A queue law's timer.
+    pub fn queue_timer(&mut self, source: u32) {
+        let (number, class) = (source as usize / MAX_QUEUES, source as usize % MAX_QUEUES);
+        let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number as u32 };
+        let port = &mut self.ports[number];
+        port.advance(&mut self.links[number], self.now, &mut tap);
+        let view = port.queue_view(class, self.now);
+        if let Some(law) = port.queue_laws().get_mut(class) {
+            let next = law.on_timer(view).max(self.now + Time::from_ps(1));
+            self.events.push(next, Source::new(Class::Queue, source));
         }
     }
 
@@ -382,10 +437,11 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         capacity: plan.capacity.mean(Time::ZERO, scenario.duration),
         mean_packet_bytes: scenario.packet.get() as u32,
     };
+    let known = plan.told.then_some(rate);
     let router_view =
-        RouterView { capacity: Some(rate), limit: plan.limit, packet_bytes: scenario.packet.get() as u32 };
+        RouterView { capacity: known, limit: plan.limit, packet_bytes: scenario.packet.get() as u32 };
     let capture = scenario.capture.as_ref();
-    let laws = Laws::new(
+    let mut laws = Laws::new(
         plan.name.clone(),
         plan.capacity.clone(),
         plan.limit,
@@ -394,16 +450,21 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         Stream::new(scenario.seed, &format!("queue/{}", plan.name)),
         capture.is_some_and(|c| c.links.as_ref().is_none_or(|names| names.contains(&plan.name))),
     );
+    laws.told = plan.told;
+    let in_turn = Scheduler::Priority(share::priority::Priority);
+    let asking = |port: Served| if plan.medium.is_some() { port.asking() } else { port };
     if plan.priority == Priority::Acks {
-        let scheduler = Scheduler::Priority(share::priority::Priority);
-        return Port::Served(Served::new(laws, Classifier::Acks, scheduler, None));
+        return Port::Served(asking(Served::new(laws, Classifier::Acks, in_turn, None)));
     }
     let split = plan.share.params().map(|params| Split::new(params, rate));
     match (split, plan.share.build(Classifier::Protocol.classes())) {
+        (None, _) if plan.medium.is_some() || plan.queue.hears().each_departure() => {
+            Port::Served(asking(Served::new(laws, Classifier::None, in_turn, None)))
+        }
         (None, _) => Port::Fifo(Fifo::new(laws, Alone)),
         (Some(split), None) => Port::Soft(Fifo::new(laws, Soft::new(split))),
         (Some(split), Some(scheduler)) => {
-            Port::Served(Served::new(laws, Classifier::Protocol, scheduler, Some(split)))
+            Port::Served(asking(Served::new(laws, Classifier::Protocol, scheduler, Some(split))))
         }
     }
 }

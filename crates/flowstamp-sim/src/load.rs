@@ -15,24 +15,52 @@ pub enum Format {
     Json,
 }
 
-/// Reads a scenario from `text`. `source` names it in messages; paths in it are relative to `base_dir`, paths in `sets`
-/// to the current folder.
+/// Where the files are that a scenario names.
+#[derive(Clone, Copy, Debug)]
+pub enum FilesFrom<'a> {
+    /// On disk: paths in the scenario are relative to this folder, paths in `sets` to the current one.
+    Folder(&'a Path),
+    /// In memory: contents by the path that the scenario or `sets` name, as it is written there.
+    Contents(&'a Files),
+}
+
+impl<'a> From<&'a Path> for FilesFrom<'a> {
+    fn from(folder: &'a Path) -> Self {
+        Self::Folder(folder)
+    }
+}
+
+impl<'a> From<&'a PathBuf> for FilesFrom<'a> {
+    fn from(folder: &'a PathBuf) -> Self {
+        Self::Folder(folder)
+    }
+}
+
+impl<'a> From<&'a Files> for FilesFrom<'a> {
+    fn from(contents: &'a Files) -> Self {
+        Self::Contents(contents)
+    }
+}
+
+/// Reads a scenario from `text`. `source` names it in messages; `files` is the folder of the files that it names, or their
+/// contents.
 ///
 /// # Errors
 /// One line for the first thing that is wrong.
-pub fn load(
+pub fn load<'a>(
     text: &str,
     format: Format,
     source: &str,
     sets: &[(String, String)],
-    base_dir: &Path,
+    files: impl Into<FilesFrom<'a>>,
 ) -> Result<Loaded, ScenarioError> {
+    let from = files.into();
     let mut tree = parse(text, format).map_err(|e| e.at(source))?;
     for (key, value) in sets {
-        set(&mut tree, key, value).map_err(|e| e.at("--set"))?;
+        set(&mut tree, key, value, from).map_err(|e| e.at("--set"))?;
     }
     let scenario = from_tree(tree).map_err(|e| e.at(source))?;
-    let files = read_files(&scenario, base_dir).map_err(|e| e.at(source))?;
+    let files = read_files(&scenario, from).map_err(|e| e.at(source))?;
     let loaded = Loaded { scenario, files, source: source.to_owned() };
     crate::network::Network::new(&loaded, loaded.scenario.seed)?;
     Ok(loaded)
@@ -54,7 +82,7 @@ pub fn with(loaded: &Loaded, key: &str, text: &str) -> Result<Loaded, ScenarioEr
     // Every type of the scenario serialises to TOML by construction.
     let mut tree = Table::try_from(&loaded.scenario)
         .map_err(|e| ScenarioError::new(key, format!("cannot be set: {e}")))?;
-    set(&mut tree, key, text)?;
+    set(&mut tree, key, text, FilesFrom::Contents(&loaded.files))?;
     let changed = Loaded { scenario: from_tree(tree)?, ..loaded.clone() };
     crate::network::Network::new(&changed, changed.scenario.seed)?;
     Ok(changed)
@@ -67,23 +95,23 @@ fn parse(text: &str, format: Format) -> Result<Table, ScenarioError> {
             ScenarioError::new(format!("line {line}"), format!("not TOML: {}", e.message()))
         }),
         Format::Json => {
-            let mut value: serde_json::Value =
+            let value: serde_json::Value =
                 serde_json::from_str(text).map_err(|e| ScenarioError::new("", format!("not JSON: {e}")))?;
-            drop_nulls(&mut value);
-            Table::deserialize(value).map_err(|e| ScenarioError::new("", format!("not a scenario: {e}")))
+            Table::deserialize(without_nulls(value))
+                .map_err(|e| ScenarioError::new("", format!("not a scenario: {e}")))
         }
     }
 }
 
-/// Python's `None` means that a key is not given; TOML has no word for it.
-fn drop_nulls(value: &mut serde_json::Value) {
+/// JSON without its nulls: Python's `None` means that a key is not given, for which TOML has no word.
+pub(crate) fn without_nulls(value: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value::{Array, Object};
     match value {
-        serde_json::Value::Object(map) => {
-            map.retain(|_, v| !v.is_null());
-            map.values_mut().for_each(drop_nulls);
-        }
-        serde_json::Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
+        Object(map) => Object(
+            map.into_iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k, without_nulls(v))).collect(),
+        ),
+        Array(items) => Array(items.into_iter().map(without_nulls).collect()),
+        other => other,
     }
 }
 
@@ -101,7 +129,7 @@ fn from_here(key: &str, value: Value) -> Value {
 }
 
 /// Sets `key`, a dotted path in which a group of flows goes by its name or number, to `text`: TOML, or else a string.
-fn set(tree: &mut Table, key: &str, text: &str) -> Result<(), ScenarioError> {
+fn set(tree: &mut Table, key: &str, text: &str, files: FilesFrom<'_>) -> Result<(), ScenarioError> {
     let value = format!("v = {text}")
         .parse::<Table>()
         .ok()
@@ -109,7 +137,10 @@ fn set(tree: &mut Table, key: &str, text: &str) -> Result<(), ScenarioError> {
         .and_then(|mut t| t.remove("v"))
         .unwrap_or_else(|| Value::String(text.to_owned()));
     let last = key.rsplit('.').next().unwrap_or_default();
-    let value = from_here(last, value);
+    let value = match files {
+        FilesFrom::Folder(_) => from_here(last, value),
+        FilesFrom::Contents(_) => value,
+    };
     let parts: Vec<&str> = key.split('.').collect();
     if parts.iter().any(|p| p.is_empty()) {
         return Err(ScenarioError::new(key, "is not a key; write for example dumbbell.rate=45Mbps"));
@@ -162,12 +193,23 @@ fn put(node: &mut Value, name: &str, parts: &[&str], value: Value, key: &str) ->
     }
 }
 
-fn read_files(scenario: &Scenario, base_dir: &Path) -> Result<Files, ScenarioError> {
+fn read_files(scenario: &Scenario, from: FilesFrom<'_>) -> Result<Files, ScenarioError> {
     let mut files = Files::new();
     let mut read = |key: &str, path: &PathBuf| {
-        let full = base_dir.join(path);
-        let text = std::fs::read_to_string(&full)
-            .map_err(|e| ScenarioError::new(key, format!("cannot read \"{}\": {e}", full.display())))?;
+        let text = match from {
+            FilesFrom::Folder(folder) => {
+                let full = folder.join(path);
+                std::fs::read_to_string(&full).map_err(|e| {
+                    ScenarioError::new(key, format!("cannot read \"{}\": {e}", full.display()))
+                })?
+            }
+            FilesFrom::Contents(contents) => contents.get(path).cloned().ok_or_else(|| {
+                let path = path.display();
+                let known: Vec<_> = contents.keys().map(|p| p.display().to_string()).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                ScenarioError::new(key, format!("\"{path}\" is not among the files given: {known}"))
+            })?,
+        };
         files.insert(path.clone(), text);
         Ok(())
     };

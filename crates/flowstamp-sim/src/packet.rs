@@ -24,11 +24,15 @@ pub struct Packet {
     pub size: u16,
     /// Which user of the flow's slot the packet belongs to.
     pub generation: u16,
+    /// The law's bits; in an ack, the echoed ones.
+    pub bits: u16,
     /// See the constants.
     pub flags: u8,
     /// What its stamp is written in.
     pub header: Header,
 }
+
+const _: () = assert!(size_of::<Packet>() == 56);
 
 impl Packet {
     /// Which flow it is of, over all users of its slot.
@@ -85,6 +89,12 @@ impl SackPool {
     #[must_use]
     pub fn get(&self, at: u32) -> SackBlocks {
         if at == NO_SACK { SackBlocks::default() } else { self.blocks[at as usize] }
+    }
+
+    /// How many are kept.
+    #[must_use]
+    pub fn in_use(&self) -> u64 {
+        (self.blocks.len() - self.free.len()) as u64
     }
 
     /// Gives the place back.

@@ -137,7 +137,8 @@ pub struct GroupSummary {
     /// Round-trip propagation time, seconds: the mean of its flows'.
     pub path_rtt_s: f64,
     /// What flows that arrive at random, of all groups, bring to that link on average, headers included: a share of its capacity, by the
-    /// scenario and not by what came. Of several links as slow, the one to which most is brought.
+    /// scenario and not by what came. Of several links as slow, the one to which most is brought; 0 of a
+    /// link without capacity.
     pub offered_load: f64,
     /// Mean size of its flows, bytes of payload: of the distribution if they arrive at random; `None` if they are endless.
     pub mean_size_bytes: Option<f64>,

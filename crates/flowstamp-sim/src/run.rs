@@ -172,6 +172,9 @@ impl Simulation {
             if done {
                 self.net.now = until;
             }
+            if cfg!(debug_assertions) {
+                self.hosts.audit(&self.net);
+            }
             if tick(Progress { simulated: self.net.now, duration, events: self.events }).is_break() {
                 stopped = Err(Stopped);
             }
@@ -216,6 +219,7 @@ impl Simulation {
             Class::Transmit => net.choose(number),
             Class::Share => net.divide(number),
             Class::Router => net.router_timer(number),
+            Class::Queue => net.queue_timer(number),
             Class::Retransmit => hosts.retransmission_timer(net, number),
             Class::Ack => hosts.ack_timer(net, number),
             Class::Control => hosts.control_timer(net, number),

@@ -179,8 +179,8 @@ fn slowest(sim: &Finished, capacities: &[Rate], plan: &GroupPlan) -> (f64, f64) 
     let links = plan.links.iter().map(|link| {
         let here = sim.hosts.groups.iter().filter(|group| group.plan.links.contains(link));
         let offered_bps: f64 = here.map(|group| group.plan.offered_bps).sum();
-        let capacity = capacities[*link as usize];
-        (capacity.bps(), offered_bps / capacity.bps())
+        let capacity_bps = capacities[*link as usize].bps();
+        (capacity_bps, if capacity_bps > 0.0 { offered_bps / capacity_bps } else { 0.0 })
     });
     links.fold((f64::INFINITY, 0.0), |least, link| {
         let before = least.0.total_cmp(&link.0).then(link.1.total_cmp(&least.1));

@@ -79,7 +79,7 @@ fn a_new_group_leaves_the_arrivals_of_others() {
     let starts = |text: &str| {
         let rows = run(text).flows;
         rows.into_iter()
-            .filter(|f| f.group != "more")
+            .filter(|f| &*f.group != "more")
             .map(|f| (f.group, f.start_s, f.size_bytes))
             .collect::<Vec<_>>()
     };

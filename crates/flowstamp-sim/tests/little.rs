@@ -59,7 +59,7 @@ proptest! {
         let results = run(&text);
         let window_s = results.summary.duration_s - results.summary.warmup_s;
         for (name, group) in &results.summary.groups {
-            let flows: Vec<_> = results.flows.iter().filter(|f| f.group == *name).collect();
+            let flows: Vec<_> = results.flows.iter().filter(|f| *f.group == **name).collect();
             let Some(law) = group.littles_law else {
                 prop_assert!(flows.iter().all(|f| f.end_s.is_some_and(|end| end <= results.summary.warmup_s)));
                 continue;

@@ -127,7 +127,7 @@ fn rates_below_a_packet_per_round_trip() {
     // 41 flows on 12.5 packets per round trip: 3 kB/s each while all are there; then one has all of it.
     let many = &r.summary.groups["many"];
     assert!(many.jain_index.expect("flows") > 0.95, "{many:?}");
-    let stays = r.flows.iter().find(|f| f.group == "stays").expect("the flow that stays");
+    let stays = r.flows.iter().find(|f| &*f.group == "stays").expect("the flow that stays");
     let alone = 30.0 * 125_000.0;
     assert!(stays.delivered_bytes as f64 > 0.8 * alone, "{stays:?}");
 }
@@ -317,7 +317,7 @@ fn flows_without_handshake_survive_the_loss_of_their_first_packet() {
         ));
         // All leave at once: one is transmitted, the others are lost, some more than once.
         assert!(r.summary.packets.lost >= 9, "{recovery}: {:?}", r.summary.packets);
-        let sent_again = r.flows.iter().filter(|f| f.group == "ten" && f.retransmissions > 0).count();
+        let sent_again = r.flows.iter().filter(|f| &*f.group == "ten" && f.retransmissions > 0).count();
         assert!(sent_again >= 9, "{recovery}: {sent_again}");
     }
 }

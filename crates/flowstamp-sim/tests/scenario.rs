@@ -3,6 +3,7 @@
 mod common;
 
 use common::{run, try_load};
+use flowstamp_sim::scenario::Files;
 use flowstamp_sim::{Format, load};
 use std::path::Path;
 
@@ -21,6 +22,35 @@ count = 2
 fn with(sets: &[(&str, &str)]) -> Result<flowstamp_sim::Loaded, String> {
     let sets: Vec<_> = sets.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
     load(GOOD, Format::Toml, "good.toml", &sets, Path::new(".")).map_err(|e| e.to_string())
+}
+
+/// Contents stand for files: in what is loaded, in `--set` and in what is said of one that is missing.
+#[test]
+fn contents_are_as_good_as_paths() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a golden file");
+    let contents = |names: &[&str]| names.iter().map(|n| (n.into(), read(n))).collect::<Files>();
+    let both = contents(&["cell.down", "sizes.txt"]);
+    for (name, file) in [("sack-trace.toml", "cell.down"), ("web-sizes.toml", "sizes.txt")] {
+        let text = read(name);
+        let from_folder = load(&text, Format::Toml, name, &[], &folder).expect("on disk");
+        let from_contents = load(&text, Format::Toml, name, &[], &both).expect("in memory");
+        assert_eq!(from_folder.scenario, from_contents.scenario);
+        assert_eq!(from_folder.files, from_contents.files);
+        assert_eq!(from_folder.files, contents(&[file]), "only what is named");
+        let error =
+            load(&text, Format::Toml, name, &[], &Files::new()).expect_err("nothing given").to_string();
+        assert!(error.contains(&format!("\"{file}\" is not among the files given: none")), "{error}");
+    }
+    let set = |path: &str| [("dumbbell.rate.trace".to_owned(), path.to_owned())];
+    let loaded = load(GOOD, Format::Toml, "good.toml", &set("cell.down"), &both).expect("by its own name");
+    assert_eq!(loaded.files, contents(&["cell.down"]));
+    let error =
+        load(GOOD, Format::Toml, "good.toml", &set("cell.up"), &both).expect_err("not given").to_string();
+    assert_eq!(
+        error,
+        "good.toml: dumbbell.rate.trace: \"cell.up\" is not among the files given: cell.down, sizes.txt"
+    );
 }
 
 #[test]

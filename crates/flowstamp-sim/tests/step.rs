@@ -95,6 +95,7 @@ fn what_has_not_left_leaves_at_the_new_rate() {
         format!(
             r#"
             duration = "1s"
+            header = "0B"
             [dumbbell]
             rate = "8Mbps"
             access_rate = "80Mbps"

@@ -54,6 +54,15 @@ impl Law {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Rcp, Self::Xcp];
 
+    /// The name in scenarios.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rcp => "rcp",
+            Self::Xcp => "xcp",
+        }
+    }
+
     /// The identifier in the option.
     #[must_use]
     pub const fn identifier(self) -> [u8; 2] {

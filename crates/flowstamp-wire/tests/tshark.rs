@@ -1,7 +1,7 @@
 //! Has the real tshark read what this crate writes: the capture file, the frames, and the headers of XCP and RCP by way of the
 //! Lua dissector.
 //!
-//! Without tshark each test prints a line that starts with "SKIPPED" and passes; with `FLOWSTAMP_REQUIRE_TSHARK=1` it
+//! Without tshark each test says that it is skipped and passes; with `FLOWSTAMP_REQUIRE_TSHARK=1` it
 //! fails instead.
 
 #![expect(clippy::print_stderr, reason = "a skipped test says so")]
@@ -9,6 +9,8 @@
     clippy::unwrap_used,
     reason = "the helpers are test code too, which clippy's exception for tests leaves out"
 )]
+
+mod skip;
 
 use etherparse::{Ipv4Header, Ipv6Header, TcpHeader};
 use flowstamp_wire::frame::{self, Ecn, Flags, FrameSpec};
@@ -319,7 +321,7 @@ fn tshark() -> Option<Command> {
     }
     let required = std::env::var_os("FLOWSTAMP_REQUIRE_TSHARK").is_some_and(|value| value == "1");
     assert!(!required, "FLOWSTAMP_REQUIRE_TSHARK=1, but tshark is not installed");
-    eprintln!("SKIPPED: tshark is not installed (FLOWSTAMP_REQUIRE_TSHARK=1 makes this a failure)");
+    skip::skip("tshark is not installed (FLOWSTAMP_REQUIRE_TSHARK=1 makes this a failure)");
     None
 }
 

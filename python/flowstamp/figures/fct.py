@@ -90,9 +90,7 @@ class Ideal:
     packet_bytes: float
 
     @classmethod
-    def of(
-        cls, summary: Mapping[str, Any], group: str, packet_bytes: float, payload_bytes: float
-    ) -> Ideal | None:
+    def of(cls, summary: Mapping[str, Any], group: str, packet_bytes: float, payload_bytes: float) -> Ideal | None:
         """From a run's summary; `None` of a group that is not there."""
         of = summary["groups"].get(group)
         if of is None:

@@ -509,8 +509,8 @@ def _fast(t: _Table, vary: Mapping[str, Sequence[Any]], claims: Sequence[str], c
 
 def axis_value(value: object, file: str, key: str) -> float:
     """A varied quantity as a number on the x axis: rates in Mb/s, times in ms, numbers as they are."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+    if re.fullmatch(r"[0-9.]+(?:[eE][+-]?\d+)?", str(value)):
+        return float(str(value))
     # Rounded to the engine's picosecond, so that 70 ms stand at 70.
     for kind, scale, digits in (("rate", 1e-6, 12), ("time", 1e3, 9)):
         try:

@@ -10,6 +10,8 @@
 //! drop  if avg >= max (gentle: 2 max) or the buffer is full; else with p_a mark, or drop if not ECN-capable
 //! adaptive: every 0.5 s, avg below the middle fifth of [min, max]: max_p *= 0.9; above: max_p += min(0.01, max_p/4)
 //! ```
+//! step:     mark, or drop if not ECN-capable, what finds more than K packets waiting; nothing else counts      Alizadeh 2010
+//!                                                                                                              section 3.1
 //! `count` is the number of packets since the last mark or drop.
 //!
 //! Deviations:
@@ -20,7 +22,9 @@
 //! 3. ns-2 keeps the gentle slope of the initial `max_p`. We use the current one, as the adaptive paper means it.
 //! 4. The adaptive paper lets `max_p` fall to 0.01. As in ns-2, to one mark per 0.1 s of 1000-byte packets if that
 //!    is less: above 8 Mb/s 1% is too much.
-//! 5. Thresholds are shares of the buffer (Katabi 2002 section 5.1), not packets, unless `target_delay` sets them.
+//! 5. Alizadeh 2010 makes DCTCP's switch of RED with both thresholds at K and a weight of 1. By deviation 1 and as the upper
+//!    threshold drops, that would not be a step here: `step` is one.
+//! 6. Thresholds are shares of the buffer (Katabi 2002 section 5.1), not packets, unless `target_delay` sets them.
 
 use super::{Arrival, Limit, QueueLaw, QueueView, Verdict};
 use crate::units::{Ratio, Time};
@@ -61,6 +65,9 @@ pub struct Params {
     /// The queueing delay to aim at: the lower threshold is half of what the link carries in this time, at least 5
     /// packets, the upper one three times that (2001 section 4). Absent: the shares above.
     pub target_delay: Option<Time>,
+    /// K: packets beyond which each arrival is marked, and no other, by the queue as it is: DCTCP's switch (Alizadeh 2010,
+    /// section 3.1). The thresholds, `max_p`, `weight`, `gentle` and `wait` have no meaning then.
+    pub step: Option<u32>,
     /// Packets or bytes.
     pub mode: Mode,
     /// Marks are spaced between one and two times 1/p apart instead of up to one time (ns-2's `wait_`).
@@ -78,6 +85,7 @@ impl Default for Params {
             ecn: true,
             adaptive: false,
             target_delay: None,
+            step: None,
             mode: Mode::Packets,
             wait: true, // ns-2 wait_
         }
@@ -97,6 +105,7 @@ const TOP: f64 = 0.5;
 #[derive(Clone, Debug)]
 pub struct Red {
     limit: Limit,
+    step: Option<u32>,
     /// In packets or bytes, as are the thresholds.
     average: f64,
     min: f64,
@@ -189,7 +198,20 @@ impl QueueLaw for Red {
         within("weight", p.weight, 0.0, 1.0)?;
         within("max_p", p.max_p.get(), 0.0, 1.0)?;
         within("min_threshold", p.min_threshold.get(), 0.0, 1.0)?;
-        within("max_threshold", p.max_threshold.get(), p.min_threshold.get(), 10.0)
+        within("max_threshold", p.max_threshold.get(), p.min_threshold.get(), 10.0)?;
+        let other = if p.adaptive {
+            "adaptive"
+        } else if p.target_delay.is_some() {
+            "target_delay"
+        } else if p.mode == Mode::Bytes {
+            "mode = \"bytes\""
+        } else {
+            return Ok(());
+        };
+        match p.step {
+            Some(k) => Err(("step", format!("is {k} packets beside {other}; leave out one of them"))),
+            None => Ok(()),
+        }
     }
 
     fn new(params: &Params, view: &QueueView) -> Self {
@@ -210,6 +232,7 @@ impl QueueLaw for Red {
         };
         Self {
             limit: view.limit,
+            step: params.step,
             average: 0.0,
             min: min * unit,
             max: max.max(min) * unit,
@@ -236,6 +259,14 @@ impl QueueLaw for Red {
     }
 
     fn on_arrival(&mut self, arrival: &Arrival, mut uniform: impl FnMut() -> f64) -> Verdict {
+        if let Some(most) = self.step {
+            return match arrival.queue_packets > most {
+                _ if !arrival.fits(self.limit) => Verdict::Drop,
+                false => Verdict::Enqueue,
+                true if self.ecn && arrival.ecn_capable => Verdict::Mark,
+                true => Verdict::Drop,
+            };
+        }
         let queue = if self.bytes { arrival.queue_bytes as f64 } else { f64::from(arrival.queue_packets) };
         if let Some(since) = arrival.idle_since {
             let idle = arrival.now.saturating_sub(since).as_secs_f64();

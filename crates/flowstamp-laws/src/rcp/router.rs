@@ -37,9 +37,13 @@
 //! 5. `avg_rtt` has no first value (200 ms in the author's ns-2 model) / `initial_rtt`, the path's where the scenario knows
 //!    it; else `d` is unknown, intervals are `max_interval` long and R stays until one brings RTTs, whose mean is the first
 //!    `d` / a first `d` of 200 ms makes R grow as slowly on a path of 30 us as on one of 200 ms, and forgets it slowly.
+//! 6. Section 6.3.3's router has no capacity, yet lines 6, 9 and 10 use it, and no first rate / where nobody tells it the
+//!    capacity, line 6 takes `y` for `C`, R is at most 400 Gb/s, and starts with one packet per `d` (per `max_interval` while
+//!    `d` is unknown) / `R/C` in line 6 is the inverse of the number of flows, which `R/y` is too.
 
 use super::header::Header;
 use crate::router::{LinkView, RouterLaw, RouterView};
+use crate::sender::AS_MUCH_AS_THERE_IS;
 use crate::stamp::Stamp;
 use crate::units::{Bytes, Rate, Time};
 use crate::{Refused, within};
@@ -110,12 +114,15 @@ impl Default for Params {
     }
 }
 
+/// The most that a flow is offered where nobody knows the capacity, bytes/s: the end of the law's range.
+const FASTEST: f64 = 400e9 / 8.0;
+
 /// The law's state on one link.
 #[derive(Clone, Debug)]
 pub struct Router {
     params: Params,
-    /// Bytes/s.
-    link_rate: f64,
+    /// Bytes/s; `None` where nobody knows it.
+    link_rate: Option<f64>,
     /// `R`, bytes/s.
     rate: f64,
     /// `d`, seconds; zero while unknown (deviation 5).
@@ -153,9 +160,15 @@ impl Router {
         self.avg_rtt
     }
 
-    /// `R / C`; nothing of a link that carries nothing.
-    fn link_share(&self) -> f64 {
-        if self.link_rate > 0.0 { self.rate / self.link_rate } else { 0.0 }
+    /// `R / C`; nothing of a link that carries nothing. `input_rate` stands for an unknown capacity (deviation 6).
+    fn link_share(&self, input_rate: f64) -> f64 {
+        let link_rate = self.link_rate.unwrap_or(input_rate);
+        if link_rate > 0.0 { self.rate / link_rate } else { 0.0 }
+    }
+
+    /// The most that a flow may be offered, bytes/s.
+    fn most(&self) -> f64 {
+        self.link_rate.unwrap_or(FASTEST)
     }
 
     /// Appendix F lines 1 to 16, with `queue` bytes waiting.
@@ -174,7 +187,7 @@ impl Router {
             let weight = if sample >= self.avg_rtt {
                 interval / self.avg_rtt // line 4
             } else {
-                self.link_share() * (sample / self.avg_rtt) * (interval / self.avg_rtt) // line 6
+                self.link_share(input_rate) * (sample / self.avg_rtt) * (interval / self.avg_rtt) // line 6
             };
             let weight = weight.clamp(0.0, 1.0);
             self.avg_rtt = weight * sample + (1.0 - weight) * self.avg_rtt; // line 7
@@ -183,7 +196,7 @@ impl Router {
             self.begin_interval(queue, input_rate);
             return;
         }
-        let target = p.eta * self.link_rate;
+        let target = p.eta * self.most();
         let min_rate = 0.01 * p.mtu.as_f64() / self.avg_rtt;
         let change = match p.capacity {
             // A link that carries nothing: lines 9 and 10 leave no rate.
@@ -248,13 +261,24 @@ impl RouterLaw for Router {
         Some(("initial_rtt", &mut params.initial_rtt))
     }
 
+    fn needs_capacity(params: &Params) -> bool {
+        params.capacity == Capacity::Known
+    }
+
     fn new(params: &Params, link: &RouterView) -> Self {
-        let link_rate = link.known_capacity().bytes_per_sec();
+        let link_rate = link.capacity.map(Rate::bytes_per_sec);
         let first_rtt = params.initial_rtt.unwrap_or(Time::ZERO).as_secs_f64();
+        let rate = match link_rate {
+            Some(link_rate) => params.initial_rate * link_rate,
+            None => {
+                let delay = params.initial_rtt.unwrap_or(params.max_interval).as_secs_f64();
+                f64::from(link.packet_bytes) / delay // deviation 6
+            }
+        };
         Self {
             params: *params,
             link_rate,
-            rate: params.initial_rate * link_rate,
+            rate,
             avg_rtt: first_rtt,
             interval: params.initial_rtt.unwrap_or(Time::MAX).min(params.max_interval).as_secs_f64(),
             input_bytes: 0.0,
@@ -269,7 +293,7 @@ impl RouterLaw for Router {
     }
 
     fn set_capacity(&mut self, capacity: Rate) {
-        self.link_rate = capacity.bytes_per_sec();
+        self.link_rate = Some(capacity.bytes_per_sec());
     }
 
     fn set_params(&mut self, params: &Params) {
@@ -294,12 +318,14 @@ impl RouterLaw for Router {
         let p = &self.params;
         let long = header.age_bytes > p.long_after.as_f64();
         let offer = if long { self.rate * p.long_share } else { self.rate };
-        let offer = offer.min(self.link_rate);
+        let offer = offer.min(self.most());
         if p.fairness > 0.0 {
             // The routers' R^-alpha add up; a single router leaves its own R. Of the sum the lower rate is taken out, as
             // no power of a ratio of at most 1 leaves the range of numbers.
             let (low, high) = (header.rate.min(offer), header.rate.max(offer));
-            let ratio = if high > 0.0 { libm::pow(low / high, p.fairness) } else { 0.0 };
+            // A sender that wants as much as there is limits nothing, and adds nothing.
+            let adds = high > 0.0 && high < AS_MUCH_AS_THERE_IS;
+            let ratio = if adds { libm::pow(low / high, p.fairness) } else { 0.0 };
             header.rate = low * libm::pow(1.0 + ratio, -1.0 / p.fairness);
             *stamp = header.into();
         } else if header.rate > offer {
@@ -324,7 +350,7 @@ impl RouterLaw for Router {
         report("sample_rtt_s", self.sample_rtt);
         report("input_rate_bps", self.input_rate * 8.0);
         // The router's estimate of the number of flows, C/R (section 3.2.1).
-        let share = self.link_share();
+        let share = self.link_share(self.input_rate);
         report("flows_estimate", if share > 0.0 { self.params.eta / share } else { 0.0 });
         // What an interval's lines can be done again from.
         report("interval_s", self.interval);

@@ -184,9 +184,9 @@ impl SenderLaw for Sender {
         }
     }
 
-    fn on_congestion(&mut self, now: Time, flight: u32) {
+    fn on_loss(&mut self, now: Time, flight: u32) {
         match self.switch.as_deref_mut() {
-            Some(Switch { tcp: Some(tcp), .. }) => tcp.on_congestion(now, flight),
+            Some(Switch { tcp: Some(tcp), .. }) => tcp.on_loss(now, flight),
             // Judged a round trip later: an overshoot of R itself fills a small buffer before the rate has come down.
             Some(switch) => switch.lost[0] = true,
             None => {}

@@ -76,7 +76,7 @@ impl Switch {
         self.doubled = true;
         self.lost = [false, self.lost[0]];
         if not_the_bottleneck {
-            self.become_tcp(now, window).on_congestion(now, flight);
+            self.become_tcp(now, window).on_loss(now, flight);
         }
     }
 }

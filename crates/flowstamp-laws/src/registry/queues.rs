@@ -2,7 +2,11 @@
 
 use super::spec;
 use crate::Refused;
-use crate::queue::{Arrival, QueueLaw, QueueView, Verdict, droptail, red};
+use crate::queue::{
+    Arrival, Departure, Hears, QueueLaw, QueueView, TimeConstant, Verdict, codel, droptail, red,
+};
+use crate::router::LinkView;
+use crate::units::{Rate, Time};
 
 macro_rules! queues {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $queue:ty; )*) => {
@@ -25,6 +29,17 @@ macro_rules! queues {
                 match self { $( Self::$variant(p) => <$queue as QueueLaw>::check(p) ),* }
             }
 
+            /// [`QueueLaw::HEARS`].
+            #[must_use]
+            pub const fn hears(&self) -> Hears {
+                match self { $( Self::$variant(_) => <$queue as QueueLaw>::HEARS ),* }
+            }
+
+            /// [`QueueLaw::time_constant`].
+            pub fn time_constant(&mut self) -> Option<TimeConstant<'_>> {
+                match self { $( Self::$variant(p) => <$queue as QueueLaw>::time_constant(p) ),* }
+            }
+
             /// The law for one link.
             #[must_use]
             pub fn build(&self, view: &QueueView) -> AnyQueue {
@@ -41,6 +56,24 @@ macro_rules! queues {
             pub fn on_arrival(&mut self, arrival: &Arrival, uniform: impl FnMut() -> f64) -> Verdict {
                 match self { $( Self::$variant(l) => l.on_arrival(arrival, uniform) ),* }
             }
+            /// [`QueueLaw::HEARS`].
+            #[must_use]
+            pub const fn hears(&self) -> Hears {
+                match self { $( Self::$variant(_) => <$queue as QueueLaw>::HEARS ),* }
+            }
+            /// [`QueueLaw::set_capacity`].
+            pub fn set_capacity(&mut self, capacity: Rate) { match self { $( Self::$variant(l) => l.set_capacity(capacity) ),* } }
+            /// [`QueueLaw::label`].
+            pub fn label(&mut self, arrival: &Arrival) -> Option<f64> { match self { $( Self::$variant(l) => l.label(arrival) ),* } }
+            /// [`QueueLaw::on_departure`].
+            pub fn on_departure(&mut self, departure: &Departure, uniform: impl FnMut() -> f64) -> Verdict {
+                match self { $( Self::$variant(l) => l.on_departure(departure, uniform) ),* }
+            }
+            /// [`QueueLaw::first_timer`].
+            #[must_use]
+            pub fn first_timer(&self) -> Option<Time> { match self { $( Self::$variant(l) => l.first_timer() ),* } }
+            /// [`QueueLaw::on_timer`].
+            pub fn on_timer(&mut self, link: LinkView) -> Time { match self { $( Self::$variant(l) => l.on_timer(link) ),* } }
             /// [`QueueLaw::variables`].
             pub fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) { match self { $( Self::$variant(l) => l.variables(report) ),* } }
         }
@@ -52,6 +85,8 @@ queues! {
     DropTail "droptail" droptail::DropTail;
     /// Random early detection (Floyd and Jacobson 1993).
     Red "red" red::Red;
+    /// Controlled delay (Nichols and others, RFC 8289).
+    CoDel "codel" codel::CoDel;
 }
 
 impl Default for QueueSpec {

@@ -46,6 +46,14 @@ macro_rules! routers {
                     $( Self::$variant(p) => <$router as RouterLaw>::time_constant(p) ),*
                 }
             }
+            /// [`RouterLaw::needs_capacity`].
+            #[must_use]
+            pub fn needs_capacity(&self) -> bool {
+                match self {
+                    Self::None(_) => false,
+                    $( Self::$variant(p) => <$router as RouterLaw>::needs_capacity(p) ),*
+                }
+            }
             /// The law on this link; `None` where the link only forwards.
             #[must_use]
             pub fn build(&self, link: &RouterView) -> Option<AnyRouter> {
@@ -83,10 +91,19 @@ macro_rules! routers {
             pub fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
                 match self { $( Self::$variant(l) => l.on_arrival(link, size, stamp) ),* }
             }
-            /// [`RouterLaw::on_departure`].
+            /// [`RouterLaw::on_medium_arrival`].
+            pub fn on_medium_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&mut Stamp>) {
+                match self { $( Self::$variant(l) => l.on_medium_arrival(link, size, stamp) ),* }
+            }
+            /// [`RouterLaw::on_departure`], then [`RouterLaw::bits`].
             #[inline]
-            pub fn on_departure(&mut self, link: LinkView, size: u32, stamp: &mut Stamp) {
-                match self { $( Self::$variant(l) => l.on_departure(link, size, stamp) ),* }
+            pub fn on_departure(&mut self, link: LinkView, size: u32, stamp: &mut Stamp, bits: &mut u16) {
+                match self {
+                    $( Self::$variant(l) => {
+                        l.on_departure(link, size, stamp);
+                        *bits = l.bits(link, size, *bits);
+                    } ),*
+                }
             }
             /// [`RouterLaw::first_timer`].
             #[must_use]

@@ -3,7 +3,7 @@
 
 use super::{Header, spec};
 use crate::Refused;
-use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::sender::{Ack, Echo, FlowView, Recovery, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{rcp, tcp, xcp};
@@ -51,6 +51,8 @@ macro_rules! senders {
             type Params = SenderSpec;
             fn new(params: &SenderSpec, flow: &FlowView) -> Self { params.build(flow) }
             fn recovery(&self) -> Recovery { match self { $( Self::$variant(l) => l.recovery() ),* } }
+            fn echo(&self) -> Echo { match self { $( Self::$variant(l) => l.echo() ),* } }
+            fn wants_delivery_rate(&self) -> bool { match self { $( Self::$variant(l) => l.wants_delivery_rate() ),* } }
             fn handshake(&self) -> bool { match self { $( Self::$variant(l) => l.handshake() ),* } }
             #[inline]
             fn fallen_back(&self) -> Option<Time> { match self { $( Self::$variant(l) => l.fallen_back() ),* } }
@@ -61,10 +63,13 @@ macro_rules! senders {
             fn pacing_rate(&self) -> Option<Rate> { match self { $( Self::$variant(l) => l.pacing_rate() ),* } }
             #[inline]
             fn on_ack(&mut self, ack: &Ack<'_>) { match self { $( Self::$variant(l) => l.on_ack(ack) ),* } }
-            fn on_congestion(&mut self, now: Time, flight: u32) { match self { $( Self::$variant(l) => l.on_congestion(now, flight) ),* } }
+            fn on_loss(&mut self, now: Time, flight: u32) { match self { $( Self::$variant(l) => l.on_loss(now, flight) ),* } }
+            fn on_mark(&mut self, now: Time, flight: u32) { match self { $( Self::$variant(l) => l.on_mark(now, flight) ),* } }
             fn on_timeout(&mut self, now: Time, flight: u32) { match self { $( Self::$variant(l) => l.on_timeout(now, flight) ),* } }
             #[inline(always)] // a stamp that is returned through memory is waited for by who copies it
             fn stamp(&self, now: Time, srtt: Time) -> Stamp { match self { $( Self::$variant(l) => l.stamp(now, srtt) ),* } }
+            #[inline]
+            fn bits(&self) -> u16 { match self { $( Self::$variant(l) => l.bits() ),* } }
         }
     };
 }
@@ -84,6 +89,8 @@ senders! {
     Sack "sack" Plain tcp::Sack;
     /// HighSpeed TCP (RFC 3649).
     HighSpeed "highspeed" Plain tcp::HighSpeed;
+    /// Data Center TCP (RFC 8257).
+    Dctcp "dctcp" Plain tcp::Dctcp;
 }
 
 /// TCP with selective acks, as [`AnySender`] needs some law.

@@ -32,6 +32,7 @@
 use super::window::{Growth, Limits, Window};
 use crate::sender::{Ack, FlowView};
 use crate::units::{Ratio, Time};
+use crate::{Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -159,6 +160,14 @@ impl Growth for Table {
             min_ssthresh: p.min_ssthresh,
             max_window: p.max_window,
         }
+    }
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("low_window", p.low_window, 1.0, 1e9)?;
+        within("high_window", p.high_window, p.low_window + 1.0, 1e10)?;
+        within("low_p", p.low_p, 1e-18, 1.0)?;
+        within("high_p", p.high_p, 1e-18, p.low_p)?;
+        within("high_decrease", p.high_decrease.get(), 0.0, 0.5)
     }
 
     fn new(params: &Params, flow: &FlowView) -> Self {

@@ -13,6 +13,7 @@
 use super::window::{Growth, Limits, Window};
 use crate::sender::{Ack, FlowView, Recovery};
 use crate::units::{Ratio, Time};
+use crate::{Refused, within};
 use core::marker::PhantomData;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -95,6 +96,11 @@ impl<V: Variant> Growth for Additive<V> {
             min_ssthresh: p.min_ssthresh,
             max_window: p.max_window,
         }
+    }
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("increase", p.increase, 0.0, 1e6)?;
+        within("decrease", p.decrease.get(), 0.0, 1.0)
     }
 
     fn new(params: &Params, flow: &FlowView) -> Self {

@@ -3,21 +3,22 @@
 //! ```text
 //! cwnd < ssthresh:   cwnd += packet per ack                                      slow start, section 3.1 eq. 2
 //! else               cwnd += the law's step per ack, at most a packet            the law's own
-//! loss or ECN mark:  ssthresh = max(what the law leaves, 2 packets), cwnd = ssthresh     section 3.1 eq. 4, section 3.2
+//! loss:              ssthresh = max(what the law leaves, 2 packets), cwnd = ssthresh     section 3.1 eq. 4, section 3.2
+//! ECN mark:          the same unless the law says otherwise, and an ack with an echo adds nothing   RFC 3168 section 6.1.2
 //! timeout:           ssthresh likewise, cwnd = 1 packet                                  section 3.1
 //! ```
 //!
-//! A [`Growth`] law says the step, and what a loss and a timeout leave. Deviations, shared by all:
+//! A [`Growth`] law says the step, and what a loss, a mark and a timeout leave. Deviations, shared by all:
 //!
 //! 1. RFC 5681 eq. 4 takes half of what is in flight. We take the lesser of that and the window: just after a reduction
 //!    more is in flight than the window allows, and a second loss must not raise it.
 //! 2. RFC 5681 lets the window grow whatever is sent. We hold it while the application, not the window, limits the
 //!    sender (RFC 7661's reason; Linux does the same).
 
-use crate::Refused;
-use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::sender::{Ack, Echo, FlowView, Recovery, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::Time;
+use crate::{Refused, within};
 
 /// The limits that every window has, as a scenario may set them.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +39,9 @@ pub trait Growth: Sized {
     /// How the law's losses are repaired.
     const RECOVERY: Recovery = Recovery::Sack;
 
+    /// How marks are echoed to it.
+    const ECHO: Echo = Echo::Classic;
+
     /// Whether the parameters make sense; else the parameter, and what would be right.
     ///
     /// # Errors
@@ -53,11 +57,23 @@ pub trait Growth: Sized {
     /// The law at the start of a flow.
     fn new(params: &Self::Params, flow: &FlowView) -> Self;
 
+    /// Every ack of new data, before anything is made of it.
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        let _ = ack;
+    }
+
     /// What an ack adds to a window of `cwnd` in congestion avoidance.
     fn step(&mut self, cwnd: f64, ack: &Ack<'_>) -> f64;
 
     /// What a loss leaves of a window of which `used` was in use.
     fn after_loss(&mut self, now: Time, used: f64) -> f64;
+
+    /// What a mark leaves of a window of `cwnd`, of which `used` was in use.
+    fn after_mark(&mut self, now: Time, cwnd: f64, used: f64) -> f64 {
+        let _ = cwnd;
+        self.after_loss(now, used)
+    }
 
     /// The slow-start threshold after a timeout.
     fn after_timeout(&mut self, now: Time, used: f64) -> f64 {
@@ -79,6 +95,12 @@ pub struct Window<G> {
 }
 
 impl<G> Window<G> {
+    /// The growth law's state.
+    #[must_use]
+    pub const fn growth(&self) -> &G {
+        &self.growth
+    }
+
     /// The slow-start threshold in bytes.
     #[must_use]
     pub const fn ssthresh(&self) -> f64 {
@@ -95,6 +117,12 @@ impl<G: Growth> SenderLaw for Window<G> {
     type Params = G::Params;
 
     fn check(params: &G::Params) -> Result<(), Refused> {
+        // The windows in packets that every TCP is valid for.
+        let limits = G::limits(params);
+        let given = [("initial_ssthresh", limits.initial_ssthresh), ("max_window", limits.max_window)];
+        for (name, packets) in given.into_iter().chain([("min_ssthresh", Some(limits.min_ssthresh))]) {
+            within(name, packets.unwrap_or(1.0), 1.0, 1e9)?;
+        }
         G::check(params)
     }
 
@@ -117,6 +145,10 @@ impl<G: Growth> SenderLaw for Window<G> {
         G::RECOVERY
     }
 
+    fn echo(&self) -> Echo {
+        G::ECHO
+    }
+
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd
@@ -125,16 +157,23 @@ impl<G: Growth> SenderLaw for Window<G> {
     #[inline]
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.timed_out = false;
-        if ack.in_recovery || !ack.window_limited {
+        self.growth.on_ack(ack);
+        if ack.in_recovery || ack.marked > 0 || !ack.window_limited {
             return; // deviation 2
         }
         let step = if self.cwnd < self.ssthresh { self.packet } else { self.growth.step(self.cwnd, ack) };
         self.cwnd = (self.cwnd + step).min(self.max_window);
     }
 
-    fn on_congestion(&mut self, now: Time, flight: u32) {
+    fn on_loss(&mut self, now: Time, flight: u32) {
         let used = self.used(flight);
         self.ssthresh = self.growth.after_loss(now, used).max(self.min_ssthresh);
+        self.cwnd = self.ssthresh;
+    }
+
+    fn on_mark(&mut self, now: Time, flight: u32) {
+        let used = self.used(flight);
+        self.ssthresh = self.growth.after_mark(now, self.cwnd, used).max(self.min_ssthresh);
         self.cwnd = self.ssthresh;
     }
 

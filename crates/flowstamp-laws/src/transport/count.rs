@@ -28,7 +28,7 @@
 //!    sample / the transport keeps no other.
 //! 3. The ns-2 host has no window / the law's holds / it is the pipe at the rate given, and bounds what a dead path costs.
 
-use super::{AckPacket, Outgoing, Sender};
+use super::{AckPacket, News, Outgoing, Sender};
 use crate::sender::SenderLaw;
 use crate::units::Time;
 
@@ -89,11 +89,17 @@ impl Sender {
         let marked = ack.ecn_echo && self.ecn;
         if newly > 0 {
             self.sample(now, ack.sent_at);
-            self.tell(now, law, ack, newly, flight, marked);
+            let delivered = self.received();
+            if let Some(rates) = &mut self.rates {
+                rates.arrived(top - 1, top);
+            }
+            let rate = self.rate_sample(now, delivered);
+            let in_recovery = marked && !self.echo_per_packet;
+            let marked = if marked { newly } else { 0 };
+            self.tell(now, law, ack, News { newly, marked, delivered, rate, flight, in_recovery });
         }
-        if marked && (self.reduced_at == 0 || self.una > self.reduced_at) {
-            self.note_reduction(true);
-            law.on_congestion(now, flight);
+        if marked {
+            self.react_to_mark(now, law, flight);
         }
         if self.is_complete() {
             self.deadline = Time::MAX;

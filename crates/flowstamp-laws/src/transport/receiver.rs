@@ -7,6 +7,9 @@
 //! SACK blocks                      -> first the run of the packet that triggered the ack, then the runs most
 //!                                     recently reported, at most three                RFC 2018 section 4
 //! CE mark                          -> ECE in every ack until a packet with CWR comes  RFC 3168 section 6.1.3
+//!            or, per packet        -> ECE in the acks of marked packets; a delayed ack goes out before a packet whose mark
+//!                                     differs, so that ECE holds for all that an ack newly acknowledges
+//!                                                                       RFC 8257 section 3.2, Alizadeh 2010, figure 10
 //! echoed departure time            -> of the earliest packet this ack answers         RFC 7323 section 4.3
 //! repair by count                  -> next = packets received; above it one block, of the last transmission that
 //!                                     arrived, if any before it did not               Dukkipati 2007, section 6.3.1
@@ -17,10 +20,13 @@
 //! 1. RFC 7323 echoes, in a duplicate ack, the timestamp of the last packet in line. We echo that of the packet which
 //!    triggered the ack, so that selective acks give a round-trip sample too.
 //! 2. RFC 2883 (a SACK block for a copy) is left out: the senders of the published figures do not use it.
-//! 3. RFC 3168 clears the echo on CWR at once. If an ack is being delayed, the echo it owes is still sent in it.
+//! 3. RFC 8257 section 3.2 sends one ack, with the new state, when the mark changes, and allows two. We send the one for the
+//!    packets before, with the old state, and may delay that of the new packet, as figure 10 of the paper does: no mark is
+//!    counted for a packet that had none.
+//! 4. RFC 3168 clears the echo on CWR at once. If an ack is being delayed, the echo it owes is still sent in it.
 
-use super::{Params, runs::RunSet};
-use crate::sender::Recovery;
+use super::{Agreed, Params, runs::RunSet};
+use crate::sender::{Echo, Recovery};
 use crate::stamp::Stamp;
 use crate::units::Time;
 
@@ -40,6 +46,8 @@ pub struct DataPacket<'a> {
     pub sent_at: Time,
     /// What the routers made of its stamp.
     pub stamp: &'a Stamp,
+    /// What they made of its bits.
+    pub bits: u16,
 }
 
 /// Up to three half-open ranges of packets that arrived above the cumulative ack, most recent first.
@@ -84,6 +92,8 @@ pub struct AckInfo {
     pub sent_at: Time,
     /// Its stamp, or those of all the packets that this ack answers, merged.
     pub stamp: Stamp,
+    /// The bits of the newest packet that this ack answers.
+    pub bits: u16,
 }
 
 /// What waits above a gap.
@@ -103,14 +113,17 @@ pub struct Receiver {
     /// One above the highest transmission that arrived, once one before it has not (Count).
     top: u32,
     counts: bool,
-    ecn: bool,
+    /// How marks are echoed; `None` if they are not.
+    echo: Option<Echo>,
     delayed_acks: bool,
     /// Congestion experienced, not yet answered by CWR.
     congestion: bool,
-    /// The delayed ack owes an echo.
+    /// The next ack owes an echo.
     echo_owed: bool,
     /// Packets that wait for a delayed ack: 0 or 1.
     pending: u8,
+    /// Of the newest packet.
+    bits: u16,
     out_of_order: Option<Box<OutOfOrder>>,
     pending_sent_at: Time,
     pending_stamp: Stamp,
@@ -119,18 +132,20 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that has seen nothing, for a sender that repairs losses by `recovery`.
+    /// A receiver that has seen nothing.
     #[must_use]
-    pub fn new(params: &Params, recovery: Recovery) -> Self {
+    pub fn new(params: &Params, agreed: impl Into<Agreed>) -> Self {
+        let Agreed { recovery, echo, .. } = agreed.into();
         Self {
             next: 0,
             top: 0,
             counts: recovery == Recovery::Count,
-            ecn: params.ecn,
+            echo: params.ecn.then_some(echo),
             delayed_acks: params.delayed_acks,
             congestion: false,
             echo_owed: false,
             pending: 0,
+            bits: 0,
             out_of_order: None,
             pending_sent_at: Time::ZERO,
             pending_stamp: Stamp::default(),
@@ -139,8 +154,16 @@ impl Receiver {
         }
     }
 
-    /// A data packet arrived. Returns the ack to send now, if any. `merge` is [`crate::sender::SenderLaw::merge`] of
-    /// the flow's law: it folds a newer stamp into one that is not yet acknowledged.
+    /// A packet is about to arrive, marked or not: returns the delayed ack that must go out before it, if marks are echoed
+    /// per packet and its own differs. To be asked before [`Self::on_data`].
+    #[inline]
+    pub fn before_data(&mut self, ce: bool) -> Option<AckInfo> {
+        let differs = self.pending > 0 && self.echo == Some(Echo::PerPacket) && self.echo_owed != ce;
+        differs.then(|| self.ack())
+    }
+
+    /// A data packet arrived. Returns the ack to send now, if any. `merge` is [`crate::stamp::StampLaw::merge`] of
+    /// the flow's header: it folds a newer stamp into one that is not yet acknowledged.
     #[inline]
     pub fn on_data(
         &mut self,
@@ -148,13 +171,18 @@ impl Receiver {
         packet: &DataPacket<'_>,
         merge: impl FnOnce(&mut Stamp, &Stamp),
     ) -> Option<AckInfo> {
-        if self.ecn {
-            if packet.cwr {
-                self.congestion = false;
+        match self.echo {
+            Some(Echo::Classic) => {
+                if packet.cwr {
+                    self.congestion = false;
+                }
+                self.congestion |= packet.ce;
+                self.echo_owed |= self.congestion;
             }
-            self.congestion |= packet.ce;
-            self.echo_owed |= self.congestion;
+            Some(Echo::PerPacket) => self.echo_owed |= packet.ce,
+            None => {}
         }
+        self.bits = packet.bits;
         if self.pending == 0 {
             self.pending_sent_at = packet.sent_at;
             self.pending_stamp = *packet.stamp;
@@ -221,6 +249,7 @@ impl Receiver {
             ecn_echo,
             sent_at: self.pending_sent_at,
             stamp: self.pending_stamp,
+            bits: self.bits,
         }
     }
 

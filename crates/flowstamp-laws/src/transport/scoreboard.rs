@@ -51,8 +51,15 @@ impl Scoreboard {
     }
 
     /// Takes an ack: the cumulative ack moves from `una` to `cumulative`, both at most `high`, and `blocks` arrived
-    /// above. Returns how many packets are newly acknowledged.
-    pub(super) fn on_ack(&mut self, una: u32, cumulative: u32, high: u32, blocks: &[(u32, u32)]) -> u32 {
+    /// above. Returns how many packets are newly acknowledged; `sacked` is told of those above `cumulative`.
+    pub(super) fn on_ack(
+        &mut self,
+        una: u32,
+        cumulative: u32,
+        high: u32,
+        blocks: &[(u32, u32)],
+        mut sacked: impl FnMut(u32, u32),
+    ) -> u32 {
         let mut newly = 0;
         self.sacked.advance(una);
         if cumulative > una {
@@ -67,7 +74,7 @@ impl Scoreboard {
         self.hi_rxt = self.hi_rxt.max(cumulative);
         self.lost_edge = self.lost_edge.max(cumulative);
         for &(from, to) in blocks {
-            newly += self.sack(from.max(cumulative), to.min(high));
+            newly += self.sack(from.max(cumulative), to.min(high), &mut sacked);
         }
         if self.highest[2] > self.lost_edge + 1 {
             self.lose_below(self.highest[2] - 1);
@@ -75,7 +82,7 @@ impl Scoreboard {
         newly
     }
 
-    fn sack(&mut self, from: u32, to: u32) -> u32 {
+    fn sack(&mut self, from: u32, to: u32, sacked: &mut impl FnMut(u32, u32)) -> u32 {
         let mut newly = 0;
         let mut s = from;
         while s < to {
@@ -86,6 +93,7 @@ impl Scoreboard {
             let end = self.sacked.next_present(s, to);
             self.sacked.fill(s, end);
             newly += end - s;
+            sacked(s, end);
             let below = |edge: u32| i64::from(edge.clamp(s, end) - s);
             self.balance -= below(self.hi_rxt) - below(self.lost_edge);
             for seq in s.max(end.saturating_sub(3))..end {
@@ -261,16 +269,21 @@ mod tests {
                             cumulative += 1;
                         }
                         let mut newly = (una..cumulative).filter(|s| !naive.sacked[*s as usize]).count();
+                        let below = newly;
+                        let mut told = 0;
                         for &(from, to) in &blocks {
                             for s in from.max(cumulative)..to.min(naive.high) {
                                 newly += usize::from(!naive.sacked[s as usize]);
                                 naive.sacked[s as usize] = true;
                             }
                         }
-                        let got = board.on_ack(una, cumulative, naive.high, &blocks);
+                        let got = board.on_ack(una, cumulative, naive.high, &blocks, |from, to| {
+                            told += (to - from) as usize;
+                        });
                         naive.una = cumulative;
                         naive.hi_rxt = naive.hi_rxt.max(cumulative);
                         prop_assert_eq!(got as usize, newly);
+                        prop_assert_eq!(told, newly - below);
                     }
                     Step::Resend(rule_3) => {
                         let got = if rule_3 { board.take_hole() } else { board.take_lost() };
@@ -301,10 +314,10 @@ mod tests {
     #[test]
     fn three_packets_above_make_a_loss() {
         let mut board = Scoreboard::new(0);
-        assert_eq!(board.on_ack(0, 0, 10, &[(1, 3)]), 2);
+        assert_eq!(board.on_ack(0, 0, 10, &[(1, 3)], |_, _| {}), 2);
         assert!(!board.is_lost(0));
         assert_eq!(board.pipe(0, 10), 8);
-        assert_eq!(board.on_ack(0, 0, 10, &[(5, 6), (1, 3)]), 1);
+        assert_eq!(board.on_ack(0, 0, 10, &[(5, 6), (1, 3)], |from, to| assert_eq!((from, to), (5, 6))), 1);
         assert!(board.is_lost(0));
         assert_eq!(board.pipe(0, 10), 6); // 10 - 3 sacked - 1 lost
         assert_eq!(board.take_lost(), Some(0));

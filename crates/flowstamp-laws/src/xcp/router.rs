@@ -179,6 +179,7 @@ impl<E: Encoding> Router<E> {
             self.residue_pos = 0.0;
             self.residue_neg = 0.0;
         }
+        debug_assert!(self.residue_pos >= 0.0 && self.residue_neg >= 0.0, "empty pools at least: {self:?}");
         self.aggregate_feedback = aggregate;
         self.input_rate = input_rate;
         self.interval = delay;
@@ -282,6 +283,10 @@ impl<E: Encoding> RouterLaw for Router<E> {
             let spared = feedback.max(0.0) - view.feedback;
             self.residue_neg -= spared.min(self.residue_neg);
         }
+        debug_assert!(
+            self.residue_pos >= 0.0 && self.residue_neg >= 0.0,
+            "more than the pools held: {self:?}"
+        );
     }
 
     fn first_timer(&self, which: usize) -> Option<Time> {

@@ -106,7 +106,7 @@ impl<E: Encoding> SenderLaw for Sender<E> {
         }
     }
 
-    fn on_congestion(&mut self, _: Time, flight: u32) {
+    fn on_loss(&mut self, _: Time, flight: u32) {
         let flight = f64::from(flight) * self.packet_bytes;
         self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet_bytes);
     }

@@ -40,7 +40,7 @@ pub fn set(pins: &Pins, name: &str) -> Result<()> {
 
 /// Puts back what every namespace that can be found had. One made while ours was the default has inherited it.
 pub fn restore(pins: &Pins, name: &str) -> Result<()> {
-    let ours = super::Law::ALL.map(|law| law.congestion_control(name));
+    let ours = crate::law::LAWS.map(|law| law.congestion_control(name));
     let own = File::open(OWN).context(OWN)?;
     let inherited = || if available("cubic").unwrap_or(false) { "cubic" } else { "reno" }.to_owned();
     let (mut seen, mut failed) = (BTreeSet::new(), None);

@@ -1,8 +1,9 @@
 //! The BPF objects, and their pins.
 
+use super::default;
 use super::place::{self, Cgroup, Interface};
-use super::{Law, default};
 use crate::bpffs;
+use crate::law::{self, LAWS, Law};
 use crate::refusal::Refusal;
 use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -44,11 +45,8 @@ pub struct Settings {
 
 impl Settings {
     /// What connections ask for.
-    pub fn law(&self) -> Result<Law> {
-        Law::ALL
-            .into_iter()
-            .find(|law| *law as u32 == self.law)
-            .context("pinned settings are another version's")
+    pub fn law(&self) -> Result<&'static Law> {
+        law::numbered(self.law.into()).context("pinned settings are another version's")
     }
 
     /// The congestion control of flows that leave.
@@ -142,9 +140,9 @@ impl Pins {
     }
 
     /// Loads, attaches and pins everything; if one fails, nothing stays.
-    pub fn load(&self, law: Law, rate_max: u32, cgroup: &Cgroup) -> Result<()> {
+    pub fn load(&self, law: &Law, rate_max: u32, cgroup: &Cgroup) -> Result<()> {
         self.remove()?; // what an enable that was killed has left
-        for law in Law::ALL {
+        for law in LAWS {
             let name = law.congestion_control(&self.name);
             if default::available(&name)? {
                 let what = "is registered already, by something that this did not pin";
@@ -157,13 +155,13 @@ impl Pins {
         self.try_load(law, rate_max, cgroup).inspect_err(|_| drop(self.remove()))
     }
 
-    fn try_load(&self, law: Law, rate_max: u32, cgroup: &Cgroup) -> Result<()> {
+    fn try_load(&self, law: &Law, rate_max: u32, cgroup: &Cgroup) -> Result<()> {
         let refused = |e: libbpf_rs::Error| {
             Refusal(format!("this kernel refuses the host's programs: {e}; FLOWSTAMP_BPF_LOG=1 says more"))
         };
         let mut object = MaybeUninit::uninit();
         let open = skel::HostSkelBuilder::default().open(&mut object).context("opening the programs")?;
-        for (law, ops) in [(Law::Rcp, open.struct_ops.rcp), (Law::Xcp, open.struct_ops.xcp)] {
+        for (law, ops) in LAWS.into_iter().zip([open.struct_ops.rcp, open.struct_ops.xcp]) {
             let name = padded::<16>(&law.congestion_control(&self.name)).map(|b| b as _);
             // SAFETY: points into the object, which is open; nothing else refers to it now.
             unsafe { (*ops).name = name };
@@ -191,14 +189,14 @@ impl Pins {
         Ok(())
     }
 
-    fn fresh_settings(&self, law: Law, rate_max: u32, cgroup: &Cgroup) -> Result<Settings> {
+    fn fresh_settings(&self, law: &Law, rate_max: u32, cgroup: &Cgroup) -> Result<Settings> {
         let mut names = [[0; 16]; 3];
-        for law in Law::ALL {
-            names[law as usize] = padded(&law.congestion_control(&self.name));
+        for law in LAWS {
+            names[law.number as usize] = padded(&law.congestion_control(&self.name));
         }
         let fallback = padded(if default::available("cubic")? { "cubic" } else { "reno" });
         Ok(Settings {
-            law: law as u32,
+            law: law.number,
             silent_rounds_max: SILENT_ROUNDS_MAX,
             names,
             fallback,
@@ -210,7 +208,7 @@ impl Pins {
     }
 
     /// Everything is there: from now on connections ask for `law` and keep within `rate_max`, bytes/ms.
-    pub fn retarget(&self, law: Law, rate_max: u32, cgroup: Option<&Cgroup>) -> Result<()> {
+    pub fn retarget(&self, law: &Law, rate_max: u32, cgroup: Option<&Cgroup>) -> Result<()> {
         if let Some(cgroup) = cgroup {
             let info = Link::open(self.at("options"))?.info()?;
             let attached = match info.info {
@@ -222,7 +220,7 @@ impl Pins {
                 return Err(Refusal(format!("enabled for cgroup {was} already: `host disable` first")).into());
             }
         }
-        let settings = Settings { law: law as u32, rate_max, ..self.settings()? };
+        let settings = Settings { law: law.number, rate_max, ..self.settings()? };
         self.map("settings")?.update(&0u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)?;
         Ok(())
     }
@@ -375,7 +373,7 @@ impl Pins {
             _ => {}
         }
         // The kernel unregisters the congestion controls a moment later.
-        for law in Law::ALL {
+        for law in LAWS {
             let name = law.congestion_control(&self.name);
             let mut waits = 0;
             while default::available(&name)? {

@@ -55,7 +55,8 @@ pub fn of_flows(
 /// The summary's part: by group that has one of our laws, how many flows stayed, and which left.
 pub fn by_group(lab: &Lab, plan: &[Planned], opened: &[bool], left: &[Option<Left>]) -> Map<String, Value> {
     let mut groups = Map::new();
-    for (number, group) in lab.flows.iter().enumerate().filter(|(_, group)| lab.law_of(group).is_stamped()) {
+    for (number, group) in lab.flows.iter().enumerate().filter(|(_, group)| lab.law_of(group).law().is_some())
+    {
         let flows = || plan.iter().enumerate().filter(|(flow, p)| p.group == number && opened[*flow]);
         let gone: Vec<Value> = flows()
             .filter_map(|(flow, planned)| {

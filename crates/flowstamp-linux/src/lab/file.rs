@@ -1,9 +1,11 @@
 //! The lab's file: a path, a router's law on it, the hosts' law, and applications.
 
+use crate::law::{self, Law};
 use crate::refusal::Refusal;
-use flowstamp_laws::registry::RouterSpec;
+use flowstamp_laws::registry::{RouterSpec, SenderSpec};
 use flowstamp_laws::units::{Bytes, Rate, Ratio, Time};
 use flowstamp_sim::scenario::{Buffer, Capture};
+use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
 use std::path::Path as FilePath;
 
@@ -121,6 +123,36 @@ pub struct Router {
     /// The law.
     #[serde(flatten)]
     pub law: RouterSpec,
+    /// Its parameters that the file sets, as `router attach --set` takes them: the kernel has defaults of its own.
+    #[serde(skip)]
+    pub sets: Vec<String>,
+}
+
+impl Router {
+    /// What a kernel's router is asked for: its own defaults where the file says nothing.
+    fn kernels(&self) -> Result<law::Given, Refusal> {
+        law::given(law::law_of(&self.law)?, &self.sets, None, None)
+    }
+
+    /// Whether the router of a link of `rate` can carry out all that the file says.
+    fn check(&self, rate: Rate) -> Result<(), Refusal> {
+        if self.law == RouterSpec::default() {
+            return Ok(());
+        }
+        if self.place == Where::Path {
+            return law::on_path(&self.law);
+        }
+        let law::Given { spec, eta, min_interval } = self.kernels()?;
+        law::translate(&spec, &law::Link { rate, own_weight: 1.0, eta, min_interval }).map(drop)
+    }
+
+    /// The law as it is carried out, in a scenario's words.
+    fn scenario(&self) -> toml::Table {
+        let kernels = (self.place == Where::Bpf).then(|| self.kernels().ok()).flatten();
+        let spec = kernels.map_or_else(|| self.law.clone(), |given| given.spec);
+        // What is unset stays away: TOML has no word for it.
+        toml::Table::try_from(spec).unwrap_or_default()
+    }
 }
 
 impl<'de> Deserialize<'de> for Router {
@@ -130,43 +162,69 @@ impl<'de> Deserialize<'de> for Router {
         let place = place.map_err(serde::de::Error::custom)?.unwrap_or_default();
         let share = table.remove("share").map(Share::deserialize).transpose();
         let share = share.map_err(serde::de::Error::custom)?;
+        let sets = table.iter().filter(|(key, _)| *key != "law").map(|(key, value)| format!("{key}={value}"));
+        let sets = sets.collect();
         let law = RouterSpec::deserialize(table).map_err(serde::de::Error::custom)?;
-        Ok(Self { place, share, law })
+        Ok(Self { place, share, law, sets })
     }
 }
 
-/// Congestion control of the hosts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Law {
-    /// Flowstamp's RCP.
-    Rcp,
-    /// Flowstamp's XCP.
-    Xcp,
-    /// The kernel's CUBIC.
-    #[default]
-    Cubic,
-    /// The kernel's BBR.
-    Bbr,
-    /// The kernel's Reno.
-    Reno,
+/// Congestion control of hosts: one of our laws, or the kernel's own by its name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Control {
+    /// By stamps.
+    Stamped(&'static Law),
+    /// Without.
+    Kernel(&'static str),
 }
 
-impl Law {
+/// The kernel's own that a lab may ask for; the first is the default.
+const KERNELS: [&str; 3] = ["cubic", "bbr", "reno"];
+
+impl Control {
     /// Its name here.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Rcp => "rcp",
-            Self::Xcp => "xcp",
-            Self::Cubic => "cubic",
-            Self::Bbr => "bbr",
-            Self::Reno => "reno",
+            Self::Stamped(law) => law.name,
+            Self::Kernel(name) => name,
         }
     }
 
-    /// Whether it is one of ours.
-    pub const fn is_stamped(self) -> bool {
-        matches!(self, Self::Rcp | Self::Xcp)
+    /// The law, if it is one of ours.
+    pub const fn law(self) -> Option<&'static Law> {
+        match self {
+            Self::Stamped(law) => Some(law),
+            Self::Kernel(_) => None,
+        }
+    }
+
+    /// Whether the simulator has it.
+    fn is_simulated(self) -> bool {
+        let name: serde::de::value::StrDeserializer<'_, toml::de::Error> = self.name().into_deserializer();
+        SenderSpec::deserialize(name).is_ok()
+    }
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Self::Kernel(KERNELS[0])
+    }
+}
+
+impl Serialize for Control {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Control {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let kernel = || KERNELS.into_iter().find(|kernel| *kernel == name).map(Self::Kernel);
+        law::named(&name).map(Self::Stamped).or_else(kernel).ok_or_else(|| {
+            let there = law::LAWS.iter().map(|law| law.name).chain(KERNELS).collect::<Vec<_>>().join(", ");
+            serde::de::Error::custom(format!("no law {name:?} on hosts; there are {there}"))
+        })
     }
 }
 
@@ -176,7 +234,7 @@ impl Law {
 pub struct Host {
     /// Congestion control.
     #[serde(default)]
-    pub law: Law,
+    pub law: Control,
 }
 
 /// What makes the traffic.
@@ -201,7 +259,7 @@ pub struct Flows {
     pub app: Application,
     /// Congestion control, if another than the hosts'.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub law: Option<Law>,
+    pub law: Option<Control>,
     /// How many.
     #[serde(default = "one_flow")]
     pub count: u32,
@@ -280,9 +338,7 @@ impl Lab {
             return Err(format!("probes.every is {}; it must be 10ms or longer", self.probes.every));
         }
         self.router.law.check().map_err(|(key, what)| format!("router.{key} {what}"))?;
-        if !matches!(self.router.law, RouterSpec::None(_) | RouterSpec::Rcp(_) | RouterSpec::Xcp(_)) {
-            return Err("router.law must be \"rcp\", \"xcp\" or \"none\"".to_owned());
-        }
+        self.router.check(self.path.rate).map_err(|refusal| refusal.0)?;
         if self.router.share.is_some()
             && (self.router.place != Where::Bpf || matches!(self.router.law, RouterSpec::None(_)))
         {
@@ -338,8 +394,12 @@ impl Lab {
             }
         }
         let laws = || self.flows.iter().map(|flows| self.law_of(flows)).chain([self.host.law]);
-        if laws().any(|law| law == Law::Rcp) && laws().any(|law| law == Law::Xcp) {
-            return Err("host.law and flows.law: a host asks for RCP or XCP, not for both".to_owned());
+        let mut ours = laws().filter_map(Control::law);
+        if let Some(first) = ours.next()
+            && let Some(other) = ours.find(|law| *law != first)
+        {
+            let (first, other) = (first.name, other.name);
+            return Err(format!("host.law and flows.law: a host asks for {first} or {other}, not for both"));
         }
         let count: u32 = self.flows.iter().map(|flows| flows.count).sum();
         if count == 0 || count > MAX_FLOWS {
@@ -349,7 +409,7 @@ impl Lab {
     }
 
     /// The law of a group.
-    pub fn law_of(&self, flows: &Flows) -> Law {
+    pub fn law_of(&self, flows: &Flows) -> Control {
         flows.law.unwrap_or(self.host.law)
     }
 
@@ -366,7 +426,7 @@ impl Lab {
         let mut groups = Vec::new();
         for flows in &self.flows {
             let law = self.law_of(flows);
-            if matches!(law, Law::Cubic | Law::Bbr) {
+            if !law.is_simulated() {
                 return Err(format!("the simulator has no {}", law.name()));
             }
             let mut group = serde_json::json!({
@@ -382,7 +442,7 @@ impl Lab {
             groups.push(group);
         }
         // Ethernet, IP, TCP with time stamps and, where there is one, the stamp's option.
-        let header = Bytes::new(if self.host.law.is_stamped() { 82 } else { 66 });
+        let header = Bytes::new(if self.host.law.law().is_some() { 82 } else { 66 });
         let mut scenario = serde_json::json!({
             "name": self.name,
             "description": self.description,
@@ -394,7 +454,7 @@ impl Lab {
             "ack": header,
             "dumbbell": {
                 "rate": self.path.rate, "rtt": self.path.rtt, "buffer": self.path.buffer,
-                "queue": "droptail", "router": self.router.law,
+                "queue": "droptail", "router": self.router.scenario(),
             },
             "flows": groups,
             "probes": {"every": self.probes.every, "flows": true, "laws": true},
@@ -449,6 +509,24 @@ mod tests {
         loaded.expect("the simulator takes it");
     }
 
+    /// What the kernel takes for its own is no secret to the simulator.
+    #[test]
+    fn the_simulators_router_is_the_one_that_runs() {
+        let router = |text: &str| {
+            let lab: Lab = toml::from_str(text).expect("a lab");
+            lab.check().expect("a good one");
+            (lab.router.sets.clone(), lab.scenario().expect("a scenario")["dumbbell"]["router"].clone())
+        };
+        let bpf = LAB.replace("where = \"path\"", "where = \"bpf\"");
+        let (sets, law) = router(&bpf);
+        assert_eq!((sets, &law["eta"]), (vec!["eta=0.9".to_owned()], &0.9.into()));
+        assert_eq!(router(&bpf.replace("eta = 0.9", "")).1["eta"], 0.95);
+        assert_eq!(router(&LAB.replace("eta = 0.9", "")).1["eta"], 1.0);
+        let xcp = bpf.replace("eta = 0.9", "").replace("\"rcp\"", "\"xcp\"");
+        assert_eq!(router(&xcp).1["min_interval"], "1ms");
+        assert_eq!(router(&xcp.replace("where", "min_interval = \"3ms\"\nwhere")).1["min_interval"], "3ms");
+    }
+
     #[test]
     fn a_shared_link_is_one_in_the_simulator_too() {
         let text = LAB.replace("where = \"path\"", "where = \"bpf\"\nshare = \"htb\"");
@@ -483,7 +561,7 @@ mod tests {
             ("name = \"a\"", "name = \"a\"\nstop = \"7.5s\"", "whole seconds"),
             ("name = \"a\"", "name = \"a\"\nstop = \"6s\"", "after its last flow's start"),
             ("name = \"a\"", "name = \"a\"\napp = \"http\"\nsize = \"1MB\"\nstop = \"7s\"", "leave out stop"),
-            ("name = \"a\"", "name = \"a\"\nlaw = \"xcp\"", "not for both"),
+            ("name = \"a\"", "name = \"a\"\nlaw = \"xcp\"", "asks for xcp or rcp, not for both"),
             ("name = \"a\"", "name = \"a\"\nsize = \"1MB\"", "use app"),
             ("count = 4", "counts = 4", "unknown field"),
             (
@@ -493,6 +571,14 @@ mod tests {
             ),
             ("[router]", "[capture]\npackets = 0\n[router]", "it must be 1 to"),
             ("where = \"path\"", "where = \"moon\"", "unknown variant"),
+            ("where = \"path\"", "where = \"bpf\"\nfairness = 1.0", "rcp parameter `fairness` = 1.0 cannot"),
+            ("where = \"path\"", "where = \"path\"\nlong_share = 0.5", "whose option has no age"),
+            ("law = \"rcp\"\n        eta = 0.9", "law = \"xcp-draft\"", "Linux has no law \"xcp-draft\""),
+            (
+                "law = \"rcp\"\n        [[flows]]",
+                "law = \"vegas\"\n        [[flows]]",
+                "there are rcp, xcp, cubic",
+            ),
             ("where = \"path\"", "share = \"htb\"", "where = \"bpf\""),
             ("where = \"path\"", "where = \"bpf\"\nshare = \"cake\"", "unknown variant"),
         ] {

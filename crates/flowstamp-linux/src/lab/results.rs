@@ -6,7 +6,7 @@
 use super::applications::Planned;
 use super::backlog::{Counted, Window};
 use super::departures::{self, Left};
-use super::file::{Application, LINKS, Lab, Law, PACKET_BYTES};
+use super::file::{Application, Control, LINKS, Lab, PACKET_BYTES};
 use super::stamped::Seen;
 use crate::path::{By, Flow, LatenessSummary, Link, Report};
 use flowstamp_laws::registry::RouterSpec;
@@ -274,7 +274,7 @@ fn row(lab: &Lab, number: usize, planned: &Planned, flow: &Flow, said: &Value) -
     }
 }
 
-fn group_summary(lab: &Lab, law: Law, rows: &[&FlowRow], taken: &[&Flow]) -> GroupSummary {
+fn group_summary(lab: &Lab, law: Control, rows: &[&FlowRow], taken: &[&Flow]) -> GroupSummary {
     let span_s = lab.duration.saturating_sub(lab.warmup).as_secs_f64();
     let bytes: u64 = taken.iter().map(|flow| flow.delivered_bytes - flow.delivered_at_warmup).sum();
     let goodputs: Vec<f64> = rows.iter().map(|row| row.goodput_bps).collect();

@@ -1,13 +1,16 @@
 //! Flowstamp's own parts in a lab: the end host in both hosts, the BPF router on the router's interface. All of it carries the lab's
 //! name and none of the machine's own is touched.
 
-use super::file::{Lab, Law, PACKET_BYTES};
+use super::file::{Control, Lab, PACKET_BYTES};
 use super::network::{Id, Place, command, run};
 use crate::features::Feature;
+use crate::law::{self, Law};
 use crate::path::Epoch;
 use crate::refusal::Refusal;
 use anyhow::Context;
 use flowstamp_laws::registry::RouterSpec;
+use flowstamp_laws::router::RouterView;
+use flowstamp_laws::share::{Params, split::Split};
 use flowstamp_laws::units::Time;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,10 +46,10 @@ impl Id {
     }
 
     /// The name of a law's congestion control to the kernel.
-    pub fn congestion_control(&self, law: Law) -> String {
+    pub fn congestion_control(&self, law: Control) -> String {
         match law {
-            Law::Rcp | Law::Xcp => format!("{}_{}", self.host_name().replace('-', "_"), law.name()),
-            other => other.name().to_owned(),
+            Control::Stamped(law) => law.congestion_control(&self.host_name()),
+            Control::Kernel(name) => name.to_owned(),
         }
     }
 
@@ -60,12 +63,12 @@ impl Id {
 }
 
 /// Lets both hosts' applications choose our laws.
-pub fn enable_hosts(id: &Id, law: Law) -> anyhow::Result<()> {
+pub fn enable_hosts(id: &Id, law: &Law) -> anyhow::Result<()> {
     let cgroup =
         id.cgroup().ok_or_else(|| Refusal("there is no cgroup2 file system; mount one".to_owned()))?;
     for place in [Place::Left, Place::Right] {
         let mut host = command(id, place, &this_program()?)?;
-        host.args(["host", "enable", "--law", law.name(), "--cgroup"]).arg(&cgroup);
+        host.args(["host", "enable", "--law", law.name, "--cgroup"]).arg(&cgroup);
         ours(host.env("FLOWSTAMP_NAME", id.host_name()))?;
     }
     Ok(())
@@ -104,27 +107,14 @@ pub fn attach_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
             }
         })?;
     }
-    let (law, options) = match &lab.router.law {
-        RouterSpec::Rcp(p) => {
-            let mut options = vec![
-                ("--eta", p.eta.to_string()),
-                ("--alpha", p.alpha.to_string()),
-                ("--beta", p.beta.to_string()),
-                ("--initial-rate", p.initial_rate.to_string()),
-            ];
-            options.extend(p.initial_rtt.map(|rtt| ("--initial-rtt", rtt.to_string())));
-            ("rcp", options)
-        }
-        RouterSpec::Xcp(p) => {
-            let gains = [("--alpha", p.alpha), ("--beta", p.beta), ("--gamma", p.gamma)];
-            ("xcp", gains.map(|(name, value)| (name, value.to_string())).to_vec())
-        }
-        _ => return Ok(()),
-    };
+    if lab.router.law == RouterSpec::default() {
+        return Ok(());
+    }
+    let law = law::law_of(&lab.router.law)?.name;
     let mut router = Command::new(this_program()?);
     router.args(["router", "attach", "out", "--law", law, "--rate", &rate.to_string(), "--netns", &name]);
-    for (option, value) in options {
-        router.args([option, &value]);
+    for set in &lab.router.sets {
+        router.args(["--set", set]);
     }
     if lab.router.share.is_some() {
         router.args(["--share", "htb", "--buffer", &format!("{}B", lab.path.buffer_bytes())]);
@@ -167,27 +157,29 @@ pub struct Watch {
 pub type Seen = (Time, Vec<(&'static str, f64)>);
 
 /// Variables that `router status` and the simulator's laws have in common.
-const VARIABLES: [&str; 13] = [
-    "rate_bps",
-    "avg_rtt_s",
-    "input_rate_bps",
-    "interval_s",
-    "own_weight",
-    "own_capacity_bps",
-    "own_flows",
-    "other_flows",
-    "own_input_bps",
-    "other_input_bps",
-    "own_queue_bytes",
-    "other_queue_bytes",
-    "update_interval_s",
-];
+fn names(lab: &Lab) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    let kernels = law::law_of(&lab.router.law).map_or(&[][..], |law| law.variables);
+    if let Some(router) = lab.router.law.build(&RouterView::of(lab.path.rate)) {
+        router.variables(&mut |name, _| names.push(name));
+        // The interval is the timer's, whatever the law.
+        names.retain(|name| *name == "interval_s" || kernels.iter().any(|variable| variable.name == *name));
+    }
+    if lab.router.share.is_some() {
+        let split = Split::resume(&Params::default(), lab.path.rate, 0.5, Time::ZERO);
+        split.variables(&mut |name, _| names.push(name));
+        names.extend(["own_queue_bytes", "other_queue_bytes"]);
+    }
+    names
+}
+
 /// Each question is a process of its own: no more often than this.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Watch {
     /// Starts asking.
-    pub fn start(id: &Id, every: Duration, epoch: Epoch) -> anyhow::Result<Self> {
+    pub fn start(id: &Id, lab: &Lab, every: Duration, epoch: Epoch) -> anyhow::Result<Self> {
+        let names = names(lab);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let (program, pins) = (this_program()?, id.router_pins());
@@ -198,7 +190,9 @@ impl Watch {
                 let mut status = Command::new(&program);
                 status.args(["router", "status", "--json", "--pins"]).arg(&pins);
                 let time = epoch.now();
-                if let Some(values) = status.output().ok().and_then(|output| variables(&output.stdout)) {
+                if let Some(values) =
+                    status.output().ok().and_then(|output| variables(&names, &output.stdout))
+                {
                     all.push((time, values));
                 }
                 let next = time + Time::from_nanos(every.as_nanos() as u64);
@@ -222,15 +216,10 @@ impl Drop for Watch {
     }
 }
 
-fn variables(answer: &[u8]) -> Option<Vec<(&'static str, f64)>> {
+fn variables(names: &[&'static str], answer: &[u8]) -> Option<Vec<(&'static str, f64)>> {
     let answer: serde_json::Value = serde_json::from_slice(answer).ok()?;
     let router = answer.get(0)?;
-    let mut values: Vec<(&'static str, f64)> =
-        VARIABLES.iter().filter_map(|name| Some((*name, router[*name].as_f64()?))).collect();
-    if let (Some(target), Some(rate)) = (router["target_rate_bps"].as_f64(), router["rate_bps"].as_f64()) {
-        values.push(("flows_estimate", target / rate));
-    }
-    Some(values)
+    Some(names.iter().filter_map(|name| Some((*name, router[*name].as_f64()?))).collect())
 }
 
 /// Takes both away; whether there was anything.

@@ -1,12 +1,8 @@
 //! What the path reads in an Ethernet frame: TCP's ports and numbers, and the stamp. Any bytes are safe to give it.
 
+use crate::law::Law;
 use flowstamp_laws::Stamp;
-use flowstamp_laws::registry::Protocol;
-use flowstamp_laws::rcp::Header as RcpHeader;
-use flowstamp_wire::option::{self, Law, StampOption};
-
-/// The option's rate is in bytes per millisecond.
-const PER_MS: f64 = 1000.0;
+use flowstamp_wire::option::{self, StampOption};
 
 /// A TCP segment in a frame.
 #[derive(Clone, Copy, Debug)]
@@ -101,31 +97,16 @@ pub struct Stamped {
     pub stamp: Stamp,
 }
 
-/// The stamp of `protocol` (RCP's, or XCP's with throughputs) if the segment carries its long form.
-pub fn stamp(frame: &[u8], segment: &Segment, protocol: Protocol) -> Option<Stamped> {
-    let law = match protocol {
-        Protocol::Rcp => Law::Rcp,
-        Protocol::XcpDraft => Law::Xcp,
-        _ => return None,
-    };
+/// The stamp of `law` if the segment carries its long form.
+pub fn stamp(frame: &[u8], segment: &Segment, law: &Law) -> Option<Stamped> {
     let options = segment.tcp + 20;
-    let (at, found) = StampOption::find(frame.get(options..segment.tcp + segment.header_len)?, law)?;
-    let carried = found.stamp?;
-    let rtt_s = f64::from(carried.rtt.to_micros().unwrap_or(0)) * 1e-6;
-    let stamp = match law {
-        Law::Rcp => RcpHeader { rate: f64::from(carried.value) * PER_MS, rtt_s, age_bytes: 0.0 }.into(),
-        Law::Xcp => Stamp([rtt_s / f64::from(carried.last.max(1)), rtt_s, f64::from(carried.value as i32)]),
-    };
-    Some(Stamped { at: options + at, checksum: segment.tcp + 16, stamp })
+    let (at, found) = StampOption::find(frame.get(options..segment.tcp + segment.header_len)?, law.option)?;
+    Some(Stamped { at: options + at, checksum: segment.tcp + 16, stamp: (law.read)(&found.stamp?) })
 }
 
 /// Writes back the rate or the change that is left, if a router made it less, and corrects TCP's checksum.
-pub fn write(frame: &mut [u8], stamped: &Stamped, protocol: Protocol) {
-    let field = match protocol {
-        // A rate of zero would mean none.
-        Protocol::Rcp => ((RcpHeader::from(stamped.stamp).rate / PER_MS) as u32).max(1),
-        _ => stamped.stamp.0[2] as i32 as u32,
-    };
+pub fn write(frame: &mut [u8], stamped: &Stamped, law: &Law) {
+    let field = (law.write)(&stamped.stamp);
     let at = stamped.at + option::STAMP.start;
     let old: [u8; 4] = frame[at..at + 4].try_into().expect("four bytes");
     let new = field.to_be_bytes();
@@ -152,6 +133,8 @@ pub fn write(frame: &mut [u8], stamped: &Stamped, protocol: Protocol) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::law::{LAWS, named};
+    use flowstamp_laws::rcp::Header as RcpHeader;
     use flowstamp_wire::option::MicrosFloat;
     use proptest::prelude::*;
 
@@ -159,7 +142,7 @@ mod tests {
     fn made(pad: usize, rate: u32, rtt: u16, v6: bool) -> Vec<u8> {
         let carried = option::Stamp { value: rate, rtt: MicrosFloat::from_bits(rtt), last: 0 };
         let mut options = vec![1; pad];
-        options.extend(StampOption { law: Law::Rcp, echo: 9, stamp: Some(carried) }.to_vec());
+        options.extend(StampOption { law: option::Law::Rcp, echo: 9, stamp: Some(carried) }.to_vec());
         options.resize(options.len().next_multiple_of(4), 0);
         let payload = [1, 2, 3];
         let tcp_len = 20 + options.len() + payload.len();
@@ -202,13 +185,14 @@ mod tests {
         fn stamping_leaves_a_right_checksum(pad in 0usize..8, old: u32, new: u32, rtt: u16, v6: bool) {
             let mut frame = made(pad, old, rtt, v6);
             let segment = segment(&frame).expect("a segment");
-            let mut stamped = stamp(&frame, &segment, Protocol::Rcp).expect("a stamp");
+            let rcp = named("rcp").expect("it is there");
+            let mut stamped = stamp(&frame, &segment, rcp).expect("a stamp");
             prop_assert!((RcpHeader::from(stamped.stamp).rate - f64::from(old) * 1e3).abs() < 1.0);
             prop_assert_eq!(segment.payload, 3);
             stamped.stamp.0[0] = f64::from(new) * 1e3;
-            write(&mut frame, &stamped, Protocol::Rcp);
+            write(&mut frame, &stamped, rcp);
             prop_assert_eq!(folded(&frame[segment.tcp..]), 0xffff);
-            let again = stamp(&frame, &segment, Protocol::Rcp).expect("a stamp");
+            let again = stamp(&frame, &segment, rcp).expect("a stamp");
             prop_assert!((RcpHeader::from(again.stamp).rate - f64::from(new.max(1)) * 1e3).abs() < 1.0);
         }
 
@@ -217,11 +201,11 @@ mod tests {
             let mut made = made(3, 5, 6, false);
             made.truncate(cut);
             made.append(&mut bytes);
-            for protocol in [Protocol::Rcp, Protocol::XcpDraft] {
+            for law in LAWS {
                 if let Some(segment) = segment(&made)
-                    && let Some(stamped) = stamp(&made, &segment, protocol)
+                    && let Some(stamped) = stamp(&made, &segment, law)
                 {
-                    write(&mut made, &stamped, protocol);
+                    write(&mut made, &stamped, law);
                 }
             }
         }

@@ -2,6 +2,7 @@
 //! and no I/O: instants are passed in, and what happens between two of them is done in the order of its own instants.
 
 use super::frame;
+use crate::law::{self, Law};
 use flowstamp_laws::registry::AnyRouter;
 use flowstamp_laws::router::{LinkView, MAX_TIMERS};
 use flowstamp_laws::units::{Rate, Time};
@@ -102,6 +103,8 @@ pub struct Sample {
 #[derive(Debug)]
 pub struct Link {
     spec: LinkSpecification,
+    /// Whose stamps the router reads and writes.
+    law: Option<&'static Law>,
     random: Stream,
     /// Up to here all is done.
     now: Time,
@@ -144,6 +147,7 @@ impl Link {
             }
         }
         Self {
+            law: spec.router.as_ref().and_then(|router| law::of_header(router.header())),
             random: Stream::new(spec.seed.0, spec.seed.1),
             now: Time::ZERO,
             free: Time::ZERO,
@@ -225,7 +229,8 @@ impl Link {
                 break;
             }
             self.pass(at);
-            let view = LinkView { now: self.now, queue_bytes: self.waiting_bytes };
+            let queue_packets = (self.frames.len() - self.waiting_from) as u32;
+            let view = LinkView { now: self.now, queue_bytes: self.waiting_bytes, queue_packets };
             match event {
                 Event::Warm => {
                     self.warm = true;
@@ -257,18 +262,19 @@ impl Link {
 
     /// The first waiting packet starts.
     fn start(&mut self) {
+        let queue_packets = (self.frames.len() - self.waiting_from - 1) as u32;
         let frame = &mut self.frames[self.waiting_from];
         self.waiting_from += 1;
         let size = frame.bytes.len();
         self.waiting_bytes -= size as u64;
         self.counters.sent_bytes += size as u64;
-        if let Some(router) = &mut self.spec.router
+        if let Some((router, law)) = self.spec.router.as_mut().zip(self.law)
             && let Some(segment) = frame::segment(&frame.bytes)
-            && let Some(mut stamped) = frame::stamp(&frame.bytes, &segment, router.protocol())
+            && let Some(mut stamped) = frame::stamp(&frame.bytes, &segment, law)
         {
-            let view = LinkView { now: self.now, queue_bytes: self.waiting_bytes };
-            router.on_departure(view, size as u32, &mut stamped.stamp);
-            frame::write(&mut frame.bytes, &stamped, router.protocol());
+            let view = LinkView { now: self.now, queue_bytes: self.waiting_bytes, queue_packets };
+            router.on_departure(view, size as u32, &mut stamped.stamp, &mut 0); // no header here has bits
+            frame::write(&mut frame.bytes, &stamped, law);
             self.counters.stamped += 1;
         }
         if self.recorded.len() < self.spec.recorded {
@@ -303,8 +309,10 @@ impl Link {
         let size = bytes.len() as u64;
         self.counters.arrivals += 1;
         if let Some(router) = &mut self.spec.router {
-            let view = LinkView { now: at, queue_bytes: self.waiting_bytes };
-            let stamped = frame::segment(&bytes).and_then(|s| frame::stamp(&bytes, &s, router.protocol()));
+            let queue_packets = (self.frames.len() - self.waiting_from) as u32;
+            let view = LinkView { now: at, queue_bytes: self.waiting_bytes, queue_packets };
+            let stamped =
+                self.law.and_then(|law| frame::segment(&bytes).and_then(|s| frame::stamp(&bytes, &s, law)));
             router.on_arrival(view, size as u32, stamped.as_ref().map(|s| &s.stamp));
         }
         let starts = self.free.max(at);

@@ -1,7 +1,8 @@
 //! `router attach` and `router detach`.
 
-use super::program::{self, Law, Link, Share, bytes_of, load, start, types, value_of};
+use super::program::{self, Link, Share, bytes_of, load, start, types, value_of};
 use super::{Interface, htb, metrics, pins, police, share};
+use crate::law::{self, Law};
 use crate::netlink::Socket;
 use crate::refusal::Refusal;
 use flowstamp_laws::{Bytes, Rate, Time};
@@ -17,33 +18,23 @@ use std::process::ExitCode;
 pub struct Arguments {
     #[command(flatten)]
     interface: Interface,
-    /// The law.
-    #[arg(long, value_name = "rcp|xcp", value_parser = crate::law::parse::<Law>)]
-    law: Law,
+    /// The law: rcp or xcp.
+    #[arg(long, value_name = "LAW", value_parser = law::parse)]
+    law: &'static Law,
     /// What the link carries; its shaper's or device's rate.
     #[arg(long)]
     rate: Rate,
-    /// Share of the rate that is aimed at. Below 1, as a shaper's rate and a law's estimate never agree quite.
-    #[arg(long, default_value_t = 0.95)]
-    eta: f64,
-    /// Gain on spare capacity.
+    /// A parameter of the law, as in a scenario's `router`: alpha=0.4, max_interval=20ms; may be given again. What the kernel's
+    /// law cannot carry out is refused.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Share of the rate that is aimed at; RCP's parameter of that name. Below 1, as a shaper's rate and a law's estimate never agree
+    /// quite [default: 0.95].
     #[arg(long)]
-    alpha: Option<f64>,
-    /// Gain on the queue.
+    eta: Option<f64>,
+    /// The shortest interval between decisions; XCP's parameter of that name [default: 1ms].
     #[arg(long)]
-    beta: Option<f64>,
-    /// XCP: share of the traffic that is shuffled every average RTT.
-    #[arg(long)]
-    gamma: Option<f64>,
-    /// The shortest interval between decisions.
-    #[arg(long, default_value = "1ms")]
-    min_interval: Time,
-    /// RCP: the first rate, as a share of the link's.
-    #[arg(long)]
-    initial_rate: Option<f64>,
-    /// The average RTT until a packet carries one.
-    #[arg(long)]
-    initial_rtt: Option<Time>,
+    min_interval: Option<Time>,
     /// Classes of the interface for the law's own traffic and for the rest, together held to --rate.
     #[arg(long, value_name = "SCHEDULER")]
     share: Option<Scheduler>,
@@ -86,16 +77,13 @@ pub fn pinned_config(directory: &Path) -> Option<types::fs_config> {
 /// Does it.
 pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let interface = &arguments.interface;
+    let law::Given { spec, eta, min_interval } =
+        law::given(arguments.law, &arguments.set, arguments.eta, arguments.min_interval)?;
     let wanted = Link {
-        law: arguments.law,
+        law: spec,
         rate: arguments.rate,
-        eta: arguments.eta,
-        alpha: arguments.alpha,
-        beta: arguments.beta,
-        gamma: arguments.gamma,
-        min_interval: arguments.min_interval,
-        initial_rate: arguments.initial_rate,
-        initial_rtt: arguments.initial_rtt,
+        eta,
+        min_interval,
         share: arguments.share.map(|Scheduler::Htb| Share {
             own_weight: arguments.own_share,
             buffer: arguments.buffer.unwrap_or_else(|| {

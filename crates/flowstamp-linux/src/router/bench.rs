@@ -1,9 +1,9 @@
 //! `router bench`: what a packet costs, by BPF_PROG_RUN with many repetitions, and what the law does to it.
 
 use super::operations::{self, Operations};
-use super::program::{Law, Link, Share, load, types};
-use flowstamp_laws::{Bytes, Rate, Time};
-use flowstamp_wire::option::{self, MicrosFloat, StampOption};
+use super::program::{Link, Share, load, types};
+use crate::law::{self, LAWS, Law};
+use flowstamp_laws::{Bytes, Rate};
 use libbpf_rs::{ProgramInput, ProgramMut};
 use serde::Serialize;
 use std::mem::MaybeUninit;
@@ -26,7 +26,7 @@ pub struct Arguments {
 /// One program on one packet.
 #[derive(Serialize)]
 struct Measured {
-    name: &'static str,
+    name: String,
     median_ns: f64,
     min_ns: f64,
     max_ns: f64,
@@ -53,17 +53,16 @@ fn frame(options: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// As Linux sends them: timestamps first, then the stamp. `stamp` is what the routers write to.
-fn options(law: option::Law, stamp: u32) -> Vec<u8> {
+/// As Linux sends them: timestamps first, then a stamp that no router lowers.
+fn options(law: &Law) -> Vec<u8> {
     let mut o = vec![1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
-    let stamp = option::Stamp { value: stamp, rtt: MicrosFloat::from_micros(20_000), last: 20 };
-    o.extend(StampOption { law, echo: 100, stamp: Some(stamp) }.to_vec());
+    o.extend(law.stamped(law.least));
     o
 }
 
 fn measure(
     arguments: &Arguments,
-    name: &'static str,
+    name: String,
     program: &ProgramMut<'_>,
     frame: &[u8],
 ) -> anyhow::Result<Measured> {
@@ -81,21 +80,9 @@ fn measure(
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut results = Vec::new();
     let shared = Share { own_weight: 0.5, buffer: Bytes::new(1_000_000) };
-    for (law, share) in
-        [(Law::Rcp, None), (Law::Xcp, None), (Law::Rcp, Some(shared)), (Law::Xcp, Some(shared))]
-    {
-        let link = Link {
-            law,
-            rate: Rate::from_gbps(1.0),
-            eta: 0.95,
-            alpha: None,
-            beta: None,
-            gamma: None,
-            min_interval: Time::from_millis(1),
-            initial_rate: None,
-            initial_rtt: None,
-            share,
-        };
+    for (law, share) in LAWS.map(|law| (law, None)).into_iter().chain(LAWS.map(|law| (law, Some(shared)))) {
+        let law::Given { spec, eta, min_interval } = law::given(law, &[], None, None)?;
+        let link = Link { law: spec, rate: Rate::from_gbps(1.0), eta, min_interval, share };
         let (config, mut first) = link.translate(1, 14)?;
         // Every packet finds something to be given and taken.
         first.xcp.give = types::fs_gain { mantissa: 1 << 20, shift: 10 };
@@ -105,36 +92,23 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let mut object = MaybeUninit::uninit();
         let skeleton = load(&mut object, &config, &first, true)?;
         let program = &skeleton.progs.fs_router;
-        let without = frame(&[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
-        if share.is_some() {
-            let (names, exid) = match law {
-                Law::Rcp => {
-                    (["RCP, shared link, no option", "RCP, shared link, rate stays"], option::Law::Rcp)
-                }
-                Law::Xcp => {
-                    (["XCP, shared link, no option", "XCP, shared link, delta stays"], option::Law::Xcp)
-                }
-            };
-            let with = frame(&options(exid, if law == Law::Rcp { 1000 } else { i32::MIN as u32 }));
-            results.push(measure(arguments, names[0], program, &without)?);
-            results.push(measure(arguments, names[1], program, &with)?);
-        } else if law == Law::Rcp {
-            let with = frame(&options(option::Law::Rcp, 1000));
-            results.push(measure(arguments, "empty program", &skeleton.progs.fs_nothing, &with)?);
-            results.push(measure(
-                arguments,
-                "stamp rewritten, nothing else",
-                &skeleton.progs.fs_rewrite,
-                &with,
-            )?);
-            results.push(measure(arguments, "RCP, no option", program, &without)?);
-            results.push(measure(arguments, "RCP, option, rate stays", program, &with)?);
-        } else {
-            results.push(measure(arguments, "XCP, no option", program, &without)?);
-            // The least there is: this router takes nothing from it, and works all the same.
-            let with = frame(&options(option::Law::Xcp, i32::MIN as u32));
-            results.push(measure(arguments, "XCP, option, delta stays", program, &with)?);
+        let (without, with) = (frame(&[1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]), frame(&options(law)));
+        if results.is_empty() {
+            for (name, program) in [
+                ("empty program", &skeleton.progs.fs_nothing),
+                ("stamp rewritten, nothing else", &skeleton.progs.fs_rewrite),
+            ] {
+                results.push(measure(arguments, name.to_owned(), program, &with)?);
+            }
         }
+        let (name, stamp) = (law.name.to_uppercase(), law.what);
+        let [none, some] = if share.is_some() {
+            [format!("{name}, shared link, no option"), format!("{name}, shared link, {stamp} stays")]
+        } else {
+            [format!("{name}, no option"), format!("{name}, option, {stamp} stays")]
+        };
+        results.push(measure(arguments, none, program, &without)?);
+        results.push(measure(arguments, some, program, &with)?);
     }
     let document = Document { programs: results, rcp: operations::count()? };
     if arguments.json {

@@ -2,6 +2,7 @@
 
 use super::privileges;
 use super::status::{Report, Source, directories};
+use crate::law::LAWS;
 use crate::refusal::Refusal;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -19,16 +20,17 @@ type Labels = Vec<(String, String)>;
 type Floats = Family<Labels, Gauge<f64, AtomicU64>>;
 type Counts = Family<Labels, Counter>;
 
+/// A variable's name with the unit as Prometheus has it.
+fn in_words(name: &str) -> String {
+    name.strip_suffix("_s").map_or_else(|| name.to_owned(), |name| format!("{name}_seconds"))
+}
+
 /// The text of all `reports`.
 fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
     type Value = fn(&Report) -> Option<f64>;
     type Count = fn(&Report) -> u64;
-    let gauges: [(&str, &str, Value); 20] = [
+    let gauges: [(&str, &str, Value); 16] = [
         ("target_rate_bps", "Input rate that the law aims at", |r| Some(r.target_rate_bps)),
-        ("rate_bps", "RCP: rate given to flows", |r| r.rate_bps),
-        ("aggregate_feedback_bps", "XCP: change asked of all flows", |r| r.aggregate_feedback_bps),
-        ("input_rate_bps", "Input of the last interval", |r| Some(r.input_rate_bps)),
-        ("avg_rtt_seconds", "Average RTT that packets carry", |r| Some(r.avg_rtt_s)),
         ("queue_bytes", "Backlog of the law's queue: the root's, or its own class's", |r| {
             Some(r.queue_bytes as f64)
         }),
@@ -64,10 +66,7 @@ fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
     ];
     let mut registry = Registry::with_prefix("flowstamp_router");
     let labels = |r: &Report| {
-        vec![
-            ("interface".to_owned(), r.interface.clone()),
-            ("law".to_owned(), format!("{:?}", r.law).to_lowercase()),
-        ]
+        vec![("interface".to_owned(), r.interface.clone()), ("law".to_owned(), r.law.name.to_owned())]
     };
     for (name, help, value) in gauges {
         let family = Floats::default();
@@ -75,6 +74,21 @@ fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
         for r in reports {
             if let Some(value) = value(r) {
                 family.get_or_create(&labels(r)).set(value);
+            }
+        }
+    }
+    // Of all laws, each once.
+    let mut told: Vec<&str> = Vec::new();
+    for variable in LAWS.iter().flat_map(|law| law.variables) {
+        if told.contains(&variable.name) {
+            continue;
+        }
+        told.push(variable.name);
+        let family = Floats::default();
+        registry.register(in_words(variable.name), variable.help, family.clone());
+        for r in reports {
+            if let Some(value) = r.variables.get(variable.name) {
+                family.get_or_create(&labels(r)).set(*value);
             }
         }
     }

@@ -2,13 +2,14 @@
 
 use super::attach::{adopt, is_on, pinned_config};
 use super::pins::{self, no_bpf};
-use super::program::{Law, bytes_of, value_of};
+use super::program::{bytes_of, value_of};
 use super::{Interface, htb, program};
+use crate::law;
 use crate::netlink::Socket;
 use crate::refusal::Refusal;
+use anyhow::Context;
 use flowstamp_laws::share::police::Params;
 use flowstamp_laws::{Rate, Time};
-use flowstamp_wire::option;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, MapHandle};
 use serde::Serialize;
@@ -143,12 +144,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let text = format!("{} is not a router: `router attach` makes it one", interface.name);
         return Err(Refusal(text).into());
     };
-    let (law, rate_q16) = match Law::from_number(config.law) {
-        Some(Law::Rcp) => (option::Law::Rcp, config.rcp.link_rate_q16),
-        _ => (option::Law::Xcp, config.xcp.capacity_q16),
-    };
+    let law = law::numbered(config.law).context("the pinned router is another version's")?;
     let params = Params {
-        heavy: arguments.least.unwrap_or(Rate::from_bytes_per_sec((rate_q16 / 65536) as f64 / 10.0)),
+        heavy: arguments
+            .least
+            .unwrap_or(Rate::from_bytes_per_sec((config.link_rate_q16 / 65536) as f64 / 10.0)),
         retest: arguments.retest,
         isolate: arguments.isolate,
     };
@@ -158,7 +158,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     })?;
     let ns = |t: Time| t.as_ps() / 1000;
     let wanted = types::fs_police_config {
-        exid: u16::from_be_bytes(law.identifier()).into(),
+        exid: u16::from_be_bytes(law.option.identifier()).into(),
         link_bytes: config.link_bytes,
         class: u64::from(arguments.class.unwrap_or(0)),
         params: types::fs_police_params {

@@ -1,60 +1,27 @@
-//! The loaded BPF program, and laws' parameters in its fixed point.
+//! The loaded BPF program.
 
 use super::pins::no_bpf;
+use crate::law::{self, q16, q32};
 use crate::refusal::Refusal;
-use flowstamp_laws::router::{RouterLaw, rcp, xcp};
+use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::{Bytes, Rate, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput};
 use std::mem::{MaybeUninit, offset_of};
 use std::ptr::NonNull;
 
-#[allow(clippy::all, clippy::pedantic, reason = "generated")]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/router.skel.rs"));
-}
-pub use skeleton::types;
-pub use skeleton::{OpenRouterSkel, RouterSkel, RouterSkelBuilder};
+pub use crate::bpf::router::{OpenRouterSkel, RouterSkel, RouterSkelBuilder, types};
+pub use crate::bpf::{bytes_of, value_of};
 
-/// The laws there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Law {
-    /// One rate for all flows.
-    Rcp,
-    /// Changes of throughput for each packet.
-    Xcp,
-}
-
-impl Law {
-    /// As the program has it.
-    pub fn number(self) -> u64 {
-        match self {
-            Self::Rcp => 1,
-            Self::Xcp => 2,
-        }
-    }
-
-    /// From the program's.
-    pub fn from_number(number: u64) -> Option<Self> {
-        [Self::Rcp, Self::Xcp].into_iter().find(|law| law.number() == number)
-    }
-}
-
-/// What a link is to be, in the law's own terms.
-#[derive(Clone, Copy, Debug)]
+/// What a link is to be.
+#[derive(Clone, Debug)]
 pub struct Link {
-    pub law: Law,
+    pub law: RouterSpec,
     pub rate: Rate,
-    /// Share of the rate that the law aims at.
+    /// Share of the rate that the law aims at, unless that is its own parameter.
     pub eta: f64,
-    pub alpha: Option<f64>,
-    pub beta: Option<f64>,
-    pub gamma: Option<f64>,
-    /// The shortest interval between decisions.
+    /// The shortest interval between decisions, unless that is its own parameter.
     pub min_interval: Time,
-    pub initial_rate: Option<f64>,
-    pub initial_rtt: Option<Time>,
     /// Classes for the law's own traffic and the rest.
     pub share: Option<Share>,
 }
@@ -68,20 +35,6 @@ pub struct Share {
     pub buffer: Bytes,
 }
 
-/// 16 fraction bits.
-pub fn q16(v: f64) -> u64 {
-    (v * 65536.0).round() as u64
-}
-
-/// 32 fraction bits.
-pub fn q32(v: f64) -> u64 {
-    (v * 4_294_967_296.0).round() as u64
-}
-
-fn ns(t: Time) -> u64 {
-    t.as_ps() / 1000
-}
-
 impl Link {
     /// Parameters and first state for the program, for an interface `ifindex` with `link_bytes` before IP's header.
     pub fn translate(
@@ -89,20 +42,6 @@ impl Link {
         ifindex: u32,
         link_bytes: u64,
     ) -> Result<(types::fs_config, types::fs_link), Refusal> {
-        let refuse = |(name, why): (&str, String)| Refusal(format!("--{} {why}", name.replace('_', "-")));
-        let bps = self.rate.bps();
-        if !(1e5..=1e11).contains(&bps) {
-            return Err(Refusal(format!("--rate is {}; it must be 100kbps to 100Gbps", self.rate)));
-        }
-        if !(0.01..=1.0).contains(&self.eta) {
-            return Err(Refusal(format!("--eta is {}; it must be 0.01 to 1", self.eta)));
-        }
-        if !(Time::from_micros(100)..=Time::from_millis(100)).contains(&self.min_interval) {
-            return Err(Refusal(format!(
-                "--min-interval is {}; it must be 100us to 100ms",
-                self.min_interval
-            )));
-        }
         if let Some(share) = self.share {
             if !(0.01..=0.99).contains(&share.own_weight) {
                 return Err(Refusal(format!("--own-share is {}; it must be 0.01 to 0.99", share.own_weight)));
@@ -111,94 +50,21 @@ impl Link {
                 return Err(Refusal(format!("--buffer is {}; it must be 6056B to 4GB", share.buffer)));
             }
         }
-        let mut config = types::fs_config {
-            law: self.law.number(),
-            ifindex: u64::from(ifindex),
-            link_bytes,
-            cpus: libbpf_rs::num_possible_cpus().map_err(|e| no_bpf(&e))? as u64,
-            ..Default::default()
-        };
-        let mut link = types::fs_link::default();
-        let capacity = self.rate.bytes_per_sec();
-        config.link_rate_q16 = q16(capacity);
-        config.eta_q32 = q32(self.eta);
+        let own_weight = self.share.map_or(1.0, |share| share.own_weight);
+        let Self { rate, eta, min_interval, .. } = *self;
+        let (mut config, mut link) =
+            law::translate(&self.law, &law::Link { rate, own_weight, eta, min_interval })?;
+        config.ifindex = u64::from(ifindex);
+        config.link_bytes = link_bytes;
+        config.cpus = libbpf_rs::num_possible_cpus().map_err(|e| no_bpf(&e))? as u64;
         if let Some(share) = self.share {
             config.share = 1;
             config.buffer_bytes = share.buffer.get();
             config.own_weight_q32 = q32(share.own_weight);
         }
-        link.own_capacity_q16 = q16(self.share.map_or(capacity, |share| capacity * share.own_weight));
-        let own_weight = self.share.map_or(1.0, |share| share.own_weight);
-        match self.law {
-            Law::Rcp => {
-                let mut p = rcp::Params { eta: self.eta, ..Default::default() };
-                p.alpha = self.alpha.unwrap_or(p.alpha);
-                p.beta = self.beta.unwrap_or(p.beta);
-                p.initial_rate = self.initial_rate.unwrap_or(p.initial_rate);
-                let initial_rtt = self.initial_rtt.unwrap_or(Time::from_millis(200));
-                p.initial_rtt = Some(initial_rtt);
-                if self.gamma.is_some() {
-                    return Err(Refusal("--gamma is XCP's; RCP has --alpha and --beta".into()));
-                }
-                rcp::Router::check(&p).map_err(refuse)?;
-                config.rcp = types::fs_rcp_params {
-                    link_rate_q16: q16(capacity),
-                    target_rate_q16: q16(capacity * p.eta),
-                    alpha_q32: q32(p.alpha),
-                    beta_q32: q32(p.beta),
-                    mtu_bytes: p.mtu.get(),
-                    max_interval_ns: ns(p.max_interval),
-                    min_interval_ns: ns(self.min_interval),
-                };
-                let rate = own_weight * capacity * p.initial_rate.min(p.eta);
-                link.rcp.rate_q16 = q16(rate);
-                link.rcp.avg_rtt_q8 = ns(initial_rtt) << 8;
-                link.offer = ((rate / 1000.0) as u32).max(1);
-                link.interval_ns = ns(initial_rtt.min(p.max_interval)).max(ns(self.min_interval));
-            }
-            Law::Xcp => {
-                let min_queue_interval = self.min_interval * 2;
-                let mut p = xcp::Params { min_interval: self.min_interval, min_queue_interval, ..Default::default() };
-                p.alpha = self.alpha.unwrap_or(p.alpha);
-                p.beta = self.beta.unwrap_or(p.beta);
-                p.gamma = self.gamma.unwrap_or(p.gamma);
-                let initial_interval = self.initial_rtt.unwrap_or(Time::from_millis(50));
-                p.initial_interval = Some(initial_interval);
-                if self.initial_rate.is_some() {
-                    return Err(Refusal("--initial-rate is RCP's; XCP gives changes, not rates".into()));
-                }
-                xcp::Router::<xcp::Throughput>::check(&p).map_err(refuse)?;
-                config.xcp = types::fs_xcp_params {
-                    // XCP has no target utilisation of its own: a link that is to be filled to eta is that much smaller.
-                    capacity_q16: q16(capacity * self.eta),
-                    alpha_q32: q32(p.alpha),
-                    beta_q32: q32(p.beta),
-                    gamma_q32: q32(p.gamma),
-                    min_interval_ns: ns(p.min_interval),
-                    max_rtt_us: ns(p.max_rtt) / 1000,
-                    queue_window_q32: q32(p.queue_window),
-                    min_queue_interval_ns: ns(p.min_queue_interval),
-                };
-                link.xcp.avg_rtt_q8 = ns(initial_interval) << 8;
-                link.interval_ns = ns(initial_interval);
-            }
-        }
+        link.own_capacity_q16 = q16(rate.bytes_per_sec() * own_weight);
         Ok((config, link))
     }
-}
-
-/// A plain value's bytes, as maps take them.
-pub fn bytes_of<T: Copy>(value: &T) -> &[u8] {
-    // SAFETY: the skeleton's types are plain integers in C's layout, with padding spelled out.
-    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
-}
-
-/// The value that a map holds as `bytes`; none if it is not as long, as another version's may be.
-pub fn value_of<T: Copy>(bytes: &[u8]) -> Option<T> {
-    (bytes.len() >= size_of::<T>()).then(|| {
-        // SAFETY: long enough, and any bits are a value of the skeleton's types.
-        unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) }
-    })
 }
 
 /// Loads the program with all its maps, without attaching it.

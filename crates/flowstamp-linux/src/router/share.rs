@@ -4,8 +4,9 @@
 //! does, and the law is the simulator's own. Without it the link works on as it was last divided.
 
 use super::attach::{is_on, pinned_config};
-use super::program::{bytes_of, q16, types, value_of};
+use super::program::{bytes_of, types, value_of};
 use super::{Interface, htb, pins, privileges};
+use crate::law::{ns, q16, q32};
 use crate::netlink::Socket;
 use crate::path::monotonic_ns;
 use crate::refusal::Refusal;
@@ -41,10 +42,6 @@ const GRACE_NS: u64 = 1_000_000_000;
 /// The law's time, which ends after 213 days, begins anew after so long.
 const LONGEST: Time = Time::from_secs(100 * 24 * 3600);
 
-fn ns(t: Time) -> u64 {
-    t.as_ps() / 1000
-}
-
 /// What has come so far of each class, on all CPUs.
 fn counted(classes: &MapHandle) -> anyhow::Result<[types::fs_class; CLASSES]> {
     let mut all = [types::fs_class::default(); CLASSES];
@@ -63,7 +60,7 @@ fn counted(classes: &MapHandle) -> anyhow::Result<[types::fs_class; CLASSES]> {
 pub fn state(capacity: f64, own_weight: f64) -> types::fs_share {
     types::fs_share {
         own_least_q16: q16(capacity * own_weight),
-        own_weight_q32: super::program::q32(own_weight),
+        own_weight_q32: q32(own_weight),
         ..Default::default()
     }
 }

@@ -2,12 +2,14 @@
 
 use super::attach::{is_on, pinned_config};
 use super::pins::{is_gone, open_to_read, shown_name};
-use super::program::{Law, types, value_of};
+use super::program::{types, value_of};
 use super::{Pins, metrics};
+use crate::law::{self, Law, bps};
 use crate::path::monotonic_ns;
 use flowstamp_laws::share::{OTHER, OWN};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -30,24 +32,17 @@ pub struct Arguments {
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub interface: String,
-    pub law: Law,
+    pub law: &'static Law,
     /// Whether packets still pass through it; not so if the device has gone.
     pub attached: bool,
     pub link_rate_bps: f64,
     pub target_rate_bps: f64,
-    pub avg_rtt_s: f64,
-    pub input_rate_bps: f64,
+    /// What the law knows, by the names of the simulator's probes.
+    #[serde(flatten)]
+    pub variables: BTreeMap<&'static str, f64>,
     pub queue_bytes: u64,
     pub queue_packets: u64,
     pub dropped_packets: u64,
-    /// RCP: what flows are given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate_bps: Option<f64>,
-    /// XCP: what all flows together are to gain or lose.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub aggregate_feedback_bps: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub persistent_queue_bytes: Option<u64>,
     /// Of a link that is shared.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub split: Option<Split>,
@@ -104,10 +99,6 @@ pub struct Source {
     share: MapHandle,
 }
 
-fn bps(q16: f64) -> f64 {
-    q16 / 65536.0 * 8.0
-}
-
 impl Source {
     /// What is pinned in `directory`; none if it is not a router's or another version's.
     pub fn open(directory: &Path) -> Option<Self> {
@@ -129,10 +120,7 @@ impl Source {
         }
         let bytes = self.state.lookup(&0u32.to_ne_bytes(), MapFlags::LOCK).ok()??;
         let (c, s): (_, types::fs_link) = (&self.config, value_of(&bytes)?);
-        let law = Law::from_number(c.law)?;
-        let rcp = law == Law::Rcp;
-        let avg_rtt_q8 = if rcp { s.rcp.avg_rtt_q8 } else { s.xcp.avg_rtt_q8 };
-        let input = if rcp { s.rcp.input_rate_q16 } else { s.xcp.input_rate_q16 };
+        let law = law::numbered(c.law)?;
         let split = self.share.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
         let split = (c.share != 0).then(|| Some(Split::of(&value_of(&split)?, &s))).flatten();
         let capacity_bps = split.as_ref().map_or(bps(c.link_rate_q16 as f64), |s: &Split| s.own_capacity_bps);
@@ -142,16 +130,12 @@ impl Source {
             attached,
             link_rate_bps: bps(c.link_rate_q16 as f64),
             target_rate_bps: capacity_bps * c.eta_q32 as f64 / 4_294_967_296.0,
-            avg_rtt_s: avg_rtt_q8 as f64 / 256e9,
-            input_rate_bps: bps(input as f64),
+            variables: law.variables.iter().map(|v| (v.name, (v.of)(c, &s))).collect(),
             queue_bytes: s.queue_bytes,
             queue_packets: s.queue_packets,
             dropped_packets: s.dropped_packets,
-            rate_bps: rcp.then(|| bps(s.rcp.rate_q16 as f64)),
-            aggregate_feedback_bps: (!rcp).then(|| bps(s.xcp.aggregate_q16 as f64)),
-            persistent_queue_bytes: (!rcp).then_some(s.xcp.persistent_queue_bytes),
             split,
-            input_bytes: if rcp { s.seen.rcp.input_bytes } else { s.seen.xcp.input_bytes },
+            input_bytes: (law.input_bytes)(&s),
             decisions: s.decisions,
             interval_s: s.interval_ns as f64 / 1e9,
             late_mean_s: s.late_sum_ns as f64 / 1e9 / s.decisions.max(1) as f64,
@@ -184,16 +168,17 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         println!("no interface is a router");
     }
     for r in reports {
+        let variable = |name| r.variables.get(name).copied();
         println!(
             "{}: {:?} {}, {:.3} of {:.3} Mb/s in, queue {} bytes, RTT {:.3} ms{}{}, {} decisions, {:.3} ms late at most",
             r.interface,
             r.law,
             if r.attached { "attached" } else { "of an interface that is gone" },
-            r.input_rate_bps / 1e6,
+            variable("input_rate_bps").unwrap_or(0.0) / 1e6,
             r.target_rate_bps / 1e6,
             r.queue_bytes,
-            r.avg_rtt_s * 1e3,
-            r.rate_bps.map_or_else(String::new, |v| format!(", flows at {:.3} Mb/s", v / 1e6)),
+            variable("avg_rtt_s").unwrap_or(0.0) * 1e3,
+            variable("rate_bps").map_or_else(String::new, |v| format!(", flows at {:.3} Mb/s", v / 1e6)),
             r.split.as_ref().map_or_else(String::new, |s| format!(
                 ", weight {:.3} ({}), {:.1} flows and {:.1} others at {:.3} Mb/s",
                 s.own_weight,

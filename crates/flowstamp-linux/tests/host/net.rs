@@ -1,5 +1,6 @@
 //! Two namespaces with a veth between them, a cgroup, and commands in them. Everything goes when it is dropped.
 
+use super::skip::skip;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -80,7 +81,7 @@ impl Net {
     /// None, with the reason on standard output, where it cannot be made.
     pub fn new() -> Option<Self> {
         if let Some(reason) = missing() {
-            println!("skipped: {reason}");
+            skip(&reason);
             return None;
         }
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,6 +2,7 @@
 
 use super::capture::Capture;
 use super::net::{End, Net};
+use super::skip::skip;
 use super::{R, between};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -152,7 +153,7 @@ fn the_slower_of_two_routers_is_the_bottleneck() {
     for (law, mbps) in [("rcp", 40), ("rcp", 10), ("xcp", 40), ("xcp", 10)] {
         let Some(net) = Net::new() else { return };
         let Some(summary) = (0..3).find_map(|_| lab_behind_a_router(&net, law, mbps)) else {
-            println!("skipped: the machine is too busy");
+            skip("the machine is too busy");
             return;
         };
         let group = &summary["groups"]["long"];

@@ -1,5 +1,8 @@
 //! Made packets that carry a stamp, and what may be changed of them.
 
+#[path = "../../../flowstamp-wire/tests/skip/mod.rs"]
+mod skip;
+
 use flowstamp_wire::option::{self, Law, MicrosFloat, StampOption};
 
 pub const RCP: Law = Law::Rcp;
@@ -11,7 +14,7 @@ pub fn skipped() -> bool {
     if unsafe { libc::geteuid() } == 0 && std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
         return false;
     }
-    eprintln!("skipped: BPF programs need root and a kernel with BTF");
+    skip::skip("BPF programs need root and a kernel with BTF");
     true
 }
 

@@ -39,6 +39,7 @@ impl Hosts {
             sack: NO_SACK,
             size: self.ack_bytes,
             generation: flow.generation,
+            bits: flow.law.bits(),
             flags: DATA | CONTROL | kind,
             header: flow.spoken(),
         };

@@ -1,5 +1,6 @@
 //! What hosts do: flows and both of their ends.
 
+mod audit;
 mod handshake;
 mod receiver;
 mod sender;
@@ -16,7 +17,7 @@ use crate::packet::{CONTROL, DATA, Packet};
 use crate::scenario::Scenario;
 use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
 use flowstamp_laws::sender::{FlowView, SenderLaw};
-use flowstamp_laws::transport::{self, Receiver, Sender};
+use flowstamp_laws::transport::{self, Agreed, Receiver, Sender};
 use flowstamp_laws::units::{Rate, Time};
 
 /// What the flows of a group share.
@@ -255,7 +256,7 @@ impl Hosts {
         };
         let law = spec.law.build(&view);
         let handshake = spec.transport.handshake.unwrap_or(law.handshake());
-        let recovery = spec.transport.recovery.unwrap_or(law.recovery());
+        let agreed = Agreed::between(&spec.transport, &law);
         let record = self.records.len() as u32;
         self.records.push(Record {
             group,
@@ -272,9 +273,9 @@ impl Hosts {
             switched: Time::MAX,
         });
         let mut flow = Flow {
-            sender: Sender::new(&spec.transport, recovery, size.map(|_| packets)),
+            sender: Sender::new(&spec.transport, agreed, size.map(|_| packets)),
             law,
-            receiver: Receiver::new(&spec.transport, recovery),
+            receiver: Receiver::new(&spec.transport, agreed),
             path,
             group,
             record,

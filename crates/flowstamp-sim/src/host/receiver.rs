@@ -11,6 +11,9 @@ impl Hosts {
     pub(super) fn arrive_data(&mut self, net: &mut Fabric, packet: &Packet) {
         let now = net.now;
         let number = packet.flow;
+        if let Some(info) = self.flows[number as usize].receiver.before_data(packet.flags & CONGESTED != 0) {
+            self.send_ack(net, number, &info);
+        }
         let flow = &mut self.flows[number as usize];
         let before = flow.receiver.delivered();
         let data = DataPacket {
@@ -19,6 +22,7 @@ impl Hosts {
             cwr: packet.flags & REDUCED != 0,
             sent_at: packet.sent_at,
             stamp: &packet.stamp,
+            bits: packet.bits,
         };
         let header = flow.header;
         let info = flow.receiver.on_data(now, &data, |pending, newer| header.merge(pending, newer));
@@ -55,6 +59,7 @@ impl Hosts {
             sack: net.sacks.put(info.sack),
             size: self.ack_bytes,
             generation: flow.generation,
+            bits: info.bits,
             flags: if info.ecn_echo { ECN_ECHO } else { 0 },
             header: flow.spoken(),
         };

@@ -19,6 +19,7 @@ impl Hosts {
             ecn_echo: packet.flags & ECN_ECHO != 0,
             sent_at: packet.sent_at,
             stamp: &packet.stamp,
+            bits: packet.bits,
         };
         flow.sender.on_ack(net.now, &mut flow.law, u32::from(self.packet_bytes), &ack);
         if packet.sack != NO_SACK {
@@ -77,6 +78,7 @@ impl Hosts {
                 sack: NO_SACK,
                 size,
                 generation: flow.generation,
+                bits: flow.law.bits(),
                 flags: DATA | if ecn { ECN_CAPABLE } else { 0 } | if out.cwr { REDUCED } else { 0 },
                 header: flow.spoken(),
             };
@@ -93,6 +95,8 @@ impl Hosts {
     /// A paced flow may send its next packet at `next`.
     fn wait_for_pace(&mut self, net: &mut Fabric, number: u32, next: Time) {
         let flow = &mut self.flows[number as usize];
+        // At a rate of next to nothing that is never, which is waited for all the same: a probe may bring a better one.
+        let next = next.min(Time::from_ps(Time::MAX.as_ps() - 1));
         flow.pace.arm(next, &mut net.events, Class::Pace, number);
         // A gap longer than the round trip: probe meanwhile, or a better rate would be seen only after it.
         let srtt = flow.sender.srtt();

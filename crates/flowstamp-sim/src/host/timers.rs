@@ -19,6 +19,13 @@ impl LazyTimer {
         self.0 == Time::MAX
     }
 
+    /// When the event comes that counts; [`Time::MAX`] if nothing is pending.
+    #[inline]
+    #[must_use]
+    pub fn due(self) -> Time {
+        self.0
+    }
+
     /// Sees to it that an event comes at `deadline`, or before. [`Time::MAX`] is no deadline.
     #[inline]
     pub fn arm(&mut self, deadline: Time, events: &mut EventQueue, class: Class, number: u32) {

@@ -179,7 +179,8 @@ impl<S: Sharing> Fifo<S> {
     /// Bytes that have been transmitted by `now`, to which the link has been advanced.
     #[must_use]
     pub fn sent_bytes(&self, line: &Plain, now: Time) -> f64 {
-        self.laws.sent_bytes(now, if self.waiting > 0 { self.next_start } else { line.free_at() })
+        let under_way = if self.waiting > 0 { self.next_start } else { line.free_at() };
+        self.laws.sent_bytes(now, under_way, line.in_transmission(now, self.waiting))
     }
 
     /// The line's rate has changed, and with it when the packet in transmission has gone.

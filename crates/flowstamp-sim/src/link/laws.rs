@@ -34,7 +34,7 @@ impl Backlog {
         self.packets -= 1;
     }
 
-    /// As a router law sees it.
+    /// As a law sees it.
     #[inline]
     #[must_use]
     pub fn view(self, now: Time) -> LinkView {
@@ -49,6 +49,8 @@ pub struct Laws {
     pub name: String,
     /// What the link can carry.
     pub capacity: Capacity,
+    /// The router law is told of that.
+    pub told: bool,
     /// Buffer.
     pub limit: Limit,
     /// Queue law.
@@ -77,7 +79,8 @@ impl Laws {
         captured: bool,
     ) -> Self {
         let stats = LinkStats::default();
-        Self { name, capacity, limit, queue, router, random, stats, captured, backlog: Backlog::default() }
+        let backlog = Backlog::default();
+        Self { name, capacity, told: true, limit, queue, router, random, stats, captured, backlog }
     }
 
     /// Bytes that wait.
@@ -112,13 +115,14 @@ impl Laws {
     pub(super) fn stamp(&mut self, now: Time, seen: Backlog, packet: &mut Packet) {
         if let Some(router) = &mut self.router {
             if packet.flags & DATA != 0 && packet.header == router.header() {
-                router.on_departure(seen.view(now), u32::from(packet.size), &mut packet.stamp);
+                let Packet { stamp, bits, size, .. } = packet;
+                router.on_departure(seen.view(now), u32::from(*size), stamp, bits);
             }
         }
     }
 
     /// The link's own queue law decides on `packet`: the mark that it gets, or `None` if it is lost.
-    #[inline]
+    #[inline(always)]
     pub(super) fn decide(&mut self, arrival: &Arrival) -> Option<u8> {
         let random = &mut self.random;
         let verdict = self.queue.on_arrival(arrival, || random.uniform());
@@ -144,6 +148,23 @@ impl Laws {
         Some(mark)
     }
 
+    /// The queue law's verdict on a packet that was let in and whose transmission could begin: the mark that it gets, or
+    /// `None` if it is lost after all.
+    pub(super) fn settle_departure(&mut self, verdict: Verdict, size: u16) -> Option<u8> {
+        match verdict {
+            Verdict::Enqueue => Some(0),
+            Verdict::Mark => {
+                self.stats.marks += 1;
+                Some(CONGESTED)
+            }
+            Verdict::Drop => {
+                self.stats.drops += 1;
+                self.stats.accepted_bytes -= f64::from(size);
+                None
+            }
+        }
+    }
+
     /// A packet begins to wait.
     #[inline]
     pub(super) fn enter(&mut self, now: Time, size: u16) {
@@ -164,10 +185,12 @@ impl Laws {
         self.stats.account(now, self.backlog.bytes);
     }
 
-    /// Bytes that have been transmitted of those accepted, at `now`, to an opportunity's part on a trace, when what
-    /// is in transmission ends at `under_way`.
-    pub(super) fn sent_bytes(&self, now: Time, under_way: Time) -> f64 {
+    /// Bytes that have been transmitted of those accepted, at `now`, to an opportunity's part on a trace, when the
+    /// transmission of `in_transmission` bytes ends at `under_way`.
+    pub(super) fn sent_bytes(&self, now: Time, under_way: Time, in_transmission: f64) -> f64 {
         let rest = if under_way > now { self.capacity.bytes_between(now, under_way) } else { 0.0 };
+        // An opportunity of a trace may be larger than the packet that waits for it.
+        let rest = rest.min(in_transmission);
         self.stats.accepted_bytes - self.backlog.bytes as f64 - rest
     }
 }
@@ -184,6 +207,8 @@ pub(super) fn arrival(
     Arrival {
         now,
         size: u32::from(packet.size),
+        flow: packet.flow_id(),
+        label: None,
         queue_bytes,
         queue_packets,
         ecn_capable: packet.flags & ECN_CAPABLE != 0,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`Plain`] | an access link: no laws, no loss |
 //! | [`Fifo`] | a router link in the order of arrival: departures are known on arrival |
-//! | [`Served`] | a router link with classes and a scheduler: an event for each packet that waited |
+//! | [`Served`] | a router link with classes and a scheduler, or whose queue law decides as packets leave: an event for each packet that waited |
 
 mod fifo;
 mod laws;
@@ -12,6 +12,8 @@ mod plain;
 mod ring;
 mod served;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 pub use fifo::{Alone, Fifo, Sharing, Soft};
 pub use laws::Laws;
@@ -22,6 +24,7 @@ pub use stats::{LinkStats, QueueTimes};
 
 use crate::capture::Capture;
 use crate::packet::{Packet, SackPool};
+use flowstamp_laws::registry::AnyQueue;
 use flowstamp_laws::router::LinkView;
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::units::{Rate, Time};
@@ -112,6 +115,33 @@ impl Port {
         each!(self, port => port.seen()).view(now)
     }
 
+    /// The queue laws: one for each class where the link is divided, else one.
+    pub fn queue_laws(&mut self) -> &mut [AnyQueue] {
+        match self {
+            Self::Fifo(port) => std::slice::from_mut(&mut port.laws.queue),
+            Self::Soft(port) => std::slice::from_mut(&mut port.laws.queue),
+            Self::Served(port) => port.queue_laws(),
+        }
+    }
+
+    /// What queue law number `class` sees.
+    #[must_use]
+    pub fn queue_view(&self, class: usize, now: Time) -> LinkView {
+        match self {
+            Self::Fifo(port) => port.laws.backlog(),
+            Self::Soft(port) => port.laws.backlog(),
+            Self::Served(port) => port.seen_by(class),
+        }
+        .view(now)
+    }
+
+    /// Whether any law wants to know when the capacity changes.
+    #[must_use]
+    pub fn hears_capacity(&self) -> bool {
+        let laws = self.laws();
+        (laws.told && laws.router.is_some()) || laws.queue.hears().capacity
+    }
+
     /// A copy of `packet` reaches the link.
     #[inline]
     pub fn admit(&mut self, line: &mut Plain, now: Time, packet: &Packet, tap: &mut Tap<'_>) -> Admission {
@@ -144,7 +174,7 @@ impl Port {
         match self {
             Self::Fifo(port) => port.sent_bytes(line, now),
             Self::Soft(port) => port.sent_bytes(line, now),
-            Self::Served(port) => port.laws.sent_bytes(now, line.free_at()),
+            Self::Served(port) => port.laws.sent_bytes(now, line.free_at(), line.in_transmission(now, 0)),
         }
     }
 
@@ -178,11 +208,15 @@ impl Port {
     /// The laws are told of the capacity as it is known now; returns when to look again.
     pub fn learn_capacity(&mut self, now: Time) -> Option<Time> {
         let (mut rate, next) = self.laws().capacity.known_at(now);
+        if self.laws().queue.hears().capacity {
+            self.queue_laws().iter_mut().for_each(|law| law.set_capacity(rate));
+        }
         if let Some(split) = self.split() {
             split.set_capacity(rate);
             rate = split.own_capacity();
         }
-        if let Some(router) = &mut self.laws_mut().router {
+        let laws = self.laws_mut();
+        if let Some(router) = laws.router.as_mut().filter(|_| laws.told) {
             router.set_capacity(rate);
         }
         next

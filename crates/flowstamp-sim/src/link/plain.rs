@@ -63,6 +63,15 @@ impl Plain {
         self.ring.at_mut(position)
     }
 
+    /// Bytes of the packet in transmission, behind which `waiting` wait in the line; zero if there is none.
+    pub(super) fn in_transmission(&self, now: Time, waiting: u32) -> f64 {
+        if self.ring.len() <= waiting {
+            return 0.0;
+        }
+        let entry = self.ring.at(self.ring.tail().wrapping_sub(waiting + 1));
+        if self.finish_of(entry) > now { f64::from(entry.packet.size) } else { 0.0 }
+    }
+
     /// A copy of `packet` reaches the link.
     #[inline(always)]
     pub fn admit(&mut self, now: Time, packet: &Packet) -> Admission {

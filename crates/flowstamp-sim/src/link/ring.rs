@@ -36,12 +36,14 @@ impl Ring {
         self.head == self.tail
     }
 
+    /// The packet at a position.
     #[inline]
-    fn at(&self, position: u32) -> &InFlight {
+    #[must_use]
+    pub fn at(&self, position: u32) -> &InFlight {
         &self.slots[position as usize & (self.slots.len() - 1)]
     }
 
-    /// The packet at a position.
+    /// The packet at a position, to be changed.
     #[inline]
     pub fn at_mut(&mut self, position: u32) -> &mut InFlight {
         let mask = self.slots.len() - 1;

@@ -2,12 +2,16 @@
 //!
 //! What is sent next is known only when the packet before has gone, so such a link has an event for each packet that
 //! waited. Only what is in transmission or beyond is in the ring.
+//!
+//! One class alone is served like this where the queue law decides on packets as they leave, or labels them. A packet that
+//! is dropped as it leaves has had its class's turn.
 
 use super::laws::{Backlog, Laws, arrival};
 use super::plain::Plain;
 use super::{Admission, Tap};
-use crate::packet::{DATA, Packet};
-use flowstamp_laws::registry::AnyQueue;
+use crate::packet::{DATA, ECN_CAPABLE, Packet};
+use flowstamp_laws::queue::{Departure, Hears};
+use flowstamp_laws::registry::{AnyQueue, Header};
 use flowstamp_laws::share::Scheduler;
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::units::Time;
@@ -18,6 +22,8 @@ use std::collections::VecDeque;
 pub enum Classifier {
     /// The router law's own protocol, and everything else.
     Protocol,
+    /// Nothing: there is one class.
+    None,
     /// Acks and answers, and all that goes the way of the data.
     Acks,
 }
@@ -32,6 +38,7 @@ impl Classifier {
     /// Names of the classes, and of their queues in probes.
     fn names(self) -> &'static [(&'static str, &'static str)] {
         match self {
+            Self::None => &[("all", "queue_bytes")],
             Self::Protocol => &[("own", "own_queue_bytes"), ("other", "other_queue_bytes")],
             Self::Acks => &[("ack", "ack_queue_bytes"), ("data", "data_queue_bytes")],
         }
@@ -40,16 +47,24 @@ impl Classifier {
     #[inline]
     fn class(self, own: bool, packet: &Packet) -> usize {
         usize::from(match self {
+            Self::None => false,
             Self::Protocol => !own,
             Self::Acks => packet.flags & DATA != 0,
         })
     }
 }
 
+/// A packet, and since when it waits.
+#[derive(Clone, Debug)]
+struct Waiting {
+    since: Time,
+    packet: Packet,
+}
+
 /// What waits of one class.
 #[derive(Clone, Debug, Default)]
 struct Queue {
-    packets: VecDeque<Packet>,
+    packets: VecDeque<Waiting>,
     backlog: Backlog,
 }
 
@@ -65,6 +80,7 @@ struct Divided {
 pub struct Served {
     /// Laws and statistics. Its queue law serves all classes together unless the link is divided.
     pub laws: Laws,
+    hears: Hears,
     classifier: Classifier,
     scheduler: Scheduler,
     queues: Box<[Queue]>,
@@ -74,6 +90,8 @@ pub struct Served {
     divided: Option<Box<Divided>>,
     /// A choice is due when the packet in transmission has gone.
     choice_due: bool,
+    /// Who sends next is not for the link alone to say: its medium is shared.
+    asks: bool,
 }
 
 impl Served {
@@ -83,6 +101,7 @@ impl Served {
     pub fn new(laws: Laws, classifier: Classifier, scheduler: Scheduler, split: Option<Split>) -> Self {
         let classes = classifier.classes();
         let mut served = Self {
+            hears: laws.queue.hears(),
             classifier,
             scheduler,
             queues: vec![Queue::default(); classes].into(),
@@ -91,9 +110,16 @@ impl Served {
             divided: split.map(|split| Box::new(Divided { split, laws: vec![laws.queue.clone(); classes] })),
             laws,
             choice_due: false,
+            asks: false,
         };
         served.weigh();
         served
+    }
+
+    /// The same link on a shared medium: each packet waits until it is granted.
+    #[must_use]
+    pub fn asking(self) -> Self {
+        Self { asks: true, ..self }
     }
 
     fn weigh(&mut self) {
@@ -131,8 +157,10 @@ impl Served {
         if let Some(divided) = &self.divided {
             divided.split.variables(&mut |name, value| report(name, value));
         }
-        for ((_, name), queue) in self.classifier.names().iter().zip(&self.queues) {
-            report(name, queue.backlog.bytes as f64);
+        if self.queues.len() > 1 {
+            for ((_, name), queue) in self.classifier.names().iter().zip(&self.queues) {
+                report(name, queue.backlog.bytes as f64);
+            }
         }
         let Some(divided) = &self.divided else {
             self.laws.queue.variables(&mut |name, value| report(name, value));
@@ -143,18 +171,35 @@ impl Served {
         }
     }
 
+    /// The queue laws: one for each class where the link is divided, else one for all.
+    pub(super) fn queue_laws(&mut self) -> &mut [AnyQueue] {
+        match &mut self.divided {
+            None => std::slice::from_mut(&mut self.laws.queue),
+            Some(divided) => &mut divided.laws,
+        }
+    }
+
+    /// The queue as the queue law of `class` sees it.
+    ///
+    /// Where the link is divided each class has its part of the buffer, or one with little of the link would wait for many
+    /// buffers' time: to its queue law a queue is as long as it would be if the class had all of the link.
+    pub(super) fn seen_by(&self, class: usize) -> Backlog {
+        let Some(divided) = &self.divided else { return self.laws.backlog() };
+        let part = divided.split.shares()[class];
+        let Backlog { bytes, packets } = self.queues[class].backlog;
+        Backlog { bytes: (bytes as f64 / part) as u64, packets: (f64::from(packets) / part) as u32 }
+    }
+
     /// A copy of `packet` reaches the link.
     #[cold]
     pub fn admit(&mut self, line: &mut Plain, now: Time, packet: &Packet, tap: &mut Tap<'_>) -> Admission {
         line.arrivals += 1;
         let seen = self.seen();
-        let waiting = self.waiting();
+        let own = self.laws.is_own(packet);
+        let class = self.classifier.class(own, packet);
         let laws = &mut self.laws;
         laws.stats.arrivals += 1;
-        let own = laws.is_own(packet);
-        let class = self.classifier.class(own, packet);
         let size = u32::from(packet.size);
-        let queue = &mut self.queues[class];
         let random = &mut laws.random;
         if let Some(divided) = &mut self.divided {
             divided.split.on_arrival(class, packet.flow_id(), size, || random.uniform());
@@ -162,30 +207,38 @@ impl Served {
         if own || self.divided.is_none() {
             laws.arrives(now, seen, packet);
         }
-        let mut arrival = arrival(line, now, packet, laws.queue_bytes(), waiting);
+        let Backlog { bytes, packets } = self.seen_by(class);
+        let mut arrival = arrival(line, now, packet, bytes, packets);
         if self.choice_due {
             arrival.idle_since = None;
         }
+        let bears_label = self.hears.labels && packet.header == Header::Plain && packet.flags & DATA != 0;
+        if bears_label {
+            arrival.label = Some(packet.stamp.0[0]).filter(|label| *label != 0.0);
+        }
+        let laws = &mut self.laws;
         let mark = match &mut self.divided {
             None => laws.decide(&arrival),
             Some(divided) => {
-                // Each class has its part of the buffer, or one with little of the link would wait for many buffers'
-                // time: to its queue law a queue is as long as it would be if the class had all of the link.
-                let part = divided.split.shares()[class];
-                arrival.queue_bytes = (queue.backlog.bytes as f64 / part) as u64;
-                arrival.queue_packets = (f64::from(queue.backlog.packets) / part) as u32;
                 let random = &mut laws.random;
                 let verdict = divided.laws[class].on_arrival(&arrival, || random.uniform());
                 laws.settle_verdict(verdict, size)
             }
         };
         let Some(mark) = mark else { return Admission::Dropped };
-        if arrival.idle_since.is_some() {
-            return self.begin(line, now, packet, mark, tap);
+        let mut packet = Packet { flags: packet.flags | mark, ..*packet };
+        if bears_label {
+            if let Some(label) = self.law(class).label(&arrival) {
+                packet.stamp.0[0] = label;
+            }
         }
-        laws.enter(now, packet.size);
+        if arrival.idle_since.is_some() && !self.asks {
+            return self.begin(line, now, class, &Waiting { since: now, packet }, tap);
+        }
+        self.laws.enter(now, packet.size);
+        let queue = &mut self.queues[class];
         queue.backlog.add(packet.size);
-        queue.packets.push_back(Packet { flags: packet.flags | mark, ..*packet });
+        queue.packets.push_back(Waiting { since: now, packet });
         self.heads[class].get_or_insert(size);
         self.scheduler.enqueue(class, size, &self.weights);
         if std::mem::replace(&mut self.choice_due, true) {
@@ -195,17 +248,51 @@ impl Served {
         }
     }
 
-    /// The transmission of a packet begins.
+    /// The queue law that decides on packets of `class`.
+    fn law(&mut self, class: usize) -> &mut AnyQueue {
+        match &mut self.divided {
+            None => &mut self.laws.queue,
+            Some(divided) => &mut divided.laws[class],
+        }
+    }
+
+    /// The queue law's last word on a packet of `class` whose transmission could begin: the mark that it gets, or `None` if
+    /// it is lost.
+    fn leaves(&mut self, now: Time, class: usize, waiting: &Waiting) -> Option<u8> {
+        let packet = &waiting.packet;
+        let backlog = self.queues[class].backlog;
+        let backlog = if self.divided.is_some() { backlog } else { self.laws.backlog() };
+        let departure = Departure {
+            now,
+            size: u32::from(packet.size),
+            flow: packet.flow_id(),
+            sojourn: now - waiting.since,
+            queue_bytes: backlog.bytes,
+            queue_packets: backlog.packets,
+            ecn_capable: packet.flags & ECN_CAPABLE != 0,
+        };
+        let law = match &mut self.divided {
+            None => &mut self.laws.queue,
+            Some(divided) => &mut divided.laws[class],
+        };
+        let random = &mut self.laws.random;
+        let verdict = law.on_departure(&departure, || random.uniform());
+        self.laws.settle_departure(verdict, packet.size)
+    }
+
+    /// The transmission of a packet of `class` begins, unless its queue law drops it.
     fn begin(
         &mut self,
         line: &mut Plain,
         now: Time,
-        packet: &Packet,
-        mark: u8,
+        class: usize,
+        waiting: &Waiting,
         tap: &mut Tap<'_>,
     ) -> Admission {
+        let mark = if self.hears.departures { self.leaves(now, class, waiting) } else { Some(0) };
+        let Some(mark) = mark else { return Admission::Dropped };
         let seen = self.seen();
-        let (first, entry) = line.transmit(now, packet);
+        let (first, entry) = line.transmit(now, &waiting.packet);
         entry.packet.flags |= mark;
         self.laws.stamp(now, seen, &mut entry.packet);
         if self.laws.captured {
@@ -214,20 +301,23 @@ impl Served {
         Admission::sent(first, entry.arrives)
     }
 
-    /// The packet in transmission has gone: the scheduler chooses the next. Returns what became of that one, and when
-    /// the next choice is due.
-    pub fn choose(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) -> (Admission, Option<Time>) {
+    /// The line is free: the scheduler chooses the next packet. Returns what became of it and its selective acks; `None` if
+    /// nothing waits. After one that was dropped the line is still free.
+    pub fn choose(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) -> Option<(Admission, u32)> {
         let class = self.scheduler.pick(&self.heads, &self.weights);
-        let Some((class, packet)) = class.and_then(|c| Some((c, self.queues[c].packets.pop_front()?))) else {
-            return (Admission::Behind, None);
+        let chosen = class.and_then(|c| Some((c, self.queues[c].packets.pop_front()?)));
+        let Some((class, waiting)) = chosen else {
+            self.choice_due = false;
+            return None;
         };
+        let size = waiting.packet.size;
         let queue = &mut self.queues[class];
-        queue.backlog.take(packet.size);
-        self.heads[class] = queue.packets.front().map(|p| u32::from(p.size));
-        self.laws.leave(now, packet.size);
-        let admission = self.begin(line, now, &packet, 0, tap);
+        queue.backlog.take(size);
+        self.heads[class] = queue.packets.front().map(|w| u32::from(w.packet.size));
+        self.laws.leave(now, size);
+        let admission = self.begin(line, now, class, &waiting, tap);
         self.choice_due = self.heads.iter().any(Option::is_some);
-        (admission, self.choice_due.then_some(line.free_at()))
+        Some((admission, waiting.packet.sack))
     }
 
     /// When the next choice is due, if one is.

@@ -1,9 +1,12 @@
-//! How long a packet's transmission takes: links of constant rate, of listed rates, and of recorded opportunities.
+//! How long a packet's transmission takes: links of constant rate, of listed rates, and of recorded opportunities; and who
+//! may begin one where several links share a medium.
 
+mod shared;
 mod steps;
 mod trace;
 mod wire;
 
+pub use shared::{Grant, Turns};
 pub use steps::Steps;
 pub use trace::Trace;
 pub use wire::Wire;

@@ -65,10 +65,11 @@ impl Trace {
         finish
     }
 
-    /// Bytes that could be carried in `(from, to]`.
+    /// Bytes that could be carried in `(from, to]`; from the start of the run, in its first instant too.
     #[must_use]
     pub fn capacity_bytes(&self, from: Time, to: Time) -> f64 {
-        (self.count(to) - self.count(from)) as f64 * f64::from(OPPORTUNITY_BYTES)
+        let before = if from > Time::ZERO { self.count(from) } else { 0 };
+        (self.count(to) - before) as f64 * f64::from(OPPORTUNITY_BYTES)
     }
 
     /// Opportunities up to and with `t`.

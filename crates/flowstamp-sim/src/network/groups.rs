@@ -87,6 +87,7 @@ impl Builder<'_> {
                 rtts_s += rtt.as_secs_f64();
                 for (acks, route) in [(false, &there), (true, &back)] {
                     for link in route {
+                        self.rtts[*link as usize].longest(rtt);
                         if header != Header::Plain && self.links[*link as usize].router.header() == header {
                             self.rtts[*link as usize].add(acks, rtt);
                         }

@@ -10,10 +10,11 @@ mod topology;
 pub use plan::{END, FlowPlan, GroupPlan, LinkPlan, Network, Path, WebPlan};
 
 use crate::error::ScenarioError;
+use crate::link::Classifier;
 use crate::results::Named;
 use crate::scenario::{Access, Loaded, Priority, Scenario};
 use assumed::PathRtts;
-use flowstamp_laws::registry::RouterSpec;
+use flowstamp_laws::registry::{RouterSpec, ShareSpec};
 use flowstamp_laws::units::{Rate, Time};
 
 /// The fastest link: at more, an ack would be shorter than the engine's picosecond.
@@ -108,6 +109,32 @@ impl Builder<'_> {
             plan.router.check().map_err(|(k, m)| ScenarioError::new(at("router", k), m))?;
             plan.queue.check().map_err(|(k, m)| ScenarioError::new(at("queue", k), m))?;
             plan.share.check().map_err(|(k, m)| ScenarioError::new(at("share", k), m))?;
+            if !plan.told && plan.router.needs_capacity() {
+                let law = plan.router.name();
+                return error(
+                    format!("router of {}", plan.name),
+                    format!(
+                        "\"{law}\" needs the link's capacity, which rate.known = false keeps from it; leave out known"
+                    ),
+                );
+            }
+            if !plan.told && plan.share.params().is_some() {
+                return error(
+                    format!("share of {}", plan.name),
+                    "divides the link's capacity, which rate.known = false keeps from it; leave out one of them",
+                );
+            }
+            let classes = Classifier::Protocol.classes();
+            let one_queue = plan.share.params().is_some() && plan.share.build(classes).is_none();
+            if one_queue && plan.queue.hears().each_departure() {
+                let (share, queue) = (plan.share.name(), plan.queue.name());
+                return error(
+                    format!("queue of {}", plan.name),
+                    format!(
+                        "\"{queue}\" decides as packets leave, which share = \"{share}\" has no event for; use \"wfq\" or \"drr\""
+                    ),
+                );
+            }
             if plan.share.params().is_some() && matches!(plan.router, RouterSpec::None(_)) {
                 return error(
                     format!("share of {}", plan.name),
@@ -121,6 +148,13 @@ impl Builder<'_> {
             return error(
                 format!("priority of {}", plan.name),
                 "cannot be together with share: a link has one scheduler; leave out one of them",
+            );
+        }
+        let soft = |l: &&LinkPlan| matches!(l.share, ShareSpec::Fifo(_)) && l.medium.is_some();
+        if let Some(plan) = self.links.iter().find(soft) {
+            return error(
+                format!("share of {}", plan.name),
+                "is \"fifo\" on a shared medium, where departures are not known on arrival; give \"wfq\" or \"drr\"",
             );
         }
         if s.flows.is_empty() {
@@ -148,7 +182,7 @@ impl Builder<'_> {
             longest = longest.max(self.group(i, group, &mut core, &mut network)?);
         }
         self.graph_buffers(longest)?;
-        self.assume(&mut network);
+        self.assume(&mut network)?;
         if let Some(wanted) = s.capture.as_ref().and_then(|c| c.links.as_ref()) {
             for name in wanted {
                 if !self.links.iter().any(|l| l.name == *name) {

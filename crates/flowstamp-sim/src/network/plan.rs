@@ -15,6 +15,8 @@ pub struct LinkPlan {
     pub name: String,
     /// What it can carry.
     pub capacity: Capacity,
+    /// The router law is told of that.
+    pub told: bool,
     /// One-way propagation delay.
     pub delay: Time,
     /// Buffer.
@@ -27,6 +29,8 @@ pub struct LinkPlan {
     pub share: ShareSpec,
     /// Packets that go before others.
     pub priority: Priority,
+    /// The medium that it shares with other links: one number for each.
+    pub medium: Option<u32>,
 }
 
 /// Where packets of a flow go.
@@ -71,12 +75,12 @@ pub struct WebPlan {
     pub stop: Time,
 }
 
-/// A group of flows with its name in results; `each_hop` makes several of one [`FlowGroup`].
+/// A group of flows with its name in results; `each_hop` makes several of one `FlowGroup` of the scenario.
 #[derive(Clone, Debug)]
 pub struct GroupPlan {
     /// Name in results.
     pub name: String,
-    /// Index into [`Scenario::flows`].
+    /// Index into `flows` of the scenario.
     pub spec: usize,
     /// Router links that its data takes.
     pub links: Vec<u32>,

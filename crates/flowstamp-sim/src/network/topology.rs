@@ -39,19 +39,22 @@ impl Builder<'_> {
             rtt: Some(d.rtt),
         };
         let (left, right) = (core.node("left"), core.node("right"));
-        for (name, capacity, from, to) in
-            [("bottleneck", forward, left, right), ("bottleneck.reverse", backward, right, left)]
+        let (there, back) = (d.rate.known(), d.reverse_rate.as_ref().unwrap_or(&d.rate).known());
+        for (name, capacity, told, from, to) in
+            [("bottleneck", forward, there, left, right), ("bottleneck.reverse", backward, back, right, left)]
         {
             let limit = self.limit("dumbbell.buffer", d.buffer, self.mean_rate(&capacity), Some(d.rtt))?;
             let link = self.add_link(LinkPlan {
                 name: name.to_owned(),
                 capacity,
+                told,
                 delay,
                 limit,
                 queue: d.queue.clone(),
                 router: d.router.clone(),
                 share: d.share.clone(),
                 priority: d.priority,
+                medium: None,
             });
             core.edges.push((from, to, link));
         }
@@ -84,12 +87,14 @@ impl Builder<'_> {
                 let link = self.add_link(LinkPlan {
                     name: format!("link{}{suffix}", i + 1),
                     capacity: Capacity::Constant(*rate),
+                    told: true,
                     delay: p.delay,
                     limit,
                     queue: p.queue.clone(),
                     router: p.router.clone(),
                     share: p.share.clone(),
                     priority: p.priority,
+                    medium: None,
                 });
                 core.edges.push((from, to, link));
             }
@@ -110,6 +115,7 @@ impl Builder<'_> {
             last: String::new(),
             rtt: None,
         };
+        let mut media = Vec::new();
         for (i, l) in g.links.iter().enumerate() {
             let key = format!("graph.links[{i}]");
             if l.from == l.to {
@@ -135,12 +141,14 @@ impl Builder<'_> {
                 let link = self.add_link(LinkPlan {
                     name,
                     capacity: capacity.clone(),
+                    told: l.rate.known(),
                     delay: l.delay,
                     limit: Limit::Packets(0), // known when all flows are: graph_buffers
                     queue: l.queue.clone(),
                     router: l.router.clone(),
                     share: l.share.clone(),
                     priority: l.priority,
+                    medium: l.medium.as_ref().map(|name| medium(name, &mut media)),
                 });
                 core.edges.push((from, to, link));
             }
@@ -163,4 +171,13 @@ impl Builder<'_> {
         }
         Ok(())
     }
+}
+
+/// The number of a medium, which are counted as they are named.
+fn medium<'a>(name: &'a str, media: &mut Vec<&'a str>) -> u32 {
+    let known = media.iter().position(|m| *m == name);
+    known.unwrap_or_else(|| {
+        media.push(name);
+        media.len() - 1
+    }) as u32
 }

@@ -23,6 +23,7 @@ pub use folder::OutputError;
 pub use tables::{flows_table, series_table};
 pub use trace::{Trace, TracedPacket, trace_to};
 
+use crate::load::without_nulls;
 use crate::results::{FlowRow, Results, Series};
 use folder::{Pending, whole};
 use std::fs::File;
@@ -34,8 +35,8 @@ use trace::{add_trace, trace_writer};
 /// `manifest.json`: what ran, where. Seed and version, the scenario with every default spelled out.
 #[must_use]
 pub fn manifest(results: &Results) -> serde_json::Value {
-    let mut scenario = serde_json::json!(results.scenario);
-    drop_nulls(&mut scenario);
+    // TOML has no null: without, the manifest's scenario can be run again.
+    let scenario = without_nulls(serde_json::json!(results.scenario));
     let mut manifest = serde_json::json!({
         "version": env!("CARGO_PKG_VERSION"),
         "seed": results.summary.seed,
@@ -51,18 +52,6 @@ pub fn manifest(results: &Results) -> serde_json::Value {
         manifest["changes"] = serde_json::json!(results.changes);
     }
     manifest
-}
-
-/// TOML has no null: what is not given is left out, so that the manifest's scenario can be run again.
-fn drop_nulls(value: &mut serde_json::Value) {
-    match value {
-        serde_json::Value::Object(map) => {
-            map.retain(|_, value| !value.is_null());
-            map.values_mut().for_each(drop_nulls);
-        }
-        serde_json::Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        _ => {}
-    }
 }
 
 /// The scenario as it ran, as TOML, with every default spelled out.

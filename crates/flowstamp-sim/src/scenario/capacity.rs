@@ -32,6 +32,29 @@ pub struct VaryingRate {
     /// Over how much of the past a router law's capacity is measured on a trace.
     #[serde(default = "capacity_window")]
     pub capacity_window: Time,
+    /// Whether router laws are told the capacity, where it is as it would be on a medium whose capacity nobody knows.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub known: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_true(known: &bool) -> bool {
+    *known
+}
+
+impl LinkRate {
+    /// Whether router laws are told the capacity.
+    #[must_use]
+    pub fn known(&self) -> bool {
+        match self {
+            Self::Constant(_) => true,
+            Self::Varying(v) => v.known,
+        }
+    }
 }
 
 fn capacity_window() -> Time {

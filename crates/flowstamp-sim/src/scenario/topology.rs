@@ -127,6 +127,10 @@ pub struct Link {
     /// Packets that go before all others. Default: none, packets go as they come. Not together with `share`.
     #[serde(default)]
     pub priority: Priority,
+    /// Links that name the same medium share it: one of them sends at a time, in turn. Default: a medium of its own for each
+    /// direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub medium: Option<String>,
     /// The same link also leads back, as `to->from` or `name.reverse`.
     #[serde(default = "yes")]
     pub duplex: bool,

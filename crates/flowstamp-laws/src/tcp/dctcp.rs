@@ -1,0 +1,129 @@
+//! Data Center TCP: a window that gives up as much as its packets were marked (RFC 8257; Alizadeh et al. 2010).
+//!
+//! ```text
+//! switch:    mark what finds more than K packets waiting               2010 section 3.1: `red` with `step`
+//! receiver:  ECE in the acks of marked packets                         RFC 8257 section 3.2: [`Echo::PerPacket`]
+//! window:    all that is sent until the first packet of the next is acknowledged
+//!   M     = packets marked / packets acknowledged                      RFC 8257 section 3.3 step 5
+//!   alpha = (1 - g) alpha + g M              once per window           RFC 8257 section 3.3 step 6, 2010 eq. 1
+//! mark:      cwnd = cwnd (1 - alpha/2)       once per window           RFC 8257 section 3.3 step 9, 2010 eq. 2
+//! else:      as TCP: slow start, a packet per round trip, half of the window after a loss       RFC 8257 sections 3.4, 3.5
+//! ```
+//!
+//! Valid where K is above (C RTT)/7 (2010 section 3.4) and g below 1.386 / sqrt(2 (C RTT + K)) (2010 eq. 15).
+//!
+//! Deviations (RFC says / we do / because):
+//! 1. Section 3.3 counts bytes / packets / all of a flow's are of one size but the last.
+//! 2. Section 3.3 ends a window when the cumulative ack passes `SND.NXT` as it was / when as many packets are delivered
+//!    as were sent by then / with selective acks that is the same without a loss, and with one a window does not wait for the repair.
+//! 3. Section 3.3 recommends g = 1/16 and section 4.2 the first alpha 1 / so do we, and the window's least is TCP's two
+//!    packets / the paper's incast needs no more.
+
+use super::window::{Growth, Limits, Window};
+use crate::sender::{Ack, Echo, FlowView};
+use crate::units::{Ratio, Time};
+use crate::{Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// `g`: the weight of a window's marks in the estimate, above 0.
+    pub g: Ratio,
+    /// `alpha` until the first window has ended.
+    pub initial_alpha: Ratio,
+    /// First slow-start threshold in packets; without one, slow start goes on until the first mark or loss.
+    pub initial_ssthresh: Option<f64>,
+    /// The least slow-start threshold in packets.
+    pub min_ssthresh: f64,
+    /// The most that the window may grow to, in packets.
+    pub max_window: Option<f64>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            g: Ratio::new(1.0 / 16.0),      // RFC 8257 section 4.2
+            initial_alpha: Ratio::new(1.0), // RFC 8257 section 4.2
+            initial_ssthresh: None,         // RFC 5681 section 3.1: arbitrarily high
+            min_ssthresh: 2.0,              // RFC 5681 eq. 4
+            max_window: None,
+        }
+    }
+}
+
+/// Data Center TCP.
+pub type Dctcp = Window<Marked>;
+
+/// The estimate of how much is marked.
+#[derive(Clone, Copy, Debug)]
+pub struct Marked {
+    g: f64,
+    alpha: f64,
+    /// Of the running window.
+    acked: u32,
+    marked: u32,
+    /// The window ends when more than so many packets are delivered.
+    window_end: u32,
+    /// TCP's step, bytes squared.
+    increase: f64,
+}
+
+impl Marked {
+    /// `alpha`: the share of packets that are marked, as estimated.
+    #[must_use]
+    pub const fn alpha(&self) -> f64 {
+        self.alpha
+    }
+}
+
+impl Growth for Marked {
+    type Params = Params;
+    const ECHO: Echo = Echo::PerPacket;
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("g", p.g.get(), 1e-6, 1.0)?;
+        within("initial_alpha", p.initial_alpha.get(), 0.0, 1.0)
+    }
+
+    fn limits(p: &Params) -> Limits {
+        Limits {
+            initial_ssthresh: p.initial_ssthresh,
+            min_ssthresh: p.min_ssthresh,
+            max_window: p.max_window,
+        }
+    }
+
+    fn new(params: &Params, flow: &FlowView) -> Self {
+        let packet = f64::from(flow.packet_bytes);
+        let (g, alpha) = (params.g.get(), params.initial_alpha.get());
+        Self { g, alpha, acked: 0, marked: 0, window_end: 0, increase: packet * packet }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.acked += ack.newly_acked;
+        self.marked += ack.marked;
+        if ack.delivered > self.window_end {
+            let share = f64::from(self.marked) / f64::from(self.acked); // step 5
+            self.alpha += self.g * (share - self.alpha); // step 6
+            self.window_end = ack.delivered - ack.newly_acked + ack.flight; // step 7
+            (self.acked, self.marked) = (0, 0); // step 8
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, cwnd: f64, _: &Ack<'_>) -> f64 {
+        self.increase / cwnd // RFC 5681 eq. 3
+    }
+
+    fn after_mark(&mut self, _: Time, cwnd: f64, _: f64) -> f64 {
+        cwnd * (1.0 - 0.5 * self.alpha) // step 9
+    }
+
+    fn after_loss(&mut self, _: Time, used: f64) -> f64 {
+        0.5 * used // RFC 5681 eq. 4
+    }
+}

@@ -1,0 +1,141 @@
+//! From what users write to the registry's parameters, and what the kernel says of those that it lacks.
+
+use super::{LAWS, Law, named};
+use crate::refusal::Refusal;
+use flowstamp_laws::Time;
+use flowstamp_laws::registry::RouterSpec;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+/// What a timer of the kernel can keep: below, its lateness would be the interval; the router looks at its queue once in the longest.
+pub const TIMER: [Time; 2] = [Time::from_micros(100), Time::from_secs(20)];
+/// Round trips that bpf/laws.h is valid for.
+pub const RTT: [Time; 2] = [Time::from_micros(10), Time::from_secs(20)];
+
+/// How a value is written: as in a scenario.
+fn shown(value: impl Serialize) -> String {
+    match serde_json::to_value(value).unwrap_or_default() {
+        serde_json::Value::String(text) => text,
+        serde_json::Value::Null => "unset".to_owned(),
+        value => value.to_string(),
+    }
+}
+
+fn refused(law: &Law, key: &str, value: impl Serialize, whom: &str, right: &str) -> Refusal {
+    let (law, value) = (law.name, shown(value));
+    Refusal(format!("router: {law} parameter `{key}` = {value} cannot be carried out by {whom}; {right}"))
+}
+
+const KERNEL: &str = "the kernel's law";
+
+/// A parameter of which the kernel's law has only the default.
+pub fn lacks<T: PartialEq + Serialize>(law: &Law, key: &str, value: &T, default: &T) -> Result<(), Refusal> {
+    lacked(law, key, value, default, KERNEL)
+}
+
+/// A parameter of which `whom` has only the default.
+pub fn lacked<T: PartialEq + Serialize>(
+    law: &Law,
+    key: &str,
+    value: &T,
+    default: &T,
+    whom: &str,
+) -> Result<(), Refusal> {
+    if value == default {
+        return Ok(());
+    }
+    Err(refused(law, key, value, whom, &format!("leave it at {}", shown(default))))
+}
+
+/// A parameter that the kernel's law has from one value to another.
+pub fn between<T: PartialOrd + Serialize + Copy>(
+    law: &Law,
+    key: &str,
+    value: T,
+    [least, most]: [T; 2],
+) -> Result<T, Refusal> {
+    if least <= value && value <= most {
+        return Ok(value);
+    }
+    let right = format!("it must be {} to {}", shown(least), shown(most));
+    Err(refused(law, key, value, KERNEL, &right))
+}
+
+/// The kernel's law for the registry's.
+pub fn law_of(spec: &RouterSpec) -> Result<&'static Law, Refusal> {
+    let table = Table::try_from(spec).unwrap_or_default();
+    let name = table.get("law").and_then(Value::as_str).unwrap_or_default();
+    named(name).ok_or_else(|| {
+        let there: Vec<_> = LAWS.iter().map(|law| law.name).collect();
+        Refusal(format!("router: Linux has no law {name:?}; it has {}", there.join(" and ")))
+    })
+}
+
+/// TOML, or else a string, as `--set` of a scenario has it.
+fn value_of(text: &str) -> Value {
+    format!("v = {text}")
+        .parse::<Table>()
+        .ok()
+        .filter(|table| table.len() == 1)
+        .and_then(|mut table| table.remove("v"))
+        .unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+fn spec(law: &Law, mut table: Table) -> Result<RouterSpec, toml::de::Error> {
+    table.insert("law".to_owned(), Value::String(law.name.to_owned()));
+    RouterSpec::deserialize(table)
+}
+
+/// A law as it was asked for, and what the kernel adds for those that lack it.
+pub struct Given {
+    pub spec: RouterSpec,
+    pub eta: f64,
+    pub min_interval: Time,
+}
+
+/// Share of the rate that a kernel's router aims at if nothing is said: a shaper's rate and a law's estimate never agree quite.
+const ETA: f64 = 0.95;
+/// The shortest interval between decisions if nothing is said.
+const MIN_INTERVAL: Time = Time::from_millis(1);
+
+/// The registry's law with what `--set` says, and `--eta` and `--min-interval`, which some law has as a parameter.
+pub fn given(
+    law: &Law,
+    sets: &[String],
+    eta: Option<f64>,
+    min_interval: Option<Time>,
+) -> Result<Given, Refusal> {
+    let mut all = Table::new();
+    for set in sets {
+        let refuse = |what: &str| Refusal(format!("--set {set}: {what}"));
+        let (key, text) =
+            set.split_once('=').ok_or_else(|| refuse("it must be KEY=VALUE, such as alpha=0.4"))?;
+        if key == "law" {
+            return Err(refuse("the law is --law's"));
+        }
+        let value = value_of(text);
+        // Alone, so that what is wrong has a name.
+        let alone = Table::from_iter([(key.to_owned(), value.clone())]);
+        spec(law, alone).map_err(|error| refuse(error.message()))?;
+        if all.insert(key.to_owned(), value).is_some() {
+            return Err(refuse("it is there twice"));
+        }
+    }
+    let options = [
+        ("eta", eta.map(Value::Float)),
+        ("min_interval", min_interval.map(|time| Value::String(time.to_string()))),
+    ];
+    for (key, option) in options.into_iter().filter(|(key, _)| law.defaults.iter().any(|(its, _)| its == key))
+    {
+        let Some(value) = option else { continue };
+        if all.insert(key.to_owned(), value).is_some() {
+            let option = key.replace('_', "-");
+            return Err(Refusal(format!("--{option} is {}'s {key}: say it once", law.name)));
+        }
+    }
+    for (key, value) in law.defaults {
+        all.entry(*key).or_insert_with(|| value_of(value));
+    }
+    let spec = spec(law, all).map_err(|error| Refusal(format!("--set: {}", error.message())))?;
+    Ok(Given { spec, eta: eta.unwrap_or(ETA), min_interval: min_interval.unwrap_or(MIN_INTERVAL) })
+}

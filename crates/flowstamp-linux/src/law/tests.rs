@@ -1,0 +1,244 @@
+//! What users write reaches the kernel, or is refused by name. No root, no kernel.
+
+use super::*;
+use crate::bpf::bytes_of;
+use flowstamp_laws::rcp::router::Params as Rcp;
+use flowstamp_wire::option::MicrosFloat;
+use toml::Value;
+
+fn link() -> Link {
+    let rate = Rate::from_mbps(100.0);
+    Link { rate, own_weight: 1.0, eta: 1.0, min_interval: Time::from_millis(1) }
+}
+
+/// The parameters of a router's law, as they are written.
+fn table(spec: &RouterSpec) -> toml::Table {
+    let mut table = toml::Table::try_from(spec).expect("a table");
+    table.remove("law");
+    table
+}
+
+fn with(law: &Law, sets: &[&str]) -> Result<(types::fs_config, types::fs_link), Refusal> {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    let Given { spec, eta, min_interval } = given(law, &sets, None, None)?;
+    translate(&spec, &Link { eta, min_interval, ..link() })
+}
+
+fn bytes((config, first): (types::fs_config, types::fs_link)) -> Vec<u8> {
+    [bytes_of(&config), bytes_of(&first)].concat()
+}
+
+fn refusal(law: &Law, sets: &[&str]) -> String {
+    with(law, sets).expect_err("refused").0
+}
+
+/// Other values of a parameter's kind, that the registry may take or not.
+fn others(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Float(v) => [0.5 * v, 0.9 * v, 1.5 * v, 0.3, 2.0].map(Value::Float).to_vec(),
+        Value::String(text) if text.parse::<Time>().is_ok() => {
+            ["15us", "700us", "3ms", "30ms", "7s"].map(|t| Value::String(t.into())).to_vec()
+        }
+        Value::String(text) if text.parse::<flowstamp_laws::Bytes>().is_ok() => {
+            ["40B", "1500B", "9kB"].map(|t| Value::String(t.into())).to_vec()
+        }
+        Value::String(_) => vec![Value::String("known".into()), Value::String("unknown".into())],
+        other => panic!("a parameter of a new kind: {other}"),
+    }
+}
+
+/// Every key that the registry knows: of the table of defaults, and, where a default is unset, of the message that lists them.
+fn keys(law: &'static Law) -> Vec<String> {
+    let said = refusal(law, &["no-such-parameter=1"]);
+    let keys: Vec<String> = said.split('`').skip(3).step_by(2).map(str::to_owned).collect();
+    assert!(keys.len() > 5, "{said}");
+    keys
+}
+
+#[test]
+fn every_parameter_of_the_registry_reaches_the_kernel_or_is_refused_by_name() {
+    for law in LAWS {
+        let default = given(law, &[], None, None).expect("defaults");
+        let table = table(&default.spec);
+        let before = bytes(with(law, &[]).expect("the kernel has the defaults"));
+        for key in keys(law) {
+            // What is unset is a time.
+            let value = table.get(&key).cloned().unwrap_or_else(|| Value::String("1ms".to_owned()));
+            let (mut carried, mut refused) = (0, 0);
+            for other in others(&value).into_iter().filter(|other| *other != value) {
+                let set = format!("{key}={other}");
+                let spec =
+                    given(law, std::slice::from_ref(&set), None, None).expect("a value of its kind").spec;
+                if spec.check().is_err() {
+                    continue;
+                }
+                match with(law, &[&set]) {
+                    Ok(after) => {
+                        assert_ne!(bytes(after), before, "{}: {set} is dropped in silence", law.name);
+                        carried += 1;
+                    }
+                    Err(Refusal(said)) => {
+                        assert!(said.contains(&format!("{} parameter `{key}` = ", law.name)), "{said}");
+                        assert!(said.contains("leave it at") || said.contains("it must be"), "{said}");
+                        refused += 1;
+                    }
+                }
+            }
+            assert!(carried + refused > 0, "{}: nothing was tried of {key}", law.name);
+        }
+    }
+}
+
+#[test]
+fn what_the_kernels_laws_lack_is_refused_in_words() {
+    let [rcp, xcp] = LAWS;
+    for (law, set, said) in [
+        (
+            rcp,
+            "fairness=1",
+            "rcp parameter `fairness` = 1.0 cannot be carried out by the kernel's law; leave it at 0.0",
+        ),
+        (
+            rcp,
+            "capacity=unknown",
+            "`capacity` = unknown cannot be carried out by the kernel's law; leave it at known",
+        ),
+        (rcp, "growth=0.2", "`growth` = 0.2 cannot"),
+        (
+            rcp,
+            "long_share=0.5",
+            "`long_share` = 0.5 cannot be carried out by hosts, whose option has no age; leave it at 1.0",
+        ),
+        (rcp, "long_after=1MB", "`long_after` = 1MB cannot"),
+        (
+            rcp,
+            "max_interval=500us",
+            "`max_interval` = 500us cannot be carried out by the kernel's law; it must be 1ms to 20s",
+        ),
+        (rcp, "max_allowable_rtt=30s", "it must be 10us to 20s"),
+        (rcp, "alpha=11", "rcp parameter `alpha` is 11; it must be 0 to 10"),
+        (rcp, "gamma=0.1", "--set gamma=0.1: unknown field `gamma`"),
+        (rcp, "law=xcp", "the law is --law's"),
+        (rcp, "alpha", "it must be KEY=VALUE"),
+        (rcp, "alpha=fast", "--set alpha=fast: invalid type"),
+        (rcp, "max_interval=10", "--set max_interval=10: "),
+        (xcp, "eta=0.9", "unknown field `eta`"),
+        (
+            xcp,
+            "min_interval=1us",
+            "xcp parameter `min_interval` = 1us cannot be carried out by the kernel's law; it must be 100us to 20s",
+        ),
+        (xcp, "min_queue_interval=1us", "`min_queue_interval` = 1us cannot"),
+        (
+            xcp,
+            "queue_window=100",
+            "`queue_window` = 100.0 cannot be carried out by the kernel's law; it must be 0.001 to 16.0",
+        ),
+        (xcp, "max_rtt=1us", "it must be 10us to 20s"),
+    ] {
+        let refusal = refusal(law, &[set]);
+        assert!(refusal.contains(said), "{set}: {refusal}");
+    }
+    assert!(refusal(rcp, &["alpha=0.4", "alpha=0.5"]).contains("twice"));
+    let set = |key: &str| {
+        given(
+            if key == "eta" { rcp } else { xcp },
+            &[format!("{key}={}", if key == "eta" { "0.9" } else { "2ms" })],
+            Some(0.8),
+            Some(Time::from_millis(3)),
+        )
+    };
+    assert!(set("eta").err().expect("refused").0.contains("--eta is rcp's eta: say it once"));
+    assert!(set("min_interval").err().expect("refused").0.contains("--min-interval is xcp's min_interval"));
+    assert!(
+        translate(&RouterSpec::default(), &link()).expect_err("refused").0.contains("it has rcp and xcp")
+    );
+}
+
+#[test]
+fn the_path_carries_all_but_an_age() {
+    let spec = |p: Rcp| RouterSpec::Rcp(p);
+    on_path(&spec(Rcp { fairness: 1.0, ..Rcp::default() })).expect("the registry's own law");
+    let said = on_path(&spec(Rcp { long_share: 0.5, ..Rcp::default() })).expect_err("refused").0;
+    assert!(said.contains("`long_share`"), "{said}");
+}
+
+#[test]
+fn the_kernels_own_defaults_are_the_laws_parameters_where_it_has_them() {
+    let [rcp, xcp] = LAWS;
+    let share = |q32: u64| q32 as f64 / 4_294_967_296.0;
+    let (config, first) = with(rcp, &[]).expect("defaults");
+    assert!((share(config.eta_q32) - 0.95).abs() < 1e-9);
+    assert_eq!(config.rcp.min_interval_ns, 1_000_000);
+    // A first rate above the target is what was asked for: C offers the law's own until it first decides.
+    let (_, full) = with(rcp, &["initial_rate=1"]).expect("all of the link");
+    assert_eq!((full.offer, full.rcp.rate_q16), (12_500, 12_500_000 << 16));
+    assert!(first.rcp.rate_q16 < full.rcp.rate_q16);
+    let (config, _) = with(rcp, &["eta=0.9"]).expect("a target of its own");
+    assert_eq!(config.rcp.target_rate_q16, q16(0.9 * 12.5e6));
+    let (config, _) = with(xcp, &[]).expect("defaults");
+    assert_eq!(config.xcp.capacity_q16, q16(0.95 * 12.5e6));
+    assert_eq!((config.xcp.min_interval_ns, config.xcp.min_queue_interval_ns), (1_000_000, 2_000_000));
+    // RTTs from 20.5 us on are not believed, and RTTs are whole microseconds.
+    let (config, _) = with(rcp, &["max_allowable_rtt=20.5us"]).expect("a bound");
+    assert_eq!(config.rcp.max_rtt_us, 21);
+}
+
+#[test]
+fn variables_are_those_of_the_registrys_laws() {
+    for law in LAWS {
+        let spec = given(law, &[], None, None).expect("defaults").spec;
+        let mut names = Vec::new();
+        spec.build(&flowstamp_laws::router::RouterView::of(link().rate))
+            .expect("a router's law")
+            .variables(&mut |name, _| names.push(name));
+        for variable in law.variables {
+            assert!(names.contains(&variable.name), "{}: {} is not in {names:?}", law.name, variable.name);
+        }
+    }
+}
+
+#[test]
+fn the_first_states_variables_are_the_parameters() {
+    let [rcp, _] = LAWS;
+    let (config, first) = {
+        let (config, mut first) =
+            with(rcp, &["eta=0.5", "initial_rate=0.1", "initial_rtt=30ms"]).expect("a law");
+        first.own_capacity_q16 = config.link_rate_q16;
+        (config, first)
+    };
+    let of = |name| {
+        let variable = rcp.variables.iter().find(|v| v.name == name).expect("there is one");
+        (variable.of)(&config, &first)
+    };
+    assert!((of("rate_bps") - 10e6).abs() < 1.0);
+    assert!((of("avg_rtt_s") - 0.03).abs() < 1e-9);
+    // eta C over R.
+    assert!((of("flows_estimate") - 5.0).abs() < 1e-6);
+}
+
+#[test]
+fn what_the_option_says_is_what_the_law_reads() {
+    let [rcp, xcp] = LAWS;
+    let carried = option::Stamp { value: 1250, rtt: MicrosFloat::from_micros(2000), last: 4 };
+    assert_eq!((rcp.read)(&carried).0, [1.25e6, 0.002, 0.0]);
+    assert_eq!((rcp.write)(&(rcp.read)(&carried)), 1250);
+    assert_eq!((rcp.write)(&Stamp([0.0; 3])), 1, "a rate of zero would mean none");
+    let carried = option::Stamp { value: -700i32 as u32, ..carried };
+    assert_eq!((xcp.read)(&carried).0, [0.0005, 0.002, -700.0]);
+    assert_eq!((xcp.write)(&(xcp.read)(&carried)), carried.value);
+    for law in LAWS {
+        assert_eq!(of_header(law.header), Some(law));
+        assert_eq!(numbered(law.number.into()), Some(law));
+        assert_eq!(named(law.name), Some(law));
+        // What `router bench` sends is lowered by no router: it comes back as it went.
+        let least = option::Stamp { value: law.least, ..carried };
+        let mut stamp = (law.read)(&least);
+        let spec = given(law, &[], None, None).expect("defaults").spec;
+        let view = flowstamp_laws::router::LinkView { now: Time::ZERO, queue_bytes: 0, queue_packets: 0 };
+        spec.build(&flowstamp_laws::router::RouterView::of(link().rate))
+            .expect("a law")
+            .on_departure(view, 1500, &mut stamp, &mut 0);
+        assert_eq!((law.write)(&stamp), law.least);
+    }
+}

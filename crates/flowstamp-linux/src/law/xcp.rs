@@ -1,0 +1,103 @@
+//! XCP in the kernel, in the Internet-Draft's throughput form: `fs_xcp_*` of bpf/laws.h.
+
+use super::fixed::{bps, ns, q16, q32, seconds, us};
+use super::parameters::{RTT, TIMER, between};
+use super::{Law, Link, Variable};
+use crate::bpf::router::types;
+use crate::refusal::Refusal;
+use flowstamp_laws::Stamp;
+use flowstamp_laws::Time;
+use flowstamp_laws::registry::{self, RouterSpec};
+use flowstamp_laws::xcp::router::Params;
+use flowstamp_wire::option;
+
+pub static LAW: Law = Law {
+    name: "xcp",
+    number: 2,
+    header: registry::Header::XcpDraft,
+    option: option::Law::Xcp,
+    // The authors' ns-2 model and the Internet-Draft: a timer cannot follow shorter ones.
+    defaults: &[("min_interval", "1ms"), ("min_queue_interval", "2ms")],
+    variables: &[
+        Variable {
+            name: "aggregate_feedback_bps",
+            help: "XCP: change asked of all flows",
+            of: |_, link| bps(link.xcp.aggregate_q16 as f64),
+        },
+        Variable {
+            name: "avg_rtt_s",
+            help: "Average RTT that packets carry",
+            of: |_, link| seconds(link.xcp.avg_rtt_q8),
+        },
+        Variable {
+            name: "input_rate_bps",
+            help: "Input of the last interval",
+            of: |_, link| bps(link.xcp.input_rate_q16 as f64),
+        },
+        Variable {
+            name: "persistent_queue_bytes",
+            help: "XCP: least queue in a propagation delay",
+            of: |_, link| link.xcp.persistent_queue_bytes as f64,
+        },
+    ],
+    carries: |_| Ok(()),
+    translate,
+    input_bytes: |link| link.seen.xcp.input_bytes,
+    read: |carried| {
+        let rtt_s = f64::from(carried.rtt.to_micros().unwrap_or(0)) * 1e-6;
+        Stamp([rtt_s / f64::from(carried.last.max(1)), rtt_s, f64::from(carried.value as i32)])
+    },
+    write: |stamp| stamp.0[2] as i32 as u32,
+    // This router takes nothing from it, and works all the same.
+    least: i32::MIN as u32,
+    most: option::UNBOUNDED_DELTA as u32,
+    what: "delta",
+};
+
+/// FS_UNKNOWN_NS of bpf/laws.h.
+const UNKNOWN: Time = Time::from_millis(1);
+/// Factors that `fs_times` takes.
+const FACTOR: [f64; 2] = [0.001, 16.0];
+
+fn translate(
+    spec: &RouterSpec,
+    link: &Link,
+    config: &mut types::fs_config,
+    first: &mut types::fs_link,
+) -> Result<(), Refusal> {
+    let RouterSpec::Xcp(parameters) = spec else { unreachable!("it is another law's") };
+    // Whatever is new here is carried out below, or refused.
+    let Params {
+        alpha,
+        beta,
+        gamma,
+        initial_interval,
+        min_interval,
+        max_rtt,
+        queue_window,
+        min_queue_interval,
+    } = parameters;
+    let min_interval = between(&LAW, "min_interval", *min_interval, TIMER)?;
+    let min_queue_interval = between(&LAW, "min_queue_interval", *min_queue_interval, TIMER)?;
+    let initial_interval =
+        initial_interval.map(|time| between(&LAW, "initial_interval", time, TIMER)).transpose()?;
+    let max_rtt = between(&LAW, "max_rtt", *max_rtt, RTT)?;
+    let queue_window = between(&LAW, "queue_window", *queue_window, FACTOR)?;
+
+    config.eta_q32 = q32(link.eta);
+    config.xcp = types::fs_xcp_params {
+        // XCP has no target utilisation of its own: a link that is to be filled to eta is that much smaller.
+        capacity_q16: q16(link.rate.bytes_per_sec() * link.eta),
+        alpha_q32: q32(*alpha),
+        beta_q32: q32(*beta),
+        gamma_q32: q32(*gamma),
+        min_interval_ns: ns(min_interval),
+        max_rtt_us: us(max_rtt),
+        queue_window_q32: q32(queue_window),
+        min_queue_interval_ns: ns(min_queue_interval),
+    };
+    // Zero is unknown: the first packets' RTT.
+    first.xcp.avg_rtt_q8 = initial_interval.map_or(0, ns) << 8;
+    first.interval_ns = ns(initial_interval.unwrap_or(UNKNOWN.max(min_interval)));
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! A run in steps: watched and changed on the way.
+
+use crate::run::{Board, Run, series_points, watched};
+use crate::table::Table;
+use crate::{Source, scenario_error};
+use flowstamp_laws::units::Time;
+use flowstamp_sim::{StepError, output};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// A run that has not ended.
+#[pyclass(module = "flowstamp._flowstamp")]
+pub struct Simulation {
+    simulation: flowstamp_sim::Simulation,
+}
+
+fn time(what: &str, text: &str) -> PyResult<Time> {
+    text.parse::<Time>()
+        .map_err(|error| scenario_error(&flowstamp_sim::ScenarioError::new(what, error.to_string())))
+}
+
+#[pymethods]
+impl Simulation {
+    /// Simulated seconds so far.
+    #[getter]
+    fn now_s(&self) -> f64 {
+        self.simulation.now().as_secs_f64()
+    }
+
+    /// Runs on to an instant, which is a time with its unit.
+    #[pyo3(signature = (until, *, progress=None), text_signature = "($self, until, *, progress=None)")]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands objects over")]
+    fn run_until(&mut self, py: Python<'_>, until: &str, progress: Option<Py<PyAny>>) -> PyResult<()> {
+        let until = time("run_until", until)?;
+        let board = Board::new(1);
+        let simulation = &mut self.simulation;
+        watched(py, progress.as_ref(), &board, || {
+            match simulation.run_until(until, &mut |progress| board.tick(0, &progress)) {
+                Ok(()) => Ok(Some(())),
+                Err(StepError::Stopped) => Ok(None),
+                Err(StepError::Refused(error)) => Err(scenario_error(&error)),
+            }
+        })
+    }
+
+    /// Sets a value from now on: a key of the scenario, and TOML or else text.
+    fn set(&mut self, key: &str, value: &str) -> PyResult<()> {
+        self.simulation.set(key, value).map_err(|e| scenario_error(&e))
+    }
+
+    /// The results as if the run ended now.
+    fn results(&self, py: Python<'_>) -> PyResult<Run> {
+        py.detach(|| self.simulation.results()).map(Run::from).map_err(|e| scenario_error(&e))
+    }
+
+    /// Samples taken after an instant, in long form.
+    #[pyo3(signature = (since="0s"), text_signature = "($self, since='0s')")]
+    fn series(&self, since: &str) -> PyResult<Table> {
+        let since = time("since", since)?;
+        let batch = output::series_table(&self.simulation.series_since(since));
+        batch.map(Table::new).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    /// Times and values of one series after an instant, as native float64 buffers.
+    #[pyo3(
+        signature = (kind, name, metric, *, since="0s"),
+        text_signature = "($self, kind, name, metric, *, since='0s')"
+    )]
+    fn series_points<'py>(
+        &self,
+        py: Python<'py>,
+        kind: &str,
+        name: &str,
+        metric: &str,
+        since: &str,
+    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+        let since = time("since", since)?;
+        Ok(series_points(py, &self.simulation.series_since(since), kind, name, metric))
+    }
+}
+
+/// Lays out a scenario, ready to run.
+#[pyfunction]
+#[pyo3(
+    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".", seed=None),
+    text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.', seed=None)"
+)]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands lists over")]
+pub fn start(
+    py: Python<'_>,
+    text: &str,
+    source: &str,
+    format: &str,
+    sets: Vec<(String, String)>,
+    base_dir: &str,
+    seed: Option<u64>,
+) -> PyResult<Simulation> {
+    let source = Source { text, source, format, sets: &sets, base_dir };
+    let simulation = py.detach(|| {
+        let loaded = source.load()?;
+        flowstamp_sim::Simulation::new(&loaded, seed).map_err(|e| scenario_error(&e))
+    })?;
+    Ok(Simulation { simulation })
+}

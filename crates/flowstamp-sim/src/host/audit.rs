@@ -1,0 +1,49 @@
+//! What must hold between two events, asserted in builds with debug assertions.
+
+use super::{Flow, Group, Hosts};
+use crate::fabric::Fabric;
+use flowstamp_laws::sender::SenderLaw;
+use flowstamp_laws::units::Time;
+
+impl Hosts {
+    /// Packets are conserved, nothing piles up, and no flow waits for what never comes.
+    ///
+    /// # Panics
+    /// If not.
+    pub fn audit(&self, net: &Fabric) {
+        assert_eq!(net.sent, net.arrived + net.lost + net.held(), "packets are conserved");
+        assert!(net.sacks.in_use() <= net.held(), "each selective ack is that of a packet");
+        for (number, flow) in self.flows.iter().enumerate().filter(|(_, f)| f.started) {
+            let group = &self.groups[flow.group as usize];
+            let cwnd = flow.law.cwnd();
+            let packet = f64::from(self.packet_bytes);
+            assert!(
+                cwnd.is_finite() && cwnd >= packet * (1.0 - 1e-9),
+                "flow {number}: window of {cwnd} bytes"
+            );
+            let over = flow.sender.is_complete();
+            assert!(over || flow.goes_on(net.now, group), "flow {number} waits for nothing: {flow:?}");
+        }
+    }
+}
+
+impl Flow {
+    /// Whether a timer will see to it that something more is sent, within the limits of its retransmission timeout, unless
+    /// the flow waits for its application.
+    fn goes_on(&self, now: Time, group: &Group) -> bool {
+        // Twice the RTT is the patience of repair by count.
+        let limit = now + group.transport.max_rto.max(self.sender.srtt() * 2);
+        if !self.open {
+            return self.control.due() <= limit;
+        }
+        let deadline = self.sender.deadline();
+        if deadline < Time::MAX {
+            return self.retransmit.due() <= deadline && deadline <= limit;
+        }
+        // All that was sent is acknowledged: the pace or the application holds the flow back. A pace that is slower than
+        // a round trip is asked for again by a probe.
+        let paced = self.pace.due() <= now + self.sender.srtt() * 2;
+        let probed = !self.pace.is_idle() && self.control.due() <= limit;
+        paced || probed || group.rate.is_some() && !self.application.is_idle()
+    }
+}

@@ -1,0 +1,339 @@
+//! One case: a scenario is refused in one clear line, or runs and keeps every invariant.
+
+use super::memory;
+use flowstamp_laws::units::{Bytes, Rate, Time};
+use flowstamp_sim::digest::Digest;
+use flowstamp_sim::results::Results;
+use flowstamp_sim::scenario::{LinkRate, OneOrMany, Scenario};
+use flowstamp_sim::{Format, Loaded, Progress, Simulation, load};
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use toml::{Table, Value};
+
+/// A run of more events is cut short: its scenario is run again for half of the simulated time that they took.
+const MOST_EVENTS: u64 = 1 << 18;
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which invariant, or where the panic was: a shrunk scenario fails in the same way.
+    pub kind: String,
+    /// The values.
+    pub text: String,
+}
+
+/// What became of a scenario that is no failure.
+pub enum Outcome {
+    /// Refused in this line.
+    Refused(String),
+    /// Too many events in however short a time: nothing was checked.
+    Endless,
+    /// It ran.
+    Ran(Box<Ran>),
+}
+
+/// A run that kept every invariant.
+pub struct Ran {
+    pub loaded: Loaded,
+    pub digest: Digest,
+    /// How many flows were held to making progress.
+    pub watched: u64,
+    pub events: u64,
+}
+
+macro_rules! ensure {
+    ($kind:literal, $holds:expr, $($text:tt)+) => {
+        let holds: bool = $holds;
+        if !holds {
+            return Err(Failure { kind: $kind.to_owned(), text: format!($($text)+) });
+        }
+    };
+}
+
+/// Loads and runs `tree`; paths in it are relative to `folder`.
+pub fn case(tree: &Table, folder: &Path) -> Result<Outcome, Failure> {
+    let text = toml::to_string(tree).map_err(|e| Failure { kind: "not TOML".into(), text: e.to_string() })?;
+    match catch_unwind(AssertUnwindSafe(|| unguarded(&text, folder))) {
+        Ok(result) => result,
+        Err(_) => Err(super::quiet::last_panic()),
+    }
+}
+
+fn unguarded(text: &str, folder: &Path) -> Result<Outcome, Failure> {
+    let mut loaded = match load(text, Format::Toml, "random.toml", &[], folder) {
+        Ok(loaded) => loaded,
+        Err(e) => {
+            let line = e.to_string();
+            let clear = line.starts_with("random.toml: ") && line.len() > 25 && !line.contains('\n');
+            ensure!("a refusal is one clear line", clear && line.len() < 2000, "{line:?}");
+            return Ok(Outcome::Refused(line));
+        }
+    };
+    let written = loaded.to_toml();
+    match load(&written, Format::Toml, "written.toml", &[], folder) {
+        Ok(again) => {
+            ensure!("a scenario is written as it is read", again.scenario == loaded.scenario, "{written}");
+        }
+        Err(e) => {
+            ensure!("a scenario is written as it is read", false, "{e}\n{written}");
+        }
+    }
+    // A run of too many events is made shorter, at most thrice.
+    for shorter in [false, true, true, true] {
+        let (held, _) = memory::of_this_thread();
+        let sim = match Simulation::new(&loaded, None) {
+            Ok(sim) => sim,
+            // A trace may have nothing in so short a time.
+            Err(_) if shorter => break,
+            Err(e) => return Err(Failure { kind: "what loads can be laid out".into(), text: e.to_string() }),
+        };
+        let mut last = None;
+        let run = sim.run(&mut |p| {
+            let stands = last.replace(p).is_some_and(|l: Progress| l.simulated == p.simulated);
+            if stands || p.events > MOST_EVENTS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let (_, peak) = memory::of_this_thread();
+        if let Ok(results) = run {
+            memory_is_bounded(&results, peak.saturating_sub(held))?;
+            invariants(&results)?;
+            let watched = progress(&results)?;
+            let events = results.summary.events;
+            return Ok(Outcome::Ran(Box::new(Ran { loaded, digest: results.digest(), watched, events })));
+        }
+        let so_far = last.map_or(Time::ZERO, |p| p.simulated);
+        ensure!("time goes on", so_far > Time::ZERO, "{MOST_EVENTS} events at the start of the run");
+        let s = &mut loaded.scenario;
+        s.duration = (so_far / 2).max(Time::from_ps(1));
+        s.warmup = s.warmup.min(s.duration / 2);
+        s.flows.retain(|g| g.start < s.duration);
+        if s.flows.is_empty() {
+            break;
+        }
+    }
+    Ok(Outcome::Endless)
+}
+
+/// Fewer bytes than this hold any run: what its scenario makes, what its results hold, and the packets under way, each of
+/// which was sent. A ring doubles, and is there twice while it is copied.
+fn memory_is_bounded(r: &Results, peak: usize) -> Result<(), Failure> {
+    let s = &r.summary;
+    let links = s.links.len() as u64 + s.access.links;
+    let zombies = 1_200_000 * 16 * s.links.len() as u64; // at most a million entries a class
+    let shared = r.scenario.to_owned_text().contains("zombies");
+    let bound = (4 << 20)
+        + 4096 * (links + s.links.len() as u64)
+        + 4 * 1024 * r.flows.len() as u64
+        + 4 * 24 * r.series.value.len() as u64
+        + 4 * 256 * r.capture.packets.len() as u64
+        + 4 * 128 * s.packets.sent
+        + if shared { zombies } else { 0 };
+    ensure!("memory is bounded", peak as u64 <= bound, "{peak} bytes where {bound} are enough: {s:?}");
+    Ok(())
+}
+
+/// A scenario as text, to look for a word in.
+trait Text {
+    fn to_owned_text(&self) -> String;
+}
+impl Text for Scenario {
+    fn to_owned_text(&self) -> String {
+        toml::to_string(self).unwrap_or_default()
+    }
+}
+
+/// All that must hold of any results.
+fn invariants(r: &Results) -> Result<(), Failure> {
+    let (s, scenario) = (&r.summary, &r.scenario);
+    for text in [format!("{s:?}"), format!("{:?}", r.flows)] {
+        let bad =
+            text.split([' ', ',', '(', ')']).find(|w| matches!(w.trim_start_matches('-'), "NaN" | "inf"));
+        ensure!("results are finite", bad.is_none(), "{bad:?} in {text}");
+    }
+    let mut row = 0..r.series.value.len();
+    if let Some(i) = row.find(|i| !r.series.value[*i].is_finite()) {
+        let key = &r.series.keys[r.series.key[i] as usize];
+        ensure!("series are finite", false, "{} of {key:?} at {} s", r.series.value[i], r.series.time_s[i]);
+    }
+    for i in 0..r.series.value.len() {
+        let (key, value) = (&r.series.keys[r.series.key[i] as usize], r.series.value[i]);
+        let least = match key.metric.as_str() {
+            "cwnd_packets" => 1.0 - 1e-9,
+            // What is given as feedback has a sign; all else is a count, a length, a rate or a share.
+            metric if metric.contains("feedback") => f64::MIN,
+            _ => 0.0,
+        };
+        ensure!("series are within bounds", value >= least, "{value} of {key:?} at {} s", r.series.time_s[i]);
+    }
+
+    let p = s.packets;
+    ensure!("packets are conserved", p.arrived + p.lost <= p.sent, "{p:?}");
+    let (packet, ack) = (scenario.packet.as_f64(), scenario.ack.as_f64());
+    let buffers_of_packets = scenario.to_owned_text().contains("pkt\"");
+    let shared = scenario.to_owned_text().contains("scheduler");
+    let asks = scenario.to_owned_text().contains("medium");
+    let traced = scenario.to_owned_text().contains("trace");
+    for (name, link) in &s.links {
+        // A buffer of packets holds the larger ones; with a queue for each class, each may have all of the buffer.
+        let larger = if buffers_of_packets { (ack / packet).max(1.0) } else { 1.0 };
+        let room = link.buffer_bytes * larger * if shared { 2.0 } else { 1.0 };
+        // A station whose transmitter rests takes a packet whatever its buffer, and holds it until the medium is granted.
+        let room = if asks { room.max(packet).max(ack) } else { room };
+        ensure!("a queue is within its buffer", link.max_queue_bytes <= room, "{name}: {room} {link:?}");
+        // Each transmission takes whole picoseconds; a trace's capacity is known to an opportunity's part.
+        let span_s = s.duration_s - s.warmup_s;
+        let part = if traced { 1500.0 * 8.0 / (link.rate_bps * span_s) } else { 0.0 };
+        let most = 1.0 + 1e-6 + (link.arrivals + 2) as f64 * 1e-12 / span_s + part;
+        let carries = (-1e-9..=most).contains(&link.utilization);
+        ensure!("a link carries its capacity", carries, "{name}: {link:?}");
+        ensure!("a mean is within its range", link.mean_queue_bytes >= 0.0, "{name}: {link:?}");
+        let most = link.max_queue_bytes * (1.0 + 1e-9);
+        ensure!("a mean is within its range", link.mean_queue_bytes <= most, "{name}: {link:?}");
+        ensure!("a mean is within its range", link.p95_queue_bytes <= most, "{name}: {link:?}");
+        ensure!("packets are conserved", link.drops + link.marks <= link.arrivals, "{name}: {link:?}");
+    }
+    let drops: u64 = s.links.values().map(|l| l.drops).sum();
+    ensure!("packets are conserved", drops <= p.lost, "{drops} of {p:?}");
+    for f in &r.flows {
+        let (done, start) = (f.end_s.is_some(), f.start_s);
+        ensure!("a flow ends after it starts", f.end_s.is_none_or(|e| e >= start), "{f:?}");
+        ensure!("a flow ends within the run", f.end_s.is_none_or(|e| e <= s.duration_s), "{f:?}");
+        if let Some(size) = f.size_bytes {
+            ensure!("a flow delivers its bytes once", f.delivered_bytes <= size, "{f:?}");
+            ensure!("a flow delivers its bytes once", !done || f.delivered_bytes == size, "{f:?}");
+        }
+        if let Some(rtt) = f.min_rtt_s {
+            ensure!("no packet is faster than light", rtt >= least_rtt(scenario, &f.group), "{f:?}");
+        }
+    }
+    for (name, group) in &s.groups {
+        let (jain, n) = (group.jain_index.unwrap_or(1.0), group.flows as f64);
+        ensure!("fairness is a share", (0.0..=1.0 + 1e-9).contains(&jain), "{name}: {jain} of {n}");
+        ensure!("a flow ends after it starts", group.completed <= group.flows, "{name}: {group:?}");
+        if let Some(law) = &group.littles_law {
+            ensure!("Little's law counts each flow", law.unaccounted < 1e-9, "{name}: {law:?}");
+        }
+    }
+    let ordered = r.capture.packets.is_sorted_by_key(|p| p.time_ps);
+    ensure!("a capture is in order of time", ordered, "{} packets", r.capture.packets.len());
+    if let Some(capture) = &scenario.capture {
+        let n = r.capture.packets.len();
+        ensure!("a capture ends when it is full", n <= capture.packets as usize, "{n}");
+    }
+    Ok(())
+}
+
+/// The least propagation time that the scenario asks for, where it says so: on a dumbbell.
+fn least_rtt(s: &Scenario, group: &str) -> f64 {
+    let Some(dumbbell) = &s.dumbbell else { return 0.0 };
+    let own = s.flows.iter().find(|g| g.name == group).and_then(|g| {
+        g.access.is_none().then_some(())?;
+        match &g.rtt {
+            Some(OneOrMany::One(t)) => Some(*t),
+            Some(OneOrMany::Many(list)) => list.iter().min().copied(),
+            None => Some(dumbbell.rtt),
+        }
+    });
+    // Halving odd picoseconds four times may leave the path some short.
+    own.map_or(0.0, |t| t.as_secs_f64() - 8e-12)
+}
+
+/// No flow stalls for ever. A flow is held to it where nothing but itself can stand in its way: nothing was lost in the
+/// whole run, so that whatever it sends arrives, and each link has a constant rate. It must then have delivered something
+/// by the time that its handshake, its first packets and its ack take on a path of full queues.
+///
+/// What a flow does about losses is bounded by its retransmission timer: [`Simulation`] asserts, in builds with debug
+/// assertions, that a flow with something to send always has a packet under way or a timer that is due within its limits.
+fn progress(r: &Results) -> Result<u64, Failure> {
+    let (s, scenario) = (&r.summary, &r.scenario);
+    let Some(slowest) = slowest(scenario).filter(|_| s.packets.lost == 0) else { return Ok(0) };
+    let longest_hop = [scenario.packet, scenario.ack].into_iter().map(|b| slowest.tx_time(b)).max();
+    // All bytes of the run through the slowest link: no queue can have been longer.
+    let bytes = s.packets.sent as f64 * scenario.packet.as_f64().max(scenario.ack.as_f64());
+    let queues = Rate::tx_time(slowest, Bytes::new(bytes as u64)) + longest_hop.unwrap_or_default() * 20;
+    let propagation = longest_path(scenario);
+    let mut watched = 0;
+    for f in &r.flows {
+        let spec = scenario.flows.iter().find(|g| f.group.starts_with(&g.name));
+        let Some(spec) = spec else { continue };
+        let patience = (queues + propagation) * 8 + spec.transport.delayed_ack_timeout;
+        let by = Time::from_secs_f64(f.start_s) + patience;
+        let stopped = spec.stop.is_some_and(|s| s <= by);
+        if by >= scenario.duration || stopped || spec.web.is_some() && f.end_s.is_some() {
+            continue;
+        }
+        watched += 1;
+        ensure!("no flow stalls", f.delivered_bytes > 0, "nothing in {patience} of {f:?}");
+    }
+    Ok(watched)
+}
+
+/// The slowest rate of any link, if all are constant.
+fn slowest(s: &Scenario) -> Option<Rate> {
+    let constant = |r: &LinkRate| match r {
+        LinkRate::Constant(r) => Some(*r),
+        LinkRate::Varying(_) => None,
+    };
+    let mut rates = Vec::new();
+    if let Some(d) = &s.dumbbell {
+        rates.extend([Some(&d.rate), d.reverse_rate.as_ref()].into_iter().flatten().map(constant));
+        rates.push(d.access_rate);
+        if d.access_rate.is_none() {
+            rates.pop();
+        }
+    }
+    if let Some(p) = &s.parking_lot {
+        rates.extend(p.rates.iter().chain(&p.access_rate).map(|r| Some(*r)));
+    }
+    if let Some(g) = &s.graph {
+        rates.extend(g.links.iter().map(|l| constant(&l.rate)));
+    }
+    rates.extend(s.flows.iter().filter_map(|g| g.access).map(|a| Some(a.rate)));
+    let rates: Option<Vec<Rate>> = rates.into_iter().collect();
+    rates?.into_iter().min_by(|a, b| a.bps().total_cmp(&b.bps()))
+}
+
+/// A bound on the propagation time of any path and back.
+fn longest_path(s: &Scenario) -> Time {
+    let links = match (&s.dumbbell, &s.parking_lot, &s.graph) {
+        (Some(d), ..) => d.rtt,
+        (_, Some(p), _) => (p.delay * p.rates.len() as u64 + p.access_delay * 2) * 2,
+        (.., Some(g)) => g.links.iter().fold(Time::ZERO, |sum, l| sum + l.delay) * 2,
+        _ => Time::ZERO,
+    };
+    let own = s.flows.iter().map(|g| {
+        let access = g.access.map_or(Time::ZERO, |a| a.delay * 4);
+        access
+            + match &g.rtt {
+                Some(OneOrMany::One(t)) => *t,
+                Some(OneOrMany::Many(list)) => list.iter().max().copied().unwrap_or_default(),
+                None => Time::ZERO,
+            }
+    });
+    links + own.max().unwrap_or_default()
+}
+
+/// Names in a scenario's tree: laws, queues, schedulers that it uses.
+pub fn words(tree: &Value, found: &mut Vec<String>) {
+    match tree {
+        Value::Table(t) => {
+            for (key, value) in t {
+                let tag = match key.as_str() {
+                    "law" | "router" => Some(key.as_str()),
+                    "queue" | "kind" => Some("queue"),
+                    "share" | "scheduler" => Some("share"),
+                    _ => None,
+                };
+                match (tag, value) {
+                    (Some(tag), Value::String(name)) => found.push(format!("{tag} {name}")),
+                    (Some("router"), Value::Table(t)) => {
+                        found.extend(t.get("law").and_then(Value::as_str).map(|n| format!("router {n}")));
+                    }
+                    _ => words(value, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|v| words(v, found)),
+        _ => {}
+    }
+}

@@ -1,0 +1,399 @@
+//! Scenarios at random: topologies, laws, workloads and sizes of everything, from tiny to huge.
+//!
+//! What is said here is only what keys mean to each other: that one topology is given, that names of nodes are those of
+//! the topology, that a flow which obeys routers has one of its kind on its path. All else is drawn from the schema.
+
+use super::schema::{Dice, Drawer, Scale, bits_per_second, bytes, resolve, round, seconds, variants};
+use flowstamp_sim::random::Stream;
+use flowstamp_sim::{Format, load};
+use serde_json::Value as Json;
+use std::path::Path;
+use toml::{Table, Value};
+
+/// The files that scenarios may name, in the folder of [`super::folder`].
+const TRACES: [&str; 3] = ["even.down", "bursty.down", "slow.down"];
+const SIZES: &str = "sizes.cdf";
+
+/// Most flows that arrive at random in a run, about.
+const WEB_FLOWS: f64 = 300.0;
+
+/// What can be drawn: the schema, and which senders may be used beside which router.
+pub struct Registry {
+    pub schema: Json,
+    pub routers: Vec<(String, Vec<String>)>,
+    pub senders: Vec<String>,
+    /// Senders that need no router.
+    alone: Vec<String>,
+}
+
+impl Registry {
+    /// Of this build. Which sender goes with which router is asked of [`load`], so that a law registered tomorrow is
+    /// drawn together with its router.
+    pub fn new() -> Self {
+        let schema = flowstamp_sim::scenario::schema();
+        let names = |spec| variants(&schema, spec).into_iter().map(|(n, _)| n.to_owned()).collect::<Vec<_>>();
+        let senders = names("SenderSpec");
+        let goes = |sender: &str, router: &str| {
+            let text = format!(
+                "duration = \"1s\"\ndumbbell = {{ rate = \"1Mbps\", rtt = \"10ms\", router = \"{router}\" }}\n\
+                 flows = [{{ name = \"a\", law = \"{sender}\" }}]"
+            );
+            load(&text, Format::Toml, "pair", &[], Path::new(".")).is_ok()
+        };
+        let with =
+            |router: &String| senders.iter().filter(|s| goes(s, router)).cloned().collect::<Vec<String>>();
+        let routers: Vec<_> = names("RouterSpec").into_iter().map(|r| (r.clone(), with(&r))).collect();
+        let alone =
+            senders.iter().filter(|s| routers.iter().all(|(_, goes)| goes.contains(s))).cloned().collect();
+        Self { schema, routers, senders, alone }
+    }
+
+    fn node(&self, name: &str) -> &Json {
+        &self.schema["$defs"][name]
+    }
+}
+
+/// Inserts a text.
+fn put(table: &mut Table, key: &str, value: impl Into<Value>) {
+    table.insert(key.to_owned(), value.into());
+}
+
+struct Network<'a> {
+    registry: &'a Registry,
+    d: Drawer<'a>,
+    /// Router law of most links, and the senders that may use it.
+    router: &'a (String, Vec<String>),
+    nodes: Vec<String>,
+    links: Vec<String>,
+}
+
+/// The scenario of `seed`.
+pub fn scenario(registry: &Registry, seed: u64) -> Table {
+    let mut dice = Dice(Stream::new(seed, "random network"));
+    let usual = dice.chance(0.5);
+    let rate = if usual { dice.magnitude(1e6, 1e9) } else { dice.magnitude(1e3, 1e11) };
+    let rtt = if usual { dice.magnitude(1e-3, 0.3) } else { dice.magnitude(1e-6, 10.0) };
+    let packet = match dice.below(3) {
+        0 => 1000.0,
+        1 => 1500.0,
+        _ => dice.magnitude(40.0, 65_535.0).round(),
+    };
+    // Some round trips, and some packets' times.
+    let trips = rtt * dice.magnitude(3.0, 300.0);
+    let packets = packet * 8.0 / rate * dice.magnitude(30.0, 30_000.0);
+    let duration = if dice.chance(0.7) { trips.max(packets) } else { trips.min(packets) };
+    let scale = Scale { rate, rtt, duration, packet };
+    // Mostly a router that there are senders for.
+    let stamping: Vec<_> = registry.routers.iter().filter(|(_, s)| s.len() > registry.alone.len()).collect();
+    let any: Vec<_> = registry.routers.iter().collect();
+    let some = dice.chance(0.7) && !stamping.is_empty();
+    let router = *dice.pick(if some { &stamping } else { &any });
+    let optional = *dice.pick(&[0.02, 0.1, 0.3]);
+    let mended = dice.chance(0.9);
+    let mut network = Network {
+        registry,
+        d: Drawer { root: &registry.schema, dice, scale, optional },
+        router,
+        nodes: vec![],
+        links: vec![],
+    };
+    let mut tree = network.scenario();
+    if mended {
+        mend(registry, &mut tree);
+    }
+    tree
+}
+
+/// Leaves out what is refused, a few times: the ranges of parameters are not in the schema, and what is beyond them is
+/// tried often enough all the same.
+fn mend(registry: &Registry, tree: &mut Table) {
+    for _ in 0..8 {
+        let text = toml::to_string(tree).unwrap_or_default();
+        let Err(error) = load(&text, Format::Toml, "random.toml", &[], &super::folder()) else { return };
+        // "flows.g0.law.price", "queue of l1: max_p", "share of l1".
+        let key = error.key.rsplit(": ").next().unwrap_or_default();
+        let key = key.split(" of ").next().unwrap_or_default();
+        let key = key.rsplit('.').next().unwrap_or_default();
+        let mut value = Value::Table(std::mem::take(tree));
+        if error.key.ends_with(".law") {
+            // It obeys routers, of which there are none on its path.
+            let alone = registry.alone.first().cloned().unwrap_or_default();
+            let name = error.key.trim_start_matches("flows.").trim_end_matches(".law");
+            let groups = value["flows"].as_array_mut().into_iter().flatten().filter_map(Value::as_table_mut);
+            for group in groups.filter(|g| g.get("name").and_then(Value::as_str) == Some(name)) {
+                put(group, "law", alone.clone());
+            }
+        } else {
+            without(&mut value, key);
+        }
+        if let Value::Table(mended) = value {
+            *tree = mended;
+        }
+    }
+}
+
+/// Drops `key` wherever it is.
+fn without(value: &mut Value, key: &str) {
+    match value {
+        Value::Table(table) => {
+            table.remove(key);
+            table.iter_mut().for_each(|(_, v)| without(v, key));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|v| without(v, key)),
+        _ => {}
+    }
+}
+
+impl Network<'_> {
+    fn scenario(&mut self) -> Table {
+        let mut s = Table::new();
+        put(&mut s, "duration", seconds(self.d.scale.duration));
+        put(&mut s, "seed", self.d.dice.below(1000) as i64);
+        put(&mut s, "packet", bytes(self.d.scale.packet));
+        if self.d.dice.chance(0.3) {
+            let ack = self.d.dice.magnitude(1.0, 65_535.0);
+            put(&mut s, "ack", bytes(ack));
+        }
+        match self.d.dice.below(3) {
+            0 => s.insert("dumbbell".into(), self.dumbbell()),
+            1 => s.insert("parking_lot".into(), self.parking_lot()),
+            _ => s.insert("graph".into(), self.graph()),
+        };
+        let groups = 1 + self.d.dice.below(4);
+        let flows = (0..groups).map(|i| Value::Table(self.group(i, s.contains_key("parking_lot"))));
+        let flows = flows.collect::<Vec<_>>();
+        s.insert("flows".into(), Value::Array(flows));
+        if self.d.dice.chance(0.5) {
+            let probes = self.d.object(self.registry.node("Probes"), Table::new(), &["every"]);
+            s.insert("probes".into(), Value::Table(probes));
+            if self.d.dice.chance(0.3) {
+                let every = seconds(self.d.scale.duration * self.d.dice.magnitude(1e-3, 2.0));
+                s["probes"].as_table_mut().expect("a table").insert("every".into(), every.into());
+            }
+        }
+        if self.d.dice.chance(0.2) {
+            let mut capture = self.d.object(self.registry.node("Capture"), Table::new(), &["links"]);
+            if self.d.dice.chance(0.3) && !self.links.is_empty() {
+                let link = self.d.dice.pick(&self.links).clone();
+                put(&mut capture, "links", vec![link]);
+            }
+            s.insert("capture".into(), Value::Table(capture));
+        }
+        let done = ["dumbbell", "parking_lot", "graph", "flows", "probes", "capture", "name", "description"];
+        self.d.object(&self.registry.schema, s, &done)
+    }
+
+    /// What every kind of link has: its router, queue and share.
+    fn laws(&mut self, table: &mut Table) {
+        if self.d.dice.chance(0.9) {
+            let spec = self.d.variant("RouterSpec", &self.router.0);
+            table.insert("router".into(), spec);
+        }
+        for (key, spec, chance) in [("queue", "QueueSpec", 0.6), ("share", "ShareSpec", 0.3)] {
+            // A share is refused where there is no router law.
+            let stamps = self.router.1.len() > self.registry.alone.len() && table.contains_key("router");
+            let wanted = key == "queue" || stamps;
+            if wanted && self.d.dice.chance(chance) {
+                let names = variants(self.d.root, spec);
+                let name = self.d.dice.pick(&names).0;
+                let spec = self.d.variant(spec, name);
+                table.insert(key.into(), spec);
+            }
+        }
+    }
+
+    fn rate(&mut self) -> Value {
+        let scale = self.d.scale;
+        let constant = bits_per_second(scale.rate * self.d.dice.magnitude(0.5, 2.0));
+        if self.d.dice.chance(0.8) {
+            return constant.into();
+        }
+        let mut varying = Table::new();
+        if self.d.dice.chance(0.3) {
+            put(&mut varying, "trace", *self.d.dice.pick(&TRACES));
+        } else {
+            let n = 2 + self.d.dice.below(4);
+            let step = |i: usize, d: &mut Drawer<'_>| {
+                let at = if i == 0 { "0s".to_owned() } else { seconds(scale.duration * i as f64 / n as f64) };
+                let stands = i + 1 < n && d.dice.chance(0.15);
+                let rate = if stands { 0.0 } else { scale.rate * d.dice.magnitude(0.03, 3.0) };
+                Value::Array(vec![at.into(), bits_per_second(rate).into()])
+            };
+            let steps: Vec<_> = (0..n).map(|i| step(i, &mut self.d)).collect();
+            put(&mut varying, "steps", steps);
+        }
+        let node = self.registry.node("VaryingRate");
+        Value::Table(self.d.object(node, varying, &["steps", "trace"]))
+    }
+
+    fn dumbbell(&mut self) -> Value {
+        let mut t = Table::new();
+        let rtt = self.d.scale.rtt;
+        t.insert("rate".into(), self.rate());
+        put(&mut t, "rtt", seconds(rtt));
+        if self.d.dice.chance(0.2) {
+            put(&mut t, "delay", seconds(rtt * self.d.dice.within(0.0, 0.5)));
+        }
+        if self.d.dice.chance(0.2) {
+            t.insert("reverse_rate".into(), self.rate());
+        }
+        self.laws(&mut t);
+        self.nodes = ["left", "right"].map(String::from).into();
+        self.links = ["bottleneck", "bottleneck.reverse"].map(String::from).into();
+        let done = ["router", "queue", "share", "delay", "reverse_rate"];
+        Value::Table(self.d.object(self.registry.node("Dumbbell"), t, &done))
+    }
+
+    fn parking_lot(&mut self) -> Value {
+        let mut t = Table::new();
+        let scale = self.d.scale;
+        let hops = 1 + self.d.dice.below(5);
+        let rates: Vec<_> =
+            (0..hops).map(|_| bits_per_second(scale.rate * self.d.dice.magnitude(0.5, 2.0))).collect();
+        put(&mut t, "rates", rates);
+        put(&mut t, "delay", seconds(scale.rtt / (2 * hops) as f64));
+        if self.d.dice.chance(0.3) {
+            put(&mut t, "access_delay", seconds(scale.rtt * self.d.dice.magnitude(0.001, 0.3)));
+        }
+        self.laws(&mut t);
+        self.nodes = (0..=hops).map(|i| format!("n{i}")).collect();
+        self.links = (1..=hops).map(|i| format!("link{i}")).collect();
+        let done = ["router", "queue", "share", "access_delay"];
+        Value::Table(self.d.object(self.registry.node("ParkingLot"), t, &done))
+    }
+
+    /// A chain of nodes both ways, and further links between any of them.
+    fn graph(&mut self) -> Value {
+        let nodes = 2 + self.d.dice.below(5);
+        self.nodes = (0..nodes).map(|i| format!("n{i}")).collect();
+        let more = self.d.dice.below(4);
+        let mut ends: Vec<_> = (1..nodes).map(|i| (i - 1, i)).collect();
+        for _ in 0..more {
+            let (a, b) = (self.d.dice.below(nodes), self.d.dice.below(nodes));
+            if a != b {
+                ends.push((a, b));
+            }
+        }
+        let mut links = Vec::new();
+        for (i, (a, b)) in ends.into_iter().enumerate() {
+            let mut t = Table::new();
+            put(&mut t, "from", self.nodes[a].clone());
+            put(&mut t, "to", self.nodes[b].clone());
+            // Between two nodes there may be several links: each has its name.
+            let name = format!("l{i}");
+            put(&mut t, "name", name.clone());
+            self.links.push(name);
+            t.insert("rate".into(), self.rate());
+            let delay = self.d.scale.rtt * self.d.dice.within(0.0, 1.0) / nodes as f64;
+            put(&mut t, "delay", seconds(delay));
+            self.laws(&mut t);
+            if i + 1 >= nodes && self.d.dice.chance(0.5) {
+                put(&mut t, "duplex", false);
+            }
+            let done = ["router", "queue", "share", "duplex"];
+            links.push(Value::Table(self.d.object(self.registry.node("Link"), t, &done)));
+        }
+        let mut t = Table::new();
+        put(&mut t, "links", links);
+        Value::Table(self.d.object(self.registry.node("Graph"), t, &[]))
+    }
+
+    fn group(&mut self, number: usize, parking_lot: bool) -> Table {
+        let scale = self.d.scale;
+        let mut t = Table::new();
+        put(&mut t, "name", format!("g{number}"));
+        let (goes, registry) = (&self.router.1, self.registry);
+        let obeying: Vec<_> = goes.iter().filter(|s| !registry.alone.contains(s)).collect();
+        let law = match () {
+            () if !obeying.is_empty() && self.d.dice.chance(0.6) => (*self.d.dice.pick(&obeying)).clone(),
+            () if !goes.is_empty() && self.d.dice.chance(0.98) => self.d.dice.pick(goes).clone(),
+            () => self.d.dice.pick(&registry.senders).clone(),
+        };
+        let law = self.d.variant("SenderSpec", &law);
+        t.insert("law".into(), law);
+        let graph = self.links.first().is_some_and(|l| l == "l0");
+        if graph || self.d.dice.chance(0.1) {
+            let from = self.d.dice.below(self.nodes.len());
+            let to = (from + 1 + self.d.dice.below(self.nodes.len() - 1)) % self.nodes.len();
+            put(&mut t, "from", self.nodes[from].clone());
+            put(&mut t, "to", self.nodes[to].clone());
+        }
+        if parking_lot && self.d.dice.chance(0.2) {
+            put(&mut t, "each_hop", true);
+        }
+        let web = self.d.dice.chance(0.3);
+        if web {
+            let web = self.web();
+            t.insert("web".into(), web);
+        } else {
+            let count =
+                if self.d.dice.chance(0.9) { 1 + self.d.dice.below(5) } else { self.d.dice.below(500) };
+            put(&mut t, "count", count as i64);
+            if self.d.dice.chance(0.4) {
+                put(&mut t, "size", bytes(scale.packet * self.d.dice.magnitude(0.01, 3000.0)));
+            }
+            if self.d.dice.chance(0.2) {
+                put(&mut t, "rate", bits_per_second(scale.rate * self.d.dice.magnitude(1e-3, 2.0)));
+            }
+        }
+        if graph && self.d.dice.chance(0.3) {
+            let access = self.d.value(self.registry.node("Access"), "access");
+            t.extend(access.map(|a| ("access".to_owned(), a)));
+        }
+        if (!graph || t.contains_key("access")) && self.d.dice.chance(0.2) {
+            // The shortest path is at most `rtt` long, or a little more in a graph of many links.
+            let rtts: Vec<_> = (0..t.get("count").and_then(Value::as_integer).unwrap_or(0))
+                .map(|_| Value::from(seconds(scale.rtt * self.d.dice.magnitude(2.0, 10.0))))
+                .collect();
+            match rtts.first().cloned() {
+                Some(one) if self.d.dice.chance(0.5) => t.insert("rtt".into(), one),
+                Some(_) => t.insert("rtt".into(), Value::Array(rtts)),
+                None => None,
+            };
+        }
+        let mut done = vec!["web", "size", "rate", "rtt", "access", "each_hop", "from", "to"];
+        done.extend(web.then_some("every"));
+        self.d.object(self.registry.node("FlowGroup"), t, &done)
+    }
+
+    fn web(&mut self) -> Value {
+        let scale = self.d.scale;
+        let mut t = Table::new();
+        let flows = self.d.dice.magnitude(1.0, WEB_FLOWS);
+        if self.d.dice.chance(0.5) {
+            put(&mut t, "load", format!("{}", round(self.d.dice.within(0.05, 0.95))));
+        } else {
+            put(&mut t, "flows_per_s", round(flows / scale.duration));
+        }
+        let root = self.d.root;
+        let kinds = variants(root, "Sizes");
+        let (_, node) = *self.d.dice.pick(&kinds);
+        let mut sizes = self.d.object(node, Table::new(), &["file"]);
+        // Sizes of which about as many flows come as are wanted, whatever the load.
+        let most = (scale.rate * scale.duration / 8.0 / flows).max(scale.packet);
+        for (key, value) in &mut sizes {
+            let of_bytes = resolve(root, &node["properties"][key]).1 == "Bytes";
+            if of_bytes && !self.d.dice.chance(0.02) {
+                let size = most * self.d.dice.magnitude(0.3, 1.0) * if key == "min" { 0.1 } else { 1.0 };
+                *value = bytes(size).into();
+            }
+        }
+        fix_shape(&mut sizes, &mut self.d.dice);
+        if node["properties"].get("file").is_some() {
+            put(&mut sizes, "file", SIZES);
+        }
+        t.insert("sizes".into(), Value::Table(sizes));
+        let mut web = self.d.object(self.registry.node("Web"), t, &["load", "flows_per_s"]);
+        if let Some(Value::Table(arrivals)) = web.get_mut("arrivals") {
+            fix_shape(arrivals, &mut self.d.dice);
+        }
+        Value::Table(web)
+    }
+}
+
+/// A Pareto shape of at most 1 is refused.
+fn fix_shape(table: &mut Table, dice: &mut Dice) {
+    if table.contains_key("shape") && dice.chance(0.95) {
+        put(table, "shape", round(1.0 + dice.magnitude(0.02, 3.0)));
+    }
+}

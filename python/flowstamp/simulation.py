@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""A run in steps: run on to an instant, look, change a rate or a parameter, run on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flowstamp.errors import ResultsError, translated
+from flowstamp.results import Results
+from flowstamp.scenario import Progress, toml
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from flowstamp import _flowstamp
+    from flowstamp.results import Table
+
+
+class Simulation:
+    """A run that has not ended; `Scenario.start` makes it.
+
+    However it is cut into steps, and whatever is looked at on the way, its results are the same to the bit.
+    """
+
+    def __init__(self, native: _flowstamp.Simulation) -> None:
+        self._native = native
+
+    @property
+    def now(self) -> float:
+        """Simulated seconds so far."""
+        return self._native.now_s
+
+    def run_until(self, until: str, *, progress: Progress | None = None) -> None:
+        """Runs on to `until`, such as "2s": all that happens up to and at that instant has happened then.
+
+        `progress` is called about ten times a second; what it raises stops the run on the way, and it can go on.
+        """
+        with translated():
+            self._native.run_until(until, progress=progress)
+
+    def set(self, key: str, value: object) -> None:
+        """Sets a value of the scenario from now on: `set("dumbbell.rate", "5Mbps")`.
+
+        What can change in mid-run: a link's `rate` (to a constant one; its buffer keeps its bytes, access links their
+        rates), a parameter of a `router` law, the `stop` of a group of flows. All else is refused. The run's manifest
+        lists what was set.
+        """
+        with translated():
+            self._native.set(key, toml(value, key))
+
+    def results(self) -> Results:
+        """The results as if the run ended now; there are none before warm-up ends."""
+        with translated():
+            return Results(self._native.results())
+
+    def series_table(self, since: str = "0s") -> Table:
+        """Samples taken after `since` in long form: time_s, kind, name, metric, value."""
+        with translated():
+            return self._native.series(since)
+
+    def series(
+        self, kind: str, name: str, metric: str, *, since: str = "0s"
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Times in seconds and values of one series after `since`; empty if there is no sample yet."""
+        import numpy as np
+
+        with translated():
+            times, values = self._native.series_points(kind, name, metric, since=since)
+        if not times and self.series_table().num_rows and not self._native.series_points(kind, name, metric)[0]:
+            raise ResultsError(f"no series {kind}/{name}/{metric} is sampled (see probes)")
+        return np.frombuffer(times, np.float64), np.frombuffer(values, np.float64)
+
+    def __repr__(self) -> str:
+        return f"<Simulation at {self.now:g} s>"

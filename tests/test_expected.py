@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Claims are as `figures/expected.json` has them, and what is not fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flowstamp import _flowstamp, linux
+from flowstamp.figures import FigureError, FigureSpec, Outcome, Verdict, available, cli_figure, load, read
+from flowstamp.figures.accept import KEPT
+from flowstamp.figures.measured import NotMeasuredError
+from flowstamp.figures.memory import NAME, Form, Known, Memory
+from flowstamp.figures.runner import Runner
+
+NIGHTLY = os.environ.get("FLOWSTAMP_NIGHTLY") == "1"
+MEASURED = {figure.id for figure in map(read, available().values()) if figure.measured}
+"""On this machine's kernel: what comes out is no matter of the code alone."""
+PER_CHANGE = {
+    "R2.3": 0.1,
+    "R2.4": 0.6,
+    "R2.5": 0.2,
+    "R2.6": 3.8,
+    "R2.7": 1.4,
+    "R2.8": 1.2,
+    "R2.9": 0.0,
+    "R3.2": 0.8,
+    "R3.3": 2.1,
+    "R3.4": 0.3,
+    "R3.5": 0.8,
+    "R3.6": 1.9,
+    "R3.6s": 0.5,
+    "R3.7": 6.2,
+    "R4.ex1": 0.0,
+    "R4.ex2": 4.1,
+    "R4.ex3": 1.1,
+    "R4.6": 6.1,
+    "R6.2eq": 0.2,
+    "R6.11": 0.5,
+    "R6.13": 2.6,
+    "R6.14": 1.8,
+    "R6.15": 13.1,
+    "R6.16": 3.3,
+    "R6.17": 0.8,
+    "R6.18": 0.3,
+    "RA.3": 6.3,
+    "RF": 1.1,
+    "X8": 0.3,
+    "X10": 0.0,
+    "X11": 0.1,
+    "X12": 0.0,
+    "X16": 0.0,
+}
+"""Figures of each change, with the CPU seconds of their short versions (`time.process_time`, Xeon at 2.1 GHz): the
+cheapest, up to two minutes of two cores."""
+NIGHTLY_ONLY = {
+    *("afct_ps", "afct_small", "bound_large", "bound_small", "buffer_share", "completed_share", "drops", "ideal_of"),
+    *(
+        "max_over_mean",
+        "packets",
+        "parking_lot",
+        "ps_large",
+        "ps_small",
+        "reuse",
+        "server_large",
+        "server_small",
+        "trend",
+    ),
+}
+"""What only dearer figures show: R4.1 to R4.22, R6.19 to R6.24, X4 to X9, X-drop."""
+
+
+@pytest.fixture
+def memory() -> Memory:
+    return Memory.beside(available())
+
+
+def run(capsys: pytest.CaptureFixture[str], figure: str, out: Path, *, fast: bool, **options: Any) -> tuple[int, Any]:
+    code = cli_figure([figure], fast=fast, json=True, out=out, **options)
+    [document] = json.loads(capsys.readouterr().out)["figures"]
+    return code, document
+
+
+FIGURES = [name for name in available() if name not in MEASURED] if NIGHTLY else list(PER_CHANGE)
+
+
+@pytest.mark.parametrize("fast", [True, False] if NIGHTLY else [True])
+@pytest.mark.parametrize("figure", FIGURES)
+def test_claims_are_as_expected(figure: str, fast: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command's own judgement: no claim fails, none has changed; and there is a picture."""
+    code, document = run(capsys, figure, tmp_path, fast=fast)
+    assert "notes" not in document
+    failing = [claim for claim in document["claims"] if claim["status"] == "fails"]
+    assert (code, document.get("changes"), failing) == (0, None, [])
+    assert (tmp_path / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / f"{figure}.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_every_claim_of_a_figure_that_is_checked_is_known(memory: Memory) -> None:
+    for figure in (figure for figure in map(read, available().values()) if not figure.measured):
+        forms: list[tuple[Form, FigureSpec]] = [("fast", figure.fast_version()), ("full", figure)]
+        for form, spec in forms:
+            known = memory.claims(figure.id, form)
+            if not known and not NIGHTLY and (form == "full" or figure.id not in PER_CHANGE):
+                continue
+            assert set(known) == {claim.id for claim in spec.claims}, (figure.id, form)
+            assert {was.status for was in known.values()} <= {"holds", "differs"}, (figure.id, form)
+            assert all(was.band for was in known.values()), (figure.id, form)
+    assert memory.text() == memory.path.read_text(encoding="utf-8")
+
+
+def words(tree: object) -> Iterator[str]:
+    """Laws, queues, schedulers and distributions of a scenario with every default."""
+    match tree:
+        case dict():
+            for key, value in tree.items():
+                if key in ("law", "kind", "scheduler", "distribution", "recovery") and isinstance(value, str):
+                    yield f"{key} {value}"
+                yield from words(value)
+        case list():
+            for value in tree:
+                yield from words(value)
+
+
+def used(figure: FigureSpec) -> set[str]:
+    """What a figure is an example of: words of its scenarios, kind of network, measures and functions of its claims."""
+    found = {"reuse"} if figure.reuse else set()
+    for curve in figure.runs:
+        if curve.theory is not None:
+            found.add("theory")
+            continue
+        text, source, sets, folder = figure.job(curve, 0)
+        tree = tomllib.loads(_flowstamp.check(text, source=source, sets=sets, base_dir=folder))
+        found |= {kind for kind in ("dumbbell", "parking_lot", "graph") if kind in tree} | set(words(tree))
+    for claim in figure.claims:
+        found |= set(
+            re.findall(r"\b[a-z_0-9]+(?=\()|(?<=\.)[a-z][a-z_0-9]*", re.sub(r"'[^']*'|\"[^\"]*\"", "", claim.expr.text))
+        )
+    return found
+
+
+def test_the_figures_of_a_change_show_every_law_and_every_kind_of_measure() -> None:
+    """What all figures together use of laws, queues, schedulers, measures and functions, these use too."""
+    every = {figure.id: used(figure) for figure in map(read, available().values()) if not figure.measured}
+    left = set().union(*every.values()) - set().union(*(every[figure] for figure in PER_CHANGE))
+    assert left == NIGHTLY_ONLY
+    assert sum(PER_CHANGE.values()) <= 240, "two minutes of two cores"
+
+
+# ---------------------------------------------------------------------------------------------------- made up
+
+FIGURE = """
+id = "T1"
+title = "flow times by formula"
+paper = "none"
+[[runs]]
+name = "ps"
+label = "PS"
+[runs.theory]
+discipline = "ps"
+capacity = "45Mbps"
+rtt = "100ms"
+sizes = { distribution = "exponential", mean = "25kB" }
+[vary]
+load = [0.1, 0.5]
+[draw]
+x = "vary"
+xlabel = "Load"
+[[draw.panels]]
+y = "fct_s"
+ylabel = "Mean time (s)"
+[[claims]]
+id = "one"
+paper = "It is so"
+expr = "EXPRESSION"
+expected = "EXPECTED"
+tolerance = "0"
+source = "test"
+explanation = "a test"
+[fast]
+reason = "the same"
+"""
+
+
+class Made:
+    """A folder with one figure, whose only claim is a number."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self.capsys = folder, capsys
+        (folder / "figures").mkdir()
+
+    @property
+    def expected(self) -> Path:
+        """The file of its figures."""
+        return self.folder / "figures" / NAME
+
+    def run(self, measured: float | str, expected: str = ">= 1", **options: Any) -> tuple[int, Any]:
+        """Exit code and document of a claim that gives this."""
+        text = FIGURE.replace("EXPRESSION", f"0 * ps.fct_s[0] + {measured}").replace("EXPECTED", expected)
+        (self.folder / "figures" / "T1.toml").write_text(text)
+        return run(self.capsys, "T1", self.folder / "out", fast=True, directory=self.folder / "figures", **options)
+
+    def known(self, status: str, value: float, band: tuple[float, float] | None) -> None:
+        """Makes the file say this."""
+        claim = {"status": status, "value": value, "band": band}
+        self.expected.write_text(json.dumps({"T1": {"fast": {"one": claim}}}))
+
+
+@pytest.fixture
+def made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Made:
+    return Made(tmp_path, capsys)
+
+
+@pytest.mark.parametrize(
+    ("status", "value", "band", "measured", "code", "change"),
+    [
+        ("holds", 2.0, (1.5, 2.5), 2.0, 0, None),
+        ("holds", 2.0, (1.5, 2.5), 9.0, 0, None),  # how well a claim holds is not kept
+        ("differs", 0.5, (0.4, 0.6), 0.5, 0, None),
+        ("differs", 0.5, (0.4, 0.6), 0.4, 0, None),
+        ("differs", 0.5, (0.5, 0.5), "0.5000000001", 0, None),  # beyond the file's digits
+        ("holds", 2.0, (0.5, 2.5), 0.5, 1, "one: holds in expected.json, differs now (0.5)"),
+        ("differs", 0.5, (0.5, 2.5), 2.0, 1, "one: differs in expected.json, holds now (2)"),
+        ("fails", 0.5, (0.5, 2.5), 2.0, 1, "one: fails in expected.json, holds now (2)"),
+        ("differs", 0.5, (0.4, 0.6), 0.61, 1, "one: 0.61 is out of the band that seeds 1 to 5 gave, 0.4 to 0.6"),
+        ("differs", 0.5, (0.4, 0.6), 0.39, 1, "one: 0.39 is out of the band that seeds 1 to 5 gave, 0.4 to 0.6"),
+        ("differs", 0.5, None, 0.5, 1, "one: 0.5, and expected.json has no band for it"),
+        (
+            "differs",
+            0.5,
+            (0.4, 0.6),
+            "log10(0 - 1)",
+            1,
+            "one: differs in expected.json, fails now (not a finite number)",
+        ),
+        ("holds", 2.0, (1.5, 2.5), "1 / 0", 1, "one: holds in expected.json, fails now (not a finite number)"),
+    ],
+)
+def test_what_changes_fails(
+    made: Made, status: str, value: float, band: Any, measured: float | str, code: int, change: str | None
+) -> None:
+    made.known(status, value, band)
+    came, document = made.run(measured)
+    assert (came, document.get("changes", [None])) == (code, [change])
+    # Another seed is another experiment: its claims are its own.
+    failing = document["claims"][0]["status"] == "fails"
+    came, document = made.run(measured, seed=7)
+    assert (came, document.get("changes")) == (int(failing), None)
+
+
+def test_what_is_no_number_fails_even_where_it_did_before(made: Made) -> None:
+    made.known("fails", 0.0, None)
+    code, document = made.run("1 / 0")
+    assert (code, document["claims"][0]["status"], document.get("changes")) == (1, "fails", None)
+
+
+def test_a_claim_that_comes_or_goes_is_a_change(made: Made) -> None:
+    claim = {"status": "holds", "value": 2.0, "band": [2, 2]}
+    made.expected.write_text(json.dumps({"T1": {"fast": {"two": claim}}}))
+    code, document = made.run(2)
+    assert (code, document["changes"]) == (
+        1,
+        ["one: not in expected.json", "two: in expected.json, but not in the figure"],
+    )
+
+
+def test_nothing_is_known_of_a_figure_that_was_never_accepted(made: Made) -> None:
+    assert made.run(2)[1].get("notes") is None
+    made.expected.write_text("{}")
+    code, document = made.run(2)
+    assert (code, document["notes"]) == (0, ["T1: expected.json has nothing of it (fast); --accept writes it"])
+
+
+def test_accept_writes_what_came(made: Made) -> None:
+    made.known("holds", 2.0, (2.0, 2.0))
+    gone = json.loads(made.expected.read_text())
+    made.expected.write_text(json.dumps(gone | {"T0": gone["T1"], "T1": gone["T1"] | {"full": gone["T1"]["fast"]}}))
+    code, document = made.run(0.25, accept=True)
+    assert (code, document["changes"]) == (0, ["one: holds in expected.json, differs now (0.25)"])
+    assert (
+        made.expected.read_text()
+        == """{
+  "T1": {
+    "fast": {
+      "one": {"status": "differs", "value": 0.25, "band": [0.25, 0.25]}
+    },
+    "full": {
+      "one": {"status": "holds", "value": 2.0, "band": [2.0, 2.0]}
+    }
+  }
+}
+"""
+    )
+    assert made.run(0.25)[0] == 0
+    assert made.run("1 / 0", accept=True)[0] == 1
+    assert json.loads(made.expected.read_text())["T1"]["fast"]["one"] == {
+        "status": "fails",
+        "value": None,
+        "band": None,
+    }
+    with pytest.raises(FigureError, match="leave out --seed"):
+        made.run(2, accept=True, seed=3)
+
+
+def test_an_interrupted_fill_goes_on_where_it_was(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The third seed's run is interrupted; the second call runs three seeds and no more."""
+    seeds: list[int | None] = []
+    whole = Runner.run
+
+    def once(runner: Runner, *rest: Any) -> Outcome:
+        seeds.append(runner.seed)
+        if len(seeds) == 3:
+            raise KeyboardInterrupt
+        return whole(runner, *rest)
+
+    monkeypatch.setattr(Runner, "run", once)
+    with pytest.raises(KeyboardInterrupt):
+        made.run(2, accept=True)
+    assert not made.expected.exists()
+    with (made.folder / "out" / KEPT).open("a") as file:
+        file.write('{"key": "half a li')  # what a machine that stops leaves
+    assert made.run(2, accept=True)[0] == 0
+    assert seeds == [1, 2, 3, 3, 4, 5]
+    assert made.run(3, accept=True)[0] == 0  # another figure now
+    assert seeds[6:] == [1, 2, 3, 4, 5]
+
+
+def verdict(measured: float | None) -> Verdict:
+    return Verdict(load("X16").claims[0], measured)
+
+
+def test_a_band_is_from_the_least_to_the_largest_value() -> None:
+    assert Known.of(verdict(1.0), [1.0, 3.0, 0.123456789, 2.0, 2.5]).band == (0.123457, 3.0)
+    for missing in (None, float("nan"), float("inf")):
+        assert Known.of(verdict(1.0), [1.0, missing]).band is None
+    assert Known.of(verdict(1.0), []).band is None
+
+
+def test_what_a_kernel_measures_is_noted_and_no_change(tmp_path: Path) -> None:
+    figure = load("R6.T")
+    path = tmp_path / NAME
+    claim = figure.claims[0].id
+    path.write_text(json.dumps({"R6.T": {"full": {claim: {"status": "holds", "value": 0.03, "band": None}}}}))
+    differs = Outcome(figure, 1.0, [Verdict(figure.claims[0], 0.2)], [])
+    changes, notes = Memory(path).compared(differs, "full")
+    assert (changes, notes) == ([], [f"R6.T {claim}: holds in expected.json, differs now (0.2); measured here"])
+    untold = NotMeasuredError("skipped", "no BPF")
+    skipped = Outcome(figure, 1.0, [Verdict(figure.claims[0], None, untold="skipped")], [], untold)
+    assert Memory(path).compared(skipped, "full") == ([], [])
+
+
+def test_a_skipped_figure_leaves_what_was_measured_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(linux, "program", lambda: None)
+    folder = tmp_path / "figures"
+    folder.mkdir()
+    (folder / "R6.T.toml").write_text(available()["R6.T"].read_text())
+    code, document = run(capsys, "R6.T", tmp_path, fast=True, directory=folder, accept=True)
+    assert (code, document["status"]) == (0, "skipped")
+    first = json.loads((folder / NAME).read_text())["R6.T"]["fast"]
+    assert {claim["status"] for claim in first.values()} == {"skipped"}
+    claims = {name: {"status": "differs", "value": 0.1, "band": None} for name in first}
+    (folder / NAME).write_text(json.dumps({"R6.T": {"fast": claims}}))
+    run(capsys, "R6.T", tmp_path, fast=True, directory=folder, accept=True)
+    assert json.loads((folder / NAME).read_text())["R6.T"]["fast"] == claims
+
+
+def test_a_file_that_is_none_is_bad_input(made: Made) -> None:
+    for text in ("[]", '{"T1": 1}', "{", '{"T1": {"fast": {"one": {"status": "holds"}}}}'):
+        made.expected.write_text(text)
+        with pytest.raises(FigureError, match="not what `flowstamp figure --accept` writes"):
+            made.run(2)
