@@ -91,7 +91,7 @@ FS_LAW __u64 fs_rate_q16(__u64 bytes, __u64 ns)
 	return fs_mul_div(bytes, FS_NS_PER_S << 16, ns);
 }
 
-/* ------------------------------------------------------------------ RCP, Dukkipati 2007, appendix F: router/rcp.rs */
+/* ------------------------------------------------------------------ RCP, Dukkipati 2007, appendix F: rcp/router.rs */
 
 struct fs_rcp_params {
 	__u64 link_rate_q16;
@@ -231,7 +231,7 @@ FS_LAW __u32 fs_rcp_stamp(__u32 offer, __u32 carried)
 	return carried > offer ? offer : carried;
 }
 
-/* ---------------------------------- XCP, Katabi 2002, appendix A, in the Internet-Draft's throughput form: router/xcp.rs */
+/* ---------------------------------- XCP, Katabi 2002, appendix A, in the Internet-Draft's throughput form: xcp/router.rs */
 
 struct fs_xcp_params {
 	__u64 capacity_q16;

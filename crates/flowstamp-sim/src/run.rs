@@ -95,7 +95,7 @@ impl Simulation {
         self.net.now
     }
 
-    /// Runs to the end. `tick` is called every 65,536 events and may stop the run.
+    /// Runs to the end. `tick` is called about every 65,536 events and may stop the run.
     ///
     /// # Errors
     /// [`Stopped`] if `tick` said so.
