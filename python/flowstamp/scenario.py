@@ -414,7 +414,7 @@ def read_text(path: str | Path) -> str:
 
 
 def router_of(law: str) -> str:
-    """The router law that flows of this law have by themselves; "none" if they rely on none, or there is no such law."""
+    """The router law that flows of this law have by themselves; "none" if they rely on none or there is no such law."""
     return _flowstamp.router_of().get(law, "none")
 
 
