@@ -177,9 +177,10 @@ fn invariants(r: &Results) -> Result<(), Failure> {
         // A buffer of packets holds the larger ones; with a queue for each class, each may have all of the buffer.
         let larger = if buffers_of_packets { (ack / packet).max(1.0) } else { 1.0 };
         let room = link.buffer_bytes * larger * if shared { 2.0 } else { 1.0 };
-        // A station whose transmitter rests takes a packet whatever its buffer, and holds it until the medium is granted: one
-        // more than waits, which elsewhere would be in transmission.
-        let room = if asks { room + packet.max(ack) } else { room };
+        // A station whose transmitter rests takes a packet whatever its buffer, and holds it until the medium is granted;
+        // where classes have a queue each, the other one's fills beside it.
+        let held = packet.max(ack) + if shared { room / 2.0 } else { 0.0 };
+        let room = if asks { room.max(held) } else { room };
         ensure!("a queue is within its buffer", link.max_queue_bytes <= room, "{name}: {room} {link:?}");
         // Each transmission takes whole picoseconds; a trace's capacity is known to an opportunity's part.
         let span_s = s.duration_s - s.warmup_s;
