@@ -724,6 +724,13 @@ impl Sender {
         self.received() >= self.end
     }
 
+    /// Whether the flow is sure to be incomplete after an ack of all packets below `cumulative`.
+    #[inline]
+    #[must_use]
+    pub fn lasts_beyond(&self, cumulative: u32) -> bool {
+        cumulative < self.end && self.recovery != Recovery::Count
+    }
+
     /// Packets of the flow: `u32::MAX` if it has no end, what was sent if it was stopped.
     #[inline]
     #[must_use]

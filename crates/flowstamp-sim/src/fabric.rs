@@ -21,11 +21,31 @@ use flowstamp_laws::units::{Rate, Time};
 /// The most queue laws that a link may have.
 const MAX_QUEUES: usize = 8;
 
-/// The most packets that go on at once: few enough to stay in the cache.
-const MOST_AT_ONCE: u64 = 32;
-
 /// Packets of a link go to several.
 const SEVERAL: u32 = END - 1;
+
+/// What became of a packet that reached the end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Onward {
+    /// It is on its next link, or lost.
+    Done,
+    /// It is at its host, who will take it.
+    Host,
+    /// It is still there: its next link is an access link that no other link feeds, so that what becomes of it and of
+    /// those behind it is known.
+    Exits,
+}
+
+/// What became of a packet that leaves a router for an access link.
+#[derive(Clone, Copy, Debug)]
+pub enum Exit {
+    /// It is still there: it leaves by a link that others feed too.
+    Other,
+    /// It is on its access link.
+    Access,
+    /// Its host can have it, for when it arrives there.
+    Host(Time, Packet),
+}
 
 /// Links, packets and time.
 #[derive(Clone, Debug)]
@@ -180,14 +200,10 @@ impl Fabric {
         self.links.iter().map(Plain::held).chain(waiting).map(u64::from).sum()
     }
 
-    /// The head of a link's flight has arrived: on to the next link. `None` if it is at its host, who will [take] it.
-    ///
-    /// Where the next link is fed by this one alone, those behind it follow at once: what they find there is known, and
-    /// nobody looks at an access link but its own packets. Returns how many went on: so many events up to `end` are done.
-    ///
-    /// [take]: Self::take
+    /// The head of a link's flight has arrived: on to the next link, if there is one and it is not known in advance what
+    /// becomes of the packet there.
     #[inline]
-    pub fn forward(&mut self, number: u32, source: Source, end: Time) -> Option<u64> {
+    pub fn forward(&mut self, number: u32, source: Source) -> Onward {
         let at = number as usize;
         let link = &mut self.links[at];
         if let Some(port) = self.ports.get_mut(at) {
@@ -200,13 +216,13 @@ impl Fabric {
             to = self.routes[link.head().next as usize];
         }
         if to == END {
-            return None;
+            return Onward::Host;
         }
         if self.fed_by_one.get(to as usize).is_some_and(|one| *one) {
-            return Some(self.forward_all(number, source, end));
+            return Onward::Exits;
         }
         // From ring to ring in one copy. A route never has a link twice in a row: ends of a link differ.
-        let Ok([link, next]) = self.links.get_disjoint_mut([at, to as usize]) else { return Some(1) };
+        let Ok([link, next]) = self.links.get_disjoint_mut([at, to as usize]) else { return Onward::Done };
         let packet = link.deliver();
         let admission = match self.ports.get_mut(to as usize) {
             None => next.admit(self.now, packet),
@@ -220,45 +236,57 @@ impl Fabric {
             self.events.push(time, source);
         }
         self.admitted(to, admission, sack);
-        Some(1)
+        Onward::Done
     }
 
-    /// The head of a router link's flight, and those behind it that have left the transmitter, go on to access links that
-    /// no other link feeds. Returns how many.
+    /// The head of a router link's flight goes on to an access link that no other link feeds, if that is where it goes.
+    /// `ahead` is asked whether its host can do at the given time what it would do when the packet arrives there.
     #[inline]
-    fn forward_all(&mut self, number: u32, source: Source, end: Time) -> u64 {
+    pub fn exit(&mut self, number: u32, time: Time, ahead: impl FnOnce(u32, &Packet, Time) -> bool) -> Exit {
         let at = number as usize;
-        let mut time = self.now;
-        // What arrives later may still be in transmission, and then has no stamp.
-        let latest = end.min(time.saturating_add(self.links[at].delay()));
-        let mut forwarded = 0;
-        while time <= latest && forwarded < MOST_AT_ONCE {
-            let to = self.routes[self.links[at].head().next as usize];
-            if !self.fed_by_one.get(to as usize).is_some_and(|one| *one) {
-                break;
-            }
-            let Ok([link, next]) = self.links.get_disjoint_mut([at, to as usize]) else { break };
-            if let Admission::First(time) = next.admit(time, link.deliver()) {
-                self.events.push(time, Source::new(Class::Delivery, to));
-            }
-            forwarded += 1;
-            let Some(following) = link.next_arrival() else { return forwarded };
-            time = following;
+        let to = self.routes[self.links[at].head().next as usize];
+        if !self.fed_by_one.get(to as usize).is_some_and(|one| *one) {
+            return Exit::Other;
         }
-        self.events.push(time, source);
-        forwarded
+        let Ok([link, next]) = self.links.get_disjoint_mut([at, to as usize]) else { return Exit::Other };
+        let packet = link.deliver();
+        if next.held() == 0 {
+            let arrives = next.pass(time, packet);
+            if ahead(to, packet, arrives) {
+                self.arrived += 1;
+                return Exit::Host(arrives, *packet);
+            }
+            next.append(arrives, packet);
+            self.events.push(arrives, Source::new(Class::Delivery, to));
+        } else {
+            next.admit(time, packet);
+        }
+        Exit::Access
+    }
+
+    /// When the next packet on a link arrives at its end, if one is on its way.
+    #[inline]
+    pub fn next_arrival(&self, number: u32) -> Option<Time> {
+        self.links[number as usize].next_arrival()
+    }
+
+    /// The head of a link's flight; there is one.
+    #[inline]
+    pub fn head(&self, number: u32) -> &Packet {
+        self.links[number as usize].head()
+    }
+
+    /// When a packet that arrives now at the far end of a router link began its way there.
+    #[inline]
+    pub fn delay(&self, number: u32) -> Time {
+        self.links[number as usize].delay()
     }
 
     /// The head of a link's flight, which is at its host.
     #[inline]
-    pub fn take(&mut self, number: u32, source: Source) -> Packet {
-        let link = &mut self.links[number as usize];
-        let packet = *link.deliver();
-        if let Some(time) = link.next_arrival() {
-            self.events.push(time, source);
-        }
+    pub fn take(&mut self, number: u32) -> Packet {
         self.arrived += 1;
-        packet
+        *self.links[number as usize].deliver()
     }
 
     /// A host's packet goes to the first link of its route. By value and inlined, so that its fields are written where

@@ -34,8 +34,12 @@ macro_rules! senders {
             /// nothing limits them.
             #[must_use]
             pub fn needs_router(&self) -> bool {
-                self.header() != Header::Plain
-                    && match self { $( Self::$variant(p) => !<$sender as SenderLaw>::falls_back(p) ),* }
+                self.header() != Header::Plain && !self.falls_back()
+            }
+            /// Whether a flow may give up its protocol.
+            #[must_use]
+            pub fn falls_back(&self) -> bool {
+                match self { $( Self::$variant(p) => <$sender as SenderLaw>::falls_back(p) ),* }
             }
             /// The law for one flow.
             #[must_use]

@@ -1,11 +1,13 @@
 //! What hosts do: flows and both of their ends.
 
+mod ahead;
 mod audit;
 mod handshake;
 mod receiver;
 mod sender;
 mod timers;
 
+pub use ahead::Sides;
 pub use timers::LazyTimer;
 
 use crate::active::ActiveFlows;
@@ -137,6 +139,9 @@ pub struct Hosts {
     /// What remains of each flow.
     pub records: Vec<Record>,
     web: Vec<WebPlan>,
+    /// Which of them may run ahead of the loop, and how far one has.
+    sides: Sides,
+    reached: Time,
     packet_bytes: u16,
     /// Of a data packet's bytes, those that are no payload.
     header_bytes: u16,
@@ -146,7 +151,13 @@ pub struct Hosts {
 impl Hosts {
     /// Hosts without flows; web flows arrive from their first gap on.
     #[must_use]
-    pub fn new(scenario: &Scenario, groups: &[GroupPlan], web: Vec<WebPlan>, net: &mut Fabric) -> Self {
+    pub fn new(
+        scenario: &Scenario,
+        groups: &[GroupPlan],
+        web: Vec<WebPlan>,
+        sides: Sides,
+        net: &mut Fabric,
+    ) -> Self {
         let group = |plan: &GroupPlan| {
             let spec = &scenario.flows[plan.spec];
             Group {
@@ -173,6 +184,8 @@ impl Hosts {
             free: Vec::new(),
             records: Vec::new(),
             web,
+            sides,
+            reached: Time::ZERO,
             packet_bytes: scenario.packet.get() as u16,
             header_bytes: scenario.header.get() as u16,
             ack_bytes: scenario.ack.get() as u16,
