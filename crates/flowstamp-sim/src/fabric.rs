@@ -142,7 +142,7 @@ impl Fabric {
                 *next = SEVERAL;
             }
         }
-        next_of.into_iter().map(|next| next.unwrap_or(SEVERAL)).collect()
+        next_of.iter().map(|next| next.unwrap_or(SEVERAL)).collect()
     }
 
     /// Of each link, whether it is an access link that one router link feeds and nobody else. The router link must be one

@@ -209,9 +209,12 @@ impl Simulation {
                 let Self { net, hosts, .. } = self;
                 match net.forward(number, source) {
                     Onward::Done => {}
-                    Onward::Host => self.events += hosts.receive(net, number, source, end.min(self.unseen)) - 1,
+                    Onward::Host => {
+                        self.events += hosts.receive(net, number, source, end.min(self.unseen)) - 1
+                    }
                     Onward::Exits => {
-                        self.events += hosts.receive_exits(net, number, source, end, end.min(self.unseen)) - 1;
+                        self.events +=
+                            hosts.receive_exits(net, number, source, end, end.min(self.unseen)) - 1;
                     }
                 }
             } else {
@@ -271,8 +274,6 @@ impl Simulation {
         self.net.settle();
         let net = &self.net;
         assert_eq!(net.sent, net.arrived + net.lost + net.held(), "packets are conserved");
-        self.hosts.write_records();
-        self.hosts.flows = Vec::new();
         let series = self.probe.map_or_else(Series::default, Probe::into_series);
         let capture = std::mem::take(&mut self.net.capture).finish();
         summary::results(Finished {

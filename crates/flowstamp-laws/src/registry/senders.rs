@@ -48,7 +48,7 @@ macro_rules! senders {
             }
         }
 
-        /// A sender of any law.
+        /// A sender of any law. What remembers more than TCP does is boxed, as flows of all laws are as large as the largest.
         #[derive(Clone, Debug)]
         pub enum AnySender { $( $(#[$doc])* $variant($sender) ),* }
         impl SenderLaw for AnySender {
@@ -92,9 +92,9 @@ senders! {
     /// TCP with selective acks (RFC 6675).
     Sack "sack" Plain tcp::Sack;
     /// HighSpeed TCP (RFC 3649).
-    HighSpeed "highspeed" Plain tcp::HighSpeed;
+    HighSpeed "highspeed" Plain Box<tcp::HighSpeed>;
     /// Data Center TCP (RFC 8257).
-    Dctcp "dctcp" Plain tcp::Dctcp;
+    Dctcp "dctcp" Plain Box<tcp::Dctcp>;
 }
 
 /// TCP with selective acks, as [`AnySender`] needs some law.

@@ -174,7 +174,10 @@ impl Hosts {
     #[inline]
     fn may_be_ahead(&self, number: u32, packet: &Packet, time: Time) -> bool {
         let flow = &self.flows[packet.flow as usize];
-        if packet.flags & CONTROL != 0 || flow.generation != packet.generation || flow.application.due() <= time {
+        if packet.flags & CONTROL != 0
+            || flow.generation != packet.generation
+            || flow.application.due() <= time
+        {
             return false;
         }
         if packet.flags & DATA != 0 {

@@ -197,6 +197,7 @@ impl Builder<'_> {
         network.links = self.links;
         network.access = self.access;
         network.routes = self.routes;
+        network.routes.shrink_to_fit();
         Ok(network)
     }
 }
