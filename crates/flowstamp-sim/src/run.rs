@@ -15,6 +15,9 @@ use flowstamp_laws::units::Time;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+#[cfg(test)]
+mod tests;
+
 /// Events between two calls of the progress function.
 const EVENTS_PER_TICK: u64 = 1 << 16;
 
