@@ -171,6 +171,11 @@ impl Fabric {
         feeder.iter().enumerate().map(|(number, by)| number >= routers && by_one(by)).collect()
     }
 
+    /// From now on each packet goes on by an event of its own, whatever else is known of it.
+    pub fn one_by_one(&mut self) {
+        self.fed_by_one.fill(false);
+    }
+
     /// The router links: what stands before each, and its line.
     pub fn routers(&self) -> impl Iterator<Item = (&Port, &Plain)> {
         self.ports.iter().zip(&self.links)
