@@ -69,7 +69,7 @@ use rto::RttEstimator;
 use scoreboard::Scoreboard;
 
 /// Duplicate acks that mean a loss (RFC 5681 section 3.2).
-const DUP_THRESHOLD: u32 = 3;
+const DUP_THRESHOLD: u8 = 3;
 
 /// A packet to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,11 +132,8 @@ pub struct Sender {
     recover: u32,
     /// `high` when the window was last reduced; 0 before.
     reduced_at: u32,
-    dup_acks: u32,
     /// Packets by which the window is inflated.
     inflation: u32,
-    /// New packets sent on the first two duplicate acks; FlightSize leaves them out (RFC 5681 section 3.2).
-    limited_sent: u32,
     /// The round trip ends when `una` exceeds this.
     round_end: u32,
     /// Numbers below `una` that did not arrive, and packets still to send for them (Count).
@@ -150,6 +147,10 @@ pub struct Sender {
     rates: Option<Box<Rates>>,
     recovery: Recovery,
     phase: Phase,
+    /// Duplicate acks, as far as they are counted: to the threshold.
+    dup_acks: u8,
+    /// New packets sent on the first two duplicate acks; FlightSize leaves them out (RFC 5681 section 3.2).
+    limited_sent: u8,
     ecn: bool,
     /// An echo says that the packets of its ack were marked, and does not last.
     echo_per_packet: bool,
@@ -180,9 +181,7 @@ impl Sender {
             end: length.unwrap_or(u32::MAX),
             recover: 0,
             reduced_at: 0,
-            dup_acks: 0,
             inflation: 0,
-            limited_sent: 0,
             round_end: 0,
             missed: 0,
             due: 0,
@@ -194,6 +193,8 @@ impl Sender {
             rates: delivery_rate.then(Box::default),
             recovery,
             phase: Phase::Open,
+            dup_acks: 0,
+            limited_sent: 0,
             ecn: params.ecn,
             echo_per_packet: params.ecn && echo == Echo::PerPacket,
             limited_transmit: params.limited_transmit,

@@ -21,8 +21,17 @@ use flowstamp_laws::units::{Rate, Time};
 /// The most queue laws that a link may have.
 const MAX_QUEUES: usize = 8;
 
-/// Packets of a link go to several.
-const SEVERAL: u32 = END - 1;
+/// A link leads to a host: with these bits, whose packets all come from one link, of which they are known in advance, and
+/// what may be done there ahead of time ([`Fabric::sides`]).
+const HOST: u32 = END - 7;
+const BY_ONE: u32 = 4;
+/// Data that arrive by a link may be answered ahead of time.
+pub const RECEIVERS: u32 = 1;
+/// So may acks.
+pub const SENDER: u32 = 2;
+
+/// A link leads to several links.
+const SEVERAL: u32 = HOST - 1;
 
 /// What became of a packet that reached the end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,10 +71,8 @@ pub struct Fabric {
     media: Vec<Turns>,
     medium_of: Vec<Option<u32>>,
     routes: Vec<u32>,
-    /// Of each link the one that all its packets go to next ([`END`]: a host), or [`SEVERAL`].
-    next_of: Vec<u32>,
-    /// Access links whose packets all come from one link, of which they are known in advance.
-    fed_by_one: Vec<bool>,
+    /// Of each link the one that all its packets go to next, [`SEVERAL`], or [`HOST`] and what is known of it.
+    leads_to: Vec<u32>,
     /// Selective acks of packets that are under way.
     pub sacks: SackPool,
     /// Packets that are recorded.
@@ -79,9 +86,16 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// Links at rest, with the first event of each of their timers.
+    /// Links at rest, with the first event of each of their timers. `sides` is what may be done ahead of time where a link
+    /// leads to a host.
     #[must_use]
-    pub fn new(scenario: &Scenario, plans: &[LinkPlan], access: &[Access], routes: Vec<u32>) -> Self {
+    pub fn new(
+        scenario: &Scenario,
+        plans: &[LinkPlan],
+        access: &[Access],
+        routes: Vec<u32>,
+        sides: &[u32],
+    ) -> Self {
         let router_links = plans.iter().map(|plan| Plain::new(plan.capacity.service(), plan.delay));
         let access = access.iter().map(|a| Plain::new(Service::constant(a.rate), a.delay));
         let capture = scenario.capture.as_ref().map(|capture| {
@@ -98,8 +112,7 @@ impl Fabric {
                 plans.iter().filter_map(|p| p.medium).max().map_or(0, |m| m as usize + 1)
             ],
             medium_of: plans.iter().map(|p| p.medium).collect(),
-            next_of: Vec::new(),
-            fed_by_one: Vec::new(),
+            leads_to: Vec::new(),
             routes,
             sacks: SackPool::default(),
             capture: capture.unwrap_or_default(),
@@ -107,8 +120,7 @@ impl Fabric {
             arrived: 0,
             lost: 0,
         };
-        fabric.next_of = fabric.next_of();
-        fabric.fed_by_one = fabric.fed_by_one();
+        fabric.leads_to = fabric.leads_to(sides);
         for (number, port) in fabric.ports.iter_mut().enumerate() {
             for (class, law) in port.queue_laws().iter().enumerate() {
                 if let Some(at) = law.first_timer() {
@@ -133,8 +145,8 @@ impl Fabric {
         fabric
     }
 
-    /// Of each link the one that all its packets go to next, or [`SEVERAL`].
-    fn next_of(&self) -> Vec<u32> {
+    /// Where each link leads; of one that leads to a host, `sides` too.
+    fn leads_to(&self, sides: &[u32]) -> Vec<u32> {
         let mut next_of = vec![None; self.links.len()];
         for pair in self.routes.windows(2).filter(|pair| pair[0] != END) {
             let next = next_of[pair[0] as usize].get_or_insert(pair[1]);
@@ -142,7 +154,13 @@ impl Fabric {
                 *next = SEVERAL;
             }
         }
-        next_of.iter().map(|next| next.unwrap_or(SEVERAL)).collect()
+        let fed_by_one = self.fed_by_one();
+        let all = next_of.iter().zip(&fed_by_one).zip(sides);
+        all.map(|((next, by_one), side)| match next.unwrap_or(SEVERAL) {
+            END => HOST | side | if *by_one { BY_ONE } else { 0 },
+            next => next,
+        })
+        .collect()
     }
 
     /// Of each link, whether it is an access link that one router link feeds and nobody else. The router link must be one
@@ -173,7 +191,20 @@ impl Fabric {
 
     /// From now on each packet goes on by an event of its own, whatever else is known of it.
     pub fn one_by_one(&mut self) {
-        self.fed_by_one.fill(false);
+        self.leads_to.iter_mut().filter(|to| **to >= HOST).for_each(|to| *to = HOST);
+    }
+
+    #[inline]
+    fn is_fed_by_one(&self, number: u32) -> bool {
+        let to = self.leads_to[number as usize];
+        to >= HOST && to & BY_ONE != 0
+    }
+
+    /// What may be done ahead of time with packets of a link: [`RECEIVERS`], [`SENDER`].
+    #[inline]
+    pub fn sides(&self, number: u32) -> u32 {
+        let to = self.leads_to[number as usize];
+        if to >= HOST { to & (RECEIVERS | SENDER) } else { 0 }
     }
 
     /// The router links: what stands before each, and its line.
@@ -216,14 +247,14 @@ impl Fabric {
             port.advance(link, self.now, &mut tap);
         }
         // Without a look at the packet where that is possible: it is far away.
-        let mut to = self.next_of[at];
+        let mut to = self.leads_to[at];
         if to == SEVERAL {
             to = self.routes[link.head().next as usize];
         }
-        if to == END {
+        if to >= HOST {
             return Onward::Host;
         }
-        if self.fed_by_one.get(to as usize).is_some_and(|one| *one) {
+        if self.is_fed_by_one(to) {
             return Onward::Exits;
         }
         // From ring to ring in one copy. A route never has a link twice in a row: ends of a link differ.
@@ -250,14 +281,15 @@ impl Fabric {
     pub fn exit(&mut self, number: u32, time: Time, ahead: impl FnOnce(u32, &Packet, Time) -> bool) -> Exit {
         let at = number as usize;
         let to = self.routes[self.links[at].head().next as usize];
-        if !self.fed_by_one.get(to as usize).is_some_and(|one| *one) {
+        if to == END || !self.is_fed_by_one(to) {
             return Exit::Other;
         }
+        let sides = self.sides(to);
         let Ok([link, next]) = self.links.get_disjoint_mut([at, to as usize]) else { return Exit::Other };
         let packet = link.deliver();
         if next.held() == 0 {
             let arrives = next.pass(time, packet);
-            if ahead(to, packet, arrives) {
+            if ahead(sides, packet, arrives) {
                 self.arrived += 1;
                 return Exit::Host(arrives, *packet);
             }

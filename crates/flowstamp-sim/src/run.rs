@@ -4,7 +4,7 @@ use crate::change;
 use crate::clock::Clock;
 use crate::events::{Class, Source};
 use crate::fabric::{Fabric, Onward};
-use crate::host::{Hosts, Sides};
+use crate::host::{Hosts, sides};
 use crate::network::Network;
 use crate::probe::Probe;
 use crate::results::{Change, Named, Results, Series};
@@ -69,10 +69,10 @@ impl Simulation {
         let mut scenario = loaded.scenario.clone();
         scenario.seed = seed.unwrap_or(scenario.seed);
         let network = Network::new(loaded, scenario.seed)?;
-        let sides = Sides::new(&network, &scenario);
+        let sides = sides(&network, &scenario);
         let Network { links, access, routes, groups, flows, web, assumed, warnings } = network;
-        let mut net = Fabric::new(&scenario, &links, &access, routes);
-        let mut hosts = Hosts::new(&scenario, &groups, web, sides, &mut net);
+        let mut net = Fabric::new(&scenario, &links, &access, routes, &sides);
+        let mut hosts = Hosts::new(&scenario, &groups, web, &mut net);
         hosts.flows.reserve_exact(flows.len());
         hosts.records.reserve_exact(flows.len());
         for plan in &flows {

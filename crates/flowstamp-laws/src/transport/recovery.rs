@@ -184,7 +184,7 @@ impl Sender {
         if outstanding == 0 {
             return false;
         }
-        self.dup_acks += 1;
+        self.dup_acks = (self.dup_acks + 1).min(DUP_THRESHOLD);
         if self.phase == Phase::Recovery {
             self.inflation += 1; // RFC 2581 section 3.2 step 4
             return false;
@@ -197,7 +197,7 @@ impl Sender {
             return true;
         }
         if self.limited_transmit && self.next == self.high {
-            self.inflation = self.dup_acks; // RFC 3042
+            self.inflation = u32::from(self.dup_acks); // RFC 3042
         }
         false
     }
@@ -218,7 +218,7 @@ impl Sender {
 
     fn start_recovery<L: SenderLaw>(&mut self, now: Time, law: &mut L, outstanding: u32) {
         // RFC 5681 section 3.2 step 2: FlightSize without what limited transmit sent.
-        let flight = outstanding.saturating_sub(self.limited_sent);
+        let flight = outstanding.saturating_sub(u32::from(self.limited_sent));
         self.limited_sent = 0;
         // RFC 3168 section 6.1.2: a loss in a window that a mark already reduced does not reduce it again.
         if !(self.reduced_by_mark && self.una < self.reduced_at) {
@@ -234,7 +234,7 @@ impl Sender {
             }
             None => {
                 self.force = true;
-                self.inflation = DUP_THRESHOLD; // RFC 2581 section 3.2 step 3
+                self.inflation = u32::from(DUP_THRESHOLD); // RFC 2581 section 3.2 step 3
             }
         }
         if self.recovery != Recovery::Reno {
@@ -276,7 +276,7 @@ impl Sender {
             return;
         }
         self.timeouts += 1;
-        law.on_timeout(now, self.outstanding().saturating_sub(self.limited_sent).max(1));
+        law.on_timeout(now, self.outstanding().saturating_sub(u32::from(self.limited_sent)).max(1));
         self.note_reduction(false);
         self.rtt.back_off(); // RFC 6298 (5.5)
         self.deadline = now.saturating_add(self.rtt.rto()); // RFC 6298 (5.6)

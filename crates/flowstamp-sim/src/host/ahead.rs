@@ -5,7 +5,7 @@
 //! it:
 //!
 //! - what the host sends enters an access link that nobody else sends into, or only receivers that hear from the very same
-//!   link, in whose order they send ([`Sides`]);
+//!   link, in whose order they send ([`sides`]);
 //! - no timer of the flow is due before;
 //! - nobody looks at hosts before: neither a probe, nor the end of warm-up or of a step;
 //! - the packet neither opens nor ends a flow: slots, records and what is counted of web flows belong to all.
@@ -15,7 +15,7 @@
 
 use super::Hosts;
 use crate::events::Source;
-use crate::fabric::{Exit, Fabric};
+use crate::fabric::{Exit, Fabric, RECEIVERS, SENDER};
 use crate::network::{END, Network};
 use crate::packet::{CONTROL, DATA, Packet};
 use crate::scenario::Scenario;
@@ -24,15 +24,6 @@ use flowstamp_laws::units::Time;
 
 /// The most packets that leave a router at once: few enough to stay in the cache.
 const MOST_AT_ONCE: u64 = 32;
-
-/// The data that arrive may be answered ahead of time.
-const RECEIVERS: u8 = 1;
-/// So may the acks.
-const SENDER: u8 = 2;
-
-/// Of each link what its packets may do ahead of time at the host to which it leads.
-#[derive(Clone, Debug, Default)]
-pub struct Sides(Vec<u8>);
 
 /// Who sends into an access link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,56 +36,50 @@ enum Users {
     Several,
 }
 
-impl Sides {
-    /// Finds out who sends into which access link.
-    #[must_use]
-    pub fn new(network: &Network, scenario: &Scenario) -> Self {
-        let routers = network.links.len();
-        let links = routers + network.access.len();
-        let routes = &network.routes;
-        let ends = |route: u32| {
-            let route = &routes[route as usize..];
-            let length = route.iter().position(|link| *link == END).unwrap_or(route.len());
-            (route[0] as usize, route[length - 1] as usize)
+/// Of each link that leads to a host what may be done there ahead of time, as bits: it follows from who sends into which
+/// access link.
+#[must_use]
+pub fn sides(network: &Network, scenario: &Scenario) -> Vec<u32> {
+    let routers = network.links.len();
+    let links = routers + network.access.len();
+    let routes = &network.routes;
+    let ends = |route: u32| {
+        let route = &routes[route as usize..];
+        let length = route.iter().position(|link| *link == END).unwrap_or(route.len());
+        (route[0] as usize, route[length - 1] as usize)
+    };
+    let mut users = vec![Users::Nobody; links];
+    let mut join = |link: usize, user: Users, again: bool| {
+        users[link] = match users[link] {
+            Users::Nobody => user,
+            before if before == user && again => user,
+            _ => Users::Several,
         };
-        let mut users = vec![Users::Nobody; links];
-        let mut join = |link: usize, user: Users, again: bool| {
-            users[link] = match users[link] {
-                Users::Nobody => user,
-                before if before == user && again => user,
-                _ => Users::Several,
-            };
-        };
-        let planned = network.flows.iter().map(|flow| (flow.group, flow.path, false));
-        let web = network.web.iter().flat_map(|web| web.paths.iter().map(|path| (web.group, *path, true)));
-        let all: Vec<_> = planned.chain(web).collect();
-        for (group, path, web) in &all {
-            let spec = &scenario.flows[network.groups[*group as usize].spec];
-            let Params { delayed_acks, .. } = spec.transport;
-            let (data, acks) = (ends(path.data), ends(path.acks));
-            // Delayed acks leave by a timer; a receiver's header follows what the sender of a law that falls back does.
-            let prompt = !delayed_acks && !spec.law.falls_back();
-            join(acks.0, if prompt { Users::AcksFor(data.1 as u32) } else { Users::Several }, true);
-            join(data.0, if *web { Users::Several } else { Users::OneFlow(acks.1 as u32) }, false);
-        }
-        let mut sides = vec![RECEIVERS | SENDER; links];
-        sides[..routers].fill(0);
-        for (_, path, _) in &all {
-            let (data, acks) = (ends(path.data), ends(path.acks));
-            if acks.0 < routers || users[acks.0] != Users::AcksFor(data.1 as u32) {
-                sides[data.1] &= !RECEIVERS;
-            }
-            if data.0 < routers || users[data.0] != Users::OneFlow(acks.1 as u32) {
-                sides[acks.1] &= !SENDER;
-            }
-        }
-        Self(sides)
+    };
+    let planned = network.flows.iter().map(|flow| (flow.group, flow.path, false));
+    let web = network.web.iter().flat_map(|web| web.paths.iter().map(|path| (web.group, *path, true)));
+    let all: Vec<_> = planned.chain(web).collect();
+    for (group, path, web) in &all {
+        let spec = &scenario.flows[network.groups[*group as usize].spec];
+        let Params { delayed_acks, .. } = spec.transport;
+        let (data, acks) = (ends(path.data), ends(path.acks));
+        // Delayed acks leave by a timer; a receiver's header follows what the sender of a law that falls back does.
+        let prompt = !delayed_acks && !spec.law.falls_back();
+        join(acks.0, if prompt { Users::AcksFor(data.1 as u32) } else { Users::Several }, true);
+        join(data.0, if *web { Users::Several } else { Users::OneFlow(acks.1 as u32) }, false);
     }
-
-    #[inline]
-    fn may(&self, link: u32, side: u8) -> bool {
-        self.0[link as usize] & side != 0
+    let mut sides = vec![RECEIVERS | SENDER; links];
+    sides[..routers].fill(0);
+    for (_, path, _) in &all {
+        let (data, acks) = (ends(path.data), ends(path.acks));
+        if acks.0 < routers || users[acks.0] != Users::AcksFor(data.1 as u32) {
+            sides[data.1] &= !RECEIVERS;
+        }
+        if data.0 < routers || users[data.0] != Users::OneFlow(acks.1 as u32) {
+            sides[acks.1] &= !SENDER;
+        }
     }
+    sides
 }
 
 impl Hosts {
@@ -109,7 +94,7 @@ impl Hosts {
             self.arrive(net, &packet);
             handled += 1;
             let Some(time) = net.next_arrival(number) else { break };
-            if time > horizon || !self.may_be_ahead(number, net.head(number), time) {
+            if time > horizon || !self.may_be_ahead(net.sides(number), net.head(number), time) {
                 net.events.push(time, source);
                 break;
             }
@@ -140,8 +125,8 @@ impl Hosts {
             if time > latest || left == MOST_AT_ONCE {
                 break;
             }
-            let exit = net.exit(number, time, |link, packet, arrives| {
-                arrives <= horizon && self.may_be_ahead(link, packet, arrives)
+            let exit = net.exit(number, time, |sides, packet, arrives| {
+                arrives <= horizon && self.may_be_ahead(sides, packet, arrives)
             });
             match exit {
                 Exit::Other => break,
@@ -170,9 +155,9 @@ impl Hosts {
         }
     }
 
-    /// Whether what the host does when `packet` arrives by link `number` at `time` can be done ahead of time.
+    /// Whether what the host does when `packet` arrives at `time` can be done ahead of time, if its link lets these sides.
     #[inline]
-    fn may_be_ahead(&self, number: u32, packet: &Packet, time: Time) -> bool {
+    fn may_be_ahead(&self, sides: u32, packet: &Packet, time: Time) -> bool {
         let flow = &self.flows[packet.flow as usize];
         if packet.flags & CONTROL != 0
             || flow.generation != packet.generation
@@ -182,9 +167,9 @@ impl Hosts {
         }
         if packet.flags & DATA != 0 {
             // Nor can the flow be over before this packet arrives if it does not have all even then.
-            return self.sides.may(number, RECEIVERS) && flow.receiver.delivered() + 1 < flow.packets;
+            return sides & RECEIVERS != 0 && flow.receiver.delivered() + 1 < flow.packets;
         }
-        self.sides.may(number, SENDER)
+        sides & SENDER != 0
             && flow.started
             && flow.open
             && flow.retransmit.due().min(flow.pace.due()).min(flow.control.due()) > time

@@ -7,7 +7,7 @@ mod receiver;
 mod sender;
 mod timers;
 
-pub use ahead::Sides;
+pub use ahead::sides;
 pub use timers::LazyTimer;
 
 use crate::active::ActiveFlows;
@@ -170,8 +170,7 @@ pub struct Hosts {
     /// Of the flows up to the last that is over.
     outcomes: Vec<Outcome>,
     web: Vec<WebPlan>,
-    /// Which of them may run ahead of the loop, and how far one has.
-    sides: Sides,
+    /// How far one of them has run ahead of the loop.
     reached: Time,
     packet_bytes: u16,
     /// Of a data packet's bytes, those that are no payload.
@@ -182,13 +181,7 @@ pub struct Hosts {
 impl Hosts {
     /// Hosts without flows; web flows arrive from their first gap on.
     #[must_use]
-    pub fn new(
-        scenario: &Scenario,
-        groups: &[GroupPlan],
-        web: Vec<WebPlan>,
-        sides: Sides,
-        net: &mut Fabric,
-    ) -> Self {
+    pub fn new(scenario: &Scenario, groups: &[GroupPlan], web: Vec<WebPlan>, net: &mut Fabric) -> Self {
         let group = |plan: &GroupPlan| {
             let spec = &scenario.flows[plan.spec];
             Group {
@@ -216,7 +209,6 @@ impl Hosts {
             records: Vec::new(),
             outcomes: Vec::new(),
             web,
-            sides,
             reached: Time::ZERO,
             packet_bytes: scenario.packet.get() as u16,
             header_bytes: scenario.header.get() as u16,
