@@ -243,7 +243,7 @@ impl EventQueue {
     }
 
     /// Takes the earliest event if it is not after `end`.
-    #[inline]
+    #[inline(always)] // Once per event; public, and so to the compiler too long to be copied.
     pub fn pop_until(&mut self, end: Time) -> Option<(Time, Source)> {
         if self.in_wheel == 0 && !self.refill() {
             return None;

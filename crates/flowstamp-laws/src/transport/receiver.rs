@@ -60,6 +60,7 @@ pub struct SackBlocks {
 impl SackBlocks {
     /// The blocks.
     #[must_use]
+    #[inline]
     pub fn as_slice(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.count)]
     }
@@ -267,6 +268,7 @@ impl Receiver {
 
     /// Distinct packets received; with [`Recovery::Count`], transmissions, of which some may be beyond the flow's length.
     #[must_use]
+    #[inline]
     pub fn delivered(&self) -> u32 {
         self.next + self.out_of_order.as_ref().map_or(0, |o| o.set.len())
     }
