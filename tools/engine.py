@@ -11,7 +11,6 @@ import platform
 import subprocess
 import sys
 import tempfile
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,13 +34,10 @@ class Run:
 
 def build(example: str = "run", root: Path = ROOT, target: Path | None = None) -> Path:
     """Builds `crates/flowstamp-sim/examples/<example>.rs` of the tree `root` with cargo, into `target`; returns the
-    program. The release profile is this tree's, whatever `root` says, so that programs of several trees compare.
+    program. The release profile is that of `root`.
     """
     command = ["cargo", "build", "--release", "-p", "flowstamp-sim", "--example", example]
-    profile = tomllib.loads((ROOT / "Cargo.toml").read_text())["profile"]["release"]
     environment = dict(os.environ)
-    for key, value in profile.items():
-        environment["CARGO_PROFILE_RELEASE_" + key.upper().replace("-", "_")] = str(value)
     if target is not None:
         environment["CARGO_TARGET_DIR"] = str(target)
     try:
