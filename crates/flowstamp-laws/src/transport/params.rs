@@ -68,7 +68,7 @@ pub struct Agreed {
     pub recovery: Recovery,
     /// How marks are echoed.
     pub echo: Echo,
-    /// Each ack brings a [`RateSample`].
+    /// Each ack brings a [`RateSample`](crate::sender::RateSample).
     pub delivery_rate: bool,
 }
 
