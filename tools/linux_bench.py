@@ -48,8 +48,7 @@ PATHS = [
     ("1Gbps", "10ms", 4),
     ("1Gbps", "10ms", 8),
 ]
-LAWS = ("rcp", "xcp", "cubic", "bbr")
-STAMPED = ("rcp", "xcp")
+KERNELS = ("cubic", "bbr")  # own congestion controls of the kernel
 WARMUP_S = 3
 INVALID = 3
 ETA = 0.95  # of RCP: below 1, or the queue of a start would never drain
@@ -57,11 +56,8 @@ ETA = 0.95  # of RCP: below 1, or the queue of a start would never drain
 
 def lab_of(rate: str, rtt: str, flows: int, law: str, where: str, seconds: int) -> str:
     eta = f"\neta = {ETA}" if law == "rcp" else ""
-    router = (
-        f'[router]\nlaw = "{law}"\nwhere = "{where}"{eta}\n'
-        if law in STAMPED
-        else f'[router]\nlaw = "none"\nwhere = "{where}"\n'
-    )
+    routers = "none" if law in KERNELS else law
+    router = f'[router]\nlaw = "{routers}"\nwhere = "{where}"{eta}\n'
     return (
         f'name = "{law}: {flows} flows, {rate}, {rtt}"\nduration = "{seconds + WARMUP_S}s"\nwarmup = "{WARMUP_S}s"\n'
         f'[path]\nrate = "{rate}"\nrtt = "{rtt}"\nbuffer = "1BDP"\n{router}[host]\nlaw = "{law}"\n'
@@ -168,7 +164,7 @@ def clean(program: str, lab_id: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=os.environ.get("FLOWSTAMP_LINUX", "flowstamp-linux"))
-    parser.add_argument("--laws", default=",".join(LAWS))
+    parser.add_argument("--laws", help="those that `flowstamp-linux router laws` has and the kernel's own, unless said")
     parser.add_argument("--router", choices=("path", "bpf"), default="path")
     parser.add_argument("--rates", default="100Mbps,500Mbps,1Gbps")
     parser.add_argument("--flows", default="4,8")
@@ -196,7 +192,11 @@ def main() -> int:
 def paths(arguments: argparse.Namespace) -> int:
     rates = chosen("--rates", arguments.rates, list(dict.fromkeys(rate for rate, _, _ in PATHS)))
     counts = chosen("--flows", arguments.flows, list(dict.fromkeys(str(flows) for _, _, flows in PATHS)))
-    laws = chosen("--laws", arguments.laws, list(LAWS))
+    try:
+        there = (*router_cost.laws(arguments.program), *KERNELS)
+    except FlowstampError as error:
+        refuse(str(error))
+    laws = chosen("--laws", arguments.laws or ",".join(there), list(there))
     clean(arguments.program, arguments.id)
     rows = []
     for rate, rtt, flows in PATHS:
@@ -215,7 +215,7 @@ def paths(arguments: argparse.Namespace) -> int:
         print(document)
     if arguments.write:
         section = "linux-paths" if arguments.router == "path" else "linux-paths-bpf"
-        how = How(arguments.router, arguments.seconds, WARMUP_S, ETA, PATHS, LAWS)
+        how = How(arguments.router, arguments.seconds, WARMUP_S, ETA, PATHS, there)
         engine.write_section(DOCUMENT, section, report(rows, earlier(DOCUMENT, section), made(), how), "Performance")
     if arguments.out:
         arguments.out.mkdir(parents=True, exist_ok=True)

@@ -206,3 +206,59 @@ pub trait SenderLaw: Sized {
         0
     }
 }
+
+/// A law of which much is to be remembered, in a place of its own: a flow of any other law is then no larger for it.
+impl<L: SenderLaw> SenderLaw for Box<L> {
+    type Params = L::Params;
+    fn check(params: &Self::Params) -> Result<(), Refused> {
+        L::check(params)
+    }
+    fn new(params: &Self::Params, flow: &FlowView) -> Self {
+        Self::new(L::new(params, flow))
+    }
+    fn recovery(&self) -> Recovery {
+        (**self).recovery()
+    }
+    fn echo(&self) -> Echo {
+        (**self).echo()
+    }
+    fn wants_delivery_rate(&self) -> bool {
+        (**self).wants_delivery_rate()
+    }
+    fn handshake(&self) -> bool {
+        (**self).handshake()
+    }
+    fn falls_back(params: &Self::Params) -> bool {
+        L::falls_back(params)
+    }
+    fn fallen_back(&self) -> Option<Time> {
+        (**self).fallen_back()
+    }
+    fn cwnd(&self) -> f64 {
+        (**self).cwnd()
+    }
+    fn pacing_rate(&self) -> Option<Rate> {
+        (**self).pacing_rate()
+    }
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        (**self).on_ack(ack);
+    }
+    fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp) {
+        (**self).on_feedback(now, srtt, stamp);
+    }
+    fn on_loss(&mut self, now: Time, flight: u32) {
+        (**self).on_loss(now, flight);
+    }
+    fn on_mark(&mut self, now: Time, flight: u32) {
+        (**self).on_mark(now, flight);
+    }
+    fn on_timeout(&mut self, now: Time, flight: u32) {
+        (**self).on_timeout(now, flight);
+    }
+    fn stamp(&self, now: Time, srtt: Time) -> Stamp {
+        (**self).stamp(now, srtt)
+    }
+    fn bits(&self) -> u16 {
+        (**self).bits()
+    }
+}

@@ -50,12 +50,15 @@
 //!     the window had packets, and until then the receiver's echoes would keep its window at one packet.
 
 pub mod count;
+mod params;
 mod rates;
 pub mod receiver;
+mod recovery;
 pub mod rto;
 mod runs;
 mod scoreboard;
 
+pub use params::{Agreed, Params};
 pub use receiver::{AckInfo, DataPacket, MAX_SACK_BLOCKS, Receiver, SackBlocks};
 
 use crate::sender::{Ack, Echo, RateSample, Recovery, SenderLaw};
@@ -63,98 +66,10 @@ use crate::stamp::Stamp;
 use crate::units::Time;
 use rates::Rates;
 use rto::RttEstimator;
-use schemars::JsonSchema;
 use scoreboard::Scoreboard;
-use serde::{Deserialize, Serialize};
 
 /// Duplicate acks that mean a loss (RFC 5681 section 3.2).
-const DUP_THRESHOLD: u32 = 3;
-
-/// What a scenario may set for both ends of a flow.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// How losses are repaired; the law's own choice if absent.
-    pub recovery: Option<Recovery>,
-    /// Initial congestion window in packets, at least 1.
-    pub initial_window: f64,
-    /// Packets may be marked instead of dropped, and marks are echoed (RFC 3168).
-    pub ecn: bool,
-    /// How marks are echoed; the law's own choice if absent.
-    pub echo: Option<Echo>,
-    /// Every second packet is acknowledged (RFC 5681 section 4.2).
-    pub delayed_acks: bool,
-    /// The longest that an ack is delayed; RFC 5681 section 4.2 says at most 500 ms.
-    pub delayed_ack_timeout: Time,
-    /// Smallest retransmission timeout: ns-2's 200 ms. RFC 6298 (2.4) says 1 s.
-    pub min_rto: Time,
-    /// Largest retransmission timeout; RFC 6298 (2.5) says at least 60 s.
-    pub max_rto: Time,
-    /// Retransmission timeout before the first sample. Unset, RFC 6298 (2.1)'s 1 s, or where the path's propagation RTT R
-    /// is known and long, the 3 R that a first sample of R would give by (2.2).
-    pub initial_rto: Option<Time>,
-    /// The flow opens with a packet that carries no data, waits for its answer, and ends with such a pair too; the law's
-    /// own choice if absent.
-    pub handshake: Option<bool>,
-    /// The first two duplicate acks each let a new packet go (RFC 3042; ns-2's `singledup_`).
-    pub limited_transmit: bool,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            recovery: None,
-            initial_window: 2.0, // RFC 2581 section 3.1; RCP 2007 section 4.1
-            ecn: true,
-            echo: None,
-            delayed_acks: false,
-            delayed_ack_timeout: Time::from_millis(100), // ns-2 interval_
-            min_rto: Time::from_millis(200),             // ns-2 minrto_
-            max_rto: Time::from_secs(60),                // RFC 6298 (2.5)
-            initial_rto: None,
-            handshake: None,
-            limited_transmit: true, // ns-2 singledup_
-        }
-    }
-}
-
-impl Params {
-    /// The retransmission timeout before the first sample, on a path whose RTT is `rtt` without queues; zero if unknown.
-    #[must_use]
-    pub fn first_rto(&self, rtt: Time) -> Time {
-        self.initial_rto.unwrap_or((rtt * 3).max(Time::from_secs(1)))
-    }
-}
-
-/// What both ends of a flow have agreed on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Agreed {
-    /// How losses are repaired.
-    pub recovery: Recovery,
-    /// How marks are echoed.
-    pub echo: Echo,
-    /// Each ack brings a [`RateSample`].
-    pub delivery_rate: bool,
-}
-
-impl Agreed {
-    /// What the parameters say, and the law where they are silent.
-    #[must_use]
-    pub fn between<L: SenderLaw>(params: &Params, law: &L) -> Self {
-        Self {
-            recovery: params.recovery.unwrap_or(law.recovery()),
-            echo: params.echo.unwrap_or(law.echo()),
-            delivery_rate: law.wants_delivery_rate(),
-        }
-    }
-}
-
-/// This repair, RFC 3168's echo, and no rate samples.
-impl From<Recovery> for Agreed {
-    fn from(recovery: Recovery) -> Self {
-        Self { recovery, echo: Echo::Classic, delivery_rate: false }
-    }
-}
+const DUP_THRESHOLD: u8 = 3;
 
 /// A packet to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,11 +132,8 @@ pub struct Sender {
     recover: u32,
     /// `high` when the window was last reduced; 0 before.
     reduced_at: u32,
-    dup_acks: u32,
     /// Packets by which the window is inflated.
     inflation: u32,
-    /// New packets sent on the first two duplicate acks; FlightSize leaves them out (RFC 5681 section 3.2).
-    limited_sent: u32,
     /// The round trip ends when `una` exceeds this.
     round_end: u32,
     /// Numbers below `una` that did not arrive, and packets still to send for them (Count).
@@ -235,6 +147,10 @@ pub struct Sender {
     rates: Option<Box<Rates>>,
     recovery: Recovery,
     phase: Phase,
+    /// Duplicate acks, as far as they are counted: to the threshold.
+    dup_acks: u8,
+    /// New packets sent on the first two duplicate acks; FlightSize leaves them out (RFC 5681 section 3.2).
+    limited_sent: u8,
     ecn: bool,
     /// An echo says that the packets of its ack were marked, and does not last.
     echo_per_packet: bool,
@@ -265,9 +181,7 @@ impl Sender {
             end: length.unwrap_or(u32::MAX),
             recover: 0,
             reduced_at: 0,
-            dup_acks: 0,
             inflation: 0,
-            limited_sent: 0,
             round_end: 0,
             missed: 0,
             due: 0,
@@ -279,6 +193,8 @@ impl Sender {
             rates: delivery_rate.then(Box::default),
             recovery,
             phase: Phase::Open,
+            dup_acks: 0,
+            limited_sent: 0,
             ecn: params.ecn,
             echo_per_packet: params.ecn && echo == Echo::PerPacket,
             limited_transmit: params.limited_transmit,
@@ -333,84 +249,6 @@ impl Sender {
         let cwr = self.cwr_due;
         self.cwr_due = false;
         Some(Outgoing { seq, retransmission: false, cwr })
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn next_packet_noted<L: SenderLaw>(
-        &mut self,
-        now: Time,
-        law: &L,
-        packet_bytes: u32,
-        available: u32,
-    ) -> Option<Outgoing> {
-        let flight = self.flight();
-        let out = self.next_packet_unusual(now, law, packet_bytes, available);
-        let delivered = self.delivered();
-        if let Some(rates) = &mut self.rates {
-            match out {
-                Some(packet) => rates.sent(now, packet.seq, delivered, flight == 0),
-                None if !self.window_limited => rates.limited_by_application(delivered, flight),
-                None => {}
-            }
-        }
-        out
-    }
-
-    fn next_packet_unusual<L: SenderLaw>(
-        &mut self,
-        now: Time,
-        law: &L,
-        packet_bytes: u32,
-        available: u32,
-    ) -> Option<Outgoing> {
-        if self.recovery == Recovery::Count {
-            return self.next_counted(now, law, packet_bytes, available);
-        }
-        if core::mem::take(&mut self.force) && self.una < self.high {
-            let seq = match &mut self.scoreboard {
-                Some(board) => board.take_lost(),
-                None => Some(self.una),
-            };
-            if let Some(seq) = seq {
-                // Going back N, the packet need not be sent a second time.
-                self.next = self.next.max(seq + 1);
-                return Some(self.resend(now, seq));
-            }
-        }
-        if !self.window_allows(law, packet_bytes, self.flight()) {
-            self.window_limited = true;
-            return None;
-        }
-        if let Some(seq) = self.scoreboard.as_mut().and_then(|board| board.take_lost()) {
-            return Some(self.resend(now, seq)); // NextSeg (1)
-        }
-        if self.next < self.high {
-            let seq = self.next;
-            self.next += 1;
-            return Some(self.resend(now, seq));
-        }
-        if let Some(out) = self.next_new(now, available) {
-            if self.phase == Phase::Open && self.is_disordered() {
-                self.limited_sent = (self.limited_sent + 1).min(DUP_THRESHOLD - 1);
-            }
-            return Some(out); // NextSeg (2)
-        }
-        if self.phase == Phase::Recovery && self.una < self.high {
-            let high = self.high;
-            let seq = self.scoreboard.as_mut().and_then(|b| b.take_hole().or_else(|| b.take_rescue(high)));
-            return seq.map(|seq| self.resend(now, seq)); // NextSeg (3), (4)
-        }
-        None
-    }
-
-    fn resend(&mut self, now: Time, seq: u32) -> Outgoing {
-        self.retransmissions += 1;
-        if self.deadline == Time::MAX || (self.recovery == Recovery::Sack && self.phase == Phase::Recovery) {
-            self.deadline = now.saturating_add(self.rtt.rto()); // RFC 6675 section 6
-        }
-        let cwr = self.phase != Phase::Recovery && core::mem::take(&mut self.cwr_due); // deviation 10
-        Outgoing { seq, retransmission: true, cwr }
     }
 
     /// An ack arrived. Returns how many packets it newly acknowledged, cumulatively or selectively.
@@ -491,185 +329,8 @@ impl Sender {
         self.deadline = if self.una == self.high { Time::MAX } else { now.saturating_add(self.rtt.rto()) };
     }
 
-    #[cold]
-    #[inline(never)]
-    fn on_ack_unusual<L: SenderLaw>(
-        &mut self,
-        now: Time,
-        law: &mut L,
-        packet_bytes: u32,
-        ack: &AckPacket<'_>,
-    ) -> u32 {
-        let _ = packet_bytes;
-        if self.recovery == Recovery::Count {
-            return self.on_counted(now, law, ack);
-        }
-        // RFC 5681 section 2: old acks, and acks of what was never sent, say nothing.
-        if ack.cumulative < self.una || ack.cumulative > self.high {
-            return 0;
-        }
-        let flight = self.flight();
-        let outstanding = self.outstanding();
-        let was_recovering = self.phase == Phase::Recovery;
-        let advanced = ack.cumulative - self.una;
-        let newly = self.acknowledge(ack);
-        if newly > 0 {
-            self.sample(now, ack.sent_at);
-        }
-        // RFC 6582 section 3.2 step 3, impatient: of the partial acks only the first restarts the timer.
-        let partial = was_recovering && self.recovery == Recovery::NewReno && self.una < self.recover;
-        if advanced > 0 && !(partial && self.partial_seen) {
-            self.restart_timer(now);
-        }
-        let marked = ack.ecn_echo && self.ecn;
-        if newly > 0 {
-            let delivered = self.delivered();
-            let rate = self.rate_sample(now, delivered);
-            // RFC 3168 section 6.1.2: an ack with an echo does not open the window; nor does a selective one.
-            let in_recovery = was_recovering || marked && !self.echo_per_packet || advanced == 0;
-            let marked = if marked { newly } else { 0 };
-            self.tell(now, law, ack, News { newly, marked, delivered, rate, flight, in_recovery });
-        }
-        let lost = match self.recovery {
-            Recovery::Sack => self.sack_finds_loss(advanced),
-            _ => self.dup_acks_find_loss(advanced, outstanding),
-        };
-        if lost {
-            self.start_recovery(now, law, outstanding);
-        } else if marked && self.phase == Phase::Open {
-            self.react_to_mark(now, law, outstanding);
-        }
-        if self.una == self.high {
-            self.deadline = Time::MAX;
-        }
-        self.note_unusual();
-        newly
-    }
-
-    /// Moves the cumulative ack and the scoreboard; returns what is newly acknowledged.
-    fn acknowledge(&mut self, ack: &AckPacket<'_>) -> u32 {
-        let (una, high) = (self.una, self.high);
-        if self.recovery == Recovery::Sack && !ack.sack.is_empty() && self.scoreboard.is_none() {
-            self.scoreboard = Some(Box::new(Scoreboard::new(una)));
-        }
-        self.una = ack.cumulative;
-        self.next = self.next.max(ack.cumulative);
-        let rates = &mut self.rates;
-        if let Some(rates) = rates {
-            rates.arrived(una, ack.cumulative);
-        }
-        match &mut self.scoreboard {
-            Some(board) => board.on_ack(una, ack.cumulative, high, ack.sack, |from, to| {
-                if let Some(rates) = rates {
-                    rates.arrived(from, to);
-                }
-            }),
-            None => ack.cumulative - una,
-        }
-    }
-
-    /// Reno and `NewReno`: follows the duplicate acks. Returns whether a recovery begins.
-    fn dup_acks_find_loss(&mut self, advanced: u32, outstanding: u32) -> bool {
-        if advanced > 0 {
-            self.dup_acks = 0;
-            self.limited_sent = 0;
-            if self.phase == Phase::Recovery && self.recovery == Recovery::NewReno && self.una < self.recover
-            {
-                // RFC 6582 section 3.2 step 3: a partial ack.
-                self.partial_seen = true;
-                self.force = true;
-                self.inflation = (self.inflation + 1).saturating_sub(advanced);
-            } else {
-                self.phase = Phase::Open;
-                self.force = false;
-                self.inflation = 0;
-            }
-            return false;
-        }
-        if outstanding == 0 {
-            return false;
-        }
-        self.dup_acks += 1;
-        if self.phase == Phase::Recovery {
-            self.inflation += 1; // RFC 2581 section 3.2 step 4
-            return false;
-        }
-        // RFC 6582 section 3.2 step 2: the loss of a packet sent before the last recovery or timeout is no news.
-        if self.recover != 0 && self.una <= self.recover {
-            return false;
-        }
-        if self.dup_acks >= DUP_THRESHOLD {
-            return true;
-        }
-        if self.limited_transmit && self.next == self.high {
-            self.inflation = self.dup_acks; // RFC 3042
-        }
-        false
-    }
-
-    /// Sack: follows the scoreboard. Returns whether a recovery begins.
-    fn sack_finds_loss(&mut self, advanced: u32) -> bool {
-        if self.phase != Phase::Open && self.una >= self.recover {
-            self.phase = Phase::Open;
-            self.force = false;
-        }
-        if advanced > 0 {
-            self.limited_sent = 0;
-        }
-        self.phase == Phase::Open
-            && self.una < self.high
-            && self.scoreboard.as_ref().is_some_and(|board| board.is_lost(self.una))
-    }
-
-    fn start_recovery<L: SenderLaw>(&mut self, now: Time, law: &mut L, outstanding: u32) {
-        // RFC 5681 section 3.2 step 2: FlightSize without what limited transmit sent.
-        let flight = outstanding.saturating_sub(self.limited_sent);
-        self.limited_sent = 0;
-        // RFC 3168 section 6.1.2: a loss in a window that a mark already reduced does not reduce it again.
-        if !(self.reduced_by_mark && self.una < self.reduced_at) {
-            self.note_reduction(false);
-            law.on_loss(now, flight);
-        }
-        self.phase = Phase::Recovery;
-        self.partial_seen = false;
-        match &mut self.scoreboard {
-            Some(board) => {
-                board.start_recovery();
-                self.force = !board.is_retransmitted(self.una);
-            }
-            None => {
-                self.force = true;
-                self.inflation = DUP_THRESHOLD; // RFC 2581 section 3.2 step 3
-            }
-        }
-        if self.recovery != Recovery::Reno {
-            self.recover = self.high;
-        }
-        self.deadline = now.saturating_add(self.rtt.rto());
-    }
-
-    /// Reductions of any kind are announced by CWR (RFC 3168 section 6.1.2).
-    const fn note_reduction(&mut self, by_mark: bool) {
-        self.reduced_at = self.high;
-        self.reduced_by_mark = by_mark;
-        self.cwr_due = self.ecn;
-    }
-
-    fn is_disordered(&self) -> bool {
-        self.dup_acks > 0 || self.sacked() > 0
-    }
-
     fn sacked(&self) -> u32 {
         self.scoreboard.as_ref().map_or(0, |board| board.sacked())
-    }
-
-    fn note_unusual(&mut self) {
-        self.unusual = self.rates.is_some()
-            || self.phase != Phase::Open
-            || self.force
-            || self.inflation > 0
-            || self.next != self.high
-            || self.is_disordered();
     }
 
     /// A packet that carried no data and left at `sent_at` was answered: a round-trip sample.
@@ -684,44 +345,18 @@ impl Sender {
         self.deadline
     }
 
-    /// The time [`Self::deadline`] has passed.
-    pub fn on_timeout<L: SenderLaw>(&mut self, now: Time, law: &mut L) {
-        if now < self.deadline {
-            return;
-        }
-        if self.recovery == Recovery::Count {
-            return self.on_counted_timeout();
-        }
-        if self.una == self.high {
-            self.deadline = Time::MAX;
-            return;
-        }
-        self.timeouts += 1;
-        law.on_timeout(now, self.outstanding().saturating_sub(self.limited_sent).max(1));
-        self.note_reduction(false);
-        self.rtt.back_off(); // RFC 6298 (5.5)
-        self.deadline = now.saturating_add(self.rtt.rto()); // RFC 6298 (5.6)
-        self.recover = self.high; // RFC 6582 section 3.2 step 4, RFC 6675 section 5.1
-        self.dup_acks = 0;
-        self.inflation = 0;
-        self.limited_sent = 0;
-        self.force = false;
-        if self.recovery == Recovery::Sack {
-            self.phase = Phase::Loss;
-            let (una, high) = (self.una, self.high);
-            self.scoreboard.get_or_insert_with(|| Box::new(Scoreboard::new(una))).lose_all(una, high);
-        } else {
-            self.phase = Phase::Open;
-            self.next = self.una;
-        }
-        self.unusual = true;
-    }
-
     /// All packets are acknowledged.
     #[inline]
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         self.received() >= self.end
+    }
+
+    /// Whether the flow is sure to be incomplete after an ack of all packets below `cumulative`.
+    #[inline]
+    #[must_use]
+    pub fn lasts_beyond(&self, cumulative: u32) -> bool {
+        cumulative < self.end && self.recovery != Recovery::Count
     }
 
     /// Packets of the flow: `u32::MAX` if it has no end, what was sent if it was stopped.

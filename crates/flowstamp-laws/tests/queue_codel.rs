@@ -166,10 +166,10 @@ fn drops(law: &mut CoDel, from: Time, gap: Time, looks: u64, sojourn: Time) -> V
 
 #[test]
 fn defaults_are_the_published_ones() {
-    // RFC 8289, section 5: TARGET 5 ms, INTERVAL 100 ms.
+    // RFC 8289, section 5.3: TARGET 5 ms, INTERVAL 100 ms.
     let times = CoDel::new(&Params::default(), &view()).times();
     assert_eq!(times, (Time::from_millis(5), Time::from_millis(100)));
-    // Section 4.4: the target is 5% of the interval.
+    // Section 3.2: from 5% of the RTT on.
     let short = Params { interval: Some(Time::from_micros(30)), ..Params::default() };
     assert_eq!(CoDel::new(&short, &view()).times().0, Time::from_nanos(1500));
 }

@@ -67,7 +67,7 @@ fn check(
     sets: Vec<(String, String)>,
     base_dir: &str,
 ) -> PyResult<String> {
-    Ok(Source { text, source, format, sets: &sets, base_dir }.load()?.to_toml())
+    Ok(Source { text, source, format, sets: &sets, base_dir }.load()?.scenario.to_toml())
 }
 
 /// JSON Schema of a scenario.

@@ -46,7 +46,7 @@ impl Run {
 
     /// The scenario as it ran, with every default spelled out.
     fn scenario_toml(&self) -> String {
-        output::scenario_toml(&self.results)
+        self.results.scenario.to_toml()
     }
 
     fn manifest_json(&self) -> PyResult<String> {

@@ -243,7 +243,7 @@ impl EventQueue {
     }
 
     /// Takes the earliest event if it is not after `end`.
-    #[inline]
+    #[inline(always)] // Once per event; public, and so to the compiler too long to be copied.
     pub fn pop_until(&mut self, end: Time) -> Option<(Time, Source)> {
         if self.in_wheel == 0 && !self.refill() {
             return None;
@@ -323,6 +323,7 @@ impl EventQueue {
             self.insert(self.far_bucket, time.as_ps(), source.0);
             self.far_bucket = self.far.first_time().map_or(u64::MAX, |t| t >> self.shift);
         }
+        self.far.shrink();
     }
 
     /// Fits the bucket width to the mean gap between events.
@@ -380,7 +381,17 @@ struct Heap(Vec<Key>);
 
 const ARITY: usize = 4;
 
+/// So many keys are kept room for.
+const FEW: usize = 1024;
+
 impl Heap {
+    /// Gives back memory that many events took which have gone.
+    fn shrink(&mut self) {
+        if self.0.capacity() > FEW && self.0.len() < self.0.capacity() / 8 {
+            self.0.shrink_to(self.0.capacity() / 4);
+        }
+    }
+
     /// Time of the first event in picoseconds.
     fn first_time(&self) -> Option<u64> {
         self.0.first().map(|k| (k >> 32) as u64)

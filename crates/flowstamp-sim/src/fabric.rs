@@ -21,11 +21,40 @@ use flowstamp_laws::units::{Rate, Time};
 /// The most queue laws that a link may have.
 const MAX_QUEUES: usize = 8;
 
-/// The most packets that go on at once: few enough to stay in the cache.
-const MOST_AT_ONCE: u64 = 32;
+/// A link leads to a host: with these bits, whose packets all come from one link, of which they are known in advance, and
+/// what may be done there ahead of time ([`Fabric::sides`]).
+const HOST: u32 = END - 7;
+const BY_ONE: u32 = 4;
+/// Data that arrive by a link may be answered ahead of time.
+pub const RECEIVERS: u32 = 1;
+/// So may acks.
+pub const SENDER: u32 = 2;
 
-/// Packets of a link go to several.
-const SEVERAL: u32 = END - 1;
+/// A link leads to several links.
+const SEVERAL: u32 = HOST - 1;
+
+/// What became of a packet that reached the end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Onward {
+    /// It is on its next link, or lost.
+    Done,
+    /// It is at its host, who will take it.
+    Host,
+    /// It is still there: its next link is an access link that no other link feeds, so that what becomes of it and of
+    /// those behind it is known.
+    Exits,
+}
+
+/// What became of a packet that leaves a router for an access link.
+#[derive(Clone, Copy, Debug)]
+pub enum Exit {
+    /// It is still there: it leaves by a link that others feed too.
+    Other,
+    /// It is on its access link.
+    Access,
+    /// Its host can have it, for when it arrives there.
+    Host(Time, Packet),
+}
 
 /// Links, packets and time.
 #[derive(Clone, Debug)]
@@ -42,10 +71,8 @@ pub struct Fabric {
     media: Vec<Turns>,
     medium_of: Vec<Option<u32>>,
     routes: Vec<u32>,
-    /// Of each link the one that all its packets go to next ([`END`]: a host), or [`SEVERAL`].
-    next_of: Vec<u32>,
-    /// Access links whose packets all come from one link, of which they are known in advance.
-    fed_by_one: Vec<bool>,
+    /// Of each link the one that all its packets go to next, [`SEVERAL`], or [`HOST`] and what is known of it.
+    leads_to: Vec<u32>,
     /// Selective acks of packets that are under way.
     pub sacks: SackPool,
     /// Packets that are recorded.
@@ -59,9 +86,16 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// Links at rest, with the first event of each of their timers.
+    /// Links at rest, with the first event of each of their timers. `sides` is what may be done ahead of time where a link
+    /// leads to a host.
     #[must_use]
-    pub fn new(scenario: &Scenario, plans: &[LinkPlan], access: &[Access], routes: Vec<u32>) -> Self {
+    pub fn new(
+        scenario: &Scenario,
+        plans: &[LinkPlan],
+        access: &[Access],
+        routes: Vec<u32>,
+        sides: &[u32],
+    ) -> Self {
         let router_links = plans.iter().map(|plan| Plain::new(plan.capacity.service(), plan.delay));
         let access = access.iter().map(|a| Plain::new(Service::constant(a.rate), a.delay));
         let capture = scenario.capture.as_ref().map(|capture| {
@@ -78,8 +112,7 @@ impl Fabric {
                 plans.iter().filter_map(|p| p.medium).max().map_or(0, |m| m as usize + 1)
             ],
             medium_of: plans.iter().map(|p| p.medium).collect(),
-            next_of: Vec::new(),
-            fed_by_one: Vec::new(),
+            leads_to: Vec::new(),
             routes,
             sacks: SackPool::default(),
             capture: capture.unwrap_or_default(),
@@ -87,8 +120,7 @@ impl Fabric {
             arrived: 0,
             lost: 0,
         };
-        fabric.next_of = fabric.next_of();
-        fabric.fed_by_one = fabric.fed_by_one();
+        fabric.leads_to = fabric.leads_to(sides);
         for (number, port) in fabric.ports.iter_mut().enumerate() {
             for (class, law) in port.queue_laws().iter().enumerate() {
                 if let Some(at) = law.first_timer() {
@@ -113,8 +145,8 @@ impl Fabric {
         fabric
     }
 
-    /// Of each link the one that all its packets go to next, or [`SEVERAL`].
-    fn next_of(&self) -> Vec<u32> {
+    /// Where each link leads; of one that leads to a host, `sides` too.
+    fn leads_to(&self, sides: &[u32]) -> Vec<u32> {
         let mut next_of = vec![None; self.links.len()];
         for pair in self.routes.windows(2).filter(|pair| pair[0] != END) {
             let next = next_of[pair[0] as usize].get_or_insert(pair[1]);
@@ -122,7 +154,13 @@ impl Fabric {
                 *next = SEVERAL;
             }
         }
-        next_of.into_iter().map(|next| next.unwrap_or(SEVERAL)).collect()
+        let fed_by_one = self.fed_by_one();
+        let all = next_of.iter().zip(&fed_by_one).zip(sides);
+        all.map(|((next, by_one), side)| match next.unwrap_or(SEVERAL) {
+            END => HOST | side | if *by_one { BY_ONE } else { 0 },
+            next => next,
+        })
+        .collect()
     }
 
     /// Of each link, whether it is an access link that one router link feeds and nobody else. The router link must be one
@@ -149,6 +187,24 @@ impl Fabric {
         let routers = self.ports.len();
         let by_one = |by: &u32| self.ports.get(*by as usize).is_some_and(steady);
         feeder.iter().enumerate().map(|(number, by)| number >= routers && by_one(by)).collect()
+    }
+
+    /// From now on each packet goes on by an event of its own, whatever else is known of it.
+    pub fn one_by_one(&mut self) {
+        self.leads_to.iter_mut().filter(|to| **to >= HOST).for_each(|to| *to = HOST);
+    }
+
+    #[inline]
+    fn is_fed_by_one(&self, number: u32) -> bool {
+        let to = self.leads_to[number as usize];
+        to >= HOST && to & BY_ONE != 0
+    }
+
+    /// What may be done ahead of time with packets of a link: [`RECEIVERS`], [`SENDER`].
+    #[inline]
+    pub fn sides(&self, number: u32) -> u32 {
+        let to = self.leads_to[number as usize];
+        if to >= HOST { to & (RECEIVERS | SENDER) } else { 0 }
     }
 
     /// The router links: what stands before each, and its line.
@@ -180,14 +236,10 @@ impl Fabric {
         self.links.iter().map(Plain::held).chain(waiting).map(u64::from).sum()
     }
 
-    /// The head of a link's flight has arrived: on to the next link. `None` if it is at its host, who will [take] it.
-    ///
-    /// Where the next link is fed by this one alone, those behind it follow at once: what they find there is known, and
-    /// nobody looks at an access link but its own packets. Returns how many went on: so many events up to `end` are done.
-    ///
-    /// [take]: Self::take
+    /// The head of a link's flight has arrived: on to the next link, if there is one and it is not known in advance what
+    /// becomes of the packet there.
     #[inline]
-    pub fn forward(&mut self, number: u32, source: Source, end: Time) -> Option<u64> {
+    pub fn forward(&mut self, number: u32, source: Source) -> Onward {
         let at = number as usize;
         let link = &mut self.links[at];
         if let Some(port) = self.ports.get_mut(at) {
@@ -195,18 +247,18 @@ impl Fabric {
             port.advance(link, self.now, &mut tap);
         }
         // Without a look at the packet where that is possible: it is far away.
-        let mut to = self.next_of[at];
+        let mut to = self.leads_to[at];
         if to == SEVERAL {
             to = self.routes[link.head().next as usize];
         }
-        if to == END {
-            return None;
+        if to >= HOST {
+            return Onward::Host;
         }
-        if self.fed_by_one.get(to as usize).is_some_and(|one| *one) {
-            return Some(self.forward_all(number, source, end));
+        if self.is_fed_by_one(to) {
+            return Onward::Exits;
         }
         // From ring to ring in one copy. A route never has a link twice in a row: ends of a link differ.
-        let Ok([link, next]) = self.links.get_disjoint_mut([at, to as usize]) else { return Some(1) };
+        let Ok([link, next]) = self.links.get_disjoint_mut([at, to as usize]) else { return Onward::Done };
         let packet = link.deliver();
         let admission = match self.ports.get_mut(to as usize) {
             None => next.admit(self.now, packet),
@@ -220,45 +272,58 @@ impl Fabric {
             self.events.push(time, source);
         }
         self.admitted(to, admission, sack);
-        Some(1)
+        Onward::Done
     }
 
-    /// The head of a router link's flight, and those behind it that have left the transmitter, go on to access links that
-    /// no other link feeds. Returns how many.
+    /// The head of a router link's flight goes on to an access link that no other link feeds, if that is where it goes.
+    /// `ahead` is asked whether its host can do at the given time what it would do when the packet arrives there.
     #[inline]
-    fn forward_all(&mut self, number: u32, source: Source, end: Time) -> u64 {
+    pub fn exit(&mut self, number: u32, time: Time, ahead: impl FnOnce(u32, &Packet, Time) -> bool) -> Exit {
         let at = number as usize;
-        let mut time = self.now;
-        // What arrives later may still be in transmission, and then has no stamp.
-        let latest = end.min(time.saturating_add(self.links[at].delay()));
-        let mut forwarded = 0;
-        while time <= latest && forwarded < MOST_AT_ONCE {
-            let to = self.routes[self.links[at].head().next as usize];
-            if !self.fed_by_one.get(to as usize).is_some_and(|one| *one) {
-                break;
-            }
-            let Ok([link, next]) = self.links.get_disjoint_mut([at, to as usize]) else { break };
-            if let Admission::First(time) = next.admit(time, link.deliver()) {
-                self.events.push(time, Source::new(Class::Delivery, to));
-            }
-            forwarded += 1;
-            let Some(following) = link.next_arrival() else { return forwarded };
-            time = following;
+        let to = self.routes[self.links[at].head().next as usize];
+        if to == END || !self.is_fed_by_one(to) {
+            return Exit::Other;
         }
-        self.events.push(time, source);
-        forwarded
+        let sides = self.sides(to);
+        let Ok([link, next]) = self.links.get_disjoint_mut([at, to as usize]) else { return Exit::Other };
+        let packet = link.deliver();
+        if next.held() == 0 {
+            let arrives = next.pass(time, packet);
+            if ahead(sides, packet, arrives) {
+                self.arrived += 1;
+                return Exit::Host(arrives, *packet);
+            }
+            next.append(arrives, packet);
+            self.events.push(arrives, Source::new(Class::Delivery, to));
+        } else {
+            next.admit(time, packet);
+        }
+        Exit::Access
+    }
+
+    /// When the next packet on a link arrives at its end, if one is on its way.
+    #[inline]
+    pub fn next_arrival(&self, number: u32) -> Option<Time> {
+        self.links[number as usize].next_arrival()
+    }
+
+    /// The head of a link's flight; there is one.
+    #[inline]
+    pub fn head(&self, number: u32) -> &Packet {
+        self.links[number as usize].head()
+    }
+
+    /// When a packet that arrives now at the far end of a router link began its way there.
+    #[inline]
+    pub fn delay(&self, number: u32) -> Time {
+        self.links[number as usize].delay()
     }
 
     /// The head of a link's flight, which is at its host.
     #[inline]
-    pub fn take(&mut self, number: u32, source: Source) -> Packet {
-        let link = &mut self.links[number as usize];
-        let packet = *link.deliver();
-        if let Some(time) = link.next_arrival() {
-            self.events.push(time, source);
-        }
+    pub fn take(&mut self, number: u32) -> Packet {
         self.arrived += 1;
-        packet
+        *self.links[number as usize].deliver()
     }
 
     /// A host's packet goes to the first link of its route. By value and inlined, so that its fields are written where

@@ -16,7 +16,6 @@ mod capture;
 mod change;
 mod clock;
 pub mod digest;
-mod error;
 pub mod events;
 mod fabric;
 mod host;
@@ -32,14 +31,13 @@ mod probe;
 pub mod random;
 pub mod results;
 mod run;
-pub mod scenario;
 mod summary;
 mod workload;
 
-pub use error::ScenarioError;
-pub use load::{FilesFrom, Format, load};
+pub use flowstamp_scenario as scenario;
+pub use load::load;
 pub use run::{Simulation, StepError, Stopped};
-pub use scenario::Loaded;
+pub use scenario::{FilesFrom, Format, Loaded, ScenarioError};
 
 use flowstamp_laws::units::Time;
 use std::ops::ControlFlow;

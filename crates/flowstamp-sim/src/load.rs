@@ -1,46 +1,7 @@
-//! From text to a checked scenario: TOML or JSON, `--set` overrides, the files it names.
+//! From text to a checked scenario: one whose network can be laid out.
 
-use crate::error::ScenarioError;
-use crate::scenario::{Files, LinkRate, Loaded, Scenario, Sizes};
-use serde::Deserialize;
-use std::path::{Path, PathBuf};
-use toml::{Table, Value};
-
-/// What a scenario's text is written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// As users write it.
-    Toml,
-    /// As Python objects arrive.
-    Json,
-}
-
-/// Where the files are that a scenario names.
-#[derive(Clone, Copy, Debug)]
-pub enum FilesFrom<'a> {
-    /// On disk: paths in the scenario are relative to this folder, paths in `sets` to the current one.
-    Folder(&'a Path),
-    /// In memory: contents by the path that the scenario or `sets` name, as it is written there.
-    Contents(&'a Files),
-}
-
-impl<'a> From<&'a Path> for FilesFrom<'a> {
-    fn from(folder: &'a Path) -> Self {
-        Self::Folder(folder)
-    }
-}
-
-impl<'a> From<&'a PathBuf> for FilesFrom<'a> {
-    fn from(folder: &'a PathBuf) -> Self {
-        Self::Folder(folder)
-    }
-}
-
-impl<'a> From<&'a Files> for FilesFrom<'a> {
-    fn from(contents: &'a Files) -> Self {
-        Self::Contents(contents)
-    }
-}
+use crate::network::Network;
+use crate::scenario::{self, FilesFrom, Format, Loaded, ScenarioError};
 
 /// Reads a scenario from `text`. `source` names it in messages; `files` is the folder of the files that it names, or their
 /// contents.
@@ -54,24 +15,7 @@ pub fn load<'a>(
     sets: &[(String, String)],
     files: impl Into<FilesFrom<'a>>,
 ) -> Result<Loaded, ScenarioError> {
-    let from = files.into();
-    let mut tree = parse(text, format).map_err(|e| e.at(source))?;
-    for (key, value) in sets {
-        set(&mut tree, key, value, from).map_err(|e| e.at("--set"))?;
-    }
-    let scenario = from_tree(tree).map_err(|e| e.at(source))?;
-    let files = read_files(&scenario, from).map_err(|e| e.at(source))?;
-    let loaded = Loaded { scenario, files, source: source.to_owned() };
-    crate::network::Network::new(&loaded, loaded.scenario.seed)?;
-    Ok(loaded)
-}
-
-fn from_tree(tree: Table) -> Result<Scenario, ScenarioError> {
-    serde_path_to_error::deserialize(Value::Table(tree)).map_err(|e| {
-        let path = e.path().to_string();
-        let key = if path == "." { String::new() } else { path };
-        ScenarioError::new(key, e.into_inner().message().to_owned())
-    })
+    checked(scenario::read(text, format, source, sets, files.into())?)
 }
 
 /// The same with another value under `key`, checked as a whole; no further file is read.
@@ -79,163 +23,10 @@ fn from_tree(tree: Table) -> Result<Scenario, ScenarioError> {
 /// # Errors
 /// One line for what is wrong.
 pub fn with(loaded: &Loaded, key: &str, text: &str) -> Result<Loaded, ScenarioError> {
-    // Every type of the scenario serialises to TOML by construction.
-    let mut tree = Table::try_from(&loaded.scenario)
-        .map_err(|e| ScenarioError::new(key, format!("cannot be set: {e}")))?;
-    set(&mut tree, key, text, FilesFrom::Contents(&loaded.files))?;
-    let changed = Loaded { scenario: from_tree(tree)?, ..loaded.clone() };
-    crate::network::Network::new(&changed, changed.scenario.seed)?;
-    Ok(changed)
+    checked(scenario::with(loaded, key, text)?)
 }
 
-fn parse(text: &str, format: Format) -> Result<Table, ScenarioError> {
-    match format {
-        Format::Toml => text.parse::<Table>().map_err(|e| {
-            let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-            ScenarioError::new(format!("line {line}"), format!("not TOML: {}", e.message()))
-        }),
-        Format::Json => {
-            let value: serde_json::Value =
-                serde_json::from_str(text).map_err(|e| ScenarioError::new("", format!("not JSON: {e}")))?;
-            Table::deserialize(without_nulls(value))
-                .map_err(|e| ScenarioError::new("", format!("not a scenario: {e}")))
-        }
-    }
-}
-
-/// JSON without its nulls: Python's `None` means that a key is not given, for which TOML has no word.
-pub(crate) fn without_nulls(value: serde_json::Value) -> serde_json::Value {
-    use serde_json::Value::{Array, Object};
-    match value {
-        Object(map) => Object(
-            map.into_iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k, without_nulls(v))).collect(),
-        ),
-        Array(items) => Array(items.into_iter().map(without_nulls).collect()),
-        other => other,
-    }
-}
-
-/// A file named by `--set` is relative to where the user is, not to the scenario's folder.
-fn from_here(key: &str, value: Value) -> Value {
-    match (value, std::env::current_dir()) {
-        (Value::String(path), Ok(here)) if matches!(key, "trace" | "file") => {
-            Value::String(here.join(path).display().to_string())
-        }
-        (Value::Table(table), _) => {
-            Value::Table(table.into_iter().map(|(k, v)| (k.clone(), from_here(&k, v))).collect())
-        }
-        (value, _) => value,
-    }
-}
-
-/// Sets `key`, a dotted path in which a group of flows goes by its name or number, to `text`: TOML, or else a string.
-fn set(tree: &mut Table, key: &str, text: &str, files: FilesFrom<'_>) -> Result<(), ScenarioError> {
-    let value = format!("v = {text}")
-        .parse::<Table>()
-        .ok()
-        .filter(|t| t.len() == 1)
-        .and_then(|mut t| t.remove("v"))
-        .unwrap_or_else(|| Value::String(text.to_owned()));
-    let last = key.rsplit('.').next().unwrap_or_default();
-    let value = match files {
-        FilesFrom::Folder(_) => from_here(last, value),
-        FilesFrom::Contents(_) => value,
-    };
-    let parts: Vec<&str> = key.split('.').collect();
-    if parts.iter().any(|p| p.is_empty()) {
-        return Err(ScenarioError::new(key, "is not a key; write for example dumbbell.rate=45Mbps"));
-    }
-    let mut node = Value::Table(std::mem::take(tree));
-    let result = put(&mut node, "", &parts, value, key);
-    if let Value::Table(t) = node {
-        *tree = t;
-    }
-    result
-}
-
-/// Puts `value` at `parts` below `node`, which is called `name`; `key` is the whole path, for messages.
-fn put(node: &mut Value, name: &str, parts: &[&str], value: Value, key: &str) -> Result<(), ScenarioError> {
-    let Some((first, rest)) = parts.split_first() else {
-        *node = value;
-        return Ok(());
-    };
-    match node {
-        Value::Array(items) => {
-            let names: Vec<&str> =
-                items.iter().map(|i| i.get("name").and_then(Value::as_str).unwrap_or_default()).collect();
-            let index = names
-                .iter()
-                .position(|n| n == first)
-                .or_else(|| first.parse().ok().filter(|i| *i < items.len()))
-                .ok_or_else(|| {
-                    let known = names.join(", ");
-                    let message = format!("\"{first}\" is not in the list of {}: {known}", names.len());
-                    ScenarioError::new(key, message)
-                })?;
-            put(&mut items[index], first, rest, value, key)
-        }
-        Value::Table(table) => {
-            let child = table.entry((*first).to_owned()).or_insert_with(|| Value::Table(Table::new()));
-            put(child, first, rest, value, key)
-        }
-        other => {
-            // A name becomes the table it stands for: `router = "xcp"`, then `router.alpha=0.3`. Any other value gives
-            // way: `rate = "1Mbps"`, then `rate.trace=...`.
-            let tag = match name {
-                "queue" => Some("kind"),
-                "router" | "law" => Some("law"),
-                _ => None,
-            };
-            let table = tag.map(|tag| (tag.to_owned(), std::mem::replace(other, Value::Boolean(false))));
-            *other = Value::Table(table.into_iter().collect());
-            put(other, name, parts, value, key)
-        }
-    }
-}
-
-fn read_files(scenario: &Scenario, from: FilesFrom<'_>) -> Result<Files, ScenarioError> {
-    let mut files = Files::new();
-    let mut read = |key: &str, path: &PathBuf| {
-        let text = match from {
-            FilesFrom::Folder(folder) => {
-                let full = folder.join(path);
-                std::fs::read_to_string(&full).map_err(|e| {
-                    ScenarioError::new(key, format!("cannot read \"{}\": {e}", full.display()))
-                })?
-            }
-            FilesFrom::Contents(contents) => contents.get(path).cloned().ok_or_else(|| {
-                let path = path.display();
-                let known: Vec<_> = contents.keys().map(|p| p.display().to_string()).collect();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                ScenarioError::new(key, format!("\"{path}\" is not among the files given: {known}"))
-            })?,
-        };
-        files.insert(path.clone(), text);
-        Ok(())
-    };
-    for (key, rate) in link_rates(scenario) {
-        if let LinkRate::Varying(v) = rate {
-            if let Some(path) = &v.trace {
-                read(&format!("{key}.trace"), path)?;
-            }
-        }
-    }
-    for group in &scenario.flows {
-        if let Some(Sizes::Empirical { file }) = group.web.as_ref().map(|w| &w.sizes) {
-            read(&format!("flows.{}.web.sizes.file", group.name), file)?;
-        }
-    }
-    Ok(files)
-}
-
-fn link_rates(s: &Scenario) -> Vec<(String, &LinkRate)> {
-    let mut rates = Vec::new();
-    if let Some(d) = &s.dumbbell {
-        rates.push(("dumbbell.rate".to_owned(), &d.rate));
-        rates.extend(d.reverse_rate.as_ref().map(|r| ("dumbbell.reverse_rate".to_owned(), r)));
-    }
-    if let Some(g) = &s.graph {
-        rates.extend(g.links.iter().enumerate().map(|(i, l)| (format!("graph.links[{i}].rate"), &l.rate)));
-    }
-    rates
+fn checked(loaded: Loaded) -> Result<Loaded, ScenarioError> {
+    Network::new(&loaded, loaded.scenario.seed)?;
+    Ok(loaded)
 }

@@ -3,8 +3,8 @@
 use crate::change;
 use crate::clock::Clock;
 use crate::events::{Class, Source};
-use crate::fabric::Fabric;
-use crate::host::Hosts;
+use crate::fabric::{Fabric, Onward};
+use crate::host::{Hosts, sides};
 use crate::network::Network;
 use crate::probe::Probe;
 use crate::results::{Change, Named, Results, Series};
@@ -14,6 +14,9 @@ use crate::{Progress, ScenarioError};
 use flowstamp_laws::units::Time;
 use std::ops::ControlFlow;
 use std::time::Duration;
+
+#[cfg(test)]
+mod tests;
 
 /// Events between two calls of the progress function.
 const EVENTS_PER_TICK: u64 = 1 << 16;
@@ -47,6 +50,10 @@ pub struct Simulation {
     net: Fabric,
     hosts: Hosts,
     probe: Option<Probe>,
+    /// [`Time::MAX`] if there is none.
+    next_probe: Time,
+    /// The last instant before hosts are looked at: by a probe or the end of warm-up.
+    unseen: Time,
     /// Events handled.
     events: u64,
     /// Wall-clock and CPU time so far.
@@ -61,9 +68,10 @@ impl Simulation {
     pub fn new(loaded: &Loaded, seed: Option<u64>) -> Result<Self, ScenarioError> {
         let mut scenario = loaded.scenario.clone();
         scenario.seed = seed.unwrap_or(scenario.seed);
-        let Network { links, access, routes, groups, flows, web, assumed, warnings } =
-            Network::new(loaded, scenario.seed)?;
-        let mut net = Fabric::new(&scenario, &links, &access, routes);
+        let network = Network::new(loaded, scenario.seed)?;
+        let sides = sides(&network, &scenario);
+        let Network { links, access, routes, groups, flows, web, assumed, warnings } = network;
+        let mut net = Fabric::new(&scenario, &links, &access, routes, &sides);
         let mut hosts = Hosts::new(&scenario, &groups, web, &mut net);
         hosts.flows.reserve_exact(flows.len());
         hosts.records.reserve_exact(flows.len());
@@ -72,10 +80,11 @@ impl Simulation {
         }
         net.events.push(scenario.warmup, Source::new(Class::Warmup, 0));
         let probe = Probe::new(&scenario, &net, &hosts);
-        if let Some(probe) = &probe {
-            net.events.push(probe.every(), Source::new(Class::Probe, 0));
+        let next_probe = probe.as_ref().map_or(Time::MAX, Probe::every);
+        if probe.is_some() {
+            net.events.push(next_probe, Source::new(Class::Probe, 0));
         }
-        Ok(Self {
+        let mut simulation = Self {
             loaded: Loaded { scenario: scenario.clone(), ..loaded.clone() },
             scenario,
             changes: Vec::new(),
@@ -84,9 +93,22 @@ impl Simulation {
             net,
             hosts,
             probe,
+            next_probe,
+            unseen: Time::ZERO,
             events: 0,
             took: (Duration::ZERO, Duration::ZERO),
-        })
+        };
+        simulation.unseen = simulation.unseen();
+        Ok(simulation)
+    }
+
+    /// The same simulation without the engine's short cuts, so that a test can tell that they change nothing: each packet
+    /// goes from link to link by an event of its own.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn one_by_one(mut self) -> Self {
+        self.net.one_by_one();
+        self
     }
 
     /// Simulated time so far.
@@ -196,11 +218,16 @@ impl Simulation {
             self.events += 1;
             let number = source.number();
             if source.class() == Class::Delivery {
-                if let Some(went_on) = self.net.forward(number, source, end) {
-                    self.events += went_on - 1;
-                } else {
-                    let packet = self.net.take(number, source);
-                    self.hosts.arrive(&mut self.net, &packet);
+                let Self { net, hosts, .. } = self;
+                match net.forward(number, source) {
+                    Onward::Done => {}
+                    Onward::Host => {
+                        self.events += hosts.receive(net, number, source, end.min(self.unseen)) - 1
+                    }
+                    Onward::Exits => {
+                        self.events +=
+                            hosts.receive_exits(net, number, source, end, end.min(self.unseen)) - 1;
+                    }
                 }
             } else {
                 self.dispatch(source.class(), number);
@@ -229,11 +256,19 @@ impl Simulation {
             Class::Probe => {
                 net.settle();
                 if let Some(probe) = &mut self.probe {
-                    let next = probe.sample(net, hosts);
-                    net.events.push(next, Source::new(Class::Probe, 0));
+                    self.next_probe = probe.sample(net, hosts);
+                    net.events.push(self.next_probe, Source::new(Class::Probe, 0));
                 }
+                self.unseen = self.unseen();
             }
         }
+    }
+
+    /// Until when nobody looks at hosts.
+    fn unseen(&self) -> Time {
+        let warmup = self.scenario.warmup;
+        let look = if self.net.now < warmup { warmup.min(self.next_probe) } else { self.next_probe };
+        look - Time::from_ps(1)
     }
 
     fn end_warmup(&mut self) {
@@ -244,14 +279,13 @@ impl Simulation {
             }
         });
         self.hosts.end_warmup(self.net.now);
+        self.unseen = self.unseen();
     }
 
     fn finish(mut self) -> Results {
         self.net.settle();
         let net = &self.net;
         assert_eq!(net.sent, net.arrived + net.lost + net.held(), "packets are conserved");
-        self.hosts.write_records();
-        self.hosts.flows = Vec::new();
         let series = self.probe.map_or_else(Series::default, Probe::into_series);
         let capture = std::mem::take(&mut self.net.capture).finish();
         summary::results(Finished {

@@ -10,6 +10,7 @@ use crate::results::{
 use crate::scenario::Scenario;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::units::{Rate, Time};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,7 +83,9 @@ pub fn results(mut run: Finished) -> Results {
         drops: 0, // access links are unlimited
     };
     let packet_hops = sim.net.packet_hops();
-    run.net.drop_links(); // a row for each flow is as large
+    // A row for each flow is as large.
+    run.net.drop_links();
+    run.hosts.end();
     let sim = &run;
     let names: Vec<Arc<str>> = sim.hosts.groups.iter().map(|group| group.name.as_str().into()).collect();
     let rows: Vec<FlowRow> =
@@ -205,7 +208,8 @@ fn row(sim: &Finished, names: &[Arc<str>], flow: u32, r: &Record) -> FlowRow {
     let group = &sim.hosts.groups[r.group as usize];
     let seconds = |t: Time| (t > Time::ZERO).then(|| t.as_secs_f64());
     let active_s = active_s(sim, r);
-    let bits = (r.delivered_bytes - r.delivered_at_warmup) as f64 * 8.0;
+    let outcome = sim.hosts.outcome(flow as usize);
+    let bits = (outcome.delivered_bytes - r.delivered_at_warmup) as f64 * 8.0;
     let ended = r.end < Time::MAX;
     FlowRow {
         flow,
@@ -214,15 +218,15 @@ fn row(sim: &Finished, names: &[Arc<str>], flow: u32, r: &Record) -> FlowRow {
         law: group.law.name(),
         start_s: r.start.as_secs_f64(),
         end_s: ended.then(|| r.end.as_secs_f64()),
-        size_bytes: r.size,
+        size_bytes: r.size.map(NonZeroU64::get),
         fct_s: ended.then(|| (r.end - r.start).as_secs_f64()),
-        delivered_bytes: r.delivered_bytes,
+        delivered_bytes: outcome.delivered_bytes,
         goodput_bps: if active_s > 0.0 { bits / active_s } else { 0.0 },
-        retransmissions: r.retransmissions,
-        timeouts: r.timeouts,
-        min_rtt_s: seconds(r.min_rtt).filter(|_| r.min_rtt < Time::MAX),
-        srtt_s: seconds(r.srtt),
-        switched_s: (r.switched < Time::MAX).then(|| r.switched.as_secs_f64()),
+        retransmissions: outcome.retransmissions,
+        timeouts: outcome.timeouts,
+        min_rtt_s: seconds(outcome.min_rtt).filter(|_| outcome.min_rtt < Time::MAX),
+        srtt_s: seconds(outcome.srtt),
+        switched_s: (outcome.switched < Time::MAX).then(|| outcome.switched.as_secs_f64()),
     }
 }
 

@@ -194,7 +194,7 @@ mod tests {
             name = "a"
             law = "sack"
         "#;
-        crate::load::load(text, crate::load::Format::Toml, "test", &[], Path::new(".")).expect("scenario")
+        crate::load(text, crate::Format::Toml, "test", &[], Path::new(".")).expect("scenario")
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! between the model's without and with a round trip held, widened by half a packet in each window (the queue's by one packet
 //! more: what finds K packets goes unmarked, and makes them K + 1 before the first mark).
 //!
-//! `cargo test -p flowstamp-sim --test dctcp -- --nocapture` prints the table of docs/models/dctcp.md.
-#![expect(clippy::print_stdout, reason = "the model page's table")]
+//! `tools/dctcp.py` writes what it prints into docs/validation.md.
+#![expect(clippy::print_stdout, reason = "a table of docs/validation.md")]
 
 mod common;
 
@@ -79,18 +79,47 @@ fn measure(results: &Results) -> Measured {
     }
 }
 
-/// `value` is between the two models', in either order, `margin` beyond them at most.
-fn between(what: &str, value: f64, models: [f64; 2], margin: f64) {
-    let (low, high) = (models[0].min(models[1]) - margin, models[0].max(models[1]) + margin);
-    println!("  {what:12} {value:8.3}   model {:8.3}, held {:8.3}", models[0], models[1]);
-    assert!((low..=high).contains(&value), "{what}: {value} is not in {low} to {high}");
+/// A figure of the paper: as measured, by the paper's model and by the one with a round trip held, and how far beyond these
+/// it may be.
+struct Figure {
+    what: &'static str,
+    measured: f64,
+    models: [f64; 2],
+    margin: f64,
+    digits: usize,
+}
+
+impl Figure {
+    /// Between the two models, in either order, and `margin` beyond them at most.
+    fn bounds(&self) -> (f64, f64) {
+        let [paper, held] = self.models;
+        (paper.min(held) - self.margin, paper.max(held) + self.margin)
+    }
+
+    fn check(&self) {
+        let (low, high) = self.bounds();
+        let Self { what, measured, .. } = self;
+        assert!((low..=high).contains(measured), "{what}: {measured} is not in {low} to {high}");
+    }
+}
+
+/// A row of the table for each thing that there is to say of the figures.
+fn print_rows(setting: &str, figures: &[Figure]) {
+    let row = |head: &str, name: &str, cell: &dyn Fn(&Figure) -> String| {
+        let cells: Vec<_> = figures.iter().map(cell).collect();
+        println!("| {head} | {name} | {} |", cells.join(" | "));
+    };
+    row(setting, "measured", &|f| format!("{:.*}", f.digits, f.measured));
+    row("", "paper", &|f| format!("{:.*}", f.digits, f.models[0]));
+    row("", "one round trip held", &|f| format!("{:.*}", f.digits, f.models[1]));
+    row("", "bounds", &|f| format!("{1:.0$} to {2:.0$}", f.digits, f.bounds().0, f.bounds().1));
+    row("", "measured / paper", &|f| format!("{:+.1}%", 100.0 * (f.measured / f.models[0] - 1.0)));
 }
 
 #[test]
 fn queue_marks_and_period_are_those_of_the_paper() {
     // K of the paper's section 4 at 1 and 10 Gb/s; then figure 12's K at 10 Gb/s with 2 and 10 flows.
     for (gbps, threshold, flows) in [(1, 20, 2), (10, 65, 2), (10, 40, 2), (10, 40, 10)] {
-        println!("{gbps} Gb/s, K = {threshold}, {flows} flows");
         let m = measure(&run(&scenario(&format!("{gbps}Gbps"), threshold, flows)));
         let capacity = Rate::from_gbps(f64::from(gbps));
         let model = |held, wider: f64| {
@@ -98,16 +127,23 @@ fn queue_marks_and_period_are_those_of_the_paper() {
             SteadyState::new(flows, capacity, m.least_rtt, PACKET, threshold, held).expect("a steady state")
         };
         let models = [model(0.0, 0.0), model(1.0, 0.0)];
-        let of = |f: fn(&SteadyState) -> f64| [f(&models[0]), f(&models[1])];
+        let figure = |what, measured, of: fn(&SteadyState) -> f64, margin, digits| {
+            let models = [of(&models[0]), of(&models[1])];
+            Figure { what, measured, models, margin, digits }
+        };
         // Half a packet in each window, and the one that finds K.
         let packets = 0.5 * f64::from(flows) + 1.0;
-        between("queue_max", m.queue_max, of(|s| s.queue_max), packets);
-        between("queue_min", m.queue_min, of(|s| s.queue_min), packets);
         // By half a packet in W*, which alpha follows.
         let alpha = 0.5 * (model(1.0, -0.5).alpha - model(1.0, 0.5).alpha);
-        between("alpha", m.alpha, of(|s| s.alpha), alpha);
-        // A packet in a window is a round trip of growth.
-        between("period_rtts", m.period_rtts, of(|s| s.period_rtts), 0.5);
+        let figures = [
+            figure("queue_max", m.queue_max, |s| s.queue_max, packets, 1),
+            figure("queue_min", m.queue_min, |s| s.queue_min, packets, 1),
+            figure("alpha", m.alpha, |s| s.alpha, alpha, 3),
+            // A packet in a window is a round trip of growth.
+            figure("period_rtts", m.period_rtts, |s| s.period_rtts, 0.5, 2),
+        ];
+        print_rows(&format!("{gbps} Gb/s, $K = {threshold}$, $N = {flows}$"), &figures);
+        figures.iter().for_each(Figure::check);
     }
 }
 

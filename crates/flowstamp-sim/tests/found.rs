@@ -13,7 +13,7 @@ fn a_scenario_is_written_as_it_is_read() {
         "duration = \"1s\"\ndumbbell = { rate = \"8300Mbps\", rtt = \"10ms\" }\nflows = [{ name = \"a\", law = \"sack\" }]",
     )
     .expect("a scenario");
-    assert_eq!(try_load(&loaded.to_toml()).expect("a scenario").scenario, loaded.scenario);
+    assert_eq!(try_load(&loaded.scenario.to_toml()).expect("a scenario").scenario, loaded.scenario);
 }
 
 /// A TCP took any number for a parameter: with no number for its threshold its window was none either, and with a

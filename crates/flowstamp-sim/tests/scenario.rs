@@ -180,7 +180,7 @@ fn overrides_reach_everything() {
         ("probes.every", "50ms"),
     ])
     .expect("good");
-    let text = loaded.to_toml();
+    let text = loaded.scenario.to_toml();
     for expected in ["count = 7", "start = \"1s\"", "alpha = 0.3", "kind = \"red\"", "every = \"50ms\""] {
         assert!(text.contains(expected), "{expected} is not in\n{text}");
     }
@@ -190,7 +190,7 @@ fn overrides_reach_everything() {
 #[test]
 fn the_spelled_out_scenario_is_the_same() {
     let loaded = with(&[]).expect("good");
-    let again = try_load(&loaded.to_toml()).expect("its own text");
+    let again = try_load(&loaded.scenario.to_toml()).expect("its own text");
     assert_eq!(loaded.scenario, again.scenario);
     let json = serde_json::to_string(&loaded.scenario).expect("JSON");
     let again = load(&json, Format::Json, "python", &[], Path::new(".")).expect("its own JSON");

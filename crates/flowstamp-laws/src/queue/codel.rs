@@ -1,7 +1,7 @@
 //! CoDel: drops by how long packets have waited, not by how many wait (Nichols, Jacobson, McGregor & Iyengar, RFC 8289).
 //!
 //! ```text
-//!   below  = sojourn < target, or at most a packet's bytes wait behind     section 5, dodequeue
+//!   below  = sojourn < target, or at most a packet's bytes wait behind     section 5.6, dodequeue
 //!   ok     = not below, from a full interval after the first packet that was not below
 //!
 //!   not dropping:  if ok, drop this packet and send the next one, whatever it has waited; dropping begins with
@@ -10,7 +10,7 @@
 //!
 //!   dropping:      while ok and now >= drop_next
 //!     drop this packet; count = count + 1; look at the next one, and if ok
-//!     drop_next = drop_next + interval / sqrt(count)                       section 5, control_law
+//!     drop_next = drop_next + interval / sqrt(count)                       section 5.6, control_law
 //!   dropping ends with the first packet that is not ok
 //! ```
 //! A packet's *sojourn* is the time from its arrival to the begin of its transmission. What the buffer does not hold is lost
@@ -19,12 +19,12 @@
 //! Valid for 1 kb/s to 400 Gb/s.
 //!
 //! Deviations (RFC says / we do / because):
-//! 1. Section 5's `deque` is one call that takes packets until one may be sent / a call for each packet, which remembers that
+//! 1. Section 5.5's `deque` is one call that takes packets until one may be sent / a call for each packet, which remembers that
 //!    the one before it was dropped at this instant / a law holds no packets. The decisions are the same.
 //! 2. `interval` is 100 ms / where all paths are known and their longest RTT is not within ten times of that, it is that RTT /
-//!    section 4.3 gives 100 ms for RTTs of 10 ms to 1 s, and at 30 us a queue would stand for 3,000 RTTs before the first drop.
-//! 3. `target` is 5 ms / a twentieth of the interval / the same at 100 ms; section 4.4 asks for 5% to 10% of it.
-//! 4. Drops in section 5 / marks, for packets that can bear them, unless `ecn` is false / as Linux' `codel.h` does: a mark counts
+//!    section 4.2 gives 100 ms for RTTs of 10 ms to 1 s, and at 30 us a queue would stand for 3,000 RTTs before the first drop.
+//! 3. `target` is 5 ms / a twentieth of the interval / the same at 100 ms; section 3.2 derives 5% to 10% of an RTT.
+//! 4. Drops in section 5.5 / marks, for packets that can bear them, unless `ecn` is false / as Linux' `codel.h` does: a mark counts
 //!    as a drop, and there is at most one per packet sent.
 //! 5. `now - drop_next < 16 interval` in clock ticks that may wrap / a time ahead of now is as one just passed.
 
@@ -34,9 +34,9 @@ use crate::units::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// RFC 8289, section 4.3.
+/// RFC 8289, sections 4.2 and 5.3.
 const USUAL_INTERVAL: Time = Time::from_millis(100);
-/// Intervals after which the last drop rate is forgotten (RFC 8289, section 5).
+/// Intervals after which the last drop rate is forgotten (RFC 8289, section 5.5).
 const MEMORY: u64 = 16;
 
 /// What a scenario may set.
@@ -111,12 +111,12 @@ impl CoDel {
         (self.target, self.interval)
     }
 
-    /// Section 5, `control_law`.
+    /// Section 5.6, `control_law`.
     fn control_law(&self, from: Time) -> Time {
         from + Time::from_secs_f64(self.interval.as_secs_f64() / libm::sqrt(f64::from(self.count.max(1))))
     }
 
-    /// Section 5, `dodequeue`: whether packets have waited too long for an interval.
+    /// Section 5.6, `dodequeue`: whether packets have waited too long for an interval.
     fn ok_to_drop(&mut self, packet: &Departure) -> bool {
         if packet.sojourn < self.target || packet.queue_bytes <= self.packet_bytes {
             self.first_above = None;

@@ -9,6 +9,8 @@ pub mod headers;
 pub mod queues;
 pub mod routers;
 pub mod schedulers;
+#[cfg(feature = "scripted")]
+pub mod scripted;
 pub mod senders;
 
 pub use headers::Header;
@@ -16,6 +18,18 @@ pub use queues::{AnyQueue, QueueSpec};
 pub use routers::{AnyRouter, RouterSpec};
 pub use schedulers::ShareSpec;
 pub use senders::{AnySender, SenderSpec};
+
+/// The same expression for a law of any kind.
+macro_rules! each {
+    ($it:expr, $($variant:ident)*; $law:ident => $do:expr) => {
+        match $it {
+            $( Self::$variant($law) => $do, )*
+            #[cfg(feature = "scripted")]
+            Self::Scripted($law) => $do,
+        }
+    };
+}
+use each;
 
 /// Makes the type by which a scenario names a law, with its parameters: `$spec`, an enum tagged by `$tag`, in which
 /// `key = "name"` stands for `key = { $tag = "name" }`.

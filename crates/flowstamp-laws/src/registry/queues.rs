@@ -1,6 +1,6 @@
 //! Who is dropped, marked or let in. A queue law is one line of `queues!`: its name, its type.
 
-use super::spec;
+use super::{each, spec};
 use crate::Refused;
 use crate::queue::{
     Arrival, Departure, Hears, QueueLaw, QueueView, TimeConstant, Verdict, codel, droptail, red,
@@ -49,33 +49,42 @@ macro_rules! queues {
 
         /// A queue law of any kind.
         #[derive(Clone, Debug)]
-        pub enum AnyQueue { $( $(#[$doc])* $variant($queue) ),* }
+        pub enum AnyQueue {
+            $( $(#[$doc])* $variant($queue), )*
+            /// A test's.
+            #[cfg(feature = "scripted")]
+            Scripted(Box<super::scripted::Queue>),
+        }
         impl AnyQueue {
             /// [`QueueLaw::on_arrival`].
             #[inline]
             pub fn on_arrival(&mut self, arrival: &Arrival, uniform: impl FnMut() -> f64) -> Verdict {
-                match self { $( Self::$variant(l) => l.on_arrival(arrival, uniform) ),* }
+                each!(self, $($variant)*; l => l.on_arrival(arrival, uniform))
             }
             /// [`QueueLaw::HEARS`].
             #[must_use]
             pub const fn hears(&self) -> Hears {
-                match self { $( Self::$variant(_) => <$queue as QueueLaw>::HEARS ),* }
+                match self {
+                    $( Self::$variant(_) => <$queue as QueueLaw>::HEARS, )*
+                    #[cfg(feature = "scripted")]
+                    Self::Scripted(l) => l.hears,
+                }
             }
             /// [`QueueLaw::set_capacity`].
-            pub fn set_capacity(&mut self, capacity: Rate) { match self { $( Self::$variant(l) => l.set_capacity(capacity) ),* } }
+            pub fn set_capacity(&mut self, capacity: Rate) { each!(self, $($variant)*; l => l.set_capacity(capacity)) }
             /// [`QueueLaw::label`].
-            pub fn label(&mut self, arrival: &Arrival) -> Option<f64> { match self { $( Self::$variant(l) => l.label(arrival) ),* } }
+            pub fn label(&mut self, arrival: &Arrival) -> Option<f64> { each!(self, $($variant)*; l => l.label(arrival)) }
             /// [`QueueLaw::on_departure`].
             pub fn on_departure(&mut self, departure: &Departure, uniform: impl FnMut() -> f64) -> Verdict {
-                match self { $( Self::$variant(l) => l.on_departure(departure, uniform) ),* }
+                each!(self, $($variant)*; l => l.on_departure(departure, uniform))
             }
             /// [`QueueLaw::first_timer`].
             #[must_use]
-            pub fn first_timer(&self) -> Option<Time> { match self { $( Self::$variant(l) => l.first_timer() ),* } }
+            pub fn first_timer(&self) -> Option<Time> { each!(self, $($variant)*; l => l.first_timer()) }
             /// [`QueueLaw::on_timer`].
-            pub fn on_timer(&mut self, link: LinkView) -> Time { match self { $( Self::$variant(l) => l.on_timer(link) ),* } }
+            pub fn on_timer(&mut self, link: LinkView) -> Time { each!(self, $($variant)*; l => l.on_timer(link)) }
             /// [`QueueLaw::variables`].
-            pub fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) { match self { $( Self::$variant(l) => l.variables(report) ),* } }
+            pub fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) { each!(self, $($variant)*; l => l.variables(report)) }
         }
     };
 }

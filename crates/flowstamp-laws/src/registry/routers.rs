@@ -1,7 +1,7 @@
 //! What routers write into packets. A router law is one line of `routers!`: its name, the header that it writes into, its
 //! type.
 
-use super::{Header, spec};
+use super::{Header, each, spec};
 use crate::router::{LinkView, NoParams, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
@@ -66,14 +66,25 @@ macro_rules! routers {
 
         /// A router law of any kind.
         #[derive(Clone, Debug)]
-        pub enum AnyRouter { $( $(#[$doc])* $variant($router) ),* }
+        pub enum AnyRouter {
+            $( $(#[$doc])* $variant($router), )*
+            /// A test's.
+            #[cfg(feature = "scripted")]
+            Scripted(Box<super::scripted::Router>),
+        }
         impl AnyRouter {
             /// Into which header it writes.
             #[inline]
             #[must_use]
-            pub const fn header(&self) -> Header { match self { $( Self::$variant(_) => Header::$header ),* } }
+            pub const fn header(&self) -> Header {
+                match self {
+                    $( Self::$variant(_) => Header::$header, )*
+                    #[cfg(feature = "scripted")]
+                    Self::Scripted(l) => l.header,
+                }
+            }
             /// [`RouterLaw::set_capacity`].
-            pub fn set_capacity(&mut self, capacity: Rate) { match self { $( Self::$variant(l) => l.set_capacity(capacity) ),* } }
+            pub fn set_capacity(&mut self, capacity: Rate) { each!(self, $($variant)*; l => l.set_capacity(capacity)) }
             /// [`RouterLaw::set_params`], if they are this law's; else nothing happens.
             pub fn set_params(&mut self, spec: &RouterSpec) {
                 match (self, spec) {
@@ -84,34 +95,36 @@ macro_rules! routers {
             /// [`RouterLaw::BEGINS_WITH`].
             #[must_use]
             pub const fn begins_with(&self) -> &'static [&'static str] {
-                match self { $( Self::$variant(_) => <$router as RouterLaw>::BEGINS_WITH ),* }
+                match self {
+                    $( Self::$variant(_) => <$router as RouterLaw>::BEGINS_WITH, )*
+                    #[cfg(feature = "scripted")]
+                    Self::Scripted(_) => &[],
+                }
             }
             /// [`RouterLaw::on_arrival`].
             #[inline]
             pub fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
-                match self { $( Self::$variant(l) => l.on_arrival(link, size, stamp) ),* }
+                each!(self, $($variant)*; l => l.on_arrival(link, size, stamp))
             }
             /// [`RouterLaw::on_medium_arrival`].
             pub fn on_medium_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&mut Stamp>) {
-                match self { $( Self::$variant(l) => l.on_medium_arrival(link, size, stamp) ),* }
+                each!(self, $($variant)*; l => l.on_medium_arrival(link, size, stamp))
             }
             /// [`RouterLaw::on_departure`], then [`RouterLaw::bits`].
             #[inline]
             pub fn on_departure(&mut self, link: LinkView, size: u32, stamp: &mut Stamp, bits: &mut u16) {
-                match self {
-                    $( Self::$variant(l) => {
-                        l.on_departure(link, size, stamp);
-                        *bits = l.bits(link, size, *bits);
-                    } ),*
-                }
+                each!(self, $($variant)*; l => {
+                    l.on_departure(link, size, stamp);
+                    *bits = l.bits(link, size, *bits);
+                })
             }
             /// [`RouterLaw::first_timer`].
             #[must_use]
-            pub fn first_timer(&self, which: usize) -> Option<Time> { match self { $( Self::$variant(l) => l.first_timer(which) ),* } }
+            pub fn first_timer(&self, which: usize) -> Option<Time> { each!(self, $($variant)*; l => l.first_timer(which)) }
             /// [`RouterLaw::on_timer`].
-            pub fn on_timer(&mut self, which: usize, link: LinkView) -> Time { match self { $( Self::$variant(l) => l.on_timer(which, link) ),* } }
+            pub fn on_timer(&mut self, which: usize, link: LinkView) -> Time { each!(self, $($variant)*; l => l.on_timer(which, link)) }
             /// [`RouterLaw::variables`].
-            pub fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) { match self { $( Self::$variant(l) => l.variables(report) ),* } }
+            pub fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) { each!(self, $($variant)*; l => l.variables(report)) }
         }
     };
 }

@@ -1,7 +1,7 @@
 //! How flows set their window or rate. A sender law is one line of `senders!`: its name, the header that its packets
 //! carry, its type.
 
-use super::{Header, spec};
+use super::{Header, each, spec};
 use crate::Refused;
 use crate::sender::{Ack, Echo, FlowView, Recovery, SenderLaw};
 use crate::stamp::Stamp;
@@ -34,8 +34,12 @@ macro_rules! senders {
             /// nothing limits them.
             #[must_use]
             pub fn needs_router(&self) -> bool {
-                self.header() != Header::Plain
-                    && match self { $( Self::$variant(p) => !<$sender as SenderLaw>::falls_back(p) ),* }
+                self.header() != Header::Plain && !self.falls_back()
+            }
+            /// Whether a flow may give up its protocol.
+            #[must_use]
+            pub fn falls_back(&self) -> bool {
+                match self { $( Self::$variant(p) => <$sender as SenderLaw>::falls_back(p) ),* }
             }
             /// The law for one flow.
             #[must_use]
@@ -44,32 +48,37 @@ macro_rules! senders {
             }
         }
 
-        /// A sender of any law.
+        /// A sender of any law. What remembers more than TCP does is boxed, as flows of all laws are as large as the largest.
         #[derive(Clone, Debug)]
-        pub enum AnySender { $( $(#[$doc])* $variant($sender) ),* }
+        pub enum AnySender {
+            $( $(#[$doc])* $variant($sender), )*
+            /// A test's.
+            #[cfg(feature = "scripted")]
+            Scripted(Box<super::scripted::Sender>),
+        }
         impl SenderLaw for AnySender {
             type Params = SenderSpec;
             fn new(params: &SenderSpec, flow: &FlowView) -> Self { params.build(flow) }
-            fn recovery(&self) -> Recovery { match self { $( Self::$variant(l) => l.recovery() ),* } }
-            fn echo(&self) -> Echo { match self { $( Self::$variant(l) => l.echo() ),* } }
-            fn wants_delivery_rate(&self) -> bool { match self { $( Self::$variant(l) => l.wants_delivery_rate() ),* } }
-            fn handshake(&self) -> bool { match self { $( Self::$variant(l) => l.handshake() ),* } }
+            fn recovery(&self) -> Recovery { each!(self, $($variant)*; l => l.recovery()) }
+            fn echo(&self) -> Echo { each!(self, $($variant)*; l => l.echo()) }
+            fn wants_delivery_rate(&self) -> bool { each!(self, $($variant)*; l => l.wants_delivery_rate()) }
+            fn handshake(&self) -> bool { each!(self, $($variant)*; l => l.handshake()) }
             #[inline]
-            fn fallen_back(&self) -> Option<Time> { match self { $( Self::$variant(l) => l.fallen_back() ),* } }
-            fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp) { match self { $( Self::$variant(l) => l.on_feedback(now, srtt, stamp) ),* } }
+            fn fallen_back(&self) -> Option<Time> { each!(self, $($variant)*; l => l.fallen_back()) }
+            fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp) { each!(self, $($variant)*; l => l.on_feedback(now, srtt, stamp)) }
             #[inline]
-            fn cwnd(&self) -> f64 { match self { $( Self::$variant(l) => l.cwnd() ),* } }
+            fn cwnd(&self) -> f64 { each!(self, $($variant)*; l => l.cwnd()) }
             #[inline]
-            fn pacing_rate(&self) -> Option<Rate> { match self { $( Self::$variant(l) => l.pacing_rate() ),* } }
+            fn pacing_rate(&self) -> Option<Rate> { each!(self, $($variant)*; l => l.pacing_rate()) }
             #[inline]
-            fn on_ack(&mut self, ack: &Ack<'_>) { match self { $( Self::$variant(l) => l.on_ack(ack) ),* } }
-            fn on_loss(&mut self, now: Time, flight: u32) { match self { $( Self::$variant(l) => l.on_loss(now, flight) ),* } }
-            fn on_mark(&mut self, now: Time, flight: u32) { match self { $( Self::$variant(l) => l.on_mark(now, flight) ),* } }
-            fn on_timeout(&mut self, now: Time, flight: u32) { match self { $( Self::$variant(l) => l.on_timeout(now, flight) ),* } }
+            fn on_ack(&mut self, ack: &Ack<'_>) { each!(self, $($variant)*; l => l.on_ack(ack)) }
+            fn on_loss(&mut self, now: Time, flight: u32) { each!(self, $($variant)*; l => l.on_loss(now, flight)) }
+            fn on_mark(&mut self, now: Time, flight: u32) { each!(self, $($variant)*; l => l.on_mark(now, flight)) }
+            fn on_timeout(&mut self, now: Time, flight: u32) { each!(self, $($variant)*; l => l.on_timeout(now, flight)) }
             #[inline(always)] // a stamp that is returned through memory is waited for by who copies it
-            fn stamp(&self, now: Time, srtt: Time) -> Stamp { match self { $( Self::$variant(l) => l.stamp(now, srtt) ),* } }
+            fn stamp(&self, now: Time, srtt: Time) -> Stamp { each!(self, $($variant)*; l => l.stamp(now, srtt)) }
             #[inline]
-            fn bits(&self) -> u16 { match self { $( Self::$variant(l) => l.bits() ),* } }
+            fn bits(&self) -> u16 { each!(self, $($variant)*; l => l.bits()) }
         }
     };
 }
@@ -88,9 +97,9 @@ senders! {
     /// TCP with selective acks (RFC 6675).
     Sack "sack" Plain tcp::Sack;
     /// HighSpeed TCP (RFC 3649).
-    HighSpeed "highspeed" Plain tcp::HighSpeed;
+    HighSpeed "highspeed" Plain Box<tcp::HighSpeed>;
     /// Data Center TCP (RFC 8257).
-    Dctcp "dctcp" Plain tcp::Dctcp;
+    Dctcp "dctcp" Plain Box<tcp::Dctcp>;
 }
 
 /// TCP with selective acks, as [`AnySender`] needs some law.

@@ -142,8 +142,7 @@ pub type HighSpeed = Window<Table>;
 /// HighSpeed TCP's growth.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// Boxed, or flows of every law would be as large.
-    response: Box<Response>,
+    response: Response,
     packet: f64,
     /// The window in whole packets for which `increase` was computed.
     increase_at: f64,
@@ -172,7 +171,7 @@ impl Growth for Table {
 
     fn new(params: &Params, flow: &FlowView) -> Self {
         let packet = f64::from(flow.packet_bytes);
-        Self { response: Box::new(Response::new(params)), packet, increase_at: 0.0, increase: 1.0 }
+        Self { response: Response::new(params), packet, increase_at: 0.0, increase: 1.0 }
     }
 
     #[inline]

@@ -86,7 +86,7 @@ pub trait Growth: Sized {
 pub struct Window<G> {
     cwnd: f64,
     ssthresh: f64,
-    packet: f64,
+    packet_bytes: u32,
     min_ssthresh: f64,
     max_window: f64,
     /// The timer expired and no ack has come since.
@@ -107,9 +107,14 @@ impl<G> Window<G> {
         self.ssthresh
     }
 
+    #[inline]
+    fn packet(&self) -> f64 {
+        f64::from(self.packet_bytes)
+    }
+
     /// The window that was in use, bytes (deviation 1).
     fn used(&self, flight: u32) -> f64 {
-        self.cwnd.min(f64::from(flight) * self.packet)
+        self.cwnd.min(f64::from(flight) * self.packet())
     }
 }
 
@@ -133,7 +138,7 @@ impl<G: Growth> SenderLaw for Window<G> {
         Self {
             cwnd: (flow.initial_window * packet).max(packet).min(max_window),
             ssthresh: limits.initial_ssthresh.map_or(f64::MAX, |s| s * packet),
-            packet,
+            packet_bytes: flow.packet_bytes,
             min_ssthresh: limits.min_ssthresh.max(1.0) * packet,
             max_window,
             timed_out: false,
@@ -161,7 +166,7 @@ impl<G: Growth> SenderLaw for Window<G> {
         if ack.in_recovery || ack.marked > 0 || !ack.window_limited {
             return; // deviation 2
         }
-        let step = if self.cwnd < self.ssthresh { self.packet } else { self.growth.step(self.cwnd, ack) };
+        let step = if self.cwnd < self.ssthresh { self.packet() } else { self.growth.step(self.cwnd, ack) };
         self.cwnd = (self.cwnd + step).min(self.max_window);
     }
 
@@ -184,7 +189,7 @@ impl<G: Growth> SenderLaw for Window<G> {
             self.ssthresh = self.growth.after_timeout(now, used).max(self.min_ssthresh);
         }
         self.timed_out = true;
-        self.cwnd = self.packet;
+        self.cwnd = self.packet();
     }
 
     #[inline]

@@ -60,6 +60,7 @@ pub struct SackBlocks {
 impl SackBlocks {
     /// The blocks.
     #[must_use]
+    #[inline]
     pub fn as_slice(&self) -> &[(u32, u32)] {
         &self.blocks[..usize::from(self.count)]
     }
@@ -106,6 +107,16 @@ struct OutOfOrder {
     recent: SackBlocks,
 }
 
+/// What delays acks, and the one that is delayed.
+#[derive(Clone, Debug)]
+struct Delay {
+    timeout: Time,
+    /// Of the ack that waits; [`Time::MAX`] if none does.
+    deadline: Time,
+    /// What it will say, if one waits: of the earliest packet it answers.
+    waiting: Option<(Time, Stamp)>,
+}
+
 /// The receiving end of a flow.
 #[derive(Clone, Debug)]
 pub struct Receiver {
@@ -115,20 +126,15 @@ pub struct Receiver {
     counts: bool,
     /// How marks are echoed; `None` if they are not.
     echo: Option<Echo>,
-    delayed_acks: bool,
     /// Congestion experienced, not yet answered by CWR.
     congestion: bool,
     /// The next ack owes an echo.
     echo_owed: bool,
-    /// Packets that wait for a delayed ack: 0 or 1.
-    pending: u8,
     /// Of the newest packet.
     bits: u16,
     out_of_order: Option<Box<OutOfOrder>>,
-    pending_sent_at: Time,
-    pending_stamp: Stamp,
-    deadline: Time,
-    timeout: Time,
+    /// Every second packet is acknowledged.
+    delay: Option<Box<Delay>>,
 }
 
 impl Receiver {
@@ -141,16 +147,13 @@ impl Receiver {
             top: 0,
             counts: recovery == Recovery::Count,
             echo: params.ecn.then_some(echo),
-            delayed_acks: params.delayed_acks,
             congestion: false,
             echo_owed: false,
-            pending: 0,
             bits: 0,
             out_of_order: None,
-            pending_sent_at: Time::ZERO,
-            pending_stamp: Stamp::default(),
-            deadline: Time::MAX,
-            timeout: params.delayed_ack_timeout,
+            delay: params.delayed_acks.then(|| {
+                Box::new(Delay { timeout: params.delayed_ack_timeout, deadline: Time::MAX, waiting: None })
+            }),
         }
     }
 
@@ -158,8 +161,8 @@ impl Receiver {
     /// per packet and its own differs. To be asked before [`Self::on_data`].
     #[inline]
     pub fn before_data(&mut self, ce: bool) -> Option<AckInfo> {
-        let differs = self.pending > 0 && self.echo == Some(Echo::PerPacket) && self.echo_owed != ce;
-        differs.then(|| self.ack())
+        let differs = self.echo == Some(Echo::PerPacket) && self.echo_owed != ce;
+        if differs { self.delayed_ack() } else { None }
     }
 
     /// A data packet arrived. Returns the ack to send now, if any. `merge` is [`crate::stamp::StampLaw::merge`] of
@@ -183,24 +186,24 @@ impl Receiver {
             None => {}
         }
         self.bits = packet.bits;
-        if self.pending == 0 {
-            self.pending_sent_at = packet.sent_at;
-            self.pending_stamp = *packet.stamp;
-        } else {
-            merge(&mut self.pending_stamp, packet.stamp);
-        }
         let in_line = packet.seq == self.next && self.out_of_order.as_ref().is_none_or(|o| o.set.len() == 0);
         if in_line {
             self.next += 1;
-            if self.delayed_acks && self.pending == 0 {
-                self.pending = 1;
-                self.deadline = now.saturating_add(self.timeout);
-                return None;
-            }
         } else {
             self.rearrange(packet.seq);
         }
-        Some(self.ack())
+        if let Some(delay) = &mut self.delay {
+            if let Some((_, stamp)) = &mut delay.waiting {
+                merge(stamp, packet.stamp);
+                return self.delayed_ack();
+            }
+            if in_line {
+                delay.waiting = Some((packet.sent_at, *packet.stamp));
+                delay.deadline = now.saturating_add(delay.timeout);
+                return None;
+            }
+        }
+        Some(self.ack(packet.sent_at, packet.stamp))
     }
 
     /// A packet arrived while there is a gap, or makes one, or is a copy.
@@ -232,40 +235,40 @@ impl Receiver {
         o.report(Some(run), next);
     }
 
-    /// The ack for all that arrived, whose delay ends here.
+    /// The ack that waits, if one does: its delay ends here.
+    fn delayed_ack(&mut self) -> Option<AckInfo> {
+        let delay = self.delay.as_mut()?;
+        let (sent_at, stamp) = delay.waiting.take()?;
+        delay.deadline = Time::MAX;
+        Some(self.ack(sent_at, &stamp))
+    }
+
+    /// The ack for all that arrived.
     #[inline]
-    fn ack(&mut self) -> AckInfo {
+    fn ack(&mut self, sent_at: Time, stamp: &Stamp) -> AckInfo {
         let ecn_echo = self.echo_owed | self.congestion;
         self.echo_owed = false;
-        self.pending = 0;
-        self.deadline = Time::MAX;
         let mut sack = self.out_of_order.as_ref().map_or_else(SackBlocks::default, |o| o.recent);
         if self.top > self.next {
             sack.push((self.top - 1, self.top));
         }
-        AckInfo {
-            cumulative: self.next,
-            sack,
-            ecn_echo,
-            sent_at: self.pending_sent_at,
-            stamp: self.pending_stamp,
-            bits: self.bits,
-        }
+        AckInfo { cumulative: self.next, sack, ecn_echo, sent_at, stamp: *stamp, bits: self.bits }
     }
 
     /// When the delayed ack is due, [`Time::MAX`] if none is.
     #[must_use]
-    pub const fn deadline(&self) -> Time {
-        self.deadline
+    pub fn deadline(&self) -> Time {
+        self.delay.as_ref().map_or(Time::MAX, |delay| delay.deadline)
     }
 
     /// The time is `now`: returns the delayed ack if it is due.
     pub fn on_timer(&mut self, now: Time) -> Option<AckInfo> {
-        (self.pending > 0 && now >= self.deadline).then(|| self.ack())
+        if now >= self.deadline() { self.delayed_ack() } else { None }
     }
 
     /// Distinct packets received; with [`Recovery::Count`], transmissions, of which some may be beyond the flow's length.
     #[must_use]
+    #[inline]
     pub fn delivered(&self) -> u32 {
         self.next + self.out_of_order.as_ref().map_or(0, |o| o.set.len())
     }

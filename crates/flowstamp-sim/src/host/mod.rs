@@ -1,11 +1,13 @@
 //! What hosts do: flows and both of their ends.
 
+mod ahead;
 mod audit;
 mod handshake;
 mod receiver;
 mod sender;
 mod timers;
 
+pub use ahead::sides;
 pub use timers::LazyTimer;
 
 use crate::active::ActiveFlows;
@@ -19,6 +21,7 @@ use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
 use flowstamp_laws::sender::{FlowView, SenderLaw};
 use flowstamp_laws::transport::{self, Agreed, Receiver, Sender};
 use flowstamp_laws::units::{Rate, Time};
+use std::num::NonZeroU64;
 
 /// What the flows of a group share.
 #[derive(Clone, Debug)]
@@ -97,7 +100,7 @@ impl Flow {
     }
 }
 
-/// What remains of a flow in the results.
+/// What the results say of a flow, and is known when it begins or arrives.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// Its group.
@@ -109,11 +112,16 @@ pub struct Record {
     /// When its last byte arrived; [`Time::MAX`] if it has not.
     pub end: Time,
     /// What it was to transfer.
-    pub size: Option<u64>,
+    pub size: Option<NonZeroU64>,
+    /// Unique bytes of payload delivered by the end of warm-up.
+    pub delivered_at_warmup: u64,
+}
+
+/// What else they say: known of a flow that is over, or when the run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
     /// Unique bytes of payload delivered.
     pub delivered_bytes: u64,
-    /// The same at the end of warm-up.
-    pub delivered_at_warmup: u64,
     /// Packets sent again.
     pub retransmissions: u32,
     /// Retransmission timeouts.
@@ -126,6 +134,29 @@ pub struct Record {
     pub switched: Time,
 }
 
+impl Outcome {
+    /// Of a flow of which nothing is known.
+    const NONE: Self = Self {
+        delivered_bytes: 0,
+        retransmissions: 0,
+        timeouts: 0,
+        min_rtt: Time::ZERO,
+        srtt: Time::ZERO,
+        switched: Time::MAX,
+    };
+
+    fn of(flow: &Flow) -> Self {
+        Self {
+            delivered_bytes: flow.delivered_bytes,
+            retransmissions: flow.sender.retransmissions(),
+            timeouts: flow.sender.timeouts(),
+            min_rtt: flow.sender.min_rtt(),
+            srtt: flow.sender.srtt(),
+            switched: flow.law.fallen_back().unwrap_or(Time::MAX),
+        }
+    }
+}
+
 /// All flows.
 #[derive(Clone, Debug)]
 pub struct Hosts {
@@ -136,7 +167,11 @@ pub struct Hosts {
     free: Vec<u32>,
     /// What remains of each flow.
     pub records: Vec<Record>,
+    /// Of the flows up to the last that is over.
+    outcomes: Vec<Outcome>,
     web: Vec<WebPlan>,
+    /// How far one of them has run ahead of the loop.
+    reached: Time,
     packet_bytes: u16,
     /// Of a data packet's bytes, those that are no payload.
     header_bytes: u16,
@@ -172,7 +207,9 @@ impl Hosts {
             flows: Vec::new(),
             free: Vec::new(),
             records: Vec::new(),
+            outcomes: Vec::new(),
             web,
+            reached: Time::ZERO,
             packet_bytes: scenario.packet.get() as u16,
             header_bytes: scenario.header.get() as u16,
             ack_bytes: scenario.ack.get() as u16,
@@ -263,14 +300,8 @@ impl Hosts {
             index,
             start,
             end: Time::MAX,
-            size,
-            delivered_bytes: 0,
+            size: size.and_then(NonZeroU64::new),
             delivered_at_warmup: 0,
-            retransmissions: 0,
-            timeouts: 0,
-            min_rtt: Time::ZERO,
-            srtt: Time::ZERO,
-            switched: Time::MAX,
         });
         let mut flow = Flow {
             sender: Sender::new(&spec.transport, agreed, size.map(|_| packets)),
@@ -325,7 +356,7 @@ impl Hosts {
         }
         flow.closing = flow.handshake;
         flow.tries = 0;
-        self.write_record(number);
+        self.write_outcome(number);
         if self.flows[number as usize].closing {
             self.send_control(net, number);
         } else {
@@ -342,25 +373,30 @@ impl Hosts {
         }
     }
 
-    fn write_record(&mut self, number: u32) {
+    fn write_outcome(&mut self, number: u32) {
         let flow = &self.flows[number as usize];
-        let record = &mut self.records[flow.record as usize];
-        record.delivered_bytes = flow.delivered_bytes;
-        record.retransmissions = flow.sender.retransmissions();
-        record.timeouts = flow.sender.timeouts();
-        record.min_rtt = flow.sender.min_rtt();
-        record.srtt = flow.sender.srtt();
-        record.switched = flow.law.fallen_back().unwrap_or(Time::MAX);
+        let record = flow.record as usize;
+        if record >= self.outcomes.len() {
+            self.outcomes.resize(record + 1, Outcome::NONE);
+        }
+        self.outcomes[record] = Outcome::of(flow);
     }
 
-    /// Writes what is known of the flows that are still there into their records.
-    pub fn write_records(&mut self) {
+    /// What became of the flow with this record, if that has been written.
+    #[must_use]
+    pub fn outcome(&self, record: usize) -> Outcome {
+        self.outcomes.get(record).copied().unwrap_or(Outcome::NONE)
+    }
+
+    /// The run is over: writes what became of the flows that are still there, and frees their memory.
+    pub fn end(&mut self) {
         for number in 0..self.flows.len() as u32 {
             let flow = &self.flows[number as usize];
             if flow.started || !self.groups[flow.group as usize].web {
-                self.write_record(number);
+                self.write_outcome(number);
             }
         }
+        self.flows = Vec::new();
     }
 
     /// The flows of a group stop at `stop`, which is yet to come, as was their stop before.
@@ -385,8 +421,8 @@ impl Hosts {
             group.delivered_at_warmup = group.delivered_bytes;
             group.active.restart(now);
         }
-        for record in &mut self.records {
-            record.delivered_at_warmup = record.delivered_bytes;
+        for (record, outcome) in self.records.iter_mut().zip(&self.outcomes) {
+            record.delivered_at_warmup = outcome.delivered_bytes;
         }
         for flow in self.flows.iter().filter(|f| f.started) {
             self.records[flow.record as usize].delivered_at_warmup = flow.delivered_bytes;

@@ -34,7 +34,7 @@ impl Hosts {
                 let record = &mut self.records[flow.record as usize];
                 record.end = now;
                 // What stood for a shorter last packet may have been a full one.
-                bytes = record.size.map_or(bytes, |size| size - flow.delivered_bytes);
+                bytes = record.size.map_or(bytes, |size| size.get() - flow.delivered_bytes);
                 if self.groups[flow.group as usize].web {
                     self.groups[flow.group as usize].active.end(now);
                 }

@@ -7,6 +7,8 @@
 //! | [`Served`] | a router link with classes and a scheduler, or whose queue law decides as packets leave: an event for each packet that waited |
 
 mod fifo;
+#[cfg(test)]
+mod labels;
 mod laws;
 mod plain;
 mod ring;

@@ -80,6 +80,24 @@ impl Plain {
         Admission::sent(first, entry.arrives)
     }
 
+    /// An access link on which nothing is lets a packet pass that reaches it at `now`: when it arrives at the far end. If
+    /// that is not at once what becomes of it, it is to be [appended].
+    ///
+    /// [appended]: Self::append
+    #[inline]
+    pub fn pass(&mut self, now: Time, packet: &Packet) -> Time {
+        debug_assert!(self.ring.is_empty(), "a packet passes others");
+        self.arrivals += 1;
+        self.free_at = self.service.finish(now.max(self.free_at), u32::from(packet.size));
+        self.free_at + self.delay
+    }
+
+    /// A packet that was let pass is on its way after all.
+    #[inline]
+    pub fn append(&mut self, arrives: Time, packet: &Packet) {
+        self.ring.push(arrives, packet).packet.next += 1;
+    }
+
     /// Puts a copy of `packet`, whose next link is then the one after this, into the ring. Its transmission can begin
     /// at `start`. Tells whether it is the only one.
     #[inline(always)]

@@ -18,6 +18,7 @@ impl Steps {
     }
 
     /// When the transmission of `size` bytes ends that can begin at `start`.
+    #[inline(never)]
     pub fn finish(&mut self, start: Time, size: u32) -> Time {
         let mut now = start;
         let mut bits = f64::from(size) * 8.0;

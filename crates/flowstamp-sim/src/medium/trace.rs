@@ -37,6 +37,7 @@ impl Trace {
     }
 
     /// When the transmission of `size` bytes ends that can begin at `start`.
+    #[inline(never)]
     pub fn finish(&mut self, start: Time, size: u32) -> Time {
         // What an opportunity could carry is lost to packets that come after it. A long idle time is skipped by
         // whole periods first.

@@ -9,7 +9,7 @@ mod topology;
 
 pub use plan::{END, FlowPlan, GroupPlan, LinkPlan, Network, Path, WebPlan};
 
-use crate::error::ScenarioError;
+use crate::ScenarioError;
 use crate::link::Classifier;
 use crate::results::Named;
 use crate::scenario::{Access, Loaded, Priority, Scenario};
@@ -197,6 +197,7 @@ impl Builder<'_> {
         network.links = self.links;
         network.access = self.access;
         network.routes = self.routes;
+        network.routes.shrink_to_fit();
         Ok(network)
     }
 }

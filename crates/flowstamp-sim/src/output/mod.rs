@@ -23,7 +23,6 @@ pub use folder::OutputError;
 pub use tables::{flows_table, series_table};
 pub use trace::{Trace, TracedPacket, trace_to};
 
-use crate::load::without_nulls;
 use crate::results::{FlowRow, Results, Series};
 use folder::{Pending, whole};
 use std::fs::File;
@@ -35,12 +34,10 @@ use trace::{add_trace, trace_writer};
 /// `manifest.json`: what ran, where. Seed and version, the scenario with every default spelled out.
 #[must_use]
 pub fn manifest(results: &Results) -> serde_json::Value {
-    // TOML has no null: without, the manifest's scenario can be run again.
-    let scenario = without_nulls(serde_json::json!(results.scenario));
     let mut manifest = serde_json::json!({
         "version": env!("CARGO_PKG_VERSION"),
         "seed": results.summary.seed,
-        "scenario": scenario,
+        "scenario": results.scenario.to_json(),
         "host": {
             "os": std::env::consts::OS,
             "arch": std::env::consts::ARCH,
@@ -52,13 +49,6 @@ pub fn manifest(results: &Results) -> serde_json::Value {
         manifest["changes"] = serde_json::json!(results.changes);
     }
     manifest
-}
-
-/// The scenario as it ran, as TOML, with every default spelled out.
-#[must_use]
-pub fn scenario_toml(results: &Results) -> String {
-    // Every type of the scenario serialises to TOML by construction.
-    toml::to_string(&results.scenario).unwrap_or_default()
 }
 
 /// Fills a run's folder, which is made if it does not exist, and returns the files' paths.

@@ -70,7 +70,7 @@ fn unguarded(text: &str, folder: &Path) -> Result<Outcome, Failure> {
             return Ok(Outcome::Refused(line));
         }
     };
-    let written = loaded.to_toml();
+    let written = loaded.scenario.to_toml();
     match load(&written, Format::Toml, "written.toml", &[], folder) {
         Ok(again) => {
             ensure!("a scenario is written as it is read", again.scenario == loaded.scenario, "{written}");

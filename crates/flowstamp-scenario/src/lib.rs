@@ -2,12 +2,19 @@
 //!
 //! One format for all of them: a tree of tables that these types define. The JSON Schema is made from the same types
 //! ([`schema`]), so it cannot differ. Quantities carry their units.
+//!
+//! Apart from the simulator because a release compiles what reads text for quick building and what moves packets for
+//! speed. Whether there is a network such as the scenario says, the simulator knows.
 
 mod capacity;
+mod error;
+mod load;
 mod topology;
 mod traffic;
 
 pub use capacity::{Buffer, LinkRate, VaryingRate};
+pub use error::ScenarioError;
+pub use load::{FilesFrom, Format, read, with};
 pub use topology::{Dumbbell, Graph, Link, ParkingLot, Priority};
 pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Sizes, Web};
 
@@ -85,6 +92,19 @@ impl Scenario {
     pub fn payload(&self) -> u64 {
         self.packet.get().saturating_sub(self.header.get()).max(1)
     }
+
+    /// As TOML, with every default spelled out.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        // Every type of the scenario serialises to TOML by construction.
+        toml::to_string(self).unwrap_or_default()
+    }
+
+    /// As JSON, with every default spelled out. What TOML has no word for, null, is left out: it can be run again.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        load::without_nulls(serde_json::json!(self))
+    }
 }
 
 /// What is sampled over time.
@@ -146,13 +166,4 @@ pub struct Loaded {
     pub files: Files,
     /// What to call the source in messages.
     pub source: String,
-}
-
-impl Loaded {
-    /// The scenario as TOML, with every default spelled out.
-    #[must_use]
-    pub fn to_toml(&self) -> String {
-        // Every type of the scenario serialises to TOML by construction.
-        toml::to_string(&self.scenario).unwrap_or_default()
-    }
 }

@@ -1,4 +1,7 @@
 //! Networks: one bottleneck, several in a row, any graph.
+//!
+//! The options of a link are written out for each kind of network. As one struct under `#[serde(flatten)]` they would cost a
+//! refusal its key: what is wrong with `dumbbell.queue` would be said of `dumbbell`, and of a misspelt key not what would be right.
 
 use super::{Buffer, LinkRate};
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};

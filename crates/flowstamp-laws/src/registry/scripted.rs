@@ -1,0 +1,159 @@
+//! Laws that do what a test tells them and write down what they hear.
+//!
+//! Between laws stands more than any one law of the lists uses: labels, bits, a queue's timer. A test lays out a network,
+//! puts these in the place of its laws and sees what came of what they wrote. No scenario can name them.
+
+use super::Header;
+use crate::queue::{Arrival, Departure, Hears, QueueLaw, QueueView, Verdict};
+use crate::router::{LinkView, NoParams, RouterLaw, RouterView};
+use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::stamp::Stamp;
+use crate::units::{Rate, Time};
+
+/// A queue law that lets all in.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    /// What it hears.
+    pub hears: Hears,
+    /// The label that it writes.
+    pub writes: Option<f64>,
+    /// When its timer fires, one after the other.
+    pub timer: Vec<Time>,
+    /// When its timer fired, and what it saw.
+    pub fired: Vec<LinkView>,
+    /// Packets that arrived.
+    pub arrived: Vec<Arrival>,
+    /// Packets that left.
+    pub left: Vec<Departure>,
+    /// Capacities that it was told of.
+    pub capacities: Vec<Rate>,
+}
+
+impl QueueLaw for Queue {
+    type Params = NoParams;
+    const HEARS: Hears = Hears { departures: true, labels: true, capacity: true };
+
+    fn new(_: &NoParams, _: &QueueView) -> Self {
+        Self {
+            hears: Self::HEARS,
+            writes: None,
+            timer: Vec::new(),
+            fired: Vec::new(),
+            arrived: Vec::new(),
+            left: Vec::new(),
+            capacities: Vec::new(),
+        }
+    }
+
+    fn set_capacity(&mut self, capacity: Rate) {
+        self.capacities.push(capacity);
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, _: impl FnMut() -> f64) -> Verdict {
+        self.arrived.push(*arrival);
+        Verdict::Enqueue
+    }
+
+    fn label(&mut self, _: &Arrival) -> Option<f64> {
+        self.writes
+    }
+
+    fn on_departure(&mut self, departure: &Departure, _: impl FnMut() -> f64) -> Verdict {
+        self.left.push(*departure);
+        Verdict::Enqueue
+    }
+
+    fn first_timer(&self) -> Option<Time> {
+        self.timer.first().copied()
+    }
+
+    fn on_timer(&mut self, link: LinkView) -> Time {
+        self.fired.push(link);
+        self.timer.get(self.fired.len()).copied().unwrap_or(Time::MAX)
+    }
+}
+
+/// A router law that changes the bits and the first word of the stamp of each packet.
+#[derive(Clone, Debug)]
+pub struct Router {
+    /// Whose packets.
+    pub header: Header,
+    /// What it adds to the bits of its first packet, one more to those of each further one.
+    pub adds: u16,
+    /// Bits that it found, bits that it left and the stamp that it wrote.
+    pub wrote: Vec<(u16, u16, Stamp)>,
+}
+
+impl RouterLaw for Router {
+    type Params = NoParams;
+
+    fn new(_: &NoParams, _: &RouterView) -> Self {
+        Self { header: Header::Plain, adds: 0, wrote: Vec::new() }
+    }
+
+    fn set_capacity(&mut self, _: Rate) {}
+    fn set_params(&mut self, _: &NoParams) {}
+    fn on_arrival(&mut self, _: LinkView, _: u32, _: Option<&Stamp>) {}
+
+    fn on_departure(&mut self, _: LinkView, _: u32, stamp: &mut Stamp) {
+        stamp.0[0] += self.wrote.len() as f64;
+        self.wrote.push((0, 0, *stamp));
+    }
+
+    fn bits(&mut self, _: LinkView, _: u32, bits: u16) -> u16 {
+        let nth = self.wrote.len() as u16 - 1;
+        let left = bits.wrapping_add(self.adds).wrapping_add(nth);
+        if let Some(wrote) = self.wrote.last_mut() {
+            (wrote.0, wrote.1) = (bits, left);
+        }
+        left
+    }
+
+    fn first_timer(&self, _: usize) -> Option<Time> {
+        None
+    }
+    fn on_timer(&mut self, _: usize, _: LinkView) -> Time {
+        Time::MAX
+    }
+    fn variables(&self, _: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// A sender law with a window that stays.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// Its window, bytes.
+    pub window: f64,
+    /// The stamp of its packets.
+    pub stamp: Stamp,
+    /// The bits of its packets.
+    pub bits: u16,
+    /// Of each ack: how many packets were new in it, its bits, its stamp.
+    pub acks: Vec<(u32, u16, Stamp)>,
+}
+
+impl SenderLaw for Sender {
+    type Params = NoParams;
+
+    fn new(_: &NoParams, flow: &FlowView) -> Self {
+        let window = flow.initial_window * f64::from(flow.packet_bytes);
+        Self { window, stamp: Stamp::default(), bits: 0, acks: Vec::new() }
+    }
+
+    fn recovery(&self) -> Recovery {
+        Recovery::Sack
+    }
+    fn cwnd(&self) -> f64 {
+        self.window
+    }
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.acks.push((ack.newly_acked, ack.bits, *ack.stamp));
+    }
+    fn on_loss(&mut self, _: Time, _: u32) {}
+    fn on_timeout(&mut self, _: Time, _: u32) {}
+    fn stamp(&self, _: Time, _: Time) -> Stamp {
+        self.stamp
+    }
+    fn bits(&self) -> u16 {
+        self.bits
+    }
+}

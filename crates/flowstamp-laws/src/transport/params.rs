@@ -1,0 +1,92 @@
+//! What a scenario may say of a flow's transport, and what both of its ends make of that.
+
+use crate::sender::{Echo, Recovery, SenderLaw};
+use crate::units::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a scenario may set for both ends of a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// How losses are repaired; the law's own choice if absent.
+    pub recovery: Option<Recovery>,
+    /// Initial congestion window in packets, at least 1.
+    pub initial_window: f64,
+    /// Packets may be marked instead of dropped, and marks are echoed (RFC 3168).
+    pub ecn: bool,
+    /// How marks are echoed; the law's own choice if absent.
+    pub echo: Option<Echo>,
+    /// Every second packet is acknowledged (RFC 5681 section 4.2).
+    pub delayed_acks: bool,
+    /// The longest that an ack is delayed; RFC 5681 section 4.2 says at most 500 ms.
+    pub delayed_ack_timeout: Time,
+    /// Smallest retransmission timeout: ns-2's 200 ms. RFC 6298 (2.4) says 1 s.
+    pub min_rto: Time,
+    /// Largest retransmission timeout; RFC 6298 (2.5) says at least 60 s.
+    pub max_rto: Time,
+    /// Retransmission timeout before the first sample. Unset, RFC 6298 (2.1)'s 1 s, or where the path's propagation RTT R
+    /// is known and long, the 3 R that a first sample of R would give by (2.2).
+    pub initial_rto: Option<Time>,
+    /// The flow opens with a packet that carries no data, waits for its answer, and ends with such a pair too; the law's
+    /// own choice if absent.
+    pub handshake: Option<bool>,
+    /// The first two duplicate acks each let a new packet go (RFC 3042; ns-2's `singledup_`).
+    pub limited_transmit: bool,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            recovery: None,
+            initial_window: 2.0, // RFC 2581 section 3.1; RCP 2007 section 4.1
+            ecn: true,
+            echo: None,
+            delayed_acks: false,
+            delayed_ack_timeout: Time::from_millis(100), // ns-2 interval_
+            min_rto: Time::from_millis(200),             // ns-2 minrto_
+            max_rto: Time::from_secs(60),                // RFC 6298 (2.5)
+            initial_rto: None,
+            handshake: None,
+            limited_transmit: true, // ns-2 singledup_
+        }
+    }
+}
+
+impl Params {
+    /// The retransmission timeout before the first sample, on a path whose RTT is `rtt` without queues; zero if unknown.
+    #[must_use]
+    pub fn first_rto(&self, rtt: Time) -> Time {
+        self.initial_rto.unwrap_or((rtt * 3).max(Time::from_secs(1)))
+    }
+}
+
+/// What both ends of a flow have agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Agreed {
+    /// How losses are repaired.
+    pub recovery: Recovery,
+    /// How marks are echoed.
+    pub echo: Echo,
+    /// Each ack brings a [`RateSample`].
+    pub delivery_rate: bool,
+}
+
+impl Agreed {
+    /// What the parameters say, and the law where they are silent.
+    #[must_use]
+    pub fn between<L: SenderLaw>(params: &Params, law: &L) -> Self {
+        Self {
+            recovery: params.recovery.unwrap_or(law.recovery()),
+            echo: params.echo.unwrap_or(law.echo()),
+            delivery_rate: law.wants_delivery_rate(),
+        }
+    }
+}
+
+/// This repair, RFC 3168's echo, and no rate samples.
+impl From<Recovery> for Agreed {
+    fn from(recovery: Recovery) -> Self {
+        Self { recovery, echo: Echo::Classic, delivery_rate: false }
+    }
+}

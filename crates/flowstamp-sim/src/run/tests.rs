@@ -1,0 +1,105 @@
+//! What laws may use and none of the registry's uses yet, from end to end: a law's bits, a queue's timer and its ears.
+
+use super::*;
+use crate::{Format, load};
+use flowstamp_laws::Stamp;
+use flowstamp_laws::queue::{Limit, QueueLaw, QueueView};
+use flowstamp_laws::registry::{AnyQueue, AnyRouter, AnySender, Header, scripted};
+use flowstamp_laws::router::NoParams;
+use flowstamp_laws::units::Rate;
+use std::path::Path;
+
+fn lay_out(text: &str) -> Simulation {
+    let loaded = load(text, Format::Toml, "test.toml", &[], Path::new(".")).unwrap_or_else(|e| panic!("{e}"));
+    Simulation::new(&loaded, None).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn go_on(sim: &mut Simulation, until: Time) {
+    sim.run_until(until, &mut |_| ControlFlow::Continue(())).expect("nobody stops it");
+}
+
+/// Runs one flow whose sender and router have scripts: what the router wrote, and what acks told the sender.
+#[expect(clippy::type_complexity, reason = "the scripts' own records")]
+fn bits_under(delayed_acks: bool) -> (Vec<(u16, u16, Stamp)>, Vec<(u32, u16, Stamp)>) {
+    let mut sim = lay_out(&format!(
+        "duration = '1s'\n\
+         [dumbbell]\nrate = '8Mbps'\nrtt = '20ms'\nbuffer = '100kB'\nrouter = 'xcp'\n\
+         [[flows]]\nname = 'x'\nlaw = 'xcp'\ntransport = {{ delayed_acks = {delayed_acks} }}\n"
+    ));
+    let router = scripted::Router { header: Header::Xcp, adds: 0x0100, wrote: Vec::new() };
+    sim.net.laws_mut(0).router = Some(AnyRouter::Scripted(Box::new(router)));
+    let sender =
+        scripted::Sender { window: 7000.0, stamp: Stamp([1.0, 0.0, 0.25]), bits: 0x3003, acks: Vec::new() };
+    sim.hosts.flows[0].law = AnySender::Scripted(Box::new(sender));
+    go_on(&mut sim, Time::from_secs(1));
+    let Some(AnyRouter::Scripted(router)) = &sim.net.laws_mut(0).router else { panic!("it was put there") };
+    let AnySender::Scripted(sender) = &sim.hosts.flows[0].law else { panic!("it was put there") };
+    (router.wrote.clone(), sender.acks.clone())
+}
+
+#[test]
+fn bits_go_from_sender_to_router_to_receiver_and_back() {
+    let (wrote, acks) = bits_under(false);
+    assert!(acks.len() > 200, "{}", acks.len());
+    for (nth, (found, left, _)) in wrote.iter().enumerate() {
+        assert_eq!((*found, *left), (0x3003, 0x3103 + nth as u16));
+    }
+    for (ack, wrote) in acks.iter().zip(&wrote) {
+        assert_eq!(*ack, (1, wrote.1, wrote.2));
+    }
+}
+
+#[test]
+fn a_delayed_ack_has_the_newest_bits_and_its_packets_stamps_merged() {
+    let (wrote, acks) = bits_under(true);
+    let mut answered = 0;
+    let mut of_two = 0;
+    for (packets, bits, stamp) in acks {
+        let of_ack = &wrote[answered..answered + packets as usize];
+        answered += packets as usize;
+        of_two += usize::from(packets == 2);
+        assert_eq!(bits, of_ack.last().expect("an ack answers something").1);
+        let mut merged = of_ack[0].2;
+        for (_, _, newer) in &of_ack[1..] {
+            Header::Xcp.merge(&mut merged, newer);
+        }
+        assert_eq!(stamp, merged, "{of_ack:?}");
+        assert!(packets == 1 || merged != of_ack.last().expect("two").2, "a header that adds up");
+    }
+    assert!(of_two > 100, "{of_two} acks of two packets");
+}
+
+#[test]
+fn a_queue_law_hears_its_timer_departures_and_capacity() {
+    // CoDel's link: one whose queue law hears of departures.
+    let mut sim = lay_out(
+        "duration = '1s'\n\
+         [dumbbell]\nrate = '8Mbps'\nrtt = '20ms'\nbuffer = '100kB'\nqueue = 'codel'\n\
+         [[flows]]\nname = 'tcp'\nlaw = 'sack'\nsize = '200kB'\n",
+    );
+    let view =
+        QueueView { limit: Limit::Bytes(100_000), capacity: Rate::from_mbps(8.0), mean_packet_bytes: 1000 };
+    let mut law = scripted::Queue::new(&NoParams {}, &view);
+    // The third is none: a timer that stands still would stop time.
+    law.timer =
+        vec![Time::from_millis(10), Time::from_micros(10_001), Time::from_millis(2), Time::from_millis(400)];
+    let first = law.first_timer().expect("it has one");
+    sim.net.laws_mut(0).queue = AnyQueue::Scripted(Box::new(law));
+    sim.net.events.push(first, Source::new(Class::Queue, 0));
+    go_on(&mut sim, Time::from_millis(300));
+    sim.set("dumbbell.rate", "4Mbps").unwrap_or_else(|e| panic!("{e}"));
+    go_on(&mut sim, Time::from_secs(1));
+    let AnyQueue::Scripted(law) = &sim.net.laws_mut(0).queue else { panic!("it was put there") };
+    let fired: Vec<Time> = law.fired.iter().map(|link| link.now).collect();
+    let after = Time::from_micros(10_001) + Time::from_ps(1);
+    assert_eq!(fired, [Time::from_millis(10), Time::from_micros(10_001), after, Time::from_millis(400)]);
+    assert_eq!(law.capacities, [Rate::from_mbps(4.0)]);
+    // In the order of arrival, each as it arrived and as long after as it waited.
+    assert!(law.left.len() > 200, "{}", law.left.len());
+    for (arrived, left) in law.arrived.iter().zip(&law.left) {
+        assert_eq!((arrived.size, arrived.flow), (left.size, left.flow));
+        assert_eq!(arrived.now + left.sojourn, left.now);
+        assert_eq!(left.sojourn == Time::ZERO, arrived.idle_since.is_some());
+    }
+    assert!(law.left.iter().any(|left| left.sojourn >= Time::from_millis(5)));
+}

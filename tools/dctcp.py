@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Runs DCTCP's steady state beside its paper's model and writes the table into docs/validation.md.
+
+    python3 tools/dctcp.py                # a few seconds, after the test has been built
+    python3 tools/dctcp.py --no-write
+
+The runs, the model and the bounds are those of crates/flowstamp-sim/tests/dctcp.rs, which prints the rows and fails
+where a figure is out of its bounds; then nothing is written, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+
+import engine
+
+DOCUMENT = engine.ROOT / "docs" / "validation.md"
+TEST = ("cargo", "test", "--quiet", "--locked", "--package", "flowstamp-sim", "--test", "dctcp")
+CASE = "queue_marks_and_period_are_those_of_the_paper"
+
+HEAD = r"""| | | $Q_\mathit{max}$ | $Q_\mathit{min}$ | $\alpha$, share marked | $T_C$, round trips |
+|---|---|---|---|---|---|"""
+
+TEXT = r"""## DCTCP in the steady state
+
+Made by `python3 tools/dctcp.py` at commit {commit}: [DCTCP](models/dctcp.md) against the steady state of Alizadeh and
+others (2010), section 3.3 (`flowstamp_fluid::dctcp`), queues in packets. Packets of 1500 B, round trips of 100 us, of
+which the model is given the least one measured; 300 ms after 100 ms. $K$ at 1 and 10 Gb/s is that of the paper's
+section 4, then that of its figure 12.
+
+The paper's windows grow also while acks have echoes; RFC 3168 holds them for that round trip, which makes a cycle one
+round trip longer. So each figure must be within the bounds given: from the paper's model to the same with a round
+trip held, widened by half a packet in each window, as windows are whole packets, and in the queue's by the packet
+that finds $K$ and goes unmarked. At 1 Gb/s a cycle has but a few round trips, so that the one which is held tells
+most. Ten flows are no longer synchronised, and their queue falls lower; the paper's figure 12 shows the same beyond a
+few flows.
+
+{head}
+{rows}
+"""
+
+
+def measure() -> list[str]:
+    """The rows that the test prints."""
+    command = [*TEST, CASE, "--", "--exact", "--nocapture"]
+    done = subprocess.run(command, cwd=engine.ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
+    if done.returncode != 0 or not rows:
+        raise engine.EngineError(f"`{' '.join(command)}` failed; its messages are above")
+    return rows
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--no-write", action="store_true", help="leave docs/validation.md as it is")
+    arguments = parser.parse_args()
+    try:
+        text = TEXT.format(commit=engine.commit(), head=HEAD, rows="\n".join(measure()))
+    except engine.EngineError as error:
+        print(f"dctcp: {error}", file=sys.stderr)
+        return 1
+    print(text)
+    if not arguments.no_write:
+        engine.write_section(DOCUMENT, "dctcp", text, "Validation: the papers' figures")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
