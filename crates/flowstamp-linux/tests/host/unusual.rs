@@ -67,19 +67,29 @@ fn timestamps_off_at_one_end() {
     }
 }
 
+/// A flow leaves for any loss, and a machine that is busy may have one of its own: that is tried again, with what the kernel
+/// counted. One that left for the SYN-ACK would do so each time.
 #[test]
 fn a_synack_that_is_sent_again() {
     for law in ["rcp", "xcp"] {
-        let Some(net) = Net::new() else { return };
-        net.stamp(2 * R, CHANGE, 0);
-        enable_within_20_mbps(&net, law);
-        let ours = net.congestion_control(law);
-        net.lose_synacks(Duration::from_millis(1300));
-        let legs = net.legs(&[&format!("{ours}:2")]);
-        println!("{law}: {legs:?} {}", net.status()["counters"]);
-        assert_eq!(legs[0].0, ours);
-        between(15e6, legs[0].1, 20.5e6);
-        nobody_left(&net);
+        for last in [false, false, true] {
+            let Some(net) = Net::new() else { return };
+            net.stamp(2 * R, CHANGE, 0);
+            enable_within_20_mbps(&net, law);
+            let ours = net.congestion_control(law);
+            net.lose_synacks(Duration::from_millis(1300));
+            let legs = net.legs(&[&format!("{ours}:2")]);
+            println!("{law}: {legs:?} {}", net.status()["counters"]);
+            if !last && net.counter("left_loss") > 0 {
+                let counts = net.command(End::Client, false, "nstat").arg("-as").output().unwrap();
+                println!("{}", String::from_utf8_lossy(&counts.stdout));
+                continue;
+            }
+            assert_eq!(legs[0].0, ours);
+            between(15e6, legs[0].1, 20.5e6);
+            nobody_left(&net);
+            break;
+        }
     }
 }
 
