@@ -22,7 +22,13 @@ $(VENV)/.created:
 	$(BIN)/pip install 'maturin>=1.9.4,<2'
 	@touch $@
 
+# The first time, what Python needs is installed while Rust compiles, which leaves a core idle at its end; what both have
+# made is then put together, and later builds do only that.
+NEEDED := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")
 $(VENV)/.built: $(VENV)/.created pyproject.toml $(RUST_SOURCES)
+	@[ -e $@ ] || { $(BIN)/python -c '$(NEEDED)' > $(VENV)/needed.txt && \
+	  { $(BIN)/pip install --requirement $(VENV)/needed.txt & needed=$$!; \
+	  $(BIN)/maturin develop --release --skip-install; built=$$?; wait $$needed && exit $$built; }; }
 	$(BIN)/maturin develop --release
 	@touch $@
 

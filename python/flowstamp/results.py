@@ -220,7 +220,7 @@ class _Folder:
     def manifest_json(self) -> str:
         return self._text("manifest.json")
 
-    def _table(self, name: str) -> _Columns:
+    def _table(self, name: str, words: list[str]) -> _Columns:
         try:
             from pyarrow import parquet
         except ImportError:
@@ -229,17 +229,17 @@ class _Folder:
             ) from None
         path = self._folder / name
         try:
-            return _Columns(parquet.read_table(path))
+            return _Columns(parquet.read_table(path, read_dictionary=words))
         except OSError as error:
             raise ResultsError(f"{path}: cannot be read: {error.strerror or 'not a Parquet file'}") from None
 
     @cached_property
     def series(self) -> Table:
-        return self._table("series.parquet")
+        return self._table("series.parquet", ["kind", "name", "metric"])
 
     @cached_property
     def flows(self) -> Table:
-        return self._table("flows.parquet")
+        return self._table("flows.parquet", ["group", "law"])
 
     @cached_property
     def _points(self) -> dict[tuple[str, str, str], tuple[list[float], list[float]]]:

@@ -2,15 +2,19 @@
 
 use crate::results::{FlowRow, Series};
 use arrow_array::builder::{Float64Builder, UInt64Builder};
-use arrow_array::types::Int32Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int32Type, UInt32Type, UInt64Type};
 use arrow_array::{
     Array, ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray, UInt32Array,
     UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
-use parquet::file::properties::WriterProperties;
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type as Int32, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -108,23 +112,83 @@ pub fn flows_table(rows: &[FlowRow]) -> Result<RecordBatch, ArrowError> {
 /// One table as Parquet, compressed by Snappy, which every reader knows.
 pub(super) fn table_to(table: Result<RecordBatch, ArrowError>, out: &mut BufWriter<File>) -> io::Result<()> {
     let table = table.map_err(io::Error::other)?;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        // The library's name and version would make the bytes differ between builds that give the same results.
-        .set_created_by("flowstamp".to_owned())
-        .build();
     // The writer tells of a failed write in words of its own; the system's reason is kept here.
     let mut out = Remember { out, error: None };
-    let write = |out: &mut Remember<'_>| {
-        let mut writer = ArrowWriter::try_new(out, table.schema(), Some(properties))?;
-        writer.write(&table)?;
-        writer.close().map(|_| ())
-    };
-    let result = write(&mut out);
+    let result = write_columns(&table, &mut out);
     match out.error.take() {
         Some(error) => Err(error),
         None => result.map_err(io::Error::other),
     }
+}
+
+/// Column by column, without the crate's own way from Arrow: that asks for Arrow's crates for files and selections, which
+/// take longer to compile than this, and looks each word up by its letters, which takes longer to run.
+fn write_columns(table: &RecordBatch, out: &mut Remember<'_>) -> Result<(), ParquetError> {
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        // Numbers seldom repeat, and to look each one up takes longer than the rest of writing it.
+        .set_dictionary_enabled(false)
+        // For readers that pass over what they do not want; a table is read whole.
+        .set_statistics_enabled(EnabledStatistics::None)
+        // The library's name and version would make the bytes differ between builds that give the same results.
+        .set_created_by("flowstamp".to_owned());
+    let mut fields = Vec::new();
+    for field in table.schema().fields() {
+        let (physical, logical) = match field.data_type() {
+            DataType::Float64 => (Physical::DOUBLE, None),
+            DataType::UInt64 => (Physical::INT64, Some(LogicalType::integer(64, false))),
+            DataType::UInt32 => (Physical::INT32, Some(LogicalType::integer(32, false))),
+            _ => {
+                properties = properties.set_column_dictionary_enabled(field.name().as_str().into(), true);
+                (Physical::BYTE_ARRAY, Some(LogicalType::String))
+            }
+        };
+        let repetition = if field.is_nullable() { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        let column = Type::primitive_type_builder(field.name(), physical)
+            .with_repetition(repetition)
+            .with_logical_type(logical);
+        fields.push(Arc::new(column.build()?));
+    }
+    let schema = Type::group_type_builder("schema").with_fields(fields).build()?;
+    let mut writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties.build()))?;
+    let mut group = writer.next_row_group()?;
+    for (field, array) in table.schema().fields().iter().zip(table.columns()) {
+        let Some(mut column) = group.next_column()? else { break };
+        // Of a column that may have nulls: 0 or 1 for each row, and then the values that there are.
+        let levels: Option<Vec<i16>> =
+            field.is_nullable().then(|| (0..array.len()).map(|row| i16::from(array.is_valid(row))).collect());
+        let levels = levels.as_deref();
+        match array.data_type() {
+            DataType::Float64 => {
+                let values: Vec<f64> = array.as_primitive::<Float64Type>().iter().flatten().collect();
+                column.typed::<DoubleType>().write_batch(&values, levels, None)?;
+            }
+            DataType::UInt64 => {
+                let values = array.as_primitive::<UInt64Type>().iter().flatten();
+                let values: Vec<i64> = values.map(u64::cast_signed).collect();
+                column.typed::<Int64Type>().write_batch(&values, levels, None)?;
+            }
+            DataType::UInt32 => {
+                let values = array.as_primitive::<UInt32Type>().iter().flatten();
+                let values: Vec<i32> = values.map(u32::cast_signed).collect();
+                column.typed::<Int32>().write_batch(&values, levels, None)?;
+            }
+            _ => {
+                let array = array.as_dictionary::<Int32Type>();
+                let words: Vec<ByteArray> =
+                    array.values().as_string::<i32>().iter().flatten().map(ByteArray::from).collect();
+                // Some rows at a time: what is four bytes of a row here is many there.
+                for codes in array.keys().values().chunks(10_000) {
+                    let values: Vec<ByteArray> =
+                        codes.iter().map(|code| words[*code as usize].clone()).collect();
+                    column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
+                }
+            }
+        }
+        column.close()?;
+    }
+    group.close()?;
+    writer.close().map(|_| ())
 }
 
 /// Passes bytes on and remembers the first error.
