@@ -10,6 +10,7 @@ use crate::link::{Admission, Alone, Classifier, Fifo, Laws, LinkStats, Plain, Po
 use crate::medium::{Grant, Service, Turns};
 use crate::network::{END, LinkPlan};
 use crate::packet::{Packet, SackPool};
+use crate::prefetch::prefetch;
 use crate::random::Stream;
 use crate::scenario::{Access, Priority, Scenario};
 use flowstamp_laws::queue::QueueView;
@@ -299,6 +300,16 @@ impl Fabric {
             next.admit(time, packet);
         }
         Exit::Access
+    }
+
+    /// The head of a link's flight, which is there, will go on soon: its next link is brought near. Returns its flow's slot.
+    #[inline]
+    pub fn ask_for_exit(&self, number: u32) -> u32 {
+        let packet = self.links[number as usize].head();
+        if let Some(next) = self.links.get(self.routes[packet.next as usize] as usize) {
+            prefetch(next);
+        }
+        packet.flow
     }
 
     /// When the next packet on a link arrives at its end, if one is on its way.

@@ -1,19 +1,36 @@
 //! A hint to the processor. It changes no result.
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// `value` is needed soon: its last byte's cache line is brought near. What is in the line before, if it begins in one, is
 /// left to its neighbour, which is used first. Nothing happens on processors other than `x86_64`.
+#[inline(always)]
+pub fn prefetch<T>(value: &T) {
+    line_of(value, size_of::<T>().saturating_sub(1));
+}
+
+/// All of `value` is needed soon, which is larger than a cache line.
+#[inline(always)]
+pub fn prefetch_whole<T>(value: &T) {
+    for at in (0..size_of::<T>()).step_by(LINE) {
+        line_of(value, at);
+    }
+    prefetch(value);
+}
+
+/// Brings near the cache line of the byte `at` of `value`.
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "the only way to the instruction")]
 #[inline(always)]
-pub fn prefetch<T>(value: &T) {
+fn line_of<T>(value: &T, at: usize) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    let last = std::ptr::from_ref(value).cast::<i8>().wrapping_add(size_of::<T>().saturating_sub(1));
+    let byte = std::ptr::from_ref(value).cast::<i8>().wrapping_add(at);
     // SAFETY: SSE is part of every x86_64, and a prefetch neither faults, whatever the address, nor reads or writes
     // anything that the program could see.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(last) }
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(byte) }
 }
 
-/// `value` is needed soon.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-pub fn prefetch<T>(_: &T) {}
+fn line_of<T>(_: &T, _: usize) {}

@@ -18,6 +18,7 @@ use crate::events::Source;
 use crate::fabric::{Exit, Fabric, RECEIVERS, SENDER};
 use crate::network::{END, Network};
 use crate::packet::{CONTROL, DATA, Packet};
+use crate::prefetch::prefetch_whole;
 use crate::scenario::Scenario;
 use flowstamp_laws::transport::Params;
 use flowstamp_laws::units::Time;
@@ -140,6 +141,10 @@ impl Hosts {
             }
             left += 1;
             next = net.next_arrival(number);
+            if next.is_some() {
+                // Where the next packet goes and whose it is are far away, as flows' packets alternate.
+                prefetch_whole(&self.flows[net.ask_for_exit(number) as usize]);
+            }
         }
         if let Some(time) = next {
             net.events.push(time, source);
