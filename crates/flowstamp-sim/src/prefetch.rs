@@ -10,6 +10,13 @@ pub fn prefetch<T>(value: &T) {
     line_of(value, size_of::<T>().saturating_sub(1));
 }
 
+/// The element of an array that is `ahead` after this one is needed soon. Beyond the array's end is nothing to be had, which
+/// costs less than to look for the end.
+#[inline(always)]
+pub fn prefetch_ahead<T>(element: &T, ahead: usize) {
+    line_of(element, (ahead + 1) * size_of::<T>() - 1);
+}
+
 /// All of `value` is needed soon, which is larger than a cache line.
 #[inline(always)]
 pub fn prefetch_whole<T>(value: &T) {

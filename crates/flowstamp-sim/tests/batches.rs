@@ -1,4 +1,4 @@
-//! What one router link delivers to access links goes on without an event for each packet: the same bits as with one.
+//! What one router link delivers to access links goes on without an event for each packet, and hosts run ahead: the same bits as with one.
 //!
 //! A failure prints the scenario and, as proptest does, the seed that draws it again.
 

@@ -1,7 +1,7 @@
 //! Packets on their way, in the order of their arrival at the far end.
 
 use crate::packet::Packet;
-use crate::prefetch::prefetch;
+use crate::prefetch::prefetch_ahead;
 use flowstamp_laws::units::Time;
 
 /// A packet and the time at which it reaches the end of the link.
@@ -79,8 +79,8 @@ impl Ring {
         }
         let tail = self.tail;
         self.tail = tail.wrapping_add(1);
-        prefetch(self.at(tail.wrapping_add(1)));
         let slot = self.at_mut(tail);
+        prefetch_ahead(slot, 1);
         slot.arrives = arrives;
         slot.packet = *packet;
         slot
@@ -92,14 +92,15 @@ impl Ring {
         debug_assert!(!self.is_empty(), "a delivery without a packet");
         let head = self.head;
         self.head = head.wrapping_add(1);
-        if self.is_empty() {
+        let slot = &self.slots[head as usize & (self.slots.len() - 1)];
+        if self.head == self.tail {
             // Begin again at the start, whose memory is in the cache, instead of going through all of the ring.
             self.tail = 0;
             self.head = 0;
         } else {
-            prefetch(self.at(head.wrapping_add(2)));
+            prefetch_ahead(slot, 2);
         }
-        self.at(head)
+        slot
     }
 
     #[cold]
