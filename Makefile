@@ -27,7 +27,7 @@ $(VENV)/.created:
 NEEDED := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")
 $(VENV)/.built: $(VENV)/.created pyproject.toml $(RUST_SOURCES)
 	@[ -e $@ ] || { $(BIN)/python -c '$(NEEDED)' > $(VENV)/needed.txt && \
-	  { $(BIN)/pip install --requirement $(VENV)/needed.txt & needed=$$!; \
+	  { $(BIN)/pip install --requirement $(VENV)/needed.txt & needed=$$!; trap "kill $$needed" INT TERM HUP; \
 	  $(BIN)/maturin develop --release --skip-install; built=$$?; wait $$needed && exit $$built; }; }
 	$(BIN)/maturin develop --release
 	@touch $@

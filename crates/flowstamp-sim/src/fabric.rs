@@ -62,6 +62,8 @@ pub enum Exit {
 pub struct Fabric {
     /// The time of the last event.
     pub now: Time,
+    /// How far hosts, and packets that leave for them, have gone ahead of it.
+    pub reached: Time,
     /// What is pending.
     pub events: EventQueue,
     /// All links: those of routers first.
@@ -105,6 +107,7 @@ impl Fabric {
         });
         let mut fabric = Self {
             now: Time::ZERO,
+            reached: Time::ZERO,
             events: EventQueue::default(),
             links: router_links.chain(access).collect(),
             ports: plans.iter().map(|plan| port(scenario, plan)).collect(),

@@ -198,6 +198,10 @@ impl Simulation {
                 self.hosts.audit(&self.net);
             }
             if tick(Progress { simulated: self.net.now, duration, events: self.events }).is_break() {
+                // Who looks on now is to see one instant: all come to where the foremost are.
+                let foremost = self.net.now.max(self.net.reached);
+                self.run_events(foremost, u64::MAX);
+                self.net.now = foremost;
                 stopped = Err(Stopped);
             }
             if done || stopped.is_err() {

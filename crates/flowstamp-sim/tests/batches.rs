@@ -18,7 +18,7 @@ fn senders(router: &str) -> Vec<&'static str> {
     let own: &[&str] = match router {
         "xcp" => &["xcp"],
         "xcp-draft" => &["xcp-draft"],
-        "rcp" => &["rcp"],
+        "rcp" => &["rcp", "rcp that falls back"],
         _ => &[],
     };
     own.iter().copied().chain(any).collect()
@@ -76,6 +76,8 @@ struct Network {
     buffer: f64,
     queue: &'static str,
     router: &'static str,
+    /// How the links are divided between the router's flows and others; where there is a router.
+    share: Option<&'static str>,
     packet: u32,
     groups: Vec<Group>,
     /// Where a run is cut, as shares of it.
@@ -92,14 +94,27 @@ fn network() -> impl Strategy<Value = Network> {
         (prop_oneof![Just(20.0), 0.1..200.0], prop_oneof![Just(0.8), 0.0..0.9]),
         prop::option::of(prop_oneof![Just(1.0), 0.4..30.0]),
         (0.1f64..3.0, prop::sample::select(vec!["droptail", "droptail", "red", "codel"])),
-        prop::sample::select(vec!["none", "xcp", "xcp-draft", "rcp"]),
+        (
+            prop::sample::select(vec!["none", "xcp", "xcp-draft", "rcp", "rcp"]),
+            prop::option::weighted(0.3, prop::sample::select(vec!["wfq", "drr", "fifo"])),
+        ),
         prop::sample::select(vec![1000, 1500, 100]),
         prop::collection::vec(group(), 1..4),
         (prop::collection::vec(0.0f64..1.0, 0..3), prop::option::weighted(0.3, 0.2..3.0)),
         any::<u32>(),
     )
         .prop_map(
-            |(mbps, (rtt_ms, delay), access_rate, (buffer, queue), router, packet, groups, cuts, seed)| {
+            |(
+                mbps,
+                (rtt_ms, delay),
+                access_rate,
+                (buffer, queue),
+                (router, share),
+                packet,
+                groups,
+                cuts,
+                seed,
+            )| {
                 let (mut cuts, then) = cuts;
                 cuts.sort_by(f64::total_cmp);
                 Network {
@@ -110,6 +125,7 @@ fn network() -> impl Strategy<Value = Network> {
                     buffer,
                     queue,
                     router,
+                    share,
                     packet,
                     groups,
                     cuts,
@@ -150,12 +166,19 @@ impl Network {
         }
         put(&mut text, format!("buffer = '{:.2}BDP'", self.buffer));
         put(&mut text, format!("queue = '{}'\nrouter = '{}'", self.queue, self.router));
+        if let Some(share) = self.share.filter(|_| self.router != "none") {
+            put(&mut text, format!("share = '{share}'"));
+        }
         if let Some(multiple) = self.access_rate {
             put(&mut text, format!("access_rate = '{:.3}Mbps'", multiple * self.slowest()));
         }
         for (number, group) in self.groups.iter().enumerate() {
             let law = *group.law.get(&senders(self.router));
-            put(&mut text, format!("[[flows]]\nname = 'g{number}'\nlaw = '{law}'"));
+            let law = match law {
+                "rcp that falls back" => "{ law = 'rcp', switch = true }".to_owned(),
+                law => format!("'{law}'"),
+            };
+            put(&mut text, format!("[[flows]]\nname = 'g{number}'\nlaw = {law}"));
             put(&mut text, format!("reverse = {}\nevery = {}", group.reverse, us(group.every * rtt)));
             put(&mut text, format!("transport = {{ delayed_acks = {} }}", group.delayed_acks));
             if group.each_hop && self.mbps.len() > 1 {
@@ -230,4 +253,57 @@ proptest! {
             prop_assert_eq!(in_one.digest(), without.digest(), "in one piece\n{}", &text);
         }
     }
+}
+
+/// A receiver's acks bear the header of a sender that has given up its law from that instant on: neither end may be ahead of
+/// the other, or an ack is in the wrong class of a divided link.
+#[test]
+fn a_flow_that_falls_back_has_both_ends_at_one_time() {
+    let text = "
+        duration = '6s'
+        seed = 4
+        [[graph.links]]
+        from = 'a'
+        to = 'b'
+        rate = '24Mbps'
+        delay = '5ms'
+        buffer = '200kB'
+        router = 'rcp'
+        share = 'drr'
+        [[graph.links]]
+        from = 'b'
+        to = 'c'
+        rate = '10Mbps'
+        delay = '5ms'
+        buffer = '400kB'
+        [[flows]]
+        name = 'x'
+        law = { law = 'rcp', switch = true }
+        from = 'a'
+        to = 'c'
+        count = 4
+        every = '137ms'
+        spread = '200ms'
+        access = { rate = '100Mbps', delay = '20ms' }
+        [[flows]]
+        name = 'r'
+        law = 'sack'
+        from = 'b'
+        to = 'a'
+        count = 2
+        access = { rate = '100Mbps', delay = '3ms' }
+        [[flows]]
+        name = 's'
+        law = 'rcp'
+        from = 'b'
+        to = 'a'
+        count = 2
+        access = { rate = '100Mbps', delay = '3ms' }
+    ";
+    let loaded = try_load(text).unwrap_or_else(|e| panic!("{e}"));
+    let sim = || Simulation::new(&loaded, None).expect("a network");
+    let with = sim().run(&mut |_| ControlFlow::Continue(())).expect("nobody stops it");
+    let without = sim().one_by_one().run(&mut |_| ControlFlow::Continue(())).expect("nobody stops it");
+    assert_eq!(with.digest(), without.digest());
+    assert!(with.flows.iter().any(|flow| flow.switched_s.is_some()), "a flow that falls back");
 }

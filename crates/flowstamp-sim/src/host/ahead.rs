@@ -64,10 +64,13 @@ pub fn sides(network: &Network, scenario: &Scenario) -> Vec<u32> {
         let spec = &scenario.flows[network.groups[*group as usize].spec];
         let Params { delayed_acks, .. } = spec.transport;
         let (data, acks) = (ends(path.data), ends(path.acks));
-        // Delayed acks leave by a timer; a receiver's header follows what the sender of a law that falls back does.
-        let prompt = !delayed_acks && !spec.law.falls_back();
-        join(acks.0, if prompt { Users::AcksFor(data.1 as u32) } else { Users::Several }, true);
-        join(data.0, if *web { Users::Several } else { Users::OneFlow(acks.1 as u32) }, false);
+        // Delayed acks leave by a timer; where a law falls back, a receiver's header follows what the sender does, so that
+        // neither may be ahead of the other.
+        let (prompt, apart) = (!delayed_acks, !spec.law.falls_back());
+        let receivers = if prompt && apart { Users::AcksFor(data.1 as u32) } else { Users::Several };
+        let sender = if !*web && apart { Users::OneFlow(acks.1 as u32) } else { Users::Several };
+        join(acks.0, receivers, true);
+        join(data.0, sender, false);
     }
     let mut sides = vec![RECEIVERS | SENDER; links];
     sides[..routers].fill(0);
@@ -99,8 +102,9 @@ impl Hosts {
                 net.events.push(time, source);
                 break;
             }
-            self.goes_ahead(net, time);
+            net.now = time;
         }
+        net.reached = net.reached.max(net.now);
         net.now = now;
         handled
     }
@@ -133,13 +137,15 @@ impl Hosts {
                 Exit::Other => break,
                 Exit::Access => {}
                 Exit::Host(arrives, packet) => {
-                    self.goes_ahead(net, arrives);
+                    net.now = arrives;
+                    net.reached = net.reached.max(arrives);
                     self.arrive(net, &packet);
                     net.now = now;
                     handled += 1;
                 }
             }
             left += 1;
+            net.reached = net.reached.max(time);
             next = net.next_arrival(number);
             if next.is_some() {
                 // Where the next packet goes and whose it is are far away, as flows' packets alternate.
@@ -150,14 +156,6 @@ impl Hosts {
             net.events.push(time, source);
         }
         handled + left
-    }
-
-    #[inline]
-    fn goes_ahead(&mut self, net: &mut Fabric, time: Time) {
-        net.now = time;
-        if cfg!(debug_assertions) {
-            self.reached = self.reached.max(time);
-        }
     }
 
     /// Whether what the host does when `packet` arrives at `time` can be done ahead of time, if its link lets these sides.
@@ -171,7 +169,8 @@ impl Hosts {
             return false;
         }
         if packet.flags & DATA != 0 {
-            // Nor can the flow be over before this packet arrives if it does not have all even then.
+            // Nor can the flow be over before this packet arrives if it does not have all even then. (One that is stopped
+            // before its end keeps its slot.)
             return sides & RECEIVERS != 0 && flow.receiver.delivered() + 1 < flow.packets;
         }
         sides & SENDER != 0

@@ -14,7 +14,7 @@ impl Hosts {
         assert_eq!(net.sent, net.arrived + net.lost + net.held(), "packets are conserved");
         assert!(net.sacks.in_use() <= net.held(), "each selective ack is that of a packet");
         // Some flows are ahead of the loop.
-        let now = net.now.max(self.reached);
+        let now = net.now.max(net.reached);
         for (number, flow) in self.flows.iter().enumerate().filter(|(_, f)| f.started) {
             let group = &self.groups[flow.group as usize];
             let cwnd = flow.law.cwnd();

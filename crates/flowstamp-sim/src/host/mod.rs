@@ -93,7 +93,8 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// The header of the packets that it sends now.
+    /// The header of the packets that it sends now, at both ends: what this looks at of the sender, receivers must not run
+    /// ahead of ([`sides`]).
     #[inline]
     fn spoken(&self) -> Header {
         if self.law.fallen_back().is_some() { Header::Plain } else { self.header }
@@ -170,8 +171,6 @@ pub struct Hosts {
     /// Of the flows up to the last that is over.
     outcomes: Vec<Outcome>,
     web: Vec<WebPlan>,
-    /// How far one of them has run ahead of the loop.
-    reached: Time,
     packet_bytes: u16,
     /// Of a data packet's bytes, those that are no payload.
     header_bytes: u16,
@@ -209,7 +208,6 @@ impl Hosts {
             records: Vec::new(),
             outcomes: Vec::new(),
             web,
-            reached: Time::ZERO,
             packet_bytes: scenario.packet.get() as u16,
             header_bytes: scenario.header.get() as u16,
             ack_bytes: scenario.ack.get() as u16,

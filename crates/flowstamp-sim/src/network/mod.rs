@@ -83,7 +83,10 @@ impl Builder<'_> {
             return error("header", message);
         }
         if let Some(every) = s.probes.every {
-            if s.duration.as_ps() / every.as_ps().max(1) > MOST_SAMPLES {
+            if every == Time::ZERO {
+                return error("probes.every", "is 0s; it must be above zero");
+            }
+            if s.duration.as_ps() / every.as_ps() > MOST_SAMPLES {
                 return error(
                     "probes.every",
                     format!("is {every}; the run of {} may have {MOST_SAMPLES} samples", s.duration),
