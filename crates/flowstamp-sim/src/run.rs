@@ -226,7 +226,7 @@ impl Simulation {
                 match net.forward(number, source) {
                     Onward::Done => {}
                     Onward::Host => {
-                        self.events += hosts.receive(net, number, source, end.min(self.unseen)) - 1
+                        self.events += hosts.receive(net, number, source, end.min(self.unseen)) - 1;
                     }
                     Onward::Exits => {
                         self.events +=

@@ -125,6 +125,7 @@ fn each_mistake_gets_one_clear_line() {
             "a run may have",
         ),
         ("probes.every", "1ps", "samples"),
+        ("probes.every", "0s", "above zero"),
         ("capture.links", "[\"nowhere\"]", "is no link"),
         ("", "x", "is not a key"),
     ] {
