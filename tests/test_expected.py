@@ -71,8 +71,8 @@ PER_CHANGE = {
     "X12": 0.0,
     "X16": 0.0,
 }
-"""Figures of each change, with the CPU seconds of their short versions (Xeon at 2.1 GHz): the cheapest, and of what only
-dearer ones show the cheapest of those, within two minutes of two cores."""
+"""Figures of each change, with the CPU seconds of their short versions (Xeon at 2.1 GHz): the cheapest, and of what
+only dearer ones show the cheapest of those, within two minutes of two cores."""
 
 
 @pytest.fixture
