@@ -259,8 +259,8 @@ def against(commit: str, repetitions: int, command: str) -> str:
             "\n".join(lines),
             f"CPU time of the run per packet-hop, median (least) of {repetitions} repetitions, in which both programs, "
             "each built with its commit's profile, run in turn; the ratio is taken within a repetition. Both have the "
-            'same packet-hops: all bytes of a packet are payload (`header = "0B"`), as they were in old commits. ns-2 and '
-            "the bare loop stand in the tables above and below.",
+            'same packet-hops: all bytes of a packet are payload (`header = "0B"`), as they were in old commits. '
+            "ns-2 and the bare loop stand in the tables above and below.",
         ]
     )
 
