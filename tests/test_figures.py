@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from flowstamp.figures import FigureError, available, cli_figure, fct, load, read
+from flowstamp.figures import FigureError, available, cli_figure, fct, load, read, report
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.fct import FlowTimes
 from flowstamp.figures.measures import Finished, RunSet
-from flowstamp.figures.report import rows, table
+from flowstamp.figures.memory import Known
 from flowstamp.figures.runner import Runner
 
 IDS = {"X4", "X5", "X6", "X7", "X8", "X9", "X10", "X11", "X12", "X16", "X-drop"}
@@ -312,17 +312,16 @@ def test_runs_beyond_the_paper_are_not_reused() -> None:
         runner._parts(spec, "rcp")
 
 
-def test_rows_of_other_figures_stay_in_the_table() -> None:
-    claim = {"paper": "it is so", "expected": "== 1", "tolerance": "5%", "measured": 1.0, "status": "holds"}
-    old = table({"figures": [{"id": "X10", "claims": [claim]}, {"id": "R1.5", "claims": [claim]}]})
-    assert [line[:6] for line in old.splitlines()[2:]] == ["| R1.5", "| X10 "]
-    new = table({"figures": [{"id": "R6.7", "claims": [claim | {"status": "skipped"}]}]}, old)
-    assert [line[:6] for line in new.splitlines()[2:]] == ["| R1.5", "| R6.7", "| X10 "]
-    assert new.splitlines()[3].endswith("| skipped |")
+def test_the_table_of_validation_is_what_is_known() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "validation.md").read_text(encoding="utf-8")
+    assert report.parts(page)[1] == report.table(), "python -m flowstamp.figures.report docs/validation.md"
 
 
-def test_the_report_has_the_verdicts_own_status() -> None:
-    claim = {"paper": "it is so", "expected": "== 1", "tolerance": "0", "measured": 1.0, "explanation": "why not"}
-    statuses = ["holds", "differs", "fails", "invalid"]
-    told = rows({"id": "X10", "claims": [claim | {"status": status, "holds": None} for status in statuses]})
-    assert [row.split("|")[-2].strip() for row in told] == ["holds", "differs", "**fails**", "invalid"]
+def test_the_table_has_the_verdicts_own_status() -> None:
+    figure = load("X16")
+    claim = figure.claims[0]
+    for status, shown in [("holds", "holds"), ("differs", "differs"), ("fails", "**fails**"), ("invalid", "invalid")]:
+        [row] = report.rows(figure, {claim.id: Known(status, 0.123456, (0.1, 0.2))})
+        assert row.endswith(f"| 0.1235 | 0.1 to 0.2 | {shown} |")
+    assert report.rows(figure, {claim.id: Known("holds", 1.0, (1.0, 1.0))})[0].endswith("| 1 | 1 | holds |")
+    assert report.rows(figure, {claim.id: Known("skipped", None, None)})[0].endswith("| not measured |  | skipped |")

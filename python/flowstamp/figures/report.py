@@ -1,54 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Writes the table of docs/validation.md: `python -m flowstamp.figures.report RESULTS.json docs/validation.md`.
-
-Figures that are in the results get their rows anew; the others' stay.
-"""
+"""Writes the table of docs/validation.md from `figures/expected.json`: `python -m flowstamp.figures.report PAGE`."""
 
 from __future__ import annotations
 
-import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from flowstamp.figures.command import shown_number
-from flowstamp.figures.spec import available
+from flowstamp.figures.memory import Known, Memory
+from flowstamp.figures.spec import FigureSpec, available, read
 from flowstamp.files import write_whole
 
 BEGIN, END = "<!-- figures: begin, written by flowstamp.figures.report -->", "<!-- figures: end -->"
-HEAD = ["| figure | claim | expected | measured | result |", "|---|---|---|---|---|"]
+HEAD = ["| figure | claim | expected | measured | seeds 1 to 5 | result |", "|---|---|---|---|---|---|"]
 
 
-def rows(figure: dict[str, Any]) -> list[str]:
-    """Every claim of one figure of a results.json."""
+def rows(figure: FigureSpec, known: Mapping[str, Known]) -> list[str]:
+    """The claims of one figure, as they are known."""
     lines = []
-    for claim in figure["claims"]:
-        result = claim["status"] if claim["status"] != "fails" else "**fails**"
-        slack = "" if claim["tolerance"] == "0" else f" ± {claim['tolerance']}"
-        measured = shown_number(claim["measured"])
-        lines.append(f"| {figure['id']} | {claim['paper']} | `{claim['expected']}{slack}` | {measured} | {result} |")
+    for claim in figure.claims:
+        if claim.id not in known:
+            continue
+        was, bound = known[claim.id], claim.expected
+        slack = "" if bound.tolerance == "0" else f" ± {bound.tolerance}"
+        band = " to ".join(dict.fromkeys(map(shown_number, was.band or ())))
+        result = was.status if was.status != "fails" else "**fails**"
+        cells = [figure.id, claim.paper, f"`{bound.expected}{slack}`", shown_number(was.value), band, result]
+        lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
-def table(document: dict[str, Any], old: str = "") -> str:
-    """The claims of a results.json as a Markdown table, beside an old table's figures that are not among them."""
-    found: dict[str, list[str]] = {}
-    for line in old.splitlines():
-        cells = line.split("|")
-        if len(cells) > 1 and line not in HEAD:
-            found.setdefault(cells[1].strip(), []).append(line)
-    found |= {figure["id"]: rows(figure) for figure in document["figures"]}
-    known = list(available())
-    return "\n".join([*HEAD, *(line for of in known for line in found.get(of, []))])
+def table() -> str:
+    """What all figures claim and their full versions gave, as a Markdown table."""
+    files = available()
+    memory = Memory.beside(files)
+    return "\n".join([*HEAD, *(row for name in files for row in rows(read(files[name]), memory.claims(name, "full")))])
 
 
-def main(results: Path, page: Path) -> None:
-    """Replaces rows of the table between the marks of a page."""
-    before, rest = page.read_text(encoding="utf-8").split(BEGIN)
-    old, after = rest.split(END)
-    new = table(json.loads(results.read_text(encoding="utf-8")), old)
-    write_whole(page, f"{before}{BEGIN}\n{new}\n{END}{after}")
+def parts(page: str) -> tuple[str, str, str]:
+    """A page before, in and after the table."""
+    before, rest = page.split(f"{BEGIN}\n")
+    old, after = rest.split(f"\n{END}")
+    return before, old, after
+
+
+def main(page: Path) -> None:
+    """Replaces the table between the marks of a page."""
+    before, _, after = parts(page.read_text(encoding="utf-8"))
+    write_whole(page, f"{before}{BEGIN}\n{table()}\n{END}{after}")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]))
