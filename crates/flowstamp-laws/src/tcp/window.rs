@@ -87,8 +87,9 @@ pub struct Window<G> {
     cwnd: f64,
     ssthresh: f64,
     packet_bytes: u32,
-    min_ssthresh: f64,
-    max_window: f64,
+    /// Packets, as is `max_window`: seven digits are more than such limits have, and a flow is smaller for it.
+    min_ssthresh: f32,
+    max_window: f32,
     /// The timer expired and no ack has come since.
     timed_out: bool,
     growth: G,
@@ -110,6 +111,11 @@ impl<G> Window<G> {
     #[inline]
     fn packet(&self) -> f64 {
         f64::from(self.packet_bytes)
+    }
+
+    /// No less than the least slow-start threshold, bytes.
+    fn at_least(&self, ssthresh: f64) -> f64 {
+        ssthresh.max(f64::from(self.min_ssthresh) * self.packet())
     }
 
     /// The window that was in use, bytes (deviation 1).
@@ -134,12 +140,12 @@ impl<G: Growth> SenderLaw for Window<G> {
     fn new(params: &G::Params, flow: &FlowView) -> Self {
         let packet = f64::from(flow.packet_bytes);
         let limits = G::limits(params);
-        let max_window = limits.max_window.map_or(f64::MAX, |w| (w * packet).max(packet));
+        let max_window = limits.max_window.map_or(f32::INFINITY, |w| w.max(1.0) as f32);
         Self {
-            cwnd: (flow.initial_window * packet).max(packet).min(max_window),
+            cwnd: (flow.initial_window * packet).max(packet).min(f64::from(max_window) * packet),
             ssthresh: limits.initial_ssthresh.map_or(f64::MAX, |s| s * packet),
             packet_bytes: flow.packet_bytes,
-            min_ssthresh: limits.min_ssthresh.max(1.0) * packet,
+            min_ssthresh: limits.min_ssthresh.max(1.0) as f32,
             max_window,
             timed_out: false,
             growth: G::new(params, flow),
@@ -167,18 +173,20 @@ impl<G: Growth> SenderLaw for Window<G> {
             return; // deviation 2
         }
         let step = if self.cwnd < self.ssthresh { self.packet() } else { self.growth.step(self.cwnd, ack) };
-        self.cwnd = (self.cwnd + step).min(self.max_window);
+        self.cwnd = (self.cwnd + step).min(f64::from(self.max_window) * self.packet());
     }
 
     fn on_loss(&mut self, now: Time, flight: u32) {
         let used = self.used(flight);
-        self.ssthresh = self.growth.after_loss(now, used).max(self.min_ssthresh);
+        let left = self.growth.after_loss(now, used);
+        self.ssthresh = self.at_least(left);
         self.cwnd = self.ssthresh;
     }
 
     fn on_mark(&mut self, now: Time, flight: u32) {
         let used = self.used(flight);
-        self.ssthresh = self.growth.after_mark(now, self.cwnd, used).max(self.min_ssthresh);
+        let left = self.growth.after_mark(now, self.cwnd, used);
+        self.ssthresh = self.at_least(left);
         self.cwnd = self.ssthresh;
     }
 
@@ -186,7 +194,8 @@ impl<G: Growth> SenderLaw for Window<G> {
         // Section 3.1: a packet that times out again leaves ssthresh as it is.
         if !self.timed_out {
             let used = self.used(flight);
-            self.ssthresh = self.growth.after_timeout(now, used).max(self.min_ssthresh);
+            let left = self.growth.after_timeout(now, used);
+            self.ssthresh = self.at_least(left);
         }
         self.timed_out = true;
         self.cwnd = self.packet();

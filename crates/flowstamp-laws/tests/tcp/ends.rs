@@ -62,7 +62,7 @@ fn a_flow_is_small() {
     assert!(size_of::<Sender>() <= 200, "{}", size_of::<Sender>());
     assert!(size_of::<Receiver>() <= 120, "{}", size_of::<Receiver>());
     assert!(size_of::<AckInfo>() <= 80, "{}", size_of::<AckInfo>());
-    assert!(size_of::<Reno>() <= 72, "{}", size_of::<Reno>());
+    assert!(size_of::<Reno>() <= 48, "{}", size_of::<Reno>());
 }
 
 /// The sixteen bits of a data packet come back; of several that one ack answers, the newest's.
