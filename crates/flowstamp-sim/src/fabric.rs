@@ -149,6 +149,13 @@ impl Fabric {
         fabric
     }
 
+    /// Router links of the route that begins at `route`.
+    #[must_use]
+    pub fn hops(&self, route: u32) -> u8 {
+        let links = self.routes[route as usize..].iter().take_while(|link| **link != END);
+        links.filter(|link| (**link as usize) < self.ports.len()).count().min(usize::from(u8::MAX)) as u8
+    }
+
     /// Where each link leads; of one that leads to a host, `sides` too.
     fn leads_to(&self, sides: &[u32]) -> Vec<u32> {
         let mut next_of = vec![None; self.links.len()];
