@@ -46,6 +46,9 @@ pub enum Weights {
 pub struct Params {
     /// By what the weights move.
     pub weights: Weights,
+    /// The own class's queue is drop-tail, whatever the link's queue law: of the queues of PCP and TCP only TCP's is RED (Katabi
+    /// and Handley 2001, section 4.2). For schedulers with a queue for each class.
+    pub own_droptail: bool,
     /// Smoothness of the weights, theta, or k4 of windows: the most that one update moves them.
     pub theta: Ratio,
     /// The shortest time between two updates; the stability rule lengthens it, and with windows the mean RTT.
@@ -65,6 +68,7 @@ impl Default for Params {
     fn default() -> Self {
         Self {
             weights: Weights::Flows,
+            own_droptail: false,
             theta: Ratio::new(0.1),               // ours: the thesis says in (0, 1)
             min_interval: Time::from_millis(200), // ours: a few round trips, to count flows in
             max_interval: Time::from_secs(2),     // ours: some 20 round trips of 100 ms

@@ -164,3 +164,51 @@ fn a_path_that_is_not_all_pcp() {
     }
     assert!(try_load(&on_path("b", "c", false)).is_err());
 }
+
+/// Section 4.2: ten flows of PCP beside ten of Reno over RED come to the same mean window. TCP's equation is told the loss rate of its queue; what it
+/// says is TCP's own window to within a third, with ns-2's least timeout.
+#[test]
+fn beside_tcp_windows_become_equal() {
+    let scenario = |share: &str, router: &str| {
+        format!(
+            r#"
+            duration = "30s"
+            warmup = "10s"
+            header = "0B"
+            [dumbbell]
+            rate = "24Mbps"
+            rtt = "40ms"
+            queue = {{ kind = "red", ecn = false }}
+            router = "{router}"
+            share = {share}
+            [[flows]]
+            name = "pcp"
+            law = "{router}"
+            count = 10
+            [[flows]]
+            name = "tcp"
+            law = "reno"
+            count = 10
+            transport = {{ ecn = false }}
+            [probes]
+            every = "100ms"
+            flows = true
+            "#
+        )
+    };
+    let by_windows = r#"{ scheduler = "wfq", weights = "windows", own_droptail = true, theta = 0.01, min_interval = "10ms" }"#;
+    let r = run(&scenario(by_windows, "pcp"));
+    let window = |group: &str| {
+        let of = |i| mean(&samples(&r, "flow", &format!("{group}.{i}"), "cwnd_packets", 10.0));
+        (0..10).map(of).sum::<f64>() / 10.0
+    };
+    let ratio = window("tcp") / window("pcp");
+    assert!((0.67..1.5).contains(&ratio), "{} and {}", window("tcp"), window("pcp"));
+    // Who does not know its flows' windows cannot share by them; one queue for all has no class of its own.
+    let refused =
+        |share: &str, router: &str| try_load(&scenario(share, router)).expect_err("refused").to_string();
+    assert!(refused(by_windows, "rcp").contains("weights: is \"windows\", but \"rcp\""));
+    assert!(
+        refused(r#"{ scheduler = "fifo", own_droptail = true }"#, "pcp").contains("own_droptail: is true")
+    );
+}

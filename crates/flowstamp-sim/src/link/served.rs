@@ -116,6 +116,15 @@ impl Served {
         served
     }
 
+    /// The same link, if it is divided, with `law` in the place of the first class's queue law.
+    #[must_use]
+    pub fn with_first(mut self, law: AnyQueue) -> Self {
+        if let Some(divided) = &mut self.divided {
+            divided.laws[0] = law;
+        }
+        self
+    }
+
     /// The same link on a shared medium: each packet waits until it is granted.
     #[must_use]
     pub fn asking(self) -> Self {

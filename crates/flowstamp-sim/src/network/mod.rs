@@ -145,6 +145,15 @@ impl Builder<'_> {
                     "is for a link with a router law; give router, or leave out share",
                 );
             }
+            if one_queue && plan.share.params().is_some_and(|p| p.own_droptail) {
+                return error(
+                    format!("share of {}: own_droptail", plan.name),
+                    format!(
+                        "is true, but share = \"{}\" has one queue for all; give \"wfq\" or \"drr\"",
+                        plan.share.name()
+                    ),
+                );
+            }
             let by_windows = plan.share.params().is_some_and(|p| p.weights == Weights::Windows);
             if by_windows && !plan.router.knows_flows() {
                 let law = plan.router.name();
