@@ -160,8 +160,9 @@ impl Split {
             Some(windows) => self.own_flows.map(|flows| (flows.window_bytes, windows.window())),
         };
         if let Some((mine, theirs)) = averages.filter(|_| own.rate > 0.0 && other.rate > 0.0) {
-            let apart = if theirs < f64::INFINITY { (mine - theirs) / (mine + theirs) } else { -1.0 };
-            let step = self.params.theta.get() * apart;
+            let theta = self.params.theta.get();
+            let finite = theirs < f64::INFINITY;
+            let step = if finite { theta * (mine - theirs) / (mine + theirs) } else { -theta };
             let (gains, share) = if step < 0.0 { (own, self.weight) } else { (other, 1.0 - self.weight) };
             if gains.rate >= IN_USE * share * self.capacity {
                 self.weight = (self.weight - step).clamp(LEAST_WEIGHT, 1.0 - LEAST_WEIGHT); // C.2
