@@ -24,6 +24,15 @@ NIGHTLY = os.environ.get("FLOWSTAMP_NIGHTLY") == "1"
 MEASURED = {figure.id for figure in map(read, available().values()) if figure.measured}
 """On this machine's kernel: what comes out is no matter of the code alone."""
 PER_CHANGE = {
+    "P7": 0.1,
+    "P8": 0.5,
+    "P9": 0.5,
+    "P10": 0.5,
+    "P11": 1.0,
+    "P12": 2.4,
+    "P13": 0.3,
+    "P15": 7.2,
+    "P16": 2.4,
     "R1.5": 10.1,
     "R2.3": 0.1,
     "R2.4": 0.6,

@@ -25,6 +25,7 @@ IDS |= {
     *("R4.1", "R4.2", "R4.3", "R4.4", "R4.5", "R4.6", "R4.7", "R4.8", "R4.9", "R4.10", "R4.11", "R4.12", "R4.13"),
     *("R4.14", "R4.15", "R4.17", "R4.22", "R4.ex1", "R4.ex2", "R4.ex3"),
     *("R2.9", "R3.6", "R3.7", "RA.3", "RF", "R6.11", "R6.13", "R6.14", "R6.15", "R6.16", "R6.17"),
+    *("P7", "P8", "P9", "P10", "P11", "P12", "P13", "P15", "P16"),
     *("R5.7", "R5.14", "R5.15", "R6.18", "R6.19", "R6.21", "R6.22", "R6.23", "R6.24", "R6.2eq", "R7.1"),
 }
 MEASURED = {"R6.7", "R6.T", "X10-lab"}
@@ -258,7 +259,7 @@ def test_bad_files_name_file_key_and_value(tmp_path: Path, old: str, new: str, m
 
 
 def test_unknown_figure(tmp_path: Path) -> None:
-    with pytest.raises(FigureError, match=r'"X99" does not exist; did you mean X9; known: R1\.5'):
+    with pytest.raises(FigureError, match=r'"X99" does not exist; did you mean X9; known: P7'):
         cli_figure(["X99"], out=tmp_path)
 
 

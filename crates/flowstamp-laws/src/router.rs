@@ -38,6 +38,15 @@ impl RouterView {
     }
 }
 
+/// What a law knows of the flows of its own protocol.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OwnFlows {
+    /// Their mean window, bytes.
+    pub window_bytes: f64,
+    /// Their mean RTT.
+    pub rtt: Time,
+}
+
 /// What a law may see of the link it governs, at one instant.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkView {
@@ -89,8 +98,29 @@ pub trait RouterLaw: Sized {
     /// The link's capacity is `capacity` from now on; never called where nobody knows it.
     fn set_capacity(&mut self, capacity: Rate);
 
+    /// Whether the law knows of its own flows what [`own_flows`](Self::own_flows) tells: a link can be shared by windows then.
+    const KNOWS_FLOWS: bool = false;
+
+    /// What it knows of them, if it has seen any.
+    fn own_flows(&self) -> Option<OwnFlows> {
+        None
+    }
+
+    /// The link is shared by windows: of its capacity `link` the law's own traffic is to have `part`. What
+    /// [`set_capacity`](Self::set_capacity) tells then is what other traffic leaves.
+    fn set_part(&mut self, part: Rate, link: Rate) {
+        let _ = (part, link);
+    }
+
     /// The parameters are these from now on; estimates stay.
     fn set_params(&mut self, params: &Self::Params);
+
+    /// The bits of the data packet with this law's header of which `on_arrival` or `on_departure` is told next, for laws that
+    /// look at them there; `bits` changes them.
+    #[inline]
+    fn read_bits(&mut self, bits: u16) {
+        let _ = bits;
+    }
 
     /// A packet of `size` bytes reached the queue. `stamp` is there for data packets with this law's header; acks and
     /// packets with other headers come without.

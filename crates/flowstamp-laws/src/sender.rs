@@ -170,6 +170,11 @@ pub trait SenderLaw: Sized {
         None
     }
 
+    /// The flow's data pass so many routers of any kind, as the time to live of what has come back tells.
+    fn passes(&mut self, hops: u8) {
+        let _ = hops;
+    }
+
     /// The congestion window in bytes, at least one packet.
     fn cwnd(&self) -> f64;
 
@@ -182,8 +187,8 @@ pub trait SenderLaw: Sized {
     fn on_ack(&mut self, ack: &Ack<'_>);
 
     /// A packet that carried no data came back: the answer to the handshake or to a probe.
-    fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp) {
-        let _ = (now, srtt, stamp);
+    fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp, bits: u16) {
+        let _ = (now, srtt, stamp, bits);
     }
 
     /// A loss was found by duplicate acks: at most once per window of data (Reno: per fast retransmit).
@@ -243,8 +248,11 @@ impl<L: SenderLaw> SenderLaw for Box<L> {
     fn on_ack(&mut self, ack: &Ack<'_>) {
         (**self).on_ack(ack);
     }
-    fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp) {
-        (**self).on_feedback(now, srtt, stamp);
+    fn passes(&mut self, hops: u8) {
+        (**self).passes(hops);
+    }
+    fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp, bits: u16) {
+        (**self).on_feedback(now, srtt, stamp, bits);
     }
     fn on_loss(&mut self, now: Time, flight: u32) {
         (**self).on_loss(now, flight);

@@ -6,13 +6,14 @@
 //! single queue serves both and only the router law keeps to its part ("soft isolation"). Schedulers serve any number of
 //! classes, whatever tells these apart.
 //!
-//! Dukkipati 2007, section 6.2.1. Beside it stands [`police`], for flows that do not obey (Katabi 2002, section 7).
+//! Dukkipati 2007, section 6.2.1; Katabi and Handley 2001, section 4.2. Beside it stands [`police`], for flows that do not obey (Katabi 2002, section 7).
 
 pub mod drr;
 pub mod police;
 pub mod priority;
 pub mod split;
 pub mod wfq;
+pub mod windows;
 pub mod zombies;
 
 use crate::units::{Bytes, Ratio, Time};
@@ -27,13 +28,30 @@ pub const OWN: usize = 0;
 /// The class of everything else.
 pub const OTHER: usize = 1;
 
+/// By what the classes' weights move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Weights {
+    /// The average flow of both classes shall have the same rate (Dukkipati 2007, section 6.2.1).
+    #[default]
+    Flows,
+    /// The average flow of both classes shall have the same window (Katabi and Handley 2001, section 4.2): for router laws that know
+    /// that of their own.
+    Windows,
+}
+
 /// What a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Smoothness of the weights, theta: the most that one update moves them.
+    /// By what the weights move.
+    pub weights: Weights,
+    /// The own class's queue is drop-tail, whatever the link's queue law: of the queues of PCP and TCP only TCP's is RED (Katabi
+    /// and Handley 2001, section 4.2). For schedulers with a queue for each class.
+    pub own_droptail: bool,
+    /// Smoothness of the weights, theta, or k4 of windows: the most that one update moves them.
     pub theta: Ratio,
-    /// The shortest time between two updates; the stability rule lengthens it.
+    /// The shortest time between two updates; the stability rule lengthens it, and with windows the mean RTT.
     pub min_interval: Time,
     /// The longest time between two updates.
     pub max_interval: Time,
@@ -49,6 +67,8 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
+            weights: Weights::Flows,
+            own_droptail: false,
             theta: Ratio::new(0.1),               // ours: the thesis says in (0, 1)
             min_interval: Time::from_millis(200), // ours: a few round trips, to count flows in
             max_interval: Time::from_secs(2),     // ours: some 20 round trips of 100 ms

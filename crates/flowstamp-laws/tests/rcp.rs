@@ -250,7 +250,7 @@ fn a_sender_takes_the_rate_and_paces() {
     assert!(law.pacing_rate().is_none(), "no rate before the answer: the handshake holds the data back");
     let rtt = Time::from_millis(100);
     let answer: Stamp = Header { rate: 50_000.0, rtt_s: 0.0, age_bytes: 0.0 }.into();
-    law.on_feedback(Time::ZERO, rtt, &answer);
+    law.on_feedback(Time::ZERO, rtt, &answer, 0);
     assert_eq!(law.pacing_rate(), Some(Rate::from_bytes_per_sec(50_000.0)));
     // R rtt = 5000 bytes, and a packet to spare (deviation 1).
     assert!((law.cwnd() - 6000.0).abs() < 1e-9);

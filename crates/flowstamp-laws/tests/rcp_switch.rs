@@ -16,7 +16,7 @@ fn answer(rate: f64) -> Stamp {
 /// A sender that got `rate` in its handshake at 100 ms.
 fn opened(switch: bool, rate: f64) -> Sender {
     let mut sender = Sender::new(&Params { switch, ..Params::default() }, &FLOW);
-    sender.on_feedback(Time::from_millis(100), Time::from_millis(100), &answer(rate));
+    sender.on_feedback(Time::from_millis(100), Time::from_millis(100), &answer(rate), 0);
     sender
 }
 

@@ -1,10 +1,12 @@
 //! Sharing a link with other traffic (Dukkipati 2007, section 6.2.1).
 
+use flowstamp_laws::router::OwnFlows;
 use flowstamp_laws::share::drr::Drr;
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::share::wfq::Wfq;
+use flowstamp_laws::share::windows::Windows;
 use flowstamp_laws::share::zombies::Zombies;
-use flowstamp_laws::share::{OTHER, OWN, Params};
+use flowstamp_laws::share::{OTHER, OWN, Params, Weights};
 use flowstamp_laws::units::{Rate, Ratio, Time};
 use proptest::prelude::*;
 
@@ -101,6 +103,21 @@ proptest! {
             let apart = (bytes[OWN] / weights[OWN] - bytes[OTHER] / weights[OTHER]).abs();
             let bound = 1500.0 / least + 1500.0 / weights[OWN] + 1500.0 / weights[OTHER];
             prop_assert!(apart <= bound + 1e-6, "DRR: {apart} apart, {bound} allowed");
+        }
+    }
+
+    /// Section 4.2 of PCP's paper: the window is finite and above zero once something is lost, whatever was, and the rate a probability.
+    #[test]
+    fn windows_are_finite(steps in prop::collection::vec((40u32..9000, any::<bool>()), 1..300)) {
+        let mut windows = Windows::default();
+        for (size, lost) in &steps {
+            windows.on_arrival(*size);
+            if *lost {
+                windows.on_loss();
+            }
+            let any = steps.iter().any(|(_, lost)| *lost) && windows.loss_rate() > 0.0;
+            prop_assert!((0.0..=1.0).contains(&windows.loss_rate()));
+            prop_assert!(!any || windows.window() > 0.0 && windows.window().is_finite());
         }
     }
 
@@ -239,4 +256,60 @@ fn goes_on_with_what_others_have_counted() {
     for (chosen, kept) in [(0.0, 0.01), (1.0, 0.99)] {
         assert_eq!(Split::resume(&params, capacity, chosen, at).weights()[OWN], kept);
     }
+}
+
+/// TCP's equation in section 4.2 of PCP's paper at p = 0.01: 1 / (sqrt(0.02/3) + 0.12 sqrt(0.03/8) 1.0032) = 1 / (0.081650 + 0.007372)
+/// = 11.233 packets; at p = 0.1: 1 / (0.258199 + 1.2 0.193649 1.32) = 1 / 0.564939 = 1.7701.
+#[test]
+fn the_window_of_tcp() {
+    for (every, packets) in [(100, 11.233), (10, 1.7701)] {
+        let mut windows = Windows::default();
+        assert_eq!((windows.loss_rate(), windows.window()), (0.0, f64::INFINITY));
+        for _ in 0..8 {
+            (0..every).for_each(|_| windows.on_arrival(1500));
+            windows.on_loss();
+        }
+        assert!((windows.loss_rate() * f64::from(every) - 1.0).abs() < 1e-12);
+        assert!((windows.window() / 1500.0 / packets - 1.0).abs() < 1e-4, "{}", windows.window());
+    }
+}
+
+/// RFC 5348, section 5.4: weights 1, 1, 1, 1, 0.8, 0.6, 0.4, 0.2, and the open interval where it makes the mean longer. Intervals of 10
+/// behind one of 50: (50 + 10 (3 + 0.8 + 0.6 + 0.4 + 0.2)) / 6 = 100 / 6.
+#[test]
+fn the_mean_loss_interval() {
+    let mut windows = Windows::default();
+    for interval in [10, 10, 10, 10, 10, 10, 10, 50] {
+        (0..interval).for_each(|_| windows.on_arrival(1000));
+        windows.on_loss();
+    }
+    assert!((1.0 / windows.loss_rate() - 100.0 / 6.0).abs() < 1e-9);
+    // 200 without a loss: (200 + 50 + 10 (2 + 0.8 + 0.6 + 0.4 + 0.2)) / 6.
+    (0..200).for_each(|_| windows.on_arrival(1000));
+    assert!((1.0 / windows.loss_rate() - 290.0 / 6.0).abs() < 1e-9);
+}
+
+/// Equation 11 by hand: windows of 30 packets and, at p = 0.01, 11.233 of TCP: w_P falls by 0.1 (30 - 11.233) / (30 + 11.233), 0.0455.
+#[test]
+fn weights_go_by_windows() {
+    let params = Params { weights: Weights::Windows, ..Params::default() };
+    let mut split = Split::new(&params, Rate::from_bytes_per_sec(1e6));
+    let flows = |packets: f64| Some(OwnFlows { window_bytes: packets * 1000.0, rtt: Time::from_millis(300) });
+    for _ in 0..8 {
+        for _ in 0..100 {
+            split.on_arrival(OTHER, 1, 1000, || 0.5);
+        }
+        split.on_loss(OTHER);
+    }
+    (0..200).for_each(|_| split.on_arrival(OWN, 2, 1000, || 0.5));
+    split.on_loss(OWN); // says nothing of TCP
+    split.set_own_flows(flows(30.0));
+    // The next period is the mean RTT: above the least, 200 ms.
+    assert_eq!(split.on_timer(Time::from_secs(1)), Time::from_millis(1300));
+    let weight = 0.5 - 0.1 * (30.0 - 11.233) / (30.0 + 11.233);
+    assert!((split.weights()[OWN] - weight).abs() < 1e-5, "{:?}", split.weights());
+    // What TCP leaves, 1 MB/s - 800 kB/s, and its own part.
+    assert!((split.own_capacity().bytes_per_sec() - 2e5).abs() < 1e-6);
+    let (part, link) = split.own_part().expect("by windows");
+    assert!((part.bytes_per_sec() - 1e6 * weight).abs() < 10.0 && (link.bytes_per_sec() - 1e6).abs() < 1e-6);
 }

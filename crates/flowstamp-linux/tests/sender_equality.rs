@@ -99,7 +99,7 @@ proptest! {
     fn rcp_windows(rate in log_uniform(1.0, 1.25e7), srtt in srtt_us(), packet in 64u32..9000) {
         let rate = rate as u32;
         let mut law = rcp::Sender::new(&rcp::sender::Params::default(), &flow(packet, f64::from(packet)));
-        law.on_feedback(Time::ZERO, micros(srtt + BURST_US), &rate_stamp(rate, srtt));
+        law.on_feedback(Time::ZERO, micros(srtt + BURST_US), &rate_stamp(rate, srtt), 0);
         let exact = (law.cwnd() / f64::from(packet)).clamp(*WINDOW.start(), *WINDOW.end());
         let got = f64::from(fs_host_rcp_window(rate, srtt, packet));
         prop_assert!(got <= exact * (1.0 + 1e-12) && exact - got <= 1.0, "C {got}, Rust {exact}");
@@ -110,7 +110,7 @@ proptest! {
     fn rcp_paces(rate in log_uniform(1.0, 1.25e7), mss in 24u32..9000, header in 40u32..120) {
         let rate = rate as u32;
         let mut law = rcp::Sender::new(&rcp::sender::Params::default(), &flow(mss + header, 1e4));
-        law.on_feedback(Time::ZERO, micros(1000), &rate_stamp(rate, 1000));
+        law.on_feedback(Time::ZERO, micros(1000), &rate_stamp(rate, 1000), 0);
         let pace = law.pacing_rate().map_or(0.0, Rate::bytes_per_sec);
         let exact = pace * f64::from(mss) / f64::from(mss + header);
         let got = fs_host_rcp_pace(rate, mss, header) as f64;

@@ -43,6 +43,9 @@ impl Results {
             let kind = (packet.data, packet.control, packet.syn, packet.fin);
             let ecn = (packet.ecn_capable, packet.congestion_experienced, packet.ecn_echo, packet.cwr);
             capture.update(format!("{at:?} {kind:?} {ecn:?} {:?}\n", packet.sack));
+            if packet.bits != 0 {
+                capture.update(packet.bits.to_le_bytes());
+            }
             packet.stamp.0.iter().for_each(|word| capture.update(word.to_bits().to_le_bytes()));
         }
         Digest {

@@ -14,6 +14,7 @@ use crate::prefetch::prefetch;
 use crate::random::Stream;
 use crate::scenario::{Access, Priority, Scenario};
 use flowstamp_laws::queue::QueueView;
+use flowstamp_laws::registry::QueueSpec;
 use flowstamp_laws::router::{MAX_TIMERS, RouterView};
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::share::{self, Scheduler};
@@ -147,6 +148,13 @@ impl Fabric {
             }
         }
         fabric
+    }
+
+    /// Router links of the route that begins at `route`.
+    #[must_use]
+    pub fn hops(&self, route: u32) -> u8 {
+        let links = self.routes[route as usize..].iter().take_while(|link| **link != END);
+        links.filter(|link| (**link as usize) < self.ports.len()).count().min(usize::from(u8::MAX)) as u8
     }
 
     /// Where each link leads; of one that leads to a host, `sides` too.
@@ -543,7 +551,13 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         (None, _) => Port::Fifo(Fifo::new(laws, Alone)),
         (Some(split), None) => Port::Soft(Fifo::new(laws, Soft::new(split))),
         (Some(split), Some(scheduler)) => {
-            Port::Served(asking(Served::new(laws, Classifier::Protocol, scheduler, Some(split))))
+            let served = Served::new(laws, Classifier::Protocol, scheduler, Some(split));
+            let own_droptail = plan.share.params().is_some_and(|params| params.own_droptail);
+            Port::Served(asking(if own_droptail {
+                served.with_first(QueueSpec::default().build(&view))
+            } else {
+                served
+            }))
         }
     }
 }

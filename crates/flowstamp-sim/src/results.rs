@@ -351,6 +351,8 @@ pub struct CapturedPacket {
     pub header: flowstamp_laws::registry::Header,
     /// The stamp.
     pub stamp: flowstamp_laws::Stamp,
+    /// The bits beside the stamp.
+    pub bits: u16,
     /// Selective acks.
     pub sack: flowstamp_laws::transport::SackBlocks,
 }

@@ -1,8 +1,9 @@
--- Wireshark dissector of two congestion headers as flowstamp writes them: XCP's (draft-falk-xcp-spec-03, version 3) and
--- RCP's (Dukkipati 2007, section 6.1.1).
+-- Wireshark dissector of three congestion headers as flowstamp writes them: XCP's (draft-falk-xcp-spec-03, version 3),
+-- RCP's (Dukkipati 2007, section 6.1.1) and PCP's (Katabi and Handley 2001, section 3.3).
 --
 --   IPv4 or IPv6, protocol 253 | XCP, 20 bytes | transport named by the header's first byte
 --   IPv4 or IPv6, protocol 254 | RCP, 12 bytes | transport named by the header's last byte but one
+--   IPv4 or IPv6, protocol 251 | PCP, 16 bytes | transport named by the header's third byte
 --
 -- Use:  tshark -X lua_script:flowstamp.lua -r run.pcapng      (Wireshark and tshark 4.0 and later)
 --
@@ -186,3 +187,65 @@ function rcp.dissector(tvb, pinfo, tree)
 end
 
 ip_protocols:add(RCP_IP_PROTOCOL, rcp)
+
+local PCP_HEADER_LEN = 16
+local PCP_IP_PROTOCOL = 251
+
+-- Named after its first word: Wireshark has a "pcp", which is another.
+local pcp = Proto("precise", "Precise-feedback Congestion-control Protocol")
+
+local p = {
+    ack = ProtoField.bool("precise.ack", "H_A (acknowledgement)", 8, nil, 0x80),
+    b1 = ProtoField.bool("precise.b1", "H_B1 (bottleneck on the path)", 8, nil, 0x40),
+    b2 = ProtoField.bool("precise.b2", "H_B2 (bottleneck in the last round trip)", 8, nil, 0x20),
+    ptl = ProtoField.uint8("precise.ptl", "PTL", base.DEC),
+    protocol = ProtoField.uint8("precise.protocol", "Protocol", base.DEC, protocols),
+    unused = ProtoField.uint8("precise.unused", "Unused", base.HEX),
+    cwnd = ProtoField.uint32("precise.cwnd", "H_cwnd", base.DEC),
+    rtt = ProtoField.double("precise.rtt", "H_rtt"),
+    feedback = ProtoField.int32("precise.feedback", "H_feedback", base.DEC),
+}
+pcp.fields = { p.ack, p.b1, p.b2, p.ptl, p.protocol, p.unused, p.cwnd, p.rtt, p.feedback }
+
+local pcp_truncated =
+    ProtoExpert.new("precise.truncated", "PCP header truncated", expert.group.MALFORMED, expert.severity.WARN)
+pcp.experts = { pcp_truncated }
+
+function pcp.dissector(tvb, pinfo, tree)
+    pinfo.cols.protocol = "PCP"
+    local captured = tvb:len()
+    local subtree = tree:add(pcp, tvb:range(0, math.min(captured, PCP_HEADER_LEN)))
+
+    if captured >= 1 then
+        subtree:add(p.ack, tvb:range(0, 1))
+        subtree:add(p.b1, tvb:range(0, 1))
+        subtree:add(p.b2, tvb:range(0, 1))
+    end
+    for at, field in ipairs({ p.ptl, p.protocol, p.unused }) do
+        if captured > at then
+            subtree:add(field, tvb:range(at, 1))
+        end
+    end
+    if captured >= 8 then
+        subtree:add(p.cwnd, tvb:range(4, 4)):append_text(" bytes")
+    end
+    if captured >= 12 then
+        local rtt = tvb:range(8, 4):uint() / STEPS_PER_SECOND
+        subtree:add(p.rtt, tvb:range(8, 4), rtt):append_text(rtt == 0 and " s (first packet)" or " s")
+    end
+    if captured >= 16 then
+        subtree:add(p.feedback, tvb:range(12, 4)):append_text(" bytes")
+    end
+
+    if tvb:reported_len() < PCP_HEADER_LEN then
+        subtree:add_proto_expert_info(pcp_truncated,
+            "PCP header truncated: " .. tvb:reported_len() .. " bytes, must be " .. PCP_HEADER_LEN)
+        return captured
+    end
+    if captured > PCP_HEADER_LEN then
+        ip_protocols:try(tvb:range(2, 1):uint(), rest_of(tvb, PCP_HEADER_LEN), pinfo, tree)
+    end
+    return captured
+end
+
+ip_protocols:add(PCP_IP_PROTOCOL, pcp)

@@ -1,7 +1,7 @@
 //! How each header of the registry is written on a wire: the one place where a header meets its codec.
 
 use crate::frame::Shim;
-use crate::{rcp, xcp};
+use crate::{pcp, rcp, xcp};
 use flowstamp_laws::Stamp;
 use flowstamp_laws::registry::Header;
 
@@ -10,6 +10,8 @@ use flowstamp_laws::registry::Header;
 pub struct Told {
     /// The stamp.
     pub stamp: Stamp,
+    /// The bits beside it.
+    pub bits: u16,
     /// It goes the way of the data; else it is an ack or an answer.
     pub data: bool,
     /// Bytes of a full data packet.
@@ -33,5 +35,6 @@ pub const fn codec(header: Header) -> Option<Codec> {
         Header::Xcp => Some(xcp::PAPER),
         Header::XcpDraft => Some(xcp::DRAFT),
         Header::Rcp => Some(rcp::CODEC),
+        Header::Pcp => Some(pcp::CODEC),
     }
 }

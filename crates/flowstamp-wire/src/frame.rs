@@ -1,4 +1,4 @@
-//! The bytes of a simulated packet: Ethernet II, IPv4, optionally XCP or RCP, TCP.
+//! The bytes of a simulated packet: Ethernet II, IPv4, optionally XCP, RCP or PCP, TCP.
 //!
 //! The simulator's packets carry no payload bytes. A frame here is therefore headers only, cut like a capture with a
 //! small snap length: the IPv4 total length tells the packet's true size, and [`FrameSpec::wire_len`] is the original

@@ -3,18 +3,20 @@
 //! ```text
 //!   Ethernet II | IPv4, protocol 253 | XCP, 20 bytes | TCP (+ SACK)     <- frame::FrameSpec
 //!                           or   254 | RCP, 12 bytes |
+//!                           or   251 | PCP, 16 bytes |
 //!   14            20                   frame::Shim     20..48
 //!   `------------------- captured ------------------------------'-- payload: zeros, not captured
 //! ```
 //!
 //! - [`xcp`]: codec of the header of the XCP Internet-Draft, version 3;
 //! - [`rcp`]: codec of RCP's header, 12 bytes;
-//! - [`mod@option`]: codec of the TCP option in which real hosts carry both;
+//! - [`pcp`]: codec of PCP's header, 16 bytes;
+//! - [`mod@option`]: codec of the TCP option in which real hosts carry XCP and RCP;
 //! - [`mod@codec`]: which of them a packet's header has, and how its stamp is told;
-//! - [`mod@field`]: what both codecs share;
+//! - [`mod@field`]: what the codecs share;
 //! - [`frame`]: builds a packet's headers, checksums included, without allocation;
 //! - [`pcapng`]: writes such frames to a capture file that Wireshark reads;
-//! - [`DISSECTOR`]: the Wireshark plug-in that reads both headers back, and the TCP option of hosts on Linux.
+//! - [`DISSECTOR`]: the Wireshark plug-in that reads the headers back, and the TCP option of hosts on Linux.
 //!
 //! Nothing here opens a file, reads a clock or allocates per packet.
 //!
@@ -40,11 +42,12 @@ pub mod field;
 pub mod frame;
 pub mod option;
 pub mod pcapng;
+pub mod pcp;
 pub mod rcp;
 pub mod xcp;
 
-/// Source of the Wireshark Lua dissector, for Wireshark and tshark 4.0 and later: `xcp.*` fields on IP protocol 253 and `rcp.*` on
-/// 254, as the simulator's captures have them, and `flowstamp.*` of the TCP option that real hosts send.
+/// Source of the Wireshark Lua dissector, for Wireshark and tshark 4.0 and later: `xcp.*` fields on IP protocol 253, `rcp.*` on
+/// 254 and `precise.*` (PCP: Wireshark has another of that name) on 251, as the simulator's captures have them, and `flowstamp.*` of the TCP option that real hosts send.
 ///
 /// Write it to a file and pass `-X lua_script:FILE`, or put it in the personal Lua plug-in folder
 /// (Help > About Wireshark > Folders).

@@ -1,4 +1,4 @@
-//! Has the real tshark read what this crate writes: the capture file, the frames, and the headers of XCP and RCP by way of the
+//! Has the real tshark read what this crate writes: the capture file, the frames, and the headers of XCP, RCP and PCP by way of the
 //! Lua dissector.
 //!
 //! Without tshark each test says that it is skipped and passes; with `FLOWSTAMP_REQUIRE_TSHARK=1` it
@@ -14,6 +14,7 @@ mod skip;
 
 use etherparse::{Ipv4Header, Ipv6Header, TcpHeader};
 use flowstamp_wire::frame::{self, Ecn, Flags, FrameSpec};
+use flowstamp_wire::pcp;
 use flowstamp_wire::rcp::{self, BytesPerMilli, Millis16};
 use flowstamp_wire::xcp::{self, Header, Seconds28};
 use flowstamp_wire::{DISSECTOR, pcapng};
@@ -257,6 +258,54 @@ const RCP_EXPECTED: &str = "\
 9|125000000|0|0.08|6|||||||
 ";
 
+/// A first packet, one with feedback behind a bottleneck, its ack, and two that are cut; one per line of [`PCP_EXPECTED`].
+fn pcp_packets() -> Vec<Packet> {
+    let header = |rtt_s, bits: [bool; 3], ptl, feedback| pcp::Header {
+        ack: bits[0],
+        b1: bits[1],
+        b2: bits[2],
+        ptl,
+        protocol: 6,
+        cwnd: 9000,
+        rtt: Seconds28::from_secs_f64(rtt_s),
+        feedback,
+    };
+    let of =
+        |header: pcp::Header, ip_len| FrameSpec { shim: Some(header.into()), seq: 1, ip_len, ..spec(None) };
+    let data = header(0.0625, [false, true, false], 61, -300);
+    vec![
+        Packet::new(0, &of(header(0.0, [false; 3], 64, i32::MAX), 1000)),
+        Packet::new(1, &of(data, 1000)).whole(),
+        Packet::new(2, &of(header(0.0625, [true, true, true], 61, -300), 0)),
+        Packet::new(3, &of(data, 0)).cut(11),
+        Packet::new(4, &of(data, 1000)).snap(12),
+    ]
+}
+
+const PCP_FIELDS: [&str; 12] = [
+    "frame.number",
+    "precise.ack",
+    "precise.b1",
+    "precise.b2",
+    "precise.ptl",
+    "precise.protocol",
+    "precise.cwnd",
+    "precise.rtt",
+    "precise.feedback",
+    "tcp.len",
+    "tcp.checksum.status",
+    "_ws.malformed",
+];
+
+/// [`PCP_FIELDS`] of [`pcp_packets`]: of 1000 bytes 56 are headers.
+const PCP_EXPECTED: &str = "\
+1|0|0|0|64|6|9000|0|2147483647|944|1|
+2|0|1|0|61|6|9000|0.0625|-300|944|1|
+3|1|1|1|61|6|9000|0.0625|-300|0|1|
+4|0|1|0|61|6|9000|||||_ws.malformed
+5|0|1|0|61|6|9000|0.0625||||
+";
+
 /// A segment with these TCP options, of which Linux writes ours behind its own.
 fn with_options(time_ps: u64, options: &[u8]) -> Packet {
     let mut packet = Packet::new(time_ps, &FrameSpec { ip_len: 0, ..spec(None) });
@@ -378,6 +427,15 @@ fn a_flow_of_rcp_from_syn_to_fin() {
     args.extend(RCP_FIELDS.iter().flat_map(|field| ["-e", *field]));
     let output = dissect(tshark, &prepare("rcp", &rcp_packets()), &args);
     assert_eq!(output, RCP_EXPECTED, "fields: {RCP_FIELDS:?}");
+}
+
+#[test]
+fn a_flow_of_pcp() {
+    let Some(tshark) = tshark() else { return };
+    let mut args = vec!["-T", "fields", "-E", "separator=|"];
+    args.extend(PCP_FIELDS.iter().flat_map(|field| ["-e", *field]));
+    let output = dissect(tshark, &prepare("pcp", &pcp_packets()), &args);
+    assert_eq!(output, PCP_EXPECTED, "fields: {PCP_FIELDS:?}");
 }
 
 #[test]

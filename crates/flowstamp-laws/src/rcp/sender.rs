@@ -173,7 +173,7 @@ impl SenderLaw for Sender {
         }
     }
 
-    fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp) {
+    fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp, _: u16) {
         self.look_for_routers(now, stamp);
         if self.tcp().is_some() {
             return;

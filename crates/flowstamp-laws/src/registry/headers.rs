@@ -1,7 +1,7 @@
 //! What packets can carry for a law. A header is one line of `headers!`.
 
 use crate::stamp::{Stamp, StampLaw};
-use crate::{rcp, xcp};
+use crate::{pcp, rcp, xcp};
 
 macro_rules! headers {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ty; )*) => {
@@ -43,4 +43,6 @@ headers! {
     XcpDraft "xcp-draft" xcp::header::Throughput;
     /// RCP's: a rate, and the RTT (Dukkipati 2007).
     Rcp "rcp" rcp::header::Header;
+    /// PCP's: congestion window, RTT and a change of the window, and bits (Katabi and Handley 2001).
+    Pcp "pcp" pcp::header::Header;
 }

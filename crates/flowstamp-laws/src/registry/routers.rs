@@ -2,10 +2,10 @@
 //! type.
 
 use super::{Header, each, spec};
-use crate::router::{LinkView, NoParams, RouterLaw, RouterView};
+use crate::router::{LinkView, NoParams, OwnFlows, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
-use crate::{Refused, rcp, xcp};
+use crate::{Refused, pcp, rcp, xcp};
 
 macro_rules! routers {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ident $router:ty; )*) => {
@@ -54,6 +54,14 @@ macro_rules! routers {
                     $( Self::$variant(p) => <$router as RouterLaw>::needs_capacity(p) ),*
                 }
             }
+            /// [`RouterLaw::KNOWS_FLOWS`].
+            #[must_use]
+            pub const fn knows_flows(&self) -> bool {
+                match self {
+                    Self::None(_) => false,
+                    $( Self::$variant(_) => <$router as RouterLaw>::KNOWS_FLOWS ),*
+                }
+            }
             /// The law on this link; `None` where the link only forwards.
             #[must_use]
             pub fn build(&self, link: &RouterView) -> Option<AnyRouter> {
@@ -85,6 +93,11 @@ macro_rules! routers {
             }
             /// [`RouterLaw::set_capacity`].
             pub fn set_capacity(&mut self, capacity: Rate) { each!(self, $($variant)*; l => l.set_capacity(capacity)) }
+            /// [`RouterLaw::own_flows`].
+            #[must_use]
+            pub fn own_flows(&self) -> Option<OwnFlows> { each!(self, $($variant)*; l => l.own_flows()) }
+            /// [`RouterLaw::set_part`].
+            pub fn set_part(&mut self, part: Rate, link: Rate) { each!(self, $($variant)*; l => l.set_part(part, link)) }
             /// [`RouterLaw::set_params`], if they are this law's; else nothing happens.
             pub fn set_params(&mut self, spec: &RouterSpec) {
                 match (self, spec) {
@@ -101,19 +114,25 @@ macro_rules! routers {
                     Self::Scripted(_) => &[],
                 }
             }
-            /// [`RouterLaw::on_arrival`].
+            /// [`RouterLaw::on_arrival`], after [`RouterLaw::read_bits`] where there is a stamp.
             #[inline]
-            pub fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
-                each!(self, $($variant)*; l => l.on_arrival(link, size, stamp))
+            pub fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>, bits: u16) {
+                each!(self, $($variant)*; l => {
+                    if stamp.is_some() {
+                        l.read_bits(bits);
+                    }
+                    l.on_arrival(link, size, stamp);
+                })
             }
             /// [`RouterLaw::on_medium_arrival`].
             pub fn on_medium_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&mut Stamp>) {
                 each!(self, $($variant)*; l => l.on_medium_arrival(link, size, stamp))
             }
-            /// [`RouterLaw::on_departure`], then [`RouterLaw::bits`].
+            /// [`RouterLaw::read_bits`], [`RouterLaw::on_departure`], then [`RouterLaw::bits`].
             #[inline]
             pub fn on_departure(&mut self, link: LinkView, size: u32, stamp: &mut Stamp, bits: &mut u16) {
                 each!(self, $($variant)*; l => {
+                    l.read_bits(*bits);
                     l.on_departure(link, size, stamp);
                     *bits = l.bits(link, size, *bits);
                 })
@@ -136,4 +155,6 @@ routers! {
     XcpDraft "xcp-draft" XcpDraft xcp::Router<xcp::header::Throughput>;
     /// RCP's router: one rate for all flows (Dukkipati 2007).
     Rcp "rcp" Rcp rcp::Router;
+    /// PCP's router, which estimates in one interval and decides for another (Katabi and Handley 2001).
+    Pcp "pcp" Pcp pcp::Router;
 }

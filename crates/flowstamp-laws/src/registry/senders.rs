@@ -6,7 +6,7 @@ use crate::Refused;
 use crate::sender::{Ack, Echo, FlowView, Recovery, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
-use crate::{rcp, tcp, xcp};
+use crate::{pcp, rcp, tcp, xcp};
 
 macro_rules! senders {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ident $sender:ty; )*) => {
@@ -65,7 +65,10 @@ macro_rules! senders {
             fn handshake(&self) -> bool { each!(self, $($variant)*; l => l.handshake()) }
             #[inline]
             fn fallen_back(&self) -> Option<Time> { each!(self, $($variant)*; l => l.fallen_back()) }
-            fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp) { each!(self, $($variant)*; l => l.on_feedback(now, srtt, stamp)) }
+            fn passes(&mut self, hops: u8) { each!(self, $($variant)*; l => l.passes(hops)) }
+            fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp, bits: u16) {
+                each!(self, $($variant)*; l => l.on_feedback(now, srtt, stamp, bits))
+            }
             #[inline]
             fn cwnd(&self) -> f64 { each!(self, $($variant)*; l => l.cwnd()) }
             #[inline]
@@ -90,6 +93,8 @@ senders! {
     XcpDraft "xcp-draft" XcpDraft xcp::Sender<xcp::header::Throughput>;
     /// RCP: the rate that the slowest router gives (Dukkipati 2007).
     Rcp "rcp" Rcp rcp::Sender;
+    /// PCP, of which XCP came (Katabi and Handley 2001).
+    Pcp "pcp" Pcp pcp::Sender;
     /// TCP Reno (RFC 2581).
     Reno "reno" Plain tcp::Reno;
     /// TCP NewReno (RFC 6582).

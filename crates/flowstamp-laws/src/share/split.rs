@@ -9,6 +9,13 @@
 //!   Tc    > Tc* = (C_T - y_T) / (d y_T / dt)          the time that TCP needs to fill what it was given
 //! ```
 //!
+//! With [`Weights::Windows`] (Katabi and Handley 2001, section 4.2), every estimation interval of the router law, its mean RTT:
+//!
+//! ```text
+//!   w_R   = w_R - k4 (cwnd_R - cwnd_T) / (cwnd_R + cwnd_T)                    eq. 11; cwnd_T by [`super::windows`], k4 is theta
+//!   C_R   = C - y_T,  and beside it the part C w_R                            SBW and PSBW are what either has to spare
+//! ```
+//!
 //! `R` is the router's own protocol, `T` everything else; `y` input rate. `C_R` is the capacity that the router law
 //! works with, `w_R` and `w_T = 1 - w_R` the scheduler's weights.
 //!
@@ -22,8 +29,10 @@
 //! 5. `w_R` moves whenever the rates differ / not in favour of a class that sends less than half of its share / flows that
 //!    end, or are held up elsewhere, would drive it to its bound, and the class that does fill the link would starve.
 
+use super::windows::Windows;
 use super::zombies::Zombies;
-use super::{CLASSES, OTHER, OWN, Params};
+use super::{CLASSES, OTHER, OWN, Params, Weights};
+use crate::router::OwnFlows;
 use crate::units::{Rate, Time};
 
 /// Bounds of a class's weight.
@@ -51,6 +60,10 @@ pub struct Split {
     /// Bytes/s.
     capacity: f64,
     classes: [Class; CLASSES],
+    /// What is known of TCP's window, where weights go by windows.
+    windows: Option<Windows>,
+    /// What the router law knows of its flows.
+    own_flows: Option<OwnFlows>,
     /// `w_R`.
     weight: f64,
     /// `C_R`, bytes/s.
@@ -75,6 +88,8 @@ impl Split {
             params: *params,
             capacity: capacity.bytes_per_sec(),
             classes: [class.clone(), class],
+            windows: (params.weights == Weights::Windows).then(Windows::default),
+            own_flows: None,
             weight: 0.5,
             own_capacity: capacity.bytes_per_sec(),
             interval: params.min_interval,
@@ -99,9 +114,24 @@ impl Split {
     /// A packet of `size` bytes of `flow` arrived, whether or not it is then dropped; `uniform` draws from `[0, 1)`.
     #[inline]
     pub fn on_arrival(&mut self, class: usize, flow: u64, size: u32, uniform: impl FnMut() -> f64) {
+        if let Some(windows) = self.windows.as_mut().filter(|_| class == OTHER) {
+            windows.on_arrival(size);
+        }
         let class = &mut self.classes[class];
         class.bytes += f64::from(size);
         class.zombies.on_arrival(flow, uniform);
+    }
+
+    /// A packet of the class was dropped or marked.
+    pub fn on_loss(&mut self, class: usize) {
+        if let Some(windows) = self.windows.as_mut().filter(|_| class == OTHER) {
+            windows.on_loss();
+        }
+    }
+
+    /// What the router law knows of its own flows now.
+    pub fn set_own_flows(&mut self, flows: Option<OwnFlows>) {
+        self.own_flows = flows;
     }
 
     /// What somebody else has counted of a class: `bytes` that arrived, packets `compared` with a zombie list and those
@@ -124,9 +154,15 @@ impl Split {
             class.bytes = 0.0;
         }
         let [own, other] = &self.classes;
-        if own.rate > 0.0 && other.rate > 0.0 && own.flows > 0.0 && other.flows > 0.0 {
-            let (mine, theirs) = (own.rate / own.flows, other.rate / other.flows);
-            let step = self.params.theta.get() * (mine - theirs) / (mine + theirs);
+        let averages = match &self.windows {
+            None => Some((own.rate / own.flows, other.rate / other.flows))
+                .filter(|_| own.flows > 0.0 && other.flows > 0.0),
+            Some(windows) => self.own_flows.map(|flows| (flows.window_bytes, windows.window())),
+        };
+        if let Some((mine, theirs)) = averages.filter(|_| own.rate > 0.0 && other.rate > 0.0) {
+            let theta = self.params.theta.get();
+            let finite = theirs < f64::INFINITY;
+            let step = if finite { theta * (mine - theirs) / (mine + theirs) } else { -theta };
             let (gains, share) = if step < 0.0 { (own, self.weight) } else { (other, 1.0 - self.weight) };
             if gains.rate >= IN_USE * share * self.capacity {
                 self.weight = (self.weight - step).clamp(LEAST_WEIGHT, 1.0 - LEAST_WEIGHT); // C.2
@@ -137,7 +173,9 @@ impl Split {
         let missing = self.capacity * (1.0 - self.weight) - other.rate;
         let growth = (other.rate - before) / seconds;
         let (least, most) = (self.params.min_interval, self.params.max_interval);
-        self.interval = if missing > 0.0 && growth > 0.0 {
+        self.interval = if self.windows.is_some() {
+            self.own_flows.map_or(least, |flows| flows.rtt.clamp(least, most))
+        } else if missing > 0.0 && growth > 0.0 {
             Time::from_secs_f64((missing / growth).min(most.as_secs_f64())).max(least)
         } else {
             least
@@ -147,7 +185,9 @@ impl Split {
 
     /// C.3, with what the last period saw.
     fn divide(&mut self) {
-        self.own_capacity = (self.capacity - self.classes[OTHER].rate).max(self.capacity * self.weight);
+        let left = self.capacity - self.classes[OTHER].rate;
+        let least = if self.windows.is_some() { 0.0 } else { self.capacity * self.weight };
+        self.own_capacity = left.max(least);
     }
 
     /// When the first period ends.
@@ -160,6 +200,13 @@ impl Split {
     #[must_use]
     pub fn own_capacity(&self) -> Rate {
         Rate::from_bytes_per_sec(self.own_capacity)
+    }
+
+    /// The own class's part of the link, and the link's capacity, where weights go by windows.
+    #[must_use]
+    pub fn own_part(&self) -> Option<(Rate, Rate)> {
+        let rate = Rate::from_bytes_per_sec;
+        self.windows.as_ref().map(|_| (rate(self.capacity * self.weight), rate(self.capacity)))
     }
 
     /// `Tc`: how long the running period is to last.
@@ -191,5 +238,9 @@ impl Split {
         report("own_input_bps", self.classes[OWN].rate * 8.0);
         report("other_input_bps", self.classes[OTHER].rate * 8.0);
         report("update_interval_s", self.interval.as_secs_f64());
+        if let Some(windows) = &self.windows {
+            report("other_loss_rate", windows.loss_rate());
+            report("own_window_bytes", self.own_flows.map_or(0.0, |flows| flows.window_bytes));
+        }
     }
 }

@@ -116,7 +116,7 @@ impl Encoding for Throughput {
 }
 
 /// Changes add up: one ack for two packets brings both their feedbacks.
-fn add_up(pending: &mut Stamp, newer: &Stamp) {
+pub(crate) fn add_up(pending: &mut Stamp, newer: &Stamp) {
     let sum = pending.0[2] + newer.0[2];
     *pending = *newer;
     pending.0[2] = sum;

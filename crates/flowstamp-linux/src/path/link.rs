@@ -313,7 +313,7 @@ impl Link {
             let view = LinkView { now: at, queue_bytes: self.waiting_bytes, queue_packets };
             let stamped =
                 self.law.and_then(|law| frame::segment(&bytes).and_then(|s| frame::stamp(&bytes, &s, law)));
-            router.on_arrival(view, size as u32, stamped.as_ref().map(|s| &s.stamp));
+            router.on_arrival(view, size as u32, stamped.as_ref().map(|s| &s.stamp), 0);
         }
         let starts = self.free.max(at);
         if starts > at && self.waiting_bytes + size > self.spec.buffer_bytes {

@@ -99,7 +99,7 @@ impl Hosts {
             return;
         }
         flow.sender.on_answer(now, packet.sent_at);
-        flow.law.on_feedback(now, flow.sender.srtt(), &packet.stamp);
+        flow.law.on_feedback(now, flow.sender.srtt(), &packet.stamp, packet.bits);
         if !flow.open {
             flow.open = true;
             flow.control.cancel();

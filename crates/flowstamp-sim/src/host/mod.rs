@@ -289,7 +289,10 @@ impl Hosts {
             initial_window: spec.transport.initial_window,
             app_rate: spec.rate.map(wire),
         };
-        let law = spec.law.build(&view);
+        let mut law = spec.law.build(&view);
+        if spec.law.falls_back() {
+            law.passes(net.hops(path.data));
+        }
         let handshake = spec.transport.handshake.unwrap_or(law.handshake());
         let agreed = Agreed::between(&spec.transport, &law);
         let record = self.records.len() as u32;

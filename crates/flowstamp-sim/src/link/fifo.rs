@@ -25,6 +25,8 @@ use flowstamp_laws::units::Time;
 pub trait Sharing {
     /// A packet reached the link. Whether the router law hears of it.
     fn arrives(&mut self, own: bool, packet: &Packet, random: &mut Stream) -> bool;
+    /// It was dropped or marked.
+    fn loses(&mut self, own: bool);
     /// A packet begins to wait.
     fn enters(&mut self, own: bool, size: u16);
     /// It has waited.
@@ -42,6 +44,8 @@ impl Sharing for Alone {
     fn arrives(&mut self, _: bool, _: &Packet, _: &mut Stream) -> bool {
         true
     }
+    #[inline]
+    fn loses(&mut self, _: bool) {}
     #[inline]
     fn enters(&mut self, _: bool, _: u16) {}
     #[inline]
@@ -74,6 +78,9 @@ impl Sharing for Soft {
         let class = if own { OWN } else { OTHER };
         self.split.on_arrival(class, packet.flow_id(), u32::from(packet.size), || random.uniform());
         own
+    }
+    fn loses(&mut self, own: bool) {
+        self.split.on_loss(if own { OWN } else { OTHER });
     }
     fn enters(&mut self, own: bool, size: u16) {
         self.queues[if own { OWN } else { OTHER }].add(size);
@@ -151,9 +158,11 @@ impl<S: Sharing> Fifo<S> {
         if self.sharing.arrives(own, packet, &mut laws.random) {
             laws.arrives(now, seen, packet);
         }
-        let Some(mark) = laws.decide(&arrival(line, now, packet, laws.queue_bytes(), self.waiting)) else {
-            return Admission::Dropped;
-        };
+        let verdict = laws.decide(&arrival(line, now, packet, laws.queue_bytes(), self.waiting));
+        if verdict != Some(0) {
+            self.sharing.loses(own);
+        }
+        let Some(mark) = verdict else { return Admission::Dropped };
         let free_at = line.free_at();
         if free_at > now {
             laws.enter(now, packet.size);

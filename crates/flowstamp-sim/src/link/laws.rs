@@ -106,7 +106,12 @@ impl Laws {
     pub(super) fn arrives(&mut self, now: Time, seen: Backlog, packet: &Packet) {
         if let Some(router) = &mut self.router {
             let own = packet.flags & DATA != 0 && packet.header == router.header();
-            router.on_arrival(seen.view(now), u32::from(packet.size), own.then_some(&packet.stamp));
+            router.on_arrival(
+                seen.view(now),
+                u32::from(packet.size),
+                own.then_some(&packet.stamp),
+                packet.bits,
+            );
         }
     }
 

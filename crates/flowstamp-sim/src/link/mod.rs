@@ -26,7 +26,7 @@ pub use stats::{LinkStats, QueueTimes};
 
 use crate::capture::Capture;
 use crate::packet::{Packet, SackPool};
-use flowstamp_laws::registry::AnyQueue;
+use flowstamp_laws::registry::{AnyQueue, AnyRouter};
 use flowstamp_laws::router::LinkView;
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::units::{Rate, Time};
@@ -195,16 +195,28 @@ impl Port {
 
     /// The link is divided anew among its classes; returns when that is next due.
     pub fn divide(&mut self, now: Time) -> Option<Time> {
+        let flows = self.laws().router.as_ref().and_then(AnyRouter::own_flows);
+        if let Some(split) = self.split() {
+            split.set_own_flows(flows);
+        }
         let next = match self {
             Self::Fifo(_) => None,
             Self::Soft(port) => Some(port.sharing.split.on_timer(now)),
             Self::Served(port) => port.divide(now),
         };
-        let own = self.split().map(|split| split.own_capacity());
-        if let (Some(own), Some(router)) = (own, &mut self.laws_mut().router) {
-            router.set_capacity(own);
+        if let Some((own, part)) = self.split().map(|split| (split.own_capacity(), split.own_part())) {
+            self.tell_router(own, part);
         }
         next
+    }
+
+    /// The router law hears of the capacity, and of its part where the link is shared by windows.
+    fn tell_router(&mut self, capacity: Rate, part: Option<(Rate, Rate)>) {
+        let Some(router) = &mut self.laws_mut().router else { return };
+        router.set_capacity(capacity);
+        if let Some((own, link)) = part {
+            router.set_part(own, link);
+        }
     }
 
     /// The laws are told of the capacity as it is known now; returns when to look again.
@@ -213,13 +225,14 @@ impl Port {
         if self.laws().queue.hears().capacity {
             self.queue_laws().iter_mut().for_each(|law| law.set_capacity(rate));
         }
+        let mut part = None;
         if let Some(split) = self.split() {
             split.set_capacity(rate);
             rate = split.own_capacity();
+            part = split.own_part();
         }
-        let laws = self.laws_mut();
-        if let Some(router) = laws.router.as_mut().filter(|_| laws.told) {
-            router.set_capacity(rate);
+        if self.laws().told {
+            self.tell_router(rate, part);
         }
         next
     }

@@ -10,7 +10,7 @@ use super::laws::{Backlog, Laws, arrival};
 use super::plain::Plain;
 use super::{Admission, Tap};
 use crate::packet::{DATA, ECN_CAPABLE, Packet};
-use flowstamp_laws::queue::{Departure, Hears};
+use flowstamp_laws::queue::{Departure, Hears, Verdict};
 use flowstamp_laws::registry::{AnyQueue, Header};
 use flowstamp_laws::share::Scheduler;
 use flowstamp_laws::share::split::Split;
@@ -114,6 +114,15 @@ impl Served {
         };
         served.weigh();
         served
+    }
+
+    /// The same link, if it is divided, with `law` in the place of the first class's queue law.
+    #[must_use]
+    pub fn with_first(mut self, law: AnyQueue) -> Self {
+        if let Some(divided) = &mut self.divided {
+            divided.laws[0] = law;
+        }
+        self
     }
 
     /// The same link on a shared medium: each packet waits until it is granted.
@@ -222,6 +231,9 @@ impl Served {
             Some(divided) => {
                 let random = &mut laws.random;
                 let verdict = divided.laws[class].on_arrival(&arrival, || random.uniform());
+                if verdict != Verdict::Enqueue {
+                    divided.split.on_loss(class);
+                }
                 laws.settle_verdict(verdict, size)
             }
         };
@@ -271,12 +283,17 @@ impl Served {
             queue_packets: backlog.packets,
             ecn_capable: packet.flags & ECN_CAPABLE != 0,
         };
-        let law = match &mut self.divided {
-            None => &mut self.laws.queue,
-            Some(divided) => &mut divided.laws[class],
-        };
         let random = &mut self.laws.random;
-        let verdict = law.on_departure(&departure, || random.uniform());
+        let verdict = match &mut self.divided {
+            None => self.laws.queue.on_departure(&departure, || random.uniform()),
+            Some(divided) => {
+                let verdict = divided.laws[class].on_departure(&departure, || random.uniform());
+                if verdict != Verdict::Enqueue {
+                    divided.split.on_loss(class);
+                }
+                verdict
+            }
+        };
         self.laws.settle_departure(verdict, packet.size)
     }
 

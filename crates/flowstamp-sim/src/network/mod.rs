@@ -15,6 +15,7 @@ use crate::results::Named;
 use crate::scenario::{Access, Loaded, Priority, Scenario};
 use assumed::PathRtts;
 use flowstamp_laws::registry::{RouterSpec, ShareSpec};
+use flowstamp_laws::share::Weights;
 use flowstamp_laws::units::{Rate, Time};
 
 /// The fastest link: at more, an ack would be shorter than the engine's picosecond.
@@ -142,6 +143,25 @@ impl Builder<'_> {
                 return error(
                     format!("share of {}", plan.name),
                     "is for a link with a router law; give router, or leave out share",
+                );
+            }
+            if one_queue && plan.share.params().is_some_and(|p| p.own_droptail) {
+                return error(
+                    format!("share of {}: own_droptail", plan.name),
+                    format!(
+                        "is true, but share = \"{}\" has one queue for all; give \"wfq\" or \"drr\"",
+                        plan.share.name()
+                    ),
+                );
+            }
+            let by_windows = plan.share.params().is_some_and(|p| p.weights == Weights::Windows);
+            if by_windows && !plan.router.knows_flows() {
+                let law = plan.router.name();
+                return error(
+                    format!("share of {}: weights", plan.name),
+                    format!(
+                        "is \"windows\", but \"{law}\" does not know its flows' mean window; give \"flows\""
+                    ),
                 );
             }
         }

@@ -17,7 +17,8 @@ pub(super) fn tcp_sequence(packet: &CapturedPacket, seq: u32) -> u32 {
 }
 
 fn shim_of(packet: &CapturedPacket) -> Option<Shim> {
-    let told = Told { stamp: packet.stamp, data: packet.data, packet_bytes: packet.packet_bytes };
+    let told =
+        Told { stamp: packet.stamp, bits: packet.bits, data: packet.data, packet_bytes: packet.packet_bytes };
     codec(packet.header).map(|codec| (codec.shim)(&told))
 }
 
@@ -91,6 +92,7 @@ mod tests {
             cwr: false,
             header,
             stamp: Stamp(stamp),
+            bits: 0,
             sack: Default::default(),
         }
     }

@@ -159,8 +159,8 @@ fn invariants(r: &Results) -> Result<(), Failure> {
         let (key, value) = (&r.series.keys[r.series.key[i] as usize], r.series.value[i]);
         let least = match key.metric.as_str() {
             "cwnd_packets" => 1.0 - 1e-9,
-            // What is given as feedback has a sign; all else is a count, a length, a rate or a share.
-            metric if metric.contains("feedback") => f64::MIN,
+            // What is given as feedback and what is spare have a sign; all else is a count, a length, a rate or a share.
+            metric if metric.contains("feedback") || metric.contains("spare") => f64::MIN,
             _ => 0.0,
         };
         ensure!("series are within bounds", value >= least, "{value} of {key:?} at {} s", r.series.time_s[i]);

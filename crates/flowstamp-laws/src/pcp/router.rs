@@ -1,0 +1,445 @@
+//! The PCP router: it estimates in one interval and decides for another.
+//!
+//! Katabi and Handley 2001, section 3.6. Every estimation interval `T_e`, the mean RTT, from the packets that arrived in it:
+//!
+//! ```text
+//!   SBW  = C - y                                                                     spare bandwidth, section 3.6.2
+//!   SBW* = 0.7 SBW* + 0.3 SBW                                                        footnote 10
+//!   cwnd = sum(mu H_cwnd) / sum(mu),  rtt = sum(mu H_rtt) / sum(mu),  mu = H_rtt / H_cwnd     eq. 4
+//!   N    = sum(H_rtt / H_cwnd) / T_e                                                 eq. 5
+//!   eta  = T_e / sum (H_rtt / H_cwnd)^2,    N_p = packets T_c / T_e                  eq. 8, section 3.6.5
+//! ```
+//!
+//! Every control interval `T_c`, which is fixed:
+//!
+//! ```text
+//!   BTA = max(0,  k1 SBW T_c - k2 queue)       BTF = max(0, -k1 SBW T_c + k2 queue)  eq. 6; the least queue of the last T_c
+//!   BTS = k3 (C - SBW) T_c                                                           section 3.6.5
+//!   TPF = BTA + BTS                            TNF = BTF + BTS
+//! ```
+//!
+//! and each data packet that leaves gets
+//!
+//! ```text
+//!   positive   = eta (BTA + BTS) / T_c (H_rtt / H_cwnd)^2                            eq. 8
+//!   negative   = (BTF + BTS) / N_p                                                   eq. 9
+//!   H_feedback = min(H_feedback, positive - negative)                                eq. 10
+//!   H_B1       = 1 where SBW* < C / 10                                               section 3.6.6
+//! ```
+//!
+//! until what was given amounts to TPF, and what was taken to TNF. While some flows have `H_B2` 0, as they have met no
+//! bottleneck, BTA is divided among these alone (section 3.6.6).
+//!
+//! `C` capacity, `y` input rate. Paper's bits are bytes here, windows too; a packet of `s` bytes stands for `s` in the place
+//! of 1 in each sum (deviation 1).
+//!
+//! On a link that it shares with TCP by windows ([`crate::share::Weights::Windows`], section 4.2) it has a part `w_P C` of its own:
+//!
+//! ```text
+//!   SBW = C - y_T - y_P,  PSBW = w_P C - y_P
+//!   BTA = max(0, k1 T_c max(SBW, PSBW) - k2 queue)       BTF = max(0, -k1 T_c max(SBW, PSBW) + k2 queue)    deviation 8
+//! ```
+//!
+//! Valid for 1 kb/s to 400 Gb/s and RTTs of 1 us to `max_rtt`; all state stays finite there.
+//!
+//! Deviations (paper says / we do / because):
+//! 1. Packets count / their bytes do, in N, eta and N_p / with packets of one size it is the same, and a flow of small
+//!    packets, a last packet or a header alone weigh what they are. A packet's size is also the least `H_cwnd`.
+//! 2. Feedback stops when TPF or TNF has run out / the packet that empties one gets just the rest / what is handed out
+//!    never exceeds them, not even by a packet's part.
+//! 3. "Whenever a feedback is given" TPF and TNF shrink / where a router before this one allows less, none is given, and
+//!    they do not / the sentence; it is a bound, the parts of other packets stay as they are.
+//! 4. `H_rtt` of 0 is ignored by what involves `H_rtt` / such packets count in y and N_p, get the negative part, and no
+//!    positive one / eq. 8 has `H_rtt` as a factor.
+//! 5. The paper sets `T_c` to the mean RTT of a month / `control_interval`; left open, the mean RTT of the scenario's paths;
+//!    where that is not known, the first mean RTT that is seen, and nothing is given before.
+//! 6. `T_e` is the mean RTT / at least `min_interval` and at most `max_rtt`, and stays while no packet comes.
+//! 7. The least queue is what arriving packets see / and the queue as `T_c` ends / a link to which nothing comes any more
+//!    drains, and no packet is there to see it.
+//! 8. Section 4.2 writes `min(SBW, PSBW)` in BTF / the greater, as in BTA / the sentence that follows: "when SBW becomes negative
+//!    PCP frees bandwidth only until it reaches its fair share". That is min(-SBW, -PSBW), and the sign has slipped inside. (In
+//!    figure P16 either gives the same to within 0.12 of the mean throughput.)
+
+use super::header::{B2, Header, passed};
+use crate::router::{LinkView, OwnFlows, RouterLaw, RouterView};
+use crate::stamp::Stamp;
+use crate::units::{Rate, Time};
+use crate::{Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a scenario may set.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// Part of the spare bandwidth that is handed out in each control interval.
+    pub k1: f64,
+    /// Part of the persistent queue that is drained in each control interval.
+    pub k2: f64,
+    /// Part of the traffic that is shuffled in each control interval.
+    pub k3: f64,
+    /// `T_c`: how long a decision stands. Default: the mean propagation RTT of the flows through the link, or where that is
+    /// not known, the first mean RTT that packets tell.
+    pub control_interval: Option<Time>,
+    /// The shortest estimation interval.
+    pub min_interval: Time,
+    /// RTTs above this count as this much.
+    pub max_rtt: Time,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            k1: 0.4, // section 3.6.4
+            k2: 0.5, // section 3.6.4
+            k3: 0.1, // section 3.6.5
+            control_interval: None,
+            min_interval: Time::from_micros(10), // ours, as XCP's
+            max_rtt: Time::from_secs(4),         // ours, as XCP's
+        }
+    }
+}
+
+/// Below this part of the capacity spare bandwidth means a bottleneck (section 3.6.6).
+const BOTTLENECK: f64 = 0.1;
+/// What an estimation interval adds to `SBW*` (footnote 10).
+const NEW: f64 = 0.3;
+/// How often a law that knows no RTT looks for one (deviation 5).
+const UNKNOWN: Time = Time::from_millis(1);
+
+/// Index of the timer that ends `T_e`.
+const ESTIMATION: usize = 0;
+/// Index of the timer that ends `T_c`.
+const CONTROL: usize = 1;
+
+/// Sums over the packets of a set of flows.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flows {
+    /// Sum of `s H_rtt / H_cwnd`, seconds: of eq. 5.
+    inter_packet_s: f64,
+    /// Sum of `s (H_rtt / H_cwnd)^2`, s^2/byte: of eq. 8.
+    weights: f64,
+}
+
+/// What is counted in an estimation interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    /// Bytes of every packet that arrived.
+    input_bytes: f64,
+    /// Bytes of data packets with this law's header.
+    data_bytes: f64,
+    all: Flows,
+    /// Of those that have met no bottleneck.
+    free: Flows,
+    /// Sum of `X H_rtt`, seconds squared, and of `X H_cwnd`, byte seconds, with `X = s H_rtt / H_cwnd`: of eq. 4.
+    rtt: f64,
+    cwnd: f64,
+}
+
+/// What is known when an estimation interval has ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Estimates {
+    /// `y`, bytes/s.
+    input_rate: f64,
+    /// Of the packets that get feedback, bytes/s: `N_p s / T_c`.
+    data_rate: f64,
+    /// `1 / eta`: weights per second, of all flows and of those that have met no bottleneck.
+    weights: f64,
+    free_weights: f64,
+    /// Flows, and those that have met no bottleneck.
+    flows: f64,
+    free_flows: f64,
+    cwnd_bytes: f64,
+}
+
+/// What was decided when a control interval began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Decision {
+    /// BTA, BTF and BTS, bytes.
+    allocate: f64,
+    free: f64,
+    shuffle: f64,
+    /// Bytes of window for each unit of weight: what all get, and what those get beside it that have met no bottleneck.
+    positive: f64,
+    free_positive: f64,
+    /// Bytes of window for each byte.
+    negative: f64,
+    /// What may still be given and taken, bytes: TPF and TNF.
+    left_positive: f64,
+    left_negative: f64,
+}
+
+/// What is the law's own of a link that it shares by windows, bytes/s.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// `w_P C`.
+    own: f64,
+    /// `C`.
+    link: f64,
+}
+
+/// The law's state on one link.
+#[derive(Clone, Debug)]
+pub struct Router {
+    params: Params,
+    /// Bytes/s: the link's, less what other traffic takes where the link is shared.
+    capacity: f64,
+    part: Option<Part>,
+    counted: Counted,
+    estimates: Estimates,
+    /// `SBW*`, bytes/s.
+    smoothed_spare: f64,
+    /// Mean RTT, seconds; zero while unknown (deviation 5).
+    avg_rtt: f64,
+    /// Length of the running `T_e`, seconds.
+    interval: f64,
+    /// `T_c` as the first mean RTT gave it, seconds.
+    found: Option<f64>,
+    /// An estimation interval of the right length has ended.
+    known: bool,
+    decision: Decision,
+    /// Least queue since `T_c` began, and that of the `T_c` before, bytes.
+    min_queue: f64,
+    persistent_queue: f64,
+    /// `H_B2` of the packet at hand.
+    bottlenecked: bool,
+}
+
+/// A packet's part in increases, `s (H_rtt / H_cwnd)^2`, and its `X = s H_rtt / H_cwnd`; nothing of one without an RTT.
+#[inline]
+fn weigh(header: &Header, size: f64, max_rtt: f64) -> Option<(f64, f64, f64)> {
+    let rtt = Some(header.rtt_s.min(max_rtt)).filter(|_| header.rtt_s > 0.0)?; // nor of NaN
+    let x = rtt * size / header.cwnd_bytes.max(size);
+    Some((x * x / size, x, rtt))
+}
+
+impl Router {
+    /// `T_c` in seconds, if it is known.
+    fn control_interval(&self) -> Option<f64> {
+        self.params.control_interval.map(Time::as_secs_f64).or(self.found)
+    }
+
+    /// What may still be given and taken in this control interval, bytes: TPF and TNF.
+    #[must_use]
+    pub fn pools(&self) -> (f64, f64) {
+        (self.decision.left_positive, self.decision.left_negative)
+    }
+
+    /// SBW: what the link could carry beyond its input, bytes/s.
+    fn spare(&self) -> f64 {
+        self.capacity - self.estimates.input_rate
+    }
+
+    /// `T_e` has ended (section 3.6.2).
+    fn estimate(&mut self) {
+        let counted = core::mem::take(&mut self.counted);
+        let was_known = self.avg_rtt > 0.0;
+        let (least, most) = (self.params.min_interval.as_secs_f64(), self.params.max_rtt.as_secs_f64());
+        if counted.all.inter_packet_s > 0.0 {
+            self.avg_rtt = (counted.rtt / counted.all.inter_packet_s).min(most); // eq. 4
+            self.estimates.cwnd_bytes = counted.cwnd / counted.all.inter_packet_s; // eq. 4
+        }
+        if was_known {
+            self.known = true;
+            let seconds = self.interval;
+            self.estimates = Estimates {
+                input_rate: counted.input_bytes / seconds,
+                data_rate: counted.data_bytes / seconds,
+                weights: counted.all.weights / seconds,
+                free_weights: counted.free.weights / seconds,
+                flows: counted.all.inter_packet_s / seconds, // eq. 5
+                free_flows: counted.free.inter_packet_s / seconds,
+                ..self.estimates
+            };
+            self.smoothed_spare += NEW * (self.spare() - self.smoothed_spare); // footnote 10
+        }
+        let unknown = UNKNOWN.max(self.params.min_interval).as_secs_f64();
+        self.interval = if self.avg_rtt > 0.0 { self.avg_rtt.max(least) } else { unknown };
+    }
+
+    /// `T_c` has ended, and the next one lasts `seconds`.
+    fn decide(&mut self, seconds: f64) {
+        let Params { k1, k2, k3, .. } = self.params;
+        if !self.known {
+            self.decision = Decision::default();
+            return;
+        }
+        let e = &self.estimates;
+        let spare = self.spare();
+        let spare = self.part.map_or(spare, |part| spare.max(part.own - e.input_rate)); // section 4.2: SBW and PSBW
+        let drain = k2 * self.persistent_queue;
+        let allocate = (k1 * seconds * spare - drain).max(0.0); // eq. 6
+        let free = (-k1 * seconds * spare + drain).max(0.0); // eq. 6
+        let shuffle = k3 * e.input_rate * seconds; // section 3.6.5: C - SBW is y
+        let (left_positive, left_negative) = (allocate + shuffle, free + shuffle);
+        let part = |bytes: f64, of: f64| if of > 0.0 { bytes / (seconds * of) } else { 0.0 };
+        // Section 3.6.6: what is spare goes to those that have met no bottleneck, if there are any.
+        let some_free = e.free_weights > 0.0;
+        self.decision = Decision {
+            allocate,
+            free,
+            shuffle,
+            positive: part(if some_free { shuffle } else { left_positive }, e.weights), // eq. 8
+            free_positive: if some_free { part(allocate, e.free_weights) } else { 0.0 },
+            negative: part(left_negative, e.data_rate), // eq. 9
+            left_positive,
+            left_negative,
+        };
+    }
+}
+
+impl RouterLaw for Router {
+    type Params = Params;
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("k1", p.k1, 0.0, 10.0)?;
+        within("k2", p.k2, 0.0, 10.0)?;
+        within("k3", p.k3, 0.0, 1.0)?;
+        for (name, time) in [
+            ("control_interval", p.control_interval),
+            ("min_interval", Some(p.min_interval)),
+            ("max_rtt", Some(p.max_rtt)),
+        ] {
+            let Some(time) = time else { continue };
+            within(name, time.as_secs_f64(), 1e-9, 1e6)
+                .map_err(|_| (name, format!("is {time}; it must be 1ns or longer")))?;
+        }
+        Ok(())
+    }
+
+    fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {
+        Some(("control_interval", &mut params.control_interval))
+    }
+
+    fn new(params: &Params, link: &RouterView) -> Self {
+        let capacity = link.known_capacity().bytes_per_sec();
+        let first = params.control_interval.unwrap_or(Time::ZERO);
+        let interval = if first > Time::ZERO { first } else { UNKNOWN };
+        Self {
+            params: *params,
+            capacity,
+            part: None,
+            counted: Counted::default(),
+            estimates: Estimates::default(),
+            smoothed_spare: capacity,
+            avg_rtt: first.as_secs_f64(),
+            interval: interval.max(params.min_interval).as_secs_f64(),
+            found: None,
+            known: false,
+            decision: Decision::default(),
+            min_queue: 0.0,
+            persistent_queue: 0.0,
+            bottlenecked: false,
+        }
+    }
+
+    fn set_capacity(&mut self, capacity: Rate) {
+        self.capacity = capacity.bytes_per_sec();
+    }
+
+    const KNOWS_FLOWS: bool = true;
+
+    fn own_flows(&self) -> Option<OwnFlows> {
+        let seen = self.known && self.estimates.cwnd_bytes > 0.0;
+        seen.then(|| OwnFlows {
+            window_bytes: self.estimates.cwnd_bytes,
+            rtt: Time::from_secs_f64(self.interval),
+        })
+    }
+
+    fn set_part(&mut self, part: Rate, link: Rate) {
+        self.part = Some(Part { own: part.bytes_per_sec(), link: link.bytes_per_sec() });
+    }
+
+    fn set_params(&mut self, params: &Params) {
+        self.params = *params;
+    }
+
+    #[inline]
+    fn read_bits(&mut self, bits: u16) {
+        self.bottlenecked = bits & B2 != 0;
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
+        let size = f64::from(size);
+        let counted = &mut self.counted;
+        counted.input_bytes += size;
+        self.min_queue = self.min_queue.min(link.queue_bytes as f64);
+        let Some(stamp) = stamp else { return };
+        counted.data_bytes += size;
+        let header = Header::from(*stamp);
+        let Some((weight, x, rtt)) = weigh(&header, size, self.params.max_rtt.as_secs_f64()) else { return };
+        counted.rtt += x * rtt;
+        counted.cwnd += rtt * size; // X H_cwnd
+        counted.all.inter_packet_s += x;
+        counted.all.weights += weight;
+        if !self.bottlenecked {
+            counted.free.inter_packet_s += x;
+            counted.free.weights += weight;
+        }
+    }
+
+    #[inline]
+    fn on_departure(&mut self, _: LinkView, size: u32, stamp: &mut Stamp) {
+        let size = f64::from(size);
+        let header = Header::from(*stamp);
+        let weight =
+            weigh(&header, size, self.params.max_rtt.as_secs_f64()).map_or(0.0, |(weight, ..)| weight);
+        let d = &mut self.decision;
+        let share = d.positive + if self.bottlenecked { 0.0 } else { d.free_positive };
+        let give = (share * weight).min(d.left_positive); // eq. 8
+        let take = (d.negative * size).min(d.left_negative); // eq. 9
+        if header.feedback_bytes < give - take {
+            return; // deviation 3
+        }
+        d.left_positive -= give;
+        d.left_negative -= take;
+        *stamp = Header { feedback_bytes: give - take, ..header }.into(); // eq. 10
+        debug_assert!(d.left_positive >= 0.0 && d.left_negative >= 0.0, "more than TPF or TNF: {d:?}");
+    }
+
+    #[inline]
+    fn bits(&mut self, _: LinkView, _: u32, bits: u16) -> u16 {
+        let capacity = self.part.map_or(self.capacity, |part| part.link);
+        passed(bits, self.smoothed_spare < BOTTLENECK * capacity) // section 3.6.6
+    }
+
+    fn first_timer(&self, which: usize) -> Option<Time> {
+        match which {
+            ESTIMATION => Some(Time::from_secs_f64(self.interval)),
+            CONTROL => Some(self.params.control_interval.unwrap_or(UNKNOWN.max(self.params.min_interval))),
+            _ => None,
+        }
+    }
+
+    fn on_timer(&mut self, which: usize, link: LinkView) -> Time {
+        if which == ESTIMATION {
+            self.estimate();
+            return link.now.saturating_add(Time::from_secs_f64(self.interval));
+        }
+        if self.avg_rtt > 0.0 && self.found.is_none() {
+            self.found = Some(self.interval); // deviation 5
+        }
+        let queue = link.queue_bytes as f64;
+        self.persistent_queue = self.min_queue.min(queue);
+        self.min_queue = queue;
+        let unknown = UNKNOWN.max(self.params.min_interval).as_secs_f64();
+        let seconds = self.control_interval().unwrap_or(unknown);
+        self.decide(seconds);
+        link.now.saturating_add(Time::from_secs_f64(seconds))
+    }
+
+    fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("avg_rtt_s", self.avg_rtt);
+        report("avg_cwnd_bytes", self.estimates.cwnd_bytes);
+        report("flows_estimate", self.estimates.flows);
+        report("free_flows_estimate", self.estimates.free_flows);
+        report("input_rate_bps", self.estimates.input_rate * 8.0);
+        report("smoothed_spare_bps", self.smoothed_spare * 8.0);
+        report("persistent_queue_bytes", self.persistent_queue);
+        report("allocate_bytes", self.decision.allocate);
+        report("free_bytes", self.decision.free);
+        report("shuffle_bytes", self.decision.shuffle);
+    }
+}

@@ -1,0 +1,266 @@
+//! The PCP sender: it asks, and obeys.
+//!
+//! Katabi and Handley 2001, sections 2, 3.4 and 4.1. Each data packet carries the window, the RTT and as a wish what the
+//! sending buffer holds beyond the window; each ack brings back what the routers left of the wish, and
+//!
+//! ```text
+//!   cwnd = max(s, cwnd + H_feedback)                          eq. 3
+//!   H_B2 = H_B1 of the last ack, or 1 where no more is wanted section 3.4
+//!   cwnd = what was used, where a round trip did not use it   section 2: use it or lose it
+//!   loss: cwnd / 2, timeout: s                                section 3.4: as TCP's
+//! ```
+//!
+//! With [`Params::negotiate`] the flow opens with a packet that asks for PCP, and becomes a TCP (with selective acks) for the
+//! rest of its life where a router on its path does not know PCP (section 4.1): each PCP router lowers PTL in the header, each
+//! router of any kind the time to live of IP, and both begin alike:
+//!
+//! ```text
+//!   an answer in which both have not fallen alike: TCP, from its initial window if it answers the opening packet,
+//!                                                  else as after a loss
+//! ```
+//!
+//! Deviations (paper says / we do / because):
+//! 1. Feedback applies whenever an ack arrives / not in fast recovery, except decreases / a loss is met as TCP meets it,
+//!    which does not grow until the loss is repaired.
+//! 2. The wish is the sending buffer less the window / of an application that produces at a rate, what it produces in an RTT
+//!    and a packet, less the window / a law is not told what lies in a buffer; what it wants is what comes.
+//! 3. `H_B2` is set in the last window of a transfer / it is not / the law is not told where a transfer ends.
+//! 4. An RTT in which the window was not used is one without any ack at which the window, not the application, held
+//!    the sender back; what was used is the most that was in flight / windows are no whole numbers of packets: else every
+//!    flow would lose the part of a packet that does not fit. Such a flow wants no more until a round trip uses its window.
+//! 5. A TCP SYN with an option opens the flow, and a PCP packet of headers alone follows it / one packet does both, of the size
+//!    of an ack / they would travel together.
+//! 6. A flow that finds later that its path has changed falls back / its window is halved then / somewhere on the path is
+//!    a queue that no feedback knows of, which may be full.
+
+use super::header::{B1, FIRST_PTL, Header, ptl, sent};
+use crate::Refused;
+use crate::sender::{AS_MUCH_AS_THERE_IS, Ack, FlowView, Recovery, SenderLaw};
+use crate::stamp::Stamp;
+use crate::tcp::{Params as TcpParams, Sack};
+use crate::units::{Rate, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a scenario may set.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// The rate the application wants; unset, the flow's application rate, or as much as there is.
+    pub desired_rate: Option<Rate>,
+    /// Ask receiver and routers for PCP first, and become a TCP where one of these does not know it (section 4.1).
+    pub negotiate: bool,
+}
+
+/// The flow as a TCP, and since when.
+#[derive(Clone, Debug)]
+struct FallBack {
+    since: Time,
+    tcp: Sack,
+}
+
+/// What the negotiation knows.
+#[derive(Clone, Debug)]
+struct Negotiation {
+    flow: FlowView,
+    /// Routers that the flow's data pass.
+    hops: u8,
+    fallen: Option<FallBack>,
+}
+
+/// The window of one PCP flow.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// Bytes.
+    cwnd: f64,
+    packet_bytes: f64,
+    /// Bytes/s; as much as can be asked for if the application has no rate.
+    desired: f64,
+    /// When the running round trip ends; zero before the first ack.
+    round_end: Time,
+    /// The most packets in flight in it.
+    used: u32,
+    /// The window held the sender back in it.
+    limited: bool,
+    /// The round trip before did not use the window.
+    unused: bool,
+    /// `H_B2`.
+    no_more: bool,
+    negotiation: Option<Box<Negotiation>>, // few flows have one
+}
+
+impl Sender {
+    /// Bytes that the flow would have in flight if the network let it, and a packet to spare.
+    fn wanted(&self, rtt_s: f64) -> f64 {
+        self.desired * rtt_s + self.packet_bytes // deviation 2
+    }
+
+    fn tcp(&self) -> Option<&Sack> {
+        Some(&self.negotiation.as_ref()?.fallen.as_ref()?.tcp)
+    }
+
+    fn tcp_mut(&mut self) -> Option<&mut Sack> {
+        Some(&mut self.negotiation.as_mut()?.fallen.as_mut()?.tcp)
+    }
+
+    /// Section 4.1: the flow becomes a TCP with a window of so many packets if the answer with these bits has not passed PCP
+    /// routers alone. Whether it has just done so.
+    fn falls_back(&mut self, now: Time, bits: u16, window: f64) -> bool {
+        let Some(negotiation) = &mut self.negotiation else { return false };
+        if negotiation.fallen.is_some() || FIRST_PTL.saturating_sub(ptl(bits)) == negotiation.hops {
+            return false;
+        }
+        let flow = FlowView { initial_window: window, ..negotiation.flow };
+        let tcp = Sack::new(&TcpParams::default(), &flow);
+        negotiation.fallen = Some(FallBack { since: now, tcp });
+        true
+    }
+
+    /// Section 2: use it or lose it.
+    fn watch_use(&mut self, ack: &Ack<'_>) {
+        self.used = self.used.max(ack.flight);
+        self.limited |= ack.window_limited || ack.in_recovery; // deviation 4
+        if ack.now < self.round_end {
+            return;
+        }
+        self.unused = self.round_end > Time::ZERO && !self.limited;
+        if self.unused {
+            let used = f64::from(self.used) * self.packet_bytes;
+            self.cwnd = self.cwnd.min(used).max(self.packet_bytes);
+        }
+        self.round_end = ack.now.saturating_add(ack.srtt);
+        self.used = 0;
+        self.limited = false;
+    }
+}
+
+impl SenderLaw for Sender {
+    type Params = Params;
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        match p.desired_rate {
+            Some(rate) if rate <= Rate::ZERO => Err((
+                "desired_rate",
+                format!("is {rate}; it must be above 0, or left out for as much as there is"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn new(params: &Params, flow: &FlowView) -> Self {
+        let packet_bytes = f64::from(flow.packet_bytes);
+        let desired = params.desired_rate.or(flow.app_rate);
+        Self {
+            cwnd: (flow.initial_window * packet_bytes).max(packet_bytes),
+            packet_bytes,
+            desired: desired.map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec),
+            round_end: Time::ZERO,
+            used: 0,
+            limited: false,
+            unused: false,
+            no_more: false,
+            negotiation: params
+                .negotiate
+                .then(|| Box::new(Negotiation { flow: *flow, hops: 0, fallen: None })),
+        }
+    }
+
+    fn recovery(&self) -> Recovery {
+        // The paper's TCP is Reno; as for XCP, with selective acks rare losses cost less and the law is the same.
+        Recovery::Sack
+    }
+
+    fn handshake(&self) -> bool {
+        self.negotiation.is_some()
+    }
+
+    fn falls_back(params: &Params) -> bool {
+        params.negotiate
+    }
+
+    #[inline]
+    fn fallen_back(&self) -> Option<Time> {
+        Some(self.negotiation.as_ref()?.fallen.as_ref()?.since)
+    }
+
+    fn passes(&mut self, hops: u8) {
+        if let Some(negotiation) = &mut self.negotiation {
+            negotiation.hops = hops;
+        }
+    }
+
+    #[inline]
+    fn cwnd(&self) -> f64 {
+        self.tcp().map_or(self.cwnd, SenderLaw::cwnd)
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        if self.negotiation.is_some() {
+            if self.falls_back(ack.now, ack.bits, self.cwnd / self.packet_bytes) {
+                if let Some(tcp) = self.tcp_mut() {
+                    tcp.on_loss(ack.now, ack.flight); // deviation 6
+                }
+            }
+            if let Some(tcp) = self.tcp_mut() {
+                tcp.on_ack(ack);
+                return;
+            }
+        }
+        let wanted = self.wanted(ack.srtt.as_secs_f64());
+        let enough = wanted - self.packet_bytes;
+        let change = Header::from(*ack.stamp).feedback_bytes;
+        if change > 0.0 {
+            if !ack.in_recovery {
+                // Never beyond what was asked for, whatever came back.
+                self.cwnd = (self.cwnd + change).min(wanted.max(self.cwnd)); // eq. 3, deviation 1
+            }
+        } else {
+            self.cwnd = (self.cwnd + change).max(self.packet_bytes); // eq. 3
+        }
+        self.watch_use(ack);
+        self.no_more = ack.bits & B1 != 0 || self.unused || self.cwnd >= enough; // section 3.4
+    }
+
+    fn on_feedback(&mut self, now: Time, _: Time, stamp: &Stamp, bits: u16) {
+        let Some(negotiation) = &self.negotiation else { return };
+        let window = negotiation.flow.initial_window;
+        if self.falls_back(now, bits, window) || self.tcp().is_some() {
+            return;
+        }
+        let change = Header::from(*stamp).feedback_bytes;
+        self.cwnd = (self.cwnd + change.min(0.0)).max(self.packet_bytes);
+        self.no_more = bits & B1 != 0;
+    }
+
+    fn on_loss(&mut self, now: Time, flight: u32) {
+        if let Some(tcp) = self.tcp_mut() {
+            return tcp.on_loss(now, flight);
+        }
+        let flight = f64::from(flight) * self.packet_bytes;
+        self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet_bytes);
+    }
+
+    fn on_timeout(&mut self, now: Time, flight: u32) {
+        if let Some(tcp) = self.tcp_mut() {
+            return tcp.on_timeout(now, flight);
+        }
+        self.cwnd = self.packet_bytes;
+    }
+
+    #[inline]
+    fn stamp(&self, _: Time, srtt: Time) -> Stamp {
+        if self.tcp().is_some() {
+            return Stamp::default();
+        }
+        let rtt_s = srtt.as_secs_f64();
+        // Without an RTT no window follows from a rate, and routers give nothing for it.
+        let feedback_bytes = if rtt_s > 0.0 { self.wanted(rtt_s) - self.cwnd } else { 0.0 };
+        Header { cwnd_bytes: self.cwnd, rtt_s, feedback_bytes }.into()
+    }
+
+    #[inline]
+    fn bits(&self) -> u16 {
+        if self.tcp().is_some() { 0 } else { sent(self.no_more) }
+    }
+}
