@@ -4,9 +4,12 @@
 //! law looks at packets as they leave, or writes into them, must be served by an event for each packet, and one whose law
 //! hears only of arrivals need not.
 
+pub mod avq;
 pub mod codel;
+pub mod csfq;
 pub mod droptail;
 pub mod red;
+pub mod rem;
 
 use crate::Refused;
 use crate::router::LinkView;

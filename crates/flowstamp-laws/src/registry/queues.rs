@@ -3,7 +3,8 @@
 use super::{each, spec};
 use crate::Refused;
 use crate::queue::{
-    Arrival, Departure, Hears, QueueLaw, QueueView, TimeConstant, Verdict, codel, droptail, red,
+    Arrival, Departure, Hears, QueueLaw, QueueView, TimeConstant, Verdict, avq, codel, csfq, droptail, red,
+    rem,
 };
 use crate::router::LinkView;
 use crate::units::{Rate, Time};
@@ -96,6 +97,12 @@ queues! {
     Red "red" red::Red;
     /// Controlled delay (Nichols and others, RFC 8289).
     CoDel "codel" codel::CoDel;
+    /// Random exponential marking (Athuraliya, Low, Li and Yin 2001).
+    Rem "rem" rem::Rem;
+    /// Adaptive virtual queue (Kunniyur and Srikant 2001).
+    Avq "avq" avq::Avq;
+    /// Core-stateless fair queueing (Stoica, Shenker and Zhang 1998).
+    Csfq "csfq" csfq::Csfq;
 }
 
 impl Default for QueueSpec {

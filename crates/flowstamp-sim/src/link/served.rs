@@ -14,7 +14,7 @@ use flowstamp_laws::queue::{Departure, Hears};
 use flowstamp_laws::registry::{AnyQueue, Header};
 use flowstamp_laws::share::Scheduler;
 use flowstamp_laws::share::split::Split;
-use flowstamp_laws::units::Time;
+use flowstamp_laws::units::{Rate, Time};
 use std::collections::VecDeque;
 
 /// By what packets are told apart.
@@ -113,7 +113,21 @@ impl Served {
             asks: false,
         };
         served.weigh();
+        if let Some(rate) = served.divided.as_ref().map(|d| d.split.capacity()) {
+            served.tell(rate);
+        }
         served
+    }
+
+    /// The queue laws that hear of it are told of the capacity: where the link is divided, each of its class's part.
+    pub(super) fn tell(&mut self, rate: Rate) {
+        if !self.hears.capacity {
+            return;
+        }
+        let Some(divided) = &mut self.divided else { return self.laws.queue.set_capacity(rate) };
+        for (law, part) in divided.laws.iter_mut().zip(divided.split.shares()) {
+            law.set_capacity(rate * part);
+        }
     }
 
     /// The same link on a shared medium: each packet waits until it is granted.
@@ -149,6 +163,9 @@ impl Served {
     pub(super) fn divide(&mut self, now: Time) -> Option<Time> {
         let next = self.divided.as_mut().map(|d| d.split.on_timer(now));
         self.weigh();
+        if let Some(rate) = self.divided.as_ref().map(|d| d.split.capacity()) {
+            self.tell(rate);
+        }
         next
     }
 
