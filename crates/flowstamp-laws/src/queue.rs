@@ -8,6 +8,8 @@ pub mod avq;
 pub mod codel;
 pub mod csfq;
 pub mod droptail;
+pub mod dualpi2;
+pub mod pi2;
 pub mod red;
 pub mod rem;
 
@@ -75,6 +77,8 @@ pub struct Arrival {
     pub queue_packets: u32,
     /// The packet may be marked instead of dropped (ECN-capable transport).
     pub ecn_capable: bool,
+    /// It is of an L4S flow, ECT(1), or was marked before (RFC 9331).
+    pub l4s: bool,
     /// Since when the link has had nothing to send; `None` if it is sending.
     pub idle_since: Option<Time>,
 }
@@ -96,6 +100,8 @@ pub struct Departure {
     pub queue_packets: u32,
     /// The packet may be marked instead of dropped (ECN-capable transport).
     pub ecn_capable: bool,
+    /// As in [`Arrival::l4s`].
+    pub l4s: bool,
 }
 
 /// What becomes of a packet.
@@ -144,6 +150,13 @@ pub trait QueueLaw: Sized {
     /// The parameter that stands for the flows' RTT, if there is one: whoever knows the paths sets it where it is open and
     /// the usual value is far from them.
     fn time_constant(params: &mut Self::Params) -> Option<TimeConstant<'_>> {
+        let _ = params;
+        None
+    }
+
+    /// Whether L4S packets wait in a queue of their own, and then the weights by which the link serves theirs and the other; only
+    /// if it hears of departures.
+    fn two_queues(params: &Self::Params) -> Option<[f64; 2]> {
         let _ = params;
         None
     }

@@ -27,6 +27,7 @@ fn arrival(now: Time) -> Arrival {
         queue_bytes: 0,
         queue_packets: 0,
         ecn_capable: true,
+        l4s: false,
         idle_since: None,
     }
 }

@@ -28,6 +28,7 @@ fn arrival(now: Time, flow: u64, label: Option<f64>, queue_bytes: u64) -> Arriva
         queue_bytes,
         queue_packets: (queue_bytes / u64::from(PACKET)) as u32,
         ecn_capable: false,
+        l4s: false,
         idle_since: None,
     }
 }

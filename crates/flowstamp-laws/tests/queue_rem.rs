@@ -23,6 +23,7 @@ fn arrival(queue_packets: u32) -> Arrival {
         queue_bytes: u64::from(queue_packets) * u64::from(PACKET),
         queue_packets,
         ecn_capable: true,
+        l4s: false,
         idle_since: None,
     }
 }

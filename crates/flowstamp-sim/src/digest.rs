@@ -43,6 +43,9 @@ impl Results {
             let kind = (packet.data, packet.control, packet.syn, packet.fin);
             let ecn = (packet.ecn_capable, packet.congestion_experienced, packet.ecn_echo, packet.cwr);
             capture.update(format!("{at:?} {kind:?} {ecn:?} {:?}\n", packet.sack));
+            if packet.l4s {
+                capture.update("l4s\n");
+            }
             packet.stamp.0.iter().for_each(|word| capture.update(word.to_bits().to_le_bytes()));
         }
         Digest {

@@ -26,6 +26,8 @@ pub enum Classifier {
     None,
     /// Acks and answers, and all that goes the way of the data.
     Acks,
+    /// L4S packets, and all others.
+    L4s,
 }
 
 impl Classifier {
@@ -41,6 +43,7 @@ impl Classifier {
             Self::None => &[("all", "queue_bytes")],
             Self::Protocol => &[("own", "own_queue_bytes"), ("other", "other_queue_bytes")],
             Self::Acks => &[("ack", "ack_queue_bytes"), ("data", "data_queue_bytes")],
+            Self::L4s => &[("l4s", "l4s_queue_bytes"), ("classic", "classic_queue_bytes")],
         }
     }
 
@@ -50,6 +53,7 @@ impl Classifier {
             Self::None => false,
             Self::Protocol => !own,
             Self::Acks => packet.flags & DATA != 0,
+            Self::L4s => !packet.is_l4s(),
         })
     }
 }
@@ -128,6 +132,13 @@ impl Served {
         for (law, part) in divided.laws.iter_mut().zip(divided.split.shares()) {
             law.set_capacity(rate * part);
         }
+    }
+
+    /// The same link with weights that stay.
+    #[must_use]
+    pub fn weighing(mut self, weights: [f64; 2]) -> Self {
+        self.weights = weights.into();
+        self
     }
 
     /// The same link on a shared medium: each packet waits until it is granted.
@@ -287,6 +298,7 @@ impl Served {
             queue_bytes: backlog.bytes,
             queue_packets: backlog.packets,
             ecn_capable: packet.flags & ECN_CAPABLE != 0,
+            l4s: packet.is_l4s(),
         };
         let law = match &mut self.divided {
             None => &mut self.laws.queue,

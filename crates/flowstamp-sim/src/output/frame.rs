@@ -54,6 +54,7 @@ pub(super) fn frame_of<'a>(packet: &CapturedPacket, sack: &'a [(u32, u32)]) -> F
         },
         ecn: match (packet.ecn_capable, packet.congestion_experienced) {
             (_, true) => Ecn::Ce,
+            (true, false) if packet.l4s => Ecn::Ect1,
             (true, false) => Ecn::Ect0,
             (false, false) => Ecn::NotEct,
         },
@@ -86,6 +87,7 @@ mod tests {
             packets: u32::MAX,
             last_size: 1000,
             ecn_capable: false,
+            l4s: false,
             congestion_experienced: false,
             ecn_echo: false,
             cwr: false,
