@@ -16,6 +16,7 @@ pub mod rem;
 use crate::Refused;
 use crate::router::LinkView;
 use crate::units::{Rate, Time};
+use std::ops::RangeInclusive;
 
 /// How much may wait in a queue, without the packet in transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,8 +123,8 @@ pub struct TimeConstant<'a> {
     pub name: &'static str,
     /// What the scenario says.
     pub value: &'a mut Option<Time>,
-    /// What the law takes where it is told nothing.
-    pub usual: Time,
+    /// The RTTs for which what the law takes where it is told nothing is right; `None` if for none in particular.
+    pub usual_for: Option<RangeInclusive<Time>>,
 }
 
 /// Decides each packet's fate. It has no clock; its randomness is passed in.
@@ -148,7 +149,7 @@ pub trait QueueLaw: Sized {
     }
 
     /// The parameter that stands for the flows' RTT, if there is one: whoever knows the paths sets it where it is open and
-    /// the usual value is far from them.
+    /// the usual value is not for them.
     fn time_constant(params: &mut Self::Params) -> Option<TimeConstant<'_>> {
         let _ = params;
         None

@@ -122,5 +122,6 @@ fn the_longest_round_trip_follows_a_path_that_the_rfcs_does_not_fit() {
     for queue in ["pi2", "dualpi2"] {
         assert_eq!(assumed(queue, "30us").as_deref(), Some("30us"));
         assert_eq!(assumed(queue, "50ms"), None);
+        assert_eq!(assumed(queue, "300ms").as_deref(), Some("300ms"));
     }
 }

@@ -169,8 +169,7 @@ impl QueueLaw for Avq {
     }
 
     fn time_constant(params: &mut Params) -> Option<TimeConstant<'_>> {
-        // Whatever the path's RTT is, it is the one that is meant: nothing is usual.
-        params.flows.map(|_| TimeConstant { name: "rtt", value: &mut params.rtt, usual: Time::ZERO })
+        params.flows.map(|_| TimeConstant { name: "rtt", value: &mut params.rtt, usual_for: None })
     }
 
     fn new(params: &Params, view: &QueueView) -> Self {

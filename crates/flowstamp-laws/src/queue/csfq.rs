@@ -24,8 +24,8 @@
 //! 2. alpha before the link was first congested is open / nothing is dropped until then, and alpha begins at the largest label
 //!    seen so far, at most C / the same rule as after a time without congestion.
 //! 3. A flow's first packet has no T / r = l/K, as for packets of one instant, T -> 0 / the rate rises from below.
-//! 4. K, K_alpha and K_c are 100 ms (section 4) / the longest RTT of the flows where 100 ms is more than ten times off / they
-//!    are to fit the queue's delay, which is about a round trip where the buffer is.
+//! 4. K, K_alpha and K_c are 100 ms, twice the largest queueing delay (section 4) / the longest RTT of the flows, 100 ms where no
+//!    path is known / a round trip is the queueing delay of the buffers that are usual here, and flows send as much in each.
 //! 5. Buffers of 64 KB with a threshold of 16 KB (section 4) / a quarter of the buffer / buffers come in bytes, packets and BDP. The
 //!    paper's text is not at hand; these numbers are from memory.
 //! 6. Flows come and do not go / a flow is forgotten when nothing has come of it for 10 K and there are twice as many as when
@@ -52,8 +52,7 @@ pub struct Params {
     /// Packets get their label here, whatever they have (true), or nowhere (false). Unset, those that have none get one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edge: Option<bool>,
-    /// `K`: the time over which a flow's rate is averaged. Unset, 100 ms; or the longest propagation RTT of the flows through the
-    /// link, if that is below 10 ms or above 1 s.
+    /// `K`: the time over which a flow's rate is averaged. Unset, the longest propagation RTT of the flows through the link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Time>,
     /// `K_alpha`: the time over which the link's rates are averaged. Unset, `interval`.
@@ -226,7 +225,7 @@ impl QueueLaw for Csfq {
     }
 
     fn time_constant(params: &mut Params) -> Option<TimeConstant<'_>> {
-        Some(TimeConstant { name: "interval", value: &mut params.interval, usual: USUAL_INTERVAL })
+        Some(TimeConstant { name: "interval", value: &mut params.interval, usual_for: None })
     }
 
     fn new(params: &Params, view: &QueueView) -> Self {

@@ -27,7 +27,7 @@
 //! 5. Always / nothing is dropped or marked by p' while fewer than two packets wait / Linux' rule.
 //! 6. The RFC's text is not at hand / its pseudocode is from memory, held against Linux' `sch_dualpi2` / see `pi2`.
 
-use super::pi2::{Gains, Pi, USUAL_MAX_RTT};
+use super::pi2::{Gains, Pi, USUAL_RTTS};
 use super::{Arrival, Departure, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict};
 use crate::router::LinkView;
 use crate::units::{Ratio, Time};
@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
     /// The longest round trip to be stable for, from which the five below follow. Unset, 100 ms; or the longest propagation RTT of
-    /// the flows through the link, if that is below 10 ms or above 1 s.
+    /// the flows through the link, if that is below 10 ms or above 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rtt: Option<Time>,
     /// The classic queue's delay to aim at. Unset, 0.15 of `max_rtt`: 15 ms of 100 ms.
@@ -158,7 +158,7 @@ impl QueueLaw for DualPi2 {
     }
 
     fn time_constant(params: &mut Params) -> Option<TimeConstant<'_>> {
-        Some(TimeConstant { name: "max_rtt", value: &mut params.max_rtt, usual: USUAL_MAX_RTT })
+        Some(TimeConstant { name: "max_rtt", value: &mut params.max_rtt, usual_for: Some(USUAL_RTTS) })
     }
 
     fn two_queues(params: &Params) -> Option<[f64; 2]> {
@@ -167,7 +167,7 @@ impl QueueLaw for DualPi2 {
     }
 
     fn new(params: &Params, view: &QueueView) -> Self {
-        let max_rtt = params.max_rtt.unwrap_or(USUAL_MAX_RTT);
+        let max_rtt = params.max_rtt.unwrap_or(*USUAL_RTTS.end());
         let threshold = params.threshold.unwrap_or(max_rtt / 100).as_secs_f64();
         let half = 0.5 * params.ramp.get();
         Self {

@@ -16,8 +16,8 @@
 //! Deviations (paper says / we do / because):
 //! 1. Gains of 5/16 and 50/16 Hz every 32 ms for a target of 20 ms (2016) / 0.16 and 3.2 Hz every 16 ms for 15 ms, as in Linux'
 //!    `sch_dualpi2` / these are what RFC 9332 came to. The RFC's text is not at hand: its numbers are from Linux and from memory.
-//! 2. For a longest round trip of 100 ms / in proportion to `max_rtt`, which is the paths' where 100 ms is more than ten times
-//!    off: T and q0 as it, alpha and beta as one over it / RFC 9332's own formulas scale like that.
+//! 2. For a longest round trip of 100 ms / in proportion to `max_rtt`, which is the paths' where that is below 10 or
+//!    above 100 ms: T and q0 as it, alpha and beta as one over it / RFC 9332's own formulas scale like that.
 //! 3. The queue's delay by its head's time of arrival or a measured departure rate / what waits over the capacity of now / the same
 //!    where that is constant, and no event for each departure.
 //! 4. Linux, two draws of p' / one of p'^2 / the same probability.
@@ -30,9 +30,12 @@ use crate::units::{Rate, Time};
 use crate::{Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
 /// RFC 9332, appendix A.1: the longest round trip that the default gains are for.
-pub(super) const USUAL_MAX_RTT: Time = Time::from_millis(100);
+const USUAL_MAX_RTT: Time = Time::from_millis(100);
+/// From where the target of 15 ms is more than the path itself.
+pub(super) const USUAL_RTTS: RangeInclusive<Time> = Time::from_millis(10)..=USUAL_MAX_RTT;
 
 /// The controller, which several laws have.
 #[derive(Clone, Copy, Debug)]
@@ -130,7 +133,7 @@ impl Pi {
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
     /// The longest round trip to be stable for, from which the four below follow. Unset, 100 ms; or the longest propagation RTT of
-    /// the flows through the link, if that is below 10 ms or above 1 s.
+    /// the flows through the link, if that is below 10 ms or above 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rtt: Option<Time>,
     /// `q0`: the delay to aim at. Unset, 0.15 of `max_rtt`: 15 ms of 100 ms.
@@ -201,7 +204,7 @@ impl QueueLaw for Pi2 {
     }
 
     fn time_constant(params: &mut Params) -> Option<TimeConstant<'_>> {
-        Some(TimeConstant { name: "max_rtt", value: &mut params.max_rtt, usual: USUAL_MAX_RTT })
+        Some(TimeConstant { name: "max_rtt", value: &mut params.max_rtt, usual_for: Some(USUAL_RTTS) })
     }
 
     fn new(params: &Params, view: &QueueView) -> Self {
