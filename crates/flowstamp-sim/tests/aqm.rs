@@ -90,6 +90,46 @@ fn csfq_brings_flows_of_unequal_round_trips_together() {
     assert!(near + far > 0.85 * 10e6, "{near} and {far}");
 }
 
+/// Two hops; four flows take both, two only the second. A router knows the flows that it labels, whose data it is the edge of.
+#[test]
+fn only_the_edge_knows_flows() {
+    let known = |edge: &str| {
+        let results = run(&format!(
+            r#"
+            duration = "2s"
+            [parking_lot]
+            rates = ["10Mbps", "10Mbps"]
+            delay = "10ms"
+            queue = {{ kind = "csfq"{edge} }}
+            [[flows]]
+            name = "both"
+            law = "sack"
+            count = 4
+            [[flows]]
+            name = "second"
+            law = "sack"
+            count = 2
+            from = "n1"
+            to = "n2"
+            [probes]
+            every = "100ms"
+            laws = true
+            "#
+        ));
+        let series = &results.series;
+        let last = |link: &str| {
+            let key =
+                series.keys.iter().position(|k| k.name == link && k.metric == "flows").expect("a variable");
+            let at = series.key.iter().rposition(|k| *k as usize == key).expect("a sample");
+            series.value[at]
+        };
+        [last("link1"), last("link2")]
+    };
+    assert_eq!(known(""), [4.0, 2.0]);
+    assert_eq!(known(", edge = true"), [4.0, 6.0]);
+    assert_eq!(known(", edge = false"), [0.0, 0.0]);
+}
+
 #[test]
 fn csfqs_interval_follows_the_path() {
     let assumed = |rtt: &str| {

@@ -125,7 +125,7 @@ impl Served {
 
     /// The queue laws that hear of it are told of the capacity: where the link is divided, each of its class's part.
     pub(super) fn tell(&mut self, rate: Rate) {
-        if !self.hears.capacity {
+        if !self.laws.queue.hears().capacity {
             return;
         }
         let Some(divided) = &mut self.divided else { return self.laws.queue.set_capacity(rate) };
