@@ -126,6 +126,19 @@ mod tests {
     }
 
     #[test]
+    fn the_ecn_bits_are_those_of_the_transport() {
+        let of = |ecn_capable, l4s, congestion_experienced| {
+            let data = packet(Header::Plain, true, [0.0; 3]);
+            frame_of(&CapturedPacket { ecn_capable, l4s, congestion_experienced, ..data }, &[]).ecn
+        };
+        // RFC 3168, section 5; RFC 9331, section 4.1.
+        assert_eq!(of(false, false, false), Ecn::NotEct);
+        assert_eq!(of(true, false, false), Ecn::Ect0);
+        assert_eq!(of(true, true, false), Ecn::Ect1);
+        assert_eq!(of(true, true, true), Ecn::Ce);
+    }
+
+    #[test]
     fn sequence_numbers_are_of_payload_bytes() {
         let reno = frame_of(&packet(Header::Plain, true, [0.0; 3]), &[]);
         assert_eq!((reno.seq, reno.ack, reno.shim), (1 + 2 * 960, 1, None));
