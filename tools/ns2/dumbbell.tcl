@@ -15,6 +15,8 @@
 #   xcp       Agent/TCP/Reno/XCP over Queue/XCP: the authors' own model (alpha 0.4, beta 0.226, gamma 0.1 are
 #             compiled in). `set-link-capacity` is mandatory: without it the router takes the capacity as 0.
 #   reno-red  TCP Reno with ECN over gentle RED counted in packets: thresholds 1/3 and 2/3 of the buffer, max_p 0.1.
+#   reno-rem  TCP Reno over REM, the authors' own model, counted in bytes, with ECN unless aqm_mark=0.
+#   reno-avq  TCP Reno over AVQ (Queue/Vq), the authors' own model, likewise; its alpha of 0.15 is compiled in.
 #   reno      TCP Reno over drop-tail.
 #
 # Web flows are Reno's, or web_tcp's. They arrive at random, or as the lines "start_s packets" of the file web_flows
@@ -51,6 +53,8 @@ array set param {
     starts ""           reverse_starts ""    stagger_s ""
     red_min_fraction 0.3333333333  red_max_fraction 0.6666666667  red_max_p 0.1  red_weight 0.002
     red_mark_p 0.1      red_wait 1           red_adaptive 0
+    aqm_mark 1          rem_gamma 0.001      rem_phi 1.001        rem_target_fraction 0.3333333333
+    rem_update_packets 10  avq_gamma 0.98    avq_initial 0.98
     web_rate 0          web_mean_packets 30  web_shape 1.35       web_hosts 20   web_tcp Reno
     web_flows ""        web_log ""
     agent_headers 0     tick_s 0.001         tcp_set ""
@@ -72,7 +76,9 @@ proc p {key} { global param; return $param($key) }
 proc default {key value} { global param; if {$param($key) eq ""} { set param($key) $value } }
 proc number_list {text} { return [split [string trim $text ,] ,] }
 
-if {[lsearch {xcp reno-red reno} [p protocol]] < 0} { die "protocol must be xcp, reno-red or reno, got '[p protocol]'" }
+if {[lsearch {xcp reno-red reno-rem reno-avq reno} [p protocol]] < 0} {
+    die "protocol must be xcp, reno-red, reno-rem, reno-avq or reno, got '[p protocol]'"
+}
 if {[lsearch {min all} [p headers]] < 0} { die "headers must be min or all, got '[p headers]'" }
 if {[lsearch {Reno Newreno Sack1} [p web_tcp]] < 0} { die "web_tcp must be Reno, Newreno or Sack1" }
 
@@ -122,7 +128,8 @@ if {[p agent_headers]} {
 Agent/TCP set window_ 1000000000
 Agent/TCP set windowInit_ 2
 Agent/TCP set tcpTick_ [p tick_s]
-Agent/TCP set ecn_ [expr {[p protocol] eq "reno-red"}]
+Agent/TCP set ecn_ [expr {[p protocol] eq "reno-red" ||
+                          ([p aqm_mark] && [lsearch {reno-rem reno-avq} [p protocol]] >= 0)}]
 # Any variable of the TCP agent, for experiments: tcp_set=singledup_:0,SetCWRonRetransmit_:0
 foreach pair [split [p tcp_set] ,] {
     if {[llength [split $pair :]] != 2} { die "tcp_set: expected name:value, got '$pair'" }
@@ -148,13 +155,26 @@ if {[p protocol] eq "reno-red"} {
     Queue/RED set maxthresh_ [expr {[p red_max_fraction] * [p buffer_packets]}]
 }
 
+foreach class {Queue/REM Queue/Vq} {
+    $class set markpkts_ [expr {[p aqm_mark] ? "true" : "false"}]
+    $class set mean_pktsize_ [p packet_bytes]
+}
+Queue/REM set qib_ true
+Queue/REM set gamma_ [p rem_gamma]
+Queue/REM set phi_ [p rem_phi]
+Queue/REM set pbo_ [expr {[p rem_target_fraction] * [p buffer_packets]}]
+Queue/REM set pupdtime_ [expr {[p rem_update_packets] * 8.0 * [p packet_bytes] / $rate_bps}]
+Queue/Vq set queue_in_bytes_ true
+Queue/Vq set gamma_ [p avq_gamma]
+Queue/Vq set ecnlim_ [p avq_initial]
+
 # ------------------------------------------------------------------------------------------------- topology
 
 proc link_head {from to} { global ns; return [[$ns link $from $to] head] }
 
 set left [$ns node]
 set right [$ns node]
-array set queue_of {xcp XCP reno-red RED reno DropTail}
+array set queue_of {xcp XCP reno-red RED reno-rem REM reno-avq Vq reno DropTail}
 set bottleneck_queue $queue_of([p protocol])
 $ns duplex-link $left $right $rate_bps [expr {0.4 * $rtt}] $bottleneck_queue
 foreach {from to} [list $left $right $right $left] {

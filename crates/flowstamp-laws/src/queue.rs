@@ -4,13 +4,19 @@
 //! law looks at packets as they leave, or writes into them, must be served by an event for each packet, and one whose law
 //! hears only of arrivals need not.
 
+pub mod avq;
 pub mod codel;
+pub mod csfq;
 pub mod droptail;
+pub mod dualpi2;
+pub mod pi2;
 pub mod red;
+pub mod rem;
 
 use crate::Refused;
 use crate::router::LinkView;
 use crate::units::{Rate, Time};
+use std::ops::RangeInclusive;
 
 /// How much may wait in a queue, without the packet in transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +78,8 @@ pub struct Arrival {
     pub queue_packets: u32,
     /// The packet may be marked instead of dropped (ECN-capable transport).
     pub ecn_capable: bool,
+    /// It is of an L4S flow, ECT(1), or was marked before (RFC 9331).
+    pub l4s: bool,
     /// Since when the link has had nothing to send; `None` if it is sending.
     pub idle_since: Option<Time>,
 }
@@ -93,6 +101,8 @@ pub struct Departure {
     pub queue_packets: u32,
     /// The packet may be marked instead of dropped (ECN-capable transport).
     pub ecn_capable: bool,
+    /// As in [`Arrival::l4s`].
+    pub l4s: bool,
 }
 
 /// What becomes of a packet.
@@ -113,8 +123,8 @@ pub struct TimeConstant<'a> {
     pub name: &'static str,
     /// What the scenario says.
     pub value: &'a mut Option<Time>,
-    /// What the law takes where it is told nothing.
-    pub usual: Time,
+    /// The RTTs for which what the law takes where it is told nothing is right; `None` if for none in particular.
+    pub usual_for: Option<RangeInclusive<Time>>,
 }
 
 /// Decides each packet's fate. It has no clock; its randomness is passed in.
@@ -139,8 +149,15 @@ pub trait QueueLaw: Sized {
     }
 
     /// The parameter that stands for the flows' RTT, if there is one: whoever knows the paths sets it where it is open and
-    /// the usual value is far from them.
+    /// the usual value is not for them.
     fn time_constant(params: &mut Self::Params) -> Option<TimeConstant<'_>> {
+        let _ = params;
+        None
+    }
+
+    /// Whether L4S packets wait in a queue of their own, and then the weights by which the link serves theirs and the other; only
+    /// if it hears of departures.
+    fn two_queues(params: &Self::Params) -> Option<[f64; 2]> {
         let _ = params;
         None
     }

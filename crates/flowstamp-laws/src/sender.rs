@@ -148,6 +148,11 @@ pub trait SenderLaw: Sized {
         Echo::Classic
     }
 
+    /// Whether its packets say that they are an L4S flow's, ECT(1) (RFC 9331); only if the flow does ECN.
+    fn l4s(&self) -> bool {
+        false
+    }
+
     /// Whether acks shall bring a [`RateSample`]: the transport then keeps a record of each packet in flight.
     fn wants_delivery_rate(&self) -> bool {
         false
@@ -226,6 +231,9 @@ impl<L: SenderLaw> SenderLaw for Box<L> {
     }
     fn echo(&self) -> Echo {
         (**self).echo()
+    }
+    fn l4s(&self) -> bool {
+        (**self).l4s()
     }
     fn wants_delivery_rate(&self) -> bool {
         (**self).wants_delivery_rate()

@@ -27,6 +27,7 @@ fn leaving(now: Time, sojourn: Time, behind: u32) -> Departure {
         queue_bytes: u64::from(behind) * u64::from(PACKET),
         queue_packets: behind,
         ecn_capable: false,
+        l4s: false,
     }
 }
 
@@ -261,6 +262,7 @@ fn what_does_not_fit_is_lost_on_arrival() {
         queue_bytes: 0,
         queue_packets,
         ecn_capable: true,
+        l4s: false,
         idle_since,
     };
     for (waiting, verdict) in [(0, Verdict::Enqueue), (2, Verdict::Enqueue), (3, Verdict::Drop)] {

@@ -24,6 +24,7 @@ fn arrival(queue_packets: u32) -> Arrival {
         queue_bytes: u64::from(queue_packets) * u64::from(PACKET),
         queue_packets,
         ecn_capable: true,
+        l4s: false,
         idle_since: None,
     }
 }
@@ -217,6 +218,22 @@ fn byte_mode_marks_in_proportion_to_size() {
     assert!((full / half - 2.0).abs() < 0.1, "{full} {half}");
     let packets = Params { mode: Mode::Packets, ..params };
     assert_eq!(marked(&packets, 45, 1000, 10_000), marked(&packets, 45, 500, 10_000));
+}
+
+/// p_b = 0.1 (q - 30) / 30: 0.05 at 45 packets, 0.067 at 50.
+#[test]
+fn above_mark_p_what_could_be_marked_is_dropped() {
+    let of = |mark_p: f64, queue: u32| {
+        let mut red = Red::new(&Params { mark_p: Ratio::new(mark_p), ..instant() }, &view(200));
+        let mut draw = uniform(5);
+        let verdicts: Vec<_> = (0..1000).map(|_| red.on_arrival(&arrival(queue), &mut draw)).collect();
+        let count = |verdict| verdicts.iter().filter(|v| **v == verdict).count();
+        (count(Verdict::Mark), count(Verdict::Drop))
+    };
+    let ((marks, none), (no_marks, drops)) = (of(0.06, 45), of(0.06, 50));
+    assert!(marks > 0 && none == 0 && no_marks == 0 && drops > 0, "{marks} {none} {no_marks} {drops}");
+    // The same packets as without the bound.
+    assert_eq!((of(1.0, 45), of(1.0, 50)), ((marks, 0), (drops, 0)));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Records packets whose transmission begins, until it has enough.
 
-use crate::packet::{CONGESTED, CONTROL, DATA, ECN_CAPABLE, ECN_ECHO, FIN, Packet, REDUCED, SYN, SackPool};
+use crate::packet::{
+    CONGESTED, CONTROL, DATA, ECN_CAPABLE, ECN_ECHO, FIN, L4S, Packet, REDUCED, SYN, SackPool,
+};
 use crate::results::{Captured, CapturedPacket};
 use flowstamp_laws::units::Time;
 
@@ -79,7 +81,8 @@ impl Capture {
             last_size: u32::from(user.last_size),
             ecn_capable: packet.flags & ECN_CAPABLE != 0,
             congestion_experienced: packet.flags & CONGESTED != 0,
-            ecn_echo: packet.flags & ECN_ECHO != 0,
+            l4s: packet.flags & (DATA | L4S) == DATA | L4S,
+            ecn_echo: packet.flags & (DATA | ECN_ECHO) == ECN_ECHO,
             cwr: packet.flags & REDUCED != 0,
             header: packet.header,
             stamp: packet.stamp,

@@ -46,6 +46,9 @@ impl Results {
             if packet.bits != 0 {
                 capture.update(packet.bits.to_le_bytes());
             }
+            if packet.l4s {
+                capture.update("l4s\n");
+            }
             packet.stamp.0.iter().for_each(|word| capture.update(word.to_bits().to_le_bytes()));
         }
         Digest {

@@ -543,6 +543,10 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
     if plan.priority == Priority::Acks {
         return Port::Served(asking(Served::new(laws, Classifier::Acks, in_turn, None)));
     }
+    if let Some(weights) = plan.queue.two_queues() {
+        let scheduler = Scheduler::Wfq(share::wfq::Wfq::new(weights.len()));
+        return Port::Served(asking(Served::new(laws, Classifier::L4s, scheduler, None).weighing(weights)));
+    }
     let split = plan.share.params().map(|params| Split::new(params, rate));
     match (split, plan.share.build(Classifier::Protocol.classes())) {
         (None, _) if plan.medium.is_some() || plan.queue.hears().each_departure() => {

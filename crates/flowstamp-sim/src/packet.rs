@@ -35,6 +35,13 @@ pub struct Packet {
 const _: () = assert!(size_of::<Packet>() == 56);
 
 impl Packet {
+    /// Whether it belongs into an L4S queue: ECT(1), or marked before (RFC 9331 section 5.1).
+    #[inline]
+    #[must_use]
+    pub fn is_l4s(&self) -> bool {
+        self.flags & DATA != 0 && self.flags & (L4S | CONGESTED) != 0
+    }
+
     /// Which flow it is of, over all users of its slot.
     #[inline]
     #[must_use]
@@ -51,6 +58,8 @@ pub const ECN_CAPABLE: u8 = 2;
 pub const CONGESTED: u8 = 4;
 /// An ack's ECN echo.
 pub const ECN_ECHO: u8 = 8;
+/// Of a packet with data, in the place of an ack's echo: its ECN-capable transport is an L4S one, ECT(1).
+pub const L4S: u8 = 8;
 /// Congestion window reduced.
 pub const REDUCED: u8 = 16;
 

@@ -341,6 +341,8 @@ pub struct CapturedPacket {
     pub last_size: u32,
     /// ECN-capable transport.
     pub ecn_capable: bool,
+    /// That of an L4S flow: ECT(1) (data).
+    pub l4s: bool,
     /// Congestion experienced.
     pub congestion_experienced: bool,
     /// ECN echo (acks).

@@ -93,7 +93,10 @@ fn network() -> impl Strategy<Value = Network> {
         prop_oneof![2 => prop::collection::vec(link(), 1), 1 => prop::collection::vec(link(), 2..4)],
         (prop_oneof![Just(20.0), 0.1..200.0], prop_oneof![Just(0.8), 0.0..0.9]),
         prop::option::of(prop_oneof![Just(1.0), 0.4..30.0]),
-        (0.1f64..3.0, prop::sample::select(vec!["droptail", "droptail", "red", "codel"])),
+        (
+            0.1f64..3.0,
+            prop::sample::select(vec!["droptail", "droptail", "red", "codel", "rem", "csfq", "dualpi2"]),
+        ),
         (
             prop::sample::select(vec!["none", "xcp", "xcp-draft", "rcp", "rcp"]),
             prop::option::weighted(0.3, prop::sample::select(vec!["wfq", "drr", "fifo"])),

@@ -164,7 +164,9 @@ impl QueueLaw for CoDel {
     }
 
     fn time_constant(params: &mut Params) -> Option<TimeConstant<'_>> {
-        Some(TimeConstant { name: "interval", value: &mut params.interval, usual: USUAL_INTERVAL })
+        // RFC 8289, section 4.3.
+        let usual_for = Some(Time::from_millis(10)..=Time::from_secs(1));
+        Some(TimeConstant { name: "interval", value: &mut params.interval, usual_for })
     }
 
     fn new(params: &Params, view: &QueueView) -> Self {

@@ -7,7 +7,7 @@
 //!       = max_p + (1 - max_p) (avg - max) / max                       max <= avg < 2 max, gentle
 //! p_a   = p_b / (1 - count p_b), or with wait 0, p_b / (2 - count p_b) or 1 as count p_b < 1, < 2 or more
 //! p_a   = p_a size / mean size                byte mode                                       1993 section 4
-//! drop  if avg >= max (gentle: 2 max) or the buffer is full; else with p_a mark, or drop if not ECN-capable
+//! drop  if avg >= max (gentle: 2 max) or the buffer is full; else with p_a mark, or drop if not ECN-capable or p_b >= mark_p
 //! adaptive: every 0.5 s, avg below the middle fifth of [min, max]: max_p *= 0.9; above: max_p += min(0.01, max_p/4)
 //! ```
 //! step:     mark, or drop if not ECN-capable, what finds more than K packets waiting; nothing else counts      Alizadeh 2010
@@ -60,13 +60,15 @@ pub struct Params {
     pub gentle: bool,
     /// ECN-capable packets are marked instead of dropped early.
     pub ecn: bool,
+    /// ECN-capable packets are marked only while the probability is below this; at 1, always (ns-2's `mark_p_`).
+    pub mark_p: Ratio,
     /// `max_p` adapts so that the average stays in the middle between the thresholds.
     pub adaptive: bool,
     /// The queueing delay to aim at: the lower threshold is half of what the link carries in this time, at least 5
     /// packets, the upper one three times that (2001 section 4). Absent: the shares above.
     pub target_delay: Option<Time>,
     /// K: packets beyond which each arrival is marked, and no other, by the queue as it is: DCTCP's switch (Alizadeh 2010,
-    /// section 3.1). The thresholds, `max_p`, `weight`, `gentle` and `wait` have no meaning then.
+    /// section 3.1). The thresholds, `max_p`, `mark_p`, `weight`, `gentle` and `wait` have no meaning then.
     pub step: Option<u32>,
     /// Packets or bytes.
     pub mode: Mode,
@@ -83,6 +85,7 @@ impl Default for Params {
             weight: 0.002,                        // 1993 section 4.2
             gentle: true,
             ecn: true,
+            mark_p: Ratio::new(1.0), // whatever the probability; ns-2 has 0.1
             adaptive: false,
             target_delay: None,
             step: None,
@@ -123,6 +126,8 @@ pub struct Red {
     bottom: f64,
     gentle: bool,
     ecn: bool,
+    /// ECN-capable packets are marked below this.
+    mark_p: f64,
     adaptive: bool,
     bytes: bool,
     wait: bool,
@@ -197,6 +202,7 @@ impl QueueLaw for Red {
     fn check(p: &Params) -> Result<(), Refused> {
         within("weight", p.weight, 0.0, 1.0)?;
         within("max_p", p.max_p.get(), 0.0, 1.0)?;
+        within("mark_p", p.mark_p.get(), 0.0, 1.0)?;
         within("min_threshold", p.min_threshold.get(), 0.0, 1.0)?;
         within("max_threshold", p.max_threshold.get(), p.min_threshold.get(), 10.0)?;
         let other = if p.adaptive {
@@ -251,6 +257,7 @@ impl QueueLaw for Red {
             bottom: (80_000.0 / view.capacity.bps().max(1.0)).min(0.01),
             gentle: params.gentle,
             ecn: params.ecn,
+            mark_p: if params.mark_p.get() < 1.0 { params.mark_p.get() } else { f64::INFINITY },
             adaptive: params.adaptive,
             bytes,
             wait: params.wait,
@@ -293,7 +300,8 @@ impl QueueLaw for Red {
             } else {
                 let p = self.spaced(self.probability, arrival.size);
                 if p > 0.0 && (p >= 1.0 || uniform() < p) {
-                    verdict = if self.ecn && arrival.ecn_capable { Verdict::Mark } else { Verdict::Drop };
+                    let mark = self.ecn && arrival.ecn_capable && self.probability < self.mark_p;
+                    verdict = if mark { Verdict::Mark } else { Verdict::Drop };
                 }
             }
         } else {

@@ -3,7 +3,8 @@
 use super::{each, spec};
 use crate::Refused;
 use crate::queue::{
-    Arrival, Departure, Hears, QueueLaw, QueueView, TimeConstant, Verdict, codel, droptail, red,
+    Arrival, Departure, Hears, QueueLaw, QueueView, TimeConstant, Verdict, avq, codel, csfq, droptail,
+    dualpi2, pi2, red, rem,
 };
 use crate::router::LinkView;
 use crate::units::{Rate, Time};
@@ -38,6 +39,12 @@ macro_rules! queues {
             /// [`QueueLaw::time_constant`].
             pub fn time_constant(&mut self) -> Option<TimeConstant<'_>> {
                 match self { $( Self::$variant(p) => <$queue as QueueLaw>::time_constant(p) ),* }
+            }
+
+            /// [`QueueLaw::two_queues`].
+            #[must_use]
+            pub fn two_queues(&self) -> Option<[f64; 2]> {
+                match self { $( Self::$variant(p) => <$queue as QueueLaw>::two_queues(p) ),* }
             }
 
             /// The law for one link.
@@ -96,6 +103,16 @@ queues! {
     Red "red" red::Red;
     /// Controlled delay (Nichols and others, RFC 8289).
     CoDel "codel" codel::CoDel;
+    /// Random exponential marking (Athuraliya, Low, Li and Yin 2001).
+    Rem "rem" rem::Rem;
+    /// Adaptive virtual queue (Kunniyur and Srikant 2001).
+    Avq "avq" avq::Avq;
+    /// Core-stateless fair queueing (Stoica, Shenker and Zhang 1998).
+    Csfq "csfq" csfq::Csfq;
+    /// A proportional-integral controller, squared for classic flows (De Schepper and others 2016).
+    Pi2 "pi2" pi2::Pi2;
+    /// Two coupled queues, for L4S and for classic flows (RFC 9332).
+    DualPi2 "dualpi2" dualpi2::DualPi2;
 }
 
 impl Default for QueueSpec {

@@ -61,6 +61,8 @@ macro_rules! senders {
             fn new(params: &SenderSpec, flow: &FlowView) -> Self { params.build(flow) }
             fn recovery(&self) -> Recovery { each!(self, $($variant)*; l => l.recovery()) }
             fn echo(&self) -> Echo { each!(self, $($variant)*; l => l.echo()) }
+            #[inline]
+            fn l4s(&self) -> bool { each!(self, $($variant)*; l => l.l4s()) }
             fn wants_delivery_rate(&self) -> bool { each!(self, $($variant)*; l => l.wants_delivery_rate()) }
             fn handshake(&self) -> bool { each!(self, $($variant)*; l => l.handshake()) }
             #[inline]

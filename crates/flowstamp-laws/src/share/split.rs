@@ -196,6 +196,12 @@ impl Split {
         self.interval
     }
 
+    /// `C`: what the link can carry.
+    #[must_use]
+    pub fn capacity(&self) -> Rate {
+        Rate::from_bytes_per_sec(self.capacity)
+    }
+
     /// `C_R`: the capacity that the router law works with.
     #[must_use]
     pub fn own_capacity(&self) -> Rate {

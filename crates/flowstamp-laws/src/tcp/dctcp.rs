@@ -34,6 +34,8 @@ pub struct Params {
     pub g: Ratio,
     /// `alpha` until the first window has ended.
     pub initial_alpha: Ratio,
+    /// Packets say that they are an L4S flow's, ECT(1) (RFC 9331), for switches with a queue of their own for these.
+    pub l4s: bool,
     /// First slow-start threshold in packets; without one, slow start goes on until the first mark or loss.
     pub initial_ssthresh: Option<f64>,
     /// The least slow-start threshold in packets.
@@ -47,6 +49,7 @@ impl Default for Params {
         Self {
             g: Ratio::new(1.0 / 16.0),      // RFC 8257 section 4.2
             initial_alpha: Ratio::new(1.0), // RFC 8257 section 4.2
+            l4s: false,                     // RFC 8257 section 3: ECT, as RFC 3168 has it
             initial_ssthresh: None,         // RFC 5681 section 3.1: arbitrarily high
             min_ssthresh: 2.0,              // RFC 5681 eq. 4
             max_window: None,
@@ -60,6 +63,7 @@ pub type Dctcp = Window<Marked>;
 /// The estimate of how much is marked.
 #[derive(Clone, Copy, Debug)]
 pub struct Marked {
+    l4s: bool,
     g: f64,
     alpha: f64,
     /// Of the running window.
@@ -88,6 +92,11 @@ impl Growth for Marked {
         within("initial_alpha", p.initial_alpha.get(), 0.0, 1.0)
     }
 
+    #[inline]
+    fn l4s(&self) -> bool {
+        self.l4s
+    }
+
     fn limits(p: &Params) -> Limits {
         Limits {
             initial_ssthresh: p.initial_ssthresh,
@@ -99,7 +108,7 @@ impl Growth for Marked {
     fn new(params: &Params, flow: &FlowView) -> Self {
         let packet = f64::from(flow.packet_bytes);
         let (g, alpha) = (params.g.get(), params.initial_alpha.get());
-        Self { g, alpha, acked: 0, marked: 0, window_end: 0, increase: packet * packet }
+        Self { l4s: params.l4s, g, alpha, acked: 0, marked: 0, window_end: 0, increase: packet * packet }
     }
 
     #[inline]

@@ -42,6 +42,11 @@ pub trait Growth: Sized {
     /// How marks are echoed to it.
     const ECHO: Echo = Echo::Classic;
 
+    /// Whether its flows are L4S ones.
+    fn l4s(&self) -> bool {
+        false
+    }
+
     /// Whether the parameters make sense; else the parameter, and what would be right.
     ///
     /// # Errors
@@ -158,6 +163,11 @@ impl<G: Growth> SenderLaw for Window<G> {
 
     fn echo(&self) -> Echo {
         G::ECHO
+    }
+
+    #[inline]
+    fn l4s(&self) -> bool {
+        self.growth.l4s()
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use super::Hosts;
 use crate::events::Class;
 use crate::fabric::Fabric;
-use crate::packet::{DATA, ECN_CAPABLE, ECN_ECHO, NO_SACK, Packet, REDUCED};
+use crate::packet::{DATA, ECN_CAPABLE, ECN_ECHO, L4S, NO_SACK, Packet, REDUCED};
 use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::transport::AckPacket;
 use flowstamp_laws::units::Time;
@@ -68,7 +68,11 @@ impl Hosts {
                 flow.last_departure = now;
                 flow.last_departed = size;
             }
-            let ecn = group.transport.ecn;
+            let ect = match group.transport.ecn {
+                true if flow.law.l4s() => ECN_CAPABLE | L4S,
+                true => ECN_CAPABLE,
+                false => 0,
+            };
             let packet = Packet {
                 stamp: flow.law.stamp(now, flow.sender.srtt()),
                 sent_at: now,
@@ -79,7 +83,7 @@ impl Hosts {
                 size,
                 generation: flow.generation,
                 bits: flow.law.bits(),
-                flags: DATA | if ecn { ECN_CAPABLE } else { 0 } | if out.cwr { REDUCED } else { 0 },
+                flags: DATA | ect | if out.cwr { REDUCED } else { 0 },
                 header: flow.spoken(),
             };
             net.send(packet);

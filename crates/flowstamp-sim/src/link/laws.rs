@@ -217,6 +217,7 @@ pub(super) fn arrival(
         queue_bytes,
         queue_packets,
         ecn_capable: packet.flags & ECN_CAPABLE != 0,
+        l4s: packet.is_l4s(),
         idle_since: (line.free_at() <= now).then_some(line.free_at()),
     }
 }

@@ -222,14 +222,17 @@ impl Port {
     /// The laws are told of the capacity as it is known now; returns when to look again.
     pub fn learn_capacity(&mut self, now: Time) -> Option<Time> {
         let (mut rate, next) = self.laws().capacity.known_at(now);
-        if self.laws().queue.hears().capacity {
-            self.queue_laws().iter_mut().for_each(|law| law.set_capacity(rate));
-        }
+        let whole = rate;
         let mut part = None;
         if let Some(split) = self.split() {
             split.set_capacity(rate);
             rate = split.own_capacity();
             part = split.own_part();
+        }
+        if let Self::Served(port) = self {
+            port.tell(whole);
+        } else if self.laws().queue.hears().capacity {
+            self.laws_mut().queue.set_capacity(whole);
         }
         if self.laws().told {
             self.tell_router(rate, part);

@@ -14,7 +14,7 @@ use flowstamp_laws::queue::{Departure, Hears, Verdict};
 use flowstamp_laws::registry::{AnyQueue, Header};
 use flowstamp_laws::share::Scheduler;
 use flowstamp_laws::share::split::Split;
-use flowstamp_laws::units::Time;
+use flowstamp_laws::units::{Rate, Time};
 use std::collections::VecDeque;
 
 /// By what packets are told apart.
@@ -26,6 +26,8 @@ pub enum Classifier {
     None,
     /// Acks and answers, and all that goes the way of the data.
     Acks,
+    /// L4S packets, and all others.
+    L4s,
 }
 
 impl Classifier {
@@ -41,6 +43,7 @@ impl Classifier {
             Self::None => &[("all", "queue_bytes")],
             Self::Protocol => &[("own", "own_queue_bytes"), ("other", "other_queue_bytes")],
             Self::Acks => &[("ack", "ack_queue_bytes"), ("data", "data_queue_bytes")],
+            Self::L4s => &[("l4s", "l4s_queue_bytes"), ("classic", "classic_queue_bytes")],
         }
     }
 
@@ -50,6 +53,7 @@ impl Classifier {
             Self::None => false,
             Self::Protocol => !own,
             Self::Acks => packet.flags & DATA != 0,
+            Self::L4s => !packet.is_l4s(),
         })
     }
 }
@@ -113,6 +117,9 @@ impl Served {
             asks: false,
         };
         served.weigh();
+        if let Some(rate) = served.divided.as_ref().map(|d| d.split.capacity()) {
+            served.tell(rate);
+        }
         served
     }
 
@@ -122,6 +129,24 @@ impl Served {
         if let Some(divided) = &mut self.divided {
             divided.laws[0] = law;
         }
+        self
+    }
+
+    /// The queue laws that hear of it are told of the capacity: where the link is divided, each of its class's part.
+    pub(super) fn tell(&mut self, rate: Rate) {
+        if !self.laws.queue.hears().capacity {
+            return;
+        }
+        let Some(divided) = &mut self.divided else { return self.laws.queue.set_capacity(rate) };
+        for (law, part) in divided.laws.iter_mut().zip(divided.split.shares()) {
+            law.set_capacity(rate * part);
+        }
+    }
+
+    /// The same link with weights that stay.
+    #[must_use]
+    pub fn weighing(mut self, weights: [f64; 2]) -> Self {
+        self.weights = weights.into();
         self
     }
 
@@ -158,6 +183,9 @@ impl Served {
     pub(super) fn divide(&mut self, now: Time) -> Option<Time> {
         let next = self.divided.as_mut().map(|d| d.split.on_timer(now));
         self.weigh();
+        if let Some(rate) = self.divided.as_ref().map(|d| d.split.capacity()) {
+            self.tell(rate);
+        }
         next
     }
 
@@ -282,6 +310,7 @@ impl Served {
             queue_bytes: backlog.bytes,
             queue_packets: backlog.packets,
             ecn_capable: packet.flags & ECN_CAPABLE != 0,
+            l4s: packet.is_l4s(),
         };
         let random = &mut self.laws.random;
         let verdict = match &mut self.divided {

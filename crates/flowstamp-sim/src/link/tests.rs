@@ -6,9 +6,10 @@ use crate::medium::{Capacity, Service};
 use crate::packet::{DATA, NO_SACK};
 use crate::random::Stream;
 use flowstamp_laws::Stamp;
-use flowstamp_laws::queue::{Limit, QueueView};
-use flowstamp_laws::registry::{Header, QueueSpec};
-use flowstamp_laws::share::Scheduler;
+use flowstamp_laws::queue::{Limit, QueueLaw, QueueView};
+use flowstamp_laws::registry::{Header, QueueSpec, scripted};
+use flowstamp_laws::router::NoParams;
+use flowstamp_laws::share::{self, Scheduler};
 use flowstamp_laws::share::{drr::Drr, priority::Priority, wfq::Wfq};
 use proptest::prelude::*;
 
@@ -170,4 +171,41 @@ fn schedulers_serve_any_number_of_classes() {
         let fair = 100.0 * weights[class];
         assert!((f64::from(*sent) - fair).abs() <= 2.0, "{by_wfq:?}");
     }
+}
+
+/// On a divided link each class's law is told its part of the capacity: all of it at first, as the other may leave everything; the
+/// weight when the other takes all.
+#[test]
+fn each_classs_law_is_told_its_part_of_the_capacity() {
+    let (rate, limit) = (Rate::from_mbps(8.0), Limit::Packets(1000));
+    let view = QueueView { limit, capacity: rate, mean_packet_bytes: 1000 };
+    let queue = AnyQueue::Scripted(Box::new(scripted::Queue::new(&NoParams {}, &view)));
+    let laws = Laws::new(
+        "link".to_owned(),
+        Capacity::Constant(rate),
+        limit,
+        queue,
+        None,
+        Stream::new(1, "queue"),
+        false,
+    );
+    let split = Split::new(&share::Params::default(), rate);
+    let mut port = Served::new(laws, Classifier::Protocol, Scheduler::Wfq(Wfq::new(2)), Some(split));
+    let mut line = Plain::new(Service::constant(rate), DELAY);
+    let (mut capture, sacks) = (Capture::default(), SackPool::default());
+    let mut tap = Tap { capture: &mut capture, sacks: &sacks, link: 0 };
+    // 200 packets in the 200 ms of the first period are 8 Mb/s of the other class.
+    for n in 0..200 {
+        port.admit(&mut line, Time::from_millis(n), &packet(n as u32, 1000, false), &mut tap);
+    }
+    port.divide(Time::from_millis(200));
+    let told: Vec<_> = port
+        .queue_laws()
+        .iter()
+        .map(|law| match law {
+            AnyQueue::Scripted(law) => law.capacities.iter().map(|c| c.bps() / 8e6).collect::<Vec<_>>(),
+            _ => panic!("it was put there"),
+        })
+        .collect();
+    assert_eq!(told, [vec![1.0, 0.5], vec![1.0, 1.0]]);
 }

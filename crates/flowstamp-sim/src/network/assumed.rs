@@ -55,7 +55,8 @@ impl Builder<'_> {
             });
             let queue = plan.queue.time_constant().and_then(|constant| {
                 let rtt = longest?;
-                Some(("queue", constant.name, constant.value, rtt, far_off(constant.usual, rtt)))
+                let follows = constant.usual_for.is_none_or(|rtts| !rtts.contains(&rtt));
+                Some(("queue", constant.name, constant.value, rtt, follows))
             });
             for (kind, name, value, rtt, follows) in router.into_iter().chain(queue) {
                 match *value {

@@ -139,6 +139,17 @@ impl Builder<'_> {
                     ),
                 );
             }
+            let other =
+                [("share", plan.share.params().is_some()), ("priority", plan.priority != Priority::None)];
+            if let (Some(_), Some((key, _))) = (plan.queue.two_queues(), other.iter().find(|o| o.1)) {
+                let queue = plan.queue.name();
+                return error(
+                    format!("queue of {}", plan.name),
+                    format!(
+                        "\"{queue}\" is two queues with a scheduler, and cannot be together with {key}; leave out one of them"
+                    ),
+                );
+            }
             if plan.share.params().is_some() && matches!(plan.router, RouterSpec::None(_)) {
                 return error(
                     format!("share of {}", plan.name),

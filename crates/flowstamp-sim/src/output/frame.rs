@@ -55,6 +55,7 @@ pub(super) fn frame_of<'a>(packet: &CapturedPacket, sack: &'a [(u32, u32)]) -> F
         },
         ecn: match (packet.ecn_capable, packet.congestion_experienced) {
             (_, true) => Ecn::Ce,
+            (true, false) if packet.l4s => Ecn::Ect1,
             (true, false) => Ecn::Ect0,
             (false, false) => Ecn::NotEct,
         },
@@ -87,6 +88,7 @@ mod tests {
             packets: u32::MAX,
             last_size: 1000,
             ecn_capable: false,
+            l4s: false,
             congestion_experienced: false,
             ecn_echo: false,
             cwr: false,
@@ -123,6 +125,19 @@ mod tests {
         // Nothing is known before the first round trip.
         let first = xcp_of(&packet(Header::Xcp, true, [2000.0, 0.0, 0.0]));
         assert_eq!((first.x, first.rtt), (xcp::Seconds28::ZERO, xcp::Seconds28::ZERO));
+    }
+
+    #[test]
+    fn the_ecn_bits_are_those_of_the_transport() {
+        let of = |ecn_capable, l4s, congestion_experienced| {
+            let data = packet(Header::Plain, true, [0.0; 3]);
+            frame_of(&CapturedPacket { ecn_capable, l4s, congestion_experienced, ..data }, &[]).ecn
+        };
+        // RFC 3168, section 5; RFC 9331, section 4.1.
+        assert_eq!(of(false, false, false), Ecn::NotEct);
+        assert_eq!(of(true, false, false), Ecn::Ect0);
+        assert_eq!(of(true, true, false), Ecn::Ect1);
+        assert_eq!(of(true, true, true), Ecn::Ce);
     }
 
     #[test]

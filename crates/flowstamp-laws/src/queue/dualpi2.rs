@@ -1,0 +1,225 @@
+//! DualPI2: two queues whose marks are coupled, so that L4S flows wait a millisecond and get what classic ones get (De Schepper, Briscoe
+//! & White, RFC 9332, appendix A).
+//!
+//! ```text
+//! L4S queue: ECT(1) and CE (RFC 9331); classic queue: all others
+//! every T:     p' as in PI2, of the delay of the classic queue
+//! leaves the classic queue:  marked, or dropped if not ECN-capable, with p_C = p'^2
+//! leaves the L4S queue:      marked with p_L = max(p'_L, k p')
+//!   p'_L = 0 below a ramp about the threshold, 1 above it, of the time that the packet has waited
+//! overload, k p' > 1:        classic packets are dropped, ECN-capable or not, and L4S ones as well with p_C
+//! ```
+//! The link serves the two queues by weighted fair queueing in which the classic queue has a small part in any case; it gets
+//! the rest from the coupling, not from the scheduler. With k = 2 a classic and an L4S flow have about the same rate: their windows
+//! are 1.22/sqrt(p_C) and 2/p_L packets.
+//!
+//! Valid as PI2.
+//!
+//! Deviations (RFC says / we do / because):
+//! 1. A.1 leaves the scheduler open, from a time-shifted FIFO to weighted round robin / weighted fair queueing with weights of 1/10 and
+//!    9/10, Linux' / one that we have; it gives each backlogged queue what round robin does.
+//! 2. `recur`, which counts probabilities up to one / a draw / as Linux does.
+//! 3. The classic queue's delay is the time that its head has waited / the time that the packet which left last had waited, zero when
+//!    nothing waits; of both queues the longer, as in Linux / a law is not shown the head, and L4S flows that do not react
+//!    are then an overload too.
+//! 4. A step at 1 ms (Linux) / a ramp of 0.8 to 1.2 ms, the RFC's / both may be set. An L4S packet behind which none waits is not marked
+//!    by its own queue (`Th_len`).
+//! 5. Always / nothing is dropped or marked by p' while fewer than two packets wait / Linux' rule.
+//! 6. The RFC's text is not at hand / its pseudocode is from memory, held against Linux' `sch_dualpi2` / see `pi2`.
+
+use super::pi2::{Gains, Pi, USUAL_RTTS};
+use super::{Arrival, Departure, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict};
+use crate::router::LinkView;
+use crate::units::{Ratio, Time};
+use crate::{Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a scenario may set.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// The longest round trip to be stable for, from which the five below follow. Unset, 100 ms; or the longest propagation RTT of
+    /// the flows through the link, if that is below 10 ms or above 100 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rtt: Option<Time>,
+    /// The classic queue's delay to aim at. Unset, 0.15 of `max_rtt`: 15 ms of 100 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Time>,
+    /// `T`: time between two updates. Unset, 0.16 of `max_rtt`: 16 ms of 100 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Time>,
+    /// `alpha`: what an update adds to p' for each second above the target. Unset, 0.016 over `max_rtt`: 0.16 of 100 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
+    /// `beta`: what an update adds to p' for each second by which the delay grew. Unset, 0.32 over `max_rtt`: 3.2 of 100 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beta: Option<f64>,
+    /// The middle of the ramp: an L4S packet that has waited so long is marked by its own queue with probability 1/2. Unset, 0.01 of
+    /// `max_rtt`: 1 ms of 100 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<Time>,
+    /// The ramp's length as a share of `threshold`; at 0 it is a step.
+    pub ramp: Ratio,
+    /// `k`: L4S packets are marked with k p' where classic ones are with p'^2.
+    pub coupling: f64,
+    /// What part of the link the classic queue has in any case.
+    pub classic_share: Ratio,
+    /// Classic ECN-capable packets are marked instead of dropped.
+    pub ecn: bool,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            max_rtt: None,
+            target: None,
+            interval: None,
+            alpha: None,
+            beta: None,
+            threshold: None,
+            ramp: Ratio::new(0.4),          // RFC 9332, appendix A.1: 0.8 to 1.2 ms
+            coupling: 2.0,                  // RFC 9332, section 2.1
+            classic_share: Ratio::new(0.1), // Linux
+            ecn: true,
+        }
+    }
+}
+
+impl Params {
+    const fn gains(&self) -> Gains {
+        let Self { max_rtt, target, interval, alpha, beta, .. } = *self;
+        Gains { max_rtt, target, interval, alpha, beta }
+    }
+}
+
+/// What one of the queues is known by.
+#[derive(Clone, Copy, Debug, Default)]
+struct Queue {
+    packets: u32,
+    /// Of the packet that left last.
+    sojourn: Time,
+}
+
+impl Queue {
+    fn delay(self) -> Time {
+        if self.packets > 0 { self.sojourn } else { Time::ZERO }
+    }
+}
+
+/// The queue law.
+#[derive(Clone, Debug)]
+pub struct DualPi2 {
+    limit: Limit,
+    pi: Pi,
+    coupling: f64,
+    ecn: bool,
+    /// The ramp's ends, seconds.
+    ramp: (f64, f64),
+    l4s: Queue,
+    classic: Queue,
+}
+
+impl DualPi2 {
+    /// The controller.
+    #[must_use]
+    pub const fn controller(&self) -> &Pi {
+        &self.pi
+    }
+
+    /// `p'_L`: what the L4S queue marks by itself.
+    #[must_use]
+    pub fn native(&self, sojourn: Time) -> f64 {
+        let (from, to) = self.ramp;
+        let waited = sojourn.as_secs_f64();
+        if waited <= from {
+            0.0
+        } else if waited >= to {
+            1.0
+        } else {
+            (waited - from) / (to - from)
+        }
+    }
+}
+
+impl QueueLaw for DualPi2 {
+    type Params = Params;
+    const HEARS: Hears = Hears { departures: true, ..Hears::ARRIVALS };
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        p.gains().check()?;
+        within("ramp", p.ramp.get(), 0.0, 2.0)?;
+        within("coupling", p.coupling, 0.1, 100.0)?;
+        within("classic_share", p.classic_share.get(), 0.001, 0.999)?;
+        match p.threshold.filter(|t| !(Time::from_nanos(1)..=Time::from_secs(1000)).contains(t)) {
+            Some(t) => Err(("threshold", format!("is {t}; it must be 1ns to 1000s"))),
+            None => Ok(()),
+        }
+    }
+
+    fn time_constant(params: &mut Params) -> Option<TimeConstant<'_>> {
+        Some(TimeConstant { name: "max_rtt", value: &mut params.max_rtt, usual_for: Some(USUAL_RTTS) })
+    }
+
+    fn two_queues(params: &Params) -> Option<[f64; 2]> {
+        let classic = params.classic_share.get();
+        Some([1.0 - classic, classic])
+    }
+
+    fn new(params: &Params, view: &QueueView) -> Self {
+        let max_rtt = params.max_rtt.unwrap_or(*USUAL_RTTS.end());
+        let threshold = params.threshold.unwrap_or(max_rtt / 100).as_secs_f64();
+        let half = 0.5 * params.ramp.get();
+        Self {
+            limit: view.limit,
+            pi: Pi::new(&params.gains()),
+            coupling: params.coupling,
+            ecn: params.ecn,
+            ramp: (threshold * (1.0 - half), threshold * (1.0 + half)),
+            l4s: Queue::default(),
+            classic: Queue::default(),
+        }
+    }
+
+    fn on_arrival(&mut self, packet: &Arrival, _: impl FnMut() -> f64) -> Verdict {
+        if !packet.fits(self.limit) {
+            return Verdict::Drop;
+        }
+        let queue = if packet.l4s { &mut self.l4s } else { &mut self.classic };
+        queue.packets += 1;
+        Verdict::Enqueue
+    }
+
+    fn on_departure(&mut self, packet: &Departure, mut uniform: impl FnMut() -> f64) -> Verdict {
+        let queue = if packet.l4s { &mut self.l4s } else { &mut self.classic };
+        queue.packets = queue.packets.saturating_sub(1);
+        queue.sojourn = packet.sojourn;
+        let alone = queue.packets == 0;
+        // With this one two wait.
+        let coupled = packet.queue_packets >= 1;
+        if packet.l4s {
+            let native = if alone { 0.0 } else { self.native(packet.sojourn) };
+            let coupling = if coupled { self.coupling } else { 0.0 };
+            self.pi.scalable(coupling, native, uniform)
+        } else if coupled {
+            self.pi.classic(self.coupling, self.ecn && packet.ecn_capable, uniform())
+        } else {
+            Verdict::Enqueue
+        }
+    }
+
+    fn first_timer(&self) -> Option<Time> {
+        Some(self.pi.interval())
+    }
+
+    fn on_timer(&mut self, link: LinkView) -> Time {
+        self.pi.update(self.classic.delay().max(self.l4s.delay()).as_secs_f64());
+        link.now.saturating_add(self.pi.interval())
+    }
+
+    fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("base_probability", self.pi.probability());
+        report("classic_delay_s", self.classic.delay().as_secs_f64());
+        report("l4s_delay_s", self.l4s.delay().as_secs_f64());
+    }
+}

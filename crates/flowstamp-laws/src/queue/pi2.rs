@@ -1,0 +1,251 @@
+//! PI2: a proportional-integral controller of the queue's delay whose output is squared for classic flows (De Schepper, Bondarenko,
+//! Tsang & Briscoe, CoNEXT 2016).
+//!
+//! ```text
+//! every T, with q the queue's delay now and q_ before:
+//!   p' = p' + alpha (q - q0) + beta (q - q_)      within 0 and 1
+//! each packet, in one queue:
+//!   classic:   marked, or dropped if not ECN-capable, with p = p'^2     as its window is as 1/sqrt(p)
+//!   L4S:       marked with min(1, k p'), ECT(1) or CE                   as its window is as 1/p
+//! ```
+//! The square takes TCP's square root out of the loop, so that the same gains do at any rate. With k p' above 1 the classic p is
+//! above p_Cmax = 1/k^2: an overload, in which classic packets are dropped, ECN-capable or not, and L4S packets as well with p'^2.
+//!
+//! Valid for round trips up to `max_rtt` (RFC 9332, appendix A.1: the gains give a margin of 10 dB there).
+//!
+//! Deviations (paper says / we do / because):
+//! 1. Gains of 5/16 and 50/16 Hz every 32 ms for a target of 20 ms (2016) / 0.16 and 3.2 Hz every 16 ms for 15 ms, as in Linux'
+//!    `sch_dualpi2` / these are what RFC 9332 came to. The RFC's text is not at hand: its numbers are from Linux and from memory.
+//! 2. For a longest round trip of 100 ms / in proportion to `max_rtt`, which is the paths' where that is below 10 or
+//!    above 100 ms: T and q0 as it, alpha and beta as one over it / RFC 9332's own formulas scale like that.
+//! 3. The queue's delay by its head's time of arrival or a measured departure rate / what waits over the capacity of now / the same
+//!    where that is constant, and no event for each departure.
+//! 4. Linux, two draws of p' / one of p'^2 / the same probability.
+//! 5. Always / nothing is marked or dropped early while fewer than two packets wait / Linux' rule, for links on which one packet is
+//!    as long as the target.
+
+use super::{Arrival, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict};
+use crate::router::LinkView;
+use crate::units::{Rate, Time};
+use crate::{Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+
+/// RFC 9332, appendix A.1: the longest round trip that the default gains are for.
+const USUAL_MAX_RTT: Time = Time::from_millis(100);
+/// From where the target of 15 ms is more than the path itself.
+pub(super) const USUAL_RTTS: RangeInclusive<Time> = Time::from_millis(10)..=USUAL_MAX_RTT;
+
+/// The controller, which several laws have.
+#[derive(Clone, Copy, Debug)]
+pub struct Pi {
+    target_s: f64,
+    interval: Time,
+    alpha: f64,
+    beta: f64,
+    /// The delay at the last update, seconds.
+    before_s: f64,
+    probability: f64,
+}
+
+/// What a scenario may set of the controller.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Gains {
+    pub max_rtt: Option<Time>,
+    pub target: Option<Time>,
+    pub interval: Option<Time>,
+    pub alpha: Option<f64>,
+    pub beta: Option<f64>,
+}
+
+impl Gains {
+    pub(super) fn check(&self) -> Result<(), Refused> {
+        for (name, time) in [("max_rtt", self.max_rtt), ("target", self.target), ("interval", self.interval)]
+        {
+            if let Some(time) = time.filter(|t| !(Time::from_micros(1)..=Time::from_secs(1000)).contains(t)) {
+                return Err((name, format!("is {time}; it must be 1us to 1000s")));
+            }
+        }
+        within("alpha", self.alpha.unwrap_or(0.0), 0.0, 1e9)?;
+        within("beta", self.beta.unwrap_or(0.0), 0.0, 1e9)
+    }
+}
+
+impl Pi {
+    pub(super) fn new(given: &Gains) -> Self {
+        let max_rtt = given.max_rtt.unwrap_or(USUAL_MAX_RTT);
+        let per_rtt = 1.0 / max_rtt.as_secs_f64();
+        Self {
+            target_s: given.target.unwrap_or(max_rtt.scale(0.15)).as_secs_f64(), // 15 ms of 100 ms
+            interval: given.interval.unwrap_or(max_rtt.scale(0.16)).max(Time::from_nanos(100)), // 16 ms
+            alpha: given.alpha.unwrap_or(0.016 * per_rtt),                       // 0.16 Hz
+            beta: given.beta.unwrap_or(0.32 * per_rtt),                          // 3.2 Hz
+            before_s: 0.0,
+            probability: 0.0,
+        }
+    }
+
+    /// `p'`.
+    #[must_use]
+    pub const fn probability(&self) -> f64 {
+        self.probability
+    }
+
+    /// `q0` in seconds, `T`, alpha and beta.
+    #[must_use]
+    pub const fn constants(&self) -> (f64, Time, f64, f64) {
+        (self.target_s, self.interval, self.alpha, self.beta)
+    }
+
+    pub(super) const fn interval(&self) -> Time {
+        self.interval
+    }
+
+    pub(super) fn update(&mut self, delay_s: f64) {
+        let change = self.alpha * (delay_s - self.target_s) + self.beta * (delay_s - self.before_s);
+        self.probability = (self.probability + change).clamp(0.0, 1.0);
+        self.before_s = delay_s;
+    }
+
+    /// What becomes of a classic packet: `k` is the coupling.
+    pub(super) fn classic(&self, k: f64, ecn_capable: bool, draw: f64) -> Verdict {
+        match draw < self.probability * self.probability {
+            false => Verdict::Enqueue,
+            true if ecn_capable && k * self.probability <= 1.0 => Verdict::Mark,
+            true => Verdict::Drop,
+        }
+    }
+
+    /// What becomes of an L4S packet whose own queue marks it with the probability `native`.
+    pub(super) fn scalable(&self, k: f64, native: f64, mut draw: impl FnMut() -> f64) -> Verdict {
+        let coupled = k * self.probability;
+        if coupled > 1.0 && draw() < self.probability * self.probability {
+            return Verdict::Drop;
+        }
+        let likely = coupled.max(native);
+        if likely > 0.0 && draw() < likely { Verdict::Mark } else { Verdict::Enqueue }
+    }
+}
+
+/// What a scenario may set.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// The longest round trip to be stable for, from which the four below follow. Unset, 100 ms; or the longest propagation RTT of
+    /// the flows through the link, if that is below 10 ms or above 100 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rtt: Option<Time>,
+    /// `q0`: the delay to aim at. Unset, 0.15 of `max_rtt`: 15 ms of 100 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Time>,
+    /// `T`: time between two updates. Unset, 0.16 of `max_rtt`: 16 ms of 100 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Time>,
+    /// `alpha`: what an update adds to p' for each second above the target. Unset, 0.016 over `max_rtt`: 0.16 of 100 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
+    /// `beta`: what an update adds to p' for each second by which the delay grew. Unset, 0.32 over `max_rtt`: 3.2 of 100 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beta: Option<f64>,
+    /// `k`: L4S packets are marked with k p' where classic ones are with p'^2.
+    pub coupling: f64,
+    /// Classic ECN-capable packets are marked instead of dropped.
+    pub ecn: bool,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            max_rtt: None,
+            target: None,
+            interval: None,
+            alpha: None,
+            beta: None,
+            coupling: 2.0, // RFC 9332, section 2.1
+            ecn: true,
+        }
+    }
+}
+
+impl Params {
+    const fn gains(&self) -> Gains {
+        let Self { max_rtt, target, interval, alpha, beta, .. } = *self;
+        Gains { max_rtt, target, interval, alpha, beta }
+    }
+}
+
+/// The queue law.
+#[derive(Clone, Debug)]
+pub struct Pi2 {
+    limit: Limit,
+    pi: Pi,
+    coupling: f64,
+    ecn: bool,
+    /// Bytes/s.
+    capacity: f64,
+}
+
+impl Pi2 {
+    /// The controller.
+    #[must_use]
+    pub const fn controller(&self) -> &Pi {
+        &self.pi
+    }
+}
+
+impl QueueLaw for Pi2 {
+    type Params = Params;
+    const HEARS: Hears = Hears { capacity: true, ..Hears::ARRIVALS };
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        p.gains().check()?;
+        within("coupling", p.coupling, 0.1, 100.0)
+    }
+
+    fn time_constant(params: &mut Params) -> Option<TimeConstant<'_>> {
+        Some(TimeConstant { name: "max_rtt", value: &mut params.max_rtt, usual_for: Some(USUAL_RTTS) })
+    }
+
+    fn new(params: &Params, view: &QueueView) -> Self {
+        Self {
+            limit: view.limit,
+            pi: Pi::new(&params.gains()),
+            coupling: params.coupling,
+            ecn: params.ecn,
+            capacity: view.capacity.bytes_per_sec(),
+        }
+    }
+
+    fn set_capacity(&mut self, capacity: Rate) {
+        self.capacity = capacity.bytes_per_sec();
+    }
+
+    fn on_arrival(&mut self, packet: &Arrival, mut uniform: impl FnMut() -> f64) -> Verdict {
+        if !packet.fits(self.limit) {
+            Verdict::Drop
+        } else if packet.queue_packets < 2 || self.pi.probability == 0.0 {
+            Verdict::Enqueue
+        } else if packet.l4s {
+            self.pi.scalable(self.coupling, 0.0, uniform)
+        } else {
+            self.pi.classic(self.coupling, self.ecn && packet.ecn_capable, uniform())
+        }
+    }
+
+    fn first_timer(&self) -> Option<Time> {
+        Some(self.pi.interval)
+    }
+
+    fn on_timer(&mut self, link: LinkView) -> Time {
+        // On a link that stands still, what waits waits for ever; a second is beyond any target.
+        let delay_s = (link.queue_bytes as f64 / self.capacity.max(1.0)).min(1e3);
+        self.pi.update(delay_s);
+        link.now.saturating_add(self.pi.interval)
+    }
+
+    fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("base_probability", self.pi.probability);
+        report("delay_s", self.pi.before_s);
+    }
+}

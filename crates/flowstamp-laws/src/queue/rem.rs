@@ -1,0 +1,193 @@
+//! Random exponential marking: a price that rises while too much comes or waits (Athuraliya, Low, Li & Yin, IEEE Network, May
+//! 2001).
+//!
+//! ```text
+//! every interval, in packets: x arrived in it, c the link can send in it, b wait at its end
+//!   p = max(0, p + gamma (alpha (b - b*) + x - c))        the price, in its form with a measured input rate
+//! each packet: marked, or dropped if not ECN-capable, with probability
+//!   m = 1 - phi^-p                                        so that 1 - prod (1 - m_l) = 1 - phi^-(sum p_l) over a path
+//! ```
+//! At rest b = b* and x = c, whatever the number of flows: the price carries what RED's average queue does.
+//!
+//! Valid for any rate; how many round trips the price needs grows with the rate at which flows must be marked: a price of
+//! `p = 1000 m` for small m, in steps of `gamma` per packet that is too many.
+//!
+//! Deviations (paper says / we do / because):
+//! 1. Rates in packets / bytes that arrived over the typical packet, and b likewise / an ack is no data packet.
+//! 2. `m(t)` of packets, without saying when / on arrival / a packet's departure costs an event. The authors' ns-2 model
+//!    marks as packets leave, which tells senders sooner by what the packet waits.
+//! 3. b* in packets / a share of the buffer (Katabi 2002, section 5.1) / buffers come in bytes, packets and BDP.
+//! 4. An interval of constant length / 10 typical packets' transmission at the capacity of now (Katabi 2002, section 5.1), but no
+//!    less than 1 us / at the rates where that binds, a timer for every few packets would cost more than they do.
+
+use super::{Arrival, Hears, Limit, QueueLaw, QueueView, Verdict};
+use crate::router::LinkView;
+use crate::units::{Rate, Ratio, Time};
+use crate::{Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Packets whose transmission is an interval, unless the scenario says otherwise (Katabi 2002, section 5.1).
+const INTERVAL_PACKETS: f64 = 10.0;
+/// Deviation 4.
+const LEAST_INTERVAL: Time = Time::from_micros(1);
+/// A link that stands still must not stop the timer.
+const LONGEST_INTERVAL: Time = Time::from_secs(10);
+/// A price beyond which every packet is marked, whatever phi.
+const MOST_PRICE: f64 = 1e15;
+
+/// What a scenario may set.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// `gamma`: the step of the price per packet.
+    pub gamma: f64,
+    /// `alpha`: how much a packet that waits counts beside one that arrives too many.
+    pub alpha: f64,
+    /// `phi`: the base of the marking probability, above 1.
+    pub phi: f64,
+    /// `b*`: the queue to aim at, a share of the buffer.
+    pub target: Ratio,
+    /// Time between two updates of the price. Unset, 10 packet times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Time>,
+    /// ECN-capable packets are marked instead of dropped early.
+    pub ecn: bool,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            gamma: 0.001,                  // Katabi 2002, section 5.1
+            alpha: 0.1,                    // 2001, simulations; the authors' ns-2 model
+            phi: 1.001,                    // Katabi 2002, section 5.1
+            target: Ratio::new(1.0 / 3.0), // Katabi 2002, section 5.1
+            interval: None,
+            ecn: true, // Katabi 2002, section 5.1
+        }
+    }
+}
+
+/// The queue law.
+#[derive(Clone, Debug)]
+pub struct Rem {
+    limit: Limit,
+    gamma: f64,
+    alpha: f64,
+    /// `ln phi`.
+    log_phi: f64,
+    /// `b*`, packets.
+    target: f64,
+    given_interval: Option<Time>,
+    interval: Time,
+    ecn: bool,
+    /// Typical packet, bytes.
+    mean_packet: f64,
+    /// Bytes/s.
+    capacity: f64,
+    /// That arrived since the last update.
+    input_bytes: f64,
+    price: f64,
+    probability: f64,
+}
+
+impl Rem {
+    /// `p`.
+    #[must_use]
+    pub const fn price(&self) -> f64 {
+        self.price
+    }
+
+    /// `m`.
+    #[must_use]
+    pub const fn probability(&self) -> f64 {
+        self.probability
+    }
+
+    fn pace(&mut self) {
+        self.interval = self.given_interval.unwrap_or_else(|| {
+            let seconds = INTERVAL_PACKETS * self.mean_packet / self.capacity.max(1e-3);
+            Time::from_secs_f64(seconds.min(LONGEST_INTERVAL.as_secs_f64())).max(LEAST_INTERVAL)
+        });
+    }
+}
+
+impl QueueLaw for Rem {
+    type Params = Params;
+    const HEARS: Hears = Hears { capacity: true, ..Hears::ARRIVALS };
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("gamma", p.gamma, 1e-9, 1e3)?;
+        within("alpha", p.alpha, 0.0, 1e3)?;
+        within("phi", p.phi, 1.0 + 1e-9, 1e3)?;
+        within("target", p.target.get(), 0.0, 1.0)?;
+        match p.interval.filter(|t| !(LEAST_INTERVAL..=LONGEST_INTERVAL).contains(t)) {
+            Some(t) => {
+                Err(("interval", format!("is {t}; it must be {LEAST_INTERVAL} to {LONGEST_INTERVAL}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn new(params: &Params, view: &QueueView) -> Self {
+        let mean_packet = f64::from(view.mean_packet_bytes.max(1));
+        let buffer = match view.limit {
+            Limit::Bytes(n) => n as f64 / mean_packet,
+            Limit::Packets(n) => f64::from(n),
+        };
+        let mut law = Self {
+            limit: view.limit,
+            gamma: params.gamma,
+            alpha: params.alpha,
+            log_phi: libm::log(params.phi),
+            target: params.target.get() * buffer,
+            given_interval: params.interval,
+            interval: Time::ZERO,
+            ecn: params.ecn,
+            mean_packet,
+            capacity: view.capacity.bytes_per_sec(),
+            input_bytes: 0.0,
+            price: 0.0,
+            probability: 0.0,
+        };
+        law.pace();
+        law
+    }
+
+    fn set_capacity(&mut self, capacity: Rate) {
+        self.capacity = capacity.bytes_per_sec();
+        self.pace();
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, mut uniform: impl FnMut() -> f64) -> Verdict {
+        self.input_bytes += f64::from(arrival.size);
+        if !arrival.fits(self.limit) {
+            Verdict::Drop
+        } else if self.probability > 0.0 && uniform() < self.probability {
+            if self.ecn && arrival.ecn_capable { Verdict::Mark } else { Verdict::Drop }
+        } else {
+            Verdict::Enqueue
+        }
+    }
+
+    fn first_timer(&self) -> Option<Time> {
+        Some(self.interval)
+    }
+
+    fn on_timer(&mut self, link: LinkView) -> Time {
+        let input = self.input_bytes / self.mean_packet;
+        let capacity = self.capacity * self.interval.as_secs_f64() / self.mean_packet;
+        let queue = link.queue_bytes as f64 / self.mean_packet;
+        let excess = self.alpha * (queue - self.target) + input - capacity;
+        self.price = (self.price + self.gamma * excess).clamp(0.0, MOST_PRICE);
+        // -expm1(-x) = 1 - exp(-x) without cancellation.
+        self.probability = -libm::expm1(-self.price * self.log_phi);
+        self.input_bytes = 0.0;
+        link.now.saturating_add(self.interval)
+    }
+
+    fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("price", self.price);
+        report("probability", self.probability);
+    }
+}
