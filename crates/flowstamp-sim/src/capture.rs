@@ -83,6 +83,7 @@ impl Capture {
             cwr: packet.flags & REDUCED != 0,
             header: packet.header,
             stamp: packet.stamp,
+            bits: packet.bits,
             sack: sacks.get(packet.sack),
         });
     }

@@ -41,6 +41,7 @@ pub mod frame;
 pub mod option;
 pub mod pcapng;
 pub mod rcp;
+pub mod vcp;
 pub mod xcp;
 
 /// Source of the Wireshark Lua dissector, for Wireshark and tshark 4.0 and later: `xcp.*` fields on IP protocol 253 and `rcp.*` on

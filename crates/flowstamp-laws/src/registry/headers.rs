@@ -1,7 +1,7 @@
 //! What packets can carry for a law. A header is one line of `headers!`.
 
 use crate::stamp::{Stamp, StampLaw};
-use crate::{rcp, xcp};
+use crate::{rcp, vcp, xcp};
 
 macro_rules! headers {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ty; )*) => {
@@ -43,4 +43,8 @@ headers! {
     XcpDraft "xcp-draft" xcp::header::Throughput;
     /// RCP's: a rate, and the RTT (Dukkipati 2007).
     Rcp "rcp" rcp::header::Header;
+    /// VCP's: two bits, those of ECN (Xia 2008).
+    Vcp "vcp" vcp::header::Header;
+    /// A load factor, as VCP's section V has it.
+    VcpExact "vcp-exact" vcp::exact::Header;
 }
