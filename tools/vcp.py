@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """What VCP's paper leaves open of the additive increase: four choices on the set-ups of figures 3, 4, 5, 7 and 13.
 
-    .venv/bin/python tools/vcp.py             # about three minutes; writes the table into docs/validation.md
-    .venv/bin/python tools/vcp.py --no-write
+.venv/bin/python tools/vcp.py             # about three minutes; writes the table into docs/validation.md
+.venv/bin/python tools/vcp.py --no-write
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 from typing import Any
 
 import engine
+
 from flowstamp import _flowstamp
 
 DOCUMENT = engine.ROOT / "docs" / "validation.md"
@@ -78,17 +79,18 @@ CASES = {
 
 TEXT = """## What VCP's paper leaves open
 
-Made by `python tools/vcp.py` at commit {commit}: utilisation, mean queue in per cent of the buffer, packets dropped both
-ways, and Jain's index of the forward flows, on the set-ups of the paper's figures 3, 4, 5, 7 and 13, for what may bound the
-[additive increase](models/vcp.md). *No limiter* is equation 8 alone, *a tenth* at most a tenth of the window in a round trip, *table*
-what the authors' code computes and does not use, *base 100 ms* that code's scale.
+Made by `python tools/vcp.py` at commit {commit}: utilisation, mean queue in per cent of the buffer, packets dropped
+both ways, and Jain's index of the forward flows, on the set-ups of the paper's figures 3, 4, 5, 7 and 13, for what
+may bound the [additive increase](models/vcp.md). *No limiter* is equation 8 alone, *a tenth* at most a tenth of the
+window in a round trip, *table* what the authors' code computes and does not use, *base 100 ms* that code's scale.
 
 {rows}
 
-Equation 8 alone drops at 0.5 Mb/s, where a share is a sixth of a packet and the queue makes the RTT a second: an increase of 25 packets.
-Any limiter below the eighth that a cut takes mends that. The table goes down to 2% and is an increase in proportion to the window where it
-binds: at long RTTs flows that are behind stay behind. The base of 100 ms uses more of the link, fills the buffer with many flows or at low
-capacity, and shares worst between 50 and 500 ms. The paper's shares of long and cross flows (figure V8-shares) come out with equation 8.
+Equation 8 alone drops at 0.5 Mb/s, where a share is a sixth of a packet and the queue makes the RTT a second: an
+increase of 25 packets. Any limiter below the eighth that a cut takes mends that. The table goes down to 2% and is an
+increase in proportion to the window where it binds: at long RTTs flows that are behind stay behind. The base of 100
+ms uses more of the link, fills the buffer with many flows or at low capacity, and shares worst between 50 and 500 ms.
+The paper's shares of long and cross flows (figure V8-shares) come out with equation 8.
 """
 
 

@@ -202,8 +202,8 @@ class RunSet:
     def measure(self, name: str) -> Floats:
         """One value for each point (runs that vary; the mean of its links), link or flow."""
         if name in _LINK:
-            values = np.array([[_LINK[name](run, link) for link in self.links] for run in self.runs])
-            return values.mean(axis=1) if len(self.runs) > 1 else values[0]
+            values: Floats = np.array([[_LINK[name](run, link) for link in self.links] for run in self.runs])
+            return np.mean(values, axis=1) if len(self.runs) > 1 else np.ravel(values)
         if name in _RUN:
             return np.array([_RUN[name](run, self.group) for run in self.runs])
         if name in fct.MEASURES:

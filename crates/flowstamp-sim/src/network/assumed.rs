@@ -58,11 +58,11 @@ struct Said {
 }
 
 impl Said {
-    fn hear(&mut self, agreed: AgreedTime<'_>, who: impl FnOnce() -> String) {
+    fn hear(&mut self, agreed: &AgreedTime<'_>, who: impl FnOnce() -> String) {
         (self.name, self.per_rtt) = (agreed.name, agreed.per_rtt);
         match *agreed.value {
             Some(time) if self.given.iter().all(|(other, _)| *other != time) => {
-                self.given.push((time, who()))
+                self.given.push((time, who()));
             }
             Some(_) => {}
             None => self.open = true,
@@ -79,7 +79,7 @@ impl Builder<'_> {
             let of_header = |law: Header| law == *header;
             for plan in self.links.iter_mut().filter(|plan| of_header(plan.router.header())) {
                 if let Some(agreed) = plan.router.agreed_time() {
-                    said.hear(agreed, || format!("router of {}", plan.name));
+                    said.hear(&agreed, || format!("router of {}", plan.name));
                 }
             }
             let (mut rtts_s, mut flows) = (0.0, 0.0);
@@ -87,7 +87,7 @@ impl Builder<'_> {
                 let count = f64::from(self.scenario.flows[plan.spec].count.unwrap_or(1));
                 (rtts_s, flows) = (rtts_s + count * plan.path_rtt_s, flows + count);
                 if let Some(agreed) = plan.law.agreed_time() {
-                    said.hear(agreed, || format!("flows.{}", plan.name));
+                    said.hear(&agreed, || format!("flows.{}", plan.name));
                 }
             }
             if let [(first, one), (second, other), ..] = said.given.as_slice() {
