@@ -105,7 +105,7 @@ fn its_links_send_acks_first_unless_told_otherwise() {
     assert_eq!(queues(""), (true, true));
     assert_eq!(queues("priority = \"acks\""), (true, true));
     assert_eq!(queues("priority = \"none\""), (false, false));
-    assert_eq!(queues("share = \"wfq\"").0, false);
+    assert!(!queues("share = \"wfq\"").0);
 }
 
 /// Section VI-C: overload is congestion experienced to TCP, any other load is nothing.
