@@ -141,7 +141,17 @@ def test_what_is_assumed_is_in_the_summary() -> None:
 def test_the_summary_has_the_published_names(results: fs.Results) -> None:
     link = results.links["bottleneck"]
     assert 0.5 < link["utilization"] <= 1
-    assert {"mean_queue_bytes", "p95_queue_bytes", "max_queue_bytes", "drops", "marks", "drop_rate"} <= link.keys()
+    assert {
+        "mean_queue_bytes",
+        "p50_queue_bytes",
+        "p90_queue_bytes",
+        "p95_queue_bytes",
+        "p99_queue_bytes",
+        "max_queue_bytes",
+        "drops",
+        "marks",
+        "drop_rate",
+    } <= link.keys()
     group = results.groups["xcp"]
     assert group["law"] == "xcp"
     assert group["flows"] == 3

@@ -26,7 +26,10 @@ class LinkSummary(TypedDict):
     buffer_bytes: float
     utilization: float
     mean_queue_bytes: float
+    p50_queue_bytes: float
+    p90_queue_bytes: float
     p95_queue_bytes: float
+    p99_queue_bytes: float
     max_queue_bytes: float
     arrivals: int
     drops: int

@@ -14,6 +14,7 @@ pub mod stamp;
 pub mod tcp;
 pub mod transport;
 pub mod units;
+pub mod vcp;
 pub mod xcp;
 
 pub use stamp::Stamp;
@@ -21,6 +22,17 @@ pub use units::{Bytes, Rate, Ratio, Time};
 
 /// A parameter that was refused: its name, and its value and what would be right.
 pub type Refused = (&'static str, String);
+
+/// A time that all routers and senders of one header must have in common.
+#[derive(Debug)]
+pub struct AgreedTime<'a> {
+    /// The parameter's name.
+    pub name: &'static str,
+    /// What the scenario says; whoever lays out the network fills in what it leaves open.
+    pub value: &'a mut Option<Time>,
+    /// How many of the flows' mean RTTs it is where nobody says.
+    pub per_rtt: f64,
+}
 
 /// Refuses a parameter unless it is within `least` and `most`.
 pub(crate) fn within(name: &'static str, value: f64, least: f64, most: f64) -> Result<(), Refused> {

@@ -1,9 +1,9 @@
 //! What a router does to a packet and every control interval.
 
-use crate::Refused;
 use crate::queue::Limit;
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
+use crate::{AgreedTime, Refused};
 
 /// The most timers a router law may keep.
 pub const MAX_TIMERS: usize = 2;
@@ -83,6 +83,18 @@ pub trait RouterLaw: Sized {
         None
     }
 
+    /// The parameter that must be the same on all routers and senders of the law's header.
+    fn agreed_time(params: &mut Self::Params) -> Option<AgreedTime<'_>> {
+        let _ = params;
+        None
+    }
+
+    /// Whether a link with this law sends acks before data unless the scenario says otherwise.
+    const ACKS_FIRST: bool = false;
+
+    /// Whether the law marks packets of other protocols ([`RouterLaw::marks`]).
+    const MARKS: bool = false;
+
     /// Whether the law cannot do without the link's capacity. Where nobody knows it, only a law that can is made.
     fn needs_capacity(params: &Self::Params) -> bool {
         let _ = params;
@@ -136,11 +148,19 @@ pub trait RouterLaw: Sized {
     /// A data packet with this law's header starts its transmission: stamp it.
     fn on_departure(&mut self, link: LinkView, size: u32, stamp: &mut Stamp);
 
-    /// What becomes of the packet's bits ([`crate::sender::SenderLaw::bits`]) after `on_departure`.
+    /// What becomes of the packet's bits ([`crate::sender::SenderLaw::bits`]) after `on_departure`. `uniform` draws from 0 to 1.
     #[inline]
-    fn bits(&mut self, link: LinkView, size: u32, bits: u16) -> u16 {
-        let _ = (link, size);
+    fn bits(&mut self, link: LinkView, size: u32, bits: u16, uniform: impl FnMut() -> f64) -> u16 {
+        let _ = (link, size, uniform);
         bits
+    }
+
+    /// Whether a packet of another protocol that is ECN-capable has its congestion-experienced mark set as its transmission
+    /// starts; asked only of laws that mark ([`RouterLaw::MARKS`]).
+    #[inline]
+    fn marks(&mut self, link: LinkView, size: u32, uniform: impl FnMut() -> f64) -> bool {
+        let _ = (link, size, uniform);
+        false
     }
 
     /// When timer `which` (below [`MAX_TIMERS`]) first fires, if the law keeps it.

@@ -4,9 +4,9 @@
 //! detection, retransmission, the retransmission timer) is in [`crate::transport`], which asks the law for its
 //! window and tells it of acks and losses.
 
-use crate::Refused;
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
+use crate::{AgreedTime, Refused};
 
 /// How lost packets are found and repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -137,6 +137,12 @@ pub trait SenderLaw: Sized {
         Ok(())
     }
 
+    /// The parameter that must be the same on all routers and senders of the law's header.
+    fn agreed_time(params: &mut Self::Params) -> Option<AgreedTime<'_>> {
+        let _ = params;
+        None
+    }
+
     /// A law at the start of a flow.
     fn new(params: &Self::Params, flow: &FlowView) -> Self;
 
@@ -222,6 +228,9 @@ impl<L: SenderLaw> SenderLaw for Box<L> {
     type Params = L::Params;
     fn check(params: &Self::Params) -> Result<(), Refused> {
         L::check(params)
+    }
+    fn agreed_time(params: &mut Self::Params) -> Option<AgreedTime<'_>> {
+        L::agreed_time(params)
     }
     fn new(params: &Self::Params, flow: &FlowView) -> Self {
         Self::new(L::new(params, flow))

@@ -251,7 +251,11 @@ fn the_bottleneck_bit() {
         r.on_arrival(view(0), 47_500, None);
         r.on_timer(ESTIMATION, view(0));
         close(variable(&r, "smoothed_spare_bps"), 8e6 * (0.05 + 0.95 * 0.7_f64.powi(n)));
-        assert_eq!(r.bits(view(0), 1000, sent(true)) & (B1 | B2), if n < 9 { B2 } else { B1 | B2 }, "{n}");
+        assert_eq!(
+            r.bits(view(0), 1000, sent(true), || 0.5) & (B1 | B2),
+            if n < 9 { B2 } else { B1 | B2 },
+            "{n}"
+        );
     }
 }
 
@@ -535,7 +539,7 @@ proptest! {
                     given += give;
                     taken += take;
                 }
-                r.bits(view, *size, *bits);
+                r.bits(view, *size, *bits, || 0.5);
             }
             prop_assert!(given <= pools.0 * (1.0 + 1e-9) && taken <= pools.1 * (1.0 + 1e-9), "{given} {taken} of {pools:?}");
             let view = LinkView { now, queue_bytes: packets.last().map_or(0, |p| p.queue), queue_packets: 0 };

@@ -44,9 +44,10 @@ pub struct Dumbbell {
     /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
     #[serde(default)]
     pub share: ShareSpec,
-    /// Packets that go before all others. Default: none, packets go as they come. Not together with `share`.
-    #[serde(default)]
-    pub priority: Priority,
+    /// Packets that go before all others. Default: acks where the router law wants it (VCP's does), else none: packets go as they
+    /// come. Not together with `share`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
     /// Capacity of each access link. Default: ten times the bottleneck's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_rate: Option<Rate>,
@@ -78,9 +79,10 @@ pub struct ParkingLot {
     /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
     #[serde(default)]
     pub share: ShareSpec,
-    /// Packets that go before all others. Default: none, packets go as they come. Not together with `share`.
-    #[serde(default)]
-    pub priority: Priority,
+    /// Packets that go before all others. Default: acks where the router law wants it (VCP's does), else none: packets go as they
+    /// come. Not together with `share`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
     /// Capacity of each access link. Default: ten times the fastest link's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_rate: Option<Rate>,
@@ -127,9 +129,10 @@ pub struct Link {
     /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
     #[serde(default)]
     pub share: ShareSpec,
-    /// Packets that go before all others. Default: none, packets go as they come. Not together with `share`.
-    #[serde(default)]
-    pub priority: Priority,
+    /// Packets that go before all others. Default: acks where the router law wants it (VCP's does), else none: packets go as they
+    /// come. Not together with `share`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
     /// Links that name the same medium share it: one of them sends at a time, in turn. Default: a medium of its own for each
     /// direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]

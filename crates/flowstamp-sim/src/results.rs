@@ -98,8 +98,14 @@ pub struct LinkSummary {
     pub utilization: f64,
     /// Time average of the bytes that wait, without the packet in transmission.
     pub mean_queue_bytes: f64,
+    /// The queue was at most this for half of the time.
+    pub p50_queue_bytes: f64,
+    /// The queue was at most this for 90% of the time.
+    pub p90_queue_bytes: f64,
     /// The queue was at most this for 95% of the time.
     pub p95_queue_bytes: f64,
+    /// The queue was at most this for 99% of the time.
+    pub p99_queue_bytes: f64,
     /// The largest queue.
     pub max_queue_bytes: f64,
     /// Packets that reached the link.

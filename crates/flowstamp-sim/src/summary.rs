@@ -55,6 +55,7 @@ pub fn results(mut run: Finished) -> Results {
         let stats = &laws.stats;
         let room = laws.capacity.bytes_between(start, end);
         let sent = port.sent_bytes(line, end);
+        let queue = |share| stats.queue_times.quantile(share).min(stats.max_queue) as f64;
         drops += stats.drops;
         arrivals += stats.arrivals;
         links.insert(
@@ -67,7 +68,10 @@ pub fn results(mut run: Finished) -> Results {
                 },
                 utilization: if room > 0.0 { sent / room } else { 0.0 },
                 mean_queue_bytes: stats.queue_integral / (end - start).as_ps() as f64,
-                p95_queue_bytes: stats.queue_times.quantile(0.95).min(stats.max_queue) as f64,
+                p50_queue_bytes: queue(0.5),
+                p90_queue_bytes: queue(0.9),
+                p95_queue_bytes: queue(0.95),
+                p99_queue_bytes: queue(0.99),
                 max_queue_bytes: stats.max_queue as f64,
                 arrivals: stats.arrivals,
                 drops: stats.drops,

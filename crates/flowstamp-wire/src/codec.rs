@@ -1,7 +1,7 @@
 //! How each header of the registry is written on a wire: the one place where a header meets its codec.
 
-use crate::frame::Shim;
-use crate::{pcp, rcp, xcp};
+use crate::frame::{Ecn, Shim};
+use crate::{pcp, rcp, vcp, xcp};
 use flowstamp_laws::Stamp;
 use flowstamp_laws::registry::Header;
 
@@ -32,9 +32,17 @@ pub struct Codec {
 pub const fn codec(header: Header) -> Option<Codec> {
     match header {
         Header::Plain => None,
+        // VCP's is in IP's own header (`ecn`), and its model has no form on a wire.
+        Header::Vcp | Header::VcpExact => None,
         Header::Xcp => Some(xcp::PAPER),
         Header::XcpDraft => Some(xcp::DRAFT),
         Header::Rcp => Some(rcp::CODEC),
         Header::Pcp => Some(pcp::CODEC),
     }
+}
+
+/// The ECN bits of a packet with this header, where it has them for its own.
+#[must_use]
+pub fn ecn(header: Header, bits: u16) -> Option<Ecn> {
+    (header == Header::Vcp).then(|| vcp::ecn(bits))
 }

@@ -44,6 +44,7 @@ pub mod option;
 pub mod pcapng;
 pub mod pcp;
 pub mod rcp;
+pub mod vcp;
 pub mod xcp;
 
 /// Source of the Wireshark Lua dissector, for Wireshark and tshark 4.0 and later: `xcp.*` fields on IP protocol 253, `rcp.*` on

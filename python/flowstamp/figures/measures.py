@@ -118,6 +118,7 @@ def _sampled(run: RunLike, group: str) -> bool:
 _LINK: dict[str, Callable[[Finished, str], float]] = {
     "utilization": lambda r, n: float(r.used(n)["utilization"]),
     "mean_queue_packets": lambda r, n: r.used(n)["mean_queue_bytes"] / r.packet_bytes,
+    "p90_buffer_share": lambda r, n: r.used(n)["p90_queue_bytes"] / r.used(n)["buffer_bytes"],
     "p95_queue_packets": lambda r, n: r.used(n)["p95_queue_bytes"] / r.packet_bytes,
     "max_queue_packets": lambda r, n: r.used(n)["max_queue_bytes"] / r.packet_bytes,
     "mean_queue_ms": lambda r, n: r.used(n)["mean_queue_bytes"] * 8e3 / r.used(n)["rate_bps"],
@@ -199,9 +200,10 @@ class RunSet:
         self.split = split  # packets: where `_small` ends and `_large` begins
 
     def measure(self, name: str) -> Floats:
-        """One value for each point (runs that vary), link or flow."""
+        """One value for each point (runs that vary; the mean of its links), link or flow."""
         if name in _LINK:
-            return np.array([_LINK[name](run, link) for run in self.runs for link in self.links])
+            values: Floats = np.array([[_LINK[name](run, link) for link in self.links] for run in self.runs])
+            return np.mean(values, axis=1) if len(self.runs) > 1 else np.ravel(values)
         if name in _RUN:
             return np.array([_RUN[name](run, self.group) for run in self.runs])
         if name in fct.MEASURES:

@@ -322,8 +322,6 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
     reuse = tuple(_reuse(r) for r in t.tables("reuse"))
     measure = t.table("measure", {})
     links = measure.names("links", ["bottleneck"])
-    if vary and len(links) > 1:
-        raise measure.wrong("links", "one link where runs vary")
     axis = measure.text("axis", "a key of vary", default="") or next(iter(vary), None)
     if axis is not None and axis not in vary:
         raise measure.wrong("axis", "a key of vary")

@@ -400,7 +400,7 @@ impl RouterLaw for Router {
     }
 
     #[inline]
-    fn bits(&mut self, _: LinkView, _: u32, bits: u16) -> u16 {
+    fn bits(&mut self, _: LinkView, _: u32, bits: u16, _: impl FnMut() -> f64) -> u16 {
         let capacity = self.part.map_or(self.capacity, |part| part.link);
         passed(bits, self.smoothed_spare < BOTTLENECK * capacity) // section 3.6.6
     }

@@ -1,7 +1,7 @@
 //! What packets can carry for a law. A header is one line of `headers!`.
 
 use crate::stamp::{Stamp, StampLaw};
-use crate::{pcp, rcp, xcp};
+use crate::{pcp, rcp, vcp, xcp};
 
 macro_rules! headers {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ty; )*) => {
@@ -45,4 +45,8 @@ headers! {
     Rcp "rcp" rcp::header::Header;
     /// PCP's: congestion window, RTT and a change of the window, and bits (Katabi and Handley 2001).
     Pcp "pcp" pcp::header::Header;
+    /// VCP's: two bits, those of ECN (Xia 2008).
+    Vcp "vcp" vcp::header::Header;
+    /// A load factor, as VCP's section V has it.
+    VcpExact "vcp-exact" vcp::exact::Header;
 }

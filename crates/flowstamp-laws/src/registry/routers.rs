@@ -5,7 +5,7 @@ use super::{Header, each, spec};
 use crate::router::{LinkView, NoParams, OwnFlows, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
-use crate::{Refused, pcp, rcp, xcp};
+use crate::{AgreedTime, Refused, pcp, rcp, vcp, xcp};
 
 macro_rules! routers {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ident $router:ty; )*) => {
@@ -45,6 +45,18 @@ macro_rules! routers {
                     Self::None(_) => None,
                     $( Self::$variant(p) => <$router as RouterLaw>::time_constant(p) ),*
                 }
+            }
+            /// [`RouterLaw::agreed_time`].
+            pub fn agreed_time(&mut self) -> Option<AgreedTime<'_>> {
+                match self {
+                    Self::None(_) => None,
+                    $( Self::$variant(p) => <$router as RouterLaw>::agreed_time(p) ),*
+                }
+            }
+            /// [`RouterLaw::ACKS_FIRST`].
+            #[must_use]
+            pub const fn acks_first(&self) -> bool {
+                match self { Self::None(_) => false, $( Self::$variant(_) => <$router as RouterLaw>::ACKS_FIRST ),* }
             }
             /// [`RouterLaw::needs_capacity`].
             #[must_use]
@@ -130,12 +142,23 @@ macro_rules! routers {
             }
             /// [`RouterLaw::read_bits`], [`RouterLaw::on_departure`], then [`RouterLaw::bits`].
             #[inline]
-            pub fn on_departure(&mut self, link: LinkView, size: u32, stamp: &mut Stamp, bits: &mut u16) {
+            pub fn on_departure(
+                &mut self, link: LinkView, size: u32, stamp: &mut Stamp, bits: &mut u16, uniform: impl FnMut() -> f64,
+            ) {
                 each!(self, $($variant)*; l => {
                     l.read_bits(*bits);
                     l.on_departure(link, size, stamp);
-                    *bits = l.bits(link, size, *bits);
+                    *bits = l.bits(link, size, *bits, uniform);
                 })
+            }
+            /// [`RouterLaw::marks`], of a law with [`RouterLaw::MARKS`].
+            #[inline]
+            pub fn marks(&mut self, link: LinkView, size: u32, uniform: impl FnMut() -> f64) -> bool {
+                match self {
+                    $( Self::$variant(l) => <$router as RouterLaw>::MARKS && l.marks(link, size, uniform), )*
+                    #[cfg(feature = "scripted")]
+                    Self::Scripted(_) => false,
+                }
             }
             /// [`RouterLaw::first_timer`].
             #[must_use]
@@ -157,4 +180,8 @@ routers! {
     Rcp "rcp" Rcp rcp::Router;
     /// PCP's router, which estimates in one interval and decides for another (Katabi and Handley 2001).
     Pcp "pcp" Pcp pcp::Router;
+    /// VCP's router: how loaded the link is, in two bits (Xia 2008).
+    Vcp "vcp" Vcp vcp::Router;
+    /// VCP as its section V models it: the load factor itself.
+    VcpExact "vcp-exact" VcpExact vcp::exact::Router;
 }

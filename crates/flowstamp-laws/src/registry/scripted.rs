@@ -100,7 +100,7 @@ impl RouterLaw for Router {
         self.wrote.push((0, 0, *stamp));
     }
 
-    fn bits(&mut self, _: LinkView, _: u32, bits: u16) -> u16 {
+    fn bits(&mut self, _: LinkView, _: u32, bits: u16, _: impl FnMut() -> f64) -> u16 {
         let nth = self.wrote.len() as u16 - 1;
         let left = bits.wrapping_add(self.adds).wrapping_add(nth);
         if let Some(wrote) = self.wrote.last_mut() {

@@ -2,11 +2,11 @@
 //! carry, its type.
 
 use super::{Header, each, spec};
-use crate::Refused;
 use crate::sender::{Ack, Echo, FlowView, Recovery, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
-use crate::{pcp, rcp, tcp, xcp};
+use crate::{AgreedTime, Refused};
+use crate::{pcp, rcp, tcp, vcp, xcp};
 
 macro_rules! senders {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ident $sender:ty; )*) => {
@@ -40,6 +40,10 @@ macro_rules! senders {
             #[must_use]
             pub fn falls_back(&self) -> bool {
                 match self { $( Self::$variant(p) => <$sender as SenderLaw>::falls_back(p) ),* }
+            }
+            /// [`SenderLaw::agreed_time`].
+            pub fn agreed_time(&mut self) -> Option<AgreedTime<'_>> {
+                match self { $( Self::$variant(p) => <$sender as SenderLaw>::agreed_time(p) ),* }
             }
             /// The law for one flow.
             #[must_use]
@@ -97,6 +101,10 @@ senders! {
     Rcp "rcp" Rcp rcp::Sender;
     /// PCP, of which XCP came (Katabi and Handley 2001).
     Pcp "pcp" Pcp pcp::Sender;
+    /// VCP: multiply, add or cut, as two bits say (Xia 2008).
+    Vcp "vcp" Vcp Box<vcp::Sender>;
+    /// VCP as its section V models it: by the load factor itself.
+    VcpExact "vcp-exact" VcpExact vcp::exact::Sender;
     /// TCP Reno (RFC 2581).
     Reno "reno" Plain tcp::Reno;
     /// TCP NewReno (RFC 6582).

@@ -188,13 +188,13 @@ impl Link {
         self.counters().integral as f64 / span as f64
     }
 
-    /// The queue was at most this for 95% of the time since the warm-up.
-    pub fn p95_queue_bytes(&self) -> u64 {
+    /// The queue was at most this for that share of the time since the warm-up.
+    pub fn queue_quantile(&self, share: f64) -> u64 {
         let all: u64 = self.counters().time_by_queue.values().sum();
         let mut seen = 0;
         for (queue, time) in &self.counters().time_by_queue {
             seen += time;
-            if seen as f64 >= 0.95 * all as f64 {
+            if seen as f64 >= share * all as f64 {
                 return *queue;
             }
         }
@@ -406,7 +406,7 @@ mod tests {
                 link.arrive(Time::from_micros(100 * n), vec![0; 100 + n as usize]);
             }
             link.advance(Time::from_millis(50));
-            (link.mean_queue_bytes(), link.p95_queue_bytes(), link.frames.back().map(|f| f.deadline))
+            (link.mean_queue_bytes(), link.queue_quantile(0.95), link.frames.back().map(|f| f.deadline))
         };
         assert_eq!(run(true), run(false));
     }

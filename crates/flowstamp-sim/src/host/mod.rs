@@ -186,7 +186,7 @@ impl Hosts {
             Group {
                 name: plan.name.clone(),
                 plan: plan.clone(),
-                law: spec.law.clone(),
+                law: plan.law.clone(),
                 transport: transport::Params {
                     initial_rto: Some(plan.initial_rto),
                     ..spec.transport.clone()

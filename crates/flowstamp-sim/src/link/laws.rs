@@ -57,7 +57,7 @@ pub struct Laws {
     pub queue: AnyQueue,
     /// Router law.
     pub router: Option<AnyRouter>,
-    /// Randomness of the queue law.
+    /// Randomness of its laws.
     pub random: Stream,
     /// What happened.
     pub stats: LinkStats,
@@ -115,13 +115,19 @@ impl Laws {
         }
     }
 
-    /// The transmission of `packet` begins: the router law stamps it if it is one of its own.
+    /// The transmission of `packet` begins: the router law stamps it if it is one of its own, else it may mark it.
     #[inline]
     pub(super) fn stamp(&mut self, now: Time, seen: Backlog, packet: &mut Packet) {
         if let Some(router) = &mut self.router {
-            if packet.flags & DATA != 0 && packet.header == router.header() {
-                let Packet { stamp, bits, size, .. } = packet;
-                router.on_departure(seen.view(now), u32::from(*size), stamp, bits);
+            let Packet { stamp, bits, size, flags, header, .. } = packet;
+            let random = &mut self.random;
+            if *flags & DATA != 0 && *header == router.header() {
+                router.on_departure(seen.view(now), u32::from(*size), stamp, bits, || random.uniform());
+            } else if *flags & (ECN_CAPABLE | CONGESTED) == ECN_CAPABLE
+                && router.marks(seen.view(now), u32::from(*size), || random.uniform())
+            {
+                *flags |= CONGESTED;
+                self.stats.marks += 1;
             }
         }
     }

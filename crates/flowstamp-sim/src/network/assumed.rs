@@ -3,6 +3,8 @@
 use super::plan::Network;
 use super::{Builder, Result};
 use crate::ScenarioError;
+use flowstamp_laws::AgreedTime;
+use flowstamp_laws::registry::Header;
 use flowstamp_laws::units::Time;
 use std::collections::BTreeMap;
 
@@ -43,7 +45,80 @@ fn far_off(given: Time, rtt: Time) -> bool {
     given * FAR_OFF < rtt || rtt * FAR_OFF < given
 }
 
+/// What the routers and senders of one header say of the time that they must have in common.
+#[derive(Debug, Default)]
+struct Said {
+    /// The parameter's name.
+    name: &'static str,
+    /// Values, and who says so.
+    given: Vec<(Time, String)>,
+    /// Somebody leaves it open.
+    open: bool,
+    per_rtt: f64,
+}
+
+impl Said {
+    fn hear(&mut self, agreed: &AgreedTime<'_>, who: impl FnOnce() -> String) {
+        (self.name, self.per_rtt) = (agreed.name, agreed.per_rtt);
+        match *agreed.value {
+            Some(time) if self.given.iter().all(|(other, _)| *other != time) => {
+                self.given.push((time, who()));
+            }
+            Some(_) => {}
+            None => self.open = true,
+        }
+    }
+}
+
 impl Builder<'_> {
+    /// Sets the time that routers and senders of one header must have in common, where the scenario leaves it open: as others
+    /// have it, or else by the flows' RTTs.
+    pub(super) fn agree(&mut self, network: &mut Network) {
+        for header in Header::ALL {
+            let mut said = Said::default();
+            let of_header = |law: Header| law == *header;
+            for plan in self.links.iter_mut().filter(|plan| of_header(plan.router.header())) {
+                if let Some(agreed) = plan.router.agreed_time() {
+                    said.hear(&agreed, || format!("router of {}", plan.name));
+                }
+            }
+            let (mut rtts_s, mut flows) = (0.0, 0.0);
+            for plan in network.groups.iter_mut().filter(|plan| of_header(plan.law.header())) {
+                let count = f64::from(self.scenario.flows[plan.spec].count.unwrap_or(1));
+                (rtts_s, flows) = (rtts_s + count * plan.path_rtt_s, flows + count);
+                if let Some(agreed) = plan.law.agreed_time() {
+                    said.hear(&agreed, || format!("flows.{}", plan.name));
+                }
+            }
+            if let [(first, one), (second, other), ..] = said.given.as_slice() {
+                network.warnings.push(format!(
+                    "{one}: {}: is {first}, but {second} in {other}; all of a network must have the same",
+                    said.name
+                ));
+            }
+            let by_rtt = Some(Time::from_secs_f64(said.per_rtt * rtts_s / flows)).filter(|_| rtts_s > 0.0);
+            let by_rtt = by_rtt.filter(|time| *time > Time::ZERO);
+            if let (Some((given, who)), Some(time)) = (said.given.first(), by_rtt) {
+                if far_off(*given, time) {
+                    let message =
+                        format!("is {given}, but {} of the flows' mean RTT are {time}", said.per_rtt);
+                    network.warnings.push(format!("{who}: {}: {message}; leave it out for that", said.name));
+                }
+            }
+            let Some(time) = said.given.first().map(|(time, _)| *time).or(by_rtt).filter(|_| said.open)
+            else {
+                continue;
+            };
+            let routers = self.links.iter_mut().filter(|plan| of_header(plan.router.header()));
+            let senders = network.groups.iter_mut().filter(|plan| of_header(plan.law.header()));
+            let routers = routers.filter_map(|plan| plan.router.agreed_time());
+            for agreed in routers.chain(senders.filter_map(|plan| plan.law.agreed_time())) {
+                agreed.value.get_or_insert(time);
+            }
+            network.assumed.insert(format!("{}.{}", header.name(), said.name), time.to_string());
+        }
+    }
+
     /// Sets what the scenario leaves open, and looks at what it does not.
     pub(super) fn assume(&mut self, network: &mut Network) -> Result<()> {
         let mut warnings: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();

@@ -105,6 +105,7 @@ impl Builder<'_> {
             let mut plan = GroupPlan {
                 name: name.clone(),
                 spec,
+                law: group.law.clone(),
                 links: there.clone(),
                 path_rtt_s: rtts_s / f64::from(count),
                 mean_size_bytes: group.size.map(flowstamp_laws::Bytes::as_f64),

@@ -216,6 +216,7 @@ impl Builder<'_> {
             longest = longest.max(self.group(i, group, &mut core, &mut network)?);
         }
         self.graph_buffers(longest)?;
+        self.agree(&mut network);
         self.assume(&mut network)?;
         if let Some(wanted) = s.capture.as_ref().and_then(|c| c.links.as_ref()) {
             for name in wanted {

@@ -5,7 +5,7 @@ use crate::results::Named;
 use crate::scenario::{Access, Priority};
 use crate::workload::{ArrivalProcess, SizeLaw};
 use flowstamp_laws::queue::Limit;
-use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};
+use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec, ShareSpec};
 use flowstamp_laws::units::Time;
 
 /// One directed link between routers.
@@ -82,6 +82,8 @@ pub struct GroupPlan {
     pub name: String,
     /// Index into `flows` of the scenario.
     pub spec: usize,
+    /// Its law, with what the scenario leaves open and follows from the paths.
+    pub law: SenderSpec,
     /// Router links that its data takes.
     pub links: Vec<u32>,
     /// Round-trip propagation time, seconds: the mean of its flows'.

@@ -4,8 +4,9 @@ use super::paths::Core;
 use super::plan::LinkPlan;
 use super::{Builder, Result, error, positive};
 use crate::medium::Capacity;
-use crate::scenario::{Access, Graph};
+use crate::scenario::{Access, Graph, Priority};
 use flowstamp_laws::queue::Limit;
+use flowstamp_laws::registry::{RouterSpec, ShareSpec};
 use flowstamp_laws::units::{Rate, Time};
 use std::collections::BTreeMap;
 
@@ -53,7 +54,7 @@ impl Builder<'_> {
                 queue: d.queue.clone(),
                 router: d.router.clone(),
                 share: d.share.clone(),
-                priority: d.priority,
+                priority: priority(d.priority, &d.router, &d.share),
                 medium: None,
             });
             core.edges.push((from, to, link));
@@ -93,7 +94,7 @@ impl Builder<'_> {
                     queue: p.queue.clone(),
                     router: p.router.clone(),
                     share: p.share.clone(),
-                    priority: p.priority,
+                    priority: priority(p.priority, &p.router, &p.share),
                     medium: None,
                 });
                 core.edges.push((from, to, link));
@@ -147,7 +148,7 @@ impl Builder<'_> {
                     queue: l.queue.clone(),
                     router: l.router.clone(),
                     share: l.share.clone(),
-                    priority: l.priority,
+                    priority: priority(l.priority, &l.router, &l.share),
                     medium: l.medium.as_ref().map(|name| medium(name, &mut media)),
                 });
                 core.edges.push((from, to, link));
@@ -171,6 +172,12 @@ impl Builder<'_> {
         }
         Ok(())
     }
+}
+
+/// Which packets go first: those that the scenario says, or else the router law, unless the link has a scheduler of its own.
+fn priority(given: Option<Priority>, router: &RouterSpec, share: &ShareSpec) -> Priority {
+    let wanted = router.acks_first() && share.params().is_none();
+    given.unwrap_or(if wanted { Priority::Acks } else { Priority::None })
 }
 
 /// The number of a medium, which are counted as they are named.

@@ -1,7 +1,7 @@
 //! A captured packet as it would be on a real wire.
 
 use crate::results::CapturedPacket;
-use flowstamp_wire::codec::{Told, codec};
+use flowstamp_wire::codec::{Told, codec, ecn};
 use flowstamp_wire::frame::{Ecn, Flags, FrameSpec, Shim};
 
 /// Bytes of the IPv4 header and of a TCP header without options.
@@ -53,12 +53,14 @@ pub(super) fn frame_of<'a>(packet: &CapturedPacket, sack: &'a [(u32, u32)]) -> F
             ece: packet.ecn_echo,
             cwr: packet.cwr,
         },
-        ecn: match (packet.ecn_capable, packet.congestion_experienced) {
-            (_, true) => Ecn::Ce,
-            (true, false) if packet.l4s => Ecn::Ect1,
-            (true, false) => Ecn::Ect0,
-            (false, false) => Ecn::NotEct,
-        },
+        ecn: ecn(packet.header, packet.bits).unwrap_or(
+            match (packet.ecn_capable, packet.congestion_experienced) {
+                (_, true) => Ecn::Ce,
+                (true, false) if packet.l4s => Ecn::Ect1,
+                (true, false) => Ecn::Ect0,
+                (false, false) => Ecn::NotEct,
+            },
+        ),
         sack,
         shim: shim_of(packet),
         ip_len: packet.size.min(u32::from(u16::MAX)) as u16,

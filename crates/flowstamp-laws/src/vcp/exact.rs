@@ -1,0 +1,269 @@
+//! VCP as section V models it: the load factor itself instead of its code, and one law for all loads.
+//!
+//! Xia and others 2008, section V, the MIAIMD model.
+//!
+//! ```text
+//!   dw/dt  = (xi(rho) w + alpha) / T                                        eq. 9, w in packets
+//!   xi(rho) = kappa (1 - rho) / rho                                         eq. 10
+//!   rho    = the largest on the path of lambda / (gamma C t_rho)            eqs. 11 and 15
+//!   gamma  = gamma + step sgn(U* - U)      now and then                     eq. 14, U the utilisation
+//! ```
+//!
+//! Stable for `kappa <= 1/2` (theorem 1). At rest `rho = 1 + alpha / (kappa gamma P)`, where `P` is the flow's share of the
+//! bandwidth-delay product in packets: the link's use is more than `gamma` by `alpha / (kappa P)`, which equation 14 makes up for.
+//!
+//! Deviations (paper says / we do / because):
+//! 1. A fluid, all of whose RTTs are `T` / per ack, scaled with `min(rtt / t_rho, 2.5)` as equation 6 scales VCP / a load
+//!    factor is `t_rho` old, and `T` here is `t_rho`; `alpha` is scaled by equation 8, so that rates and not windows are equal.
+//! 2. `rho` of zero / at most `xi` of 1 per `t_rho` / equation 10 has no bound there.
+//! 3. Equation 11 has no queue / it counts as in equation 1, by `k_q` / what has piled up while the load was above 1 would stay;
+//!    at rest there is none.
+//! 4. `gamma` changes on a time scale much larger than an RTT / every 10 `t_rho`, of the mean utilisation since, between
+//!    a half and twice its first value / at an idle link it would run away.
+
+use super::T_RHO;
+use super::router::Meter;
+use crate::router::{LinkView, RouterLaw, RouterView};
+use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::stamp::{Stamp, StampLaw};
+use crate::units::{Rate, Ratio, Time};
+use crate::{AgreedTime, Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The header: the load factor of the busiest link so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Header {
+    /// `rho`; zero before the first router.
+    pub load: f64,
+}
+
+/// A load is a state: an ack for several packets brings the newest.
+impl StampLaw for Header {}
+
+impl Header {
+    /// What a stamp says.
+    #[must_use]
+    pub const fn read(stamp: &Stamp) -> Self {
+        Self { load: stamp.0[0] }
+    }
+
+    /// The stamp that says this.
+    #[must_use]
+    pub const fn write(self) -> Stamp {
+        Stamp([self.load, 0.0, 0.0])
+    }
+}
+
+/// What a scenario may set of the router.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RouterParams {
+    /// `t_rho`: time over which a load factor is measured, the same for all routers and senders of a network. Default: 2.5 times
+    /// the flows' mean RTT.
+    pub t_rho: Option<Time>,
+    /// `k_q`: how much of the queue counts as load.
+    pub k_q: f64,
+    /// `gamma`: the share of the capacity that is to be used; with `step`, at first.
+    pub gamma: Ratio,
+    /// `U*`: the utilisation that equation 14 steers to.
+    pub target: Ratio,
+    /// By how much `gamma` changes at a time; 0 leaves it as it is.
+    pub step: Ratio,
+}
+
+impl Default for RouterParams {
+    fn default() -> Self {
+        Self {
+            t_rho: None,
+            k_q: 0.5,                 // section III-B
+            gamma: Ratio::new(0.98),  // section III-B
+            target: Ratio::new(0.98), // `gamma` as VCP has it
+            step: Ratio::new(0.01),   // section V, eq. 14
+        }
+    }
+}
+
+impl RouterParams {
+    fn t_rho(&self) -> Time {
+        self.t_rho.unwrap_or(T_RHO)
+    }
+}
+
+/// How many load factors one value of `gamma` is for (deviation 4).
+const INTERVALS_PER_STEP: u32 = 10;
+
+/// The law's state on one link.
+#[derive(Clone, Debug)]
+pub struct Router {
+    params: RouterParams,
+    meter: Meter,
+    /// `gamma`.
+    gamma: f64,
+    /// Bytes that arrived since `gamma` last changed, and for how many intervals.
+    arrived: f64,
+    intervals: u32,
+}
+
+impl RouterLaw for Router {
+    type Params = RouterParams;
+    const BEGINS_WITH: &'static [&'static str] = &["t_rho"];
+    const ACKS_FIRST: bool = true;
+
+    fn check(p: &RouterParams) -> Result<(), Refused> {
+        let t_rho = p.t_rho();
+        within("t_rho", t_rho.as_secs_f64(), 1e-9, 1e6)
+            .map_err(|_| ("t_rho", format!("is {t_rho}; it must be 1ns or longer")))?;
+        within("k_q", p.k_q, 0.0, 100.0)?;
+        within("gamma", p.gamma.get(), 0.01, 1.0)?;
+        within("target", p.target.get(), 0.01, 1.0)?;
+        within("step", p.step.get(), 0.0, 0.1)
+    }
+
+    fn agreed_time(p: &mut RouterParams) -> Option<AgreedTime<'_>> {
+        Some(super::agreed_time(&mut p.t_rho))
+    }
+
+    fn new(params: &RouterParams, link: &RouterView) -> Self {
+        let gamma = params.gamma.get();
+        Self { params: *params, meter: Meter::new(link), gamma, arrived: 0.0, intervals: 0 }
+    }
+
+    fn set_capacity(&mut self, capacity: Rate) {
+        self.meter.capacity = capacity.bytes_per_sec();
+    }
+
+    fn set_params(&mut self, params: &RouterParams) {
+        self.params = *params;
+        self.gamma = params.gamma.get();
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, _: LinkView, size: u32, _: Option<&Stamp>) {
+        self.meter.input += f64::from(size);
+    }
+
+    #[inline]
+    fn on_departure(&mut self, _: LinkView, _: u32, stamp: &mut Stamp) {
+        let load = Header::read(stamp).load.max(self.meter.load); // eq. 15
+        *stamp = Header { load }.write();
+    }
+
+    fn first_timer(&self, which: usize) -> Option<Time> {
+        (which == 0).then_some(self.params.t_rho())
+    }
+
+    fn on_timer(&mut self, _: usize, link: LinkView) -> Time {
+        let p = &self.params;
+        let t_rho = p.t_rho();
+        self.arrived += self.meter.input;
+        self.intervals += 1;
+        self.meter.sample(1.0, link.queue_bytes);
+        self.meter.measure(p.k_q, self.gamma, t_rho);
+        if self.intervals == INTERVALS_PER_STEP {
+            let could = self.meter.capacity * t_rho.as_secs_f64() * f64::from(INTERVALS_PER_STEP);
+            let (first, step) = (p.gamma.get(), p.step.get());
+            let wanted = p.target.get() * could;
+            let step = if self.arrived < wanted { step } else { -step }; // eq. 14
+            self.gamma = (self.gamma + step).clamp(0.5 * first, 2.0 * first);
+            (self.arrived, self.intervals) = (0.0, 0);
+        }
+        link.now.saturating_add(t_rho)
+    }
+
+    fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("load_factor", self.meter.load);
+        report("target_utilization", self.gamma);
+    }
+}
+
+/// What a scenario may set of the sender.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// `t_rho`, the same for all routers and senders of a network. Default: 2.5 times the flows' mean RTT.
+    pub t_rho: Option<Time>,
+    /// `kappa`: gain of the multiplicative increase and decrease; stable up to a half.
+    pub kappa: f64,
+    /// `alpha`: packets that a round trip of `t_rho` adds.
+    pub alpha: f64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { t_rho: None, kappa: 0.25, alpha: 1.0 } // section III-C
+    }
+}
+
+/// The window of one flow.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// Bytes.
+    cwnd: f64,
+    packet: f64,
+    /// Seconds.
+    t_rho: f64,
+    kappa: f64,
+    alpha: f64,
+}
+
+impl SenderLaw for Sender {
+    type Params = Params;
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        if let Some(t_rho) = p.t_rho {
+            within("t_rho", t_rho.as_secs_f64(), 1e-9, 1e6)
+                .map_err(|_| ("t_rho", format!("is {t_rho}; it must be 1ns or longer")))?;
+        }
+        within("kappa", p.kappa, 1e-6, 100.0)?;
+        within("alpha", p.alpha, 0.0, 1e6)
+    }
+
+    fn agreed_time(p: &mut Params) -> Option<AgreedTime<'_>> {
+        Some(super::agreed_time(&mut p.t_rho))
+    }
+
+    fn new(p: &Params, flow: &FlowView) -> Self {
+        let packet = f64::from(flow.packet_bytes);
+        Self {
+            cwnd: (flow.initial_window * packet).max(packet),
+            packet,
+            t_rho: p.t_rho.unwrap_or(T_RHO).as_secs_f64(),
+            kappa: p.kappa,
+            alpha: p.alpha,
+        }
+    }
+
+    fn recovery(&self) -> Recovery {
+        Recovery::Sack
+    }
+
+    fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        let load = Header::read(ack.stamp).load;
+        let xi = if load > 0.0 { (self.kappa * (1.0 - load) / load).min(1.0) } else { 1.0 }; // eq. 10, deviation 2
+        let x = ack.srtt.as_secs_f64() / self.t_rho;
+        let window = self.cwnd / self.packet;
+        let added = (xi * x.min(2.5)).max(-0.5) + self.alpha * x * x / window; // eq. 9, deviation 1
+        if added > 0.0 && (ack.in_recovery || !ack.window_limited) {
+            return;
+        }
+        self.cwnd = (self.cwnd + f64::from(ack.newly_acked) * added * self.packet).max(self.packet);
+    }
+
+    fn on_loss(&mut self, _: Time, flight: u32) {
+        let flight = f64::from(flight) * self.packet;
+        self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet);
+    }
+
+    fn on_timeout(&mut self, _: Time, _: u32) {
+        self.cwnd = self.packet;
+    }
+
+    fn stamp(&self, _: Time, _: Time) -> Stamp {
+        Header { load: 0.0 }.write()
+    }
+}

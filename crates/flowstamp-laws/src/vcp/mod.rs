@@ -1,0 +1,31 @@
+//! VCP, the variable-structure congestion control protocol (Xia, Subramanian, Stoica, Kalyanaraman 2008).
+//!
+//! Routers tell in two bits how loaded they are; senders multiply, add or cut. [`exact`] is section V's model, in which
+//! they are told the load factor itself.
+
+pub mod exact;
+pub mod header;
+pub mod router;
+pub mod sender;
+
+pub use header::Code;
+pub use router::Router;
+pub use sender::Sender;
+
+use crate::units::Time;
+
+/// `t_rho` in a network of which nothing is known: longer than the RTTs of 75% to 90% of the Internet's flows (section III-B).
+pub const T_RHO: Time = Time::from_millis(200);
+
+/// `t_rho` over the flows' RTT where the paths are known: that of the paper's basic case, 200 ms at an RTT of 80 ms (section IV-A).
+pub const T_RHO_PER_RTT: f64 = 2.5;
+
+/// The load factor at which low load ends and high load begins (section III-B).
+pub const TRANSITION: f64 = 0.8;
+
+use crate::AgreedTime;
+
+/// What routers and senders must have in common.
+fn agreed_time(t_rho: &mut Option<Time>) -> AgreedTime<'_> {
+    AgreedTime { name: "t_rho", value: t_rho, per_rtt: T_RHO_PER_RTT }
+}

@@ -1,0 +1,257 @@
+//! The VCP router: how loaded the link is, in two bits.
+//!
+//! Xia and others 2008, section III-B and III-E.1. Every packet that arrives counts (R.1); every `t_q` the queue is sampled,
+//! every `t_rho` the load factor is computed:
+//!
+//! ```text
+//!   lambda = bytes that arrived in t_rho                            R.1
+//!   q~     = (1 - a) q~ + a q              every t_q                R.2, a = 1/8
+//!   rho    = (lambda + k_q q~) / (gamma C t_rho)   every t_rho      eq. 1, R.3
+//!   code in packet = max(it, code(rho))                             R.4, unless it is 00
+//! ```
+//!
+//! To sources of TCP a code of 11 is congestion experienced, all others are none (section VI-C). With `tcp_friendly` the code
+//! 11 is given with RED's probability instead of always, so that flows of TCP and of VCP that is friendly see the same marks:
+//!
+//! ```text
+//!   p = 0 below red_min, up to red_max_p at red_max, then up to 1 at twice that       in q~ over the buffer
+//! ```
+//!
+//! The router sends acks before data (section III-E.1): a link with this law does, unless its `priority` says otherwise.
+//! Valid for 1 kb/s to 400 Gb/s; `t_rho` should be longer than most flows' RTT.
+//!
+//! Deviations (paper says / we do / because):
+//! 1. Nothing on the time before the first load factor / the code is 01 / so is that of an idle link.
+//! 2. `t_rho` is 200 ms / where it is left open it follows the paths, for routers and senders alike
+//!    ([`T_RHO_PER_RTT`](super::T_RHO_PER_RTT)), and `t_q` is a twentieth of it, as in the paper / at an RTT of 30 us the window would otherwise grow by a
+//!    sixteenth in 6,700 round trips.
+//! 3. The weight of R.2 is lost in the text, as are RED's parameters for section VI-C / 1/8, and a third and two thirds of the
+//!    buffer with a probability of 0.1 / the authors' code has weights of 1/8 and 1/4, Katabi 2002 has these thresholds.
+//! 4. A link without capacity has no load factor / overload if anything arrives or waits, else low load.
+
+use super::T_RHO;
+use super::header::Code;
+use crate::queue::Limit;
+use crate::router::{LinkView, RouterLaw, RouterView};
+use crate::stamp::Stamp;
+use crate::units::{Rate, Ratio, Time};
+use crate::{AgreedTime, Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Constants of the law (table I).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// `t_rho`: time over which a load factor is measured, the same for all routers and senders of a network. Default: 2.5 times
+    /// the flows' mean RTT; the paper has 200 ms.
+    pub t_rho: Option<Time>,
+    /// `t_q`: time between samples of the queue. Default: a twentieth of `t_rho`.
+    pub t_q: Option<Time>,
+    /// `k_q`: how much of the queue counts as load.
+    pub k_q: f64,
+    /// `gamma`: the share of the capacity that is to be used.
+    pub gamma: Ratio,
+    /// `a`: weight of a sample of the queue, above 0.
+    pub queue_weight: Ratio,
+    /// Overload is told with a probability instead of always.
+    pub tcp_friendly: bool,
+    /// The queue, as a share of the buffer, at which that probability begins to rise.
+    pub red_min: Ratio,
+    /// The queue, as a share of the buffer, at which it is `red_max_p`.
+    pub red_max: Ratio,
+    /// The probability there.
+    pub red_max_p: Ratio,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            t_rho: None,
+            t_q: None,
+            k_q: 0.5,                        // section III-B
+            gamma: Ratio::new(0.98),         // section III-B
+            queue_weight: Ratio::new(0.125), // deviation 3
+            tcp_friendly: false,
+            red_min: Ratio::new(1.0 / 3.0), // deviation 3
+            red_max: Ratio::new(2.0 / 3.0),
+            red_max_p: Ratio::new(0.1),
+        }
+    }
+}
+
+impl Params {
+    fn t_rho(&self) -> Time {
+        self.t_rho.unwrap_or(T_RHO)
+    }
+
+    fn t_q(&self) -> Time {
+        self.t_q.unwrap_or(Time::from_ps((self.t_rho().as_ps() / 20).max(1)))
+    }
+}
+
+/// The law's state on one link.
+#[derive(Clone, Debug)]
+pub struct Router {
+    params: Params,
+    meter: Meter,
+    /// What the link tells.
+    code: Code,
+    /// The buffer, bytes.
+    buffer: f64,
+}
+
+/// The load factor of a link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Meter {
+    /// Bytes/s.
+    pub capacity: f64,
+    /// `lambda` so far, bytes.
+    pub input: f64,
+    /// `q~`, bytes.
+    pub queue: f64,
+    /// `rho` of the last interval.
+    pub load: f64,
+}
+
+impl Meter {
+    pub(super) fn new(link: &RouterView) -> Self {
+        Self { capacity: link.known_capacity().bytes_per_sec(), input: 0.0, queue: 0.0, load: 0.0 }
+    }
+
+    pub(super) fn sample(&mut self, weight: f64, queue_bytes: u64) {
+        self.queue += weight * (queue_bytes as f64 - self.queue); // R.2
+    }
+
+    /// Eq. 1; a new interval begins.
+    pub(super) fn measure(&mut self, k_q: f64, gamma: f64, interval: Time) {
+        let demand = self.input + k_q * self.queue;
+        let target = gamma * self.capacity * interval.as_secs_f64();
+        self.load = if demand <= 0.0 { 0.0 } else { (demand / target).min(f64::MAX) }; // deviation 4
+        self.input = 0.0;
+    }
+}
+
+/// Index of the timer of the load factor.
+const LOAD: usize = 0;
+/// Index of the timer that samples the queue.
+const QUEUE: usize = 1;
+
+impl Router {
+    /// The load factor of the last interval.
+    #[must_use]
+    pub const fn load(&self) -> f64 {
+        self.meter.load
+    }
+
+    /// What the link tells a packet now: the code of its load, of which overload may be a matter of chance.
+    fn told(&self, mut uniform: impl FnMut() -> f64) -> Code {
+        if self.code == Code::Overload && self.params.tcp_friendly && uniform() >= self.probability() {
+            return Code::High;
+        }
+        self.code
+    }
+
+    /// RED's, gentle (Floyd and Jacobson 1993; Floyd 2000).
+    fn probability(&self) -> f64 {
+        let p = &self.params;
+        let (min, max, max_p) = (p.red_min.get(), p.red_max.get(), p.red_max_p.get());
+        let queue = self.meter.queue / self.buffer;
+        if queue < min {
+            0.0
+        } else if queue < max {
+            max_p * (queue - min) / (max - min)
+        } else {
+            (max_p + (1.0 - max_p) * (queue - max) / max).min(1.0)
+        }
+    }
+}
+
+impl RouterLaw for Router {
+    type Params = Params;
+    const BEGINS_WITH: &'static [&'static str] = &["t_rho"];
+    const ACKS_FIRST: bool = true;
+    const MARKS: bool = true;
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        for (name, time) in [("t_rho", p.t_rho()), ("t_q", p.t_q())] {
+            within(name, time.as_secs_f64(), 1e-9, 1e6)
+                .map_err(|_| (name, format!("is {time}; it must be 1ns or longer")))?;
+        }
+        if p.t_q() > p.t_rho() {
+            return Err(("t_q", format!("is {}; it must be at most t_rho, {}", p.t_q(), p.t_rho())));
+        }
+        within("k_q", p.k_q, 0.0, 100.0)?;
+        within("gamma", p.gamma.get(), 0.01, 1.0)?;
+        within("queue_weight", p.queue_weight.get(), 1e-6, 1.0)?;
+        within("red_max", p.red_max.get(), 1e-6, 1.0)?;
+        if p.red_min >= p.red_max {
+            let (min, max) = (p.red_min.get(), p.red_max.get());
+            return Err(("red_min", format!("is {min}; it must be less than red_max, {max}")));
+        }
+        Ok(())
+    }
+
+    fn agreed_time(p: &mut Params) -> Option<AgreedTime<'_>> {
+        Some(super::agreed_time(&mut p.t_rho))
+    }
+
+    fn new(params: &Params, link: &RouterView) -> Self {
+        let buffer = match link.limit {
+            Limit::Bytes(bytes) => bytes as f64,
+            Limit::Packets(packets) => f64::from(packets) * f64::from(link.packet_bytes),
+        };
+        Self { params: *params, meter: Meter::new(link), code: Code::Low, buffer: buffer.max(1.0) }
+    }
+
+    fn set_capacity(&mut self, capacity: Rate) {
+        self.meter.capacity = capacity.bytes_per_sec();
+    }
+
+    fn set_params(&mut self, params: &Params) {
+        self.params = *params;
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, _: LinkView, size: u32, _: Option<&Stamp>) {
+        self.meter.input += f64::from(size); // R.1
+    }
+
+    #[inline]
+    fn on_departure(&mut self, _: LinkView, _: u32, _: &mut Stamp) {}
+
+    #[inline]
+    fn bits(&mut self, _: LinkView, _: u32, bits: u16, uniform: impl FnMut() -> f64) -> u16 {
+        Code::read(bits).raised(self.told(uniform)).bits() // R.4
+    }
+
+    #[inline]
+    fn marks(&mut self, _: LinkView, _: u32, uniform: impl FnMut() -> f64) -> bool {
+        self.told(uniform) == Code::Overload
+    }
+
+    fn first_timer(&self, which: usize) -> Option<Time> {
+        match which {
+            LOAD => Some(self.params.t_rho()),
+            QUEUE => Some(self.params.t_q()),
+            _ => None,
+        }
+    }
+
+    fn on_timer(&mut self, which: usize, link: LinkView) -> Time {
+        let p = &self.params;
+        if which == QUEUE {
+            self.meter.sample(p.queue_weight.get(), link.queue_bytes);
+            return link.now.saturating_add(p.t_q());
+        }
+        self.meter.measure(p.k_q, p.gamma.get(), p.t_rho());
+        self.code = Code::of_load(self.meter.load); // R.3
+        link.now.saturating_add(p.t_rho())
+    }
+
+    fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("load_factor", self.meter.load);
+        report("load_code", f64::from(self.code.bits()));
+        report("persistent_queue_bytes", self.meter.queue);
+    }
+}

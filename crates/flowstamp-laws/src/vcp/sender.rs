@@ -1,0 +1,266 @@
+//! The VCP sender: multiplicative increase, additive increase and multiplicative decrease, as the load says.
+//!
+//! Xia and others 2008, sections III-C to III-E. `w` is the window in packets, `x = rtt / t_rho` with the smoothed RTT.
+//!
+//! ```text
+//!   code 01, per ack:   w += xi_s           xi_s = (1 + xi)^min(x, 2.5) - 1               eqs. 2 and 6, S.1
+//!                                           xi   = kappa (1 - 0.8) / 0.8 = 1/16           eq. 5 at the transition
+//!   code 10, per ack:   w += alpha_s / w    alpha_s = weight alpha (rtt / base)^2         eqs. 3 and 8, S.2
+//!   code 11, once:      w *= beta           then nothing for t_rho, then as for 10 for an RTT     eq. 4, S.3
+//!   loss, timeout:      as TCP Reno's (section III-E.2)
+//! ```
+//!
+//! There is no slow start: a window of 2 packets grows by a sixteenth in `t_rho`. Two flows of different RTT have windows in
+//! proportion to their `alpha_s` after many cuts, and so rates in proportion to their weights (section III-D).
+//!
+//! **What the paper leaves open** is how S.1 and S.2 bound what long RTTs would add at once. `docs/models/vcp.md` shows the
+//! choices as curves; the defaults are the ones with which figures 3, 4, 5, 7 and 13 come out best together:
+//! `mi_limit` bounds `x` (2.5 in the authors' code); `ai_base` is `t_rho` as in equation 8; and in a round trip AI adds at most
+//! a tenth of the window ([`Limiter`]).
+//!
+//! TCP-friendly (section VI-C): `alpha_s = 4 (1 - beta^2) / 3` packets per RTT whatever the RTT, general AIMD's for this `beta`
+//! (Yang and Lam 2000); routers mark as their `tcp_friendly` says.
+//!
+//! Valid for RTTs up to some `t_rho`, windows of 1 to 10^9 packets.
+//!
+//! Deviations (paper says / we do / because):
+//! 1. The window changes per ack / per packet that is newly acknowledged / an ack may answer several.
+//! 2. Nothing on senders that the application limits / their window does not grow / nothing would bound it.
+//! 3. Nothing on fast recovery / the window does not grow in it / as Reno's.
+//! 4. Nothing on a code of 00 that comes back / as 10 / somebody on the path cleared it: neither multiply nor cut.
+//! 5. The two waits after a cut begin with it / and end by the clock, not by acks / S.3 gives them as times.
+
+use super::header::Code;
+use super::{T_RHO, TRANSITION};
+use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::stamp::Stamp;
+use crate::units::{Ratio, Time};
+use crate::{AgreedTime, Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a scenario may set (table I).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// `t_rho`: time over which routers measure a load factor, the same for all routers and senders of a network. Default: 2.5
+    /// times the flows' mean RTT; the paper has 200 ms.
+    pub t_rho: Option<Time>,
+    /// `kappa`: gain of the multiplicative increase, above 0.
+    pub kappa: f64,
+    /// `alpha`: packets that the additive increase adds in a round trip of `ai_base`.
+    pub alpha: f64,
+    /// `beta`: what a cut leaves of the window.
+    pub beta: Ratio,
+    /// Throughputs at one bottleneck are in proportion to it (section IV-D). Above 0.
+    pub weight: f64,
+    /// The multiplicative increase of a round trip is at most that of so many `t_rho`.
+    pub mi_limit: f64,
+    /// The RTT at which the additive increase is `alpha`. Default: `t_rho` (equation 8); the authors' code has 100 ms.
+    pub ai_base: Option<Time>,
+    /// Below so many `ai_base` the increase falls with the RTT instead of with its square (0.2 in the authors' code).
+    pub ai_square_from: f64,
+    /// Above so many `ai_base` it grows with the RTT instead of with its square (5 in the authors' code).
+    pub ai_square_to: f64,
+    /// The most packets that the additive increase adds in a round trip.
+    pub ai_most: f64,
+    /// The largest share of the window that it adds in a round trip.
+    pub ai_limiter: Limiter,
+    /// The share of general AIMD, unscaled, so that flows of TCP get theirs (section VI-C); `weight` still counts.
+    pub tcp_friendly: bool,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            t_rho: None,
+            kappa: 0.25,             // section III-C
+            alpha: 1.0,              // section III-C
+            beta: Ratio::new(0.875), // section III-B
+            weight: 1.0,
+            mi_limit: 2.5, // the authors' code
+            ai_base: None, // equation 8
+            ai_square_from: 0.0,
+            ai_square_to: 1e9,
+            ai_most: 1e9,
+            ai_limiter: Limiter::Tenth,
+            tcp_friendly: false,
+        }
+    }
+}
+
+/// The share of a window that additive increase adds in a round trip at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Limiter {
+    /// No bound.
+    None,
+    /// A tenth: less than the eighth that a cut takes.
+    Tenth,
+    /// A tenth up to 10 packets, 6% up to 100, 4% up to 1000, 2% beyond: what the authors' code computes and does not use.
+    Table,
+}
+
+impl Limiter {
+    /// Of a window of so many packets.
+    #[must_use]
+    pub fn share(self, window: f64) -> f64 {
+        match self {
+            Self::None => f64::INFINITY,
+            Self::Tenth => 0.1,
+            Self::Table if window < 10.0 => 0.1,
+            Self::Table if window < 100.0 => 0.06,
+            Self::Table if window < 1000.0 => 0.04,
+            Self::Table => 0.02,
+        }
+    }
+}
+
+/// The window of one VCP flow.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// Bytes.
+    cwnd: f64,
+    packet: f64,
+    /// `t_rho`, seconds.
+    t_rho: f64,
+    /// `ln(1 + xi)`.
+    ln_growth: f64,
+    /// `weight alpha`; or of general AIMD.
+    alpha: f64,
+    beta: f64,
+    mi_limit: f64,
+    /// Seconds.
+    ai_base: f64,
+    ai_square: [f64; 2],
+    ai_most: f64,
+    ai_limiter: Limiter,
+    /// The additive increase does not follow the RTT.
+    unscaled: bool,
+    /// Nothing changes the window before then.
+    frozen_until: Time,
+    /// And from there on it adds until then, whatever the codes say.
+    adds_until: Time,
+}
+
+impl Sender {
+    /// `xi_s`: the part by which the window grows in a round trip at low load (eq. 6, S.1).
+    #[must_use]
+    pub fn multiplies_by(&self, rtt: Time) -> f64 {
+        let x = (rtt.as_secs_f64() / self.t_rho).min(self.mi_limit);
+        libm::expm1(x * self.ln_growth)
+    }
+
+    /// `alpha_s`: the packets that a round trip adds to a window of so many at high load (eq. 8, S.2).
+    #[must_use]
+    pub fn adds(&self, rtt: Time, window: f64) -> f64 {
+        let x = rtt.as_secs_f64() / self.ai_base;
+        let scale = if self.unscaled { 1.0 } else { x * x.max(self.ai_square[0]).min(self.ai_square[1]) };
+        (self.alpha * scale).min(self.ai_most).min(self.ai_limiter.share(window) * window)
+    }
+
+    /// The window in packets.
+    fn window(&self) -> f64 {
+        self.cwnd / self.packet
+    }
+}
+
+impl SenderLaw for Sender {
+    type Params = Params;
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        for (name, time) in [("t_rho", p.t_rho), ("ai_base", p.ai_base)] {
+            let Some(time) = time else { continue };
+            within(name, time.as_secs_f64(), 1e-9, 1e6)
+                .map_err(|_| (name, format!("is {time}; it must be 1ns or longer")))?;
+        }
+        within("kappa", p.kappa, 1e-6, 100.0)?;
+        within("alpha", p.alpha, 0.0, 1e6)?;
+        within("beta", p.beta.get(), 0.0, 1.0)?;
+        within("weight", p.weight, 1e-6, 1e6)?;
+        within("mi_limit", p.mi_limit, 1e-6, 1e3)?;
+        within("ai_square_from", p.ai_square_from, 0.0, 1e9)?;
+        within("ai_square_to", p.ai_square_to, p.ai_square_from, 1e9)?;
+        within("ai_most", p.ai_most, 1e-9, 1e9)
+    }
+
+    fn agreed_time(p: &mut Params) -> Option<AgreedTime<'_>> {
+        Some(super::agreed_time(&mut p.t_rho))
+    }
+
+    fn new(p: &Params, flow: &FlowView) -> Self {
+        let packet = f64::from(flow.packet_bytes);
+        let t_rho = p.t_rho.unwrap_or(T_RHO);
+        let beta = p.beta.get();
+        let alpha = if p.tcp_friendly { 4.0 * (1.0 - beta * beta) / 3.0 } else { p.alpha };
+        Self {
+            cwnd: (flow.initial_window * packet).max(packet),
+            packet,
+            t_rho: t_rho.as_secs_f64(),
+            ln_growth: libm::log1p(p.kappa * (1.0 - TRANSITION) / TRANSITION), // eq. 5
+            alpha: p.weight * alpha,
+            beta,
+            mi_limit: p.mi_limit,
+            ai_base: p.ai_base.unwrap_or(t_rho).as_secs_f64(),
+            ai_square: [p.ai_square_from, p.ai_square_to],
+            ai_most: p.ai_most,
+            ai_limiter: p.ai_limiter,
+            unscaled: p.tcp_friendly,
+            frozen_until: Time::ZERO,
+            adds_until: Time::ZERO,
+        }
+    }
+
+    fn recovery(&self) -> Recovery {
+        // The authors built VCP on Reno; with selective acks the rare losses cost less and the law is the same.
+        Recovery::Sack
+    }
+
+    #[inline]
+    fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        if ack.now < self.frozen_until {
+            return;
+        }
+        let code = if ack.now < self.adds_until { Code::High } else { Code::read(ack.bits) };
+        if code == Code::Overload {
+            self.cwnd = (self.cwnd * self.beta).max(self.packet); // eq. 4
+            self.frozen_until = ack.now.saturating_add(Time::from_secs_f64(self.t_rho));
+            self.adds_until = self.frozen_until.saturating_add(ack.srtt);
+            return;
+        }
+        if ack.in_recovery || !ack.window_limited {
+            return; // deviations 2 and 3
+        }
+        let per_packet = match code {
+            Code::Low => self.multiplies_by(ack.srtt),               // S.1
+            _ => self.adds(ack.srtt, self.window()) / self.window(), // S.2
+        };
+        self.cwnd += f64::from(ack.newly_acked) * per_packet * self.packet;
+    }
+
+    fn on_loss(&mut self, _: Time, flight: u32) {
+        let flight = f64::from(flight) * self.packet;
+        self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet);
+    }
+
+    fn on_mark(&mut self, _: Time, _: u32) {} // the code says it
+
+    fn on_timeout(&mut self, _: Time, _: u32) {
+        self.cwnd = self.packet;
+    }
+
+    #[inline]
+    fn stamp(&self, _: Time, _: Time) -> Stamp {
+        Stamp::default()
+    }
+
+    #[inline]
+    fn bits(&self) -> u16 {
+        Code::Low.bits()
+    }
+}
