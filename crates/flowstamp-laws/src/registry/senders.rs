@@ -113,6 +113,16 @@ senders! {
     Sack "sack" Plain tcp::Sack;
     /// HighSpeed TCP (RFC 3649).
     HighSpeed "highspeed" Plain Box<tcp::HighSpeed>;
+    /// Scalable TCP (Kelly 2003).
+    Scalable "scalable" Plain Box<tcp::Scalable>;
+    /// H-TCP (Leith and Shorten 2004).
+    Htcp "htcp" Plain Box<tcp::Htcp>;
+    /// BIC TCP (Xu, Harfoush and Rhee 2004).
+    Bic "bic" Plain Box<tcp::Bic>;
+    /// CUBIC (RFC 9438; Ha, Rhee and Xu 2008).
+    Cubic "cubic" Plain Box<tcp::Cubic>;
+    /// FAST TCP (Wei, Jin, Low and Hegde 2006).
+    Fast "fast" Plain Box<tcp::Fast>;
     /// Data Center TCP (RFC 8257).
     Dctcp "dctcp" Plain Box<tcp::Dctcp>;
 }

@@ -1,0 +1,171 @@
+//! The window of BIC TCP (Xu, Harfoush and Rhee 2004): a binary search for the window at which nothing is lost.
+//!
+//! ```text
+//! below low_window:  TCP's: a packet per round trip, half of the window
+//!
+//! loss:    max_win = cwnd;  cwnd = min_win = (1 - beta) cwnd
+//!          max_win = (max_win + min_win) / 2      if it is below the last one: fast convergence
+//! ack:     target = (max_win + min_win) / 2       cwnd += clamp(target - cwnd, S_min, S_max) packet / cwnd
+//!          cwnd < max_win:  min_win = cwnd                      binary search, additive increase where S_max holds
+//!          else:            max probing: steps of 1, 2, 4 ... packets a round trip up to S_max, then S_max
+//! ```
+//!
+//! As in the paper's pseudocode. Where S_max holds most of the time, a loss in 1/p
+//! packets leaves a mean window of sqrt(S_max (2 - beta) / (2 beta p)), that of TCP with an increase of S_max and this decrease.
+//!
+//! Valid for windows of 1 to 10^9 packets.
+//!
+//! Deviations (paper says / we do / because):
+//! 1. The text halves the distance to max_win once a round trip, the pseudocode moves the target with each ack / as the
+//!    pseudocode / a round trip then leaves e^-1/2 of the distance.
+//! 2. The pseudocode names S_min as a parameter and does not use it / it is the least step of the search / without one
+//!    max_win is never reached.
+//! 3. In max probing max_win is a default of no meaning, which the pseudocode compares with all the same / the search has none then,
+//!    and a loss there sets it without fast convergence / nobody has taken room from a flow that was beyond its last maximum.
+//! 4. beta is of the window / of the lesser of the window and what is in flight, a timeout's threshold likewise, after which
+//!    the search begins anew / as in `window.rs`, deviation 1.
+//! 5. The window may grow whatever is sent / it is held while the application limits the sender / as in `window.rs`,
+//!    deviation 2.
+
+use super::window::{Growth, Limits, Window};
+use crate::sender::{Ack, FlowView};
+use crate::units::{Ratio, Time};
+use crate::{Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// `S_max`: the most packets by which the window grows in a round trip.
+    pub max_step: f64,
+    /// `S_min`: the least packets by which it grows in a round trip of the search.
+    pub min_step: f64,
+    /// `beta`: the share of the window that a loss takes.
+    pub decrease: Ratio,
+    /// `low_window` in packets: below it the law is TCP's.
+    pub low_window: f64,
+    /// A window that a loss finds below the last one gives room to others.
+    pub fast_convergence: bool,
+    /// First slow-start threshold in packets; without one, slow start goes on until the first loss.
+    pub initial_ssthresh: Option<f64>,
+    /// The least slow-start threshold in packets.
+    pub min_ssthresh: f64,
+    /// The most that the window may grow to, in packets.
+    pub max_window: Option<f64>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            max_step: 32.0,              // 2004, of its simulations
+            min_step: 0.01,              // 2004, of its simulations
+            decrease: Ratio::new(0.125), // 2004, of its simulations
+            low_window: 14.0,            // 2004, of its simulations
+            fast_convergence: true,      // 2004, pseudocode
+            initial_ssthresh: None,      // RFC 5681 section 3.1: arbitrarily high
+            min_ssthresh: 2.0,           // RFC 5681 eq. 4
+            max_window: None,
+        }
+    }
+}
+
+/// BIC TCP.
+pub type Bic = Window<Search>;
+
+/// BIC's growth. Windows are in packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Search {
+    packet: f64,
+    max_step: f64,
+    min_step: f64,
+    decrease: f64,
+    low_window: f64,
+    fast_convergence: bool,
+    /// The window at which the search ends; infinite while none is known.
+    max_win: f64,
+    /// `ss_cwnd` and `ss_target`: packets a round trip, and the window at which they double; none unless max probing.
+    probe: Option<(f64, f64)>,
+}
+
+impl Search {
+    /// The packets by which a round trip at a window of `w` makes it grow, and what is next.
+    fn increment(&mut self, w: f64) -> f64 {
+        if w < self.low_window {
+            return 1.0;
+        }
+        if self.probe.is_none() && w >= self.max_win {
+            self.max_win = f64::INFINITY;
+            self.probe = Some((1.0, w + 1.0));
+        }
+        if let Some((step, target)) = &mut self.probe {
+            if w >= *target {
+                *step *= 2.0;
+                *target = w + *step;
+            }
+            if *step < self.max_step {
+                return *step;
+            }
+            self.probe = None;
+        }
+        (0.5 * (self.max_win - w)).clamp(self.min_step, self.max_step)
+    }
+}
+
+impl Growth for Search {
+    type Params = Params;
+
+    fn limits(p: &Params) -> Limits {
+        Limits {
+            initial_ssthresh: p.initial_ssthresh,
+            min_ssthresh: p.min_ssthresh,
+            max_window: p.max_window,
+        }
+    }
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("max_step", p.max_step, 1e-6, 1e9)?;
+        within("min_step", p.min_step, 1e-6, p.max_step)?;
+        within("decrease", p.decrease.get(), 0.0, 1.0)?;
+        within("low_window", p.low_window, 0.0, 1e9)
+    }
+
+    fn new(p: &Params, flow: &FlowView) -> Self {
+        Self {
+            packet: f64::from(flow.packet_bytes),
+            max_step: p.max_step.max(p.min_step),
+            min_step: p.min_step,
+            decrease: p.decrease.get(),
+            low_window: p.low_window,
+            fast_convergence: p.fast_convergence,
+            max_win: f64::INFINITY,
+            probe: None,
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, cwnd: f64, _: &Ack<'_>) -> f64 {
+        // No faster than slow start, whatever the parameters.
+        (self.increment(cwnd / self.packet) * self.packet / cwnd).min(1.0) * self.packet
+    }
+
+    fn after_loss(&mut self, _: Time, used: f64) -> f64 {
+        let w = used / self.packet;
+        self.probe = None;
+        if w < self.low_window {
+            self.max_win = f64::INFINITY;
+            return 0.5 * used;
+        }
+        let left = (1.0 - self.decrease) * w;
+        let below = w < self.max_win && self.max_win.is_finite();
+        self.max_win = if self.fast_convergence && below { 0.5 * (w + left) } else { w };
+        left * self.packet
+    }
+
+    fn after_timeout(&mut self, now: Time, used: f64) -> f64 {
+        let left = self.after_loss(now, used);
+        self.max_win = f64::INFINITY; // deviation 4
+        left
+    }
+}

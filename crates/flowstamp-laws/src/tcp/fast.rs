@@ -1,0 +1,174 @@
+//! FAST TCP (Wei, Jin, Low and Hegde 2006): a window that keeps `alpha` packets of its own in the queues, whatever its rate.
+//!
+//! ```text
+//! each ack:         RTT     = (1 - eta) RTT + eta sample,   eta = min(3 packets / cwnd, 1/4)
+//!                   baseRTT = the least sample
+//! each round trip:  target  = min(2 w, (1 - gamma) w + gamma (baseRTT / RTT w + alpha))
+//!                   while nothing is queued:  target = 2 w         alpha(w, 0) = a w
+//!                   spread over the acks of the round trip
+//! loss, mark:       w / 2
+//! timeout:          w = 1 packet
+//! ```
+//!
+//! It rests where w - w baseRTT / RTT = alpha: `alpha` packets of the flow are queued, so that N flows share a link evenly
+//! and its queue has N alpha packets.
+//!
+//! Valid for windows of 2 to 10^9 packets and a buffer of more than alpha packets for each flow; with less it is TCP that loses.
+//!
+//! Deviations (paper says / we do / because):
+//! 1. The prototype chooses alpha by what rate is expected, 200 packets at 1 Gb/s / it is 20 unless the scenario says otherwise / a queue of
+//!    200 packets of each flow is 1.6 s at 1 Mb/s.
+//! 2. alpha(w, 0) = a w while the queueing delay is zero, with a left open / the window doubles while less than one packet of it is
+//!    queued, w (1 - baseRTT / RTT) < 1 / a delay is never just zero where packets meet; min(2 w, ...) doubles too.
+//! 3. The prototype updates the window every other round trip / every one, as the law is written, of the packets that an ack of a later
+//!    one ends / its reason is the delay of its own measurement.
+//! 4. Growth is spread over a round trip by a timer / over its acks; a decrease is at once / a law has no timer.
+//! 5. What a loss leaves is TCP's / half of the lesser of the window and what is in flight / as in `window.rs`, deviation 1.
+//! 6. The window is held while the application limits the sender / as in `window.rs`, deviation 2.
+
+use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::stamp::Stamp;
+use crate::units::{Ratio, Time};
+use crate::{Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The least that anything but a timeout leaves, in packets: RFC 5681 eq. 4.
+const MIN_WINDOW: f64 = 2.0;
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// `alpha`: packets of the flow that shall wait in queues.
+    pub alpha: f64,
+    /// `gamma`: the share of the way to its target that the window goes in a round trip, above 0.
+    pub gamma: Ratio,
+    /// The most that the window may grow to, in packets.
+    pub max_window: Option<f64>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            alpha: 20.0,            // deviation 1
+            gamma: Ratio::new(0.5), // 2006
+            max_window: None,
+        }
+    }
+}
+
+/// FAST TCP. Windows are in packets.
+#[derive(Clone, Debug)]
+pub struct Fast {
+    packet: f64,
+    alpha: f64,
+    gamma: f64,
+    max_window: f64,
+    window: f64,
+    /// What an ack of one packet adds until the round trip is over.
+    step: f64,
+    target: f64,
+    /// Averaged, in seconds; zero before the first sample.
+    rtt_s: f64,
+    /// The round trip ends when more than so many packets are delivered.
+    round_end: u32,
+}
+
+/// What a window of `w` packets goes to, with `ratio` = baseRTT / RTT.
+#[must_use]
+pub fn update(w: f64, ratio: f64, alpha: f64, gamma: f64) -> f64 {
+    (2.0 * w).min((1.0 - gamma) * w + gamma * (ratio * w + alpha))
+}
+
+impl Fast {
+    /// The averaged round-trip time in seconds.
+    #[must_use]
+    pub const fn rtt_s(&self) -> f64 {
+        self.rtt_s
+    }
+
+    fn set(&mut self, window: f64) {
+        self.window = window.min(self.max_window).max(1.0);
+        (self.target, self.step) = (self.window, 0.0);
+    }
+
+    fn halve(&mut self, flight: u32) {
+        self.set((0.5 * self.window.min(f64::from(flight))).max(MIN_WINDOW));
+    }
+}
+
+impl SenderLaw for Fast {
+    type Params = Params;
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("alpha", p.alpha, 1e-3, 1e9)?;
+        within("gamma", p.gamma.get(), 1e-6, 1.0)?;
+        within("max_window", p.max_window.unwrap_or(1.0), 1.0, 1e9)
+    }
+
+    fn new(p: &Params, flow: &FlowView) -> Self {
+        let max_window = p.max_window.map_or(f64::MAX, |w| w.max(1.0));
+        let window = flow.initial_window.max(1.0).min(max_window);
+        Self {
+            packet: f64::from(flow.packet_bytes),
+            alpha: p.alpha,
+            gamma: p.gamma.get(),
+            max_window,
+            window,
+            step: 0.0,
+            target: window,
+            rtt_s: 0.0,
+            round_end: 0,
+        }
+    }
+
+    fn recovery(&self) -> Recovery {
+        Recovery::Sack
+    }
+
+    #[inline]
+    fn cwnd(&self) -> f64 {
+        self.window * self.packet
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        let sample = ack.rtt.as_secs_f64();
+        let eta = if self.rtt_s > 0.0 { (3.0 / self.window).min(0.25) } else { 1.0 };
+        self.rtt_s += eta * (sample - self.rtt_s);
+        let round_over = ack.delivered > self.round_end;
+        if round_over {
+            self.round_end = (ack.delivered - ack.newly_acked.min(ack.delivered)).saturating_add(ack.flight);
+        }
+        if ack.in_recovery || ack.marked > 0 || !ack.window_limited {
+            (self.target, self.step) = (self.window, 0.0);
+            return;
+        }
+        if round_over && self.rtt_s > 0.0 {
+            let ratio = (ack.min_rtt.as_secs_f64() / self.rtt_s).min(1.0);
+            let w = self.window;
+            let idle = w * (1.0 - ratio) < 1.0; // deviation 2
+            let target = if idle { 2.0 * w } else { update(w, ratio, self.alpha, self.gamma) };
+            if target < w {
+                self.set(target.max(MIN_WINDOW));
+            } else {
+                self.target = target.min(self.max_window);
+                self.step = (self.target - w) / w;
+            }
+        }
+        self.window = (self.window + self.step * f64::from(ack.newly_acked)).min(self.target);
+    }
+
+    fn on_loss(&mut self, _: Time, flight: u32) {
+        self.halve(flight);
+    }
+
+    fn on_timeout(&mut self, _: Time, _: u32) {
+        self.set(1.0);
+    }
+
+    #[inline]
+    fn stamp(&self, _: Time, _: Time) -> Stamp {
+        Stamp::default()
+    }
+}

@@ -1,0 +1,207 @@
+//! The window of H-TCP (Leith and Shorten 2004; draft-leith-tcp-htcp-06): the longer without a loss, the faster it grows.
+//!
+//! ```text
+//! Delta      time since the last loss or mark
+//! alpha_H  = 1                                                        Delta <= Delta_L
+//!          = 1 + 10 (Delta - Delta_L) + ((Delta - Delta_L) / 2)^2     else
+//! alpha_H  = max(alpha_H RTT_min / RTT_ref, 1)                        RTT scaling
+//! alpha    = 2 (1 - beta) alpha_H
+//! ack:       cwnd += alpha packet^2 / cwnd
+//! loss:      beta = RTT_min / RTT_max, 0.5 to 0.8                     |B(k) - B(k-1)| <= 0.2 B(k-1): adaptive backoff
+//!                 = 0.5                                               else
+//!            cwnd = beta cwnd,  Delta = 0
+//! ```
+//!
+//! B(k) is the throughput just before the k-th loss, `RTT_min / RTT_max` the share that leaves just an empty queue, and
+//! 2 (1 - beta) what makes a flow with that share fair to one with half.
+//!
+//! Valid for windows of 1 to 10^9 packets and round trips up to seconds: alpha's clock is time, not round trips.
+//!
+//! Deviations (paper says / we do / because):
+//! 1. Which RTT the scaling refers to is left open / 100 ms, a ratio of 0.1 to 2 / as the authors' Linux module does.
+//! 2. alpha is what the formulas give / TCP's one packet at least, unless 2 (1 - beta) makes it less / RTT scaling alone would
+//!    make a flow on a short path slower than TCP.
+//! 3. `RTT_max` is "the maximum" / the largest since the last loss / a path's former queue says nothing of the present one.
+//! 4. B(k) is the throughput "immediately before" / of the last whole round trip by the smoothed RTT / it needs a span.
+//! 5. A timeout is not treated apart / beta is 0.5 and Delta begins anew / RFC 5681; it says nothing of a queue.
+//! 6. beta is of the window / of the lesser of the window and what is in flight / as in `window.rs`, deviation 1.
+//! 7. The window may grow whatever is sent / it is held while the application limits the sender / as in `window.rs`,
+//!    deviation 2.
+
+use super::window::{Growth, Limits, Window};
+use crate::sender::{Ack, FlowView};
+use crate::units::{Ratio, Time};
+use crate::{Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `RTT_min / RTT_ref` is held in here (deviation 1).
+const SCALING: (f64, f64) = (0.1, 2.0);
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// `Delta_L`: so long after a loss the law is TCP's.
+    pub low_speed_time: Time,
+    /// The least that a loss leaves of the window.
+    pub min_beta: Ratio,
+    /// The most that a loss leaves of the window.
+    pub max_beta: Ratio,
+    /// `Delta_B`: the change of throughput from loss to loss beyond which `min_beta` is left.
+    pub throughput_change: Ratio,
+    /// `RTT_ref`: the round-trip time at which `alpha_H` is not scaled; 0 scales none.
+    pub reference_rtt: Time,
+    /// First slow-start threshold in packets; without one, slow start goes on until the first loss.
+    pub initial_ssthresh: Option<f64>,
+    /// The least slow-start threshold in packets.
+    pub min_ssthresh: f64,
+    /// The most that the window may grow to, in packets.
+    pub max_window: Option<f64>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            low_speed_time: Time::from_secs(1),    // 2004
+            min_beta: Ratio::new(0.5),             // 2004
+            max_beta: Ratio::new(0.8),             // 2004
+            throughput_change: Ratio::new(0.2),    // 2004
+            reference_rtt: Time::from_millis(100), // deviation 1
+            initial_ssthresh: None,                // RFC 5681 section 3.1: arbitrarily high
+            min_ssthresh: 2.0,                     // RFC 5681 eq. 4
+            max_window: None,
+        }
+    }
+}
+
+/// `alpha_H`, not scaled, so many seconds after `Delta_L`.
+#[must_use]
+pub fn alpha_h(beyond_s: f64) -> f64 {
+    let beyond = beyond_s.max(0.0);
+    1.0 + 10.0 * beyond + 0.25 * beyond * beyond // 2004, the quadratic increase
+}
+
+/// H-TCP.
+pub type Htcp = Window<Since>;
+
+/// H-TCP's growth. Throughputs are in packets/s.
+#[derive(Clone, Debug)]
+pub struct Since {
+    packet: f64,
+    low_speed_s: f64,
+    min_beta: f64,
+    max_beta: f64,
+    throughput_change: f64,
+    reference_rtt_s: f64,
+    /// Where `Delta` begins; none before the first congestion avoidance.
+    since: Option<Time>,
+    beta: f64,
+    min_rtt: Time,
+    /// The largest since the last loss.
+    max_rtt: Time,
+    /// Of the running round trip: its start, and what was delivered by then.
+    round: Option<(Time, u32)>,
+    throughput: f64,
+    /// `B(k-1)`; zero before a loss.
+    last_throughput: f64,
+}
+
+impl Since {
+    /// `alpha` now: packets by which the window grows in a round trip.
+    #[must_use]
+    pub fn alpha(&self, now: Time) -> f64 {
+        let delta = now.saturating_sub(self.since.unwrap_or(now)).as_secs_f64();
+        let scaling = if self.reference_rtt_s > 0.0 {
+            (self.min_rtt.as_secs_f64() / self.reference_rtt_s).clamp(SCALING.0, SCALING.1)
+        } else {
+            1.0
+        };
+        2.0 * (1.0 - self.beta) * (alpha_h(delta - self.low_speed_s) * scaling).max(1.0)
+    }
+
+    /// What the last loss left of the window.
+    #[must_use]
+    pub const fn beta(&self) -> f64 {
+        self.beta
+    }
+
+    fn restart(&mut self, now: Time, beta: f64) {
+        self.beta = beta;
+        self.since = Some(now);
+        self.max_rtt = Time::ZERO;
+        self.last_throughput = self.throughput;
+    }
+}
+
+impl Growth for Since {
+    type Params = Params;
+
+    fn limits(p: &Params) -> Limits {
+        Limits {
+            initial_ssthresh: p.initial_ssthresh,
+            min_ssthresh: p.min_ssthresh,
+            max_window: p.max_window,
+        }
+    }
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("min_beta", p.min_beta.get(), 0.0, 1.0)?;
+        within("max_beta", p.max_beta.get(), p.min_beta.get(), 1.0)?;
+        within("throughput_change", p.throughput_change.get(), 0.0, 1.0)
+    }
+
+    fn new(p: &Params, flow: &FlowView) -> Self {
+        Self {
+            packet: f64::from(flow.packet_bytes),
+            low_speed_s: p.low_speed_time.as_secs_f64(),
+            min_beta: p.min_beta.get(),
+            max_beta: p.max_beta.get().max(p.min_beta.get()),
+            throughput_change: p.throughput_change.get(),
+            reference_rtt_s: p.reference_rtt.as_secs_f64(),
+            since: None,
+            beta: p.min_beta.get(),
+            min_rtt: Time::ZERO,
+            max_rtt: Time::ZERO,
+            round: None,
+            throughput: 0.0,
+            last_throughput: 0.0,
+        }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.min_rtt = ack.min_rtt;
+        self.max_rtt = self.max_rtt.max(ack.rtt);
+        let (start, delivered) = *self.round.get_or_insert((ack.now, ack.delivered));
+        let span = ack.now.saturating_sub(start);
+        if span > Time::ZERO && span >= ack.srtt {
+            self.throughput = f64::from(ack.delivered.wrapping_sub(delivered)) / span.as_secs_f64();
+            self.round = Some((ack.now, ack.delivered));
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, cwnd: f64, ack: &Ack<'_>) -> f64 {
+        self.since.get_or_insert(ack.now);
+        // No faster than slow start, however long without a loss.
+        (self.alpha(ack.now) * self.packet / cwnd).min(1.0) * self.packet
+    }
+
+    fn after_loss(&mut self, now: Time, used: f64) -> f64 {
+        let change = (self.throughput - self.last_throughput).abs();
+        let steady = self.last_throughput > 0.0 && change <= self.throughput_change * self.last_throughput;
+        let beta = if steady && self.max_rtt > Time::ZERO {
+            (self.min_rtt.as_secs_f64() / self.max_rtt.as_secs_f64()).clamp(self.min_beta, self.max_beta)
+        } else {
+            self.min_beta
+        };
+        self.restart(now, beta);
+        used * self.beta
+    }
+
+    fn after_timeout(&mut self, now: Time, used: f64) -> f64 {
+        self.restart(now, self.min_beta); // deviation 5
+        used * self.beta
+    }
+}

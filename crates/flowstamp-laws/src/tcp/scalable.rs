@@ -1,0 +1,108 @@
+//! The window of Scalable TCP (Kelly 2003): an increase and a decrease by shares of the window.
+//!
+//! ```text
+//! cwnd > lwnd:    ack: cwnd += a packets, a = 0.01      loss: cwnd -= b cwnd, b = 0.125
+//! cwnd <= lwnd:   TCP's: a packet per round trip, half of the window       the legacy window
+//! ```
+//!
+//! From a loss to the same window again are ln(1 - b) / -ln(1 + a) = 13.4 round trips, at any rate: 2.7 s at 200 ms. One
+//! loss in 1/p packets leaves a mean window of about (a/b) / p. At 16 packets and a bit above this meets TCP's sqrt(1.5 / p),
+//! which is what makes `lwnd` 16.
+//!
+//! Valid for windows of 1 to 10^9 packets.
+//!
+//! Deviations (paper says / we do / because):
+//! 1. The decrease is ceil(b cwnd) packets / b cwnd / windows here are not whole packets.
+//! 2. b is of the window / of the lesser of the window and what is in flight, a timeout's threshold likewise / as in
+//!    `window.rs`, deviation 1.
+//! 3. The window may grow whatever is sent / it is held while the application limits the sender / as in `window.rs`,
+//!    deviation 2.
+
+use super::window::{Growth, Limits, Window};
+use crate::sender::{Ack, FlowView};
+use crate::units::{Ratio, Time};
+use crate::{Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// `a`: packets by which an ack opens the window.
+    pub increase: f64,
+    /// `b`: the share of the window that a loss takes.
+    pub decrease: Ratio,
+    /// `lwnd` in packets: up to here the law is TCP's.
+    pub legacy_window: f64,
+    /// First slow-start threshold in packets; without one, slow start goes on until the first loss.
+    pub initial_ssthresh: Option<f64>,
+    /// The least slow-start threshold in packets.
+    pub min_ssthresh: f64,
+    /// The most that the window may grow to, in packets.
+    pub max_window: Option<f64>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            increase: 0.01,              // Kelly 2003
+            decrease: Ratio::new(0.125), // Kelly 2003
+            legacy_window: 16.0,         // Kelly 2003
+            initial_ssthresh: None,      // RFC 5681 section 3.1: arbitrarily high
+            min_ssthresh: 2.0,           // RFC 5681 eq. 4
+            max_window: None,
+        }
+    }
+}
+
+/// Scalable TCP.
+pub type Scalable = Window<Shares>;
+
+/// Scalable TCP's growth.
+#[derive(Clone, Copy, Debug)]
+pub struct Shares {
+    packet: f64,
+    /// Bytes per ack.
+    increase: f64,
+    decrease: f64,
+    /// Bytes.
+    legacy_window: f64,
+}
+
+impl Growth for Shares {
+    type Params = Params;
+
+    fn limits(p: &Params) -> Limits {
+        Limits {
+            initial_ssthresh: p.initial_ssthresh,
+            min_ssthresh: p.min_ssthresh,
+            max_window: p.max_window,
+        }
+    }
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("increase", p.increase, 0.0, 1.0)?; // no faster than slow start
+        within("decrease", p.decrease.get(), 0.0, 1.0)?;
+        within("legacy_window", p.legacy_window, 0.0, 1e9)
+    }
+
+    fn new(p: &Params, flow: &FlowView) -> Self {
+        let packet = f64::from(flow.packet_bytes);
+        Self {
+            packet,
+            increase: p.increase * packet,
+            decrease: p.decrease.get(),
+            legacy_window: p.legacy_window * packet,
+        }
+    }
+
+    #[inline]
+    fn step(&mut self, cwnd: f64, _: &Ack<'_>) -> f64 {
+        if cwnd > self.legacy_window { self.increase } else { self.packet * self.packet / cwnd }
+    }
+
+    fn after_loss(&mut self, _: Time, used: f64) -> f64 {
+        if used > self.legacy_window { used * (1.0 - self.decrease) } else { 0.5 * used }
+    }
+}
