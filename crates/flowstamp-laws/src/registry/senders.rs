@@ -123,6 +123,8 @@ senders! {
     Cubic "cubic" Plain Box<tcp::Cubic>;
     /// FAST TCP (Wei, Jin, Low and Hegde 2006).
     Fast "fast" Plain Box<tcp::Fast>;
+    /// BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00).
+    Bbr "bbr" Plain Box<tcp::Bbr>;
     /// Data Center TCP (RFC 8257).
     Dctcp "dctcp" Plain Box<tcp::Dctcp>;
 }

@@ -1,5 +1,6 @@
 //! TCP's congestion control: what all windows share, and each law's growth.
 
+pub mod bbr;
 pub mod bic;
 pub mod cubic;
 pub mod dctcp;
@@ -10,6 +11,7 @@ pub mod reno;
 pub mod scalable;
 pub mod window;
 
+pub use bbr::Bbr;
 pub use bic::Bic;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;

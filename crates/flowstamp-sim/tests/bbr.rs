@@ -1,0 +1,59 @@
+//! BBR on a link: a full pipe, a short queue, and shares.
+
+mod common;
+
+use common::run;
+use flowstamp_sim::results::Results;
+
+/// So many flows over 10 Mb/s and 40 ms, 50 packets, with a buffer of 4 such pipes.
+fn flows(count: u32, every: &str) -> Results {
+    run(&format!(
+        r#"
+        duration = "60s"
+        warmup = "20s"
+        header = "0B"
+        [dumbbell]
+        rate = "10Mbps"
+        rtt = "40ms"
+        buffer = "4BDP"
+        [[flows]]
+        name = "bbr"
+        law = "bbr"
+        count = {count}
+        every = "{every}"
+        transport = {{ ecn = false }}
+        [probes]
+        every = "10ms"
+        links = true
+        groups = false
+        "#
+    ))
+}
+
+/// A flow alone. Section 4.3.4: of a cycle of eight round trips one probes at 5/4, which queues a quarter of a pipe, 12.5 packets, and
+/// one drains it: over a cycle less than 12.5 / 4 packets in the mean (a ramp up and one down), and the 3 quanta of the window never
+/// more than that beyond. Section 4.3.5: of ten seconds 200 ms and the round trips about it have an idle link, 2% to 3.5%.
+#[test]
+fn a_flow_alone_fills_its_pipe_and_queues_little() {
+    let results = flows(1, "1s");
+    let link = &results.summary.links["bottleneck"];
+    assert!(link.utilization > 0.96 && link.utilization < 0.985, "{}", link.utilization);
+    assert!(link.mean_queue_bytes < (12.5 / 4.0 + 3.0) * 1000.0, "{}", link.mean_queue_bytes);
+    assert!(link.max_queue_bytes < (12.5 + 4.0) * 1000.0, "{}", link.max_queue_bytes);
+    assert_eq!(link.drops, 0);
+}
+
+/// Flows that share a link see one another's queue; the window holds each to two pipes of its own, so that they have one pipe of
+/// queue at most, and three packets each.
+#[test]
+fn flows_that_share_a_link_have_a_pipe_of_queue_at_most() {
+    for (count, every) in [(2, "0s"), (2, "2s"), (4, "500ms")] {
+        let results = flows(count, every);
+        let link = &results.summary.links["bottleneck"];
+        let jain = results.summary.groups["bbr"].jain_index.expect("flows");
+        assert!(link.utilization > 0.96, "{}", link.utilization);
+        assert!(link.mean_queue_bytes < 1000.0 * f64::from(50 + 3 * count), "{}", link.mean_queue_bytes);
+        assert_eq!(link.drops, 0);
+        assert!(jain > 0.9, "{count} flows: {jain}");
+    }
+}
