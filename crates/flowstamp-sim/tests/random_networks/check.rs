@@ -182,9 +182,10 @@ fn invariants(r: &Results) -> Result<(), Failure> {
         let held = packet.max(ack) + if shared { room / 2.0 } else { 0.0 };
         let room = if asks { room.max(held) } else { room };
         ensure!("a queue is within its buffer", link.max_queue_bytes <= room, "{name}: {room} {link:?}");
-        // Each transmission takes whole picoseconds; a trace's capacity is known to an opportunity's part.
+        // Each transmission takes whole picoseconds; what a trace has carried is known to the opportunities of one instant, of which
+        // `bursty.down` has four: a packet that ends there may have had any part of them.
         let span_s = s.duration_s - s.warmup_s;
-        let part = if traced { 1500.0 * 8.0 / (link.rate_bps * span_s) } else { 0.0 };
+        let part = if traced { 4.0 * 1500.0 * 8.0 / (link.rate_bps * span_s) } else { 0.0 };
         let most = 1.0 + 1e-6 + (link.arrivals + 2) as f64 * 1e-12 / span_s + part;
         let carries = (-1e-9..=most).contains(&link.utilization);
         ensure!("a link carries its capacity", carries, "{name}: {link:?}");
