@@ -19,7 +19,11 @@
 #   reno-avq  TCP Reno over AVQ (Queue/Vq), the authors' own model, likewise; its alpha of 0.15 is compiled in.
 #   reno      TCP Reno over drop-tail.
 #
-# Web flows are Reno's, or web_tcp's. They arrive at random, or as the lines "start_s packets" of the file web_flows
+# With linux_ca the long flows of the last two are Agent/TCP/Linux with that module of Linux's (select_ca), selective acks
+# and timestamps; linux_set sets its modules' parameters. cwnd_log names a file for the forward flows' windows in packets, one
+# line "time window window ..." each cwnd_poll_s.
+#
+# Long flows are Reno's, or long_tcp's, and web flows Reno's, or web_tcp's. They arrive at random, or as the lines "start_s packets" of the file web_flows
 # say, so that another simulator can be given the same ones. web_log names a file for what became of them, one line
 # "start_s packets seconds" for each that was complete; a flow counts from its SYN to its last ack.
 #
@@ -55,9 +59,11 @@ array set param {
     red_mark_p 0.1      red_wait 1           red_adaptive 0
     aqm_mark 1          rem_gamma 0.001      rem_phi 1.001        rem_target_fraction 0.3333333333
     rem_update_packets 10  avq_gamma 0.98    avq_initial 0.98
+    long_tcp Reno
     web_rate 0          web_mean_packets 30  web_shape 1.35       web_hosts 20   web_tcp Reno
     web_flows ""        web_log ""
     agent_headers 0     tick_s 0.001         tcp_set ""
+    linux_ca ""         linux_set ""         cwnd_log ""          cwnd_poll_s 0.01
     queue_poll_s 0      count_access 0       headers min          scheduler Calendar
 }
 
@@ -80,7 +86,9 @@ if {[lsearch {xcp reno-red reno-rem reno-avq reno} [p protocol]] < 0} {
     die "protocol must be xcp, reno-red, reno-rem, reno-avq or reno, got '[p protocol]'"
 }
 if {[lsearch {min all} [p headers]] < 0} { die "headers must be min or all, got '[p headers]'" }
-if {[lsearch {Reno Newreno Sack1} [p web_tcp]] < 0} { die "web_tcp must be Reno, Newreno or Sack1" }
+foreach key {long_tcp web_tcp} {
+    if {[lsearch {Reno Newreno Sack1} [p $key]] < 0} { die "$key must be Reno, Newreno or Sack1" }
+}
 
 set rtts_ms [number_list [p rtts_ms]]
 if {[llength $rtts_ms]} {
@@ -110,8 +118,15 @@ $ns use-scheduler [p scheduler]
 $ns rtproto Manual                  ;# routes are set below: all pairs of 100s of hosts would cost seconds
 $defaultRNG seed [p seed]
 
-set tcp_class [expr {[p protocol] eq "xcp" ? "TCP/Reno/XCP" : "TCP/Reno"}]
-set sink_class [expr {[p protocol] eq "xcp" ? "TCPSink/XCPSink" : "TCPSink"}]
+set tcp_class [expr {[p protocol] eq "xcp" ? "TCP/Reno/XCP" : "TCP/[p long_tcp]"}]
+set sink_class [expr {[p protocol] eq "xcp" ? "TCPSink/XCPSink" : [p long_tcp] eq "Sack1" ? "TCPSink/Sack1" : "TCPSink"}]
+if {[p linux_ca] ne ""} {
+    if {[p protocol] eq "xcp"} { die "linux_ca needs protocol reno or reno-red" }
+    set tcp_class TCP/Linux
+    set sink_class TCPSink/Sack1
+    Agent/TCP set timestamps_ true
+    Agent/TCPSink set ts_echo_rfc1323_ true
+}
 set web_class [expr {[p protocol] eq "xcp" ? "TCP/Reno/XCP" : "TCP/[p web_tcp]"}]
 set web_sink_class [expr {[p protocol] eq "xcp" ? "TCPSink/XCPSink" :
                           [p web_tcp] eq "Sack1" ? "TCPSink/Sack1" : "TCPSink"}]
@@ -229,6 +244,13 @@ proc long_flow {direction index tcp} {
         if {$start eq ""} { die "fewer start times than $direction flows" }
     } else {
         set start [$start_rng uniform 0 [p stagger_s]]
+    }
+    if {[p linux_ca] ne ""} {
+        $ns at 0 "$tcp select_ca [p linux_ca]"
+        foreach triple [split [p linux_set] ,] {
+            lassign [split $triple :] module name value
+            $ns at 0 "$tcp set_ca_param $module $name $value"
+        }
     }
     set ftp [new Application/FTP]
     $ftp attach-agent $tcp
@@ -365,6 +387,14 @@ proc poll_queue {} {
     $ns at [expr {[$ns now] + [p queue_poll_s]}] poll_queue
 }
 
+proc poll_windows {} {
+    global ns senders cwnd_log
+    set line [format %.3f [$ns now]]
+    foreach tcp $senders(forward) { append line " " [format %.2f [$tcp set cwnd_]] }
+    puts $cwnd_log $line
+    $ns at [expr {[$ns now] + [p cwnd_poll_s]}] poll_windows
+}
+
 proc queue_integral {direction} {
     global ns monitor
     set integrator [$monitor($direction) get-bytes-integrator]
@@ -414,6 +444,7 @@ proc jain {values} {
 proc report {} {
     global at monitor bytes senders rate_bps web access_monitors setup_cpu_s with_web web_log
     if {$web_log ne ""} { close $web_log }
+    if {[p cwnd_log] ne ""} { close $::cwnd_log }
     snapshot end
     set span [expr {double([p duration_s]) - [p warmup_s]}]
     set out {}
@@ -468,6 +499,10 @@ proc report {} {
 
 $ns at 0.0 read_periodically
 if {[p queue_poll_s] > 0} { $ns at [p queue_poll_s] poll_queue }
+if {[p cwnd_log] ne ""} {
+    set cwnd_log [open [p cwnd_log] w]
+    $ns at [p warmup_s] poll_windows
+}
 $ns at [p warmup_s] "snapshot warm"
 $ns at [p duration_s] report
 set setup_cpu_s [cpu_seconds]        ;# the network is built; what follows is the simulation

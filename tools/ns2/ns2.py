@@ -54,11 +54,14 @@ def run(*, timeout_s: float = 600.0, **params: Any) -> dict[str, Any]:
         )
     arguments = [f"{key}={_text(value)}" for key, value in params.items()]
     stdout, cpu_s = _timed(str(binary()), [str(SCRIPT), *arguments], timeout_s)
-    lines = stdout.strip().splitlines()
+    # Agent/TCP/Linux leaves lines of its own behind the report.
+    lines = [line for line in stdout.splitlines() if line.startswith("{")]
     try:
         result: dict[str, Any] = json.loads(lines[-1])
     except (IndexError, json.JSONDecodeError) as error:
-        raise Ns2Error(f"ns-2 printed no JSON for {' '.join(arguments)}; last lines: {lines[-3:]}") from error
+        raise Ns2Error(
+            f"ns-2 printed no JSON for {' '.join(arguments)}; last lines: {stdout.splitlines()[-3:]}"
+        ) from error
     result["cpu_s"] = cpu_s
     result["startup_cpu_s"] = startup_cpu_s()
     setup_s = result["setup_cpu_s"] if result["setup_cpu_s"] is not None else result["startup_cpu_s"]
