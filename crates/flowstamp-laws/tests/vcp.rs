@@ -261,7 +261,7 @@ fn equation_14_moves_the_target_until_the_use_is_as_wanted() {
         let mut found = 0.0;
         law.variables(&mut |name, value| {
             if name == "target_utilization" {
-                found = value
+                found = value;
             }
         });
         found

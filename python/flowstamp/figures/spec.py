@@ -507,6 +507,8 @@ def _fast(t: _Table, vary: Mapping[str, Sequence[Any]], claims: Sequence[str], c
 
 def axis_value(value: object, file: str, key: str) -> float:
     """A varied quantity as a number on the x axis: rates in Mb/s, times in ms, numbers as they are."""
+    if isinstance(value, list) and value and all(item == value[0] for item in value):
+        return axis_value(value[0], file, key)  # all links of a row
     if re.fullmatch(r"[0-9.]+(?:[eE][+-]?\d+)?", str(value)):
         return float(str(value))
     # Rounded to the engine's picosecond, so that 70 ms stand at 70.
