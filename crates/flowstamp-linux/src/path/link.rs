@@ -273,7 +273,9 @@ impl Link {
             && let Some(mut stamped) = frame::stamp(&frame.bytes, &segment, law)
         {
             let view = LinkView { now: self.now, queue_bytes: self.waiting_bytes, queue_packets };
-            router.on_departure(view, size as u32, &mut stamped.stamp, &mut 0); // no header here has bits
+            let random = &mut self.random;
+            // No header here has bits.
+            router.on_departure(view, size as u32, &mut stamped.stamp, &mut 0, || random.uniform());
             frame::write(&mut frame.bytes, &stamped, law);
             self.counters.stamped += 1;
         }
