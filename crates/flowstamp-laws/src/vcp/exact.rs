@@ -13,8 +13,9 @@
 //! bandwidth-delay product in packets: the link's use is more than `gamma` by `alpha / (kappa P)`, which equation 14 makes up for.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. A fluid, all of whose RTTs are `T` / per ack, scaled with `min(rtt / t_rho, 2.5)` as equation 6 scales VCP / a load
-//!    factor is `t_rho` old, and `T` here is `t_rho`; `alpha` is scaled by equation 8, so that rates and not windows are equal.
+//! 1. A fluid, all of whose RTTs are `T` / per ack, scaled with `x = min(rtt / t_rho, 2.5)` as equation 6 scales VCP, `alpha`
+//!    with `x^2` as equation 8; a packet's ack adds a packet at most and takes half of one / a load factor is `t_rho` old, so
+//!    that `T` here is `t_rho`; and where another link than the router's holds the flow back, the RTT grows with the window.
 //! 2. `rho` of zero / at most `xi` of 1 per `t_rho` / equation 10 has no bound there.
 //! 3. Equation 11 has no queue / it counts as in equation 1, by `k_q` / what has piled up while the load was above 1 would stay;
 //!    at rest there is none.
@@ -245,9 +246,9 @@ impl SenderLaw for Sender {
     fn on_ack(&mut self, ack: &Ack<'_>) {
         let load = Header::read(ack.stamp).load;
         let xi = if load > 0.0 { (self.kappa * (1.0 - load) / load).min(1.0) } else { 1.0 }; // eq. 10, deviation 2
-        let x = ack.srtt.as_secs_f64() / self.t_rho;
+        let x = (ack.srtt.as_secs_f64() / self.t_rho).min(2.5);
         let window = self.cwnd / self.packet;
-        let added = (xi * x.min(2.5)).max(-0.5) + self.alpha * x * x / window; // eq. 9, deviation 1
+        let added = (xi * x).clamp(-0.5, 1.0) + self.alpha * x * x / window; // eq. 9, deviation 1
         if added > 0.0 && (ack.in_recovery || !ack.window_limited) {
             return;
         }
