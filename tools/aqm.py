@@ -141,17 +141,6 @@ def differences(c: Comparison) -> dict[str, str]:
     return found
 
 
-def judge(comparisons: list[Comparison]) -> tuple[str, int]:
-    """The differences beyond the limits with their explanations, and how many have none."""
-    lines, unexplained = [], 0
-    for c in comparisons:
-        for what, amount in differences(c).items():
-            why = EXPLANATIONS.get((c.setting.name, what))
-            unexplained += why is None
-            lines.append(f"- `{c.setting.name}`, {what} ({amount}): {why or '**not explained.**'}")
-    return "\n".join(lines) or "None.", unexplained
-
-
 def experiment_table(done: list[tuple[Experiment, Comparison]]) -> str:
     return "\n\n".join(f"**{e.change}.** {e.finding}\n\n{crosscheck.table([c])}" for e, c in done)
 
@@ -169,7 +158,7 @@ def report(comparisons: list[Comparison], done: list[tuple[Experiment, Compariso
         crosscheck.table(comparisons),
         f"Differences of the means of more than {LIMIT:.0%} where the ranges over the seeds do not touch (counts less "
         f"than {COUNT_FLOOR:.1%} of the packets apart do not count):",
-        judge(comparisons)[0],
+        crosscheck.judge(comparisons, differences, EXPLANATIONS)[0],
     ]
     if done:
         parts += ["One thing changed at a time:", experiment_table(done)]
@@ -205,7 +194,7 @@ def main() -> int:
     print(text)
     if not arguments.no_write and not arguments.only and not arguments.no_experiments:
         engine.write_section(DOCUMENT, "aqm", text, "Validation")
-    return 1 if judge(comparisons)[1] else 0
+    return 1 if crosscheck.judge(comparisons, differences, EXPLANATIONS)[1] else 0
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import argparse
 import os
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -448,12 +448,16 @@ def table(comparisons: list[Comparison]) -> str:
     return markdown(HEAD, rows)
 
 
-def judge(comparisons: list[Comparison]) -> tuple[str, int]:
+def judge(
+    comparisons: list[Comparison],
+    beyond: Callable[[Comparison], dict[str, str]] = differences,
+    explanations: Mapping[tuple[str, str], str] = EXPLANATIONS,
+) -> tuple[str, int]:
     """The differences beyond the limits with their explanations, and how many have none."""
     lines, unexplained = [], 0
     for c in comparisons:
-        for what, amount in differences(c).items():
-            why = EXPLANATIONS.get((c.setting.name, what))
+        for what, amount in beyond(c).items():
+            why = explanations.get((c.setting.name, what))
             unexplained += why is None
             lines.append(f"- `{c.setting.name}`, {what} ({amount}): {why or '**not explained.**'}")
     return "\n".join(lines) or "None.", unexplained
