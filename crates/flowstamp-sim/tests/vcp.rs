@@ -105,7 +105,9 @@ fn its_links_send_acks_first_unless_told_otherwise() {
     assert_eq!(queues(""), (true, true));
     assert_eq!(queues("priority = \"acks\""), (true, true));
     assert_eq!(queues("priority = \"none\""), (false, false));
+    // What has a scheduler of its own keeps it.
     assert!(!queues("share = \"wfq\"").0);
+    assert!(!queues("queue = \"dualpi2\"").0);
 }
 
 /// Section VI-C: overload is congestion experienced to TCP, any other load is nothing.

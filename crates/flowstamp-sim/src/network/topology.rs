@@ -6,7 +6,7 @@ use super::{Builder, Result, error, positive};
 use crate::medium::Capacity;
 use crate::scenario::{Access, Graph, Priority};
 use flowstamp_laws::queue::Limit;
-use flowstamp_laws::registry::{RouterSpec, ShareSpec};
+use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};
 use flowstamp_laws::units::{Rate, Time};
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ impl Builder<'_> {
                 queue: d.queue.clone(),
                 router: d.router.clone(),
                 share: d.share.clone(),
-                priority: priority(d.priority, &d.router, &d.share),
+                priority: priority(d.priority, &d.router, &d.share, &d.queue),
                 medium: None,
             });
             core.edges.push((from, to, link));
@@ -94,7 +94,7 @@ impl Builder<'_> {
                     queue: p.queue.clone(),
                     router: p.router.clone(),
                     share: p.share.clone(),
-                    priority: priority(p.priority, &p.router, &p.share),
+                    priority: priority(p.priority, &p.router, &p.share, &p.queue),
                     medium: None,
                 });
                 core.edges.push((from, to, link));
@@ -148,7 +148,7 @@ impl Builder<'_> {
                     queue: l.queue.clone(),
                     router: l.router.clone(),
                     share: l.share.clone(),
-                    priority: priority(l.priority, &l.router, &l.share),
+                    priority: priority(l.priority, &l.router, &l.share, &l.queue),
                     medium: l.medium.as_ref().map(|name| medium(name, &mut media)),
                 });
                 core.edges.push((from, to, link));
@@ -175,8 +175,8 @@ impl Builder<'_> {
 }
 
 /// Which packets go first: those that the scenario says, or else the router law, unless the link has a scheduler of its own.
-fn priority(given: Option<Priority>, router: &RouterSpec, share: &ShareSpec) -> Priority {
-    let wanted = router.acks_first() && share.params().is_none();
+fn priority(given: Option<Priority>, router: &RouterSpec, share: &ShareSpec, queue: &QueueSpec) -> Priority {
+    let wanted = router.acks_first() && share.params().is_none() && queue.two_queues().is_none();
     given.unwrap_or(if wanted { Priority::Acks } else { Priority::None })
 }
 
