@@ -95,6 +95,21 @@ impl Default for Params {
     }
 }
 
+/// `p_b` of an average and its two thresholds, all in the same unit.
+#[must_use]
+pub fn base_probability(average: f64, [min, max]: [f64; 2], max_p: f64, gentle: bool) -> f64 {
+    let p = if average < min {
+        0.0
+    } else if average < max {
+        max_p * (average - min) / (max - min)
+    } else if gentle {
+        max_p + (1.0 - max_p) * (average - max) / max
+    } else {
+        1.0
+    };
+    p.min(1.0)
+}
+
 /// Adaptive: how often `max_p` may change (2001 figure 1).
 const INTERVAL: Time = Time::from_millis(500);
 /// Adaptive: the most that `max_p` rises at once.
@@ -156,16 +171,7 @@ impl Red {
 
     /// `p_b` at the present average.
     fn base_probability(&self) -> f64 {
-        let p = if self.average < self.min {
-            0.0
-        } else if self.average < self.max {
-            self.max_p * (self.average - self.min) / (self.max - self.min)
-        } else if self.gentle {
-            self.max_p + (1.0 - self.max_p) * (self.average - self.max) / self.max
-        } else {
-            1.0
-        };
-        p.min(1.0)
+        base_probability(self.average, [self.min, self.max], self.max_p, self.gentle)
     }
 
     /// `p_a`: makes the spaces between marks uniform.

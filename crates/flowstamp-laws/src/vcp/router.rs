@@ -32,6 +32,7 @@
 use super::T_RHO;
 use super::header::Code;
 use crate::queue::Limit;
+use crate::queue::red::base_probability;
 use crate::router::{LinkView, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Ratio, Time};
@@ -152,18 +153,11 @@ impl Router {
         self.code
     }
 
-    /// RED's, gentle (Floyd and Jacobson 1993; Floyd 2000).
+    /// RED's, gentle.
     fn probability(&self) -> f64 {
         let p = &self.params;
-        let (min, max, max_p) = (p.red_min.get(), p.red_max.get(), p.red_max_p.get());
-        let queue = self.meter.queue / self.buffer;
-        if queue < min {
-            0.0
-        } else if queue < max {
-            max_p * (queue - min) / (max - min)
-        } else {
-            (max_p + (1.0 - max_p) * (queue - max) / max).min(1.0)
-        }
+        let thresholds = [p.red_min.get(), p.red_max.get()];
+        base_probability(self.meter.queue / self.buffer, thresholds, p.red_max_p.get(), true)
     }
 }
 
