@@ -154,8 +154,9 @@ pub trait SenderLaw: Sized {
         Echo::Classic
     }
 
-    /// Whether its packets say that they are an L4S flow's, ECT(1) (RFC 9331); only if the flow does ECN.
-    fn l4s(&self) -> bool {
+    /// Whether packets of flows with these parameters say that they are L4S ones, ECT(1) (RFC 9331); only if the flow does ECN.
+    fn l4s(params: &Self::Params) -> bool {
+        let _ = params;
         false
     }
 
@@ -241,8 +242,8 @@ impl<L: SenderLaw> SenderLaw for Box<L> {
     fn echo(&self) -> Echo {
         (**self).echo()
     }
-    fn l4s(&self) -> bool {
-        (**self).l4s()
+    fn l4s(params: &Self::Params) -> bool {
+        L::l4s(params)
     }
     fn wants_delivery_rate(&self) -> bool {
         (**self).wants_delivery_rate()

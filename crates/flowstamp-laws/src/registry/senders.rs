@@ -45,6 +45,11 @@ macro_rules! senders {
             pub fn agreed_time(&mut self) -> Option<AgreedTime<'_>> {
                 match self { $( Self::$variant(p) => <$sender as SenderLaw>::agreed_time(p) ),* }
             }
+            /// [`SenderLaw::l4s`].
+            #[must_use]
+            pub fn l4s(&self) -> bool {
+                match self { $( Self::$variant(p) => <$sender as SenderLaw>::l4s(p) ),* }
+            }
             /// The law for one flow.
             #[must_use]
             pub fn build(&self, flow: &FlowView) -> AnySender {
@@ -65,8 +70,6 @@ macro_rules! senders {
             fn new(params: &SenderSpec, flow: &FlowView) -> Self { params.build(flow) }
             fn recovery(&self) -> Recovery { each!(self, $($variant)*; l => l.recovery()) }
             fn echo(&self) -> Echo { each!(self, $($variant)*; l => l.echo()) }
-            #[inline]
-            fn l4s(&self) -> bool { each!(self, $($variant)*; l => l.l4s()) }
             fn wants_delivery_rate(&self) -> bool { each!(self, $($variant)*; l => l.wants_delivery_rate()) }
             fn handshake(&self) -> bool { each!(self, $($variant)*; l => l.handshake()) }
             #[inline]

@@ -63,7 +63,6 @@ pub type Dctcp = Window<Marked>;
 /// The estimate of how much is marked.
 #[derive(Clone, Copy, Debug)]
 pub struct Marked {
-    l4s: bool,
     g: f64,
     alpha: f64,
     /// Of the running window.
@@ -92,9 +91,8 @@ impl Growth for Marked {
         within("initial_alpha", p.initial_alpha.get(), 0.0, 1.0)
     }
 
-    #[inline]
-    fn l4s(&self) -> bool {
-        self.l4s
+    fn l4s(p: &Params) -> bool {
+        p.l4s
     }
 
     fn limits(p: &Params) -> Limits {
@@ -108,7 +106,7 @@ impl Growth for Marked {
     fn new(params: &Params, flow: &FlowView) -> Self {
         let packet = f64::from(flow.packet_bytes);
         let (g, alpha) = (params.g.get(), params.initial_alpha.get());
-        Self { l4s: params.l4s, g, alpha, acked: 0, marked: 0, window_end: 0, increase: packet * packet }
+        Self { g, alpha, acked: 0, marked: 0, window_end: 0, increase: packet * packet }
     }
 
     #[inline]

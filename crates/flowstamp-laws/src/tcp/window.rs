@@ -42,8 +42,9 @@ pub trait Growth: Sized {
     /// How marks are echoed to it.
     const ECHO: Echo = Echo::Classic;
 
-    /// Whether its flows are L4S ones.
-    fn l4s(&self) -> bool {
+    /// Whether flows with these parameters are L4S ones.
+    fn l4s(params: &Self::Params) -> bool {
+        let _ = params;
         false
     }
 
@@ -165,9 +166,8 @@ impl<G: Growth> SenderLaw for Window<G> {
         G::ECHO
     }
 
-    #[inline]
-    fn l4s(&self) -> bool {
-        self.growth.l4s()
+    fn l4s(params: &G::Params) -> bool {
+        G::l4s(params)
     }
 
     #[inline]

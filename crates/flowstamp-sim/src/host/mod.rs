@@ -15,7 +15,7 @@ use crate::capture::User;
 use crate::events::{Class, Source};
 use crate::fabric::Fabric;
 use crate::network::{GroupPlan, Path, WebPlan};
-use crate::packet::{CONTROL, DATA, Packet};
+use crate::packet::{CONTROL, DATA, ECN_CAPABLE, L4S, Packet};
 use crate::scenario::Scenario;
 use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
 use flowstamp_laws::sender::{FlowView, SenderLaw};
@@ -34,6 +34,8 @@ pub struct Group {
     pub law: SenderSpec,
     /// Window, acks and recovery.
     pub transport: transport::Params,
+    /// What its data packets say of ECN.
+    ect: u8,
     /// What each flow transfers.
     pub size: Option<u64>,
     /// How fast applications produce data.
@@ -187,6 +189,11 @@ impl Hosts {
                 name: plan.name.clone(),
                 plan: plan.clone(),
                 law: plan.law.clone(),
+                ect: match spec.transport.ecn {
+                    true if plan.law.l4s() => ECN_CAPABLE | L4S,
+                    true => ECN_CAPABLE,
+                    false => 0,
+                },
                 transport: transport::Params {
                     initial_rto: Some(plan.initial_rto),
                     ..spec.transport.clone()

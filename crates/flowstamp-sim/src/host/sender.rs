@@ -3,7 +3,7 @@
 use super::Hosts;
 use crate::events::Class;
 use crate::fabric::Fabric;
-use crate::packet::{DATA, ECN_CAPABLE, ECN_ECHO, L4S, NO_SACK, Packet, REDUCED};
+use crate::packet::{DATA, ECN_ECHO, NO_SACK, Packet, REDUCED};
 use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::transport::AckPacket;
 use flowstamp_laws::units::Time;
@@ -68,11 +68,6 @@ impl Hosts {
                 flow.last_departure = now;
                 flow.last_departed = size;
             }
-            let ect = match group.transport.ecn {
-                true if flow.law.l4s() => ECN_CAPABLE | L4S,
-                true => ECN_CAPABLE,
-                false => 0,
-            };
             let packet = Packet {
                 stamp: flow.law.stamp(now, flow.sender.srtt()),
                 sent_at: now,
@@ -83,7 +78,7 @@ impl Hosts {
                 size,
                 generation: flow.generation,
                 bits: flow.law.bits(),
-                flags: DATA | ect | if out.cwr { REDUCED } else { 0 },
+                flags: DATA | group.ect | if out.cwr { REDUCED } else { 0 },
                 header: flow.spoken(),
             };
             net.send(packet);
