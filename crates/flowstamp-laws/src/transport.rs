@@ -25,8 +25,8 @@
 //! - **Count** (the thesis's, for RCP): losses are not looked for, but made up for at the end; see [`count`].
 //! - Limited transmit (RFC 3042): the first two duplicate acks each let a new packet go.
 //! - ECN (RFC 3168 section 6.1.2): an echo reduces the window once per window of data (`on_mark`); the next new packet has
-//!   CWR. With an echo per packet (RFC 8257) the law hears on each ack how many packets were marked, and `on_mark` all the
-//!   same; whether such an ack opens the window is the law's to say.
+//!   CWR. What is sent again is not ECN-capable (section 6.1.5). With an echo per packet (RFC 8257) the law hears on each
+//!   ack how many packets were marked, and `on_mark` all the same; whether such an ack opens the window is the law's to say.
 //!
 //! Deviations:
 //!
@@ -36,8 +36,9 @@
 //!    where ns-2's `bugFix_` would wait; after a timeout it may not until all that was outstanding is acknowledged.
 //! 3. RFC 6582 deflates the law's own window on partial acks, possibly below ssthresh. We deflate the inflation only,
 //!    because the window belongs to the law. A full ack leaves the law's window (the RFC's second option).
-//! 4. RFC 6582 and 2581 do not restart the timer at a fast retransmit. We do, as ns-2 and Linux, and Sack does at
-//!    every retransmission in recovery (RFC 6675 section 6 allows it).
+//! 4. RFC 6582 and 2581 do not restart the timer at a fast retransmit. We do, as ns-2 and Linux, and Sack does when
+//!    the first packet not acknowledged is sent again in recovery, as Linux. RFC 6675 section 6 allows it at every
+//!    retransmission: while new losses keep coming, the timer would then never expire for a retransmission that was lost.
 //! 5. RFC 6675 marks nothing lost after a timeout. We mark all that is not sacked lost and resend it by NextSeg rule 1.
 //!    Sacked packets are kept: a receiver here never discards.
 //! 6. RFC 6675 checks for a new recovery on duplicate acks; we do on every ack that reaches the scoreboard, so that an
@@ -76,7 +77,7 @@ const DUP_THRESHOLD: u8 = 3;
 pub struct Outgoing {
     /// Its sequence number.
     pub seq: u32,
-    /// It was sent before.
+    /// It was sent before, or stands for one that was: it must not be ECN-capable (RFC 3168 section 6.1.5).
     pub retransmission: bool,
     /// It carries RFC 3168's CWR flag: the window was reduced.
     pub cwr: bool,

@@ -79,8 +79,10 @@ impl Sender {
 
     fn resend(&mut self, now: Time, seq: u32) -> Outgoing {
         self.retransmissions += 1;
-        if self.deadline == Time::MAX || (self.recovery == Recovery::Sack && self.phase == Phase::Recovery) {
-            self.deadline = now.saturating_add(self.rtt.rto()); // RFC 6675 section 6
+        // Deviation 4 of the transport. A timer that every repair set anew would not expire while there is more to repair.
+        let first = self.recovery == Recovery::Sack && self.phase == Phase::Recovery && seq == self.una;
+        if self.deadline == Time::MAX || first {
+            self.deadline = now.saturating_add(self.rtt.rto());
         }
         let cwr = self.phase != Phase::Recovery && core::mem::take(&mut self.cwr_due); // deviation 10 of the transport
         Outgoing { seq, retransmission: true, cwr }

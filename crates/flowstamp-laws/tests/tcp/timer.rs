@@ -5,6 +5,7 @@ use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::tcp::reno::{self, Reno};
 use flowstamp_laws::transport::{AckPacket, Params, Sender};
 use flowstamp_laws::{Stamp, Time};
+use std::collections::{BTreeSet, VecDeque};
 
 #[test]
 fn a_lost_retransmission_costs_a_timeout_and_the_law_hears_of_it_once() {
@@ -89,18 +90,41 @@ fn duplicate_acks_after_a_timeout_start_no_recovery() {
 }
 
 #[test]
-fn sack_restarts_the_timer_at_every_retransmission_of_a_recovery() {
+fn sack_restarts_the_timer_as_the_first_packet_is_sent_again_and_at_no_later_repair() {
     let (mut sender, mut law) = in_flight(Recovery::Sack, 20);
     let at = Time::from_millis;
     // 1 is lost too. Half of the window must arrive before the pipe lets it go.
-    feed(&mut sender, &mut law, at(40), 0, &[(2, 5)]);
-    let mut resent = None;
-    for n in 6..20 {
-        let sent = feed(&mut sender, &mut law, at(40 + u64::from(n)), 0, &[(2, n)]);
-        if sent.contains(&(1, true)) {
-            resent = Some(at(40 + u64::from(n)));
-            break;
+    assert!(feed(&mut sender, &mut law, at(40), 0, &[(2, 5)]).contains(&(0, true)));
+    assert_eq!(sender.deadline(), at(40) + sender.rto());
+    let sent = (6..20)
+        .any(|n| feed(&mut sender, &mut law, at(40 + u64::from(n)), 0, &[(2, n)]).contains(&(1, true)));
+    assert!(sent, "1 is sent again");
+    assert_eq!(sender.deadline(), at(40) + sender.rto());
+}
+
+/// However many repairs go on, the packet that holds the window back is sent again after a timeout.
+#[test]
+fn losses_without_end_do_not_keep_a_lost_retransmission_waiting() {
+    let (mut sender, mut law) = in_flight(Recovery::Sack, 40);
+    let at = Time::from_millis;
+    // Every fourth packet is lost, and the first one each time.
+    let arrives = |seq: u32, again: bool| seq != 0 && (again || seq % 4 != 1);
+    let mut flying: VecDeque<_> = (0..40).filter(|&seq| arrives(seq, false)).map(|seq| (40, seq)).collect();
+    let (mut sacked, mut resent, mut repaired) = (BTreeSet::new(), None, 0);
+    while let Some((ms, seq)) = flying.pop_front().filter(|&(ms, _)| at(ms) < sender.deadline()) {
+        assert!(ms < 2000, "the timer does not expire");
+        sacked.insert(seq);
+        let blocks: Vec<_> = sacked.iter().map(|&seq| (seq, seq + 1)).collect();
+        for (seq, again) in feed(&mut sender, &mut law, at(ms), 0, &blocks) {
+            if seq == 0 {
+                assert_eq!(resent.replace(at(ms)), None, "once before the timer says so");
+            }
+            repaired += usize::from(again && seq != 0);
+            if arrives(seq, again) {
+                flying.push_back((ms + 40, seq));
+            }
         }
     }
-    assert_eq!(sender.deadline(), resent.expect("1 is sent again") + sender.rto());
+    assert!(repaired > 10 && !flying.is_empty(), "{repaired} repairs, and the timer ran out");
+    assert_eq!(sender.deadline(), resent.expect("0 is sent again") + sender.rto());
 }
