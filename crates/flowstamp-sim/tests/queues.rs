@@ -177,3 +177,45 @@ fn a_capacity_that_nobody_knows() {
     let told = run(&dumbbell(&unknown.replace(", known = false", ""), works, "rcp"));
     assert_ne!(results.digest().flows, told.digest().flows);
 }
+
+/// RFC 3168 section 6.1.5: no packet is ECN-capable that was sent before. Nothing overtakes on this path: data below what was seen is
+/// data sent again, and so are, with repair by count, numbers above the flow's last.
+#[test]
+fn what_is_sent_again_is_not_ecn_capable() {
+    for (law, recovery) in [("sack", "sack"), ("newreno", "newreno"), ("reno", "reno"), ("rcp", "count")] {
+        let queue = if law == "rcp" {
+            "router = \"rcp\"\nbuffer = \"2pkt\""
+        } else {
+            "queue = \"red\"\nbuffer = \"10pkt\""
+        };
+        let results = run(&format!(
+            r#"
+            duration = "20s"
+            [dumbbell]
+            rate = "10Mbps"
+            rtt = "40ms"
+            {queue}
+            [[flows]]
+            name = "flows"
+            law = "{law}"
+            count = 8
+            size = "1MB"
+            transport = {{ recovery = "{recovery}" }}
+            [capture]
+            packets = 100000
+            "#
+        ));
+        let mut next = [0; 8];
+        let mut count = [[0; 2]; 2];
+        for packet in results.capture.packets.iter().filter(|p| p.data && !p.control) {
+            let next = &mut next[packet.flow as usize];
+            let again = packet.seq < *next || packet.seq >= packet.packets;
+            *next = (*next).max(packet.seq + 1);
+            count[usize::from(again)][usize::from(packet.ecn_capable)] += 1;
+        }
+        let [[plain, capable], [again, again_capable]] = count;
+        assert_eq!(again_capable, 0, "{law}");
+        // A packet whose first transmission was lost with all after it looks new.
+        assert!(again > 50 && capable > 5000 && plain < capable / 10, "{law}: {count:?}");
+    }
+}

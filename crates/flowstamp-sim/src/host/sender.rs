@@ -68,6 +68,8 @@ impl Hosts {
                 flow.last_departure = now;
                 flow.last_departed = size;
             }
+            // What is sent again must not be marked: a network that loses it has said more than a mark (RFC 3168 section 6.1.5).
+            let ect = if out.retransmission { 0 } else { group.ect };
             let packet = Packet {
                 stamp: flow.law.stamp(now, flow.sender.srtt()),
                 sent_at: now,
@@ -78,7 +80,7 @@ impl Hosts {
                 size,
                 generation: flow.generation,
                 bits: flow.law.bits(),
-                flags: DATA | group.ect | if out.cwr { REDUCED } else { 0 },
+                flags: DATA | ect | if out.cwr { REDUCED } else { 0 },
                 header: flow.spoken(),
             };
             net.send(packet);
