@@ -32,8 +32,9 @@
 //!
 //! 1. RFC 6582 asks for `recover` to be the initial sequence number, which would forbid a fast retransmit of the very
 //!    first packet. We allow it, as ns-2's `bugfix_ss_` does.
-//! 2. RFC 2581 is silent on further losses of the same window. Reno may fast-retransmit again, and then reduces again,
-//!    where ns-2's `bugFix_` would wait; after a timeout it may not until all that was outstanding is acknowledged.
+//! 2. RFC 2581 is silent on further losses of the same window. Reno, too, follows RFC 6582 section 3.2 there: no second fast
+//!    retransmit until more is acknowledged than was sent when the last recovery or timeout began; a further loss of that window
+//!    waits for the timer (ns-2's `bugFix_`). The heuristics of RFC 6582 section 4, which are optional, are left out.
 //! 3. RFC 6582 deflates the law's own window on partial acks, possibly below ssthresh. We deflate the inflation only,
 //!    because the window belongs to the law. A full ack leaves the law's window (the RFC's second option).
 //! 4. RFC 6582 and 2581 do not restart the timer at a fast retransmit. We do, as ns-2 and Linux, and Sack does when

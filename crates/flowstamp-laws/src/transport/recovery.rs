@@ -191,7 +191,7 @@ impl Sender {
             self.inflation += 1; // RFC 2581 section 3.2 step 4
             return false;
         }
-        // RFC 6582 section 3.2 step 2: the loss of a packet sent before the last recovery or timeout is no news.
+        // RFC 6582 section 3.2 step 1: the loss of a packet sent before the last recovery or timeout is no news.
         if self.recover != 0 && self.una <= self.recover {
             return false;
         }
@@ -239,9 +239,7 @@ impl Sender {
                 self.inflation = u32::from(DUP_THRESHOLD); // RFC 2581 section 3.2 step 3
             }
         }
-        if self.recovery != Recovery::Reno {
-            self.recover = self.high;
-        }
+        self.recover = self.high; // RFC 6582 section 3.2 step 1, for Reno too: deviation 2 of the transport
         self.deadline = now.saturating_add(self.rtt.rto());
     }
 

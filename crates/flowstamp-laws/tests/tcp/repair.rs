@@ -69,12 +69,37 @@ fn newreno_sends_one_hole_per_round_trip() {
     assert_eq!(run.timeouts, 0);
 }
 
+/// RFC 6582 section 3.2 step 1: no fast retransmit unless more is acknowledged than was sent when the last one began.
 #[test]
-fn reno_halves_for_each_loss_of_a_window() {
-    // Two losses far enough apart for a second fast retransmit (deviation 2).
-    let (run, law) = tcp(&Params::default(), Recovery::Reno, 40.0, 600, &losing(&[50, 51]));
-    assert_eq!(run.retransmissions, 2);
-    assert_eq!((law.congestion.len(), run.timeouts), (2, 0));
+fn a_further_loss_of_a_window_is_no_second_fast_retransmit() {
+    for (recovery, timeouts) in [(Recovery::Reno, 1), (Recovery::NewReno, 0)] {
+        // NewReno repairs the second hole in the same recovery, Reno leaves it to the timer.
+        let (run, law) = tcp(&Params::default(), recovery, 40.0, 600, &losing(&[50, 51]));
+        assert_eq!((run.retransmissions, run.timeouts), (2, timeouts), "{recovery:?}");
+        assert_eq!((law.congestion.len(), law.timeouts.len()), (1, timeouts as usize), "{recovery:?}");
+    }
+}
+
+#[test]
+fn a_loss_of_the_next_window_is_a_second_fast_retransmit() {
+    for recovery in MODES {
+        // All that was sent before the third duplicate ack: 41 packets from 50 on and two of limited transmit.
+        let mut lost = losing(&[50]);
+        let (run, _) = tcp(&Params::default(), recovery, 40.0, 600, &lost);
+        let resent = run.sent.iter().position(|p| p.retransmission).expect("one was lost");
+        let recover = run.sent[..resent].iter().map(|p| p.seq).max().expect("before it some were sent");
+        assert_eq!(recover, 92, "{recovery:?}");
+        for (second, fast) in [(recover, 0), (recover + 1, 0), (recover + 2, 1)] {
+            lost.lose = Box::new(move |_, p| !p.retransmission && (p.seq == 50 || p.seq == second));
+            let (run, law) = tcp(&Params::default(), recovery, 40.0, 600, &lost);
+            assert_eq!(run.retransmissions, 2);
+            // Sack's scoreboard tells losses of either window apart, NewReno's recovery is over with the whole of the first.
+            let repaired =
+                fast == 1 || recovery == Recovery::Sack || second == recover && recovery == Recovery::NewReno;
+            assert_eq!(run.timeouts, u32::from(!repaired), "{recovery:?} {second}");
+            assert!(law.congestion.len() <= 2);
+        }
+    }
 }
 
 #[test]
