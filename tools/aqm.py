@@ -85,23 +85,16 @@ EXPERIMENTS = [
         "rem",
         "REM that drops, both sides on arrival",
         "Utilisation, queue and drops are alike: so is the price. With marks ours come on arrival and ns-2's as "
-        "packets leave, a queue's time later, which moves their number by less than the limit. Timeouts differ.",
+        "packets leave, a queue's time later, which moves their number by less than the limit.",
         flowstamp=(f"{crosscheck.EVERY_GROUP}.ecn=false",),
         ns2={"aqm_mark": 0},
-    ),
-    Experiment(
-        "rem",
-        "The same with ns-2's `bugFix_` 0",
-        "ns-2's Reno then retransmits fast more than once in a window, as ours does, and times out as seldom.",
-        flowstamp=(f"{crosscheck.EVERY_GROUP}.ecn=false",),
-        ns2={"aqm_mark": 0, "tcp_set": "bugFix_:0"},
     ),
     Experiment(
         "red-mark-p",
         "RED with `mark_p` 0.1, ns-2's default, under 50 flows, whose windows are 5 packets",
         "Here they differ: our queue moves more, as under AVQ with small windows and as in `reno-20` above without a "
-        "drop, so that its average is beyond the upper threshold more often. `bugFix_`, limited transmit and the least "
-        "timeout do not account for it, and it was not traced further. With windows of 13 packets the drops are alike.",
+        "drop, so that its average is beyond the upper threshold more often. Limited transmit and the least timeout do "
+        "not account for it, and it was not traced further. With windows of 13 packets the drops are alike.",
         flows=50,
         queue='{ kind = "red", mark_p = 0.1 }',
         ns2={"red_mark_p": 0.1},
@@ -115,7 +108,6 @@ SMALL_WINDOWS = (
 )
 EXPLANATIONS = {
     ("avq", "queue"): SMALL_WINDOWS,
-    ("red-mark-p", "timeouts"): "ns-2's `bugFix_`, as under REM that drops (below).",
 }
 
 QUANTITIES: dict[str, Callable[[Sample], float]] = {
