@@ -154,6 +154,11 @@ pub trait SenderLaw: Sized {
         Echo::Classic
     }
 
+    /// Whether its flows are ECN-capable where the scenario does not say: a law that does not answer marks is not.
+    fn ecn() -> bool {
+        true
+    }
+
     /// Whether packets of flows with these parameters say that they are L4S ones, ECT(1) (RFC 9331); only if the flow does ECN.
     fn l4s(params: &Self::Params) -> bool {
         let _ = params;
@@ -241,6 +246,9 @@ impl<L: SenderLaw> SenderLaw for Box<L> {
     }
     fn echo(&self) -> Echo {
         (**self).echo()
+    }
+    fn ecn() -> bool {
+        L::ecn()
     }
     fn l4s(params: &Self::Params) -> bool {
         L::l4s(params)

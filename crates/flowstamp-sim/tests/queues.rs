@@ -219,3 +219,30 @@ fn what_is_sent_again_is_not_ecn_capable() {
         assert!(again > 50 && capable > 5000 && plain < capable / 10, "{law}: {count:?}");
     }
 }
+
+/// Flows are ECN-capable, but for those of a law that does not answer marks; both unless the scenario says otherwise.
+#[test]
+fn a_law_that_does_not_answer_marks_is_not_marked() {
+    let marks_and_drops = |law: &str, transport: &str| {
+        let results = run(&format!(
+            r#"
+            duration = "5s"
+            [dumbbell]
+            rate = "10Mbps"
+            rtt = "40ms"
+            queue = "red"
+            [[flows]]
+            name = "flows"
+            law = "{law}"
+            count = 4
+            transport = {{ {transport} }}
+            "#
+        ));
+        let link = &results.summary.links["bottleneck"];
+        (link.marks > 0, link.drops > 0)
+    };
+    assert_eq!(marks_and_drops("bbr", ""), (false, true));
+    assert!(marks_and_drops("bbr", "ecn = true").0);
+    assert!(marks_and_drops("sack", "").0);
+    assert_eq!(marks_and_drops("sack", "ecn = false"), (false, true));
+}

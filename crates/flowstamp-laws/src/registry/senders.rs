@@ -45,6 +45,11 @@ macro_rules! senders {
             pub fn agreed_time(&mut self) -> Option<AgreedTime<'_>> {
                 match self { $( Self::$variant(p) => <$sender as SenderLaw>::agreed_time(p) ),* }
             }
+            /// [`SenderLaw::ecn`].
+            #[must_use]
+            pub fn ecn(&self) -> bool {
+                match self { $( Self::$variant(_) => <$sender as SenderLaw>::ecn() ),* }
+            }
             /// [`SenderLaw::l4s`].
             #[must_use]
             pub fn l4s(&self) -> bool {

@@ -13,8 +13,8 @@ pub struct Params {
     pub recovery: Option<Recovery>,
     /// Initial congestion window in packets, at least 1.
     pub initial_window: f64,
-    /// Packets may be marked instead of dropped, and marks are echoed (RFC 3168).
-    pub ecn: bool,
+    /// Packets may be marked instead of dropped, and marks are echoed (RFC 3168); the law's own choice if absent.
+    pub ecn: Option<bool>,
     /// How marks are echoed; the law's own choice if absent.
     pub echo: Option<Echo>,
     /// Every second packet is acknowledged (RFC 5681 section 4.2).
@@ -40,7 +40,7 @@ impl Default for Params {
         Self {
             recovery: None,
             initial_window: 2.0, // RFC 2581 section 3.1; RCP 2007 section 4.1
-            ecn: true,
+            ecn: None,
             echo: None,
             delayed_acks: false,
             delayed_ack_timeout: Time::from_millis(100), // ns-2 interval_
@@ -54,6 +54,12 @@ impl Default for Params {
 }
 
 impl Params {
+    /// Whether the flow does ECN, where the law's choice has been filled in or is that it does.
+    #[must_use]
+    pub fn ecn(&self) -> bool {
+        self.ecn.unwrap_or(true)
+    }
+
     /// The retransmission timeout before the first sample, on a path whose RTT is `rtt` without queues; zero if unknown.
     #[must_use]
     pub fn first_rto(&self, rtt: Time) -> Time {

@@ -146,7 +146,7 @@ impl Receiver {
             next: 0,
             top: 0,
             counts: recovery == Recovery::Count,
-            echo: params.ecn.then_some(echo),
+            echo: params.ecn().then_some(echo),
             congestion: false,
             echo_owed: false,
             bits: 0,

@@ -50,7 +50,7 @@ fn lasting_marks_reduce_the_window_about_once_per_round_trip() {
 
 #[test]
 fn without_ecn_marks_mean_nothing() {
-    let params = Params { ecn: false, ..Params::default() };
+    let params = Params { ecn: Some(false), ..Params::default() };
     let path = Path { mark: Box::new(|_, _| true), ..Path::default() };
     let (run, law) = tcp(&params, Recovery::Sack, 20.0, 200, &path);
     assert_eq!((run.echoes, law.congestion.len()), (0, 0));

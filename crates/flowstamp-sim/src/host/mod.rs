@@ -185,16 +185,18 @@ impl Hosts {
     pub fn new(scenario: &Scenario, groups: &[GroupPlan], web: Vec<WebPlan>, net: &mut Fabric) -> Self {
         let group = |plan: &GroupPlan| {
             let spec = &scenario.flows[plan.spec];
+            let ecn = spec.transport.ecn.unwrap_or(plan.law.ecn());
             Group {
                 name: plan.name.clone(),
                 plan: plan.clone(),
                 law: plan.law.clone(),
-                ect: match spec.transport.ecn {
+                ect: match ecn {
                     true if plan.law.l4s() => ECN_CAPABLE | L4S,
                     true => ECN_CAPABLE,
                     false => 0,
                 },
                 transport: transport::Params {
+                    ecn: Some(ecn),
                     initial_rto: Some(plan.initial_rto),
                     ..spec.transport.clone()
                 },

@@ -25,7 +25,7 @@
 //! Under a state are its pacing gain and its window gain. 2/ln 2 = 2.885 is the least gain that doubles the rate each round trip
 //! (section 4.3.2); Drain takes its inverse, which empties within a round trip what Startup has queued (section 4.3.3).
 //!
-//! Valid for any rate and round-trip time. A queue that marks must be told not to (`transport.ecn = false`).
+//! Valid for any rate and round-trip time. It does not answer marks, so that its flows are not ECN-capable unless told to be.
 //!
 //! Deviations (draft says / we do / because):
 //! 1. Section 4.3.4 draws the first phase of the cycle at random / it follows from the time at which `ProbeBw` begins, and
@@ -342,6 +342,10 @@ impl SenderLaw for Bbr {
         within("probe_gain", p.probe_gain, 0.0, 0.9)?;
         within("bandwidth_rounds", f64::from(p.bandwidth_rounds), 1.0, LONGEST as f64)?;
         within("min_window", p.min_window, 1.0, 1e6)
+    }
+
+    fn ecn() -> bool {
+        false
     }
 
     fn new(p: &Params, flow: &FlowView) -> Self {
