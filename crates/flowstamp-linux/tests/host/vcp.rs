@@ -96,6 +96,46 @@ fn codes_are_in_ips_header_and_counted_in_echoes() {
     }
 }
 
+/// Nobody would be heard who wrote or read the bits in another place than IPv6 has them.
+#[test]
+fn over_ipv6() {
+    let Some(net) = Net::new() else { return };
+    let _pinned = Pinned(pins(&net));
+    for end in [End::Client, End::Server] {
+        let cgroup = net.cgroup.display();
+        let enabled = net.host(end, &format!("enable --law vcp --cgroup {cgroup} --max-rate 20Mbps"));
+        assert_eq!(enabled, (0, String::new()));
+        attach(&net, end, 50);
+    }
+    for direction in ["", "-R"] {
+        let ours = net.congestion_control("vcp");
+        let rate = net.iperf3(true, &format!("fd00:201::2 -t 2 {direction} -C {ours}"));
+        println!("{direction}: {rate} {}", net.status()["counters"]);
+        between(15e6, rate, 20.5e6);
+        for cause in ["left_no_peer", "left_no_router", "left_rtt_doubled", "left_silent"] {
+            assert_eq!(net.counter(cause), 0, "{cause}");
+        }
+    }
+}
+
+/// A path that clears the bits cannot tell of overload: the flow is the kernel's own.
+#[test]
+fn cleared_bits_are_no_answer() {
+    let Some(net) = Net::new() else { return };
+    let _pinned = Pinned(pins(&net));
+    net.bleach();
+    for end in [End::Client, End::Server] {
+        let cgroup = net.cgroup.display();
+        let enabled = net.host(end, &format!("enable --law vcp --cgroup {cgroup} --max-rate 20Mbps"));
+        assert_eq!(enabled, (0, String::new()));
+        attach(&net, end, 50);
+    }
+    let rate = net.iperf3(true, &format!("10.201.0.2 -t 2 -C {}", net.congestion_control("vcp")));
+    println!("{rate} {}", net.status()["counters"]);
+    assert_eq!(net.counter("left_silent"), 1);
+    between(40e6, rate, f64::INFINITY);
+}
+
 /// Who has the kernel's ECN and does not obey VCP keeps its bits, however great the load.
 #[test]
 fn other_flows_bits_are_theirs() {
