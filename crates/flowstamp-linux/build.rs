@@ -18,6 +18,7 @@ fn main() {
     cc::Build::new()
         .file("bpf/laws_on_host.c")
         .file("bpf/sender_on_host.c")
+        .file("bpf/vcp_on_host.c")
         .include("bpf")
         .opt_level(2)
         .warnings(true)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The end host: congestion controls that obey stamps, the option in every packet, and the repair of acks whose option
- * space SACK has taken. State per connection is kept with its socket and read by all three.
+ * The end host: congestion controls that obey stamps, the option in every packet, the repair of acks whose option
+ * space SACK has taken, and VCP's code in IP's header. State per connection is kept with its socket and read by all three.
  */
 #include "host_listeners.h"
 #include "host_option.h"
 #include "host_sender.h"
 #include "host_squeezed.h"
+#include "host_code.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -42,6 +43,7 @@ SEC("tc")
 int fs_egress(struct __sk_buff *skb)
 {
 	fs_unsqueeze(skb);
+	fs_write_code(skb);
 	return -1; /* on to the next program */
 }
 
@@ -118,6 +120,27 @@ void BPF_PROG(fs_xcp_cong_control, struct sock *sk)
 	fs_xcp_control(sk);
 }
 
+SEC("struct_ops")
+void BPF_PROG(fs_vcp_init, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct fs_flow *flow = fs_start(sk, FS_VCP);
+
+	if (!flow)
+		return;
+	/* The kernel's initial window (RFC 6928). */
+	flow->vcp.window = (__u64)tp->snd_cwnd * (fs_mss(tp) + fs_header_bytes(tp)) << FS_VCP_FRACTION_BITS;
+	flow->vcp.frozen_until_us = 0;
+	flow->vcp.adds_until_us = 0;
+	fs_vcp_kernel(sk, flow);
+}
+
+SEC("struct_ops")
+void BPF_PROG(fs_vcp_cong_control, struct sock *sk)
+{
+	fs_vcp_control(sk);
+}
+
 /* Names are set by the loader. */
 SEC(".struct_ops.link")
 struct tcp_congestion_ops rcp = {
@@ -143,4 +166,17 @@ struct tcp_congestion_ops xcp = {
 	.init = (void *)fs_xcp_init,
 	.release = (void *)fs_release,
 	.name = "flowstamp_xcp",
+};
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops vcp = {
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.ssthresh = (void *)fs_ssthresh,
+	.set_state = (void *)fs_set_state,
+	.cwnd_event = (void *)fs_cwnd_event,
+	.cong_control = (void *)fs_vcp_cong_control,
+	.undo_cwnd = (void *)fs_undo_cwnd,
+	.init = (void *)fs_vcp_init,
+	.release = (void *)fs_release,
+	.name = "flowstamp_vcp",
 };

@@ -6,6 +6,7 @@
 #include "host_kernel.h"
 #include "option.h"
 #include "sender.h"
+#include "vcp.h"
 
 /* What a socket must be told to call the option's program for. */
 #define FS_CALLBACKS (BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG)
@@ -21,14 +22,17 @@ enum fs_sender {
 struct fs_flow {
 	__u32 law;
 	__u32 sender;
-	/* As receiver: what the next packet echoes; zero is none. */
+	/* As receiver: what the next packet echoes; zero is none. VCP: fs_vcp_echo. */
 	__u32 echo;
 	/* As sender: the last echo that came. RCP: the rate given, bytes/ms. */
 	__u32 heard;
-	/* XCP: the echo up to which changes have been made. */
+	/* XCP, VCP: the echo up to which changes have been made. */
 	__u32 applied;
+	/* VCP: what the routers have told; zero until then. */
+	__u32 t_rho_us;
 	/* XCP: the window, 1/256 byte. */
 	__u64 window;
+	struct fs_vcp_sender vcp;
 	/* Echoes since the running round trip began, and round trips without one. */
 	__u32 echoes;
 	__u32 silent_rounds;
@@ -37,7 +41,7 @@ struct fs_flow {
 	/* The loss that made it so has not been answered yet; RCP: since when. */
 	__u32 lost;
 	__u64 lost_us;
-	/* XCP: the window before the last loss. */
+	/* XCP, VCP: the window before the last loss. */
 	__u64 undo;
 	/* The least difference of the peer's timestamp and ours, ms, once one is known. */
 	__u32 least_way;
@@ -59,12 +63,13 @@ struct fs_settings {
 	__u32 law;
 	/* Round trips of data without an echo after which a flow leaves: the path or the peer has stopped. */
 	__u32 silent_rounds_max;
-	char names[3][16];
+	char names[FS_LAWS][16];
 	char fallback[16];
-	/* RCP's and XCP's flows are never faster, bytes/ms of whole packets. */
+	/* Flows are never faster, bytes/ms of whole packets. */
 	__u32 rate_max;
 	__u32 spare;
 	__u64 cgroup_id;
+	struct fs_vcp_sender_params vcp;
 	/* For `host status` alone. */
 	char cgroup[256];
 };
@@ -188,7 +193,7 @@ FS_INLINE void fs_put16(__u8 *at, __u16 value)
 
 FS_INLINE __u16 fs_exid(__u32 law)
 {
-	return law == FS_RCP ? FS_EXID_RCP : FS_EXID_XCP;
+	return law == FS_RCP ? FS_EXID_RCP : law == FS_XCP ? FS_EXID_XCP : FS_EXID_VCP;
 }
 
 #endif

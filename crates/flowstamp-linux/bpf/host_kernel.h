@@ -91,6 +91,7 @@ struct sk_buff {
 	unsigned int len;
 	unsigned int end;
 	unsigned char *head;
+	__u16 network_header;
 } FS_RELOCATED;
 
 struct bpf_iter__tcp {

@@ -13,7 +13,8 @@
  *
  * An end obeys once the handshake has brought back a stamp that some router has lowered. RCP echoes what came. XCP echoes
  * a running sum of granted changes that starts at 1, and zero until a router has written a grant: a stamp that still is
- * the wish for as much as there is was seen by no router and grants nothing.
+ * the wish for as much as there is was seen by no router and grants nothing. VCP echoes t_rho, and how many packets have come with
+ * each of the codes that IP's ECN bits hold; what has no t_rho was seen by no router and counts for nothing.
  *
  * A SYN sent for the third time goes without: some middlebox may drop what it does not know. For a SYN-ACK that is sent
  * again, those who listen keep the SYN.
@@ -47,6 +48,9 @@ FS_INLINE __u32 fs_find_any(struct bpf_sock_ops *ops, struct fs_option *found, i
 	*len = fs_find(ops, FS_XCP, found, flags);
 	if (*len == FS_LONG_LEN || *len == FS_SHORT_LEN)
 		return FS_XCP;
+	*len = fs_find(ops, FS_VCP, found, flags);
+	if (*len == FS_LONG_LEN || *len == FS_SHORT_LEN)
+		return FS_VCP;
 	return FS_NONE;
 }
 
@@ -64,10 +68,30 @@ FS_INLINE __u32 fs_segments(struct bpf_sock_ops *ops)
 	return shared->gso_segs ? shared->gso_segs : 1;
 }
 
-/* The peer's stamp came: what to echo from now on. */
-FS_INLINE void fs_receive_stamp(struct fs_flow *flow, const struct fs_option *option, __u32 segments)
+/* ECN's bits of the packet being read. The kernel joins none that differ in them. */
+FS_INLINE __u32 fs_code(struct bpf_sock_ops *ops)
 {
-	__u32 stamp = fs_get32(option->bytes + FS_AT_STAMP);
+	struct bpf_sock_ops_kern *kernel = bpf_cast_to_kern_ctx(ops);
+	struct sk_buff *skb = kernel->skb;
+	__u8 start[2];
+
+	if (!skb)
+		return FS_VCP_NONE;
+	skb = bpf_rdonly_cast(skb, bpf_core_type_id_kernel(struct sk_buff));
+	if (bpf_probe_read_kernel(start, sizeof(start), skb->head + skb->network_header))
+		return FS_VCP_NONE;
+	return (start[0] >> 4 == 4 ? start[1] : start[1] >> 4) & 3;
+}
+
+/* The peer's stamp came: what to echo from now on. */
+FS_INLINE void fs_receive_stamp(struct bpf_sock_ops *ops, struct fs_flow *flow, const struct fs_option *option)
+{
+	__u32 stamp = fs_get32(option->bytes + FS_AT_STAMP), segments = fs_segments(ops);
+
+	if (flow->law == FS_VCP) {
+		flow->echo = fs_vcp_echo(flow->echo, fs_code(ops), segments, stamp);
+		return;
+	}
 
 	if (flow->law == FS_RCP) {
 		if (stamp)
@@ -88,6 +112,13 @@ FS_INLINE void fs_receive_echo(struct fs_flow *flow, const struct fs_option *opt
 
 	if (!echo || (flow->law == FS_RCP && echo == FS_RCP_UNBOUNDED))
 		return;
+	if (flow->law == FS_VCP) {
+		if (!(echo >> 24))
+			flow->t_rho_us = echo;
+		/* The same count again: nothing has come by a router since. And who does not know t_rho can do nothing with a code. */
+		if (!fs_vcp_is_newer(flow->heard, echo) || !flow->t_rho_us)
+			return;
+	}
 	flow->heard = echo;
 	flow->echoes++;
 	if (flow->sender == FS_ASKED) {
@@ -100,7 +131,7 @@ FS_INLINE void fs_receive_echo(struct fs_flow *flow, const struct fs_option *opt
 FS_INLINE void fs_receive(struct bpf_sock_ops *ops, struct fs_flow *flow, const struct fs_option *option, int len)
 {
 	if (len == FS_LONG_LEN)
-		fs_receive_stamp(flow, option, fs_segments(ops));
+		fs_receive_stamp(ops, flow, option);
 	fs_receive_echo(flow, option);
 }
 
@@ -112,9 +143,11 @@ FS_INLINE void fs_fill_wish(struct fs_option *option, __u32 law, __u32 echo)
 	option->bytes[1] = FS_LONG_LEN;
 	fs_put16(option->bytes + FS_AT_EXID, fs_exid(law));
 	fs_put32(option->bytes + FS_AT_ECHO, echo);
+	fs_put16(option->bytes + FS_AT_FLAGS, law == FS_XCP ? 1 : FS_FLAG_HANDSHAKE);
+	if (law == FS_VCP)
+		return;
 	fs_put32(option->bytes + FS_AT_STAMP, law == FS_RCP ? FS_RCP_UNBOUNDED : FS_XCP_UNBOUNDED);
 	fs_put16(option->bytes + FS_AT_RTT, FS_RTT_UNKNOWN);
-	fs_put16(option->bytes + FS_AT_FLAGS, law == FS_RCP ? FS_FLAG_HANDSHAKE : 1);
 }
 
 /* The stamp of a sender that obeys. */
@@ -124,6 +157,9 @@ FS_INLINE void fs_fill_stamp(struct fs_option *option, const struct fs_flow *flo
 	__u32 srtt_us = tp->srtt_us >> 3, packets;
 	struct fs_settings *set = fs_set();
 
+	/* Its stamp is for routers alone to fill. */
+	if (flow->law == FS_VCP)
+		return;
 	if (set && set->rate_max != FS_RCP_UNBOUNDED && set->rate_max * 1000ull < desired)
 		desired = set->rate_max * 1000ull;
 	fs_put16(option->bytes + FS_AT_RTT, srtt_us ? fs_rtt_pack(srtt_us) : FS_RTT_UNKNOWN);
@@ -202,6 +238,8 @@ FS_INLINE void fs_write(struct bpf_sock_ops *ops)
 		stamp = fs_get32(option.bytes + FS_AT_STAMP);
 		if (law == FS_XCP)
 			stamp = stamp == FS_XCP_UNBOUNDED ? 0 : 1;
+		if (law == FS_VCP)
+			stamp = fs_vcp_echo(0, FS_VCP_NONE, 1, stamp);
 		fs_fill_wish(&option, law, stamp);
 		bpf_store_hdr_opt(ops, &option, FS_LONG_LEN, 0);
 		return;
@@ -264,6 +302,8 @@ FS_INLINE void fs_connect(struct bpf_sock_ops *ops)
 			law = FS_RCP;
 		else if (fs_same_name(name, set->names[FS_XCP]))
 			law = FS_XCP;
+		else if (fs_same_name(name, set->names[FS_VCP]))
+			law = FS_VCP;
 	}
 	flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!flow)

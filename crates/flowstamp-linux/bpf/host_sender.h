@@ -219,6 +219,60 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	fs_xcp_obey(sk, flow);
 }
 
+/* Windows of VCP in XCP's unit, for what both do with them. */
+#define FS_VCP_TO_XCP (FS_VCP_FRACTION_BITS - FS_XCP_FRACTION_BITS)
+
+FS_INLINE void fs_vcp_kernel(struct sock *sk, struct fs_flow *flow)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	__u32 mss = fs_mss(tp), header = fs_header_bytes(tp);
+	__u64 window = flow->vcp.window >> FS_VCP_TO_XCP, pace = fs_xcp_pace(window, tp->srtt_us >> 3, mss, header), most = ~0ull;
+	struct fs_settings *set = fs_set();
+
+	if (set)
+		most = fs_rcp_pace(set->rate_max, mss, header);
+	fs_obey(sk, fs_xcp_packets(window, mss + header, FS_WINDOW_MIN), pace < most ? pace : most);
+}
+
+FS_INLINE void fs_vcp_control(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct fs_flow *flow = fs_flow_of(sk);
+	struct fs_settings *set = fs_set();
+	__u32 packet, why, most, before, grows;
+	__u64 bytes;
+
+	if (fs_not_ours(sk, flow) || !set)
+		return;
+	packet = fs_mss(tp) + fs_header_bytes(tp);
+	if (flow->lost) {
+		flow->lost = 0;
+		flow->undo = flow->vcp.window;
+		flow->vcp.window = fs_vcp_lost(flow->vcp.window, flow->state == TCP_CA_LOSS, packet);
+	}
+	before = flow->applied;
+	flow->applied = flow->heard;
+	/* Growth is for windows that are used, and not before a loss is repaired. */
+	grows = flow->state < TCP_CA_RECOVERY && !tp->app_limited;
+	for (__u32 code = FS_VCP_OVERLOAD; code > FS_VCP_NONE; code--)
+		fs_vcp_obey(&set->vcp, &flow->vcp, tp->tcp_mstamp, tp->srtt_us >> 3, flow->t_rho_us, code,
+			    fs_vcp_came(before, flow->heard, code), packet, grows);
+	/* What the socket and the host may not use is not saved up either. */
+	most = fs_rcp_window(set->rate_max, tp->srtt_us >> 3, packet);
+	if (tp->snd_cwnd_clamp < most)
+		most = tp->snd_cwnd_clamp;
+	if (fs_xcp_packets(flow->vcp.window >> FS_VCP_TO_XCP, packet, 1) > most)
+		flow->vcp.window = (__u64)most * packet << FS_VCP_FRACTION_BITS;
+	bytes = flow->vcp.window >> FS_VCP_FRACTION_BITS;
+	why = fs_watch(tp, flow, bytes > 0xffffffff ? 0xffffffff : bytes);
+	if (why < FS_COUNTERS) {
+		fs_leaves(sk, why);
+		fs_leave(sk, flow, fs_xcp_packets(flow->vcp.window >> FS_VCP_TO_XCP, packet, FS_WINDOW_MIN));
+		return;
+	}
+	fs_vcp_kernel(sk, flow);
+}
+
 /* The handshake is over, or the application has just chosen us. */
 FS_INLINE struct fs_flow *fs_start(struct sock *sk, __u32 law)
 {
@@ -274,8 +328,12 @@ FS_INLINE void fs_undo(struct sock *sk)
 		return;
 	flow->lost = 0;
 	flow->lost_us = 0;
-	if (flow->undo > flow->window)
+	if (flow->law == FS_VCP) {
+		if (flow->undo > flow->vcp.window)
+			flow->vcp.window = flow->undo;
+	} else if (flow->undo > flow->window) {
 		flow->window = flow->undo;
+	}
 	flow->undo = 0;
 }
 
@@ -292,10 +350,12 @@ FS_INLINE void fs_event(struct sock *sk, int event)
 		return;
 	if (tp->snd_cwnd > FS_IDLE_WINDOW)
 		tp->snd_cwnd = FS_IDLE_WINDOW;
-	/* RCP's window follows from the rate that the first ack brings; XCP's is this. */
+	/* RCP's window follows from the rate that the first ack brings; XCP's and VCP's are this. */
 	window = (__u64)FS_IDLE_WINDOW * (fs_mss(tp) + fs_header_bytes(tp)) << FS_XCP_FRACTION_BITS;
 	if (flow->window > window)
 		flow->window = window;
+	if (flow->vcp.window > window << FS_VCP_TO_XCP)
+		flow->vcp.window = window << FS_VCP_TO_XCP;
 	flow->undo = 0;
 }
 

@@ -25,6 +25,23 @@ FS_INLINE int fs_sack_at(struct __sk_buff *skb, __u32 at, __u8 *words)
 	return !bpf_skb_load_bytes(skb, at, words, 4) && words[0] == 1 && words[1] == 1 && words[2] == FS_SACK_KIND;
 }
 
+/* Where TCP's header is, zero if there is none: a packet that this host has built has no IP options unless asked for, and no extension headers. */
+FS_INLINE __u32 fs_tcp_at(struct __sk_buff *skb)
+{
+	__u8 byte;
+
+	if (skb->protocol == bpf_htons(FS_ETH_IPV4)) {
+		if (bpf_skb_load_bytes(skb, FS_ETH_HLEN, &byte, 1) || byte != 0x45)
+			return 0;
+		if (bpf_skb_load_bytes(skb, FS_ETH_HLEN + 9, &byte, 1) || byte != 6)
+			return 0;
+		return FS_ETH_HLEN + 20;
+	}
+	if (skb->protocol != bpf_htons(FS_ETH_IPV6) || bpf_skb_load_bytes(skb, FS_ETH_HLEN + 6, &byte, 1) || byte != 6)
+		return 0;
+	return FS_ETH_HLEN + 40;
+}
+
 FS_INLINE void fs_unsqueeze(struct __sk_buff *skb)
 {
 	__u32 tcp, sack, last, doff;
@@ -41,20 +58,9 @@ FS_INLINE void fs_unsqueeze(struct __sk_buff *skb)
 	flow = bpf_sk_storage_get(&flows, sk, 0, 0);
 	if (!flow || !flow->echo)
 		return;
-	/* A packet that this host has built has no IP options unless asked for, and no extension headers. */
-	if (skb->protocol == bpf_htons(FS_ETH_IPV4)) {
-		if (bpf_skb_load_bytes(skb, FS_ETH_HLEN, words, 1) || words[0] != 0x45)
-			return;
-		if (bpf_skb_load_bytes(skb, FS_ETH_HLEN + 9, words, 1) || words[0] != 6)
-			return;
-		tcp = FS_ETH_HLEN + 20;
-	} else if (skb->protocol == bpf_htons(FS_ETH_IPV6)) {
-		if (bpf_skb_load_bytes(skb, FS_ETH_HLEN + 6, words, 1) || words[0] != 6)
-			return;
-		tcp = FS_ETH_HLEN + 40;
-	} else {
+	tcp = fs_tcp_at(skb);
+	if (!tcp)
 		return;
-	}
 	if (bpf_skb_load_bytes(skb, tcp + 12, words, 1))
 		return;
 	/* Where a block less would not have helped there was room. The kernel does not even ask for our option if none is. */

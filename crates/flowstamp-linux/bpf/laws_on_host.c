@@ -156,21 +156,3 @@ FS_HOST __u64 fs_host_police_test_ns(const struct fs_police_flow *f)
 {
 	return fs_police_test_ns(f);
 }
-
-void fs_host_vcp_option(unsigned char *bytes);
-
-/* VCP's option as one is written, for its layout: after 5, 6 and 7 packets with code 1, 2 and 3, the last of them with 3. */
-FS_HOST void fs_host_vcp_option(unsigned char *bytes)
-{
-	struct fs_vcp_option option = {
-		.kind = FS_OPTION_KIND,
-		.len = FS_LONG_LEN,
-		.exid = {FS_EXID_VCP >> 8, FS_EXID_VCP & 0xff},
-		.last = FS_VCP_OVERLOAD,
-		.came = {5, 6, 7},
-		.code = FS_VCP_HIGH,
-		.flags = {0, FS_FLAG_HANDSHAKE},
-	};
-
-	__builtin_memcpy(bytes, &option, sizeof(option));
-}

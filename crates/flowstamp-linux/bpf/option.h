@@ -11,14 +11,14 @@
  *  12   RTT    16-bit float, us                       12   RTT    16-bit float, us
  *  14   flags  bit 0: this is the handshake           14   packets in flight, at least 1, saturating at 65535
  *
- *   VCP  "VC": its place; nothing writes or reads it yet
+ *   VCP  "VC"; its code is not here but in the two ECN bits of IP's header, and this is how routers know whose bits those are
  *   0   253 | length 16 or 8
  *   2   identifier
- *   4   echo   four bytes: the code that came last; how many packets have come with code 1, 2 and 3, each modulo 256
+ *   4   echo   four bytes: the code that came last; how many packets have come with code 1, 2 and 3, each modulo 256.
+ *              Until a packet has come with a code, the first is 0, and the other three the t_rho that the handshake brought
  *   --- end of the short form (8 bytes)
- *   8   code   two bits of a byte: 0 no router has answered, 1 low load, 2 high load, 3 overload; routers only raise it, to
- *              what the load factor of their last 200 ms is
- *   9   zero
+ *   8   t_rho  us, up to 2^24 - 1: zero until a router has met the packet; routers only raise it, to theirs
+ *  12   zero
  *  14   flags  bit 0: this is the handshake
  *
  * An echo is a state, not a change, so that a lost ack costs nothing. The short form is for acks whose option space
@@ -38,8 +38,8 @@
 #define FS_RTT_UNKNOWN 0xffff
 #define FS_FLAG_HANDSHAKE 1
 
-/* Laws, by the numbers of src/law; VCP has its place, and its sender will be a third struct_ops. */
-enum fs_law { FS_NONE, FS_RCP, FS_XCP, FS_VCP_RESERVED };
+/* Laws, by the numbers of src/law. */
+enum fs_law { FS_NONE, FS_RCP, FS_XCP, FS_VCP, FS_LAWS };
 
 /* Offsets in the option. */
 #define FS_AT_EXID 2
@@ -48,24 +48,10 @@ enum fs_law { FS_NONE, FS_RCP, FS_XCP, FS_VCP_RESERVED };
 #define FS_AT_RTT 12
 #define FS_AT_FLAGS 14
 
-/* VCP's codes, which come to lie in the stamp's first byte. */
+/* VCP's codes, as ECN's bits have them. */
 enum fs_vcp_code { FS_VCP_NONE, FS_VCP_LOW, FS_VCP_HIGH, FS_VCP_OVERLOAD };
-struct fs_vcp_option {
-	unsigned char kind;
-	unsigned char len;
-	unsigned char exid[2];
-	unsigned char last;
-	unsigned char came[3];
-	/* Here the short form ends. */
-	unsigned char code;
-	unsigned char zero[5];
-	unsigned char flags[2];
-};
-_Static_assert(sizeof(struct fs_vcp_option) == FS_LONG_LEN, "16 bytes without padding");
-_Static_assert(__builtin_offsetof(struct fs_vcp_option, last) == FS_AT_ECHO, "the echo is where all laws' is");
-_Static_assert(__builtin_offsetof(struct fs_vcp_option, code) == FS_AT_STAMP, "what routers write is where all laws' is");
-_Static_assert(__builtin_offsetof(struct fs_vcp_option, flags) == FS_AT_FLAGS, "flags are where RCP's are");
-_Static_assert(FS_AT_STAMP == FS_SHORT_LEN, "the short form is the long one without what routers write");
+/* What the option has room for in an echo. */
+#define FS_VCP_T_RHO_MAX_US 0xffffffu
 
 /* Microseconds in the option's 16 bits, rounded down; never FS_RTT_UNKNOWN. */
 static inline __attribute__((always_inline)) unsigned short fs_rtt_pack(unsigned long long us)

@@ -207,6 +207,32 @@ FS_INLINE void fs_write_stamp(struct __sk_buff *skb, const struct fs_found *foun
 	bpf_l4_csum_replace(skb, found->tcp + 16, was, stamp, sizeof(stamp));
 }
 
+/* ECN's two bits of a packet whose headers have been found. */
+FS_INLINE __u32 fs_ecn(struct __sk_buff *skb, const struct fs_found *found)
+{
+	/* IPv4: version and length, then DSCP and ECN. IPv6: version, traffic class, flow label. */
+	__u8 byte;
+
+	if (bpf_skb_load_bytes(skb, found->network + 1, &byte, 1))
+		return 0;
+	return byte >> (found->version == 4 ? 0 : 4) & 3;
+}
+
+/* They come to be `code`. DSCP stays, and IPv4's checksum follows. */
+FS_INLINE void fs_write_ecn(struct __sk_buff *skb, const struct fs_found *found, __u32 code)
+{
+	__u32 at = found->network + 1, shift = found->version == 4 ? 0 : 4;
+	__u8 was, is;
+
+	if (bpf_skb_load_bytes(skb, at, &was, 1))
+		return;
+	is = (was & ~(3 << shift)) | code << shift;
+	if (bpf_skb_store_bytes(skb, at, &is, 1, 0))
+		return;
+	if (found->version == 4)
+		bpf_l3_csum_replace(skb, found->network + 10, bpf_htons(was), bpf_htons(is), 2);
+}
+
 /* How many packets this frame becomes on the wire. */
 FS_INLINE __u32 fs_segments(struct __sk_buff *skb)
 {

@@ -9,6 +9,9 @@
  * 3. Queue of the law's own link / backlog of the device's root queueing discipline, or of the own class's leaf on a link that
  *    is shared / it is the real one. So the rate is to be held there (tbf, htb), or by the device with a qdisc that keeps
  *    its backlog at the root (fifo, fq_codel).
+ * 4. VCP marks ECN-capable packets of other protocols at overload / touches none of them / what their marks mean is between their own
+ *    hosts and their own queues: a packet is VCP's if it carries VCP's option, and nothing is kept of flows.
+ * 5. VCP sends acks first / the queueing discipline says what goes first / that is its trade.
  *
  * On a shared link what is not the law's own is counted and put into its class, and the law sees nothing of it.
  *
@@ -23,6 +26,7 @@
 #include "packet.h"
 #include "laws.h"
 #include "share.h"
+#include "vcp.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -33,7 +37,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* The leaves of the classes that `router attach --share htb` makes: src/router/htb.rs. */
 #define FS_CLASS(class) (0x46530001U + (class))
 #define FS_LEAF(class) (0x46540000U + ((class) << 16))
-/* A queue of XCP is sought for no longer than this between two looks, whatever its propagation delay. */
+/* XCP and VCP look at their queue after this at the latest, whatever their delays. */
 #define FS_MAX_WAIT_NS (20 * FS_NS_PER_S)
 
 /* What was asked for on attaching. */
@@ -53,8 +57,11 @@ struct fs_config {
 	__u64 own_weight_q32;
 	/* What the law aims at, of its part of the capacity. */
 	__u64 eta_q32;
+	/* When the law first looks at its queue between decisions; zero: it never does. */
+	__u64 queue_interval_ns;
 	struct fs_rcp_params rcp;
 	struct fs_xcp_params xcp;
+	struct fs_vcp_params vcp;
 };
 
 const volatile struct fs_config config = {};
@@ -63,6 +70,7 @@ const volatile struct fs_config config = {};
 struct fs_sums {
 	struct fs_rcp_sums rcp;
 	struct fs_xcp_sums xcp;
+	struct fs_vcp_sums vcp;
 };
 
 struct fs_link {
@@ -90,6 +98,7 @@ struct fs_link {
 	__u64 late_max_ns;
 	struct fs_rcp rcp;
 	struct fs_xcp xcp;
+	struct fs_vcp vcp;
 	/* Counters at the last decision. */
 	struct fs_sums seen;
 };
@@ -304,6 +313,32 @@ FS_INLINE void xcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 	}
 }
 
+FS_INLINE void vcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs_sums *sum)
+{
+	struct fs_found found = {};
+	__u32 t_rho_us = config.vcp.t_rho_us, code = link->vcp.code, carried, raised;
+	__be32 was;
+	__u8 *option;
+	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_VCP, &found);
+
+	if (config.share)
+		share_packet(skb, stamped || found.ack);
+	if (!config.share || stamped || found.ack)
+		sum->vcp.input_bytes += skb->wire_len;
+	if (!stamped)
+		return;
+	option = FS_AT(found.option, FS_LONG_LEN);
+	if (!option)
+		return;
+	__builtin_memcpy(&was, option + FS_AT_STAMP, sizeof(was));
+	if (bpf_ntohl(was) < t_rho_us)
+		fs_write_stamp(skb, &found, was, bpf_htonl(t_rho_us));
+	carried = fs_ecn(skb, &found);
+	raised = fs_vcp_raised(carried, code);
+	if (raised != carried)
+		fs_write_ecn(skb, &found, raised);
+}
+
 SEC("tcx/egress")
 int fs_router(struct __sk_buff *skb)
 {
@@ -315,8 +350,10 @@ int fs_router(struct __sk_buff *skb)
 		return TCX_NEXT;
 	if (config.law == FS_RCP)
 		rcp_packet(skb, link, sum);
-	else
+	else if (config.law == FS_XCP)
 		xcp_packet(skb, link, sum);
+	else
+		vcp_packet(skb, link, sum);
 	return TCX_NEXT;
 }
 
@@ -359,6 +396,7 @@ FS_INLINE void add_up(struct fs_sums *total)
 		total->xcp.sum_x_q4 += sum->xcp.sum_x_q4;
 		total->xcp.sum_x_rtt_low += sum->xcp.sum_x_rtt_low;
 		total->xcp.sum_x_rtt_high += sum->xcp.sum_x_rtt_high;
+		total->vcp.input_bytes += sum->vcp.input_bytes;
 	}
 }
 
@@ -410,6 +448,18 @@ FS_INLINE void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 		link->rcp = state;
 		link->offer = fs_rcp_offer(&params, &state);
 		bpf_spin_unlock(&link->lock);
+	} else if (config.law == FS_VCP) {
+		struct fs_vcp_params params = config.vcp;
+		struct fs_vcp_sums sum = {total.vcp.input_bytes - link->seen.vcp.input_bytes};
+		struct fs_vcp state = link->vcp;
+
+		if (config.share)
+			params.target_rate_q16 = fs_times(link->own_capacity_q16, config.eta_q32);
+		fs_vcp_measure(&params, &state, &sum, interval_ns);
+		*next_ns = params.t_rho_ns;
+		bpf_spin_lock(&link->lock);
+		link->vcp = state;
+		bpf_spin_unlock(&link->lock);
 	} else {
 		struct fs_xcp_params params = config.xcp;
 		struct fs_xcp_sums sum = {
@@ -440,26 +490,38 @@ FS_INLINE void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 	}
 }
 
+/* The law looks at its queue between decisions; returns when it will again. */
+FS_INLINE __u64 look(struct fs_link *link)
+{
+	struct fs_xcp_params params = config.xcp;
+
+	if (config.law == FS_VCP) {
+		struct fs_vcp_params vcp = config.vcp;
+		struct fs_vcp state = link->vcp;
+
+		fs_vcp_sample(&vcp, &state, link->queue_bytes);
+		link->vcp.queue_q16 = state.queue_q16;
+		return vcp.t_q_ns;
+	}
+	if (config.share)
+		params.capacity_q16 = fs_times(link->own_capacity_q16, config.eta_q32);
+	return fs_xcp_queue_ns(&params, &link->xcp, link->queue_bytes);
+}
+
 static int on_timer(void *map, int *key, struct fs_link *link)
 {
 	__u64 now = bpf_ktime_get_ns(), wait_ns = 0;
 
 	if (!read_queue(link))
 		return 0;
-	if (config.law == FS_XCP && (__s64)(now - link->queue_at_ns) >= 0) {
-		struct fs_xcp_params params = config.xcp;
-
-		if (config.share)
-			params.capacity_q16 = fs_times(link->own_capacity_q16, config.eta_q32);
-		wait_ns = fs_min(fs_xcp_queue_ns(&params, &link->xcp, link->queue_bytes), FS_MAX_WAIT_NS);
-		link->queue_at_ns = now + wait_ns;
-	}
+	if (config.queue_interval_ns && (__s64)(now - link->queue_at_ns) >= 0)
+		link->queue_at_ns = now + fs_min(look(link), FS_MAX_WAIT_NS);
 	if ((__s64)(now - link->decide_at_ns) >= 0) {
 		decide(link, now, &wait_ns);
 		link->decide_at_ns = now + fs_min(wait_ns, FS_MAX_WAIT_NS);
 	}
 	wait_ns = link->decide_at_ns - now;
-	if (config.law == FS_XCP && link->queue_at_ns - now < wait_ns)
+	if (config.queue_interval_ns && link->queue_at_ns - now < wait_ns)
 		wait_ns = link->queue_at_ns - now;
 	bpf_timer_start(&link->timer, wait_ns, 0);
 	return 0;
@@ -480,9 +542,9 @@ int fs_start(struct __sk_buff *skb)
 	link->decided_ns = now;
 	wait_ns = link->interval_ns;
 	link->decide_at_ns = now + wait_ns;
-	link->queue_at_ns = now + config.xcp.min_queue_interval_ns;
-	if (config.law == FS_XCP && config.xcp.min_queue_interval_ns < wait_ns)
-		wait_ns = config.xcp.min_queue_interval_ns;
+	link->queue_at_ns = now + config.queue_interval_ns;
+	if (config.queue_interval_ns && config.queue_interval_ns < wait_ns)
+		wait_ns = config.queue_interval_ns;
 	if (bpf_timer_init(&link->timer, &link_state, CLOCK_MONOTONIC))
 		return 2;
 	if (bpf_timer_set_callback(&link->timer, on_timer))

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   /sys/fs/bpf/flowstamp/
-//!     rcp xcp       links: the congestion controls flowstamp_rcp and flowstamp_xcp are registered
+//!     rcp xcp vcp   links: the congestion controls flowstamp_rcp, flowstamp_xcp and flowstamp_vcp are registered
 //!     options       link: packets of the cgroup's sockets carry the option
-//!     if-NETNS-N    links: acks full of SACK blocks are repaired as they leave interface N
+//!     if-NETNS-N    links: acks full of SACK blocks are repaired, and data of VCP get their code, as they leave interface N
 //!     listeners     program: has those who listen already take part
 //!     egress        that program, for interfaces to come
 //!     settings counters departures defaults
@@ -53,9 +53,13 @@ pub enum Command {
 /// What `host enable` may be told.
 #[derive(clap::Args)]
 pub struct Enable {
-    /// The law that connections ask for whose congestion control is none of Flowstamp's: rcp or xcp.
+    /// The law that connections ask for whose congestion control is none of Flowstamp's: rcp, xcp or vcp.
     #[arg(long, value_name = "LAW", value_parser = law::parse)]
     law: &'static Law,
+    /// A parameter of the law as a sender has it, as in a scenario's `law`: weight=2; may be given again. What the kernel's sender
+    /// cannot carry out is refused.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// The cgroup whose sockets carry the option [default: all].
     #[arg(long)]
     cgroup: Option<PathBuf>,
@@ -101,16 +105,18 @@ fn name() -> Result<String> {
 }
 
 fn enable(command: &Enable, cgroup: Option<place::Cgroup>, name: &str) -> Result<()> {
+    let vcp = law::sender(command.law, &command.set)?;
     let interfaces = place::interfaces(&command.iface)?;
     bpffs::mount()?;
     let pins = Pins::lock(name)?;
     let rate_max =
         command.max_rate.map_or(u32::MAX, |rate| (rate.bytes_per_sec() / 1000.0).clamp(1.0, 4e9) as u32);
+    let wanted = pins::Wanted { law: command.law, rate_max, vcp };
     if pins.complete() {
-        pins.retarget(command.law, rate_max, cgroup.as_ref())?;
+        pins.retarget(&wanted, cgroup.as_ref())?;
     } else {
         let cgroup = cgroup.map_or_else(place::all_of_cgroup2, Ok)?;
-        pins.load(command.law, rate_max, &cgroup)?;
+        pins.load(&wanted, &cgroup)?;
     }
     pins.attach_interfaces(&interfaces)?;
     pins.tell_listeners()?;

@@ -214,6 +214,7 @@ fn path_of(lab: &Lab, plan: &[Planned], network: &Network) -> Specification {
     // What a BPF router does, the path must not do once more: there it is a delay alone, the way back a plain link.
     let bpf = lab.router.place == Where::Bpf;
     let router = if bpf { RouterSpec::default() } else { results::router_of_path(&lab.router.law) };
+    let told = crate::law::law_of(&lab.router.law).map_or(0, |law| (law.told)(&lab.router.law));
     let link = |name, rate| LinkSpecification {
         rate,
         delay: Time::from_ps(lab.path.rtt.as_ps() / 2),
@@ -224,6 +225,7 @@ fn path_of(lab: &Lab, plan: &[Planned], network: &Network) -> Specification {
             limit: flowstamp_laws::queue::Limit::Bytes(lab.path.buffer_bytes()),
             packet_bytes: file::PACKET_BYTES as u32,
         }),
+        told,
         seed: (lab.seed, name),
         warmup: lab.warmup,
         until: lab.duration,

@@ -1,4 +1,4 @@
-//! `flowstamp-linux`: XCP and RCP on unmodified Linux kernels. `flowstamp host`, `router`, `lab` and `doctor` call it.
+//! `flowstamp-linux`: XCP, RCP and VCP on unmodified Linux kernels. `flowstamp host`, `router`, `lab` and `doctor` call it.
 
 mod bpf;
 mod bpffs;

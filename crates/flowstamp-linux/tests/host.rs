@@ -8,6 +8,8 @@ mod net;
 mod skip;
 #[path = "host/unusual.rs"]
 mod unusual;
+#[path = "host/vcp.rs"]
+mod vcp;
 
 use capture::Capture;
 use net::{End, Net, Running};
@@ -74,7 +76,7 @@ fn rcp_sends_at_the_rate_given_and_every_packet_carries_the_option() {
 fn a_host_has_its_own_limit() {
     let Some(net) = Net::new() else { return };
     net.stamp(2 * R, 20_000, 0);
-    for law in ["rcp", "xcp"] {
+    for law in ["rcp", "xcp", "vcp"] {
         let cgroup = net.cgroup.display();
         for end in [End::Client, End::Server] {
             let enabled = net.host(end, &format!("enable --law {law} --cgroup {cgroup} --max-rate 20Mbps"));
@@ -87,7 +89,8 @@ fn a_host_has_its_own_limit() {
 
 #[test]
 fn a_router_one_way_is_enough_for_that_way() {
-    for (law, stamped) in ["rcp", "xcp"].into_iter().flat_map(|law| [(law, End::Client), (law, End::Server)])
+    for (law, stamped) in
+        ["rcp", "xcp", "vcp"].into_iter().flat_map(|law| [(law, End::Client), (law, End::Server)])
     {
         let Some(net) = Net::new() else { return };
         net.stamp_from(stamped, 2 * R, 20_000);
@@ -116,7 +119,7 @@ fn a_router_one_way_is_enough_for_that_way() {
 
 #[test]
 fn a_queue_of_acks_is_not_the_datas() {
-    for law in ["rcp", "xcp"] {
+    for law in ["rcp", "xcp", "vcp"] {
         let Some(net) = Net::new() else { return };
         net.stamp_from(End::Client, 2 * R, 20_000);
         net.tbf(End::Server, "50mbit", "300k");
@@ -164,8 +167,8 @@ fn without_a_peer_or_a_router_a_flow_is_the_kernels() {
 fn a_queue_elsewhere_switches_for_good() {
     let Some(net) = Net::new() else { return };
     net.stamp(2 * R, 20_000, 0);
-    // XCP halves its window at a loss as TCP does, so that only a queue without one is somebody else's for it.
-    for (law, queue) in [("rcp", "60k"), ("xcp", "2m")] {
+    // XCP and VCP halve their window at a loss as TCP does, so that only a queue without one is somebody else's for them.
+    for (law, queue) in [("rcp", "60k"), ("xcp", "2m"), ("vcp", "2m")] {
         net.tbf(End::Client, "50mbit", queue);
         net.enable(law);
         let left = || net.counter("left_loss") + net.counter("left_rtt_doubled");
@@ -284,9 +287,9 @@ fn enable_twice_is_once_and_disable_leaves_nothing() {
     assert_eq!(net.status()["enabled"], false);
     net.enable("rcp");
     let once = there();
-    assert_eq!(once.len(), 11, "{once:?}");
+    assert_eq!(once.len(), 12, "{once:?}");
     net.enable("xcp");
-    assert_eq!((there(), attached(), registered()), (once, 1, 2));
+    assert_eq!((there(), attached(), registered()), (once, 1, 3));
     assert_eq!(net.status()["law"], "xcp");
     let (code, said) = net
         .host(End::Client, &format!("enable --law rcp --cgroup {}", net.cgroup.parent().unwrap().display()));
@@ -296,7 +299,7 @@ fn enable_twice_is_once_and_disable_leaves_nothing() {
     fs::remove_file(pins.join("settings")).unwrap();
     assert_eq!(net.status()["enabled"], false);
     net.enable("rcp");
-    assert_eq!((attached(), registered()), (1, 2));
+    assert_eq!((attached(), registered()), (1, 3));
     assert_eq!(net.host(End::Client, "disable"), (0, String::new()));
     assert_eq!((pins.exists(), attached(), registered()), (false, 0, 0));
 }
@@ -365,9 +368,22 @@ fn what_cannot_be_is_one_line_and_exit_code_2() {
         ("enable --law rcp --cgroup /tmp", "flowstamp: --cgroup /tmp: not a directory of cgroup version 2\n"),
         ("enable --law rcp --iface nope", "flowstamp: --iface nope: there are lo, veth0\n"),
         ("enable --law rcp --iface lo", "flowstamp: --iface lo: not an Ethernet interface\n"),
-        ("enable --law vcp", "flowstamp: invalid value 'vcp' for '--law <LAW>': it must be rcp or xcp\n"),
+        (
+            "enable --law pcp",
+            "flowstamp: invalid value 'pcp' for '--law <LAW>': it must be rcp, xcp or vcp\n",
+        ),
+        (
+            "enable --law rcp --set alpha=2",
+            "flowstamp: --set alpha=2: hosts have no parameters of rcp's senders\n",
+        ),
+        (
+            "enable --law vcp --set t_rho=1s",
+            "flowstamp: vcp parameter `t_rho` = 1s cannot be carried out by hosts, who have it from routers; leave it at unset\n",
+        ),
+        ("enable --law vcp --set beta=2", "flowstamp: vcp parameter `beta` is 2; it must be 0 to 1\n"),
     ] {
-        assert_eq!(net.host(End::Client, arguments), (2, line.to_owned()), "{arguments}");
+        let (code, said) = net.host(End::Client, arguments);
+        assert!(code == 2 && said.starts_with(line) && said.lines().count() == 1, "{arguments}: {said}");
         assert_eq!(net.status()["enabled"], false);
     }
     assert_eq!(net.host(End::Client, "enable").0, 2);

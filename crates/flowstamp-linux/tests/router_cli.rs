@@ -163,16 +163,53 @@ fn an_interface_that_goes_takes_its_router_off() {
     assert_eq!(net.pinned(), 0);
 }
 
+/// 100 kb/s are 250 bytes in 20 ms.
+#[test]
+fn vcp_knows_its_load() {
+    let Some(net) = Net::new("l") else { return };
+    net.ok(&format!("attach out.1 --netns {} --law vcp --rate 100kbps --set t_rho=20ms", net.name));
+    net.refused(&format!("police out.1 --netns {}", net.name), "vcp tells no flow a rate");
+    let seen = |code: u64, meanwhile: &str| {
+        (0..200).any(|_| {
+            assert!(sh(&format!("ip netns exec {} bash -c '{meanwhile}'", net.name)));
+            let status = net.status()[0].clone();
+            let load = status["load_factor"].as_f64().expect("a number");
+            // Section III-B; both are of one decision.
+            let of_load: u64 = if load >= 1.0 {
+                3
+            } else if load >= 0.8 {
+                2
+            } else {
+                1
+            };
+            assert_eq!(status["load_code"].as_f64(), Some(of_load as f64), "{status}");
+            of_load == code
+        })
+    };
+    assert!(seen(3, "for i in 1 2 3 4 5; do head -c 1000 /dev/zero > /dev/udp/10.79.0.2/9; done"));
+    assert!(seen(1, "sleep 0.05"));
+    let status = net.status()[0].clone();
+    // gamma is 0.95.
+    assert!((status["target_rate_bps"].as_f64().expect("a number") - 95e3).abs() < 1.0, "{status}");
+    assert!(status["input_bytes"].as_u64() >= Some(5 * 1042), "{status}");
+    assert!(net.ok("status").contains("load 0."), "{}", net.ok("status"));
+}
+
 #[test]
 fn refuses_what_it_cannot_do() {
     let Some(net) = Net::new("c") else { return };
     let on = format!("attach out.1 --netns {} --law", net.name);
     net.refused("attach nothing --law rcp --rate 1Gbps", "no interface nothing");
     net.refused(&format!("attach out.1 --netns none-{} --law rcp --rate 1Gbps", net.name), "--netns");
-    net.refused(&format!("{on} vcp --rate 1Gbps"), "it must be rcp or xcp");
+    net.refused(&format!("{on} pcp --rate 1Gbps"), "it must be rcp, xcp or vcp");
     net.refused(&format!("{on} rcp --rate 1kbps"), "100kbps to 100Gbps");
     net.refused(&format!("{on} rcp --rate 1Gbps --eta 1.5"), "--eta is 1.5; it must be");
     net.refused(&format!("{on} xcp --rate 1Gbps --eta 1.5"), "--eta is 1.5");
+    net.refused(&format!("{on} vcp --rate 1Gbps --eta 1.5"), "--eta is 1.5");
+    net.refused(
+        &format!("{on} vcp --rate 1Gbps --set t_rho=20s"),
+        "vcp parameter `t_rho` = 20s cannot be carried out",
+    );
     net.refused(&format!("{on} rcp --rate 1Gbps --set alpha=11"), "`alpha` is 11; it must be");
     net.refused(&format!("{on} rcp --rate 1Gbps --set gamma=0.1"), "--set gamma=0.1: unknown field `gamma`");
     net.refused(&format!("{on} xcp --rate 1Gbps --set initial_rate=0.1"), "unknown field `initial_rate`");

@@ -8,7 +8,7 @@ mod packets;
 use flowstamp_wire::option::Law;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, OpenObject, ProgramInput};
-use packets::{Packet, RCP, XCP, ones_sum, skipped, stamped, wrappings};
+use packets::{Packet, RCP, VCP, XCP, number, ones_sum, skipped, stamped, wrappings};
 use proptest::prelude::*;
 use std::mem::{MaybeUninit, offset_of};
 
@@ -24,7 +24,7 @@ const OFFER: u32 = 1000;
 fn load(object: &mut MaybeUninit<OpenObject>, law: Law, link_bytes: u64) -> RouterSkel<'_> {
     let mut open = RouterSkelBuilder::default().open(object).expect("the object is whole");
     let config = &mut open.maps.rodata_data.as_deref_mut().expect("it has constants").config;
-    config.law = if law == RCP { 1 } else { 2 };
+    config.law = number(law);
     config.ifindex = 1;
     config.link_bytes = link_bytes;
     config.cpus = libbpf_rs::num_possible_cpus().expect("a number") as u64;
@@ -226,26 +226,7 @@ fn what_is_not_its_own_is_counted_and_left() {
     assert_eq!(check(&skeleton, &first, true), Some(OFFER));
 }
 
-/// VCP's option as bpf/option.h lays it out.
-fn vcp() -> [u8; 16] {
-    #[link(name = "flowstamp_laws", kind = "static")]
-    unsafe extern "C" {
-        fn fs_host_vcp_option(bytes: *mut u8);
-    }
-    let mut bytes = [0; 16];
-    // SAFETY: it writes 16 bytes.
-    unsafe { fs_host_vcp_option(bytes.as_mut_ptr()) };
-    bytes
-}
-
-#[test]
-fn vcp_has_its_place_in_the_option() {
-    let echo = [3, 5, 6, 7];
-    let expected = [&[253, 16, b'V', b'C'][..], &echo, &[2, 0, 0, 0, 0, 0, 0, 1]].concat();
-    assert_eq!(vcp()[..], expected);
-}
-
-/// Routers of today let it pass, whatever its form and place, and it is input as any other.
+/// Other laws' routers let it pass, whatever its form and place, and it is input as any other.
 #[test]
 fn vcps_option_passes_byte_for_byte() {
     if skipped() {
@@ -258,7 +239,7 @@ fn vcps_option_passes_byte_for_byte() {
             .into_iter()
             .flat_map(|l| (0..=24).flat_map(move |o| wrappings().into_iter().map(move |w| (l, o, w))))
         {
-            let mut form = vcp()[..length].to_vec();
+            let mut form = stamped(VCP, 200_000)[..length].to_vec();
             form[1] = length as u8;
             let packet = Packet { options: [vec![1; offset], form].concat(), ..wrapping };
             let frame = packet.frame(true);
@@ -439,7 +420,7 @@ fn frames_without_a_link_header() {
 fn load_shared(object: &mut MaybeUninit<OpenObject>, law: Law) -> RouterSkel<'_> {
     let mut open = RouterSkelBuilder::default().open(object).expect("the object is whole");
     let config = &mut open.maps.rodata_data.as_deref_mut().expect("it has constants").config;
-    config.law = if law == RCP { 1 } else { 2 };
+    config.law = number(law);
     config.ifindex = 1;
     config.link_bytes = 14;
     config.cpus = 1;
@@ -488,7 +469,7 @@ fn what_carries_the_law_is_a_class_of_its_own() {
     if skipped() {
         return;
     }
-    for law in [RCP, XCP] {
+    for law in [RCP, XCP, VCP] {
         let mut object = MaybeUninit::uninit();
         let skeleton = load_shared(&mut object, law);
         let (long, foreign) = (stamped(law, 500), stamped(if law == RCP { XCP } else { RCP }, 500));
@@ -529,7 +510,11 @@ fn what_carries_the_law_is_a_class_of_its_own() {
         // The law sees its own class alone.
         let cpus =
             skeleton.maps.sums.lookup_percpu(&[0; 4], MapFlags::ANY).expect("an array").expect("of one");
-        let at = if law == RCP { offset_of!(types::fs_sums, rcp) } else { offset_of!(types::fs_sums, xcp) };
+        let at = match law {
+            RCP => offset_of!(types::fs_sums, rcp),
+            XCP => offset_of!(types::fs_sums, xcp),
+            _ => offset_of!(types::fs_sums, vcp),
+        };
         let input: u64 =
             cpus.iter().map(|b| u64::from_ne_bytes(b[at..at + 8].try_into().expect("eight"))).sum();
         assert_eq!(input, expected[0]);

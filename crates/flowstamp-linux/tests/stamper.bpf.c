@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * A router of one thought, for the tests of hosts: RCP's rate is at most RATE_BYTES_PER_MS, XCP's change at most
- * CHANGE_BYTES_PER_S and zero for a packet without an RTT. One full packet in DROP_ONE_IN is lost, none if it is 0.
+ * CHANGE_BYTES_PER_S and zero for a packet without an RTT, VCP's load always low and its t_rho 20 ms. One full packet in DROP_ONE_IN is lost, none if it is 0.
  * No header but the kernel's own, so that clang alone can compile it where the tests run.
  */
 #include <linux/bpf.h>
 #include "option.h"
 
+#define T_RHO_US 20000
 #define SEC(name) __attribute__((section(name), used))
 static long (*bpf_store)(struct __sk_buff *, __u32, const void *, __u32, __u64) = (void *)BPF_FUNC_skb_store_bytes;
 static long (*bpf_load)(const struct __sk_buff *, __u32, void *, __u32) = (void *)BPF_FUNC_skb_load_bytes;
@@ -56,7 +57,10 @@ int stamper(struct __sk_buff *skb)
 			return 0;
 		__builtin_memcpy(&then, option + FS_AT_STAMP, 4);
 		now = __builtin_bswap32(then);
-		if (option[FS_AT_EXID + 1] == (FS_EXID_RCP & 0xff)) {
+		if (option[FS_AT_EXID] == FS_EXID_VCP >> 8) {
+			if (now < T_RHO_US)
+				now = T_RHO_US;
+		} else if (option[FS_AT_EXID + 1] == (FS_EXID_RCP & 0xff)) {
 			if (now > RATE_BYTES_PER_MS)
 				now = RATE_BYTES_PER_MS;
 		} else {

@@ -4,14 +4,16 @@
 //!    0                   1                   2                   3
 //!    0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
 //!   +---------------+---------------+-------------------------------+
-//! 0 |  kind 253     |  16, or 8     |  "RC" or "XC"                 |
+//! 0 |  kind 253     |  16, or 8     |  "RC", "XC" or "VC"           |
 //!   +---------------+---------------+-------------------------------+
 //! 4 |  echo    RCP: bytes/ms that came, unsigned                    |
 //!   |          XCP: bytes/s, the sum of all granted changes mod 2^32|
+//!   |          VCP: last code, packets with 01, 10 and 11 mod 256   |
 //!   +---------------------------------------------------------------+  end of the short form
 //! 8 |  stamp   RCP: bytes/ms, unsigned     XCP: bytes/s, signed     |
+//!   |          VCP: t_rho of the routers, us                        |
 //!   +-------------------------------+-------------------------------+
-//! 12|  RTT     16-bit float, us     |  RCP: flags  XCP: in flight   |
+//! 12|  RTT     16-bit float, us     |  flags        XCP: in flight  |
 //!   +-------------------------------+-------------------------------+
 //! ```
 //!
@@ -38,7 +40,7 @@ pub const STAMP: core::ops::Range<usize> = 8..12;
 pub const UNBOUNDED_RATE: u32 = u32::MAX;
 /// XCP's wish for as much as there is.
 pub const UNBOUNDED_DELTA: i32 = i32::MAX;
-/// RCP's flag of a handshake's packets.
+/// RCP's and VCP's flag of a handshake's packets.
 pub const FLAG_HANDSHAKE: u16 = 1;
 
 /// Whose stamp it is.
@@ -48,11 +50,13 @@ pub enum Law {
     Rcp,
     /// The Explicit Control Protocol, with changes of throughput as in the Internet-Draft.
     Xcp,
+    /// The Variable-structure congestion Control Protocol, whose code is in IP's ECN bits; the option says whose bits those are.
+    Vcp,
 }
 
 impl Law {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Rcp, Self::Xcp];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Rcp, Self::Xcp, Self::Vcp];
 
     /// The name in scenarios.
     #[must_use]
@@ -60,6 +64,7 @@ impl Law {
         match self {
             Self::Rcp => "rcp",
             Self::Xcp => "xcp",
+            Self::Vcp => "vcp",
         }
     }
 
@@ -69,6 +74,7 @@ impl Law {
         match self {
             Self::Rcp => *b"RC",
             Self::Xcp => *b"XC",
+            Self::Vcp => *b"VC",
         }
     }
 }
@@ -118,11 +124,11 @@ impl MicrosFloat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
     /// RCP: the rate in bytes/ms, the wish first, then the least. XCP: the change of throughput in bytes/s, as the bits of an
-    /// `i32`.
+    /// `i32`. VCP: `t_rho` in microseconds, the longest of the routers so far; zero if none has met the packet.
     pub value: u32,
-    /// The sender's estimate of the round-trip time.
+    /// The sender's estimate of the round-trip time; VCP has none.
     pub rtt: MicrosFloat,
-    /// RCP: flags. XCP: packets in flight, at least 1, saturating.
+    /// RCP, VCP: flags. XCP: packets in flight, at least 1, saturating.
     pub last: u16,
 }
 
@@ -237,6 +243,11 @@ mod tests {
         let option = StampOption { law: Law::Xcp, echo: 1000, stamp: None };
         assert_eq!(StampOption::parse(&xcp), Ok(option));
         assert_eq!(option.to_vec(), xcp);
+        let vcp = [253, 16, b'V', b'C', 3, 5, 6, 7, 0, 3, 0x0d, 0x40, 0, 0, 0, 0];
+        let stamp = Stamp { value: 200_000, rtt: MicrosFloat::from_micros(0), last: 0 };
+        let option = StampOption { law: Law::Vcp, echo: 0x0305_0607, stamp: Some(stamp) };
+        assert_eq!(StampOption::parse(&vcp), Ok(option));
+        assert_eq!(option.to_vec(), vcp);
     }
 
     #[test]
@@ -259,9 +270,9 @@ mod tests {
     }
 
     prop_compose! {
-        fn option()(rcp: bool, echo: u32, value: u32, rtt: u16, last: u16, long: bool) -> StampOption {
+        fn option()(law in 0..3_usize, echo: u32, value: u32, rtt: u16, last: u16, long: bool) -> StampOption {
             let stamp = Stamp { value, rtt: MicrosFloat::from_bits(rtt), last };
-            StampOption { law: if rcp { Law::Rcp } else { Law::Xcp }, echo, stamp: long.then_some(stamp) }
+            StampOption { law: Law::ALL[law], echo, stamp: long.then_some(stamp) }
         }
     }
 
@@ -281,8 +292,9 @@ mod tests {
             options.extend(option.to_vec());
             options.resize(options.len() + after, 0);
             prop_assert_eq!(StampOption::find(&options, option.law), Some((at, option)));
-            let other = if option.law == Law::Rcp { Law::Xcp } else { Law::Rcp };
-            prop_assert_eq!(StampOption::find(&options, other), None);
+            for other in Law::ALL.into_iter().filter(|law| *law != option.law) {
+                prop_assert_eq!(StampOption::find(&options, other), None);
+            }
         }
 
         #[test]

@@ -328,6 +328,9 @@ fn option_packets() -> Vec<Packet> {
     let rcp = [253, 16, b'R', b'C', 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 125, 0x5c, 0x35, 0, 1];
     let xcp = [253, 16, b'X', b'C', 0, 0, 0x03, 0xe8, 0xff, 0xff, 0xff, 0x38, 0xff, 0xff, 0, 7];
     let short = [253, 8, b'R', b'C', 0, 0, 0, 125];
+    // A SYN-ACK, whose router has a t_rho of 200000 us and whose echo is one of 100000 us; then an ack of 5, 6 and 7 packets.
+    let vcp = [253, 16, b'V', b'C', 0, 0x01, 0x86, 0xa0, 0, 0x03, 0x0d, 0x40, 0, 0, 0, 1];
+    let codes = [253, 8, b'V', b'C', 3, 5, 6, 7];
     // TCP Fast Open's cookie request in the same kind is no stamp, nor one of another length.
     let other = [253, 8, 0xf9, 0x89, 1, 2, 3, 4];
     let odd = [253, 12, b'R', b'C', 0, 0, 0, 125, 0, 0, 0, 1];
@@ -336,12 +339,12 @@ fn option_packets() -> Vec<Packet> {
     options
         .iter()
         .map(Vec::as_slice)
-        .chain([&other[..], &odd])
+        .chain([&vcp[..], &codes, &other, &odd])
         .map(|options| with_options(0, options))
         .collect()
 }
 
-const OPTION_FIELDS: [&str; 9] = [
+const OPTION_FIELDS: [&str; 14] = [
     "flowstamp.law",
     "flowstamp.length",
     "flowstamp.echo",
@@ -350,16 +353,23 @@ const OPTION_FIELDS: [&str; 9] = [
     "flowstamp.rtt",
     "flowstamp.handshake",
     "flowstamp.in_flight",
+    "flowstamp.t_rho",
+    "flowstamp.code",
+    "flowstamp.came_low",
+    "flowstamp.came_high",
+    "flowstamp.came_overload",
     "tcp.checksum.status",
 ];
 
 /// [`OPTION_FIELDS`] of [`option_packets`].
 const OPTION_EXPECTED: &str = "\
-RCP|16|4294967295000|125000||0.1|1||1
-XCP|16|1000||-200|||7|1
-RCP|8|125000||||||1
-||||||||1
-||||||||1
+RCP|16|4294967295000|125000||0.1|1|||||||1
+XCP|16|1000||-200|||7||||||1
+RCP|8|125000|||||||||||1
+VCP|16|0.1||||1||0.2|||||1
+VCP|8||||||||3|5|6|7|1
+|||||||||||||1
+|||||||||||||1
 ";
 
 /// The program, or `None` (said on standard error) where it is not installed.

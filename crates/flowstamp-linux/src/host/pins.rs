@@ -3,7 +3,7 @@
 use super::default;
 use super::place::{self, Cgroup, Interface};
 use crate::bpffs;
-use crate::law::{self, LAWS, Law};
+use crate::law::{self, LAWS, Law, VcpSender};
 use crate::refusal::Refusal;
 use anyhow::{Context, Result, bail};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -27,6 +27,8 @@ const SILENT_ROUNDS_MAX: u32 = 16;
 
 /// bpf_attach_type BPF_TCX_EGRESS and BPF_TRACE_ITER.
 const TCX_EGRESS: u32 = 47;
+/// Before all other programs: a router on the same interface is to find VCP's code.
+const BPF_F_BEFORE: u32 = 1 << 3;
 const TRACE_ITER: u32 = 28;
 
 /// `struct fs_settings` of host_flow.h.
@@ -35,12 +37,23 @@ const TRACE_ITER: u32 = 28;
 pub struct Settings {
     law: u32,
     silent_rounds_max: u32,
-    names: [[u8; 16]; 3],
+    names: [[u8; 16]; LAWS.len() + 1],
     fallback: [u8; 16],
     rate_max: u32,
     spare: u32,
     cgroup_id: u64,
+    vcp: VcpSender,
     cgroup: [u8; 256],
+}
+
+/// What connections are to do.
+pub struct Wanted {
+    /// The law that they ask for.
+    pub law: &'static Law,
+    /// Bytes/ms that none exceeds.
+    pub rate_max: u32,
+    /// VCP's parameters.
+    pub vcp: VcpSender,
 }
 
 impl Settings {
@@ -140,7 +153,7 @@ impl Pins {
     }
 
     /// Loads, attaches and pins everything; if one fails, nothing stays.
-    pub fn load(&self, law: &Law, rate_max: u32, cgroup: &Cgroup) -> Result<()> {
+    pub fn load(&self, wanted: &Wanted, cgroup: &Cgroup) -> Result<()> {
         self.remove()?; // what an enable that was killed has left
         for law in LAWS {
             let name = law.congestion_control(&self.name);
@@ -152,16 +165,17 @@ impl Pins {
         if !Path::new("/sys/kernel/btf/vmlinux").exists() {
             return Err(Refusal("this kernel has no BTF: CONFIG_DEBUG_INFO_BTF".into()).into());
         }
-        self.try_load(law, rate_max, cgroup).inspect_err(|_| drop(self.remove()))
+        self.try_load(wanted, cgroup).inspect_err(|_| drop(self.remove()))
     }
 
-    fn try_load(&self, law: &Law, rate_max: u32, cgroup: &Cgroup) -> Result<()> {
+    fn try_load(&self, wanted: &Wanted, cgroup: &Cgroup) -> Result<()> {
         let refused = |e: libbpf_rs::Error| {
             Refusal(format!("this kernel refuses the host's programs: {e}; FLOWSTAMP_BPF_LOG=1 says more"))
         };
         let mut object = MaybeUninit::uninit();
         let open = skel::HostSkelBuilder::default().open(&mut object).context("opening the programs")?;
-        for (law, ops) in LAWS.into_iter().zip([open.struct_ops.rcp, open.struct_ops.xcp]) {
+        let ops: [_; LAWS.len()] = [open.struct_ops.rcp, open.struct_ops.xcp, open.struct_ops.vcp];
+        for (law, ops) in LAWS.into_iter().zip(ops) {
             let name = padded::<16>(&law.congestion_control(&self.name)).map(|b| b as _);
             // SAFETY: points into the object, which is open; nothing else refers to it now.
             unsafe { (*ops).name = name };
@@ -178,37 +192,39 @@ impl Pins {
         skel.progs.fs_egress.pin(self.at("egress"))?;
         skel.progs.fs_listeners.pin(self.at("listeners"))?;
         // Before any SYN is asked for its option.
-        let settings = self.fresh_settings(law, rate_max, cgroup)?;
+        let settings = self.fresh_settings(wanted, cgroup)?;
         skel.maps.settings.update(&0u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)?;
         let mut options =
             skel.progs.fs_options.attach_cgroup(cgroup.directory.as_raw_fd()).map_err(refused)?;
         options.pin(self.at("options"))?;
         skel.maps.rcp.attach_struct_ops().map_err(refused)?.pin(self.at("rcp"))?;
         skel.maps.xcp.attach_struct_ops().map_err(refused)?.pin(self.at("xcp"))?;
+        skel.maps.vcp.attach_struct_ops().map_err(refused)?.pin(self.at("vcp"))?;
         skel.maps.settings.pin(self.at("settings"))?;
         Ok(())
     }
 
-    fn fresh_settings(&self, law: &Law, rate_max: u32, cgroup: &Cgroup) -> Result<Settings> {
-        let mut names = [[0; 16]; 3];
+    fn fresh_settings(&self, wanted: &Wanted, cgroup: &Cgroup) -> Result<Settings> {
+        let mut names = [[0; 16]; LAWS.len() + 1];
         for law in LAWS {
             names[law.number as usize] = padded(&law.congestion_control(&self.name));
         }
         let fallback = padded(if default::available("cubic")? { "cubic" } else { "reno" });
         Ok(Settings {
-            law: law.number,
+            law: wanted.law.number,
             silent_rounds_max: SILENT_ROUNDS_MAX,
             names,
             fallback,
-            rate_max,
+            rate_max: wanted.rate_max,
             spare: 0,
             cgroup_id: cgroup.directory.metadata()?.ino(),
+            vcp: wanted.vcp,
             cgroup: padded(&cgroup.path),
         })
     }
 
-    /// Everything is there: from now on connections ask for `law` and keep within `rate_max`, bytes/ms.
-    pub fn retarget(&self, law: &Law, rate_max: u32, cgroup: Option<&Cgroup>) -> Result<()> {
+    /// Everything is there: from now on connections do what is wanted.
+    pub fn retarget(&self, wanted: &Wanted, cgroup: Option<&Cgroup>) -> Result<()> {
         if let Some(cgroup) = cgroup {
             let info = Link::open(self.at("options"))?.info()?;
             let attached = match info.info {
@@ -220,7 +236,8 @@ impl Pins {
                 return Err(Refusal(format!("enabled for cgroup {was} already: `host disable` first")).into());
             }
         }
-        let settings = Settings { law: law.number, rate_max, ..self.settings()? };
+        let Wanted { law, rate_max, vcp } = *wanted;
+        let settings = Settings { law: law.number, rate_max, vcp, ..self.settings()? };
         self.map("settings")?.update(&0u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)?;
         Ok(())
     }
@@ -393,9 +410,15 @@ fn is_attached(info: &libbpf_rs::query::LinkInfo) -> bool {
 }
 
 fn tcx(program: &OwnedFd, index: u32) -> std::io::Result<OwnedFd> {
-    // SAFETY: descriptors are open, and no options are given; the result is owned once.
+    let options = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
+        flags: BPF_F_BEFORE,
+        ..Default::default()
+    };
+    // SAFETY: descriptors are open, and options say how long they are; the result is owned once.
     unsafe {
-        let fd = libbpf_sys::bpf_link_create(program.as_raw_fd(), index as i32, TCX_EGRESS, std::ptr::null());
+        let fd =
+            libbpf_sys::bpf_link_create(program.as_raw_fd(), index as i32, TCX_EGRESS, &raw const options);
         checked(fd)
     }
 }

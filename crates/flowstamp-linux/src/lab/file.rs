@@ -4,6 +4,7 @@ use crate::law::{self, Law};
 use crate::refusal::Refusal;
 use flowstamp_laws::registry::{RouterSpec, SenderSpec};
 use flowstamp_laws::units::{Bytes, Rate, Ratio, Time};
+use flowstamp_laws::vcp::T_RHO;
 use flowstamp_sim::scenario::{Buffer, Capture};
 use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
@@ -164,7 +165,11 @@ impl<'de> Deserialize<'de> for Router {
         let share = share.map_err(serde::de::Error::custom)?;
         let sets = table.iter().filter(|(key, _)| *key != "law").map(|(key, value)| format!("{key}={value}"));
         let sets = sets.collect();
-        let law = RouterSpec::deserialize(table).map_err(serde::de::Error::custom)?;
+        let mut law = RouterSpec::deserialize(table).map_err(serde::de::Error::custom)?;
+        // The simulator would take it from the paths; hosts and routers here have the paper's.
+        if let RouterSpec::Vcp(parameters) = &mut law {
+            parameters.t_rho.get_or_insert(T_RHO);
+        }
         Ok(Self { place, share, law, sets })
     }
 }
@@ -524,6 +529,11 @@ mod tests {
         assert_eq!(router(&LAB.replace("eta = 0.9", "")).1["eta"], 1.0);
         let xcp = bpf.replace("eta = 0.9", "").replace("\"rcp\"", "\"xcp\"");
         assert_eq!(router(&xcp).1["min_interval"], "1ms");
+        for text in [&bpf, LAB] {
+            let vcp = router(&text.replace("eta = 0.9", "").replace("\"rcp\"", "\"vcp\"")).1;
+            assert_eq!(vcp["t_rho"], "200ms", "{vcp}");
+            assert_eq!(vcp["gamma"], if *text == bpf { 0.95 } else { 0.98 }, "{vcp}");
+        }
         assert_eq!(router(&xcp.replace("where", "min_interval = \"3ms\"\nwhere")).1["min_interval"], "3ms");
     }
 
@@ -577,7 +587,7 @@ mod tests {
             (
                 "law = \"rcp\"\n        [[flows]]",
                 "law = \"vegas\"\n        [[flows]]",
-                "there are rcp, xcp, cubic",
+                "there are rcp, xcp, vcp, cubic",
             ),
             ("where = \"path\"", "share = \"htb\"", "where = \"bpf\""),
             ("where = \"path\"", "where = \"bpf\"\nshare = \"cake\"", "unknown variant"),

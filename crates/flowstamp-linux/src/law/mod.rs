@@ -5,10 +5,12 @@
 mod fixed;
 mod parameters;
 mod rcp;
+mod vcp;
 mod xcp;
 
 pub use fixed::{bps, ns, q16, q32};
-pub use parameters::{Given, given, law_of};
+pub use parameters::{Given, given, law_of, sender};
+pub use vcp::VcpSender;
 
 use crate::bpf::router::types;
 use crate::refusal::Refusal;
@@ -27,6 +29,8 @@ pub struct Law {
     pub option: option::Law,
     /// Parameters whose default is not the registry's where the kernel carries the law out.
     defaults: &'static [(&'static str, &'static str)],
+    /// `--eta` and `--min-interval`, where they are parameters of the law, by these names.
+    options: &'static [(&'static str, &'static str)],
     /// What it knows of a link.
     pub variables: &'static [Variable],
     /// Refuses what its option cannot carry, whoever the router is.
@@ -39,7 +43,10 @@ pub struct Law {
     pub read: fn(&option::Stamp) -> Stamp,
     /// The option's four bytes, from what the registry's law has written.
     pub write: fn(&Stamp) -> u32,
-    /// The option's four bytes that no router lowers, and those that ask for as much as there is.
+    /// What its routers tell of themselves, if anything; and how they do.
+    pub told: fn(&RouterSpec) -> u32,
+    pub tell: fn(&mut Stamp, u32),
+    /// The option's four bytes that no router changes, and those that a sender writes who asks for as much as there is.
     pub least: u32,
     pub most: u32,
     /// What they say.
@@ -47,7 +54,7 @@ pub struct Law {
 }
 
 /// Every law, in the order of their numbers.
-pub static LAWS: [&Law; 2] = [&rcp::LAW, &xcp::LAW];
+pub static LAWS: [&Law; 3] = [&rcp::LAW, &xcp::LAW, &vcp::LAW];
 
 /// What a law knows of a link, by the name of the registry's law and in its units.
 pub struct Variable {
@@ -118,7 +125,8 @@ pub fn of_header(header: Header) -> Option<&'static Law> {
 
 /// Their names, in words.
 pub fn names() -> String {
-    LAWS.map(|law| law.name).join(" or ")
+    let [others @ .., last] = LAWS.map(|law| law.name);
+    format!("{} or {last}", others.join(", "))
 }
 
 /// `--law`: one of them, or what would be right.
@@ -147,7 +155,7 @@ pub fn translate(spec: &RouterSpec, link: &Link) -> Result<(types::fs_config, ty
         let refusal = format!("--min-interval is {}; it must be {least} to {most}", link.min_interval);
         return Err(Refusal(refusal));
     }
-    let wrong = |(key, what): (&str, String)| Refusal(format!("router: {name} parameter `{key}` {what}"));
+    let wrong = |(key, what): (&str, String)| Refusal(format!("{name} parameter `{key}` {what}"));
     spec.check().map_err(wrong)?;
     let mut config = types::fs_config { law: law.number.into(), ..Default::default() };
     let mut first = types::fs_link::default();

@@ -1,9 +1,9 @@
 //! From what users write to the registry's parameters, and what the kernel says of those that it lacks.
 
-use super::{LAWS, Law, named};
+use super::{LAWS, Law, VcpSender, named, vcp};
 use crate::refusal::Refusal;
 use flowstamp_laws::Time;
-use flowstamp_laws::registry::RouterSpec;
+use flowstamp_laws::registry::{RouterSpec, SenderSpec};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -23,7 +23,7 @@ fn shown(value: impl Serialize) -> String {
 
 fn refused(law: &Law, key: &str, value: impl Serialize, whom: &str, right: &str) -> Refusal {
     let (law, value) = (law.name, shown(value));
-    Refusal(format!("router: {law} parameter `{key}` = {value} cannot be carried out by {whom}; {right}"))
+    Refusal(format!("{law} parameter `{key}` = {value} cannot be carried out by {whom}; {right}"))
 }
 
 const KERNEL: &str = "the kernel's law";
@@ -67,7 +67,7 @@ pub fn law_of(spec: &RouterSpec) -> Result<&'static Law, Refusal> {
     let name = table.get("law").and_then(Value::as_str).unwrap_or_default();
     named(name).ok_or_else(|| {
         let there: Vec<_> = LAWS.iter().map(|law| law.name).collect();
-        Refusal(format!("router: Linux has no law {name:?}; it has {}", there.join(" and ")))
+        Refusal(format!("router: Linux has no law {name:?}; it has {}", there.join(", ")))
     })
 }
 
@@ -84,6 +84,41 @@ fn value_of(text: &str) -> Value {
 fn spec(law: &Law, mut table: Table) -> Result<RouterSpec, toml::de::Error> {
     table.insert("law".to_owned(), Value::String(law.name.to_owned()));
     RouterSpec::deserialize(table)
+}
+
+/// `KEY=VALUE` of `--set`, as it is written.
+fn pair<'a>(set: &'a str, example: &str) -> Result<(&'a str, Value), Refusal> {
+    let refuse = |what: &str| Refusal(format!("--set {set}: {what}"));
+    let (key, text) =
+        set.split_once('=').ok_or_else(|| refuse(&format!("it must be KEY=VALUE, such as {example}")))?;
+    if key == "law" {
+        return Err(refuse("the law is --law's"));
+    }
+    Ok((key, value_of(text)))
+}
+
+/// A sender's law with what `host enable --set` says, as hosts carry it out.
+pub fn sender(law: &Law, sets: &[String]) -> Result<VcpSender, Refusal> {
+    let mut all = Table::from_iter([("law".to_owned(), Value::String(law.name.to_owned()))]);
+    for set in sets {
+        let (key, value) = pair(set, "weight=2")?;
+        if law.name != vcp::LAW.name {
+            return Err(Refusal(format!("--set {set}: hosts have no parameters of {}'s senders", law.name)));
+        }
+        if all.insert(key.to_owned(), value).is_some() {
+            return Err(Refusal(format!("--set {set}: it is there twice")));
+        }
+        let text = |error: toml::de::Error| Refusal(format!("--set {set}: {}", error.message()));
+        SenderSpec::deserialize(all.clone()).map_err(text)?;
+    }
+    let spec = SenderSpec::deserialize(all).map_err(|e| Refusal(format!("--set: {}", e.message())))?;
+    let name = law.name;
+    spec.check().map_err(|(key, what)| Refusal(format!("{name} parameter `{key}` {what}")))?;
+    if let SenderSpec::Vcp(parameters) = spec {
+        vcp::sender(&parameters)
+    } else {
+        vcp::sender(&vcp::SenderParams::default())
+    }
 }
 
 /// A law as it was asked for, and what the kernel adds for those that lack it.
@@ -108,12 +143,7 @@ pub fn given(
     let mut all = Table::new();
     for set in sets {
         let refuse = |what: &str| Refusal(format!("--set {set}: {what}"));
-        let (key, text) =
-            set.split_once('=').ok_or_else(|| refuse("it must be KEY=VALUE, such as alpha=0.4"))?;
-        if key == "law" {
-            return Err(refuse("the law is --law's"));
-        }
-        let value = value_of(text);
+        let (key, value) = pair(set, "alpha=0.4")?;
         // Alone, so that what is wrong has a name.
         let alone = Table::from_iter([(key.to_owned(), value.clone())]);
         spec(law, alone).map_err(|error| refuse(error.message()))?;
@@ -125,11 +155,11 @@ pub fn given(
         ("eta", eta.map(Value::Float)),
         ("min_interval", min_interval.map(|time| Value::String(time.to_string()))),
     ];
-    for (key, option) in options.into_iter().filter(|(key, _)| law.defaults.iter().any(|(its, _)| its == key))
-    {
-        let Some(value) = option else { continue };
+    for (option, value) in options {
+        let key = law.options.iter().find(|(its, _)| *its == option).map(|(_, key)| *key);
+        let (Some(key), Some(value)) = (key, value) else { continue };
         if all.insert(key.to_owned(), value).is_some() {
-            let option = key.replace('_', "-");
+            let option = option.replace('_', "-");
             return Err(Refusal(format!("--{option} is {}'s {key}: say it once", law.name)));
         }
     }

@@ -16,6 +16,7 @@ pub static LAW: Law = Law {
     option: option::Law::Rcp,
     // A shaper's rate and a law's estimate never agree quite.
     defaults: &[("eta", "0.95")],
+    options: &[("eta", "eta")],
     variables: &[
         Variable {
             name: "rate_bps",
@@ -50,6 +51,8 @@ pub static LAW: Law = Law {
     },
     // A rate of zero would mean none.
     write: |stamp| ((Header::from(*stamp).rate / PER_MS) as u32).max(1),
+    told: |_| 0,
+    tell: |_, _| {},
     least: 1,
     most: option::UNBOUNDED_RATE,
     what: "rate",

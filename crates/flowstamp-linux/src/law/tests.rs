@@ -43,6 +43,7 @@ fn others(value: &Value) -> Vec<Value> {
             ["40B", "1500B", "9kB"].map(|t| Value::String(t.into())).to_vec()
         }
         Value::String(_) => vec![Value::String("known".into()), Value::String("unknown".into())],
+        Value::Boolean(v) => vec![Value::Boolean(!v)],
         other => panic!("a parameter of a new kind: {other}"),
     }
 }
@@ -91,7 +92,7 @@ fn every_parameter_of_the_registry_reaches_the_kernel_or_is_refused_by_name() {
 
 #[test]
 fn what_the_kernels_laws_lack_is_refused_in_words() {
-    let [rcp, xcp] = LAWS;
+    let [rcp, xcp, vcp] = LAWS;
     for (law, set, said) in [
         (
             rcp,
@@ -135,6 +136,17 @@ fn what_the_kernels_laws_lack_is_refused_in_words() {
             "`queue_window` = 100.0 cannot be carried out by the kernel's law; it must be 0.001 to 16.0",
         ),
         (xcp, "max_rtt=1us", "it must be 10us to 20s"),
+        (
+            vcp,
+            "tcp_friendly=true",
+            "vcp parameter `tcp_friendly` = true cannot be carried out by the kernel's law; leave it at false",
+        ),
+        (vcp, "red_max_p=0.2", "`red_max_p` = 0.2 cannot"),
+        (vcp, "t_rho=20s", "`t_rho` = 20s cannot be carried out by the kernel's law; it must be 1ms to 16s"),
+        (vcp, "t_q=500us", "`t_q` = 500us cannot"),
+        (vcp, "t_q=300ms", "vcp parameter `t_q` is 300ms; it must be at most t_rho, 200ms"),
+        (vcp, "k_q=17", "`k_q` = 17.0 cannot be carried out by the kernel's law; it must be 0.0 to 16.0"),
+        (vcp, "eta=0.9", "unknown field `eta`"),
     ] {
         let refusal = refusal(law, &[set]);
         assert!(refusal.contains(said), "{set}: {refusal}");
@@ -151,7 +163,7 @@ fn what_the_kernels_laws_lack_is_refused_in_words() {
     assert!(set("eta").err().expect("refused").0.contains("--eta is rcp's eta: say it once"));
     assert!(set("min_interval").err().expect("refused").0.contains("--min-interval is xcp's min_interval"));
     assert!(
-        translate(&RouterSpec::default(), &link()).expect_err("refused").0.contains("it has rcp and xcp")
+        translate(&RouterSpec::default(), &link()).expect_err("refused").0.contains("it has rcp, xcp, vcp")
     );
 }
 
@@ -165,7 +177,7 @@ fn the_path_carries_all_but_an_age() {
 
 #[test]
 fn the_kernels_own_defaults_are_the_laws_parameters_where_it_has_them() {
-    let [rcp, xcp] = LAWS;
+    let [rcp, xcp, vcp] = LAWS;
     let share = |q32: u64| q32 as f64 / 4_294_967_296.0;
     let (config, first) = with(rcp, &[]).expect("defaults");
     assert!((share(config.eta_q32) - 0.95).abs() < 1e-9);
@@ -182,6 +194,24 @@ fn the_kernels_own_defaults_are_the_laws_parameters_where_it_has_them() {
     // RTTs from 20.5 us on are not believed, and RTTs are whole microseconds.
     let (config, _) = with(rcp, &["max_allowable_rtt=20.5us"]).expect("a bound");
     assert_eq!(config.rcp.max_rtt_us, 21);
+    let (config, first) = with(vcp, &[]).expect("defaults");
+    assert_eq!(config.vcp.target_rate_q16, q16(0.95 * 12.5e6));
+    assert_eq!(
+        (config.vcp.t_rho_ns, config.vcp.t_q_ns, config.vcp.t_rho_us),
+        (200_000_000, 10_000_000, 200_000)
+    );
+    assert_eq!((first.vcp.code, first.interval_ns), (1, 200_000_000));
+    // Half, and an eighth.
+    assert_eq!((config.vcp.k_q_q32, config.vcp.queue_weight_q32), (1 << 31, 1 << 29));
+    // A timer cannot follow a twentieth of 4 ms.
+    let (config, _) = with(vcp, &["t_rho=4ms"]).expect("a short one");
+    assert_eq!((config.vcp.t_q_ns, config.queue_interval_ns), (1_000_000, 1_000_000));
+    // --eta is what the law calls gamma.
+    let Given { spec, eta, min_interval } = given(vcp, &[], Some(0.8), None).expect("a target");
+    let (config, _) = translate(&spec, &Link { eta, min_interval, ..link() }).expect("a law");
+    assert_eq!(config.vcp.target_rate_q16, q16(0.8 * 12.5e6));
+    let twice = given(vcp, &["gamma=0.9".to_owned()], Some(0.8), None).err().expect("refused").0;
+    assert!(twice.contains("--eta is vcp's gamma: say it once"), "{twice}");
 }
 
 #[test]
@@ -200,7 +230,7 @@ fn variables_are_those_of_the_registrys_laws() {
 
 #[test]
 fn the_first_states_variables_are_the_parameters() {
-    let [rcp, _] = LAWS;
+    let [rcp, ..] = LAWS;
     let (config, first) = {
         let (config, mut first) =
             with(rcp, &["eta=0.5", "initial_rate=0.1", "initial_rtt=30ms"]).expect("a law");
@@ -219,7 +249,7 @@ fn the_first_states_variables_are_the_parameters() {
 
 #[test]
 fn what_the_option_says_is_what_the_law_reads() {
-    let [rcp, xcp] = LAWS;
+    let [rcp, xcp, _] = LAWS;
     let carried = option::Stamp { value: 1250, rtt: MicrosFloat::from_micros(2000), last: 4 };
     assert_eq!((rcp.read)(&carried).0, [1.25e6, 0.002, 0.0]);
     assert_eq!((rcp.write)(&(rcp.read)(&carried)), 1250);

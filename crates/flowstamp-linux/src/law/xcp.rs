@@ -18,6 +18,7 @@ pub static LAW: Law = Law {
     option: option::Law::Xcp,
     // The authors' ns-2 model and the Internet-Draft: a timer cannot follow shorter ones.
     defaults: &[("min_interval", "1ms"), ("min_queue_interval", "2ms")],
+    options: &[("min_interval", "min_interval")],
     variables: &[
         Variable {
             name: "aggregate_feedback_bps",
@@ -48,6 +49,8 @@ pub static LAW: Law = Law {
         Stamp([rtt_s / f64::from(carried.last.max(1)), rtt_s, f64::from(carried.value as i32)])
     },
     write: |stamp| stamp.0[2] as i32 as u32,
+    told: |_| 0,
+    tell: |_, _| {},
     // This router takes nothing from it, and works all the same.
     least: i32::MIN as u32,
     most: option::UNBOUNDED_DELTA as u32,
@@ -85,6 +88,7 @@ fn translate(
     let queue_window = between(&LAW, "queue_window", *queue_window, FACTOR)?;
 
     config.eta_q32 = q32(link.eta);
+    config.queue_interval_ns = ns(min_queue_interval);
     config.xcp = types::fs_xcp_params {
         // XCP has no target utilisation of its own: a link that is to be filled to eta is that much smaller.
         capacity_q16: q16(link.rate.bytes_per_sec() * link.eta),

@@ -7,6 +7,8 @@ use flowstamp_wire::option::{self, StampOption};
 /// A TCP segment in a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
+    /// Where IP's header starts.
+    ip: usize,
     /// Where the TCP header starts.
     tcp: usize,
     /// Its length with options.
@@ -75,6 +77,7 @@ pub fn segment(frame: &[u8]) -> Option<Segment> {
         return None;
     }
     Some(Segment {
+        ip,
         tcp,
         header_len,
         source: u16_at(frame, tcp)?,
@@ -128,6 +131,35 @@ pub fn write(frame: &mut [u8], stamped: &Stamped, law: &Law) {
         sum = (sum & 0xffff) + (sum >> 16);
     }
     frame[stamped.checksum..stamped.checksum + 2].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+}
+
+/// How far ECN's bits are from the end of IP's second byte: IPv4 has them at its end, IPv6 before the flow label.
+fn ecn_shift(frame: &[u8], segment: &Segment) -> u32 {
+    if frame[segment.ip] >> 4 == 4 { 0 } else { 4 }
+}
+
+/// ECN's two bits.
+pub fn ecn(frame: &[u8], segment: &Segment) -> u16 {
+    u16::from(frame[segment.ip + 1] >> ecn_shift(frame, segment) & 3)
+}
+
+/// Writes them, and corrects IPv4's checksum.
+pub fn write_ecn(frame: &mut [u8], segment: &Segment, bits: u16) {
+    let (at, shift) = (segment.ip, ecn_shift(frame, segment));
+    let old = frame[at + 1];
+    let new = (old & !(3 << shift)) | (bits as u8 & 3) << shift;
+    if new == old {
+        return;
+    }
+    frame[at + 1] = new;
+    if shift == 0 {
+        // RFC 1624, as above; the other byte of the word stays.
+        let sum = u32::from(!u16::from_be_bytes([frame[at + 10], frame[at + 11]]));
+        let sum = sum + u32::from(!u16::from(old)) + u32::from(new);
+        let folded = (sum & 0xffff) + (sum >> 16);
+        let folded = (folded & 0xffff) + (folded >> 16);
+        frame[at + 10..at + 12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+    }
 }
 
 #[cfg(test)]
@@ -197,6 +229,29 @@ mod tests {
         }
 
         #[test]
+        fn ecn_is_written_and_nothing_else(bits in 0_u16..4, before: u8, v6: bool) {
+            let mut frame = made(0, 1, 2, v6);
+            let segment = segment(&frame).expect("a segment");
+            // Of DSCP, or of the flow label, too.
+            frame[15] = before;
+            if !v6 {
+                let sum = !folded(&[&frame[14..24], &[0, 0], &frame[26..34]].concat());
+                frame[24..26].copy_from_slice(&sum.to_be_bytes());
+            }
+            let was = frame.clone();
+            write_ecn(&mut frame, &segment, bits);
+            prop_assert_eq!(ecn(&frame, &segment), bits);
+            let mask = if v6 { 0x30 } else { 3 };
+            prop_assert_eq!(frame[15] & !mask, before & !mask);
+            if !v6 {
+                prop_assert_eq!(folded(&frame[14..34]), 0xffff);
+                frame[24..26].copy_from_slice(&was[24..26]);
+            }
+            frame[15] = before;
+            prop_assert_eq!(frame, was);
+        }
+
+        #[test]
         fn any_bytes_are_safe(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), cut in 0usize..90) {
             let mut made = made(3, 5, 6, false);
             made.truncate(cut);
@@ -206,6 +261,8 @@ mod tests {
                     && let Some(stamped) = stamp(&made, &segment, law)
                 {
                     write(&mut made, &stamped, law);
+                    let other = ecn(&made, &segment) ^ 3;
+                    write_ecn(&mut made, &segment, other);
                 }
             }
         }

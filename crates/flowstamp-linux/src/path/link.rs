@@ -22,6 +22,8 @@ pub struct LinkSpecification {
     pub loss: f64,
     /// The law that governs it.
     pub router: Option<AnyRouter>,
+    /// What that one's packets are told of it, if anything: [`Law::told`].
+    pub told: u32,
     /// Seed of the losses, and the link's name in it.
     pub seed: (u64, &'static str),
     /// Statistics start here.
@@ -274,9 +276,11 @@ impl Link {
         {
             let view = LinkView { now: self.now, queue_bytes: self.waiting_bytes, queue_packets };
             let random = &mut self.random;
-            // No header here has bits.
-            router.on_departure(view, size as u32, &mut stamped.stamp, &mut 0, || random.uniform());
+            let mut bits = frame::ecn(&frame.bytes, &segment);
+            router.on_departure(view, size as u32, &mut stamped.stamp, &mut bits, || random.uniform());
+            (law.tell)(&mut stamped.stamp, self.spec.told);
             frame::write(&mut frame.bytes, &stamped, law);
+            frame::write_ecn(&mut frame.bytes, &segment, bits);
             self.counters.stamped += 1;
         }
         if self.recorded.len() < self.spec.recorded {
@@ -366,6 +370,7 @@ mod tests {
             buffer_bytes,
             loss: 0.0,
             router: None,
+            told: 0,
             seed: (1, "test"),
             warmup: Time::ZERO,
             until: Time::from_millis(20_000),

@@ -158,6 +158,7 @@ mod tests {
                 By::Tap => [("left", "x0"), ("right", "x0")],
             };
             let link = || LinkSpecification {
+                told: 0,
                 rate: None,
                 delay: Time::from_millis(1),
                 buffer_bytes: 1 << 20,

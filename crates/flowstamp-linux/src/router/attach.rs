@@ -18,7 +18,7 @@ use std::process::ExitCode;
 pub struct Arguments {
     #[command(flatten)]
     interface: Interface,
-    /// The law: rcp or xcp.
+    /// The law: rcp, xcp or vcp.
     #[arg(long, value_name = "LAW", value_parser = law::parse)]
     law: &'static Law,
     /// What the link carries; its shaper's or device's rate.
@@ -28,7 +28,7 @@ pub struct Arguments {
     /// law cannot carry out is refused.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Share of the rate that is aimed at; RCP's parameter of that name. Below 1, as a shaper's rate and a law's estimate never agree
+    /// Share of the rate that is aimed at; RCP's parameter of that name, VCP's gamma. Below 1, as a shaper's rate and a law's estimate never agree
     /// quite [default: 0.95].
     #[arg(long)]
     eta: Option<f64>,

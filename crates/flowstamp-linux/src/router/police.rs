@@ -145,6 +145,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Err(Refusal(text).into());
     };
     let law = law::numbered(config.law).context("the pinned router is another version's")?;
+    if law.name == "vcp" {
+        // The test tells a flow a rate of its own; a code is for all.
+        let text = "police: vcp tells no flow a rate that could be tested; it knows rcp and xcp";
+        return Err(Refusal(text.into()).into());
+    }
     let params = Params {
         heavy: arguments
             .least

@@ -170,14 +170,17 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for r in reports {
         let variable = |name| r.variables.get(name).copied();
         println!(
-            "{}: {:?} {}, {:.3} of {:.3} Mb/s in, queue {} bytes, RTT {:.3} ms{}{}, {} decisions, {:.3} ms late at most",
+            "{}: {:?} {}, {} of {:.3} Mb/s in, queue {} bytes{}{}{}, {} decisions, {:.3} ms late at most",
             r.interface,
             r.law,
             if r.attached { "attached" } else { "of an interface that is gone" },
-            variable("input_rate_bps").unwrap_or(0.0) / 1e6,
+            variable("load_factor").map_or_else(
+                || format!("{:.3}", variable("input_rate_bps").unwrap_or(0.0) / 1e6),
+                |load| format!("load {load:.3}"),
+            ),
             r.target_rate_bps / 1e6,
             r.queue_bytes,
-            variable("avg_rtt_s").unwrap_or(0.0) * 1e3,
+            variable("avg_rtt_s").map_or_else(String::new, |s| format!(", RTT {:.3} ms", s * 1e3)),
             variable("rate_bps").map_or_else(String::new, |v| format!(", flows at {:.3} Mb/s", v / 1e6)),
             r.split.as_ref().map_or_else(String::new, |s| format!(
                 ", weight {:.3} ({}), {:.1} flows and {:.1} others at {:.3} Mb/s",

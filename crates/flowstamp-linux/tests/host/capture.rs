@@ -12,11 +12,16 @@ use std::thread::JoinHandle;
 pub struct Packet {
     pub source_port: u16,
     pub destination_port: u16,
+    pub seq: u32,
+    pub ack: u32,
     pub flags: u8,
     pub payload: usize,
     /// Kind and all bytes of each option.
     pub options: Vec<(u8, Vec<u8>)>,
     pub checksum_is_right: bool,
+    /// ECN's bits, as IP's header has them.
+    pub ecn: u8,
+    pub ip_checksum_is_right: bool,
 }
 
 impl Packet {
@@ -45,17 +50,23 @@ impl Packet {
                 }
             }
         }
+        let sum_of = |bytes: &[u8]| -> u64 {
+            bytes.chunks(2).map(|w| u64::from(w[0]) << 8 | w.get(1).map_or(0, |b| u64::from(*b))).sum()
+        };
+        let ip = frame.get(14..34)?;
         // RFC 9293: the pseudo-header's addresses, protocol and length, then the segment.
-        let words = frame[26..34].chunks(2).chain(tcp.chunks(2));
-        let sum: u64 = words.map(|w| u64::from(w[0]) << 8 | w.get(1).map_or(0, |b| u64::from(*b))).sum();
-        let sum = sum + 6 + tcp.len() as u64;
+        let sum = sum_of(&frame[26..34]) + sum_of(tcp) + 6 + tcp.len() as u64;
         Some(Self {
             source_port: u16::from_be_bytes([tcp[0], tcp[1]]),
             destination_port: u16::from_be_bytes([tcp[2], tcp[3]]),
+            seq: u32::from_be_bytes(tcp[4..8].try_into().ok()?),
+            ack: u32::from_be_bytes(tcp[8..12].try_into().ok()?),
             flags: tcp[13],
             payload: tcp.len() - header,
             options,
             checksum_is_right: sum.is_multiple_of(0xffff),
+            ecn: ip[1] & 3,
+            ip_checksum_is_right: sum_of(ip).is_multiple_of(0xffff),
         })
     }
 }

@@ -211,6 +211,11 @@ impl Net {
         self.filter(End::Client, "ingress", &object);
     }
 
+    /// ECN's bits of what comes to the server are cleared.
+    pub fn bleach(&self) {
+        self.filter(End::Server, "ingress", &self.compile("bleach", "tests/bleach.bpf.c", &[]));
+    }
+
     fn filter(&self, end: End, direction: &str, object: &str) {
         let namespace = self.namespace(end);
         let options = ["filter", "add", "dev", "veth0", direction, "bpf", "da", "obj", object, "sec", "tc"];

@@ -1,5 +1,7 @@
 //! Made packets that carry a stamp, and what may be changed of them.
 
+#![allow(dead_code, reason = "each test has its laws")]
+
 #[path = "../../../flowstamp-wire/tests/skip/mod.rs"]
 mod skip;
 
@@ -7,6 +9,16 @@ use flowstamp_wire::option::{self, Law, MicrosFloat, StampOption};
 
 pub const RCP: Law = Law::Rcp;
 pub const XCP: Law = Law::Xcp;
+pub const VCP: Law = Law::Vcp;
+
+/// `enum fs_law` of bpf/option.h.
+pub fn number(law: Law) -> u64 {
+    match law {
+        Law::Rcp => 1,
+        Law::Xcp => 2,
+        Law::Vcp => 3,
+    }
+}
 
 /// The kernel has no place for BPF here: the reason why there is nothing to test, on standard error.
 pub fn skipped() -> bool {
@@ -22,6 +34,8 @@ pub fn skipped() -> bool {
 #[derive(Clone, Debug)]
 pub struct Packet {
     pub tags: Vec<u16>,
+    /// DSCP and ECN.
+    pub class: u8,
     /// IPv4's options, a multiple of four.
     pub ip_options: Vec<u8>,
     /// IPv6's extension headers' numbers.
@@ -38,6 +52,7 @@ impl Default for Packet {
     fn default() -> Self {
         Self {
             tags: vec![],
+            class: 0,
             ip_options: vec![],
             extensions: None,
             protocol: 6,
@@ -122,7 +137,8 @@ impl Packet {
                 }
             }
             let length = (chain.len() + segment.len()) as u16;
-            bytes.extend([0x60, 0, 0, 0]);
+            // A flow label that begins with ones.
+            bytes.extend([0x60 | self.class >> 4, self.class << 4 | 0xf, 0xab, 0xcd]);
             bytes.extend(length.to_be_bytes());
             bytes.extend([extensions.first().copied().unwrap_or(self.protocol), 64]);
             bytes.extend(from);
@@ -135,7 +151,8 @@ impl Packet {
                 bytes.extend([8, 0]);
             }
             let header = 20 + self.ip_options.len();
-            bytes.extend([0x40 | (header / 4) as u8, 0]);
+            let start = bytes.len();
+            bytes.extend([0x40 | (header / 4) as u8, self.class]);
             bytes.extend(((header + segment.len()) as u16).to_be_bytes());
             bytes.extend([0, 7]);
             bytes.extend(self.fragment.to_be_bytes());
@@ -143,6 +160,8 @@ impl Packet {
             let hosts = [10, 0, 0, 1, 10, 0, 0, 2];
             bytes.extend(hosts);
             bytes.extend(&self.ip_options);
+            let sum = !ones_sum(&[&bytes[start..]]);
+            bytes[start + 10..start + 12].copy_from_slice(&sum.to_be_bytes());
             pseudo.extend(hosts);
         }
         pseudo.extend([0, self.protocol]);

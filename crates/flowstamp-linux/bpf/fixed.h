@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What all laws compute with in the kernel: no floats, no 128 bits, unsigned divisions only. tests/equality.rs holds it to its bounds. */
+#ifndef FLOWSTAMP_FIXED_H
+#define FLOWSTAMP_FIXED_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+#define FS_LAW static inline __attribute__((always_inline))
+
+#define FS_NS_PER_S 1000000000ULL
+
+/* Significant bits of v. Without branches: the verifier follows every one of them. */
+FS_LAW __u32 fs_bits(__u64 v)
+{
+	v |= v >> 1;
+	v |= v >> 2;
+	v |= v >> 4;
+	v |= v >> 8;
+	v |= v >> 16;
+	v |= v >> 32;
+	v -= v >> 1 & 0x5555555555555555ULL;
+	v = (v & 0x3333333333333333ULL) + (v >> 2 & 0x3333333333333333ULL);
+	v = (v + (v >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+	return v * 0x0101010101010101ULL >> 56;
+}
+
+/* How far v is to be shifted to the right for `bits` bits. */
+FS_LAW __u32 fs_excess(__u64 v, __u32 bits)
+{
+	__s32 excess = (__s32)fs_bits(v) - (__s32)bits;
+
+	return excess & ~(excess >> 31);
+}
+
+/*
+ * a b / c, rounded down; all ones where that does not fit or c is zero.
+ * Exact where a, b and c fit into 32 bits; else within 2^-29 of itself, and 1.
+ * (a, b, c and the quotient lose at most 2^-31 of themselves each.)
+ */
+FS_LAW __u64 fs_mul_div(__u64 a, __u64 b, __u64 c)
+{
+	__u32 a_shift = fs_excess(a, 32), b_shift = fs_excess(b, 32), c_shift = fs_excess(c, 32);
+	__u64 product = (a >> a_shift) * (b >> b_shift);
+	__u32 lift = (64 - fs_bits(product)) & 63;
+	__s32 exponent = (__s32)(a_shift + b_shift) - (__s32)(c_shift + lift);
+	__u64 quotient;
+
+	c >>= c_shift;
+	if (c == 0)
+		return ~0ULL;
+	quotient = (product << lift) / c;
+	if (exponent >= 0) {
+		if (fs_bits(quotient) + exponent > 64)
+			return ~0ULL;
+		return quotient << (exponent & 63);
+	}
+	exponent = -exponent;
+	return exponent > 63 ? 0 : quotient >> (exponent & 63);
+}
+
+FS_LAW __u64 fs_min(__u64 a, __u64 b)
+{
+	return a < b ? a : b;
+}
+
+FS_LAW __u64 fs_max(__u64 a, __u64 b)
+{
+	return a > b ? a : b;
+}
+
+/* factor_q32 v, factors up to 16. Within 2^-29 of itself, and 1. */
+FS_LAW __u64 fs_times(__u64 v, __u64 factor_q32)
+{
+	return fs_mul_div(v, factor_q32, 1ULL << 32);
+}
+
+/* Rate of `bytes` in `ns`, bytes/s with 16 fraction bits. Within 2^-29 of itself, and 2^-16 bytes/s. */
+FS_LAW __u64 fs_rate_q16(__u64 bytes, __u64 ns)
+{
+	return fs_mul_div(bytes, FS_NS_PER_S << 16, ns);
+}
+
+#endif

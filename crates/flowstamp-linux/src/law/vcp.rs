@@ -1,0 +1,144 @@
+//! VCP in the kernel: `fs_vcp_*` of bpf/vcp.h.
+
+use super::fixed::{ns, q16, q32, us};
+use super::parameters::{between, lacked, lacks};
+use super::{Law, Link, Variable};
+use crate::bpf::router::types;
+use crate::refusal::Refusal;
+use flowstamp_laws::registry::{self, RouterSpec};
+pub use flowstamp_laws::vcp::sender::Params as SenderParams;
+use flowstamp_laws::vcp::{T_RHO, TRANSITION, router::Params};
+use flowstamp_laws::{Stamp, Time};
+use flowstamp_wire::option;
+
+pub static LAW: Law = Law {
+    name: "vcp",
+    number: 3,
+    header: registry::Header::Vcp,
+    option: option::Law::Vcp,
+    // A shaper's rate and a law's estimate never agree quite; and nobody here knows the paths: what the paper has for the Internet.
+    defaults: &[("gamma", "0.95"), ("t_rho", "200ms")],
+    options: &[("eta", "gamma")],
+    variables: &[
+        Variable {
+            name: "load_factor",
+            help: "VCP: load over what is aimed at",
+            of: |_, link| link.vcp.load_q32 as f64 / 4_294_967_296.0,
+        },
+        Variable {
+            name: "load_code",
+            help: "VCP: what packets are told",
+            of: |_, link| link.vcp.code as f64,
+        },
+        Variable {
+            name: "persistent_queue_bytes",
+            help: "XCP: least queue in a propagation delay; VCP: queue through a low-pass filter",
+            of: |_, link| link.vcp.queue_q16 as f64 / 65536.0,
+        },
+    ],
+    carries: |_| Ok(()),
+    translate,
+    input_bytes: |link| link.seen.vcp.input_bytes,
+    // What the law itself writes is in IP's bits.
+    read: |carried| Stamp([f64::from(carried.value), 0.0, 0.0]),
+    write: |stamp| stamp.0[0] as u32,
+    told: |spec| if let RouterSpec::Vcp(p) = spec { us(p.t_rho.unwrap_or(T_RHO)) as u32 } else { 0 },
+    tell: |stamp, t_rho| stamp.0[0] = stamp.0[0].max(f64::from(t_rho)),
+    least: u32::MAX,
+    most: 0,
+    what: "t_rho",
+};
+
+/// What the option has room for, in whole seconds: 2^24 us.
+const LONGEST: Time = Time::from_secs(16);
+/// Factors that `fs_times` takes.
+const FACTOR: [f64; 2] = [0.0, 16.0];
+/// Samples of the queue in a `t_rho` (section III-B).
+const SAMPLES: u64 = 20;
+
+fn translate(
+    spec: &RouterSpec,
+    link: &Link,
+    config: &mut types::fs_config,
+    first: &mut types::fs_link,
+) -> Result<(), Refusal> {
+    let RouterSpec::Vcp(parameters) = spec else { unreachable!("it is another law's") };
+    // Whatever is new here is carried out below, or refused.
+    let Params { t_rho, t_q, k_q, gamma, queue_weight, tcp_friendly, red_min, red_max, red_max_p } =
+        parameters;
+    let default = Params::default();
+    lacks(&LAW, "tcp_friendly", tcp_friendly, &default.tcp_friendly)?;
+    lacks(&LAW, "red_min", red_min, &default.red_min)?;
+    lacks(&LAW, "red_max", red_max, &default.red_max)?;
+    lacks(&LAW, "red_max_p", red_max_p, &default.red_max_p)?;
+    let t_rho = between(&LAW, "t_rho", t_rho.unwrap_or(T_RHO), [link.min_interval, LONGEST])?;
+    let least_t_q = Time::from_ps(t_rho.as_ps() / SAMPLES).max(link.min_interval);
+    let t_q = between(&LAW, "t_q", t_q.unwrap_or(least_t_q), [link.min_interval, LONGEST])?;
+    let k_q = between(&LAW, "k_q", *k_q, FACTOR)?;
+
+    config.eta_q32 = q32(gamma.get());
+    config.queue_interval_ns = ns(t_q);
+    config.vcp = types::fs_vcp_params {
+        target_rate_q16: q16(link.rate.bytes_per_sec() * gamma.get()),
+        k_q_q32: q32(k_q),
+        queue_weight_q32: q32(queue_weight.get()),
+        t_rho_ns: ns(t_rho),
+        t_q_ns: ns(t_q),
+        t_rho_us: us(t_rho),
+    };
+    // As on an idle link: vcp/router.rs, deviation 1.
+    first.vcp.code = 1;
+    first.interval_ns = ns(t_rho);
+    Ok(())
+}
+
+/// `struct fs_vcp_sender_params` of bpf/vcp.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VcpSender {
+    ln_growth_q40: u64,
+    alpha_q44: u64,
+    beta_q32: u64,
+}
+
+/// What the series of `fs_vcp_growth_q40` is good for, and `fs_vcp_addition_q44`.
+const KAPPA: [f64; 2] = [1e-3, 1.0];
+const ALPHA: [f64; 2] = [1e-3, 1000.0];
+
+/// How hosts carry the sender's law out, or the parameter that they cannot.
+pub fn sender(parameters: &SenderParams) -> Result<VcpSender, Refusal> {
+    // Whatever is new here is carried out below, or refused.
+    let SenderParams {
+        t_rho,
+        kappa,
+        alpha,
+        beta,
+        weight,
+        mi_limit,
+        ai_base,
+        ai_square_from,
+        ai_square_to,
+        ai_most,
+        ai_limiter,
+        tcp_friendly,
+    } = parameters;
+    let default = SenderParams::default();
+    lacked(&LAW, "t_rho", t_rho, &None, "hosts, who have it from routers")?;
+    lacks(&LAW, "mi_limit", mi_limit, &default.mi_limit)?;
+    lacks(&LAW, "ai_base", ai_base, &default.ai_base)?;
+    lacks(&LAW, "ai_square_from", ai_square_from, &default.ai_square_from)?;
+    lacks(&LAW, "ai_square_to", ai_square_to, &default.ai_square_to)?;
+    lacks(&LAW, "ai_most", ai_most, &default.ai_most)?;
+    lacks(&LAW, "ai_limiter", ai_limiter, &default.ai_limiter)?;
+    lacks(&LAW, "tcp_friendly", tcp_friendly, &default.tcp_friendly)?;
+    let kappa = between(&LAW, "kappa", *kappa, KAPPA)?;
+    let alpha = between(&LAW, "alpha", *alpha, ALPHA)?;
+    // Together they are one factor.
+    between(&LAW, "weight", *weight, [ALPHA[0] / alpha, ALPHA[1] / alpha])?;
+    let xi = kappa * (1.0 - TRANSITION) / TRANSITION; // eq. 5
+    Ok(VcpSender {
+        ln_growth_q40: (xi.ln_1p() * 2f64.powi(40)).round() as u64,
+        alpha_q44: (alpha * weight * 2f64.powi(44)).round() as u64,
+        beta_q32: q32(beta.get()),
+    })
+}
