@@ -395,11 +395,13 @@ def loads(text: str, *, source: str = "scenario", base_dir: str | Path = ".") ->
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"{source}: not TOML: {one_line(error)}") from None
+    if {"scenario", "claims"} <= tree.keys():
+        tree = tree["scenario"]  # a figure's file
     return Scenario(tree, source=source, base_dir=str(base_dir))
 
 
 def load(path: str | Path) -> Scenario:
-    """A scenario from a TOML file; paths in it are relative to the file's folder."""
+    """A scenario from a TOML file, or the `[scenario]` of a figure's; paths in it are relative to the file's folder."""
     return loads(read_text(path), source=str(path), base_dir=Path(path).parent)
 
 
