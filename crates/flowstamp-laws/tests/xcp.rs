@@ -493,3 +493,41 @@ fn the_first_rtt_is_the_packets() {
     let (give, take) = router.residues();
     assert!((give - 0.4 * (1e6 - 4000.0)).abs() < 1e-6 && take == 0.0, "{give} {take}");
 }
+
+/// Section 8.2: the mean window over flows, not packets. In 100 ms a flow of 20 packets and 100 ms sends 20, one of 5 packets and 50 ms sends 10;
+/// the mean of their windows is 12.5 packets, of their RTTs 75 ms. Of its part, 300 kB/s (eq. 14), the flows use 200 + 100 kB/s: S_X = 0.
+fn knows_its_flows<E: Encoding>() {
+    let view = LinkView { now: Time::ZERO, queue_bytes: 0, queue_packets: 0 };
+    let at = Params { initial_interval: Some(Time::from_millis(100)), ..params() };
+    let mut router = Router::<E>::new(&at, &RouterView::of(Rate::from_bytes_per_sec(1e6)));
+    assert_eq!(router.own_flows(), None);
+    router.set_capacity(Rate::from_bytes_per_sec(3e5));
+    for (packets, window, rtt_s) in [(20, 20.0, 0.1), (10, 5.0, 0.05)] {
+        let stamp = E::header(window * 1000.0, rtt_s, 1000.0, 0.0);
+        (0..packets).for_each(|_| router.on_arrival(view, 1000, Some(&stamp)));
+    }
+    router.on_arrival(view, 40, None); // an ack says nothing of windows
+    router.on_arrival(view, 1000, Some(&E::header(1000.0, 0.0, 1000.0, 0.0))); // nor does a packet without an RTT
+    router.on_timer(CONTROL, view);
+    let flows = router.own_flows().expect("seen");
+    // The draft's fields round to 2^-28 s: 3.7 ns of 5 ms.
+    assert!((flows.window_bytes / 12_500.0 - 1.0).abs() < 1e-6, "{flows:?}");
+    assert!((flows.rtt.as_secs_f64() / 0.075 - 1.0).abs() < 1e-6, "{flows:?}");
+    let mut feedback = f64::NAN;
+    router.variables(&mut |name, value| {
+        if name == "aggregate_feedback_bps" {
+            feedback = value;
+        }
+    });
+    // alpha (3e5 - 3e5 - 400 - 10,000) 8 of eq. 13, with the ack's 40 B and the packet of no RTT in y_X.
+    assert!((feedback + 0.4 * 10_400.0 * 8.0).abs() < 1e-6, "{feedback}");
+    // An interval without packets: what was known stays.
+    router.on_timer(CONTROL, view);
+    assert_eq!(router.own_flows().map(|f| f.window_bytes), Some(flows.window_bytes));
+}
+
+#[test]
+fn the_mean_window_is_over_flows() {
+    knows_its_flows::<Window>();
+    knows_its_flows::<Throughput>();
+}

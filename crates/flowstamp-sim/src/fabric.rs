@@ -15,7 +15,7 @@ use crate::random::Stream;
 use crate::scenario::{Access, Priority, Scenario};
 use flowstamp_laws::queue::QueueView;
 use flowstamp_laws::registry::QueueSpec;
-use flowstamp_laws::router::{MAX_TIMERS, RouterView};
+use flowstamp_laws::router::{MAX_TIMERS, Room, RouterView};
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::share::{self, Scheduler};
 use flowstamp_laws::units::{Rate, Time};
@@ -524,7 +524,9 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         capacity: plan.capacity.mean(Time::ZERO, scenario.duration),
         mean_packet_bytes: scenario.packet.get() as u32,
     };
-    let known = plan.told.then_some(rate);
+    let room = plan.router.by_windows().unwrap_or(Room::Leftover);
+    let split = plan.share.params().map(|params| Split::new(params, rate).with_room(room));
+    let known = plan.told.then(|| split.as_ref().map_or(rate, Split::own_capacity));
     let router_view =
         RouterView { capacity: known, limit: plan.limit, packet_bytes: scenario.packet.get() as u32 };
     let capture = scenario.capture.as_ref();
@@ -547,7 +549,6 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         let scheduler = Scheduler::Wfq(share::wfq::Wfq::new(weights.len()));
         return Port::Served(asking(Served::new(laws, Classifier::L4s, scheduler, None).weighing(weights)));
     }
-    let split = plan.share.params().map(|params| Split::new(params, rate));
     match (split, plan.share.build(Classifier::Protocol.classes())) {
         (None, _) if plan.medium.is_some() || plan.queue.hears().each_departure() => {
             Port::Served(asking(Served::new(laws, Classifier::None, in_turn, None)))

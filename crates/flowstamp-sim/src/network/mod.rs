@@ -166,7 +166,7 @@ impl Builder<'_> {
                 );
             }
             let by_windows = plan.share.params().is_some_and(|p| p.weights == Weights::Windows);
-            if by_windows && !plan.router.knows_flows() {
+            if by_windows && plan.router.by_windows().is_none() {
                 let law = plan.router.name();
                 return error(
                     format!("share of {}: weights", plan.name),
