@@ -81,6 +81,7 @@ class Scenario:
         size: str | None = None,
         rate: str | None = None,
         web: Mapping[str, Any] | None = None,
+        receiver: str | None = None,
         transport: Mapping[str, Any] | None = None,
         access: Mapping[str, Any] | None = None,
     ) -> Self:
@@ -102,6 +103,7 @@ class Scenario:
             size: how much payload each flow transfers; default without end.
             rate: how fast the application produces payload; default faster than the network.
             web: flows that arrive at random, each with a size of its own.
+            receiver: "tcp" for receiving hosts that know TCP alone and echo no stamps; default "any".
             transport: window, acks and recovery.
             access: access link of the flows' hosts: `rate` and `delay`.
 
@@ -130,6 +132,7 @@ class Scenario:
             "size": size,
             "rate": rate,
             "web": web,
+            "receiver": receiver,
             "transport": transport,
             "access": access,
         }

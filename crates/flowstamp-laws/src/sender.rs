@@ -177,6 +177,12 @@ pub trait SenderLaw: Sized {
         false
     }
 
+    /// Whether flows with these parameters find out if their receivers know the law's header, and do without if not.
+    fn asks_receiver(params: &Self::Params) -> bool {
+        let _ = params;
+        false
+    }
+
     /// The law gave up its routers then: since that time its packets are plain ones.
     fn fallen_back(&self) -> Option<Time> {
         None
@@ -253,6 +259,9 @@ impl<L: SenderLaw> SenderLaw for Box<L> {
     }
     fn falls_back(params: &Self::Params) -> bool {
         L::falls_back(params)
+    }
+    fn asks_receiver(params: &Self::Params) -> bool {
+        L::asks_receiver(params)
     }
     fn fallen_back(&self) -> Option<Time> {
         (**self).fallen_back()

@@ -213,7 +213,7 @@ proptest! {
     #[test]
     fn a_sender_survives_any_feedback(changes in prop::collection::vec(-1e12..1e12f64, 1..100), price in 0.1..100.0f64) {
         let flow = FlowView { packet_bytes: 1000, initial_window: 2.0, app_rate: None };
-        let params = flowstamp_laws::xcp::sender::Params { price, desired_rate: None };
+        let params = flowstamp_laws::xcp::sender::Params { price, ..Default::default() };
         let mut law = Sender::<Window>::new(&params, &flow);
         for change in changes {
             let stamp = Stamp([law.cwnd() / price, 0.1, change]);
@@ -412,7 +412,7 @@ fn increases_follow_the_price() {
     let flow = FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate: None };
     let rtt = Time::from_millis(100);
     let header = |price| {
-        Sender::<Window>::new(&flowstamp_laws::xcp::sender::Params { price, desired_rate: None }, &flow)
+        Sender::<Window>::new(&flowstamp_laws::xcp::sender::Params { price, ..Default::default() }, &flow)
             .stamp(Time::ZERO, rtt)
     };
     let (mut one, mut three) = (header(1.0), header(3.0));
@@ -530,4 +530,64 @@ fn knows_its_flows<E: Encoding>() {
 fn the_mean_window_is_over_flows() {
     knows_its_flows::<Window>();
     knows_its_flows::<Throughput>();
+}
+
+/// Section 8.2: an answer that has passed XCP routers alone and came from a receiver that echoes keeps the flow; one other router, now or
+/// later, or a receiver that echoes nothing, makes it a TCP. Who does not ask does not look, and his packets' bits stay as they were.
+fn asks_its_path<E: Encoding>() {
+    const RTT: Time = Time::from_millis(100);
+    let flow = FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate: None };
+    let view = LinkView { now: Time::ZERO, queue_bytes: 0, queue_packets: 0 };
+    let new = |negotiate| {
+        let params = flowstamp_laws::xcp::sender::Params { negotiate, ..Default::default() };
+        let mut law = Sender::<E>::new(&params, &flow);
+        law.passes(3);
+        assert_eq!(law.handshake(), negotiate);
+        law
+    };
+    let mut router = Router::<E>::new(&params(), &RouterView::of(Rate::from_mbps(10.0)));
+    let mut after = |law: &Sender<E>, routers: u32| {
+        (0..routers).fold(law.bits(), |b, _| router.bits(view, 1000, b, || 0.5))
+    };
+    let stamp = Stamp([0.0; 3]);
+    // Two of three routers know XCP: TCP from its initial window, in slow start.
+    let mut law = new(true);
+    let bits = after(&law, 2);
+    law.on_feedback(RTT, RTT, &stamp, bits);
+    assert_eq!((law.fallen_back(), law.cwnd()), (Some(RTT), 10_000.0));
+    assert_eq!((law.bits(), law.stamp(RTT, RTT)), (0, Stamp::default()));
+    law.on_ack(&Ack { flight: 10, ..Ack::of_one(RTT * 2, RTT, &stamp) });
+    assert_eq!(law.cwnd(), 11_000.0, "slow start");
+    law.on_loss(RTT * 3, 10);
+    // RFC 5681: half of the flight.
+    assert_eq!(law.cwnd(), 5000.0);
+    law.on_timeout(RTT * 4, 5);
+    assert_eq!(law.cwnd(), 1000.0);
+    // A receiver without XCP: no bits come back.
+    let mut law = new(true);
+    law.on_feedback(RTT, RTT, &stamp, 0);
+    assert_eq!(law.fallen_back(), Some(RTT));
+    // All know XCP: it stays, and obeys; then the path changes, and half of the flight is left.
+    let mut law = new(true);
+    let bits = after(&law, 3);
+    law.on_feedback(RTT, RTT, &stamp, bits);
+    assert_eq!((law.fallen_back(), law.bits()), (None, new(true).bits()));
+    let granted = E::header(10_000.0, 0.1, 1000.0, 500.0);
+    law.on_ack(&Ack { flight: 10, bits, ..Ack::of_one(RTT * 2, RTT, &granted) });
+    assert_eq!((law.fallen_back(), law.cwnd()), (None, 10_500.0));
+    let bits = after(&law, 2);
+    law.on_ack(&Ack { flight: 10, bits, ..Ack::of_one(RTT * 3, RTT, &granted) });
+    assert_eq!(law.fallen_back(), Some(RTT * 3));
+    assert!((5000.0..6000.0).contains(&law.cwnd()), "{}", law.cwnd());
+    // Who does not ask.
+    let mut law = new(false);
+    let bits = after(&law, 1);
+    law.on_ack(&Ack { bits, ..Ack::of_one(RTT, RTT, &granted) });
+    assert_eq!((bits, law.fallen_back(), law.cwnd()), (0, None, 10_500.0));
+}
+
+#[test]
+fn a_path_without_xcp_makes_it_a_tcp() {
+    asks_its_path::<Window>();
+    asks_its_path::<Throughput>();
 }

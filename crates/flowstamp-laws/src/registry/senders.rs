@@ -41,6 +41,12 @@ macro_rules! senders {
             pub fn falls_back(&self) -> bool {
                 match self { $( Self::$variant(p) => <$sender as SenderLaw>::falls_back(p) ),* }
             }
+            /// Whether its flows do without a receiver that echoes its header: a TCP's, or [`SenderLaw::asks_receiver`].
+            #[must_use]
+            pub fn asks_receiver(&self) -> bool {
+                self.header() == Header::Plain
+                    || match self { $( Self::$variant(p) => <$sender as SenderLaw>::asks_receiver(p) ),* }
+            }
             /// [`SenderLaw::agreed_time`].
             pub fn agreed_time(&mut self) -> Option<AgreedTime<'_>> {
                 match self { $( Self::$variant(p) => <$sender as SenderLaw>::agreed_time(p) ),* }

@@ -48,6 +48,7 @@
 //!     its precursor, does so (Katabi and Handley 2001, eq. 4). Where a flow has a price, it is the window that routers are shown.
 
 use super::header::Encoding;
+use crate::negotiation;
 use crate::router::{LinkView, OwnFlows, Room, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
@@ -312,6 +313,11 @@ impl<E: Encoding> RouterLaw for Router<E> {
             self.residue_pos >= 0.0 && self.residue_neg >= 0.0,
             "more than the pools held: {self:?}"
         );
+    }
+
+    #[inline]
+    fn bits(&mut self, _: LinkView, _: u32, bits: u16, _: impl FnMut() -> f64) -> u16 {
+        negotiation::passed(bits) // section 8.2
     }
 
     fn first_timer(&self, which: usize) -> Option<Time> {

@@ -4,6 +4,7 @@ use super::Hosts;
 use crate::events::Class;
 use crate::fabric::Fabric;
 use crate::packet::{CONTROL, DATA, FIN, NO_SACK, Packet, SYN};
+use flowstamp_laws::Stamp;
 use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::units::Time;
 
@@ -87,7 +88,8 @@ impl Hosts {
         let flow = &mut self.flows[packet.flow as usize];
         if packet.flags & DATA != 0 {
             let flags = packet.flags & !DATA;
-            net.send(Packet { next: flow.path.acks, size: self.ack_bytes, flags, ..*packet });
+            let (stamp, bits) = if flow.deaf { (Stamp::default(), 0) } else { (packet.stamp, packet.bits) };
+            net.send(Packet { stamp, bits, next: flow.path.acks, size: self.ack_bytes, flags, ..*packet });
             return;
         }
         if flow.closing {

@@ -16,7 +16,7 @@ use crate::events::{Class, Source};
 use crate::fabric::Fabric;
 use crate::network::{GroupPlan, Path, WebPlan};
 use crate::packet::{CONTROL, DATA, ECN_CAPABLE, L4S, Packet};
-use crate::scenario::Scenario;
+use crate::scenario::{self, Scenario};
 use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
 use flowstamp_laws::sender::{FlowView, SenderLaw};
 use flowstamp_laws::transport::{self, Agreed, Receiver, Sender};
@@ -36,6 +36,8 @@ pub struct Group {
     pub transport: transport::Params,
     /// What its data packets say of ECN.
     ect: u8,
+    /// Their receivers bring no stamps back.
+    deaf: bool,
     /// What each flow transfers.
     pub size: Option<u64>,
     /// How fast applications produce data.
@@ -83,6 +85,8 @@ pub struct Flow {
     control: LazyTimer,
     /// It opens with a SYN and ends with a FIN.
     handshake: bool,
+    /// Its receiver knows no stamps and brings none back.
+    deaf: bool,
     /// Data may leave: there is no handshake, or it has been answered.
     open: bool,
     /// All is acknowledged, and the FIN is sent.
@@ -194,6 +198,7 @@ impl Hosts {
                     true => ECN_CAPABLE,
                     false => 0,
                 },
+                deaf: spec.receiver == scenario::Receiver::Tcp,
                 transport: transport::Params {
                     initial_rto: Some(plan.initial_rto),
                     ..spec.transport.clone()
@@ -330,6 +335,7 @@ impl Hosts {
             application: LazyTimer::IDLE,
             control: LazyTimer::IDLE,
             handshake,
+            deaf: spec.deaf,
             open: !handshake,
             closing: false,
             tries: 0,

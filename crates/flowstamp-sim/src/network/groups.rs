@@ -5,7 +5,7 @@ use super::plan::{END, FlowPlan, GroupPlan, LinkPlan, Network, Path, WebPlan};
 use super::{Builder, MOST_FLOWS, MOST_WEB_FLOWS, Result, error, positive};
 use crate::ScenarioError;
 use crate::random::Stream;
-use crate::scenario::{Access, FlowGroup, OneOrMany, Web};
+use crate::scenario::{Access, FlowGroup, OneOrMany, Receiver, Web};
 use crate::workload::{ArrivalProcess, SizeLaw};
 use flowstamp_laws::registry::Header;
 use flowstamp_laws::sender::Recovery;
@@ -185,6 +185,15 @@ impl Builder<'_> {
     /// A flow whose law obeys routers needs one on its path that writes into its header: nothing else would limit it.
     fn check_routers(&self, group: &FlowGroup, route: &[u32]) -> Result<()> {
         let header = group.law.header();
+        if group.receiver == Receiver::Tcp && !group.law.asks_receiver() {
+            let name = group.law.name();
+            return error(
+                format!("flows.{}.receiver", group.name),
+                format!(
+                    "is \"tcp\", which echoes nothing, but \"{name}\" obeys what comes back; leave it out, or take a law with negotiate = true"
+                ),
+            );
+        }
         let has_one = route.iter().any(|l| self.links[*l as usize].router.header() == header);
         if group.law.needs_router() && !has_one {
             let (name, header) = (group.law.name(), header.name());
