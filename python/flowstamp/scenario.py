@@ -82,6 +82,7 @@ class Scenario:
         rate: str | None = None,
         web: Mapping[str, Any] | None = None,
         receiver: str | None = None,
+        governs: str | None = None,
         transport: Mapping[str, Any] | None = None,
         access: Mapping[str, Any] | None = None,
     ) -> Self:
@@ -104,6 +105,7 @@ class Scenario:
             rate: how fast the application produces payload; default faster than the network.
             web: flows that arrive at random, each with a size of its own.
             receiver: "tcp" for receiving hosts that know TCP alone and echo no stamps; default "any".
+            governs: of an XCP macro-flow, "xcp-edge": the link whose rate it sets.
             transport: window, acks and recovery.
             access: access link of the flows' hosts: `rate` and `delay`.
 
@@ -133,6 +135,7 @@ class Scenario:
             "rate": rate,
             "web": web,
             "receiver": receiver,
+            "governs": governs,
             "transport": transport,
             "access": access,
         }

@@ -14,6 +14,7 @@ pub mod share;
 pub mod stamp;
 pub mod tcp;
 pub mod transport;
+pub mod udp;
 pub mod units;
 pub mod vcp;
 pub mod xcp;

@@ -497,6 +497,22 @@ impl Fabric {
         }
     }
 
+    /// What waits for a governed link leaves at `rate` from now on. Returns the bytes that it has sent so far.
+    pub fn shape(&mut self, number: usize, rate: Option<Rate>) -> f64 {
+        self.settle_link(number);
+        let (port, link) = (&mut self.ports[number], &self.links[number]);
+        if let Some(rate) = rate {
+            let before = port.choice(link);
+            port.shape(rate);
+            if let (Some(from), Some(to)) = (before, port.choice(link)) {
+                // It may be overdue by the new rate, as the old one was lower.
+                let to = to.max(self.now);
+                self.events.reschedule(from, to, Source::new(Class::Transmit, number as u32));
+            }
+        }
+        port.sent_bytes(link, self.now)
+    }
+
     /// Laws and statistics of a router link, to be changed.
     pub fn laws_mut(&mut self, number: usize) -> &mut Laws {
         self.ports[number].laws_mut()
@@ -542,6 +558,7 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
     laws.told = plan.told;
     let in_turn = Scheduler::Priority(share::priority::Priority);
     let asking = |port: Served| if plan.medium.is_some() { port.asking() } else { port };
+    let asking = |port: Served| if plan.governed { port.governed() } else { asking(port) };
     if plan.priority == Priority::Acks {
         return Port::Served(asking(Served::new(laws, Classifier::Acks, in_turn, None)));
     }
@@ -550,7 +567,7 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         return Port::Served(asking(Served::new(laws, Classifier::L4s, scheduler, None).weighing(weights)));
     }
     match (split, plan.share.build(Classifier::Protocol.classes())) {
-        (None, _) if plan.medium.is_some() || plan.queue.hears().each_departure() => {
+        (None, _) if plan.governed || plan.medium.is_some() || plan.queue.hears().each_departure() => {
             Port::Served(asking(Served::new(laws, Classifier::None, in_turn, None)))
         }
         (None, _) => Port::Fifo(Fifo::new(laws, Alone)),

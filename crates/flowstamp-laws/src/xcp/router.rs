@@ -22,6 +22,9 @@
 //! `sum_rtt_by_cwnd`. In these terms the paper's window form and the Internet-Draft's throughput form are one law
 //! with two [encodings](super::header::Encoding): the window form's feedback is the throughput form's times the RTT in the header.
 //!
+//! A packet that speaks for `n` flows of a macro-flow between edges (section 8.1, [`super::edge`]) stands for their window: `s` is
+//! `n H_cwnd` for it, but in `y`.
+//!
 //! Valid for 1 kb/s to 400 Gb/s and RTTs of 1 us to `max_rtt`; all state stays finite there.
 //!
 //! Deviations (paper says / we do / because):
@@ -47,6 +50,7 @@
 //! 10. Section 8.2 does not say how the router knows the mean window / as it knows `d`, by the headers of an interval / PCP,
 //!     its precursor, does so (Katabi and Handley 2001, eq. 4). Where a flow has a price, it is the window that routers are shown.
 
+use super::edge::MICRO_FLOWS;
 use super::header::Encoding;
 use crate::negotiation;
 use crate::router::{LinkView, OwnFlows, Room, RouterLaw, RouterView};
@@ -133,6 +137,8 @@ pub struct Router<E> {
     /// `phi / d` and `y` of the last decision, bytes/s, for probes.
     aggregate_feedback: f64,
     input_rate: f64,
+    /// For how many micro-flows the packet at hand speaks; zero for itself.
+    micro_flows: u16,
     encoding: PhantomData<E>,
 }
 
@@ -159,6 +165,15 @@ impl<E: Encoding> Router<E> {
     #[must_use]
     pub fn avg_rtt_s(&self) -> f64 {
         self.avg_rtt
+    }
+
+    /// `s` of the packet at hand, of so many bytes.
+    #[inline]
+    fn stands_for(&self, stamp: &Stamp, size: f64) -> f64 {
+        if self.micro_flows == 0 {
+            return size;
+        }
+        E::stands_for(stamp, f64::from(self.micro_flows)).unwrap_or(size).max(size)
     }
 
     /// Appendix A, second block.
@@ -247,6 +262,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
             min_queue: 0.0,
             aggregate_feedback: 0.0,
             input_rate: 0.0,
+            micro_flows: 0,
             encoding: PhantomData,
         }
     }
@@ -267,11 +283,17 @@ impl<E: Encoding> RouterLaw for Router<E> {
     }
 
     #[inline]
+    fn read_bits(&mut self, bits: u16) {
+        self.micro_flows = bits & MICRO_FLOWS;
+    }
+
+    #[inline]
     fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
         let size = f64::from(size);
         self.input_bytes += size;
         self.min_queue = self.min_queue.min(link.queue_bytes as f64);
         if let Some(stamp) = stamp {
+            let size = self.stands_for(stamp, size);
             let view = E::read(stamp, size);
             // A packet without an RTT has X = 0 and so enters neither sum (deviation 2).
             self.sum_x += view.inter_packet_s;
@@ -286,7 +308,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
     /// Appendix A, third block, in throughput.
     #[inline]
     fn on_departure(&mut self, _: LinkView, size: u32, stamp: &mut Stamp) {
-        let size = f64::from(size);
+        let size = self.stands_for(stamp, f64::from(size));
         let view = E::read(stamp, size);
         if view.rtt_s <= 0.0 {
             E::refuse_increase(stamp); // deviation 2

@@ -76,6 +76,9 @@ impl Hosts {
             }
             return;
         }
+        if flow.open && flow.edge {
+            return self.ask_for_link(net, number);
+        }
         if !flow.open || !flow.pace.is_idle() && !flow.sender.is_complete() {
             self.send_control(net, number);
             self.send(net, number);
@@ -100,11 +103,23 @@ impl Hosts {
             }
             return;
         }
+        let edge = flow.edge;
+        if edge {
+            self.tell_carried(net, packet.flow);
+        }
+        let flow = &mut self.flows[packet.flow as usize];
         flow.sender.on_answer(now, packet.sent_at);
         flow.law.on_feedback(now, flow.sender.srtt(), &packet.stamp, packet.bits);
-        if !flow.open {
+        let opens = !flow.open;
+        if opens {
             flow.open = true;
             flow.control.cancel();
+        }
+        if edge {
+            self.govern(net, packet.flow);
+            if opens {
+                self.ask_for_link(net, packet.flow);
+            }
         }
         self.send(net, packet.flow);
     }

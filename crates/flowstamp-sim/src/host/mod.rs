@@ -2,6 +2,7 @@
 
 mod ahead;
 mod audit;
+mod edge;
 mod handshake;
 mod receiver;
 mod sender;
@@ -38,6 +39,8 @@ pub struct Group {
     ect: u8,
     /// Their receivers bring no stamps back.
     deaf: bool,
+    /// Bytes that the link that its flow governs had sent at the last answer.
+    carried: f64,
     /// What each flow transfers.
     pub size: Option<u64>,
     /// How fast applications produce data.
@@ -87,6 +90,12 @@ pub struct Flow {
     handshake: bool,
     /// Its receiver knows no stamps and brings none back.
     deaf: bool,
+    /// It sends at its pace whatever comes back.
+    datagrams: bool,
+    /// Datagrams sent.
+    sent: u32,
+    /// It governs a link and has no data.
+    edge: bool,
     /// Data may leave: there is no handshake, or it has been answered.
     open: bool,
     /// All is acknowledged, and the FIN is sent.
@@ -195,9 +204,11 @@ impl Hosts {
                 law: plan.law.clone(),
                 ect: match spec.transport.ecn {
                     true if plan.law.l4s() => ECN_CAPABLE | L4S,
-                    true => ECN_CAPABLE,
+                    true if !plan.law.datagrams() => ECN_CAPABLE,
+                    true => 0,
                     false => 0,
                 },
+                carried: 0.0,
                 deaf: spec.receiver == scenario::Receiver::Tcp,
                 transport: transport::Params {
                     initial_rto: Some(plan.initial_rto),
@@ -299,7 +310,7 @@ impl Hosts {
         let view = FlowView {
             packet_bytes: u32::from(self.packet_bytes),
             initial_window: spec.transport.initial_window,
-            app_rate: spec.rate.map(wire),
+            app_rate: spec.plan.governs.map_or_else(|| spec.rate.map(wire), |(_, most)| Some(most)),
         };
         let mut law = spec.law.build(&view);
         if spec.law.falls_back() {
@@ -336,6 +347,9 @@ impl Hosts {
             control: LazyTimer::IDLE,
             handshake,
             deaf: spec.deaf,
+            datagrams: spec.law.datagrams(),
+            sent: 0,
+            edge: spec.plan.governs.is_some(),
             open: !handshake,
             closing: false,
             tries: 0,

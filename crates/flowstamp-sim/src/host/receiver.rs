@@ -12,6 +12,9 @@ impl Hosts {
     pub(super) fn arrive_data(&mut self, net: &mut Fabric, packet: &Packet) {
         let now = net.now;
         let number = packet.flow;
+        if self.flows[number as usize].datagrams {
+            return self.arrive_datagram(packet);
+        }
         if let Some(info) = self.flows[number as usize].receiver.before_data(packet.flags & CONGESTED != 0) {
             self.send_ack(net, number, &info);
         }

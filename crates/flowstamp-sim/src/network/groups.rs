@@ -107,6 +107,7 @@ impl Builder<'_> {
                 spec,
                 law: group.law.clone(),
                 links: there.clone(),
+                governs: None,
                 path_rtt_s: rtts_s / f64::from(count),
                 mean_size_bytes: group.size.map(flowstamp_laws::Bytes::as_f64),
                 offered_bps: 0.0,
@@ -149,6 +150,23 @@ impl Builder<'_> {
         }
         if group.web.is_some() && (group.size.is_some() || group.rate.is_some() || group.every > Time::ZERO) {
             return error(key("web"), "sets sizes and arrivals; leave out size, rate and every");
+        }
+        if group.law.datagrams() {
+            if group.rate.is_none() {
+                let message = format!(
+                    "is missing; \"{}\" sends at the application's rate, such as \"2Mbps\"",
+                    group.law.name()
+                );
+                return error(key("rate"), message);
+            }
+            let given = [("size", group.size.is_some()), ("web", group.web.is_some())];
+            if let Some((k, _)) = given.iter().find(|(_, given)| *given) {
+                let message = format!(
+                    "is for flows that end; \"{}\" hears of nothing that came, leave it out",
+                    group.law.name()
+                );
+                return error(key(k), message);
+            }
         }
         group.law.check().map_err(|(k, m)| ScenarioError::new(key(&format!("law.{k}")), m))?;
         let t = &group.transport;

@@ -2,6 +2,7 @@
 
 mod assumed;
 mod capacity;
+mod edges;
 mod groups;
 mod paths;
 mod plan;
@@ -215,6 +216,7 @@ impl Builder<'_> {
             }
             longest = longest.max(self.group(i, group, &mut core, &mut network)?);
         }
+        self.edges(&core, &mut network)?;
         self.graph_buffers(longest)?;
         self.agree(&mut network);
         self.assume(&mut network)?;
