@@ -120,7 +120,20 @@ BAD_LINES = [
     pytest.param(["run", "three.toml", "--trace"], "--out", id="trace without a folder"),
     pytest.param(["compare", "three.toml"], "--protocols", id="nothing to compare"),
     pytest.param(["compare", "three.toml", "--protocols", "xcp,cubik"], "cubik", id="unknown protocol"),
-    pytest.param(["compare", "three.toml", "--protocols", "reno/blue"], "blue", id="unknown queue"),
+    pytest.param(["compare", "three.toml", "--protocols", "xcp,cubik"], "xcp, xcp-draft, rcp", id="known protocols"),
+    pytest.param(["compare", "three.toml", "--protocols", "reno+blue"], "blue", id="unknown queue"),
+    pytest.param(["compare", "three.toml", "--protocols", "reno+"], "is no queue", id="no queue after a plus"),
+    pytest.param(
+        ["compare", "three.toml", "--protocols", "xcp,reno/red"], 'write "reno+red"', id="slash in a protocol"
+    ),
+    pytest.param(
+        [
+            *("compare", "three.toml", "--protocols", "reno,xcp", "--set", "flows.long.law=reno"),
+            *("--set", "dumbbell.router=none", "--set", 'dumbbell.rate={steps=[["0s","1Mbps"]],known=false}'),
+        ],
+        'three.toml with xcp: router of bottleneck: "xcp" needs',
+        id="law that a link cannot carry",
+    ),
     pytest.param(["compare", "three.toml", "--protocols", "reno,reno"], "twice", id="protocol twice"),
     pytest.param(["sweep", "three.toml"], "--grid", id="no grid"),
     pytest.param(["sweep", "three.toml", "--grid", "dumbbell.rate"], "KEY=V1,V2", id="grid without values"),

@@ -17,6 +17,7 @@ import pytest
 from conftest import SCENARIO, Command, command_line
 
 import flowstamp as fs
+from flowstamp import text
 
 FILES = ["flows.parquet", "manifest.json", "series.parquet", "summary.json"]
 
@@ -116,20 +117,36 @@ def test_wireshark_reads_the_trace(flowstamp: Command, scenario: Path, law: str)
 
 
 def test_compare_shows_protocols_side_by_side(flowstamp: Command, scenario: Path) -> None:
-    done = flowstamp("compare", scenario, "--protocols", "xcp,reno/red", "--out", "out")
+    done = flowstamp("compare", scenario, "--protocols", "xcp,reno+red", "--out", "out")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0].split() == ["xcp", "reno/red"]
-    assert names(scenario.parent / "out") == ["compare.pdf", "compare.png", "reno-red", "xcp"]
-    found = document(flowstamp("compare", scenario, "--protocols", "xcp,reno/red", "--out", "out", "--json"))
+    assert done.stdout.splitlines()[0].split() == ["xcp", "reno+red"]
+    assert names(scenario.parent / "out") == ["compare.pdf", "compare.png", "reno+red", "xcp"]
+    found = document(flowstamp("compare", scenario, "--protocols", "xcp,reno+red", "--out", "out", "--json"))
     protocols = found["protocols"]
     assert isinstance(protocols, dict)
     assert {name: summary["groups"]["long"]["law"] for name, summary in protocols.items()} == {
         "xcp": "xcp",
-        "reno/red": "reno",
+        "reno+red": "reno",
     }
-    manifest = json.loads((scenario.parent / "out" / "reno-red" / "manifest.json").read_text())
+    # One table, whose cells are what the document has.
+    shown = done.stdout.splitlines()
+    for statistic in ("mean", "p50", "p95", "p99"):
+        (cells,) = [line.split()[3:] for line in shown if line.startswith(f"bottleneck {statistic} ")]
+        queues = [summary["links"]["bottleneck"][f"{statistic}_queue_bytes"] for summary in protocols.values()]
+        assert " ".join(cells) == " ".join(text.size(queue) for queue in queues)
+    # Nobody waits for the way back's acks.
+    assert [line.split()[1] for line in shown if line.startswith("bottleneck.reverse")] == ["utilisation"]
+    manifest = json.loads((scenario.parent / "out" / "reno+red" / "manifest.json").read_text())
     assert manifest["scenario"]["dumbbell"]["router"]["law"] == "none"
     assert manifest["scenario"]["dumbbell"]["queue"]["kind"] == "red"
+
+
+def test_compare_takes_the_scenario_of_a_figure(flowstamp: Command, tmp_path: Path) -> None:
+    file = Path(__file__).parents[1] / "figures" / "X10.toml"
+    options = ("--protocols", "xcp,cubic+codel", "--set", "duration=1s", "--out", tmp_path / "out", "--json")
+    protocols = document(flowstamp("compare", file, *options))["protocols"]
+    assert isinstance(protocols, dict)
+    assert [summary["groups"]["flows"]["law"] for summary in protocols.values()] == ["xcp", "cubic"]
 
 
 def test_sweep_runs_every_combination(flowstamp: Command, scenario: Path) -> None:
@@ -262,6 +279,11 @@ def test_compare_shows_completion_times_by_size(flowstamp: Command, tmp_path: Pa
         shown = flowstamp("compare", str(scenario), *options).stdout
         assert said in shown
         assert " ± " in shown
+        assert shown.splitlines()[0].split() == ["rcp", "PS", "lower", "bound"]
+        all_sizes = json.loads(done.stdout)["protocols"]["rcp"]["groups"]["web"]["fct_s"]["all"]
+        for statistic in ("mean", "p50", "p95", "p99"):
+            (row,) = [line for line in shown.splitlines() if line.startswith(f"web {statistic} time  ")]
+            assert row.split("  ")[-1].strip() == text.seconds(all_sizes[statistic])
         assert ("NOT reached" in shown) is (wanted == "0.01")
     # Longer until it is reached, and no longer than asked for.
     first = json.loads(done.stdout)["protocols"]["rcp"]["duration_s"]

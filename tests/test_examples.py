@@ -53,7 +53,7 @@ def check_cellular(protocols: dict[str, Any]) -> None:
 
 def test_cellular(tmp_path: Path) -> None:
     document = flowstamp(
-        "compare", str(EXAMPLES / "cellular.toml"), "--protocols", "xcp,sack,sack/red", "--out", str(tmp_path)
+        "compare", str(EXAMPLES / "cellular.toml"), "--protocols", "xcp,sack,sack+red", "--out", str(tmp_path)
     )
     check_cellular(document["protocols"])
     assert (tmp_path / "compare.png").stat().st_size > 10_000

@@ -81,6 +81,9 @@ PER_CHANGE = {
     "X10": 0.0,
     "X11": 0.1,
     "X12": 0.0,
+    "X-8.1": 2.0,
+    "X-8.2": 0.1,
+    "X13": 4.0,
     "X16": 0.0,
 }
 """Figures of each change, with the CPU seconds of their short versions (Xeon at 2.1 GHz): the cheapest, and of what

@@ -19,7 +19,7 @@ from flowstamp.figures.measures import Finished, RunSet
 from flowstamp.figures.memory import Known
 from flowstamp.figures.runner import Runner
 
-IDS = {"X4", "X5", "X6", "X7", "X8", "X9", "X10", "X11", "X12", "X16", "X-drop"}
+IDS = {"X4", "X5", "X6", "X7", "X8", "X9", "X10", "X11", "X12", "X13", "X16", "X-drop", "X-8.1", "X-8.2"}
 IDS |= {
     *("R1.5", "R2.2", "R2.3", "R2.4", "R2.5", "R2.6", "R2.7", "R2.8", "R3.2", "R3.3", "R3.4", "R3.5", "R3.6s", "R3.9"),
     *("R4.1", "R4.2", "R4.3", "R4.4", "R4.5", "R4.6", "R4.7", "R4.8", "R4.9", "R4.10", "R4.11", "R4.12", "R4.13"),
@@ -326,3 +326,16 @@ def test_the_table_has_the_verdicts_own_status() -> None:
         assert row.endswith(f"| 0.1235 | 0.1 to 0.2 | {shown} |")
     assert report.rows(figure, {claim.id: Known("holds", 1.0, (1.0, 1.0))})[0].endswith("| 1 | 1 | holds |")
     assert report.rows(figure, {claim.id: Known("skipped", None, None)})[0].endswith("| not measured |  | skipped |")
+
+
+def test_a_groups_goodput_is_told_as_a_share_of_the_fair_one() -> None:
+    """10 Mb/s and five flows are 2 Mb/s each: three flows with 6.6 Mb/s have 1.1 of that, two with 3 Mb/s 0.75."""
+    bps = {"few": (2, 3e6), "many": (3, 6.6e6)}
+    groups = {name: {"flows": n, "goodput_bps": rate, "capacity_bps": 10e6} for name, (n, rate) in bps.items()}
+    run = Finished({"groups": groups}, {}, {}, {}, 1000.0, None)  # type: ignore[arg-type]
+    runs = {"a": RunSet("a", [run, run], ["bottleneck"], "few")}
+    assert runs["a"].measure("normalized") == pytest.approx([0.75, 0.75])
+    expression = Expression('max(normalized(a, "many"))', runs, ["normalized"])
+    assert expression.evaluate(runs, np.zeros(2)) == pytest.approx(1.1)
+    with pytest.raises(ExpressionError, match='no group "none"; there are few, many'):
+        Expression('max(normalized(a, "none"))', runs, ["normalized"]).evaluate(runs, np.zeros(2))

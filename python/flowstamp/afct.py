@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flowstamp import _flowstamp
@@ -87,20 +87,20 @@ def confidence(results: Mapping[str, Results], within: float) -> dict[str, dict[
     return told
 
 
-def confidence_text(told: Mapping[str, Mapping[str, Any]]) -> str:
+def confidence_text(group: str, told: Mapping[str, Mapping[str, Any]]) -> str:
     """A line for each protocol: its mean, and whether it is known as well as was asked for."""
     lines = []
     for name, row in told.items():
         known = f"{_cell(row['afct_s'], row['half_width_s'])} over {row['flows']} flows"
         wanted = f"95% confidence to {100 * row['within']:g}%"
         if row["reached"]:
-            lines.append(f"{name}: {known}; {wanted} in all {row['judged_bins']} bins with 100 flows or more")
+            lines.append(f"{group}, {name}: {known}; {wanted} in all {row['judged_bins']} bins with 100 flows or more")
         elif row["half_width_s"] is None or not row["judged_bins"]:
-            lines.append(f"{name}: {known}; {wanted} NOT reached: too few flows, run longer")
+            lines.append(f"{group}, {name}: {known}; {wanted} NOT reached: too few flows, run longer")
         else:
             mean = "" if row["half_width_s"] <= row["within"] * row["afct_s"] else "the mean and "
             wider = f"{mean}{row['wider_bins']} of {row['judged_bins']} bins are wider"
-            lines.append(f"{name}: {known}; {wanted} NOT reached: {wider}, run longer")
+            lines.append(f"{group}, {name}: {known}; {wanted} NOT reached: {wider}, run longer")
     return "\n".join(lines)
 
 
@@ -110,21 +110,16 @@ def _cell(value: float | None, half_width: float | None) -> str:
     return f"{1e3 * value:.1f} ms" if half_width is None else f"{1e3 * value:.1f} ± {1e3 * half_width:.1f} ms"
 
 
-def text_table(group: str, rows: list[dict[str, Any]], names: list[str]) -> str:
-    """The bins as a table for the terminal: times in milliseconds, with half of their 95% intervals."""
-    from flowstamp import text
+def packets(row: Mapping[str, Any]) -> str:
+    """What a bin holds, and the most flows that a protocol has in it."""
+    least, most = row["min_packets"], row["max_packets"] - 1
+    return f"{least:.0f}{f' to {most:.0f}' if most > least else ''} packets ({max(row['flows'].values())})"
 
-    header = [f"{group}: packets", "flows", *names, *IDEALS.values()]
-    body = [
-        [
-            f"{row['min_packets']:.0f} to {row['max_packets'] - 1:.0f}",
-            str(max(row["flows"].values())),
-            *(_cell(row["afct_s"].get(name), row["half_width_s"].get(name)) for name in names),
-            *(_cell(row["ideal_s"].get(key), None) for key in IDEALS),
-        ]
-        for row in rows
-    ]
-    return text.table(header, body)
+
+def cells(row: Mapping[str, Any], names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """A bin for the terminal: each protocol's mean time with half of its 95% interval, and the ideals'."""
+    times = [_cell(row["afct_s"].get(name), row["half_width_s"].get(name)) for name in names]
+    return times, [_cell(row["ideal_s"].get(key), None) for key in IDEALS]
 
 
 def draw(table: Mapping[str, list[dict[str, Any]]], names: list[str]) -> Figure:

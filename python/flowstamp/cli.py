@@ -238,7 +238,7 @@ def _summary(results: Results) -> str:
 def compare(
     scenario: ScenarioFile,
     protocols: Annotated[
-        str, typer.Option("--protocols", metavar="A,B/QUEUE,...", help="Laws, each with a queue if it is to change.")
+        str, typer.Option("--protocols", metavar="A,B+QUEUE,...", help="Laws, each with a queue if it is to change.")
     ] = "",
     sets: Sets = None,
     seed: Seed = None,
@@ -263,10 +263,11 @@ def compare(
     """Run a scenario under several protocols and show them side by side.
 
     All flows get the protocol's law and the links its router law, or none. Queues stay, unless one is named as in
-    reno/red. The folder gets compare.pdf, compare.png and a run's folder for each protocol. With random flows (`web`)
-    it also shows mean completion times by size with their 95% intervals (batch means after warm-up) beside processor
-    sharing and the lower bound, says of each protocol whether these are as narrow as --confidence asks, and gets
-    afct.pdf and afct.png. With --max-duration, runs that are too short for it are done again, each time twice as long.
+    reno+red. One table has means and percentiles of queues and completion times. The folder gets compare.pdf,
+    compare.png and a run's folder for each protocol. With random flows (`web`) the table also has mean completion
+    times by size with their 95% intervals (batch means after warm-up) beside processor sharing and the lower bound;
+    it is said of each protocol whether these are as narrow as --confidence asks, and the folder gets afct.pdf and
+    afct.png. With --max-duration, runs that are too short for it are done again, each time twice as long.
 
     With --against sim the file is a lab's: it runs on this machine's kernel, and the simulator runs the same; exit
     code 3 if the machine was too busy for the lab to say anything.
@@ -274,7 +275,7 @@ def compare(
     if against:
         return _against(against, scenario, protocols, sets or [], out, seed, as_json)
     if not protocols:
-        raise UsageError("--protocols is missing; write for example --protocols xcp,reno/red")
+        raise UsageError("--protocols is missing; write for example --protocols xcp,reno+red")
     from flowstamp import afct
     from flowstamp import compare as comparison
     from flowstamp.files import check_folder
@@ -295,7 +296,7 @@ def compare(
             break
         duration = f"{min(2 * duration_s, longest)!r}s"
         scenarios = {name: one.set("duration", duration) for name, one in scenarios.items()}
-    written = [path for name, result in results.items() for path in result.write(out / name.replace("/", "-"))]
+    written = [path for name, result in results.items() for path in result.write(out / name)]
 
     from flowstamp import plot
 
@@ -313,16 +314,15 @@ def compare(
             }
         )
     else:
-        _say(_side_by_side(results))
+        _say(comparison.table(results, times))
         _say("")
-        for group, rows in times.items():
-            _say(afct.text_table(group, rows, names))
-            _say(afct.confidence_text(known[group]))
+        for group in times:
+            _say(afct.confidence_text(group, known[group]))
             _say("")
         for path in written:
             if path.parent == out:
                 _say(f"wrote {path}")
-        _say(f"wrote {', '.join(str(out / name.replace('/', '-')) for name in names)}")
+        _say(f"wrote {', '.join(str(out / name) for name in names)}")
     return 0
 
 
@@ -348,41 +348,6 @@ def _against(
         _say(lab.text_of(compared))
         _say(f"wrote {out / 'compare.pdf'}, {out / 'compare.png'}, {out / 'lab'}, {out / 'sim'}")
     return lab.exit_code(compared)
-
-
-def _side_by_side(results: dict[str, Results]) -> str:
-    from flowstamp import text
-
-    rows: list[list[str]] = []
-    some = next(iter(results.values()))
-
-    def add(label: str, cells: list[str]) -> None:
-        rows.append([label, *cells])
-
-    for link in some.links:
-        values = [result.links[link] for result in results.values()]
-        if not any(value["arrivals"] for value in values):
-            continue
-        add(f"{link} utilisation", [text.percent(value["utilization"]) for value in values])
-        add(f"{link} mean queue", [text.size(value["mean_queue_bytes"]) for value in values])
-        add(f"{link} p95 queue", [text.size(value["p95_queue_bytes"]) for value in values])
-        add(f"{link} drops", [str(value["drops"]) for value in values])
-        add(f"{link} marks", [str(value["marks"]) for value in values])
-    for group in some.groups:
-        flows = [result.groups[group] for result in results.values()]
-        add(f"{group} goodput", [text.rate(value["goodput_bps"]) for value in flows])
-        add(f"{group} Jain index", [text.maybe(value["jain_index"]) for value in flows])
-        if any(value["completed"] for value in flows):
-            times = [value["fct_s"] for value in flows]
-            add(f"{group} completed", [str(value["completed"]) for value in flows])
-            add(f"{group} mean time", [text.seconds(time["all"]["mean"]) if time else "-" for time in times])
-        laws = [value["littles_law"] for value in flows]
-        if any(laws):
-            add(f"{group} active flows", [f"{law['mean_active']:.4g}" if law else "-" for law in laws])
-            off = [(law["relative_difference"], law["edge_bound"]) if law else None for law in laws]
-            add(f"{group} Little's law off by", [text.percent(o[0]) if o else "-" for o in off])
-            add("  of at most, by its ends", [text.percent(o[1]) if o else "-" for o in off])
-    return text.table(["", *results], rows)
 
 
 @app.command()

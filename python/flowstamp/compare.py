@@ -5,24 +5,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flowstamp import _flowstamp
+from flowstamp import _flowstamp, afct, text
 from flowstamp.errors import FlowstampError, ScenarioError, translated
 from flowstamp.scenario import Scenario, laws, router_of
+
+if TYPE_CHECKING:
+    from flowstamp.results import Results
+
+PERCENTILES = ("p50", "p95", "p99")
 
 
 def variant(scenario: Scenario, protocol: str) -> Scenario:
     """The scenario with the law of all its flows replaced.
 
     Routers follow: those of the protocol where it needs them, else none. `protocol` is a sender's law, or a law and
-    a queue for the links as in "reno/red"; without one, queues stay. A law keeps its parameters where it was before.
+    a queue for the links as in "reno+red"; without one, queues stay. A law keeps its parameters where it was before.
     """
-    law, _, queue = protocol.partition("/")
+    law, plus, queue = protocol.partition("+")
     known = laws()
+    if "/" in protocol:
+        raise ScenarioError(f'--protocols: "{protocol}" has a slash; write "{protocol.replace("/", "+", 1)}"')
     if law not in known["senders"]:
-        raise ScenarioError(f'--protocols: "{law}" is no law; there are {", ".join(known["senders"])}')
-    if queue and queue not in known["queues"]:
+        raise ScenarioError(f'--protocols: "{law}" is no protocol; there are {", ".join(known["senders"])}')
+    if plus and queue not in known["queues"]:
         raise ScenarioError(f'--protocols: "{queue}" is no queue; there are {", ".join(known["queues"])}')
     router = router_of(law)
     # With the overrides applied, so that what they set is replaced too.
@@ -33,13 +40,14 @@ def variant(scenario: Scenario, protocol: str) -> Scenario:
             tree[kind] = _link(tree[kind], router, queue)
     if "graph" in tree:
         tree["graph"]["links"] = [_link(link, router, queue) for link in tree["graph"]["links"]]
-    return replace(scenario, tree=tree, overrides=())
+    # What cannot be is said of the protocol by name.
+    return replace(scenario, tree=tree, overrides=(), source=f"{scenario.source} with {protocol}")
 
 
 def variants(scenario: Scenario, protocols: Sequence[str]) -> dict[str, Scenario]:
     """The scenario under each of the protocols, by name."""
     if not protocols:
-        raise ScenarioError("--protocols: is empty; write for example xcp,reno/red")
+        raise ScenarioError("--protocols: is empty; write for example xcp,reno+red")
     repeated = next((name for index, name in enumerate(protocols) if name in protocols[:index]), None)
     if repeated is not None:
         raise ScenarioError(f'--protocols: "{repeated}" is there twice')
@@ -58,6 +66,47 @@ def longest(scenario: Scenario, max_duration: str) -> float:
     if not any(group.get("web") for group in scenario.tree.get("flows", ())):
         raise ScenarioError("--max-duration: is for scenarios with random flows (web), whose times have a confidence")
     return seconds
+
+
+def table(results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any]]]) -> str:
+    """Everything side by side: a column for each protocol, and for the ideals where there are mean `times` by size."""
+    ideals = tuple(afct.IDEALS.values()) if times else ()
+    rows: list[list[str]] = []
+
+    def add(label: str, cells: Sequence[str], of_ideals: Sequence[str] = ("",) * len(afct.IDEALS)) -> None:
+        rows.append([label, *cells, *of_ideals[: len(ideals)]])
+
+    some = next(iter(results.values()))
+    for link in some.links:
+        values = [result.summary["links"][link] for result in results.values()]
+        if not any(value["arrivals"] for value in values):
+            continue
+        add(f"{link} utilisation", [text.percent(value["utilization"]) for value in values])
+        if not any(value["p99_queue_bytes"] or value["drops"] or value["marks"] for value in values):
+            continue  # nobody waits there, as on most ways back: seven lines of zeros would hide the rest
+        for statistic in ("mean", *PERCENTILES):
+            add(f"{link} {statistic} queue", [text.size(value[f"{statistic}_queue_bytes"]) for value in values])
+        add(f"{link} drops", [str(value["drops"]) for value in values])
+        add(f"{link} marks", [str(value["marks"]) for value in values])
+    for group in some.groups:
+        flows = [result.groups[group] for result in results.values()]
+        add(f"{group} goodput", [text.rate(value["goodput_bps"]) for value in flows])
+        add(f"{group} Jain index", [text.maybe(value["jain_index"]) for value in flows])
+        if any(value["completed"] for value in flows):
+            add(f"{group} completed", [str(value["completed"]) for value in flows])
+            of_all = [value["fct_s"]["all"] if value["fct_s"] else None for value in flows]
+            for statistic in ("mean", *PERCENTILES):
+                add(f"{group} {statistic} time", [text.seconds(one[statistic]) if one else "-" for one in of_all])
+        for row in times.get(group, ()):
+            cells, of_ideals = afct.cells(row, list(results))
+            add(f"{group} mean time, {afct.packets(row)}", cells, of_ideals)
+        laws = [value["littles_law"] for value in flows]
+        if any(laws):
+            add(f"{group} active flows", [f"{law['mean_active']:.4g}" if law else "-" for law in laws])
+            off = [(law["relative_difference"], law["edge_bound"]) if law else None for law in laws]
+            add(f"{group} Little's law off by", [text.percent(o[0]) if o else "-" for o in off])
+            add("  of at most, by its ends", [text.percent(o[1]) if o else "-" for o in off])
+    return text.table(["", *results, *ideals], rows)
 
 
 def _link(link: Mapping[str, Any], router: str, queue: str) -> dict[str, Any]:

@@ -222,14 +222,12 @@ def overview(runs: RunLike | Mapping[str, RunLike], link: str | None = None, *, 
     are means over `average_s` seconds, where that is more than a sample: several round trips, or single bursts show.
     """
     named: Mapping[str, RunLike] = runs if isinstance(runs, Mapping) else {"": runs}
-    panels: list[Panel] = []
+    rates: list[tuple[str, list[Curve]]] = []
     utilisation: list[Curve] = []
     queues: list[Curve] = []
     for number, (name, run) in enumerate(named.items()):
         summary = json.loads(run.summary_json())
-        panels.append(
-            Panel("Throughput (Mb/s)", _throughputs(run, summary, average_s), title=name, ylim=(0, None), legend=True)
-        )
+        rates.append((name, _throughputs(run, summary, average_s)))
         where = link if link is not None else _busiest(summary)
         label = name or where
         t, u = series(run, "link", where, "utilization")
@@ -237,6 +235,10 @@ def overview(runs: RunLike | Mapping[str, RunLike], link: str | None = None, *, 
         t, q = series(run, "link", where, "queue_bytes")
         queues.append(Curve(label, t, q * 8e3 / summary["links"][where]["rate_bps"], number))
     several = len(named) > 1
+    # One scale for all, so that heights can be compared.
+    highest = max((float(curve.y.max()) for _, curves in rates for curve in curves if curve.y.size), default=0.0)
+    ylim = (0.0, 1.05 * highest or None)
+    panels = [Panel("Throughput (Mb/s)", curves, title=name, ylim=ylim, legend=True) for name, curves in rates]
     panels.append(Panel("Utilisation", utilisation, ylim=(0, 1.05), legend=several))
     panels.append(Panel("Queue (ms)", queues, ylim=(0, None), legend=False))
     return stack(Stack("Time (s)", panels, markers=False))

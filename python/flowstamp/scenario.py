@@ -81,6 +81,8 @@ class Scenario:
         size: str | None = None,
         rate: str | None = None,
         web: Mapping[str, Any] | None = None,
+        receiver: str | None = None,
+        governs: str | None = None,
         transport: Mapping[str, Any] | None = None,
         access: Mapping[str, Any] | None = None,
     ) -> Self:
@@ -102,6 +104,8 @@ class Scenario:
             size: how much payload each flow transfers; default without end.
             rate: how fast the application produces payload; default faster than the network.
             web: flows that arrive at random, each with a size of its own.
+            receiver: "tcp" for receiving hosts that know TCP alone and echo no stamps; default "any".
+            governs: of an XCP macro-flow, "xcp-edge": the link whose rate it sets.
             transport: window, acks and recovery.
             access: access link of the flows' hosts: `rate` and `delay`.
 
@@ -130,6 +134,8 @@ class Scenario:
             "size": size,
             "rate": rate,
             "web": web,
+            "receiver": receiver,
+            "governs": governs,
             "transport": transport,
             "access": access,
         }
@@ -395,11 +401,13 @@ def loads(text: str, *, source: str = "scenario", base_dir: str | Path = ".") ->
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"{source}: not TOML: {one_line(error)}") from None
+    if {"scenario", "claims"} <= tree.keys():
+        tree = tree["scenario"]  # a figure's file
     return Scenario(tree, source=source, base_dir=str(base_dir))
 
 
 def load(path: str | Path) -> Scenario:
-    """A scenario from a TOML file; paths in it are relative to the file's folder."""
+    """A scenario from a TOML file, or the `[scenario]` of a figure's; paths in it are relative to the file's folder."""
     return loads(read_text(path), source=str(path), base_dir=Path(path).parent)
 
 

@@ -47,6 +47,15 @@ pub struct OwnFlows {
     pub rtt: Time,
 }
 
+/// What a law works with of a link that it shares by windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// What other traffic leaves, and beside it its part, of which [`RouterLaw::set_part`] tells.
+    Leftover,
+    /// Its part alone.
+    Part,
+}
+
 /// What a law may see of the link it governs, at one instant.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkView {
@@ -110,15 +119,16 @@ pub trait RouterLaw: Sized {
     /// The link's capacity is `capacity` from now on; never called where nobody knows it.
     fn set_capacity(&mut self, capacity: Rate);
 
-    /// Whether the law knows of its own flows what [`own_flows`](Self::own_flows) tells: a link can be shared by windows then.
-    const KNOWS_FLOWS: bool = false;
+    /// What the law works with on a link that is shared by windows: if anything, it knows of its own flows what
+    /// [`own_flows`](Self::own_flows) tells.
+    const BY_WINDOWS: Option<Room> = None;
 
     /// What it knows of them, if it has seen any.
     fn own_flows(&self) -> Option<OwnFlows> {
         None
     }
 
-    /// The link is shared by windows: of its capacity `link` the law's own traffic is to have `part`. What
+    /// The link is shared by windows, [`Room::Leftover`]: of its capacity `link` the law's own traffic is to have `part`. What
     /// [`set_capacity`](Self::set_capacity) tells then is what other traffic leaves.
     fn set_part(&mut self, part: Rate, link: Rate) {
         let _ = (part, link);

@@ -143,6 +143,24 @@ pub trait SenderLaw: Sized {
         None
     }
 
+    /// Whether packets leave at the pace whatever comes back: they are not acknowledged and not sent again. Such a law has a pace.
+    const DATAGRAMS: bool = false;
+
+    /// Whether the law has no data to send, but governs a link: one control packet each round trip asks for it, and what waits for
+    /// the link leaves at the pace.
+    const GOVERNS: bool = false;
+
+    /// Of a law that governs: how many flows take the link, which whoever knows the network fills in where it is open.
+    fn micro_flows(params: &mut Self::Params) -> Option<&mut Option<u32>> {
+        let _ = params;
+        None
+    }
+
+    /// The governed link has carried so many bytes since the last answer; told before [`on_feedback`](Self::on_feedback).
+    fn carried(&mut self, bytes: f64) {
+        let _ = bytes;
+    }
+
     /// A law at the start of a flow.
     fn new(params: &Self::Params, flow: &FlowView) -> Self;
 
@@ -178,6 +196,12 @@ pub trait SenderLaw: Sized {
 
     /// Whether flows with these parameters do without routers that write into their header.
     fn falls_back(params: &Self::Params) -> bool {
+        let _ = params;
+        false
+    }
+
+    /// Whether flows with these parameters find out if their receivers know the law's header, and do without if not.
+    fn asks_receiver(params: &Self::Params) -> bool {
         let _ = params;
         false
     }
@@ -261,6 +285,9 @@ impl<L: SenderLaw> SenderLaw for Box<L> {
     }
     fn falls_back(params: &Self::Params) -> bool {
         L::falls_back(params)
+    }
+    fn asks_receiver(params: &Self::Params) -> bool {
+        L::asks_receiver(params)
     }
     fn fallen_back(&self) -> Option<Time> {
         (**self).fallen_back()

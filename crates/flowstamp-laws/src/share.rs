@@ -6,7 +6,7 @@
 //! single queue serves both and only the router law keeps to its part ("soft isolation"). Schedulers serve any number of
 //! classes, whatever tells these apart.
 //!
-//! Dukkipati 2007, section 6.2.1; Katabi and Handley 2001, section 4.2. Beside it stands [`police`], for flows that do not obey (Katabi 2002, section 7).
+//! Dukkipati 2007, section 6.2.1; Katabi and Handley 2001, section 4.2; Katabi, Handley, Rohrs 2002, section 8.2. Beside it stands [`police`], for flows that do not obey (Katabi 2002, section 7).
 
 pub mod drr;
 pub mod police;
@@ -35,8 +35,8 @@ pub enum Weights {
     /// The average flow of both classes shall have the same rate (Dukkipati 2007, section 6.2.1).
     #[default]
     Flows,
-    /// The average flow of both classes shall have the same window (Katabi and Handley 2001, section 4.2): for router laws that know
-    /// that of their own.
+    /// The average flow of both classes shall have the same window (PCP: Katabi and Handley 2001, section 4.2; XCP: Katabi, Handley,
+    /// Rohrs 2002, section 8.2): for router laws that know that of their own.
     Windows,
 }
 
@@ -46,10 +46,10 @@ pub enum Weights {
 pub struct Params {
     /// By what the weights move.
     pub weights: Weights,
-    /// The own class's queue is drop-tail, whatever the link's queue law: of the queues of PCP and TCP only TCP's is RED (Katabi
-    /// and Handley 2001, section 4.2). For schedulers with a queue for each class.
+    /// The own class's queue is drop-tail, whatever the link's queue law: of the queues of PCP or XCP and TCP only TCP's is RED
+    /// (Katabi and Handley 2001, section 4.2; Katabi, Handley, Rohrs 2002, section 8.2). For schedulers with a queue for each class.
     pub own_droptail: bool,
-    /// Smoothness of the weights, theta, or k4 of windows: the most that one update moves them.
+    /// Smoothness of the weights, theta, or k4 or kappa of windows: the most that one update moves them.
     pub theta: Ratio,
     /// The shortest time between two updates; the stability rule lengthens it, and with windows the mean RTT.
     pub min_interval: Time,

@@ -1,7 +1,8 @@
 //! The PCP law against the numbers that its paper computes (Katabi and Handley, MIT/LCS/TR-820, 2001), and for all inputs.
 
 use flowstamp_laws::Stamp;
-use flowstamp_laws::pcp::header::{B1, B2, FIRST_PTL, passed, ptl, sent};
+use flowstamp_laws::negotiation::{FIRST_PTL, ptl};
+use flowstamp_laws::pcp::header::{B1, B2, passed, sent};
 use flowstamp_laws::pcp::router::{Params, Router};
 use flowstamp_laws::pcp::{Header, Sender, sender};
 use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};

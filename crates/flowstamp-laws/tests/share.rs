@@ -1,6 +1,6 @@
 //! Sharing a link with other traffic (Dukkipati 2007, section 6.2.1).
 
-use flowstamp_laws::router::OwnFlows;
+use flowstamp_laws::router::{OwnFlows, Room};
 use flowstamp_laws::share::drr::Drr;
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::share::wfq::Wfq;
@@ -258,7 +258,7 @@ fn goes_on_with_what_others_have_counted() {
     }
 }
 
-/// TCP's equation in section 4.2 of PCP's paper at p = 0.01: 1 / (sqrt(0.02/3) + 0.12 sqrt(0.03/8) 1.0032) = 1 / (0.081650 + 0.007372)
+/// TCP's equation in section 4.2 of PCP's paper, equation 10 of XCP's, at p = 0.01: 1 / (sqrt(0.02/3) + 0.12 sqrt(0.03/8) 1.0032) = 1 / (0.081650 + 0.007372)
 /// = 11.233 packets; at p = 0.1: 1 / (0.258199 + 1.2 0.193649 1.32) = 1 / 0.564939 = 1.7701.
 #[test]
 fn the_window_of_tcp() {
@@ -308,8 +308,35 @@ fn weights_go_by_windows() {
     assert_eq!(split.on_timer(Time::from_secs(1)), Time::from_millis(1300));
     let weight = 0.5 - 0.1 * (30.0 - 11.233) / (30.0 + 11.233);
     assert!((split.weights()[OWN] - weight).abs() < 1e-5, "{:?}", split.weights());
-    // What TCP leaves, 1 MB/s - 800 kB/s, and its own part.
+    // PCP: what TCP leaves, 1 MB/s - 800 kB/s, and its own part.
     assert!((split.own_capacity().bytes_per_sec() - 2e5).abs() < 1e-6);
     let (part, link) = split.own_part().expect("by windows");
     assert!((part.bytes_per_sec() - 1e6 * weight).abs() < 10.0 && (link.bytes_per_sec() - 1e6).abs() < 1e-6);
+    // XCP, equation 14: its own part, whatever TCP leaves.
+    let split = split.with_room(Room::Part);
+    assert!((split.own_capacity().bytes_per_sec() - 1e6 * weight).abs() < 10.0);
+    assert_eq!(split.own_part(), None);
+}
+
+/// Katabi, Handley, Rohrs 2002, equations 10 to 12 and 14 with kappa = 0.2: at p = 0.01 TCP's window is 11.233 packets. Beside 30 of XCP w_X falls by
+/// 0.2 (30 - 11.233) / (30 + 11.233) = 0.091028, beside 2 it rises by 0.2 (11.233 - 2) / (11.233 + 2) = 0.139546; w_T moves the other way.
+#[test]
+fn both_weights_move_by_the_same() {
+    for (packets, step) in [(30.0, -0.091_028), (2.0, 0.139_546)] {
+        let params = Params { weights: Weights::Windows, theta: Ratio::new(0.2), ..Params::default() };
+        let mut split = Split::new(&params, Rate::from_bytes_per_sec(1e6)).with_room(Room::Part);
+        // w_X c, before anything is known.
+        assert_eq!(split.own_capacity(), Rate::from_bytes_per_sec(5e5));
+        for _ in 0..8 {
+            (0..100).for_each(|_| split.on_arrival(OTHER, 1, 1000, || 0.5));
+            split.on_loss(OTHER);
+        }
+        (0..300).for_each(|_| split.on_arrival(OWN, 2, 1000, || 0.5));
+        split.set_own_flows(Some(OwnFlows { window_bytes: packets * 1000.0, rtt: Time::from_millis(40) }));
+        let _ = split.on_timer(Time::from_secs(1));
+        let [own, other] = split.weights();
+        assert!((own - (0.5 + step)).abs() < 2e-6, "{own}");
+        assert!((other - (0.5 - step)).abs() < 2e-6, "{other}");
+        assert!((split.own_capacity().bytes_per_sec() - 1e6 * own).abs() < 1e-6);
+    }
 }

@@ -213,7 +213,7 @@ proptest! {
     #[test]
     fn a_sender_survives_any_feedback(changes in prop::collection::vec(-1e12..1e12f64, 1..100), price in 0.1..100.0f64) {
         let flow = FlowView { packet_bytes: 1000, initial_window: 2.0, app_rate: None };
-        let params = flowstamp_laws::xcp::sender::Params { price, desired_rate: None };
+        let params = flowstamp_laws::xcp::sender::Params { price, ..Default::default() };
         let mut law = Sender::<Window>::new(&params, &flow);
         for change in changes {
             let stamp = Stamp([law.cwnd() / price, 0.1, change]);
@@ -412,7 +412,7 @@ fn increases_follow_the_price() {
     let flow = FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate: None };
     let rtt = Time::from_millis(100);
     let header = |price| {
-        Sender::<Window>::new(&flowstamp_laws::xcp::sender::Params { price, desired_rate: None }, &flow)
+        Sender::<Window>::new(&flowstamp_laws::xcp::sender::Params { price, ..Default::default() }, &flow)
             .stamp(Time::ZERO, rtt)
     };
     let (mut one, mut three) = (header(1.0), header(3.0));
@@ -492,4 +492,102 @@ fn the_first_rtt_is_the_packets() {
     // alpha (C - y), y being 1000 bytes in 250 ms, and no more shuffled than that: gamma y is less.
     let (give, take) = router.residues();
     assert!((give - 0.4 * (1e6 - 4000.0)).abs() < 1e-6 && take == 0.0, "{give} {take}");
+}
+
+/// Section 8.2: the mean window over flows, not packets. In 100 ms a flow of 20 packets and 100 ms sends 20, one of 5 packets and 50 ms sends 10;
+/// the mean of their windows is 12.5 packets, of their RTTs 75 ms. Of its part, 300 kB/s (eq. 14), the flows use 200 + 100 kB/s: S_X = 0.
+fn knows_its_flows<E: Encoding>() {
+    let view = LinkView { now: Time::ZERO, queue_bytes: 0, queue_packets: 0 };
+    let at = Params { initial_interval: Some(Time::from_millis(100)), ..params() };
+    let mut router = Router::<E>::new(&at, &RouterView::of(Rate::from_bytes_per_sec(1e6)));
+    assert_eq!(router.own_flows(), None);
+    router.set_capacity(Rate::from_bytes_per_sec(3e5));
+    for (packets, window, rtt_s) in [(20, 20.0, 0.1), (10, 5.0, 0.05)] {
+        let stamp = E::header(window * 1000.0, rtt_s, 1000.0, 0.0);
+        (0..packets).for_each(|_| router.on_arrival(view, 1000, Some(&stamp)));
+    }
+    router.on_arrival(view, 40, None); // an ack says nothing of windows
+    router.on_arrival(view, 1000, Some(&E::header(1000.0, 0.0, 1000.0, 0.0))); // nor does a packet without an RTT
+    router.on_timer(CONTROL, view);
+    let flows = router.own_flows().expect("seen");
+    // The draft's fields round to 2^-28 s: 3.7 ns of 5 ms.
+    assert!((flows.window_bytes / 12_500.0 - 1.0).abs() < 1e-6, "{flows:?}");
+    assert!((flows.rtt.as_secs_f64() / 0.075 - 1.0).abs() < 1e-6, "{flows:?}");
+    let mut feedback = f64::NAN;
+    router.variables(&mut |name, value| {
+        if name == "aggregate_feedback_bps" {
+            feedback = value;
+        }
+    });
+    // alpha (3e5 - 3e5 - 400 - 10,000) 8 of eq. 13, with the ack's 40 B and the packet of no RTT in y_X.
+    assert!((feedback + 0.4 * 10_400.0 * 8.0).abs() < 1e-6, "{feedback}");
+    // An interval without packets: what was known stays.
+    router.on_timer(CONTROL, view);
+    assert_eq!(router.own_flows().map(|f| f.window_bytes), Some(flows.window_bytes));
+}
+
+#[test]
+fn the_mean_window_is_over_flows() {
+    knows_its_flows::<Window>();
+    knows_its_flows::<Throughput>();
+}
+
+/// Section 8.2: an answer that has passed XCP routers alone and came from a receiver that echoes keeps the flow; one other router, now or
+/// later, or a receiver that echoes nothing, makes it a TCP. Who does not ask does not look, and his packets' bits stay as they were.
+fn asks_its_path<E: Encoding>() {
+    const RTT: Time = Time::from_millis(100);
+    let flow = FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate: None };
+    let view = LinkView { now: Time::ZERO, queue_bytes: 0, queue_packets: 0 };
+    let new = |negotiate| {
+        let params = flowstamp_laws::xcp::sender::Params { negotiate, ..Default::default() };
+        let mut law = Sender::<E>::new(&params, &flow);
+        law.passes(3);
+        assert_eq!(law.handshake(), negotiate);
+        law
+    };
+    let mut router = Router::<E>::new(&params(), &RouterView::of(Rate::from_mbps(10.0)));
+    let mut after = |law: &Sender<E>, routers: u32| {
+        (0..routers).fold(law.bits(), |b, _| router.bits(view, 1000, b, || 0.5))
+    };
+    let stamp = Stamp([0.0; 3]);
+    // Two of three routers know XCP: TCP from its initial window, in slow start.
+    let mut law = new(true);
+    let bits = after(&law, 2);
+    law.on_feedback(RTT, RTT, &stamp, bits);
+    assert_eq!((law.fallen_back(), law.cwnd()), (Some(RTT), 10_000.0));
+    assert_eq!((law.bits(), law.stamp(RTT, RTT)), (0, Stamp::default()));
+    law.on_ack(&Ack { flight: 10, ..Ack::of_one(RTT * 2, RTT, &stamp) });
+    assert_eq!(law.cwnd(), 11_000.0, "slow start");
+    law.on_loss(RTT * 3, 10);
+    // RFC 5681: half of the flight.
+    assert_eq!(law.cwnd(), 5000.0);
+    law.on_timeout(RTT * 4, 5);
+    assert_eq!(law.cwnd(), 1000.0);
+    // A receiver without XCP: no bits come back.
+    let mut law = new(true);
+    law.on_feedback(RTT, RTT, &stamp, 0);
+    assert_eq!(law.fallen_back(), Some(RTT));
+    // All know XCP: it stays, and obeys; then the path changes, and half of the flight is left.
+    let mut law = new(true);
+    let bits = after(&law, 3);
+    law.on_feedback(RTT, RTT, &stamp, bits);
+    assert_eq!((law.fallen_back(), law.bits()), (None, new(true).bits()));
+    let granted = E::header(10_000.0, 0.1, 1000.0, 500.0);
+    law.on_ack(&Ack { flight: 10, bits, ..Ack::of_one(RTT * 2, RTT, &granted) });
+    assert_eq!((law.fallen_back(), law.cwnd()), (None, 10_500.0));
+    let bits = after(&law, 2);
+    law.on_ack(&Ack { flight: 10, bits, ..Ack::of_one(RTT * 3, RTT, &granted) });
+    assert_eq!(law.fallen_back(), Some(RTT * 3));
+    assert!((5000.0..6000.0).contains(&law.cwnd()), "{}", law.cwnd());
+    // Who does not ask.
+    let mut law = new(false);
+    let bits = after(&law, 1);
+    law.on_ack(&Ack { bits, ..Ack::of_one(RTT, RTT, &granted) });
+    assert_eq!((bits, law.fallen_back(), law.cwnd()), (0, None, 10_500.0));
+}
+
+#[test]
+fn a_path_without_xcp_makes_it_a_tcp() {
+    asks_its_path::<Window>();
+    asks_its_path::<Throughput>();
 }

@@ -16,7 +16,7 @@ pub use capacity::{Buffer, LinkRate, VaryingRate};
 pub use error::ScenarioError;
 pub use load::{FilesFrom, Format, read, with};
 pub use topology::{Dumbbell, Graph, Link, ParkingLot, Priority};
-pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Sizes, Web};
+pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Receiver, Sizes, Web};
 
 use flowstamp_laws::units::{Bytes, Time};
 use schemars::JsonSchema;

@@ -56,12 +56,31 @@ pub struct FlowGroup {
     /// Flows that arrive at random, each with a size of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<Web>,
+    /// What the receiving hosts know. With `"tcp"` stamps do not come back, and laws that rely on them are refused, unless they ask for
+    /// their protocol first (`negotiate`).
+    #[serde(default)]
+    pub receiver: Receiver,
+    /// The link that the flow governs, by its name: what waits for it leaves at the rate of this flow, which has no data of its own. For
+    /// laws of macro-flows, `"xcp-edge"`; the flow goes from the link's end to where all flows over the link leave the cloud.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub governs: Option<String>,
     /// Window, acks and recovery.
     #[serde(default)]
     pub transport: transport::Params,
     /// Hosts of their own on access links. Default: as the topology says; in a graph none, flows start at the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
+}
+
+/// What a receiving host knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Receiver {
+    /// Every protocol.
+    #[default]
+    Any,
+    /// TCP alone.
+    Tcp,
 }
 
 /// An access link.

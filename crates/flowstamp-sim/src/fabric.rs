@@ -15,7 +15,7 @@ use crate::random::Stream;
 use crate::scenario::{Access, Priority, Scenario};
 use flowstamp_laws::queue::QueueView;
 use flowstamp_laws::registry::QueueSpec;
-use flowstamp_laws::router::{MAX_TIMERS, RouterView};
+use flowstamp_laws::router::{MAX_TIMERS, Room, RouterView};
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::share::{self, Scheduler};
 use flowstamp_laws::units::{Rate, Time};
@@ -497,6 +497,22 @@ impl Fabric {
         }
     }
 
+    /// What waits for a governed link leaves at `rate` from now on. Returns the bytes that it has sent so far.
+    pub fn shape(&mut self, number: usize, rate: Option<Rate>) -> f64 {
+        self.settle_link(number);
+        let (port, link) = (&mut self.ports[number], &self.links[number]);
+        if let Some(rate) = rate {
+            let before = port.choice(link);
+            port.shape(rate);
+            if let (Some(from), Some(to)) = (before, port.choice(link)) {
+                // It may be overdue by the new rate, as the old one was lower.
+                let to = to.max(self.now);
+                self.events.reschedule(from, to, Source::new(Class::Transmit, number as u32));
+            }
+        }
+        port.sent_bytes(link, self.now)
+    }
+
     /// Laws and statistics of a router link, to be changed.
     pub fn laws_mut(&mut self, number: usize) -> &mut Laws {
         self.ports[number].laws_mut()
@@ -524,7 +540,9 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         capacity: plan.capacity.mean(Time::ZERO, scenario.duration),
         mean_packet_bytes: scenario.packet.get() as u32,
     };
-    let known = plan.told.then_some(rate);
+    let room = plan.router.by_windows().unwrap_or(Room::Leftover);
+    let split = plan.share.params().map(|params| Split::new(params, rate).with_room(room));
+    let known = plan.told.then(|| split.as_ref().map_or(rate, Split::own_capacity));
     let router_view =
         RouterView { capacity: known, limit: plan.limit, packet_bytes: scenario.packet.get() as u32 };
     let capture = scenario.capture.as_ref();
@@ -540,6 +558,7 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
     laws.told = plan.told;
     let in_turn = Scheduler::Priority(share::priority::Priority);
     let asking = |port: Served| if plan.medium.is_some() { port.asking() } else { port };
+    let asking = |port: Served| if plan.governed { port.governed() } else { asking(port) };
     if plan.priority == Priority::Acks {
         return Port::Served(asking(Served::new(laws, Classifier::Acks, in_turn, None)));
     }
@@ -547,9 +566,8 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         let scheduler = Scheduler::Wfq(share::wfq::Wfq::new(weights.len()));
         return Port::Served(asking(Served::new(laws, Classifier::L4s, scheduler, None).weighing(weights)));
     }
-    let split = plan.share.params().map(|params| Split::new(params, rate));
     match (split, plan.share.build(Classifier::Protocol.classes())) {
-        (None, _) if plan.medium.is_some() || plan.queue.hears().each_departure() => {
+        (None, _) if plan.governed || plan.medium.is_some() || plan.queue.hears().each_departure() => {
             Port::Served(asking(Served::new(laws, Classifier::None, in_turn, None)))
         }
         (None, _) => Port::Fifo(Fifo::new(laws, Alone)),

@@ -103,7 +103,8 @@ pub fn results(mut run: Finished) -> Results {
         // Shares of flows that had time to send after warm-up.
         let active = |i: &&usize| active_s(sim, &sim.hosts.records[**i]) > 0.0;
         let goodputs: Vec<f64> = of_group.iter().filter(active).map(|i| rows[*i].goodput_bps).collect();
-        if !group.web {
+        // Who governs a link has no data to share with.
+        if !group.web && group.plan.governs.is_none() {
             long_goodputs.extend_from_slice(&goodputs);
         }
         let bytes = group.delivered_bytes - group.delivered_at_warmup;

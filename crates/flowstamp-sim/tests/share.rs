@@ -196,3 +196,52 @@ fn probes_see_the_queue_laws_of_classes() {
         }
     }
 }
+
+/// XCP beside TCP by windows (Katabi, Handley, Rohrs 2002, section 8.2): what the router law works with is its weight's part of the link
+/// at every instant (eq. 14), the link is full, and the average flow of both kinds gets the fair share (figure 13).
+#[test]
+fn xcp_keeps_to_its_part() {
+    for (xcp, tcp) in [(10, 20), (15, 15), (20, 10)] {
+        let r = run(&format!(
+            r#"
+            duration = "30s"
+            warmup = "10s"
+            [dumbbell]
+            rate = "45Mbps"
+            rtt = "40ms"
+            queue = {{ kind = "red", gentle = true }}
+            router = "xcp"
+            share = {{ scheduler = "wfq", weights = "windows", own_droptail = true, theta = 0.01, min_interval = "1ms" }}
+            [[flows]]
+            name = "xcp"
+            law = "xcp"
+            count = {xcp}
+            [[flows]]
+            name = "tcp"
+            law = "reno"
+            count = {tcp}
+            spread = "1s"
+            [probes]
+            laws = true
+            "#
+        ));
+        let of = |metric: &str| {
+            let is = |k: &SeriesKey| k.kind == "law" && k.name == "bottleneck" && k.metric == metric;
+            let key = r.series.keys.iter().position(is).expect(metric);
+            let series = r.series.key.iter().zip(&r.series.value);
+            series.filter(|(k, _)| **k as usize == key).map(|(_, v)| *v).collect::<Vec<_>>()
+        };
+        let weights = of("own_weight");
+        let (last, flows) = (weights.last().expect("sampled"), f64::from(xcp) / f64::from(xcp + tcp));
+        assert!((last - flows).abs() < 0.1, "{last} beside {flows}");
+        for (weight, capacity) in weights.iter().zip(of("own_capacity_bps")) {
+            assert!((capacity / (weight * 45e6) - 1.0).abs() < 1e-9, "{capacity} at {weight}");
+        }
+        assert!(r.summary.links["bottleneck"].utilization > 0.95);
+        for (name, flows) in [("xcp", xcp), ("tcp", tcp)] {
+            let fair = 0.96 * 45e6 / f64::from(xcp + tcp); // of 1000 bytes 960 are payload
+            let share = r.summary.groups[name].goodput_bps / f64::from(flows) / fair;
+            assert!((0.8..1.2).contains(&share), "{xcp} XCP, {tcp} TCP: {name} has {share}");
+        }
+    }
+}

@@ -151,3 +151,55 @@ fn prices_divide_the_link() {
         assert!((share - 1.0).abs() < 0.125, "price {price}: {share}");
     }
 }
+
+/// Section 8.2: the flow asks its path, and a router or a receiver without XCP makes it a TCP, which fills its link all the same.
+#[test]
+fn start_up_is_negotiated() {
+    let scenario = |law: &str, to: &str, receiver: &str| {
+        format!(
+            r#"
+            duration = "4s"
+            warmup = "1s"
+            [graph]
+            links = [
+                {{ from = "a", to = "b", rate = "20Mbps", delay = "5ms", router = "xcp" }},
+                {{ from = "b", to = "c", rate = "20Mbps", delay = "5ms", router = "xcp" }},
+                {{ from = "b", to = "d", rate = "10Mbps", delay = "5ms" }},
+            ]
+            [[flows]]
+            name = "flow"
+            law = {law}
+            receiver = "{receiver}"
+            from = "a"
+            to = "{to}"
+            access = {{ rate = "200Mbps", delay = "2ms" }}
+            "#
+        )
+    };
+    let asks = r#"{ law = "xcp", negotiate = true }"#;
+    for (to, receiver, mbps, falls) in [
+        ("c", "any", 20.0, false),
+        ("d", "any", 10.0, true),
+        ("c", "tcp", 20.0, true),
+        ("b", "any", 20.0, false),
+    ] {
+        let r = run(&scenario(asks, to, receiver));
+        let flow = &r.flows[0];
+        // The answer comes after the path's 28 ms and a few transmissions of 40 bytes.
+        assert_eq!(flow.switched_s.is_some_and(|at| at < 0.03), falls, "{to} {receiver}: {flow:?}");
+        assert_eq!(flow.switched_s.is_some(), falls);
+        let goodput = r.summary.flows[0].goodput_bps;
+        assert!(goodput > 0.8 * mbps * 1e6, "{to} {receiver}: {goodput}");
+    }
+    // Who relies on what comes back is refused a receiver that knows TCP alone; a TCP is not.
+    for (law, fine) in [
+        ("\"xcp\"", false),
+        ("\"rcp\"", false),
+        ("{ law = \"rcp\", switch = true }", false),
+        ("\"sack\"", true),
+    ] {
+        let refused = common::try_load(&scenario(law, "c", "tcp")).err().map(|e| e.to_string());
+        assert_eq!(refused.is_none(), fine, "{law}: {refused:?}");
+        assert!(refused.is_none_or(|line| line.contains("flows.flow.receiver: is \"tcp\"")), "{law}");
+    }
+}

@@ -30,7 +30,8 @@ use crate::codec::{Codec, Told};
 use crate::field::{EmitError, PROTOCOL_TCP, array, emit};
 use crate::frame::Shim;
 use crate::xcp::Seconds28;
-use flowstamp_laws::pcp::header::{B1, B2, ptl};
+use flowstamp_laws::negotiation::ptl;
+use flowstamp_laws::pcp::header::{B1, B2};
 use thiserror::Error;
 
 /// Length of the header in bytes.

@@ -34,6 +34,9 @@ class RunValues(Protocol):
     def measure(self, name: str) -> Floats:
         """One value for each point, link or flow."""
 
+    def of(self, group: str) -> RunValues:
+        """The same, seen by another group."""
+
     def samples(self, metric: str, start_s: float, end_s: float) -> Floats:
         """A link's samples over time: `utilization`, `queue_packets`, `drops`."""
 
@@ -89,6 +92,10 @@ def _window(run: RunValues, flow: str, start_s: float, end_s: float) -> float:
 
 def _group(run: RunValues, group: str, start_s: float, end_s: float) -> float:
     return fct.mean(run.group_samples(group, start_s, end_s))
+
+
+def _normalized(run: RunValues, group: str) -> Floats:
+    return run.of(group).measure("normalized")
 
 
 def _switched(run: RunValues, flow: str) -> float:
@@ -215,6 +222,7 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "throughputs": (3, _throughputs),
     "window": (4, _window),
     "group": (4, _group),
+    "normalized": (2, _normalized),
     "switched": (2, _switched),
     "switches": (1, _switches),
     "packets": (3, _packets),

@@ -79,6 +79,13 @@ class Finished:
             self.served[reverse[group]] = taken
         return self.served[reverse[group]]
 
+    def normalized(self, group: str) -> float:
+        """A group's mean goodput of a flow as a share of the fair one: its path's capacity divided among all flows."""
+        groups = self.summary["groups"]
+        flows = sum(float(one["flows"]) for one in groups.values())
+        fair_bps = float(groups[group]["capacity_bps"]) / flows
+        return float(groups[group]["goodput_bps"]) / float(groups[group]["flows"]) / fair_bps
+
     def drops(self, link: str) -> float:
         """Packets lost on a link from the very start, warm-up included."""
         self.used(link)
@@ -134,6 +141,7 @@ _RUN: dict[str, Callable[[Finished, str], float]] = {
     "all_drop_rate": lambda r, _: float(r.everywhere()["drop_rate"]),
     "jain": lambda r, group: float(r.summary["groups"][group]["jain_index"]),
     "goodput_mbps": lambda r, group: r.summary["groups"][group]["goodput_bps"] / 1e6,
+    "normalized": lambda r, group: r.normalized(group),
     **fixed_rate.MEASURES,
 }
 # Of each flow of a run, and over time: what a panel may show besides.
@@ -198,6 +206,13 @@ class RunSet:
     ) -> None:
         self.name, self.runs, self.links, self.group = name, runs, links, group
         self.split = split  # packets: where `_small` ends and `_large` begins
+
+    def of(self, group: str) -> RunSet:
+        """The same runs, seen by another group."""
+        known = self.runs[0].summary["groups"]
+        if group not in known:
+            raise ValueError(f'there is no group "{group}"; there are {", ".join(known)}')
+        return RunSet(self.name, self.runs, self.links, group, self.split)
 
     def measure(self, name: str) -> Floats:
         """One value for each point (runs that vary; the mean of its links), link or flow."""

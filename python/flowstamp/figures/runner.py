@@ -251,7 +251,7 @@ class Runner:
                 y = self._computed[spec.id][name].measure(panel.y)
                 curves.append(plot.Curve(label, np.array(spec.x()), y, style))
                 continue
-            runs = finished[name]
+            runs = finished[name].of(panel.group) if panel.group else finished[name]
             if spec.draw.x == "time" and panel.y in MANY:
                 flows = runs.many_over_time(panel.y)
                 several = len(panel.runs) > 1

@@ -64,6 +64,7 @@ class PanelSpec:
     references: tuple[str, ...]  # formulas of flow completion times
     point: int  # of size panels: which point of the runs
     flow: str  # of panels that show flows over time: the only one to be shown; empty: all
+    group: str  # whose measure it is; empty: `measure.group`
 
 
 @dataclass(frozen=True)
@@ -473,6 +474,7 @@ def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
         references=references,
         point=int(t.take("point", int, "the number of a point", 0)),
         flow=t.text("flow", "a flow's name, group.index", default=""),
+        group=t.text("group", "a group's name", default=""),
     )
     t.done()
     return panel

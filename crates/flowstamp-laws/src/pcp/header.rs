@@ -10,6 +10,7 @@
 //! 1. `H_A` tells an ack from a data packet / no bit / whoever carries a packet knows which it is; the codec of
 //!    `flowstamp-wire` writes the bit.
 
+use crate::negotiation::{self, ASKING};
 use crate::stamp::{Stamp, StampLaw};
 use crate::xcp::header::add_up;
 
@@ -17,12 +18,6 @@ use crate::xcp::header::add_up;
 pub const B1: u16 = 1;
 /// `H_B2`.
 pub const B2: u16 = 2;
-/// One in the field PTL.
-const PTL_UNIT: u16 = 1 << 8;
-
-/// What PTL begins with: the time to live that IP begins with (RFC 1700).
-pub const FIRST_PTL: u8 = 64;
-
 /// The three words.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Header {
@@ -58,20 +53,12 @@ impl StampLaw for Header {
 #[inline]
 #[must_use]
 pub const fn sent(wants_no_more: bool) -> u16 {
-    (FIRST_PTL as u16 * PTL_UNIT) | if wants_no_more { B2 } else { 0 }
-}
-
-/// The field PTL.
-#[inline]
-#[must_use]
-pub const fn ptl(bits: u16) -> u8 {
-    (bits / PTL_UNIT) as u8
+    ASKING | if wants_no_more { B2 } else { 0 }
 }
 
 /// The bits after a router that has counted itself, and has little to spare if `bottleneck`.
 #[inline]
 #[must_use]
 pub const fn passed(bits: u16, bottleneck: bool) -> u16 {
-    let lower = if bits >= PTL_UNIT { PTL_UNIT } else { 0 };
-    (bits - lower) | if bottleneck { B1 } else { 0 }
+    negotiation::passed(bits) | if bottleneck { B1 } else { 0 }
 }

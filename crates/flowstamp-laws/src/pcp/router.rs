@@ -61,7 +61,7 @@
 //!    figure P16 either gives the same to within 0.12 of the mean throughput.)
 
 use super::header::{B2, Header, passed};
-use crate::router::{LinkView, OwnFlows, RouterLaw, RouterView};
+use crate::router::{LinkView, OwnFlows, Room, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{Refused, within};
@@ -337,7 +337,7 @@ impl RouterLaw for Router {
         self.capacity = capacity.bytes_per_sec();
     }
 
-    const KNOWS_FLOWS: bool = true;
+    const BY_WINDOWS: Option<Room> = Some(Room::Leftover);
 
     fn own_flows(&self) -> Option<OwnFlows> {
         let seen = self.known && self.estimates.cwnd_bytes > 0.0;

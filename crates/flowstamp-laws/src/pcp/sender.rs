@@ -10,14 +10,8 @@
 //!   loss: cwnd / 2, timeout: s                                section 3.4: as TCP's
 //! ```
 //!
-//! With [`Params::negotiate`] the flow opens with a packet that asks for PCP, and becomes a TCP (with selective acks) for the
-//! rest of its life where a router on its path does not know PCP (section 4.1): each PCP router lowers PTL in the header, each
-//! router of any kind the time to live of IP, and both begin alike:
-//!
-//! ```text
-//!   an answer in which both have not fallen alike: TCP, from its initial window if it answers the opening packet,
-//!                                                  else as after a loss
-//! ```
+//! With [`Params::negotiate`] the flow opens with a packet that asks for PCP, and becomes a TCP for the rest of its life where
+//! its receiver or a router on its path does not know PCP (section 4.1): [`crate::negotiation`].
 //!
 //! Deviations (paper says / we do / because):
 //! 1. Feedback applies whenever an ack arrives / not in fast recovery, except decreases / a loss is met as TCP meets it,
@@ -30,14 +24,13 @@
 //!    flow would lose the part of a packet that does not fit. Such a flow wants no more until a round trip uses its window.
 //! 5. A TCP SYN with an option opens the flow, and a PCP packet of headers alone follows it / one packet does both, of the size
 //!    of an ack / they would travel together.
-//! 6. A flow that finds later that its path has changed falls back / its window is halved then / somewhere on the path is
-//!    a queue that no feedback knows of, which may be full.
 
-use super::header::{B1, FIRST_PTL, Header, ptl, sent};
+use super::header::{B1, Header, sent};
 use crate::Refused;
+use crate::negotiation::Negotiation;
 use crate::sender::{AS_MUCH_AS_THERE_IS, Ack, FlowView, Recovery, SenderLaw};
 use crate::stamp::Stamp;
-use crate::tcp::{Params as TcpParams, Sack};
+use crate::tcp::Sack;
 use crate::units::{Rate, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,22 +43,6 @@ pub struct Params {
     pub desired_rate: Option<Rate>,
     /// Ask receiver and routers for PCP first, and become a TCP where one of these does not know it (section 4.1).
     pub negotiate: bool,
-}
-
-/// The flow as a TCP, and since when.
-#[derive(Clone, Debug)]
-struct FallBack {
-    since: Time,
-    tcp: Sack,
-}
-
-/// What the negotiation knows.
-#[derive(Clone, Debug)]
-struct Negotiation {
-    flow: FlowView,
-    /// Routers that the flow's data pass.
-    hops: u8,
-    fallen: Option<FallBack>,
 }
 
 /// The window of one PCP flow.
@@ -96,24 +73,11 @@ impl Sender {
     }
 
     fn tcp(&self) -> Option<&Sack> {
-        Some(&self.negotiation.as_ref()?.fallen.as_ref()?.tcp)
+        self.negotiation.as_ref()?.tcp()
     }
 
     fn tcp_mut(&mut self) -> Option<&mut Sack> {
-        Some(&mut self.negotiation.as_mut()?.fallen.as_mut()?.tcp)
-    }
-
-    /// Section 4.1: the flow becomes a TCP with a window of so many packets if the answer with these bits has not passed PCP
-    /// routers alone. Whether it has just done so.
-    fn falls_back(&mut self, now: Time, bits: u16, window: f64) -> bool {
-        let Some(negotiation) = &mut self.negotiation else { return false };
-        if negotiation.fallen.is_some() || FIRST_PTL.saturating_sub(ptl(bits)) == negotiation.hops {
-            return false;
-        }
-        let flow = FlowView { initial_window: window, ..negotiation.flow };
-        let tcp = Sack::new(&TcpParams::default(), &flow);
-        negotiation.fallen = Some(FallBack { since: now, tcp });
-        true
+        self.negotiation.as_mut()?.tcp_mut()
     }
 
     /// Section 2: use it or lose it.
@@ -159,9 +123,7 @@ impl SenderLaw for Sender {
             limited: false,
             unused: false,
             no_more: false,
-            negotiation: params
-                .negotiate
-                .then(|| Box::new(Negotiation { flow: *flow, hops: 0, fallen: None })),
+            negotiation: params.negotiate.then(|| Box::new(Negotiation::new(flow))),
         }
     }
 
@@ -178,14 +140,18 @@ impl SenderLaw for Sender {
         params.negotiate
     }
 
+    fn asks_receiver(params: &Params) -> bool {
+        params.negotiate
+    }
+
     #[inline]
     fn fallen_back(&self) -> Option<Time> {
-        Some(self.negotiation.as_ref()?.fallen.as_ref()?.since)
+        self.negotiation.as_ref()?.fallen_back()
     }
 
     fn passes(&mut self, hops: u8) {
         if let Some(negotiation) = &mut self.negotiation {
-            negotiation.hops = hops;
+            negotiation.passes(hops);
         }
     }
 
@@ -196,16 +162,8 @@ impl SenderLaw for Sender {
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack<'_>) {
-        if self.negotiation.is_some() {
-            if self.falls_back(ack.now, ack.bits, self.cwnd / self.packet_bytes) {
-                if let Some(tcp) = self.tcp_mut() {
-                    tcp.on_loss(ack.now, ack.flight); // deviation 6
-                }
-            }
-            if let Some(tcp) = self.tcp_mut() {
-                tcp.on_ack(ack);
-                return;
-            }
+        if self.negotiation.as_mut().is_some_and(|negotiation| negotiation.on_ack(ack, self.cwnd)) {
+            return;
         }
         let wanted = self.wanted(ack.srtt.as_secs_f64());
         let enough = wanted - self.packet_bytes;
@@ -223,9 +181,7 @@ impl SenderLaw for Sender {
     }
 
     fn on_feedback(&mut self, now: Time, _: Time, stamp: &Stamp, bits: u16) {
-        let Some(negotiation) = &self.negotiation else { return };
-        let window = negotiation.flow.initial_window;
-        if self.falls_back(now, bits, window) || self.tcp().is_some() {
+        if self.negotiation.as_mut().is_none_or(|negotiation| negotiation.on_answer(now, bits)) {
             return;
         }
         let change = Header::from(*stamp).feedback_bytes;

@@ -2,7 +2,7 @@
 //! type.
 
 use super::{Header, each, spec};
-use crate::router::{LinkView, NoParams, OwnFlows, RouterLaw, RouterView};
+use crate::router::{LinkView, NoParams, OwnFlows, Room, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{AgreedTime, Refused, pcp, rcp, vcp, xcp};
@@ -66,12 +66,12 @@ macro_rules! routers {
                     $( Self::$variant(p) => <$router as RouterLaw>::needs_capacity(p) ),*
                 }
             }
-            /// [`RouterLaw::KNOWS_FLOWS`].
+            /// [`RouterLaw::BY_WINDOWS`].
             #[must_use]
-            pub const fn knows_flows(&self) -> bool {
+            pub const fn by_windows(&self) -> Option<Room> {
                 match self {
-                    Self::None(_) => false,
-                    $( Self::$variant(_) => <$router as RouterLaw>::KNOWS_FLOWS ),*
+                    Self::None(_) => None,
+                    $( Self::$variant(_) => <$router as RouterLaw>::BY_WINDOWS ),*
                 }
             }
             /// The law on this link; `None` where the link only forwards.

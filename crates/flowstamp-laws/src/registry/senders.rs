@@ -6,7 +6,7 @@ use crate::sender::{Ack, Echo, FlowView, Recovery, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{AgreedTime, Refused};
-use crate::{pcp, rcp, tcp, vcp, xcp};
+use crate::{pcp, rcp, tcp, udp, vcp, xcp};
 
 macro_rules! senders {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ident $sender:ty; )*) => {
@@ -41,6 +41,12 @@ macro_rules! senders {
             pub fn falls_back(&self) -> bool {
                 match self { $( Self::$variant(p) => <$sender as SenderLaw>::falls_back(p) ),* }
             }
+            /// Whether its flows do without a receiver that echoes its header: a TCP's, or [`SenderLaw::asks_receiver`].
+            #[must_use]
+            pub fn asks_receiver(&self) -> bool {
+                self.header() == Header::Plain
+                    || match self { $( Self::$variant(p) => <$sender as SenderLaw>::asks_receiver(p) ),* }
+            }
             /// [`SenderLaw::agreed_time`].
             pub fn agreed_time(&mut self) -> Option<AgreedTime<'_>> {
                 match self { $( Self::$variant(p) => <$sender as SenderLaw>::agreed_time(p) ),* }
@@ -54,6 +60,20 @@ macro_rules! senders {
             #[must_use]
             pub fn l4s(&self) -> bool {
                 match self { $( Self::$variant(p) => <$sender as SenderLaw>::l4s(p) ),* }
+            }
+            /// [`SenderLaw::DATAGRAMS`].
+            #[must_use]
+            pub const fn datagrams(&self) -> bool {
+                match self { $( Self::$variant(_) => <$sender as SenderLaw>::DATAGRAMS ),* }
+            }
+            /// [`SenderLaw::GOVERNS`].
+            #[must_use]
+            pub const fn governs(&self) -> bool {
+                match self { $( Self::$variant(_) => <$sender as SenderLaw>::GOVERNS ),* }
+            }
+            /// [`SenderLaw::micro_flows`].
+            pub fn micro_flows(&mut self) -> Option<&mut Option<u32>> {
+                match self { $( Self::$variant(p) => <$sender as SenderLaw>::micro_flows(p) ),* }
             }
             /// The law for one flow.
             #[must_use]
@@ -83,6 +103,7 @@ macro_rules! senders {
             fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp, bits: u16) {
                 each!(self, $($variant)*; l => l.on_feedback(now, srtt, stamp, bits))
             }
+            fn carried(&mut self, bytes: f64) { each!(self, $($variant)*; l => l.carried(bytes)) }
             #[inline]
             fn cwnd(&self) -> f64 { each!(self, $($variant)*; l => l.cwnd()) }
             #[inline]
@@ -105,6 +126,8 @@ senders! {
     Xcp "xcp" Xcp xcp::Sender<xcp::header::Window>;
     /// XCP as the Internet-Draft writes it.
     XcpDraft "xcp-draft" XcpDraft xcp::Sender<xcp::header::Throughput>;
+    /// An XCP macro-flow between edges of a core cloud (Katabi 2002, section 8.1).
+    XcpEdge "xcp-edge" Xcp xcp::edge::Sender;
     /// RCP: the rate that the slowest router gives (Dukkipati 2007).
     Rcp "rcp" Rcp rcp::Sender;
     /// PCP, of which XCP came (Katabi and Handley 2001).
@@ -135,6 +158,8 @@ senders! {
     Bbr "bbr" Plain Box<tcp::Bbr>;
     /// Data Center TCP (RFC 8257).
     Dctcp "dctcp" Plain Box<tcp::Dctcp>;
+    /// Datagrams at the application's rate, whatever comes back.
+    Udp "udp" Plain udp::Sender;
 }
 
 /// TCP with selective acks, as [`AnySender`] needs some law.

@@ -9,11 +9,14 @@
 //!   Tc    > Tc* = (C_T - y_T) / (d y_T / dt)          the time that TCP needs to fill what it was given
 //! ```
 //!
-//! With [`Weights::Windows`] (Katabi and Handley 2001, section 4.2), every estimation interval of the router law, its mean RTT:
+//! With [`Weights::Windows`] (PCP: Katabi and Handley 2001, section 4.2; XCP: Katabi, Handley, Rohrs 2002, section 8.2), every
+//! estimation interval of the router law, its mean RTT:
 //!
 //! ```text
-//!   w_R   = w_R - k4 (cwnd_R - cwnd_T) / (cwnd_R + cwnd_T)                    eq. 11; cwnd_T by [`super::windows`], k4 is theta
-//!   C_R   = C - y_T,  and beside it the part C w_R                            SBW and PSBW are what either has to spare
+//!   w_R   = w_R - k4 (cwnd_R - cwnd_T) / (cwnd_R + cwnd_T)                    2001: eq. 11; 2002: eqs. 11 and 12, kappa
+//!                                                                             cwnd_T by [`super::windows`]; k4, kappa is theta
+//!   C_R   = C - y_T,  and beside it the part C w_R                            PCP: SBW and PSBW are what either has to spare
+//!   C_R   = C w_R                                                             XCP: S_X = C_R - y_X, eq. 14
 //! ```
 //!
 //! `R` is the router's own protocol, `T` everything else; `y` input rate. `C_R` is the capacity that the router law
@@ -32,7 +35,7 @@
 use super::windows::Windows;
 use super::zombies::Zombies;
 use super::{CLASSES, OTHER, OWN, Params, Weights};
-use crate::router::OwnFlows;
+use crate::router::{OwnFlows, Room};
 use crate::units::{Rate, Time};
 
 /// Bounds of a class's weight.
@@ -62,6 +65,8 @@ pub struct Split {
     classes: [Class; CLASSES],
     /// What is known of TCP's window, where weights go by windows.
     windows: Option<Windows>,
+    /// What the router law works with there.
+    room: Room,
     /// What the router law knows of its flows.
     own_flows: Option<OwnFlows>,
     /// `w_R`.
@@ -89,12 +94,21 @@ impl Split {
             capacity: capacity.bytes_per_sec(),
             classes: [class.clone(), class],
             windows: (params.weights == Weights::Windows).then(Windows::default),
+            room: Room::Leftover,
             own_flows: None,
             weight: 0.5,
             own_capacity: capacity.bytes_per_sec(),
             interval: params.min_interval,
             began: Time::ZERO,
         }
+    }
+
+    /// The same for a router law that works with `room` where weights go by windows.
+    #[must_use]
+    pub fn with_room(mut self, room: Room) -> Self {
+        self.room = room;
+        self.divide();
+        self
     }
 
     /// The same, going on at `now` with the own class's weight of before, or with one that was chosen; within its bounds.
@@ -186,8 +200,12 @@ impl Split {
     /// C.3, with what the last period saw.
     fn divide(&mut self) {
         let left = self.capacity - self.classes[OTHER].rate;
-        let least = if self.windows.is_some() { 0.0 } else { self.capacity * self.weight };
-        self.own_capacity = left.max(least);
+        let part = self.capacity * self.weight;
+        self.own_capacity = match (&self.windows, self.room) {
+            (None, _) => left.max(part),
+            (Some(_), Room::Leftover) => left.max(0.0),
+            (Some(_), Room::Part) => part,
+        };
     }
 
     /// When the first period ends.
@@ -208,11 +226,12 @@ impl Split {
         Rate::from_bytes_per_sec(self.own_capacity)
     }
 
-    /// The own class's part of the link, and the link's capacity, where weights go by windows.
+    /// The own class's part of the link, and the link's capacity, where weights go by windows and the law has more than it.
     #[must_use]
     pub fn own_part(&self) -> Option<(Rate, Rate)> {
         let rate = Rate::from_bytes_per_sec;
-        self.windows.as_ref().map(|_| (rate(self.capacity * self.weight), rate(self.capacity)))
+        let beside = self.windows.is_some() && self.room == Room::Leftover;
+        beside.then(|| (rate(self.capacity * self.weight), rate(self.capacity)))
     }
 
     /// `Tc`: how long the running period is to last.

@@ -1,6 +1,6 @@
 //! The mean window of the TCP flows of a class, by what its queue loses.
 //!
-//! Katabi and Handley 2001, section 4.2, for equation 11 of [`super::split`]:
+//! Katabi and Handley 2001, section 4.2, and Katabi, Handley, Rohrs 2002, equation 10, for the weights of [`super::split`]:
 //!
 //! ```text
 //!   cwnd = s / (sqrt(2 p / 3) + 12 p sqrt(3 p / 8) (1 + 32 p^2))       s the mean size of the class's packets
@@ -8,10 +8,12 @@
 //! ```
 //!
 //! Deviations (paper says / we do / because):
-//! 1. p is the drop rate of the queue / one over the mean of the last eight numbers of packets between losses, as TFRC
+//! 1. Both papers print one root over the whole denominator / over its first term alone / as TCP's equation has it in TFRC,
+//!    which both name (RFC 5348, section 3.1, with b = 1 and t_RTO = 4 R); p = 0.01 would else give 8.4 packets, not 11.2.
+//! 2. p is the drop rate of the queue / one over the mean of the last eight numbers of packets between losses, as TFRC
 //!    takes it, which the paper names / in an estimation interval there are a few drops or none, and with p = 0 a window
 //!    has no bound.
-//! 2. A mark counts as a drop / the paper's TCP has no ECN; one that has halves its window for either.
+//! 3. A mark counts as a drop / the paper's TCP has no ECN; one that has halves its window for either.
 
 /// How many loss intervals count, and how much each, the newest first (RFC 5348, section 5.4).
 const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];

@@ -24,6 +24,12 @@ pub struct View {
 pub trait Encoding: Copy + core::fmt::Debug + 'static {
     /// Reads the header of a packet of `size` bytes.
     fn read(stamp: &Stamp, size: f64) -> View;
+    /// The bytes for which a packet with this header stands that speaks for so many micro-flows ([`super::edge`]), where the header tells.
+    #[inline]
+    fn stands_for(stamp: &Stamp, micro_flows: f64) -> Option<f64> {
+        let _ = (stamp, micro_flows);
+        None
+    }
     /// Writes `feedback`, a change of throughput in bytes/s, for a flow whose RTT is `rtt_s`.
     fn write_feedback(stamp: &mut Stamp, feedback: f64, rtt_s: f64);
     /// Leaves a decrease as it is and makes anything else zero.
@@ -56,6 +62,10 @@ impl Encoding for Window {
         } else {
             View { inter_packet_s: 0.0, rtt_s: 0.0, feedback }
         }
+    }
+    #[inline]
+    fn stands_for(stamp: &Stamp, micro_flows: f64) -> Option<f64> {
+        Some(stamp.0[0] * micro_flows)
     }
     #[inline]
     fn write_feedback(stamp: &mut Stamp, feedback: f64, rtt_s: f64) {

@@ -13,10 +13,17 @@
 //! the routers before this one wrote. What is given is taken from two pools, `h + max(F, 0)` and `h + max(-F, 0)`;
 //! an empty pool gives nothing more (appendix A's residues).
 //!
+//! On a link that it shares with TCP by windows ([`crate::share::Weights::Windows`], section 8.2) `C` is its part, `w_X c` (eq. 14), so
+//! that `C - y` is `S_X`, and `y` and `Q` are of its own queue (eq. 13). The weights go by the mean window of its flows, which
+//! their headers tell: each flow's counts once as `X` does, `sum (rtt s) / sum X` (deviation 10).
+//!
 //! `C` capacity, `y` input rate, `Q` persistent queue: the least seen by an arriving packet in a propagation delay
 //! (section 3.5.1), `s` packet size. `X` is the flow's inter-packet time in seconds; the paper calls its sum
 //! `sum_rtt_by_cwnd`. In these terms the paper's window form and the Internet-Draft's throughput form are one law
 //! with two [encodings](super::header::Encoding): the window form's feedback is the throughput form's times the RTT in the header.
+//!
+//! A packet that speaks for `n` flows of a macro-flow between edges (section 8.1, [`super::edge`]) stands for their window: `s` is
+//! `n H_cwnd` for it, but in `y`.
 //!
 //! Valid for 1 kb/s to 400 Gb/s and RTTs of 1 us to `max_rtt`; all state stays finite there.
 //!
@@ -40,9 +47,13 @@
 //!    interval that brings RTTs sets `d` and no more / what comes in a millisecond is no measure of `y` over `d`.
 //! 9. The authors' ns-2 model decides at most every millisecond, the draft seeks the queue for 2 ms at least / `min_interval`
 //!    and `min_queue_interval` are 10 us / at RTTs of 30 us a millisecond is a loop 33 times slower than the flows'.
+//! 10. Section 8.2 does not say how the router knows the mean window / as it knows `d`, by the headers of an interval / PCP,
+//!     its precursor, does so (Katabi and Handley 2001, eq. 4). Where a flow has a price, it is the window that routers are shown.
 
+use super::edge::MICRO_FLOWS;
 use super::header::Encoding;
-use crate::router::{LinkView, RouterLaw, RouterView};
+use crate::negotiation;
+use crate::router::{LinkView, OwnFlows, Room, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{Refused, within};
@@ -102,6 +113,8 @@ pub struct Router<E> {
     sum_x: f64,
     /// Sum of `X rtt`: the paper's `sum_rtt_square_by_cwnd`, seconds squared.
     sum_x_rtt: f64,
+    /// Sum of `X cwnd`, which is `rtt s`: byte seconds.
+    sum_x_cwnd: f64,
     // Decided at the last control decision (second block).
     /// Throughput per second of inter-packet time, bytes/s^2.
     xi_pos: f64,
@@ -113,6 +126,8 @@ pub struct Router<E> {
     residue_neg: f64,
     /// `d`, seconds; zero while unknown (deviation 8).
     avg_rtt: f64,
+    /// The mean window over flows, bytes; zero while unknown.
+    avg_window: f64,
     /// Length of the running control interval, seconds.
     interval: f64,
     /// `Q`, bytes.
@@ -122,6 +137,8 @@ pub struct Router<E> {
     /// `phi / d` and `y` of the last decision, bytes/s, for probes.
     aggregate_feedback: f64,
     input_rate: f64,
+    /// For how many micro-flows the packet at hand speaks; zero for itself.
+    micro_flows: u16,
     encoding: PhantomData<E>,
 }
 
@@ -150,6 +167,15 @@ impl<E: Encoding> Router<E> {
         self.avg_rtt
     }
 
+    /// `s` of the packet at hand, of so many bytes.
+    #[inline]
+    fn stands_for(&self, stamp: &Stamp, size: f64) -> f64 {
+        if self.micro_flows == 0 {
+            return size;
+        }
+        E::stands_for(stamp, f64::from(self.micro_flows)).unwrap_or(size).max(size)
+    }
+
     /// Appendix A, second block.
     fn decide(&mut self) {
         let p = &self.params;
@@ -157,6 +183,7 @@ impl<E: Encoding> Router<E> {
         if self.sum_x > 0.0 {
             // The average over flows, not packets: X weighs a packet by the inverse of its flow's packet rate.
             self.avg_rtt = (self.sum_x_rtt / self.sum_x).min(p.max_rtt.as_secs_f64());
+            self.avg_window = self.sum_x_cwnd / self.sum_x; // deviation 10
         }
         let input_rate = self.input_bytes / self.interval;
         let delay = match self.avg_rtt > 0.0 {
@@ -186,6 +213,7 @@ impl<E: Encoding> Router<E> {
         self.input_bytes = 0.0;
         self.sum_x = 0.0;
         self.sum_x_rtt = 0.0;
+        self.sum_x_cwnd = 0.0;
     }
 }
 
@@ -222,16 +250,19 @@ impl<E: Encoding> RouterLaw for Router<E> {
             input_bytes: 0.0,
             sum_x: 0.0,
             sum_x_rtt: 0.0,
+            sum_x_cwnd: 0.0,
             xi_pos: 0.0,
             xi_neg: 0.0,
             residue_pos: 0.0,
             residue_neg: 0.0,
             avg_rtt: params.initial_interval.unwrap_or(Time::ZERO).as_secs_f64(),
+            avg_window: 0.0,
             interval: first_interval(params).as_secs_f64(),
             persistent_queue: 0.0,
             min_queue: 0.0,
             aggregate_feedback: 0.0,
             input_rate: 0.0,
+            micro_flows: 0,
             encoding: PhantomData,
         }
     }
@@ -240,8 +271,20 @@ impl<E: Encoding> RouterLaw for Router<E> {
         self.capacity = capacity.bytes_per_sec();
     }
 
+    const BY_WINDOWS: Option<Room> = Some(Room::Part);
+
+    fn own_flows(&self) -> Option<OwnFlows> {
+        let known = self.avg_rtt > 0.0 && self.avg_window > 0.0 && self.avg_window < f64::INFINITY;
+        known.then(|| OwnFlows { window_bytes: self.avg_window, rtt: Time::from_secs_f64(self.interval) })
+    }
+
     fn set_params(&mut self, params: &Params) {
         self.params = *params;
+    }
+
+    #[inline]
+    fn read_bits(&mut self, bits: u16) {
+        self.micro_flows = bits & MICRO_FLOWS;
     }
 
     #[inline]
@@ -250,17 +293,22 @@ impl<E: Encoding> RouterLaw for Router<E> {
         self.input_bytes += size;
         self.min_queue = self.min_queue.min(link.queue_bytes as f64);
         if let Some(stamp) = stamp {
+            let size = self.stands_for(stamp, size);
             let view = E::read(stamp, size);
             // A packet without an RTT has X = 0 and so enters neither sum (deviation 2).
             self.sum_x += view.inter_packet_s;
-            self.sum_x_rtt += view.inter_packet_s * view.rtt_s.min(self.params.max_rtt.as_secs_f64());
+            let rtt_s = view.rtt_s.min(self.params.max_rtt.as_secs_f64());
+            self.sum_x_rtt += view.inter_packet_s * rtt_s;
+            if view.inter_packet_s > 0.0 {
+                self.sum_x_cwnd += rtt_s * size;
+            }
         }
     }
 
     /// Appendix A, third block, in throughput.
     #[inline]
     fn on_departure(&mut self, _: LinkView, size: u32, stamp: &mut Stamp) {
-        let size = f64::from(size);
+        let size = self.stands_for(stamp, f64::from(size));
         let view = E::read(stamp, size);
         if view.rtt_s <= 0.0 {
             E::refuse_increase(stamp); // deviation 2
@@ -287,6 +335,11 @@ impl<E: Encoding> RouterLaw for Router<E> {
             self.residue_pos >= 0.0 && self.residue_neg >= 0.0,
             "more than the pools held: {self:?}"
         );
+    }
+
+    #[inline]
+    fn bits(&mut self, _: LinkView, _: u32, bits: u16, _: impl FnMut() -> f64) -> u16 {
+        negotiation::passed(bits) // section 8.2
     }
 
     fn first_timer(&self, which: usize) -> Option<Time> {

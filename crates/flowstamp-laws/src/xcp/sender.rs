@@ -12,6 +12,9 @@
 //! increases come in proportion to the price. Losses are answered as TCP does (section 3.3): the window is halved,
 //! or set to one packet at a timeout.
 //!
+//! With [`Params::negotiate`] the flow opens with a packet that asks for XCP, and becomes a TCP for the rest of its life where
+//! its receiver or a router on its path does not know XCP (section 8.2): [`crate::negotiation`].
+//!
 //! Deviations (paper says / we do / because):
 //! 1. Feedback applies whenever a new ack arrives / not in fast recovery, except decreases / the Internet-Draft has
 //!    the sender behave by RFC 2581 until the loss event has passed.
@@ -19,10 +22,14 @@
 //!    packets leave, so a window of 4.99 packets would carry four fifths of the rate; the application holds it to `r`.
 //! 3. The first packet has `H_rtt` zero and a wish / such packets wish nothing / no window follows from a rate
 //!    without an RTT, and routers give such packets no increase.
+//! 4. "Simple TCP and IP options" tell whether receiver and routers know XCP / sixteen bits beside the header do, as PCP's PTL / the
+//!    paper says no more of them; a capture does not show them.
 
 use super::header::Encoding;
+use crate::negotiation::{ASKING, Negotiation};
 use crate::sender::{AS_MUCH_AS_THERE_IS, Ack, FlowView, Recovery, SenderLaw};
 use crate::stamp::Stamp;
+use crate::tcp::Sack;
 use crate::units::{Rate, Time};
 use crate::{Refused, within};
 use core::marker::PhantomData;
@@ -37,11 +44,13 @@ pub struct Params {
     pub price: f64,
     /// The rate the application wants; unset, the flow's application rate, or as much as there is.
     pub desired_rate: Option<Rate>,
+    /// Ask receiver and routers for XCP first, and become a TCP where one of these does not know it (section 8.2).
+    pub negotiate: bool,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self { price: 1.0, desired_rate: None }
+        Self { price: 1.0, desired_rate: None, negotiate: false }
     }
 }
 
@@ -57,7 +66,18 @@ pub struct Sender<E> {
     desired: f64,
     /// Bytes of window wished for above the desired rate's (deviation 2).
     margin: f64,
+    negotiation: Option<Box<Negotiation>>, // few flows have one
     encoding: PhantomData<E>,
+}
+
+impl<E> Sender<E> {
+    fn tcp(&self) -> Option<&Sack> {
+        self.negotiation.as_ref()?.tcp()
+    }
+
+    fn tcp_mut(&mut self) -> Option<&mut Sack> {
+        self.negotiation.as_mut()?.tcp_mut()
+    }
 }
 
 impl<E: Encoding> SenderLaw for Sender<E> {
@@ -76,6 +96,7 @@ impl<E: Encoding> SenderLaw for Sender<E> {
             inverse_price: 1.0 / params.price,
             desired: desired.map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec),
             margin: if params.desired_rate.is_none() { packet_bytes } else { 0.0 },
+            negotiation: params.negotiate.then(|| Box::new(Negotiation::new(flow))),
             encoding: PhantomData,
         }
     }
@@ -85,13 +106,39 @@ impl<E: Encoding> SenderLaw for Sender<E> {
         Recovery::Sack
     }
 
+    fn handshake(&self) -> bool {
+        self.negotiation.is_some()
+    }
+
+    fn falls_back(params: &Params) -> bool {
+        params.negotiate
+    }
+
+    fn asks_receiver(params: &Params) -> bool {
+        params.negotiate
+    }
+
+    #[inline]
+    fn fallen_back(&self) -> Option<Time> {
+        self.negotiation.as_ref()?.fallen_back()
+    }
+
+    fn passes(&mut self, hops: u8) {
+        if let Some(negotiation) = &mut self.negotiation {
+            negotiation.passes(hops);
+        }
+    }
+
     #[inline]
     fn cwnd(&self) -> f64 {
-        self.cwnd
+        self.tcp().map_or(self.cwnd, SenderLaw::cwnd)
     }
 
     #[inline]
     fn on_ack(&mut self, ack: &Ack<'_>) {
+        if self.negotiation.as_mut().is_some_and(|negotiation| negotiation.on_ack(ack, self.cwnd)) {
+            return;
+        }
         let rtt_s = ack.srtt.as_secs_f64();
         let change = E::window_change(ack.stamp, rtt_s);
         if change > 0.0 {
@@ -106,17 +153,32 @@ impl<E: Encoding> SenderLaw for Sender<E> {
         }
     }
 
-    fn on_loss(&mut self, _: Time, flight: u32) {
+    fn on_feedback(&mut self, now: Time, _: Time, _: &Stamp, bits: u16) {
+        if let Some(negotiation) = &mut self.negotiation {
+            negotiation.on_answer(now, bits);
+        }
+    }
+
+    fn on_loss(&mut self, now: Time, flight: u32) {
+        if let Some(tcp) = self.tcp_mut() {
+            return tcp.on_loss(now, flight);
+        }
         let flight = f64::from(flight) * self.packet_bytes;
         self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet_bytes);
     }
 
-    fn on_timeout(&mut self, _: Time, _: u32) {
+    fn on_timeout(&mut self, now: Time, flight: u32) {
+        if let Some(tcp) = self.tcp_mut() {
+            return tcp.on_timeout(now, flight);
+        }
         self.cwnd = self.packet_bytes;
     }
 
     #[inline]
     fn stamp(&self, _: Time, srtt: Time) -> Stamp {
+        if self.tcp().is_some() {
+            return Stamp::default();
+        }
         let rtt_s = srtt.as_secs_f64();
         let wish = if rtt_s > 0.0 {
             (self.desired * rtt_s + self.margin - self.cwnd) * self.packet_bytes / self.cwnd
@@ -124,5 +186,10 @@ impl<E: Encoding> SenderLaw for Sender<E> {
             0.0 // deviation 3
         };
         E::header(self.cwnd * self.inverse_price, rtt_s, self.packet_bytes, wish)
+    }
+
+    #[inline]
+    fn bits(&self) -> u16 {
+        if self.negotiation.is_some() && self.tcp().is_none() { ASKING } else { 0 }
     }
 }

@@ -35,8 +35,11 @@ impl Flow {
     fn goes_on(&self, now: Time, group: &Group) -> bool {
         // Twice the RTT is the patience of repair by count.
         let limit = now + group.transport.max_rto.max(self.sender.srtt() * 2);
-        if !self.open {
+        if !self.open || self.edge {
             return self.control.due() <= limit;
+        }
+        if self.datagrams {
+            return now >= group.stop || !self.pace.is_idle();
         }
         let deadline = self.sender.deadline();
         if deadline < Time::MAX {

@@ -4,6 +4,7 @@ use super::Hosts;
 use crate::events::Class;
 use crate::fabric::Fabric;
 use crate::packet::{CONTROL, DATA, FIN, NO_SACK, Packet, SYN};
+use flowstamp_laws::Stamp;
 use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::units::Time;
 
@@ -75,6 +76,9 @@ impl Hosts {
             }
             return;
         }
+        if flow.open && flow.edge {
+            return self.ask_for_link(net, number);
+        }
         if !flow.open || !flow.pace.is_idle() && !flow.sender.is_complete() {
             self.send_control(net, number);
             self.send(net, number);
@@ -87,7 +91,8 @@ impl Hosts {
         let flow = &mut self.flows[packet.flow as usize];
         if packet.flags & DATA != 0 {
             let flags = packet.flags & !DATA;
-            net.send(Packet { next: flow.path.acks, size: self.ack_bytes, flags, ..*packet });
+            let (stamp, bits) = if flow.deaf { (Stamp::default(), 0) } else { (packet.stamp, packet.bits) };
+            net.send(Packet { stamp, bits, next: flow.path.acks, size: self.ack_bytes, flags, ..*packet });
             return;
         }
         if flow.closing {
@@ -98,11 +103,23 @@ impl Hosts {
             }
             return;
         }
+        let edge = flow.edge;
+        if edge {
+            self.tell_carried(net, packet.flow);
+        }
+        let flow = &mut self.flows[packet.flow as usize];
         flow.sender.on_answer(now, packet.sent_at);
         flow.law.on_feedback(now, flow.sender.srtt(), &packet.stamp, packet.bits);
-        if !flow.open {
+        let opens = !flow.open;
+        if opens {
             flow.open = true;
             flow.control.cancel();
+        }
+        if edge {
+            self.govern(net, packet.flow);
+            if opens {
+                self.ask_for_link(net, packet.flow);
+            }
         }
         self.send(net, packet.flow);
     }

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod audit;
+mod edge;
 mod handshake;
 mod receiver;
 mod sender;
@@ -16,7 +17,7 @@ use crate::events::{Class, Source};
 use crate::fabric::Fabric;
 use crate::network::{GroupPlan, Path, WebPlan};
 use crate::packet::{CONTROL, DATA, ECN_CAPABLE, L4S, Packet};
-use crate::scenario::Scenario;
+use crate::scenario::{self, Scenario};
 use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
 use flowstamp_laws::sender::{FlowView, SenderLaw};
 use flowstamp_laws::transport::{self, Agreed, Receiver, Sender};
@@ -36,6 +37,10 @@ pub struct Group {
     pub transport: transport::Params,
     /// What its data packets say of ECN.
     ect: u8,
+    /// Their receivers bring no stamps back.
+    deaf: bool,
+    /// Bytes that the link that its flow governs had sent at the last answer.
+    carried: f64,
     /// What each flow transfers.
     pub size: Option<u64>,
     /// How fast applications produce data.
@@ -83,6 +88,14 @@ pub struct Flow {
     control: LazyTimer,
     /// It opens with a SYN and ends with a FIN.
     handshake: bool,
+    /// Its receiver knows no stamps and brings none back.
+    deaf: bool,
+    /// It sends at its pace whatever comes back.
+    datagrams: bool,
+    /// Datagrams sent.
+    sent: u32,
+    /// It governs a link and has no data.
+    edge: bool,
     /// Data may leave: there is no handshake, or it has been answered.
     open: bool,
     /// All is acknowledged, and the FIN is sent.
@@ -192,9 +205,12 @@ impl Hosts {
                 law: plan.law.clone(),
                 ect: match ecn {
                     true if plan.law.l4s() => ECN_CAPABLE | L4S,
-                    true => ECN_CAPABLE,
+                    true if !plan.law.datagrams() => ECN_CAPABLE,
+                    true => 0,
                     false => 0,
                 },
+                carried: 0.0,
+                deaf: spec.receiver == scenario::Receiver::Tcp,
                 transport: transport::Params {
                     ecn: Some(ecn),
                     initial_rto: Some(plan.initial_rto),
@@ -296,7 +312,7 @@ impl Hosts {
         let view = FlowView {
             packet_bytes: u32::from(self.packet_bytes),
             initial_window: spec.transport.initial_window,
-            app_rate: spec.rate.map(wire),
+            app_rate: spec.plan.governs.map_or_else(|| spec.rate.map(wire), |(_, most)| Some(most)),
         };
         let mut law = spec.law.build(&view);
         if spec.law.falls_back() {
@@ -332,6 +348,10 @@ impl Hosts {
             application: LazyTimer::IDLE,
             control: LazyTimer::IDLE,
             handshake,
+            deaf: spec.deaf,
+            datagrams: spec.law.datagrams(),
+            sent: 0,
+            edge: spec.plan.governs.is_some(),
             open: !handshake,
             closing: false,
             tries: 0,

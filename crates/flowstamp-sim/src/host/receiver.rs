@@ -4,6 +4,7 @@ use super::Hosts;
 use crate::events::Class;
 use crate::fabric::Fabric;
 use crate::packet::{CONGESTED, ECN_ECHO, Packet, REDUCED};
+use flowstamp_laws::Stamp;
 use flowstamp_laws::transport::{AckInfo, DataPacket};
 
 impl Hosts {
@@ -11,6 +12,9 @@ impl Hosts {
     pub(super) fn arrive_data(&mut self, net: &mut Fabric, packet: &Packet) {
         let now = net.now;
         let number = packet.flow;
+        if self.flows[number as usize].datagrams {
+            return self.arrive_datagram(packet);
+        }
         if let Some(info) = self.flows[number as usize].receiver.before_data(packet.flags & CONGESTED != 0) {
             self.send_ack(net, number, &info);
         }
@@ -50,8 +54,9 @@ impl Hosts {
 
     fn send_ack(&mut self, net: &mut Fabric, number: u32, info: &AckInfo) {
         let flow = &self.flows[number as usize];
+        let (stamp, bits) = if flow.deaf { (Stamp::default(), 0) } else { (info.stamp, info.bits) };
         let packet = Packet {
-            stamp: info.stamp,
+            stamp,
             sent_at: info.sent_at,
             flow: number,
             seq: info.cumulative,
@@ -59,7 +64,7 @@ impl Hosts {
             sack: net.sacks.put(info.sack),
             size: self.ack_bytes,
             generation: flow.generation,
-            bits: info.bits,
+            bits,
             flags: if info.ecn_echo { ECN_ECHO } else { 0 },
             header: flow.spoken(),
         };

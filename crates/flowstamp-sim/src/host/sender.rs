@@ -36,6 +36,12 @@ impl Hosts {
             if !(flow.started && flow.open) {
                 return;
             }
+            if flow.datagrams {
+                return self.send_datagrams(net, number);
+            }
+            if flow.edge {
+                return;
+            }
             let group = &self.groups[flow.group as usize];
             let available = match group.rate {
                 None => u32::MAX,

@@ -253,6 +253,13 @@ impl Port {
         self.learn_capacity(now);
     }
 
+    /// What waits for a governed link leaves at `rate` from now on.
+    pub fn shape(&mut self, rate: Rate) {
+        if let Self::Served(port) = self {
+            port.shape(rate);
+        }
+    }
+
     /// When the choice of the next packet is due, if one is.
     #[must_use]
     pub fn choice(&self, line: &Plain) -> Option<Time> {

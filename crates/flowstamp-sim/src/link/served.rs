@@ -14,7 +14,7 @@ use flowstamp_laws::queue::{Departure, Hears, Verdict};
 use flowstamp_laws::registry::{AnyQueue, Header};
 use flowstamp_laws::share::Scheduler;
 use flowstamp_laws::share::split::Split;
-use flowstamp_laws::units::{Rate, Time};
+use flowstamp_laws::units::{Bytes, Rate, Time};
 use std::collections::VecDeque;
 
 /// By what packets are told apart.
@@ -96,6 +96,26 @@ pub struct Served {
     choice_due: bool,
     /// Who sends next is not for the link alone to say: its medium is shared.
     asks: bool,
+    shaper: Option<Shaper>,
+}
+
+/// What spaces the beginnings of transmissions: each is `size / rate` after the one before.
+#[derive(Clone, Debug, Default)]
+struct Shaper {
+    /// None as long as nobody governs the link.
+    rate: Option<Rate>,
+    /// When the last transmission began, and of how many bytes.
+    began: Time,
+    size: u64,
+}
+
+impl Shaper {
+    /// The next transmission may begin.
+    fn next(&self) -> Time {
+        let gap = self.rate.map_or(Time::ZERO, |rate| rate.tx_time(Bytes::new(self.size)));
+        // At a rate of next to nothing that is never, until there is another.
+        self.began.saturating_add(gap).min(Time::from_ps(Time::MAX.as_ps() - 1))
+    }
 }
 
 impl Served {
@@ -115,6 +135,7 @@ impl Served {
             laws,
             choice_due: false,
             asks: false,
+            shaper: None,
         };
         served.weigh();
         if let Some(rate) = served.divided.as_ref().map(|d| d.split.capacity()) {
@@ -154,6 +175,24 @@ impl Served {
     #[must_use]
     pub fn asking(self) -> Self {
         Self { asks: true, ..self }
+    }
+
+    /// The same link with a rate below its own that somebody governs.
+    #[must_use]
+    pub fn governed(self) -> Self {
+        Self { shaper: Some(Shaper::default()), ..self }
+    }
+
+    /// What waits leaves at `rate` from now on.
+    pub(super) fn shape(&mut self, rate: Rate) {
+        if let Some(shaper) = &mut self.shaper {
+            shaper.rate = Some(rate);
+        }
+    }
+
+    /// When the line is free for the next transmission.
+    fn ready(&self, line: &Plain) -> Time {
+        self.shaper.as_ref().map_or(line.free_at(), |shaper| shaper.next().max(line.free_at()))
     }
 
     fn weigh(&mut self) {
@@ -272,7 +311,7 @@ impl Served {
                 packet.stamp.0[0] = label;
             }
         }
-        if arrival.idle_since.is_some() && !self.asks {
+        if arrival.idle_since.is_some() && !self.asks && self.ready(line) <= now {
             return self.begin(line, now, class, &Waiting { since: now, packet }, tap);
         }
         self.laws.enter(now, packet.size);
@@ -284,7 +323,7 @@ impl Served {
         if std::mem::replace(&mut self.choice_due, true) {
             Admission::Behind
         } else {
-            Admission::Choose(line.free_at())
+            Admission::Choose(self.ready(line))
         }
     }
 
@@ -338,6 +377,9 @@ impl Served {
         let mark = if self.hears.departures { self.leaves(now, class, waiting) } else { Some(0) };
         let Some(mark) = mark else { return Admission::Dropped };
         let seen = self.seen();
+        if let Some(shaper) = &mut self.shaper {
+            (shaper.began, shaper.size) = (now, u64::from(waiting.packet.size));
+        }
         let (first, entry) = line.transmit(now, &waiting.packet);
         entry.packet.flags |= mark;
         self.laws.stamp(now, seen, &mut entry.packet);
@@ -368,6 +410,6 @@ impl Served {
 
     /// When the next choice is due, if one is.
     pub(super) fn choice(&self, line: &Plain) -> Option<Time> {
-        self.choice_due.then_some(line.free_at())
+        self.choice_due.then(|| self.ready(line))
     }
 }

@@ -5,7 +5,7 @@ use super::plan::{END, FlowPlan, GroupPlan, LinkPlan, Network, Path, WebPlan};
 use super::{Builder, MOST_FLOWS, MOST_WEB_FLOWS, Result, error, positive};
 use crate::ScenarioError;
 use crate::random::Stream;
-use crate::scenario::{Access, FlowGroup, OneOrMany, Web};
+use crate::scenario::{Access, FlowGroup, OneOrMany, Receiver, Web};
 use crate::workload::{ArrivalProcess, SizeLaw};
 use flowstamp_laws::registry::Header;
 use flowstamp_laws::sender::Recovery;
@@ -107,6 +107,7 @@ impl Builder<'_> {
                 spec,
                 law: group.law.clone(),
                 links: there.clone(),
+                governs: None,
                 path_rtt_s: rtts_s / f64::from(count),
                 mean_size_bytes: group.size.map(flowstamp_laws::Bytes::as_f64),
                 offered_bps: 0.0,
@@ -150,6 +151,23 @@ impl Builder<'_> {
         if group.web.is_some() && (group.size.is_some() || group.rate.is_some() || group.every > Time::ZERO) {
             return error(key("web"), "sets sizes and arrivals; leave out size, rate and every");
         }
+        if group.law.datagrams() {
+            if group.rate.is_none() {
+                let message = format!(
+                    "is missing; \"{}\" sends at the application's rate, such as \"2Mbps\"",
+                    group.law.name()
+                );
+                return error(key("rate"), message);
+            }
+            let given = [("size", group.size.is_some()), ("web", group.web.is_some())];
+            if let Some((k, _)) = given.iter().find(|(_, given)| *given) {
+                let message = format!(
+                    "is for flows that end; \"{}\" hears of nothing that came, leave it out",
+                    group.law.name()
+                );
+                return error(key(k), message);
+            }
+        }
         group.law.check().map_err(|(k, m)| ScenarioError::new(key(&format!("law.{k}")), m))?;
         let t = &group.transport;
         let initial_rto = t.first_rto(Time::ZERO);
@@ -185,6 +203,15 @@ impl Builder<'_> {
     /// A flow whose law obeys routers needs one on its path that writes into its header: nothing else would limit it.
     fn check_routers(&self, group: &FlowGroup, route: &[u32]) -> Result<()> {
         let header = group.law.header();
+        if group.receiver == Receiver::Tcp && !group.law.asks_receiver() {
+            let name = group.law.name();
+            return error(
+                format!("flows.{}.receiver", group.name),
+                format!(
+                    "is \"tcp\", which echoes nothing, but \"{name}\" obeys what comes back; leave it out, or take a law with negotiate = true"
+                ),
+            );
+        }
         let has_one = route.iter().any(|l| self.links[*l as usize].router.header() == header);
         if group.law.needs_router() && !has_one {
             let (name, header) = (group.law.name(), header.name());

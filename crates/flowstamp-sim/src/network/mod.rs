@@ -2,6 +2,7 @@
 
 mod assumed;
 mod capacity;
+mod edges;
 mod groups;
 mod paths;
 mod plan;
@@ -166,7 +167,7 @@ impl Builder<'_> {
                 );
             }
             let by_windows = plan.share.params().is_some_and(|p| p.weights == Weights::Windows);
-            if by_windows && !plan.router.knows_flows() {
+            if by_windows && plan.router.by_windows().is_none() {
                 let law = plan.router.name();
                 return error(
                     format!("share of {}: weights", plan.name),
@@ -215,6 +216,7 @@ impl Builder<'_> {
             }
             longest = longest.max(self.group(i, group, &mut core, &mut network)?);
         }
+        self.edges(&core, &mut network)?;
         self.graph_buffers(longest)?;
         self.agree(&mut network);
         self.assume(&mut network)?;

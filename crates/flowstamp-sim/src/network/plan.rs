@@ -6,7 +6,7 @@ use crate::scenario::{Access, Priority};
 use crate::workload::{ArrivalProcess, SizeLaw};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec, ShareSpec};
-use flowstamp_laws::units::Time;
+use flowstamp_laws::units::{Rate, Time};
 
 /// One directed link between routers.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct LinkPlan {
     pub priority: Priority,
     /// The medium that it shares with other links: one number for each.
     pub medium: Option<u32>,
+    /// A flow governs its rate.
+    pub governed: bool,
 }
 
 /// Where packets of a flow go.
@@ -86,6 +88,8 @@ pub struct GroupPlan {
     pub law: SenderSpec,
     /// Router links that its data takes.
     pub links: Vec<u32>,
+    /// The router link that its flow governs, and what that can carry.
+    pub governs: Option<(u32, Rate)>,
     /// Round-trip propagation time, seconds: the mean of its flows'.
     pub path_rtt_s: f64,
     /// Mean size of its flows, bytes of payload; `None` if they are endless.

@@ -56,6 +56,7 @@ impl Builder<'_> {
                 share: d.share.clone(),
                 priority: priority(d.priority, &d.router, &d.share, &d.queue),
                 medium: None,
+                governed: false,
             });
             core.edges.push((from, to, link));
         }
@@ -96,6 +97,7 @@ impl Builder<'_> {
                     share: p.share.clone(),
                     priority: priority(p.priority, &p.router, &p.share, &p.queue),
                     medium: None,
+                    governed: false,
                 });
                 core.edges.push((from, to, link));
             }
@@ -150,6 +152,7 @@ impl Builder<'_> {
                     share: l.share.clone(),
                     priority: priority(l.priority, &l.router, &l.share, &l.queue),
                     medium: l.medium.as_ref().map(|name| medium(name, &mut media)),
+                    governed: false,
                 });
                 core.edges.push((from, to, link));
             }

@@ -34,11 +34,14 @@ impl Registry {
         let names = |spec| variants(&schema, spec).into_iter().map(|(n, _)| n.to_owned()).collect::<Vec<_>>();
         let senders = names("SenderSpec");
         let goes = |sender: &str, router: &str| {
-            let text = format!(
-                "duration = \"1s\"\ndumbbell = {{ rate = \"1Mbps\", rtt = \"10ms\", router = \"{router}\" }}\n\
-                 flows = [{{ name = \"a\", law = \"{sender}\" }}]"
-            );
-            load(&text, Format::Toml, "pair", &[], Path::new(".")).is_ok()
+            // Some have no pace of their own.
+            ["", ", rate = \"1Mbps\""].into_iter().any(|rate| {
+                let text = format!(
+                    "duration = \"1s\"\ndumbbell = {{ rate = \"1Mbps\", rtt = \"10ms\", router = \"{router}\" }}\n\
+                     flows = [{{ name = \"a\", law = \"{sender}\"{rate} }}]"
+                );
+                load(&text, Format::Toml, "pair", &[], Path::new(".")).is_ok()
+            })
         };
         let with =
             |router: &String| senders.iter().filter(|s| goes(s, router)).cloned().collect::<Vec<String>>();
@@ -163,6 +166,9 @@ impl Network<'_> {
         let flows = (0..groups).map(|i| Value::Table(self.group(i, s.contains_key("parking_lot"))));
         let flows = flows.collect::<Vec<_>>();
         s.insert("flows".into(), Value::Array(flows));
+        if s.contains_key("graph") && self.router.0 == "xcp" && self.d.dice.chance(0.4) {
+            self.cloud(&mut s);
+        }
         if self.d.dice.chance(0.5) {
             let probes = self.d.object(self.registry.node("Probes"), Table::new(), &["every"]);
             s.insert("probes".into(), Value::Table(probes));
@@ -298,6 +304,42 @@ impl Network<'_> {
         Value::Table(self.d.object(self.registry.node("Graph"), t, &[]))
     }
 
+    /// A further node, whose link into the graph is governed by a macro-flow, and flows that take it.
+    fn cloud(&mut self, s: &mut Table) {
+        let scale = self.d.scale;
+        let ingress = self.d.dice.below(self.nodes.len());
+        let egress = (ingress + 1 + self.d.dice.below(self.nodes.len() - 1)) % self.nodes.len();
+        let (ingress, egress) = (self.nodes[ingress].clone(), self.nodes[egress].clone());
+        let mut link = Table::new();
+        let ends = [("from", "site"), ("to", &ingress), ("name", "edge")];
+        ends.iter().for_each(|(key, value)| put(&mut link, key, *value));
+        put(&mut link, "rate", bits_per_second(scale.rate * self.d.dice.magnitude(0.3, 30.0)));
+        put(&mut link, "delay", seconds(scale.rtt * self.d.dice.within(0.0, 0.1)));
+        if self.d.dice.chance(0.5) {
+            put(&mut link, "buffer", format!("{}pkt", 1 + self.d.dice.below(200)));
+        }
+        let links = s["graph"].get_mut("links").and_then(Value::as_array_mut);
+        links.into_iter().for_each(|links| links.push(Value::Table(link.clone())));
+        let mut macro_flow = Table::new();
+        let law = self.d.variant("SenderSpec", "xcp-edge");
+        macro_flow.insert("law".into(), law);
+        let said = [("name", "macro"), ("from", &ingress), ("to", &egress), ("governs", "edge")];
+        said.iter().for_each(|(key, value)| put(&mut macro_flow, key, *value));
+        let mut micro = Table::new();
+        let law = self.d.dice.pick(&self.registry.alone).clone();
+        let law = self.d.variant("SenderSpec", &law);
+        micro.insert("law".into(), law);
+        [("name", "micro"), ("from", "site"), ("to", &egress)]
+            .iter()
+            .for_each(|(k, v)| put(&mut micro, k, *v));
+        put(&mut micro, "count", 1 + self.d.dice.below(5) as i64);
+        put(&mut micro, "rate", bits_per_second(scale.rate * self.d.dice.magnitude(1e-2, 10.0)));
+        let flows = s["flows"].as_array_mut();
+        flows
+            .into_iter()
+            .for_each(|flows| flows.extend([macro_flow.clone(), micro.clone()].map(Value::Table)));
+    }
+
     fn group(&mut self, number: usize, parking_lot: bool) -> Table {
         let scale = self.d.scale;
         let mut t = Table::new();
@@ -309,6 +351,7 @@ impl Network<'_> {
             () if !goes.is_empty() && self.d.dice.chance(0.98) => self.d.dice.pick(goes).clone(),
             () => self.d.dice.pick(&registry.senders).clone(),
         };
+        let datagrams = law == "udp";
         let law = self.d.variant("SenderSpec", &law);
         t.insert("law".into(), law);
         let graph = self.links.first().is_some_and(|l| l == "l0");
@@ -321,7 +364,7 @@ impl Network<'_> {
         if parking_lot && self.d.dice.chance(0.2) {
             put(&mut t, "each_hop", true);
         }
-        let web = self.d.dice.chance(0.3);
+        let web = !datagrams && self.d.dice.chance(0.3);
         if web {
             let web = self.web();
             t.insert("web".into(), web);
@@ -329,10 +372,10 @@ impl Network<'_> {
             let count =
                 if self.d.dice.chance(0.9) { 1 + self.d.dice.below(5) } else { self.d.dice.below(500) };
             put(&mut t, "count", count as i64);
-            if self.d.dice.chance(0.4) {
+            if !datagrams && self.d.dice.chance(0.4) {
                 put(&mut t, "size", bytes(scale.packet * self.d.dice.magnitude(0.01, 3000.0)));
             }
-            if self.d.dice.chance(0.2) {
+            if datagrams || self.d.dice.chance(0.2) {
                 put(&mut t, "rate", bits_per_second(scale.rate * self.d.dice.magnitude(1e-3, 2.0)));
             }
         }
@@ -352,6 +395,7 @@ impl Network<'_> {
             };
         }
         let mut done = vec!["web", "size", "rate", "rtt", "access", "each_hop", "from", "to"];
+        done.extend(self.d.dice.chance(0.9).then_some("governs"));
         done.extend(web.then_some("every"));
         self.d.object(self.registry.node("FlowGroup"), t, &done)
     }

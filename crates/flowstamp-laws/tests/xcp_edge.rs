@@ -1,0 +1,158 @@
+//! An XCP macro-flow between edges of a cloud (Katabi 2002, section 8.1), and datagrams.
+
+use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
+use flowstamp_laws::sender::{FlowView, SenderLaw};
+use flowstamp_laws::units::{Rate, Time};
+use flowstamp_laws::xcp::edge::{Params, Sender};
+use flowstamp_laws::xcp::header::{Encoding, Window};
+use flowstamp_laws::xcp::router::{self, Router};
+use flowstamp_laws::{Stamp, udp};
+use proptest::prelude::*;
+
+const RTT: Time = Time::from_millis(100);
+const VIEW: LinkView = LinkView { now: Time::ZERO, queue_bytes: 0, queue_packets: 0 };
+
+fn flow(app_rate: Option<Rate>) -> FlowView {
+    FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate }
+}
+
+fn router(bytes_per_sec: f64) -> Router<Window> {
+    let params = router::Params { initial_interval: Some(RTT), ..router::Params::default() };
+    Router::new(&params, &RouterView::of(Rate::from_bytes_per_sec(bytes_per_sec)))
+}
+
+fn variable(router: &Router<Window>, name: &str) -> f64 {
+    let mut found = f64::NAN;
+    router.variables(&mut |n, v| {
+        if n == name {
+            found = v;
+        }
+    });
+    found
+}
+
+/// Two intervals of the same traffic: flows with headers on each packet, or control packets that stand for their windows. Each flow is
+/// `(micro-flows, window in packets of 1000 bytes)`; returns the sum of feedback that each got in the second, bytes.
+fn given(flows: &[(u16, u32)], by_control: bool) -> (Router<Window>, Vec<f64>) {
+    let mut router = router(5e6);
+    let mut got = Vec::new();
+    for round in 0..2 {
+        got.clear();
+        for (n, window) in flows {
+            let cwnd = f64::from(*window) * 1000.0 / f64::from(*n);
+            let mut arrive = |bits: u16, size: u32, wish: f64| {
+                let stamp = Window::header(cwnd, 0.1, 1000.0, wish);
+                router.read_bits(bits);
+                router.on_arrival(VIEW, size, Some(&stamp));
+            };
+            if by_control {
+                arrive(*n, 40, 1e12);
+                (0..*window).for_each(|_| router.on_arrival(VIEW, 1000, None)); // data carry no header
+            } else {
+                (0..*window).for_each(|_| arrive(0, 1000, 1e12));
+                router.on_arrival(VIEW, 40, None);
+            }
+        }
+        for (n, window) in flows {
+            let cwnd = f64::from(*window) * 1000.0 / f64::from(*n);
+            let mut leave = |bits: u16, size: u32| {
+                let mut stamp = Window::header(cwnd, 0.1, 1000.0, 1e12);
+                router.read_bits(bits);
+                router.on_departure(VIEW, size, &mut stamp);
+                stamp.0[2]
+            };
+            got.push(if by_control { leave(*n, 40) } else { (0..*window).map(|_| leave(0, 1000)).sum() });
+        }
+        if round == 0 {
+            router.on_timer(0, VIEW);
+        }
+    }
+    (router, got)
+}
+
+/// Section 8.1: feedback collected by one control packet is that of a header on each packet. 10 micro-flows with 150 packets, 5 with 75, one with
+/// 200: 425 packets and three of 40 bytes in 100 ms are y = 4,251,200 B/s, so F = 0.4 (5e6 - y) = 299,520 B/s and the shuffled traffic is
+/// 0.1 y - F = 125,600. Increases go by micro-flows, 16 of them, decreases by what each sends:
+/// of window, 0.1 (425,120 n / 16 - 125,600 W / 425,120), which is 22,138, 11,069 and -3252 bytes.
+#[test]
+fn a_control_packet_stands_for_a_window() {
+    let flows = [(10, 150), (5, 75), (1, 200)];
+    let (by_control, control) = given(&flows, true);
+    let (by_packets, packets) = given(&flows, false);
+    for name in ["avg_rtt_s", "input_rate_bps", "aggregate_feedback_bps", "xi_neg"] {
+        let (a, b) = (variable(&by_control, name), variable(&by_packets, name));
+        assert!((a / b - 1.0).abs() < 1e-9, "{name}: {a} and {b}");
+    }
+    let wanted = |n: f64, bytes: f64| 0.1 * (425_120.0 * n / 16.0 - 125_600.0 * bytes / 425_120.0);
+    for ((n, window), (control, packets)) in flows.iter().zip(control.iter().zip(&packets)) {
+        let wanted = wanted(f64::from(*n), f64::from(*window) * 1000.0);
+        assert!((control - wanted).abs() < 1.0, "{n}: {control} and {wanted}");
+        assert!((control - packets).abs() < 1.0, "{n}: {control} and {packets}");
+    }
+    // The mean window over micro-flows: (10 15 + 5 15 + 200) / 16 packets.
+    let window = by_control.own_flows().expect("seen").window_bytes;
+    assert!((window - 425_000.0 / 16.0).abs() < 1e-6, "{window}");
+}
+
+/// `W` moves by the feedback for the whole window, and the link's rate is `W / rtt`. Two flows share 1 MB/s, at most.
+#[test]
+fn the_window_is_the_rate() {
+    let mut law = Sender::new(&Params { flows: Some(2) }, &flow(Some(Rate::from_bytes_per_sec(1e6))));
+    assert_eq!((law.cwnd(), law.pacing_rate(), law.bits()), (10_000.0, None, 2));
+    assert!(law.handshake());
+    // What opens knows no RTT and wishes for nothing.
+    assert_eq!(law.stamp(Time::ZERO, Time::ZERO), Stamp([5000.0, 0.0, 0.0]));
+    law.on_feedback(RTT, RTT, &Stamp([5000.0, 0.0, 0.0]), 2);
+    assert!((law.pacing_rate().expect("an answer").bytes_per_sec() - 1e5).abs() < 1e-6);
+    // 1 MB/s times 100 ms less the window.
+    for (word, wanted) in law.stamp(RTT, RTT).0.iter().zip([5000.0, 0.1, 90_000.0]) {
+        assert!((word / wanted - 1.0).abs() < 1e-12, "{word} for {wanted}");
+    }
+    // Of a window that was not used no more is taken, and what is lost is lost all the same: deviation 2.
+    for (carried, change, window) in [
+        (7000.0, 2000.0, 10_000.0),
+        (8000.0, 2000.0, 12_000.0),
+        (0.0, -3000.0, 9000.0),
+        (9000.0, 1e9, 100_000.0), // no more than was asked for
+        (1e5, -1e9, 1000.0),      // a packet at least
+    ] {
+        law.carried(carried);
+        law.on_feedback(RTT, RTT, &Stamp([0.0, 0.1, change]), 2);
+        assert!((law.cwnd() / window - 1.0).abs() < 1e-12, "{} for {window}", law.cwnd());
+    }
+    for (flows, fine) in
+        [(Some(0), false), (Some(1), true), (Some(255), true), (Some(256), false), (None, true)]
+    {
+        assert_eq!(Sender::check(&Params { flows }).is_ok(), fine, "{flows:?}");
+    }
+}
+
+/// UDP: the application's rate and nothing else.
+#[test]
+fn datagrams_heed_nothing() {
+    let mut law = udp::Sender::new(&udp::Params {}, &flow(Some(Rate::from_mbps(3.0))));
+    law.on_loss(RTT, 10);
+    law.on_timeout(RTT, 10);
+    assert_eq!(law.pacing_rate(), Some(Rate::from_mbps(3.0)));
+    assert_eq!((law.stamp(RTT, RTT), law.bits()), (Stamp::default(), 0));
+}
+
+proptest! {
+    /// Whatever comes back, the window is finite and a packet at least, and the wish no more than the link can carry.
+    #[test]
+    fn the_window_stays_finite(
+        flows in 1u32..256,
+        answers in prop::collection::vec((-1e12..1e12f64, 0.0..1e9f64, 1u64..10_000_000), 0..50),
+        rate in 1e3..5e10f64,
+    ) {
+        let mut law = Sender::new(&Params { flows: Some(flows) }, &flow(Some(Rate::from_bytes_per_sec(rate))));
+        for (change, carried, us) in answers {
+            let srtt = Time::from_micros(us);
+            law.carried(carried);
+            law.on_feedback(srtt, srtt, &Stamp([0.0, 0.0, change]), 0);
+            prop_assert!(law.cwnd().is_finite() && law.cwnd() >= 1000.0);
+            let Stamp([_, rtt_s, wish]) = law.stamp(srtt, srtt);
+            prop_assert!(wish <= rate * rtt_s && law.pacing_rate().is_some());
+        }
+    }
+}

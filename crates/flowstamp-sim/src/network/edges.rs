@@ -1,0 +1,133 @@
+//! Edges of a core cloud: which flow governs which link, and for how many flows it speaks.
+
+use super::paths::Core;
+use super::plan::Network;
+use super::{Builder, Result, error};
+use crate::scenario::{FlowGroup, Priority};
+
+impl Builder<'_> {
+    /// Ties flows that govern a link to it, and tells their law how many flows take the link where the scenario does not.
+    pub(super) fn edges(&mut self, core: &Core, network: &mut Network) -> Result<()> {
+        for at in 0..network.groups.len() {
+            let spec = &self.scenario.flows[network.groups[at].spec];
+            let key = |k: &str| format!("flows.{}.{k}", spec.name);
+            let Some(name) = &spec.governs else {
+                if spec.law.governs() {
+                    let message =
+                        format!("is missing; \"{}\" has no data of its own, name a link", spec.law.name());
+                    return error(key("governs"), message);
+                }
+                continue;
+            };
+            check_group(spec)?;
+            let Some(link) = self.links.iter().position(|l| l.name == *name) else {
+                let known: Vec<_> = self.links.iter().map(|l| l.name.as_str()).collect();
+                return error(
+                    key("governs"),
+                    format!("\"{name}\" is no link; there are {}", known.join(", ")),
+                );
+            };
+            self.check_link(core, spec, network, at, link)?;
+            let plan = &mut self.links[link];
+            plan.governed = true;
+            let rate = plan.capacity.mean(flowstamp_laws::Time::ZERO, self.scenario.duration);
+            network.groups[at].governs = Some((link as u32, rate));
+            let takes = |group: u32| network.groups[group as usize].links.contains(&(link as u32));
+            let planned = network.flows.iter().filter(|flow| takes(flow.group)).count();
+            let web = network.web.iter().filter(|web| takes(web.group)).map(|web| web.paths.len());
+            let flows = (planned + web.sum::<usize>()) as u32;
+            if let Some(open) = network.groups[at].law.micro_flows().filter(|given| given.is_none()) {
+                *open = Some(flows);
+                network.assumed.insert(key("law.flows"), flows.to_string());
+            }
+            let law = &network.groups[at].law;
+            if let Err((k, m)) = law.check() {
+                let message = format!("{m}: \"{name}\" is taken by {flows}; give flows, or several links");
+                return error(key(&format!("law.{k}")), message);
+            }
+        }
+        Ok(())
+    }
+
+    /// What may be governed: a link by itself, whose flows all leave the cloud where the flow that governs it ends.
+    fn check_link(
+        &self,
+        core: &Core,
+        spec: &FlowGroup,
+        network: &Network,
+        at: usize,
+        link: usize,
+    ) -> Result<()> {
+        let key = |k: &str| format!("flows.{}.{k}", spec.name);
+        let plan = &self.links[link];
+        let name = &plan.name;
+        let other = [
+            ("share", plan.share.params().is_some()),
+            ("priority", plan.priority != Priority::None),
+            ("medium", plan.medium.is_some()),
+        ];
+        if let Some((k, _)) = other.iter().find(|o| o.1) {
+            return error(
+                key("governs"),
+                format!("\"{name}\" has {k}, and a macro-flow is one queue; leave out one of them"),
+            );
+        }
+        if plan.governed {
+            return error(
+                key("governs"),
+                format!("\"{name}\" is governed by another flow already; name another link"),
+            );
+        }
+        let route = &network.groups[at].links;
+        let end_of = |link: u32| core.edges.iter().find(|e| e.2 == link).map(|e| e.1);
+        let start = route.first().and_then(|first| core.edges.iter().find(|e| e.2 == *first)).map(|e| e.0);
+        if start != end_of(link as u32) {
+            let node = end_of(link as u32).map_or("", |n| core.names[n].as_str());
+            return error(
+                key("from"),
+                format!("must be where \"{name}\" ends, {node}: there the flow enters the cloud"),
+            );
+        }
+        let egress = route.last().and_then(|last| end_of(*last));
+        for group in &network.groups {
+            let Some(position) = group.links.iter().position(|l| *l == link as u32) else { continue };
+            if !group.links[position..].iter().any(|l| end_of(*l) == egress) {
+                let node = egress.map_or("", |n| core.names[n].as_str());
+                return error(
+                    format!("flows.{}.to", group.name),
+                    format!(
+                        "takes \"{name}\", whose macro-flow ends at {node}, but does not pass there; give it another link"
+                    ),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Of a flow that governs a link nothing else may be asked.
+fn check_group(spec: &FlowGroup) -> Result<()> {
+    let key = |k: &str| format!("flows.{}.{k}", spec.name);
+    if !spec.law.governs() {
+        let message = format!(
+            "is for laws of macro-flows, such as \"xcp-edge\"; \"{}\" has data of its own",
+            spec.law.name()
+        );
+        return error(key("governs"), message);
+    }
+    let given = [
+        ("size", spec.size.is_some()),
+        ("rate", spec.rate.is_some()),
+        ("web", spec.web.is_some()),
+        ("stop", spec.stop.is_some()),
+        ("each_hop", spec.each_hop),
+        ("count", spec.count.is_some_and(|count| count != 1)),
+        ("access", spec.access.is_some()),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((k, _)) => {
+            error(key(k), "is not for a flow that governs a link, which is one and has no data; leave it out")
+        }
+        None => Ok(()),
+    }
+}
