@@ -256,6 +256,14 @@ pub trait SenderLaw: Sized {
 /// A law of which much is to be remembered, in a place of its own: a flow of any other law is then no larger for it.
 impl<L: SenderLaw> SenderLaw for Box<L> {
     type Params = L::Params;
+    const DATAGRAMS: bool = L::DATAGRAMS;
+    const GOVERNS: bool = L::GOVERNS;
+    fn micro_flows(params: &mut Self::Params) -> Option<&mut Option<u32>> {
+        L::micro_flows(params)
+    }
+    fn carried(&mut self, bytes: f64) {
+        (**self).carried(bytes);
+    }
     fn check(params: &Self::Params) -> Result<(), Refused> {
         L::check(params)
     }

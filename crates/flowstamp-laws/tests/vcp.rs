@@ -303,3 +303,29 @@ proptest! {
         }
     }
 }
+
+/// Section VI-D, by one control packet a round trip: the code counts for a window's acks. From 100 packets, with an RTT of t_rho, 01 adds a
+/// sixteenth (xi = 0.25 0.2 / 0.8), 10 one packet (weight 1) or three (weight 3), 11 leaves 7/8; and a window that was not used does not grow.
+#[test]
+fn a_border_counts_a_code_for_a_window() {
+    use flowstamp_laws::vcp::edge;
+    let rtt = Time::from_millis(200);
+    let flow = FlowView { packet_bytes: 1000, initial_window: 100.0, app_rate: None };
+    for (code, weight, carried, packets) in [
+        (Code::Low, 1.0, 1e5, 106.25),
+        (Code::High, 1.0, 1e5, 101.0),
+        (Code::High, 3.0, 1e5, 103.0),
+        (Code::Overload, 1.0, 1e5, 87.5),
+        (Code::Low, 1.0, 8e4, 100.0),
+        (Code::Overload, 1.0, 0.0, 87.5),
+    ] {
+        let params = edge::Params { t_rho: Some(rtt), weight };
+        let mut law = edge::Sender::new(&params, &flow);
+        assert_eq!((law.pacing_rate(), law.bits(), law.handshake()), (None, Code::Low.bits(), true));
+        law.carried(carried);
+        law.on_feedback(rtt, rtt, &Stamp::default(), code.bits());
+        assert!((law.cwnd() / 1000.0 - packets).abs() < 1e-9, "{code:?} {weight} {carried}: {}", law.cwnd());
+        let rate = law.pacing_rate().expect("an answer").bytes_per_sec();
+        assert!((rate * 0.2 / 1000.0 - packets).abs() < 1e-9, "{rate}");
+    }
+}

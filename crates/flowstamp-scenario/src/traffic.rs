@@ -61,7 +61,7 @@ pub struct FlowGroup {
     #[serde(default)]
     pub receiver: Receiver,
     /// The link that the flow governs, by its name: what waits for it leaves at the rate of this flow, which has no data of its own. For
-    /// laws of macro-flows, `"xcp-edge"`; the flow goes from the link's end to where all flows over the link leave the cloud.
+    /// laws of macro-flows, `"xcp-edge"` and `"vcp-edge"`; the flow goes from the link's end to where all flows over the link leave the cloud.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governs: Option<String>,
     /// Window, acks and recovery.

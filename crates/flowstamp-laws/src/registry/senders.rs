@@ -134,6 +134,8 @@ senders! {
     Pcp "pcp" Pcp pcp::Sender;
     /// VCP: multiply, add or cut, as two bits say (Xia 2008).
     Vcp "vcp" Vcp Box<vcp::Sender>;
+    /// A VCP flow between borders of an island (Xia 2008, section VI-D).
+    VcpEdge "vcp-edge" Vcp Box<vcp::edge::Sender>;
     /// VCP as its section V models it: by the load factor itself.
     VcpExact "vcp-exact" VcpExact vcp::exact::Sender;
     /// TCP Reno (RFC 2581).

@@ -3,6 +3,7 @@
 //! Routers tell in two bits how loaded they are; senders multiply, add or cut. [`exact`] is section V's model, in which
 //! they are told the load factor itself.
 
+pub mod edge;
 pub mod exact;
 pub mod header;
 pub mod router;

@@ -38,6 +38,12 @@ pub const MICRO_FLOWS: u16 = 0xff;
 /// A macro-flow that used less than this of its window, to a packet, gets no more (deviation 2).
 const IN_USE: f64 = 0.9;
 
+/// Whether of a window so much was used that it may grow.
+#[must_use]
+pub fn in_use(carried: f64, window: f64, packet_bytes: f64) -> bool {
+    carried + packet_bytes >= IN_USE * window
+}
+
 /// What a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -118,7 +124,7 @@ impl SenderLaw for Sender {
         let change = stamp.0[2];
         // Never beyond what was asked for, whatever came back.
         let most = self.wanted(srtt).max(self.window);
-        let used = self.carried + self.packet_bytes >= IN_USE * self.window; // deviation 2
+        let used = in_use(self.carried, self.window, self.packet_bytes); // deviation 2
         if change <= 0.0 || used {
             self.window = (self.window + change).min(most).max(self.packet_bytes);
         }

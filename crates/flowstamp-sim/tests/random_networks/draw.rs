@@ -166,7 +166,10 @@ impl Network<'_> {
         let flows = (0..groups).map(|i| Value::Table(self.group(i, s.contains_key("parking_lot"))));
         let flows = flows.collect::<Vec<_>>();
         s.insert("flows".into(), Value::Array(flows));
-        if s.contains_key("graph") && self.router.0 == "xcp" && self.d.dice.chance(0.4) {
+        if s.contains_key("graph")
+            && matches!(self.router.0.as_str(), "xcp" | "vcp")
+            && self.d.dice.chance(0.4)
+        {
             self.cloud(&mut s);
         }
         if self.d.dice.chance(0.5) {
@@ -321,7 +324,7 @@ impl Network<'_> {
         let links = s["graph"].get_mut("links").and_then(Value::as_array_mut);
         links.into_iter().for_each(|links| links.push(Value::Table(link.clone())));
         let mut macro_flow = Table::new();
-        let law = self.d.variant("SenderSpec", "xcp-edge");
+        let law = self.d.variant("SenderSpec", &format!("{}-edge", self.router.0));
         macro_flow.insert("law".into(), law);
         let said = [("name", "macro"), ("from", &ingress), ("to", &egress), ("governs", "edge")];
         said.iter().for_each(|(key, value)| put(&mut macro_flow, key, *value));
