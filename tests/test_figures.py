@@ -28,7 +28,7 @@ IDS |= {
     *("P7", "P8", "P9", "P10", "P11", "P12", "P13", "P15", "P16"),
     *("R5.7", "R5.14", "R5.15", "R6.18", "R6.19", "R6.21", "R6.22", "R6.23", "R6.24", "R6.2eq", "R7.1"),
 }
-IDS |= {"V1", "V7", "V8-shares", "V10", "V11", "V13", "V-w", "V-tcp", "V-island"}
+IDS |= {"V1", "V3", "V4", "V5", "V6", "V7", "V8", "V8-shares", "V9", "V10", "V11", "V13", "V-w", "V-tcp", "V-island"}
 MEASURED = {"R6.7", "R6.T", "X10-lab", "V10-lab"}
 """On this machine's kernel; the others are simulated or computed."""
 IDS |= MEASURED

@@ -34,7 +34,8 @@ PANEL_HEIGHT_IN = 1.35
 
 # Okabe and Ito, Color Universal Design; its yellow is left out: too pale for a line on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "x", "+")
+# Twice as many as colours: a second round has other markers, and other lines (below).
+MARKERS = ("o", "s", "^", "D", "v", "x", "+", "*", "<", ">", "p", "h", "P", "X")
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2)), (0, (1, 1)))
 
 STYLE: Any = {
@@ -139,7 +140,7 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, *, legend: bool) -> None:
             label=curve.label,
             color=COLOURS[n % len(COLOURS)],
             marker=MARKERS[n % len(MARKERS)] if spec.markers else None,
-            linestyle=LINES[n % len(LINES)] if spec.lines else "none",
+            linestyle=LINES[(n + 3 * (n // len(COLOURS))) % len(LINES)] if spec.lines else "none",
             clip_on=panel.yscale == "linear" and panel.ylim != (None, None) and not spec.markers,
         )
     if panel.title:
