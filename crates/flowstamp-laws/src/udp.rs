@@ -27,6 +27,10 @@ impl SenderLaw for Sender {
     type Params = Params;
     const DATAGRAMS: bool = true;
 
+    fn ecn() -> bool {
+        false
+    }
+
     fn new(_: &Params, flow: &FlowView) -> Self {
         Self { packet_bytes: f64::from(flow.packet_bytes), rate: flow.app_rate }
     }

@@ -205,8 +205,7 @@ impl Hosts {
                 law: plan.law.clone(),
                 ect: match ecn {
                     true if plan.law.l4s() => ECN_CAPABLE | L4S,
-                    true if !plan.law.datagrams() => ECN_CAPABLE,
-                    true => 0,
+                    true => ECN_CAPABLE,
                     false => 0,
                 },
                 carried: 0.0,
