@@ -247,7 +247,8 @@ def against(commit: str, repetitions: int, command: str) -> str:
                 runs += 1
             for side in (0, 1):
                 times[side].append(spent[side] / runs / hops[side] * 1e9)
-        if hops[0] != hops[1]:
+        # How losses are repaired has changed since: of a TCP's traffic a few packets in a hundred thousand.
+        if abs(hops[0] - hops[1]) > hops[0] / 1000:
             raise engine.EngineError(f"{name}: {hops[0]} packet-hops at {commit}, {hops[1]} now: not the same traffic")
         ratios = [now / before for before, now in zip(*times, strict=True)]
         met = statistics.median(ratios) <= target
