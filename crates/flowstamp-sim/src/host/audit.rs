@@ -1,6 +1,6 @@
 //! What must hold between two events, asserted in builds with debug assertions.
 
-use super::{Flow, Group, Hosts};
+use super::{Flow, Group, Hosts, Sends};
 use crate::fabric::Fabric;
 use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::units::Time;
@@ -35,10 +35,10 @@ impl Flow {
     fn goes_on(&self, now: Time, group: &Group) -> bool {
         // Twice the RTT is the patience of repair by count.
         let limit = now + group.transport.max_rto.max(self.sender.srtt() * 2);
-        if !self.open || self.edge {
+        if !self.open || self.sends == Sends::Requests {
             return self.control.due() <= limit;
         }
-        if self.datagrams {
+        if self.sends == Sends::Datagrams {
             return now >= group.stop || !self.pace.is_idle();
         }
         let deadline = self.sender.deadline();

@@ -1,6 +1,6 @@
 //! Datagrams, and flows that govern a link: what sends without a window.
 
-use super::Hosts;
+use super::{Hosts, Sends};
 use crate::events::Class;
 use crate::fabric::Fabric;
 use crate::packet::{DATA, NO_SACK, Packet};
@@ -8,10 +8,15 @@ use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::units::{Bytes, Time};
 
 impl Hosts {
-    /// A flow of datagrams sends what its pace allows, until it stops.
-    pub(super) fn send_datagrams(&mut self, net: &mut Fabric, number: u32) {
+    /// A flow of datagrams sends what its pace allows, until it stops; one that governs a link has nothing to send.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn send_without_window(&mut self, net: &mut Fabric, number: u32) {
         let now = net.now;
         let flow = &mut self.flows[number as usize];
+        if flow.sends == Sends::Requests {
+            return;
+        }
         let group = &self.groups[flow.group as usize];
         let Some(rate) = flow.law.pacing_rate().filter(|_| now < group.stop) else { return };
         let gap = rate.tx_time(Bytes::new(u64::from(flow.last_departed)));
@@ -41,6 +46,8 @@ impl Hosts {
     }
 
     /// A datagram has arrived.
+    #[cold]
+    #[inline(never)]
     pub(super) fn arrive_datagram(&mut self, packet: &Packet) {
         let flow = &mut self.flows[packet.flow as usize];
         let bytes = u64::from(packet.size - self.header_bytes);

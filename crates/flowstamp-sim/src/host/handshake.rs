@@ -1,6 +1,6 @@
 //! Packets without data: a SYN opens a flow, a FIN ends it, and a probe asks what the path would give.
 
-use super::Hosts;
+use super::{Hosts, Sends};
 use crate::events::Class;
 use crate::fabric::Fabric;
 use crate::packet::{CONTROL, DATA, FIN, NO_SACK, Packet, SYN};
@@ -76,7 +76,7 @@ impl Hosts {
             }
             return;
         }
-        if flow.open && flow.edge {
+        if flow.open && flow.sends == Sends::Requests {
             return self.ask_for_link(net, number);
         }
         if !flow.open || !flow.pace.is_idle() && !flow.sender.is_complete() {
@@ -103,7 +103,7 @@ impl Hosts {
             }
             return;
         }
-        let edge = flow.edge;
+        let edge = flow.sends == Sends::Requests;
         if edge {
             self.tell_carried(net, packet.flow);
         }

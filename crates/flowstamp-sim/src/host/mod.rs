@@ -59,6 +59,27 @@ pub struct Group {
     pub active: ActiveFlows,
 }
 
+/// What a flow sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sends {
+    /// What a window allows.
+    Window,
+    /// Datagrams at its pace, whatever comes back.
+    Datagrams,
+    /// No data: it governs a link and asks for it.
+    Requests,
+}
+
+impl Sends {
+    fn of(group: &Group) -> Self {
+        match group.plan.governs {
+            Some(_) => Self::Requests,
+            None if group.law.datagrams() => Self::Datagrams,
+            None => Self::Window,
+        }
+    }
+}
+
 /// One flow: both ends of it.
 #[derive(Clone, Debug)]
 pub struct Flow {
@@ -90,12 +111,9 @@ pub struct Flow {
     handshake: bool,
     /// Its receiver knows no stamps and brings none back.
     deaf: bool,
-    /// It sends at its pace whatever comes back.
-    datagrams: bool,
+    sends: Sends,
     /// Datagrams sent.
     sent: u32,
-    /// It governs a link and has no data.
-    edge: bool,
     /// Data may leave: there is no handshake, or it has been answered.
     open: bool,
     /// All is acknowledged, and the FIN is sent.
@@ -348,9 +366,8 @@ impl Hosts {
             control: LazyTimer::IDLE,
             handshake,
             deaf: spec.deaf,
-            datagrams: spec.law.datagrams(),
+            sends: Sends::of(spec),
             sent: 0,
-            edge: spec.plan.governs.is_some(),
             open: !handshake,
             closing: false,
             tries: 0,

@@ -1,6 +1,6 @@
 //! The receiving end: data arrive, acks leave.
 
-use super::Hosts;
+use super::{Hosts, Sends};
 use crate::events::Class;
 use crate::fabric::Fabric;
 use crate::packet::{CONGESTED, ECN_ECHO, Packet, REDUCED};
@@ -12,7 +12,7 @@ impl Hosts {
     pub(super) fn arrive_data(&mut self, net: &mut Fabric, packet: &Packet) {
         let now = net.now;
         let number = packet.flow;
-        if self.flows[number as usize].datagrams {
+        if self.flows[number as usize].sends == Sends::Datagrams {
             return self.arrive_datagram(packet);
         }
         if let Some(info) = self.flows[number as usize].receiver.before_data(packet.flags & CONGESTED != 0) {

@@ -1,6 +1,6 @@
 //! The sending end: what window, pace and application allow.
 
-use super::Hosts;
+use super::{Hosts, Sends};
 use crate::events::Class;
 use crate::fabric::Fabric;
 use crate::packet::{DATA, ECN_ECHO, NO_SACK, Packet, REDUCED};
@@ -36,11 +36,8 @@ impl Hosts {
             if !(flow.started && flow.open) {
                 return;
             }
-            if flow.datagrams {
-                return self.send_datagrams(net, number);
-            }
-            if flow.edge {
-                return;
+            if flow.sends != Sends::Window {
+                return self.send_without_window(net, number);
             }
             let group = &self.groups[flow.group as usize];
             let available = match group.rate {
