@@ -104,9 +104,9 @@ macro_rules! senders {
                 each!(self, $($variant)*; l => l.on_feedback(now, srtt, stamp, bits))
             }
             fn carried(&mut self, bytes: f64) { each!(self, $($variant)*; l => l.carried(bytes)) }
-            #[inline]
+            #[inline(always)] // asked for each packet
             fn cwnd(&self) -> f64 { each!(self, $($variant)*; l => l.cwnd()) }
-            #[inline]
+            #[inline(always)]
             fn pacing_rate(&self) -> Option<Rate> { each!(self, $($variant)*; l => l.pacing_rate()) }
             #[inline]
             fn on_ack(&mut self, ack: &Ack<'_>) { each!(self, $($variant)*; l => l.on_ack(ack)) }

@@ -132,6 +132,8 @@ pub struct Receiver {
     echo_owed: bool,
     /// Of the newest packet.
     bits: u16,
+    /// Something waits above a gap: what it is lies elsewhere, and most packets need not ask.
+    gap: bool,
     out_of_order: Option<Box<OutOfOrder>>,
     /// Every second packet is acknowledged.
     delay: Option<Box<Delay>>,
@@ -150,6 +152,7 @@ impl Receiver {
             congestion: false,
             echo_owed: false,
             bits: 0,
+            gap: false,
             out_of_order: None,
             delay: params.delayed_acks.then(|| {
                 Box::new(Delay { timeout: params.delayed_ack_timeout, deadline: Time::MAX, waiting: None })
@@ -186,7 +189,7 @@ impl Receiver {
             None => {}
         }
         self.bits = packet.bits;
-        let in_line = packet.seq == self.next && self.out_of_order.as_ref().is_none_or(|o| o.set.len() == 0);
+        let in_line = packet.seq == self.next && !self.gap;
         if in_line {
             self.next += 1;
         } else {
@@ -226,13 +229,20 @@ impl Receiver {
             // RFC 5681 section 4.2: the packet fills a gap.
             self.next = if o.set.contains(seq + 1) { o.set.run_end(seq + 1) } else { seq + 1 };
             o.set.advance(self.next);
-            let next = self.next;
-            o.report(None, next);
+            self.gap = o.set.len() > 0;
+            o.report(None, self.next);
             return;
         }
         o.top = o.top.max(seq + 1);
         let run = if o.set.contains(seq) { o.set.run_around(seq) } else { o.set.fill(seq, seq + 1) };
+        self.gap = true;
         o.report(Some(run), next);
+    }
+
+    /// What waits above a gap, if there is one.
+    #[inline]
+    fn above_gap(&self) -> Option<&OutOfOrder> {
+        if self.gap { self.out_of_order.as_deref() } else { None }
     }
 
     /// The ack that waits, if one does: its delay ends here.
@@ -248,7 +258,7 @@ impl Receiver {
     fn ack(&mut self, sent_at: Time, stamp: &Stamp) -> AckInfo {
         let ecn_echo = self.echo_owed | self.congestion;
         self.echo_owed = false;
-        let mut sack = self.out_of_order.as_ref().map_or_else(SackBlocks::default, |o| o.recent);
+        let mut sack = self.above_gap().map_or_else(SackBlocks::default, |o| o.recent);
         if self.top > self.next {
             sack.push((self.top - 1, self.top));
         }
@@ -270,7 +280,7 @@ impl Receiver {
     #[must_use]
     #[inline]
     pub fn delivered(&self) -> u32 {
-        self.next + self.out_of_order.as_ref().map_or(0, |o| o.set.len())
+        self.next + self.above_gap().map_or(0, |o| o.set.len())
     }
 
     /// The next packet in line.
