@@ -130,8 +130,9 @@ struct Bucket {
 const EMPTY: Bucket = Bucket { first: NONE, last: NONE };
 
 /// Pending events, earliest first: a calendar (Brown 1988). Time is cut into buckets of about the mean gap between
-/// events; the next 1024 of them are a wheel of sorted lists, and what lies beyond is in a heap. Adding and
-/// taking an event cost the same however many are pending.
+/// events; the next 1024 of them are a wheel of sorted lists. A turn of the wheel is 1024 buckets that begin at a multiple of
+/// 1024: what lies beyond the wheel waits in one list for its turn, in no order, and what lies beyond 1024 turns is in a heap.
+/// Adding and taking an event cost the same however many are pending.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
     buckets: Box<[Bucket; BUCKETS as usize]>,
@@ -146,8 +147,15 @@ pub struct EventQueue {
     current: u64,
     /// How many events are in the wheel.
     in_wheel: usize,
+    /// First node of each turn that comes, at its number's remainder. `current` is in none of them.
+    turns: Box<[u32; BUCKETS as usize]>,
+    /// A bit for each turn with an event.
+    awaited: [u64; WORDS],
+    /// How many events wait for their turn.
+    in_turns: usize,
     far: Heap,
-    /// Bucket of the first far event; the largest number if there is none.
+    /// No event outside the wheel is in an earlier bucket: the first turn's first one, or that of the first event in the heap; the
+    /// largest number if there is neither. It is always after `current`.
     far_bucket: u64,
     pops: u32,
     /// Time of the event that was first when the width was looked at last, picoseconds.
@@ -164,6 +172,9 @@ impl Default for EventQueue {
             shift: 20, // a microsecond, until measured
             current: 0,
             in_wheel: 0,
+            turns: Box::new([NONE; BUCKETS as usize]),
+            awaited: [0; WORDS],
+            in_turns: 0,
             far: Heap::default(),
             far_bucket: u64::MAX,
             pops: 0,
@@ -176,7 +187,7 @@ impl EventQueue {
     /// How many events are pending.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.in_wheel + self.far.0.len()
+        self.in_wheel + self.in_turns + self.far.0.len()
     }
 
     /// Whether none is.
@@ -193,16 +204,30 @@ impl EventQueue {
             // An event of a bucket that was passed while looking for the next one goes to the front all the same.
             self.insert(bucket.max(self.current), time.as_ps(), source.0);
         } else {
-            self.far_bucket = self.far_bucket.min(bucket);
-            self.far.push(key(time, source));
+            self.push_far(bucket, time, source);
         }
     }
 
+    /// Adds an event that the wheel does not reach.
+    fn push_far(&mut self, bucket: u64, time: Time, source: Source) {
+        let turn = bucket / BUCKETS;
+        if turn - self.current / BUCKETS >= BUCKETS {
+            self.far_bucket = self.far_bucket.min(bucket);
+            self.far.push(key(time, source));
+            return;
+        }
+        let slot = (turn % BUCKETS) as usize;
+        self.turns[slot] = self.node(Node { time: time.as_ps(), source: source.0, next: self.turns[slot] });
+        self.awaited[slot / 64] |= 1 << (slot % 64);
+        self.in_turns += 1;
+        self.far_bucket = self.far_bucket.min(turn * BUCKETS);
+    }
+
+    /// A place for a node.
     #[inline]
-    fn insert(&mut self, bucket: u64, time: u64, source: u32) {
-        let new = Node { time, source, next: NONE };
+    fn node(&mut self, new: Node) -> u32 {
         let at = self.free;
-        let at = if at == NONE {
+        if at == NONE {
             self.nodes.push(new);
             (self.nodes.len() - 1) as u32
         } else {
@@ -210,7 +235,19 @@ impl EventQueue {
             self.free = node.next;
             *node = new;
             at
-        };
+        }
+    }
+
+    #[inline]
+    fn insert(&mut self, bucket: u64, time: u64, source: u32) {
+        let new = Node { time, source, next: NONE };
+        let at = self.node(new);
+        self.enter(bucket, at, new);
+    }
+
+    /// Puts a node that is nobody's next into the wheel.
+    #[inline]
+    fn enter(&mut self, bucket: u64, at: u32, new: Node) {
         self.in_wheel += 1;
         let slot = (bucket % BUCKETS) as usize;
         let Bucket { first, last } = self.buckets[slot];
@@ -281,31 +318,14 @@ impl EventQueue {
     /// Moves `current` to the first bucket with an event; there is one.
     #[inline]
     fn next_slot(&mut self) -> usize {
-        let slot = (self.current % BUCKETS) as usize;
-        let (word, bit) = (slot / 64, slot % 64);
-        let here = self.occupied[word] >> bit;
-        if here != 0 {
-            let ahead = u64::from(here.trailing_zeros());
-            self.current += ahead;
-            return slot + ahead as usize;
-        }
-        let mut ahead = (64 - bit) as u64;
-        for i in 1..=WORDS {
-            let bits = self.occupied[(word + i) % WORDS];
-            if bits != 0 {
-                ahead += u64::from(bits.trailing_zeros());
-                break;
-            }
-            ahead += 64;
-        }
-        self.current += ahead;
+        self.current += first_set(&self.occupied, self.current);
         (self.current % BUCKETS) as usize
     }
 
-    /// The wheel is empty: turns it to the first far event. False if there is none.
+    /// The wheel is empty: turns it to where the next event may be. False if there is none.
     #[cold]
     fn refill(&mut self) -> bool {
-        if self.far.0.is_empty() {
+        if self.is_empty() {
             return false;
         }
         self.current = self.current.max(self.far_bucket);
@@ -313,15 +333,52 @@ impl EventQueue {
         true
     }
 
-    /// Takes the far events that are due by the current bucket, and all others that the wheel has come to cover.
+    /// Takes into the wheel what is outside it and may be due by the current bucket.
     #[cold]
     fn fetch(&mut self) {
-        while self.far_bucket < self.current + BUCKETS {
-            let Some(key) = self.far.pop() else { break };
-            self.current = self.current.min(self.far_bucket);
-            let (time, source) = event(key);
-            self.insert(self.far_bucket, time.as_ps(), source.0);
+        while self.far_bucket <= self.current {
+            let turn = self.far_bucket / BUCKETS;
+            let slot = (turn % BUCKETS) as usize;
+            if self.turns[slot] == NONE {
+                self.fetch_from_heap();
+            } else {
+                self.take_turn(slot);
+            }
             self.far_bucket = self.far.first_time().map_or(u64::MAX, |t| t >> self.shift);
+            if self.in_turns > 0 {
+                let next = turn + first_set(&self.awaited, turn);
+                self.far_bucket = self.far_bucket.min(next * BUCKETS);
+            }
+        }
+    }
+
+    /// The events of one turn. What the wheel has is in the same 1024 buckets: it was filled before `current` came here.
+    fn take_turn(&mut self, slot: usize) {
+        let mut at = std::mem::replace(&mut self.turns[slot], NONE);
+        self.awaited[slot / 64] &= !(1 << (slot % 64));
+        while at != NONE {
+            let node = self.nodes[at as usize];
+            let bucket = node.time >> self.shift;
+            self.current = self.current.min(bucket);
+            self.in_turns -= 1;
+            let new = Node { next: NONE, ..node };
+            self.nodes[at as usize] = new;
+            self.enter(bucket, at, new);
+            at = node.next;
+        }
+    }
+
+    /// The heap's first events, as far as the wheel will reach.
+    fn fetch_from_heap(&mut self) {
+        while let Some(bucket) = self.far.first_time().map(|t| t >> self.shift) {
+            self.current = self.current.min(bucket);
+            if bucket >= self.current + BUCKETS {
+                break;
+            }
+            if let Some(key) = self.far.pop() {
+                let (time, source) = event(key);
+                self.insert(bucket, time.as_ps(), source.0);
+            }
         }
         self.far.shrink();
     }
@@ -355,8 +412,8 @@ impl EventQueue {
 
     fn take_all(&mut self) -> Vec<Key> {
         let mut keys: Vec<Key> = std::mem::take(&mut self.far.0);
-        for bucket in self.buckets.iter() {
-            let mut at = bucket.first;
+        for first in self.buckets.iter().map(|bucket| bucket.first).chain(self.turns.iter().copied()) {
+            let mut at = first;
             while at != NONE {
                 let node = self.nodes[at as usize];
                 keys.push(key(Time::from_ps(node.time), Source(node.source)));
@@ -373,6 +430,27 @@ impl EventQueue {
             self.push(time, source);
         }
     }
+}
+
+/// How far the first set bit is from bit `from` on, round and round. There is one.
+#[inline]
+fn first_set(bits: &[u64; WORDS], from: u64) -> u64 {
+    let at = (from % BUCKETS) as usize;
+    let (word, bit) = (at / 64, at % 64);
+    let here = bits[word] >> bit;
+    if here != 0 {
+        return u64::from(here.trailing_zeros());
+    }
+    let mut ahead = (64 - bit) as u64;
+    for i in 1..=WORDS {
+        let there = bits[(word + i) % WORDS];
+        if there != 0 {
+            ahead += u64::from(there.trailing_zeros());
+            break;
+        }
+        ahead += 64;
+    }
+    ahead
 }
 
 /// A heap with four children to a node, whose children share a cache line.

@@ -23,7 +23,7 @@ const fn mask(from: u32, to: u32) -> u64 {
 
 impl RunSet {
     pub(super) fn new(base: u32) -> Self {
-        Self { base, len: 0, runs: 0, words: vec![0; 4], tags: vec![0; 256] }
+        Self { base, len: 0, runs: 0, words: vec![0; 2], tags: vec![0; 128] }
     }
 
     /// Packets in the set.
