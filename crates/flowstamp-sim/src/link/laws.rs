@@ -101,9 +101,15 @@ impl Laws {
         self.router.as_ref().is_some_and(|r| r.header() == packet.header)
     }
 
-    /// The router law hears of an arrival.
-    #[inline]
+    /// The router law, if there is one, hears of an arrival.
+    #[inline(always)] // most links of most networks have none
     pub(super) fn arrives(&mut self, now: Time, seen: Backlog, packet: &Packet) {
+        if self.router.is_some() {
+            self.router_hears(now, seen, packet);
+        }
+    }
+
+    fn router_hears(&mut self, now: Time, seen: Backlog, packet: &Packet) {
         if let Some(router) = &mut self.router {
             let own = packet.flags & DATA != 0 && packet.header == router.header();
             router.on_arrival(
@@ -116,8 +122,14 @@ impl Laws {
     }
 
     /// The transmission of `packet` begins: the router law stamps it if it is one of its own, else it may mark it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn stamp(&mut self, now: Time, seen: Backlog, packet: &mut Packet) {
+        if self.router.is_some() {
+            self.router_stamps(now, seen, packet);
+        }
+    }
+
+    fn router_stamps(&mut self, now: Time, seen: Backlog, packet: &mut Packet) {
         if let Some(router) = &mut self.router {
             let Packet { stamp, bits, size, flags, header, .. } = packet;
             let random = &mut self.random;
