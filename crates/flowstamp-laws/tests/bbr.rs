@@ -2,7 +2,8 @@
 
 use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::sender::{Ack, FlowView, RateSample, Recovery, SenderLaw};
-use flowstamp_laws::tcp::bbr::{Bbr, MaxOverRounds, MinRtt, Params, State};
+use flowstamp_laws::tcp::bbr::model::{MaxOverRounds, MinRtt};
+use flowstamp_laws::tcp::bbr::v1::{Bbr, Params, State};
 use flowstamp_laws::transport::{Agreed, Params as Transport};
 use flowstamp_laws::{Stamp, Time};
 use proptest::prelude::*;

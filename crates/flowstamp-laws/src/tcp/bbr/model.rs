@@ -5,6 +5,13 @@ use crate::units::Time;
 /// The most round trips that the filter can be asked for.
 pub const LONGEST: usize = 32;
 
+/// What a draft draws at random follows from the time's bits, well mixed: a law has no randomness, and two flows of a link do not
+/// hear of a packet at the same time.
+#[must_use]
+pub const fn drawn(now: Time) -> u32 {
+    (now.as_ps().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+}
+
 /// The largest of what the last `window` round trips gave.
 #[derive(Clone, Debug)]
 pub struct MaxOverRounds {

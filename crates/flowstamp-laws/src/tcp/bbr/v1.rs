@@ -1,0 +1,449 @@
+//! BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): a pace by the bottleneck's rate, a window by its pipe.
+//!
+//! ```text
+//! btl_bw  = largest delivery rate of 10 round trips         section 4.1.1: samples that the application limited only if larger
+//! rt_prop = least round-trip time of 10 s                   section 4.1.2
+//! pace    = pacing_gain btl_bw                              section 4.2.1: never down before the pipe was full
+//! window  = cwnd_gain btl_bw rt_prop + 3 packets            section 4.2.3: by what is delivered towards it, 4 packets at least
+//!
+//!              btl_bw grew by less than a quarter                in flight <= btl_bw rt_prop
+//!              in each of 3 round trips
+//!   +---------+ --------------------------------> +-------+ ---------------------------> +---------+
+//!   | Startup |                                   | Drain |                              | ProbeBw | <-+ 5/4, 3/4, 1, 1, 1, 1, 1, 1:
+//!   +---------+                                   +-------+                              +---------+ --+ rt_prop each
+//!    2/ln 2, 2/ln 2                                ln 2/2, 2/ln 2                          cycle, 2
+//!        ^                                                                                    ^   |
+//!        |  pipe never full    +----------+   200 ms and a round trip with 4 packets in flight|   | rt_prop not seen for 10 s
+//!        +-------------------- | ProbeRtt | --------------------------------------------------+   | (from any state)
+//!                              +----------+ <-----------------------------------------------------+
+//!                               1, 4 packets
+//! loss:     window = in flight + delivered for a round trip (packet conservation), then as above;
+//!           when it is repaired the window before it                                section 4.2.3.4
+//! timeout:  window = 1 packet, then as above                                        section 4.2.3.4
+//! ```
+//!
+//! Under a state are its pacing gain and its window gain. 2/ln 2 = 2.885 is the least gain that doubles the rate each round trip
+//! (section 4.3.2); Drain takes its inverse, which empties within a round trip what Startup has queued (section 4.3.3).
+//!
+//! Valid for any rate and round-trip time. It does not answer marks, so that its flows are not ECN-capable unless told to be.
+//!
+//! Deviations (draft says / we do / because):
+//! 1. Section 4.3.4 draws the first phase of the cycle at random / it follows from the time at which `ProbeBw` begins, and
+//!    is not 3/4 / a law has no randomness; flows that enter at different times have different phases all the same.
+//! 2. Section 4.2.3.4 subtracts packets found lost from the window / they are not in flight any more, from which the window
+//!    is made in packet conservation / a law is not told of each.
+//! 3. Section 4.2.2 sends up to 64 kB at once / a packet / nothing here aggregates segments; the window's 3 quanta are 3 packets.
+//! 4. Section 4.2.1 begins with the initial window per millisecond while no round-trip time is known / and starts from the first
+//!    sample's when it comes / what was assumed before any sample would otherwise hold until the pipe is full.
+//! 5. Section 4.3.5 has the transport take all samples of `ProbeRtt` as limited by the application / the law does it / it is the
+//!    one who knows.
+//! 6. Section 4.3.4.4 paces at `btl_bw` when sending begins again after an idle time / the pace stays that of the phase; the first ack
+//!    after it does not begin `ProbeRtt` / a law is not told when sending begins, and an idle pipe has been empty.
+//! 7. Marks do not exist for the draft / they are ignored / version 1 goes by rate and
+//!    round-trip time alone.
+
+use super::model::{LONGEST, MaxOverRounds, MinRtt, Rounds, drawn};
+use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::stamp::Stamp;
+use crate::units::{Rate, Time};
+use crate::{Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a scenario may set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// `BBRHighGain`: pacing and window gain of Startup; Drain's pacing gain is its inverse.
+    pub high_gain: f64,
+    /// The window gain of ProbeBW.
+    pub cwnd_gain: f64,
+    /// By how much ProbeBW's first phase paces above the bottleneck's rate, and the second below.
+    pub probe_gain: f64,
+    /// `BtlBwFilterLen` in round trips.
+    pub bandwidth_rounds: u32,
+    /// `RTpropFilterLen`.
+    pub min_rtt_window: Time,
+    /// `ProbeRTTDuration`.
+    pub probe_rtt_time: Time,
+    /// `BBRMinPipeCwnd`: the least window in packets, which ProbeRTT takes.
+    pub min_window: f64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            high_gain: 2.0 / core::f64::consts::LN_2, // section 4.3.2.1: 2/ln(2), about 2.89
+            cwnd_gain: 2.0,                           // section 4.3.4
+            probe_gain: 0.25,                         // section 4.3.4: 5/4, 3/4
+            bandwidth_rounds: 10,                     // section 4.1.1
+            min_rtt_window: Time::from_secs(10),      // section 4.1.2
+            probe_rtt_time: Time::from_millis(200),   // section 4.3.5
+            min_window: 4.0,                          // section 4.2.3.2
+        }
+    }
+}
+
+/// Phases of ProbeBW's cycle.
+const CYCLE: u32 = 8;
+/// Round trips in which the rate did not grow by a quarter, after which the pipe is full (section 4.3.2.2).
+const FULL_ROUNDS: u8 = 3;
+
+/// Where the law is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The rate doubles each round trip.
+    Startup,
+    /// What Startup queued leaves.
+    Drain,
+    /// The steady state: the gain cycles.
+    ProbeBw,
+    /// Nearly nothing is in flight, so that the least round-trip time is seen.
+    ProbeRtt,
+}
+
+/// What a loss does to the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Repair {
+    None,
+    /// Fast recovery; packet conservation until so many packets are delivered.
+    Recovery {
+        conserve_until: u32,
+    },
+    /// After a timeout, until so many packets are delivered.
+    Timeout {
+        until: u32,
+    },
+}
+
+/// BBR. Windows are in packets, rates in packets/s.
+#[derive(Clone, Debug)]
+pub struct Bbr {
+    params: Params,
+    packet: f64,
+    initial_window: f64,
+    state: State,
+    pacing_gain: f64,
+    cwnd_gain: f64,
+    window: f64,
+    pace: f64,
+    btl_bw: MaxOverRounds,
+    rounds: Rounds,
+    rt_prop: MinRtt,
+    seen_rtt: bool,
+    filled_pipe: bool,
+    full_bw: f64,
+    full_count: u8,
+    cycle: u32,
+    cycle_began: Time,
+    /// When ProbeRTT may end; none until the pipe is as empty as it asks for.
+    probe_rtt_end: Option<Time>,
+    probe_rtt_round_done: bool,
+    /// Samples of packets that left before so many were delivered are ProbeRTT's.
+    limited_until: Option<u32>,
+    prior_window: f64,
+    repair: Repair,
+    /// After the last ack.
+    in_flight: f64,
+    delivered: u32,
+    newly: f64,
+}
+
+impl Bbr {
+    /// Where the law is.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// `BtlBw`, packets/s.
+    #[must_use]
+    pub fn btl_bw(&self) -> f64 {
+        self.btl_bw.max()
+    }
+
+    /// `RTprop`; [`Time::MAX`] before the first sample.
+    #[must_use]
+    pub const fn rt_prop(&self) -> Time {
+        self.rt_prop.rtt
+    }
+
+    /// The pacing gain of the present state and phase.
+    #[must_use]
+    pub const fn pacing_gain(&self) -> f64 {
+        self.pacing_gain
+    }
+
+    /// `BBRInflight`: packets that fill the pipe, times a gain.
+    fn pipe(&self, gain: f64) -> f64 {
+        if self.rt_prop.rtt == Time::MAX {
+            return self.initial_window;
+        }
+        gain * self.btl_bw() * self.rt_prop.rtt.as_secs_f64() + 3.0 // section 4.2.3.2
+    }
+
+    fn enter(&mut self, state: State, pacing_gain: f64, cwnd_gain: f64) {
+        (self.state, self.pacing_gain, self.cwnd_gain) = (state, pacing_gain, cwnd_gain);
+    }
+
+    fn enter_probe_bw(&mut self, now: Time) {
+        self.enter(State::ProbeBw, 1.0, self.params.cwnd_gain);
+        // Deviation 1: any phase but the second, from the time's bits well mixed.
+        let phase = drawn(now) % (CYCLE - 1);
+        self.cycle = if phase == 0 { 0 } else { phase + 1 };
+        self.begin_phase(now);
+    }
+
+    fn begin_phase(&mut self, now: Time) {
+        self.cycle_began = now;
+        self.pacing_gain = match self.cycle {
+            0 => 1.0 + self.params.probe_gain,
+            1 => 1.0 - self.params.probe_gain,
+            _ => 1.0,
+        };
+    }
+
+    /// Section 4.3.4.3.
+    fn check_cycle(&mut self, now: Time, prior_in_flight: f64) {
+        if self.state != State::ProbeBw {
+            return;
+        }
+        let full_length = now.saturating_sub(self.cycle_began) > self.rt_prop.rtt;
+        let over = match self.cycle {
+            0 => {
+                let lost = self.repair != Repair::None;
+                full_length && (lost || prior_in_flight >= self.pipe(self.pacing_gain))
+            }
+            1 => full_length || prior_in_flight <= self.pipe(1.0),
+            _ => full_length,
+        };
+        if over {
+            self.cycle = (self.cycle + 1) % CYCLE;
+            self.begin_phase(now);
+        }
+    }
+
+    /// Section 4.3.2.2.
+    fn check_full_pipe(&mut self, app_limited: bool) {
+        if self.filled_pipe || !self.rounds.start || app_limited {
+            return;
+        }
+        if self.btl_bw() >= 1.25 * self.full_bw {
+            (self.full_bw, self.full_count) = (self.btl_bw(), 0);
+            return;
+        }
+        self.full_count += 1;
+        self.filled_pipe = self.full_count >= FULL_ROUNDS;
+    }
+
+    /// Section 4.3.3.
+    fn check_drain(&mut self, now: Time) {
+        if self.state == State::Startup && self.filled_pipe {
+            self.enter(State::Drain, 1.0 / self.params.high_gain, self.params.high_gain);
+        }
+        if self.state == State::Drain && self.in_flight <= self.pipe(1.0) {
+            self.enter_probe_bw(now);
+        }
+    }
+
+    /// Section 4.3.5.
+    fn check_probe_rtt(&mut self, now: Time, idle: bool) {
+        if self.state != State::ProbeRtt && self.rt_prop.expired && !idle {
+            self.save_window();
+            self.enter(State::ProbeRtt, 1.0, 1.0);
+            self.probe_rtt_end = None;
+        }
+        if self.state != State::ProbeRtt {
+            return;
+        }
+        self.limited_until = Some(self.delivered.saturating_add(self.in_flight as u32)); // deviation 5
+        match self.probe_rtt_end {
+            None if self.in_flight <= self.params.min_window => {
+                self.probe_rtt_end = Some(now.saturating_add(self.params.probe_rtt_time));
+                self.probe_rtt_round_done = false;
+                self.rounds.restart(self.delivered);
+            }
+            None => {}
+            Some(end) => {
+                self.probe_rtt_round_done |= self.rounds.start;
+                if self.probe_rtt_round_done && now > end {
+                    self.rt_prop.seen = now;
+                    self.window = self.window.max(self.prior_window);
+                    if self.filled_pipe {
+                        self.enter_probe_bw(now);
+                    } else {
+                        self.enter(State::Startup, self.params.high_gain, self.params.high_gain);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Section 4.2.1.
+    fn set_pace(&mut self, ack: &Ack<'_>) {
+        if !self.seen_rtt && ack.srtt > Time::ZERO {
+            self.seen_rtt = true;
+            self.pace = self.params.high_gain * self.initial_window / ack.srtt.as_secs_f64(); // deviation 4
+        }
+        let pace = self.pacing_gain * self.btl_bw();
+        if pace > 0.0 && (self.filled_pipe || pace > self.pace) {
+            self.pace = pace;
+        }
+    }
+
+    fn save_window(&mut self) {
+        let undisturbed = self.repair == Repair::None && self.state != State::ProbeRtt;
+        self.prior_window = if undisturbed { self.window } else { self.prior_window.max(self.window) };
+    }
+
+    /// Section 4.2.3.4: when a loss is repaired the window is what it was.
+    fn check_repair(&mut self, ack: &Ack<'_>) {
+        let over = match self.repair {
+            Repair::None => false,
+            Repair::Recovery { .. } => !ack.in_recovery,
+            Repair::Timeout { until } => ack.delivered >= until,
+        };
+        if over {
+            self.repair = Repair::None;
+            self.window = self.window.max(self.prior_window);
+        }
+    }
+
+    /// Section 4.2.3.
+    fn set_window(&mut self) {
+        let target = self.pipe(self.cwnd_gain);
+        match self.repair {
+            Repair::Recovery { conserve_until } if self.delivered <= conserve_until => {
+                self.window = self.window.max(self.in_flight + self.newly);
+            }
+            _ => {
+                if self.filled_pipe {
+                    self.window = (self.window + self.newly).min(target);
+                } else if self.window < target || f64::from(self.delivered) < self.initial_window {
+                    self.window += self.newly;
+                }
+                self.window = self.window.max(self.params.min_window);
+            }
+        }
+        if self.state == State::ProbeRtt {
+            self.window = self.window.min(self.params.min_window);
+        }
+    }
+}
+
+impl SenderLaw for Bbr {
+    type Params = Params;
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("high_gain", p.high_gain, 1.0, 100.0)?;
+        within("cwnd_gain", p.cwnd_gain, 1.0, 100.0)?;
+        within("probe_gain", p.probe_gain, 0.0, 0.9)?;
+        within("bandwidth_rounds", f64::from(p.bandwidth_rounds), 1.0, LONGEST as f64)?;
+        within("min_window", p.min_window, 1.0, 1e6)
+    }
+
+    fn ecn() -> bool {
+        false
+    }
+
+    fn new(p: &Params, flow: &FlowView) -> Self {
+        let initial_window = flow.initial_window.max(1.0);
+        Self {
+            params: p.clone(),
+            packet: f64::from(flow.packet_bytes),
+            initial_window,
+            state: State::Startup,
+            pacing_gain: p.high_gain,
+            cwnd_gain: p.high_gain,
+            window: initial_window,
+            pace: p.high_gain * initial_window / 1e-3, // section 4.2.1: as if a round trip took a millisecond
+            btl_bw: MaxOverRounds::new(p.bandwidth_rounds),
+            rounds: Rounds::default(),
+            rt_prop: MinRtt::new(p.min_rtt_window),
+            seen_rtt: false,
+            filled_pipe: false,
+            full_bw: 0.0,
+            full_count: 0,
+            cycle: 0,
+            cycle_began: Time::ZERO,
+            probe_rtt_end: None,
+            probe_rtt_round_done: false,
+            limited_until: None,
+            prior_window: 0.0,
+            repair: Repair::None,
+            in_flight: 0.0,
+            delivered: 0,
+            newly: 0.0,
+        }
+    }
+
+    fn recovery(&self) -> Recovery {
+        Recovery::Sack
+    }
+
+    fn wants_delivery_rate(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn cwnd(&self) -> f64 {
+        self.window * self.packet
+    }
+
+    #[inline]
+    fn pacing_rate(&self) -> Option<Rate> {
+        Some(Rate::from_bytes_per_sec(self.pace * self.packet))
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        let prior_in_flight = f64::from(ack.flight);
+        self.newly = f64::from(ack.newly_acked);
+        self.in_flight = (prior_in_flight - self.newly).max(0.0);
+        self.delivered = ack.delivered;
+        self.check_repair(ack);
+        let mut app_limited = false;
+        self.rounds.start = false;
+        if let Some(sample) = ack.rate {
+            self.rounds.on_ack(sample.prior_delivered, ack.delivered);
+            if self.rounds.start {
+                self.btl_bw.next_round();
+            }
+            app_limited =
+                sample.app_limited || self.limited_until.is_some_and(|until| sample.prior_delivered <= until);
+            let rate = f64::from(sample.delivered) / sample.interval.as_secs_f64();
+            if !app_limited || rate >= self.btl_bw() {
+                self.btl_bw.add(rate);
+            }
+        }
+        // Deviation 6: a flow that was idle for the filter's window had nothing in flight to be disturbed by.
+        let idle = prior_in_flight <= self.newly && !ack.window_limited;
+        self.check_cycle(ack.now, prior_in_flight);
+        self.check_full_pipe(app_limited);
+        self.check_drain(ack.now);
+        self.rt_prop.add(ack.now, ack.rtt);
+        self.check_probe_rtt(ack.now, idle);
+        self.set_pace(ack);
+        self.set_window();
+    }
+
+    fn on_loss(&mut self, _: Time, _: u32) {
+        self.save_window();
+        // Section 4.2.3.4: packets_in_flight + max(packets_delivered, 1).
+        self.window = self.in_flight + self.newly.max(1.0);
+        let conserve_until = self.delivered.saturating_add(self.in_flight as u32);
+        self.repair = Repair::Recovery { conserve_until };
+    }
+
+    fn on_mark(&mut self, _: Time, _: u32) {}
+
+    fn on_timeout(&mut self, _: Time, flight: u32) {
+        self.save_window();
+        self.window = 1.0;
+        self.repair = Repair::Timeout { until: self.delivered.saturating_add(flight) };
+    }
+
+    #[inline]
+    fn stamp(&self, _: Time, _: Time) -> Stamp {
+        Stamp::default()
+    }
+}
