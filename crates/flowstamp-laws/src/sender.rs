@@ -101,7 +101,8 @@ impl<'a> Ack<'a> {
     }
 }
 
-/// How fast packets were delivered over the flight of the last of them (draft-cheng-iccrg-delivery-rate-estimation-02).
+/// How fast packets were delivered over the flight of the last of them (draft-cheng-iccrg-delivery-rate-estimation-02), and what
+/// was lost in it (draft-ietf-ccwg-bbr section 4.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
     /// Packets delivered from when that packet left until now.
@@ -110,17 +111,57 @@ pub struct RateSample {
     pub prior_delivered: u32,
     /// The longer of the times in which these packets were sent and in which they were acknowledged; above zero.
     pub interval: Time,
+    /// Packets in flight when that packet had left, it among them.
+    pub tx_in_flight: u32,
+    /// Packets found lost from when it left until now.
+    pub lost: u32,
     /// The application, not the window, held the sender back: the path may be faster.
     pub app_limited: bool,
+    /// The window was full at some time since that packet left.
+    pub window_full: bool,
+    /// The first packet in flight since the last sample had waited for the application with nothing in flight.
+    pub restarted: bool,
 }
 
 impl RateSample {
+    /// The sample of a flight in which nothing was lost, whose packets left when those before them had arrived.
+    #[must_use]
+    pub const fn of_flight(delivered: u32, prior_delivered: u32, interval: Time) -> Self {
+        Self {
+            delivered,
+            prior_delivered,
+            interval,
+            tx_in_flight: delivered,
+            lost: 0,
+            app_limited: false,
+            window_full: false,
+            restarted: false,
+        }
+    }
+
     /// The rate, for packets of so many bytes.
     #[must_use]
     pub fn rate(&self, packet_bytes: u32) -> Rate {
         let bytes = f64::from(self.delivered) * f64::from(packet_bytes);
         Rate::from_bytes_per_sec(bytes / self.interval.as_secs_f64())
     }
+}
+
+/// A packet that was found lost, for laws that ask for delivery rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostPacket {
+    /// Its sequence number.
+    pub seq: u32,
+    /// Packets in flight when it had left, it among them.
+    pub tx_in_flight: u32,
+    /// Packets found lost since it left, it among them.
+    pub lost: u32,
+    /// Packets delivered so far.
+    pub delivered: u32,
+    /// The application held the sender back when it left.
+    pub app_limited: bool,
+    /// Acks are selective: more than one loss of a round trip can be found in it.
+    pub selective: bool,
 }
 
 /// A window or rate law: told of acks and losses, asked for its window. It has no clock and does no I/O.
@@ -183,7 +224,7 @@ pub trait SenderLaw: Sized {
         false
     }
 
-    /// Whether acks shall bring a [`RateSample`]: the transport then keeps a record of each packet in flight.
+    /// Whether acks shall bring a [`RateSample`], and each loss be told: the transport then keeps a record of each packet in flight.
     fn wants_delivery_rate(&self) -> bool {
         false
     }
@@ -242,6 +283,18 @@ pub trait SenderLaw: Sized {
 
     /// The retransmission timer expired.
     fn on_timeout(&mut self, now: Time, flight: u32);
+
+    /// A packet was found lost: told before the ack that showed it, but after the timeout that did, and only to laws that ask for
+    /// delivery rates.
+    fn on_packet_lost(&mut self, now: Time, packet: &LostPacket) {
+        let _ = (now, packet);
+    }
+
+    /// All that was found lost since the last repair began has arrived all the same: nothing was lost. Told before the ack that
+    /// showed it, after which `delivered` packets have been delivered, and only to laws that ask for delivery rates.
+    fn on_spurious_loss(&mut self, delivered: u32) {
+        let _ = delivered;
+    }
 
     /// The stamp for a data packet that leaves now. `srtt` is zero before the first sample.
     fn stamp(&self, now: Time, srtt: Time) -> Stamp;
@@ -323,6 +376,12 @@ impl<L: SenderLaw> SenderLaw for Box<L> {
     }
     fn on_timeout(&mut self, now: Time, flight: u32) {
         (**self).on_timeout(now, flight);
+    }
+    fn on_packet_lost(&mut self, now: Time, packet: &LostPacket) {
+        (**self).on_packet_lost(now, packet);
+    }
+    fn on_spurious_loss(&mut self, delivered: u32) {
+        (**self).on_spurious_loss(delivered);
     }
     fn stamp(&self, now: Time, srtt: Time) -> Stamp {
         (**self).stamp(now, srtt)

@@ -32,7 +32,7 @@ impl Flow {
         let prior_delivered = self.delivered;
         self.now += rtt;
         self.delivered += newly;
-        let rate = RateSample { delivered: newly, prior_delivered, interval: rtt, app_limited: false };
+        let rate = RateSample::of_flight(newly, prior_delivered, rtt);
         let stamp = Stamp::default();
         self.law.on_ack(&Ack {
             newly_acked: newly,
@@ -256,11 +256,9 @@ proptest! {
             flow.now += Time::from_nanos(rtt_ns / 7);
             let prior_delivered = flow.delivered.saturating_sub(more);
             flow.delivered += newly;
-            let rate = interval_ns.map(|ns| RateSample {
-                delivered: flow.delivered - prior_delivered,
-                prior_delivered,
-                interval: Time::from_nanos(ns),
-                app_limited,
+            let rate = interval_ns.map(|ns| {
+                let delivered = flow.delivered - prior_delivered;
+                RateSample { app_limited, ..RateSample::of_flight(delivered, prior_delivered, Time::from_nanos(ns)) }
             });
             flow.law.on_ack(&Ack {
                 newly_acked: newly,

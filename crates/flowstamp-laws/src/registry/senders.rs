@@ -2,7 +2,7 @@
 //! carry, its type.
 
 use super::{Header, each, spec};
-use crate::sender::{Ack, Echo, FlowView, Recovery, SenderLaw};
+use crate::sender::{Ack, Echo, FlowView, LostPacket, Recovery, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{AgreedTime, Refused};
@@ -113,6 +113,12 @@ macro_rules! senders {
             fn on_loss(&mut self, now: Time, flight: u32) { each!(self, $($variant)*; l => l.on_loss(now, flight)) }
             fn on_mark(&mut self, now: Time, flight: u32) { each!(self, $($variant)*; l => l.on_mark(now, flight)) }
             fn on_timeout(&mut self, now: Time, flight: u32) { each!(self, $($variant)*; l => l.on_timeout(now, flight)) }
+            fn on_packet_lost(&mut self, now: Time, packet: &LostPacket) {
+                each!(self, $($variant)*; l => l.on_packet_lost(now, packet))
+            }
+            fn on_spurious_loss(&mut self, delivered: u32) {
+                each!(self, $($variant)*; l => l.on_spurious_loss(delivered))
+            }
             #[inline(always)] // a stamp that is returned through memory is waited for by who copies it
             fn stamp(&self, now: Time, srtt: Time) -> Stamp { each!(self, $($variant)*; l => l.stamp(now, srtt)) }
             #[inline]

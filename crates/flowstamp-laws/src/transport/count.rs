@@ -91,7 +91,7 @@ impl Sender {
             self.sample(now, ack.sent_at);
             let delivered = self.received();
             if let Some(rates) = &mut self.rates {
-                rates.arrived(top - 1, top);
+                rates.arrived(top - 1, top, ack.sent_at);
             }
             let rate = self.rate_sample(now, delivered);
             let in_recovery = marked && !self.echo_per_packet;

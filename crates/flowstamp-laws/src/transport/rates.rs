@@ -1,4 +1,5 @@
-//! How fast packets are delivered (draft-cheng-iccrg-delivery-rate-estimation-02), for laws that ask for it.
+//! How fast packets are delivered (draft-cheng-iccrg-delivery-rate-estimation-02) and which are lost (draft-ietf-ccwg-bbr), for laws
+//! that ask for it.
 //!
 //! ```text
 //! a packet P leaves:   P.delivered = C.delivered, P.delivered_time = C.delivered_time,              section 3.2
@@ -10,16 +11,26 @@
 //!                      C.first_sent = P.sent, C.delivered_time = now
 //!                      no sample from an interval below the least RTT
 //! nothing to send:     C.app_limited = C.delivered + in flight, until so many are delivered          section 3.4
+//!
+//! a packet P leaves:   P.tx_in_flight = in flight with it, P.lost = C.lost                           draft-ietf-ccwg-bbr 4.1.2.2
+//! P is found lost:     C.lost += 1; the law is told P.tx_in_flight and C.lost - P.lost                                   5.5.10.2
+//! an ack:              tx_in_flight = P.tx_in_flight, lost = C.lost - P.lost                                             2.3
+//! a repair was vain:   all that it found lost has arrived, as sent before                                                5.5.11
 //! ```
+//!
+//! That a packet arrived as it was sent before, and not the one sent again for it, shows in the echoed timestamp (RFC 3522); of one
+//! that was not sent again, in that it arrived at all.
 //!
 //! Deviations:
 //!
 //! 1. Section 3.3 takes the packet with the largest `P.delivered`. We take the one that left last (a later one of a burst, too), as
 //!    the draft's successor does (draft-ietf-ccwg-bbr, `IsNewestPacket`).
 //! 2. The draft counts bytes. We count packets: all are of one size but a flow's last.
-//! 3. With repair by count an ack names one transmission, the last to arrive: the sample is that one's.
+//! 3. With repair by count an ack names one transmission, the last to arrive: the sample is that one's. No loss is told.
+//! 4. draft-ietf-ccwg-bbr hears of each loss as it is found. Of what is sent again before it is found lost (RFC 6675's NextSeg rules
+//!    3 and 4, a sender that goes back N) we count the loss when it is sent again, and the law sees it in the next sample.
 
-use crate::sender::RateSample;
+use crate::sender::{LostPacket, RateSample};
 use crate::units::Time;
 use std::collections::VecDeque;
 
@@ -30,7 +41,14 @@ struct Sent {
     first_sent: Time,
     delivered_at: Time,
     delivered: u32,
+    tx_in_flight: u32,
+    /// Packets found lost before it left.
+    lost_before: u32,
     app_limited: bool,
+    /// It was sent before.
+    again: bool,
+    /// It was found lost since.
+    lost: bool,
     arrived: bool,
 }
 
@@ -46,30 +64,54 @@ pub(super) struct Rates {
     app_limited: u32,
     /// The last to leave of the packets that the present ack acknowledges.
     newest: Option<Sent>,
+    /// Packets found lost so far.
+    lost: u32,
+    /// Those of them that the present repair is about, and how many of these arrived all the same.
+    doubted: u32,
+    refuted: u32,
+    /// How many packets had been delivered when the window was last full.
+    full_at: Option<u32>,
+    /// Since the last sample the first packet left after an idle time.
+    restarted: bool,
 }
 
 impl Rates {
-    /// Packet `seq` leaves, when `delivered` have been delivered, and nothing or something is in flight.
-    pub(super) fn sent(&mut self, now: Time, seq: u32, delivered: u32, idle: bool) {
-        if idle {
+    /// Packet `seq` leaves, when `delivered` have been delivered and `flight` are in flight.
+    pub(super) fn sent(&mut self, now: Time, seq: u32, delivered: u32, flight: u32) {
+        if flight == 0 {
             self.first_sent = now;
             self.delivered_at = now;
+            self.restarted |= self.app_limited > 0;
         }
         let record = Sent {
             at: now,
             first_sent: self.first_sent,
             delivered_at: self.delivered_at,
             delivered,
+            tx_in_flight: flight + 1,
+            lost_before: self.lost,
             app_limited: self.app_limited > 0,
+            again: false,
+            lost: false,
             arrived: false,
         };
         if self.records.is_empty() {
             self.first = seq;
         }
         match self.records.get_mut((seq - self.first) as usize) {
-            Some(again) => *again = record,
+            Some(before) => {
+                let found = u32::from(!before.lost); // deviation 4
+                self.lost += found;
+                self.doubted += found;
+                *before = Sent { again: true, lost_before: self.lost, ..record };
+            }
             None => self.records.push_back(record),
         }
+    }
+
+    /// The window, and not the pace or the application, holds the sender back.
+    pub(super) const fn limited_by_window(&mut self, delivered: u32) {
+        self.full_at = Some(delivered);
     }
 
     /// The application has nothing to send while the window would allow it.
@@ -77,12 +119,47 @@ impl Rates {
         self.app_limited = (delivered + flight).max(1);
     }
 
-    /// Packets from `from` up to `to` have arrived.
-    pub(super) fn arrived(&mut self, from: u32, to: u32) {
+    /// Packets from `from` up to `to` are found lost: all of them, or those sent once. `fresh`: a repair begins.
+    pub(super) fn lose(
+        &mut self,
+        (from, to): (u32, u32),
+        (all, mut fresh): (bool, bool),
+        (delivered, selective): (u32, bool),
+        mut tell: impl FnMut(&LostPacket),
+    ) {
+        for seq in from.max(self.first)..to {
+            let Some(record) = self.records.get_mut((seq - self.first) as usize) else { break };
+            if record.arrived || record.lost || record.again && !all {
+                continue;
+            }
+            if core::mem::take(&mut fresh) {
+                (self.doubted, self.refuted) = (0, 0);
+            }
+            record.lost = true;
+            self.lost += 1;
+            self.doubted += 1;
+            let (tx_in_flight, app_limited) = (record.tx_in_flight, record.app_limited);
+            let lost = self.lost - record.lost_before;
+            tell(&LostPacket { seq, tx_in_flight, lost, delivered, app_limited, selective });
+        }
+    }
+
+    /// Whether all that the present repair is about has now arrived as it was sent before.
+    pub(super) fn repair_was_vain(&mut self) -> bool {
+        let vain = self.doubted > 0 && self.refuted >= self.doubted;
+        if vain {
+            (self.doubted, self.refuted) = (0, 0);
+        }
+        vain
+    }
+
+    /// Packets from `from` up to `to` have arrived, as an ack says that echoes the departure of what brought it.
+    pub(super) fn arrived(&mut self, from: u32, to: u32, echoed: Time) {
         for seq in from.max(self.first)..to {
             let Some(record) = self.records.get_mut((seq - self.first) as usize) else { break };
             if !record.arrived {
                 record.arrived = true;
+                self.refuted += u32::from(record.lost || record.again && echoed < record.at);
                 if self.newest.is_none_or(|newest| record.at >= newest.at) {
                     self.newest = Some(*record);
                 }
@@ -113,7 +190,11 @@ impl Rates {
             delivered: delivered - newest.delivered,
             prior_delivered: newest.delivered,
             interval,
+            tx_in_flight: newest.tx_in_flight,
+            lost: self.lost - newest.lost_before,
             app_limited: newest.app_limited,
+            window_full: self.full_at.is_some_and(|at| at >= newest.delivered),
+            restarted: core::mem::take(&mut self.restarted),
         })
     }
 }

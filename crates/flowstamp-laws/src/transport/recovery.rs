@@ -19,15 +19,35 @@ impl Sender {
     ) -> Option<Outgoing> {
         let flight = self.flight();
         let out = self.next_packet_unusual(now, law, packet_bytes, available);
-        let delivered = self.delivered();
-        if let Some(rates) = &mut self.rates {
-            match out {
-                Some(packet) => rates.sent(now, packet.seq, delivered, flight == 0),
-                None if !self.window_limited => rates.limited_by_application(delivered, flight),
-                None => {}
-            }
+        if self.rates.is_some() {
+            self.note_rates(now, law, packet_bytes, flight, out);
         }
         out
+    }
+
+    /// What leaves now, or what does not let it, is remembered for laws that ask for delivery rates.
+    fn note_rates<L: SenderLaw>(
+        &mut self,
+        now: Time,
+        law: &L,
+        packet_bytes: u32,
+        flight: u32,
+        out: Option<Outgoing>,
+    ) {
+        let delivered = self.delivered();
+        let full = match out {
+            Some(_) => !self.window_allows(law, packet_bytes, flight + 1),
+            None => self.window_limited,
+        };
+        let Some(rates) = &mut self.rates else { return };
+        match out {
+            Some(packet) => rates.sent(now, packet.seq, delivered, flight),
+            None if !full => rates.limited_by_application(delivered, flight),
+            None => {}
+        }
+        if full {
+            rates.limited_by_window(delivered);
+        }
     }
 
     fn next_packet_unusual<L: SenderLaw>(
@@ -109,7 +129,11 @@ impl Sender {
         let outstanding = self.outstanding();
         let was_recovering = self.phase == Phase::Recovery;
         let advanced = ack.cumulative - self.una;
+        let lost_edge = self.lost_edge();
         let newly = self.acknowledge(ack);
+        if self.rates.is_some() {
+            self.tell_losses(now, law, lost_edge);
+        }
         if newly > 0 {
             self.sample(now, ack.sent_at);
         }
@@ -131,6 +155,9 @@ impl Sender {
             Recovery::Sack => self.sack_finds_loss(advanced),
             _ => self.dup_acks_find_loss(advanced, outstanding),
         };
+        if (lost || self.force) && self.scoreboard.is_none() {
+            self.lose(now, law, (self.una, self.una + 1), (false, lost));
+        }
         if lost {
             self.start_recovery(now, law, outstanding);
         } else if marked && self.phase == Phase::Open {
@@ -143,6 +170,30 @@ impl Sender {
         newly
     }
 
+    /// Below it all is lost that was neither sacked nor sent again.
+    fn lost_edge(&self) -> u32 {
+        self.scoreboard.as_ref().map_or(self.una, |board| board.lost_edge())
+    }
+
+    /// What an ack showed of losses, to a law that asks for delivery rates: the scoreboard's edge was at `from` before it.
+    fn tell_losses<L: SenderLaw>(&mut self, now: Time, law: &mut L, from: u32) {
+        if self.rates.as_mut().is_some_and(|rates| rates.repair_was_vain()) {
+            law.on_spurious_loss(self.delivered());
+        }
+        let to = self.lost_edge();
+        if from < to {
+            self.lose(now, law, (from, to), (false, self.phase == Phase::Open));
+        }
+    }
+
+    /// These packets are lost: all that have not arrived, or those sent once; a repair begins with them, or goes on.
+    fn lose<L: SenderLaw>(&mut self, now: Time, law: &mut L, packets: (u32, u32), how: (bool, bool)) {
+        let known = (self.delivered(), self.recovery == Recovery::Sack);
+        if let Some(rates) = &mut self.rates {
+            rates.lose(packets, how, known, |packet| law.on_packet_lost(now, packet));
+        }
+    }
+
     /// Moves the cumulative ack and the scoreboard; returns what is newly acknowledged.
     fn acknowledge(&mut self, ack: &AckPacket<'_>) -> u32 {
         let (una, high) = (self.una, self.high);
@@ -153,12 +204,12 @@ impl Sender {
         self.next = self.next.max(ack.cumulative);
         let rates = &mut self.rates;
         if let Some(rates) = rates {
-            rates.arrived(una, ack.cumulative);
+            rates.arrived(una, ack.cumulative, ack.sent_at);
         }
         match &mut self.scoreboard {
             Some(board) => board.on_ack(una, ack.cumulative, high, ack.sack, |from, to| {
                 if let Some(rates) = rates {
-                    rates.arrived(from, to);
+                    rates.arrived(from, to, ack.sent_at);
                 }
             }),
             None => ack.cumulative - una,
@@ -275,6 +326,7 @@ impl Sender {
             self.deadline = Time::MAX;
             return;
         }
+        let fresh = self.phase == Phase::Open;
         self.timeouts += 1;
         law.on_timeout(now, self.outstanding().saturating_sub(u32::from(self.limited_sent)).max(1));
         self.note_reduction(false);
@@ -294,5 +346,6 @@ impl Sender {
             self.next = self.una;
         }
         self.unusual = true;
+        self.lose(now, law, (self.una, self.high), (true, fresh));
     }
 }

@@ -138,6 +138,11 @@ impl Scoreboard {
         self.balance = -i64::from(self.unsacked(una, high));
     }
 
+    /// Unsacked packets below it are lost.
+    pub(super) const fn lost_edge(&self) -> u32 {
+        self.lost_edge
+    }
+
     /// The first outstanding packet is lost.
     pub(super) const fn is_lost(&self, una: u32) -> bool {
         self.lost_edge > una

@@ -3,6 +3,7 @@
 
 mod ends;
 mod law;
+mod losses;
 mod marks;
 mod pipe;
 mod properties;

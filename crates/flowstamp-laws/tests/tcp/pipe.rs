@@ -1,6 +1,6 @@
 //! A pipe of fixed rate and delay, with chosen losses, marks and reordering, and a law that notes what it is told.
 
-use flowstamp_laws::sender::{Ack, FlowView, RateSample, Recovery, SenderLaw};
+use flowstamp_laws::sender::{Ack, FlowView, LostPacket, RateSample, Recovery, SenderLaw};
 use flowstamp_laws::tcp::reno::{self, Reno};
 use flowstamp_laws::transport::{AckInfo, AckPacket, Agreed, DataPacket, Outgoing, Params, Receiver, Sender};
 use flowstamp_laws::{Stamp, Time};
@@ -21,6 +21,9 @@ pub struct Noted<L> {
     pub marked: u32,
     pub wants_rate: bool,
     pub rates: Vec<RateSample>,
+    pub lost: Vec<LostPacket>,
+    /// Repairs that were vain, by how many packets had been delivered when that was told.
+    pub spurious: Vec<u32>,
     pub least_rtt: Time,
     pub limited: Vec<bool>,
     pub in_recovery: usize,
@@ -38,6 +41,8 @@ impl<L: SenderLaw> Noted<L> {
             marked: 0,
             wants_rate: false,
             rates: vec![],
+            lost: vec![],
+            spurious: vec![],
             least_rtt: Time::MAX,
             limited: vec![],
             in_recovery: 0,
@@ -78,6 +83,14 @@ impl<L: SenderLaw> SenderLaw for Noted<L> {
         self.congestion.push(flight);
         self.marks += 1;
         self.law.on_mark(now, flight);
+    }
+    fn on_packet_lost(&mut self, _: Time, packet: &LostPacket) {
+        assert!(self.wants_rate);
+        self.lost.push(*packet);
+    }
+    fn on_spurious_loss(&mut self, delivered: u32) {
+        assert!(self.wants_rate);
+        self.spurious.push(delivered);
     }
     fn wants_delivery_rate(&self) -> bool {
         self.wants_rate
@@ -296,10 +309,21 @@ pub fn feed(
 
 /// A law that asks for delivery rates, at a fixed window.
 pub fn measured(window: f64, length: u32, path: &Path, params: &Params) -> Noted<Reno> {
+    measured_with(Recovery::Sack, window, length, path, params)
+}
+
+/// The same with a repair.
+pub fn measured_with(
+    recovery: Recovery,
+    window: f64,
+    length: u32,
+    path: &Path,
+    params: &Params,
+) -> Noted<Reno> {
     let limits =
         reno::Params { initial_ssthresh: Some(2.0), max_window: Some(window), ..reno::Params::default() };
     let mut law = Noted::<Reno>::with(&limits, window);
     law.wants_rate = true;
-    run(params, Recovery::Sack, length, &mut law, path);
+    run(params, recovery, length, &mut law, path);
     law
 }
