@@ -241,8 +241,10 @@ fn a_law_that_does_not_answer_marks_is_not_marked() {
         let link = &results.summary.links["bottleneck"];
         (link.marks > 0, link.drops > 0)
     };
-    assert_eq!(marks_and_drops("bbr", ""), (false, true));
-    assert!(marks_and_drops("bbr", "ecn = true").0);
+    for law in ["bbr", "bbr3"] {
+        assert_eq!(marks_and_drops(law, ""), (false, true));
+        assert!(marks_and_drops(law, "ecn = true").0);
+    }
     assert!(marks_and_drops("sack", "").0);
     assert_eq!(marks_and_drops("sack", "ecn = false"), (false, true));
 }

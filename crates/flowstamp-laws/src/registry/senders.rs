@@ -164,6 +164,8 @@ senders! {
     Fast "fast" Plain Box<tcp::Fast>;
     /// BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00).
     Bbr "bbr" Plain Box<tcp::Bbr>;
+    /// BBR, version 3 (draft-ietf-ccwg-bbr).
+    Bbr3 "bbr3" Plain Box<tcp::Bbr3>;
     /// Data Center TCP (RFC 8257).
     Dctcp "dctcp" Plain Box<tcp::Dctcp>;
     /// Datagrams at the application's rate, whatever comes back.

@@ -11,7 +11,7 @@ pub mod reno;
 pub mod scalable;
 pub mod window;
 
-pub use bbr::Bbr;
+pub use bbr::{Bbr, Bbr3};
 pub use bic::Bic;
 pub use cubic::Cubic;
 pub use dctcp::Dctcp;

@@ -1,4 +1,5 @@
-//! What BBR knows of its path: the largest delivery rate of the last round trips, and the least round-trip time.
+//! What every version of BBR has: the largest of what the last round trips gave, the least round-trip time, the count of round
+//! trips, the pace, and which samples are the law's own doing.
 
 use crate::units::Time;
 
@@ -39,6 +40,11 @@ impl MaxOverRounds {
         self.round = self.round.wrapping_add(1);
         self.rounds[self.round as usize % LONGEST] = 0.0;
         self.earlier = (1..self.window).map(|back| self.at(back)).fold(0.0, f64::max);
+    }
+
+    /// Over so many round trips from the next one on.
+    pub fn set_window(&mut self, window: u32) {
+        self.window = window.clamp(1, LONGEST as u32);
     }
 
     /// A value of the present round trip.
@@ -96,12 +102,69 @@ impl MinRtt {
         Self { window, rtt: Time::MAX, seen: Time::ZERO, expired: false }
     }
 
-    /// A sample.
+    /// A sample, which one as small as the least renews.
     pub fn add(&mut self, now: Time, rtt: Time) {
-        self.expired = self.rtt < Time::MAX && now > self.seen.saturating_add(self.window);
+        self.expire(now);
         if rtt <= self.rtt || self.expired {
-            self.rtt = rtt;
-            self.seen = now;
+            (self.rtt, self.seen) = (rtt, now);
         }
+    }
+
+    /// A sample from when it was seen, which only a smaller one renews.
+    pub fn lower(&mut self, now: Time, rtt: Time, seen: Time) {
+        self.expire(now);
+        if rtt < self.rtt || self.expired {
+            (self.rtt, self.seen) = (rtt, seen);
+        }
+    }
+
+    fn expire(&mut self, now: Time) {
+        self.expired = self.rtt < Time::MAX && now > self.seen.saturating_add(self.window);
+    }
+}
+
+/// The pace in packets/s. It does not fall before the pipe was full.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    pub(super) rate: f64,
+    seen_rtt: bool,
+    /// Packets: the initial window times the gain of Startup.
+    first: f64,
+}
+
+impl Pace {
+    /// As if a round trip took a millisecond, while none is known.
+    #[must_use]
+    pub fn new(gain: f64, initial_window: f64) -> Self {
+        let first = gain * initial_window;
+        Self { rate: first / 1e-3, seen_rtt: false, first }
+    }
+
+    /// After an ack: the initial window's at the first round-trip time, then what the law wants.
+    pub fn set(&mut self, srtt: Time, wanted: f64, filled_pipe: bool) {
+        if !self.seen_rtt && srtt > Time::ZERO {
+            self.seen_rtt = true;
+            self.rate = self.first / srtt.as_secs_f64();
+        }
+        if wanted > 0.0 && (filled_pipe || wanted > self.rate) {
+            self.rate = wanted;
+        }
+    }
+}
+
+/// Samples that the law itself limited, in `ProbeRtt`: of packets that left before so many were delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limited(Option<u32>);
+
+impl Limited {
+    /// What is in flight now is limited.
+    pub fn mark(&mut self, delivered: u32, in_flight: f64) {
+        self.0 = Some(delivered.saturating_add(in_flight as u32));
+    }
+
+    /// Whether a sample is.
+    #[must_use]
+    pub fn covers(&self, prior_delivered: u32) -> bool {
+        self.0.is_some_and(|until| prior_delivered <= until)
     }
 }

@@ -42,7 +42,7 @@
 //! 7. Marks do not exist for the draft / they are ignored / version 1 goes by rate and
 //!    round-trip time alone.
 
-use super::model::{LONGEST, MaxOverRounds, MinRtt, Rounds, drawn};
+use super::model::{LONGEST, Limited, MaxOverRounds, MinRtt, Pace, Rounds, drawn};
 use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
@@ -126,11 +126,10 @@ pub struct Bbr {
     pacing_gain: f64,
     cwnd_gain: f64,
     window: f64,
-    pace: f64,
+    pace: Pace,
     btl_bw: MaxOverRounds,
     rounds: Rounds,
     rt_prop: MinRtt,
-    seen_rtt: bool,
     filled_pipe: bool,
     full_bw: f64,
     full_count: u8,
@@ -139,8 +138,8 @@ pub struct Bbr {
     /// When ProbeRTT may end; none until the pipe is as empty as it asks for.
     probe_rtt_end: Option<Time>,
     probe_rtt_round_done: bool,
-    /// Samples of packets that left before so many were delivered are ProbeRTT's.
-    limited_until: Option<u32>,
+    /// Samples of ProbeRTT.
+    limited: Limited,
     prior_window: f64,
     repair: Repair,
     /// After the last ack.
@@ -256,7 +255,7 @@ impl Bbr {
         if self.state != State::ProbeRtt {
             return;
         }
-        self.limited_until = Some(self.delivered.saturating_add(self.in_flight as u32)); // deviation 5
+        self.limited.mark(self.delivered, self.in_flight); // deviation 5
         match self.probe_rtt_end {
             None if self.in_flight <= self.params.min_window => {
                 self.probe_rtt_end = Some(now.saturating_add(self.params.probe_rtt_time));
@@ -276,18 +275,6 @@ impl Bbr {
                     }
                 }
             }
-        }
-    }
-
-    /// Section 4.2.1.
-    fn set_pace(&mut self, ack: &Ack<'_>) {
-        if !self.seen_rtt && ack.srtt > Time::ZERO {
-            self.seen_rtt = true;
-            self.pace = self.params.high_gain * self.initial_window / ack.srtt.as_secs_f64(); // deviation 4
-        }
-        let pace = self.pacing_gain * self.btl_bw();
-        if pace > 0.0 && (self.filled_pipe || pace > self.pace) {
-            self.pace = pace;
         }
     }
 
@@ -356,11 +343,10 @@ impl SenderLaw for Bbr {
             pacing_gain: p.high_gain,
             cwnd_gain: p.high_gain,
             window: initial_window,
-            pace: p.high_gain * initial_window / 1e-3, // section 4.2.1: as if a round trip took a millisecond
+            pace: Pace::new(p.high_gain, initial_window), // section 4.2.1 and deviation 4
             btl_bw: MaxOverRounds::new(p.bandwidth_rounds),
             rounds: Rounds::default(),
             rt_prop: MinRtt::new(p.min_rtt_window),
-            seen_rtt: false,
             filled_pipe: false,
             full_bw: 0.0,
             full_count: 0,
@@ -368,7 +354,7 @@ impl SenderLaw for Bbr {
             cycle_began: Time::ZERO,
             probe_rtt_end: None,
             probe_rtt_round_done: false,
-            limited_until: None,
+            limited: Limited::default(),
             prior_window: 0.0,
             repair: Repair::None,
             in_flight: 0.0,
@@ -392,7 +378,7 @@ impl SenderLaw for Bbr {
 
     #[inline]
     fn pacing_rate(&self) -> Option<Rate> {
-        Some(Rate::from_bytes_per_sec(self.pace * self.packet))
+        Some(Rate::from_bytes_per_sec(self.pace.rate * self.packet))
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
@@ -408,8 +394,7 @@ impl SenderLaw for Bbr {
             if self.rounds.start {
                 self.btl_bw.next_round();
             }
-            app_limited =
-                sample.app_limited || self.limited_until.is_some_and(|until| sample.prior_delivered <= until);
+            app_limited = sample.app_limited || self.limited.covers(sample.prior_delivered);
             let rate = f64::from(sample.delivered) / sample.interval.as_secs_f64();
             if !app_limited || rate >= self.btl_bw() {
                 self.btl_bw.add(rate);
@@ -422,7 +407,7 @@ impl SenderLaw for Bbr {
         self.check_drain(ack.now);
         self.rt_prop.add(ack.now, ack.rtt);
         self.check_probe_rtt(ack.now, idle);
-        self.set_pace(ack);
+        self.pace.set(ack.srtt, self.pacing_gain * self.btl_bw(), self.filled_pipe); // section 4.2.1
         self.set_window();
     }
 
