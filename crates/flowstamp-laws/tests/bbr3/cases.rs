@@ -154,29 +154,28 @@ fn a_late_packet_leaves_no_bound() {
     }
 }
 
-/// Section 5.3.3.8.3's model of 1% loss: each round trip of Cruise leaves 99%, and a probe finds what was. With a pipe of 50 packets
-/// probes are 49 or 50 round trips apart (section 5.3.3.8.2): (1 - 0.99^50) / (50 ln(1 / 0.99)) = 0.79 in the mean, of the 0.97 that
-/// pacing margin and ProbeRTT leave; and 0.99^50 = 0.605 if no probe found anything. The model lets go of nothing at once, but the
-/// first losses of a cycle find a window of two pipes: it is no bound from above. That is the link's and ProbeRTT's.
+/// Section 5.3.3.8.3's model of 1% loss: each round trip of Cruise leaves 99%, and the next probe finds again what was. Of n round trips
+/// between probes the mean is (1 - 0.99^n) / (n ln(1 / 0.99)), of the 0.97 that pacing margin and ProbeRTT leave: with n = 50 for a
+/// pipe of 50 packets and n = 62 for one of 500 (section 5.3.3.8.2) 0.77 and 0.72. A probe that found nothing would leave 0.99^n at
+/// the end of the first cycle already, 0.605 and 0.536, and sink from there. A tenth is granted: the model is called simplified.
 #[test]
 fn one_percent_of_random_loss_costs_what_the_drafts_model_says() {
-    let goodput = |loss| {
+    for (faster, rounds) in [(1.0, 50.0), (10.0, 62.0)] {
         let mut path = flow();
-        path.loss = loss;
-        let mut halves = vec![];
-        for _ in 0..2 {
-            let before = path.delivered();
-            path.run(seconds(100), |_| {});
-            halves.push(f64::from(path.delivered() - before) / 100.0 / RATE);
+        (path.rate, path.loss) = (RATE * faster, 0.01);
+        let model = 0.97 * (1.0 - f64::powf(0.99, rounds)) / (rounds * -f64::ln(0.99));
+        let mut before = 0;
+        for _ in 0..3 {
+            path.run(seconds(40), |_| {});
+            let share = f64::from(path.delivered() - before) / 40.0 / path.rate;
+            before = path.delivered();
+            assert!((share / model - 1.0).abs() < 0.1, "{share} of the link, the model has {model}");
         }
-        halves
-    };
-    let (without, with) = (goodput(0.0), goodput(0.01));
-    assert!(without.iter().all(|share| *share > 0.955 && *share < 0.98), "{without:?}");
-    // It does not sink from cycle to cycle: both halves are the model's, and the second is what the first was.
-    assert!(with.iter().all(|share| *share > 0.605 && *share < 0.97), "{with:?}");
-    assert!((with[1] / with[0] - 1.0).abs() < 0.05, "{with:?}");
-    assert!((with[1] / (0.97 * 0.79) - 1.0).abs() < 0.1, "{with:?}");
+    }
+    let mut without = flow();
+    without.run(seconds(60), |_| {});
+    let share = f64::from(without.delivered()) / 60.0 / RATE;
+    assert!(share > 0.955 && share < 0.98, "{share}");
     let mut reno: Path<Sack> = Path::new(&reno::Params::default(), 10.0);
     reno.loss = 0.01;
     reno.run(seconds(100), |_| {});

@@ -33,7 +33,7 @@ impl Bbr3 {
         self.state = State::Refill;
     }
 
-    pub(super) fn start_up(&mut self) {
+    fn start_up(&mut self) {
         self.ack_phase = AckPhase::Starting;
         self.rounds.restart(self.delivered);
         self.reset_full_bw();
@@ -43,13 +43,13 @@ impl Bbr3 {
     }
 
     /// A round trip's growth of `inflight_longterm` is twice the last one's.
-    pub(super) fn raise_slope(&mut self) {
+    fn raise_slope(&mut self) {
         let growth = libm::exp2(f64::from(self.up_rounds));
         self.up_rounds = (self.up_rounds + 1).min(MOST_DOUBLINGS);
         self.up_acked_per_packet = (self.window / growth).max(1.0);
     }
 
-    pub(super) fn probe_upward(&mut self) {
+    fn probe_upward(&mut self) {
         if !self.sample.window_full || self.window < self.inflight_longterm {
             return;
         }
@@ -65,7 +65,7 @@ impl Bbr3 {
     }
 
     /// Whether it decided where to go.
-    pub(super) fn adapt_long_term(&mut self) -> bool {
+    fn adapt_long_term(&mut self) -> bool {
         if self.ack_phase == AckPhase::Starting && self.rounds.start {
             self.ack_phase = AckPhase::Feedback;
         }
@@ -109,16 +109,16 @@ impl Bbr3 {
     }
 
     /// Section 5.3.3.8.3.
-    pub(super) fn is_time_to_probe(&self, now: Time) -> bool {
+    fn is_time_to_probe(&self, now: Time) -> bool {
         let waited = now > self.cycle_began.saturating_add(self.probe_wait);
         waited || f64::from(self.rounds_since_probe) >= self.reno_rounds()
     }
 
-    pub(super) fn is_time_to_cruise(&self) -> bool {
+    fn is_time_to_cruise(&self) -> bool {
         self.in_flight <= self.inflight_with_headroom() && self.in_flight <= self.inflight(self.max_bw())
     }
 
-    pub(super) fn check_up(&mut self, now: Time) {
+    fn check_up(&mut self, now: Time) {
         let precaution = self.prev_too_high && self.in_flight >= self.inflight_longterm;
         self.prev_precautionary |= precaution;
         if !precaution && self.sample.window_full && self.window >= self.inflight_longterm {
@@ -152,7 +152,7 @@ impl Bbr3 {
         self.idle_restart &= !sampled;
     }
 
-    pub(super) fn handle_probe_rtt(&mut self, now: Time) {
+    fn handle_probe_rtt(&mut self, now: Time) {
         self.limited.mark(self.delivered, self.in_flight); // deviation 4
         match self.probe_rtt_end {
             None if self.in_flight <= self.probe_rtt_window() => {
@@ -173,7 +173,7 @@ impl Bbr3 {
     }
 
     /// Section 5.3.4.4.
-    pub(super) fn exit_probe_rtt(&mut self, now: Time) {
+    fn exit_probe_rtt(&mut self, now: Time) {
         self.reset_short_term();
         if self.full_bw_reached {
             self.start_down(now);
