@@ -79,6 +79,40 @@ fn probe_rtt_comes_every_five_seconds() {
     assert!(apart.len() >= 10 && apart.iter().all(|s| (5.2..most).contains(s)), "{apart:?}");
 }
 
+/// "Achieving Expected STARTUP Bandwidth on a Link With Aggregation", "Achieving Expected Cruise Bandwidth": what 20 ms bring is acknowledged at
+/// once, 25 packets, half of the pipe. The window has that beyond two pipes, as it says in section 5.6.4.2, and the link is as full as without.
+#[test]
+fn acks_that_come_together_do_not_stall_the_flow() {
+    let mut path = flow();
+    path.slot = Some(Time::from_millis(20));
+    path.until("Drain", seconds(2), |p| p.law.state() == State::Drain);
+    assert!((path.law.max_bw() / RATE - 1.0).abs() < 0.05, "{}", path.law.max_bw());
+    path.until("Cruise", seconds(2), |p| p.law.state() == State::Cruise);
+    path.run(seconds(1), |_| {});
+    let extra = path.law.extra_acked();
+    assert!((extra / 25.0 - 1.0).abs() < 0.1, "{extra}");
+    assert!(window(&path) > 2.0 * PIPE + 0.9 * extra, "{}", window(&path));
+    let before = path.delivered();
+    path.run(seconds(30), |_| {});
+    let share = f64::from(path.delivered() - before) / 30.0 / RATE;
+    assert!(share > 0.955, "{share}");
+}
+
+/// "Correctly Managing Sub-Packet BDPs": at 20 packets/s the pipe holds 0.8 of one. The window is 4 packets at least; as ProbeRTT cannot go
+/// below that, the least round-trip time may be that of 4 packets, and Up's window then 2.25 times as many, one of extra_acked and 2 more.
+#[test]
+fn a_pipe_of_less_than_a_packet_is_full_with_four() {
+    let mut path = flow();
+    path.rate = 20.0;
+    path.until("the cycle", seconds(30), |p| p.law.state() == State::Cruise);
+    path.run(seconds(5), |_| {});
+    let before = path.delivered();
+    path.run(seconds(60), |p| assert!(window(p) >= 4.0 && window(p) <= 2.25 * 4.0 + 3.0, "{}", window(p)));
+    let share = f64::from(path.delivered() - before) / 60.0 / path.rate;
+    assert!(share > 0.95, "{share}");
+    assert!((path.law.max_bw() / path.rate - 1.0).abs() < 0.02, "{}", path.law.max_bw());
+}
+
 /// "Increasing Bandwidth 10x": the next probe comes within 3 s and what ProbeRTT takes; it grows by 1.25 99% a round trip, of which
 /// a sample over a round trip sees the half at first: 12 round trips, and a round trip more for what is in flight to be told.
 #[test]

@@ -32,6 +32,8 @@ pub struct Path<L> {
     pub application: Option<(f64, Time)>,
     /// By how much the next packet to leave is late.
     pub late: Time,
+    /// Acks come at multiples of it, one for all.
+    pub slot: Option<Time>,
     pub lost: u32,
     free: Time,
     last_departure: Option<Time>,
@@ -57,6 +59,7 @@ impl<L: SenderLaw> Path<L> {
             loss: 0.0,
             application: None,
             late: Time::ZERO,
+            slot: None,
             lost: 0,
             free: Time::ZERO,
             last_departure: None,
@@ -144,7 +147,13 @@ impl<L: SenderLaw> Path<L> {
                     let data = DataPacket { seq, ce: false, cwr: false, sent_at, stamp: &stamp, bits: 0 };
                     if let Some(ack) = self.receiver.on_data(self.now, &data, |_, _| {}) {
                         let at = self.now + RTT / 2;
-                        self.schedule(at, Event::Ack(ack));
+                        match self.slot {
+                            None => self.schedule(at, Event::Ack(ack)),
+                            Some(slot) => {
+                                let at = slot * at.as_ps().div_ceil(slot.as_ps());
+                                self.events.insert((at, 0), Event::Ack(ack)); // instead of the one before it
+                            }
+                        }
                     }
                 }
                 Event::Ack(ack) => {
