@@ -241,26 +241,32 @@ s = socket.socket()
 s.setsockopt(6, 13, sys.argv[1].encode())
 s.connect(('10.201.0.2', 5300))
 s.setsockopt(6, socket.TCP_NODELAY, 1)
-def window(): return struct.unpack_from('I', s.getsockopt(6, socket.TCP_INFO, 104), 80)[0]
+def info(at): return struct.unpack_from('I', s.getsockopt(6, socket.TCP_INFO, 104), at)[0]
+def window(): return info(80)
 # In bursts: what always sends queues, and may leave for that.
 for _ in range(100):
     s.sendall(bytes(200_000))
     time.sleep(0.01)
 before = window()
 time.sleep(0.7)
+srtt_us = info(68)
 for _ in range(3):
     s.send(b'x')
     time.sleep(0.02)
-print(before, window(), s.getsockopt(6, 13, 16).split(b'\\0')[0].decode())
+    srtt_us = max(srtt_us, info(68))
+print(before, window(), srtt_us, s.getsockopt(6, 13, 16).split(b'\\0')[0].decode())
 ";
     let Some(net) = Net::new() else { return };
-    net.stamp(R, 2_000_000, 0);
+    const GRANT: u32 = 2_000_000;
+    net.stamp(R, GRANT, 0);
     net.enable("xcp");
     let ours = net.congestion_control("xcp");
     let said = net.feed_a_sink(SOURCE, &[&ours]);
     println!("{said}");
     let said: Vec<_> = said.split_whitespace().collect();
-    let [before, after] = [said[0], said[1]].map(|window| window.parse::<u32>().unwrap());
-    assert_eq!(said[2], ours);
-    assert!(before > 10 && after <= 10, "{before} {after}");
+    let [before, after, srtt_us] = [said[0], said[1], said[2]].map(|number| number.parse::<f64>().unwrap());
+    assert_eq!(said[3], ours);
+    // Each of the three acks grants so many bytes/s more.
+    let granted = 3.0 * f64::from(GRANT) * srtt_us / 1e6 / 1448.0;
+    assert!(after < 11.0 + granted && before > 4.0 * after, "{before} {after} {granted}");
 }
