@@ -60,7 +60,7 @@ int stamper(struct __sk_buff *skb)
 		if (option[FS_AT_EXID] == FS_EXID_VCP >> 8) {
 			if (now < T_RHO_US)
 				now = T_RHO_US;
-		} else if (option[FS_AT_EXID + 1] == (FS_EXID_RCP & 0xff)) {
+		} else if (option[FS_AT_EXID] == FS_EXID_RCP >> 8) {
 			if (now > RATE_BYTES_PER_MS)
 				now = RATE_BYTES_PER_MS;
 		} else {

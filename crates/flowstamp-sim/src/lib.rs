@@ -53,7 +53,7 @@ pub struct Progress {
     pub events: u64,
 }
 
-/// Runs scenarios in parallel; results in their order. `tick` gets the scenario's number and may stop all. `threads` is
+/// Runs scenarios in parallel, each begun in its turn as soon as a thread is free; results in their order. `tick` gets the scenario's number and may stop all. `threads` is
 /// how many run at a time, one per core by default; without the feature `parallel` one does.
 ///
 /// # Errors
@@ -72,7 +72,13 @@ pub fn run_many(
     #[cfg(feature = "parallel")]
     {
         use rayon::prelude::*;
-        let all = || loaded.par_iter().enumerate().map(one).collect();
+        // One at a time and in order: who puts the longest first must not find several of them in one thread's share.
+        let all = || {
+            let each = loaded.iter().enumerate().par_bridge().map(|(i, l)| Ok((i, one((i, l))?)));
+            let mut done = each.collect::<Result<Vec<_>, Stopped>>()?;
+            done.sort_unstable_by_key(|(i, _)| *i);
+            Ok(done.into_iter().map(|(_, results)| results).collect())
+        };
         match rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build() {
             Ok(pool) => pool.install(all),
             // Without threads of its own the work is still done, on this one.

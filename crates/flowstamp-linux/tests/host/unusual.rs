@@ -1,7 +1,7 @@
 //! Peers and applications that do something else than usual: flows obey, or are the kernel's own, and never stall.
 
 use super::capture::Capture;
-use super::net::{End, Net};
+use super::net::{End, Leg, Net};
 use super::skip::skip;
 use super::{R, between};
 use std::process::{Command, Stdio};
@@ -16,6 +16,13 @@ fn enable_within_20_mbps(net: &Net, law: &str) {
         let enabled = net.host(end, &format!("enable --law {law} --cgroup {cgroup} --max-rate 20Mbps"));
         assert_eq!(enabled, (0, String::new()));
     }
+}
+
+/// 20 Mb/s with headers, payload's share of which is 0.946: what the kernel is told, and what comes of it.
+#[track_caller]
+fn obeys(leg: &Leg) {
+    between(18.8e6, leg.pacing, 19e6);
+    between(15e6, leg.rate, 20.5e6);
 }
 
 #[track_caller]
@@ -67,8 +74,7 @@ fn timestamps_off_at_one_end() {
     }
 }
 
-/// A flow leaves for any loss, and a machine that is busy may have one of its own: that is tried again, with what the kernel
-/// counted. One that left for the SYN-ACK would do so each time.
+/// One that left for the SYN-ACK would do so each time.
 #[test]
 fn a_synack_that_is_sent_again() {
     for law in ["rcp", "xcp", "vcp"] {
@@ -78,16 +84,14 @@ fn a_synack_that_is_sent_again() {
             enable_within_20_mbps(&net, law);
             let ours = net.congestion_control(law);
             net.lose_synacks(Duration::from_millis(1300));
-            let legs = net.legs(&[&format!("{ours}:2")]);
+            // The first RTT is the second that the SYN-ACK took, in which windows hardly grow.
+            let legs = net.legs(&[&format!("{ours}:4")]);
             println!("{law}: {legs:?} {}", net.status()["counters"]);
-            if !last && net.counter("left_loss") > 0 {
-                let counts = net.command(End::Client, false, "nstat").arg("-as").output().unwrap();
-                println!("{}", String::from_utf8_lossy(&counts.stdout));
+            if !last && net.disturbed() {
                 continue;
             }
-            assert_eq!(legs[0].0, ours);
-            // The kernel begins with one packet then, and VCP multiplies by a sixteenth in 20 ms.
-            between(if law == "vcp" { 3e6 } else { 15e6 }, legs[0].1, 20.5e6);
+            assert_eq!(legs[0].name, ours);
+            obeys(&legs[0]);
             nobody_left(&net);
             break;
         }
@@ -180,21 +184,27 @@ fn the_slower_of_two_routers_is_the_bottleneck() {
 #[test]
 fn an_application_that_changes_its_mind() {
     for law in ["rcp", "xcp", "vcp"] {
-        let Some(net) = Net::new() else { return };
-        net.stamp(2 * R, CHANGE, 0);
-        enable_within_20_mbps(&net, law);
-        let ours = net.congestion_control(law);
-        let other = net.congestion_control(if law == "rcp" { "xcp" } else { "rcp" });
-        let [there, away, back, never] =
-            [format!("{ours}:1.5"), "cubic:1".to_owned(), format!("{ours}:1.5"), format!("{other}:1")];
-        let legs = net.legs(&[&there, &away, &back, &never]);
-        println!("{law}: {legs:?} {}", net.status()["counters"]);
-        let names: Vec<_> = legs.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, [&ours, "cubic", &ours, "cubic"]);
-        between(15e6, legs[0].1, 20.5e6);
-        between(50e6, legs[1].1, f64::INFINITY);
-        between(15e6, legs[2].1, 20.5e6);
-        between(50e6, legs[3].1, f64::INFINITY);
+        for last in [false, false, true] {
+            let Some(net) = Net::new() else { return };
+            net.stamp(2 * R, CHANGE, 0);
+            enable_within_20_mbps(&net, law);
+            let ours = net.congestion_control(law);
+            let other = net.congestion_control(if law == "rcp" { "xcp" } else { "rcp" });
+            let [there, away, back, never] =
+                [format!("{ours}:2"), "cubic:1".to_owned(), format!("{ours}:2"), format!("{other}:1")];
+            let legs = net.legs(&[&there, &away, &back, &never]);
+            println!("{law}: {legs:?} {}", net.status()["counters"]);
+            if !last && net.disturbed() {
+                continue;
+            }
+            let names: Vec<_> = legs.iter().map(|leg| leg.name.as_str()).collect();
+            assert_eq!(names, [&ours, "cubic", &ours, "cubic"]);
+            obeys(&legs[0]);
+            between(50e6, legs[1].rate, f64::INFINITY);
+            obeys(&legs[2]);
+            between(50e6, legs[3].rate, f64::INFINITY);
+            break;
+        }
     }
 }
 
@@ -231,26 +241,32 @@ s = socket.socket()
 s.setsockopt(6, 13, sys.argv[1].encode())
 s.connect(('10.201.0.2', 5300))
 s.setsockopt(6, socket.TCP_NODELAY, 1)
-def window(): return struct.unpack_from('I', s.getsockopt(6, socket.TCP_INFO, 104), 80)[0]
+def info(at): return struct.unpack_from('I', s.getsockopt(6, socket.TCP_INFO, 104), at)[0]
+def window(): return info(80)
 # In bursts: what always sends queues, and may leave for that.
 for _ in range(100):
     s.sendall(bytes(200_000))
     time.sleep(0.01)
 before = window()
 time.sleep(0.7)
+srtt_us = info(68)
 for _ in range(3):
     s.send(b'x')
     time.sleep(0.02)
-print(before, window(), s.getsockopt(6, 13, 16).split(b'\\0')[0].decode())
+    srtt_us = max(srtt_us, info(68))
+print(before, window(), srtt_us, s.getsockopt(6, 13, 16).split(b'\\0')[0].decode())
 ";
     let Some(net) = Net::new() else { return };
-    net.stamp(R, 2_000_000, 0);
+    const GRANT: u32 = 2_000_000;
+    net.stamp(R, GRANT, 0);
     net.enable("xcp");
     let ours = net.congestion_control("xcp");
     let said = net.feed_a_sink(SOURCE, &[&ours]);
     println!("{said}");
     let said: Vec<_> = said.split_whitespace().collect();
-    let [before, after] = [said[0], said[1]].map(|window| window.parse::<u32>().unwrap());
-    assert_eq!(said[2], ours);
-    assert!(before > 10 && after <= 10, "{before} {after}");
+    let [before, after, srtt_us] = [said[0], said[1], said[2]].map(|number| number.parse::<f64>().unwrap());
+    assert_eq!(said[3], ours);
+    // Each of the three acks grants so many bytes/s more.
+    let granted = 3.0 * f64::from(GRANT) * srtt_us / 1e6 / 1448.0;
+    assert!(after < 11.0 + granted && before > 4.0 * after, "{before} {after} {granted}");
 }

@@ -35,65 +35,73 @@ impl Drop for Pinned {
 #[test]
 fn codes_are_in_ips_header_and_counted_in_echoes() {
     for (mbps, code) in [(50, 1), (23, 2), (15, 3)] {
-        let Some(net) = Net::new() else { return };
-        let _pinned = Pinned(pins(&net));
-        net.no_offload();
-        // The kernel's own ECN would have data begin with 10, and is not VCP's.
-        for end in [End::Client, End::Server] {
-            net.sysctl(end, "ipv4.tcp_ecn", 1);
-            let cgroup = net.cgroup.display();
-            let enabled = net.host(end, &format!("enable --law vcp --cgroup {cgroup} --max-rate 20Mbps"));
-            assert_eq!(enabled, (0, String::new()));
-        }
-        attach(&net, End::Client, mbps);
-        attach(&net, End::Server, 100);
-        let capture = Capture::start(&net.namespace(End::Server));
-        let rate =
-            net.iperf3(true, &format!("10.201.0.2 -t 2 --cport 40000 -C {}", net.congestion_control("vcp")));
-        let packets = capture.finish();
-        println!("{mbps} Mb/s: {rate} {}", net.status()["counters"]);
-        between(15e6, rate, 20.5e6);
-        for cause in ["left_no_peer", "left_no_router", "left_rtt_doubled", "left_silent"] {
-            assert_eq!(net.counter(cause), 0, "{cause}");
-        }
-        // Packets with each code so far, the last one's, and where in the sequence they end.
-        let (mut came, mut acks) = (vec![([0u32; 4], 0u8, 0u32)], 0);
-        for p in &packets {
-            assert!(p.checksum_is_right && p.ip_checksum_is_right, "{p:?}");
-            let option = p.stamp().unwrap_or_default();
-            if p.source_port != 40_000 && p.destination_port != 40_000 || option.get(2..4) != Some(&b"VC"[..])
-            {
-                continue;
-            }
-            let word = |at: usize| u32::from_be_bytes(option[at..at + 4].try_into().unwrap());
-            let (mut counts, _, end) = *came.last().unwrap();
-            if p.flags & SYN != 0 {
-                // RFC 3168: a SYN is not ECN-capable. Its router has met it, and the SYN-ACK tells the client so.
-                assert_eq!((p.ecn, option.len()), (0, 16));
-                assert!(p.destination_port != 5201 || word(8) == T_RHO_US, "{p:?}");
-                assert!(p.source_port != 5201 || word(4) == T_RHO_US, "{p:?}");
-            } else if p.destination_port == 5201 && option.len() == 16 {
-                assert_eq!(word(8), T_RHO_US);
-                assert_ne!(p.ecn, 0, "{p:?}");
-                assert!(end == 0 || p.seq == end, "something was lost: {p:?}");
-                counts[usize::from(p.ecn)] += 1;
-                came.push((counts, p.ecn, p.seq + p.payload as u32));
-            } else if p.source_port == 5201 && p.payload == 0 && p.flags & FIN == 0 && end > 0 {
-                assert_eq!(p.ecn, 0, "{p:?}");
-                // What the receiver has counted is what had come.
-                let (counts, last, _) = came.iter().rfind(|(.., end)| *end == p.ack).unwrap();
-                let counted = [u32::from(*last), counts[1], counts[2], counts[3]].map(|count| count as u8);
-                assert_eq!(option[4..8], counted, "{p:?}");
-                acks += 1;
-            }
-        }
-        assert!(acks > 500, "{acks} of {}", came.len());
-        let seen: Vec<_> = came.iter().map(|(_, code, _)| *code).collect();
-        let latter = &seen[seen.len() / 2..];
-        let right = latter.iter().filter(|seen| **seen == code).count() as f64 / latter.len() as f64;
-        println!("{:?}, {right}", came.last());
-        assert!(right > 0.9, "{right} of the latter half with {code:02b}");
+        assert!([false, false, true].into_iter().any(|last| is_told(mbps, code, last)));
     }
+}
+
+/// That a flow is told the code of a link of so many Mb/s. False if the machine was too busy to say, unless it is the `last` try.
+fn is_told(mbps: u32, code: u8, last: bool) -> bool {
+    let Some(net) = Net::new() else { return true };
+    let _pinned = Pinned(pins(&net));
+    net.no_offload();
+    // The kernel's own ECN would have data begin with 10, and is not VCP's.
+    for end in [End::Client, End::Server] {
+        net.sysctl(end, "ipv4.tcp_ecn", 1);
+        let cgroup = net.cgroup.display();
+        let enabled = net.host(end, &format!("enable --law vcp --cgroup {cgroup} --max-rate 20Mbps"));
+        assert_eq!(enabled, (0, String::new()));
+    }
+    attach(&net, End::Client, mbps);
+    attach(&net, End::Server, 100);
+    let capture = Capture::start(&net.namespace(End::Server));
+    let rate =
+        net.iperf3(true, &format!("10.201.0.2 -t 2 --cport 40000 -C {}", net.congestion_control("vcp")));
+    let packets = capture.finish();
+    println!("{mbps} Mb/s: {rate} {}", net.status()["counters"]);
+    if !last && net.disturbed() {
+        return false;
+    }
+    between(15e6, rate, 20.5e6);
+    for cause in ["left_no_peer", "left_no_router", "left_rtt_doubled", "left_silent"] {
+        assert_eq!(net.counter(cause), 0, "{cause}");
+    }
+    // Packets with each code so far, the last one's, and where in the sequence they end.
+    let (mut came, mut acks) = (vec![([0u32; 4], 0u8, 0u32)], 0);
+    for p in &packets {
+        assert!(p.checksum_is_right && p.ip_checksum_is_right, "{p:?}");
+        let option = p.stamp().unwrap_or_default();
+        if p.source_port != 40_000 && p.destination_port != 40_000 || option.get(2..4) != Some(&b"VC"[..]) {
+            continue;
+        }
+        let word = |at: usize| u32::from_be_bytes(option[at..at + 4].try_into().unwrap());
+        let (mut counts, _, end) = *came.last().unwrap();
+        if p.flags & SYN != 0 {
+            // RFC 3168: a SYN is not ECN-capable. Its router has met it, and the SYN-ACK tells the client so.
+            assert_eq!((p.ecn, option.len()), (0, 16));
+            assert!(p.destination_port != 5201 || word(8) == T_RHO_US, "{p:?}");
+            assert!(p.source_port != 5201 || word(4) == T_RHO_US, "{p:?}");
+        } else if p.destination_port == 5201 && option.len() == 16 {
+            assert_eq!(word(8), T_RHO_US);
+            assert_ne!(p.ecn, 0, "{p:?}");
+            assert!(end == 0 || p.seq == end, "something was lost: {p:?}");
+            counts[usize::from(p.ecn)] += 1;
+            came.push((counts, p.ecn, p.seq + p.payload as u32));
+        } else if p.source_port == 5201 && p.payload == 0 && p.flags & FIN == 0 && end > 0 {
+            assert_eq!(p.ecn, 0, "{p:?}");
+            // What the receiver has counted is what had come.
+            let (counts, last, _) = came.iter().rfind(|(.., end)| *end == p.ack).unwrap();
+            let counted = [u32::from(*last), counts[1], counts[2], counts[3]].map(|count| count as u8);
+            assert_eq!(option[4..8], counted, "{p:?}");
+            acks += 1;
+        }
+    }
+    assert!(acks > 500, "{acks} of {}", came.len());
+    let seen: Vec<_> = came.iter().map(|(_, code, _)| *code).collect();
+    let latter = &seen[seen.len() / 2..];
+    let right = latter.iter().filter(|seen| **seen == code).count() as f64 / latter.len() as f64;
+    println!("{:?}, {right}", came.last());
+    assert!(right > 0.9, "{right} of the latter half with {code:02b}");
+    true
 }
 
 /// Nobody would be heard who wrote or read the bits in another place than IPv6 has them.
