@@ -311,12 +311,16 @@ for number, leg in enumerate(sys.argv[1:]):
     # What was in flight when the leg began is acked in its first half.
     rate(float(seconds) / 2)
     rates = [rate(float(seconds) / 10) for _ in range(5)]
-    print(cc(), statistics.median(rates), 8 * info(104), flush=True)
+    ca_state, srtt_us, window = info(1) & 255, info(68) & 0xffffffff, info(80) & 0xffffffff
+    print(cc(), statistics.median(rates), 8 * info(104), f'{ca_state=} {srtt_us=} {window=}', [f'{r:.3g}' for r in rates], flush=True)
 ";
         let said = self.feed_a_sink(SOURCE, legs);
+        println!("{said}");
         said.lines()
             .map(|line| {
-                let [name, rate, pacing] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+                let [name, rate, pacing, ..] = line.split(' ').collect::<Vec<_>>()[..] else {
+                    panic!("{line}")
+                };
                 Leg { name: name.to_owned(), rate: rate.parse().unwrap(), pacing: pacing.parse().unwrap() }
             })
             .collect()
