@@ -53,8 +53,9 @@ pub struct Progress {
     pub events: u64,
 }
 
-/// Runs scenarios in parallel, each begun in its turn as soon as a thread is free; results in their order. `tick` gets the scenario's number and may stop all. `threads` is
-/// how many run at a time, one per core by default; without the feature `parallel` one does.
+/// Runs scenarios in parallel, each begun in its turn as soon as a thread is free; results in their order. `tick` gets the
+/// scenario's number and may stop all. `threads` is how many run at a time, one per core by default; without the feature
+/// `parallel` one does.
 ///
 /// # Errors
 /// [`Stopped`] if `tick` said so.
