@@ -41,7 +41,14 @@ TABLES = {
     "QueueSpec": "Queues",
     "ShareSpec": "Sharing",
 }
-QUANTITIES = {"Time": "time", "Rate": "rate", "Bytes": "size", "Ratio": "share", "Buffer": "buffer"}
+QUANTITIES = {
+    "Time": "time",
+    "Rate": "rate",
+    "Bytes": "size",
+    "Ratio": "share",
+    "Buffer": "buffer",
+    "QueueLength": "length of queue",
+}
 PLAIN = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false", "null": "nothing"}
 
 

@@ -214,6 +214,26 @@ impl Add for Bytes {
     }
 }
 
+/// How much waits, or shall: in packets of any size or in bytes. Finite and not negative.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum QueueLength {
+    /// Packets; on average, so that parts of one make sense.
+    Packets(f64),
+    /// Bytes.
+    Bytes(Bytes),
+}
+
+impl QueueLength {
+    /// Whether it is above zero.
+    #[must_use]
+    pub fn is_positive(&self) -> bool {
+        match self {
+            Self::Packets(n) => *n > 0.0,
+            Self::Bytes(n) => n.get() > 0,
+        }
+    }
+}
+
 /// A dimensionless share or factor; text may be `0.25` or `25%`.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Default, Debug)]
 pub struct Ratio(f64);
@@ -347,6 +367,21 @@ impl FromStr for Bytes {
         Ok(Self(v.round() as u64))
     }
 }
+impl FromStr for QueueLength {
+    type Err = ParseUnitError;
+    fn from_str(text: &str) -> Result<Self, ParseUnitError> {
+        match split(text, "3pkt")? {
+            (packets, "pkt") => Ok(Self::Packets(packets)),
+            (_, unit) if BYTE_UNITS.iter().any(|(name, _)| *name == unit) => text.parse().map(Self::Bytes),
+            (_, "") => Err(ParseUnitError::NoUnit(text.to_owned(), "3pkt")),
+            (_, unit) => Err(ParseUnitError::UnknownUnit(
+                text.to_owned(),
+                unit.to_owned(),
+                "pkt, B, kB, MB, GB, KiB, MiB, GiB",
+            )),
+        }
+    }
+}
 impl FromStr for Ratio {
     type Err = ParseUnitError;
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
@@ -402,6 +437,14 @@ impl fmt::Display for Bytes {
         show_exact(f, self.0, &BYTE_UNITS[..4])
     }
 }
+impl fmt::Display for QueueLength {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packets(n) => write!(f, "{n}pkt"),
+            Self::Bytes(n) => n.fmt(f),
+        }
+    }
+}
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
@@ -448,6 +491,12 @@ macro_rules! textual {
 textual!(Time, "a time", "40ms", r"^\s*[0-9.]+([eE][+-]?[0-9]+)?\s*(ps|ns|us|ms|s|min|h)\s*$");
 textual!(Rate, "a rate", "45Mbps", r"^\s*[0-9.]+([eE][+-]?[0-9]+)?\s*(bps|kbps|Mbps|Gbps|Tbps)\s*$");
 textual!(Bytes, "a size", "1500B", r"^\s*[0-9.]+([eE][+-]?[0-9]+)?\s*(B|kB|MB|GB|KiB|MiB|GiB)\s*$");
+textual!(
+    QueueLength,
+    "a length of queue",
+    "3pkt",
+    r"^\s*[0-9.]+([eE][+-]?[0-9]+)?\s*(pkt|B|kB|MB|GB|KiB|MiB|GiB)\s*$"
+);
 
 impl Serialize for Ratio {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
@@ -526,7 +575,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_round_trips(ps in 0u64..1 << 52, bytes in 0u64..1 << 52, bps in 1.0..1e15f64) {
+        fn text_round_trips(ps in 0u64..1 << 52, bytes in 0u64..1 << 52, bps in 1.0..1e15f64, packets in 0.0..1e9f64) {
+            for length in [QueueLength::Packets(packets), QueueLength::Bytes(Bytes::new(bytes))] {
+                prop_assert_eq!(length.to_string().parse(), Ok(length));
+            }
             let t: Time = Time::from_ps(ps).to_string().parse().expect("time");
             prop_assert_eq!(t.as_ps(), ps);
             prop_assert_eq!(Bytes::new(bytes).to_string().parse(), Ok(Bytes::new(bytes)));
@@ -546,6 +598,7 @@ mod tests {
             let _ = text.parse::<Rate>();
             let _ = text.parse::<Bytes>();
             let _ = text.parse::<Ratio>();
+            let _ = text.parse::<QueueLength>();
         }
     }
 }

@@ -136,9 +136,14 @@ macro_rules! routers {
                     l.on_arrival(link, size, stamp);
                 })
             }
-            /// [`RouterLaw::on_medium_arrival`].
-            pub fn on_medium_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&mut Stamp>) {
-                each!(self, $($variant)*; l => l.on_medium_arrival(link, size, stamp))
+            /// [`RouterLaw::on_medium_arrival`], after [`RouterLaw::read_bits`] where there is a stamp.
+            pub fn on_medium_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&mut Stamp>, bits: u16) {
+                each!(self, $($variant)*; l => {
+                    if stamp.is_some() {
+                        l.read_bits(bits);
+                    }
+                    l.on_medium_arrival(link, size, stamp);
+                })
             }
             /// [`RouterLaw::read_bits`], [`RouterLaw::on_departure`], then [`RouterLaw::bits`].
             #[inline]
@@ -176,6 +181,10 @@ routers! {
     Xcp "xcp" Xcp xcp::Router<xcp::header::Window>;
     /// XCP's router, in the Internet-Draft's terms.
     XcpDraft "xcp-draft" XcpDraft xcp::Router<xcp::header::Throughput>;
+    /// XCP-b's router, which needs no capacity (Abrantes and Ricardo 2006), in the paper's terms.
+    XcpB "xcp-b" Xcp xcp::blind::Router<xcp::header::Window>;
+    /// XCP-b's router, in the Internet-Draft's terms.
+    XcpBDraft "xcp-b-draft" XcpDraft xcp::blind::Router<xcp::header::Throughput>;
     /// RCP's router: one rate for all flows (Dukkipati 2007).
     Rcp "rcp" Rcp rcp::Router;
     /// PCP's router, which estimates in one interval and decides for another (Katabi and Handley 2001).

@@ -50,14 +50,13 @@
 //! 10. Section 8.2 does not say how the router knows the mean window / as it knows `d`, by the headers of an interval / PCP,
 //!     its precursor, does so (Katabi and Handley 2001, eq. 4). Where a flow has a price, it is the window that routers are shown.
 
-use super::edge::MICRO_FLOWS;
 use super::header::Encoding;
+use super::shares::{Intervals, Shares, check_times};
 use crate::negotiation;
 use crate::router::{LinkView, OwnFlows, Room, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{Refused, within};
-use core::marker::PhantomData;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -106,40 +105,11 @@ pub struct Router<E> {
     params: Params,
     /// Bytes/s.
     capacity: f64,
-    // Counted since the last control decision (appendix A, first block).
-    /// Bytes of every arriving packet.
-    input_bytes: f64,
-    /// Sum of `X`: the paper's `sum_rtt_by_cwnd`, seconds.
-    sum_x: f64,
-    /// Sum of `X rtt`: the paper's `sum_rtt_square_by_cwnd`, seconds squared.
-    sum_x_rtt: f64,
-    /// Sum of `X cwnd`, which is `rtt s`: byte seconds.
-    sum_x_cwnd: f64,
-    // Decided at the last control decision (second block).
-    /// Throughput per second of inter-packet time, bytes/s^2.
-    xi_pos: f64,
-    /// Throughput per byte, 1/s.
-    xi_neg: f64,
-    /// What may still be given, bytes/s.
-    residue_pos: f64,
-    /// What may still be taken, bytes/s.
-    residue_neg: f64,
-    /// `d`, seconds; zero while unknown (deviation 8).
-    avg_rtt: f64,
-    /// The mean window over flows, bytes; zero while unknown.
-    avg_window: f64,
-    /// Length of the running control interval, seconds.
-    interval: f64,
+    shares: Shares<E>,
     /// `Q`, bytes.
     persistent_queue: f64,
     /// Least queue seen since the queue timer last fired, bytes.
     min_queue: f64,
-    /// `phi / d` and `y` of the last decision, bytes/s, for probes.
-    aggregate_feedback: f64,
-    input_rate: f64,
-    /// For how many micro-flows the packet at hand speaks; zero for itself.
-    micro_flows: u16,
-    encoding: PhantomData<E>,
 }
 
 /// Index of the control-interval timer.
@@ -147,73 +117,32 @@ const CONTROL: usize = 0;
 /// Index of the timer that ends a search for the persistent queue.
 const QUEUE: usize = 1;
 
-/// How often a law that knows no RTT looks for one (deviation 8).
-const UNKNOWN: Time = Time::from_millis(1);
-
-fn first_interval(p: &Params) -> Time {
-    p.initial_interval.unwrap_or(UNKNOWN.max(p.min_interval))
+impl Params {
+    fn intervals(&self) -> Intervals {
+        Intervals { initial: self.initial_interval, least: self.min_interval, max_rtt: self.max_rtt }
+    }
 }
 
 impl<E: Encoding> Router<E> {
     /// What may still be given and taken in this interval, bytes/s.
     #[must_use]
     pub fn residues(&self) -> (f64, f64) {
-        (self.residue_pos, self.residue_neg)
+        self.shares.residues()
     }
 
     /// The average RTT over flows, `d`, in seconds; zero while unknown.
     #[must_use]
     pub fn avg_rtt_s(&self) -> f64 {
-        self.avg_rtt
-    }
-
-    /// `s` of the packet at hand, of so many bytes.
-    #[inline]
-    fn stands_for(&self, stamp: &Stamp, size: f64) -> f64 {
-        if self.micro_flows == 0 {
-            return size;
-        }
-        E::stands_for(stamp, f64::from(self.micro_flows)).unwrap_or(size).max(size)
+        self.shares.avg_rtt_s()
     }
 
     /// Appendix A, second block.
     fn decide(&mut self) {
         let p = &self.params;
-        let was_known = self.avg_rtt > 0.0;
-        if self.sum_x > 0.0 {
-            // The average over flows, not packets: X weighs a packet by the inverse of its flow's packet rate.
-            self.avg_rtt = (self.sum_x_rtt / self.sum_x).min(p.max_rtt.as_secs_f64());
-            self.avg_window = self.sum_x_cwnd / self.sum_x; // deviation 10
-        }
-        let input_rate = self.input_bytes / self.interval;
-        let delay = match self.avg_rtt > 0.0 {
-            true => self.avg_rtt.max(p.min_interval.as_secs_f64()), // deviation 3
-            false => UNKNOWN.max(p.min_interval).as_secs_f64(),
-        };
-        let aggregate = p.alpha * (self.capacity - input_rate) - p.beta * self.persistent_queue / delay; // eq. 1
-        let shuffled = (p.gamma * input_rate - aggregate.abs()).max(0.0); // eq. 2
-        let give = shuffled + aggregate.max(0.0);
-        let take = shuffled + (-aggregate).max(0.0);
-        if self.sum_x > 0.0 && was_known {
-            self.xi_pos = give / self.sum_x; // eq. 6
-            self.xi_neg = take / self.input_bytes; // eq. 9
-            self.residue_pos = give;
-            self.residue_neg = take;
-        } else {
-            // Deviations 4 and 8.
-            self.xi_pos = 0.0;
-            self.xi_neg = 0.0;
-            self.residue_pos = 0.0;
-            self.residue_neg = 0.0;
-        }
-        debug_assert!(self.residue_pos >= 0.0 && self.residue_neg >= 0.0, "empty pools at least: {self:?}");
-        self.aggregate_feedback = aggregate;
-        self.input_rate = input_rate;
-        self.interval = delay;
-        self.input_bytes = 0.0;
-        self.sum_x = 0.0;
-        self.sum_x_rtt = 0.0;
-        self.sum_x_cwnd = 0.0;
+        let closed = self.shares.close(&p.intervals());
+        let aggregate =
+            p.alpha * (self.capacity - closed.input_rate) - p.beta * self.persistent_queue / closed.delay; // eq. 1
+        self.shares.hand_out(closed, aggregate, p.gamma);
     }
 }
 
@@ -226,17 +155,12 @@ impl<E: Encoding> RouterLaw for Router<E> {
         within("beta", p.beta, 0.0, 10.0)?;
         within("gamma", p.gamma, 0.0, 1.0)?;
         within("queue_window", p.queue_window, 0.001, 1000.0)?;
-        for (name, time) in [
+        check_times([
             ("initial_interval", p.initial_interval),
             ("min_interval", Some(p.min_interval)),
             ("max_rtt", Some(p.max_rtt)),
             ("min_queue_interval", Some(p.min_queue_interval)),
-        ] {
-            let Some(time) = time else { continue };
-            within(name, time.as_secs_f64(), 1e-9, 1e6)
-                .map_err(|_| (name, format!("is {time}; it must be 1ns or longer")))?;
-        }
-        Ok(())
+        ])
     }
 
     fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {
@@ -247,23 +171,9 @@ impl<E: Encoding> RouterLaw for Router<E> {
         Self {
             params: *params,
             capacity: link.known_capacity().bytes_per_sec(),
-            input_bytes: 0.0,
-            sum_x: 0.0,
-            sum_x_rtt: 0.0,
-            sum_x_cwnd: 0.0,
-            xi_pos: 0.0,
-            xi_neg: 0.0,
-            residue_pos: 0.0,
-            residue_neg: 0.0,
-            avg_rtt: params.initial_interval.unwrap_or(Time::ZERO).as_secs_f64(),
-            avg_window: 0.0,
-            interval: first_interval(params).as_secs_f64(),
+            shares: Shares::new(&params.intervals()),
             persistent_queue: 0.0,
             min_queue: 0.0,
-            aggregate_feedback: 0.0,
-            input_rate: 0.0,
-            micro_flows: 0,
-            encoding: PhantomData,
         }
     }
 
@@ -274,8 +184,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
     const BY_WINDOWS: Option<Room> = Some(Room::Part);
 
     fn own_flows(&self) -> Option<OwnFlows> {
-        let known = self.avg_rtt > 0.0 && self.avg_window > 0.0 && self.avg_window < f64::INFINITY;
-        known.then(|| OwnFlows { window_bytes: self.avg_window, rtt: Time::from_secs_f64(self.interval) })
+        self.shares.own_flows()
     }
 
     fn set_params(&mut self, params: &Params) {
@@ -284,57 +193,19 @@ impl<E: Encoding> RouterLaw for Router<E> {
 
     #[inline]
     fn read_bits(&mut self, bits: u16) {
-        self.micro_flows = bits & MICRO_FLOWS;
+        self.shares.read_bits(bits);
     }
 
     #[inline]
     fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
-        let size = f64::from(size);
-        self.input_bytes += size;
         self.min_queue = self.min_queue.min(link.queue_bytes as f64);
-        if let Some(stamp) = stamp {
-            let size = self.stands_for(stamp, size);
-            let view = E::read(stamp, size);
-            // A packet without an RTT has X = 0 and so enters neither sum (deviation 2).
-            self.sum_x += view.inter_packet_s;
-            let rtt_s = view.rtt_s.min(self.params.max_rtt.as_secs_f64());
-            self.sum_x_rtt += view.inter_packet_s * rtt_s;
-            if view.inter_packet_s > 0.0 {
-                self.sum_x_cwnd += rtt_s * size;
-            }
-        }
+        self.shares.count(size, stamp, self.params.max_rtt);
     }
 
     /// Appendix A, third block, in throughput.
     #[inline]
     fn on_departure(&mut self, _: LinkView, size: u32, stamp: &mut Stamp) {
-        let size = self.stands_for(stamp, f64::from(size));
-        let view = E::read(stamp, size);
-        if view.rtt_s <= 0.0 {
-            E::refuse_increase(stamp); // deviation 2
-            return;
-        }
-        // The smaller of share and rest: deviation 1.
-        let give = (self.xi_pos * view.inter_packet_s).min(self.residue_pos); // eq. 4
-        let take = (self.xi_neg * size).min(self.residue_neg); // eq. 7
-        let feedback = give - take; // eq. 3
-        if view.feedback >= feedback {
-            E::write_feedback(stamp, feedback, view.rtt_s);
-            self.residue_pos -= give;
-            self.residue_neg -= take;
-        } else if view.feedback >= 0.0 {
-            // A router before this one allows less: the flow takes only that, and what it forgoes counts as taken.
-            self.residue_pos -= view.feedback.min(self.residue_pos);
-            self.residue_neg -= (feedback - view.feedback).min(self.residue_neg);
-        } else {
-            // It is being slowed down elsewhere: that much need not be taken here.
-            let spared = feedback.max(0.0) - view.feedback;
-            self.residue_neg -= spared.min(self.residue_neg);
-        }
-        debug_assert!(
-            self.residue_pos >= 0.0 && self.residue_neg >= 0.0,
-            "more than the pools held: {self:?}"
-        );
+        self.shares.stamp(size, stamp);
     }
 
     #[inline]
@@ -344,7 +215,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
 
     fn first_timer(&self, which: usize) -> Option<Time> {
         match which {
-            CONTROL => Some(first_interval(&self.params)),
+            CONTROL => Some(self.params.intervals().first()),
             QUEUE => Some(self.params.min_queue_interval),
             _ => None,
         }
@@ -354,23 +225,19 @@ impl<E: Encoding> RouterLaw for Router<E> {
         let queue = link.queue_bytes as f64;
         if which == CONTROL {
             self.decide();
-            return link.now.saturating_add(Time::from_secs_f64(self.interval));
+            return link.now.saturating_add(Time::from_secs_f64(self.shares.interval_s()));
         }
         self.persistent_queue = self.min_queue.min(queue);
         self.min_queue = queue;
         // The propagation delay: the average RTT without the local queueing delay (section 3.5.1).
-        let rtt = if self.avg_rtt > 0.0 { self.avg_rtt } else { self.interval };
+        let avg_rtt = self.shares.avg_rtt_s();
+        let rtt = if avg_rtt > 0.0 { avg_rtt } else { self.shares.interval_s() };
         let propagation = if self.capacity > 0.0 { rtt - queue / self.capacity } else { rtt };
         let wait = (propagation * self.params.queue_window).max(self.params.min_queue_interval.as_secs_f64());
         link.now.saturating_add(Time::from_secs_f64(wait))
     }
 
     fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {
-        report("avg_rtt_s", self.avg_rtt);
-        report("input_rate_bps", self.input_rate * 8.0);
-        report("aggregate_feedback_bps", self.aggregate_feedback * 8.0);
-        report("persistent_queue_bytes", self.persistent_queue);
-        report("xi_pos", self.xi_pos);
-        report("xi_neg", self.xi_neg);
+        self.shares.variables(self.persistent_queue, report);
     }
 }

@@ -1,0 +1,362 @@
+//! XCP-b: XCP's router on a link whose capacity nobody knows. It goes by how fast its queue grows.
+//!
+//! Abrantes and Ricardo 2006, section 3. The fairness controller is XCP's own ([`super::shares`]); every control interval of `d`
+//! seconds, the average RTT, the aggregate feedback is, in bytes/s,
+//!
+//! ```text
+//!   F = -alpha dq / d - beta (q - kappa) / d             eqs. 6 and 9      the link is busy
+//!   F = chi Qmax / d                                     eq. 7             it is under-used
+//!   F = -alpha dq s / d - beta (q - kappa) s / d         eq. 13            q, kappa in packets, of mean size s
+//! ```
+//!
+//! `q` is the persistent queue, the least in the control interval, `dq` what it grew by since the interval before, `kappa` the
+//! length at which it is to rest, so that its speed can be seen in both directions. A busy link has `dq / d = y - C`, so eq. 6 is XCP's
+//! eq. 1. The link is under-used
+//!
+//! ```text
+//!   where lambda < tau kappa,   lambda = w q + (1 - w) lambda,   tau = (1 - w)^n       eqs. 10 to 12
+//!   or after n intervals in a row without a queue                                      eq. 9
+//! ```
+//!
+//! with `n >= pi alpha / beta`, as long as the loop's oscillation leaves the queue empty (section 3.1). With `chi <= 1 / (5 - alpha - beta)`
+//! what eq. 7 hands out before the queue shows it fills no more than `Qmax` (figure 4), for a capacity that stays.
+//!
+//! On a half-duplex medium (section 5) what comes in takes of the same time on the air as what goes out, and acks for data that came
+//! in wait in this queue: data that come in are counted and stamped like those that leave.
+//!
+//! Valid for 1 kb/s to 400 Gb/s and RTTs of 1 us to `max_rtt`. How long an under-used link takes to fill goes by its capacity
+//! over `Qmax / d`: it may be many intervals where the buffer is a small part of the bandwidth-delay product (figure 5).
+//!
+//! Deviations (paper says / we do / because), beside those of [`super::router`] that concern the shares (1 to 5, 7, 8):
+//! 1. Eq. 6 as it is / at most `chi Qmax / d` / a queue that falls by much in one interval would be given more than eq. 7 gives,
+//!    and figure 4's bound would not hold.
+//! 2. `s`, the mean size of what waits / of what came in the last interval, where nothing waits / there is no other.
+//! 3. Nothing on how the counter begins / as if `n` intervals had gone by / before the first packet the link was idle.
+//! 4. `Qmax` is a number that is set / the link's buffer, where it is not / that is what must not overflow. A buffer in packets
+//!    counts as so many full ones.
+//! 5. `tau = (1 - w)^n`, 0.178 for `n = 6` / by a billionth more / from a queue that rested at `kappa`, `n` intervals without one
+//!    lead to this border exactly, and not below it.
+//! 6. `beta` is 0.2263 here and 0.226 in Katabi 2002 / 0.2263 / `chi` follows from it.
+
+use super::header::Encoding;
+use super::shares::{Intervals, Shares, check_times};
+use crate::negotiation;
+use crate::queue::Limit;
+use crate::router::{LinkView, RouterLaw, RouterView};
+use crate::stamp::Stamp;
+use crate::units::{Bytes, QueueLength, Rate, Time};
+use crate::{Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How a link is found to be under-used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Detection {
+    /// The weighted average of the queue is below `tau` times `kappa` (eqs. 10 to 12).
+    #[default]
+    Average,
+    /// The queue was empty in `n` intervals in a row (eq. 9).
+    Counter,
+}
+
+/// Constants of the control law.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// Gain on the queue's speed.
+    pub alpha: f64,
+    /// Gain on the queue's distance from `kappa`.
+    pub beta: f64,
+    /// Share of the traffic that is shuffled every average RTT.
+    pub gamma: f64,
+    /// The queue's length at rest, above 0: in packets (`3pkt`) or in bytes (`4kB`), in which the whole law then reckons. Twice as
+    /// much for twice as many stations.
+    pub kappa: QueueLength,
+    /// `Qmax`: what may wait at the most. Unset, the link's buffer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub q_max: Option<Bytes>,
+    /// `chi`: the share of `Qmax` that an under-used link hands out in an interval. Unset, 1 / (5 - alpha - beta), the most with
+    /// which figure 4's bound holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chi: Option<f64>,
+    /// How under-use is found.
+    pub detection: Detection,
+    /// `n`: intervals without a queue after which the link is under-used; at least pi alpha / beta.
+    pub n: f64,
+    /// `tau`: the share of `kappa` below which the average queue means under-use. Unset, (1 - weight)^n.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tau: Option<f64>,
+    /// The weight of the newest interval in the average queue. Unset, 0.25.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight: Option<f64>,
+    /// The first control interval, in which nothing is known and nothing is given. Unset, the mean propagation RTT of the
+    /// flows through the link, or where that is not known, until packets carry one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_interval: Option<Time>,
+    /// The shortest control interval.
+    pub min_interval: Time,
+    /// RTTs above this count as this much.
+    pub max_rtt: Time,
+}
+
+/// Abrantes 2006, eq. 10.
+const WEIGHT: f64 = 0.25;
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            alpha: 0.4,                       // Abrantes 2006, section 2.1
+            beta: 0.2263,                     // Abrantes 2006, section 2.1: deviation 6
+            gamma: 0.1,                       // Abrantes 2006, section 2.1
+            kappa: QueueLength::Packets(3.0), // Abrantes 2006, section 4.2.1
+            q_max: None,
+            chi: None,
+            detection: Detection::Average,
+            n: 6.0, // Abrantes 2006, section 3.1
+            tau: None,
+            weight: None,
+            initial_interval: None,
+            min_interval: Time::from_micros(10), // XCP's deviation 9
+            max_rtt: Time::from_secs(4),         // as XCP's
+        }
+    }
+}
+
+impl Params {
+    fn intervals(&self) -> Intervals {
+        Intervals { initial: self.initial_interval, least: self.min_interval, max_rtt: self.max_rtt }
+    }
+
+    /// `chi`.
+    #[must_use]
+    pub fn chi(&self) -> f64 {
+        self.chi.unwrap_or_else(|| 1.0 / (5.0 - self.alpha - self.beta))
+    }
+
+    /// `tau`.
+    #[must_use]
+    pub fn tau(&self) -> f64 {
+        self.tau.unwrap_or_else(|| libm::pow(1.0 - self.weight(), self.n) * (1.0 + 1e-9)) // eq. 12, deviation 5
+    }
+
+    fn weight(&self) -> f64 {
+        self.weight.unwrap_or(WEIGHT)
+    }
+}
+
+/// The law's state on one link.
+#[derive(Clone, Debug)]
+pub struct Router<E> {
+    params: Params,
+    shares: Shares<E>,
+    /// `Qmax`, bytes.
+    q_max: f64,
+    /// `q` of the last decision, bytes and packets.
+    persistent_bytes: f64,
+    persistent_packets: f64,
+    /// Least queue seen since.
+    min_bytes: u64,
+    min_packets: u32,
+    /// `lambda`, in the unit of `kappa`.
+    average: f64,
+    /// Intervals in a row without a queue.
+    empty: f64,
+    under_used: bool,
+    /// Packets and bytes that came in this interval.
+    packets: u64,
+    bytes: u64,
+    /// `s`, bytes.
+    mean_packet: f64,
+}
+
+impl<E: Encoding> Router<E> {
+    /// What may still be given and taken in this interval, bytes/s.
+    #[must_use]
+    pub fn residues(&self) -> (f64, f64) {
+        self.shares.residues()
+    }
+
+    /// How long the running interval lasts, seconds.
+    #[must_use]
+    pub fn interval_s(&self) -> f64 {
+        self.shares.interval_s()
+    }
+
+    /// The link counts as under-used.
+    #[must_use]
+    pub const fn under_used(&self) -> bool {
+        self.under_used
+    }
+
+    /// `chi Qmax`, bytes: what an interval hands out at the most.
+    #[must_use]
+    pub fn most_bytes(&self) -> f64 {
+        self.params.chi() * self.q_max
+    }
+
+    fn decide(&mut self, link: LinkView) {
+        let p = &self.params;
+        let closed = self.shares.close(&p.intervals());
+        if link.queue_packets > 0 {
+            self.mean_packet = link.queue_bytes as f64 / f64::from(link.queue_packets);
+        } else if self.packets > 0 {
+            self.mean_packet = self.bytes as f64 / self.packets as f64; // deviation 2
+        }
+        (self.packets, self.bytes) = (0, 0);
+        let bytes = self.min_bytes.min(link.queue_bytes) as f64;
+        let packets = f64::from(self.min_packets.min(link.queue_packets));
+        let (queue, before, kappa, size) = match p.kappa {
+            QueueLength::Packets(kappa) => (packets, self.persistent_packets, kappa, self.mean_packet),
+            QueueLength::Bytes(kappa) => (bytes, self.persistent_bytes, kappa.get() as f64, 1.0),
+        };
+        let weight = p.weight();
+        self.average = weight * queue + (1.0 - weight) * self.average; // eq. 10
+        self.empty = if queue > 0.0 { 0.0 } else { (self.empty + 1.0).min(p.n) };
+        self.under_used = match p.detection {
+            Detection::Average => self.average < p.tau() * kappa, // eq. 11
+            Detection::Counter => self.empty >= p.n,              // eq. 9
+        };
+        let most = p.chi() * self.q_max / closed.delay; // eq. 7
+        let by_speed = -(p.alpha * (queue - before) + p.beta * (queue - kappa)) * size / closed.delay; // eqs. 9, 13
+        let aggregate = if self.under_used { most } else { by_speed.min(most) }; // deviation 1
+        (self.persistent_bytes, self.persistent_packets) = (bytes, packets);
+        (self.min_bytes, self.min_packets) = (link.queue_bytes, link.queue_packets);
+        self.shares.hand_out(closed, aggregate, p.gamma);
+    }
+
+    #[inline]
+    fn count(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
+        self.min_bytes = self.min_bytes.min(link.queue_bytes);
+        self.min_packets = self.min_packets.min(link.queue_packets);
+        self.packets += 1;
+        self.bytes += u64::from(size);
+        self.shares.count(size, stamp, self.params.max_rtt);
+    }
+}
+
+impl<E: Encoding> RouterLaw for Router<E> {
+    type Params = Params;
+    const BEGINS_WITH: &'static [&'static str] = &["initial_interval"];
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("alpha", p.alpha, 0.0, 2.0)?;
+        within("beta", p.beta, 1e-6, 2.0)?;
+        within("gamma", p.gamma, 0.0, 1.0)?;
+        if !p.kappa.is_positive() {
+            let message = "must be above 0: a queue that rests at 0 shows no speed when it shrinks";
+            return Err(("kappa", format!("is {}; it {message}", p.kappa)));
+        }
+        if p.q_max == Some(Bytes::new(0)) {
+            return Err(("q_max", "is 0B; it must be what the buffer holds, such as 64kB".to_owned()));
+        }
+        if let Some(chi) = p.chi {
+            within("chi", chi, 1e-6, 1.0)?;
+        }
+        within("n", p.n, 1.0, 1000.0)?;
+        if let (Detection::Counter, Some((name, value))) =
+            (p.detection, p.tau.map(|v| ("tau", v)).or(p.weight.map(|v| ("weight", v))))
+        {
+            return Err((name, format!("is {value}; detection = \"counter\" goes by n alone, leave it out")));
+        }
+        if let Some(tau) = p.tau {
+            within("tau", tau, 1e-9, 1.0)?;
+        }
+        if let Some(weight) = p.weight {
+            within("weight", weight, 1e-6, 0.999)?;
+        }
+        check_times([
+            ("initial_interval", p.initial_interval),
+            ("min_interval", Some(p.min_interval)),
+            ("max_rtt", Some(p.max_rtt)),
+        ])
+    }
+
+    fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {
+        Some(("initial_interval", &mut params.initial_interval))
+    }
+
+    fn needs_capacity(_: &Params) -> bool {
+        false
+    }
+
+    fn new(params: &Params, link: &RouterView) -> Self {
+        let packet = f64::from(link.packet_bytes);
+        let buffer = match link.limit {
+            Limit::Bytes(n) => n as f64,
+            Limit::Packets(n) => f64::from(n) * packet, // deviation 4
+        };
+        Self {
+            params: *params,
+            shares: Shares::new(&params.intervals()),
+            q_max: params.q_max.map_or(buffer, |q| q.get() as f64),
+            persistent_bytes: 0.0,
+            persistent_packets: 0.0,
+            min_bytes: 0,
+            min_packets: 0,
+            average: 0.0,
+            empty: params.n, // deviation 3
+            under_used: true,
+            packets: 0,
+            bytes: 0,
+            mean_packet: packet,
+        }
+    }
+
+    /// It goes by its queue.
+    fn set_capacity(&mut self, _: Rate) {}
+
+    fn set_params(&mut self, params: &Params) {
+        if let Some(q_max) = params.q_max {
+            self.q_max = q_max.get() as f64;
+        }
+        self.params = *params;
+    }
+
+    #[inline]
+    fn read_bits(&mut self, bits: u16) {
+        self.shares.read_bits(bits);
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
+        self.count(link, size, stamp);
+    }
+
+    /// Section 5: data packets are processed as they come in, too.
+    #[inline]
+    fn on_medium_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&mut Stamp>) {
+        match stamp {
+            None => self.count(link, size, None),
+            Some(stamp) => {
+                self.count(link, size, Some(stamp));
+                self.shares.stamp(size, stamp);
+            }
+        }
+    }
+
+    #[inline]
+    fn on_departure(&mut self, _: LinkView, size: u32, stamp: &mut Stamp) {
+        self.shares.stamp(size, stamp);
+    }
+
+    #[inline]
+    fn bits(&mut self, _: LinkView, _: u32, bits: u16, _: impl FnMut() -> f64) -> u16 {
+        negotiation::passed(bits) // Katabi 2002, section 8.2
+    }
+
+    fn first_timer(&self, which: usize) -> Option<Time> {
+        (which == 0).then(|| self.params.intervals().first())
+    }
+
+    fn on_timer(&mut self, _: usize, link: LinkView) -> Time {
+        self.decide(link);
+        link.now.saturating_add(Time::from_secs_f64(self.shares.interval_s()))
+    }
+
+    fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        self.shares.variables(self.persistent_bytes, report);
+        report("average_queue", self.average);
+        report("under_used", f64::from(u8::from(self.under_used)));
+    }
+}

@@ -1,0 +1,260 @@
+//! XCP's fairness controller: what every XCP router does with the aggregate feedback that its efficiency controller wants.
+//!
+//! Equations 2 to 9 of Katabi 2002 and appendix A, in throughput; [`super::router`] has them, and the deviations that are named
+//! here by their numbers. An interval begins and ends with [`Shares::close`] and [`Shares::hand_out`]; between these, each
+//! packet is counted as it comes and stamped as it leaves.
+
+use super::edge::MICRO_FLOWS;
+use super::header::Encoding;
+use crate::router::OwnFlows;
+use crate::stamp::Stamp;
+use crate::units::Time;
+use crate::{Refused, within};
+use core::marker::PhantomData;
+
+/// How often a law that knows no RTT looks for one (deviation 8).
+const UNKNOWN: Time = Time::from_millis(1);
+
+/// Bounds of the control interval: parameters of any XCP router.
+#[derive(Clone, Copy, Debug)]
+pub struct Intervals {
+    /// The first one, in which nothing is known and nothing is given; `None` until packets carry an RTT.
+    pub initial: Option<Time>,
+    /// The shortest.
+    pub least: Time,
+    /// RTTs above this count as this much.
+    pub max_rtt: Time,
+}
+
+impl Intervals {
+    /// How long the first one is.
+    #[must_use]
+    pub fn first(&self) -> Time {
+        self.initial.unwrap_or(UNKNOWN.max(self.least))
+    }
+}
+
+/// Whether times are long enough to count; else the first that is not, by its name.
+///
+/// # Errors
+/// That time.
+pub(super) fn check_times<const N: usize>(times: [(&'static str, Option<Time>); N]) -> Result<(), Refused> {
+    for (name, time) in times {
+        let Some(time) = time else { continue };
+        within(name, time.as_secs_f64(), 1e-9, 1e6)
+            .map_err(|_| (name, format!("is {time}; it must be 1ns or longer")))?;
+    }
+    Ok(())
+}
+
+/// An interval has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Closed {
+    /// What stands for `d`, and lasts the next interval, seconds.
+    pub delay: f64,
+    /// `y`, bytes/s.
+    pub input_rate: f64,
+    /// `d` was known before it began.
+    was_known: bool,
+}
+
+/// Sums of an interval's packets, and what each of the next interval's is given.
+#[derive(Clone, Debug)]
+pub struct Shares<E> {
+    // Counted since the last control decision (appendix A, first block).
+    /// Bytes of every arriving packet.
+    input_bytes: f64,
+    /// Sum of `X`: the paper's `sum_rtt_by_cwnd`, seconds.
+    sum_x: f64,
+    /// Sum of `X rtt`: the paper's `sum_rtt_square_by_cwnd`, seconds squared.
+    sum_x_rtt: f64,
+    /// Sum of `X cwnd`, which is `rtt s`: byte seconds.
+    sum_x_cwnd: f64,
+    // Decided at the last control decision (second block).
+    /// Throughput per second of inter-packet time, bytes/s^2.
+    xi_pos: f64,
+    /// Throughput per byte, 1/s.
+    xi_neg: f64,
+    /// What may still be given, bytes/s.
+    residue_pos: f64,
+    /// What may still be taken, bytes/s.
+    residue_neg: f64,
+    /// `d`, seconds; zero while unknown (deviation 8).
+    avg_rtt: f64,
+    /// The mean window over flows, bytes; zero while unknown.
+    avg_window: f64,
+    /// Length of the running control interval, seconds.
+    interval: f64,
+    /// `phi / d` and `y` of the last decision, bytes/s, for probes.
+    aggregate_feedback: f64,
+    input_rate: f64,
+    /// For how many micro-flows the packet at hand speaks; zero for itself.
+    micro_flows: u16,
+    encoding: PhantomData<E>,
+}
+
+impl<E: Encoding> Shares<E> {
+    /// Nothing counted, nothing to give.
+    #[must_use]
+    pub fn new(intervals: &Intervals) -> Self {
+        Self {
+            input_bytes: 0.0,
+            sum_x: 0.0,
+            sum_x_rtt: 0.0,
+            sum_x_cwnd: 0.0,
+            xi_pos: 0.0,
+            xi_neg: 0.0,
+            residue_pos: 0.0,
+            residue_neg: 0.0,
+            avg_rtt: intervals.initial.unwrap_or(Time::ZERO).as_secs_f64(),
+            avg_window: 0.0,
+            interval: intervals.first().as_secs_f64(),
+            aggregate_feedback: 0.0,
+            input_rate: 0.0,
+            micro_flows: 0,
+            encoding: PhantomData,
+        }
+    }
+
+    /// What may still be given and taken in this interval, bytes/s.
+    #[must_use]
+    pub fn residues(&self) -> (f64, f64) {
+        (self.residue_pos, self.residue_neg)
+    }
+
+    /// The average RTT over flows, `d`, in seconds; zero while unknown.
+    #[must_use]
+    pub fn avg_rtt_s(&self) -> f64 {
+        self.avg_rtt
+    }
+
+    /// How long the running interval lasts, seconds.
+    #[must_use]
+    pub fn interval_s(&self) -> f64 {
+        self.interval
+    }
+
+    /// The mean window of the flows and the interval, if known (deviation 10).
+    #[must_use]
+    pub fn own_flows(&self) -> Option<OwnFlows> {
+        let known = self.avg_rtt > 0.0 && self.avg_window > 0.0 && self.avg_window < f64::INFINITY;
+        known.then(|| OwnFlows { window_bytes: self.avg_window, rtt: Time::from_secs_f64(self.interval) })
+    }
+
+    /// The bits of the packet that is told of next.
+    #[inline]
+    pub fn read_bits(&mut self, bits: u16) {
+        self.micro_flows = bits & MICRO_FLOWS;
+    }
+
+    /// `s` of the packet at hand, of so many bytes.
+    #[inline]
+    fn stands_for(&self, stamp: &Stamp, size: f64) -> f64 {
+        if self.micro_flows == 0 {
+            return size;
+        }
+        E::stands_for(stamp, f64::from(self.micro_flows)).unwrap_or(size).max(size)
+    }
+
+    /// A packet came (appendix A, first block).
+    #[inline]
+    pub fn count(&mut self, size: u32, stamp: Option<&Stamp>, max_rtt: Time) {
+        let size = f64::from(size);
+        self.input_bytes += size;
+        if let Some(stamp) = stamp {
+            let size = self.stands_for(stamp, size);
+            let view = E::read(stamp, size);
+            // A packet without an RTT has X = 0 and so enters neither sum (deviation 2).
+            self.sum_x += view.inter_packet_s;
+            let rtt_s = view.rtt_s.min(max_rtt.as_secs_f64());
+            self.sum_x_rtt += view.inter_packet_s * rtt_s;
+            if view.inter_packet_s > 0.0 {
+                self.sum_x_cwnd += rtt_s * size;
+            }
+        }
+    }
+
+    /// The interval has ended: its averages (appendix A, second block).
+    pub fn close(&mut self, intervals: &Intervals) -> Closed {
+        let was_known = self.avg_rtt > 0.0;
+        if self.sum_x > 0.0 {
+            // The average over flows, not packets: X weighs a packet by the inverse of its flow's packet rate.
+            self.avg_rtt = (self.sum_x_rtt / self.sum_x).min(intervals.max_rtt.as_secs_f64());
+            self.avg_window = self.sum_x_cwnd / self.sum_x; // deviation 10
+        }
+        let delay = match self.avg_rtt > 0.0 {
+            true => self.avg_rtt.max(intervals.least.as_secs_f64()), // deviation 3
+            false => UNKNOWN.max(intervals.least).as_secs_f64(),
+        };
+        Closed { delay, input_rate: self.input_bytes / self.interval, was_known }
+    }
+
+    /// The next interval begins, whose packets are to bring `aggregate`, bytes/s, and the shuffled traffic.
+    pub fn hand_out(&mut self, closed: Closed, aggregate: f64, gamma: f64) {
+        let shuffled = (gamma * closed.input_rate - aggregate.abs()).max(0.0); // eq. 2
+        let give = shuffled + aggregate.max(0.0);
+        let take = shuffled + (-aggregate).max(0.0);
+        if self.sum_x > 0.0 && closed.was_known {
+            self.xi_pos = give / self.sum_x; // eq. 6
+            self.xi_neg = take / self.input_bytes; // eq. 9
+            self.residue_pos = give;
+            self.residue_neg = take;
+        } else {
+            // Deviations 4 and 8.
+            self.xi_pos = 0.0;
+            self.xi_neg = 0.0;
+            self.residue_pos = 0.0;
+            self.residue_neg = 0.0;
+        }
+        debug_assert!(self.residue_pos >= 0.0 && self.residue_neg >= 0.0, "empty pools at least: {self:?}");
+        self.aggregate_feedback = aggregate;
+        self.input_rate = closed.input_rate;
+        self.interval = closed.delay;
+        self.input_bytes = 0.0;
+        self.sum_x = 0.0;
+        self.sum_x_rtt = 0.0;
+        self.sum_x_cwnd = 0.0;
+    }
+
+    /// A packet leaves (appendix A, third block, in throughput).
+    #[inline]
+    pub fn stamp(&mut self, size: u32, stamp: &mut Stamp) {
+        let size = self.stands_for(stamp, f64::from(size));
+        let view = E::read(stamp, size);
+        if view.rtt_s <= 0.0 {
+            E::refuse_increase(stamp); // deviation 2
+            return;
+        }
+        // The smaller of share and rest: deviation 1.
+        let give = (self.xi_pos * view.inter_packet_s).min(self.residue_pos); // eq. 4
+        let take = (self.xi_neg * size).min(self.residue_neg); // eq. 7
+        let feedback = give - take; // eq. 3
+        if view.feedback >= feedback {
+            E::write_feedback(stamp, feedback, view.rtt_s);
+            self.residue_pos -= give;
+            self.residue_neg -= take;
+        } else if view.feedback >= 0.0 {
+            // A router before this one allows less: the flow takes only that, and what it forgoes counts as taken.
+            self.residue_pos -= view.feedback.min(self.residue_pos);
+            self.residue_neg -= (feedback - view.feedback).min(self.residue_neg);
+        } else {
+            // It is being slowed down elsewhere: that much need not be taken here.
+            let spared = feedback.max(0.0) - view.feedback;
+            self.residue_neg -= spared.min(self.residue_neg);
+        }
+        debug_assert!(
+            self.residue_pos >= 0.0 && self.residue_neg >= 0.0,
+            "more than the pools held: {self:?}"
+        );
+    }
+
+    /// Calls `report` with the name and value of what any XCP router knows, its persistent queue among it.
+    pub fn variables(&self, persistent_queue: f64, report: &mut dyn FnMut(&'static str, f64)) {
+        report("avg_rtt_s", self.avg_rtt);
+        report("input_rate_bps", self.input_rate * 8.0);
+        report("aggregate_feedback_bps", self.aggregate_feedback * 8.0);
+        report("persistent_queue_bytes", persistent_queue);
+        report("xi_pos", self.xi_pos);
+        report("xi_neg", self.xi_neg);
+    }
+}
