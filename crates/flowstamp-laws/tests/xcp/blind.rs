@@ -30,7 +30,7 @@ fn value(router: &Router<Window>, name: &str) -> f64 {
     let mut value = f64::NAN;
     router.variables(&mut |n, v| {
         if n == name {
-            value = v
+            value = v;
         }
     });
     value
@@ -127,7 +127,7 @@ fn both_detections_wait_for_n_intervals() {
 fn what_comes_in_over_the_medium_is_counted_and_stamped() {
     let mut law = router(&Params::default());
     let header = || Window::header(10.0 * f64::from(PACKET), RTT, f64::from(PACKET), 1e9);
-    let mut upload = |law: &mut Router<Window>| {
+    let upload = |law: &mut Router<Window>| {
         let mut stamp = header();
         law.on_medium_arrival(view(0), PACKET, Some(&mut stamp));
         stamp.0[2] / RTT
