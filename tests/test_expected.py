@@ -24,6 +24,7 @@ NIGHTLY = os.environ.get("FLOWSTAMP_NIGHTLY") == "1"
 MEASURED = {figure.id for figure in map(read, available().values()) if figure.measured}
 """On this machine's kernel: what comes out is no matter of the code alone."""
 PER_CHANGE = {
+    "B4": 0.7,
     "P7": 0.1,
     "P8": 0.5,
     "P9": 0.5,
