@@ -11,6 +11,7 @@ mod error;
 mod load;
 mod topology;
 mod traffic;
+pub mod wireless;
 
 pub use capacity::{Buffer, LinkRate, VaryingRate};
 pub use error::ScenarioError;

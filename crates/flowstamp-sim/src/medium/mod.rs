@@ -1,6 +1,7 @@
 //! How long a packet's transmission takes: links of constant rate, of listed rates, and of recorded opportunities; and who
 //! may begin one where several links share a medium.
 
+pub mod dcf;
 mod shared;
 mod steps;
 mod trace;
