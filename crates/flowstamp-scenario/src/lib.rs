@@ -7,6 +7,7 @@
 //! speed. Whether there is a network such as the scenario says, the simulator knows.
 
 mod capacity;
+mod cells;
 mod error;
 mod load;
 mod topology;
@@ -14,6 +15,7 @@ mod traffic;
 pub mod wireless;
 
 pub use capacity::{Buffer, LinkRate, VaryingRate};
+pub use cells::{Cell, Mac, Station};
 pub use error::ScenarioError;
 pub use load::{FilesFrom, Format, read, with};
 pub use topology::{Dumbbell, Graph, Link, ParkingLot, Priority};
@@ -62,6 +64,9 @@ pub struct Scenario {
     /// Any network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Graph>,
+    /// Cells of a radio, whose nodes are of the graph.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wireless: Vec<Cell>,
     /// Groups of flows.
     #[serde(default)]
     pub flows: Vec<FlowGroup>,

@@ -23,6 +23,8 @@ pub enum Service {
     Steps(Box<Steps>),
     /// Recorded delivery opportunities.
     Trace(Box<Trace>),
+    /// An interface of a cell: who knows.
+    Air,
 }
 
 impl Service {
@@ -39,6 +41,7 @@ impl Service {
             Self::Constant(wire) => wire.finish(start, size),
             Self::Steps(steps) => steps.finish(start, size),
             Self::Trace(trace) => trace.finish(start, size),
+            Self::Air => Time::MAX,
         }
     }
 }
