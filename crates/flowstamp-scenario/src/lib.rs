@@ -128,11 +128,19 @@ pub struct Probes {
     pub flows: bool,
     /// Variables of router and queue laws.
     pub laws: bool,
+    /// Of cells, the share of time that is busy; of each of their stations, airtime, collisions, retries, data rate and MAC delay.
+    #[serde(skip_serializing_if = "is_true")]
+    pub cells: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_true(sampled: &bool) -> bool {
+    *sampled
 }
 
 impl Default for Probes {
     fn default() -> Self {
-        Self { every: None, links: true, groups: true, flows: false, laws: false }
+        Self { every: None, links: true, groups: true, flows: false, laws: false, cells: true }
     }
 }
 

@@ -4,7 +4,20 @@ use crate::medium::dcf::{Cell, Frame, Happened, Medium, Stats};
 use crate::network::{CellPlan, NOBODY, StationPlan};
 use crate::packet::Packet;
 use crate::random::Stream;
-use flowstamp_laws::units::Time;
+use flowstamp_laws::units::{Rate, Time};
+
+/// A station at an instant.
+#[derive(Clone, Copy, Debug)]
+pub struct StationView<'a> {
+    /// `cell.node`.
+    pub name: (&'a str, &'a str),
+    /// What it has done since the beginning.
+    pub stats: Stats,
+    /// The same when statistics began.
+    pub before: Stats,
+    /// Its data rate; `None` of an access point.
+    pub rate: Option<Rate>,
+}
 
 /// Of a cell, what was due before and what is now.
 pub type Moved = (Option<Time>, Option<Time>);
@@ -20,6 +33,8 @@ struct Radio {
     full: Vec<bool>,
     /// When the pending event is.
     due: Option<Time>,
+    /// Data rates of now.
+    rates: Vec<Option<Rate>>,
     /// What stations and medium had done when statistics began.
     before: (Vec<Stats>, Medium),
 }
@@ -47,10 +62,36 @@ impl Air {
                 streams: plan.stations.iter().map(stream).collect(),
                 full: vec![false; stations.len()],
                 due: None,
+                rates: stations.iter().map(|s| s.rate).collect(),
                 before: (vec![Stats::default(); stations.len()], Medium::default()),
             }
         };
         Self { radios: plans.iter().map(radio).collect(), receivers, happened: Vec::new() }
+    }
+
+    /// Statistics begin now.
+    pub fn end_warmup(&mut self, now: Time) {
+        for radio in &mut self.radios {
+            let stats = (0..radio.stations.len() as u32).map(|s| *radio.cell.stats(s));
+            radio.before = (stats.collect(), radio.cell.medium(now));
+        }
+    }
+
+    /// Name of each cell, what its medium has seen up to `now`, and had when statistics began.
+    pub fn cells(&self, now: Time) -> impl Iterator<Item = (&str, Medium, Medium)> {
+        self.radios.iter().map(move |r| (r.name.as_str(), r.cell.medium(now), r.before.1))
+    }
+
+    /// The stations of all cells, in order.
+    pub fn stations(&self) -> impl Iterator<Item = StationView<'_>> {
+        self.radios.iter().flat_map(|radio| {
+            radio.stations.iter().enumerate().map(|(number, station)| StationView {
+                name: (&radio.name, &station.name),
+                stats: *radio.cell.stats(number as u32),
+                before: radio.before.0[number],
+                rate: radio.rates[number],
+            })
+        })
     }
 
     /// Links of stations whose data rate changes, and when first.
@@ -65,7 +106,9 @@ impl Air {
         let radio = &mut self.radios[cell as usize];
         let rates = &radio.stations[station as usize].rates;
         let next = rates.partition_point(|(at, _)| *at <= now);
-        radio.cell.set_rate(now, station, rates[next - 1].1);
+        let rate = rates[next - 1].1;
+        radio.rates[station as usize] = Some(rate);
+        radio.cell.set_rate(now, station, rate);
         rates.get(next).map(|(at, _)| *at)
     }
 

@@ -75,7 +75,7 @@ pub struct Fabric {
     ports: Vec<Port>,
     /// Media that links share in turn, the cells, and what each router link is on.
     media: Vec<Turns>,
-    pub(crate) air: Air,
+    air: Air,
     medium_of: Vec<Medium>,
     routes: Vec<u32>,
     /// Of each link the one that all its packets go to next, [`SEVERAL`], or [`HOST`] and what is known of it.
@@ -232,6 +232,12 @@ impl Fabric {
     /// The router links: what stands before each, and its line.
     pub fn routers(&self) -> impl Iterator<Item = (&Port, &Plain)> {
         self.ports.iter().zip(&self.links)
+    }
+
+    /// The cells.
+    #[must_use]
+    pub fn cells(&self) -> &Air {
+        &self.air
     }
 
     /// Links without laws.
@@ -602,6 +608,7 @@ impl Fabric {
     /// Statistics of router links begin anew, as of now; `before` sees each link's number, bytes sent and statistics.
     pub fn end_warmup(&mut self, mut before: impl FnMut(usize, f64, &LinkStats)) {
         self.settle();
+        self.air.end_warmup(self.now);
         for (number, (port, link)) in self.ports.iter_mut().zip(&self.links).enumerate() {
             before(number, port.sent_bytes(link, self.now), &port.laws().stats);
             let queue = port.laws().queue_bytes();
