@@ -77,6 +77,8 @@ macro_rules! parameters {
             $($(#[$doc])* pub $name: $type,)*
             /// Rate of acks and CTS, whatever the data rate. None: the highest of `basic_rates` not above the data rate.
             pub control_rate: Option<Rate>,
+            /// How long a station waits for an ack or a CTS, before DIFS. None: as long as the others wait before theirs, EIFS in all.
+            pub ack_timeout: Option<Time>,
         }
 
         /// A cell's standard, and what is not as that has it.
@@ -89,6 +91,11 @@ macro_rules! parameters {
             /// Rate of acks and CTS, whatever the data rate. Default: the highest of `basic_rates` not above the data rate.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub control_rate: Option<Rate>,
+            /// How long a station waits for an ack or a CTS, before DIFS, whatever `scale` is. Default: as long as the others
+            /// wait before theirs, so that who collided begins with them after EIFS. The standard's is SIFS, a slot and the time in
+            /// which a PHY tells of a preamble (9.3.2.8): 222us in 802.11b, after which who collided is ahead.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub ack_timeout: Option<Time>,
         }
 
         impl Dcf {
@@ -98,6 +105,7 @@ macro_rules! parameters {
                 let mut params = DcfParams::of(self.standard);
                 $(if let Some(value) = &self.$name { params.$name.clone_from(value); })*
                 params.control_rate = self.control_rate;
+                params.ack_timeout = self.ack_timeout;
                 params
             }
         }
@@ -147,8 +155,8 @@ parameters! {
     rules: Rules,
     /// Divides slots and SIFS, and multiplies data and basic rates (Abrantes and Ricardo 2006, table 1).
     scale: Ratio,
-    /// `scale` goes for what the PHY adds as well: preamble and header, symbols, signal extension and the rate of EIFS. Without, a
-    /// cell of 20 times the rates carries some 3.5 times as much; with it, 20 times.
+    /// `scale` goes for what the PHY adds as well: preamble and header, symbols, signal extension and the rate of EIFS. Without, 20
+    /// times the rates carry 3.5 times as much with ten stations, four times with one; with it, 20 times.
     scale_plcp: bool,
 }
 
@@ -198,6 +206,7 @@ impl DcfParams {
             basic_rates: mbps(&HR_DSSS[..2]), // the mandatory rates of DSSS, clause 16
             mandatory_rate: Rate::from_mbps(1.0),
             control_rate: None,
+            ack_timeout: None,
             rules: Rules::Standard,
             scale: Ratio::new(1.0),
             scale_plcp: false,
@@ -280,6 +289,7 @@ impl DcfParams {
             ("plcp_short", self.plcp_short),
             ("symbol", self.symbol),
             ("signal_extension", self.signal_extension),
+            ("ack_timeout", self.ack_timeout.unwrap_or_default()),
         ] {
             time(name, value, Time::ZERO)?;
         }
@@ -326,6 +336,18 @@ impl DcfParams {
             self.standard,
             known.join(", ")
         ))
+    }
+
+    /// Refuses a packet that is longer than a frame can carry.
+    ///
+    /// # Errors
+    /// In one line: the packet's size, and the most there is.
+    pub fn check_packet(&self, packet: Bytes) -> Result<(), String> {
+        let most = MAX_MSDU.get().saturating_sub(self.llc.get());
+        if packet.get() <= most {
+            return Ok(());
+        }
+        Err(format!("is {packet}; a frame of {} carries {} at most", self.standard, Bytes::new(most)))
     }
 }
 
@@ -425,5 +447,8 @@ mod tests {
         params.rates.push(fast);
         assert_eq!(params.check_rate(fast), Ok(()));
         assert_eq!(DcfParams::g().check_rate(fast), Ok(()));
+        let jumbo = DcfParams::g().check_packet(Bytes::new(9000));
+        assert_eq!(jumbo, Err("is 9kB; a frame of 802.11g carries 2296B at most".to_owned()));
+        assert_eq!(DcfParams::g().check_packet(Bytes::new(2296)), Ok(()));
     }
 }

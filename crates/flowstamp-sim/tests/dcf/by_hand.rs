@@ -240,6 +240,38 @@ fn cw_doubles_until_the_frame_is_given_up() {
     assert_eq!(run.cell.medium(run.now).collisions, 7);
 }
 
+/// With the standard's ACKTimeout, 10 + 20 + 192 us, who collided begins 92 us before the others: DIFS after it, or after the end of the
+/// longest frame.
+#[test]
+fn with_an_ack_timeout_who_collided_is_ahead() {
+    let params = Params { ack_timeout: Some(us(222.0)), ..b() };
+    let mut run = Run::cell_of(&params, 3, MBPS_11, 1);
+    run.offer(0, 1300, 3);
+    run.offer(1, 20, 3);
+    run.now = us(60.0);
+    run.backoffs(2, &[(0, 32)]);
+    run.offer(2, 1300, 3);
+    run.backoffs(0, &[(5, 64)]);
+    run.backoffs(1, &[(6, 64)]);
+    assert_eq!(run.step(), vec![]);
+    let end = run.now;
+    assert_close(end, us(DIFS + DATA));
+    // 192 + ceil(8 * 56/11) = 233 us: its timeout was over before the other's end. 6 slots after DIFS are before all else.
+    let begin = end + us(DIFS + 6.0 * SLOT);
+    assert_eq!(run.step(), delivered(1));
+    assert_close(run.now, begin + us(233.0));
+    assert_eq!(run.step(), sent(1));
+    // Nothing of station 0's five slots has gone by, which begin 272 us after the collision, nor of EIFS.
+    let end = run.now;
+    assert_eq!(run.step(), delivered(2));
+    assert_close(run.now, end + us(DIFS + DATA));
+    run.step();
+    let end = run.now;
+    run.backoffs(1, &[(20, 32)]);
+    assert_eq!(run.step(), delivered(0));
+    assert_close(run.now, end + us(DIFS + 5.0 * SLOT + DATA));
+}
+
 /// RTSs collide for 272 us, and are given up at the short limit; data frames that are lost after them, at the long one.
 #[test]
 fn rts_have_a_limit_of_their_own() {

@@ -6,6 +6,7 @@
 mod any;
 mod by_hand;
 mod models;
+mod reference;
 
 use flowstamp_laws::units::{Rate, Time};
 use flowstamp_sim::medium::dcf::{Cell, Frame, Happened, Params, StationParams};

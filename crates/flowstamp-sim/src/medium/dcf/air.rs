@@ -27,6 +27,8 @@ pub(super) struct Air {
     /// Control frames' rates, rising.
     basic: Vec<Rate>,
     control: Option<Rate>,
+    /// How long a station waits for an answer, if that is not as the rules have it.
+    pub ack_timeout: Option<Time>,
     /// Bytes that a data frame has beside its packet.
     overhead: u64,
     rts_threshold: u64,
@@ -77,6 +79,7 @@ impl Air {
             lowest: p.mandatory_rate * phy,
             basic,
             control: p.control_rate.as_ref().map(scaled),
+            ack_timeout: p.ack_timeout,
             overhead: p.mac_header.get() + p.fcs.get() + p.llc.get(),
             rts_threshold: p.rts_threshold.get(),
             scale,
@@ -150,8 +153,8 @@ impl Air {
             data: end,
             ack: end + answer,
             nav,
-            timeout: end + answer + slack,
-            first_timeout: first + answer_to_first + slack,
+            timeout: end + self.ack_timeout.unwrap_or(answer + slack),
+            first_timeout: first + self.ack_timeout.unwrap_or(answer_to_first + slack),
             sent: data + if rts { first } else { Time::ZERO },
         }
     }

@@ -22,15 +22,17 @@
 //! Deviations (the standard says / we do / because):
 //! 1. ACKTimeout is SIFS, a slot and the time in which a PHY tells of a preamble (9.3.2.8), after which who collided may begin within
 //!    what is still EIFS for the others / who collided waits for EIFS, as the others do / EIFS is made so that all begin together, models
-//!    of DCF have it so, and slots that are shifted against each other by parts of a slot would need a model of carrier sensing.
-//! 2. Nothing is faster than light / propagation takes no time / in a cell of 300 m it takes 1 us of a slot that is made for it.
+//!    of DCF have it so, and slots that are shifted against each other by parts of a slot would need a model of carrier sensing. With
+//!    `ack_timeout` it is as the standard says, and DIFS follows, as in ns-3.
+//! 2. A signal takes a microsecond for 300 m / it takes no time / slots are made for it, and who is how far from whom is not known.
 //! 3. Acks and CTS may be lost / only data frames are, by `error_rate` / they are short and sent at low rates.
 //! 4. Frames may be fragmented, sent to all, or of another priority / none is.
 //! 5. A frame is given up when its ACKTimeout is over / when its last transmission is / nothing can begin in between.
 //!
 //! With [`Rules::Ns2`](flowstamp_scenario::wireless::Rules) it does what ns-2.35's mac/mac-802_11.cc does, with its `bugFix_timer_`.
 //! There, 9.3.4.3's slots are drawn from 0 to CW-1, and deviation 1 is that whoever hears another's frame end after its own waits for EIFS
-//! and then for DIFS, and the one whose frame is longest for the end of ACKTimeout and then for DIFS.
+//! and then for DIFS, and the one whose frame is longest for the end of ACKTimeout and then for DIFS. Not
+//! taken over: ARP, and that `RTSThreshold_` counts the bytes of the PLCP as well.
 
 mod air;
 
@@ -455,19 +457,27 @@ impl Cell {
         let from = now + self.air.eifs;
         let reserved = if self.rules == Rules::Ns2 { from - self.air.difs } else { now };
         self.idle(reserved, from);
-        let mut longest = (0, 0, Time::ZERO);
+        let mut longest = 0;
         for i in 0..self.senders.len() {
             let station = self.senders[i];
             let exchange = self.attempt(station, |e| e.first);
             self.stations[station as usize].stats.collisions += 1;
-            if self.begin + exchange.first == now {
-                longest = (longest.0 + 1, station, exchange.first_timeout);
-            }
+            longest += u32::from(self.begin + exchange.first == now);
             self.fail(now, station, false, uniform, told);
         }
-        if let (Rules::Ns2, (1, station, timeout)) = (self.rules, longest) {
-            let own = self.begin + timeout + self.air.difs;
-            self.stations[station as usize].own = (self.period, own);
+        for i in 0..self.senders.len() {
+            let station = self.senders[i];
+            let exchange = self.exchange(station);
+            // It has not heard another's end after its own, or would not mind.
+            let alone = longest == 1 && self.begin + exchange.first == now;
+            let ahead = match self.rules {
+                Rules::Standard => self.air.ack_timeout.is_some(),
+                Rules::Ns2 => alone,
+            };
+            if ahead {
+                let from = now.max(self.begin + exchange.first_timeout) + self.air.difs;
+                self.stations[station as usize].own = (self.period, from);
+            }
         }
         self.plan();
     }
