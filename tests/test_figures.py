@@ -31,6 +31,7 @@ IDS |= {
 IDS |= {"V1", "V3", "V4", "V5", "V6", "V7", "V8", "V8-shares", "V9", "V10", "V11", "V13", "V-w", "V-tcp", "V-island"}
 MEASURED = {"R6.7", "R6.T", "X10-lab", "V10-lab"}
 """On this machine's kernel; the others are simulated or computed."""
+IDS |= {"B4"}
 IDS |= MEASURED
 
 
@@ -260,7 +261,7 @@ def test_bad_files_name_file_key_and_value(tmp_path: Path, old: str, new: str, m
 
 
 def test_unknown_figure(tmp_path: Path) -> None:
-    with pytest.raises(FigureError, match=r'"X99" does not exist; did you mean X9; known: P7'):
+    with pytest.raises(FigureError, match=r'"X99" does not exist; did you mean X9; known: B4'):
         cli_figure(["X99"], out=tmp_path)
 
 
