@@ -130,8 +130,8 @@ CELLS = [
         DATA_G + (10 + 50 + 28) * US,
         15,
     ),
-    # Stations of ns-3's ad-hoc network hold all four rates of 802.11b for basic ones, and have the standard's
-    # ACKTimeout, which the models do not.
+    # Stations of ns-3's ad-hoc network hold all four rates of 802.11b for basic ones, and 1 Mb/s for the lowest of
+    # 802.11g too, so that EIFS is 342 us. They have the standard's ACKTimeout, which the models do not.
     Cell(
         "802.11b, ns-3's",
         'standard = "802.11b"\nbasic_rates = ["1Mbps", "2Mbps", "5.5Mbps", "11Mbps"]\nack_timeout = "222us"',
@@ -144,20 +144,19 @@ CELLS = [
     ),
     Cell(
         "802.11g, ns-3's",
-        'standard = "802.11g"\nack_timeout = "39us"',
+        'standard = "802.11g"\nack_timeout = "39us"\neifs = "342us"',
         "54Mbps",
         9 * US,
         DATA_G + (10 + 34 + 28) * US,
-        DATA_G + (10 + 50 + 28) * US,
+        DATA_G + 342 * US,
         15,
         ns3="g",
     ),
 ]
 
-# By cell and simulator.
-EXPLANATIONS = {
-    ("802.11g, ns-3's", "ns-3"): "There EIFS is 342 us, with an ack at 802.11b's 1 Mb/s; here 88 us, at OFDM's 6 Mb/s.",
-}
+# By cell and simulator. One is missing: ten stations of ns-3's 802.11b carry 1.2% more and collide in 3% fewer of their
+# attempts than Flowstamp's, and it has not been found why.
+EXPLANATIONS: dict[tuple[str, str], str] = {}
 
 
 @dataclass

@@ -79,6 +79,8 @@ macro_rules! parameters {
             pub control_rate: Option<Rate>,
             /// How long a station waits for an ack or a CTS, before DIFS. None: as long as the others wait before theirs, EIFS in all.
             pub ack_timeout: Option<Time>,
+            /// EIFS. None: SIFS, an ack at `mandatory_rate` and DIFS.
+            pub eifs: Option<Time>,
         }
 
         /// A cell's standard, and what is not as that has it.
@@ -96,6 +98,10 @@ macro_rules! parameters {
             /// which a PHY tells of a preamble (9.3.2.8): 222us in 802.11b, after which who collided is ahead.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub ack_timeout: Option<Time>,
+            /// What stations wait for, instead of DIFS, after a frame that they could not read, whatever `scale` is. Default: SIFS, an ack
+            /// at `mandatory_rate` and DIFS. Where stations of 802.11g know 802.11b's rates too, the lowest of those is meant: 342us.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub eifs: Option<Time>,
         }
 
         impl Dcf {
@@ -106,6 +112,7 @@ macro_rules! parameters {
                 $(if let Some(value) = &self.$name { params.$name.clone_from(value); })*
                 params.control_rate = self.control_rate;
                 params.ack_timeout = self.ack_timeout;
+                params.eifs = self.eifs;
                 params
             }
         }
@@ -207,6 +214,7 @@ impl DcfParams {
             mandatory_rate: Rate::from_mbps(1.0),
             control_rate: None,
             ack_timeout: None,
+            eifs: None,
             rules: Rules::Standard,
             scale: Ratio::new(1.0),
             scale_plcp: false,
@@ -290,6 +298,7 @@ impl DcfParams {
             ("symbol", self.symbol),
             ("signal_extension", self.signal_extension),
             ("ack_timeout", self.ack_timeout.unwrap_or_default()),
+            ("eifs", self.eifs.unwrap_or_default()),
         ] {
             time(name, value, Time::ZERO)?;
         }

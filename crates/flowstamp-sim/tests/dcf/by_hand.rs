@@ -286,6 +286,16 @@ fn rts_have_a_limit_of_their_own() {
     assert_eq!(run.step(), vec![given_up(0), given_up(1)]);
     assert_close(run.now, us(50.0 + 272.0 + 364.0 + 20.0 + 272.0));
     assert_close(run.cell.stats(1).airtime, us(2.0 * 272.0));
+    // The same with an EIFS that is given.
+    let params = Params { eifs: Some(us(342.0)), ..params };
+    let mut run = Run::cell_of(&params, 2, MBPS_11, 1);
+    run.offer(0, 1300, 2);
+    run.offer(1, 1300, 2);
+    run.backoffs(0, &[(1, 64)]);
+    run.backoffs(1, &[(1, 64)]);
+    run.step();
+    run.step();
+    assert_close(run.now, us(50.0 + 272.0 + 342.0 + 20.0 + 272.0));
 
     let lossy = StationParams { error_rate: Ratio::new(1.0), ..StationParams::at(MBPS_11) };
     for (threshold, attempts) in [(0, 4), (2347, 7)] {

@@ -85,11 +85,11 @@ impl Air {
             scale,
             rules: p.rules,
         };
-        let unread = sifs + air.frame(ACK, air.lowest);
+        let eifs = p.eifs.unwrap_or(sifs + air.frame(ACK, air.lowest) + air.difs);
         air.eifs = match p.rules {
-            Rules::Standard => unread + air.difs,
+            Rules::Standard => eifs,
             // EIFS is a NAV in whole microseconds, and DIFS comes after it.
-            Rules::Ns2 => nearest_microsecond(unread + air.difs) + air.difs,
+            Rules::Ns2 => nearest_microsecond(eifs) + air.difs,
         };
         air
     }
