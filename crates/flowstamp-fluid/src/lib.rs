@@ -4,12 +4,14 @@
 //! - [`formulas`]: mean flow completion times of PS, SRPT, FB/LAS and FCFS (Dukkipati 2007, equations 2.1, 3.5, 4.1, 6.1).
 //! - [`u_curve`]: mean flow duration against the rate that flows send at (section 3.3 and appendix A).
 //! - [`servers`]: the same servers as exact event simulations, for the very flows of a run.
+//! - [`bianchi`]: throughput and collisions of IEEE 802.11's DCF in saturation (Bianchi 2000, with a retry limit and freezing).
 //! - [`dctcp`]: queue and marks of DCTCP in the steady state (Alizadeh et al. 2010, section 3.3).
 //! - [`stats`]: batch means, warm-up removal, completion times by size bin, Little's law.
 //!
 //! Sizes are bytes, durations seconds, both real numbers: this crate is mathematics, not a clock. Rates are
 //! [`flowstamp_laws::Rate`] and round-trip times [`flowstamp_laws::Time`].
 
+pub mod bianchi;
 pub mod dctcp;
 pub mod formulas;
 pub mod quadrature;

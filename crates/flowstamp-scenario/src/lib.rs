@@ -7,12 +7,15 @@
 //! speed. Whether there is a network such as the scenario says, the simulator knows.
 
 mod capacity;
+mod cells;
 mod error;
 mod load;
 mod topology;
 mod traffic;
+pub mod wireless;
 
 pub use capacity::{Buffer, LinkRate, VaryingRate};
+pub use cells::{Cell, Mac, Station};
 pub use error::ScenarioError;
 pub use load::{FilesFrom, Format, read, with};
 pub use topology::{Dumbbell, Graph, Link, ParkingLot, Priority};
@@ -61,6 +64,9 @@ pub struct Scenario {
     /// Any network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Graph>,
+    /// Cells of a radio, whose nodes are of the graph.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wireless: Vec<Cell>,
     /// Groups of flows.
     #[serde(default)]
     pub flows: Vec<FlowGroup>,
@@ -122,11 +128,19 @@ pub struct Probes {
     pub flows: bool,
     /// Variables of router and queue laws.
     pub laws: bool,
+    /// Of cells, the share of time that is busy; of each of their stations, airtime, collisions, retries, data rate and MAC delay.
+    #[serde(skip_serializing_if = "is_true")]
+    pub cells: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_true(sampled: &bool) -> bool {
+    *sampled
 }
 
 impl Default for Probes {
     fn default() -> Self {
-        Self { every: None, links: true, groups: true, flows: false, laws: false }
+        Self { every: None, links: true, groups: true, flows: false, laws: false, cells: true }
     }
 }
 

@@ -67,7 +67,7 @@ pub fn apply(
                     ));
                 }
                 match (&old.capacity, &new.capacity) {
-                    _ if new.medium.is_some() => {
+                    _ if new.medium.is_shared() => {
                         return refused(format!("cannot change in mid-run: {} shares its medium", new.name));
                     }
                     (Capacity::Trace(..), _) => {

@@ -16,6 +16,8 @@ pub enum Class {
     Capacity,
     /// A link that serves classes in turn has sent a packet.
     Transmit,
+    /// A frame of a cell has arrived, or a station is done with its own.
+    Air,
     /// A link is divided anew among its classes.
     Share,
     /// A router law's timer.
@@ -40,10 +42,11 @@ pub enum Class {
     Probe,
 }
 
-const CLASSES: [Class; 14] = [
+const CLASSES: [Class; 15] = [
     Class::Warmup,
     Class::Capacity,
     Class::Transmit,
+    Class::Air,
     Class::Share,
     Class::Router,
     Class::Queue,

@@ -4,11 +4,13 @@
 //! event queue holds one event per busy link and the timers. State is in flat arrays; nothing is allocated, hashed or
 //! looked up through a vtable per packet.
 
+use crate::air::Air;
 use crate::capture::Capture;
 use crate::events::{Class, EventQueue, Source};
 use crate::link::{Admission, Alone, Classifier, Fifo, Laws, LinkStats, Plain, Port, Served, Soft, Tap};
+use crate::medium::dcf::Happened;
 use crate::medium::{Grant, Service, Turns};
-use crate::network::{END, LinkPlan};
+use crate::network::{CellPlan, END, LinkPlan, Medium};
 use crate::packet::{Packet, SackPool};
 use crate::prefetch::prefetch;
 use crate::random::Stream;
@@ -71,9 +73,10 @@ pub struct Fabric {
     links: Vec<Plain>,
     /// What stands before each of the router links.
     ports: Vec<Port>,
-    /// Media that links share, and which of them each router link is on.
+    /// Media that links share in turn, the cells, and what each router link is on.
     media: Vec<Turns>,
-    medium_of: Vec<Option<u32>>,
+    air: Air,
+    medium_of: Vec<Medium>,
     routes: Vec<u32>,
     /// Of each link the one that all its packets go to next, [`SEVERAL`], or [`HOST`] and what is known of it.
     leads_to: Vec<u32>,
@@ -99,8 +102,14 @@ impl Fabric {
         access: &[Access],
         routes: Vec<u32>,
         sides: &[u32],
+        (cells, receivers): (&[CellPlan], Vec<u32>),
     ) -> Self {
-        let router_links = plans.iter().map(|plan| Plain::new(plan.capacity.service(), plan.delay));
+        let service = |plan: &LinkPlan| match plan.medium {
+            Medium::Cell { .. } => Service::Air,
+            _ => plan.capacity.service(),
+        };
+        let router_links = plans.iter().map(|plan| Plain::new(service(plan), plan.delay));
+        let media = plans.iter().map(|p| if let Medium::Turns(m) = p.medium { m as usize + 1 } else { 0 });
         let access = access.iter().map(|a| Plain::new(Service::constant(a.rate), a.delay));
         let capture = scenario.capture.as_ref().map(|capture| {
             let names = plans.iter().map(|p| p.name.clone()).collect();
@@ -112,10 +121,8 @@ impl Fabric {
             events: EventQueue::default(),
             links: router_links.chain(access).collect(),
             ports: plans.iter().map(|plan| port(scenario, plan)).collect(),
-            media: vec![
-                Turns::default();
-                plans.iter().filter_map(|p| p.medium).max().map_or(0, |m| m as usize + 1)
-            ],
+            media: vec![Turns::default(); media.max().unwrap_or(0)],
+            air: Air::new(cells, receivers, scenario.seed),
             medium_of: plans.iter().map(|p| p.medium).collect(),
             leads_to: Vec::new(),
             routes,
@@ -146,6 +153,9 @@ impl Fabric {
             if let Some(at) = port.first_division() {
                 fabric.events.push(at, Source::new(Class::Share, number as u32));
             }
+        }
+        for (number, at) in fabric.air.changes() {
+            fabric.events.push(at, Source::new(Class::Capacity, number));
         }
         fabric
     }
@@ -222,6 +232,12 @@ impl Fabric {
     /// The router links: what stands before each, and its line.
     pub fn routers(&self) -> impl Iterator<Item = (&Port, &Plain)> {
         self.ports.iter().zip(&self.links)
+    }
+
+    /// The cells.
+    #[must_use]
+    pub fn cells(&self) -> &Air {
+        &self.air
     }
 
     /// Links without laws.
@@ -378,11 +394,12 @@ impl Fabric {
             Admission::First(time) => self.events.push(time, Source::new(Class::Delivery, number)),
             Admission::Behind => {}
             Admission::Choose(time) => match self.medium_of[number as usize] {
-                None => self.events.push(time, Source::new(Class::Transmit, number)),
-                Some(medium) => {
+                Medium::Own => self.events.push(time, Source::new(Class::Transmit, number)),
+                Medium::Turns(medium) => {
                     let grant = self.media[medium as usize].request(self.now, number);
                     self.granted(grant);
                 }
+                Medium::Cell { cell, station } => self.take_up(number, cell, station),
             },
             Admission::Dropped => {
                 self.lost += 1;
@@ -405,9 +422,9 @@ impl Fabric {
         }
         let next = self.ports[at].choice(&self.links[at]);
         match (self.medium_of[at], next) {
-            (None, None) => {}
-            (None, Some(next)) => self.events.push(next, Source::new(Class::Transmit, number)),
-            (Some(medium), next) => {
+            (Medium::Own | Medium::Cell { .. }, None) | (Medium::Cell { .. }, Some(_)) => {}
+            (Medium::Own, Some(next)) => self.events.push(next, Source::new(Class::Transmit, number)),
+            (Medium::Turns(medium), next) => {
                 let until = self.links[at].free_at().max(self.now);
                 let grant = self.media[medium as usize].begin(self.now, number, until, next.is_some());
                 self.granted(grant);
@@ -420,6 +437,68 @@ impl Fabric {
         if let Some((number, time)) = grant {
             self.events.push(time, Source::new(Class::Transmit, number));
         }
+    }
+
+    /// The MAC of a station takes the next packet that is not dropped of those that wait, if it has none.
+    fn take_up(&mut self, number: u32, cell: u32, station: u32) {
+        if self.air.has_frame(cell, station) {
+            return;
+        }
+        let at = number as usize;
+        while let Port::Served(port) = &mut self.ports[at] {
+            let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
+            let Some((admission, sack)) = port.choose(&mut self.links[at], self.now, &mut tap) else {
+                return;
+            };
+            if admission != Admission::Dropped {
+                let moved = self.air.offer(self.now, cell, station, self.links[at].head());
+                self.air_moves(cell, moved);
+                return;
+            }
+            self.admitted(number, admission, sack);
+        }
+    }
+
+    /// The next event of a cell is at another time.
+    fn air_moves(&mut self, cell: u32, (from, to): (Option<Time>, Option<Time>)) {
+        let source = Source::new(Class::Air, cell);
+        match (from, to) {
+            (Some(from), Some(to)) if from != to => self.events.reschedule(from, to, source),
+            (None, Some(to)) => self.events.push(to, source),
+            _ => {}
+        }
+    }
+
+    /// Something happens in a cell. Returns the link of a frame that has arrived, which is to be forwarded now.
+    pub fn air(&mut self, cell: u32) -> Option<u32> {
+        let mut delivered = None;
+        let happened = self.air.step(self.now, cell);
+        for (number, what) in happened.iter() {
+            let at = *number as usize;
+            match what {
+                Happened::Delivered { .. } => {
+                    let packet = self.links[at].land(self.now);
+                    if let Some(back) = self.air.interface_of_receiver(cell, packet) {
+                        self.ports[back as usize].comes_in(self.now, packet);
+                    }
+                    delivered = Some(*number);
+                }
+                Happened::Free { station, sent } => {
+                    let line = &mut self.links[at];
+                    if !sent {
+                        let sack = line.deliver().sack;
+                        self.lost += 1;
+                        self.sacks.release(sack);
+                    }
+                    line.release(self.now);
+                    self.take_up(*number, cell, *station);
+                }
+            }
+        }
+        self.air.give_back(happened);
+        let moved = self.air.planned(cell);
+        self.air_moves(cell, moved);
+        delivered
     }
 
     /// Brings the statistics of all router links up to now.
@@ -475,8 +554,16 @@ impl Fabric {
         }
     }
 
-    /// A link's capacity has changed, as its laws know it.
+    /// A link's capacity has changed, as its laws know it, or a station's data rate.
     pub fn learn_capacity(&mut self, number: u32) {
+        if let Medium::Cell { cell, station } = self.medium_of[number as usize] {
+            if let Some(next) = self.air.change(self.now, cell, station) {
+                self.events.push(next, Source::new(Class::Capacity, number));
+            }
+            let moved = self.air.planned(cell);
+            self.air_moves(cell, moved);
+            return;
+        }
         if let Some(next) = self.ports[number as usize].learn_capacity(self.now) {
             self.events.push(next, Source::new(Class::Capacity, number));
         }
@@ -521,6 +608,7 @@ impl Fabric {
     /// Statistics of router links begin anew, as of now; `before` sees each link's number, bytes sent and statistics.
     pub fn end_warmup(&mut self, mut before: impl FnMut(usize, f64, &LinkStats)) {
         self.settle();
+        self.air.end_warmup(self.now);
         for (number, (port, link)) in self.ports.iter_mut().zip(&self.links).enumerate() {
             before(number, port.sent_bytes(link, self.now), &port.laws().stats);
             let queue = port.laws().queue_bytes();
@@ -557,7 +645,7 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
     );
     laws.told = plan.told;
     let in_turn = Scheduler::Priority(share::priority::Priority);
-    let asking = |port: Served| if plan.medium.is_some() { port.asking() } else { port };
+    let asking = |port: Served| if plan.medium.is_shared() { port.asking() } else { port };
     let asking = |port: Served| if plan.governed { port.governed() } else { asking(port) };
     if plan.priority == Priority::Acks {
         return Port::Served(asking(Served::new(laws, Classifier::Acks, in_turn, None)));
@@ -567,7 +655,7 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         return Port::Served(asking(Served::new(laws, Classifier::L4s, scheduler, None).weighing(weights)));
     }
     match (split, plan.share.build(Classifier::Protocol.classes())) {
-        (None, _) if plan.governed || plan.medium.is_some() || plan.queue.hears().each_departure() => {
+        (None, _) if plan.governed || plan.medium.is_shared() || plan.queue.hears().each_departure() => {
             Port::Served(asking(Served::new(laws, Classifier::None, in_turn, None)))
         }
         (None, _) => Port::Fifo(Fifo::new(laws, Alone)),

@@ -12,6 +12,7 @@
 //! Without default features it needs no operating system and builds for `wasm32-unknown-unknown`.
 
 mod active;
+mod air;
 mod capture;
 mod change;
 mod clock;

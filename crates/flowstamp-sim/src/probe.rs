@@ -3,6 +3,7 @@
 use crate::fabric::Fabric;
 use crate::host::Hosts;
 use crate::link::{Laws, LinkStats};
+use crate::medium::dcf::Stats;
 use crate::results::{Series, SeriesKey};
 use crate::scenario::{Probes, Scenario};
 use flowstamp_laws::sender::SenderLaw;
@@ -22,6 +23,9 @@ pub struct Probe {
     links: Vec<LinkMark>,
     groups: Vec<u64>,
     flows: Vec<u64>,
+    stations: Vec<Stats>,
+    /// Busy time of each cell.
+    cells: Vec<Time>,
     /// The first key of each kind, in the order of [`Probe::sample`].
     keys_made: bool,
 }
@@ -38,7 +42,8 @@ impl Probe {
     /// A probe as the scenario asks for; `None` if it asks for nothing.
     pub fn new(scenario: &Scenario, net: &Fabric, hosts: &Hosts) -> Option<Self> {
         let what = scenario.probes.clone();
-        if !(what.links || what.groups || what.flows || what.laws) {
+        let cells = what.cells && net.cells().stations().next().is_some();
+        if !(what.links || what.groups || what.flows || what.laws || cells) {
             return None;
         }
         let every = what.every.unwrap_or(Time::from_ps((scenario.duration / DEFAULT_SAMPLES).as_ps().max(1)));
@@ -50,6 +55,8 @@ impl Probe {
             links: vec![LinkMark::default(); net.routers().count()],
             groups: vec![0; hosts.groups.len()],
             flows: vec![0; hosts.flows.len()],
+            stations: vec![Stats::default(); net.cells().stations().count()],
+            cells: vec![Time::ZERO; net.cells().cells(net.now).count()],
             keys_made: false,
         })
     }
@@ -137,6 +144,27 @@ impl Probe {
             for (port, _) in net.routers() {
                 let name = &port.laws().name;
                 port.variables(&mut |metric, value| rows.push("law", name, metric, value));
+            }
+        }
+        if probes.cells {
+            let share = |time: Time| time.as_secs_f64() / seconds;
+            for ((name, medium, _), before) in net.cells().cells(now).zip(&mut self.cells) {
+                let busy = medium.busy - std::mem::replace(before, medium.busy);
+                rows.push("cell", name, "busy", share(busy));
+            }
+            for (view, before) in net.cells().stations().zip(&mut self.stations) {
+                let (cell, node) = view.name;
+                let (name, stats) = (format!("{cell}.{node}"), view.stats);
+                let before = std::mem::replace(before, stats);
+                let done = (stats.sent + stats.given_up) - (before.sent + before.given_up);
+                let delay = (stats.delay - before.delay).as_secs_f64() / done.max(1) as f64;
+                rows.push("station", &name, "airtime", share(stats.airtime - before.airtime));
+                rows.push("station", &name, "collisions", (stats.collisions - before.collisions) as f64);
+                rows.push("station", &name, "retries", (stats.retries - before.retries) as f64);
+                rows.push("station", &name, "mac_delay_s", delay);
+                if let Some(rate) = view.rate {
+                    rows.push("station", &name, "rate_bps", rate.bps());
+                }
             }
         }
         self.keys_made = true;

@@ -54,6 +54,9 @@ pub struct Summary {
     pub warmup_s: f64,
     /// Router links by name.
     pub links: Named<LinkSummary>,
+    /// Cells by name.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    pub cells: Named<CellSummary>,
     /// All access links together.
     pub access: AccessSummary,
     /// Flow groups by name.
@@ -116,6 +119,42 @@ pub struct LinkSummary {
     pub marks: u64,
     /// Lost over reached.
     pub drop_rate: f64,
+}
+
+/// A cell of a radio, after warm-up.
+#[derive(Clone, Debug, Serialize)]
+pub struct CellSummary {
+    /// Share of the time that went into exchanges, with what is between their frames, and into collisions, 0 to 1.
+    pub busy: f64,
+    /// Exchanges that an ack ended.
+    pub exchanges: u64,
+    /// Collisions, of two stations or more.
+    pub collisions: u64,
+    /// Its nodes by name.
+    pub stations: Named<StationSummary>,
+}
+
+/// A node of a cell, after warm-up.
+#[derive(Clone, Debug, Serialize)]
+pub struct StationSummary {
+    /// Data rate at the end, bits per second; `None` of an access point.
+    pub rate_bps: Option<f64>,
+    /// Share of the time in which it sent data frames or RTS, 0 to 1.
+    pub airtime: f64,
+    /// Frames that were acknowledged.
+    pub sent: u64,
+    /// Frames that were given up at the retry limit: packets lost.
+    pub given_up: u64,
+    /// Times that it began to send.
+    pub attempts: u64,
+    /// Attempts that collided.
+    pub collisions: u64,
+    /// Attempts that an error of the radio spoiled.
+    pub errors: u64,
+    /// Attempts that repeated a failed one.
+    pub retries: u64,
+    /// Mean time that a packet spent in the MAC, from the head of the queue to being acknowledged or given up.
+    pub mean_mac_delay_s: f64,
 }
 
 /// Access links together.

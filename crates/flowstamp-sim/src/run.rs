@@ -70,8 +70,9 @@ impl Simulation {
         scenario.seed = seed.unwrap_or(scenario.seed);
         let network = Network::new(loaded, scenario.seed)?;
         let sides = sides(&network, &scenario);
-        let Network { links, access, routes, groups, flows, web, assumed, warnings } = network;
-        let mut net = Fabric::new(&scenario, &links, &access, routes, &sides);
+        let Network { links, access, routes, cells, receivers, groups, flows, web, assumed, warnings } =
+            network;
+        let mut net = Fabric::new(&scenario, &links, &access, routes, &sides, (&cells, receivers));
         let mut hosts = Hosts::new(&scenario, &groups, web, &mut net);
         hosts.flows.reserve_exact(flows.len());
         hosts.records.reserve_exact(flows.len());
@@ -220,31 +221,40 @@ impl Simulation {
             debug_assert!(time >= self.net.now, "time goes backward");
             self.net.now = time;
             self.events += 1;
-            let number = source.number();
-            if source.class() == Class::Delivery {
-                let Self { net, hosts, .. } = self;
-                match net.forward(number, source) {
-                    Onward::Done => {}
-                    Onward::Host => {
-                        self.events += hosts.receive(net, number, source, end.min(self.unseen)) - 1;
-                    }
-                    Onward::Exits => {
-                        self.events +=
-                            hosts.receive_exits(net, number, source, end, end.min(self.unseen)) - 1;
+            match source.class() {
+                Class::Delivery => self.deliver(source, end),
+                Class::Air => {
+                    if let Some(link) = self.net.air(source.number()) {
+                        self.deliver(Source::new(Class::Delivery, link), end);
                     }
                 }
-            } else {
-                self.dispatch(source.class(), number);
+                class => self.dispatch(class, source.number()),
             }
         }
         false
+    }
+
+    /// The head of a link's flight has arrived.
+    #[inline(always)] // the loop is this, for the most part
+    fn deliver(&mut self, source: Source, end: Time) {
+        let Self { net, hosts, .. } = self;
+        let number = source.number();
+        match net.forward(number, source) {
+            Onward::Done => {}
+            Onward::Host => {
+                self.events += hosts.receive(net, number, source, end.min(self.unseen)) - 1;
+            }
+            Onward::Exits => {
+                self.events += hosts.receive_exits(net, number, source, end, end.min(self.unseen)) - 1;
+            }
+        }
     }
 
     /// All that is not a delivery.
     fn dispatch(&mut self, class: Class, number: u32) {
         let (net, hosts) = (&mut self.net, &mut self.hosts);
         match class {
-            Class::Delivery => {}
+            Class::Delivery | Class::Air => {}
             Class::Warmup => self.end_warmup(),
             Class::Capacity => net.learn_capacity(number),
             Class::Transmit => net.choose(number),

@@ -4,8 +4,8 @@ use crate::fabric::Fabric;
 use crate::host::{Hosts, Record};
 use crate::network::GroupPlan;
 use crate::results::{
-    AccessSummary, Captured, Change, Distribution, FctBin, FctSummary, FlowRow, GroupSummary, LinkSummary,
-    Named, PacketCount, Results, Series, Summary, TotalSummary, jain_index,
+    AccessSummary, Captured, CellSummary, Change, Distribution, FctBin, FctSummary, FlowRow, GroupSummary,
+    LinkSummary, Named, PacketCount, Results, Series, StationSummary, Summary, TotalSummary, jain_index,
 };
 use crate::scenario::Scenario;
 use flowstamp_laws::queue::Limit;
@@ -80,6 +80,7 @@ pub fn results(mut run: Finished) -> Results {
             },
         );
     }
+    let cells = cells(&sim.net, span_s);
     let access = sim.net.access();
     let access = AccessSummary {
         links: access.len() as u64,
@@ -156,6 +157,7 @@ pub fn results(mut run: Finished) -> Results {
         duration_s: end.as_secs_f64(),
         warmup_s: start.as_secs_f64(),
         links,
+        cells,
         access,
         groups,
         total: TotalSummary {
@@ -180,6 +182,39 @@ pub fn results(mut run: Finished) -> Results {
         scenario: run.scenario,
         changes: run.changes,
     }
+}
+
+fn cells(net: &Fabric, span_s: f64) -> Named<CellSummary> {
+    let share = |time: Time| if span_s > 0.0 { time.as_secs_f64() / span_s } else { 0.0 };
+    let mut cells = Named::new();
+    for (name, medium, before) in net.cells().cells(net.now) {
+        let cell = CellSummary {
+            busy: share(medium.busy - before.busy),
+            exchanges: medium.exchanges - before.exchanges,
+            collisions: medium.collisions - before.collisions,
+            stations: Named::new(),
+        };
+        cells.insert(name.to_owned(), cell);
+    }
+    for view in net.cells().stations() {
+        let (now, before) = (view.stats, view.before);
+        let done = (now.sent + now.given_up) - (before.sent + before.given_up);
+        let station = StationSummary {
+            rate_bps: view.rate.map(Rate::bps),
+            airtime: share(now.airtime - before.airtime),
+            sent: now.sent - before.sent,
+            given_up: now.given_up - before.given_up,
+            attempts: now.attempts - before.attempts,
+            collisions: now.collisions - before.collisions,
+            errors: now.errors - before.errors,
+            retries: now.retries - before.retries,
+            mean_mac_delay_s: (now.delay - before.delay).as_secs_f64() / done.max(1) as f64,
+        };
+        if let Some(cell) = cells.get_mut(view.name.0) {
+            cell.stations.insert(view.name.1.to_owned(), station);
+        }
+    }
+    cells
 }
 
 /// Capacity of the slowest link that a group's data takes, and what is offered to it as a share of that.

@@ -326,12 +326,9 @@ impl<E: Encoding> RouterLaw for Router<E> {
     /// Section 5: data packets are processed as they come in, too.
     #[inline]
     fn on_medium_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&mut Stamp>) {
-        match stamp {
-            None => self.count(link, size, None),
-            Some(stamp) => {
-                self.count(link, size, Some(stamp));
-                self.shares.stamp(size, stamp);
-            }
+        self.count(link, size, stamp.as_deref());
+        if let Some(stamp) = stamp {
+            self.shares.stamp(size, stamp);
         }
     }
 

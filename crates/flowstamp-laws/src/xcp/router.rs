@@ -49,6 +49,8 @@
 //!    and `min_queue_interval` are 10 us / at RTTs of 30 us a millisecond is a loop 33 times slower than the flows'.
 //! 10. Section 8.2 does not say how the router knows the mean window / as it knows `d`, by the headers of an interval / PCP,
 //!     its precursor, does so (Katabi and Handley 2001, eq. 4). Where a flow has a price, it is the window that routers are shown.
+//! 11. Links are full duplex / what comes in over a medium that both directions share is counted and stamped like what leaves, as
+//!     XCP-b does it (Abrantes and Ricardo 2006, section 5) / it takes of the capacity that is told.
 
 use super::header::Encoding;
 use super::shares::{Intervals, Shares, check_times};
@@ -200,6 +202,14 @@ impl<E: Encoding> RouterLaw for Router<E> {
     fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
         self.min_queue = self.min_queue.min(link.queue_bytes as f64);
         self.shares.count(size, stamp, self.params.max_rtt);
+    }
+
+    /// Deviation 11.
+    fn on_medium_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&mut Stamp>) {
+        self.on_arrival(link, size, stamp.as_deref());
+        if let Some(stamp) = stamp {
+            self.shares.stamp(size, stamp);
+        }
     }
 
     /// Appendix A, third block, in throughput.

@@ -25,7 +25,7 @@ pub use served::{Classifier, Served};
 pub use stats::{LinkStats, QueueTimes};
 
 use crate::capture::Capture;
-use crate::packet::{Packet, SackPool};
+use crate::packet::{DATA, Packet, SackPool};
 use flowstamp_laws::registry::{AnyQueue, AnyRouter};
 use flowstamp_laws::router::LinkView;
 use flowstamp_laws::share::split::Split;
@@ -148,6 +148,15 @@ impl Port {
     #[inline]
     pub fn admit(&mut self, line: &mut Plain, now: Time, packet: &Packet, tap: &mut Tap<'_>) -> Admission {
         each!(self, port => port.admit(line, now, packet, tap))
+    }
+
+    /// A packet has come in over the medium that the link shares.
+    pub fn comes_in(&mut self, now: Time, packet: &mut Packet) {
+        let view = self.view(now);
+        let Some(router) = &mut self.laws_mut().router else { return };
+        let own = packet.flags & DATA != 0 && packet.header == router.header();
+        let (size, bits) = (u32::from(packet.size), packet.bits);
+        router.on_medium_arrival(view, size, own.then_some(&mut packet.stamp), bits);
     }
 
     /// Catches up with the transmissions that have begun by `now`.

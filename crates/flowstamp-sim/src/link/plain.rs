@@ -129,6 +129,18 @@ impl Plain {
         self.ring.first_arrival()
     }
 
+    /// The packet that the air has had arrived at the far end now.
+    pub fn land(&mut self, now: Time) -> &mut Packet {
+        let entry = self.ring.head_mut();
+        entry.arrives = now;
+        &mut entry.packet
+    }
+
+    /// The air has nothing more to do with the last packet: the next one's transmission may begin.
+    pub fn release(&mut self, now: Time) {
+        self.free_at = now;
+    }
+
     /// The transmitter's rate is `rate` from `now` on, where it was as `before` says: what has not left by then leaves
     /// at other times. Returns when the packet in transmission, if there is one, has gone.
     pub(super) fn set_rate(&mut self, now: Time, before: &Capacity, rate: Rate) -> Option<Time> {

@@ -57,6 +57,12 @@ impl Ring {
         self.at(self.head)
     }
 
+    /// The head, to be changed; there is one.
+    #[inline]
+    pub fn head_mut(&mut self) -> &mut InFlight {
+        self.at_mut(self.head)
+    }
+
     /// One above the position of the last packet.
     #[inline]
     #[must_use]

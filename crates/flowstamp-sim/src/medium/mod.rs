@@ -1,6 +1,7 @@
 //! How long a packet's transmission takes: links of constant rate, of listed rates, and of recorded opportunities; and who
 //! may begin one where several links share a medium.
 
+pub mod dcf;
 mod shared;
 mod steps;
 mod trace;
@@ -22,6 +23,8 @@ pub enum Service {
     Steps(Box<Steps>),
     /// Recorded delivery opportunities.
     Trace(Box<Trace>),
+    /// An interface of a cell: who knows.
+    Air,
 }
 
 impl Service {
@@ -38,6 +41,7 @@ impl Service {
             Self::Constant(wire) => wire.finish(start, size),
             Self::Steps(steps) => steps.finish(start, size),
             Self::Trace(trace) => trace.finish(start, size),
+            Self::Air => Time::MAX,
         }
     }
 }

@@ -2,13 +2,9 @@
 //!
 //! A station that has something to send makes a request; once it is granted the medium, it sends one packet, and asks again
 //! if it has more. Here is the ideal of it, which knows who waits: one transmission at a time, stations in the order of
-//! their requests. A medium that only listens (802.11) differs in when it grants and in what may collide, not in what it is
-//! asked.
+//! their requests. A medium that only listens (802.11, [`super::dcf`]) differs in when it grants and in what may collide.
 //!
-//! What stations send one another takes of the same time: a router law that counts it (XCP-b, in half duplex) hears of it
-//! through `RouterLaw::on_medium_arrival`, on the links that lead back into the medium from where a packet came in, as
-//! `Fabric::deliver` takes it off the link. No law of the registry listens yet, so nothing calls it. What a link can carry
-//! that shares its medium depends on the others: a scenario that lets nobody know it says `rate.known = false`.
+//! What a link can carry that shares its medium depends on the others: a scenario that lets nobody know it says `rate.known = false`.
 
 use flowstamp_laws::units::Time;
 use std::collections::VecDeque;

@@ -64,7 +64,7 @@ impl Builder<'_> {
         let other = [
             ("share", plan.share.params().is_some()),
             ("priority", plan.priority != Priority::None),
-            ("medium", plan.medium.is_some()),
+            ("medium", plan.medium.is_shared()),
         ];
         if let Some((k, _)) = other.iter().find(|o| o.1) {
             return error(

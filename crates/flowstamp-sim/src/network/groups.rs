@@ -1,7 +1,7 @@
 //! Flows: what may be asked of a group, where its hosts hang, which way its packets go.
 
-use super::paths::Core;
-use super::plan::{END, FlowPlan, GroupPlan, LinkPlan, Network, Path, WebPlan};
+use super::paths::{Core, Way};
+use super::plan::{END, FlowPlan, GroupPlan, LinkPlan, NOBODY, Network, Path, WebPlan};
 use super::{Builder, MOST_FLOWS, MOST_WEB_FLOWS, Result, error, positive};
 use crate::ScenarioError;
 use crate::random::Stream;
@@ -59,7 +59,7 @@ impl Builder<'_> {
             let back = core.path(&self.links, b, a).ok_or_else(|| {
                 ScenarioError::new(key("to"), format!("there is no path for acks from {to} to {from}"))
             })?;
-            self.check_routers(group, &there)?;
+            self.check_routers(group, &there.links)?;
             let id = network.groups.len() as u32;
             let count = group.count.unwrap_or(if group.web.is_some() { 10 } else { 1 });
             if !(1..=MOST_FLOWS).contains(&count) {
@@ -86,7 +86,7 @@ impl Builder<'_> {
                 longest_of_group = longest_of_group.max(rtt);
                 rtts_s += rtt.as_secs_f64();
                 for (acks, route) in [(false, &there), (true, &back)] {
-                    for link in route {
+                    for link in &route.links {
                         self.rtts[*link as usize].longest(rtt);
                         if header != Header::Plain && self.links[*link as usize].router.header() == header {
                             self.rtts[*link as usize].add(acks, rtt);
@@ -106,7 +106,7 @@ impl Builder<'_> {
                 name: name.clone(),
                 spec,
                 law: group.law.clone(),
-                links: there.clone(),
+                links: there.links.clone(),
                 governs: None,
                 path_rtt_s: rtts_s / f64::from(count),
                 mean_size_bytes: group.size.map(flowstamp_laws::Bytes::as_f64),
@@ -114,7 +114,7 @@ impl Builder<'_> {
                 initial_rto,
             };
             if let Some(web) = &group.web {
-                let web = self.web(group, web, id, &name, paths, &there)?;
+                let web = self.web(group, web, id, &name, paths, &there.links)?;
                 plan.mean_size_bytes = Some(web.sizes.mean_bytes());
                 let wire = web.sizes.mean_wire_bytes(self.scenario.payload(), self.scenario.header.get());
                 plan.offered_bps = 8.0 * wire * web.arrivals.flows_per_s();
@@ -229,14 +229,14 @@ impl Builder<'_> {
         group: &FlowGroup,
         i: u32,
         core: &Core,
-        there: &[u32],
-        back: &[u32],
+        there: &Way,
+        back: &Way,
     ) -> Result<(Path, Time)> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
         let delay_of = |links: &[LinkPlan], route: &[u32]| {
             route.iter().fold(Time::ZERO, |sum, l| sum + links[*l as usize].delay)
         };
-        let inner = delay_of(&self.links, there) + delay_of(&self.links, back);
+        let inner = delay_of(&self.links, &there.links) + delay_of(&self.links, &back.links);
         let wanted = match &group.rtt {
             Some(OneOrMany::One(t)) => Some(*t),
             Some(OneOrMany::Many(list)) => match list.get(i as usize) {
@@ -254,7 +254,10 @@ impl Builder<'_> {
             if group.rtt.is_some() {
                 return error(key("rtt"), "needs access links to lengthen; give access = { rate, delay }");
             }
-            return Ok((Path { data: self.route(there), acks: self.route(back) }, inner));
+            return Ok((
+                Path { data: self.route(None, there, None), acks: self.route(None, back, None) },
+                inner,
+            ));
         };
         positive(&key("access.rate"), access.rate)?;
         let sender_delay = match wanted {
@@ -275,16 +278,24 @@ impl Builder<'_> {
         };
         let (up, down) = (link(sender_delay), link(access.delay));
         let (ack_up, ack_down) = (link(access.delay), link(sender_delay));
-        let data: Vec<u32> = [&[up], there, &[down]].concat();
-        let acks: Vec<u32> = [&[ack_up], back, &[ack_down]].concat();
         let rtt = inner + (sender_delay + access.delay) * 2;
-        Ok((Path { data: self.route(&data), acks: self.route(&acks) }, rtt))
+        let data = self.route(Some(up), there, Some(down));
+        Ok((Path { data, acks: self.route(Some(ack_up), back, Some(ack_down)) }, rtt))
     }
 
-    fn route(&mut self, links: &[u32]) -> u32 {
+    fn route(&mut self, first: Option<u32>, way: &Way, last: Option<u32>) -> u32 {
         let at = self.routes.len() as u32;
-        self.routes.extend_from_slice(links);
+        self.routes.extend(first);
+        self.routes.extend_from_slice(&way.links);
+        self.routes.extend(last);
         self.routes.push(END);
+        if !self.cells.is_empty() {
+            self.receivers.resize(at as usize + usize::from(first.is_some()), NOBODY);
+            for (link, node) in way.links.iter().zip(&way.nodes) {
+                self.receivers.push(self.receiver(*link, *node));
+            }
+            self.receivers.resize(self.routes.len(), NOBODY);
+        }
         at
     }
 

@@ -2,13 +2,16 @@
 
 mod assumed;
 mod capacity;
+mod cells;
 mod edges;
 mod groups;
 mod paths;
 mod plan;
 mod topology;
 
-pub use plan::{END, FlowPlan, GroupPlan, LinkPlan, Network, Path, WebPlan};
+pub use plan::{
+    CellPlan, END, FlowPlan, GroupPlan, LinkPlan, Medium, NOBODY, Network, Path, StationPlan, WebPlan,
+};
 
 use crate::ScenarioError;
 use crate::link::Classifier;
@@ -45,6 +48,9 @@ impl Network {
             links: Vec::new(),
             access: Vec::new(),
             routes: Vec::new(),
+            cells: Vec::new(),
+            nodes: Vec::new(),
+            receivers: Vec::new(),
             rtts: Vec::new(),
         }
         .build()
@@ -59,6 +65,10 @@ struct Builder<'a> {
     links: Vec<LinkPlan>,
     access: Vec<Access>,
     routes: Vec<u32>,
+    cells: Vec<CellPlan>,
+    /// Of each cell's stations the node of the graph.
+    nodes: Vec<Vec<usize>>,
+    receivers: Vec<u32>,
     /// Of each router link.
     rtts: Vec<PathRtts>,
 }
@@ -109,6 +119,12 @@ impl Builder<'_> {
                 );
             }
         };
+        if !s.wireless.is_empty() && s.graph.is_none() {
+            return error(
+                "wireless",
+                "has cells of a graph, but there is none; give [graph], with links = [] if all is wireless",
+            );
+        }
         for plan in &self.links {
             let at = |kind: &str, k: &str| format!("{kind} of {}: {k}", plan.name);
             plan.router.check().map_err(|(k, m)| ScenarioError::new(at("router", k), m))?;
@@ -116,12 +132,15 @@ impl Builder<'_> {
             plan.share.check().map_err(|(k, m)| ScenarioError::new(at("share", k), m))?;
             if !plan.told && plan.router.needs_capacity() {
                 let law = plan.router.name();
-                return error(
-                    format!("router of {}", plan.name),
-                    format!(
+                let message = match plan.medium {
+                    Medium::Cell { .. } => format!(
+                        "\"{law}\" needs the link's capacity, which nobody knows in a cell; take \"xcp-b\", or say `told` what it shall believe"
+                    ),
+                    _ => format!(
                         "\"{law}\" needs the link's capacity, which rate.known = false keeps from it; leave out known"
                     ),
-                );
+                };
+                return error(format!("router of {}", plan.name), message);
             }
             if !plan.told && plan.share.params().is_some() {
                 return error(
@@ -185,7 +204,7 @@ impl Builder<'_> {
                 "cannot be together with share: a link has one scheduler; leave out one of them",
             );
         }
-        let soft = |l: &&LinkPlan| matches!(l.share, ShareSpec::Fifo(_)) && l.medium.is_some();
+        let soft = |l: &&LinkPlan| matches!(l.share, ShareSpec::Fifo(_)) && l.medium.is_shared();
         if let Some(plan) = self.links.iter().find(soft) {
             return error(
                 format!("share of {}", plan.name),
@@ -199,6 +218,8 @@ impl Builder<'_> {
             links: Vec::new(),
             access: Vec::new(),
             routes: Vec::new(),
+            cells: Vec::new(),
+            receivers: Vec::new(),
             groups: Vec::new(),
             flows: Vec::new(),
             web: Vec::new(),
@@ -235,6 +256,8 @@ impl Builder<'_> {
         network.access = self.access;
         network.routes = self.routes;
         network.routes.shrink_to_fit();
+        network.cells = self.cells;
+        network.receivers = self.receivers;
         Ok(network)
     }
 }

@@ -6,11 +6,18 @@ use flowstamp_laws::units::Time;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+/// Links one after another, and the node that each leads to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Way {
+    pub links: Vec<u32>,
+    pub nodes: Vec<usize>,
+}
+
 /// The routers and links between which flows are placed.
 pub(super) struct Core {
     pub nodes: BTreeMap<String, usize>,
     pub names: Vec<String>,
-    /// `(from, to, link)`.
+    /// `(from, to, link)`; an interface of a cell is the link of several.
     pub edges: Vec<(usize, usize, u32)>,
     /// Access link that a flow gets unless its group says otherwise.
     pub access: Option<Access>,
@@ -31,7 +38,7 @@ impl Core {
     }
 
     /// The path of least delay; ties go to the lower link numbers.
-    pub(super) fn path(&self, links: &[LinkPlan], from: usize, to: usize) -> Option<Vec<u32>> {
+    pub(super) fn path(&self, links: &[LinkPlan], from: usize, to: usize) -> Option<Way> {
         /// Least delay to a node, and the node and link before it.
         type Reached = (Time, Option<(usize, u32)>);
         let mut best: Vec<Option<Reached>> = vec![None; self.names.len()];
@@ -51,13 +58,15 @@ impl Core {
                 }
             }
         }
-        let mut route = Vec::new();
+        let mut way = Way::default();
         let mut node = to;
         while let Some((back, link)) = best[node]?.1 {
-            route.push(link);
+            way.links.push(link);
+            way.nodes.push(node);
             node = back;
         }
-        route.reverse();
-        Some(route)
+        way.links.reverse();
+        way.nodes.reverse();
+        Some(way)
     }
 }

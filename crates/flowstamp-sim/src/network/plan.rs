@@ -1,6 +1,6 @@
 //! What a laid-out network consists of.
 
-use crate::medium::Capacity;
+use crate::medium::{Capacity, dcf};
 use crate::results::Named;
 use crate::scenario::{Access, Priority};
 use crate::workload::{ArrivalProcess, SizeLaw};
@@ -29,11 +29,63 @@ pub struct LinkPlan {
     pub share: ShareSpec,
     /// Packets that go before others.
     pub priority: Priority,
-    /// The medium that it shares with other links: one number for each.
-    pub medium: Option<u32>,
+    /// With whom it shares its medium.
+    pub medium: Medium,
     /// A flow governs its rate.
     pub governed: bool,
 }
+
+/// With whom a link shares its medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Medium {
+    /// With nobody.
+    #[default]
+    Own,
+    /// With the other links of this number, in turn.
+    Turns(u32),
+    /// With the other interfaces of a cell: the link is an interface.
+    Cell {
+        /// Index into [`Network::cells`].
+        cell: u32,
+        /// Number of its node there.
+        station: u32,
+    },
+}
+
+impl Medium {
+    /// With anybody.
+    #[must_use]
+    pub fn is_shared(self) -> bool {
+        self != Self::Own
+    }
+}
+
+/// A cell whose interfaces are links.
+#[derive(Clone, Debug)]
+pub struct CellPlan {
+    /// Name in results.
+    pub name: String,
+    /// MAC and PHY.
+    pub params: dcf::Params,
+    /// Its nodes.
+    pub stations: Vec<StationPlan>,
+}
+
+/// A node of a cell.
+#[derive(Clone, Debug)]
+pub struct StationPlan {
+    /// The node's name.
+    pub name: String,
+    /// Its interface.
+    pub link: u32,
+    /// What its radio is like at the beginning.
+    pub params: dcf::StationParams,
+    /// Its data rate from instants on, where it varies.
+    pub rates: Vec<(Time, Rate)>,
+}
+
+/// A hop that is not over the air, in [`Network::receivers`].
+pub const NOBODY: u32 = u32::MAX;
 
 /// Where packets of a flow go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +161,10 @@ pub struct Network {
     pub access: Vec<Access>,
     /// Link numbers of all routes, each ended by [`END`].
     pub routes: Vec<u32>,
+    /// Cells.
+    pub cells: Vec<CellPlan>,
+    /// For each link of `routes` the station of its cell that it leads to, or [`NOBODY`]; empty where there are no cells.
+    pub receivers: Vec<u32>,
     /// Groups.
     pub groups: Vec<GroupPlan>,
     /// Flows known before the run.

@@ -1,7 +1,7 @@
 //! The three kinds of topology.
 
 use super::paths::Core;
-use super::plan::LinkPlan;
+use super::plan::{LinkPlan, Medium};
 use super::{Builder, Result, error, positive};
 use crate::medium::Capacity;
 use crate::scenario::{Access, Graph, Priority};
@@ -11,7 +11,7 @@ use flowstamp_laws::units::{Rate, Time};
 use std::collections::BTreeMap;
 
 impl Builder<'_> {
-    fn add_link(&mut self, plan: LinkPlan) -> u32 {
+    pub(super) fn add_link(&mut self, plan: LinkPlan) -> u32 {
         self.links.push(plan);
         (self.links.len() - 1) as u32
     }
@@ -55,7 +55,7 @@ impl Builder<'_> {
                 router: d.router.clone(),
                 share: d.share.clone(),
                 priority: priority(d.priority, &d.router, &d.share, &d.queue),
-                medium: None,
+                medium: Medium::Own,
                 governed: false,
             });
             core.edges.push((from, to, link));
@@ -96,7 +96,7 @@ impl Builder<'_> {
                     router: p.router.clone(),
                     share: p.share.clone(),
                     priority: priority(p.priority, &p.router, &p.share, &p.queue),
-                    medium: None,
+                    medium: Medium::Own,
                     governed: false,
                 });
                 core.edges.push((from, to, link));
@@ -106,7 +106,7 @@ impl Builder<'_> {
     }
 
     pub(super) fn graph(&mut self, g: &Graph) -> Result<Core> {
-        if g.links.is_empty() {
+        if g.links.is_empty() && self.scenario.wireless.is_empty() {
             return error("graph.links", "is empty; give at least one [[graph.links]]");
         }
         let mut core = Core {
@@ -151,12 +151,13 @@ impl Builder<'_> {
                     router: l.router.clone(),
                     share: l.share.clone(),
                     priority: priority(l.priority, &l.router, &l.share, &l.queue),
-                    medium: l.medium.as_ref().map(|name| medium(name, &mut media)),
+                    medium: l.medium.as_ref().map_or(Medium::Own, |name| medium(name, &mut media)),
                     governed: false,
                 });
                 core.edges.push((from, to, link));
             }
         }
+        self.cells(&mut core)?;
         Ok(core)
     }
 
@@ -178,16 +179,21 @@ impl Builder<'_> {
 }
 
 /// Which packets go first: those that the scenario says, or else the router law, unless the link has a scheduler of its own.
-fn priority(given: Option<Priority>, router: &RouterSpec, share: &ShareSpec, queue: &QueueSpec) -> Priority {
+pub(super) fn priority(
+    given: Option<Priority>,
+    router: &RouterSpec,
+    share: &ShareSpec,
+    queue: &QueueSpec,
+) -> Priority {
     let wanted = router.acks_first() && share.params().is_none() && queue.two_queues().is_none();
     given.unwrap_or(if wanted { Priority::Acks } else { Priority::None })
 }
 
 /// The number of a medium, which are counted as they are named.
-fn medium<'a>(name: &'a str, media: &mut Vec<&'a str>) -> u32 {
+fn medium<'a>(name: &'a str, media: &mut Vec<&'a str>) -> Medium {
     let known = media.iter().position(|m| *m == name);
-    known.unwrap_or_else(|| {
+    Medium::Turns(known.unwrap_or_else(|| {
         media.push(name);
         media.len() - 1
-    }) as u32
+    }) as u32)
 }

@@ -1,0 +1,166 @@
+//! How long frames last.
+
+use super::Params;
+use flowstamp_laws::units::{Rate, Time};
+use flowstamp_scenario::wireless::{Preamble, Rules};
+
+/// Bytes of control frames with their FCS.
+const ACK: u64 = 14;
+const CTS: u64 = 14;
+const RTS: u64 = 20;
+
+/// A cell's times, as `scale` has them.
+#[derive(Clone, Debug)]
+pub(super) struct Air {
+    pub slot: Time,
+    pub sifs: Time,
+    pub difs: Time,
+    /// Instead of DIFS, after a frame that could not be read.
+    pub eifs: Time,
+    plcp: Time,
+    plcp_short: Time,
+    symbol: Time,
+    service_bits: f64,
+    extension: Time,
+    /// The PHY's lowest rate.
+    pub lowest: Rate,
+    /// Control frames' rates, rising.
+    basic: Vec<Rate>,
+    control: Option<Rate>,
+    /// How long a station waits for an answer, if that is not as the rules have it.
+    pub ack_timeout: Option<Time>,
+    /// Bytes that a data frame has beside its packet.
+    overhead: u64,
+    rts_threshold: u64,
+    scale: f64,
+    rules: Rules,
+}
+
+/// What a station does once it has won: `RTS CTS DATA ACK`, or `DATA ACK`. Durations from its beginning.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Exchange {
+    /// An RTS opens it.
+    pub rts: bool,
+    /// When the first frame ends: what a collision takes.
+    pub first: Time,
+    /// When the data frame ends.
+    pub data: Time,
+    /// When the ack ends.
+    pub ack: Time,
+    /// Until when the others hold still for it: the end of the ack, or later by rounding.
+    pub nav: Time,
+    /// When the sender gives up waiting for an ack of its data frame.
+    pub timeout: Time,
+    /// The same for its first frame.
+    pub first_timeout: Time,
+    /// What of it the sender sends.
+    pub sent: Time,
+}
+
+impl Air {
+    pub fn new(p: &Params) -> Self {
+        let scale = p.scale.get();
+        let (phy, slower) = if p.scale_plcp { (scale, 1.0 / scale) } else { (1.0, 1.0) };
+        let scaled = |rate: &Rate| *rate * scale;
+        let mut basic: Vec<_> = p.basic_rates.iter().map(scaled).collect();
+        basic.sort_by(|a, b| a.bps().total_cmp(&b.bps()));
+        let sifs = p.sifs.scale(1.0 / scale);
+        let slot = p.slot.scale(1.0 / scale);
+        let mut air = Self {
+            slot,
+            sifs,
+            difs: sifs + slot * 2,
+            eifs: Time::ZERO,
+            plcp: p.plcp.scale(slower),
+            plcp_short: if p.preamble == Preamble::Short { p.plcp_short } else { p.plcp }.scale(slower),
+            symbol: p.symbol.scale(slower),
+            service_bits: f64::from(p.service_bits),
+            extension: p.signal_extension.scale(slower),
+            lowest: p.mandatory_rate * phy,
+            basic,
+            control: p.control_rate.as_ref().map(scaled),
+            ack_timeout: p.ack_timeout,
+            overhead: p.mac_header.get() + p.fcs.get() + p.llc.get(),
+            rts_threshold: p.rts_threshold.get(),
+            scale,
+            rules: p.rules,
+        };
+        let eifs = p.eifs.unwrap_or(sifs + air.frame(ACK, air.lowest) + air.difs);
+        air.eifs = match p.rules {
+            Rules::Standard => eifs,
+            // EIFS is a NAV in whole microseconds, and DIFS comes after it.
+            Rules::Ns2 => nearest_microsecond(eifs) + air.difs,
+        };
+        air
+    }
+
+    /// The rate of a station that is told of `rate`.
+    pub fn scaled(&self, rate: Rate) -> Rate {
+        rate * self.scale
+    }
+
+    /// Time of a frame of so many bytes.
+    pub fn frame(&self, bytes: u64, rate: Rate) -> Time {
+        let bits = 8.0 * bytes as f64 + self.service_bits;
+        let plcp = if rate.bps() > self.lowest.bps() { self.plcp_short } else { self.plcp };
+        let payload = if self.symbol == Time::ZERO {
+            Time::from_secs_f64(bits / rate.bps())
+        } else {
+            // 54 Mb/s times 4 us are 216 bits, to the last bit of a float or not.
+            let symbols = bits / (rate.bps() * self.symbol.as_secs_f64());
+            self.symbol * (symbols - 1e-9).ceil() as u64
+        };
+        plcp + payload + self.extension
+    }
+
+    /// Rate of the answer to a frame at `rate`, or of the RTS that announces one.
+    fn control(&self, rate: Rate) -> Rate {
+        self.control.unwrap_or_else(|| {
+            let below = self.basic.iter().rev().find(|b| b.bps() <= rate.bps());
+            // 802.11-2012, 9.7.6.5.2: where none is low enough, a mandatory rate that is; the frame's own is taken for it.
+            *below.unwrap_or(&rate)
+        })
+    }
+
+    /// What it takes to send a packet of this many bytes.
+    pub fn exchange(&self, packet: u32, rate: Rate) -> Exchange {
+        let bytes = u64::from(packet) + self.overhead;
+        let control = self.control(rate);
+        let (data, ack) = (self.frame(bytes, rate), self.frame(ACK, control));
+        let answer = self.sifs + ack;
+        let rts = bytes > self.rts_threshold;
+        let (first, opening, answer_to_first) = if rts {
+            let (rts, cts) = (self.frame(RTS, control), self.frame(CTS, control));
+            (rts, rts + self.sifs + cts + self.sifs, self.sifs + cts)
+        } else {
+            (data, Time::ZERO, answer)
+        };
+        let end = opening + data;
+        let mut nav = end + answer;
+        let mut slack = Time::ZERO;
+        if self.rules == Rules::Ns2 {
+            nav = nav.max(end + nearest_microsecond(answer));
+            if rts {
+                let announced = nearest_microsecond(answer_to_first + self.sifs + data + answer);
+                let answered = nearest_microsecond(announced.saturating_sub(answer_to_first));
+                nav = nav.max(first + announced).max(first + answer_to_first + answered);
+            }
+            slack = Time::from_micros(4); // DSSS_MaxPropagationDelay, both ways
+        }
+        Exchange {
+            rts,
+            first,
+            data: end,
+            ack: end + answer,
+            nav,
+            timeout: end + self.ack_timeout.unwrap_or(answer + slack),
+            first_timeout: first + self.ack_timeout.unwrap_or(answer_to_first + slack),
+            sent: data + if rts { first } else { Time::ZERO },
+        }
+    }
+}
+
+/// As ns-2 writes durations into frames.
+fn nearest_microsecond(time: Time) -> Time {
+    Time::from_micros((time.as_ps() + 500_000) / 1_000_000)
+}

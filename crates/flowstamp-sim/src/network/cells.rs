@@ -1,0 +1,204 @@
+//! Cells of the scenario: interfaces, which are links, and who can reach whom by them.
+
+use super::paths::Core;
+use super::plan::{CellPlan, LinkPlan, Medium, NOBODY, StationPlan};
+use super::topology::priority;
+use super::{Builder, Result, error, positive};
+use crate::ScenarioError;
+use crate::medium::{Capacity, dcf};
+use crate::scenario::wireless::MAX_MSDU;
+use crate::scenario::{Buffer, Cell, LinkRate, Station};
+use flowstamp_laws::queue::Limit;
+use flowstamp_laws::registry::ShareSpec;
+use flowstamp_laws::units::{Rate, Time};
+
+impl Builder<'_> {
+    pub(super) fn cells(&mut self, core: &mut Core) -> Result<()> {
+        for (number, cell) in self.scenario.wireless.iter().enumerate() {
+            let key = format!("wireless[{number}]");
+            self.cell(&key, number as u32, cell, core)?;
+        }
+        Ok(())
+    }
+
+    fn cell(&mut self, key: &str, number: u32, cell: &Cell, core: &mut Core) -> Result<()> {
+        let params = cell.mac.0.params();
+        params.check().map_err(|(k, m)| ScenarioError::new(format!("{key}.mac.{k}"), m))?;
+        let most = MAX_MSDU.get().saturating_sub(params.llc.get());
+        for (k, size) in [("packet", self.scenario.packet), ("ack", self.scenario.ack)] {
+            if size.get() > most {
+                return error(k, format!("is {size}; an 802.11 frame carries {most}B at the most"));
+            }
+        }
+        if let Some(rate) = cell.told {
+            positive(&format!("{key}.told"), rate)?;
+        }
+        if cell.stations.len() + usize::from(cell.access_point.is_some()) < 2 {
+            return error(format!("{key}.stations"), "needs two nodes at least to be a cell; name more");
+        }
+        let mut plan = CellPlan { name: cell.name.clone(), params, stations: Vec::new() };
+        let mut nodes = Vec::new();
+        if let Some(name) = &cell.access_point {
+            let fastest = self.fastest(key, &plan.params, cell)?;
+            let link = self.interface(key, number, 0, cell, name, None, fastest)?;
+            plan.stations.push(StationPlan {
+                name: name.clone(),
+                link,
+                params: dcf::StationParams::ACCESS_POINT,
+                rates: Vec::new(),
+            });
+            nodes.push(core.node(name));
+        }
+        for (i, station) in cell.stations.iter().enumerate() {
+            let key = format!("{key}.stations[{i}]");
+            let rates = rates(&key, &plan.params, station)?;
+            if !(0.0..1.0).contains(&station.error_rate.get()) {
+                let message = format!("is {}; it must be at least 0 and below 1", station.error_rate);
+                return error(format!("{key}.error_rate"), message);
+            }
+            let node = core.node(&station.name);
+            if nodes.contains(&node) {
+                return error(format!("{key}.name"), format!("\"{}\" is in the cell already", station.name));
+            }
+            let taken = self.nodes.iter().zip(&self.cells).find(|(nodes, _)| nodes.contains(&node));
+            if let Some((_, other)) = taken {
+                let message = format!(
+                    "\"{}\" is a node of cell \"{}\" already; a node has one radio",
+                    station.name, other.name
+                );
+                return error(format!("{key}.name"), message);
+            }
+            let index = plan.stations.len() as u32;
+            let fastest = rates.iter().map(|r| r.1.bps()).fold(0.0, f64::max);
+            let link = self.interface(
+                &key,
+                number,
+                index,
+                cell,
+                &station.name,
+                Some(station),
+                Rate::from_bps(fastest),
+            )?;
+            let params = dcf::StationParams { rate: Some(rates[0].1), error_rate: station.error_rate };
+            plan.stations.push(StationPlan {
+                name: station.name.clone(),
+                link,
+                params,
+                rates: if rates.len() > 1 { rates } else { Vec::new() },
+            });
+            nodes.push(node);
+        }
+        for (i, from) in plan.stations.iter().enumerate() {
+            for (j, to) in nodes.iter().enumerate() {
+                let by_access_point = cell.access_point.is_some() && i > 0 && j > 0;
+                if i != j && !by_access_point {
+                    core.edges.push((nodes[i], *to, from.link));
+                }
+            }
+        }
+        self.nodes.push(nodes);
+        self.cells.push(plan);
+        Ok(())
+    }
+
+    /// The fastest rate of any station, for an access point's link: what it is told to be able to carry is in reach of no packet.
+    fn fastest(&self, key: &str, params: &dcf::Params, cell: &Cell) -> Result<Rate> {
+        let mut fastest = 0.0f64;
+        for (i, station) in cell.stations.iter().enumerate() {
+            for (_, rate) in rates(&format!("{key}.stations[{i}]"), params, station)? {
+                fastest = fastest.max(rate.bps());
+            }
+        }
+        Ok(Rate::from_bps(fastest))
+    }
+
+    /// The link that is a node's interface.
+    #[expect(clippy::too_many_arguments, reason = "where it is, and what it is like")]
+    fn interface(
+        &mut self,
+        key: &str,
+        cell_number: u32,
+        station_number: u32,
+        cell: &Cell,
+        node: &str,
+        station: Option<&Station>,
+        nominal: Rate,
+    ) -> Result<u32> {
+        let name = format!("{}.{node}", cell.name);
+        if self.links.iter().any(|other| other.name == name) {
+            return error(
+                format!("{key}.name"),
+                format!("\"{name}\" is there twice; give names that differ"),
+            );
+        }
+        let own = |k: &str, given: bool| {
+            if given { format!("{key}.{k}") } else { format!("wireless.{}.{k}", cell.name) }
+        };
+        let given = station.and_then(|s| s.buffer);
+        let limit = match given.unwrap_or(cell.buffer) {
+            Buffer::Packets(n) => Limit::Packets(n),
+            Buffer::Bytes(n) => Limit::Bytes(n.get()),
+            other => {
+                let message = format!(
+                    "is {other}, but nobody knows what a cell carries; give packets or bytes, such as \"50pkt\""
+                );
+                return error(own("buffer", given.is_some()), message);
+            }
+        };
+        let router = station.and_then(|s| s.router.clone()).unwrap_or_else(|| cell.router.clone());
+        let queue = station.and_then(|s| s.queue.clone()).unwrap_or_else(|| cell.queue.clone());
+        let share = ShareSpec::default();
+        Ok(self.add_link(LinkPlan {
+            name,
+            capacity: Capacity::Constant(cell.told.unwrap_or(nominal)),
+            told: cell.told.is_some(),
+            delay: Time::ZERO,
+            limit,
+            priority: priority(cell.priority, &router, &share, &queue),
+            queue,
+            router,
+            share,
+            medium: Medium::Cell { cell: cell_number, station: station_number },
+            governed: false,
+        }))
+    }
+
+    /// The station that a link leads to, which ends at `node`.
+    pub(super) fn receiver(&self, link: u32, node: usize) -> u32 {
+        match self.links[link as usize].medium {
+            Medium::Cell { cell, .. } => {
+                let station = self.nodes[cell as usize].iter().position(|n| *n == node);
+                station.map_or(NOBODY, |station| station as u32)
+            }
+            _ => NOBODY,
+        }
+    }
+}
+
+/// The data rates of a station, from instants on.
+fn rates(key: &str, params: &dcf::Params, station: &Station) -> Result<Vec<(Time, Rate)>> {
+    let key = format!("{key}.rate");
+    let steps = match &station.rate {
+        LinkRate::Constant(rate) => vec![(Time::ZERO, *rate)],
+        LinkRate::Varying(v) => {
+            if v.trace.is_some() {
+                return error(format!("{key}.trace"), "is for links; a station has data rates: give steps");
+            }
+            if !v.known {
+                let message = "is false; of a cell's capacity nobody is told anyway, leave it out";
+                return error(format!("{key}.known"), message);
+            }
+            v.steps.clone().unwrap_or_default()
+        }
+    };
+    if steps.first().is_none_or(|(at, _)| *at != Time::ZERO) {
+        return error(format!("{key}.steps"), "must start with an entry at \"0s\"");
+    }
+    if steps.windows(2).any(|w| w[1].0 <= w[0].0) {
+        return error(format!("{key}.steps"), "must be in rising order of time");
+    }
+    for (_, rate) in &steps {
+        params.check_rate(*rate).map_err(|m| ScenarioError::new(key.clone(), m))?;
+    }
+    Ok(steps)
+}

@@ -1,0 +1,134 @@
+//! Cells of 802.11 in a graph: flows up and down over the air, whatever is known of DCF by itself (tests/dcf).
+
+mod common;
+
+use common::{run, timeless, try_load};
+use flowstamp_sim::Simulation;
+use proptest::prelude::*;
+
+/// One wired node behind an access point, and stations at these rates.
+fn cell(rates: &[&str], cell: &str, flows: &str) -> String {
+    let stations: Vec<_> =
+        rates.iter().enumerate().map(|(i, rate)| format!("{{ name = \"w{i}\", rate = {rate} }}")).collect();
+    format!(
+        r#"
+        duration = "20s"
+        warmup = "5s"
+        packet = "1300B"
+        header = "0B"
+        [graph]
+        links = [{{ from = "n", to = "ap", rate = "100Mbps", delay = "10ms", buffer = "1000pkt", router = "xcp" }}]
+        [[wireless]]
+        name = "air"
+        access_point = "ap"
+        stations = [{}]
+        {cell}
+        {flows}
+        "#,
+        stations.join(", ")
+    )
+}
+
+fn flow(name: &str, law: &str, from: &str, to: &str) -> String {
+    format!("[[flows]]\nname = \"{name}\"\nlaw = {law}\nfrom = \"{from}\"\nto = \"{to}\"\n")
+}
+
+/// Datagrams faster than the air: a MAC that always has a frame carries 1300 bytes in DIFS, 15.5 slots, preamble, 1336 bytes at
+/// 11 Mb/s, SIFS and an ack at 2 Mb/s (802.11b, clauses 9.3 and 17).
+#[test]
+fn one_station_carries_what_the_standard_allows() {
+    for (from, to) in [("ap", "w0"), ("w0", "ap")] {
+        let flows = flow("udp", "\"udp\"", from, to) + "rate = \"11Mbps\"\n";
+        let r = run(&cell(&["\"11Mbps\""], "", &flows));
+        let us =
+            50.0 + 15.5 * 20.0 + 192.0 + (1336.0f64 * 8.0 / 11.0).ceil() + 10.0 + 192.0 + 14.0 * 8.0 / 2.0;
+        let expected = 1300.0 * 8.0 / us;
+        let got = r.summary.total.goodput_bps * 1e-6;
+        // Backoffs have a standard deviation of 9.2 slots: over 8,000 frames 2 us of 1,785.
+        assert!((got / expected - 1.0).abs() < 0.004, "{from} to {to}: {got}, expected {expected}");
+        assert!(r.summary.links[&format!("air.{from}")].drops > 0, "{:?}", r.summary.links);
+    }
+}
+
+#[test]
+fn xcp_b_fills_the_air_with_a_short_queue() {
+    let flows: String = (0..3).map(|i| flow(&format!("down{i}"), "\"xcp\"", "n", &format!("w{i}"))).collect();
+    let r = run(&cell(&["\"11Mbps\""; 3], "router = \"xcp-b\"\nbuffer = \"64kB\"", &flows));
+    let link = &r.summary.links["air.ap"];
+    assert!((2000.0..12_000.0).contains(&link.mean_queue_bytes), "{link:?}");
+    assert_eq!(r.summary.links.values().map(|l| l.drops).sum::<u64>(), 0);
+    assert!(r.summary.total.jain_index.is_some_and(|j| j > 0.99), "{:?}", r.summary.groups);
+    assert!(r.summary.total.goodput_bps > 4.0e6, "{}", r.summary.total.goodput_bps);
+}
+
+#[test]
+fn bad_cells_are_refused_in_one_line() {
+    let down = flow("f", "\"sack\"", "n", "w0");
+    let refused = |text: String| {
+        let loaded = try_load(&text).and_then(|l| Simulation::new(&l, None).map(|_| ()));
+        loaded.expect_err(&text).to_string()
+    };
+    let good = cell(&["\"11Mbps\""], "", &down);
+    for (text, words) in [
+        (good.replace(", rate = \"11Mbps\" }", " }"), "missing field `rate`"),
+        (
+            good.replace("\"11Mbps\"", "\"54Mbps\""),
+            "is 54Mbps, a rate that 802.11b lacks; it has 1Mbps, 2Mbps, 5.5Mbps, 11Mbps",
+        ),
+        (cell(&["\"11Mbps\""], "router = \"xcp\"", &down), "nobody knows in a cell; take \"xcp-b\""),
+        (cell(&["\"11Mbps\""], "router = { law = \"xcp-b\", q_max = \"0B\" }", &down), "q_max: is 0B"),
+        (cell(&["\"11Mbps\""], "buffer = \"1BDP\"", &down), "give packets or bytes"),
+        (
+            cell(
+                &["\"11Mbps\""],
+                "[[wireless]]\nname = \"other\"\naccess_point = \"n\"\nstations = [{ name = \"w0\", rate = \"1Mbps\" }]",
+                &down,
+            ),
+            "\"w0\" is a node of cell \"air\" already",
+        ),
+        (cell(&[], "", &down), "needs two nodes at least"),
+        (
+            good.replace("[graph]", "[graph]\nrtt = \"0s\"").replace("\"1300B\"", "\"3000B\""),
+            "an 802.11 frame carries",
+        ),
+    ] {
+        let message = refused(text);
+        assert!(message.contains(words) && !message.contains('\n'), "{words}: {message}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    /// Packets are conserved (the engine asserts it), a run cut into steps is the same run, and so is one whose queues are of another
+    /// kind, whatever the laws, the rates and the errors.
+    #[test]
+    fn runs_are_the_same_to_the_bit(
+        seed in 0u64..1000,
+        law in prop::sample::select(vec!["xcp", "sack", "cubic"]),
+        stations in 1usize..6,
+        errors in prop::sample::select(vec![0.0, 0.1, 0.6]),
+        mac in prop::sample::select(vec!["802.11b", "802.11g", "802.11b-ns2"]),
+    ) {
+        let rate = if mac == "802.11g" { "\"6Mbps\"" } else { "{ steps = [[\"0s\", \"11Mbps\"], [\"7s\", \"2Mbps\"]] }" };
+        let flows: String = (0..stations)
+            .flat_map(|i| [("n".to_owned(), format!("w{i}")), (format!("w{i}"), "n".to_owned())])
+            .enumerate()
+            .map(|(i, (from, to))| flow(&format!("f{i}"), &format!("\"{law}\""), &from, &to))
+            .collect();
+        let router = if law == "xcp" { "xcp-b" } else { "none" };
+        let text = cell(&vec![rate; stations], &format!("mac = \"{mac}\"\nrouter = \"{router}\""), &flows)
+            .replace(&format!("rate = {rate} }}"), &format!("rate = {rate}, error_rate = {errors} }}"))
+            .replace("duration = \"20s\"", &format!("seed = {seed}\nduration = \"20s\""));
+        let whole = timeless(&run(&text).summary);
+        prop_assert_eq!(&whole, &timeless(&run(&text).summary));
+        let loaded = try_load(&text).expect("a scenario");
+        let mut simulation = Simulation::new(&loaded, None).expect("a network");
+        for at in [1u64, 6, 7, 8, 20] {
+            simulation
+                .run_until(flowstamp_laws::Time::from_secs(at), &mut |_| std::ops::ControlFlow::Continue(()))
+                .expect("not stopped");
+        }
+        prop_assert_eq!(&whole, &timeless(&simulation.results().expect("the end").summary));
+    }
+}
