@@ -224,6 +224,19 @@ def _summary(results: Results) -> str:
                 str(group["retransmissions"]),
             ]
         )
+    stations = [
+        [
+            f"{name}.{node}",
+            text.rate(station["rate_bps"]) if station["rate_bps"] else "-",
+            f"{100 * station['airtime']:.1f}%",
+            f"{100 * station['collisions'] / max(station['attempts'], 1):.1f}%",
+            str(station["retries"]),
+            str(station["given_up"]),
+            text.seconds(station["mean_mac_delay_s"]),
+        ]
+        for name, cell in results.cells.items()
+        for node, station in cell["stations"].items()
+    ]
     title = f"{summary['name'] or 'run'}: {summary['duration_s']:g} s simulated, seed {summary['seed']}"
     speed = (
         f"{summary['packet_hops']:,} packet-hops in {summary['wall_s']:.2f} s"
@@ -231,7 +244,11 @@ def _summary(results: Results) -> str:
     )
     header_links = ["link", "capacity", "utilisation", "mean queue", "max queue", "drops", "marks"]
     header_groups = ["flows", "law", "count", "goodput", "Jain", "completed", "mean time", "retransmitted"]
-    return "\n".join([title, "", text.table(header_links, links), "", text.table(header_groups, groups), "", speed])
+    header_stations = ["station", "data rate", "airtime", "collided", "retries", "given up", "time in MAC"]
+    tables = [text.table(header_links, links), text.table(header_groups, groups)]
+    if stations:
+        tables.insert(1, text.table(header_stations, stations))
+    return "\n\n".join([title, *tables, speed])
 
 
 @app.command()

@@ -37,6 +37,32 @@ class LinkSummary(TypedDict):
     drop_rate: float
 
 
+class StationSummary(TypedDict):
+    """A node of a cell, after warm-up."""
+
+    rate_bps: float | None
+    """Data rate at the end; `None` of an access point."""
+    airtime: float
+    """Share of the time in which it sent."""
+    sent: int
+    given_up: int
+    attempts: int
+    collisions: int
+    errors: int
+    retries: int
+    mean_mac_delay_s: float
+
+
+class CellSummary(TypedDict):
+    """A cell of a radio, after warm-up."""
+
+    busy: float
+    """Share of the time that went into exchanges and collisions."""
+    exchanges: int
+    collisions: int
+    stations: dict[str, StationSummary]
+
+
 class GroupSummary(TypedDict):
     """One group of flows; rates in bits per second, times in seconds."""
 
@@ -111,6 +137,11 @@ class Results:
     def links(self) -> dict[str, LinkSummary]:
         """Router links by name."""
         return cast("dict[str, LinkSummary]", self.summary["links"])
+
+    @property
+    def cells(self) -> dict[str, CellSummary]:
+        """Cells of a radio by name; empty where there are none."""
+        return cast("dict[str, CellSummary]", self.summary.get("cells", {}))
 
     @property
     def groups(self) -> dict[str, GroupSummary]:

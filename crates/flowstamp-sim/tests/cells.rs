@@ -89,7 +89,7 @@ fn bad_cells_are_refused_in_one_line() {
         (cell(&[], "", &down), "needs two nodes at least"),
         (
             good.replace("[graph]", "[graph]\nrtt = \"0s\"").replace("\"1300B\"", "\"3000B\""),
-            "an 802.11 frame carries",
+            "is 3kB; a frame of 802.11b carries 2296B at most",
         ),
     ] {
         let message = refused(text);

@@ -6,7 +6,6 @@ use super::topology::priority;
 use super::{Builder, Result, error, positive};
 use crate::ScenarioError;
 use crate::medium::{Capacity, dcf};
-use crate::scenario::wireless::MAX_MSDU;
 use crate::scenario::{Buffer, Cell, LinkRate, Station};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::ShareSpec;
@@ -24,11 +23,8 @@ impl Builder<'_> {
     fn cell(&mut self, key: &str, number: u32, cell: &Cell, core: &mut Core) -> Result<()> {
         let params = cell.mac.0.params();
         params.check().map_err(|(k, m)| ScenarioError::new(format!("{key}.mac.{k}"), m))?;
-        let most = MAX_MSDU.get().saturating_sub(params.llc.get());
         for (k, size) in [("packet", self.scenario.packet), ("ack", self.scenario.ack)] {
-            if size.get() > most {
-                return error(k, format!("is {size}; an 802.11 frame carries {most}B at the most"));
-            }
+            params.check_packet(size).map_err(|m| ScenarioError::new(k, m))?;
         }
         if let Some(rate) = cell.told {
             positive(&format!("{key}.told"), rate)?;
