@@ -470,6 +470,7 @@ impl Fabric {
     }
 
     /// Something happens in a cell. Returns the link of a frame that has arrived, which is to be forwarded now.
+    #[cold] // where there are cells at all, an event of theirs is dear
     pub fn air(&mut self, cell: u32) -> Option<u32> {
         let mut delivered = None;
         let happened = self.air.step(self.now, cell);

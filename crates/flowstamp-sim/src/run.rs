@@ -221,33 +221,31 @@ impl Simulation {
             debug_assert!(time >= self.net.now, "time goes backward");
             self.net.now = time;
             self.events += 1;
-            match source.class() {
-                Class::Delivery => self.deliver(source, end),
-                Class::Air => {
-                    if let Some(link) = self.net.air(source.number()) {
-                        self.deliver(Source::new(Class::Delivery, link), end);
+            let source = match source.class() {
+                Class::Air => match self.net.air(source.number()) {
+                    Some(link) => Source::new(Class::Delivery, link),
+                    None => continue,
+                },
+                _ => source,
+            };
+            let number = source.number();
+            if source.class() == Class::Delivery {
+                let Self { net, hosts, .. } = self;
+                match net.forward(number, source) {
+                    Onward::Done => {}
+                    Onward::Host => {
+                        self.events += hosts.receive(net, number, source, end.min(self.unseen)) - 1;
+                    }
+                    Onward::Exits => {
+                        self.events +=
+                            hosts.receive_exits(net, number, source, end, end.min(self.unseen)) - 1;
                     }
                 }
-                class => self.dispatch(class, source.number()),
+            } else {
+                self.dispatch(source.class(), number);
             }
         }
         false
-    }
-
-    /// The head of a link's flight has arrived.
-    #[inline(always)] // the loop is this, for the most part
-    fn deliver(&mut self, source: Source, end: Time) {
-        let Self { net, hosts, .. } = self;
-        let number = source.number();
-        match net.forward(number, source) {
-            Onward::Done => {}
-            Onward::Host => {
-                self.events += hosts.receive(net, number, source, end.min(self.unseen)) - 1;
-            }
-            Onward::Exits => {
-                self.events += hosts.receive_exits(net, number, source, end, end.min(self.unseen)) - 1;
-            }
-        }
     }
 
     /// All that is not a delivery.
