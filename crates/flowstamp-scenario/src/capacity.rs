@@ -42,7 +42,7 @@ fn yes() -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_true(known: &bool) -> bool {
+pub(super) fn is_true(known: &bool) -> bool {
     *known
 }
 

@@ -21,6 +21,7 @@ pub use load::{FilesFrom, Format, read, with};
 pub use topology::{Dumbbell, Graph, Link, ParkingLot, Priority};
 pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Receiver, Sizes, Web};
 
+use capacity::is_true;
 use flowstamp_laws::units::{Bytes, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -131,11 +132,6 @@ pub struct Probes {
     /// Of cells, the share of time that is busy; of each of their stations, airtime, collisions, retries, data rate and MAC delay.
     #[serde(skip_serializing_if = "is_true")]
     pub cells: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_true(sampled: &bool) -> bool {
-    *sampled
 }
 
 impl Default for Probes {

@@ -86,6 +86,14 @@ fn bad_cells_are_refused_in_one_line() {
             ),
             "\"w0\" is a node of cell \"air\" already",
         ),
+        (
+            cell(
+                &["\"11Mbps\""],
+                "[[wireless]]\nname = \"air\"\naccess_point = \"n\"\nstations = [{ name = \"v\", rate = \"1Mbps\" }]",
+                &down,
+            ),
+            "\"air\" is there twice",
+        ),
         (cell(&[], "", &down), "needs two nodes at least"),
         (
             good.replace("[graph]", "[graph]\nrtt = \"0s\"").replace("\"1300B\"", "\"3000B\""),
@@ -100,8 +108,8 @@ fn bad_cells_are_refused_in_one_line() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
-    /// Packets are conserved (the engine asserts it), a run cut into steps is the same run, and so is one whose queues are of another
-    /// kind, whatever the laws, the rates and the errors.
+    /// Packets are conserved (the engine asserts it), and a run that is done again, or cut into steps, is the same run, whatever the laws, the
+    /// rates and the errors.
     #[test]
     fn runs_are_the_same_to_the_bit(
         seed in 0u64..1000,

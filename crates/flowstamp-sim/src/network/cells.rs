@@ -21,6 +21,12 @@ impl Builder<'_> {
     }
 
     fn cell(&mut self, key: &str, number: u32, cell: &Cell, core: &mut Core) -> Result<()> {
+        if self.cells.iter().any(|other| other.name == cell.name) {
+            return error(
+                format!("{key}.name"),
+                format!("\"{}\" is there twice; names must differ", cell.name),
+            );
+        }
         let params = cell.mac.0.params();
         params.check().map_err(|(k, m)| ScenarioError::new(format!("{key}.mac.{k}"), m))?;
         for (k, size) in [("packet", self.scenario.packet), ("ack", self.scenario.ack)] {
@@ -97,7 +103,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The fastest rate of any station, for an access point's link: what it is told to be able to carry is in reach of no packet.
+    /// The fastest rate of any station: what an access point's link reports as its own.
     fn fastest(&self, key: &str, params: &dcf::Params, cell: &Cell) -> Result<Rate> {
         let mut fastest = 0.0f64;
         for (i, station) in cell.stations.iter().enumerate() {
