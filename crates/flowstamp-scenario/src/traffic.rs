@@ -47,6 +47,12 @@ pub struct FlowGroup {
     /// When the flows stop sending new data. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Time>,
+    /// How long each flow sends new data, from its own start on. Default: until `stop`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifetime: Option<Time>,
+    /// Each flow lasts up to so much longer than `lifetime`, drawn uniformly.
+    #[serde(default)]
+    pub lifetime_spread: Time,
     /// How much payload each flow transfers. Default: without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,

@@ -239,7 +239,7 @@ fn share(part: u64, whole: u64) -> f64 {
 fn active_s(sim: &Finished, r: &Record) -> f64 {
     let group = &sim.hosts.groups[r.group as usize];
     // The stop of web flows ends their arrivals, not the flows.
-    let stop = if group.web { Time::MAX } else { group.stop };
+    let stop = if group.web { Time::MAX } else { group.stops(r) };
     let from = r.start.max(sim.scenario.warmup);
     r.end.min(stop).min(sim.net.now).saturating_sub(from).as_secs_f64()
 }

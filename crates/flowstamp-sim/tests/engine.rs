@@ -426,3 +426,53 @@ fn a_limited_capture_has_no_holes() {
     assert!(all.is_sorted_by_key(|p| p.0) && all.len() > 500);
     assert_eq!(capture(200), all[..200]);
 }
+
+/// A flow that lives for 2 s from 1 s on is a flow that stops at 3 s; lives that differ are those that the file allows.
+#[test]
+fn a_lifetime_is_a_stop_of_each_flow_s_own() {
+    let scenario = |flow: &str| {
+        run(&format!(
+            r#"
+            duration = "6s"
+            warmup = "0s"
+            packet = "1000B"
+            header = "0B"
+            [dumbbell]
+            rate = "100Mbps"
+            rtt = "20ms"
+            [[flows]]
+            name = "other"
+            law = "sack"
+            [[flows]]
+            name = "one"
+            start = "1s"
+            {flow}
+            "#
+        ))
+    };
+    for law in ["law = \"sack\"", "law = \"udp\"\nrate = \"2Mbps\""] {
+        let delivered = |end: &str| {
+            let run = scenario(&format!("{law}\n{end}"));
+            let rows =
+                run.flows.iter().map(|f| (f.delivered_bytes, f.goodput_bps.to_bits())).collect::<Vec<_>>();
+            (rows, run.summary.groups["one"].goodput_bps.to_bits())
+        };
+        assert_eq!(delivered("lifetime = \"2s\""), delivered("stop = \"3s\""));
+        assert_eq!(delivered("lifetime = \"4s\"\nstop = \"3s\""), delivered("stop = \"3s\""));
+        assert_ne!(delivered("lifetime = \"2s\""), delivered("stop = \"3500ms\""));
+    }
+    // What an application that makes 1 Mb/s has sent tells how long it lived, to a packet of 8 ms.
+    let many = scenario(
+        "law = \"udp\"\nrate = \"1Mbps\"\ncount = 40\nspread = \"1s\"\nlifetime = \"1s\"\nlifetime_spread = \"2s\"",
+    );
+    let lives: Vec<f64> = many
+        .flows
+        .iter()
+        .filter(|f| &*f.group == "one")
+        .map(|f| f.delivered_bytes as f64 * 8.0 / 1e6)
+        .collect();
+    assert!(lives.iter().all(|l| (0.992..=3.008).contains(l)), "{lives:?}");
+    let mean = lives.iter().sum::<f64>() / 40.0;
+    // Three standard errors of the mean of 40 that are uniform over 2 s.
+    assert!((mean - 2.0).abs() <= 3.0 * 2.0 / f64::sqrt(12.0 * 40.0), "{mean}");
+}

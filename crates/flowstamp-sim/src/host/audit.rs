@@ -1,6 +1,6 @@
 //! What must hold between two events, asserted in builds with debug assertions.
 
-use super::{Flow, Group, Hosts, Sends};
+use super::{Flow, Group, Hosts, Record, Sends};
 use crate::fabric::Fabric;
 use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::units::Time;
@@ -24,7 +24,10 @@ impl Hosts {
                 "flow {number}: window of {cwnd} bytes"
             );
             let over = flow.sender.is_complete();
-            assert!(over || flow.goes_on(now, group), "flow {number} waits for nothing: {flow:?}");
+            assert!(
+                over || flow.goes_on(now, group, &self.records[flow.record as usize]),
+                "flow {number} waits for nothing: {flow:?}"
+            );
         }
     }
 }
@@ -32,14 +35,14 @@ impl Hosts {
 impl Flow {
     /// Whether a timer will see to it that something more is sent, within the limits of its retransmission timeout, unless
     /// the flow waits for its application.
-    fn goes_on(&self, now: Time, group: &Group) -> bool {
+    fn goes_on(&self, now: Time, group: &Group, record: &Record) -> bool {
         // Twice the RTT is the patience of repair by count.
         let limit = now + group.transport.max_rto.max(self.sender.srtt() * 2);
         if !self.open || self.sends == Sends::Requests {
             return self.control.due() <= limit;
         }
         if self.sends == Sends::Datagrams {
-            return now >= group.stop || !self.pace.is_idle();
+            return now >= group.stops(record) || !self.pace.is_idle();
         }
         let deadline = self.sender.deadline();
         if deadline < Time::MAX {

@@ -18,7 +18,8 @@ impl Hosts {
             return;
         }
         let group = &self.groups[flow.group as usize];
-        let Some(rate) = flow.law.pacing_rate().filter(|_| now < group.stop) else { return };
+        let stop = group.stops(&self.records[flow.record as usize]);
+        let Some(rate) = flow.law.pacing_rate().filter(|_| now < stop) else { return };
         let gap = rate.tx_time(Bytes::new(u64::from(flow.last_departed)));
         let mut next = flow.last_departure.saturating_add(gap);
         if next <= now {

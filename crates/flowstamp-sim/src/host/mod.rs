@@ -59,6 +59,15 @@ pub struct Group {
     pub active: ActiveFlows,
 }
 
+impl Group {
+    /// When one of its flows, which do not arrive at random, stops sending new data.
+    #[must_use]
+    pub fn stops(&self, flow: &Record) -> Time {
+        let lifetime = self.plan.lifetimes.get(flow.index as usize);
+        lifetime.map_or(self.stop, |l| self.stop.min(flow.start.saturating_add(*l)))
+    }
+}
+
 /// What a flow sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sends {
@@ -456,6 +465,7 @@ impl Hosts {
         }
         for (number, flow) in self.flows.iter_mut().enumerate() {
             if flow.group as usize == group && flow.started {
+                let stop = self.groups[group].stops(&self.records[flow.record as usize]);
                 flow.application.arm(stop, &mut net.events, Class::Application, number as u32);
             }
         }

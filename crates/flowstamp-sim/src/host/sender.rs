@@ -148,7 +148,7 @@ impl Hosts {
             return;
         }
         let begins = !flow.started;
-        let stop = self.groups[flow.group as usize].stop;
+        let stop = self.groups[flow.group as usize].stops(&self.records[flow.record as usize]);
         if net.now >= stop {
             flow.sender.stop();
         }

@@ -120,6 +120,7 @@ fn check_group(spec: &FlowGroup) -> Result<()> {
         ("rate", spec.rate.is_some()),
         ("web", spec.web.is_some()),
         ("stop", spec.stop.is_some()),
+        ("lifetime", spec.lifetime.is_some()),
         ("each_hop", spec.each_hop),
         ("count", spec.count.is_some_and(|count| count != 1)),
         ("access", spec.access.is_some()),

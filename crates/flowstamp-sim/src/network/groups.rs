@@ -112,7 +112,13 @@ impl Builder<'_> {
                 mean_size_bytes: group.size.map(flowstamp_laws::Bytes::as_f64),
                 offered_bps: 0.0,
                 initial_rto,
+                lifetimes: Vec::new(),
             };
+            if let Some(lifetime) = group.lifetime {
+                let mut draws = Stream::new(self.seed, &format!("lifetime/{name}"));
+                let longer = |_| lifetime + group.lifetime_spread.scale(draws.uniform());
+                plan.lifetimes = (0..count).map(longer).collect();
+            }
             if let Some(web) = &group.web {
                 let web = self.web(group, web, id, &name, paths, &there.links)?;
                 plan.mean_size_bytes = Some(web.sizes.mean_bytes());
@@ -142,14 +148,22 @@ impl Builder<'_> {
         if group.stop.is_some_and(|s| s <= group.start) {
             return error(key("stop"), format!("must be after start, {}", group.start));
         }
+        match group.lifetime {
+            Some(Time::ZERO) => return error(key("lifetime"), "is 0s; it must be longer"),
+            None if group.lifetime_spread > Time::ZERO => {
+                return error(key("lifetime"), "is missing; lifetime_spread is what flows last beyond it");
+            }
+            _ => {}
+        }
         if let Some(rate) = group.rate {
             positive(&key("rate"), rate)?;
         }
         if group.size.is_some_and(|s| s.get() == 0) {
             return error(key("size"), "is 0B; it must be larger");
         }
-        if group.web.is_some() && (group.size.is_some() || group.rate.is_some() || group.every > Time::ZERO) {
-            return error(key("web"), "sets sizes and arrivals; leave out size, rate and every");
+        let given = group.size.is_some() || group.rate.is_some() || group.lifetime.is_some();
+        if group.web.is_some() && (given || group.every > Time::ZERO) {
+            return error(key("web"), "sets sizes and arrivals; leave out size, rate, lifetime and every");
         }
         if group.law.datagrams() {
             if group.rate.is_none() {

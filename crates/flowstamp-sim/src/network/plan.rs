@@ -150,6 +150,8 @@ pub struct GroupPlan {
     pub offered_bps: f64,
     /// Retransmission timeout before the first RTT sample.
     pub initial_rto: Time,
+    /// How long each of its flows sends new data; empty where that is not limited.
+    pub lifetimes: Vec<Time>,
 }
 
 /// The network of a scenario.

@@ -381,6 +381,10 @@ impl Network<'_> {
             if datagrams || self.d.dice.chance(0.2) {
                 put(&mut t, "rate", bits_per_second(scale.rate * self.d.dice.magnitude(1e-3, 2.0)));
             }
+            if self.d.dice.chance(0.2) {
+                put(&mut t, "lifetime", seconds(scale.duration * self.d.dice.magnitude(1e-3, 1.0)));
+                put(&mut t, "lifetime_spread", seconds(scale.duration * self.d.dice.within(0.0, 0.5)));
+            }
         }
         if graph && self.d.dice.chance(0.3) {
             let access = self.d.value(self.registry.node("Access"), "access");
@@ -397,7 +401,18 @@ impl Network<'_> {
                 None => None,
             };
         }
-        let mut done = vec!["web", "size", "rate", "rtt", "access", "each_hop", "from", "to"];
+        let mut done = vec![
+            "web",
+            "size",
+            "rate",
+            "rtt",
+            "access",
+            "each_hop",
+            "from",
+            "to",
+            "lifetime",
+            "lifetime_spread",
+        ];
         done.extend(self.d.dice.chance(0.9).then_some("governs"));
         done.extend(web.then_some("every"));
         self.d.object(self.registry.node("FlowGroup"), t, &done)
