@@ -40,7 +40,7 @@ class Run:
     @property
     def flows(self) -> Table:
         """flow, group, index, law, start_s, end_s?, size_bytes?, fct_s?, delivered_bytes, goodput_bps, retransmissions,
-        timeouts, min_rtt_s, srtt_s, switched_s?. One row per flow."""
+        timeouts, min_rtt_s, srtt_s, switched_s?, stop_s?. One row per flow."""
     def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]:
         """Times and values of one series as native float64 buffers (numpy.frombuffer)."""
     def write(self, directory: str) -> list[str]:

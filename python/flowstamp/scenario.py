@@ -225,7 +225,8 @@ class Scenario:
     def set(self, key: str, value: object) -> Self:
         """Overrides one value: `set("dumbbell.rate", "90Mbps")`, `set("flows.xcp.count", 3)`.
 
-        Overrides are applied in order after everything else. A group of flows goes by its name or number.
+        Overrides are applied in order after everything else. A group of flows goes by its name or number, several by a
+        pattern: `set("flows.up*.law", "cubic")`.
         """
         return replace(self, overrides=(*self.overrides, (key, toml(value, key))))
 

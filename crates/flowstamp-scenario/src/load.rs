@@ -123,7 +123,8 @@ fn from_here(key: &str, value: Value) -> Value {
     }
 }
 
-/// Sets `key`, a dotted path in which a group of flows goes by its name or number, to `text`: TOML, or else a string.
+/// Sets `key`, a dotted path in which a group of flows goes by its name or number, or several by a pattern such as `up*`, to
+/// `text`: TOML, or else a string.
 fn set(tree: &mut Table, key: &str, text: &str, files: FilesFrom<'_>) -> Result<(), ScenarioError> {
     let value = format!("v = {text}")
         .parse::<Table>()
@@ -158,6 +159,12 @@ fn put(node: &mut Value, name: &str, parts: &[&str], value: Value, key: &str) ->
         Value::Array(items) => {
             let names: Vec<&str> =
                 items.iter().map(|i| i.get("name").and_then(Value::as_str).unwrap_or_default()).collect();
+            let matching: Vec<usize> = (0..names.len()).filter(|i| matches(first, names[*i])).collect();
+            if first.contains('*') && !matching.is_empty() {
+                return matching
+                    .into_iter()
+                    .try_for_each(|i| put(&mut items[i], first, rest, value.clone(), key));
+            }
             let index = names
                 .iter()
                 .position(|n| n == first)
@@ -185,6 +192,16 @@ fn put(node: &mut Value, name: &str, parts: &[&str], value: Value, key: &str) ->
             *other = Value::Table(table.into_iter().collect());
             put(other, name, parts, value, key)
         }
+    }
+}
+
+/// Whether a name is that of a pattern, in which `*` stands for anything.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| {
+            rest.char_indices().map(|(i, _)| i).chain([rest.len()]).any(|i| matches(after, &rest[i..]))
+        }),
     }
 }
 

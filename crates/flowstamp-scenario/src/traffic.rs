@@ -17,7 +17,8 @@ pub struct FlowGroup {
     pub name: String,
     /// The sender's law.
     pub law: SenderSpec,
-    /// How many flows; of web flows, how many host pairs they share. Default 1; web flows 10.
+    /// How many flows, which may be 0, so that a sweep can leave them out; of web flows, how many host pairs they share. Default 1;
+    /// web flows 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
     /// Where data comes from: a node. Default: the first node.

@@ -307,6 +307,8 @@ pub struct FlowRow {
     pub srtt_s: Option<f64>,
     /// When the flow gave up its law's protocol for TCP, if it did.
     pub switched_s: Option<f64>,
+    /// When it is to stop sending new data, if it is.
+    pub stop_s: Option<f64>,
 }
 
 /// Samples over time in long form: column by column, one row per sample.

@@ -1,7 +1,7 @@
 //! From a finished run to its results.
 
 use crate::fabric::Fabric;
-use crate::host::{Hosts, Record};
+use crate::host::{Group, Hosts, Record};
 use crate::network::GroupPlan;
 use crate::results::{
     AccessSummary, Captured, CellSummary, Change, Distribution, FctBin, FctSummary, FlowRow, GroupSummary,
@@ -235,11 +235,14 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
 }
 
+/// When a flow stops sending new data. The stop of web flows ends their arrivals, not the flows.
+fn stop(group: &Group, r: &Record) -> Option<Time> {
+    Some(group.stops(r)).filter(|stop| !group.web && *stop < Time::MAX)
+}
+
 /// How long a flow was active after warm-up, seconds.
 fn active_s(sim: &Finished, r: &Record) -> f64 {
-    let group = &sim.hosts.groups[r.group as usize];
-    // The stop of web flows ends their arrivals, not the flows.
-    let stop = if group.web { Time::MAX } else { group.stops(r) };
+    let stop = stop(&sim.hosts.groups[r.group as usize], r).unwrap_or(Time::MAX);
     let from = r.start.max(sim.scenario.warmup);
     r.end.min(stop).min(sim.net.now).saturating_sub(from).as_secs_f64()
 }
@@ -267,6 +270,7 @@ fn row(sim: &Finished, names: &[Arc<str>], flow: u32, r: &Record) -> FlowRow {
         min_rtt_s: seconds(outcome.min_rtt).filter(|_| outcome.min_rtt < Time::MAX),
         srtt_s: seconds(outcome.srtt),
         switched_s: (outcome.switched < Time::MAX).then(|| outcome.switched.as_secs_f64()),
+        stop_s: stop(group, r).map(Time::as_secs_f64),
     }
 }
 

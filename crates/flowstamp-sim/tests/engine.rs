@@ -476,3 +476,19 @@ fn a_lifetime_is_a_stop_of_each_flow_s_own() {
     // Three standard errors of the mean of 40 that are uniform over 2 s.
     assert!((mean - 2.0).abs() <= 3.0 * 2.0 / f64::sqrt(12.0 * 40.0), "{mean}");
 }
+
+/// A group of no flows is a group that is not there, but for its name in the results.
+#[test]
+fn a_group_may_have_no_flows() {
+    let one = "[[flows]]\nname = \"one\"\nlaw = \"sack\"\n";
+    let scenario = |more: &str| {
+        run(&format!("duration = \"2s\"\n[dumbbell]\nrate = \"10Mbps\"\nrtt = \"20ms\"\n{one}{more}"))
+    };
+    let (with, without) =
+        (scenario("[[flows]]\nname = \"none\"\nlaw = \"cubic\"\ncount = 0\n"), scenario(""));
+    let text =
+        |run: &flowstamp_sim::results::Results| format!("{:?} {:?}", run.summary.total, run.summary.links);
+    assert_eq!(text(&with), text(&without));
+    assert_eq!((with.summary.groups["none"].flows, with.summary.groups["none"].jain_index), (0, None));
+    assert_eq!(with.summary.groups["none"].path_rtt_s, 0.0);
+}

@@ -187,6 +187,25 @@ fn overrides_reach_everything() {
     }
 }
 
+/// A pattern stands for every group that it fits, in the place of one name.
+#[test]
+fn overrides_reach_all_of_a_pattern() {
+    let text = GOOD.to_owned()
+        + "[[flows]]\nname = \"up1\"\nlaw = \"xcp\"\n[[flows]]\nname = \"up2\"\nlaw = \"xcp\"\n";
+    let laws = |key: &str| {
+        let sets = [(key.to_owned(), "cubic".to_owned())];
+        let loaded =
+            load(&text, Format::Toml, "good.toml", &sets, Path::new(".")).map_err(|e| e.to_string())?;
+        Ok::<_, String>(loaded.scenario.flows.iter().map(|f| f.law.name()).collect::<Vec<_>>())
+    };
+    assert_eq!(laws("flows.up*.law").expect("good"), ["xcp", "cubic", "cubic"]);
+    assert_eq!(laws("flows.*.law").expect("good"), ["cubic"; 3]);
+    assert_eq!(laws("flows.*2.law").expect("good"), ["xcp", "xcp", "cubic"]);
+    assert_eq!(laws("flows.u*p*1*.law").expect("good"), ["xcp", "cubic", "xcp"]);
+    let refused = laws("flows.down*.law").expect_err("there is none");
+    assert!(refused.contains("\"down*\" is not in the list of 3: long, up1, up2"), "{refused}");
+}
+
 /// What is written out reads back as the same scenario.
 #[test]
 fn the_spelled_out_scenario_is_the_same() {

@@ -67,6 +67,12 @@ class RunValues(Protocol):
     def first_end_s(self) -> float:
         """When the first of all flows was complete."""
 
+    def megabytes(self, pattern: str) -> float:
+        """What the groups of a name such as `up*` have delivered, 10^6 bytes."""
+
+    def flow_samples_of_all(self, name: str, start_s: float, end_s: float) -> Floats:
+        """Samples of a measure of all flows while they are active, between two instants."""
+
     def sample_s(self) -> float:
         """The sampling interval."""
 
@@ -96,6 +102,14 @@ def _group(run: RunValues, group: str, start_s: float, end_s: float) -> float:
 
 def _normalized(run: RunValues, group: str) -> Floats:
     return run.of(group).measure("normalized")
+
+
+def _megabytes(run: RunValues, pattern: str) -> float:
+    return run.megabytes(pattern)
+
+
+def _all_samples(run: RunValues, metric: str, start_s: float, end_s: float) -> Floats:
+    return run.flow_samples_of_all(metric, start_s, end_s)
 
 
 def _switched(run: RunValues, flow: str) -> float:
@@ -223,6 +237,8 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "window": (4, _window),
     "group": (4, _group),
     "normalized": (2, _normalized),
+    "megabytes": (2, _megabytes),
+    "all_samples": (4, _all_samples),
     "switched": (2, _switched),
     "switches": (1, _switches),
     "packets": (3, _packets),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
@@ -141,6 +142,7 @@ _RUN: dict[str, Callable[[Finished, str], float]] = {
     "all_drop_rate": lambda r, _: float(r.everywhere()["drop_rate"]),
     "jain": lambda r, group: float(r.summary["groups"][group]["jain_index"]),
     "goodput_mbps": lambda r, group: r.summary["groups"][group]["goodput_bps"] / 1e6,
+    "all_mbps": lambda r, _: r.everywhere()["goodput_bps"] / 1e6,
     "normalized": lambda r, group: r.normalized(group),
     **fixed_rate.MEASURES,
 }
@@ -181,7 +183,7 @@ def law_variables() -> tuple[str, ...]:
 # Measures that are a share of the capacity, or a number of packets.
 _SHARES = {"rate_share": "rate_bps", "own_share": "own_capacity_bps"}
 _PACKETS = {"own_queue_packets": "own_queue_bytes", "other_queue_packets": "other_queue_bytes"}
-_ACTIVE = "active_flows"
+_ACTIVE, _FAIRNESS = "active_flows", "fairness_index"
 
 
 @cache
@@ -194,8 +196,8 @@ def _law_measures() -> Mapping[str, str]:
 @cache
 def measures() -> tuple[str, ...]:
     """Names of all measures."""
-    of_law = _law_measures()
-    return (*_LINK, *_RUN, *MANY, _INDEX, "queue_packets", *of_law, _ACTIVE, *fct.MEASURES, *analytic.MEASURES)
+    of_link = ("queue_packets", *_law_measures(), _ACTIVE, _FAIRNESS)
+    return (*_LINK, *_RUN, *MANY, _INDEX, *of_link, *fct.MEASURES, *analytic.MEASURES)
 
 
 class RunSet:
@@ -233,6 +235,8 @@ class RunSet:
         if name == _ACTIVE:
             t, _ = self._only().links[self.links[0]]["utilization"]
             return t, fct.active_over_time(self._only(), self.group, t)
+        if name == _FAIRNESS:
+            return self._fairness()
         variable = _law_measures().get(name)
         if variable is not None:
             t, v = self._only().links[self.links[0]][variable]
@@ -253,6 +257,43 @@ class RunSet:
             bits = 8 * fct.payload(self._only().scenario, self._only().packet_bytes)
             return {of: (t, np.cumsum(v) * self.sample_s() / bits) for of, (t, v) in found.items()}
         return {of: (t, v * MANY[name][2]) for of, (t, v) in found.items()}
+
+    def _while_active(self, name: str) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Times, a measure of each flow (rows), and in which sampling intervals it was active from beginning to end."""
+        found = self.many_over_time(name)
+        if not found:
+            raise ValueError("no flow was probed: set probes.flows")
+        rows = {f"{row['group']}.{row['index']}": row for row in self._only().summary["flows"]}
+        starts = np.array([rows[flow]["start_s"] for flow in found])
+        last = [[rows[flow][key] for key in ("end_s", "stop_s")] for flow in found]
+        ends = np.array([min((e for e in both if e is not None), default=np.inf) for both in last])
+        times = next(iter(found.values()))[0]
+        active = (starts[:, None] <= times - self.sample_s() * 0.999) & (ends[:, None] >= times)
+        return times, np.array([values for _, values in found.values()]), active
+
+    def _fairness(self) -> tuple[Floats, Floats]:
+        """Jain's index of the throughputs in each sampling interval."""
+        times, shares, active = self._while_active(_FLOW)
+        squares = np.sum(active, axis=0) * np.sum(shares**2 * active, axis=0)
+        known = squares > 0
+        return times[known], np.sum(shares * active, axis=0)[known] ** 2 / squares[known]
+
+    def flow_samples_of_all(self, name: str, start_s: float, end_s: float) -> Floats:
+        """Samples of a measure of all flows while they are active, between two instants, together; 0 is none yet."""
+        if MANY.get(name, ("",))[0] != "flow":
+            flows = ", ".join(known for known, (kind, _, _) in MANY.items() if kind == "flow")
+            raise ValueError(f'"{name}" is not sampled of flows; there are {flows}')
+        times, values, active = self._while_active(name)
+        taken = values[active & (times >= start_s) & (times <= end_s)]
+        return taken[taken > 0] if name == "flow_rtt_ms" else taken
+
+    def megabytes(self, pattern: str) -> float:
+        """What groups of a name such as `up*` delivered from the first packet on, 10^6 bytes; the mean of the runs."""
+        found = [row for run in self.runs for row in run.summary["flows"] if fnmatchcase(row["group"], pattern)]
+        if not found:
+            known = ", ".join(self.runs[0].summary["groups"])
+            raise ValueError(f'no group is named "{pattern}"; there are {known}')
+        return sum(float(row["delivered_bytes"]) for row in found) / 1e6 / len(self.runs)
 
     def packets(self, flow: str, at_s: float) -> float:
         """Packets of a flow that have arrived by the last sample until an instant."""

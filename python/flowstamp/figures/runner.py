@@ -20,7 +20,7 @@ from flowstamp.figures import fct
 from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import ExpressionError, RunValues
 from flowstamp.figures.measured import MeasurementError, NotMeasuredError, Say, forwarding, labs
-from flowstamp.figures.measures import MANY, Finished, Joined, RunSet, kept
+from flowstamp.figures.measures import MANY, Finished, Floats, Joined, RunSet, kept
 from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, RunSpec, available, load
 from flowstamp.files import write_whole
 
@@ -166,9 +166,9 @@ class Runner:
         if not simulated:
             return {}
         order = [(run, point) for point in reversed(range(spec.points)) for run in simulated]
-        jobs = [spec.job(run, point) for run, point in order]
+        jobs = [spec.job(run, point, self.seed) for run, point in order]
         with translated():
-            results = _flowstamp.run_many(jobs, seed=self.seed, progress=progress)
+            results = _flowstamp.run_many(jobs, progress=progress)
         finished: dict[str, dict[int, Finished]] = {run.name: {} for run in simulated}
         for (run, point), result in zip(order, results, strict=True):
             ran = tomllib.loads(result.scenario_toml())
@@ -234,7 +234,7 @@ class Runner:
                 draw.xscale,
                 draw.xlim,
                 xticks=ticks,
-                markers=draw.x not in ("time", "size"),
+                markers=draw.x not in ("time", "size", "value"),
                 lines=draw.x != "figure",
             )
         )
@@ -274,6 +274,8 @@ class Runner:
                 curves.append(
                     plot.Curve(label, *(plot.averaged(t, v, panel.average_s) if panel.average_s else (t, v)), style)
                 )
+            elif spec.draw.x == "value":
+                curves.append(plot.Curve(label, *self._density(spec, runs, panel.y), style))
             elif spec.draw.x == "size":
                 found = fct.bins(runs.runs[panel.point], runs.group)
                 sizes = np.array([b.mean_packets for b in found])
@@ -282,10 +284,24 @@ class Runner:
             else:
                 y = runs.measure(panel.y)
                 x = np.arange(1.0, y.size + 1) if spec.draw.x == "flow" else np.array(spec.x())
+                if spec.draw.x == "vary":  # points that differ by their seed are one
+                    x, which = np.unique(x, return_inverse=True)
+                    y = np.bincount(which, y) / np.bincount(which)
                 # Panels beside one another have runs of their own: theirs are told apart within each.
                 curves.append(plot.Curve(label, x, y, panel.runs.index(name) if spec.draw.x == "flow" else style))
         curves += self._references(spec, panel, len(spec.runs))
         return curves
+
+    def _density(self, spec: FigureSpec, runs: RunSet, name: str) -> tuple[Floats, Floats]:
+        """Samples of all flows after warm-up: centres of 80 bins over the x axis, and the share of samples per unit."""
+        summary = runs.runs[0].summary
+        values = runs.flow_samples_of_all(name, summary["warmup_s"], summary["duration_s"])
+        if not values.size:
+            raise FigureError(f"{spec.path}: draw.panels: {runs.name} has no samples of {name} after warm-up")
+        low, high = spec.draw.xlim
+        within = (np.min(values) if low is None else low, np.max(values) if high is None else high)
+        density, edges = np.histogram(values, 80, within)
+        return (edges[1:] + edges[:-1]) / 2, density / (values.size * (edges[1] - edges[0]))
 
     def _references(self, spec: FigureSpec, panel: PanelSpec, style: int) -> list[plot.Curve]:
         """Formulas beside the measured curves, of the first run that the panel shows."""

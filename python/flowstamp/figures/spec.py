@@ -19,7 +19,7 @@ from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.measures import measures
 from flowstamp.plot import Scale
 
-XAxis = Literal["vary", "link", "flow", "time", "figure", "size"]
+XAxis = Literal["vary", "link", "flow", "time", "figure", "size", "value"]
 Where = Literal["simulator", "linux", "forwarding"]
 Sets = tuple[tuple[str, str], ...]
 """Overrides as the native module takes them: dotted key and TOML value."""
@@ -149,9 +149,13 @@ class FigureSpec:
             return [axis_value(v, str(self.path), f"vary.{self.axis}") for v in self.vary[self.axis]]
         return [float(n + 1) for n in range(len(self.links))]
 
-    def job(self, run: RunSpec, point: int) -> tuple[str, str, Sets, str]:
-        """A scenario for `_flowstamp.run_many`."""
-        varied = tuple((key, toml_value(values[point])) for key, values in self.vary.items())
+    def job(self, run: RunSpec, point: int, seed: int | None = None) -> tuple[str, str, Sets, str]:
+        """A scenario for `_flowstamp.run_many`. Where seeds vary, all are as much later as `seed` is than the first."""
+        vary = dict(self.vary)
+        if seed is not None:
+            seeds = vary.get("seed", (seed,) * self.points)
+            vary["seed"] = tuple(own - seeds[0] + seed for own in seeds)
+        varied = tuple((key, toml_value(values[point])) for key, values in vary.items())
         source = f"{self.path.name} [scenario] run {run.name}"
         return toml_text(self.scenario), source, (*self.sets, *run.sets, *varied), str(self.path.parent)
 

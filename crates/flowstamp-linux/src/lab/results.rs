@@ -277,6 +277,7 @@ fn row(lab: &Lab, number: usize, planned: &Planned, flow: &Flow, said: &Value) -
         min_rtt_s: rtt_s("min_rtt"),
         srtt_s: rtt_s("mean_rtt"),
         switched_s: None,
+        stop_s: group.stop.map(Time::as_secs_f64),
     }
 }
 

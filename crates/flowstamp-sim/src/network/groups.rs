@@ -62,10 +62,11 @@ impl Builder<'_> {
             self.check_routers(group, &there.links)?;
             let id = network.groups.len() as u32;
             let count = group.count.unwrap_or(if group.web.is_some() { 10 } else { 1 });
-            if !(1..=MOST_FLOWS).contains(&count) {
+            let least = u32::from(group.web.is_some());
+            if !(least..=MOST_FLOWS).contains(&count) {
                 return error(
                     key("count"),
-                    format!("is {count}; it must be at least 1 and at most {MOST_FLOWS}"),
+                    format!("is {count}; it must be at least {least} and at most {MOST_FLOWS}"),
                 );
             }
             if let Some(OneOrMany::Many(list)) = &group.rtt {
@@ -108,7 +109,7 @@ impl Builder<'_> {
                 law: group.law.clone(),
                 links: there.links.clone(),
                 governs: None,
-                path_rtt_s: rtts_s / f64::from(count),
+                path_rtt_s: rtts_s / f64::from(count.max(1)),
                 mean_size_bytes: group.size.map(flowstamp_laws::Bytes::as_f64),
                 offered_bps: 0.0,
                 initial_rto,

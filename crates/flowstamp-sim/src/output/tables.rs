@@ -106,6 +106,7 @@ pub fn flows_table(rows: &[FlowRow]) -> Result<RecordBatch, ArrowError> {
     column!(min_rtt_s: option Float64Builder);
     column!(srtt_s: option Float64Builder);
     column!(switched_s: option Float64Builder);
+    column!(stop_s: option Float64Builder);
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
 }
 
