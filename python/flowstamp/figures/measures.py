@@ -182,8 +182,12 @@ def law_variables() -> tuple[str, ...]:
 
 # Measures that are a share of the capacity, or a number of packets.
 _SHARES = {"rate_share": "rate_bps", "own_share": "own_capacity_bps"}
-_PACKETS = {"own_queue_packets": "own_queue_bytes", "other_queue_packets": "other_queue_bytes"}
-_ACTIVE, _FAIRNESS = "active_flows", "fairness_index"
+_PACKETS = {
+    "own_queue_packets": "own_queue_bytes",
+    "other_queue_packets": "other_queue_bytes",
+    "persistent_queue_packets": "persistent_queue_bytes",
+}
+_ACTIVE, _FAIRNESS, _TOTAL = "active_flows", "fairness_index", "total_mbps"
 
 
 @cache
@@ -196,7 +200,7 @@ def _law_measures() -> Mapping[str, str]:
 @cache
 def measures() -> tuple[str, ...]:
     """Names of all measures."""
-    of_link = ("queue_packets", *_law_measures(), _ACTIVE, _FAIRNESS)
+    of_link = ("queue_packets", *_law_measures(), _ACTIVE, _FAIRNESS, _TOTAL)
     return (*_LINK, *_RUN, *MANY, _INDEX, *of_link, *fct.MEASURES, *analytic.MEASURES)
 
 
@@ -226,8 +230,8 @@ class RunSet:
         if name in fct.MEASURES:
             return fct.measure(self, name)
         if name in (_FLOW, _INDEX):
-            rows = [row for row in self._only().summary["flows"] if row["group"] == self.group]
-            return np.array([float(row["index"]) if name == _INDEX else row["goodput_bps"] / 1e6 for row in rows])
+            rows = [row for row in self._only().summary["flows"] if fnmatchcase(row["group"], self.group)]
+            return np.array([float(n) if name == _INDEX else row["goodput_bps"] / 1e6 for n, row in enumerate(rows)])
         raise ValueError(f'"{name}" is over time only: samples({self.name}, "{name}", from, to)')
 
     def over_time(self, name: str) -> tuple[Floats, Floats]:
@@ -237,6 +241,9 @@ class RunSet:
             return t, fct.active_over_time(self._only(), self.group, t)
         if name == _FAIRNESS:
             return self._fairness()
+        if name == _TOTAL:
+            t, shares, _ = self._while_active(_FLOW)
+            return t, np.sum(shares, axis=0)
         variable = _law_measures().get(name)
         if variable is not None:
             t, v = self._only().links[self.links[0]][variable]

@@ -287,6 +287,7 @@ class Runner:
                 if spec.draw.x == "vary":  # points that differ by their seed are one
                     x, which = np.unique(x, return_inverse=True)
                     y = np.bincount(which, y) / np.bincount(which)
+                    y = y / x if panel.per_x else y
                 # Panels beside one another have runs of their own: theirs are told apart within each.
                 curves.append(plot.Curve(label, x, y, panel.runs.index(name) if spec.draw.x == "flow" else style))
         curves += self._references(spec, panel, len(spec.runs))

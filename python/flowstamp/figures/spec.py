@@ -63,6 +63,7 @@ class PanelSpec:
     average_s: float  # 0: samples as they are
     references: tuple[str, ...]  # formulas of flow completion times
     point: int  # of size panels: which point of the runs
+    per_x: bool  # of what varies: each value over its x
     flow: str  # of panels that show flows over time: the only one to be shown; empty: all
     group: str  # whose measure it is; empty: `measure.group`
 
@@ -477,6 +478,7 @@ def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
         average_s=t.number("average_s", 0.0),
         references=references,
         point=int(t.take("point", int, "the number of a point", 0)),
+        per_x=t.take("per_x", bool, "true or false", False),
         flow=t.text("flow", "a flow's name, group.index", default=""),
         group=t.text("group", "a group's name", default=""),
     )
