@@ -194,7 +194,7 @@ class Scenario:
         return self._with(probes={**self.tree.get("probes", {}), **_given(new)})
 
     def capture(self, links: Sequence[str] | None = None, *, packets: int | None = None) -> Self:
-        """Records the packets that leave `links` (default: all router links), at most `packets` of them."""
+        """Records the packets that leave `links`, and the frames of the cells among them (default: all), at most `packets`."""
         return self._with(capture=_given({"links": links, "packets": packets}))
 
     def configure(

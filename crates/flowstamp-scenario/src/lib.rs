@@ -74,7 +74,7 @@ pub struct Scenario {
     /// What is sampled over time.
     #[serde(default)]
     pub probes: Probes,
-    /// Packets to record as they leave links, for `trace.pcapng`.
+    /// Packets to record as they leave links, and frames on the air of cells, for `trace.pcapng`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture: Option<Capture>,
 }
@@ -144,10 +144,11 @@ impl Default for Probes {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Capture {
-    /// Links whose departures are recorded. Default: all router links.
+    /// Links whose departures are recorded, and cells of which all frames are, as 802.11 behind radiotap. Default: all router links but the
+    /// interfaces of cells, and all cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<Vec<String>>,
-    /// Recording ends after so many packets.
+    /// Recording ends after so many packets and frames.
     #[serde(default = "capture_packets")]
     pub packets: u32,
 }

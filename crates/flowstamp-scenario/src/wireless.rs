@@ -331,6 +331,12 @@ impl DcfParams {
         Ok(())
     }
 
+    /// Bytes that a data frame has beside its packet.
+    #[must_use]
+    pub fn overhead(&self) -> u64 {
+        (self.mac_header + self.fcs + self.llc).get()
+    }
+
     /// Refuses a data rate that there is not.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Cells between their interfaces' queues and the packets' next links: which frame each MAC has, and when to look.
 
-use crate::medium::dcf::{Cell, Frame, Happened, Medium, Stats};
+use crate::medium::dcf::{Cell, Frame, Happened, Medium, Stats, Transmission};
 use crate::network::{CellPlan, NOBODY, StationPlan};
 use crate::packet::Packet;
 use crate::random::Stream;
@@ -33,6 +33,8 @@ struct Radio {
     full: Vec<bool>,
     /// When the pending event is.
     due: Option<Time>,
+    /// Number of the cell in the capture, if it is there.
+    captured: Option<u32>,
     /// Data rates of now.
     rates: Vec<Option<Rate>>,
     /// What stations and medium had done when statistics began.
@@ -62,6 +64,7 @@ impl Air {
                 streams: plan.stations.iter().map(stream).collect(),
                 full: vec![false; stations.len()],
                 due: None,
+                captured: None,
                 rates: stations.iter().map(|s| s.rate).collect(),
                 before: (vec![Stats::default(); stations.len()], Medium::default()),
             }
@@ -149,6 +152,24 @@ impl Air {
             happened.push((stations[station as usize].link, what));
         });
         happened
+    }
+
+    /// From now on the frames of a cell are recorded, which has this number in the capture.
+    pub fn listen(&mut self, cell: u32, captured: u32) {
+        let radio = &mut self.radios[cell as usize];
+        radio.captured = Some(captured);
+        radio.cell.listen();
+    }
+
+    /// Hands out what was on the air in a cell, with the link of each sender, if it is recorded, and the cell's number in the capture.
+    pub fn heard(&mut self, cell: u32, mut record: impl FnMut(u32, Transmission, u32)) {
+        let radio = &mut self.radios[cell as usize];
+        let Some(captured) = radio.captured else { return };
+        let heard = radio.cell.heard();
+        for sent in &heard {
+            record(captured, *sent, radio.stations[sent.from as usize].link);
+        }
+        radio.cell.hear_into(heard);
     }
 
     /// What [`step`](Self::step) told has been done.

@@ -1,9 +1,12 @@
-//! Records packets whose transmission begins, until it has enough.
+//! Records packets whose transmission begins, and frames on the air of cells, until it has enough.
 
+use crate::medium::dcf::{Kind, Transmission};
+use crate::network::CellPlan;
 use crate::packet::{
     CONGESTED, CONTROL, DATA, ECN_CAPABLE, ECN_ECHO, FIN, L4S, Packet, REDUCED, SYN, SackPool,
 };
-use crate::results::{Captured, CapturedPacket};
+use crate::results::{Captured, CapturedCell, CapturedFrame, CapturedPacket, Recorded};
+use crate::scenario::wireless::Standard;
 use flowstamp_laws::units::Time;
 
 /// The user of a flow's slot, as a capture knows it.
@@ -23,7 +26,7 @@ pub struct User {
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
     captured: Captured,
-    /// How many packets of each link may still be recorded; none if nothing is recorded at all.
+    /// How many packets of each link, and then of each cell's frames, may still be recorded; none if nothing is recorded at all.
     left: Vec<u32>,
     most: u32,
     packet_bytes: u32,
@@ -35,13 +38,22 @@ impl Capture {
     #[must_use]
     pub fn new(links: Vec<String>, most: u32, packet_bytes: u32) -> Self {
         let left = vec![most; links.len()];
-        Self {
-            captured: Captured { links, packets: Vec::new() },
-            left,
-            most,
-            packet_bytes,
-            users: Vec::new(),
-        }
+        let captured = Captured { links, ..Captured::default() };
+        Self { captured, left, most, packet_bytes, users: Vec::new() }
+    }
+
+    /// Frames of this cell are recorded too; returns its number here.
+    pub fn add_cell(&mut self, plan: &CellPlan) -> u32 {
+        let number = self.captured.cells.len() as u32;
+        let params = &plan.params;
+        self.captured.cells.push(CapturedCell {
+            name: plan.name.clone(),
+            access_point: plan.stations.first().is_some_and(|s| s.params.rate.is_none()),
+            ofdm: matches!(params.standard, Standard::G | Standard::GNs2),
+            overhead: params.overhead(),
+        });
+        self.left.push(self.most);
+        number
     }
 
     /// A slot has a new user.
@@ -60,13 +72,37 @@ impl Capture {
     pub fn record(&mut self, link: u32, time: Time, packet: &Packet, sacks: &SackPool) {
         // Links are looked at when there is a reason to, not in the order of time: each may fill the capture alone, and
         // the first packets of all are picked at the end.
-        let left = &mut self.left[link as usize];
-        let user = self.users[packet.flow as usize];
-        if *left == 0 || user.generation != packet.generation {
+        if self.left[link as usize] == 0 {
             return;
         }
-        *left -= 1;
-        self.captured.packets.push(CapturedPacket {
+        if let Some(packet) = self.seen(link, time, packet, sacks) {
+            self.left[link as usize] -= 1;
+            self.captured.packets.push(packet);
+        }
+    }
+
+    /// A frame has been on the air of a cell; `packet` is what it carries, on its way by `link`.
+    pub fn record_frame(
+        &mut self,
+        cell: u32,
+        sent: Transmission,
+        (link, packet): (u32, Option<&Packet>),
+        sacks: &SackPool,
+    ) {
+        let number = self.captured.links.len() + cell as usize;
+        if self.left[number] == 0 {
+            return;
+        }
+        self.left[number] -= 1;
+        let packet = packet.filter(|_| sent.kind == Kind::Data);
+        let packet = packet.and_then(|packet| self.seen(link, sent.begin, packet, sacks));
+        self.captured.frames.push(CapturedFrame { cell, sent, packet });
+    }
+
+    /// A packet as captures have it; `None` if its flow is over and its slot has another user.
+    fn seen(&self, link: u32, time: Time, packet: &Packet, sacks: &SackPool) -> Option<CapturedPacket> {
+        let user = self.users[packet.flow as usize];
+        (user.generation == packet.generation).then(|| CapturedPacket {
             time_ps: time.as_ps(),
             link,
             flow: user.record,
@@ -88,14 +124,18 @@ impl Capture {
             stamp: packet.stamp,
             bits: packet.bits,
             sack: sacks.get(packet.sack),
-        });
+        })
     }
 
     /// What was recorded, in the order of time.
     #[must_use]
     pub fn finish(mut self) -> Captured {
         self.captured.packets.sort_by_key(|p| (p.time_ps, p.link));
-        self.captured.packets.truncate(self.most as usize);
+        self.captured.frames.sort_by_key(|f| (f.sent.begin, f.cell));
+        let first = self.captured.in_order().take(self.most as usize);
+        let packets = first.filter(|r| matches!(r, Recorded::Packet(_))).count();
+        self.captured.frames.truncate(self.most as usize - packets);
+        self.captured.packets.truncate(packets);
         self.captured
     }
 }

@@ -51,6 +51,10 @@ impl Results {
             }
             packet.stamp.0.iter().for_each(|word| capture.update(word.to_bits().to_le_bytes()));
         }
+        for frame in &self.capture.frames {
+            let of = frame.packet.map(|p| (p.flow, p.seq, p.size, p.stamp.0.map(f64::to_bits)));
+            capture.update(format!("{} {:?} {of:?}\n", frame.cell, frame.sent));
+        }
         Digest {
             summary: of_json(&timeless(&self.summary)),
             flows: of_json(&self.flows),

@@ -8,7 +8,7 @@ use crate::air::Air;
 use crate::capture::Capture;
 use crate::events::{Class, EventQueue, Source};
 use crate::link::{Admission, Alone, Classifier, Fifo, Laws, LinkStats, Plain, Port, Served, Soft, Tap};
-use crate::medium::dcf::Happened;
+use crate::medium::dcf::{Happened, Kind};
 use crate::medium::{Grant, Service, Turns};
 use crate::network::{CellPlan, END, LinkPlan, Medium};
 use crate::packet::{Packet, SackPool};
@@ -133,6 +133,10 @@ impl Fabric {
             lost: 0,
         };
         fabric.leads_to = fabric.leads_to(sides);
+        for (number, cell) in cells.iter().enumerate().filter(|(_, c)| captures(scenario, &c.name, false)) {
+            let captured = fabric.capture.add_cell(cell);
+            fabric.air.listen(number as u32, captured);
+        }
         for (number, port) in fabric.ports.iter_mut().enumerate() {
             for (class, law) in port.queue_laws().iter().enumerate() {
                 if let Some(at) = law.first_timer() {
@@ -474,6 +478,11 @@ impl Fabric {
     pub fn air(&mut self, cell: u32) -> Option<u32> {
         let mut delivered = None;
         let happened = self.air.step(self.now, cell);
+        self.air.heard(cell, |captured, sent, link| {
+            let line = &self.links[link as usize];
+            let packet = (sent.kind == Kind::Data).then(|| line.head());
+            self.capture.record_frame(captured, sent, (link, packet), &self.sacks);
+        });
         for (number, what) in happened.iter() {
             let at = *number as usize;
             match what {
@@ -621,6 +630,13 @@ impl Fabric {
     }
 }
 
+/// Whether the scenario wants this link or cell to be recorded: all that it names; without names, links and cells, but no interface,
+/// whose packets are in its cell's frames.
+fn captures(scenario: &Scenario, name: &str, interface: bool) -> bool {
+    let names = scenario.capture.as_ref().map(|c| c.links.as_ref());
+    names.is_some_and(|names| names.map_or(!interface, |names| names.iter().any(|n| n == name)))
+}
+
 /// What stands before the line of a link.
 fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
     let (rate, _) = plan.capacity.known_at(Time::ZERO);
@@ -634,7 +650,6 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
     let known = plan.told.then(|| split.as_ref().map_or(rate, Split::own_capacity));
     let router_view =
         RouterView { capacity: known, limit: plan.limit, packet_bytes: scenario.packet.get() as u32 };
-    let capture = scenario.capture.as_ref();
     let mut laws = Laws::new(
         plan.name.clone(),
         plan.capacity.clone(),
@@ -642,7 +657,7 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         plan.queue.build(&view),
         plan.router.build(&router_view),
         Stream::new(scenario.seed, &format!("queue/{}", plan.name)),
-        capture.is_some_and(|c| c.links.as_ref().is_none_or(|names| names.contains(&plan.name))),
+        captures(scenario, &plan.name, matches!(plan.medium, Medium::Cell { .. })),
     );
     laws.told = plan.told;
     let in_turn = Scheduler::Priority(share::priority::Priority);

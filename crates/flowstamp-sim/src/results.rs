@@ -350,13 +350,64 @@ pub struct SeriesKey {
     pub metric: String,
 }
 
-/// Captured packets.
+/// Captured packets and frames.
 #[derive(Clone, Debug, Default)]
 pub struct Captured {
-    /// Links that were recorded, by name.
+    /// Router links, by name.
     pub links: Vec<String>,
-    /// The packets.
+    /// Packets of those that were recorded, in the order of time.
     pub packets: Vec<CapturedPacket>,
+    /// Cells that were recorded.
+    pub cells: Vec<CapturedCell>,
+    /// What was on the air in them, in the order of time.
+    pub frames: Vec<CapturedFrame>,
+}
+
+/// One of them, in the order of time; of a link before that of a cell.
+#[derive(Clone, Copy, Debug)]
+pub enum Recorded<'a> {
+    /// A packet that left a link.
+    Packet(&'a CapturedPacket),
+    /// A frame in a cell.
+    Frame(&'a CapturedFrame),
+}
+
+impl Captured {
+    /// All that was captured, in the order of time.
+    pub fn in_order(&self) -> impl Iterator<Item = Recorded<'_>> {
+        let (mut packets, mut frames) = (self.packets.iter().peekable(), self.frames.iter().peekable());
+        std::iter::from_fn(move || match (packets.peek(), frames.peek()) {
+            (Some(packet), Some(frame)) if frame.sent.begin.as_ps() < packet.time_ps => {
+                frames.next().map(Recorded::Frame)
+            }
+            (Some(_), _) => packets.next().map(Recorded::Packet),
+            (None, _) => frames.next().map(Recorded::Frame),
+        })
+    }
+}
+
+/// A cell that was recorded.
+#[derive(Clone, Debug)]
+pub struct CapturedCell {
+    /// Its name.
+    pub name: String,
+    /// Its station number 0 is an access point.
+    pub access_point: bool,
+    /// It is modulated by OFDM, else as 802.11b is.
+    pub ofdm: bool,
+    /// Bytes that its data frames have beside a packet.
+    pub overhead: u64,
+}
+
+/// One frame on the air of a cell.
+#[derive(Clone, Copy, Debug)]
+pub struct CapturedFrame {
+    /// Index into [`Captured::cells`].
+    pub cell: u32,
+    /// The frame.
+    pub sent: crate::medium::dcf::Transmission,
+    /// The packet that a data frame carries, as its link recorded it; `None` of one whose flow is over and forgotten.
+    pub packet: Option<CapturedPacket>,
 }
 
 /// One captured packet at the start of its transmission.

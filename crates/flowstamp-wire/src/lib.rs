@@ -15,6 +15,7 @@
 //! - [`mod@codec`]: which of them a packet's header has, and how its stamp is told;
 //! - [`mod@field`]: what the codecs share;
 //! - [`frame`]: builds a packet's headers, checksums included, without allocation;
+//! - [`radio`]: such a packet as a frame of 802.11 behind radiotap, and 802.11's control frames;
 //! - [`pcapng`]: writes such frames to a capture file that Wireshark reads;
 //! - [`DISSECTOR`]: the Wireshark plug-in that reads the headers back, and the TCP option of hosts on Linux.
 //!
@@ -43,6 +44,7 @@ pub mod frame;
 pub mod option;
 pub mod pcapng;
 pub mod pcp;
+pub mod radio;
 pub mod rcp;
 pub mod vcp;
 pub mod xcp;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Section Header Block               application's name
-//! Interface Description Block  * n   name, description, LINKTYPE_ETHERNET, time resolution
+//! Interface Description Block  * n   name, description, link type, time resolution
 //! Enhanced Packet Block        * n   interface, time, captured bytes, original length, comment
 //! ```
 //!
@@ -22,7 +22,6 @@ const VERSION_MINOR: u16 = 0;
 /// -1: the section's length is not known in advance.
 const SECTION_LENGTH_UNKNOWN: u64 = u64::MAX;
 
-const LINKTYPE_ETHERNET: u16 = 1;
 /// No limit to the captured length.
 const SNAPLEN_UNLIMITED: u32 = 0;
 
@@ -47,6 +46,15 @@ const BLOCK_OVERHEAD: usize = 12;
 const PACKET_FIXED: usize = 20;
 /// Bytes of an option's code and length.
 const OPTION_HEADER: usize = 4;
+
+/// What the packets of an interface begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkType {
+    /// Ethernet's header.
+    Ethernet = 1,
+    /// radiotap, then a frame of IEEE 802.11.
+    Radiotap = 127,
+}
 
 /// Writes one section of a pcapng file.
 #[derive(Debug)]
@@ -76,12 +84,12 @@ impl<W: Write> Writer<W> {
         Ok(Self { out, interfaces: 0 })
     }
 
-    /// Adds an Ethernet interface and returns its number, counted from 0, for [`Writer::write_packet`].
+    /// Adds an interface and returns its number, counted from 0, for [`Writer::write_packet`].
     ///
     /// # Errors
     ///
     /// What the output returns, or [`io::ErrorKind::InvalidInput`] if a text is longer than 65535 bytes.
-    pub fn add_interface(&mut self, name: &str, description: &str) -> io::Result<u32> {
+    pub fn add_interface(&mut self, name: &str, description: &str, link_type: LinkType) -> io::Result<u32> {
         let name = TextOption::new(IF_NAME, name)?;
         let description = TextOption::new(IF_DESCRIPTION, description)?;
         let resolution_len = OPTION_HEADER + 4;
@@ -89,7 +97,7 @@ impl<W: Write> Writer<W> {
         let out = &mut self.out;
         out.write_all(&INTERFACE_DESCRIPTION_BLOCK.to_le_bytes())?;
         out.write_all(&total)?;
-        out.write_all(&LINKTYPE_ETHERNET.to_le_bytes())?;
+        out.write_all(&(link_type as u16).to_le_bytes())?;
         out.write_all(&[0; 2])?; // reserved
         out.write_all(&SNAPLEN_UNLIMITED.to_le_bytes())?;
         name.write(out)?;
@@ -249,7 +257,7 @@ mod tests {
     #[test]
     fn known_bytes() {
         let mut writer = Writer::new(Vec::new(), "flowstamp").unwrap();
-        let iface = writer.add_interface("r1", "to r2").unwrap();
+        let iface = writer.add_interface("r1", "to r2", LinkType::Ethernet).unwrap();
         let time_ps = 0x1_0000_0002 * PICOS_PER_TICK;
         writer.write_packet(iface, time_ps, &[1, 2, 3, 4, 5], 60, Some("drop")).unwrap();
         let blocks = blocks(&writer.finish().unwrap());
@@ -293,14 +301,17 @@ mod tests {
         let before = writer.out.len();
         let long = "x".repeat(65536);
         let refused = [
-            (writer.add_interface(&long, "").unwrap_err(), "text of 65536 bytes: must be at most 65535"),
+            (
+                writer.add_interface(&long, "", LinkType::Ethernet).unwrap_err(),
+                "text of 65536 bytes: must be at most 65535",
+            ),
             (writer.write_packet(0, 0, &[], 0, None).unwrap_err(), "unknown interface 0: must be below 0"),
         ];
         for (error, text) in refused {
             assert_eq!((error.kind(), error.to_string().as_str()), (io::ErrorKind::InvalidInput, text));
         }
         assert_eq!(writer.out.len(), before);
-        writer.add_interface("r1", "").unwrap();
+        writer.add_interface("r1", "", LinkType::Ethernet).unwrap();
         let before = writer.out.len();
         let error = writer.write_packet(0, 0, &[0; 10], 9, None).unwrap_err();
         assert_eq!(error.to_string(), "10 bytes captured of a packet of 9: must not be more");
@@ -315,7 +326,7 @@ mod tests {
                 (any::<u64>(), proptest::collection::vec(any::<u8>(), 0..40), proptest::option::of(".{0,9}")), 0..8),
         ) {
             let mut writer = Writer::new(Vec::new(), "flowstamp").unwrap();
-            writer.add_interface("r1", "").unwrap();
+            writer.add_interface("r1", "", LinkType::Ethernet).unwrap();
             for (time_ps, data, comment) in &packets {
                 writer.write_packet(0, *time_ps, data, 1500, comment.as_deref()).unwrap();
             }

@@ -390,8 +390,8 @@ fn prepare(name: &str, packets: &[Packet]) -> PathBuf {
     std::fs::create_dir_all(&dir).unwrap();
     std::fs::write(dir.join("flowstamp.lua"), DISSECTOR).unwrap();
     let mut writer = pcapng::Writer::new(Vec::new(), "flowstamp").unwrap();
-    let unused = writer.add_interface("other", "sees nothing").unwrap();
-    let iface = writer.add_interface("bottleneck", "r1 to r2, 150 Mb/s").unwrap();
+    let unused = writer.add_interface("other", "sees nothing", pcapng::LinkType::Ethernet).unwrap();
+    let iface = writer.add_interface("bottleneck", "r1 to r2, 150 Mb/s", pcapng::LinkType::Ethernet).unwrap();
     assert_eq!((unused, iface), (0, 1));
     for packet in packets {
         writer.write_packet(iface, packet.time_ps, &packet.bytes, packet.wire_len, packet.comment).unwrap();

@@ -243,11 +243,13 @@ impl Builder<'_> {
         self.assume(&mut network)?;
         if let Some(wanted) = s.capture.as_ref().and_then(|c| c.links.as_ref()) {
             for name in wanted {
-                if !self.links.iter().any(|l| l.name == *name) {
-                    let known: Vec<_> = self.links.iter().map(|l| l.name.as_str()).collect();
+                let names = self.links.iter().map(|l| &l.name).chain(self.cells.iter().map(|c| &c.name));
+                let known: Vec<_> = names.map(String::as_str).collect();
+                if !known.contains(&name.as_str()) {
+                    let or_cell = if self.cells.is_empty() { "" } else { " and no cell" };
                     return error(
                         "capture.links",
-                        format!("\"{name}\" is no link; there are {}", known.join(", ")),
+                        format!("\"{name}\" is no link{or_cell}; there are {}", known.join(", ")),
                     );
                 }
             }

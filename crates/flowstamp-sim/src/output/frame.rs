@@ -1,8 +1,10 @@
 //! A captured packet as it would be on a real wire.
 
-use crate::results::CapturedPacket;
+use crate::medium::dcf::Kind;
+use crate::results::{CapturedCell, CapturedFrame, CapturedPacket};
 use flowstamp_wire::codec::{Told, codec, ecn};
 use flowstamp_wire::frame::{Ecn, Flags, FrameSpec, Shim};
+use flowstamp_wire::radio::{self, Ds, Heard};
 
 /// Bytes of the IPv4 header and of a TCP header without options.
 const IP_TCP_LEN: u32 = 40;
@@ -65,6 +67,36 @@ pub(super) fn frame_of<'a>(packet: &CapturedPacket, sack: &'a [(u32, u32)]) -> F
         shim: shim_of(packet),
         ip_len: packet.size.min(u32::from(u16::MAX)) as u16,
         id: packet.seq as u16,
+    }
+}
+
+/// The frame as a monitor would hear it. Station `s` of cell `c` has the address 02:01:c:s; the node that is the access point is the
+/// BSSID, and stations reach it and nobody behind it: it is a router.
+pub(super) fn heard_of(frame: &CapturedFrame, cell: &CapturedCell) -> Heard {
+    let (sent, number) = (&frame.sent, frame.cell as u16);
+    let ds = match (cell.access_point, sent.from) {
+        (false, _) => Ds::Independent(radio::independent_bssid(number)),
+        (true, 0) => Ds::From,
+        (true, _) => Ds::To,
+    };
+    Heard {
+        tsf_us: sent.mpdu.as_ps() / 1_000_000,
+        rate_bps: sent.rate.bps(),
+        ofdm: cell.ofdm,
+        short_preamble: sent.short_preamble,
+        bad_fcs: !sent.good,
+        retries: sent.failed.min(255) as u8,
+        duration_us: sent.duration_us.min(u64::from(u16::MAX)) as u16,
+        from: radio::station_mac(number, sent.from as u16),
+        to: radio::station_mac(number, sent.to as u16),
+        kind: match sent.kind {
+            Kind::Rts => radio::Kind::Rts,
+            Kind::Cts => radio::Kind::Cts,
+            Kind::Ack => radio::Kind::Ack,
+            Kind::Data => {
+                radio::Kind::Data { ds, retry: sent.retry, sequence: (sent.sequence & 0xfff) as u16 }
+            }
+        },
     }
 }
 

@@ -7,8 +7,8 @@
 //!   summary.json      Results::summary
 //!   series.parquet    Results::series in long form
 //!   flows.parquet     Results::flows
-//!   trace.pcapng      captured packets, one interface per link    } only if
-//!   flowstamp.lua     Wireshark's dissector for XCP's and RCP's headers } packets were captured
+//!   trace.pcapng      captured packets, one interface per link and cell  } only if
+//!   flowstamp.lua     Wireshark's dissector for XCP's and RCP's headers  } packets were captured
 //! ```
 //!
 //! Every file is written under a temporary name in that folder and synced; only when all are whole are they renamed,

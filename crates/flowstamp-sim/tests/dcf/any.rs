@@ -9,12 +9,12 @@ use proptest::prelude::*;
 
 /// One thing to do: wait, then offer a frame if the station has none, or set a rate.
 #[derive(Clone, Copy, Debug)]
-enum Do {
+pub(super) enum Do {
     Offer { after_us: u64, station: u32, bytes: u32, to: u32 },
     Rate { after_us: u64, station: u32, rate: usize },
 }
 
-fn doings() -> impl Strategy<Value = Vec<Do>> {
+pub(super) fn doings() -> impl Strategy<Value = Vec<Do>> {
     let after = || prop_oneof![Just(0u64), 0u64..100, 0u64..20_000];
     let offer = (after(), 0u32..6, 20u32..2300, 0u32..6)
         .prop_map(|(after_us, station, bytes, to)| Do::Offer { after_us, station, bytes, to });
@@ -27,7 +27,7 @@ fn doings() -> impl Strategy<Value = Vec<Do>> {
 }
 
 prop_compose! {
-    fn params()(
+    pub(super) fn params()(
         standard in prop::sample::select(vec![Standard::B, Standard::G, Standard::BNs2, Standard::GNs2]),
         short in any::<bool>(),
         rts_threshold in prop_oneof![Just(2347u64), 0u64..2000],
@@ -52,15 +52,31 @@ prop_compose! {
 }
 
 /// What has happened, with times: to compare, and what was checked on the way.
-type Told = Vec<(Time, Happened)>;
+pub(super) type Told = Vec<(Time, Happened)>;
 
 /// An access point, which has the number 0, and five stations.
-fn run(params: &Params, error_rates: &[f64], doings: &[Do], seed: u64) -> (Run, Told) {
+pub(super) fn run(params: &Params, error_rates: &[f64], doings: &[Do], seed: u64) -> (Run, Told) {
+    run_from(params, error_rates, doings, seed, |_| {})
+}
+
+/// The same, listening.
+pub(super) fn run_and_hear(params: &Params, error_rates: &[f64], doings: &[Do], seed: u64) -> (Run, Told) {
+    run_from(params, error_rates, doings, seed, |run| run.cell.listen())
+}
+
+fn run_from(
+    params: &Params,
+    error_rates: &[f64],
+    doings: &[Do],
+    seed: u64,
+    begin: impl Fn(&mut Run),
+) -> (Run, Told) {
     let rate = |i: usize| params.rates[i % params.rates.len()];
     let station = |(i, e): (usize, &f64)| StationParams { rate: Some(rate(i)), error_rate: Ratio::new(*e) };
     let mut stations = vec![StationParams::ACCESS_POINT];
     stations.extend(error_rates.iter().enumerate().map(station));
     let mut run = Run::new(params, &stations, seed);
+    begin(&mut run);
     let mut told = Told::new();
     let mut has = [None; 6];
     let mut step = |run: &mut Run, has: &mut [Option<Time>; 6]| {

@@ -5,6 +5,7 @@
 
 mod any;
 mod by_hand;
+mod heard;
 mod models;
 mod reference;
 

@@ -55,6 +55,8 @@ pub(super) struct Exchange {
     pub first_timeout: Time,
     /// What of it the sender sends.
     pub sent: Time,
+    /// The data frame's rate.
+    pub rate: Rate,
 }
 
 impl Air {
@@ -80,7 +82,7 @@ impl Air {
             basic,
             control: p.control_rate.as_ref().map(scaled),
             ack_timeout: p.ack_timeout,
-            overhead: p.mac_header.get() + p.fcs.get() + p.llc.get(),
+            overhead: p.overhead(),
             rts_threshold: p.rts_threshold.get(),
             scale,
             rules: p.rules,
@@ -102,7 +104,6 @@ impl Air {
     /// Time of a frame of so many bytes.
     pub fn frame(&self, bytes: u64, rate: Rate) -> Time {
         let bits = 8.0 * bytes as f64 + self.service_bits;
-        let plcp = if rate.bps() > self.lowest.bps() { self.plcp_short } else { self.plcp };
         let payload = if self.symbol == Time::ZERO {
             Time::from_secs_f64(bits / rate.bps())
         } else {
@@ -110,11 +111,29 @@ impl Air {
             let symbols = bits / (rate.bps() * self.symbol.as_secs_f64());
             self.symbol * (symbols - 1e-9).ceil() as u64
         };
-        plcp + payload + self.extension
+        self.preamble(rate) + payload + self.extension
+    }
+
+    /// Time of preamble and PLCP header of a frame at `rate`.
+    pub fn preamble(&self, rate: Rate) -> Time {
+        if rate.bps() > self.lowest.bps() { self.plcp_short } else { self.plcp }
+    }
+
+    /// That of a frame at the lowest rate.
+    pub fn longest_preamble(&self) -> Time {
+        self.plcp
+    }
+
+    /// As it is written into a frame's duration field.
+    pub fn microseconds(&self, time: Time) -> u64 {
+        match self.rules {
+            Rules::Standard => time.as_ps().div_ceil(1_000_000), // 802.11-2012, 8.3.1.2
+            Rules::Ns2 => nearest_microsecond(time).as_ps() / 1_000_000,
+        }
     }
 
     /// Rate of the answer to a frame at `rate`, or of the RTS that announces one.
-    fn control(&self, rate: Rate) -> Rate {
+    pub fn control(&self, rate: Rate) -> Rate {
         self.control.unwrap_or_else(|| {
             let below = self.basic.iter().rev().find(|b| b.bps() <= rate.bps());
             // 802.11-2012, 9.7.6.5.2: where none is low enough, a mandatory rate that is; the frame's own is taken for it.
@@ -156,6 +175,7 @@ impl Air {
             timeout: end + self.ack_timeout.unwrap_or(answer + slack),
             first_timeout: first + self.ack_timeout.unwrap_or(answer_to_first + slack),
             sent: data + if rts { first } else { Time::ZERO },
+            rate,
         }
     }
 }

@@ -35,11 +35,13 @@
 //! taken over: ARP, and that `RTSThreshold_` counts the bytes of the PLCP as well.
 
 mod air;
+mod heard;
 
 use air::{Air, Exchange};
 use flowstamp_laws::units::{Rate, Time};
 use flowstamp_scenario::wireless::Rules;
 pub use flowstamp_scenario::wireless::{DcfParams as Params, StationParams};
+pub use heard::{Kind, Transmission};
 
 /// What a station sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +172,8 @@ pub struct Cell {
     /// When their frames end, or the ack.
     until: Time,
     medium: Medium,
+    /// Frames that have been on the air, if anybody wants to know.
+    heard: Option<Vec<Transmission>>,
 }
 
 impl Cell {
@@ -207,6 +211,7 @@ impl Cell {
             begin: Time::MAX,
             until: Time::MAX,
             medium: Medium::default(),
+            heard: None,
             air,
         }
     }
@@ -409,7 +414,9 @@ impl Cell {
         let to = self.stations[station as usize].waiting.map_or(station, |w| w.frame.to);
         let arrives = |station: u32| 1.0 - self.stations[station as usize].error_rate;
         let lost = 1.0 - arrives(station) * arrives(to);
-        if lost <= 0.0 || uniform(station) >= lost {
+        let good = lost <= 0.0 || uniform(station) >= lost;
+        self.hear_data(station, good);
+        if good {
             self.phase = Phase::Ack;
             self.until = self.begin + exchange.ack;
             told(Happened::Delivered { station });
@@ -429,6 +436,7 @@ impl Cell {
 
     fn ack_ends(&mut self, now: Time, uniform: &mut impl FnMut(u32) -> f64, told: &mut impl FnMut(Happened)) {
         let station = self.senders[0];
+        self.hear_ack(station);
         let nav = self.begin + self.exchange(station).nav;
         self.medium.exchanges += 1;
         self.medium.busy += now - self.begin;
@@ -463,6 +471,7 @@ impl Cell {
             let exchange = self.attempt(station, |e| e.first);
             self.stations[station as usize].stats.collisions += 1;
             longest += u32::from(self.begin + exchange.first == now);
+            self.hear_collided(station);
             self.fail(now, station, false, uniform, told);
         }
         for i in 0..self.senders.len() {
