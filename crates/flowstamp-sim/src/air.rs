@@ -109,10 +109,19 @@ impl Air {
         let radio = &mut self.radios[cell as usize];
         let rates = &radio.stations[station as usize].rates;
         let next = rates.partition_point(|(at, _)| *at <= now);
-        let rate = rates[next - 1].1;
+        // There are none any more if a rate has been set since.
+        let rate = rates[..next].last()?.1;
         radio.rates[station as usize] = Some(rate);
         radio.cell.set_rate(now, station, rate);
         rates.get(next).map(|(at, _)| *at)
+    }
+
+    /// A station's data rate is this from now on, whatever it was to be.
+    pub fn set_rate(&mut self, now: Time, cell: u32, station: u32, rate: Rate) {
+        let radio = &mut self.radios[cell as usize];
+        radio.stations[station as usize].rates.clear();
+        radio.rates[station as usize] = Some(rate);
+        radio.cell.set_rate(now, station, rate);
     }
 
     /// Whether a station's MAC has a frame.

@@ -6,6 +6,7 @@ use crate::packet::{
     CONGESTED, CONTROL, DATA, ECN_CAPABLE, ECN_ECHO, FIN, L4S, Packet, REDUCED, SYN, SackPool,
 };
 use crate::results::{Captured, CapturedCell, CapturedFrame, CapturedPacket, Recorded};
+use crate::scenario::Scenario;
 use crate::scenario::wireless::Standard;
 use flowstamp_laws::units::Time;
 
@@ -31,6 +32,13 @@ pub struct Capture {
     most: u32,
     packet_bytes: u32,
     users: Vec<User>,
+}
+
+/// Whether the scenario wants this link or cell to be recorded: all that it names; without names, links and cells, but no interface,
+/// whose packets are in its cell's frames.
+pub fn wanted(scenario: &Scenario, name: &str, interface: bool) -> bool {
+    let names = scenario.capture.as_ref().map(|c| c.links.as_ref());
+    names.is_some_and(|names| names.map_or(!interface, |names| names.iter().any(|n| n == name)))
 }
 
 impl Capture {

@@ -8,8 +8,8 @@ use crate::fabric::Fabric;
 use crate::host::Hosts;
 use crate::load;
 use crate::medium::Capacity;
-use crate::network::Network;
-use crate::scenario::Loaded;
+use crate::network::{Medium, Network};
+use crate::scenario::{LinkRate, Loaded, Scenario};
 
 /// Puts `text` under `key` from now on; returns the scenario with it.
 ///
@@ -29,7 +29,11 @@ pub fn apply(
         | ["parking_lot", "rates"]
         | ["parking_lot", "rates", _]
         | ["graph", "links", _, "rate"] => What::Rate,
-        ["dumbbell" | "parking_lot", "router", parameter] | ["graph", "links", _, "router", parameter]
+        ["wireless", _, "stations", _, "rate"] => What::StationRate,
+        ["dumbbell" | "parking_lot", "router", parameter]
+        | ["graph", "links", _, "router", parameter]
+        | ["wireless", _, "router", parameter]
+        | ["wireless", _, "stations", _, "router", parameter]
             if *parameter != "law" =>
         {
             What::Router(parameter)
@@ -37,7 +41,7 @@ pub fn apply(
         ["flows", _, "stop"] => What::Stop,
         _ => {
             return refused(
-                "cannot change in mid-run; a link's rate, a parameter of a router law and the stop of flows can"
+                "cannot change in mid-run; a link's rate, a station's data rate, a parameter of a router law and the stop of flows can"
                     .to_owned(),
             );
         }
@@ -47,6 +51,7 @@ pub fn apply(
         "dumbbell" => scenario.dumbbell.is_none(),
         "parking_lot" => scenario.parking_lot.is_none(),
         "graph" => scenario.graph.is_none(),
+        "wireless" => scenario.wireless.is_empty(),
         _ => false,
     };
     if absent {
@@ -79,6 +84,27 @@ pub fn apply(
             }
             for (number, rate) in rates {
                 net.set_rate(number, rate);
+            }
+        }
+        What::StationRate => {
+            let of = |s: &Scenario| s.wireless.iter().flat_map(|c| c.stations.clone()).collect::<Vec<_>>();
+            let mut changes =
+                of(scenario).into_iter().zip(of(&changed.scenario)).filter(|(old, new)| old != new);
+            if changes.any(|(_, new)| !matches!(new.rate, LinkRate::Constant(_))) {
+                return refused("must be a rate such as \"11Mbps\" in mid-run".to_owned());
+            }
+            for (number, (old, new)) in before.cells.iter().zip(&after.cells).enumerate() {
+                for (station, (old, new)) in old.stations.iter().zip(&new.stations).enumerate() {
+                    let differs = (old.params.rate, &old.rates) != (new.params.rate, &new.rates);
+                    if let (true, Some(rate)) = (differs, new.params.rate) {
+                        net.set_station_rate(number as u32, station as u32, rate);
+                    }
+                }
+            }
+            for (number, link) in after.links.iter().enumerate().filter(|(_, link)| !link.told) {
+                if let (Medium::Cell { .. }, Capacity::Constant(rate)) = (link.medium, &link.capacity) {
+                    net.raise_capacity(number, *rate);
+                }
             }
         }
         What::Router(parameter) => {
@@ -128,6 +154,7 @@ pub fn apply(
 /// What a key is about.
 enum What<'a> {
     Rate,
+    StationRate,
     Router(&'a str),
     Stop,
 }

@@ -5,11 +5,11 @@
 //! looked up through a vtable per packet.
 
 use crate::air::Air;
-use crate::capture::Capture;
+use crate::capture::{Capture, wanted};
 use crate::events::{Class, EventQueue, Source};
 use crate::link::{Admission, Alone, Classifier, Fifo, Laws, LinkStats, Plain, Port, Served, Soft, Tap};
 use crate::medium::dcf::{Happened, Kind};
-use crate::medium::{Grant, Service, Turns};
+use crate::medium::{Capacity, Grant, Service, Turns};
 use crate::network::{CellPlan, END, LinkPlan, Medium};
 use crate::packet::{Packet, SackPool};
 use crate::prefetch::prefetch;
@@ -133,7 +133,7 @@ impl Fabric {
             lost: 0,
         };
         fabric.leads_to = fabric.leads_to(sides);
-        for (number, cell) in cells.iter().enumerate().filter(|(_, c)| captures(scenario, &c.name, false)) {
+        for (number, cell) in cells.iter().enumerate().filter(|(_, c)| wanted(scenario, &c.name, false)) {
             let captured = fabric.capture.add_cell(cell);
             fabric.air.listen(number as u32, captured);
         }
@@ -594,6 +594,22 @@ impl Fabric {
         }
     }
 
+    /// A station's data rate is `rate` from now on.
+    pub fn set_station_rate(&mut self, cell: u32, station: u32, rate: Rate) {
+        self.air.set_rate(self.now, cell, station, rate);
+        let moved = self.air.planned(cell);
+        self.air_moves(cell, moved);
+    }
+
+    /// A rate that stands for the capacity of an interface of a cell, the fastest that there is, is now at least this.
+    pub fn raise_capacity(&mut self, number: usize, rate: Rate) {
+        let port = &mut self.ports[number];
+        if matches!(port.laws().capacity, Capacity::Constant(before) if before < rate) {
+            port.laws_mut().capacity = Capacity::Constant(rate);
+            port.learn_capacity(self.now);
+        }
+    }
+
     /// What waits for a governed link leaves at `rate` from now on. Returns the bytes that it has sent so far.
     pub fn shape(&mut self, number: usize, rate: Option<Rate>) -> f64 {
         self.settle_link(number);
@@ -630,13 +646,6 @@ impl Fabric {
     }
 }
 
-/// Whether the scenario wants this link or cell to be recorded: all that it names; without names, links and cells, but no interface,
-/// whose packets are in its cell's frames.
-fn captures(scenario: &Scenario, name: &str, interface: bool) -> bool {
-    let names = scenario.capture.as_ref().map(|c| c.links.as_ref());
-    names.is_some_and(|names| names.map_or(!interface, |names| names.iter().any(|n| n == name)))
-}
-
 /// What stands before the line of a link.
 fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
     let (rate, _) = plan.capacity.known_at(Time::ZERO);
@@ -657,7 +666,7 @@ fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         plan.queue.build(&view),
         plan.router.build(&router_view),
         Stream::new(scenario.seed, &format!("queue/{}", plan.name)),
-        captures(scenario, &plan.name, matches!(plan.medium, Medium::Cell { .. })),
+        wanted(scenario, &plan.name, matches!(plan.medium, Medium::Cell { .. })),
     );
     laws.told = plan.told;
     let in_turn = Scheduler::Priority(share::priority::Priority);

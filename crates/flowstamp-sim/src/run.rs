@@ -167,8 +167,8 @@ impl Simulation {
         self.probe.as_ref().map_or_else(Series::default, |probe| probe.series().since(since.as_secs_f64()))
     }
 
-    /// Sets a value of the scenario from now on; `text` is TOML, or else a string. Links' rates, parameters of router
-    /// laws and the stop of flows can change in mid-run.
+    /// Sets a value of the scenario from now on; `text` is TOML, or else a string. Links' rates, data rates of a cell's
+    /// stations, parameters of router laws and the stop of flows can change in mid-run.
     ///
     /// # Errors
     /// One line for a key that cannot change, or a value that cannot be; nothing has changed then.

@@ -201,6 +201,103 @@ fn a_rate_that_is_set_is_a_step() {
     }
 }
 
+fn cell(rate: &str, more: &str) -> String {
+    format!(
+        r#"
+        duration = "6s"
+        warmup = "1s"
+        [graph]
+        links = [{{ from = "n", to = "ap", rate = "100Mbps", delay = "5ms", router = "xcp" }}]
+        [[wireless]]
+        name = "air"
+        access_point = "ap"
+        router = "xcp-b"
+        stations = [{{ name = "w0", rate = {rate} }}, {{ name = "w1", rate = "11Mbps" }}]
+        {more}
+        [[flows]]
+        name = "down"
+        law = "xcp"
+        from = "n"
+        to = "w0"
+        [[flows]]
+        name = "up"
+        law = "xcp"
+        from = "w1"
+        to = "n"
+        "#
+    )
+}
+
+/// Likewise a station's, whatever rates it was to have.
+#[test]
+fn a_stations_rate_that_is_set_is_a_step() {
+    let stepped = run(&cell(
+        r#"{ steps = [["0s", "5.5Mbps"], ["2.0000000013s", "2Mbps"], ["4.0000000017s", "11Mbps"]] }"#,
+        "",
+    ));
+    for begins in ["\"5.5Mbps\"", r#"{ steps = [["0s", "5.5Mbps"], ["3s", "1Mbps"], ["5s", "1Mbps"]] }"#] {
+        let mut sim = start(&cell(begins, ""));
+        for (at, key, rate) in [
+            ("2.0000000013s", "wireless.air.stations.w0.rate", "2Mbps"),
+            ("4.0000000017s", "wireless.0.stations.0.rate", "11Mbps"),
+        ] {
+            sim.run_until(at.parse().expect("a time"), &mut go).expect("a step");
+            sim.set(key, rate).expect("a rate");
+        }
+        sim.run_until(Time::from_secs(6), &mut go).expect("the rest");
+        let set = sim.results().expect("results");
+        let but_for_events = |r: &flowstamp_sim::results::Results| {
+            let mut summary = r.summary.clone();
+            summary.events = 0; // the capacity's own
+            timeless(&summary)
+        };
+        assert_eq!(but_for_events(&set), but_for_events(&stepped), "{begins}");
+        let rate = set.summary.cells["air"].stations["w0"].rate_bps;
+        assert_eq!(rate, Some(11e6));
+        // A slower one would have left more to wait for.
+        assert_ne!(timeless(&run(&cell("\"5.5Mbps\"", "")).summary), timeless(&set.summary));
+    }
+}
+
+#[test]
+fn rates_and_routers_of_cells_are_checked_as_in_a_file() {
+    let mut sim = start(&cell("\"5.5Mbps\"", ""));
+    sim.run_until(Time::from_secs(2), &mut go).expect("a step");
+    let before = sim.clone();
+    for (key, value, why) in [
+        (
+            "wireless.air.stations.w0.rate",
+            "54Mbps",
+            "is 54Mbps, a rate that 802.11b lacks; it has 1Mbps, 2Mbps, 5.5Mbps, 11Mbps",
+        ),
+        (
+            "wireless.air.stations.w0.rate",
+            "{ steps = [[\"0s\", \"2Mbps\"]] }",
+            "must be a rate such as \"11Mbps\"",
+        ),
+        ("wireless.air.stations.w0.rate", "11", "unit"),
+        ("wireless.air.stations.w2.rate", "11Mbps", "\"w2\" is not in the list of 2: w0, w1"),
+        ("wireless.air.stations.w0.error_rate", "0.1", "a station's data rate"),
+        ("wireless.air.told", "5Mbps", "cannot change in mid-run"),
+        ("wireless.air.router.q_max", "0B", "q_max"),
+        ("dumbbell.rate", "5Mbps", "no dumbbell"),
+    ] {
+        let error = sim.set(key, value).expect_err(key).to_string();
+        assert!(error.contains(why) && !error.contains('\n'), "{key}: {error}");
+    }
+    let end = |mut sim: Simulation| {
+        sim.run_until(Time::from_secs(6), &mut go).expect("the rest");
+        sim.results().expect("results")
+    };
+    let untouched = end(before.clone()).digest();
+    assert_eq!(end(sim).digest(), untouched);
+    let mut other = before;
+    other.set("wireless.air.router.kappa", "20pkt").expect("a parameter");
+    assert_ne!(end(other).digest(), untouched);
+    let wired = start(XCP).set("wireless.air.stations.w0.rate", "11Mbps").expect_err("no cell").to_string();
+    assert!(wired.contains("the scenario has no wireless"), "{wired}");
+}
+
 const XCP: &str = r#"
     duration = "4s"
     [dumbbell]
