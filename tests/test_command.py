@@ -141,6 +141,76 @@ def test_compare_shows_protocols_side_by_side(flowstamp: Command, scenario: Path
     assert manifest["scenario"]["dumbbell"]["queue"]["kind"] == "red"
 
 
+CELL = """
+duration = "2s"
+packet = "1300B"
+[graph]
+links = [{ name = "wire", from = "n", to = "ap", rate = "100Mbps", delay = "5ms" }]
+[[wireless]]
+name = "air"
+access_point = "ap"
+router = { law = "xcp-b", kappa = "5pkt" }
+stations = [
+    { name = "w0", rate = "11Mbps", router = "xcp-b", queue = "red" },
+    { name = "w1", rate = "2Mbps" },
+]
+[[flows]]
+name = "down"
+law = "cubic"
+from = "n"
+to = "w0"
+[[flows]]
+name = "up"
+law = "cubic"
+from = "w1"
+to = "n"
+"""
+
+
+def test_compare_puts_a_laws_router_on_cells(flowstamp: Command, tmp_path: Path) -> None:
+    (tmp_path / "cell.toml").write_text(CELL)
+    told = ["--set", "wireless.air.told=5Mbps"]
+
+    def routers(protocols: str, *options: str) -> dict[str, tuple[object, ...]]:
+        command = ["compare", "cell.toml", "--protocols", protocols, "--out", "out", "--json", *options]
+        found = document(flowstamp(*command))["protocols"]
+        assert isinstance(found, dict)
+        laws: dict[str, tuple[object, ...]] = {}
+        for name, summary in found.items():
+            assert {group["law"] for group in summary["groups"].values()} == {name.partition("+")[0]}
+            scenario = json.loads((tmp_path / "out" / name / "manifest.json").read_text())["scenario"]
+            (cell,) = scenario["wireless"]
+            (wire,) = scenario["graph"]["links"]
+            near, far = cell["stations"]
+            assert "router" not in far
+            assert near["router"]["law"] == cell["router"]["law"]
+            queues = cell["queue"]["kind"], near["queue"]["kind"], far.get("queue")
+            laws[name] = (wire["router"]["law"], cell["router"]["law"], cell["router"].get("kappa"), queues)
+        return laws
+
+    stay, codel = ("droptail", "red", None), ("codel", "codel", None)
+    assert routers("xcp,xcp-draft,cubic+codel,bbr") == {
+        "xcp": ("xcp", "xcp-b", "5pkt", stay),  # as it was, with its parameters
+        "xcp-draft": ("xcp-draft", "xcp-b-draft", "3pkt", stay),
+        "cubic+codel": ("none", "none", None, codel),
+        "bbr": ("none", "none", None, stay),
+    }
+    assert routers("xcp,rcp,vcp", *told) == {
+        "xcp": ("xcp", "xcp", None, stay),
+        "rcp": ("rcp", "rcp", None, stay),
+        "vcp": ("vcp", "vcp", None, stay),
+    }
+    for law in ("rcp", "vcp"):
+        refused = flowstamp("compare", "cell.toml", "--protocols", f"xcp,{law}", "--out", "none")
+        assert refused.returncode == 2
+        assert refused.stdout == ""
+        (line,) = refused.stderr.splitlines()
+        assert f'cell.toml with {law}: router of air.ap: "{law}" needs the link\'s capacity' in line
+        assert "say with `told`" in line
+    shown = flowstamp("compare", "cell.toml", "--protocols", "xcp,cubic", "--out", "out").stdout.splitlines()
+    assert [len(line.split()) for line in shown if line.startswith("air busy")] == [4]
+
+
 def test_compare_takes_the_scenario_of_a_figure(flowstamp: Command, tmp_path: Path) -> None:
     file = Path(__file__).parents[1] / "figures" / "X10.toml"
     options = ("--protocols", "xcp,cubic+codel", "--set", "duration=1s", "--out", tmp_path / "out", "--json")

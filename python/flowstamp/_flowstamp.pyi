@@ -122,7 +122,7 @@ def dissector_lua() -> str:
 def laws() -> dict[str, list[str]]:
     """Names in the registry: {"senders": [...], "routers": [...], "queues": [...], "schedulers": [...]}"""
 
-def router_of() -> dict[str, str]:
+def router_of(*, blind: bool = False) -> dict[str, str]:
     """The router law that each sender law has by itself, or "none"."""
 
 # Formulas, ideal servers, statistics. Rates are bits per second, times seconds, sizes bytes; series are native float64

@@ -279,12 +279,13 @@ def compare(
 ) -> int:
     """Run a scenario under several protocols and show them side by side.
 
-    All flows get the protocol's law and the links its router law, or none. Queues stay, unless one is named as in
-    reno+red. One table has means and percentiles of queues and completion times. The folder gets compare.pdf,
-    compare.png and a run's folder for each protocol. With random flows (`web`) the table also has mean completion
-    times by size with their 95% intervals (batch means after warm-up) beside processor sharing and the lower bound;
-    it is said of each protocol whether these are as narrow as --confidence asks, and the folder gets afct.pdf and
-    afct.png. With --max-duration, runs that are too short for it are done again, each time twice as long.
+    All flows get the protocol's law and the links its router law, or none; cells get one that needs no capacity, as XCP
+    has XCP-b, unless they say what it is told. Queues stay, unless one is named as in reno+red. One table has means and
+    percentiles of queues and completion times. The folder gets compare.pdf, compare.png and a run's folder for each
+    protocol. With random flows (`web`) the table also has mean completion times by size with their 95% intervals (batch
+    means after warm-up) beside processor sharing and the lower bound; it is said of each protocol whether these are as
+    narrow as --confidence asks, and the folder gets afct.pdf and afct.png. With --max-duration, runs that are too short
+    for it are done again, each time twice as long.
 
     With --against sim the file is a lab's: it runs on this machine's kernel, and the simulator runs the same; exit
     code 3 if the machine was too busy for the lab to say anything.

@@ -20,7 +20,8 @@ PERCENTILES = ("p50", "p95", "p99")
 def variant(scenario: Scenario, protocol: str) -> Scenario:
     """The scenario with the law of all its flows replaced.
 
-    Routers follow: those of the protocol where it needs them, else none. `protocol` is a sender's law, or a law and
+    Routers follow: those of the protocol where it needs them, else none; in a cell that is told of no capacity, one
+    that needs none, if the protocol has one. `protocol` is a sender's law, or a law and
     a queue for the links as in "reno+red"; without one, queues stay. A law keeps its parameters where it was before.
     """
     law, plus, queue = protocol.partition("+")
@@ -40,6 +41,8 @@ def variant(scenario: Scenario, protocol: str) -> Scenario:
             tree[kind] = _link(tree[kind], router, queue)
     if "graph" in tree:
         tree["graph"]["links"] = [_link(link, router, queue) for link in tree["graph"]["links"]]
+    if "wireless" in tree:
+        tree["wireless"] = [_cell(cell, law, queue) for cell in tree["wireless"]]
     # What cannot be is said of the protocol by name.
     return replace(scenario, tree=tree, overrides=(), source=f"{scenario.source} with {protocol}")
 
@@ -88,6 +91,9 @@ def table(results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any
             add(f"{link} {statistic} queue", [text.size(value[f"{statistic}_queue_bytes"]) for value in values])
         add(f"{link} drops", [str(value["drops"]) for value in values])
         add(f"{link} marks", [str(value["marks"]) for value in values])
+    for cell in some.summary.get("cells", {}):
+        shares = [result.summary["cells"][cell] for result in results.values()]
+        add(f"{cell} busy", [text.percent(value["busy"]) for value in shares])
     for group in some.groups:
         flows = [result.groups[group] for result in results.values()]
         add(f"{group} goodput", [text.rate(value["goodput_bps"]) for value in flows])
@@ -116,6 +122,16 @@ def _link(link: Mapping[str, Any], router: str, queue: str) -> dict[str, Any]:
     if queue:
         changed["queue"] = _keep(link.get("queue", "droptail"), "kind", queue)
     return changed
+
+
+def _cell(cell: Mapping[str, Any], law: str, queue: str) -> dict[str, Any]:
+    """The same for all interfaces of a cell: those of stations that have a router or a queue of their own too."""
+    router = router_of(law, blind="told" not in cell)
+
+    def station(own: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in _link(own, router, queue).items() if key in own}
+
+    return {**_link(cell, router, queue), "stations": [station(own) for own in cell["stations"]]}
 
 
 def _keep(old: str | Mapping[str, Any], tag: str, name: str) -> str | Mapping[str, Any]:

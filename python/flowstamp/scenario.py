@@ -194,7 +194,7 @@ class Scenario:
         return self._with(probes={**self.tree.get("probes", {}), **_given(new)})
 
     def capture(self, links: Sequence[str] | None = None, *, packets: int | None = None) -> Self:
-        """Records the packets that leave `links`, and the frames of the cells among them (default: all), at most `packets`."""
+        """Records what leaves `links`, and the frames of the cells among them (default: all), at most `packets`."""
         return self._with(capture=_given({"links": links, "packets": packets}))
 
     def configure(
@@ -422,9 +422,12 @@ def read_text(path: str | Path) -> str:
         raise ScenarioError(f"{path}: is not UTF-8 text; a scenario is a TOML file") from None
 
 
-def router_of(law: str) -> str:
-    """The router law that flows of this law have by themselves; "none" if they rely on none or there is no such law."""
-    return _flowstamp.router_of().get(law, "none")
+def router_of(law: str, *, blind: bool = False) -> str:
+    """The router law that flows of this law have by themselves; "none" if they rely on none or there is no such law.
+
+    If `blind`, one that needs no capacity, where there is one.
+    """
+    return _flowstamp.router_of(blind=blind).get(law, "none")
 
 
 def needs_router(law: Spec) -> bool:

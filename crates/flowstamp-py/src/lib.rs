@@ -94,12 +94,16 @@ fn laws() -> BTreeMap<&'static str, Vec<String>> {
     ])
 }
 
-/// The router law that each sender law has by itself: the first in the registry that writes into its header, or `none`.
+/// The router law that each sender law has by itself: the first in the registry that writes into its header, or `none`. If `blind`, the
+/// first of those that need no capacity, if there is one.
 #[pyfunction]
-fn router_of() -> BTreeMap<&'static str, &'static str> {
+#[pyo3(signature = (*, blind = false))]
+fn router_of(blind: bool) -> BTreeMap<&'static str, &'static str> {
     let routers = registry::RouterSpec::all();
     let of = |sender: &registry::SenderSpec| {
-        let router = routers.iter().find(|router| router.header() == sender.header());
+        let mut own = routers.iter().filter(|router| router.header() == sender.header());
+        let first = own.clone().next();
+        let router = own.find(|router| blind && !router.needs_capacity()).or(first);
         (sender.name(), router.map_or("none", registry::RouterSpec::name))
     };
     registry::SenderSpec::all().iter().map(of).collect()

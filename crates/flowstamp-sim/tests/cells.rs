@@ -76,6 +76,7 @@ fn bad_cells_are_refused_in_one_line() {
             "is 54Mbps, a rate that 802.11b lacks; it has 1Mbps, 2Mbps, 5.5Mbps, 11Mbps",
         ),
         (cell(&["\"11Mbps\""], "router = \"xcp\"", &down), "nobody knows in a cell; take \"xcp-b\""),
+        (cell(&["\"11Mbps\""], "router = \"vcp\"", &down), "nobody knows in a cell; say with `told`"),
         (cell(&["\"11Mbps\""], "router = { law = \"xcp-b\", q_max = \"0B\" }", &down), "q_max: is 0B"),
         (cell(&["\"11Mbps\""], "buffer = \"1BDP\"", &down), "give packets or bytes"),
         (

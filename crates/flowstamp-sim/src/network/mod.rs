@@ -133,9 +133,18 @@ impl Builder<'_> {
             if !plan.told && plan.router.needs_capacity() {
                 let law = plan.router.name();
                 let message = match plan.medium {
-                    Medium::Cell { .. } => format!(
-                        "\"{law}\" needs the link's capacity, which nobody knows in a cell; take \"xcp-b\", or say `told` what it shall believe"
-                    ),
+                    Medium::Cell { .. } => {
+                        let blind = |other: &&RouterSpec| {
+                            other.header() == plan.router.header() && !other.needs_capacity()
+                        };
+                        let routers = RouterSpec::all();
+                        let other = routers.iter().find(blind);
+                        let other =
+                            other.map_or(String::new(), |other| format!("take \"{}\", or ", other.name()));
+                        format!(
+                            "\"{law}\" needs the link's capacity, which nobody knows in a cell; {other}say with `told` what it shall believe"
+                        )
+                    }
                     _ => format!(
                         "\"{law}\" needs the link's capacity, which rate.known = false keeps from it; leave out known"
                     ),
