@@ -64,7 +64,7 @@ LINUX_TEST = $(CARGO) test --locked --manifest-path $(LINUX)/Cargo.toml --target
 test-linux:
 	@if $(CAN_BUILD_LINUX); then \
 	  set -x; \
-	  $(LINUX_TEST) --bins --test equality --test sender_equality --test share_equality --test police_equality --test police_prog --test router_prog --test vcp_equality --test vcp_prog --test router_cli --test reference && \
+	  $(LINUX_TEST) --bins --test equality --test sender_equality --test share_equality --test police_equality --test police_prog --test router_prog --test vcp_equality --test vcp_prog --test xcpb_equality --test xcpb_prog --test router_cli --test reference && \
 	  tools/test-hosts.sh $(LINUX_TEST) --test host; \
 	else \
 	  echo "skipped: the tests of $(LINUX) need $(NEEDS)"; \

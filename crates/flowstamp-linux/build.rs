@@ -19,6 +19,7 @@ fn main() {
         .file("bpf/laws_on_host.c")
         .file("bpf/sender_on_host.c")
         .file("bpf/vcp_on_host.c")
+        .file("bpf/xcpb_on_host.c")
         .include("bpf")
         .opt_level(2)
         .warnings(true)

@@ -109,8 +109,9 @@ def checksum(data: bytes) -> int:
 
 
 def laws(program: str) -> dict[str, bytes]:
-    """The laws that the kernel carries out, each with the option of a packet that asks for as much as there is."""
-    return {law["name"]: bytes.fromhex(law["option"]) for law in json.loads(run(program, "router", "laws", "--json"))}
+    """The laws of routers that take a rate, which hosts have too; each with the option of a packet that asks for as much as there is."""
+    found = json.loads(run(program, "router", "laws", "--json"))
+    return {law["name"]: bytes.fromhex(law["option"]) for law in found if law["takes_rate"]}
 
 
 def frame(option: bytes) -> bytes:

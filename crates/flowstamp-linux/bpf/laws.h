@@ -264,25 +264,26 @@ FS_LAW __u64 fs_xcp_rtt_q8(const struct fs_xcp_params *p, const struct fs_xcp *s
 	return s->avg_rtt_q8 ? s->avg_rtt_q8 : fs_max(FS_UNKNOWN_NS, p->min_interval_ns) << 8;
 }
 
+/* An interval has ended: y, what stands for d, and whether that was known before (shares.rs, `close`). */
+struct fs_xcp_closed {
+	__u64 input_q16;
+	__u64 delay_q8;
+	bool known;
+};
+
 /*
- * Second block of appendix A, `interval_ns` after the last.
+ * The averages of an interval of `interval_ns`.
  *
  * Deviation: the interval is what has passed, not what was planned: timers are late.
  *
- * Error against xcp.rs, g the largest of alpha, beta and 1, u = 2^-29, sums equal, beta Q / d below 2^45 bytes/s (281 Tb/s;
- * more saturates):
+ * Error against shares.rs, u = 2^-29, sums equal:
  *   d: 2/256 ns and 2 u d
  *   y: 2^-16 bytes/s and u y
- *   F: g 2^-13 bytes/s and 4 u (alpha (C + y) + beta Q / d), and beta Q / d times the relative error of d
- *   pools: twice that of F, and 2^-15 bytes/s and 2 u gamma y
- *   gains: 2^-22 of themselves, and the pools' relative errors
  */
-FS_LAW void fs_xcp_decide(const struct fs_xcp_params *p, struct fs_xcp *s, const struct fs_xcp_sums *sums,
-			  __u64 interval_ns)
+FS_LAW struct fs_xcp_closed fs_xcp_close(const struct fs_xcp_params *p, struct fs_xcp *s, const struct fs_xcp_sums *sums,
+					 __u64 interval_ns)
 {
-	__u64 input = fs_rate_q16(sums->input_bytes, interval_ns);
-	__u64 delay_q8, spare, drain, rise, fall, shuffled, give, take;
-	bool known = s->avg_rtt_q8 > 0;
+	struct fs_xcp_closed closed = {fs_rate_q16(sums->input_bytes, interval_ns), 0, s->avg_rtt_q8 > 0};
 
 	if (sums->sum_x_q4 > 0) {
 		__u64 low = sums->sum_x_rtt_low, high = sums->sum_x_rtt_high + (low >> 32);
@@ -293,15 +294,22 @@ FS_LAW void fs_xcp_decide(const struct fs_xcp_params *p, struct fs_xcp *s, const
 				       (p->max_rtt_us * 1000) << 8);
 		s->avg_rtt_q8 = fs_max(s->avg_rtt_q8, FS_MIN_RTT_Q8);
 	}
-	delay_q8 = fs_max(fs_xcp_rtt_q8(p, s), p->min_interval_ns << 8);
-	/* eq. 1 */
-	spare = fs_times(input < p->capacity_q16 ? p->capacity_q16 - input : input - p->capacity_q16, p->alpha_q32);
-	drain = fs_times(fs_mul_div(s->persistent_queue_bytes, FS_NS_PER_S << 24, delay_q8), p->beta_q32);
-	rise = input < p->capacity_q16 ? spare : 0;
-	/* Half of all there is: what follows is signed. */
-	fall = fs_min(drain, 1ULL << 61) + fs_min(input < p->capacity_q16 ? 0 : spare, 1ULL << 61);
-	/* eq. 2 */
-	shuffled = fs_times(input, p->gamma_q32);
+	closed.delay_q8 = fs_max(fs_xcp_rtt_q8(p, s), p->min_interval_ns << 8);
+	return closed;
+}
+
+/*
+ * What the packets of the next interval are to bring: F = rise - fall, both below 2^62, and the shuffled traffic.
+ *
+ * Error against shares.rs, u = 2^-29:
+ *   pools: twice that of F, and 2^-15 bytes/s and 2 u gamma y
+ *   gains: 2^-22 of themselves, and the pools' relative errors
+ */
+FS_LAW void fs_xcp_hand_out(const struct fs_xcp_params *p, struct fs_xcp *s, const struct fs_xcp_sums *sums,
+			    const struct fs_xcp_closed *closed, __u64 rise, __u64 fall)
+{
+	__u64 shuffled = fs_times(closed->input_q16, p->gamma_q32), give, take; /* eq. 2 */
+
 	if (rise >= fall) {
 		rise -= fall;
 		shuffled -= fs_min(shuffled, rise);
@@ -315,13 +323,34 @@ FS_LAW void fs_xcp_decide(const struct fs_xcp_params *p, struct fs_xcp *s, const
 		take = shuffled + fall;
 		s->aggregate_q16 = -(__s64)fall;
 	}
-	if (sums->sum_x_q4 == 0 || !known)
+	if (sums->sum_x_q4 == 0 || !closed->known)
 		give = take = 0; /* xcp.rs, deviations 4 and 8 */
 	s->give = fs_ratio(give, sums->sum_x_q4); /* eq. 6 */
 	s->take = fs_ratio(take, sums->input_bytes); /* eq. 9 */
 	s->residue_pos_q16 = give;
 	s->residue_neg_q16 = take;
-	s->input_rate_q16 = input;
+	s->input_rate_q16 = closed->input_q16;
+}
+
+/*
+ * Second block of appendix A, `interval_ns` after the last.
+ *
+ * Error of F against xcp.rs, g the largest of alpha, beta and 1, u = 2^-29, sums equal, beta Q / d below 2^45 bytes/s (281 Tb/s;
+ * more saturates): g 2^-13 bytes/s and 4 u (alpha (C + y) + beta Q / d), and beta Q / d times the relative error of d.
+ */
+FS_LAW void fs_xcp_decide(const struct fs_xcp_params *p, struct fs_xcp *s, const struct fs_xcp_sums *sums,
+			  __u64 interval_ns)
+{
+	struct fs_xcp_closed closed = fs_xcp_close(p, s, sums, interval_ns);
+	__u64 input = closed.input_q16, spare, drain, rise, fall;
+
+	/* eq. 1 */
+	spare = fs_times(input < p->capacity_q16 ? p->capacity_q16 - input : input - p->capacity_q16, p->alpha_q32);
+	drain = fs_times(fs_mul_div(s->persistent_queue_bytes, FS_NS_PER_S << 24, closed.delay_q8), p->beta_q32);
+	rise = input < p->capacity_q16 ? spare : 0;
+	/* Half of all there is: what follows is signed. */
+	fall = fs_min(drain, 1ULL << 61) + fs_min(input < p->capacity_q16 ? 0 : spare, 1ULL << 61);
+	fs_xcp_hand_out(p, s, sums, &closed, rise, fall);
 }
 
 /* The control interval that follows. Exact to a ns. */

@@ -27,11 +27,14 @@
 #include "laws.h"
 #include "share.h"
 #include "vcp.h"
+#include "xcpb.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define TCX_NEXT -1
 #define CLOCK_MONOTONIC 1
+/* A router of XCP's packets, which hosts know nothing of: behind those that have an option. */
+#define FS_XCP_B FS_LAWS
 /* Frames of more packets than that, longer than 64 KiB, count as that many when flows are counted. */
 #define FS_MAX_COUNTED 64
 /* The leaves of the classes that `router attach --share htb` makes: src/router/htb.rs. */
@@ -62,6 +65,7 @@ struct fs_config {
 	struct fs_rcp_params rcp;
 	struct fs_xcp_params xcp;
 	struct fs_vcp_params vcp;
+	struct fs_xcp_b_params xcp_b;
 };
 
 const volatile struct fs_config config = {};
@@ -71,6 +75,7 @@ struct fs_sums {
 	struct fs_rcp_sums rcp;
 	struct fs_xcp_sums xcp;
 	struct fs_vcp_sums vcp;
+	struct fs_xcp_b_sums xcp_b;
 };
 
 struct fs_link {
@@ -99,6 +104,8 @@ struct fs_link {
 	struct fs_rcp rcp;
 	struct fs_xcp xcp;
 	struct fs_vcp vcp;
+	/* Beside XCP's state. */
+	struct fs_xcp_b xcp_b;
 	/* Counters at the last decision. */
 	struct fs_sums seen;
 };
@@ -279,17 +286,26 @@ FS_INLINE void xcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 	__s32 carried, feedback;
 	__u8 *option = 0;
 	bool stamped = fs_find(skb, config.link_bytes, FS_EXID_XCP, &found);
-	__u32 queue;
+	struct Qdisc *queue;
+	__u32 waiting;
 
 	if (config.share) {
 		share_packet(skb, stamped || found.ack);
 		if (!stamped && !found.ack)
 			return;
 	}
-	queue = own_queue(kernel->dev)->qstats.backlog;
+	queue = own_queue(kernel->dev);
+	waiting = queue->qstats.backlog;
 	/* A lost update of the least queue costs one packet's view of it. */
-	if (queue < link->xcp.min_queue_bytes)
-		link->xcp.min_queue_bytes = queue;
+	if (waiting < link->xcp.min_queue_bytes)
+		link->xcp.min_queue_bytes = waiting;
+	if (config.law == FS_XCP_B) {
+		waiting = queue->q.qlen;
+		if (waiting < link->xcp_b.min_frames)
+			link->xcp_b.min_frames = waiting;
+		sum->xcp_b.frames++;
+		sum->xcp_b.packets += packets;
+	}
 	if (stamped)
 		option = FS_AT(found.option, FS_LONG_LEN);
 	if (!option) {
@@ -350,10 +366,10 @@ int fs_router(struct __sk_buff *skb)
 		return TCX_NEXT;
 	if (config.law == FS_RCP)
 		rcp_packet(skb, link, sum);
-	else if (config.law == FS_XCP)
-		xcp_packet(skb, link, sum);
-	else
+	else if (config.law == FS_VCP)
 		vcp_packet(skb, link, sum);
+	else
+		xcp_packet(skb, link, sum);
 	return TCX_NEXT;
 }
 
@@ -397,6 +413,8 @@ FS_INLINE void add_up(struct fs_sums *total)
 		total->xcp.sum_x_rtt_low += sum->xcp.sum_x_rtt_low;
 		total->xcp.sum_x_rtt_high += sum->xcp.sum_x_rtt_high;
 		total->vcp.input_bytes += sum->vcp.input_bytes;
+		total->xcp_b.frames += sum->xcp_b.frames;
+		total->xcp_b.packets += sum->xcp_b.packets;
 	}
 }
 
@@ -469,14 +487,28 @@ FS_INLINE void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 			total.xcp.sum_x_rtt_high - link->seen.xcp.sum_x_rtt_high,
 		};
 		struct fs_xcp state = link->xcp;
+		struct fs_xcp_b blind = link->xcp_b;
 
 		if (config.share)
 			params.capacity_q16 = fs_times(link->own_capacity_q16, config.eta_q32);
-		fs_xcp_decide(&params, &state, &sum, interval_ns);
+		if (config.law == FS_XCP_B) {
+			struct fs_xcp_b_params own = config.xcp_b;
+			struct fs_xcp_b_sums came = {
+				total.xcp_b.frames - link->seen.xcp_b.frames,
+				total.xcp_b.packets - link->seen.xcp_b.packets,
+			};
+
+			fs_xcp_b_decide(&params, &own, &state, &blind, &sum, &came, interval_ns, link->queue_bytes,
+					link->queue_packets);
+		} else {
+			fs_xcp_decide(&params, &state, &sum, interval_ns);
+		}
 		*next_ns = fs_xcp_interval_ns(&params, &state);
 		bpf_spin_lock(&link->lock);
-		state.min_queue_bytes = link->xcp.min_queue_bytes;
+		if (config.law != FS_XCP_B)
+			state.min_queue_bytes = link->xcp.min_queue_bytes;
 		link->xcp = state;
+		link->xcp_b = blind;
 		bpf_spin_unlock(&link->lock);
 	}
 	link->seen = total;

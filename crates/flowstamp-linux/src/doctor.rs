@@ -29,7 +29,7 @@ pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
         let missing: Vec<_> = found
             .iter()
             .filter(|f| f.known && !f.present && f.needed_by.contains(&name))
-            .map(|f| f.name)
+            .map(|f| f.name.as_ref())
             .collect();
         let said = match (missing.is_empty(), name) {
             (true, "lab") => match By::choose() {

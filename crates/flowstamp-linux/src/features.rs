@@ -2,7 +2,9 @@
 
 use crate::path::By;
 use crate::refusal::Refusal;
+use crate::router::sight;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::process::{Command, Stdio};
 
 /// Something that a command needs, or uses where it is there.
@@ -37,6 +39,8 @@ pub enum Feature {
     Iproute2,
     /// The program iperf3.
     Iperf3,
+    /// The queue of an interface shows in its backlog.
+    Queue,
 }
 
 /// What a feature is for and how it stands.
@@ -45,7 +49,7 @@ pub struct Finding {
     /// Which.
     pub feature: Feature,
     /// In words.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// It is there.
     pub present: bool,
     /// Whether that could be found out.
@@ -53,7 +57,7 @@ pub struct Finding {
     /// Commands that cannot do without it.
     pub needed_by: &'static [&'static str],
     /// What follows where it is missing.
-    pub without: &'static str,
+    pub without: Cow<'static, str>,
 }
 
 const CAP_NET_ADMIN: u32 = 12;
@@ -138,6 +142,8 @@ impl Feature {
             Self::Namespaces => quiet(Command::new("unshare").args(["--net", "true"])),
             Self::Iproute2 => ["ip", "tc", "ethtool"].iter().all(|name| on_path(name)),
             Self::Iperf3 => on_path("iperf3"),
+            // Of which interface: `findings` asks.
+            Self::Queue => false,
         }
     }
 }
@@ -146,15 +152,24 @@ impl Feature {
 #[must_use]
 pub fn findings() -> Vec<Finding> {
     let root = Feature::Privileges.is_present();
-    Feature::ALL
+    let mut findings: Vec<_> = Feature::ALL
         .iter()
         .map(|&(feature, name, needed_by, without)| {
             let present = feature.is_present();
             let known = root || !feature.is_known_to_root();
             let without = if known { without } else { "not known without root" };
-            Finding { feature, name, present, known, needed_by, without }
+            Finding { feature, name: name.into(), present, known, needed_by, without: without.into() }
         })
-        .collect()
+        .collect();
+    findings.extend(sight::of_all().into_iter().map(|(interface, doubt)| Finding {
+        feature: Feature::Queue,
+        name: format!("a queue at {interface} for xcp-b").into(),
+        present: doubt.is_none(),
+        known: true,
+        needed_by: &[],
+        without: doubt.unwrap_or_default().into(),
+    }));
+    findings
 }
 
 /// Refuses in one line what `command` cannot do here.

@@ -11,6 +11,7 @@ pub const RTM_GETQDISC: u16 = 38;
 pub const RTM_NEWTCLASS: u16 = 40;
 pub const RTM_GETTCLASS: u16 = 42;
 pub const TC_H_ROOT: u32 = 0xffff_ffff;
+pub const TC_H_INGRESS: u32 = 0xffff_fff1;
 pub const TCA_KIND: u16 = 1;
 pub const TCA_OPTIONS: u16 = 2;
 pub const TCA_STATS2: u16 = 7;

@@ -10,9 +10,10 @@ mod police;
 mod privileges;
 mod program;
 mod share;
+pub mod sight;
 mod status;
 
-use crate::law::LAWS;
+use crate::law::ROUTERS;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -33,7 +34,8 @@ pub enum Command {
     Bench(bench::Arguments),
     /// The laws that the kernel carries out.
     Laws {
-        /// One JSON document on standard output: names, and the option of a packet that asks for as much as there is, in hexadecimal.
+        /// One JSON document on standard output: names, the option of a packet that asks for as much as there is, in hexadecimal, and
+        /// whether the law takes a rate.
         #[arg(long)]
         json: bool,
     },
@@ -76,12 +78,14 @@ pub fn run(command: &Command) -> anyhow::Result<ExitCode> {
 
 fn laws(json: bool) -> anyhow::Result<ExitCode> {
     if !json {
-        LAWS.iter().for_each(|law| println!("{}", law.name));
+        ROUTERS.iter().for_each(|law| println!("{}", law.name));
         return Ok(ExitCode::SUCCESS);
     }
     let hexadecimal = |bytes: Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let laws =
-        LAWS.map(|law| serde_json::json!({"name": law.name, "option": hexadecimal(law.stamped(law.most))}));
+    let laws = ROUTERS.map(|law| {
+        let option = hexadecimal(law.stamped(law.most));
+        serde_json::json!({"name": law.name, "option": option, "takes_rate": !law.blind})
+    });
     println!("{}", serde_json::to_string_pretty(&laws)?);
     Ok(ExitCode::SUCCESS)
 }

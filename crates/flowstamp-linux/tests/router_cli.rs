@@ -195,13 +195,87 @@ fn vcp_knows_its_load() {
     assert!(net.ok("status").contains("load 0."), "{}", net.ok("status"));
 }
 
+/// No rate, and no class of its own: it goes by what waits.
+#[test]
+fn xcp_b_goes_by_the_queue_and_takes_no_rate() {
+    let Some(net) = Net::new("x") else { return };
+    let attach = format!("attach out.1 --netns {} --law xcp-b", net.name);
+    // A veth has no queue.
+    net.refused(
+        &attach,
+        "out.1 has the queueing discipline noqueue at its root, whose backlog always reads zero",
+    );
+    let root = |words: &str| assert!(sh(&format!("tc -n {} qdisc replace dev out.1 root {words}", net.name)));
+    // It hands on what it gets, which only a shaper holds back.
+    root("bfifo limit 150kb");
+    let said = net.ok(&attach);
+    assert!(
+        said.lines().count() == 1 && said.contains("a virtual interface hands on whatever it gets"),
+        "{said}"
+    );
+    root("handle 1: tbf rate 100kbit burst 1540 limit 150kb");
+    let before = net.tc("qdisc");
+    for (more, part) in [
+        ("--rate 1Mbps", "--rate: xcp-b goes by its queue and takes no rate"),
+        ("--eta 0.9", "--eta 0.9: it is a share of the rate, which xcp-b does not know"),
+        ("--share htb", "--share htb divides a rate, which xcp-b is not told"),
+        ("--set kappa=0pkt", "xcp-b parameter `kappa` is 0pkt; it must be above 0"),
+        ("--set kapa=3pkt", "--set kapa=3pkt: unknown field `kapa`"),
+        ("--set q_max=0B", "xcp-b parameter `q_max` is 0B"),
+        (
+            "--set detection=counter --set tau=0.2",
+            "xcp-b parameter `tau` is 0.2; detection = \"counter\" goes by n alone",
+        ),
+        (
+            "--set min_interval=1us",
+            "xcp-b parameter `min_interval` = 1us cannot be carried out by the kernel's law",
+        ),
+    ] {
+        net.refused(&format!("{attach} {more}"), part);
+    }
+    net.refused(&attach.replace("xcp-b", "xcp"), "xcp has to know what the link carries; say it with --rate");
+    // It is idle, and its interval a millisecond: chi Qmax / d, with tc's 150 kB of 1024 bytes.
+    assert_eq!(net.ok(&attach), "");
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let given = |status: &serde_json::Value| {
+        assert_eq!((&status["law"], &status["under_used"]), (&"xcp-b".into(), &1.0.into()), "{status}");
+        assert!(status.get("link_rate_bps").is_none() && status.get("target_rate_bps").is_none(), "{status}");
+        status["aggregate_feedback_bps"].as_f64().expect("a number")
+    };
+    let limit = 8.0 * 150.0 * 1024.0 / 4.3737 * 1e3;
+    assert!((given(&net.status()[0]) / limit - 1.0).abs() < 1e-6, "{}", net.status());
+    // Other parameters take the place of those that were.
+    net.ok(&format!("{attach} --set q_max=15kB --set chi=0.1"));
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert!((given(&net.status()[0]) / (8.0 * 1500.0 * 1e3) - 1.0).abs() < 1e-6, "{}", net.status());
+    // Some 14 kB wait for a second, and that it sees.
+    let send = "for i in 1 2 3 4 5 6 7 8 9 10; do head -c 1400 /dev/zero > /dev/udp/10.79.0.2/9; done";
+    assert!(sh(&format!("ip netns exec {} bash -c '{send}'", net.name)));
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let status = net.status()[0].clone();
+    assert!(status["queue_packets"].as_u64() > Some(3) && status["under_used"] == 0.0, "{status}");
+    assert!(status["aggregate_feedback_bps"].as_f64() < Some(0.0), "{status}");
+    assert!(net.ok("status").contains("xcp-b attached, "), "{}", net.ok("status"));
+    assert!(!net.ok("status").contains(" of 0.000 Mb/s"), "{}", net.ok("status"));
+    net.refused(&format!("police out.1 --netns {}", net.name), "say what a heavy flow is with --least");
+    net.ok(&format!("police out.1 --netns {} --least 10kbps", net.name));
+    net.ok(&format!("detach out.1 --netns {}", net.name));
+    assert_eq!((net.tc("qdisc"), net.programs()), (before, vec![]));
+    // A limit that no queue is to reach is none.
+    root("handle 2: htb");
+    net.refused(&attach, "set it, such as --set q_max=64kB");
+    net.ok(&format!("{attach} --set q_max=64kB"));
+    net.ok(&format!("detach out.1 --netns {}", net.name));
+    assert_eq!(net.pinned(), 0);
+}
+
 #[test]
 fn refuses_what_it_cannot_do() {
     let Some(net) = Net::new("c") else { return };
     let on = format!("attach out.1 --netns {} --law", net.name);
     net.refused("attach nothing --law rcp --rate 1Gbps", "no interface nothing");
     net.refused(&format!("attach out.1 --netns none-{} --law rcp --rate 1Gbps", net.name), "--netns");
-    net.refused(&format!("{on} pcp --rate 1Gbps"), "it must be rcp, xcp or vcp");
+    net.refused(&format!("{on} pcp --rate 1Gbps"), "it must be rcp, xcp, vcp or xcp-b");
     net.refused(&format!("{on} rcp --rate 1kbps"), "100kbps to 100Gbps");
     net.refused(&format!("{on} rcp --rate 1Gbps --eta 1.5"), "--eta is 1.5; it must be");
     net.refused(&format!("{on} xcp --rate 1Gbps --eta 1.5"), "--eta is 1.5");

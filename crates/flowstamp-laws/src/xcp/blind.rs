@@ -140,7 +140,9 @@ impl Params {
         self.tau.unwrap_or_else(|| libm::pow(1.0 - self.weight(), self.n) * (1.0 + 1e-9)) // eq. 12, deviation 5
     }
 
-    fn weight(&self) -> f64 {
+    /// `w`.
+    #[must_use]
+    pub fn weight(&self) -> f64 {
         self.weight.unwrap_or(WEIGHT)
     }
 }

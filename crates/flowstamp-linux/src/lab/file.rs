@@ -2,6 +2,7 @@
 
 use crate::law::{self, Law};
 use crate::refusal::Refusal;
+use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{RouterSpec, SenderSpec};
 use flowstamp_laws::units::{Bytes, Rate, Ratio, Time};
 use flowstamp_laws::vcp::T_RHO;
@@ -135,8 +136,8 @@ impl Router {
         law::given(law::law_of(&self.law)?, &self.sets, None, None)
     }
 
-    /// Whether the router of a link of `rate` can carry out all that the file says.
-    fn check(&self, rate: Rate) -> Result<(), Refusal> {
+    /// Whether the router of a path can carry out all that the file says.
+    fn check(&self, path: &Path) -> Result<(), Refusal> {
         if self.law == RouterSpec::default() {
             return Ok(());
         }
@@ -144,7 +145,9 @@ impl Router {
             return law::on_path(&self.law);
         }
         let law::Given { spec, eta, min_interval } = self.kernels()?;
-        law::translate(&spec, &law::Link { rate, own_weight: 1.0, eta, min_interval }).map(drop)
+        let rate = (!law::law_of(&spec)?.blind).then_some(path.rate);
+        let limit = Some(Limit::Bytes(path.buffer_bytes()));
+        law::translate(&spec, &law::Link { rate, limit, own_weight: 1.0, eta, min_interval }).map(drop)
     }
 
     /// The law as it is carried out, in a scenario's words.
@@ -343,7 +346,7 @@ impl Lab {
             return Err(format!("probes.every is {}; it must be 10ms or longer", self.probes.every));
         }
         self.router.law.check().map_err(|(key, what)| format!("router.{key} {what}"))?;
-        self.router.check(self.path.rate).map_err(|refusal| refusal.0)?;
+        self.router.check(&self.path).map_err(|refusal| refusal.0)?;
         if self.router.share.is_some()
             && (self.router.place != Where::Bpf || matches!(self.router.law, RouterSpec::None(_)))
         {

@@ -445,6 +445,7 @@ const HEADERS_BYTES: u64 = 66;
 pub fn router_of_path(law: &RouterSpec) -> RouterSpec {
     match law {
         RouterSpec::Xcp(parameters) => RouterSpec::XcpDraft(*parameters),
+        RouterSpec::XcpB(parameters) => RouterSpec::XcpBDraft(*parameters),
         other => other.clone(),
     }
 }

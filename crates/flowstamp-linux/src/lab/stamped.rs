@@ -110,9 +110,12 @@ pub fn attach_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
     if lab.router.law == RouterSpec::default() {
         return Ok(());
     }
-    let law = law::law_of(&lab.router.law)?.name;
+    let law = law::law_of(&lab.router.law)?;
     let mut router = Command::new(this_program()?);
-    router.args(["router", "attach", "out", "--law", law, "--rate", &rate.to_string(), "--netns", &name]);
+    router.args(["router", "attach", "out", "--law", law.name, "--netns", &name]);
+    if !law.blind {
+        router.args(["--rate", &rate.to_string()]);
+    }
     for set in &lab.router.sets {
         router.args(["--set", set]);
     }

@@ -1,12 +1,13 @@
 //! The laws that the kernel's programs carry out, one file each: name and number, the registry's parameters in fixed point, the state
-//! in the registry's units, and what the option says. This is the one list of them on Linux: a law of the registry that is not
-//! in it, and a parameter that the kernel's law lacks, are refused by name before anything is touched.
+//! in the registry's units, and what the option says. These are the lists of them on Linux: a law of the registry that is not
+//! in them, and a parameter that the kernel's law lacks, are refused by name before anything is touched.
 
 mod fixed;
 mod parameters;
 mod rcp;
 mod vcp;
 mod xcp;
+mod xcpb;
 
 pub use fixed::{bps, ns, q16, q32};
 pub use parameters::{Given, given, law_of, sender};
@@ -14,6 +15,7 @@ pub use vcp::VcpSender;
 
 use crate::bpf::router::types;
 use crate::refusal::Refusal;
+use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{Header, RouterSpec};
 use flowstamp_laws::{Rate, Stamp, Time};
 use flowstamp_wire::option;
@@ -27,6 +29,8 @@ pub struct Law {
     /// What its packets carry: the stamp as laws read it, and the option as hosts write it.
     pub header: Header,
     pub option: option::Law,
+    /// It knows the link by its queue alone: it takes no rate, and needs a queue that shows.
+    pub blind: bool,
     /// Parameters whose default is not the registry's where the kernel carries the law out.
     defaults: &'static [(&'static str, &'static str)],
     /// `--eta` and `--min-interval`, where they are parameters of the law, by these names.
@@ -53,8 +57,11 @@ pub struct Law {
     pub what: &'static str,
 }
 
-/// Every law, in the order of their numbers.
+/// Every law that hosts obey, in the order of their numbers.
 pub static LAWS: [&Law; 3] = [&rcp::LAW, &xcp::LAW, &vcp::LAW];
+
+/// Every law of routers, in the order of their numbers: those, and others that write into their packets.
+pub static ROUTERS: [&Law; 4] = [&rcp::LAW, &xcp::LAW, &vcp::LAW, &xcpb::LAW];
 
 /// What a law knows of a link, by the name of the registry's law and in its units.
 pub struct Variable {
@@ -67,14 +74,23 @@ pub struct Variable {
 /// What the kernel's router is told of the link, beside the law's own parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
-    /// What the link carries.
-    pub rate: Rate,
+    /// What the link carries, unless nobody knows.
+    pub rate: Option<Rate>,
+    /// What may wait for it at the most, where that is known.
+    pub limit: Option<Limit>,
     /// The law's own part of it at first.
     pub own_weight: f64,
     /// Share of the rate that a law without a target utilisation is told of.
     pub eta: f64,
     /// The shortest interval between decisions of a law without a parameter for it.
     pub min_interval: Time,
+}
+
+impl Link {
+    /// The rate, for a law that cannot do without: [`translate`] has seen to it that there is one.
+    fn known_rate(&self) -> Rate {
+        self.rate.unwrap_or(Rate::ZERO)
+    }
 }
 
 impl Law {
@@ -108,30 +124,42 @@ impl serde::Serialize for Law {
     }
 }
 
-/// The law of a name.
+/// Hosts' law of a name.
 pub fn named(name: &str) -> Option<&'static Law> {
     LAWS.into_iter().find(|law| law.name == name)
 }
 
-/// The law of a number.
-pub fn numbered(number: u64) -> Option<&'static Law> {
-    LAWS.into_iter().find(|law| u64::from(law.number) == number)
+/// Routers' law of a name.
+pub fn router_named(name: &str) -> Option<&'static Law> {
+    ROUTERS.into_iter().find(|law| law.name == name)
 }
 
-/// The law whose packets carry `header`.
+/// The law of a number.
+pub fn numbered(number: u64) -> Option<&'static Law> {
+    ROUTERS.into_iter().find(|law| u64::from(law.number) == number)
+}
+
+/// The hosts' law whose packets carry `header`.
 pub fn of_header(header: Header) -> Option<&'static Law> {
     LAWS.into_iter().find(|law| law.header == header)
 }
 
-/// Their names, in words.
-pub fn names() -> String {
-    let [others @ .., last] = LAWS.map(|law| law.name);
-    format!("{} or {last}", others.join(", "))
+fn parse_one_of(laws: &[&'static Law], text: &str) -> Result<&'static Law, String> {
+    laws.iter().copied().find(|law| law.name == text).ok_or_else(|| {
+        let names: Vec<_> = laws.iter().map(|law| law.name).collect();
+        let (last, others) = names.split_last().expect("there are laws");
+        format!("it must be {} or {last}", others.join(", "))
+    })
 }
 
-/// `--law`: one of them, or what would be right.
+/// `host enable --law`: one of them, or what would be right.
 pub fn parse(text: &str) -> Result<&'static Law, String> {
-    named(text).ok_or_else(|| format!("it must be {}", names()))
+    parse_one_of(&LAWS, text)
+}
+
+/// `router attach --law`.
+pub fn parse_router(text: &str) -> Result<&'static Law, String> {
+    parse_one_of(&ROUTERS, text)
 }
 
 /// Whether the registry's own law can run on a path between hosts of the kernel's.
@@ -144,8 +172,22 @@ pub fn on_path(spec: &RouterSpec) -> Result<(), Refusal> {
 pub fn translate(spec: &RouterSpec, link: &Link) -> Result<(types::fs_config, types::fs_link), Refusal> {
     let law = law_of(spec)?;
     let name = law.name;
-    if !(1e5..=1e11).contains(&link.rate.bps()) {
-        return Err(Refusal(format!("router: the rate is {}; it must be 100kbps to 100Gbps", link.rate)));
+    match link.rate {
+        None if !law.blind => {
+            let refusal = format!(
+                "router: {name} has to know what the link carries; say it with --rate, or take xcp-b where nobody knows"
+            );
+            return Err(Refusal(refusal));
+        }
+        Some(_) if law.blind => {
+            let refusal =
+                format!("--rate: {name} goes by its queue and takes no rate; leave it out, or take xcp");
+            return Err(Refusal(refusal));
+        }
+        Some(rate) if !(1e5..=1e11).contains(&rate.bps()) => {
+            return Err(Refusal(format!("router: the rate is {rate}; it must be 100kbps to 100Gbps")));
+        }
+        _ => {}
     }
     if !(0.01..=1.0).contains(&link.eta) {
         return Err(Refusal(format!("--eta is {}; it must be 0.01 to 1", link.eta)));
@@ -159,7 +201,7 @@ pub fn translate(spec: &RouterSpec, link: &Link) -> Result<(types::fs_config, ty
     spec.check().map_err(wrong)?;
     let mut config = types::fs_config { law: law.number.into(), ..Default::default() };
     let mut first = types::fs_link::default();
-    config.link_rate_q16 = q16(link.rate.bytes_per_sec());
+    config.link_rate_q16 = q16(link.known_rate().bytes_per_sec());
     (law.carries)(spec)?;
     (law.translate)(spec, link, &mut config, &mut first)?;
     Ok((config, first))

@@ -1,6 +1,6 @@
 //! From what users write to the registry's parameters, and what the kernel says of those that it lacks.
 
-use super::{LAWS, Law, VcpSender, named, vcp};
+use super::{Law, ROUTERS, VcpSender, router_named, vcp};
 use crate::refusal::Refusal;
 use flowstamp_laws::Time;
 use flowstamp_laws::registry::{RouterSpec, SenderSpec};
@@ -27,6 +27,11 @@ fn refused(law: &Law, key: &str, value: impl Serialize, whom: &str, right: &str)
 }
 
 const KERNEL: &str = "the kernel's law";
+
+/// A parameter that the kernel's law has not with this value.
+pub fn cannot(law: &Law, key: &str, value: impl Serialize, right: &str) -> Refusal {
+    refused(law, key, value, KERNEL, right)
+}
 
 /// A parameter of which the kernel's law has only the default.
 pub fn lacks<T: PartialEq + Serialize>(law: &Law, key: &str, value: &T, default: &T) -> Result<(), Refusal> {
@@ -58,15 +63,15 @@ pub fn between<T: PartialOrd + Serialize + Copy>(
         return Ok(value);
     }
     let right = format!("it must be {} to {}", shown(least), shown(most));
-    Err(refused(law, key, value, KERNEL, &right))
+    Err(cannot(law, key, value, &right))
 }
 
 /// The kernel's law for the registry's.
 pub fn law_of(spec: &RouterSpec) -> Result<&'static Law, Refusal> {
     let table = Table::try_from(spec).unwrap_or_default();
     let name = table.get("law").and_then(Value::as_str).unwrap_or_default();
-    named(name).ok_or_else(|| {
-        let there: Vec<_> = LAWS.iter().map(|law| law.name).collect();
+    router_named(name).ok_or_else(|| {
+        let there: Vec<_> = ROUTERS.iter().map(|law| law.name).collect();
         Refusal(format!("router: Linux has no law {name:?}; it has {}", there.join(", ")))
     })
 }
@@ -140,6 +145,11 @@ pub fn given(
     eta: Option<f64>,
     min_interval: Option<Time>,
 ) -> Result<Given, Refusal> {
+    if let Some(eta) = eta.filter(|_| law.blind) {
+        let text =
+            format!("--eta {eta}: it is a share of the rate, which {} does not know; leave it out", law.name);
+        return Err(Refusal(text));
+    }
     let mut all = Table::new();
     for set in sets {
         let refuse = |what: &str| Refusal(format!("--set {set}: {what}"));

@@ -14,6 +14,7 @@ pub static LAW: Law = Law {
     number: 1,
     header: registry::Header::Rcp,
     option: option::Law::Rcp,
+    blind: false,
     // A shaper's rate and a law's estimate never agree quite.
     defaults: &[("eta", "0.95")],
     options: &[("eta", "eta")],
@@ -101,7 +102,7 @@ fn translate(
     let max_allowable_rtt = between(&LAW, "max_allowable_rtt", *max_allowable_rtt, RTT)?;
     let initial_rtt = initial_rtt.map(|rtt| between(&LAW, "initial_rtt", rtt, RTT)).transpose()?;
 
-    let bytes_per_sec = link.rate.bytes_per_sec();
+    let bytes_per_sec = link.known_rate().bytes_per_sec();
     config.eta_q32 = q32(*eta);
     config.rcp = types::fs_rcp_params {
         link_rate_q16: q16(bytes_per_sec),

@@ -7,8 +7,8 @@ use flowstamp_wire::option::MicrosFloat;
 use toml::Value;
 
 fn link() -> Link {
-    let rate = Rate::from_mbps(100.0);
-    Link { rate, own_weight: 1.0, eta: 1.0, min_interval: Time::from_millis(1) }
+    let (rate, limit) = (Some(Rate::from_mbps(100.0)), Some(Limit::Bytes(64_000)));
+    Link { rate, limit, own_weight: 1.0, eta: 1.0, min_interval: Time::from_millis(1) }
 }
 
 /// The parameters of a router's law, as they are written.
@@ -21,7 +21,8 @@ fn table(spec: &RouterSpec) -> toml::Table {
 fn with(law: &Law, sets: &[&str]) -> Result<(types::fs_config, types::fs_link), Refusal> {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
     let Given { spec, eta, min_interval } = given(law, &sets, None, None)?;
-    translate(&spec, &Link { eta, min_interval, ..link() })
+    let rate = link().rate.filter(|_| !law.blind);
+    translate(&spec, &Link { rate, eta, min_interval, ..link() })
 }
 
 fn bytes((config, first): (types::fs_config, types::fs_link)) -> Vec<u8> {
@@ -42,6 +43,12 @@ fn others(value: &Value) -> Vec<Value> {
         Value::String(text) if text.parse::<flowstamp_laws::Bytes>().is_ok() => {
             ["40B", "1500B", "9kB"].map(|t| Value::String(t.into())).to_vec()
         }
+        Value::String(text) if text.ends_with("pkt") => {
+            ["0.001pkt", "6pkt", "4kB"].map(|t| Value::String(t.into())).to_vec()
+        }
+        Value::String(text) if ["average", "counter"].contains(&text.as_str()) => {
+            ["average", "counter"].map(|t| Value::String(t.into())).to_vec()
+        }
         Value::String(_) => vec![Value::String("known".into()), Value::String("unknown".into())],
         Value::Boolean(v) => vec![Value::Boolean(!v)],
         other => panic!("a parameter of a new kind: {other}"),
@@ -58,13 +65,18 @@ fn keys(law: &'static Law) -> Vec<String> {
 
 #[test]
 fn every_parameter_of_the_registry_reaches_the_kernel_or_is_refused_by_name() {
-    for law in LAWS {
+    for law in ROUTERS {
         let default = given(law, &[], None, None).expect("defaults");
         let table = table(&default.spec);
         let before = bytes(with(law, &[]).expect("the kernel has the defaults"));
         for key in keys(law) {
-            // What is unset is a time.
-            let value = table.get(&key).cloned().unwrap_or_else(|| Value::String("1ms".to_owned()));
+            // What is unset has a kind all the same.
+            let unset = || match key.as_str() {
+                "q_max" => Value::String("64kB".to_owned()),
+                "chi" | "tau" | "weight" => Value::Float(0.2),
+                _ => Value::String("1ms".to_owned()),
+            };
+            let value = table.get(&key).cloned().unwrap_or_else(unset);
             let (mut carried, mut refused) = (0, 0);
             for other in others(&value).into_iter().filter(|other| *other != value) {
                 let set = format!("{key}={other}");
@@ -92,7 +104,7 @@ fn every_parameter_of_the_registry_reaches_the_kernel_or_is_refused_by_name() {
 
 #[test]
 fn what_the_kernels_laws_lack_is_refused_in_words() {
-    let [rcp, xcp, vcp] = LAWS;
+    let [rcp, xcp, vcp, xcp_b] = ROUTERS;
     for (law, set, said) in [
         (
             rcp,
@@ -147,6 +159,18 @@ fn what_the_kernels_laws_lack_is_refused_in_words() {
         (vcp, "t_q=300ms", "vcp parameter `t_q` is 300ms; it must be at most t_rho, 200ms"),
         (vcp, "k_q=17", "`k_q` = 17.0 cannot be carried out by the kernel's law; it must be 0.0 to 16.0"),
         (vcp, "eta=0.9", "unknown field `eta`"),
+        (xcp_b, "kappa=0pkt", "xcp-b parameter `kappa` is 0pkt; it must be above 0"),
+        (
+            xcp_b,
+            "kappa=0.001pkt",
+            "`kappa` = 0.001pkt cannot be carried out by the kernel's law; it must be 0.01pkt to 1000000pkt",
+        ),
+        (xcp_b, "kappa=3", "--set kappa=3: "),
+        (xcp_b, "q_max=0B", "xcp-b parameter `q_max` is 0B; it must be what the buffer holds"),
+        (xcp_b, "q_max=5GB", "`q_max` = 5GB cannot be carried out by the kernel's law; it must be 1B to "),
+        (xcp_b, "chi=2", "xcp-b parameter `chi` is 2; it must be"),
+        (xcp_b, "min_interval=1us", "xcp-b parameter `min_interval` = 1us cannot"),
+        (xcp_b, "queue_window=1", "unknown field `queue_window`"),
     ] {
         let refusal = refusal(law, &[set]);
         assert!(refusal.contains(said), "{set}: {refusal}");
@@ -163,7 +187,10 @@ fn what_the_kernels_laws_lack_is_refused_in_words() {
     assert!(set("eta").err().expect("refused").0.contains("--eta is rcp's eta: say it once"));
     assert!(set("min_interval").err().expect("refused").0.contains("--min-interval is xcp's min_interval"));
     assert!(
-        translate(&RouterSpec::default(), &link()).expect_err("refused").0.contains("it has rcp, xcp, vcp")
+        translate(&RouterSpec::default(), &link())
+            .expect_err("refused")
+            .0
+            .contains("it has rcp, xcp, vcp, xcp-b")
     );
 }
 
@@ -214,12 +241,54 @@ fn the_kernels_own_defaults_are_the_laws_parameters_where_it_has_them() {
     assert!(twice.contains("--eta is vcp's gamma: say it once"), "{twice}");
 }
 
+/// Numbers of section 3 with those of section 4.2.1: kappa 3 packets, Qmax 64 kB.
+#[test]
+fn xcp_bs_parameters_reach_the_kernel() {
+    let [.., xcp_b] = ROUTERS;
+    let parameters = |sets: &[&str]| with(xcp_b, sets).expect("a law").0.xcp_b;
+    let p = parameters(&[]);
+    assert_eq!((p.kappa_q16, p.in_packets, p.n), (3 << 16, 1, 0));
+    // 1 / (5 - 0.4 - 0.2263) of 64,000 bytes is 14,632.9.
+    assert!((p.most_q16 as f64 / 65536.0 - 14_632.9).abs() < 0.1, "{p:?}");
+    assert_eq!((p.weight_q32, p.rest_q32), (1 << 30, 3 << 30));
+    // (3/4)^6 is 729/4096, of three packets 0.534, and a billionth more.
+    assert_eq!(p.border_q24, 3 * 729 * 4096 + 1);
+    assert_eq!(parameters(&["q_max=6.4kB"]).most_q16, (p.most_q16 as f64 / 10.0).round() as u64);
+    assert_eq!(parameters(&["q_max=64kB", "chi=0.5"]).most_q16, 32_000 << 16);
+    assert_eq!(parameters(&["detection=counter", "n=5.55"]).n, 6);
+    let bytes = parameters(&["kappa=4kB", "tau=0.5"]);
+    assert_eq!((bytes.kappa_q16, bytes.in_packets, bytes.border_q24), (4000 << 16, 0, 2000 << 24));
+    // A queueing discipline's limit in packets counts full ones; what is set counts more.
+    let Given { spec, eta, min_interval } = given(xcp_b, &[], None, None).expect("defaults");
+    let of = |limit| translate(&spec, &Link { rate: None, limit, eta, min_interval, ..link() });
+    let (config, first) = of(Some(Limit::Packets(100))).expect("a limit");
+    assert!((config.xcp_b.most_q16 as f64 / 65536.0 - 151_400.0 / 4.3737).abs() < 0.1);
+    assert_eq!((first.xcp_b.under_used, first.xcp_b.each_q16, config.link_rate_q16), (1, 1 << 16, 0));
+    assert!(of(None).expect_err("refused").0.contains("--set q_max=64kB"));
+}
+
+#[test]
+fn a_law_without_a_rate_takes_none_and_others_need_one() {
+    let [rcp, .., xcp_b] = ROUTERS;
+    let of = |law, rate| {
+        let Given { spec, eta, min_interval } = given(law, &[], None, None).expect("defaults");
+        translate(&spec, &Link { rate, eta, min_interval, ..link() }).expect_err("refused").0
+    };
+    assert_eq!(
+        of(xcp_b, link().rate),
+        "--rate: xcp-b goes by its queue and takes no rate; leave it out, or take xcp"
+    );
+    assert!(of(rcp, None).contains("say it with --rate, or take xcp-b where nobody knows"));
+    let eta = given(xcp_b, &[], Some(0.9), None).err().expect("refused").0;
+    assert!(eta.contains("--eta 0.9: it is a share of the rate, which xcp-b does not know"), "{eta}");
+}
+
 #[test]
 fn variables_are_those_of_the_registrys_laws() {
-    for law in LAWS {
+    for law in ROUTERS {
         let spec = given(law, &[], None, None).expect("defaults").spec;
         let mut names = Vec::new();
-        spec.build(&flowstamp_laws::router::RouterView::of(link().rate))
+        spec.build(&flowstamp_laws::router::RouterView::of(link().rate.expect("known")))
             .expect("a router's law")
             .variables(&mut |name, _| names.push(name));
         for variable in law.variables {
@@ -266,13 +335,9 @@ fn what_the_option_says_is_what_the_law_reads() {
         let mut stamp = (law.read)(&least);
         let spec = given(law, &[], None, None).expect("defaults").spec;
         let view = flowstamp_laws::router::LinkView { now: Time::ZERO, queue_bytes: 0, queue_packets: 0 };
-        spec.build(&flowstamp_laws::router::RouterView::of(link().rate)).expect("a law").on_departure(
-            view,
-            1500,
-            &mut stamp,
-            &mut 0,
-            || 0.5,
-        );
+        spec.build(&flowstamp_laws::router::RouterView::of(link().rate.expect("known")))
+            .expect("a law")
+            .on_departure(view, 1500, &mut stamp, &mut 0, || 0.5);
         assert_eq!((law.write)(&stamp), law.least);
     }
 }

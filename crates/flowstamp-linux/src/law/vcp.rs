@@ -16,6 +16,7 @@ pub static LAW: Law = Law {
     number: 3,
     header: registry::Header::Vcp,
     option: option::Law::Vcp,
+    blind: false,
     // A shaper's rate and a law's estimate never agree quite; and nobody here knows the paths: what the paper has for the Internet.
     defaults: &[("gamma", "0.95"), ("t_rho", "200ms")],
     options: &[("eta", "gamma")],
@@ -79,7 +80,7 @@ fn translate(
     config.eta_q32 = q32(gamma.get());
     config.queue_interval_ns = ns(t_q);
     config.vcp = types::fs_vcp_params {
-        target_rate_q16: q16(link.rate.bytes_per_sec() * gamma.get()),
+        target_rate_q16: q16(link.known_rate().bytes_per_sec() * gamma.get()),
         k_q_q32: q32(k_q),
         queue_weight_q32: q32(queue_weight.get()),
         t_rho_ns: ns(t_rho),

@@ -16,38 +16,15 @@ pub static LAW: Law = Law {
     number: 2,
     header: registry::Header::XcpDraft,
     option: option::Law::Xcp,
+    blind: false,
     // The authors' ns-2 model and the Internet-Draft: a timer cannot follow shorter ones.
     defaults: &[("min_interval", "1ms"), ("min_queue_interval", "2ms")],
     options: &[("min_interval", "min_interval")],
-    variables: &[
-        Variable {
-            name: "aggregate_feedback_bps",
-            help: "XCP: change asked of all flows",
-            of: |_, link| bps(link.xcp.aggregate_q16 as f64),
-        },
-        Variable {
-            name: "avg_rtt_s",
-            help: "Average RTT that packets carry",
-            of: |_, link| seconds(link.xcp.avg_rtt_q8),
-        },
-        Variable {
-            name: "input_rate_bps",
-            help: "Input of the last interval",
-            of: |_, link| bps(link.xcp.input_rate_q16 as f64),
-        },
-        Variable {
-            name: "persistent_queue_bytes",
-            help: "XCP: least queue in a propagation delay",
-            of: |_, link| link.xcp.persistent_queue_bytes as f64,
-        },
-    ],
+    variables: &[AGGREGATE, AVG_RTT, INPUT_RATE, PERSISTENT_QUEUE],
     carries: |_| Ok(()),
     translate,
     input_bytes: |link| link.seen.xcp.input_bytes,
-    read: |carried| {
-        let rtt_s = f64::from(carried.rtt.to_micros().unwrap_or(0)) * 1e-6;
-        Stamp([rtt_s / f64::from(carried.last.max(1)), rtt_s, f64::from(carried.value as i32)])
-    },
+    read,
     write: |stamp| stamp.0[2] as i32 as u32,
     told: |_| 0,
     tell: |_, _| {},
@@ -56,6 +33,34 @@ pub static LAW: Law = Law {
     most: option::UNBOUNDED_DELTA as u32,
     what: "delta",
 };
+
+// What any router of XCP's packets knows.
+pub const AGGREGATE: Variable = Variable {
+    name: "aggregate_feedback_bps",
+    help: "XCP: change asked of all flows",
+    of: |_, link| bps(link.xcp.aggregate_q16 as f64),
+};
+pub const AVG_RTT: Variable = Variable {
+    name: "avg_rtt_s",
+    help: "Average RTT that packets carry",
+    of: |_, link| seconds(link.xcp.avg_rtt_q8),
+};
+pub const INPUT_RATE: Variable = Variable {
+    name: "input_rate_bps",
+    help: "Input of the last interval",
+    of: |_, link| bps(link.xcp.input_rate_q16 as f64),
+};
+pub const PERSISTENT_QUEUE: Variable = Variable {
+    name: "persistent_queue_bytes",
+    help: "XCP: least queue in a propagation delay; XCP-b: in a control interval",
+    of: |_, link| link.xcp.persistent_queue_bytes as f64,
+};
+
+/// The option's fields as the Internet-Draft's header has them.
+pub fn read(carried: &option::Stamp) -> Stamp {
+    let rtt_s = f64::from(carried.rtt.to_micros().unwrap_or(0)) * 1e-6;
+    Stamp([rtt_s / f64::from(carried.last.max(1)), rtt_s, f64::from(carried.value as i32)])
+}
 
 /// FS_UNKNOWN_NS of bpf/laws.h.
 const UNKNOWN: Time = Time::from_millis(1);
@@ -80,18 +85,15 @@ fn translate(
         queue_window,
         min_queue_interval,
     } = parameters;
-    let min_interval = between(&LAW, "min_interval", *min_interval, TIMER)?;
+    let Times { min_interval, max_rtt } = times(&LAW, *initial_interval, *min_interval, *max_rtt, first)?;
     let min_queue_interval = between(&LAW, "min_queue_interval", *min_queue_interval, TIMER)?;
-    let initial_interval =
-        initial_interval.map(|time| between(&LAW, "initial_interval", time, TIMER)).transpose()?;
-    let max_rtt = between(&LAW, "max_rtt", *max_rtt, RTT)?;
     let queue_window = between(&LAW, "queue_window", *queue_window, FACTOR)?;
 
     config.eta_q32 = q32(link.eta);
     config.queue_interval_ns = ns(min_queue_interval);
     config.xcp = types::fs_xcp_params {
         // XCP has no target utilisation of its own: a link that is to be filled to eta is that much smaller.
-        capacity_q16: q16(link.rate.bytes_per_sec() * link.eta),
+        capacity_q16: q16(link.known_rate().bytes_per_sec() * link.eta),
         alpha_q32: q32(*alpha),
         beta_q32: q32(*beta),
         gamma_q32: q32(*gamma),
@@ -100,8 +102,29 @@ fn translate(
         queue_window_q32: q32(queue_window),
         min_queue_interval_ns: ns(min_queue_interval),
     };
+    Ok(())
+}
+
+/// Times of any router of XCP's packets, as a timer can keep them.
+pub struct Times {
+    pub min_interval: Time,
+    pub max_rtt: Time,
+}
+
+/// These, and the first interval into the first state; or the one refused that no timer can keep.
+pub fn times(
+    law: &Law,
+    initial_interval: Option<Time>,
+    min_interval: Time,
+    max_rtt: Time,
+    first: &mut types::fs_link,
+) -> Result<Times, Refusal> {
+    let min_interval = between(law, "min_interval", min_interval, TIMER)?;
+    let initial_interval =
+        initial_interval.map(|time| between(law, "initial_interval", time, TIMER)).transpose()?;
+    let max_rtt = between(law, "max_rtt", max_rtt, RTT)?;
     // Zero is unknown: the first packets' RTT.
     first.xcp.avg_rtt_q8 = initial_interval.map_or(0, ns) << 8;
     first.interval_ns = ns(initial_interval.unwrap_or(UNKNOWN.max(min_interval)));
-    Ok(())
+    Ok(Times { min_interval, max_rtt })
 }

@@ -1,10 +1,11 @@
 //! `router attach` and `router detach`.
 
 use super::program::{self, Link, Share, bytes_of, load, start, types, value_of};
-use super::{Interface, htb, metrics, pins, police, share};
+use super::{Interface, htb, metrics, pins, police, share, sight};
 use crate::law::{self, Law};
 use crate::netlink::Socket;
 use crate::refusal::Refusal;
+use flowstamp_laws::queue::Limit;
 use flowstamp_laws::{Bytes, Rate, Time};
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, MapHandle, MapMut};
@@ -18,12 +19,12 @@ use std::process::ExitCode;
 pub struct Arguments {
     #[command(flatten)]
     interface: Interface,
-    /// The law: rcp, xcp or vcp.
-    #[arg(long, value_name = "LAW", value_parser = law::parse)]
+    /// The law: rcp, xcp, vcp or xcp-b.
+    #[arg(long, value_name = "LAW", value_parser = law::parse_router)]
     law: &'static Law,
-    /// What the link carries; its shaper's or device's rate.
+    /// What the link carries; its shaper's or device's rate. Not for xcp-b, which is for links whose rate nobody knows.
     #[arg(long)]
-    rate: Rate,
+    rate: Option<Rate>,
     /// A parameter of the law, as in a scenario's `router`: alpha=0.4, max_interval=20ms; may be given again. What the kernel's
     /// law cannot carry out is refused.
     #[arg(long, value_name = "KEY=VALUE")]
@@ -79,23 +80,30 @@ pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let interface = &arguments.interface;
     let law::Given { spec, eta, min_interval } =
         law::given(arguments.law, &arguments.set, arguments.eta, arguments.min_interval)?;
+    if arguments.share.is_some() && arguments.law.blind {
+        let name = arguments.law.name;
+        let text = format!("--share htb divides a rate, which {name} is not told; leave it out, or take xcp");
+        return Err(Refusal(text).into());
+    }
     let wanted = Link {
         law: spec,
         rate: arguments.rate,
+        limit: None,
         eta,
         min_interval,
         share: arguments.share.map(|Scheduler::Htb| Share {
             own_weight: arguments.own_share,
             buffer: arguments.buffer.unwrap_or_else(|| {
-                Bytes::new((arguments.rate.bytes_in(DEFAULT_BUFFER) as u64).max(LEAST_DEFAULT_BUFFER))
+                let rate = arguments.rate.unwrap_or(Rate::ZERO);
+                Bytes::new((rate.bytes_in(DEFAULT_BUFFER) as u64).max(LEAST_DEFAULT_BUFFER))
             }),
         }),
     };
     // What was asked wrongly is said before anything is touched.
-    wanted.translate(1, 14)?;
+    Link { limit: Some(Limit::Bytes(1)), ..wanted.clone() }.translate(1, 14)?;
     let listener = arguments.metrics.map(metrics::listen).transpose()?;
     let lock = pins::prepare(&interface.pins.root)?;
-    let done = attach_prepared(interface, &wanted);
+    let done = attach_prepared(interface, arguments.law, wanted);
     if done.is_err() {
         pins::tidy(&interface.pins.root);
     }
@@ -107,12 +115,19 @@ pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// The same, with a directory for pins, and nobody else at it.
-fn attach_prepared(interface: &Interface, wanted: &Link) -> anyhow::Result<ExitCode> {
+fn attach_prepared(interface: &Interface, law: &Law, mut wanted: Link) -> anyhow::Result<ExitCode> {
     pins::enter(interface)?;
     let (ifindex, link_bytes) = pins::look_up(&interface.name)?;
-    let (config, first) = wanted.translate(ifindex, link_bytes)?;
     let directory = pins::directory(interface);
     let socket = Socket::open()?;
+    if law.blind {
+        let root = htb::root(&socket, ifindex)?;
+        if let Some(doubt) = sight::look(&interface.name, &root, interface.netns.is_some())? {
+            println!("{doubt}");
+        }
+        wanted.limit = htb::limit(&socket, ifindex)?;
+    }
+    let (config, first) = wanted.translate(ifindex, link_bytes)?;
     let old = pinned_config(&directory);
     let owned = old.as_ref().is_some_and(|c| c.share != 0);
     let root = match htb::root(&socket, ifindex)? {
@@ -148,9 +163,9 @@ fn attach_prepared(interface: &Interface, wanted: &Link) -> anyhow::Result<ExitC
         // The kernel's own choice has come back only now.
         htb::check(&interface.name, &htb::root(&socket, ifindex)?, false)?;
     }
-    put_on(interface, &directory, &mut skeleton, ifindex, wanted)?;
+    put_on(interface, &directory, &mut skeleton, ifindex, &wanted)?;
     if let Some(share) = &wanted.share
-        && let Err(error) = make_classes(&interface.name, &socket, ifindex, wanted, share)
+        && let Err(error) = make_classes(&interface.name, &socket, ifindex, &wanted, share)
     {
         let _ = pins::remove(&directory);
         return Err(error.into());
@@ -167,7 +182,7 @@ fn make_classes(
 ) -> Result<(), Refusal> {
     let weights = [share.own_weight, 1.0 - share.own_weight];
     let split = htb::Split {
-        capacity: wanted.rate.bytes_per_sec(),
+        capacity: wanted.rate.unwrap_or(Rate::ZERO).bytes_per_sec(),
         weights,
         shares: weights,
         buffer_bytes: share.buffer.get(),
@@ -186,7 +201,8 @@ fn put_on(
     wanted: &Link,
 ) -> anyhow::Result<()> {
     if let Some(shared) = &wanted.share {
-        let state = share::state(wanted.rate.bytes_per_sec(), shared.own_weight);
+        let rate = wanted.rate.unwrap_or(Rate::ZERO);
+        let state = share::state(rate.bytes_per_sec(), shared.own_weight);
         skeleton.maps.share.update(&0u32.to_ne_bytes(), bytes_of(&state), MapFlags::ANY)?;
     }
     start(skeleton, ifindex)?;

@@ -2,7 +2,8 @@
 
 use super::operations::{self, Operations};
 use super::program::{Link, Share, load, types};
-use crate::law::{self, LAWS, Law};
+use crate::law::{self, LAWS, Law, ROUTERS};
+use flowstamp_laws::queue::Limit;
 use flowstamp_laws::{Bytes, Rate};
 use libbpf_rs::{ProgramInput, ProgramMut};
 use serde::Serialize;
@@ -80,9 +81,12 @@ fn measure(
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut results = Vec::new();
     let shared = Share { own_weight: 0.5, buffer: Bytes::new(1_000_000) };
-    for (law, share) in LAWS.map(|law| (law, None)).into_iter().chain(LAWS.map(|law| (law, Some(shared)))) {
+    for (law, share) in ROUTERS.map(|law| (law, None)).into_iter().chain(LAWS.map(|law| (law, Some(shared))))
+    {
         let law::Given { spec, eta, min_interval } = law::given(law, &[], None, None)?;
-        let link = Link { law: spec, rate: Rate::from_gbps(1.0), eta, min_interval, share };
+        let rate = (!law.blind).then_some(Rate::from_gbps(1.0));
+        let limit = Some(Limit::Bytes(1_000_000));
+        let link = Link { law: spec, rate, limit, eta, min_interval, share };
         let (config, mut first) = link.translate(1, 14)?;
         // Every packet finds something to be given and taken.
         first.xcp.give = types::fs_gain { mantissa: 1 << 20, shift: 10 };

@@ -10,10 +10,11 @@
 //! Rates and limits are what `router share` changes. The handles are in bpf/router.bpf.c, too.
 
 use crate::netlink::{
-    Object, RTM_DELQDISC, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS, Socket, TC_H_ROOT, TCA_KIND,
-    TCA_OPTIONS, push_attribute,
+    Object, RTM_DELQDISC, RTM_GETTCLASS, RTM_NEWQDISC, RTM_NEWTCLASS, Socket, TC_H_INGRESS, TC_H_ROOT,
+    TCA_KIND, TCA_OPTIONS, attribute, push_attribute, u32_at,
 };
 use crate::refusal::Refusal;
+use flowstamp_laws::queue::Limit;
 use flowstamp_laws::share::{CLASSES, OWN};
 use std::io;
 
@@ -23,6 +24,7 @@ const CLASS: [u32; CLASSES] = [ROOT | 1, ROOT | 2];
 const LEAF: [u32; CLASSES] = [0x4654_0000, 0x4655_0000];
 
 /// linux/pkt_sched.h.
+const TCA_TBF_PARMS: u16 = 1;
 const TCA_HTB_PARMS: u16 = 1;
 const TCA_HTB_INIT: u16 = 2;
 const TCA_HTB_RATE64: u16 = 6;
@@ -36,7 +38,7 @@ const TICK_NS: f64 = 64.0;
 const FRAME_BYTES: f64 = 1522.0;
 
 /// Roots whose own backlog is always zero, as what waits is counted in their children or for each CPU.
-const BLIND: [&str; 4] = ["mq", "mqprio", "taprio", "pfifo_fast"];
+pub const BLIND: [&str; 4] = ["mq", "mqprio", "taprio", "pfifo_fast"];
 
 /// What is at an interface's root.
 #[derive(Debug, PartialEq, Eq)]
@@ -76,6 +78,32 @@ pub fn root(socket: &Socket, index: u32) -> io::Result<Root> {
         0 => Root::Default(kind),
         _ => Root::Other(kind),
     })
+}
+
+/// What may wait at an interface at the most, where its queueing disciplines say so: that of a FIFO or a token bucket at the root, or of
+/// the one such leaf there is. Limits of others (fq_codel) are no length that their queue is to reach.
+pub fn limit(socket: &Socket, index: u32) -> io::Result<Option<Limit>> {
+    let (mut of_root, mut of_leaves) = (None, Vec::new());
+    socket.qdiscs(index, |qdisc| {
+        let limit = limit_of(qdisc.kind(), attribute(qdisc.attributes, TCA_OPTIONS).unwrap_or_default());
+        if qdisc.parent == TC_H_ROOT {
+            of_root = limit;
+        } else if qdisc.parent != TC_H_INGRESS {
+            of_leaves.push(limit);
+        }
+    })?;
+    Ok(of_root.or(if let [leaf] = of_leaves[..] { leaf } else { None }))
+}
+
+fn limit_of(kind: &str, options: &[u8]) -> Option<Limit> {
+    match kind {
+        // `struct tc_fifo_qopt`.
+        "bfifo" => u32_at(options, 0).map(|bytes| Limit::Bytes(bytes.into())),
+        "pfifo" | "pfifo_head_drop" => u32_at(options, 0).map(Limit::Packets),
+        // `struct tc_tbf_qopt`: after two `struct tc_ratespec`.
+        "tbf" => u32_at(attribute(options, TCA_TBF_PARMS)?, 24).map(|bytes| Limit::Bytes(bytes.into())),
+        _ => None,
+    }
 }
 
 /// Whether the root is an `htb` with this class: no other root, and no other class, takes packets by their priority.

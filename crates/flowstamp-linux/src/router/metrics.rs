@@ -2,7 +2,7 @@
 
 use super::privileges;
 use super::status::{Report, Source, directories};
-use crate::law::LAWS;
+use crate::law::ROUTERS;
 use crate::refusal::Refusal;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -30,7 +30,7 @@ fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
     type Value = fn(&Report) -> Option<f64>;
     type Count = fn(&Report) -> u64;
     let gauges: [(&str, &str, Value); 16] = [
-        ("target_rate_bps", "Input rate that the law aims at", |r| Some(r.target_rate_bps)),
+        ("target_rate_bps", "Input rate that the law aims at", |r| r.target_rate_bps),
         ("queue_bytes", "Backlog of the law's queue: the root's, or its own class's", |r| {
             Some(r.queue_bytes as f64)
         }),
@@ -79,7 +79,7 @@ fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
     }
     // Of all laws, each once.
     let mut told: Vec<&str> = Vec::new();
-    for variable in LAWS.iter().flat_map(|law| law.variables) {
+    for variable in ROUTERS.iter().flat_map(|law| law.variables) {
         if told.contains(&variable.name) {
             continue;
         }

@@ -150,6 +150,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let text = "police: vcp tells no flow a rate that could be tested; it knows rcp and xcp";
         return Err(Refusal(text.into()).into());
     }
+    if law.blind && arguments.least.is_none() {
+        let text = format!(
+            "police: {} does not know the link's rate; say what a heavy flow is with --least",
+            law.name
+        );
+        return Err(Refusal(text).into());
+    }
     let params = Params {
         heavy: arguments
             .least

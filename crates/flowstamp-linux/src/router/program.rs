@@ -3,6 +3,7 @@
 use super::pins::no_bpf;
 use crate::law::{self, q16, q32};
 use crate::refusal::Refusal;
+use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::{Bytes, Rate, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -17,7 +18,10 @@ pub use crate::bpf::{bytes_of, value_of};
 #[derive(Clone, Debug)]
 pub struct Link {
     pub law: RouterSpec,
-    pub rate: Rate,
+    /// What it carries, unless nobody knows.
+    pub rate: Option<Rate>,
+    /// What may wait for it at the most, where that is known.
+    pub limit: Option<Limit>,
     /// Share of the rate that the law aims at, unless that is its own parameter.
     pub eta: f64,
     /// The shortest interval between decisions, unless that is its own parameter.
@@ -51,9 +55,9 @@ impl Link {
             }
         }
         let own_weight = self.share.map_or(1.0, |share| share.own_weight);
-        let Self { rate, eta, min_interval, .. } = *self;
+        let Self { rate, limit, eta, min_interval, .. } = *self;
         let (mut config, mut link) =
-            law::translate(&self.law, &law::Link { rate, own_weight, eta, min_interval })?;
+            law::translate(&self.law, &law::Link { rate, limit, own_weight, eta, min_interval })?;
         config.ifindex = u64::from(ifindex);
         config.link_bytes = link_bytes;
         config.cpus = libbpf_rs::num_possible_cpus().map_err(|e| no_bpf(&e))? as u64;
@@ -62,7 +66,7 @@ impl Link {
             config.buffer_bytes = share.buffer.get();
             config.own_weight_q32 = q32(share.own_weight);
         }
-        link.own_capacity_q16 = q16(rate.bytes_per_sec() * own_weight);
+        link.own_capacity_q16 = q16(rate.unwrap_or(Rate::ZERO).bytes_per_sec() * own_weight);
         Ok((config, link))
     }
 }

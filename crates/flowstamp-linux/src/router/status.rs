@@ -35,8 +35,11 @@ pub struct Report {
     pub law: &'static Law,
     /// Whether packets still pass through it; not so if the device has gone.
     pub attached: bool,
-    pub link_rate_bps: f64,
-    pub target_rate_bps: f64,
+    /// Of a law that is told a rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_rate_bps: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_rate_bps: Option<f64>,
     /// What the law knows, by the names of the simulator's probes.
     #[serde(flatten)]
     pub variables: BTreeMap<&'static str, f64>,
@@ -128,8 +131,8 @@ impl Source {
             interface: self.name.clone(),
             law,
             attached,
-            link_rate_bps: bps(c.link_rate_q16 as f64),
-            target_rate_bps: capacity_bps * c.eta_q32 as f64 / 4_294_967_296.0,
+            link_rate_bps: (!law.blind).then(|| bps(c.link_rate_q16 as f64)),
+            target_rate_bps: (!law.blind).then(|| capacity_bps * c.eta_q32 as f64 / 4_294_967_296.0),
             variables: law.variables.iter().map(|v| (v.name, (v.of)(c, &s))).collect(),
             queue_bytes: s.queue_bytes,
             queue_packets: s.queue_packets,
@@ -170,7 +173,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     for r in reports {
         let variable = |name| r.variables.get(name).copied();
         println!(
-            "{}: {:?} {}, {} of {:.3} Mb/s in, queue {} bytes{}{}{}, {} decisions, {:.3} ms late at most",
+            "{}: {:?} {}, {}{} Mb/s in, queue {} bytes{}{}{}, {} decisions, {:.3} ms late at most",
             r.interface,
             r.law,
             if r.attached { "attached" } else { "of an interface that is gone" },
@@ -178,7 +181,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
                 || format!("{:.3}", variable("input_rate_bps").unwrap_or(0.0) / 1e6),
                 |load| format!("load {load:.3}"),
             ),
-            r.target_rate_bps / 1e6,
+            r.target_rate_bps.map_or_else(String::new, |target| format!(" of {:.3}", target / 1e6)),
             r.queue_bytes,
             variable("avg_rtt_s").map_or_else(String::new, |s| format!(", RTT {:.3} ms", s * 1e3)),
             variable("rate_bps").map_or_else(String::new, |v| format!(", flows at {:.3} Mb/s", v / 1e6)),

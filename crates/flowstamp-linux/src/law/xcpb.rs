@@ -1,0 +1,129 @@
+//! XCP-b in the kernel: `fs_xcp_b_decide` of bpf/xcpb.h, and all that is XCP's of bpf/laws.h. Hosts know nothing of it: packets are XCP's.
+
+use super::fixed::{ns, q16, q32, us};
+use super::parameters::{between, cannot};
+use super::xcp::{self, AGGREGATE, AVG_RTT, INPUT_RATE, PERSISTENT_QUEUE, Times, times};
+use super::{Law, Link, Variable};
+use crate::bpf::router::types;
+use crate::refusal::Refusal;
+use flowstamp_laws::Bytes;
+use flowstamp_laws::queue::Limit;
+use flowstamp_laws::registry::RouterSpec;
+use flowstamp_laws::units::QueueLength;
+use flowstamp_laws::xcp::blind::{Detection, Params};
+
+pub static LAW: Law = Law {
+    name: "xcp-b",
+    // FS_XCP_B of bpf/router.bpf.c.
+    number: 4,
+    blind: true,
+    // As XCP's.
+    defaults: &[("min_interval", "1ms")],
+    options: &[("min_interval", "min_interval")],
+    variables: &[
+        AGGREGATE,
+        AVG_RTT,
+        INPUT_RATE,
+        PERSISTENT_QUEUE,
+        Variable {
+            name: "average_queue",
+            help: "XCP-b: weighted average of the queue, in the unit of kappa",
+            of: |_, link| link.xcp_b.average_q24 as f64 / 16_777_216.0,
+        },
+        Variable {
+            name: "under_used",
+            help: "XCP-b: whether the link counts as under-used",
+            of: |_, link| link.xcp_b.under_used as f64,
+        },
+    ],
+    carries: |_| Ok(()),
+    translate,
+    ..xcp::LAW
+};
+
+/// What the root queueing discipline counts in 32 bits.
+const QUEUE: [Bytes; 2] = [Bytes::new(1), Bytes::new(u32::MAX as u64)];
+/// kappa in packets: a part of one has no speed, and no queue has more.
+const PACKETS: [f64; 2] = [0.01, 1e6];
+/// What a packet is before one has come, and what a limit in packets counts: Ethernet's full ones.
+const PACKET_BYTES: u32 = 1514;
+
+fn translate(
+    spec: &RouterSpec,
+    link: &Link,
+    config: &mut types::fs_config,
+    first: &mut types::fs_link,
+) -> Result<(), Refusal> {
+    let RouterSpec::XcpB(parameters) = spec else { unreachable!("it is another law's") };
+    // Whatever is new here is carried out below, or refused.
+    let Params {
+        alpha,
+        beta,
+        gamma,
+        kappa,
+        q_max,
+        chi: _,
+        detection,
+        n,
+        tau: _,
+        weight,
+        initial_interval,
+        min_interval,
+        max_rtt,
+    } = parameters;
+    let Times { min_interval, max_rtt } = times(&LAW, *initial_interval, *min_interval, *max_rtt, first)?;
+    let (in_packets, kappa) = match *kappa {
+        QueueLength::Packets(packets) if (PACKETS[0]..=PACKETS[1]).contains(&packets) => (true, packets),
+        QueueLength::Packets(_) => {
+            return Err(cannot(
+                &LAW,
+                "kappa",
+                kappa,
+                &format!("it must be {}pkt to {}pkt", PACKETS[0], PACKETS[1]),
+            ));
+        }
+        QueueLength::Bytes(bytes) => (false, between(&LAW, "kappa", bytes, QUEUE)?.as_f64()),
+    };
+    let q_max = match (q_max, link.limit) {
+        (Some(bytes), _) => between(&LAW, "q_max", *bytes, QUEUE)?.as_f64(),
+        (None, Some(Limit::Bytes(bytes))) => bytes as f64,
+        (None, Some(Limit::Packets(packets))) => f64::from(packets) * f64::from(PACKET_BYTES),
+        (None, None) => return Err(Refusal(NO_LIMIT.to_owned())),
+    };
+    let weight_q32 = q32(parameters.weight());
+    // tau follows from the weight as it is carried out.
+    let carried = Params { weight: weight.map(|_| weight_q32 as f64 / 4_294_967_296.0), ..*parameters };
+    let counted = if *detection == Detection::Counter { n.ceil() as u64 } else { 0 };
+
+    config.xcp = types::fs_xcp_params {
+        alpha_q32: q32(*alpha),
+        beta_q32: q32(*beta),
+        gamma_q32: q32(*gamma),
+        min_interval_ns: ns(min_interval),
+        max_rtt_us: us(max_rtt),
+        ..Default::default()
+    };
+    config.xcp_b = types::fs_xcp_b_params {
+        kappa_q16: q16(kappa),
+        in_packets: u64::from(in_packets),
+        most_q16: q16((parameters.chi() * q_max).min(QUEUE[1].as_f64())),
+        n: counted,
+        weight_q32,
+        rest_q32: (1u64 << 32) - weight_q32,
+        // Up, as averages go down.
+        border_q24: (carried.tau() * kappa * 16_777_216.0).ceil() as u64,
+    };
+    // Before the first packet the link was idle: blind.rs, deviation 3.
+    first.xcp_b = types::fs_xcp_b {
+        each_q16: 1 << 16,
+        mean_packet_q16: u64::from(PACKET_BYTES) << 16,
+        empty: counted,
+        under_used: 1,
+        ..Default::default()
+    };
+    Ok(())
+}
+
+/// What to say where no limit can be read.
+const NO_LIMIT: &str = "xcp-b needs to know what may wait at the most, and the root queueing discipline does not say; set it, such as \
+                        --set q_max=64kB";
