@@ -6,7 +6,9 @@ mod departures;
 mod file;
 mod network;
 mod results;
+mod shaper;
 mod stamped;
+mod wire;
 
 use crate::law::Law;
 use crate::path::{By, Epoch, LinkSpecification, Path, Report, Specification};
@@ -142,6 +144,9 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         let path = Path::start(path_of(&lab, &plan, &network))?;
         // A TAP device drops what the host says while the path is not there: before this, and after the path's end.
         let dropped_before = network.dropped()?;
+        let shaped = with_router && lab.path.varies();
+        let shaper =
+            shaped.then(|| shaper::Shaper::start(&id, lab.path.capacity(), path.epoch)).transpose()?;
         let mut watches = None;
         let mut sharer = lab.router.share.map(|_| stamped::Sharer::start(&id)).transpose()?;
         if with_router {
@@ -159,6 +164,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         let dropped = network.dropped()? - dropped_before;
         let epoch = path.epoch;
         let report = path.stop()?;
+        let changes = shaper.map(shaper::Shaper::finish).transpose()?;
         if !finished {
             note("stopped; nothing was written");
             return Ok(ExitCode::from(130));
@@ -187,7 +193,18 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         let wall_s = begun.now().as_secs_f64();
         (
             report,
-            results::Observed { by, dropped, idle_share, said, failures, router, counters, left, wall_s },
+            results::Observed {
+                by,
+                dropped,
+                idle_share,
+                said,
+                failures,
+                router,
+                changes,
+                counters,
+                left,
+                wall_s,
+            },
         )
     };
     drop(network);
@@ -215,13 +232,13 @@ fn path_of(lab: &Lab, plan: &[Planned], network: &Network) -> Specification {
     let bpf = lab.router.place == Where::Bpf;
     let router = if bpf { RouterSpec::default() } else { results::router_of_path(&lab.router.law) };
     let told = crate::law::law_of(&lab.router.law).map_or(0, |law| (law.told)(&lab.router.law));
-    let link = |name, rate| LinkSpecification {
-        rate,
+    let link = |name, service| LinkSpecification {
+        service,
         delay: Time::from_ps(lab.path.rtt.as_ps() / 2),
         buffer_bytes: lab.path.buffer_bytes(),
         loss: lab.path.loss.get(),
         router: router.build(&flowstamp_laws::router::RouterView {
-            capacity: Some(lab.path.rate),
+            capacity: Some(lab.path.mean_rate()),
             limit: flowstamp_laws::queue::Limit::Bytes(lab.path.buffer_bytes()),
             packet_bytes: file::PACKET_BYTES as u32,
         }),
@@ -236,8 +253,8 @@ fn path_of(lab: &Lab, plan: &[Planned], network: &Network) -> Specification {
         by: network.path_by(),
         interfaces: network.path_interfaces(),
         links: [
-            link("bottleneck", (!bpf).then_some(lab.path.rate)),
-            link("bottleneck.reverse", Some(lab.path.rate)),
+            link("bottleneck", (!bpf).then(|| lab.path.capacity().service())),
+            link("bottleneck.reverse", Some(lab.path.reverse_capacity().service())),
         ],
         preambles: applications::preambles(lab, plan),
     }

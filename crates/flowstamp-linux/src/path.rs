@@ -19,7 +19,7 @@ mod link;
 mod port;
 
 pub use flows::{Flow, PORTS};
-pub use forward::{Epoch, PROCESSOR, Path, Report, Specification};
+pub use forward::{Epoch, PROCESSOR, Path, Report, Specification, real_time};
 pub use lateness::Summary as LatenessSummary;
 pub use link::{Link, LinkSpecification};
 pub use port::By;

@@ -2,7 +2,7 @@
 
 mod attach;
 mod bench;
-mod htb;
+pub mod htb;
 mod metrics;
 mod operations;
 mod pins;

@@ -3,11 +3,11 @@
 use super::network::{Id, Place};
 use crate::netlink::{Object, Socket, TC_H_ROOT, TCA_STATS2, attribute, u32_at};
 use crate::path::Epoch;
+use crate::router::htb::socket_in;
 use anyhow::Context;
 use flowstamp_laws::units::Time;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -47,7 +47,7 @@ impl Watch {
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("backlog".to_owned()).spawn(move || {
             let mut all = Vec::new();
-            let Ok((socket, index)) = open(&namespace, &interface) else { return all };
+            let Ok((socket, index)) = socket_in(&namespace, &interface) else { return all };
             while !stopped.load(Ordering::Relaxed) {
                 let time = epoch.now();
                 if let Ok(Some(counted)) = ask(&socket, index) {
@@ -71,22 +71,6 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
-}
-
-/// A socket of the namespace, which the calling thread moves into, and the interface's index.
-fn open(namespace: &File, interface: &str) -> io::Result<(Socket, u32)> {
-    let name = std::ffi::CString::new(interface)?;
-    // SAFETY: the descriptor is open, the name ends in zero.
-    let index = unsafe {
-        if libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        libc::if_nametoindex(name.as_ptr())
-    };
-    if index == 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok((Socket::open()?, index))
 }
 
 /// linux/gen_stats.h.

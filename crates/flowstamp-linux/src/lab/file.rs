@@ -1,12 +1,13 @@
 //! The lab's file: a path, a router's law on it, the hosts' law, and applications.
 
+use super::wire::Path;
 use crate::law::{self, Law};
 use crate::refusal::Refusal;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{RouterSpec, SenderSpec};
-use flowstamp_laws::units::{Bytes, Rate, Ratio, Time};
+use flowstamp_laws::units::{Bytes, Time};
 use flowstamp_laws::vcp::T_RHO;
-use flowstamp_sim::scenario::{Buffer, Capture};
+use flowstamp_sim::scenario::Capture;
 use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
 use std::path::Path as FilePath;
@@ -55,40 +56,6 @@ pub const LINKS: [&str; 2] = ["bottleneck", "bottleneck.reverse"];
 
 fn one() -> u64 {
     1
-}
-
-/// The path, the same both ways.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Path {
-    /// Capacity.
-    pub rate: Rate,
-    /// Round-trip propagation time.
-    pub rtt: Time,
-    /// Room for waiting packets; `BDP` is the capacity times `rtt`.
-    #[serde(default)]
-    pub buffer: Buffer,
-    /// Probability of a packet's loss, each way.
-    #[serde(default)]
-    pub loss: Ratio,
-}
-
-impl Path {
-    /// The buffer in bytes.
-    pub fn buffer_bytes(&self) -> u64 {
-        (match self.buffer {
-            Buffer::Bdp(f) => f * self.rate.bytes_in(self.rtt),
-            Buffer::Bytes(b) => b.as_f64(),
-            Buffer::Packets(n) => f64::from(n) * PACKET_BYTES as f64,
-            Buffer::Time(t) => self.rate.bytes_in(t),
-        })
-        .round() as u64
-    }
-
-    /// How late packets may leave at the 98th percentile in a valid run: a millisecond, but no more than 5% of the RTT.
-    pub fn lateness_bound(&self) -> Time {
-        Time::from_millis(1).min(Time::from_ps(self.rtt.as_ps() / 20))
-    }
 }
 
 /// A full Ethernet frame without its checksum.
@@ -141,11 +108,18 @@ impl Router {
         if self.law == RouterSpec::default() {
             return Ok(());
         }
+        if path.varies() && self.law.needs_capacity() {
+            let name = law::law_of(&self.law)?.name;
+            return Err(Refusal(format!(
+                "router.law: {name} is told one rate, and path.rate varies; take xcp-b, or a rate that stays"
+            )));
+        }
         if self.place == Where::Path {
             return law::on_path(&self.law);
         }
         let law::Given { spec, eta, min_interval } = self.kernels()?;
-        let rate = (!law::law_of(&spec)?.blind).then_some(path.rate);
+        let law = law::law_of(&spec)?;
+        let rate = (!law.blind).then_some(path.mean_rate());
         let limit = Some(Limit::Bytes(path.buffer_bytes()));
         law::translate(&spec, &law::Link { rate, limit, own_weight: 1.0, eta, min_interval }).map(drop)
     }
@@ -314,12 +288,13 @@ impl Lab {
             let reason = error.to_string();
             refuse(format!("cannot be read: {}", reason.split(" (os error").next().unwrap_or_default()))
         })?;
-        let lab: Self = toml::from_str(&text).map_err(|error| {
+        let mut lab: Self = toml::from_str(&text).map_err(|error| {
             let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
             let line = line.map_or(String::new(), |line| format!("line {line}: "));
             refuse(format!("{line}{}", error.message()))
         })?;
-        lab.check().map_err(refuse)?;
+        let folder = path.parent().unwrap_or(FilePath::new("."));
+        lab.path.resolve(folder, lab.duration).and_then(|()| lab.check()).map_err(refuse)?;
         Ok(lab)
     }
 
@@ -327,21 +302,7 @@ impl Lab {
         if self.duration <= self.warmup {
             return Err(format!("warmup is {}; it must be shorter than the duration", self.warmup));
         }
-        if self.path.rate.bps() < 1e4 || self.path.rate.bps() > 1e11 {
-            return Err(format!("path.rate is {}; it must be 10kbps to 100Gbps", self.path.rate));
-        }
-        if self.path.rtt < Time::from_micros(200) || self.path.rtt > Time::from_secs(10) {
-            return Err(format!("path.rtt is {}; it must be 200us to 10s", self.path.rtt));
-        }
-        if self.path.buffer_bytes() < PACKET_BYTES {
-            return Err(format!(
-                "path.buffer is {}; it must hold a packet of {PACKET_BYTES} B",
-                self.path.buffer
-            ));
-        }
-        if self.path.loss.get() >= 1.0 {
-            return Err("path.loss is 1 or more; it must be below 1, such as \"1%\"".to_owned());
-        }
+        self.path.check(self.router.place == Where::Bpf)?;
         if self.probes.every < Time::from_millis(10) {
             return Err(format!("probes.every is {}; it must be 10ms or longer", self.probes.every));
         }
@@ -351,6 +312,9 @@ impl Lab {
             && (self.router.place != Where::Bpf || matches!(self.router.law, RouterSpec::None(_)))
         {
             return Err("router.share divides a kernel's link; set where = \"bpf\", and a law".to_owned());
+        }
+        if self.router.share.is_some() && (self.path.varies() || !self.router.law.needs_capacity()) {
+            return Err("router.share divides a rate that is known and stays; leave it out".to_owned());
         }
         if let Some(capture) = &self.capture {
             if !(1..=MAX_CAPTURED).contains(&capture.packets) {
@@ -467,6 +431,9 @@ impl Lab {
             "flows": groups,
             "probes": {"every": self.probes.every, "flows": true, "laws": true},
         });
+        if let Some(rate) = self.path.reverse_rate {
+            scenario["dumbbell"]["reverse_rate"] = serde_json::json!(rate);
+        }
         if let Some(capture) = &self.capture {
             scenario["capture"] = serde_json::json!(capture);
         }
@@ -502,7 +469,32 @@ mod tests {
     fn refusal(text: &str) -> String {
         match toml::from_str::<Lab>(text) {
             Err(error) => error.message().to_owned(),
-            Ok(lab) => lab.check().expect_err("refused"),
+            Ok(mut lab) => lab
+                .path
+                .resolve(FilePath::new("/nowhere"), lab.duration)
+                .and_then(|()| lab.check())
+                .expect_err("refused"),
+        }
+    }
+
+    /// The simulator's words for a rate that varies, and a law that needs none.
+    #[test]
+    fn a_rate_may_vary() {
+        let steps = "{ steps = [[\"0s\", \"20Mbps\"], [\"5s\", \"10Mbps\"]] }\nreverse_rate = \"100Mbps\"";
+        let text =
+            LAB.replace("\"10Mbps\"", steps).replace("law = \"rcp\"\n        eta = 0.9", "law = \"xcp-b\"");
+        for text in [text.clone(), text.replace("\"path\"", "\"bpf\"")] {
+            let text = text.replace("law = \"rcp\"", "law = \"xcp\"");
+            let mut lab: Lab = toml::from_str(&text).expect("a lab");
+            lab.path.resolve(FilePath::new("."), lab.duration).expect("rates");
+            lab.check().expect("a good one");
+            // Half of the time each, and 50 ms of that.
+            assert_eq!((lab.path.mean_rate().bps(), lab.path.buffer_bytes()), (15e6, 93_750));
+            assert_eq!(lab.path.capacity().bytes_between(Time::from_secs(4), Time::from_secs(6)), 3.75e6);
+            assert_eq!(lab.path.reverse_capacity().mean(Time::ZERO, lab.duration).bps(), 100e6);
+            let scenario = toml::to_string(&lab.scenario().expect("a scenario")).expect("TOML");
+            flowstamp_sim::load(&scenario, flowstamp_sim::Format::Toml, "lab", &[], FilePath::new("."))
+                .expect("the simulator takes it");
         }
     }
 
@@ -593,6 +585,29 @@ mod tests {
                 "there are rcp, xcp, vcp, cubic",
             ),
             ("where = \"path\"", "share = \"htb\"", "where = \"bpf\""),
+            (
+                "\"10Mbps\"",
+                "{ steps = [[\"0s\", \"1Mbps\"]] }",
+                "rcp is told one rate, and path.rate varies; take xcp-b",
+            ),
+            (
+                "\"10Mbps\"",
+                "{ steps = [[\"1s\", \"1Mbps\"]] }",
+                "path.rate.steps: must start with an entry at \"0s\"",
+            ),
+            ("\"10Mbps\"", "{ trace = \"none\" }", "path.rate.trace: \"/nowhere/none\" cannot be read"),
+            ("\"10Mbps\"", "{ known = false }", "needs exactly one of `steps` and `trace`"),
+            ("\"10Mbps\"", "\"10Mbps\"\nreverse_rate = \"1kbps\"", "path.reverse_rate is 1kbps"),
+            (
+                "law = \"rcp\"\n        eta = 0.9",
+                "law = \"xcp-b\"\nkappa = \"0pkt\"",
+                "router.kappa is 0pkt; it must be above 0",
+            ),
+            (
+                "law = \"rcp\"\n        eta = 0.9\n        where = \"path\"",
+                "law = \"xcp-b\"\nwhere = \"bpf\"\nshare = \"htb\"",
+                "divides a rate that is known",
+            ),
             ("where = \"path\"", "where = \"bpf\"\nshare = \"cake\"", "unknown variant"),
         ] {
             let text = LAB.replace(from, to);

@@ -7,10 +7,12 @@ use super::applications::Planned;
 use super::backlog::{Counted, Window};
 use super::departures::{self, Left};
 use super::file::{Application, Control, LINKS, Lab, PACKET_BYTES};
+use super::shaper::{Changes, LATEST};
 use super::stamped::Seen;
 use crate::path::{By, Flow, LatenessSummary, Link, Report};
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
+use flowstamp_sim::medium::Capacity;
 use flowstamp_sim::output::{Trace, TracedPacket};
 use flowstamp_sim::results::{
     Distribution, FctSummary, FlowRow, GroupSummary, LinkSummary, Series, SeriesKey, jain_index,
@@ -42,6 +44,8 @@ pub struct Observed {
     pub failures: Vec<String>,
     /// The BPF router's queue and its law's variables, if there is one.
     pub router: Option<(Vec<Counted>, Vec<Seen>)>,
+    /// When the rate of the router's link was changed, if it varies.
+    pub changes: Option<Changes>,
     /// What the hosts counted; null if none had one of our laws.
     pub counters: Value,
     /// Of each flow, whether it left its law.
@@ -68,14 +72,17 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
         })
         .collect();
     let lateness = report.lateness.summary();
-    let invalid = invalid(lab, report.overruns + observed.dropped, &lateness);
+    let invalid = invalid(lab, report.overruns + observed.dropped, &lateness)
+        .or_else(|| observed.changes.as_ref().and_then(late_changes));
+    let capacities = [lab.path.capacity(), lab.path.reverse_capacity()];
     let links: Map<String, Value> = LINKS
         .iter()
         .zip(&report.links)
-        .map(|(name, link)| {
+        .zip(&capacities)
+        .map(|((name, link), capacity)| {
             let summary = match observed.router.as_ref().filter(|_| *name == LINKS[0]) {
                 Some((all, _)) => watched_summary(lab, &Window::of(all, lab.warmup, lab.duration)),
-                None => link_summary(lab, link),
+                None => link_summary(lab, link, capacity),
             };
             ((*name).to_owned(), json!(summary))
         })
@@ -133,6 +140,7 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
             "frames": report.frames,
             "real_time": report.real_time,
             "idle_share": observed.idle_share,
+            "rate_changes": observed.changes,
             "random_losses": counters.iter().map(|c| c.losses).sum::<u64>(),
             "stamped": counters.iter().map(|c| c.stamped).sum::<u64>(),
         },
@@ -198,15 +206,27 @@ fn invalid(lab: &Lab, overruns: u64, lateness: &LatenessSummary) -> Option<Strin
     (overruns > 0).then(|| format!("{overruns} packets came faster than the path or a host took them"))
 }
 
+/// The same of a rate that did not change in time.
+fn late_changes(changes: &Changes) -> Option<String> {
+    let bound_s = LATEST.as_secs_f64();
+    (changes.late_p98_s > bound_s).then(|| {
+        format!(
+            "2% of the link's rates came {:.3} ms late or later; the bound is {:.3} ms",
+            changes.late_p98_s * 1e3,
+            bound_s * 1e3
+        )
+    })
+}
+
 fn share(part: u64, whole: u64) -> f64 {
     if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
 }
 
-fn link_summary(lab: &Lab, link: &Link) -> LinkSummary {
+fn link_summary(lab: &Lab, link: &Link, capacity: &Capacity) -> LinkSummary {
     let c = link.counters();
-    let room = lab.path.rate.bytes_in(lab.duration.saturating_sub(lab.warmup));
+    let room = capacity.bytes_between(lab.warmup, lab.duration);
     LinkSummary {
-        rate_bps: lab.path.rate.bps(),
+        rate_bps: capacity.mean(lab.warmup, lab.duration).bps(),
         buffer_bytes: lab.path.buffer_bytes() as f64,
         utilization: c.sent_bytes as f64 / room,
         mean_queue_bytes: link.mean_queue_bytes(),
@@ -224,10 +244,10 @@ fn link_summary(lab: &Lab, link: &Link) -> LinkSummary {
 
 /// A link whose queue is a qdisc of the kernel.
 fn watched_summary(lab: &Lab, queue: &Window) -> LinkSummary {
-    let room = lab.path.rate.bytes_in(lab.duration.saturating_sub(lab.warmup));
+    let room = lab.path.capacity().bytes_between(lab.warmup, lab.duration);
     let (drops, arrivals) = (queue.drops(), queue.packets() + queue.drops());
     LinkSummary {
-        rate_bps: lab.path.rate.bps(),
+        rate_bps: lab.path.capacity().mean(lab.warmup, lab.duration).bps(),
         buffer_bytes: lab.path.buffer_bytes() as f64,
         utilization: queue.bytes() as f64 / room,
         mean_queue_bytes: queue.mean_queue_bytes(),
@@ -294,7 +314,7 @@ fn group_summary(lab: &Lab, law: Control, rows: &[&FlowRow], taken: &[&Flow]) ->
         law: law.name().to_owned(),
         flows: taken.iter().filter(|flow| flow.opened.is_some()).count() as u64,
         completed: rows.iter().filter(|row| row.end_s.is_some()).count() as u64,
-        capacity_bps: lab.path.rate.bps(),
+        capacity_bps: lab.path.capacity().mean(lab.warmup, lab.duration).bps(),
         path_rtt_s: lab.path.rtt.as_secs_f64(),
         offered_load: 0.0, // no application here starts flows at random
         mean_size_bytes: rows.first().and_then(|row| row.size_bytes).map(|bytes| bytes as f64),
@@ -368,19 +388,25 @@ impl Rows {
 fn series(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> Series {
     let mut rows = Rows::default();
     let every_s = lab.probes.every.as_secs_f64();
-    let room = lab.path.rate.bytes_in(lab.probes.every);
-    for (name, link) in LINKS.iter().zip(&report.links) {
+    let capacities = [lab.path.capacity(), lab.path.reverse_capacity()];
+    for ((name, link), capacity) in LINKS.iter().zip(&report.links).zip(&capacities) {
         for sample in link.samples() {
             let time_s = sample.time.as_secs_f64();
+            let since = sample.time.saturating_sub(lab.probes.every);
+            // Where nothing could be carried, nothing was unused.
+            let used = |bytes: f64| match capacity.bytes_between(since, sample.time) {
+                room if room > 0.0 => bytes / room,
+                _ => 1.0,
+            };
             let mut push = |metric, value| rows.push(time_s, "link", name, metric, value);
             if let Some((all, _)) = observed.router.as_ref().filter(|_| *name == LINKS[0]) {
                 let queue = Window::of(all, sample.time.saturating_sub(lab.probes.every), sample.time);
-                push("utilization", queue.bytes() as f64 / room);
+                push("utilization", used(queue.bytes() as f64));
                 push("queue_bytes", queue.queue_bytes());
                 push("mean_queue_bytes", queue.mean_queue_bytes());
                 push("drops", queue.drops() as f64);
             } else {
-                push("utilization", sample.sent_bytes as f64 / room);
+                push("utilization", used(sample.sent_bytes as f64));
                 push("queue_bytes", sample.queue_bytes as f64);
                 push("mean_queue_bytes", sample.mean_queue_bytes);
                 push("drops", sample.drops as f64);

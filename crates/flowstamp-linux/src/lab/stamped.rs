@@ -3,6 +3,7 @@
 
 use super::file::{Control, Lab, PACKET_BYTES};
 use super::network::{Id, Place, command, run};
+use super::shaper;
 use crate::features::Feature;
 use crate::law::{self, Law};
 use crate::path::Epoch;
@@ -89,9 +90,15 @@ pub fn hosts_status(id: &Id) -> anyhow::Result<serde_json::Value> {
 
 /// A shaped link out of the router's namespace, and the law on it.
 pub fn attach_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
-    let rate = lab.path.rate;
+    let rate = lab.path.mean_rate();
     let name = id.namespace(Place::Router);
-    if lab.router.share.is_none() {
+    if lab.path.varies() {
+        if !Feature::Htb.is_present() {
+            let text = "lab: a rate that varies needs the qdisc htb where = \"bpf\", which this kernel lacks";
+            return Err(Refusal(text.into()).into());
+        }
+        shaper::make(id, &lab.path.capacity(), lab.path.buffer_bytes())?;
+    } else if lab.router.share.is_none() {
         // A millisecond's worth, and room for two packets: what timers need at high rates, and no more than that.
         let burst = (rate.bytes_per_sec() * 1e-3).max(2.0 * PACKET_BYTES as f64) as u64;
         let words = format!(
@@ -163,13 +170,13 @@ pub type Seen = (Time, Vec<(&'static str, f64)>);
 fn names(lab: &Lab) -> Vec<&'static str> {
     let mut names = Vec::new();
     let kernels = law::law_of(&lab.router.law).map_or(&[][..], |law| law.variables);
-    if let Some(router) = lab.router.law.build(&RouterView::of(lab.path.rate)) {
+    if let Some(router) = lab.router.law.build(&RouterView::of(lab.path.mean_rate())) {
         router.variables(&mut |name, _| names.push(name));
         // The interval is the timer's, whatever the law.
         names.retain(|name| *name == "interval_s" || kernels.iter().any(|variable| variable.name == *name));
     }
     if lab.router.share.is_some() {
-        let split = Split::resume(&Params::default(), lab.path.rate, 0.5, Time::ZERO);
+        let split = Split::resume(&Params::default(), lab.path.mean_rate(), 0.5, Time::ZERO);
         split.variables(&mut |name, _| names.push(name));
         names.extend(["own_queue_bytes", "other_queue_bytes"]);
     }

@@ -147,7 +147,7 @@ fn open(spec: &Specification) -> anyhow::Result<[Port; 2]> {
 }
 
 /// Real-time priority for the thread, above ordinary programs and below the kernel's own threads.
-fn real_time() -> bool {
+pub fn real_time() -> bool {
     let parameters = libc::sched_param { sched_priority: 10 };
     // SAFETY: the kernel reads `parameters`.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }

@@ -5,15 +5,16 @@ use super::frame;
 use crate::law::{self, Law};
 use flowstamp_laws::registry::AnyRouter;
 use flowstamp_laws::router::{LinkView, MAX_TIMERS};
-use flowstamp_laws::units::{Rate, Time};
+use flowstamp_laws::units::Time;
+use flowstamp_sim::medium::Service;
 use flowstamp_sim::random::Stream;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a link is like.
 #[derive(Clone, Debug)]
 pub struct LinkSpecification {
-    /// Capacity; `None` has no end.
-    pub rate: Option<Rate>,
+    /// When transmissions end; `None` takes no time for them.
+    pub service: Option<Service>,
     /// Propagation delay.
     pub delay: Time,
     /// Room for waiting packets, bytes.
@@ -328,9 +329,7 @@ impl Link {
         }
         let lost = self.spec.loss > 0.0 && self.random.uniform() < self.spec.loss;
         self.counters.losses += u64::from(lost);
-        let duration =
-            self.spec.rate.map_or(Time::ZERO, |rate| rate.tx_time(flowstamp_laws::units::Bytes::new(size)));
-        self.free = starts + duration;
+        self.free = self.spec.service.as_mut().map_or(starts, |service| service.finish(starts, size as u32));
         self.frames.push_back(InFlight { starts, deadline: self.free + self.spec.delay, lost, bytes });
         self.waiting_bytes += size;
         if starts > at {
@@ -365,7 +364,7 @@ mod tests {
 
     fn link(rate_mbps: f64, buffer_bytes: u64) -> Link {
         Link::new(LinkSpecification {
-            rate: Some(Rate::from_mbps(rate_mbps)),
+            service: Some(Service::constant(flowstamp_laws::Rate::from_mbps(rate_mbps))),
             delay: Time::from_millis(5),
             buffer_bytes,
             loss: 0.0,

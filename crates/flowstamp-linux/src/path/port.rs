@@ -159,7 +159,7 @@ mod tests {
             };
             let link = || LinkSpecification {
                 told: 0,
-                rate: None,
+                service: None,
                 delay: Time::from_millis(1),
                 buffer_bytes: 1 << 20,
                 loss: 0.0,

@@ -14,9 +14,13 @@ use crate::netlink::{
     TCA_KIND, TCA_OPTIONS, attribute, push_attribute, u32_at,
 };
 use crate::refusal::Refusal;
+use flowstamp_laws::Rate;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::share::{CLASSES, OWN};
+use std::ffi::CString;
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 
 const ROOT: u32 = 0x4653_0000;
 const LINK: u32 = ROOT | 0xff;
@@ -199,16 +203,21 @@ fn set(socket: &Socket, index: u32, split: &Split, flags: i32) -> io::Result<()>
     Ok(())
 }
 
-/// Makes the classes, in place of the kernel's own choice; all of them, or nothing is left.
-pub fn make(socket: &Socket, index: u32, split: &Split) -> io::Result<()> {
-    let create = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+/// A root whose packets go to the class `default` unless they say otherwise.
+fn init(default: u32) -> Vec<u8> {
     let mut global = Vec::new();
-    for number in [HTB_VERSION, 10, CLASS[1] & 0xffff, 0, 0] {
+    for number in [HTB_VERSION, 10, default & 0xffff, 0, 0] {
         global.extend(number.to_ne_bytes());
     }
     let mut options = Vec::new();
     push_attribute(&mut options, TCA_HTB_INIT, &global);
-    put(socket, RTM_NEWQDISC, create, [index, ROOT, TC_H_ROOT], &kind("htb", &options))?;
+    kind("htb", &options)
+}
+
+/// Makes the classes, in place of the kernel's own choice; all of them, or nothing is left.
+pub fn make(socket: &Socket, index: u32, split: &Split) -> io::Result<()> {
+    let create = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    put(socket, RTM_NEWQDISC, create, [index, ROOT, TC_H_ROOT], &init(CLASS[1]))?;
     let done =
         put(socket, RTM_NEWTCLASS, create, [index, LINK, ROOT], &class(split.capacity, split.capacity))
             .and_then(|()| set(socket, index, split, create));
@@ -216,6 +225,44 @@ pub fn make(socket: &Socket, index: u32, split: &Split) -> io::Result<()> {
         let _ = remove(socket, index);
     }
     done
+}
+
+const ONE_ROOT: u32 = 0x4657_0000;
+const ONE_CLASS: u32 = ONE_ROOT | 1;
+
+fn put_one(socket: &Socket, index: u32, rate: Rate, flags: i32) -> io::Result<()> {
+    let rate = rate.bytes_per_sec();
+    put(socket, RTM_NEWTCLASS, flags, [index, ONE_CLASS, ONE_ROOT], &class(rate, rate))
+}
+
+/// A root of one class for all, of this rate, before a FIFO: a bottleneck of a lab.
+pub fn make_one(socket: &Socket, index: u32, rate: Rate, buffer_bytes: u64) -> io::Result<()> {
+    let create = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+    put(socket, RTM_NEWQDISC, create, [index, ONE_ROOT, TC_H_ROOT], &init(ONE_CLASS))?;
+    put_one(socket, index, rate, create)?;
+    let limit = buffer_bytes.min(u32::MAX.into()) as u32;
+    put(socket, RTM_NEWQDISC, create, [index, 0x4658_0000, ONE_CLASS], &kind("bfifo", &limit.to_ne_bytes()))
+}
+
+/// Changes its rate.
+pub fn change_one(socket: &Socket, index: u32, rate: Rate) -> io::Result<()> {
+    put_one(socket, index, rate, 0)
+}
+
+/// A socket of the namespace, which the calling thread moves into, and the interface's index.
+pub fn socket_in(namespace: &File, interface: &str) -> io::Result<(Socket, u32)> {
+    let name = CString::new(interface)?;
+    // SAFETY: the descriptor is open, the name ends in zero.
+    let index = unsafe {
+        if libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        libc::if_nametoindex(name.as_ptr())
+    };
+    if index == 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((Socket::open()?, index))
 }
 
 /// Changes the classes that there are.

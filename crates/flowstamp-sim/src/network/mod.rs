@@ -9,6 +9,7 @@ mod paths;
 mod plan;
 mod topology;
 
+pub use capacity::capacity_of;
 pub use plan::{
     CellPlan, END, FlowPlan, GroupPlan, LinkPlan, Medium, NOBODY, Network, Path, StationPlan, WebPlan,
 };

@@ -1,0 +1,125 @@
+//! The path as a lab's file has it.
+
+use super::file::PACKET_BYTES;
+use flowstamp_laws::units::{Rate, Ratio, Time};
+use flowstamp_sim::medium::Capacity;
+use flowstamp_sim::network::capacity_of;
+use flowstamp_sim::scenario::{Buffer, LinkRate};
+use serde::{Deserialize, Serialize};
+
+/// The path, the same both ways unless `reverse_rate` says otherwise.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Path {
+    /// Capacity: a rate, or `steps` or a `trace`, as in a scenario.
+    pub rate: LinkRate,
+    /// Capacity of the way back, of acks; as `rate` if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse_rate: Option<Rate>,
+    /// Round-trip propagation time.
+    pub rtt: Time,
+    /// Room for waiting packets; `BDP` is the capacity times `rtt`, of a rate that varies its mean.
+    #[serde(default)]
+    pub buffer: Buffer,
+    /// Probability of a packet's loss, each way.
+    #[serde(default)]
+    pub loss: Ratio,
+    /// What `rate` comes to, and its mean over the lab's duration, if it varies.
+    #[serde(skip)]
+    resolved: Option<(Capacity, Rate)>,
+}
+
+/// Rates that a kernel's shaper keeps: at less a packet takes longer than its timers are good for.
+const SHAPED: [f64; 2] = [1e5, 1e10];
+
+impl Path {
+    /// Whether the rate changes.
+    pub const fn varies(&self) -> bool {
+        matches!(self.rate, LinkRate::Varying(_))
+    }
+
+    /// Reads what the rate names; a file's name is taken from `folder`.
+    pub fn resolve(&mut self, folder: &std::path::Path, duration: Time) -> Result<(), String> {
+        let LinkRate::Varying(varying) = &mut self.rate else { return Ok(()) };
+        let mut text = String::new();
+        if let Some(trace) = &mut varying.trace {
+            *trace = folder.join(&*trace);
+            text = std::fs::read_to_string(&*trace).map_err(|error| {
+                let reason = error.to_string();
+                let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
+                format!("path.rate.trace: \"{}\" cannot be read: {reason}", trace.display())
+            })?;
+        }
+        let capacity = capacity_of("path.rate", &self.rate, duration, |_| text)
+            .map_err(|error| format!("{}: {}", error.key, error.message))?;
+        let mean = capacity.mean(Time::ZERO, duration);
+        self.resolved = Some((capacity, mean));
+        Ok(())
+    }
+
+    /// What the link carries.
+    pub fn capacity(&self) -> Capacity {
+        match (&self.rate, &self.resolved) {
+            (LinkRate::Constant(rate), _) => Capacity::Constant(*rate),
+            (_, Some((capacity, _))) => capacity.clone(),
+            (_, None) => Capacity::Constant(Rate::ZERO),
+        }
+    }
+
+    /// The way back.
+    pub fn reverse_capacity(&self) -> Capacity {
+        self.reverse_rate.map_or_else(|| self.capacity(), Capacity::Constant)
+    }
+
+    /// The mean over the lab's duration.
+    pub fn mean_rate(&self) -> Rate {
+        match (&self.rate, &self.resolved) {
+            (LinkRate::Constant(rate), _) => *rate,
+            (_, resolved) => resolved.as_ref().map_or(Rate::ZERO, |(_, mean)| *mean),
+        }
+    }
+
+    /// The buffer in bytes.
+    pub fn buffer_bytes(&self) -> u64 {
+        let rate = self.mean_rate();
+        (match self.buffer {
+            Buffer::Bdp(f) => f * rate.bytes_in(self.rtt),
+            Buffer::Bytes(b) => b.as_f64(),
+            Buffer::Packets(n) => f64::from(n) * PACKET_BYTES as f64,
+            Buffer::Time(t) => rate.bytes_in(t),
+        })
+        .round() as u64
+    }
+
+    /// How late packets may leave at the 98th percentile in a valid run: a millisecond, but no more than 5% of the RTT.
+    pub fn lateness_bound(&self) -> Time {
+        Time::from_millis(1).min(Time::from_ps(self.rtt.as_ps() / 20))
+    }
+
+    /// What makes no sense; `shaped` is a link whose rate the kernel keeps.
+    pub fn check(&self, shaped: bool) -> Result<(), String> {
+        let rates = [Some(self.mean_rate()), self.reverse_rate];
+        for (key, rate) in ["rate", "reverse_rate"].into_iter().zip(rates) {
+            let Some(rate) = rate.filter(|rate| !(1e4..=1e11).contains(&rate.bps())) else { continue };
+            return Err(format!("path.{key} is {rate}; it must be 10kbps to 100Gbps"));
+        }
+        if let (true, Capacity::Steps(steps)) = (shaped, self.capacity())
+            && let Some((at, rate)) =
+                steps.iter().find(|(_, rate)| !(SHAPED[0]..=SHAPED[1]).contains(&rate.bps()))
+        {
+            return Err(format!(
+                "path.rate.steps has {rate} at {at}; where the router is the kernel's, it must be 100kbps to 10Gbps"
+            ));
+        }
+        if self.rtt < Time::from_micros(200) || self.rtt > Time::from_secs(10) {
+            return Err(format!("path.rtt is {}; it must be 200us to 10s", self.rtt));
+        }
+        if self.buffer_bytes() < PACKET_BYTES {
+            return Err(format!("path.buffer is {}; it must hold a packet of {PACKET_BYTES} B", self.buffer));
+        }
+        if self.loss.get() >= 1.0 {
+            return Err("path.loss is 1 or more; it must be below 1, such as \"1%\"".to_owned());
+        }
+        Ok(())
+    }
+}
