@@ -11,7 +11,7 @@ mod stamped;
 mod wire;
 
 use crate::law::Law;
-use crate::path::{By, Epoch, LinkSpecification, Path, Report, Specification};
+use crate::path::{By, Epoch, LinkSpecification, Path, QueueKind, Report, Specification};
 use crate::refusal::Refusal;
 use anyhow::Context;
 use applications::{Applications, Planned};
@@ -236,6 +236,7 @@ fn path_of(lab: &Lab, plan: &[Planned], network: &Network) -> Specification {
         service,
         delay: Time::from_ps(lab.path.rtt.as_ps() / 2),
         buffer_bytes: lab.path.buffer_bytes(),
+        queue: if name == file::LINKS[0] { lab.path.queue } else { QueueKind::Droptail },
         loss: lab.path.loss.get(),
         router: router.build(&flowstamp_laws::router::RouterView {
             capacity: Some(lab.path.mean_rate()),

@@ -17,12 +17,14 @@ mod frame;
 mod lateness;
 mod link;
 mod port;
+mod queue;
 
 pub use flows::{Flow, PORTS};
 pub use forward::{Epoch, PROCESSOR, Path, Report, Specification, real_time};
 pub use lateness::Summary as LatenessSummary;
 pub use link::{Link, LinkSpecification};
 pub use port::By;
+pub use queue::Kind as QueueKind;
 
 fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

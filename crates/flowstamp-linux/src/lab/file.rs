@@ -2,6 +2,7 @@
 
 use super::wire::Path;
 use crate::law::{self, Law};
+use crate::path::QueueKind;
 use crate::refusal::Refusal;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{RouterSpec, SenderSpec};
@@ -395,6 +396,9 @@ impl Lab {
 
     /// The same network and flows for the simulator, or why there is none.
     pub fn scenario(&self) -> Result<serde_json::Value, String> {
+        if self.path.queue == QueueKind::FqCodel {
+            return Err("the simulator has no fq_codel".to_owned());
+        }
         let mut groups = Vec::new();
         for flows in &self.flows {
             let law = self.law_of(flows);
@@ -585,6 +589,7 @@ mod tests {
                 "there are rcp, xcp, vcp, cubic",
             ),
             ("where = \"path\"", "share = \"htb\"", "where = \"bpf\""),
+            ("rtt = \"50ms\"", "rtt = \"50ms\"\nqueue = \"sfq\"", "unknown variant `sfq`"),
             (
                 "\"10Mbps\"",
                 "{ steps = [[\"0s\", \"1Mbps\"]] }",

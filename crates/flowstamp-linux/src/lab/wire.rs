@@ -1,6 +1,7 @@
 //! The path as a lab's file has it.
 
 use super::file::PACKET_BYTES;
+use crate::path::QueueKind;
 use flowstamp_laws::units::{Rate, Ratio, Time};
 use flowstamp_sim::medium::Capacity;
 use flowstamp_sim::network::capacity_of;
@@ -21,12 +22,19 @@ pub struct Path {
     /// Room for waiting packets; `BDP` is the capacity times `rtt`, of a rate that varies its mean.
     #[serde(default)]
     pub buffer: Buffer,
+    /// Which of the packets that wait goes first, in the way of the data: `droptail`, or `fq_codel`.
+    #[serde(default, skip_serializing_if = "is_droptail")]
+    pub queue: QueueKind,
     /// Probability of a packet's loss, each way.
     #[serde(default)]
     pub loss: Ratio,
     /// What `rate` comes to, and its mean over the lab's duration, if it varies.
     #[serde(skip)]
     resolved: Option<(Capacity, Rate)>,
+}
+
+fn is_droptail(queue: &QueueKind) -> bool {
+    *queue == QueueKind::Droptail
 }
 
 /// Rates that a kernel's shaper keeps: at less a packet takes longer than its timers are good for.
@@ -110,6 +118,9 @@ impl Path {
             return Err(format!(
                 "path.rate.steps has {rate} at {at}; where the router is the kernel's, it must be 100kbps to 10Gbps"
             ));
+        }
+        if shaped && !is_droptail(&self.queue) {
+            return Err("path.queue is the path's own; where the router is the kernel's, so is its queue, a FIFO: leave it out".to_owned());
         }
         if self.rtt < Time::from_micros(200) || self.rtt > Time::from_secs(10) {
             return Err(format!("path.rtt is {}; it must be 200us to 10s", self.rtt));

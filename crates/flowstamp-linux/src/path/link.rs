@@ -1,7 +1,8 @@
-//! One direction of the path: a link of some capacity, a drop-tail buffer in front, a router's law, and the delay behind. No clock
+//! One direction of the path: a link of some capacity, a buffer in front, a router's law, and the delay behind. No clock
 //! and no I/O: instants are passed in, and what happens between two of them is done in the order of its own instants.
 
 use super::frame;
+use super::queue::{self, Queue, Waiting};
 use crate::law::{self, Law};
 use flowstamp_laws::registry::AnyRouter;
 use flowstamp_laws::router::{LinkView, MAX_TIMERS};
@@ -17,8 +18,9 @@ pub struct LinkSpecification {
     pub service: Option<Service>,
     /// Propagation delay.
     pub delay: Time,
-    /// Room for waiting packets, bytes.
+    /// Room for waiting packets, bytes; and which of them goes first.
     pub buffer_bytes: u64,
+    pub queue: queue::Kind,
     /// Probability of a packet's loss on the way.
     pub loss: f64,
     /// The law that governs it.
@@ -54,8 +56,6 @@ pub struct Recorded {
 /// A frame on its way.
 #[derive(Debug)]
 pub struct InFlight {
-    /// Its first bit leaves the buffer.
-    starts: Time,
     /// It is due at the other interface.
     pub deadline: Time,
     /// It is lost on the way.
@@ -113,10 +113,10 @@ pub struct Link {
     now: Time,
     /// The end of the last transmission.
     free: Time,
+    /// When the next transmission starts, if anything waits.
+    starts: Option<Time>,
+    waiting: Queue,
     frames: VecDeque<InFlight>,
-    /// The first of `frames` that has not started.
-    waiting_from: usize,
-    waiting_bytes: u64,
     timers: [Option<Time>; MAX_TIMERS],
     counters: Counters,
     warm: bool,
@@ -154,9 +154,9 @@ impl Link {
             random: Stream::new(spec.seed.0, spec.seed.1),
             now: Time::ZERO,
             free: Time::ZERO,
+            starts: None,
+            waiting: Queue::new(spec.queue, spec.buffer_bytes),
             frames: VecDeque::new(),
-            waiting_from: 0,
-            waiting_bytes: 0,
             timers,
             counters: Counters::default(),
             warm: false,
@@ -213,8 +213,8 @@ impl Link {
         if !self.warm {
             next = next.min((self.spec.warmup, Event::Warm));
         }
-        if let Some(frame) = self.frames.get(self.waiting_from) {
-            next = next.min((frame.starts, Event::Start));
+        if let Some(starts) = self.starts {
+            next = next.min((starts, Event::Start));
         }
         for (which, timer) in self.timers.iter().enumerate() {
             if let Some(at) = timer {
@@ -232,12 +232,11 @@ impl Link {
                 break;
             }
             self.pass(at);
-            let queue_packets = (self.frames.len() - self.waiting_from) as u32;
-            let view = LinkView { now: self.now, queue_bytes: self.waiting_bytes, queue_packets };
+            let view = self.view();
             match event {
                 Event::Warm => {
                     self.warm = true;
-                    self.counters = Counters { max_queue_bytes: self.waiting_bytes, ..Counters::default() };
+                    self.counters = Counters { max_queue_bytes: self.waiting.bytes(), ..Counters::default() };
                     self.sampled = (0, 0, 0);
                 }
                 Event::Start => self.start(),
@@ -257,25 +256,32 @@ impl Link {
     fn pass(&mut self, to: Time) {
         let span = to.saturating_sub(self.now).as_ps();
         if span > 0 {
-            self.counters.integral += u128::from(self.waiting_bytes) * u128::from(span);
-            *self.counters.time_by_queue.entry(self.waiting_bytes).or_default() += span;
+            self.counters.integral += u128::from(self.waiting.bytes()) * u128::from(span);
+            *self.counters.time_by_queue.entry(self.waiting.bytes()).or_default() += span;
             self.now = to;
         }
     }
 
-    /// The first waiting packet starts.
+    /// The link as the router sees it.
+    fn view(&self) -> LinkView {
+        LinkView { now: self.now, queue_bytes: self.waiting.bytes(), queue_packets: self.waiting.packets() }
+    }
+
+    /// A waiting packet starts, if the queue has one that it does not give up.
     fn start(&mut self) {
-        let queue_packets = (self.frames.len() - self.waiting_from - 1) as u32;
-        let frame = &mut self.frames[self.waiting_from];
-        self.waiting_from += 1;
+        let next = self.waiting.next(self.now);
+        self.counters.drops += self.waiting.take_drops();
+        let Some(mut frame) = next else {
+            self.starts = None;
+            return;
+        };
+        let view = self.view();
         let size = frame.bytes.len();
-        self.waiting_bytes -= size as u64;
         self.counters.sent_bytes += size as u64;
         if let Some((router, law)) = self.spec.router.as_mut().zip(self.law)
             && let Some(segment) = frame::segment(&frame.bytes)
             && let Some(mut stamped) = frame::stamp(&frame.bytes, &segment, law)
         {
-            let view = LinkView { now: self.now, queue_bytes: self.waiting_bytes, queue_packets };
             let random = &mut self.random;
             let mut bits = frame::ecn(&frame.bytes, &segment);
             router.on_departure(view, size as u32, &mut stamped.stamp, &mut bits, || random.uniform());
@@ -288,6 +294,11 @@ impl Link {
             let headers = frame.bytes[..size.min(HEADERS)].to_vec();
             self.recorded.push(Recorded { time: self.now, headers, wire_len: size as u32 });
         }
+        let service = self.spec.service.as_mut();
+        self.free = service.map_or(self.now, |service| service.finish(self.now, size as u32));
+        self.starts = (self.waiting.packets() > 0).then_some(self.free);
+        let deadline = self.free + self.spec.delay;
+        self.frames.push_back(InFlight { deadline, lost: frame.lost, bytes: frame.bytes });
     }
 
     fn sample(&mut self) {
@@ -300,7 +311,7 @@ impl Link {
         self.samples.push(Sample {
             time: self.now,
             sent_bytes: c.sent_bytes.saturating_sub(sent),
-            queue_bytes: self.waiting_bytes,
+            queue_bytes: self.waiting.bytes(),
             mean_queue_bytes: c.integral.saturating_sub(integral) as f64 / self.spec.every.as_ps() as f64,
             drops: c.drops - drops,
             law,
@@ -309,35 +320,39 @@ impl Link {
         self.sample_at += self.spec.every;
     }
 
-    /// A frame that came at `at`. Gives it back where there is no room for it.
+    /// A frame that came at `at`. Gives back the bytes of one for which there is no room.
     pub fn arrive(&mut self, at: Time, bytes: Vec<u8>) -> Option<Vec<u8>> {
         self.advance(at);
         let at = self.now;
         let size = bytes.len() as u64;
         self.counters.arrivals += 1;
         if let Some(router) = &mut self.spec.router {
-            let queue_packets = (self.frames.len() - self.waiting_from) as u32;
-            let view = LinkView { now: at, queue_bytes: self.waiting_bytes, queue_packets };
+            let view = LinkView {
+                now: at,
+                queue_bytes: self.waiting.bytes(),
+                queue_packets: self.waiting.packets(),
+            };
             let stamped =
                 self.law.and_then(|law| frame::segment(&bytes).and_then(|s| frame::stamp(&bytes, &s, law)));
             router.on_arrival(view, size as u32, stamped.as_ref().map(|s| &s.stamp), 0);
         }
-        let starts = self.free.max(at);
-        if starts > at && self.waiting_bytes + size > self.spec.buffer_bytes {
-            self.counters.drops += 1;
-            return Some(bytes);
-        }
-        let lost = self.spec.loss > 0.0 && self.random.uniform() < self.spec.loss;
+        let is_idle = self.starts.is_none() && self.free <= at;
+        // What a FIFO loses on arrival has no luck to be drawn.
+        let fits = is_idle || self.waiting.has_room(size);
+        let lost = fits && self.spec.loss > 0.0 && self.random.uniform() < self.spec.loss;
         self.counters.losses += u64::from(lost);
-        self.free = self.spec.service.as_mut().map_or(starts, |service| service.finish(starts, size as u32));
-        self.frames.push_back(InFlight { starts, deadline: self.free + self.spec.delay, lost, bytes });
-        self.waiting_bytes += size;
-        if starts > at {
-            self.counters.max_queue_bytes = self.counters.max_queue_bytes.max(self.waiting_bytes);
-        } else {
+        let frame = Waiting { came: at, lost, bytes };
+        if is_idle {
+            self.waiting.push(frame);
+            self.starts = Some(at);
             self.advance(at);
+            return None;
         }
-        None
+        let back = self.waiting.admit(frame);
+        self.counters.drops += self.waiting.take_drops();
+        self.starts.get_or_insert(self.free);
+        self.counters.max_queue_bytes = self.counters.max_queue_bytes.max(self.waiting.bytes());
+        back
     }
 
     /// When the next packet is due.
@@ -347,14 +362,12 @@ impl Link {
 
     /// The packets that are due at `now`, up to which `advance` has come.
     pub fn due(&self, now: Time) -> impl Iterator<Item = &InFlight> {
-        self.frames.iter().take(self.waiting_from).take_while(move |frame| frame.deadline <= now)
+        self.frames.iter().take_while(move |frame| frame.deadline <= now)
     }
 
     /// Takes the first packet out.
     pub fn take(&mut self) -> Option<InFlight> {
-        let frame = self.frames.pop_front()?;
-        self.waiting_from = self.waiting_from.saturating_sub(1);
-        Some(frame)
+        self.frames.pop_front()
     }
 }
 
@@ -367,6 +380,7 @@ mod tests {
             service: Some(Service::constant(flowstamp_laws::Rate::from_mbps(rate_mbps))),
             delay: Time::from_millis(5),
             buffer_bytes,
+            queue: queue::Kind::Droptail,
             loss: 0.0,
             router: None,
             told: 0,

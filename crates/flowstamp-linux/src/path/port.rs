@@ -160,6 +160,7 @@ mod tests {
             let link = || LinkSpecification {
                 told: 0,
                 service: None,
+                queue: crate::path::QueueKind::Droptail,
                 delay: Time::from_millis(1),
                 buffer_bytes: 1 << 20,
                 loss: 0.0,
