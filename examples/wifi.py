@@ -4,7 +4,7 @@
 
 Usage: python examples/wifi.py [--seed N] [--out DIR]
 
-The cell is that of `wifi.toml`. Each law is tried with a plain queue and with FQ-CoDel, as routers for the home have it.
+The cell is that of `wifi.toml`. Laws of TCP are tried with a plain queue and with FQ-CoDel.
 """
 
 import argparse
@@ -68,8 +68,9 @@ def main() -> None:
         queue, total = result.links["home.ap"], result.summary["total"]
         pages = result.groups["pages"]["fct_s"]["all"]
         print(
-            f"{name:16} {total['goodput_bps'] / 1e6:4.1f}  {total['jain_index']:4.2f}  {queue['p95_queue_bytes'] / 1e3:6.0f} kB"
-            f"  {queue['drops']:7}   {pages['p50']:8.2f} s {pages['p95']:5.2f} s"
+            f"{name:16} {total['goodput_bps'] / 1e6:4.1f}  {total['jain_index']:4.2f}"
+            f"  {queue['p95_queue_bytes'] / 1e3:6.0f} kB  {queue['drops']:7}"
+            f"   {pages['p50']:8.2f} s {pages['p95']:5.2f} s"
         )
     for path in plot.save(plot.stack(drawn(results)), given.out / "wifi"):
         print(f"wrote {path}")

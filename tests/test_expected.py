@@ -25,6 +25,12 @@ MEASURED = {figure.id for figure in map(read, available().values()) if figure.me
 """On this machine's kernel: what comes out is no matter of the code alone."""
 PER_CHANGE = {
     "B4": 0.7,
+    "B6": 2.5,
+    "B8": 1.5,
+    "B9": 1.3,
+    "B10": 1.3,
+    "B11b": 2.5,
+    "B12b": 1.5,
     "P7": 0.1,
     "P8": 0.5,
     "P9": 0.5,

@@ -31,7 +31,7 @@ IDS |= {
 IDS |= {"V1", "V3", "V4", "V5", "V6", "V7", "V8", "V8-shares", "V9", "V10", "V11", "V13", "V-w", "V-tcp", "V-island"}
 MEASURED = {"R6.7", "R6.T", "X10-lab", "V10-lab"}
 """On this machine's kernel; the others are simulated or computed."""
-IDS |= {"B4"}
+IDS |= {"B4", "B6", "B8", "B9", "B10", "B11", "B11b", "B12", "B12b", "B13"}
 IDS |= MEASURED
 
 
