@@ -35,6 +35,9 @@ prop_compose! {
         limits in (1u32..8, 1u32..8),
         scale in prop::sample::select(vec![1.0, 2.0, 20.0]),
         scale_plcp in any::<bool>(),
+        control_kbps in prop::option::weighted(0.3, prop::sample::select(vec![40.0, 1000.0, 11_000.0])),
+        ack_timeout_us in prop::option::weighted(0.3, prop::sample::select(vec![0u64, 222, 5000])),
+        eifs_us in prop::option::weighted(0.3, prop::sample::select(vec![0u64, 342, 5000])),
     ) -> Params {
         Dcf {
             standard,
@@ -45,6 +48,9 @@ prop_compose! {
             long_retry_limit: Some(limits.1),
             scale: Some(Ratio::new(scale)),
             scale_plcp: Some(scale_plcp),
+            control_rate: control_kbps.map(|kbps| Rate::from_mbps(kbps * 1e-3)),
+            ack_timeout: ack_timeout_us.map(Time::from_micros),
+            eifs: eifs_us.map(Time::from_micros),
             ..Dcf::default()
         }
         .params()

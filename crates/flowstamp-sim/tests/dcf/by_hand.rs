@@ -447,3 +447,23 @@ fn in_ns_2_who_sent_longest_waits_least() {
     assert_eq!(run.step(), delivered(0));
     assert_close(run.now, end + us(364.0 + 50.0 + 100.0 + data));
 }
+
+/// A receiver that could not read a frame waits for EIFS and keeps no reservation: where acks last longer than that, it is ahead of
+/// those who do, and a frame that comes after its EIFS goes at once.
+#[test]
+fn who_could_not_read_waits_for_eifs_alone() {
+    let params = Params { eifs: Some(Time::from_micros(100)), ..b() };
+    let lossy = StationParams { error_rate: Ratio::new(0.5), ..StationParams::at(MBPS_11) };
+    let mut run = Run::new(&params, &[lossy, StationParams::at(MBPS_11)], 1);
+    run.numbers[0].given.push_back(0.0); // lost
+    run.backoffs(0, &[(60, 64)]);
+    run.offer(0, 1300, 1);
+    assert_eq!(run.step(), []);
+    assert_close(run.now, us(DIFS + DATA));
+    // Up to 314 us after that the others would keep quiet for the ack.
+    run.now += us(200.0);
+    run.numbers[1].given.push_back(0.9); // not lost
+    run.offer(1, 1300, 0);
+    assert_eq!(run.step(), delivered(1));
+    assert_close(run.now, us(DIFS + DATA + 200.0 + DATA));
+}

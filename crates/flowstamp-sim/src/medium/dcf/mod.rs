@@ -223,7 +223,9 @@ impl Cell {
         if self.phase == Phase::Idle && self.begin < now {
             self.start(&mut uniform);
         }
-        let idle = self.phase == Phase::Idle && now >= self.busy_until;
+        // Who keeps no reservation may be ahead of those who do.
+        let free = now >= self.busy_until || now >= self.begins(station);
+        let idle = self.phase == Phase::Idle && free;
         let over = self.ends(station) <= now;
         let earliest = self.begins(station).max(now);
         let s = &mut self.stations[station as usize];
