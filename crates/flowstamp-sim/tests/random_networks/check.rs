@@ -3,7 +3,8 @@
 use super::memory;
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_sim::digest::Digest;
-use flowstamp_sim::results::Results;
+use flowstamp_sim::medium::dcf::Kind;
+use flowstamp_sim::results::{Recorded, Results};
 use flowstamp_sim::scenario::{LinkRate, OneOrMany, Scenario};
 use flowstamp_sim::{Format, Loaded, Progress, Simulation, load};
 use std::ops::ControlFlow;
@@ -98,6 +99,9 @@ fn unguarded(text: &str, folder: &Path) -> Result<Outcome, Failure> {
             memory_is_bounded(&results, peak.saturating_sub(held))?;
             invariants(&results)?;
             let watched = progress(&results)?;
+            if let Some(results) = with_another_rate(&loaded) {
+                invariants(&results)?;
+            }
             let events = results.summary.events;
             return Ok(Outcome::Ran(Box::new(Ran { loaded, digest: results.digest(), watched, events })));
         }
@@ -114,6 +118,19 @@ fn unguarded(text: &str, folder: &Path) -> Result<Outcome, Failure> {
     Ok(Outcome::Endless)
 }
 
+/// The results if a station's rate is set half-way, where there are stations.
+fn with_another_rate(loaded: &Loaded) -> Option<Results> {
+    let scenario = &loaded.scenario;
+    let cell = scenario.wireless.last()?;
+    let (station, rates) = (cell.stations.len() / 2, cell.mac.0.params().rates);
+    let mut go = |_: Progress| ControlFlow::Continue(());
+    let mut sim = Simulation::new(loaded, None).ok()?;
+    sim.run_until(scenario.duration / 2, &mut go).ok()?;
+    let key = format!("wireless.{}.stations.{station}.rate", scenario.wireless.len() - 1);
+    sim.set(&key, &rates[scenario.seed as usize % rates.len()].to_string()).expect("a rate of the standard");
+    sim.run(&mut go).ok()
+}
+
 /// Fewer bytes than this hold any run: what its scenario makes, what its results hold, and the packets under way, each of
 /// which was sent. A ring doubles, and is there twice while it is copied.
 fn memory_is_bounded(r: &Results, peak: usize) -> Result<(), Failure> {
@@ -126,6 +143,7 @@ fn memory_is_bounded(r: &Results, peak: usize) -> Result<(), Failure> {
         + 4 * 1024 * r.flows.len() as u64
         + 4 * 24 * r.series.value.len() as u64
         + 4 * 256 * r.capture.packets.len() as u64
+        + 4 * 512 * r.capture.frames.len() as u64
         + 4 * 128 * s.packets.sent
         + if shared { zombies } else { 0 };
     ensure!("memory is bounded", peak as u64 <= bound, "{peak} bytes where {bound} are enough: {s:?}");
@@ -171,7 +189,7 @@ fn invariants(r: &Results) -> Result<(), Failure> {
     let (packet, ack) = (scenario.packet.as_f64(), scenario.ack.as_f64());
     let buffers_of_packets = scenario.to_owned_text().contains("pkt\"");
     let shared = scenario.to_owned_text().contains("scheduler");
-    let asks = scenario.to_owned_text().contains("medium");
+    let asks = scenario.to_owned_text().contains("medium") || !scenario.wireless.is_empty();
     let traced = scenario.to_owned_text().contains("trace");
     for (name, link) in &s.links {
         // A buffer of packets holds the larger ones; with a queue for each class, each may have all of the buffer.
@@ -187,6 +205,7 @@ fn invariants(r: &Results) -> Result<(), Failure> {
         let span_s = s.duration_s - s.warmup_s;
         let part = if traced { 4.0 * 1500.0 * 8.0 / (link.rate_bps * span_s) } else { 0.0 };
         let most = 1.0 + 1e-6 + (link.arrivals + 2) as f64 * 1e-12 / span_s + part;
+        let most = most * over(scenario, name);
         let carries = (-1e-9..=most).contains(&link.utilization);
         ensure!("a link carries its capacity", carries, "{name}: {link:?}");
         ensure!("a mean is within its range", link.mean_queue_bytes >= 0.0, "{name}: {link:?}");
@@ -199,7 +218,9 @@ fn invariants(r: &Results) -> Result<(), Failure> {
         ensure!("packets are conserved", decided <= came + waited, "{name}: {link:?}");
     }
     let drops: u64 = s.links.values().map(|l| l.drops).sum();
-    ensure!("packets are conserved", drops <= p.lost, "{drops} of {p:?}");
+    let given_up = s.cells.values().flat_map(|c| c.stations.values()).map(|s| s.given_up).sum::<u64>();
+    ensure!("packets are conserved", drops + given_up <= p.lost, "{drops} and {given_up} of {p:?}");
+    cells(r)?;
     for f in &r.flows {
         let (done, start) = (f.end_s.is_some(), f.start_s);
         ensure!("a flow ends after it starts", f.end_s.is_none_or(|e| e >= start), "{f:?}");
@@ -220,11 +241,71 @@ fn invariants(r: &Results) -> Result<(), Failure> {
             ensure!("Little's law counts each flow", law.unaccounted < 1e-9, "{name}: {law:?}");
         }
     }
-    let ordered = r.capture.packets.is_sorted_by_key(|p| p.time_ps);
-    ensure!("a capture is in order of time", ordered, "{} packets", r.capture.packets.len());
+    let at = |recorded: &Recorded<'_>| match recorded {
+        Recorded::Packet(p) => p.time_ps,
+        Recorded::Frame(f) => f.sent.begin.as_ps(),
+    };
+    let n = r.capture.packets.len() + r.capture.frames.len();
+    let ordered = r.capture.in_order().map(|recorded| at(&recorded)).is_sorted();
+    let all = r.capture.in_order().count();
+    ensure!("a capture is in order of time", ordered && all == n, "{all} of {n} packets and frames");
     if let Some(capture) = &scenario.capture {
-        let n = r.capture.packets.len();
         ensure!("a capture ends when it is full", n <= capture.packets as usize, "{n}");
+    }
+    Ok(())
+}
+
+/// How much more a link may carry than it says: an interface of a cell has the rate that it is told, or the fastest of its stations, and these
+/// may be scaled.
+fn over(scenario: &Scenario, link: &str) -> f64 {
+    let cell = scenario.wireless.iter().find(|c| link.starts_with(&format!("{}.", c.name)));
+    cell.map_or(1.0, |cell| match cell.told {
+        Some(_) => f64::INFINITY,
+        None => cell.mac.0.params().scale.get().max(1.0),
+    })
+}
+
+/// What stations and media count agrees with itself and with what was captured.
+fn cells(r: &Results) -> Result<(), Failure> {
+    let s = &r.summary;
+    for (name, cell) in &s.cells {
+        ensure!(
+            "a medium is busy at most always",
+            (0.0..=1.0 + 1e-9).contains(&cell.busy),
+            "{name}: {cell:?}"
+        );
+        // An attempt is counted at the end of its frame, and what it came to at the end of the ack: an exchange may be under way when
+        // statistics begin, and when they end.
+        let mut sent = 0;
+        for (station, of) in &cell.stations {
+            let ends = of.sent + of.errors + of.collisions;
+            ensure!(
+                "attempts come to something",
+                of.attempts.abs_diff(ends) <= 1,
+                "{name}.{station}: {of:?}"
+            );
+            ensure!("attempts come to something", of.retries <= of.attempts, "{name}.{station}: {of:?}");
+            let shares = (0.0..=1.0 + 1e-9).contains(&of.airtime);
+            ensure!(
+                "a medium is busy at most always",
+                shares || s.warmup_s > 0.0,
+                "{name}.{station}: {of:?}"
+            );
+            sent += of.sent;
+        }
+        ensure!("exchanges are those of the stations", cell.exchanges == sent, "{name}: {cell:?}");
+        // All frames of the run, if the capture was never full.
+        let number = r.capture.cells.iter().position(|c| c.name == *name);
+        let most = r.scenario.capture.as_ref().map_or(0, |c| c.packets as usize);
+        if let (Some(number), 0.0) = (number, s.warmup_s) {
+            let frames: Vec<_> = r.capture.frames.iter().filter(|f| f.cell as usize == number).collect();
+            if r.capture.packets.len() + r.capture.frames.len() < most {
+                let acks = frames.iter().filter(|f| f.sent.kind == Kind::Ack).count() as u64;
+                ensure!("a capture has all acks", acks == sent, "{name}: {acks} of {sent}");
+            }
+            let known = frames.iter().all(|f| f.packet.is_none_or(|p| p.size == f.sent.bytes));
+            ensure!("a frame carries its packet", known, "{name}: {} frames", frames.len());
+        }
     }
     Ok(())
 }
@@ -252,9 +333,10 @@ fn least_rtt(s: &Scenario, group: &str) -> f64 {
 /// assertions, that a flow with something to send always has a packet under way or a timer that is due within its limits.
 fn progress(r: &Results) -> Result<u64, Failure> {
     let (s, scenario) = (&r.summary, &r.scenario);
-    // What a macro-flow lets through is no link's rate.
+    // What a macro-flow lets through is no link's rate, and what a station can send depends on others.
     let governed = scenario.flows.iter().any(|g| g.governs.is_some());
-    let Some(slowest) = slowest(scenario).filter(|_| s.packets.lost == 0 && !governed) else { return Ok(0) };
+    let held = governed || !scenario.wireless.is_empty();
+    let Some(slowest) = slowest(scenario).filter(|_| s.packets.lost == 0 && !held) else { return Ok(0) };
     let longest_hop = [scenario.packet, scenario.ack].into_iter().map(|b| slowest.tx_time(b)).max();
     // All bytes of the run through the slowest link: no queue can have been longer.
     let bytes = s.packets.sent as f64 * scenario.packet.as_f64().max(scenario.ack.as_f64());
@@ -328,6 +410,7 @@ pub fn words(tree: &Value, found: &mut Vec<String>) {
             for (key, value) in t {
                 let tag = match key.as_str() {
                     "law" | "router" => Some(key.as_str()),
+                    "mac" | "standard" => Some("mac"),
                     "queue" | "kind" => Some("queue"),
                     "share" | "scheduler" => Some("share"),
                     _ => None,

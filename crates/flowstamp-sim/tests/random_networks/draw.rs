@@ -3,6 +3,7 @@
 //! What is said here is only what keys mean to each other: that one topology is given, that names of nodes are those of
 //! the topology, that a flow which obeys routers has one of its kind on its path. All else is drawn from the schema.
 
+use super::cells::{MOST_PACKET, is_blind};
 use super::schema::{Dice, Drawer, Scale, bits_per_second, bytes, resolve, round, seconds, variants};
 use flowstamp_sim::random::Stream;
 use flowstamp_sim::{Format, load};
@@ -24,6 +25,8 @@ pub struct Registry {
     pub senders: Vec<String>,
     /// Senders that need no router.
     alone: Vec<String>,
+    /// Router laws that need no capacity, among them that of a link which only forwards.
+    pub blind: Vec<String>,
 }
 
 impl Registry {
@@ -48,26 +51,29 @@ impl Registry {
         let routers: Vec<_> = names("RouterSpec").into_iter().map(|r| (r.clone(), with(&r))).collect();
         let alone =
             senders.iter().filter(|s| routers.iter().all(|(_, goes)| goes.contains(s))).cloned().collect();
-        Self { schema, routers, senders, alone }
+        let blind = routers.iter().filter(|(r, goes)| is_blind(r, goes)).map(|(r, _)| r.clone()).collect();
+        Self { schema, routers, senders, alone, blind }
     }
 
-    fn node(&self, name: &str) -> &Json {
+    pub fn node(&self, name: &str) -> &Json {
         &self.schema["$defs"][name]
     }
 }
 
 /// Inserts a text.
-fn put(table: &mut Table, key: &str, value: impl Into<Value>) {
+pub fn put(table: &mut Table, key: &str, value: impl Into<Value>) {
     table.insert(key.to_owned(), value.into());
 }
 
-struct Network<'a> {
-    registry: &'a Registry,
-    d: Drawer<'a>,
+pub struct Network<'a> {
+    pub registry: &'a Registry,
+    pub d: Drawer<'a>,
     /// Router law of most links, and the senders that may use it.
-    router: &'a (String, Vec<String>),
-    nodes: Vec<String>,
-    links: Vec<String>,
+    pub router: &'a (String, Vec<String>),
+    pub nodes: Vec<String>,
+    pub links: Vec<String>,
+    /// It has cells.
+    radio: bool,
 }
 
 /// The scenario of `seed`.
@@ -85,7 +91,16 @@ pub fn scenario(registry: &Registry, seed: u64) -> Table {
     let trips = rtt * dice.magnitude(3.0, 300.0);
     let packets = packet * 8.0 / rate * dice.magnitude(30.0, 30_000.0);
     let duration = if dice.chance(0.7) { trips.max(packets) } else { trips.min(packets) };
-    let scale = Scale { rate, rtt, duration, packet };
+    let mut scale = Scale { rate, rtt, duration, packet };
+    // By dice of their own: other seeds are what they would be without cells.
+    let mut radio_dice = Dice(Stream::new(seed, "random cells"));
+    let radio = radio_dice.chance(0.2);
+    if radio {
+        scale.rate = radio_dice.magnitude(1e6, 1e8);
+        scale.rtt = radio_dice.magnitude(1e-4, 0.3);
+        scale.duration = radio_dice.magnitude(0.02, 5.0);
+        scale.packet = packet.min(MOST_PACKET);
+    }
     // Mostly a router that there are senders for.
     let stamping: Vec<_> = registry.routers.iter().filter(|(_, s)| s.len() > registry.alone.len()).collect();
     let any: Vec<_> = registry.routers.iter().collect();
@@ -99,6 +114,7 @@ pub fn scenario(registry: &Registry, seed: u64) -> Table {
         router,
         nodes: vec![],
         links: vec![],
+        radio,
     };
     let mut tree = network.scenario();
     if mended {
@@ -155,13 +171,18 @@ impl Network<'_> {
         put(&mut s, "packet", bytes(self.d.scale.packet));
         if self.d.dice.chance(0.3) {
             let ack = self.d.dice.magnitude(1.0, 65_535.0);
+            let ack = if self.radio { ack.min(MOST_PACKET) } else { ack };
             put(&mut s, "ack", bytes(ack));
         }
         match self.d.dice.below(3) {
+            _ if self.radio => s.insert("graph".into(), self.graph()),
             0 => s.insert("dumbbell".into(), self.dumbbell()),
             1 => s.insert("parking_lot".into(), self.parking_lot()),
             _ => s.insert("graph".into(), self.graph()),
         };
+        if self.radio {
+            s.insert("wireless".into(), self.cells());
+        }
         let groups = 1 + self.d.dice.below(4);
         let flows = (0..groups).map(|i| Value::Table(self.group(i, s.contains_key("parking_lot"))));
         let flows = flows.collect::<Vec<_>>();
@@ -188,7 +209,10 @@ impl Network<'_> {
             }
             s.insert("capture".into(), Value::Table(capture));
         }
-        let done = ["dumbbell", "parking_lot", "graph", "flows", "probes", "capture", "name", "description"];
+        let mut done =
+            vec!["dumbbell", "parking_lot", "graph", "flows", "probes", "capture", "name", "description"];
+        // What the schema alone makes of cells is refused.
+        done.extend((self.radio || self.d.dice.chance(0.95)).then_some("wireless"));
         self.d.object(&self.registry.schema, s, &done)
     }
 

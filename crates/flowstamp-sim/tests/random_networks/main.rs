@@ -8,6 +8,7 @@
 //! ```
 #![expect(unsafe_code, reason = "a global allocator that counts cannot be written without")]
 
+mod cells;
 mod check;
 mod draw;
 mod memory;
@@ -195,6 +196,10 @@ fn summarise(registry: &Registry, tally: &Tally, cases: u64) {
     assert!(refused * 3 < cases, "too many are refused: {told}");
     assert!(endless * 20 < cases, "too many are too long: {told}");
     assert!(*watched > cases / 50 && *threads > cases / 20, "too little is checked: {told}");
+    for (standard, _) in cells::STANDARDS {
+        let n = used.get(&format!("mac {standard}")).copied().unwrap_or(0);
+        assert!(n > 0, "no cell of {standard} is in any run: {told}");
+    }
     for (key, spec) in
         [("law", "SenderSpec"), ("router", "RouterSpec"), ("queue", "QueueSpec"), ("share", "ShareSpec")]
     {
