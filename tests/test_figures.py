@@ -340,3 +340,66 @@ def test_a_groups_goodput_is_told_as_a_share_of_the_fair_one() -> None:
     assert expression.evaluate(runs, np.zeros(2)) == pytest.approx(1.1)
     with pytest.raises(ExpressionError, match='no group "none"; there are few, many'):
         Expression('max(normalized(a, "none"))', runs, ["normalized"]).evaluate(runs, np.zeros(2))
+
+
+def three_flows() -> RunSet:
+    """Samples of each second: `a` sends all the time, `b` from 1 s to 3 s, and `c` is complete after 2.5 s."""
+    t = np.array([1.0, 2.0, 3.0])
+    rows = [
+        {"group": "a", "index": 0, "start_s": 0.0, "end_s": None, "stop_s": None, "delivered_bytes": 1500000},
+        {"group": "b-1", "index": 0, "start_s": 1.0, "end_s": None, "stop_s": 3.0, "delivered_bytes": 500000},
+        {"group": "b-2", "index": 0, "start_s": 1.5, "end_s": 2.5, "stop_s": None, "delivered_bytes": 250000},
+    ]
+    rates = {"a.0": [4e6, 4e6, 4e6], "b-1.0": [0.0, 2e6, 2e6], "b-2.0": [0.0, 1e6, 1e6]}
+    rtts = {"a.0": [0.0, 0.08, 0.1], "b-1.0": [0.0, 0.09, 0.12], "b-2.0": [0.0, 0.5, 0.5]}
+    many = {
+        "flow_mbps": {flow: (t, np.array(v)) for flow, v in rates.items()},
+        "flow_rtt_ms": {flow: (t, np.array(v)) for flow, v in rtts.items()},
+        "group_mbps": {},
+    }
+    summary = {"flows": rows, "groups": {"a": {}, "b-1": {}, "b-2": {}}, "warmup_s": 1.0, "duration_s": 3.0}
+    run = Finished(summary, {"bottleneck": {"utilization": (t, t)}}, many, {}, 1000.0, None)  # type: ignore[arg-type]
+    return RunSet("runs", [run], ["bottleneck"], "b-*")
+
+
+def test_fairness_is_of_flows_that_are_active_all_the_second() -> None:
+    runs = three_flows()
+    # By hand: 4 alone; then 4 and 2: 6^2 / (2 (16 + 4)). The third begins or ends within each of its seconds.
+    assert runs.samples("fairness_index", 0.0, 3.0) == pytest.approx([1.0, 0.9, 0.9])
+    assert runs.samples("total_mbps", 0.0, 3.0) == pytest.approx([4.0, 7.0, 7.0])
+    assert runs.measure("flow_index") == pytest.approx([0.0, 1.0])
+
+
+def test_samples_of_all_flows_are_those_while_they_are_active() -> None:
+    runs: Any = {"r": three_flows()}
+
+    def found(text: str) -> Any:
+        return Expression(text, runs, ["flow_rtt_ms"]).evaluate(runs, np.zeros(0))
+
+    assert found('max(all_samples(r, "flow_rtt_ms", 0, 3))') == pytest.approx(120.0)
+    assert found('min(all_samples(r, "flow_rtt_ms", 0, 3))') == pytest.approx(80.0)
+    assert found('mean(all_samples(r, "flow_rtt_ms", 2, 3))') == pytest.approx((80 + 90 + 100 + 120) / 4)
+    assert found('megabytes(r, "b-*") / megabytes(r, "a")') == pytest.approx(0.5)
+    with pytest.raises(ExpressionError, match=r'no group is named "c\*"; there are a, b-1, b-2'):
+        found('megabytes(r, "c*")')
+    with pytest.raises(ExpressionError, match="is not sampled of flows"):
+        found('mean(all_samples(r, "group_mbps", 0, 3))')
+
+
+def test_a_density_is_a_share_of_all_samples() -> None:
+    x, density = Runner()._density(load("B13"), three_flows(), "flow_rtt_ms")
+    # The four samples after warm-up lie between 75 and 400 ms.
+    assert np.sum(density) * (x[1] - x[0]) == pytest.approx(1.0)
+    assert x[np.flatnonzero(density)] == pytest.approx([80, 90, 100, 120], abs=(x[1] - x[0]) / 2)
+
+
+def test_a_seed_moves_all_seeds_that_vary() -> None:
+    figure, other = load("B11"), load("X16")
+
+    def seeds(seed: int | None) -> list[str]:
+        return [dict(figure.job(figure.runs[0], point, seed)[2])["seed"] for point in range(4)]
+
+    assert seeds(None) == ["1", "2", "3", "1"]
+    assert seeds(5) == ["5", "6", "7", "5"]
+    assert dict(other.job(other.runs[0], 0, 5)[2])["seed"] == "5"
+    assert "seed" not in dict(other.job(other.runs[0], 0)[2])
