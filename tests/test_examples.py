@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -122,7 +123,39 @@ def test_cellular_script_is_the_same_scenario() -> None:
         assert ours[key] == theirs[key]
 
 
-@pytest.mark.parametrize("script", ["cellular.py", "parking_lot.py", "graph.py"])
+def test_wifi(tmp_path: Path) -> None:
+    """What the page says: CUBIC in a plain queue starves who downloads; XCP-b and FQ-CoDel do not."""
+    laws = "xcp,cubic,cubic+fq_codel,bbr+fq_codel"
+    document = flowstamp("compare", str(EXAMPLES / "wifi.toml"), "--protocols", laws, "--out", str(tmp_path))
+    blind, cubic, fq, bbr = (document["protocols"][law] for law in laws.split(","))
+    queues = [summary["links"]["home.ap"] for summary in (blind, cubic, fq, bbr)]
+    assert blind["total"]["jain_index"] > 0.99
+    assert blind["links"]["home.ap"]["drops"] == 0
+    assert queues[0]["p95_queue_bytes"] < min(queue["p95_queue_bytes"] for queue in queues[1:])
+    assert cubic["total"]["jain_index"] < 0.6
+    assert cubic["groups"]["tv"]["goodput_bps"] < 0.1 * blind["groups"]["tv"]["goodput_bps"]
+    for summary in (fq, bbr):
+        assert summary["groups"]["tv"]["goodput_bps"] > 0.3 * blind["groups"]["tv"]["goodput_bps"]
+    # The air is as full with all of them.
+    assert blind["total"]["goodput_bps"] > 0.9 * max(s["total"]["goodput_bps"] for s in (cubic, fq, bbr))
+
+
+def test_wifi_script_has_the_same_runs() -> None:
+    made = runpy.run_path(str(EXAMPLES / "wifi.py"))["setups"]()
+    assert list(made) == ["XCP-b", "CUBIC", "CUBIC, FQ-CoDel", "BBR", "BBR, FQ-CoDel"]
+    assert made["XCP-b"].resolved() == fs.load(EXAMPLES / "wifi.toml").resolved()
+
+
+def test_cellular_script_without_the_rate(tmp_path: Path) -> None:
+    """XCP-b is told nothing, and keeps a shorter queue than XCP that is told the mean, at no less use of the link."""
+    printed = run(str(EXAMPLES / "cellular.py"), "--out", str(tmp_path / "out"), cwd=tmp_path)
+    used, wait = zip(*re.findall(r": (\d+)% used, mean wait (\d+) ms, \d+ lost", printed), strict=True)
+    told, mean, untold, tcp = (int(ms) for ms in wait)
+    assert told < untold < mean < tcp
+    assert int(used[2]) >= int(used[1])
+
+
+@pytest.mark.parametrize("script", ["cellular.py", "parking_lot.py", "graph.py", "wifi.py"])
 def test_scripts_run(script: str, tmp_path: Path) -> None:
     printed = run(str(EXAMPLES / script), "--out", str(tmp_path / "out"), cwd=tmp_path)
     pictures = [Path(line.removeprefix("wrote ")) for line in printed.splitlines() if line.startswith("wrote ")]

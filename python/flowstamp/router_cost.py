@@ -109,7 +109,7 @@ def checksum(data: bytes) -> int:
 
 
 def laws(program: str) -> dict[str, bytes]:
-    """The laws of routers that take a rate, which hosts have too; each with the option of a packet that asks for as much as there is."""
+    """Laws of routers that take a rate, which hosts have too; each with the option of a packet that asks for all."""
     found = json.loads(run(program, "router", "laws", "--json"))
     return {law["name"]: bytes.fromhex(law["option"]) for law in found if law["takes_rate"]}
 
