@@ -21,7 +21,7 @@ from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import ExpressionError, RunValues
 from flowstamp.figures.measured import MeasurementError, NotMeasuredError, Say, forwarding, labs
 from flowstamp.figures.measures import MANY, Finished, Floats, Joined, RunSet, kept
-from flowstamp.figures.spec import Claim, FigureError, FigureSpec, PanelSpec, RunSpec, available, load
+from flowstamp.figures.spec import Claim, Draw, FigureError, FigureSpec, PanelSpec, RunSpec, available, load
 from flowstamp.files import write_whole
 
 Status = Literal["holds", "differs", "fails", "skipped", "invalid"]
@@ -220,9 +220,9 @@ class Runner:
                 yscale=panel.yscale,
                 ylim=panel.ylim,
                 linthresh=panel.linthresh,
-                legend=None if draw.x != "time" else panel.y in MANY or len(panel.runs) > 1,
+                legend=_has_legend(draw, n),
             )
-            for panel in draw.panels
+            for n, panel in enumerate(draw.panels)
         ]
         ticks: list[tuple[float, str]] = []
         if draw.x == "figure":
@@ -337,6 +337,14 @@ class Runner:
             means.setdefault(other.id, []).extend(kept(self._finished[other.id][run.name].measure(y), keep))
         values = np.array([float(np.mean(means[reuse.figure])) for reuse in spec.reuse])
         return plot.Curve(parts[0][1].label, np.arange(float(values.size)), values, style)
+
+
+def _has_legend(draw: Draw, number: int) -> bool:
+    """Whether a panel names its curves: over time where it has several, else where the panel above has others."""
+    panel = draw.panels[number]
+    if draw.x == "time":
+        return panel.y in MANY or len(panel.runs) > 1
+    return number == 0 or panel.runs != draw.panels[number - 1].runs
 
 
 def _flow_label(name: str) -> str:
