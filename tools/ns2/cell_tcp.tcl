@@ -4,7 +4,7 @@
 #
 #     ns cell_tcp.tcl key=value ... | grep total      goodput of each flow and of all, Mb/s, over the last 15 s
 #
-# `preamble` is ns-2's PreambleLength_ in bits (72 or its default, 144). What a station sends has 20 bytes more on the air than in
+# `scale` is that of table 1, the PLCP scaled too, and 50 packets of queue times it. `preamble` is ns-2's PreambleLength_ in bits (72 or its default, 144). What a station sends has 20 bytes more on the air than in
 # Flowstamp, as ns-2's DSDV adds an IP header, and DSDV's own packets share the air.
 
 proc param {name default} {
@@ -20,12 +20,15 @@ set every [param every 20]
 set measured [param measured 15]
 set settled 5.0 ;# DSDV knows its routes by then
 ns-random [param seed 1]
-Mac/802_11 set dataRate_ 11Mb
-Mac/802_11 set basicRate_ 1Mb
+set scale [param scale 1]
+Mac/802_11 set dataRate_ [expr {11e6 * $scale}]
+Mac/802_11 set basicRate_ [expr {1e6 * $scale}]
+Mac/802_11 set SlotTime_ [expr {20e-6 / $scale}]
+Mac/802_11 set SIFS_ [expr {10e-6 / $scale}]
 Mac/802_11 set RTSThreshold_ 100000
 Mac/802_11 set PreambleLength_ [param preamble 72]
 Mac/802_11 set PLCPHeaderLength_ 48
-Mac/802_11 set PLCPDataRate_ 1e6
+Mac/802_11 set PLCPDataRate_ [expr {1e6 * $scale}]
 Phy/WirelessPhy set CPThresh_ 1e9
 Agent/DSDV set perup_ 100
 Agent/TCP set packetSize_ 1260 ;# and 40 of header
@@ -44,7 +47,7 @@ create-god [expr {$pairs + 1}]
 $ns trace-all [open /dev/null w]
 set router [$ns node 0.0.0]
 for {set i 1} {$i <= $pairs} {incr i} { set wired($i) [$ns node 0.0.$i] }
-$ns node-config -adhocRouting DSDV -llType LL -macType Mac/802_11 -ifqType Queue/DropTail/PriQueue -ifqLen [param queue 50] \
+$ns node-config -adhocRouting DSDV -llType LL -macType Mac/802_11 -ifqType Queue/DropTail/PriQueue -ifqLen [expr {50 * $scale}] \
     -antType Antenna/OmniAntenna -propType Propagation/TwoRayGround -phyType Phy/WirelessPhy \
     -channel [new Channel/WirelessChannel] -topoInstance $topology -wiredRouting ON \
     -agentTrace OFF -routerTrace OFF -macTrace OFF -movementTrace OFF
@@ -65,7 +68,7 @@ for {set i 1} {$i <= $pairs} {incr i} {
 }
 proc wire {a b delay} {
     global ns
-    $ns duplex-link $a $b 100Mb $delay DropTail
+    $ns duplex-link $a $b [param wire 100Mb] $delay DropTail
     $ns queue-limit $a $b 2000
     $ns queue-limit $b $a 2000
 }
