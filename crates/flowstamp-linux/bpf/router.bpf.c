@@ -54,6 +54,8 @@ struct fs_config {
 	__u64 link_rate_q16;
 	/* Whether htb has a class for the law's own traffic and one for the rest; else the next two are zero. */
 	__u64 share;
+	/* Whether what comes in takes of the same medium; the program only needs to be there. */
+	__u64 half_duplex;
 	/* Of both classes' queues together. */
 	__u64 buffer_bytes;
 	/* The first weight of the own class. */
@@ -369,6 +371,22 @@ int fs_router(struct __sk_buff *skb)
 	else if (config.law == FS_VCP)
 		vcp_packet(skb, link, sum);
 	else
+		xcp_packet(skb, link, sum);
+	return TCX_NEXT;
+}
+
+/*
+ * What comes in by the same interface, where both directions share a medium: counted and stamped like what leaves, since acks for it
+ * wait in this queue (xcp/blind.rs: section 5 of the paper).
+ */
+SEC("tcx/ingress")
+int fs_router_in(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	struct fs_link *link = bpf_map_lookup_elem(&link_state, &zero);
+	struct fs_sums *sum = bpf_map_lookup_elem(&sums, &zero);
+
+	if (link && sum && config.law == FS_XCP_B)
 		xcp_packet(skb, link, sum);
 	return TCX_NEXT;
 }

@@ -261,6 +261,26 @@ fn xcp_b_goes_by_the_queue_and_takes_no_rate() {
     net.ok(&format!("police out.1 --netns {} --least 10kbps", net.name));
     net.ok(&format!("detach out.1 --netns {}", net.name));
     assert_eq!((net.tc("qdisc"), net.programs()), (before, vec![]));
+    // On a medium of both directions what comes in counts, too.
+    let came = |more: &str| {
+        net.ok(&format!("{attach}{more}"));
+        let send = "for i in 1 2 3 4 5; do head -c 1400 /dev/zero > /dev/udp/10.79.0.1/9; done";
+        assert!(sh(&format!("ip netns exec {}-peer bash -c '{send}'", net.name)));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        net.status()[0]["input_bytes"].as_u64().expect("a number")
+    };
+    assert!(came(" --half-duplex") >= 5 * 1428);
+    assert!(came("") < 5 * 1428);
+    net.refused(
+        &format!("{} --rate 1Mbps --half-duplex", attach.replace("xcp-b", "xcp")),
+        "--half-duplex: xcp is told the rate of what leaves",
+    );
+    came(" --half-duplex");
+    let incoming = || net.programs_at(libbpf_rs::libbpf_sys::BPF_TCX_INGRESS);
+    assert_eq!(incoming(), ["fs_router_in"]);
+    net.ok(&format!("detach out.1 --netns {}", net.name));
+    assert_eq!(net.pinned(), 0);
+    assert_eq!(incoming(), [""; 0]);
     // A limit that no queue is to reach is none.
     root("handle 2: htb");
     net.refused(&attach, "set it, such as --set q_max=64kB");
@@ -441,7 +461,12 @@ impl Net {
 
     /// The programs at the interface's egress, in their order. tc knows nothing of those.
     fn programs(&self) -> Vec<String> {
-        use libbpf_rs::libbpf_sys::{BPF_TCX_EGRESS, bpf_prog_query_opts};
+        self.programs_at(libbpf_rs::libbpf_sys::BPF_TCX_EGRESS)
+    }
+
+    /// Or at another hook.
+    fn programs_at(&self, hook: u32) -> Vec<String> {
+        use libbpf_rs::libbpf_sys::bpf_prog_query_opts;
         let netns = std::fs::File::open(Path::new("/run/netns").join(&self.name)).expect("it was made");
         let ask = move || {
             let mut ids = [0; 16];
@@ -453,10 +478,7 @@ impl Net {
             let count = unsafe {
                 assert_eq!(libc::setns(netns.as_raw_fd(), libc::CLONE_NEWNET), 0);
                 let index = libc::if_nametoindex(c"out.1".as_ptr()) as i32;
-                assert_eq!(
-                    libbpf_rs::libbpf_sys::bpf_prog_query_opts(index, BPF_TCX_EGRESS, &raw mut query),
-                    0
-                );
+                assert_eq!(libbpf_rs::libbpf_sys::bpf_prog_query_opts(index, hook, &raw mut query), 0);
                 query.__bindgen_anon_1.count
             };
             ids[..count as usize].to_vec()

@@ -36,6 +36,9 @@ pub struct Arguments {
     /// The shortest interval between decisions; XCP's parameter of that name [default: 1ms].
     #[arg(long)]
     min_interval: Option<Time>,
+    /// What comes in by the interface takes of the same medium, as on a radio: data are counted and stamped on their way in, too (xcp-b).
+    #[arg(long)]
+    half_duplex: bool,
     /// Classes of the interface for the law's own traffic and for the rest, together held to --rate.
     #[arg(long, value_name = "SCHEDULER")]
     share: Option<Scheduler>,
@@ -85,7 +88,14 @@ pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let text = format!("--share htb divides a rate, which {name} is not told; leave it out, or take xcp");
         return Err(Refusal(text).into());
     }
+    if arguments.half_duplex && !arguments.law.blind {
+        let name = arguments.law.name;
+        let text =
+            format!("--half-duplex: {name} is told the rate of what leaves; leave it out, or take xcp-b");
+        return Err(Refusal(text).into());
+    }
     let wanted = Link {
+        half_duplex: arguments.half_duplex,
         law: spec,
         rate: arguments.rate,
         limit: None,
@@ -206,9 +216,10 @@ fn put_on(
         skeleton.maps.share.update(&0u32.to_ne_bytes(), bytes_of(&state), MapFlags::ANY)?;
     }
     start(skeleton, ifindex)?;
+    let refused = |e| Refusal(format!("cannot attach to {} ({e}); it needs Linux 6.6", interface.name));
     // SAFETY: a loaded program.
-    let mut link = unsafe { program::attach_egress(skeleton.progs.fs_router.as_libbpf_object(), ifindex) }
-        .map_err(|e| Refusal(format!("cannot attach to {} ({e}); it needs Linux 6.6", interface.name)))?;
+    let mut link = unsafe { program::attach_tcx(skeleton.progs.fs_router.as_libbpf_object(), ifindex) }
+        .map_err(refused)?;
     adopt(
         directory,
         &mut link,
@@ -219,7 +230,18 @@ fn put_on(
             (&mut skeleton.maps.share, "share"),
             (&mut skeleton.maps.rodata, "config"),
         ],
-    )
+    )?;
+    if wanted.half_duplex {
+        // SAFETY: a loaded program, as it is asked for.
+        let pinned = unsafe { program::attach_tcx(skeleton.progs.fs_router_in.as_libbpf_object(), ifindex) }
+            .map_err(|e| anyhow::Error::new(refused(e)))
+            .and_then(|mut link| Ok(link.pin(directory.join(pins::LINK_IN))?));
+        if let Err(error) = pinned {
+            let _ = pins::remove(directory);
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// Pins a link and its maps in `directory`: all of them, or nothing is left.

@@ -57,6 +57,9 @@ fn file_name(interface: &Interface) -> String {
     name.replace('%', "%25").replace('.', "%2e").replace('/', "%2f")
 }
 
+/// The link of what comes in, in the interface's directory.
+pub const LINK_IN: &str = "link-in";
+
 /// Back from a file's name, as users write it.
 pub fn shown_name(file: &str) -> String {
     file.replace("%2f", "/").replace("%2e", ".").replace("%25", "%")
@@ -87,9 +90,10 @@ fn stop_timer(directory: &Path) -> libbpf_rs::Result<()> {
 pub fn remove(directory: &Path) -> anyhow::Result<()> {
     // The link first, so that no packet meets a router without a law; at once, since the kernel is slow to free what is no
     // longer pinned.
-    let link = directory.join("link");
-    let _ = libbpf_rs::Link::open(&link).and_then(|link| link.detach());
-    let _ = fs::remove_file(link);
+    for link in ["link", LINK_IN].map(|name| directory.join(name)).iter().filter(|link| link.exists()) {
+        let _ = libbpf_rs::Link::open(link).and_then(|link| link.detach());
+        let _ = fs::remove_file(link);
+    }
     // The police has no timer.
     let _ = stop_timer(directory);
     for entry in fs::read_dir(directory)? {

@@ -210,7 +210,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         pins::remove(&directory)?;
     }
     // SAFETY: a loaded program.
-    let mut link = unsafe { program::attach_egress(skeleton.progs.fs_police.as_libbpf_object(), ifindex) }
+    let mut link = unsafe { program::attach_tcx(skeleton.progs.fs_police.as_libbpf_object(), ifindex) }
         .map_err(|e| Refusal(format!("cannot attach to {} ({e}); it needs Linux 6.6", interface.name)))?;
     adopt(
         &directory,

@@ -26,6 +26,8 @@ pub struct Link {
     pub eta: f64,
     /// The shortest interval between decisions, unless that is its own parameter.
     pub min_interval: Time,
+    /// What comes in takes of the same medium.
+    pub half_duplex: bool,
     /// Classes for the law's own traffic and the rest.
     pub share: Option<Share>,
 }
@@ -60,6 +62,7 @@ impl Link {
             law::translate(&self.law, &law::Link { rate, limit, own_weight, eta, min_interval })?;
         config.ifindex = u64::from(ifindex);
         config.link_bytes = link_bytes;
+        config.half_duplex = self.half_duplex.into();
         config.cpus = libbpf_rs::num_possible_cpus().map_err(|e| no_bpf(&e))? as u64;
         if let Some(share) = self.share {
             config.share = 1;
@@ -87,6 +90,7 @@ pub fn load<'a>(
     for program in [&mut open.progs.fs_nothing, &mut open.progs.fs_rewrite] {
         program.set_autoload(bench);
     }
+    open.progs.fs_router_in.set_autoload(config.half_duplex != 0);
     let skeleton = open.load().map_err(|e| no_bpf(&e))?;
     skeleton.maps.link_state.update(&0u32.to_ne_bytes(), bytes_of(link), MapFlags::ANY)?;
     Ok(skeleton)
@@ -105,11 +109,11 @@ pub fn start(skeleton: &RouterSkel<'_>, ifindex: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Attaches a program behind those that an interface's egress has.
+/// Attaches a program behind those that an interface has where packets leave, or come in: the program says which.
 ///
 /// # Safety
 /// `program` is loaded and stays so during the call.
-pub unsafe fn attach_egress(
+pub unsafe fn attach_tcx(
     program: NonNull<libbpf_rs::libbpf_sys::bpf_program>,
     ifindex: u32,
 ) -> std::io::Result<libbpf_rs::Link> {
