@@ -65,7 +65,7 @@ test-linux:
 	@if $(CAN_BUILD_LINUX); then \
 	  set -x; \
 	  $(LINUX_TEST) --bins --test equality --test sender_equality --test share_equality --test police_equality --test police_prog --test router_prog --test vcp_equality --test vcp_prog --test xcpb_equality --test xcpb_prog --test router_cli --test reference && \
-	  tools/test-hosts.sh $(LINUX_TEST) --test host; \
+	  tools/test-hosts.sh $(LINUX_TEST) --test host --test lab; \
 	else \
 	  echo "skipped: the tests of $(LINUX) need $(NEEDS)"; \
 	  [ -z "$$FLOWSTAMP_SKIPPED" ] || printf '%s\t*\t%s\n' $(LINUX) 'it needs $(NEEDS)' >> "$$FLOWSTAMP_SKIPPED"; \
