@@ -163,8 +163,9 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         let after = processors();
         let dropped = network.dropped()? - dropped_before;
         let epoch = path.epoch;
-        let report = path.stop()?;
+        // Before the path, whose end holds up all changes.
         let changes = shaper.map(shaper::Shaper::finish).transpose()?;
+        let report = path.stop()?;
         if !finished {
             note("stopped; nothing was written");
             return Ok(ExitCode::from(130));

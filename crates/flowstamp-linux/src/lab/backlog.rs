@@ -2,7 +2,7 @@
 
 use super::network::{Id, Place};
 use crate::netlink::{Object, Socket, TC_H_ROOT, TCA_STATS2, attribute, u32_at};
-use crate::path::Epoch;
+use crate::path::{Epoch, real_time};
 use crate::router::htb::socket_in;
 use anyhow::Context;
 use flowstamp_laws::units::Time;
@@ -48,6 +48,8 @@ impl Watch {
         let thread = std::thread::Builder::new().name("backlog".to_owned()).spawn(move || {
             let mut all = Vec::new();
             let Ok((socket, index)) = socket_in(&namespace, &interface) else { return all };
+            // It asks under the kernel's lock of all networks' settings, for which who changes a rate must not have to wait.
+            real_time();
             while !stopped.load(Ordering::Relaxed) {
                 let time = epoch.now();
                 if let Ok(Some(counted)) = ask(&socket, index) {
