@@ -45,7 +45,8 @@ def variant(lab: dict[str, Any], law: str, queue: str, trace: Path | None) -> di
         router = {"law": "none", "where": "bpf" if queue == "FIFO" else "path"}
     if queue == "FQ-CoDel":
         path["queue"] = "fq_codel"
-    return lab | {"path": path, "router": router, "host": {"law": law}}
+    host = lab["host"] if queue == "XCP-b" else {"law": law}
+    return lab | {"path": path, "router": router, "host": host}
 
 
 def toml(value: Any) -> str:

@@ -67,7 +67,8 @@ struct fs_settings {
 	char fallback[16];
 	/* Flows are never faster, bytes/ms of whole packets. */
 	__u32 rate_max;
-	__u32 spare;
+	/* A doubled RTT is no reason to leave: the queue may be one whose router cannot say in time that its link has become slower. */
+	__u32 any_rtt;
 	__u64 cgroup_id;
 	struct fs_vcp_sender_params vcp;
 	/* For `host status` alone. */

@@ -135,7 +135,7 @@ FS_INLINE __u32 fs_watch(struct tcp_sock *tp, struct fs_flow *flow, __u32 rate)
 	int seen = fs_switch_watch(&flow->watch, tp->tcp_mstamp, sent_us, tp->srtt_us >> 3, rate, idle);
 
 	flow->acked_us = tp->tcp_mstamp;
-	if (seen & 2)
+	if (seen & 2 && !(set && set->any_rtt))
 		return FS_COUNT_RTT_DOUBLED;
 	if (seen & 1) {
 		flow->silent_rounds = flow->echoes ? 0 : flow->silent_rounds + 1;

@@ -69,6 +69,10 @@ pub struct Enable {
     /// The highest rate that any flow takes, whatever it is given, such as 1Gbps [default: no limit].
     #[arg(long)]
     max_rate: Option<Rate>,
+    /// An RTT that doubles is no reason to leave the law: for paths whose own link may become slower than its router can say in time, as
+    /// a cellular one does under xcp-b.
+    #[arg(long)]
+    any_rtt: bool,
     /// Interfaces that acks leave by; may be given again [default: each Ethernet interface of this namespace].
     #[arg(long)]
     iface: Vec<String>,
@@ -111,7 +115,7 @@ fn enable(command: &Enable, cgroup: Option<place::Cgroup>, name: &str) -> Result
     let pins = Pins::lock(name)?;
     let rate_max =
         command.max_rate.map_or(u32::MAX, |rate| (rate.bytes_per_sec() / 1000.0).clamp(1.0, 4e9) as u32);
-    let wanted = pins::Wanted { law: command.law, rate_max, vcp };
+    let wanted = pins::Wanted { law: command.law, rate_max, any_rtt: command.any_rtt, vcp };
     if pins.complete() {
         pins.retarget(&wanted, cgroup.as_ref())?;
     } else {

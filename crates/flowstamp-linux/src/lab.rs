@@ -133,7 +133,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
     let by = run.path_by.map_or_else(By::choose, Ok)?;
     let network = Network::make(&id, with_router, by)?;
     if let Some(law) = our_law(&lab) {
-        stamped::enable_hosts(&id, law)?;
+        stamped::enable_hosts(&id, law, lab.host.any_rtt)?;
     }
     network.congestion_control(&id.congestion_control(lab.host.law))?;
     if with_router {

@@ -178,6 +178,24 @@ fn a_queue_elsewhere_switches_for_good() {
     }
 }
 
+/// The same queue, where the RTT is not to count: of the law's own link that has become slower, for all that the host knows.
+#[test]
+fn a_queue_elsewhere_switches_none_that_takes_any_rtt() {
+    let Some(net) = Net::new() else { return };
+    net.stamp(2 * R, 20_000, 0);
+    net.tbf(End::Client, "50mbit", "2m");
+    for end in [End::Client, End::Server] {
+        let words = format!("enable --law xcp --any-rtt --cgroup {}", net.cgroup.display());
+        assert_eq!(net.host(end, &words), (0, String::new()));
+    }
+    between(40e6, net.iperf3(true, &format!("10.201.0.2 -t 2 -C {}", net.congestion_control("xcp"))), 50e6);
+    assert_eq!(net.counter("left_rtt_doubled"), 0);
+    // Enabled anew without it, it counts again.
+    net.enable("xcp");
+    net.iperf3(true, &format!("10.201.0.2 -t 2 -C {}", net.congestion_control("xcp")));
+    assert!(net.counter("left_rtt_doubled") > 0);
+}
+
 #[test]
 fn a_loss_elsewhere_switches_for_good() {
     let Some(net) = Net::new() else { return };

@@ -40,7 +40,7 @@ pub struct Settings {
     names: [[u8; 16]; LAWS.len() + 1],
     fallback: [u8; 16],
     rate_max: u32,
-    spare: u32,
+    any_rtt: u32,
     cgroup_id: u64,
     vcp: VcpSender,
     cgroup: [u8; 256],
@@ -52,6 +52,8 @@ pub struct Wanted {
     pub law: &'static Law,
     /// Bytes/ms that none exceeds.
     pub rate_max: u32,
+    /// Flows stay however long their RTT.
+    pub any_rtt: bool,
     /// VCP's parameters.
     pub vcp: VcpSender,
 }
@@ -216,7 +218,7 @@ impl Pins {
             names,
             fallback,
             rate_max: wanted.rate_max,
-            spare: 0,
+            any_rtt: wanted.any_rtt.into(),
             cgroup_id: cgroup.directory.metadata()?.ino(),
             vcp: wanted.vcp,
             cgroup: padded(&cgroup.path),
@@ -236,8 +238,9 @@ impl Pins {
                 return Err(Refusal(format!("enabled for cgroup {was} already: `host disable` first")).into());
             }
         }
-        let Wanted { law, rate_max, vcp } = *wanted;
-        let settings = Settings { law: law.number, rate_max, vcp, ..self.settings()? };
+        let Wanted { law, rate_max, any_rtt, vcp } = *wanted;
+        let any_rtt = any_rtt.into();
+        let settings = Settings { law: law.number, rate_max, any_rtt, vcp, ..self.settings()? };
         self.map("settings")?.update(&0u32.to_ne_bytes(), settings.bytes(), MapFlags::ANY)?;
         Ok(())
     }

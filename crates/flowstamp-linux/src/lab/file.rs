@@ -218,6 +218,9 @@ pub struct Host {
     /// Congestion control.
     #[serde(default)]
     pub law: Control,
+    /// An RTT that doubles is no reason to leave the law.
+    #[serde(default)]
+    pub any_rtt: bool,
 }
 
 /// What makes the traffic.

@@ -64,12 +64,13 @@ impl Id {
 }
 
 /// Lets both hosts' applications choose our laws.
-pub fn enable_hosts(id: &Id, law: &Law) -> anyhow::Result<()> {
+pub fn enable_hosts(id: &Id, law: &Law, any_rtt: bool) -> anyhow::Result<()> {
     let cgroup =
         id.cgroup().ok_or_else(|| Refusal("there is no cgroup2 file system; mount one".to_owned()))?;
     for place in [Place::Left, Place::Right] {
         let mut host = command(id, place, &this_program()?)?;
         host.args(["host", "enable", "--law", law.name, "--cgroup"]).arg(&cgroup);
+        host.args(any_rtt.then_some("--any-rtt"));
         ours(host.env("FLOWSTAMP_NAME", id.host_name()))?;
     }
     Ok(())
