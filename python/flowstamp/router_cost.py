@@ -109,7 +109,7 @@ def checksum(data: bytes) -> int:
 
 
 def laws(program: str) -> dict[str, bytes]:
-    """Laws of routers that take a rate, which hosts have too; each with the option of a packet that asks for all."""
+    """The laws of routers that take a rate, as hosts have them; each with the option of a packet that asks for all."""
     found = json.loads(run(program, "router", "laws", "--json"))
     return {law["name"]: bytes.fromhex(law["option"]) for law in found if law["takes_rate"]}
 

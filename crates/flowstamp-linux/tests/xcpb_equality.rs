@@ -214,7 +214,7 @@ fn case() -> impl Strategy<Value = Case> {
         detection,
         1.0..9.0,
         prop::option::of(1e-3..1.0),
-        1500u64..4_000_000_000,
+        log_uniform(1500.0, 4e9).prop_map(|v| v as u64),
         (100u64..5000, prop::option::weighted(0.7, 100u64..500_000)),
         prop::collection::vec((prop::collection::vec(packet(), 0..8), queue()), 1..12),
     );
