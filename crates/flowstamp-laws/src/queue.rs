@@ -9,6 +9,7 @@ pub mod codel;
 pub mod csfq;
 pub mod droptail;
 pub mod dualpi2;
+pub mod fq_codel;
 pub mod pi2;
 pub mod red;
 pub mod rem;
@@ -217,6 +218,15 @@ impl Limit {
         match self {
             Self::Bytes(max) => queue_bytes + u64::from(size) <= max,
             Self::Packets(max) => queue_packets < max,
+        }
+    }
+
+    /// Whether so much may wait.
+    #[must_use]
+    pub fn holds(self, queue_bytes: u64, queue_packets: u32) -> bool {
+        match self {
+            Self::Bytes(max) => queue_bytes <= max,
+            Self::Packets(max) => queue_packets <= max,
         }
     }
 }

@@ -71,6 +71,13 @@ impl Params {
     }
 }
 
+/// An interval that is not set follows the paths where the usual one is not for them.
+pub(super) fn time_constant(interval: &mut Option<Time>) -> Option<TimeConstant<'_>> {
+    // RFC 8289, section 4.3.
+    let usual_for = Some(Time::from_millis(10)..=Time::from_secs(1));
+    Some(TimeConstant { name: "interval", value: interval, usual_for })
+}
+
 /// What the packet before this one left to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
@@ -131,6 +138,14 @@ impl CoDel {
         }
     }
 
+    /// A packet was asked for and there was none (section 5.6, `dodequeue`). To be told where others than the law take packets out: the
+    /// last one that it sees leave has none behind it, which says the same.
+    pub fn on_empty(&mut self) {
+        self.first_above = None;
+        self.dropping = false;
+        self.before = Before::Sent;
+    }
+
     /// Dropping begins.
     fn begin(&mut self, now: Time) {
         let delta = self.count.saturating_sub(self.last_count);
@@ -164,9 +179,7 @@ impl QueueLaw for CoDel {
     }
 
     fn time_constant(params: &mut Params) -> Option<TimeConstant<'_>> {
-        // RFC 8289, section 4.3.
-        let usual_for = Some(Time::from_millis(10)..=Time::from_secs(1));
-        Some(TimeConstant { name: "interval", value: &mut params.interval, usual_for })
+        time_constant(&mut params.interval)
     }
 
     fn new(params: &Params, view: &QueueView) -> Self {

@@ -1,17 +1,16 @@
 //! What waits before a link of the path: a FIFO, or FQ-CoDel (RFC 8290) where the kernel has none to compare with.
 //!
-//! FQ-CoDel: a queue for each flow (a hash of its ports), each with a CoDel of its own (`laws/queue/codel.rs`), served by deficit round
-//! robin of a full frame's quantum; a flow that begins is served before those that have been (RFC 8290, section 4.2). What does
-//! not fit pushes out the first packet of the flow that has the most bytes (section 4.1).
+//! FQ-CoDel is `laws/queue/fq_codel.rs` with its defaults, for frames.
 //!
 //! Deviations (RFC says / we do / because):
-//! 1. Flows by addresses, protocol and ports / by TCP's ports, all else is one flow / the path is between two hosts.
+//! 1. Flows by addresses, protocol and ports, with a salt that is drawn / by TCP's ports, all else is one flow, without salt / the path is
+//!    between two hosts, and a lab that is repeated has the same queues.
 //! 2. A limit in packets (10,240) / the path's buffer in bytes / so that it is the one that a FIFO has.
 //! 3. ECN-capable packets are marked / dropped / labs have none: `tcp_ecn` is off for who connects.
 
 use super::frame;
-use flowstamp_laws::queue::codel::{CoDel, Params};
-use flowstamp_laws::queue::{Departure, Limit, QueueLaw, QueueView, Verdict};
+use flowstamp_laws::queue::fq_codel::{FqCodel, Params, Waits};
+use flowstamp_laws::queue::{Limit, QueueView, Verdict};
 use flowstamp_laws::units::{Rate, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -38,10 +37,8 @@ pub struct Waiting {
     pub bytes: Vec<u8>,
 }
 
-/// A frame's size, as laws have it.
-fn size(frame: &Waiting) -> u32 {
-    frame.bytes.len() as u32
-}
+/// A full frame, Ethernet's header included: the quantum (RFC 8290, section 5.2.4).
+const FULL: u32 = 1514;
 
 /// What waits.
 #[derive(Debug)]
@@ -59,7 +56,7 @@ pub struct Queue {
 #[derive(Debug)]
 enum Order {
     Fifo(VecDeque<Waiting>),
-    FqCodel(Box<FqCodel>),
+    FqCodel(Box<FqCodel<Waiting>>),
 }
 
 impl Queue {
@@ -67,7 +64,12 @@ impl Queue {
     pub fn new(kind: Kind, limit: u64) -> Self {
         let order = match kind {
             Kind::Droptail => Order::Fifo(VecDeque::new()),
-            Kind::FqCodel => Order::FqCodel(Box::new(FqCodel::new(limit))),
+            Kind::FqCodel => {
+                // The capacity is nothing that CoDel reckons with.
+                let view =
+                    QueueView { limit: Limit::Bytes(limit), capacity: Rate::ZERO, mean_packet_bytes: FULL };
+                Order::FqCodel(Box::new(FqCodel::new(&Params::default(), &view, 0)))
+            }
         };
         Self { limit, bytes: 0, packets: 0, drops: 0, order }
     }
@@ -94,158 +96,68 @@ impl Queue {
 
     /// A frame joins it, whatever the room.
     pub fn push(&mut self, frame: Waiting) {
-        self.bytes += u64::from(size(&frame));
+        self.bytes += u64::from(frame.size());
         self.packets += 1;
         match &mut self.order {
             Order::Fifo(frames) => frames.push_back(frame),
-            Order::FqCodel(flows) => flows.push(frame),
+            Order::FqCodel(flows) => flows.enqueue(flow_of(&frame), frame),
         }
     }
 
-    /// A frame joins it if there is room; else gives up one, which is counted, and gives back its bytes.
+    /// A frame joins it if there is room; else gives up one or more, which are counted, and gives back the bytes of one.
     pub fn admit(&mut self, frame: Waiting) -> Option<Vec<u8>> {
-        if !self.has_room(size(&frame).into()) {
+        if !self.has_room(frame.size().into()) {
             self.drops += 1;
             return Some(frame.bytes);
         }
         self.push(frame);
+        let Self { limit, bytes, packets, drops, order } = self;
         let mut given_up = None;
-        while let Order::FqCodel(flows) = &mut self.order
-            && self.bytes > self.limit
-            && let Some(victim) = flows.give_up()
+        while let Order::FqCodel(flows) = order
+            && *bytes > *limit
         {
-            self.bytes -= u64::from(size(&victim));
-            self.packets -= 1;
-            self.drops += 1;
-            given_up = Some(victim.bytes);
+            flows.give_up(|victim| {
+                *bytes -= u64::from(victim.size());
+                *packets -= 1;
+                *drops += 1;
+                given_up = Some(victim.bytes);
+            });
         }
         given_up
     }
 
     /// The frame whose transmission begins now.
     pub fn next(&mut self, now: Time) -> Option<Waiting> {
-        let (frame, dropped) = match &mut self.order {
-            Order::Fifo(frames) => (frames.pop_front(), [0, 0]),
-            Order::FqCodel(flows) => flows.next(now),
-        };
-        let [packets, bytes] = dropped;
-        self.drops += packets;
-        self.packets -= packets as u32 + u32::from(frame.is_some());
-        self.bytes -= bytes + frame.as_ref().map_or(0, |frame| size(frame).into());
-        frame
-    }
-}
-
-/// RFC 8290, sections 4.1 and 5.2.
-const FLOWS: usize = 1024;
-const QUANTUM: i64 = 1514;
-
-#[derive(Debug)]
-struct Flow {
-    frames: VecDeque<Waiting>,
-    bytes: u64,
-    deficit: i64,
-    codel: CoDel,
-    /// It is in one of the two lists.
-    listed: bool,
-}
-
-#[derive(Debug)]
-struct FqCodel {
-    flows: Vec<Flow>,
-    new: VecDeque<usize>,
-    old: VecDeque<usize>,
-}
-
-impl FqCodel {
-    fn new(limit: u64) -> Self {
-        // The capacity is nothing that CoDel reckons with.
-        let view =
-            QueueView { limit: Limit::Bytes(limit), capacity: Rate::ZERO, mean_packet_bytes: QUANTUM as u32 };
-        let flow = || Flow {
-            frames: VecDeque::new(),
-            bytes: 0,
-            deficit: 0,
-            codel: CoDel::new(&Params::default(), &view),
-            listed: false,
-        };
-        Self { flows: (0..FLOWS).map(|_| flow()).collect(), new: VecDeque::new(), old: VecDeque::new() }
-    }
-
-    fn flow_of(frame: &Waiting) -> usize {
-        frame::segment(&frame.bytes).map_or(0, |s| {
-            let ports = u32::from(s.source) << 16 | u32::from(s.destination);
-            // Knuth's multiplicative hash; its upper bits.
-            (ports.wrapping_mul(2_654_435_761) >> 22) as usize % FLOWS
-        })
-    }
-
-    fn push(&mut self, frame: Waiting) {
-        let number = Self::flow_of(&frame);
-        let flow = &mut self.flows[number];
-        flow.bytes += u64::from(size(&frame));
-        flow.frames.push_back(frame);
-        if !flow.listed {
-            flow.listed = true;
-            flow.deficit = QUANTUM;
-            self.new.push_back(number);
-        }
-    }
-
-    /// The first frame of the flow that has the most bytes.
-    fn give_up(&mut self) -> Option<Waiting> {
-        let fattest = self.flows.iter_mut().max_by_key(|flow| flow.bytes)?;
-        let victim = fattest.frames.pop_front()?;
-        fattest.bytes -= u64::from(size(&victim));
-        Some(victim)
-    }
-
-    /// The next one to send; packets and bytes that were dropped before it.
-    fn next(&mut self, now: Time) -> (Option<Waiting>, [u64; 2]) {
-        let mut dropped = [0, 0];
         loop {
-            let is_new = !self.new.is_empty();
-            let list = if is_new { &mut self.new } else { &mut self.old };
-            let Some(number) = list.pop_front() else { return (None, dropped) };
-            let flow = &mut self.flows[number];
-            if flow.deficit <= 0 {
-                flow.deficit += QUANTUM;
-                self.old.push_back(number);
-                continue;
+            let (frame, verdict) = match &mut self.order {
+                Order::Fifo(frames) => (frames.pop_front()?, Verdict::Enqueue),
+                Order::FqCodel(flows) => flows.dequeue(now)?,
+            };
+            self.bytes -= u64::from(frame.size());
+            self.packets -= 1;
+            if verdict != Verdict::Drop {
+                return Some(frame);
             }
-            let sent = loop {
-                let Some(frame) = flow.frames.pop_front() else { break None };
-                flow.bytes -= u64::from(size(&frame));
-                let departure = Departure {
-                    now,
-                    size: size(&frame),
-                    flow: number as u64,
-                    sojourn: now.saturating_sub(frame.came),
-                    queue_bytes: flow.bytes,
-                    queue_packets: flow.frames.len() as u32,
-                    ecn_capable: false,
-                    l4s: false,
-                };
-                if flow.codel.on_departure(&departure, || 0.5) != Verdict::Drop {
-                    break Some(frame);
-                }
-                dropped[0] += 1;
-                dropped[1] += u64::from(size(&frame));
-            };
-            let Some(frame) = sent else {
-                // One that has just been new waits for its turn among the others, so that it is not new again at once.
-                flow.listed = is_new && !self.old.is_empty();
-                if flow.listed {
-                    self.old.push_back(number);
-                }
-                continue;
-            };
-            flow.deficit -= i64::from(size(&frame));
-            let list = if is_new { &mut self.new } else { &mut self.old };
-            list.push_front(number);
-            return (Some(frame), dropped);
+            self.drops += 1;
         }
     }
+}
+
+impl Waits for Waiting {
+    fn size(&self) -> u32 {
+        self.bytes.len() as u32
+    }
+    fn since(&self) -> Time {
+        self.came
+    }
+    fn ecn_capable(&self) -> bool {
+        false // deviation 3
+    }
+}
+
+/// Which flow a frame is of: that of its ports, where it is a TCP segment.
+fn flow_of(frame: &Waiting) -> u64 {
+    frame::segment(&frame.bytes).map_or(0, |s| u64::from(s.source) << 16 | u64::from(s.destination))
 }
 
 #[cfg(test)]
@@ -290,16 +202,16 @@ mod tests {
         assert_eq!((queue.bytes(), queue.packets()), (0, 0));
     }
 
-    /// RFC 8290, section 4.2: turns of a quantum, and a flow that begins comes first.
+    /// RFC 8290, section 4.2: turns of a quantum, a full frame, for flows by their ports; all that is not TCP is one.
     #[test]
-    fn flows_take_turns_and_a_new_one_is_first() {
+    fn flows_are_those_of_ports() {
         let mut queue =
             fill(Kind::FqCodel, 1 << 20, &[(1, 1514), (1, 1514), (1, 1514), (2, 757), (2, 757), (2, 757)]);
-        let first = queue.next(Time::ZERO).expect("there is one");
-        assert_eq!(said(&first), (1, 0));
-        queue.admit(frame(3, 100, 9, Time::ZERO));
-        // 1 has had its quantum; 2 has two of half a quantum; then 3, which is new, and only then those that are old.
-        assert_eq!(drain(&mut queue), [(2, 3), (2, 4), (3, 9), (1, 1), (2, 5), (1, 2)]);
+        let mut other = frame(1, 1514, 6, Time::ZERO);
+        other.bytes[23] = 17;
+        queue.admit(other);
+        // 1 has had its quantum; 2 has two of half a quantum; then what is not TCP, and it goes round again.
+        assert_eq!(drain(&mut queue), [(1, 0), (2, 3), (2, 4), (1, 6), (1, 1), (2, 5), (1, 2)]);
         assert_eq!((queue.bytes(), queue.packets(), queue.take_drops()), (0, 0, 0));
     }
 

@@ -1,0 +1,276 @@
+//! FQ-CoDel: a queue with a CoDel of its own for each flow, served in turn, those that begin first (Hoeiland-Joergensen, McKenney, Taht,
+//! Gettys & Dumazet, RFC 8290).
+//!
+//! ```text
+//!   enqueue   queue = hash(flow, salt) mod flows                                            section 4.1
+//!             a queue in neither list joins the end of the new ones, with credit = quantum
+//!             while more waits than may: the queue with the most bytes gives up half of its packets, at most
+//!             drop_batch, from its head
+//!
+//!   dequeue   the first queue of the new ones, or else of the old ones                      section 4.2
+//!             credit <= 0:   credit += quantum, it goes to the end of the old ones, and again
+//!             CoDel takes packets from it until one may be sent:  credit -= its size
+//!             nothing left:  a new one goes to the end of the old ones, an old one leaves; and again
+//! ```
+//! A queue that has sent what it had leaves the lists, and is new when it has something again: a flow that sends less in a round than its
+//! quantum never waits behind those that always have something (section 1.3). These have equal parts of the link in bytes: a queue's
+//! credit is above minus a packet and at most a quantum, and turns differ by one, so that what two of them have sent since they began
+//! together differs by less than a quantum and a packet (deficit round robin, Shreedhar & Varghese 1996).
+//!
+//! [`FqCodel`] holds what waits, of whatever type, and has no limit: who has the buffer asks it to give up until the rest fits. Valid as
+//! CoDel.
+//!
+//! Deviations (RFC says / we do / because):
+//! 1. Section 4.1 hashes addresses, protocol and ports / a number that stands for the flow / whoever holds it knows its flows. The hash is
+//!    SplitMix64's finalizer, and its upper bits choose the queue.
+//! 2. A limit of 10,240 packets (section 5.2.3) / the link's buffer / every queue law has that.
+//! 3. Enqueue and then, above the limit, drop (section 4.1) / a packet that finds nothing waiting and does not fit by itself is lost at once /
+//!    it is what would be given up.
+//! 4. Half of the packets (section 4.1) / rounded up / one packet must go.
+//! 5. `quantum` is 1514 bytes (section 5.2.4) / a full packet of the network, if it is not set / that is what 1514 bytes are on Ethernet.
+//! 6. Linux' CoDel looks at what waits in all queues when it asks whether at most a packet is left, and counts what is given up as drops /
+//!    at the queue of its own, and not / section 4.2 gives each queue its CoDel, and RFC 8289 knows one queue.
+//! 7. No `ce_threshold` (section 5.2.7) / it is off by default there.
+//! 8. `interval` and `target` as in `codel`, deviations 2 and 3.
+
+use super::codel::{self, CoDel};
+use super::{Arrival, Departure, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict};
+use crate::units::{Bytes, Time};
+use crate::{Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// What a scenario may set.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// The waiting time that may persist in a flow's queue. Unset, a twentieth of `interval`: 5 ms of 100 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Time>,
+    /// How long a flow's packets must have waited too long before the first drop. Unset, 100 ms; or the longest propagation RTT of the
+    /// flows through the link, if that is below 10 ms or above 1 s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Time>,
+    /// ECN-capable packets are marked instead of dropped.
+    pub ecn: bool,
+    /// Queues to which flows are hashed: some may share one.
+    pub flows: u32,
+    /// What a queue may send in its turn. Unset, the scenario's `packet`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quantum: Option<Bytes>,
+    /// Most packets that the longest queue gives up at once where the buffer is full: half of its own, and no more than so many.
+    pub drop_batch: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            target: None,
+            interval: None,
+            ecn: true,   // RFC 8290, section 5.2.6
+            flows: 1024, // section 5.2.5
+            quantum: None,
+            drop_batch: 64, // section 4.1
+        }
+    }
+}
+
+impl Params {
+    const fn codel(&self) -> codel::Params {
+        let Self { target, interval, ecn, .. } = *self;
+        codel::Params { target, interval, ecn }
+    }
+}
+
+/// What may wait.
+pub trait Waits {
+    /// Its size in bytes.
+    fn size(&self) -> u32;
+    /// Since when it waits.
+    fn since(&self) -> Time;
+    /// It may be marked instead of dropped (ECN-capable transport).
+    fn ecn_capable(&self) -> bool;
+}
+
+/// A queue.
+#[derive(Clone, Debug)]
+struct Flow<T> {
+    packets: VecDeque<T>,
+    /// Bytes that it may send before it is another's turn; less than nothing after a large packet.
+    credit: i64,
+    codel: CoDel,
+    /// It is in one of the lists.
+    listed: bool,
+}
+
+/// All queues, and whose turn it is.
+#[derive(Clone, Debug)]
+pub struct FqCodel<T> {
+    flows: Box<[Flow<T>]>,
+    /// Bytes in each: apart, as the longest is looked for.
+    backlogs: Box<[u64]>,
+    /// Queues that have begun, and those that have had a turn.
+    new: VecDeque<u32>,
+    old: VecDeque<u32>,
+    quantum: i64,
+    drop_batch: usize,
+    salt: u64,
+    /// How long the last packet waited, for probes.
+    sojourn: Time,
+}
+
+impl<T: Waits> FqCodel<T> {
+    /// Empty queues. The salt makes which flows share a queue another matter on each link.
+    #[must_use]
+    pub fn new(params: &Params, view: &QueueView, salt: u64) -> Self {
+        let codel = CoDel::new(&params.codel(), view);
+        let flow = || Flow { packets: VecDeque::new(), credit: 0, codel: codel.clone(), listed: false };
+        let flows = params.flows.max(1);
+        Self {
+            flows: (0..flows).map(|_| flow()).collect(),
+            backlogs: (0..flows).map(|_| 0).collect(),
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            quantum: params.quantum.map_or(i64::from(view.mean_packet_bytes), |q| q.get() as i64).max(1),
+            drop_batch: params.drop_batch.max(1) as usize,
+            salt,
+            sojourn: Time::ZERO,
+        }
+    }
+
+    /// Number of the queue to which a flow is hashed.
+    #[must_use]
+    pub fn queue_of(&self, flow: u64) -> usize {
+        let mut hash = flow.wrapping_add(self.salt).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        hash ^= hash >> 31;
+        // No modulo: the upper half of the product.
+        ((u128::from(hash) * self.flows.len() as u128) >> 64) as usize
+    }
+
+    /// A packet of `flow` joins its queue, whatever the room.
+    pub fn enqueue(&mut self, flow: u64, packet: T) {
+        let number = self.queue_of(flow);
+        let flow = &mut self.flows[number];
+        self.backlogs[number] += u64::from(packet.size());
+        flow.packets.push_back(packet);
+        if !flow.listed {
+            flow.listed = true;
+            flow.credit = self.quantum;
+            self.new.push_back(number as u32);
+        }
+    }
+
+    /// Number of the longest queue, by its bytes, and these.
+    fn longest(&self) -> (usize, u64) {
+        let all = self.backlogs.iter().copied().enumerate();
+        all.fold((0, 0), |longest, other| if other.1 > longest.1 { other } else { longest })
+    }
+
+    /// Bytes of the longest queue.
+    #[must_use]
+    pub fn longest_bytes(&self) -> u64 {
+        self.longest().1
+    }
+
+    /// The longest queue gives up half of its packets, at most `drop_batch`, from its head. `lost` is told of each.
+    pub fn give_up(&mut self, mut lost: impl FnMut(T)) {
+        let (number, _) = self.longest();
+        let packets = &mut self.flows[number].packets;
+        let batch = packets.len().div_ceil(2).min(self.drop_batch); // deviation 4
+        for packet in packets.drain(..batch) {
+            self.backlogs[number] -= u64::from(packet.size());
+            lost(packet);
+        }
+    }
+
+    /// The packet whose transmission could begin, and what becomes of it: it is sent, marked and sent, or lost. After one that is lost
+    /// the next is asked for at the same instant. None if nothing waits.
+    pub fn dequeue(&mut self, now: Time) -> Option<(T, Verdict)> {
+        loop {
+            let is_new = !self.new.is_empty();
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let number = *list.front()?;
+            let flow = &mut self.flows[number as usize];
+            if flow.credit <= 0 {
+                flow.credit += self.quantum;
+                list.pop_front();
+                self.old.push_back(number);
+                continue;
+            }
+            let Some(packet) = flow.packets.pop_front() else {
+                list.pop_front();
+                flow.codel.on_empty();
+                if is_new {
+                    self.old.push_back(number);
+                } else {
+                    flow.listed = false;
+                }
+                continue;
+            };
+            let backlog = &mut self.backlogs[number as usize];
+            *backlog -= u64::from(packet.size());
+            self.sojourn = now.saturating_sub(packet.since());
+            let departure = Departure {
+                now,
+                size: packet.size(),
+                flow: u64::from(number),
+                sojourn: self.sojourn,
+                queue_bytes: *backlog,
+                queue_packets: flow.packets.len() as u32,
+                ecn_capable: packet.ecn_capable(),
+                l4s: false,
+            };
+            // CoDel draws nothing.
+            let verdict = flow.codel.on_departure(&departure, || 0.0);
+            if verdict != Verdict::Drop {
+                flow.credit -= i64::from(packet.size());
+            }
+            return Some((packet, verdict));
+        }
+    }
+
+    /// Calls `report` with each variable's name and value, for probes.
+    pub fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("new_flows", self.new.len() as f64);
+        report("old_flows", self.old.len() as f64);
+        report("sojourn_s", self.sojourn.as_secs_f64());
+    }
+}
+
+/// The law of a link that has these queues: who joins them. For what becomes of who waits the link asks [`FqCodel`].
+#[derive(Clone, Debug)]
+pub struct Joins {
+    limit: Limit,
+}
+
+impl QueueLaw for Joins {
+    type Params = Params;
+    const HEARS: Hears = Hears { departures: true, ..Hears::ARRIVALS };
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        CoDel::check(&p.codel())?;
+        // Linux' bounds: FQ_CODEL's table has 65536 entries at most, a quantum is 256 bytes to a megabyte.
+        within("flows", f64::from(p.flows), 1.0, 65536.0)?;
+        within("drop_batch", f64::from(p.drop_batch), 1.0, 65536.0)?;
+        match p.quantum.filter(|q| !(256..=1 << 20).contains(&q.get())) {
+            Some(quantum) => Err(("quantum", format!("is {quantum}; it must be 256B to 1MiB"))),
+            None => Ok(()),
+        }
+    }
+
+    fn time_constant(params: &mut Params) -> Option<TimeConstant<'_>> {
+        codel::time_constant(&mut params.interval)
+    }
+
+    fn new(_: &Params, view: &QueueView) -> Self {
+        Self { limit: view.limit }
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, _: impl FnMut() -> f64) -> Verdict {
+        // Deviation 3: where others wait, the longest queue gives up as much as is needed.
+        if arrival.queue_packets > 0 || arrival.fits(self.limit) { Verdict::Enqueue } else { Verdict::Drop }
+    }
+}
