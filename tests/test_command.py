@@ -188,11 +188,13 @@ def test_compare_puts_a_laws_router_on_cells(flowstamp: Command, tmp_path: Path)
             laws[name] = (wire["router"]["law"], cell["router"]["law"], cell["router"].get("kappa"), queues)
         return laws
 
-    stay, codel = ("droptail", "red", None), ("codel", "codel", None)
-    assert routers("xcp,xcp-draft,cubic+codel,bbr") == {
+    stay, codel, by_flow = ("droptail", "red", None), ("codel", "codel", None), ("fq_codel", "fq_codel", None)
+    assert routers("xcp,xcp-draft,cubic+codel,cubic+fq_codel,bbr+fq_codel,bbr") == {
         "xcp": ("xcp", "xcp-b", "5pkt", stay),  # as it was, with its parameters
         "xcp-draft": ("xcp-draft", "xcp-b-draft", "3pkt", stay),
         "cubic+codel": ("none", "none", None, codel),
+        "cubic+fq_codel": ("none", "none", None, by_flow),
+        "bbr+fq_codel": ("none", "none", None, by_flow),
         "bbr": ("none", "none", None, stay),
     }
     assert routers("xcp,rcp,vcp", *told) == {

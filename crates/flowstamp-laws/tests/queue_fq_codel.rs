@@ -281,7 +281,7 @@ proptest! {
                         let queue = queues.queue_of(lost[0].flow);
                         prop_assert_eq!(Some(bytes[queue].0), most);
                         // Section 4.1, rounded up.
-                        prop_assert_eq!(lost.len(), ((bytes[queue].1 + 1) / 2).min(drop_batch as usize));
+                        prop_assert_eq!(lost.len(), bytes[queue].1.div_ceil(2).min(drop_batch as usize));
                         for packet in lost {
                             let first = waits.iter().position(|p| queues.queue_of(p.flow) == queue);
                             prop_assert_eq!(&waits.remove(first.expect("it waits")), &packet);

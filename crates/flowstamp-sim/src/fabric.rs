@@ -7,19 +7,15 @@
 use crate::air::Air;
 use crate::capture::{Capture, wanted};
 use crate::events::{Class, EventQueue, Source};
-use crate::link::{Admission, Alone, Classifier, Fifo, Laws, LinkStats, Plain, Port, Served, Soft, Tap};
+use crate::link::{Admission, Laws, LinkStats, Plain, Port, Tap};
 use crate::medium::dcf::{Happened, Kind};
 use crate::medium::{Capacity, Grant, Service, Turns};
 use crate::network::{CellPlan, END, LinkPlan, Medium};
 use crate::packet::{Packet, SackPool};
+use crate::port::port;
 use crate::prefetch::prefetch;
-use crate::random::Stream;
-use crate::scenario::{Access, Priority, Scenario};
-use flowstamp_laws::queue::QueueView;
-use flowstamp_laws::registry::QueueSpec;
-use flowstamp_laws::router::{MAX_TIMERS, Room, RouterView};
-use flowstamp_laws::share::split::Split;
-use flowstamp_laws::share::{self, Scheduler};
+use crate::scenario::{Access, Scenario};
+use flowstamp_laws::router::MAX_TIMERS;
 use flowstamp_laws::units::{Rate, Time};
 
 /// The most queue laws that a link may have.
@@ -409,6 +405,18 @@ impl Fabric {
                 self.lost += 1;
                 self.sacks.release(sack);
             }
+            Admission::Overfull => self.overfull(number),
+        }
+    }
+
+    /// Packets that waited are lost.
+    #[cold]
+    fn overfull(&mut self, number: u32) {
+        if let Port::Served(port) = &mut self.ports[number as usize] {
+            for sack in port.given_up() {
+                self.lost += 1;
+                self.sacks.release(sack);
+            }
         }
     }
 
@@ -642,57 +650,6 @@ impl Fabric {
             // What waits or is under way was accepted before and is sent after.
             let sent = port.sent_bytes(link, self.now);
             port.laws_mut().stats.accepted_bytes = 0.0 - sent;
-        }
-    }
-}
-
-/// What stands before the line of a link.
-fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
-    let (rate, _) = plan.capacity.known_at(Time::ZERO);
-    let view = QueueView {
-        limit: plan.limit,
-        capacity: plan.capacity.mean(Time::ZERO, scenario.duration),
-        mean_packet_bytes: scenario.packet.get() as u32,
-    };
-    let room = plan.router.by_windows().unwrap_or(Room::Leftover);
-    let split = plan.share.params().map(|params| Split::new(params, rate).with_room(room));
-    let known = plan.told.then(|| split.as_ref().map_or(rate, Split::own_capacity));
-    let router_view =
-        RouterView { capacity: known, limit: plan.limit, packet_bytes: scenario.packet.get() as u32 };
-    let mut laws = Laws::new(
-        plan.name.clone(),
-        plan.capacity.clone(),
-        plan.limit,
-        plan.queue.build(&view),
-        plan.router.build(&router_view),
-        Stream::new(scenario.seed, &format!("queue/{}", plan.name)),
-        wanted(scenario, &plan.name, matches!(plan.medium, Medium::Cell { .. })),
-    );
-    laws.told = plan.told;
-    let in_turn = Scheduler::Priority(share::priority::Priority);
-    let asking = |port: Served| if plan.medium.is_shared() { port.asking() } else { port };
-    let asking = |port: Served| if plan.governed { port.governed() } else { asking(port) };
-    if plan.priority == Priority::Acks {
-        return Port::Served(asking(Served::new(laws, Classifier::Acks, in_turn, None)));
-    }
-    if let Some(weights) = plan.queue.two_queues() {
-        let scheduler = Scheduler::Wfq(share::wfq::Wfq::new(weights.len()));
-        return Port::Served(asking(Served::new(laws, Classifier::L4s, scheduler, None).weighing(weights)));
-    }
-    match (split, plan.share.build(Classifier::Protocol.classes())) {
-        (None, _) if plan.governed || plan.medium.is_shared() || plan.queue.hears().each_departure() => {
-            Port::Served(asking(Served::new(laws, Classifier::None, in_turn, None)))
-        }
-        (None, _) => Port::Fifo(Fifo::new(laws, Alone)),
-        (Some(split), None) => Port::Soft(Fifo::new(laws, Soft::new(split))),
-        (Some(split), Some(scheduler)) => {
-            let served = Served::new(laws, Classifier::Protocol, scheduler, Some(split));
-            let own_droptail = plan.share.params().is_some_and(|params| params.own_droptail);
-            Port::Served(asking(if own_droptail {
-                served.with_first(QueueSpec::default().build(&view))
-            } else {
-                served
-            }))
         }
     }
 }

@@ -27,6 +27,7 @@ pub mod network;
 #[cfg(feature = "tables")]
 pub mod output;
 mod packet;
+mod port;
 mod prefetch;
 mod probe;
 pub mod random;

@@ -160,7 +160,7 @@ fn avqs_alpha_follows_from_the_path_where_flows_are_given() {
 #[test]
 fn defaults_work_on_any_path() {
     for (rate, rtt_us) in [("10Gbps", 30), ("60Mbps", 25_000), ("100Mbps", 100_000), ("1Mbps", 1_000_000)] {
-        for queue in ["droptail", "rem", "avq", "csfq", "pi2", "dualpi2"] {
+        for queue in ["droptail", "rem", "avq", "csfq", "pi2", "dualpi2", "fq_codel"] {
             let results = run(&format!(
                 r#"
                 duration = "{}us"

@@ -95,7 +95,9 @@ fn network() -> impl Strategy<Value = Network> {
         prop::option::of(prop_oneof![Just(1.0), 0.4..30.0]),
         (
             0.1f64..3.0,
-            prop::sample::select(vec!["droptail", "droptail", "red", "codel", "rem", "csfq", "dualpi2"]),
+            prop::sample::select(vec![
+                "droptail", "droptail", "red", "codel", "rem", "csfq", "dualpi2", "fq_codel",
+            ]),
         ),
         (
             prop::sample::select(vec!["none", "xcp", "xcp-draft", "rcp", "rcp"]),

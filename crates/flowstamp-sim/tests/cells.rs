@@ -61,6 +61,44 @@ fn xcp_b_fills_the_air_with_a_short_queue() {
     assert!(r.summary.total.goodput_bps > 4.0e6, "{}", r.summary.total.goodput_bps);
 }
 
+/// An access point with three transfers and a call to stations of one rate: transfers have equal parts, and the call's packets wait for the
+/// frame that the MAC has and no more of the queue, where a FIFO holds tens of them. A capture has each as its MAC takes it.
+#[test]
+fn flows_wait_apart_before_the_air() {
+    let waits = |queue: &str| {
+        let laws = ["cubic", "reno", "sack"].iter().enumerate();
+        let transfers: String =
+            laws.map(|(i, law)| flow(law, &format!("\"{law}\""), "n", &format!("w{i}"))).collect();
+        let call = flow("call", "\"udp\"", "n", "w3") + "rate = \"52kbps\"\n";
+        let text = cell(
+            &["\"11Mbps\""; 4],
+            &format!("buffer = \"200pkt\"\nqueue = \"{queue}\""),
+            &(call + &transfers),
+        );
+        let r = run(&(text + "[capture]\nlinks = [\"air.ap\"]\npackets = 1000000\n"));
+        // 1300 bytes each 200 ms; the first of them finds nobody.
+        let late =
+            |p: &flowstamp_sim::results::CapturedPacket| p.time_ps as f64 * 1e-12 - f64::from(p.seq) * 0.2;
+        let sent: Vec<_> = r.capture.packets.iter().filter(|p| p.flow == 0).map(late).collect();
+        let waited = sent.iter().map(|at| at - sent[0]);
+        let goodputs = ["cubic", "reno", "sack"].map(|law| r.summary.groups[law].goodput_bps);
+        (waited.skip(25).fold(0.0, f64::max), sent.len(), goodputs)
+    };
+    let (longest, count, goodputs) = waits("fq_codel");
+    assert_eq!(count, 100);
+    // The frame that the MAC has, 2.2 ms with the longest backoff, and one of each transfer that is new before it; between them as many of the
+    // stations' acks, of less than a millisecond.
+    assert!(longest < 4.0 * (2.2e-3 + 1e-3), "{longest} s");
+    // 15 s of 1.4 Mb/s are 2,000 packets, of which one may have a quantum and a packet more than another at both ends; and a percent for
+    // turns in which it had nothing.
+    let (least, most) =
+        (goodputs.iter().copied().fold(f64::MAX, f64::min), goodputs.iter().copied().fold(0.0, f64::max));
+    assert!(most / least < 1.012, "{goodputs:?}");
+    let (fifo, _, others) = waits("droptail");
+    assert!(fifo > 0.1, "{fifo} s");
+    assert!(others[0] > 2.0 * others[1], "{others:?}");
+}
+
 #[test]
 fn bad_cells_are_refused_in_one_line() {
     let down = flow("f", "\"sack\"", "n", "w0");
@@ -118,6 +156,7 @@ proptest! {
         stations in 1usize..6,
         errors in prop::sample::select(vec![0.0, 0.1, 0.6]),
         mac in prop::sample::select(vec!["802.11b", "802.11g", "802.11b-ns2"]),
+        queue in prop::sample::select(vec!["droptail", "fq_codel"]),
     ) {
         let rate = if mac == "802.11g" { "\"6Mbps\"" } else { "{ steps = [[\"0s\", \"11Mbps\"], [\"7s\", \"2Mbps\"]] }" };
         let flows: String = (0..stations)
@@ -126,7 +165,7 @@ proptest! {
             .map(|(i, (from, to))| flow(&format!("f{i}"), &format!("\"{law}\""), &from, &to))
             .collect();
         let router = if law == "xcp" { "xcp-b" } else { "none" };
-        let text = cell(&vec![rate; stations], &format!("mac = \"{mac}\"\nrouter = \"{router}\""), &flows)
+        let text = cell(&vec![rate; stations], &format!("mac = \"{mac}\"\nrouter = \"{router}\"\nqueue = \"{queue}\""), &flows)
             .replace(&format!("rate = {rate} }}"), &format!("rate = {rate}, error_rate = {errors} }}"))
             .replace("duration = \"20s\"", &format!("seed = {seed}\nduration = \"20s\""));
         let whole = timeless(&run(&text).summary);

@@ -4,7 +4,7 @@ use super::{each, spec};
 use crate::Refused;
 use crate::queue::{
     Arrival, Departure, Hears, QueueLaw, QueueView, TimeConstant, Verdict, avq, codel, csfq, droptail,
-    dualpi2, pi2, red, rem,
+    dualpi2, fq_codel, pi2, red, rem,
 };
 use crate::router::LinkView;
 use crate::units::{Rate, Time};
@@ -113,6 +113,19 @@ queues! {
     Pi2 "pi2" pi2::Pi2;
     /// Two coupled queues, for L4S and for classic flows (RFC 9332).
     DualPi2 "dualpi2" dualpi2::DualPi2;
+    /// A queue with CoDel for each flow, served in turn, sparse flows first (RFC 8290).
+    FqCodel "fq_codel" fq_codel::Joins;
+}
+
+impl QueueSpec {
+    /// Whether packets wait by flows, and how: the link then has [`fq_codel::FqCodel`] for its packets.
+    #[must_use]
+    pub const fn by_flow(&self) -> Option<&fq_codel::Params> {
+        match self {
+            Self::FqCodel(params) => Some(params),
+            _ => None,
+        }
+    }
 }
 
 impl Default for QueueSpec {

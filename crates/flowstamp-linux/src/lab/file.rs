@@ -399,9 +399,6 @@ impl Lab {
 
     /// The same network and flows for the simulator, or why there is none.
     pub fn scenario(&self) -> Result<serde_json::Value, String> {
-        if self.path.queue == QueueKind::FqCodel {
-            return Err("the simulator has no fq_codel".to_owned());
-        }
         let mut groups = Vec::new();
         for flows in &self.flows {
             let law = self.law_of(flows);
@@ -420,6 +417,11 @@ impl Lab {
             }
             groups.push(group);
         }
+        // A lab's flows bear no marks.
+        let queue = match self.path.queue {
+            QueueKind::Droptail => serde_json::json!("droptail"),
+            QueueKind::FqCodel => serde_json::json!({"kind": "fq_codel", "ecn": false}),
+        };
         // Ethernet, IP, TCP with time stamps and, where there is one, the stamp's option.
         let header = Bytes::new(if self.host.law.law().is_some() { 82 } else { 66 });
         let mut scenario = serde_json::json!({
@@ -433,7 +435,7 @@ impl Lab {
             "ack": header,
             "dumbbell": {
                 "rate": self.path.rate, "rtt": self.path.rtt, "buffer": self.path.buffer,
-                "queue": "droptail", "router": self.router.scenario(),
+                "queue": queue, "router": self.router.scenario(),
             },
             "flows": groups,
             "probes": {"every": self.probes.every, "flows": true, "laws": true},

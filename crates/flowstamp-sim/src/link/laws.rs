@@ -196,6 +196,17 @@ impl Laws {
         self.stats.max_queue = self.stats.max_queue.max(self.backlog.bytes);
     }
 
+    /// A packet begins to wait in the place of others that were let in, of which it may be one itself, and are lost.
+    pub(super) fn enter_for(&mut self, now: Time, size: u16, lost: Backlog) {
+        self.stats.account(now, self.backlog.bytes);
+        self.backlog.add(size);
+        self.backlog.bytes -= lost.bytes;
+        self.backlog.packets -= lost.packets;
+        self.stats.max_queue = self.stats.max_queue.max(self.backlog.bytes);
+        self.stats.drops += u64::from(lost.packets);
+        self.stats.accepted_bytes -= lost.bytes as f64;
+    }
+
     /// A packet has waited until `now`.
     #[inline]
     pub(super) fn leave(&mut self, now: Time, size: u16) {

@@ -42,6 +42,8 @@ pub enum Admission {
     Choose(Time),
     /// It was lost.
     Dropped,
+    /// It waits behind others, or was lost with them: some were given up, to be asked for ([`Served::given_up`]).
+    Overfull,
 }
 
 impl Admission {

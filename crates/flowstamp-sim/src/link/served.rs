@@ -4,12 +4,13 @@
 //! waited. Only what is in transmission or beyond is in the ring.
 //!
 //! One class alone is served like this where the queue law decides on packets as they leave, or labels them. A packet that
-//! is dropped as it leaves has had its class's turn.
+//! is dropped as it leaves has had its class's turn. A class whose packets wait by flows has an order within it that is theirs.
 
 use super::laws::{Backlog, Laws, arrival};
 use super::plain::Plain;
 use super::{Admission, Tap};
 use crate::packet::{DATA, ECN_CAPABLE, Packet};
+use flowstamp_laws::queue::fq_codel::{FqCodel, Waits};
 use flowstamp_laws::queue::{Departure, Hears, Verdict};
 use flowstamp_laws::registry::{AnyQueue, Header};
 use flowstamp_laws::share::Scheduler;
@@ -60,16 +61,68 @@ impl Classifier {
 
 /// A packet, and since when it waits.
 #[derive(Clone, Debug)]
-struct Waiting {
+pub struct Waiting {
     since: Time,
     packet: Packet,
 }
 
+impl Waits for Waiting {
+    fn size(&self) -> u32 {
+        u32::from(self.packet.size)
+    }
+    fn since(&self) -> Time {
+        self.since
+    }
+    fn ecn_capable(&self) -> bool {
+        self.packet.flags & ECN_CAPABLE != 0
+    }
+}
+
+/// In which order packets of one class go.
+#[derive(Clone, Debug)]
+enum Order {
+    /// As they came.
+    Arrival(VecDeque<Waiting>),
+    /// By their flows.
+    Flows(Box<FqCodel<Waiting>>),
+}
+
 /// What waits of one class.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Queue {
-    packets: VecDeque<Waiting>,
+    order: Order,
     backlog: Backlog,
+}
+
+impl Queue {
+    /// The size of the packet that is next. Who that is among flows is known as it leaves: a scheduler that looks at sizes cannot serve them.
+    fn head(&self) -> Option<u32> {
+        match &self.order {
+            Order::Arrival(packets) => packets.front().map(|w| u32::from(w.packet.size)),
+            Order::Flows(_) => (self.backlog.packets > 0).then_some(0),
+        }
+    }
+
+    /// Takes the packet that is next; and what becomes of it, where that goes by flows.
+    fn take(&mut self, now: Time) -> Option<(Waiting, Option<Verdict>)> {
+        let (waiting, verdict) = match &mut self.order {
+            Order::Arrival(packets) => (packets.pop_front()?, None),
+            Order::Flows(flows) => {
+                let (waiting, verdict) = flows.dequeue(now)?;
+                (waiting, Some(verdict))
+            }
+        };
+        self.backlog.take(waiting.packet.size);
+        Some((waiting, verdict))
+    }
+
+    /// Bytes of the longest flow.
+    fn longest_bytes(&self) -> u64 {
+        match &self.order {
+            Order::Arrival(_) => self.backlog.bytes,
+            Order::Flows(flows) => flows.longest_bytes(),
+        }
+    }
 }
 
 /// The law that moves the weights of the classes, and the queue law of each, which has a part of the buffer.
@@ -97,6 +150,8 @@ pub struct Served {
     /// Who sends next is not for the link alone to say: its medium is shared.
     asks: bool,
     shaper: Option<Shaper>,
+    /// Selective acks of packets that were given up for others, to be asked for.
+    given_up: Vec<u32>,
 }
 
 /// What spaces the beginnings of transmissions: each is `size / rate` after the one before.
@@ -128,7 +183,11 @@ impl Served {
             hears: laws.queue.hears(),
             classifier,
             scheduler,
-            queues: vec![Queue::default(); classes].into(),
+            queues: vec![
+                Queue { order: Order::Arrival(VecDeque::new()), backlog: Backlog::default() };
+                classes
+            ]
+            .into(),
             heads: vec![None; classes].into(),
             weights: vec![1.0; classes].into(),
             divided: split.map(|split| Box::new(Divided { split, laws: vec![laws.queue.clone(); classes] })),
@@ -136,6 +195,7 @@ impl Served {
             choice_due: false,
             asks: false,
             shaper: None,
+            given_up: Vec::new(),
         };
         served.weigh();
         if let Some(rate) = served.divided.as_ref().map(|d| d.split.capacity()) {
@@ -168,6 +228,15 @@ impl Served {
     #[must_use]
     pub fn weighing(mut self, weights: [f64; 2]) -> Self {
         self.weights = weights.into();
+        self
+    }
+
+    /// The same link, which is not divided, with packets of each class that wait by flows.
+    #[must_use]
+    pub fn by_flow(mut self, flows: &FqCodel<Waiting>) -> Self {
+        for queue in &mut self.queues {
+            queue.order = Order::Flows(Box::new(flows.clone()));
+        }
         self
     }
 
@@ -236,6 +305,16 @@ impl Served {
         if self.queues.len() > 1 {
             for ((_, name), queue) in self.classifier.names().iter().zip(&self.queues) {
                 report(name, queue.backlog.bytes as f64);
+            }
+        }
+        let several = self.queues.len() > 1;
+        for ((class, _), queue) in self.classifier.names().iter().zip(&self.queues) {
+            match &queue.order {
+                Order::Arrival(_) => {}
+                Order::Flows(flows) if several => {
+                    flows.variables(&mut |name, value| report(&format!("{class}_{name}"), value));
+                }
+                Order::Flows(flows) => flows.variables(&mut |name, value| report(name, value)),
             }
         }
         let Some(divided) = &self.divided else {
@@ -311,13 +390,31 @@ impl Served {
                 packet.stamp.0[0] = label;
             }
         }
-        if arrival.idle_since.is_some() && !self.asks && self.ready(line) <= now {
-            return self.begin(line, now, class, &Waiting { since: now, packet }, tap);
-        }
-        self.laws.enter(now, packet.size);
+        let waiting = Waiting { since: now, packet };
+        let at_once = arrival.idle_since.is_some() && !self.asks && self.ready(line) <= now;
         let queue = &mut self.queues[class];
+        let packets = match &mut queue.order {
+            Order::Flows(flows) => {
+                flows.enqueue(packet.flow_id(), waiting);
+                if at_once {
+                    // A flow whose packets need not wait has had its turn all the same.
+                    let Some((waiting, verdict)) = flows.dequeue(now) else { return Admission::Dropped };
+                    let mark = self.laws.settle_departure(verdict, waiting.packet.size);
+                    return self.begin(line, now, &waiting, mark, tap);
+                }
+                queue.backlog.add(packet.size);
+                self.heads[class] = Some(size);
+                return self.waits_by_flow(line, now, packet.size);
+            }
+            Order::Arrival(packets) => packets,
+        };
+        if at_once {
+            let mark = self.leaves(now, class, &waiting);
+            return self.begin(line, now, &waiting, mark, tap);
+        }
+        packets.push_back(waiting);
         queue.backlog.add(packet.size);
-        queue.packets.push_back(Waiting { since: now, packet });
+        self.laws.enter(now, packet.size);
         self.heads[class].get_or_insert(size);
         self.scheduler.enqueue(class, size, &self.weights);
         if std::mem::replace(&mut self.choice_due, true) {
@@ -325,6 +422,51 @@ impl Served {
         } else {
             Admission::Choose(self.ready(line))
         }
+    }
+
+    /// A packet of `size` waits with those of its flow.
+    fn waits_by_flow(&mut self, line: &Plain, now: Time, size: u16) -> Admission {
+        let Backlog { bytes, packets } = self.laws.backlog();
+        if !self.laws.limit.admits(bytes, packets, u32::from(size)) {
+            // Others wait, or the law would not have let it in: a choice is due already.
+            self.make_room(now, size);
+            return Admission::Overfull;
+        }
+        self.laws.enter(now, size);
+        if std::mem::replace(&mut self.choice_due, true) {
+            Admission::Behind
+        } else {
+            Admission::Choose(self.ready(line))
+        }
+    }
+
+    /// A packet of `size` has joined those for which there is room: of all classes' flows the longest gives up packets until the rest
+    /// fits. It may be among them.
+    #[cold]
+    fn make_room(&mut self, now: Time, size: u16) {
+        let mut rest = self.laws.backlog();
+        rest.add(size);
+        let mut lost = Backlog::default();
+        while !self.laws.limit.holds(rest.bytes, rest.packets) {
+            let longest = self.queues.iter_mut().max_by_key(|queue| queue.longest_bytes());
+            let Some(Queue { order: Order::Flows(flows), backlog }) = longest else { break };
+            flows.give_up(|waiting| {
+                let size = waiting.packet.size;
+                lost.add(size);
+                backlog.take(size);
+                rest.take(size);
+                self.given_up.push(waiting.packet.sack);
+            });
+        }
+        for (head, queue) in self.heads.iter_mut().zip(&self.queues) {
+            *head = queue.head();
+        }
+        self.laws.enter_for(now, size, lost);
+    }
+
+    /// Selective acks of packets that have been given up for others since this was asked.
+    pub fn given_up(&mut self) -> impl Iterator<Item = u32> {
+        self.given_up.drain(..)
     }
 
     /// The queue law that decides on packets of `class`.
@@ -338,6 +480,9 @@ impl Served {
     /// The queue law's last word on a packet of `class` whose transmission could begin: the mark that it gets, or `None` if
     /// it is lost.
     fn leaves(&mut self, now: Time, class: usize, waiting: &Waiting) -> Option<u8> {
+        if !self.hears.departures {
+            return Some(0);
+        }
         let packet = &waiting.packet;
         let backlog = self.queues[class].backlog;
         let backlog = if self.divided.is_some() { backlog } else { self.laws.backlog() };
@@ -365,16 +510,15 @@ impl Served {
         self.laws.settle_departure(verdict, packet.size)
     }
 
-    /// The transmission of a packet of `class` begins, unless its queue law drops it.
+    /// The transmission of a packet begins with the mark that it gets, unless it is lost.
     fn begin(
         &mut self,
         line: &mut Plain,
         now: Time,
-        class: usize,
         waiting: &Waiting,
+        mark: Option<u8>,
         tap: &mut Tap<'_>,
     ) -> Admission {
-        let mark = if self.hears.departures { self.leaves(now, class, waiting) } else { Some(0) };
         let Some(mark) = mark else { return Admission::Dropped };
         let seen = self.seen();
         if let Some(shaper) = &mut self.shaper {
@@ -393,17 +537,19 @@ impl Served {
     /// nothing waits. After one that was dropped the line is still free.
     pub fn choose(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) -> Option<(Admission, u32)> {
         let class = self.scheduler.pick(&self.heads, &self.weights);
-        let chosen = class.and_then(|c| Some((c, self.queues[c].packets.pop_front()?)));
-        let Some((class, waiting)) = chosen else {
+        let chosen = class.and_then(|c| Some((c, self.queues[c].take(now)?)));
+        let Some((class, (waiting, verdict))) = chosen else {
             self.choice_due = false;
             return None;
         };
         let size = waiting.packet.size;
-        let queue = &mut self.queues[class];
-        queue.backlog.take(size);
-        self.heads[class] = queue.packets.front().map(|w| u32::from(w.packet.size));
+        self.heads[class] = self.queues[class].head();
         self.laws.leave(now, size);
-        let admission = self.begin(line, now, class, &waiting, tap);
+        let mark = match verdict {
+            None => self.leaves(now, class, &waiting),
+            Some(verdict) => self.laws.settle_departure(verdict, size),
+        };
+        let admission = self.begin(line, now, &waiting, mark, tap);
         self.choice_due = self.heads.iter().any(Option::is_some);
         Some((admission, waiting.packet.sack))
     }

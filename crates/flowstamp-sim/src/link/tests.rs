@@ -81,7 +81,7 @@ fn pass(scheduler: Scheduler, limit: Limit, arrivals: &[(u64, u16, bool)]) -> (V
         match port.admit(&mut line, now, &packet(seq as u32, *size, *ack), &mut tap) {
             Admission::Dropped => lost += 1,
             Admission::Choose(at) => choice = Some(at),
-            Admission::First(_) | Admission::Behind => {}
+            Admission::First(_) | Admission::Behind | Admission::Overfull => {}
         }
         came.push(now);
     }

@@ -158,6 +158,15 @@ impl Builder<'_> {
                     "divides the link's capacity, which rate.known = false keeps from it; leave out one of them",
                 );
             }
+            if plan.share.params().is_some() && plan.queue.by_flow().is_some() {
+                let queue = plan.queue.name();
+                return error(
+                    format!("queue of {}", plan.name),
+                    format!(
+                        "\"{queue}\" divides the link among its flows, and cannot be together with share; leave out one of them"
+                    ),
+                );
+            }
             let classes = Classifier::Protocol.classes();
             let one_queue = plan.share.params().is_some() && plan.share.build(classes).is_none();
             if one_queue && plan.queue.hears().each_departure() {

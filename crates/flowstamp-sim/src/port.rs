@@ -1,0 +1,71 @@
+//! What stands before each router link's line: laws, classes and who serves them, as a scenario asks for them.
+
+use crate::capture::wanted;
+use crate::link::{Alone, Classifier, Fifo, Laws, Port, Served, Soft};
+use crate::network::{LinkPlan, Medium};
+use crate::random::Stream;
+use crate::scenario::{Priority, Scenario};
+use flowstamp_laws::queue::QueueView;
+use flowstamp_laws::queue::fq_codel::FqCodel;
+use flowstamp_laws::registry::QueueSpec;
+use flowstamp_laws::router::{Room, RouterView};
+use flowstamp_laws::share::split::Split;
+use flowstamp_laws::share::{self, Scheduler};
+use flowstamp_laws::units::Time;
+
+/// What stands before the line of a link.
+pub fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
+    let (rate, _) = plan.capacity.known_at(Time::ZERO);
+    let view = QueueView {
+        limit: plan.limit,
+        capacity: plan.capacity.mean(Time::ZERO, scenario.duration),
+        mean_packet_bytes: scenario.packet.get() as u32,
+    };
+    let room = plan.router.by_windows().unwrap_or(Room::Leftover);
+    let split = plan.share.params().map(|params| Split::new(params, rate).with_room(room));
+    let known = plan.told.then(|| split.as_ref().map_or(rate, Split::own_capacity));
+    let router_view =
+        RouterView { capacity: known, limit: plan.limit, packet_bytes: scenario.packet.get() as u32 };
+    let mut laws = Laws::new(
+        plan.name.clone(),
+        plan.capacity.clone(),
+        plan.limit,
+        plan.queue.build(&view),
+        plan.router.build(&router_view),
+        Stream::new(scenario.seed, &format!("queue/{}", plan.name)),
+        wanted(scenario, &plan.name, matches!(plan.medium, Medium::Cell { .. })),
+    );
+    laws.told = plan.told;
+    let in_turn = Scheduler::Priority(share::priority::Priority);
+    let flows = plan.queue.by_flow().map(|params| {
+        // Which flows have a queue in common is another matter on each link.
+        let salt = laws.random.uniform().to_bits();
+        FqCodel::new(params, &view, salt)
+    });
+    let by_flow = |port: Served| if let Some(flows) = &flows { port.by_flow(flows) } else { port };
+    let asking = |port: Served| if plan.medium.is_shared() { port.asking() } else { port };
+    let asking = |port: Served| by_flow(if plan.governed { port.governed() } else { asking(port) });
+    if plan.priority == Priority::Acks {
+        return Port::Served(asking(Served::new(laws, Classifier::Acks, in_turn, None)));
+    }
+    if let Some(weights) = plan.queue.two_queues() {
+        let scheduler = Scheduler::Wfq(share::wfq::Wfq::new(weights.len()));
+        return Port::Served(asking(Served::new(laws, Classifier::L4s, scheduler, None).weighing(weights)));
+    }
+    match (split, plan.share.build(Classifier::Protocol.classes())) {
+        (None, _) if plan.governed || plan.medium.is_shared() || plan.queue.hears().each_departure() => {
+            Port::Served(asking(Served::new(laws, Classifier::None, in_turn, None)))
+        }
+        (None, _) => Port::Fifo(Fifo::new(laws, Alone)),
+        (Some(split), None) => Port::Soft(Fifo::new(laws, Soft::new(split))),
+        (Some(split), Some(scheduler)) => {
+            let served = Served::new(laws, Classifier::Protocol, scheduler, Some(split));
+            let own_droptail = plan.share.params().is_some_and(|params| params.own_droptail);
+            Port::Served(asking(if own_droptail {
+                served.with_first(QueueSpec::default().build(&view))
+            } else {
+                served
+            }))
+        }
+    }
+}
