@@ -104,12 +104,19 @@ struct Flow<T> {
     listed: bool,
 }
 
+/// No flow has been in a queue yet.
+const UNUSED: u32 = u32::MAX;
+
 /// All queues, and whose turn it is.
 #[derive(Clone, Debug)]
 pub struct FqCodel<T> {
-    flows: Box<[Flow<T>]>,
+    /// Of each queue its number among those that have been used, which alone have memory.
+    used: Box<[u32]>,
+    flows: Vec<Flow<T>>,
     /// Bytes in each: apart, as the longest is looked for.
-    backlogs: Box<[u64]>,
+    backlogs: Vec<u64>,
+    /// Of a queue at rest.
+    codel: CoDel,
     /// Queues that have begun, and those that have had a turn.
     new: VecDeque<u32>,
     old: VecDeque<u32>,
@@ -124,12 +131,11 @@ impl<T: Waits> FqCodel<T> {
     /// Empty queues. The salt makes which flows share a queue another matter on each link.
     #[must_use]
     pub fn new(params: &Params, view: &QueueView, salt: u64) -> Self {
-        let codel = CoDel::new(&params.codel(), view);
-        let flow = || Flow { packets: VecDeque::new(), credit: 0, codel: codel.clone(), listed: false };
-        let flows = params.flows.max(1);
         Self {
-            flows: (0..flows).map(|_| flow()).collect(),
-            backlogs: (0..flows).map(|_| 0).collect(),
+            used: (0..params.flows.max(1)).map(|_| UNUSED).collect(),
+            flows: Vec::new(),
+            backlogs: Vec::new(),
+            codel: CoDel::new(&params.codel(), view),
             new: VecDeque::new(),
             old: VecDeque::new(),
             quantum: params.quantum.map_or(i64::from(view.mean_packet_bytes), |q| q.get() as i64).max(1),
@@ -147,12 +153,19 @@ impl<T: Waits> FqCodel<T> {
         hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         hash ^= hash >> 31;
         // No modulo: the upper half of the product.
-        ((u128::from(hash) * self.flows.len() as u128) >> 64) as usize
+        ((u128::from(hash) * self.used.len() as u128) >> 64) as usize
     }
 
     /// A packet of `flow` joins its queue, whatever the room.
     pub fn enqueue(&mut self, flow: u64, packet: T) {
-        let number = self.queue_of(flow);
+        let queue = self.queue_of(flow);
+        if self.used[queue] == UNUSED {
+            self.used[queue] = self.flows.len() as u32;
+            let codel = self.codel.clone();
+            self.flows.push(Flow { packets: VecDeque::new(), credit: 0, codel, listed: false });
+            self.backlogs.push(0);
+        }
+        let number = self.used[queue] as usize;
         let flow = &mut self.flows[number];
         self.backlogs[number] += u64::from(packet.size());
         flow.packets.push_back(packet);
@@ -178,7 +191,7 @@ impl<T: Waits> FqCodel<T> {
     /// The longest queue gives up half of its packets, at most `drop_batch`, from its head. `lost` is told of each.
     pub fn give_up(&mut self, mut lost: impl FnMut(T)) {
         let (number, _) = self.longest();
-        let packets = &mut self.flows[number].packets;
+        let Some(Flow { packets, .. }) = self.flows.get_mut(number) else { return };
         let batch = packets.len().div_ceil(2).min(self.drop_batch); // deviation 4
         for packet in packets.drain(..batch) {
             self.backlogs[number] -= u64::from(packet.size());
