@@ -71,7 +71,6 @@ fn each_mistake_gets_one_clear_line() {
         ("warmup", "3s", "shorter than duration"),
         ("packet", "0B", "1B to 65535B"),
         ("flows.long.law", "tpc", "unknown variant `tpc`"),
-        ("flows.long.count", "0", "at least 1"),
         ("flows.long.count", "-4", "flows[0].count"),
         ("flows.long.start", "5s", "before duration"),
         ("flows.long.rtt", "1ms", "the path alone takes"),
@@ -117,7 +116,9 @@ fn each_mistake_gets_one_clear_line() {
         ("flows.long.law", "{ law = \"xcp\", price = 0.0 }", "price: is 0"),
         ("flows.long.transport.max_rto", "0s", "1us or longer"),
         ("flows.long.transport.min_rto", "2min", "at most max_rto"),
-        ("flows.long.count", "3000000000", "at most 1000000"),
+        ("flows.long.count", "3000000000", "at least 0 and at most 1000000"),
+        ("flows.long.lifetime", "0s", "is 0s; it must be longer"),
+        ("flows.long.lifetime_spread", "1s", "flows.long.lifetime: is missing"),
         ("flows.long.rtt", "[\"50ms\"]", "one for each of 2 flows"),
         (
             "flows.long.web",
