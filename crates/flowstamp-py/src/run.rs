@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -26,11 +26,14 @@ const LOOK_UP: Duration = Duration::from_millis(100);
 #[pyclass(frozen, module = "flowstamp._flowstamp")]
 pub struct Run {
     results: Results,
+    /// The rows of each series, once somebody has asked for one: a run of many flows has thousands of series, and a search for each
+    /// would read the whole table.
+    rows: OnceLock<Vec<Vec<u32>>>,
 }
 
 impl From<Results> for Run {
     fn from(results: Results) -> Self {
-        Self { results }
+        Self { results, rows: OnceLock::new() }
     }
 }
 
@@ -75,7 +78,16 @@ impl Run {
         name: &str,
         metric: &str,
     ) -> (Bound<'py, PyBytes>, Bound<'py, PyBytes>) {
-        series_points(py, &self.results.series, kind, name, metric)
+        let series = &self.results.series;
+        let rows = self.rows.get_or_init(|| {
+            let mut rows = vec![Vec::new(); series.keys.len()];
+            for (row, key) in (0..).zip(&series.key) {
+                rows[*key as usize].push(row);
+            }
+            rows
+        });
+        let wanted = position(series, kind, name, metric);
+        points(py, series, wanted.iter().flat_map(|wanted| &rows[*wanted]).map(|row| *row as usize))
     }
 
     /// Fills a run's folder; returns the files' paths.
@@ -95,13 +107,24 @@ pub fn series_points<'py>(
     name: &str,
     metric: &str,
 ) -> (Bound<'py, PyBytes>, Bound<'py, PyBytes>) {
+    let wanted = position(series, kind, name, metric);
+    points(py, series, (0..series.key.len()).filter(|row| Some(series.key[*row] as usize) == wanted))
+}
+
+/// Which of the series has these names.
+fn position(series: &Series, kind: &str, name: &str, metric: &str) -> Option<usize> {
+    series.keys.iter().position(|k| k.kind == kind && k.name == name && k.metric == metric)
+}
+
+fn points<'py>(
+    py: Python<'py>,
+    series: &Series,
+    rows: impl Iterator<Item = usize>,
+) -> (Bound<'py, PyBytes>, Bound<'py, PyBytes>) {
     let (mut times, mut values) = (Vec::new(), Vec::new());
-    let wanted = series.keys.iter().position(|k| k.kind == kind && k.name == name && k.metric == metric);
-    if let Some(wanted) = wanted {
-        for (row, _) in series.key.iter().enumerate().filter(|(_, key)| **key as usize == wanted) {
-            times.extend_from_slice(&series.time_s[row].to_ne_bytes());
-            values.extend_from_slice(&series.value[row].to_ne_bytes());
-        }
+    for row in rows {
+        times.extend_from_slice(&series.time_s[row].to_ne_bytes());
+        values.extend_from_slice(&series.value[row].to_ne_bytes());
     }
     (PyBytes::new(py, &times), PyBytes::new(py, &values))
 }
@@ -219,7 +242,7 @@ pub fn run(
         let simulation = Simulation::new(&loaded, seed).map_err(|e| scenario_error(&e))?;
         Ok(simulation.run(&mut |progress| board.tick(0, &progress)).ok())
     })?;
-    Ok(Run { results })
+    Ok(results.into())
 }
 
 /// Text, name in messages, overrides, folder that paths are relative to.
@@ -244,5 +267,5 @@ pub fn run_many(
     let results = watched(py, progress.as_ref(), &board, || {
         Ok(simulate_many(&loaded, seed, threads, &|run, progress| board.tick(run, &progress)).ok())
     })?;
-    Ok(results.into_iter().map(|results| Run { results }).collect())
+    Ok(results.into_iter().map(Run::from).collect())
 }
