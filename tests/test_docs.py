@@ -211,3 +211,23 @@ def test_pages_name_the_rust_that_is_needed() -> None:
     package = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", DOCS / "getting-started.md"):
         assert package["rust-version"] in page.read_text(encoding="utf-8"), page
+
+
+HELD = re.compile(r"Held by ((?:`[^`]+`(?:,\s+)?)+)")
+
+
+def test_every_promise_of_security_names_what_holds_it() -> None:
+    """A test, a proof or a fuzzer's target that there is; of the parts that promise something, each item names one."""
+    page = (DOCS / "security.md").read_text(encoding="utf-8")
+    parts = re.split(r"^## ", page, flags=re.MULTILINE)
+    promising = [part for part in parts if part.startswith(("What an attacker", "What the programs touch"))]
+    items = [item for part in promising for item in re.split(r"^- ", part, flags=re.MULTILINE)[1:]]
+    assert len(promising) == 2
+    assert len(items) > 15
+    for item in items:
+        assert HELD.search(item), item
+    for names in HELD.findall(page):
+        for held in re.findall(r"`([^`]+)`", names):
+            file, _, name = held.partition("::")
+            text = (ROOT / file).read_text(encoding="utf-8")
+            assert re.search(rf"^\s*(fn|def|void) {name}\(" if name else "^fuzz_target!", text, re.MULTILINE), held

@@ -19,7 +19,7 @@ from flowstamp.figures.measures import Finished, RunSet
 from flowstamp.figures.memory import Known
 from flowstamp.figures.runner import Runner
 
-IDS = {"X4", "X5", "X6", "X7", "X8", "X9", "X10", "X11", "X12", "X13", "X16", "X-drop", "X-8.1", "X-8.2"}
+IDS = {"X-7", "X4", "X5", "X6", "X7", "X8", "X9", "X10", "X11", "X12", "X13", "X16", "X-drop", "X-8.1", "X-8.2"}
 IDS |= {
     *("R1.5", "R2.2", "R2.3", "R2.4", "R2.5", "R2.6", "R2.7", "R2.8", "R3.2", "R3.3", "R3.4", "R3.5", "R3.6s", "R3.9"),
     *("R4.1", "R4.2", "R4.3", "R4.4", "R4.5", "R4.6", "R4.7", "R4.8", "R4.9", "R4.10", "R4.11", "R4.12", "R4.13"),

@@ -6,6 +6,8 @@ from __future__ import annotations
 import signal
 import sys
 
+from flowstamp import streams
+
 
 def main() -> None:
     """Runs the command and exits."""
@@ -13,19 +15,34 @@ def main() -> None:
         # Whoever reads our output may go away, as `head` does: that ends the command in silence, as any other.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        if sys.argv[1:] == ["--version"]:
-            # Asked so often, by scripts, that it goes without the rest of the command.
-            from flowstamp import _flowstamp
-
-            sys.stdout.write(f"flowstamp {_flowstamp.__version__}\n")
-            sys.exit(0)
-        from flowstamp.cli import run_command
-
-        code = run_command(sys.argv[1:])
+        if streams.prepare():
+            code = _version() if sys.argv[1:] == ["--version"] else _command()
+        else:
+            streams.tell(f"flowstamp: {streams.CLOSED}")
+            code = 2
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
+        streams.tell("interrupted")
         code = 130
     sys.exit(code)
+
+
+def _version() -> int:
+    """Asked so often, by scripts, that it goes without the rest of the command."""
+    from flowstamp import _flowstamp
+
+    try:
+        sys.stdout.write(f"flowstamp {_flowstamp.__version__}\n")
+        sys.stdout.flush()
+    except OSError as error:
+        streams.output_failed(error)
+        return 2
+    return 0
+
+
+def _command() -> int:
+    from flowstamp.cli import run_command
+
+    return run_command(sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ class Table:
 class Run:
     """A finished run."""
 
-    def summary_json(self) -> str: ...
+    def summary_json(self, *, pretty: bool = False) -> str:
+        """`summary.json`; `pretty` as the file has it."""
     def scenario_toml(self) -> str:
         """The scenario as it ran, with every default spelled out."""
     def manifest_json(self) -> str: ...
@@ -59,9 +60,10 @@ def run(
     sets: Sequence[tuple[str, str]] = (),
     base_dir: str = ".",
     seed: int | None = None,
+    memory: int | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Runs one scenario. `sets` are --set overrides: dotted key (flows by name or index: flows.long.count), TOML value;
+    """Runs one scenario, unless it may need more than `memory` bytes. `sets` are --set overrides: dotted key (flows by name or index: flows.long.count), TOML value;
     a value that is no TOML (45Mbps) is taken as a string. Raises ScenarioError."""
 
 @final
@@ -91,6 +93,7 @@ def start(
     sets: Sequence[tuple[str, str]] = (),
     base_dir: str = ".",
     seed: int | None = None,
+    memory: int | None = None,
 ) -> Simulation:
     """Lays out a scenario, ready to run. Raises ScenarioError."""
 
@@ -99,9 +102,11 @@ def run_many(
     *,
     seed: int | None = None,
     threads: int | None = None,
+    memory: int | None = None,
     progress: Progress | None = None,
 ) -> list[Run]:
-    """Runs many scenarios on all cores; results in the order given. All are checked before the first starts."""
+    """Runs many scenarios on all cores; results in the order given. All are checked before the first starts. Of `memory` bytes all
+    have their part: a run waits for room, and what would not fit one by one is refused."""
 
 def check(
     text: str,
@@ -110,6 +115,7 @@ def check(
     format: str = "toml",
     sets: Sequence[tuple[str, str]] = (),
     base_dir: str = ".",
+    memory: int | None = None,
 ) -> str:
     """Checks a scenario without running it; returns it as TOML with every default spelled out. Raises ScenarioError."""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PERCENTILES = ("p50", "p95", "p99")
 
 
-def variant(scenario: Scenario, protocol: str) -> Scenario:
+def variant(scenario: Scenario, protocol: str, *, memory: str | None = None) -> Scenario:
     """The scenario with the law of all its flows replaced.
 
     Routers follow: those of the protocol where it needs them, else none; in a cell that is told of no capacity, one
@@ -34,7 +34,7 @@ def variant(scenario: Scenario, protocol: str) -> Scenario:
         raise ScenarioError(f'--protocols: "{queue}" is no queue; there are {", ".join(known["queues"])}')
     router = router_of(law)
     # With the overrides applied, so that what they set is replaced too.
-    tree = scenario.resolved()
+    tree = scenario.resolved(memory=memory)
     tree["flows"] = [{**group, "law": _keep(group["law"], "law", law)} for group in tree["flows"]]
     for kind in ("dumbbell", "parking_lot"):
         if kind in tree:
@@ -47,14 +47,14 @@ def variant(scenario: Scenario, protocol: str) -> Scenario:
     return replace(scenario, tree=tree, overrides=(), source=f"{scenario.source} with {protocol}")
 
 
-def variants(scenario: Scenario, protocols: Sequence[str]) -> dict[str, Scenario]:
+def variants(scenario: Scenario, protocols: Sequence[str], *, memory: str | None = None) -> dict[str, Scenario]:
     """The scenario under each of the protocols, by name."""
     if not protocols:
         raise ScenarioError("--protocols: is empty; write for example xcp,reno+red")
     repeated = next((name for index, name in enumerate(protocols) if name in protocols[:index]), None)
     if repeated is not None:
         raise ScenarioError(f'--protocols: "{repeated}" is there twice')
-    return {name: variant(scenario, name) for name in protocols}
+    return {name: variant(scenario, name, memory=memory) for name in protocols}
 
 
 def longest(scenario: Scenario, max_duration: str) -> float:
@@ -85,6 +85,8 @@ def table(results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any
         if not any(value["arrivals"] for value in values):
             continue
         add(f"{link} utilisation", [text.percent(value["utilization"]) for value in values])
+        if "lost" in values[0]:
+            add(f"{link} lost beside drops", [str(value["lost"]) for value in values])
         if not any(value["p99_queue_bytes"] or value["drops"] or value["marks"] for value in values):
             continue  # nobody waits there, as on most ways back: seven lines of zeros would hide the rest
         for statistic in ("mean", *PERCENTILES):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from flowstamp import _flowstamp, plot, text
+from flowstamp import _flowstamp, machine, plot, text
 from flowstamp.errors import translated
 from flowstamp.figures.claims import FUNCTIONS
 from flowstamp.figures.spec import load
@@ -38,7 +38,7 @@ def run(out: Path = Path("out/demo"), json: bool = False, seed: int | None = Non
         scenario, source, sets, base = figure.job(spec, 0)
         jobs.append((scenario, source, (*sets, ("capture", CAPTURE)), base))
     with translated(), Meter("demo") as meter:
-        runs = _flowstamp.run_many(jobs, seed=seed, progress=meter)
+        runs = _flowstamp.run_many(jobs, seed=seed, memory=machine.memory(), progress=meter)
         named = {spec.label: result for spec, result in zip(figure.runs, runs, strict=True)}
         files: list[str] = []
         for spec, result in zip(figure.runs, runs, strict=True):

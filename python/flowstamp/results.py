@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, cast
+from typing import TYPE_CHECKING, Any, NotRequired, Protocol, TypedDict, cast
 
 from flowstamp.errors import MissingPackageError, ResultsError, translated
 
@@ -35,6 +35,11 @@ class LinkSummary(TypedDict):
     drops: int
     marks: int
     drop_rate: float
+    lost: NotRequired[int]
+    """Lost behind it, of a link with impairments, as are the next three; the queue's `drops` are others."""
+    duplicated: NotRequired[int]
+    reordered: NotRequired[int]
+    detoured: NotRequired[int]
 
 
 class StationSummary(TypedDict):
@@ -106,7 +111,7 @@ class Table(Protocol):
 class _Source(Protocol):
     """Where results come from: `_flowstamp.Run`, or a folder."""
 
-    def summary_json(self) -> str: ...
+    def summary_json(self, *, pretty: bool = False) -> str: ...
     def manifest_json(self) -> str: ...
     @property
     def series(self) -> Table: ...
@@ -129,9 +134,15 @@ class Results:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """`manifest.json`: the scenario as it ran, seed, version, host."""
+        """`manifest.json`: the scenario as it ran, seed, version, host, how long it took."""
         document: dict[str, Any] = json.loads(self._source.manifest_json())
         return document
+
+    @property
+    def took(self) -> dict[str, float]:
+        """How long the run took: `wall_s`, `cpu_s` and `packet_hops_per_s`; empty of a lab."""
+        took: dict[str, float] = self.manifest.get("took", {})
+        return took
 
     @property
     def links(self) -> dict[str, LinkSummary]:
@@ -185,9 +196,9 @@ class Results:
             return f"{wanted}; of kind {kind} there are {', '.join(dict.fromkeys(entry[1] for entry in of_kind))}"
         return f"{wanted}; sampled were {', '.join(dict.fromkeys(entry[0] for entry in known)) or 'none'} (see probes)"
 
-    def summary_json(self) -> str:
-        """`summary.json` as text."""
-        return self._source.summary_json()
+    def summary_json(self, *, pretty: bool = False) -> str:
+        """The summary as text; `pretty` as the file has it."""
+        return self._source.summary_json(pretty=pretty)
 
     def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]:
         """Times and values of one series as float64 buffers; both empty if it was not sampled."""
@@ -248,7 +259,8 @@ class _Folder:
         except OSError as error:
             raise ResultsError(f"{path}: cannot be read: {error.strerror or error}") from None
 
-    def summary_json(self) -> str:
+    def summary_json(self, *, pretty: bool = False) -> str:
+        del pretty  # the file is
         return self._text("summary.json")
 
     def manifest_json(self) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from flowstamp import _flowstamp
+from flowstamp import _flowstamp, machine
 from flowstamp.errors import ScenarioError, ScenarioWarning, one_line, translated
 
 if TYPE_CHECKING:
@@ -32,6 +32,15 @@ Progress: TypeAlias = Callable[[int, int, float, float, int], None]
 """Called about ten times a second with run, runs, simulated seconds, duration in seconds, events."""
 
 _TOPOLOGIES = ("dumbbell", "parking_lot", "graph")
+
+MOST_BYTES = 1 << 26
+"""The largest file that is read as a scenario."""
+
+MOST_NESTED = 64
+"""How deep tables and lists of a scenario may be nested: several times as deep as any key is."""
+_TOO_DEEP = (
+    f"is nested too deep; tables and lists in each other go to {MOST_NESTED}, and no key of a scenario is near that"
+)
 
 
 def laws() -> dict[str, list[str]]:
@@ -155,11 +164,13 @@ class Scenario:
         share: Spec | None = None,
         priority: str | None = None,
         medium: str | None = None,
+        impairments: Mapping[str, Any] | None = None,
         duplex: bool | None = None,
     ) -> Self:
         """Adds a link to a graph, both ways unless `duplex` is false.
 
         `delay` is the one-way propagation delay. Links that name the same `medium` send one at a time, in turn.
+        `impairments` are what becomes of packets that have crossed it: `loss`, `duplicate`, `reorder`, `detours`.
         """
         if "graph" not in self.tree:
             raise ScenarioError(f"{self.source}: only a graph has links of its own; start with flowstamp.graph()")
@@ -175,6 +186,7 @@ class Scenario:
             "share": share,
             "priority": priority,
             "medium": medium,
+            "impairments": impairments,
             "duplex": duplex,
         }
         old = self.tree["graph"]
@@ -228,6 +240,8 @@ class Scenario:
         Overrides are applied in order after everything else. A group of flows goes by its name or number, several by a
         pattern: `set("flows.up*.law", "cubic")`.
         """
+        if _is_deep(value):
+            raise ScenarioError(f"{key}: {_TOO_DEEP}")
         return replace(self, overrides=(*self.overrides, (key, toml(value, key))))
 
     def run(
@@ -236,6 +250,7 @@ class Scenario:
         *,
         warmup: str | None = None,
         seed: int | None = None,
+        memory: str | None = None,
         progress: Progress | None = None,
     ) -> Results:
         """Runs the scenario.
@@ -244,51 +259,70 @@ class Scenario:
             duration: simulated time; default what the scenario says.
             warmup: statistics start here; default what the scenario says.
             seed: every random choice follows from this; default what the scenario says.
+            memory: what the run may need, such as "4GB": if it may need more, it is refused before it takes any;
+                default three quarters of what this process can have (`flowstamp.machine`).
             progress: called about ten times a second; what it raises stops the run.
         """
         from flowstamp.results import Results
 
         timed = self._timed(duration, warmup, seed)
+        text, written_in = timed._text()
         with translated():
             run = _flowstamp.run(
-                timed._json(),
+                text,
                 source=self.source,
-                format="json",
+                format=written_in,
                 sets=self.overrides,
                 base_dir=self.base_dir,
                 seed=seed,
+                memory=machine.memory(memory),
                 progress=progress,
             )
         results = Results(run)
         self._warn(results)
         return results
 
-    def start(self, duration: str | None = None, *, warmup: str | None = None, seed: int | None = None) -> Simulation:
+    def start(
+        self,
+        duration: str | None = None,
+        *,
+        warmup: str | None = None,
+        seed: int | None = None,
+        memory: str | None = None,
+    ) -> Simulation:
         """Lays out the network, to be run in steps: see `Simulation`. The arguments are those of `run`."""
         from flowstamp.simulation import Simulation
 
         timed = self._timed(duration, warmup, seed)
+        text, written_in = timed._text()
         with translated():
             simulation = _flowstamp.start(
-                timed._json(),
+                text,
                 source=self.source,
-                format="json",
+                format=written_in,
                 sets=self.overrides,
                 base_dir=self.base_dir,
                 seed=seed,
+                memory=machine.memory(memory),
             )
         return Simulation(simulation)
 
-    def to_toml(self) -> str:
-        """The scenario as a file would have it, checked, with every default spelled out."""
+    def to_toml(self, *, memory: str | None = None) -> str:
+        """The scenario as a file would have it, checked, with every default spelled out; `memory` as in `run`."""
+        text, written_in = self._text()
         with translated():
             return _flowstamp.check(
-                self._json(), source=self.source, format="json", sets=self.overrides, base_dir=self.base_dir
+                text,
+                source=self.source,
+                format=written_in,
+                sets=self.overrides,
+                base_dir=self.base_dir,
+                memory=machine.memory(memory),
             )
 
-    def resolved(self) -> dict[str, Any]:
-        """The scenario's tables, checked, with every default spelled out."""
-        return tomllib.loads(self.to_toml())
+    def resolved(self, *, memory: str | None = None) -> dict[str, Any]:
+        """The scenario's tables, checked, with every default spelled out; `memory` as in `run`."""
+        return tomllib.loads(self.to_toml(memory=memory))
 
     def _timed(self, duration: str | None, warmup: str | None, seed: int | None) -> Self:
         if seed is not None and not 0 <= seed < 2**63:
@@ -303,8 +337,20 @@ class Scenario:
         for line in results.summary.get("warnings", ()):
             warnings.warn(f"{self.source}: {line}", ScenarioWarning, stacklevel=3)
 
-    def _json(self) -> str:
-        return json.dumps(_with_routers(self.tree) if self.routers else self.tree)
+    def _text(self) -> tuple[str, str]:
+        """The tables as text, and what it is written in: JSON, or TOML where JSON has no word for a number."""
+        tree = _with_routers(self.tree) if self.routers else self.tree
+        if _is_deep(tree):
+            raise ScenarioError(f"{self.source}: {_TOO_DEEP}")
+        try:
+            return json.dumps(tree, allow_nan=False), "json"
+        except (TypeError, ValueError):
+            pass
+        try:
+            lines = [f"{json.dumps(str(key))} = {toml(value, str(key))}\n" for key, value in _given(tree).items()]
+        except ScenarioError as error:
+            raise ScenarioError(f"{self.source}: {error}") from None
+        return "".join(lines), "toml"
 
 
 def dumbbell(
@@ -319,6 +365,8 @@ def dumbbell(
     priority: str | None = None,
     access_rate: str | None = None,
     reverse_rate: LinkRate | None = None,
+    impairments: Mapping[str, Any] | None = None,
+    reverse_impairments: Mapping[str, Any] | None = None,
 ) -> Scenario:
     """One bottleneck, `bottleneck` from left to right and `bottleneck.reverse` back.
 
@@ -333,6 +381,8 @@ def dumbbell(
         priority: packets that go before all others: "none" (default) or "acks"; not together with share.
         access_rate: capacity of each access link; default ten times the bottleneck's.
         reverse_rate: capacity from right to left, where it differs.
+        impairments: what becomes of packets that crossed the bottleneck: `loss`, `duplicate`, `reorder`, `detours`.
+        reverse_impairments: the same from right to left, where it differs.
     """
     table = {
         "rate": rate,
@@ -345,6 +395,8 @@ def dumbbell(
         "priority": priority,
         "access_rate": access_rate,
         "reverse_rate": reverse_rate,
+        "impairments": impairments,
+        "reverse_impairments": reverse_impairments,
     }
     return Scenario({"dumbbell": _given(table)}, routers=True)
 
@@ -361,6 +413,7 @@ def parking_lot(
     priority: str | None = None,
     access_rate: str | None = None,
     access_delay: str | None = None,
+    impairments: Mapping[str, Any] | None = None,
 ) -> Scenario:
     """Several bottlenecks in a row: `link1` leads from `n0` to `n1`, `link1.reverse` back, and so on.
 
@@ -375,6 +428,7 @@ def parking_lot(
         priority: packets that go before all others: "none" (default) or "acks"; not together with share.
         access_rate: capacity of each access link; default ten times the fastest link's.
         access_delay: one-way propagation delay of each access link.
+        impairments: what becomes of packets that have crossed a link: `loss`, `duplicate`, `reorder`, `detours`.
     """
     table = {
         "rates": list(rates),
@@ -387,6 +441,7 @@ def parking_lot(
         "priority": priority,
         "access_rate": access_rate,
         "access_delay": access_delay,
+        "impairments": impairments,
     }
     return Scenario({"parking_lot": _given(table)}, routers=True)
 
@@ -398,13 +453,34 @@ def graph(links: Sequence[Mapping[str, Any]] = (), *, rtt: str | None = None) ->
 
 def loads(text: str, *, source: str = "scenario", base_dir: str | Path = ".") -> Scenario:
     """A scenario from TOML text; `source` names it in messages, paths in it are relative to `base_dir`."""
+    tree = parse(text, source)
+    if {"scenario", "claims"} <= tree.keys():
+        tree = tree["scenario"]  # a figure's file
+    return Scenario(tree, source=source, base_dir=str(base_dir))
+
+
+def parse(text: str, source: str) -> dict[str, Any]:
+    """The tables of TOML text; `source` names it in messages."""
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"{source}: not TOML: {one_line(error)}") from None
-    if {"scenario", "claims"} <= tree.keys():
-        tree = tree["scenario"]  # a figure's file
-    return Scenario(tree, source=source, base_dir=str(base_dir))
+    except RecursionError:
+        raise ScenarioError(f"{source}: {_TOO_DEEP}") from None
+    if _is_deep(tree):
+        raise ScenarioError(f"{source}: {_TOO_DEEP}")
+    return tree
+
+
+def _is_deep(tree: object) -> bool:
+    """Whether tables and lists are nested deeper than they may be: without recursion, which it is to prevent."""
+    level: list[object] = [tree]
+    for _ in range(MOST_NESTED):
+        nested = (item for item in level if isinstance(item, Mapping | list | tuple))
+        level = [inner for item in nested for inner in (item.values() if isinstance(item, Mapping) else item)]
+        if not level:
+            return False
+    return True
 
 
 def load(path: str | Path) -> Scenario:
@@ -413,9 +489,13 @@ def load(path: str | Path) -> Scenario:
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a scenario file."""
+    """The text of a scenario file, or of a pipe."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        with Path(path).open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise ScenarioError(f"{path}: has more than {MOST_BYTES} bytes, which no scenario has; name a TOML file")
+        return data.decode("utf-8")
     except OSError as error:
         raise ScenarioError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
@@ -469,8 +549,8 @@ def toml(value: object, key: str) -> str:
         # TOML's basic strings have the escapes of JSON, which also escapes what TOML forbids, except DEL.
         return json.dumps(value).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
-        pairs = (f"{json.dumps(str(name))} = {toml(item, key)}" for name, item in value.items())
+        pairs = (f"{json.dumps(str(name))} = {toml(item, f'{key}.{name}')}" for name, item in _given(value).items())
         return "{" + ", ".join(pairs) + "}"
     if isinstance(value, Sequence):
-        return "[" + ", ".join(toml(item, key) for item in value) + "]"
+        return "[" + ", ".join(toml(item, f"{key}[{at}]") for at, item in enumerate(value)) + "]"
     raise ScenarioError(f"{key}: {value!r} is no value of a scenario; write text, a number, a list or a table")

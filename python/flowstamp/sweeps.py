@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flowstamp import _flowstamp
+from flowstamp import _flowstamp, machine
 from flowstamp.errors import ScenarioError, translated
 from flowstamp.results import Results
 from flowstamp.scenario import Progress, Scenario
@@ -21,15 +21,19 @@ def run_many(
     *,
     seed: int | None = None,
     threads: int | None = None,
+    memory: str | None = None,
     progress: Progress | None = None,
 ) -> list[Results]:
     """Runs scenarios on all cores, or on `threads` of them; results in the order given.
 
-    All are checked before the first starts. `seed` replaces every scenario's own.
+    All are checked before the first starts. `seed` replaces every scenario's own. Of `memory`, as in `Scenario.run`,
+    all have their part: a run waits until there is room beside the others and the results of those before.
     """
-    checked = [(scenario.to_toml(), scenario.source, (), scenario.base_dir) for scenario in scenarios]
+    checked = [(scenario.to_toml(memory=memory), scenario.source, (), scenario.base_dir) for scenario in scenarios]
     with translated():
-        runs = _flowstamp.run_many(checked, seed=seed, threads=threads, progress=progress)
+        runs = _flowstamp.run_many(
+            checked, seed=seed, threads=threads, memory=machine.memory(memory), progress=progress
+        )
     results = [Results(run) for run in runs]
     for scenario, result in zip(scenarios, results, strict=True):
         scenario._warn(result)
@@ -78,6 +82,7 @@ def sweep(
     *,
     seeds: Sequence[int] = (),
     threads: int | None = None,
+    memory: str | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
     """Runs a scenario at every point of a grid, on all cores.
@@ -87,6 +92,7 @@ def sweep(
         grid: values for each dotted key: `{"dumbbell.rate": ["20Mbps", "80Mbps"], "flows.xcp.count": [1, 10]}`.
         seeds: runs every point once for each; default once, with the scenario's seed.
         threads: default all cores.
+        memory: what all runs may need together, as in `run_many`.
         progress: called about ten times a second; what it raises stops the runs.
     """
     axes: dict[str, Sequence[Any]] = dict(grid)
@@ -104,5 +110,5 @@ def sweep(
         for key, value in point.items():
             varied = varied.set(key, value)
         scenarios.append(varied)
-    results = run_many(scenarios, threads=threads, progress=progress)
+    results = run_many(scenarios, threads=threads, memory=memory, progress=progress)
     return Sweep(tuple(axes), tuple(points), tuple(results))

@@ -3,6 +3,7 @@
 //! Every law is a sans-IO state machine: the time is passed in, there is no clock, no I/O and no allocation per
 //! packet. The simulator, the analysis and the Linux datapath all use these and write none of their own.
 
+pub mod liar;
 pub mod negotiation;
 pub mod pcp;
 pub mod queue;

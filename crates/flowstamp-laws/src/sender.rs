@@ -191,6 +191,9 @@ pub trait SenderLaw: Sized {
     /// the link leaves at the pace.
     const GOVERNS: bool = false;
 
+    /// Bytes of one flow's law that are in a place of their own, beyond its size.
+    const HEAP_BYTES: usize = 0;
+
     /// Of a law that governs: how many flows take the link, which whoever knows the network fills in where it is open.
     fn micro_flows(params: &mut Self::Params) -> Option<&mut Option<u32>> {
         let _ = params;
@@ -311,6 +314,7 @@ impl<L: SenderLaw> SenderLaw for Box<L> {
     type Params = L::Params;
     const DATAGRAMS: bool = L::DATAGRAMS;
     const GOVERNS: bool = L::GOVERNS;
+    const HEAP_BYTES: usize = size_of::<L>() + L::HEAP_BYTES;
     fn micro_flows(params: &mut Self::Params) -> Option<&mut Option<u32>> {
         L::micro_flows(params)
     }

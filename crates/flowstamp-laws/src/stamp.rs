@@ -1,5 +1,8 @@
 //! The stamp: what a packet carries between hosts and routers for its law.
 
+use crate::share::police::Told;
+use crate::units::{Rate, Time};
+
 /// Three 64-bit words that ride in every data packet and come back in its ack.
 ///
 /// What the words mean is the law's business alone: each law keeps a header struct of its own, with named fields,
@@ -16,5 +19,30 @@ pub trait StampLaw {
     #[inline]
     fn merge(pending: &mut Stamp, newer: &Stamp) {
         *pending = *newer;
+    }
+
+    /// Whether it tells a flow what no other is told, so that it can be tested whether that one obeys ([`crate::share::police`]).
+    const TESTED: bool = false;
+
+    /// The round trip that its sender names, if it does.
+    fn named_rtt(stamp: &Stamp) -> Option<Time> {
+        let _ = stamp;
+        None
+    }
+
+    /// It names none any more: to routers the packet is input, and no more.
+    fn forget_rtt(stamp: &mut Stamp) {
+        let _ = stamp;
+    }
+
+    /// The rate that it tells, where it is one.
+    fn told(stamp: &Stamp) -> Option<Rate> {
+        let _ = stamp;
+        None
+    }
+
+    /// A packet of `size` bytes tells its flow no more than a test is to.
+    fn test(stamp: &mut Stamp, size: u32, test: &Told) {
+        let _ = (stamp, size, test);
     }
 }

@@ -59,6 +59,7 @@ mod recovery;
 pub mod rto;
 mod runs;
 mod scoreboard;
+mod seen;
 
 pub use params::{Agreed, Params};
 pub use receiver::{AckInfo, DataPacket, MAX_SACK_BLOCKS, Receiver, SackBlocks};
@@ -69,6 +70,15 @@ use crate::units::Time;
 use rates::Rates;
 use rto::RttEstimator;
 use scoreboard::Scoreboard;
+
+/// Bytes that both ends of a flow may take beyond their size: sets of what arrived out of order at either end, delayed acks, and
+/// what is known of a delivery rate.
+pub const HEAP_BYTES: usize =
+    size_of::<Scoreboard>() + size_of::<Rates>() + receiver::HEAP_BYTES + 2 * runs::LEAST_BYTES;
+/// More for each packet on its way: in these sets, which grow by doubling.
+pub const SET_BYTES_PER_PACKET: usize = 4 * runs::BYTES_PER_PACKET;
+/// And where the law asks for the delivery rate.
+pub const RATE_BYTES_PER_PACKET: usize = 2 * rates::BYTES_PER_PACKET;
 
 /// Duplicate acks that mean a loss (RFC 5681 section 3.2).
 const DUP_THRESHOLD: u8 = 3;

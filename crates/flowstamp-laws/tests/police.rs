@@ -30,6 +30,20 @@ enum Habit {
 /// A `suspect` is tested even if it sends no more than it is told. `held` packets leave at once, as a stack with
 /// segmentation offload and held-back acks lets them.
 fn live(habit: Habit, suspect: bool, offer: f64, round: Time, held: u32, rounds: u64) -> (Flow, Time) {
+    live_naming(habit, suspect, offer, round, held, rounds, &[Some(round)])
+}
+
+/// The same, with what its packets name, one after the other and over again.
+fn live_naming(
+    habit: Habit,
+    suspect: bool,
+    offer: f64,
+    round: Time,
+    held: u32,
+    rounds: u64,
+    names: &[Option<Time>],
+) -> (Flow, Time) {
+    let mut names = names.iter().cycle();
     let mut flow = Flow::default();
     let mut rate = offer;
     let mut now = START;
@@ -51,7 +65,8 @@ fn live(habit: Habit, suspect: bool, offer: f64, round: Time, held: u32, rounds:
         }
         for _ in 0..held {
             let told = (!suspect).then(|| Rate::from_bytes_per_sec(offer));
-            flow.on_packet(&PARAMS, &Packet { now, bytes: PACKET, rtt: Some(round), told, free: true });
+            let rtt = *names.next().expect("a flow names something or nothing");
+            flow.on_packet(&PARAMS, &Packet { now, bytes: PACKET, rtt, told, free: true });
             let told = match habit {
                 Habit::ObeysChanges => {
                     // The router gives back a tenth of the offer in a round trip.
@@ -96,6 +111,39 @@ proptest! {
         // Two tests of six round trips each, the grace time three times in both, and a packet's time at each change.
         let most = flow.round().unwrap() * 13 + GRACE * 6;
         prop_assert!(since - START < most, "{} after {:?}", since - START, flow);
+    }
+
+    /// No name that a flow gives its round trip puts it out of the police's sight.
+    #[test]
+    fn who_ignores_is_isolated_in_30_s_whatever_it_names(
+        names in prop::collection::vec(prop::option::of(prop_oneof![Just(0), 0u64..100_000, 0u64..100_000_000]), 1..6),
+        held in 1u32..5,
+    ) {
+        let names: Vec<_> = names.into_iter().map(|us| us.map(Time::from_micros)).collect();
+        let offer = 5.0 * PARAMS.heavy.bytes_per_sec();
+        let (flow, since) = live_naming(Habit::Ignores, true, offer, Time::from_secs(1), held, 40, &names);
+        prop_assert_eq!(flow.phase(), Phase::Isolate, "{:?}", flow);
+        prop_assert!(since - START <= Time::from_secs(30), "{} for {:?}", since - START, names);
+    }
+
+    /// A stranger's packets that name other round trips in its name, up to a quarter of all, isolate nobody who obeys, nor do they if they
+    /// are all that names any.
+    #[test]
+    fn who_obeys_is_never_isolated_whatever_strangers_name(
+        changes in any::<bool>(), (round, offer) in path(), tells in any::<bool>(),
+        forged in prop::collection::vec(0u64..100_000_000, 1..4),
+    ) {
+        let habit = if changes { Habit::ObeysChanges } else { Habit::ObeysRates };
+        let forged = forged.into_iter().map(|us| Some(Time::from_micros(us)));
+        let names: Vec<_> = if tells {
+            forged.flat_map(|name| [Some(round), Some(round), Some(round), name]).collect()
+        } else {
+            vec![None]
+        };
+        // So long that ten watches of the longest fit in.
+        let rounds = 400 + (Time::from_secs(20).as_ps() / round.as_ps()).min(4000);
+        let (flow, _) = live_naming(habit, true, offer, round, 2, rounds, &names);
+        prop_assert_eq!((flow.outcome().1, flow.outcome().2), (0, 0), "{:?}", flow);
     }
 
     /// To have passed a test is no licence: the next one comes.

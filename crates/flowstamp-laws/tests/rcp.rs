@@ -312,3 +312,57 @@ fn an_outage_leaves_no_trace() {
     }
     assert!(share(&router) > 0.9, "and comes back: {}", share(&router));
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever liars name who have a share `b < 1/c` of the bytes of each interval, and whenever they come: m is at most
+    /// (1 - b) r / (1 - c b), d at most c times that, and neither falls below what the honest alone would let it, (1 - b) r.
+    #[test]
+    fn liars_with_few_bytes_do_not_move_d_far(
+        c in 1.5f64..32.0,
+        part in 0.01f64..0.5,
+        flows in 1u32..200,
+        intervals in prop::collection::vec(prop::collection::vec(
+            prop_oneof![Just(1e-6), 1e-6..20.0f64, Just(19.999)], 0..6), 20..200),
+    ) {
+        let r = 0.05;
+        let b = part / c;
+        let honest_bytes = 1_000_000u32;
+        let params = Params { max_rtt_factor: Some(c), initial_rate: 1.0 / f64::from(flows), ..Params::default() };
+        let mut router = Router::new(&params, &RouterView::of(Rate::from_bytes_per_sec(1e8)));
+        let mut now = Time::from_millis(10);
+        let first = [vec![]];
+        for lies in first.iter().chain(&intervals) {
+            router.on_arrival(view(now, 0), honest_bytes, Some(&packet(r)));
+            let each = f64::from(honest_bytes) * b / (1.0 - b) / lies.len().max(1) as f64;
+            for rtt_s in lies {
+                router.on_arrival(view(now, 0), each as u32, Some(&packet(*rtt_s)));
+            }
+            now = router.on_timer(0, view(now, 0));
+            let bound = (1.0 - b) * r / (1.0 - c * b);
+            let d = router.avg_rtt_s();
+            prop_assert!(d <= c * bound * (1.0 + 1e-9), "d {} above {} m", d, c);
+            // What counts in an interval is at most m's bound and b c m of the liars: d, which follows the highest, is no more.
+            prop_assert!(d <= ((1.0 - b) * r + b * c * bound) * (1.0 + 1e-9), "d {}", d);
+            prop_assert!(d >= (1.0 - b) * r * (1.0 - 1e-6), "d {}", d);
+        }
+    }
+
+    /// Where all say what is so, and none is more than c times the mean of all, RTTs count as they are.
+    #[test]
+    fn honest_rtts_are_not_bounded(rtts in prop::collection::vec(0.02f64..0.08, 1..20), intervals in 2u32..50) {
+        let bounded = Params { max_rtt_factor: Some(4.0), ..Params::default() };
+        let mut routers = [Params::default(), bounded].map(|p| Router::new(&p, &RouterView::of(Rate::from_bytes_per_sec(1e8))));
+        for _ in 0..intervals {
+            for router in &mut routers {
+                for rtt_s in &rtts {
+                    router.on_arrival(view(Time::ZERO, 0), 1000, Some(&packet(*rtt_s)));
+                }
+                router.on_timer(0, view(Time::ZERO, 0));
+            }
+            let [free, bounded] = [&routers[0], &routers[1]].map(Router::avg_rtt_s);
+            prop_assert!((free - bounded).abs() <= 1e-9 * free, "{} and {}", free, bounded);
+        }
+    }
+}

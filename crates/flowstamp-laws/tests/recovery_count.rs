@@ -5,7 +5,7 @@ use flowstamp_laws::transport::{AckInfo, AckPacket, DataPacket, Outgoing, Params
 use flowstamp_laws::{Stamp, Time};
 use proptest::prelude::*;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 const PACKET: u32 = 1000;
 const DELAY: Time = Time::from_millis(20);
@@ -52,12 +52,19 @@ fn fixed(window: u32) -> Fixed {
 struct Path {
     lose: Box<dyn Fn(usize) -> bool>,
     late: Box<dyn Fn(usize) -> u64>,
+    /// A copy comes so much later than its original would.
+    copy: Box<dyn Fn(usize) -> Option<u64>>,
     lose_ack: Box<dyn Fn(usize) -> bool>,
 }
 
 impl Default for Path {
     fn default() -> Self {
-        Self { lose: Box::new(|_| false), late: Box::new(|_| 0), lose_ack: Box::new(|_| false) }
+        Self {
+            lose: Box::new(|_| false),
+            late: Box::new(|_| 0),
+            copy: Box::new(|_| None),
+            lose_ack: Box::new(|_| false),
+        }
     }
 }
 
@@ -82,7 +89,7 @@ fn run(params: &Params, length: u32, window: u32, path: &Path) -> Run {
     let mut queue = BinaryHeap::new();
     let mut events: BTreeMap<u64, Event> = BTreeMap::new();
     let mut out = Run { sent: 0, lost: 0, rounds: vec![] };
-    let mut known = 0;
+    let (mut known, mut came) = (0, BTreeSet::new());
     let stamp = Stamp::default();
     for _ in 0..100_000 {
         while let Some(packet) = sender.next_packet(now, &law, PACKET, u32::MAX) {
@@ -94,13 +101,14 @@ fn run(params: &Params, length: u32, window: u32, path: &Path) -> Run {
             let n = out.sent as usize;
             out.sent += 1;
             link_free = link_free.max(now) + TX;
-            if (path.lose)(n) {
-                out.lost += 1;
-                continue;
+            let lost = (path.lose)(n);
+            out.lost += u32::from(lost);
+            let original = (!lost).then(|| (path.late)(n));
+            for late in original.into_iter().chain((path.copy)(n)) {
+                order += 1;
+                queue.push(Reverse((link_free + DELAY + Time::from_micros(late), order)));
+                events.insert(order, Event::Data(packet, now));
             }
-            order += 1;
-            queue.push(Reverse((link_free + DELAY + Time::from_micros((path.late)(n)), order)));
-            events.insert(order, Event::Data(packet, now));
         }
         if sender.is_complete() {
             assert!(
@@ -125,6 +133,8 @@ fn run(params: &Params, length: u32, window: u32, path: &Path) -> Run {
                     let data =
                         DataPacket { seq: p.seq, ce: false, cwr: p.cwr, sent_at, stamp: &stamp, bits: 0 };
                     ack = receiver.on_data(now, &data, |_, _| {});
+                    came.insert(p.seq);
+                    assert_eq!(receiver.delivered() as usize, came.len(), "a copy does not count");
                 }
                 Event::Ack(a) => {
                     known = known.max(a.cumulative);
@@ -244,6 +254,21 @@ fn a_lost_last_ack_costs_a_packet_sent_in_vain() {
     assert_eq!((run.lost, run.sent, run.rounds), (0, 21, vec![(1, 1)]));
 }
 
+/// Each transmission has a number of its own, so that its copies are known for what they are, right behind it or long after: the
+/// receiver needs all twenty, and the sender sends what is lost once more.
+#[test]
+fn a_copy_stands_for_nothing_that_is_missing() {
+    for late in [0, 50_000] {
+        let path = Path { copy: Box::new(move |_| Some(late)), ..Path::default() };
+        let run = run(&Params::default(), 20, 5, &path);
+        assert_eq!((run.lost, run.sent), (0, 20));
+    }
+    let path =
+        Path { lose: Box::new(|n| n == 3), copy: Box::new(|n| (n % 4 != 3).then_some(0)), ..Path::default() };
+    let run = run(&Params::default(), 20, 5, &path);
+    assert_eq!((run.lost, run.sent, run.rounds), (1, 21, vec![(1, 1)]));
+}
+
 #[test]
 fn a_stopped_flow_repairs_what_it_had_sent() {
     let mut law = fixed(3);
@@ -306,7 +331,7 @@ fn nth(coins: Vec<bool>) -> Box<dyn Fn(usize) -> bool> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever is lost, late or delayed, the flow ends, and not before the receiver has all (`run` asserts it).
+    /// Whatever is lost, late, copied or delayed, the flow ends, and not before the receiver has all (`run` asserts it).
     #[test]
     fn every_flow_completes_and_none_short(
         length in 1u32..250,
@@ -314,11 +339,13 @@ proptest! {
         lost in coins(0.3),
         lost_acks in coins(0.3),
         late in prop::collection::vec(prop_oneof![4 => Just(0u64), 1 => 0u64..200_000], 1..50),
+        copies in prop::collection::vec(prop::option::weighted(0.3, 0u64..200_000), 1..50),
         delayed_acks: bool,
     ) {
         let path = Path {
             lose: nth(lost),
             late: Box::new(move |n| late[n % late.len()]),
+            copy: Box::new(move |n| copies[n % copies.len()]),
             lose_ack: nth(lost_acks),
         };
         let params = Params { delayed_acks, ..Params::default() };

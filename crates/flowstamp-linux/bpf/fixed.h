@@ -10,6 +10,12 @@
 
 #define FS_NS_PER_S 1000000000ULL
 
+/* The products and quotients of what ../proofs/ proves, which puts the laws of arithmetic in their place. */
+#ifndef FS_PRODUCT
+#define FS_PRODUCT(a, b) ((a) * (b))
+#define FS_QUOTIENT(a, b) ((a) / (b))
+#endif
+
 /* Significant bits of v. Without branches: the verifier follows every one of them. */
 FS_LAW __u32 fs_bits(__u64 v)
 {
@@ -41,7 +47,7 @@ FS_LAW __u32 fs_excess(__u64 v, __u32 bits)
 FS_LAW __u64 fs_mul_div(__u64 a, __u64 b, __u64 c)
 {
 	__u32 a_shift = fs_excess(a, 32), b_shift = fs_excess(b, 32), c_shift = fs_excess(c, 32);
-	__u64 product = (a >> a_shift) * (b >> b_shift);
+	__u64 product = FS_PRODUCT(a >> a_shift, b >> b_shift);
 	__u32 lift = (64 - fs_bits(product)) & 63;
 	__s32 exponent = (__s32)(a_shift + b_shift) - (__s32)(c_shift + lift);
 	__u64 quotient;
@@ -49,7 +55,7 @@ FS_LAW __u64 fs_mul_div(__u64 a, __u64 b, __u64 c)
 	c >>= c_shift;
 	if (c == 0)
 		return ~0ULL;
-	quotient = (product << lift) / c;
+	quotient = FS_QUOTIENT(product << lift, c);
 	if (exponent >= 0) {
 		if (fs_bits(quotient) + exponent > 64)
 			return ~0ULL;

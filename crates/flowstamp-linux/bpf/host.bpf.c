@@ -35,6 +35,9 @@ int fs_options(struct bpf_sock_ops *ops)
 	case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
 		fs_parse(ops);
 		break;
+	case BPF_SOCK_OPS_RTO_CB:
+		fs_timeout(ops);
+		break;
 	}
 	return 1;
 }
@@ -89,10 +92,7 @@ void BPF_PROG(fs_release, struct sock *sk)
 SEC("struct_ops")
 void BPF_PROG(fs_rcp_init, struct sock *sk)
 {
-	struct fs_flow *flow = fs_start(sk, FS_RCP);
-
-	if (flow)
-		fs_rcp_obey(sk, flow);
+	fs_rcp_begin(sk);
 }
 
 SEC("struct_ops")
@@ -104,14 +104,7 @@ void BPF_PROG(fs_rcp_cong_control, struct sock *sk)
 SEC("struct_ops")
 void BPF_PROG(fs_xcp_init, struct sock *sk)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct fs_flow *flow = fs_start(sk, FS_XCP);
-
-	if (!flow)
-		return;
-	/* The kernel's initial window (RFC 6928). */
-	flow->window = (__u64)tp->snd_cwnd * (fs_mss(tp) + fs_header_bytes(tp)) << FS_XCP_FRACTION_BITS;
-	fs_xcp_obey(sk, flow);
+	fs_xcp_begin(sk);
 }
 
 SEC("struct_ops")
@@ -123,16 +116,7 @@ void BPF_PROG(fs_xcp_cong_control, struct sock *sk)
 SEC("struct_ops")
 void BPF_PROG(fs_vcp_init, struct sock *sk)
 {
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct fs_flow *flow = fs_start(sk, FS_VCP);
-
-	if (!flow)
-		return;
-	/* The kernel's initial window (RFC 6928). */
-	flow->vcp.window = (__u64)tp->snd_cwnd * (fs_mss(tp) + fs_header_bytes(tp)) << FS_VCP_FRACTION_BITS;
-	flow->vcp.frozen_until_us = 0;
-	flow->vcp.adds_until_us = 0;
-	fs_vcp_kernel(sk, flow);
+	fs_vcp_begin(sk);
 }
 
 SEC("struct_ops")

@@ -9,7 +9,8 @@
 #include "vcp.h"
 
 /* What a socket must be told to call the option's program for. */
-#define FS_CALLBACKS (BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG)
+#define FS_CALLBACKS \
+	(BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_RTO_CB_FLAG)
 
 /* How far the sender's side of a connection has come. */
 enum fs_sender {
@@ -36,6 +37,10 @@ struct fs_flow {
 	/* Echoes since the running round trip began, and round trips without one. */
 	__u32 echoes;
 	__u32 silent_rounds;
+	/* Whether they told anything, round trips in which none did, and when the last one that did had ended. */
+	__u32 told;
+	__u32 untold_rounds;
+	__u64 told_us;
 	/* As last told by the kernel: TCP_CA_*. */
 	__u32 state;
 	/* The loss that made it so has not been answered yet; RCP: since when. */
@@ -48,6 +53,14 @@ struct fs_flow {
 	__u32 way_known;
 	/* When the last ack came. */
 	__u64 acked_us;
+	/* The handshake was sent again: the RTT without it, zero until data were acked, and when the newest of those were sent. */
+	__u32 repeated;
+	__u32 rtt_us;
+	__u64 sampled_us;
+	/* As receiver: how often in a row an ack has said that the sequence from `answered` has come, when all up to `received` had. */
+	__u32 answers;
+	__u32 answered;
+	__u32 received;
 	struct fs_switch watch;
 };
 
@@ -92,6 +105,8 @@ enum fs_counter {
 	FS_COUNT_FIXED_UP,
 	FS_COUNT_OTHER_LAW,
 	FS_COUNT_DEPARTURES, /* all that have left */
+	FS_COUNT_BLACKHOLE,
+	FS_COUNT_UNTOLD,
 	FS_COUNTERS,
 };
 
@@ -161,6 +176,55 @@ FS_INLINE struct fs_settings *fs_set(void)
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&settings, &zero);
+}
+
+/*
+ * The smoothed RTT, us. The kernel's begins with the handshake's, which is a second and more where a SYN or SYN-ACK was sent again (TCP's
+ * timestamps count from the first); until its average has come down to that of the data this is theirs. A router of XCP weighs RTTs by
+ * the time between packets: of one such flow's it would take a second for its interval, in which it tells none of its flows anything.
+ */
+FS_INLINE __u32 fs_srtt_us(const struct tcp_sock *tp, const struct fs_flow *flow)
+{
+	__u32 srtt_us = tp->srtt_us >> 3;
+
+	return flow->repeated && flow->rtt_us && flow->rtt_us < srtt_us ? flow->rtt_us : srtt_us;
+}
+
+/* What packets name; zero is unknown. */
+FS_INLINE __u32 fs_named_rtt_us(const struct tcp_sock *tp, const struct fs_flow *flow)
+{
+	return flow->repeated && !flow->rtt_us ? 0 : fs_srtt_us(tp, flow);
+}
+
+/* At each ack; averaged as RFC 6298 does. */
+FS_INLINE void fs_sample_rtt(const struct tcp_sock *tp, struct fs_flow *flow)
+{
+	/* When the newest of the data that have come was sent. */
+	__u64 sent_us = tp->first_tx_mstamp, rtt_us = tp->tcp_mstamp - sent_us;
+
+	if (!flow->repeated || sent_us == flow->sampled_us || rtt_us > 0xffffffff)
+		return;
+	flow->sampled_us = sent_us;
+	flow->rtt_us = flow->rtt_us ? (7ull * flow->rtt_us + rtt_us) / 8 : rtt_us;
+	if (flow->rtt_us >= tp->srtt_us >> 3)
+		flow->repeated = 0;
+}
+
+/* The rate that the application and the host want, bytes/s; all ones is as much as there is. */
+FS_INLINE __u64 fs_desired(const struct tcp_sock *tp)
+{
+	__u64 desired = ((const struct sock *)tp)->sk_max_pacing_rate;
+	struct fs_settings *set = fs_set();
+
+	if (set && set->rate_max != FS_RCP_UNBOUNDED && set->rate_max * 1000ull < desired)
+		desired = set->rate_max * 1000ull;
+	return desired;
+}
+
+/* The window, as XCP's packets state it. */
+FS_INLINE __u32 fs_in_flight(const struct tcp_sock *tp)
+{
+	return tp->snd_cwnd ? tp->snd_cwnd : 1;
 }
 
 /* A socket that listens keeps its SYNs, for SYN-ACKs that are sent again; for contexts and sockets alike, so a macro. */

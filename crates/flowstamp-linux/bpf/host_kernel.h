@@ -50,6 +50,11 @@ struct inet_connection_sock {
 struct tcp_options_received {
 	__u32 rcv_tsval;
 	__u32 rcv_tsecr;
+	__u16 dsack : 1;
+} FS_RELOCATED;
+
+struct tcp_sack_block {
+	__u32 start_seq;
 } FS_RELOCATED;
 
 struct tcp_sock {
@@ -64,6 +69,11 @@ struct tcp_sock {
 	__u32 snd_ssthresh;
 	__u32 mss_cache;
 	__u32 app_limited;
+	struct tcp_sack_block duplicate_sack[1];
+} FS_RELOCATED;
+
+struct request_sock {
+	__u8 num_retrans;
 } FS_RELOCATED;
 
 struct rate_sample;
@@ -92,6 +102,7 @@ struct sk_buff {
 	unsigned int end;
 	unsigned char *head;
 	__u16 network_header;
+	char cb[48];
 } FS_RELOCATED;
 
 struct bpf_iter__tcp {
@@ -99,6 +110,7 @@ struct bpf_iter__tcp {
 } FS_RELOCATED;
 
 struct bpf_sock_ops_kern {
+	struct sock *sk;
 	struct sk_buff *skb;
 } FS_RELOCATED;
 

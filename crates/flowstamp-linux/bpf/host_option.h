@@ -16,15 +16,13 @@
  * the wish for as much as there is was seen by no router and grants nothing. VCP echoes t_rho, and how many packets have come with
  * each of the codes that IP's ECN bits hold; what has no t_rho was seen by no router and counts for nothing.
  *
- * A SYN sent for the third time goes without: some middlebox may drop what it does not know. For a SYN-ACK that is sent
- * again, those who listen keep the SYN.
+ * A SYN sent for the third time goes without: some middlebox may drop what it does not know (host_blackhole.h). For a SYN-ACK that is
+ * sent again, those who listen keep the SYN.
  */
 #ifndef FLOWSTAMP_HOST_OPTION_H
 #define FLOWSTAMP_HOST_OPTION_H
 
-#include "host_flow.h"
-
-#define FS_SYN_RETRIES_WITH_OPTION 2
+#include "host_blackhole.h"
 
 struct fs_option {
 	__u8 bytes[FS_LONG_LEN];
@@ -153,22 +151,20 @@ FS_INLINE void fs_fill_wish(struct fs_option *option, __u32 law, __u32 echo)
 /* The stamp of a sender that obeys. */
 FS_INLINE void fs_fill_stamp(struct fs_option *option, const struct fs_flow *flow, const struct tcp_sock *tp)
 {
-	__u64 desired = ((const struct sock *)tp)->sk_max_pacing_rate;
-	__u32 srtt_us = tp->srtt_us >> 3, packets;
-	struct fs_settings *set = fs_set();
+	__u32 srtt_us = fs_named_rtt_us(tp, flow), packets;
+	__u64 desired;
 
 	/* Its stamp is for routers alone to fill. */
 	if (flow->law == FS_VCP)
 		return;
-	if (set && set->rate_max != FS_RCP_UNBOUNDED && set->rate_max * 1000ull < desired)
-		desired = set->rate_max * 1000ull;
+	desired = fs_desired(tp);
 	fs_put16(option->bytes + FS_AT_RTT, srtt_us ? fs_rtt_pack(srtt_us) : FS_RTT_UNKNOWN);
 	if (flow->law == FS_RCP) {
 		desired /= 1000;
 		fs_put32(option->bytes + FS_AT_STAMP, desired < FS_RCP_UNBOUNDED ? desired + 1 : FS_RCP_UNBOUNDED);
 		return;
 	}
-	packets = tp->snd_cwnd ? tp->snd_cwnd : 1;
+	packets = fs_in_flight(tp);
 	fs_put32(option->bytes + FS_AT_STAMP, fs_xcp_wish(desired, flow->window, srtt_us, packets));
 	fs_put16(option->bytes + FS_AT_FLAGS, packets < 65535 ? packets : 65535);
 }
@@ -190,6 +186,45 @@ FS_INLINE int fs_is_awaited(const struct bpf_sock_ops *ops)
 	return !ops->bytes_received && ops->bytes_acked <= 1;
 }
 
+FS_INLINE void fs_listen_in(struct bpf_sock_ops *ops)
+{
+	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | FS_CALLBACKS);
+}
+
+FS_INLINE void fs_stay_out(struct bpf_sock_ops *ops)
+{
+	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags & ~FS_CALLBACKS);
+}
+
+/* Whether packets have the option, so that losing them may be its fault. */
+FS_INLINE int fs_carries(const struct bpf_sock_ops *ops, const struct fs_flow *flow)
+{
+	return flow->sender == FS_OBEYING || flow->echo || fs_is_awaited(ops);
+}
+
+/* The path drops the option: no packet has it from now on. A congestion control of ours goes at the next ack. */
+FS_INLINE void fs_leave_blackhole(struct bpf_sock_ops *ops, struct fs_flow *flow)
+{
+	flow->sender = FS_LEFT;
+	flow->echo = 0;
+	fs_stay_out(ops);
+	fs_shun(ops);
+	fs_departs(FS_COUNT_BLACKHOLE, bpf_ktime_get_ns() / 1000, ops->local_port, bpf_ntohl(ops->remote_port));
+}
+
+/* The retransmission timer has run out, for the first time since an ack if the argument is 0. SYNs are counted where they are built. */
+FS_INLINE void fs_timeout(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk;
+	struct fs_flow *flow;
+
+	if (!sk || ops->state == BPF_TCP_SYN_SENT || ops->state == BPF_TCP_SYN_RECV || ops->args[0] + 1 < FS_TIMEOUTS_MAX)
+		return;
+	flow = bpf_sk_storage_get(&flows, sk, 0, 0);
+	if (flow && fs_carries(ops, flow))
+		fs_leave_blackhole(ops, flow);
+}
+
 /* Before a packet is built: how much room the option needs. */
 FS_INLINE void fs_reserve(struct bpf_sock_ops *ops)
 {
@@ -199,7 +234,8 @@ FS_INLINE void fs_reserve(struct bpf_sock_ops *ops)
 	struct fs_flow *flow;
 
 	if (!mss && fs_is_synack(ops)) {
-		if (fs_find_any(ops, &option, &len, BPF_LOAD_HDR_OPT_TCP_SYN))
+		if (fs_synack_retries(ops) < FS_SYNACK_RETRIES_WITH_OPTION && !fs_is_shunned(ops) &&
+		    fs_find_any(ops, &option, &len, BPF_LOAD_HDR_OPT_TCP_SYN))
 			bpf_reserve_hdr_opt(ops, FS_LONG_LEN, 0);
 		return;
 	}
@@ -211,6 +247,11 @@ FS_INLINE void fs_reserve(struct bpf_sock_ops *ops)
 	if (!mss && ops->skb_tcp_flags & TCP_SYN) {
 		if (ops->total_retrans < FS_SYN_RETRIES_WITH_OPTION)
 			bpf_reserve_hdr_opt(ops, FS_LONG_LEN, 0);
+		return;
+	}
+	if (!mss && !ops->skb_len && !(ops->skb_tcp_flags & TCP_FIN) && fs_carries(ops, flow) &&
+	    fs_is_unheard(ops, flow, fs_is_awaited(ops))) {
+		fs_leave_blackhole(ops, flow);
 		return;
 	}
 	if (fs_stamped(ops, flow, mss || ops->skb_len) && !bpf_reserve_hdr_opt(ops, FS_LONG_LEN, 0))
@@ -266,16 +307,6 @@ FS_INLINE void fs_write(struct bpf_sock_ops *ops)
 	bpf_store_hdr_opt(ops, &option, FS_SHORT_LEN, 0);
 }
 
-FS_INLINE void fs_listen_in(struct bpf_sock_ops *ops)
-{
-	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | FS_CALLBACKS);
-}
-
-FS_INLINE void fs_stay_out(struct bpf_sock_ops *ops)
-{
-	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags & ~FS_CALLBACKS);
-}
-
 /* Names as the kernel keeps them: padded with zeros. */
 FS_INLINE int fs_same_name(const char *a, const char *b)
 {
@@ -294,7 +325,7 @@ FS_INLINE void fs_connect(struct bpf_sock_ops *ops)
 	char name[16] = {};
 	__u32 law;
 
-	if (!set || !sk)
+	if (!set || !sk || fs_is_shunned(ops))
 		return;
 	law = set->law;
 	if (!bpf_getsockopt(ops, SOL_TCP, TCP_CONGESTION, name, sizeof(name))) {
@@ -313,13 +344,24 @@ FS_INLINE void fs_connect(struct bpf_sock_ops *ops)
 	fs_listen_in(ops);
 }
 
+/* Whether the handshake has succeeded only after our part of it went without the option. `flow` is there if we have connected. */
+FS_INLINE int fs_shook_without(struct bpf_sock_ops *ops, const struct fs_flow *flow)
+{
+	struct fs_option option;
+	int len;
+
+	if (ops->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB)
+		return flow && ops->total_retrans >= FS_SYN_RETRIES_WITH_OPTION;
+	return ops->total_retrans >= FS_SYNACK_RETRIES_WITH_OPTION && fs_find_any(ops, &option, &len, BPF_LOAD_HDR_OPT_TCP_SYN);
+}
+
 /* The SYN-ACK came, or the ack that ends the handshake (or the first data, if that ack was lost). */
 FS_INLINE void fs_established(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
 	struct fs_option option;
+	__u32 law, why = FS_COUNT_NO_PEER;
 	struct fs_flow *flow;
-	__u32 law;
 	int len;
 
 	if (!sk)
@@ -330,10 +372,15 @@ FS_INLINE void fs_established(struct bpf_sock_ops *ops)
 		if (flow)
 			flow->sender = FS_LEFT;
 		fs_stay_out(ops);
-		fs_departs(FS_COUNT_NO_PEER, bpf_ktime_get_ns() / 1000, ops->local_port, bpf_ntohl(ops->remote_port));
+		if (!law && fs_shook_without(ops, flow))
+			fs_shun(ops);
+		if (!law && fs_is_shunned(ops))
+			why = FS_COUNT_BLACKHOLE;
+		fs_departs(why, bpf_ktime_get_ns() / 1000, ops->local_port, bpf_ntohl(ops->remote_port));
 		return;
 	}
 	flow->law = law;
+	flow->repeated = ops->total_retrans > 0;
 	fs_listen_in(ops);
 	fs_receive(ops, flow, &option, len);
 }

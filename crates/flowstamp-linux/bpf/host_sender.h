@@ -12,6 +12,10 @@
 #define FS_IDLE_US 200000
 #define FS_IDLE_WINDOW 10
 
+/* For so long nothing has changed the window of a flow that would be faster: sender.h, deviation 11. */
+#define FS_UNTOLD_ROUNDS_MAX 20
+#define FS_UNTOLD_US 200000
+
 #define FS_ETHERNET_BYTES 14
 
 /* Bytes of a full packet besides payload, as an Ethernet interface counts them. */
@@ -84,7 +88,7 @@ FS_INLINE void fs_obey(struct sock *sk, __u32 window, __u64 pace)
 FS_INLINE void fs_rcp_obey(struct sock *sk, struct fs_flow *flow)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	__u32 mss = fs_mss(tp), header = fs_header_bytes(tp), srtt_us = tp->srtt_us >> 3, rate = fs_rate(flow);
+	__u32 mss = fs_mss(tp), header = fs_header_bytes(tp), srtt_us = fs_srtt_us(tp, flow), rate = fs_rate(flow);
 
 	/* Without an RTT there is no window: the kernel's initial one stays. */
 	fs_obey(sk, srtt_us ? fs_rcp_window(rate, srtt_us, mss + header) : tp->snd_cwnd,
@@ -95,7 +99,7 @@ FS_INLINE void fs_xcp_obey(struct sock *sk, struct fs_flow *flow)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	__u32 mss = fs_mss(tp), header = fs_header_bytes(tp);
-	__u64 pace = fs_xcp_pace(flow->window, tp->srtt_us >> 3, mss, header), most = ~0ull;
+	__u64 pace = fs_xcp_pace(flow->window, fs_srtt_us(tp, flow), mss, header), most = ~0ull;
 	struct fs_settings *set = fs_set();
 
 	if (set)
@@ -110,7 +114,7 @@ FS_INLINE void fs_xcp_obey(struct sock *sk, struct fs_flow *flow)
  */
 FS_INLINE int fs_data_wait(const struct tcp_sock *tp, struct fs_flow *flow)
 {
-	__u32 way = tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr, srtt_us = tp->srtt_us >> 3;
+	__u32 way = tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr, srtt_us = fs_srtt_us(tp, flow);
 
 	if (!tp->rx_opt.rcv_tsecr)
 		return 1;
@@ -123,8 +127,18 @@ FS_INLINE int fs_data_wait(const struct tcp_sock *tp, struct fs_flow *flow)
 	return (way - flow->least_way) * 2000ull >= srtt_us - flow->watch.least_srtt_us;
 }
 
+/* A round trip has ended; `told` if what came in it says what to do. */
+FS_INLINE int fs_is_untold(struct fs_flow *flow, __u64 now_us)
+{
+	if (flow->told)
+		flow->told_us = now_us;
+	flow->untold_rounds = flow->told ? 0 : flow->untold_rounds + 1;
+	flow->told = 0;
+	return flow->untold_rounds > FS_UNTOLD_ROUNDS_MAX && now_us - flow->told_us > FS_UNTOLD_US;
+}
+
 /* Every ack of either law: whether the flow leaves, by counter, or FS_COUNTERS. */
-FS_INLINE __u32 fs_watch(struct tcp_sock *tp, struct fs_flow *flow, __u32 rate)
+FS_INLINE __u32 fs_watch(struct tcp_sock *tp, struct fs_flow *flow, __u32 rate, int told)
 {
 	struct fs_settings *set = fs_set();
 	/* The kernel notes when the newest of the data that have come was sent. */
@@ -132,9 +146,10 @@ FS_INLINE __u32 fs_watch(struct tcp_sock *tp, struct fs_flow *flow, __u32 rate)
 	/* On every ack, as the least RTT is: also while the application limits. */
 	int waits = fs_data_wait(tp, flow);
 	int idle = tp->app_limited != 0 || !waits || !fs_switch_doubled(&flow->watch, tp->tcp_mstamp - sent_us);
-	int seen = fs_switch_watch(&flow->watch, tp->tcp_mstamp, sent_us, tp->srtt_us >> 3, rate, idle);
+	int seen = fs_switch_watch(&flow->watch, tp->tcp_mstamp, sent_us, fs_srtt_us(tp, flow), rate, idle);
 
 	flow->acked_us = tp->tcp_mstamp;
+	flow->told |= told;
 	if (seen & 2 && !(set && set->any_rtt))
 		return FS_COUNT_RTT_DOUBLED;
 	if (seen & 1) {
@@ -142,6 +157,8 @@ FS_INLINE __u32 fs_watch(struct tcp_sock *tp, struct fs_flow *flow, __u32 rate)
 		flow->echoes = 0;
 		if (set && flow->silent_rounds > set->silent_rounds_max)
 			return FS_COUNT_SILENT;
+		if (fs_is_untold(flow, tp->tcp_mstamp))
+			return FS_COUNT_UNTOLD;
 	}
 	return FS_COUNTERS;
 }
@@ -149,6 +166,99 @@ FS_INLINE __u32 fs_watch(struct tcp_sock *tp, struct fs_flow *flow, __u32 rate)
 FS_INLINE struct fs_flow *fs_flow_of(struct sock *sk)
 {
 	return bpf_sk_storage_get(&flows, sk, 0, 0);
+}
+
+/* Windows of VCP in XCP's unit, for what both do with them. */
+#define FS_VCP_TO_XCP (FS_VCP_FRACTION_BITS - FS_XCP_FRACTION_BITS)
+
+FS_INLINE void fs_vcp_kernel(struct sock *sk, struct fs_flow *flow)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	__u32 mss = fs_mss(tp), header = fs_header_bytes(tp);
+	__u64 window = flow->vcp.window >> FS_VCP_TO_XCP, pace = fs_xcp_pace(window, fs_srtt_us(tp, flow), mss, header), most = ~0ull;
+	struct fs_settings *set = fs_set();
+
+	if (set)
+		most = fs_rcp_pace(set->rate_max, mss, header);
+	fs_obey(sk, fs_xcp_packets(window, mss + header, FS_WINDOW_MIN), pace < most ? pace : most);
+}
+
+/* The handshake is over, or the application has just chosen us. */
+FS_INLINE struct fs_flow *fs_start(struct sock *sk, __u32 law)
+{
+	struct fs_flow *flow = fs_flow_of(sk);
+
+	/* Chosen while the SYN is under way: what it brings is not known yet, and nobody calls again when it is (fs_is_late). */
+	if (flow && flow->law == law && flow->sender == FS_ASKED && sk->__sk_common.skc_state == BPF_TCP_SYN_SENT)
+		return 0;
+	if (!flow || flow->law != law || (flow->sender != FS_ANSWERED && flow->sender != FS_OBEYING)) {
+		/* The SYN has settled the law: a congestion control chosen later cannot ask for another. */
+		if (flow && flow->law != law)
+			fs_leaves(sk, FS_COUNT_OTHER_LAW);
+		else if (flow && flow->sender == FS_ASKED)
+			fs_leaves(sk, FS_COUNT_NO_ROUTER);
+		fs_leave(sk, flow, 0);
+		return 0;
+	}
+	flow->sender = FS_OBEYING;
+	flow->applied = flow->heard;
+	flow->told = 1;
+	/* What was lost before, of the handshake or under another congestion control, was not sent at a rate of ours. */
+	flow->state = TCP_CA_OPEN;
+	flow->lost = 0;
+	flow->lost_us = 0;
+	flow->undo = 0;
+	/* Nor do RTTs of that time tell of a rate of ours. */
+	flow->watch.doubled_us = 0;
+	return flow;
+}
+
+FS_INLINE void fs_rcp_begin(struct sock *sk)
+{
+	struct fs_flow *flow = fs_start(sk, FS_RCP);
+
+	if (flow)
+		fs_rcp_obey(sk, flow);
+}
+
+FS_INLINE void fs_xcp_begin(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct fs_flow *flow = fs_start(sk, FS_XCP);
+
+	if (!flow)
+		return;
+	/* The kernel's initial window (RFC 6928). */
+	flow->window = (__u64)tp->snd_cwnd * (fs_mss(tp) + fs_header_bytes(tp)) << FS_XCP_FRACTION_BITS;
+	fs_xcp_obey(sk, flow);
+}
+
+FS_INLINE void fs_vcp_begin(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct fs_flow *flow = fs_start(sk, FS_VCP);
+
+	if (!flow)
+		return;
+	/* The kernel's initial window (RFC 6928). */
+	flow->vcp.window = (__u64)tp->snd_cwnd * (fs_mss(tp) + fs_header_bytes(tp)) << FS_VCP_FRACTION_BITS;
+	flow->vcp.frozen_until_us = 0;
+	flow->vcp.adds_until_us = 0;
+	fs_vcp_kernel(sk, flow);
+}
+
+/* An ack after the handshake, of a socket that has our congestion control and has not begun: it was chosen in the middle of the handshake. */
+FS_INLINE int fs_is_late(const struct sock *sk, const struct fs_flow *flow)
+{
+	__u8 state = sk->__sk_common.skc_state;
+
+	return flow && (flow->sender == FS_ASKED || flow->sender == FS_ANSWERED) && state != BPF_TCP_SYN_SENT && state != BPF_TCP_SYN_RECV;
+}
+
+/* Whether the flow is as fast as it may be. */
+FS_INLINE int fs_xcp_is_content(const struct tcp_sock *tp, const struct fs_flow *flow)
+{
+	return fs_xcp_wish(fs_desired(tp), flow->window, fs_named_rtt_us(tp, flow), fs_in_flight(tp)) <= 0;
 }
 
 /* The kernel has the SYN-ACK's ack controlled too, before init: that is not for us yet. */
@@ -165,13 +275,20 @@ FS_INLINE void fs_rcp_control(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct fs_flow *flow = fs_flow_of(sk);
-	__u32 why, window;
+	__u32 why, window, srtt_us;
 
+	if (fs_is_late(sk, flow)) {
+		fs_rcp_begin(sk);
+		return;
+	}
 	if (fs_not_ours(sk, flow))
 		return;
-	window = fs_rcp_window(fs_rate(flow), tp->srtt_us >> 3, fs_mss(tp) + fs_header_bytes(tp));
-	why = fs_watch(tp, flow, flow->heard);
-	if (fs_rcp_lost(&flow->watch, &flow->lost, &flow->lost_us, tp->tcp_mstamp, tp->srtt_us >> 3, flow->heard))
+	fs_sample_rtt(tp, flow);
+	srtt_us = fs_srtt_us(tp, flow);
+	window = fs_rcp_window(fs_rate(flow), srtt_us, fs_mss(tp) + fs_header_bytes(tp));
+	/* An echo is a rate. */
+	why = fs_watch(tp, flow, flow->heard, 1);
+	if (fs_rcp_lost(&flow->watch, &flow->lost, &flow->lost_us, tp->tcp_mstamp, srtt_us, flow->heard))
 		why = FS_COUNT_LOSS_ELSEWHERE;
 	if (why < FS_COUNTERS) {
 		fs_leaves(sk, why);
@@ -186,12 +303,18 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct fs_flow *flow = fs_flow_of(sk);
 	struct fs_settings *set = fs_set();
-	__u32 packet, why, most;
+	__u32 packet, why, most, srtt_us;
 	__s64 change;
 	__u64 bytes;
 
+	if (fs_is_late(sk, flow)) {
+		fs_xcp_begin(sk);
+		return;
+	}
 	if (fs_not_ours(sk, flow))
 		return;
+	fs_sample_rtt(tp, flow);
+	srtt_us = fs_srtt_us(tp, flow);
 	packet = fs_mss(tp) + fs_header_bytes(tp);
 	if (flow->lost) {
 		flow->lost = 0;
@@ -201,16 +324,17 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	change = (__s32)(flow->heard - flow->applied);
 	flow->applied = flow->heard;
 	/* Growth is for windows that are used, and not before a loss is repaired. */
-	if (change < 0 || (flow->state < TCP_CA_RECOVERY && !tp->app_limited))
-		flow->window = fs_xcp_window(flow->window, change, tp->srtt_us >> 3, packet);
+	if (change > 0 && (flow->state >= TCP_CA_RECOVERY || tp->app_limited))
+		change = 0;
+	flow->window = fs_xcp_window(flow->window, change, srtt_us, packet);
 	/* What the socket and the host may not use is not saved up either. */
-	most = set ? fs_rcp_window(set->rate_max, tp->srtt_us >> 3, packet) : FS_WINDOW_MAX;
+	most = set ? fs_rcp_window(set->rate_max, srtt_us, packet) : FS_WINDOW_MAX;
 	if (tp->snd_cwnd_clamp < most)
 		most = tp->snd_cwnd_clamp;
 	if (fs_xcp_packets(flow->window, packet, 1) > most)
 		flow->window = (__u64)most * packet << FS_XCP_FRACTION_BITS;
 	bytes = flow->window >> FS_XCP_FRACTION_BITS;
-	why = fs_watch(tp, flow, bytes > 0xffffffff ? 0xffffffff : bytes);
+	why = fs_watch(tp, flow, bytes > 0xffffffff ? 0xffffffff : bytes, change || tp->app_limited || fs_xcp_is_content(tp, flow));
 	if (why < FS_COUNTERS) {
 		fs_leaves(sk, why);
 		fs_leave(sk, flow, fs_xcp_packets(flow->window, packet, FS_WINDOW_MIN));
@@ -219,31 +343,22 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	fs_xcp_obey(sk, flow);
 }
 
-/* Windows of VCP in XCP's unit, for what both do with them. */
-#define FS_VCP_TO_XCP (FS_VCP_FRACTION_BITS - FS_XCP_FRACTION_BITS)
-
-FS_INLINE void fs_vcp_kernel(struct sock *sk, struct fs_flow *flow)
-{
-	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	__u32 mss = fs_mss(tp), header = fs_header_bytes(tp);
-	__u64 window = flow->vcp.window >> FS_VCP_TO_XCP, pace = fs_xcp_pace(window, tp->srtt_us >> 3, mss, header), most = ~0ull;
-	struct fs_settings *set = fs_set();
-
-	if (set)
-		most = fs_rcp_pace(set->rate_max, mss, header);
-	fs_obey(sk, fs_xcp_packets(window, mss + header, FS_WINDOW_MIN), pace < most ? pace : most);
-}
-
 FS_INLINE void fs_vcp_control(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct fs_flow *flow = fs_flow_of(sk);
 	struct fs_settings *set = fs_set();
-	__u32 packet, why, most, before, grows;
+	__u32 packet, why, most, before, grows, srtt_us;
 	__u64 bytes;
 
+	if (fs_is_late(sk, flow)) {
+		fs_vcp_begin(sk);
+		return;
+	}
 	if (fs_not_ours(sk, flow) || !set)
 		return;
+	fs_sample_rtt(tp, flow);
+	srtt_us = fs_srtt_us(tp, flow);
 	packet = fs_mss(tp) + fs_header_bytes(tp);
 	if (flow->lost) {
 		flow->lost = 0;
@@ -255,48 +370,23 @@ FS_INLINE void fs_vcp_control(struct sock *sk)
 	/* Growth is for windows that are used, and not before a loss is repaired. */
 	grows = flow->state < TCP_CA_RECOVERY && !tp->app_limited;
 	for (__u32 code = FS_VCP_OVERLOAD; code > FS_VCP_NONE; code--)
-		fs_vcp_obey(&set->vcp, &flow->vcp, tp->tcp_mstamp, tp->srtt_us >> 3, flow->t_rho_us, code,
+		fs_vcp_obey(&set->vcp, &flow->vcp, tp->tcp_mstamp, srtt_us, flow->t_rho_us, code,
 			    fs_vcp_came(before, flow->heard, code), packet, grows);
 	/* What the socket and the host may not use is not saved up either. */
-	most = fs_rcp_window(set->rate_max, tp->srtt_us >> 3, packet);
+	most = fs_rcp_window(set->rate_max, srtt_us, packet);
 	if (tp->snd_cwnd_clamp < most)
 		most = tp->snd_cwnd_clamp;
 	if (fs_xcp_packets(flow->vcp.window >> FS_VCP_TO_XCP, packet, 1) > most)
 		flow->vcp.window = (__u64)most * packet << FS_VCP_FRACTION_BITS;
 	bytes = flow->vcp.window >> FS_VCP_FRACTION_BITS;
-	why = fs_watch(tp, flow, bytes > 0xffffffff ? 0xffffffff : bytes);
+	/* Counts that are not new are no echoes. */
+	why = fs_watch(tp, flow, bytes > 0xffffffff ? 0xffffffff : bytes, 1);
 	if (why < FS_COUNTERS) {
 		fs_leaves(sk, why);
 		fs_leave(sk, flow, fs_xcp_packets(flow->vcp.window >> FS_VCP_TO_XCP, packet, FS_WINDOW_MIN));
 		return;
 	}
 	fs_vcp_kernel(sk, flow);
-}
-
-/* The handshake is over, or the application has just chosen us. */
-FS_INLINE struct fs_flow *fs_start(struct sock *sk, __u32 law)
-{
-	struct fs_flow *flow = fs_flow_of(sk);
-
-	if (!flow || flow->law != law || (flow->sender != FS_ANSWERED && flow->sender != FS_OBEYING)) {
-		/* The SYN has settled the law: a congestion control chosen later cannot ask for another. */
-		if (flow && flow->law != law)
-			fs_leaves(sk, FS_COUNT_OTHER_LAW);
-		else if (flow && flow->sender == FS_ASKED)
-			fs_leaves(sk, FS_COUNT_NO_ROUTER);
-		fs_leave(sk, flow, 0);
-		return 0;
-	}
-	flow->sender = FS_OBEYING;
-	flow->applied = flow->heard;
-	/* What was lost before, of the handshake or under another congestion control, was not sent at a rate of ours. */
-	flow->state = TCP_CA_OPEN;
-	flow->lost = 0;
-	flow->lost_us = 0;
-	flow->undo = 0;
-	/* Nor do RTTs of that time tell of a rate of ours. */
-	flow->watch.doubled_us = 0;
-	return flow;
 }
 
 /* The application has chosen another, or the socket goes. */

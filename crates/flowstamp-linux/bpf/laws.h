@@ -31,13 +31,16 @@ struct fs_rcp_params {
 	__u64 min_interval_ns;
 	/* MAX_ALLOWABLE_RTT: RTTs from here on are not believed; at most FS_MAX_ALLOWABLE_RTT_US. */
 	__u64 max_rtt_us;
+	/* RTTs weigh by bytes, and one counts as at most this many times their mean; zero: by packets, as they are. At most 1000. */
+	__u64 max_rtt_factor_q16;
 };
 
 /* What the packets of one interval brought. */
 struct fs_rcp_sums {
 	__u64 input_bytes;
+	/* Of RTTs times weights, and of weights: packets with an RTT, or their bytes. */
 	__u64 sum_rtt_us;
-	__u64 packets_with_rtt;
+	__u64 sum_weight;
 };
 
 struct fs_rcp {
@@ -47,7 +50,37 @@ struct fs_rcp {
 	__u64 avg_rtt_q8;
 	/* y of the last interval, for probes. */
 	__u64 input_rate_q16;
+	/* m, the bytes behind it as they have decayed, and c m, which RTTs count as at most; zero: as they are. */
+	__u64 mean_rtt_q8;
+	__u64 mean_bytes_q16;
+	__u64 most_rtt_us;
 };
+
+/* m is one over so many d. */
+#define FS_RCP_MEMORY 16
+
+/*
+ * What the interval's mean means for m, for d and for the RTTs of the next (rcp.rs, `bound_rtt`).
+ *
+ * Error against rcp.rs after one step from equal states, u = 2^-29: m: 2/256 ns, 4 u (|d_T - m| + m) and the error of d_T; c m: c
+ * times that, and 2 u of itself; what RTTs count as is c m in whole us, 1 at least.
+ */
+FS_LAW void fs_rcp_bound(const struct fs_rcp_params *p, struct fs_rcp *s, __u64 weight, __u64 interval_q8, __u64 sample_q8)
+{
+	__u64 memory_q8 = FS_RCP_MEMORY * s->avg_rtt_q8, kept = 0, most_q8;
+
+	weight <<= 16;
+	if (interval_q8 < memory_q8)
+		kept = fs_mul_div(s->mean_bytes_q16, memory_q8 - interval_q8, memory_q8);
+	s->mean_bytes_q16 = kept + weight;
+	if (sample_q8 >= s->mean_rtt_q8)
+		s->mean_rtt_q8 += fs_mul_div(sample_q8 - s->mean_rtt_q8, weight, s->mean_bytes_q16);
+	else
+		s->mean_rtt_q8 -= fs_mul_div(s->mean_rtt_q8 - sample_q8, weight, s->mean_bytes_q16);
+	most_q8 = fs_mul_div(s->mean_rtt_q8, p->max_rtt_factor_q16, 1 << 16);
+	s->most_rtt_us = fs_max(most_q8 / (1000 << 8), 1);
+	s->avg_rtt_q8 = fs_max(fs_min(s->avg_rtt_q8, most_q8), FS_MIN_RTT_Q8);
+}
 
 /*
  * Appendix F lines 1 to 12, with `queue_bytes` waiting, after `interval_ns`.
@@ -70,11 +103,13 @@ FS_LAW void fs_rcp_update(const struct fs_rcp_params *p, struct fs_rcp *s, const
 	__u64 delay_q8, spare, drain, rise, fall, min_rate, rate = s->rate_q16;
 
 	s->input_rate_q16 = input;
-	if (sums->packets_with_rtt > 0) {
-		__u64 sample_q8 = fs_mul_div(sums->sum_rtt_us, 1000 << 8, sums->packets_with_rtt); /* line 2 */
+	if (sums->sum_weight > 0) {
+		__u64 sample_q8 = fs_mul_div(sums->sum_rtt_us, 1000 << 8, sums->sum_weight); /* line 2 */
 
 		if (s->avg_rtt_q8 == 0) { /* rcp.rs, deviation 5 */
 			s->avg_rtt_q8 = fs_max(sample_q8, FS_MIN_RTT_Q8);
+			if (p->max_rtt_factor_q16)
+				fs_rcp_bound(p, s, sums->sum_weight, interval_q8, sample_q8);
 			return;
 		}
 		if (sample_q8 >= s->avg_rtt_q8) {
@@ -92,6 +127,8 @@ FS_LAW void fs_rcp_update(const struct fs_rcp_params *p, struct fs_rcp *s, const
 			s->avg_rtt_q8 -= fs_min(part, below);
 		}
 		s->avg_rtt_q8 = fs_max(s->avg_rtt_q8, FS_MIN_RTT_Q8);
+		if (p->max_rtt_factor_q16)
+			fs_rcp_bound(p, s, sums->sum_weight, interval_q8, sample_q8);
 	}
 	if (s->avg_rtt_q8 == 0)
 		return;
@@ -138,15 +175,20 @@ FS_LAW void fs_rcp_input(struct fs_rcp_sums *sums, __u64 bytes)
 	sums->input_bytes += bytes;
 }
 
-/*
- * Lines 19 to 21, for a frame that stands for `packets`: exact. Deviation: an RTT of zero is none / counts / none has a word of
- * its own in the option, which is above what is believed.
- */
-FS_LAW void fs_rcp_rtt(struct fs_rcp_sums *sums, __u64 max_rtt_us, __u64 rtt_us, __u64 packets)
+/* What an RTT counts as where it is bounded by `most_rtt_us`: exact. One of zero is none, as is one that is not believed. */
+FS_LAW __u64 fs_rcp_counts_as(__u64 max_rtt_us, __u64 most_rtt_us, __u64 rtt_us)
+{
+	if (rtt_us == 0 || rtt_us >= max_rtt_us)
+		return ~0ULL;
+	return most_rtt_us ? fs_min(rtt_us, most_rtt_us) : rtt_us;
+}
+
+/* Lines 19 to 21, for a frame that weighs `weight`: exact. The option's word for no RTT is above what is believed. */
+FS_LAW void fs_rcp_rtt(struct fs_rcp_sums *sums, __u64 max_rtt_us, __u64 rtt_us, __u64 weight)
 {
 	if (rtt_us < max_rtt_us) {
-		sums->sum_rtt_us += rtt_us * packets;
-		sums->packets_with_rtt += packets;
+		sums->sum_rtt_us += rtt_us * weight;
+		sums->sum_weight += weight;
 	}
 }
 
@@ -168,6 +210,8 @@ struct fs_xcp_params {
 	/* The persistent queue is the least in this many propagation delays. */
 	__u64 queue_window_q32;
 	__u64 min_queue_interval_ns;
+	/* A byte weighs at most so many times what the mean one of the last interval weighed; zero: what it says. At most 1000. */
+	__u64 max_weight_q16;
 };
 
 /*
@@ -179,6 +223,8 @@ struct fs_xcp_sums {
 	__u64 sum_x_q4;
 	__u64 sum_x_rtt_low;
 	__u64 sum_x_rtt_high;
+	/* Of the packets with an X. */
+	__u64 x_bytes;
 };
 
 /* mantissa 2^-shift, mantissa of at most 24 bits. */
@@ -191,6 +237,8 @@ struct fs_xcp {
 	/* xi_p: bytes/s (q16) for a unit of X; xi_n: bytes/s (q16) for a byte. */
 	struct fs_gain give;
 	struct fs_gain take;
+	/* The most X for a byte; a mantissa of zero: any. */
+	struct fs_gain most_x;
 	__u64 residue_pos_q16;
 	__u64 residue_neg_q16;
 	/* d, ns with 8 fraction bits; zero while unknown (xcp.rs, deviation 8) */
@@ -213,7 +261,7 @@ FS_LAW struct fs_gain fs_ratio(__u64 a, __u64 b)
 	b >>= b_shift;
 	if (a == 0 || b == 0)
 		return gain;
-	quotient = (a << a_lift) / b;
+	quotient = FS_QUOTIENT(a << a_lift, b);
 	excess = fs_excess(quotient, 24);
 	gain.mantissa = quotient >> excess;
 	gain.shift = (__s64)(a_lift + b_shift) - excess;
@@ -223,7 +271,7 @@ FS_LAW struct fs_gain fs_ratio(__u64 a, __u64 b)
 /* gain v for v below 2^40, rounded down; saturates. Exact but for that. */
 FS_LAW __u64 fs_amplify(const struct fs_gain *gain, __u64 v)
 {
-	__u64 product = gain->mantissa * fs_min(v, (1ULL << 40) - 1);
+	__u64 product = FS_PRODUCT(gain->mantissa, fs_min(v, (1ULL << 40) - 1));
 
 	if (gain->shift >= 0)
 		return gain->shift > 63 ? 0 : product >> (gain->shift & 63);
@@ -243,6 +291,12 @@ FS_LAW __u64 fs_xcp_x_q4(__u64 rtt_us, __u64 packets_in_flight)
 	return fs_min(rtt_us, FS_MAX_ALLOWABLE_RTT_US) * 16000 / packets_in_flight;
 }
 
+/* What X counts as for a packet of `bytes` (shares.rs, `bounded`). Within 2^-22 of itself and 1/16 ns; 1/16 ns at least. */
+FS_LAW __u64 fs_xcp_bounded(const struct fs_xcp *s, __u64 bytes, __u64 x_q4)
+{
+	return s->most_x.mantissa ? fs_min(x_q4, fs_max(fs_amplify(&s->most_x, bytes), 1)) : x_q4;
+}
+
 /* First block of appendix A, for `packets` packets of `bytes` in all that carry the same. Exact. */
 FS_LAW void fs_xcp_arrival(const struct fs_xcp_params *p, struct fs_xcp_sums *sums, __u64 bytes, __u64 packets,
 			   __u64 rtt_us, __u64 x_q4)
@@ -253,6 +307,8 @@ FS_LAW void fs_xcp_arrival(const struct fs_xcp_params *p, struct fs_xcp_sums *su
 	sums->sum_x_q4 += x_q4 * packets;
 	sums->sum_x_rtt_low += (x_rtt & 0xffffffff) * packets;
 	sums->sum_x_rtt_high += (x_rtt >> 32) * packets;
+	if (x_q4 > 0)
+		sums->x_bytes += bytes;
 }
 
 /* How often a law that knows no RTT looks for one: xcp.rs, deviation 8. */
@@ -293,6 +349,13 @@ FS_LAW struct fs_xcp_closed fs_xcp_close(const struct fs_xcp_params *p, struct f
 		s->avg_rtt_q8 = fs_min(fs_mul_div(sum_x_rtt, 1000 << 8, sums->sum_x_q4 >> excess),
 				       (p->max_rtt_us * 1000) << 8);
 		s->avg_rtt_q8 = fs_max(s->avg_rtt_q8, FS_MIN_RTT_Q8);
+		if (p->max_weight_q16) {
+			struct fs_gain mean = fs_ratio(sums->sum_x_q4, sums->x_bytes);
+			__u32 more = fs_excess(mean.mantissa * p->max_weight_q16, 24);
+
+			s->most_x.mantissa = mean.mantissa * p->max_weight_q16 >> more;
+			s->most_x.shift = mean.shift + 16 - more;
+		}
 	}
 	closed.delay_q8 = fs_max(fs_xcp_rtt_q8(p, s), p->min_interval_ns << 8);
 	return closed;
@@ -390,23 +453,24 @@ FS_LAW __s32 fs_xcp_departure(struct fs_xcp *s, __u64 bytes, __u32 packets, __u6
 	give = fs_min(fs_amplify(&s->give, x_q4), s->residue_pos_q16); /* eq. 4 */
 	/* More than 2^31 bytes/s each is more than the field holds. */
 	if (packets > 1)
-		give = fs_min(fs_min(give, (1ULL << 47) - 1) * packets, s->residue_pos_q16);
+		give = fs_min(FS_PRODUCT(fs_min(give, (1ULL << 47) - 1), packets), s->residue_pos_q16);
 	take = fs_min(fs_amplify(&s->take, bytes), s->residue_neg_q16); /* eq. 7 */
 	feedback = (__s64)give - (__s64)take; /* eq. 3 */
-	wish = (__s64)carried * (__s64)unit;
+	wish = FS_PRODUCT((__s64)carried, (__s64)unit);
 	if (wish >= feedback) {
 		s->residue_pos_q16 -= give;
 		s->residue_neg_q16 -= take;
 		/* Rounded down, so that the sum stays within the pools. */
-		each = feedback >= 0 ? (__s64)((__u64)feedback / unit)
-				     : -(__s64)(((__u64)-feedback + unit - 1) / unit);
+		each = feedback >= 0 ? (__s64)FS_QUOTIENT((__u64)feedback, unit)
+				     : -(__s64)FS_QUOTIENT((__u64)-feedback + unit - 1, unit);
 		return each < -0x7fffffffLL - 1 ? -0x7fffffff - 1 : (__s32)each;
 	}
 	if (wish >= 0) {
 		s->residue_pos_q16 -= fs_min(wish, s->residue_pos_q16);
 		s->residue_neg_q16 -= fs_min(feedback - wish, s->residue_neg_q16);
 	} else {
-		__u64 spared = (feedback > 0 ? feedback : 0) - wish;
+		/* Without a sign there is room for the sum. */
+		__u64 spared = (__u64)(feedback > 0 ? feedback : 0) + (__u64)-wish;
 
 		s->residue_neg_q16 -= fs_min(spared, s->residue_neg_q16);
 	}

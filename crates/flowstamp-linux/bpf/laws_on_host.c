@@ -13,8 +13,9 @@ __u64 fs_host_rcp_interval_ns(const struct fs_rcp_params *p, const struct fs_rcp
 __u32 fs_host_rcp_offer(const struct fs_rcp_params *p, const struct fs_rcp *s);
 __u32 fs_host_rcp_stamp(__u32 offer, __u32 carried);
 void fs_host_rcp_input(struct fs_rcp_sums *sums, __u64 bytes);
-void fs_host_rcp_rtt(struct fs_rcp_sums *sums, __u64 max_rtt_us, __u64 rtt_us, __u64 packets);
+void fs_host_rcp_rtt(struct fs_rcp_sums *sums, __u64 max_rtt_us, __u64 most_rtt_us, __u64 rtt_us, __u64 weight);
 __u64 fs_host_xcp_x_q4(__u64 rtt_us, __u64 in_flight);
+__u64 fs_host_xcp_bounded(const struct fs_xcp *s, __u64 bytes, __u64 x_q4);
 void fs_host_xcp_arrival(const struct fs_xcp_params *p, struct fs_xcp_sums *sums, __u64 bytes, __u64 packets,
 			 __u64 rtt_us, __u64 x_q4);
 void fs_host_xcp_decide(const struct fs_xcp_params *p, struct fs_xcp *s, const struct fs_xcp_sums *sums,
@@ -61,14 +62,19 @@ FS_HOST void fs_host_rcp_input(struct fs_rcp_sums *sums, __u64 bytes)
 	fs_rcp_input(sums, bytes);
 }
 
-FS_HOST void fs_host_rcp_rtt(struct fs_rcp_sums *sums, __u64 max_rtt_us, __u64 rtt_us, __u64 packets)
+FS_HOST void fs_host_rcp_rtt(struct fs_rcp_sums *sums, __u64 max_rtt_us, __u64 most_rtt_us, __u64 rtt_us, __u64 weight)
 {
-	fs_rcp_rtt(sums, max_rtt_us, rtt_us, packets);
+	fs_rcp_rtt(sums, max_rtt_us, fs_rcp_counts_as(max_rtt_us, most_rtt_us, rtt_us), weight);
 }
 
 FS_HOST __u64 fs_host_xcp_x_q4(__u64 rtt_us, __u64 in_flight)
 {
 	return fs_xcp_x_q4(rtt_us, in_flight);
+}
+
+FS_HOST __u64 fs_host_xcp_bounded(const struct fs_xcp *s, __u64 bytes, __u64 x_q4)
+{
+	return fs_xcp_bounded(s, bytes, x_q4);
 }
 
 FS_HOST void fs_host_xcp_arrival(const struct fs_xcp_params *p, struct fs_xcp_sums *sums, __u64 bytes, __u64 packets,

@@ -36,7 +36,11 @@ enum fs_seek { FS_ABSENT, FS_THERE, FS_NOT_LINEAR };
  * Leaves an offset below 512 as it is and the verifier with one bound for it, however it came about: else it would walk through
  * the rest once for every way of getting there.
  */
+#ifdef __bpf__
 #define FS_BOUND(offset) asm volatile("%0 &= 511" : "+r"(offset))
+#else
+#define FS_BOUND(offset) ((offset) &= 511)
+#endif
 
 /* A pointer to `bytes` bytes at `at`, or none. */
 #define FS_AT(at, bytes) \
@@ -191,20 +195,26 @@ FS_INLINE bool fs_find(struct __sk_buff *skb, __u32 link_bytes, __u16 exid, stru
 	return false;
 }
 
-/* The four bytes of `stamp` replace `was` in the option, and TCP's checksum follows: it is right if it was right. */
-FS_INLINE void fs_write_stamp(struct __sk_buff *skb, const struct fs_found *found, __be32 was, __be32 stamp)
+/* The four bytes of `is` replace `was` at `offset` in the option, and TCP's checksum follows: it is right if it was right. */
+FS_INLINE void fs_write_word(struct __sk_buff *skb, const struct fs_found *found, __u32 offset, __be32 was, __be32 is)
 {
-	__u32 at = found->option + FS_AT_STAMP;
+	__u32 at = found->option + offset;
 
-	if (bpf_skb_store_bytes(skb, at, &stamp, sizeof(stamp), 0))
+	if (bpf_skb_store_bytes(skb, at, &is, sizeof(is), 0))
 		return;
 	/* At an odd distance from the header's start, every byte is in the other half of its checksum word. */
 	if ((at - found->tcp) & 1) {
 		was = (was & 0x00ff00ff) << 8 | (was >> 8 & 0x00ff00ff);
-		stamp = (stamp & 0x00ff00ff) << 8 | (stamp >> 8 & 0x00ff00ff);
+		is = (is & 0x00ff00ff) << 8 | (is >> 8 & 0x00ff00ff);
 	}
 	/* Where the checksum is left to the device, this knows. */
-	bpf_l4_csum_replace(skb, found->tcp + 16, was, stamp, sizeof(stamp));
+	bpf_l4_csum_replace(skb, found->tcp + 16, was, is, sizeof(is));
+}
+
+/* The stamp comes to be `stamp`. */
+FS_INLINE void fs_write_stamp(struct __sk_buff *skb, const struct fs_found *found, __be32 was, __be32 stamp)
+{
+	fs_write_word(skb, found, FS_AT_STAMP, was, stamp);
 }
 
 /* ECN's two bits of a packet whose headers have been found. */

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Tests the heavy flows of one interface behind its router, and isolates those that do not obey: into a class of the
- * root's queueing discipline if one is given, else to half the rate that they had.
+ * Tests the heavy flows of one interface behind its router (fs_police), and isolates those that do not obey before it (fs_gate): into a
+ * class of the root's queueing discipline if one is given, else to half the rate that they had.
  *
  * A flow's packets nearly always come by one CPU; where two count at once, an update may be lost, and the flow seems
  * lighter than it is.
+ *
+ * Packets that a stranger sends in a flow's name count as that flow only if they come by the same interface and their sequence numbers
+ * are within the same 64 MiB of the 4 GiB as its own: of those that guess, one in 64. A flow that goes on into the next region takes what
+ * is known of it along. Who sees the flow's packets can count as it all the same (docs/security.md).
  */
 #include "kernel.h"
 #include "packet.h"
@@ -25,8 +29,11 @@ struct fs_police_config {
 
 const volatile struct fs_police_config config = {};
 
-/* Until then a flow is being tested. Where two begin at once, both are; no harm but more of a dent. */
-__u64 testing_until_ns = 0;
+/* Tests of one source's flows at a time. */
+#define FS_TESTS 2
+/* Of a sequence number: its region. */
+#define FS_REGION(seq) ((seq) >> 26)
+#define FS_REGIONS 64
 
 struct fs_flow_key {
 	__u8 from[16];
@@ -34,6 +41,8 @@ struct fs_flow_key {
 	__be16 from_port;
 	__be16 to_port;
 	__u32 version;
+	__u32 came_by;
+	__u32 region;
 };
 
 struct {
@@ -43,25 +52,111 @@ struct {
 	__type(value, struct fs_police_flow);
 } flows SEC(".maps");
 
-FS_INLINE struct fs_police_flow *find_flow(struct __sk_buff *skb, const struct fs_found *found)
-{
-	struct fs_police_flow *flow, fresh = {};
-	struct fs_flow_key key = {.version = found->version};
+/* Until when flows of a source are being tested. Where two CPUs begin one at once, both do; no harm but more of a dent. */
+struct fs_source {
+	__u64 until_ns[FS_TESTS];
+};
 
-	if (bpf_skb_load_bytes(skb, found->tcp, &key.from_port, 4))
-		return 0;
+struct fs_source_key {
+	__u8 from[16];
+	__u32 version;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct fs_source_key);
+	__type(value, struct fs_source);
+} sources SEC(".maps");
+
+FS_INLINE bool read_key(struct __sk_buff *skb, const struct fs_found *found, struct fs_flow_key *key)
+{
+	__be32 seq;
+
+	key->version = found->version;
+	key->came_by = skb->ingress_ifindex;
+	if (bpf_skb_load_bytes(skb, found->tcp, &key->from_port, 4) ||
+	    bpf_skb_load_bytes(skb, found->tcp + 4, &seq, sizeof(seq)))
+		return false;
 	if (found->version == 4) {
-		if (bpf_skb_load_bytes(skb, found->network + 12, key.from, 4) ||
-		    bpf_skb_load_bytes(skb, found->network + 16, key.to, 4))
-			return 0;
-	} else if (bpf_skb_load_bytes(skb, found->network + 8, key.from, 32)) {
-		return 0;
+		if (bpf_skb_load_bytes(skb, found->network + 12, key->from, 4) ||
+		    bpf_skb_load_bytes(skb, found->network + 16, key->to, 4))
+			return false;
+	} else if (bpf_skb_load_bytes(skb, found->network + 8, key->from, 32)) {
+		return false;
 	}
-	flow = bpf_map_lookup_elem(&flows, &key);
+	key->region = FS_REGION(bpf_ntohl(seq));
+	return true;
+}
+
+FS_INLINE struct fs_police_flow *find_flow(struct __sk_buff *skb, const struct fs_found *found, struct fs_flow_key *key)
+{
+	struct fs_police_flow *flow, *before, fresh = {};
+
+	if (!read_key(skb, found, key))
+		return 0;
+	flow = bpf_map_lookup_elem(&flows, key);
 	if (flow)
 		return flow;
-	bpf_map_update_elem(&flows, &key, &fresh, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&flows, &key);
+	key->region = (key->region - 1) % FS_REGIONS;
+	before = bpf_map_lookup_elem(&flows, key);
+	key->region = (key->region + 1) % FS_REGIONS;
+	if (before)
+		fresh = *before;
+	bpf_map_update_elem(&flows, key, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&flows, key);
+}
+
+/* Where a test of a source's flow may be noted down that begins now; none if too many have begun. */
+FS_INLINE __u64 *free_test(const struct fs_flow_key *flow, __u64 now)
+{
+	struct fs_source_key key = {.version = flow->version};
+	struct fs_source *source, fresh = {};
+
+	__builtin_memcpy(key.from, flow->from, sizeof(key.from));
+	source = bpf_map_lookup_elem(&sources, &key);
+	if (!source) {
+		bpf_map_update_elem(&sources, &key, &fresh, BPF_NOEXIST);
+		source = bpf_map_lookup_elem(&sources, &key);
+	}
+	if (!source)
+		return 0;
+	for (__u32 i = 0; i < FS_TESTS; i++)
+		if (now >= source->until_ns[i])
+			return &source->until_ns[i];
+	return 0;
+}
+
+/*
+ * Before the router: an isolated flow's packets go to its class, or no more of them on than half of its rate, and to the router what goes
+ * on is input that names no RTT. What it gave to who does not take it, others would not get; nor if it took what is held back for input.
+ */
+SEC("tcx/egress")
+int fs_gate(struct __sk_buff *skb)
+{
+	struct fs_found found = {};
+	struct fs_flow_key key = {};
+	struct fs_police_flow *flow;
+	__be32 was, is;
+	__u8 *option;
+
+	if (!fs_find(skb, config.link_bytes, config.exid, &found) || !read_key(skb, &found, &key))
+		return TCX_NEXT;
+	flow = bpf_map_lookup_elem(&flows, &key);
+	if (!flow || flow->phase != FS_ISOLATE)
+		return TCX_NEXT;
+	if (!config.class && !fs_police_admit(flow, bpf_ktime_get_ns(), skb->wire_len))
+		return TCX_DROP;
+	if (config.class)
+		skb->priority = config.class;
+	option = FS_AT(found.option, FS_LONG_LEN);
+	if (!option)
+		return TCX_NEXT;
+	__builtin_memcpy(&was, option + FS_AT_RTT, sizeof(was));
+	is = was | bpf_htonl((__u32)FS_RTT_UNKNOWN << 16);
+	if (is != was)
+		fs_write_word(skb, &found, FS_AT_RTT, was, is);
+	return TCX_NEXT;
 }
 
 SEC("tcx/egress")
@@ -71,7 +166,9 @@ int fs_police(struct __sk_buff *skb)
 	struct fs_police_view view = {};
 	__u64 now, rtt_us, told, phase;
 	struct fs_police_flow *flow;
+	struct fs_flow_key key = {};
 	struct fs_found found = {};
+	__u64 *test = 0;
 	__u32 bytes, carried, packets;
 	__be32 was, stamp;
 	__u8 *option;
@@ -84,7 +181,7 @@ int fs_police(struct __sk_buff *skb)
 	__builtin_memcpy(&was, option + FS_AT_STAMP, sizeof(was));
 	rtt_us = (__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1];
 	rtt_us = rtt_us == FS_RTT_UNKNOWN ? 0 : fs_rtt_unpack(rtt_us);
-	flow = find_flow(skb, &found);
+	flow = find_flow(skb, &found, &key);
 	if (!flow)
 		return TCX_NEXT;
 	now = bpf_ktime_get_ns();
@@ -96,18 +193,14 @@ int fs_police(struct __sk_buff *skb)
 	view.rtt_us = rtt_us;
 	view.told = config.exid == FS_EXID_RCP ? carried * 1000ULL : 0;
 	phase = flow->phase;
-	view.free = now >= testing_until_ns || phase != FS_WATCH;
+	/* Asked for when a watch is over, not of each packet. */
+	if (phase == FS_WATCH && now >= flow->until_ns)
+		test = free_test(&key, now);
+	view.free = test != 0;
 	fs_police_packet(&params, flow, &view);
-	if (phase == FS_WATCH && flow->phase == FS_HOLD)
-		testing_until_ns = now + fs_police_test_ns(flow);
-	if (flow->phase == FS_ISOLATE) {
-		if (config.class) {
-			skb->priority = config.class;
-			return TCX_NEXT;
-		}
-		return fs_police_admit(flow, now, bytes) ? TCX_NEXT : TCX_DROP;
-	}
-	if (flow->phase == FS_WATCH)
+	if (test && phase == FS_WATCH && flow->phase == FS_HOLD)
+		*test = now + fs_police_test_ns(flow);
+	if (flow->phase == FS_WATCH || flow->phase == FS_ISOLATE)
 		return TCX_NEXT;
 	if (config.exid == FS_EXID_RCP) {
 		told = fs_min(fs_max(fs_police_told(flow) / 1000, 1), 0xffffffff);

@@ -13,6 +13,8 @@
 
 #define FS_POLICE_MIN_ROUND_NS (10 * 1000 * 1000ULL)
 #define FS_POLICE_MAX_ROUND_NS (2000 * 1000 * 1000ULL)
+/* T where none was named. */
+#define FS_POLICE_UNKNOWN_ROUND_NS FS_NS_PER_S
 /* An ack may be held back this long, and packets queue on the way. */
 #define FS_POLICE_GRACE_NS (50 * 1000 * 1000ULL)
 #define FS_POLICE_FAILURES 2
@@ -34,7 +36,7 @@ struct fs_police_view {
 	__u64 rtt_us;
 	/* RCP: the rate that it carries, bytes/s; XCP: zero. */
 	__u64 told;
-	/* No other flow is being tested. */
+	/* Not too many flows of its source are being tested. */
 	__u64 free;
 };
 
@@ -47,6 +49,9 @@ struct fs_police_flow {
 	/* r_0, bytes/s */
 	__u64 rate;
 	__u64 round_ns;
+	/* The longest round trip that was named since the last watch began, and in the one before; zero: none. */
+	__u64 named_ns;
+	__u64 named_before_ns;
 	__u64 failures;
 	/* bytes/s */
 	__u64 told;
@@ -66,6 +71,17 @@ FS_LAW void fs_police_enter(struct fs_police_flow *f, __u64 phase, __u64 now, __
 	f->bytes = 0;
 }
 
+/* A watch begins, and with it another T. */
+FS_LAW void fs_police_watch(struct fs_police_flow *f, __u64 now)
+{
+	__u64 named = fs_max(f->named_ns, f->named_before_ns);
+
+	f->round_ns = named ? named : FS_POLICE_UNKNOWN_ROUND_NS;
+	f->named_before_ns = f->named_ns;
+	f->named_ns = 0;
+	fs_police_enter(f, FS_WATCH, now, f->round_ns);
+}
+
 /* How long a test that now begins may take, and what it leaves behind. Exact. */
 FS_LAW __u64 fs_police_test_ns(const struct fs_police_flow *f)
 {
@@ -74,15 +90,18 @@ FS_LAW __u64 fs_police_test_ns(const struct fs_police_flow *f)
 
 FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_flow *f, const struct fs_police_view *v)
 {
-	__u64 now = v->now_ns, rate, told;
+	__u64 now = v->now_ns, rate, told, named = v->rtt_us * 1000;
+	/* What a watch of an unknown flow would wait for has come. */
+	bool begins = f->until_ns == 0 ||
+		      (named > 0 && f->phase == FS_WATCH && (f->named_ns | f->named_before_ns) == 0);
 
-	if (v->rtt_us > 0)
-		f->round_ns = fs_min(fs_max(v->rtt_us * 1000, FS_POLICE_MIN_ROUND_NS), FS_POLICE_MAX_ROUND_NS);
-	if (f->round_ns == 0)
-		return;
+	if (named > 0) {
+		named = fs_min(fs_max(named, FS_POLICE_MIN_ROUND_NS), FS_POLICE_MAX_ROUND_NS);
+		f->named_ns = fs_max(f->named_ns, named);
+	}
 	f->told = fs_max(f->told, v->told);
-	if (f->until_ns == 0)
-		fs_police_enter(f, FS_WATCH, now, f->round_ns);
+	if (begins)
+		fs_police_watch(f, now);
 	if ((__s64)(now - f->until_ns) < 0) {
 		f->bytes += v->bytes;
 		return;
@@ -96,7 +115,7 @@ FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_
 		    (__s64)(now - f->rest_until_ns) >= 0) {
 			fs_police_enter(f, FS_HOLD, now, f->round_ns + FS_POLICE_GRACE_NS);
 		} else {
-			fs_police_enter(f, FS_WATCH, now, f->round_ns);
+			fs_police_watch(f, now);
 		}
 	} else if (f->phase == FS_HOLD) {
 		fs_police_enter(f, FS_REFER, now, f->round_ns);
@@ -105,26 +124,26 @@ FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_
 		f->tests++;
 		fs_police_enter(f, FS_TELL, now, 2 * f->round_ns + FS_POLICE_GRACE_NS);
 	} else if (f->phase == FS_REFER) {
-		fs_police_enter(f, FS_WATCH, now, f->round_ns);
+		fs_police_watch(f, now);
 	} else if (f->phase == FS_TELL) {
 		fs_police_enter(f, FS_JUDGE, now, f->round_ns + FS_POLICE_GRACE_NS);
 	} else if (f->phase == FS_JUDGE) {
 		if (rate <= f->rate - f->rate / 4) {
 			f->failures = 0;
 			f->rest_until_ns = now + p->retest_ns;
-			fs_police_enter(f, FS_WATCH, now, f->round_ns);
+			fs_police_watch(f, now);
 		} else if (++f->failures >= FS_POLICE_FAILURES) {
 			f->isolations++;
 			f->tokens_q16 = 0;
 			f->tokens_ns = now;
 			fs_police_enter(f, FS_ISOLATE, now, p->isolate_ns);
 		} else {
-			fs_police_enter(f, FS_WATCH, now, f->round_ns);
+			fs_police_watch(f, now);
 		}
 	} else {
 		f->failures = 0;
 		f->rest_until_ns = now;
-		fs_police_enter(f, FS_WATCH, now, f->round_ns);
+		fs_police_watch(f, now);
 	}
 	f->bytes += v->bytes;
 }

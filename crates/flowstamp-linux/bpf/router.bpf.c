@@ -92,6 +92,8 @@ struct fs_link {
 	__u64 dropped_packets;
 	/* Of a link that is shared: the queue of other traffic, C_R, and the others' counter at the last decision. */
 	__u64 other_queue_bytes;
+	/* Whether a class has gone, as another root takes both away. */
+	__u64 without_classes;
 	__u64 own_capacity_q16;
 	__u64 seen_other_bytes;
 	/* The last decision's time, and when the next timers are due. */
@@ -110,6 +112,9 @@ struct fs_link {
 	struct fs_xcp_b xcp_b;
 	/* Counters at the last decision. */
 	struct fs_sums seen;
+	/* Where a decision works. */
+	struct fs_sums total;
+	struct fs_xcp next_xcp;
 };
 
 struct {
@@ -242,7 +247,9 @@ FS_INLINE void rcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 		return;
 	__builtin_memcpy(&was, option + FS_AT_STAMP, sizeof(was));
 	rtt_us = fs_rtt_unpack((__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1]);
-	fs_rcp_rtt(&sum->rcp, config.rcp.max_rtt_us, rtt_us, fs_segments(skb));
+	rtt_us = fs_rcp_counts_as(config.rcp.max_rtt_us, link->rcp.most_rtt_us, rtt_us);
+	fs_rcp_rtt(&sum->rcp, config.rcp.max_rtt_us, rtt_us,
+		   config.rcp.max_rtt_factor_q16 ? skb->wire_len : fs_segments(skb));
 	carried = bpf_ntohl(was);
 	offer = fs_rcp_stamp(link->offer, carried);
 	if (offer != carried) {
@@ -263,7 +270,7 @@ struct fs_work {
 	__u32 stamp;
 };
 
-/* rcp_packet's law without the packet: never loaded, for `router bench` counts its instructions. */
+/* rcp_packet's law without the packet and without what bounds it, as the thesis has it: never loaded, for `router bench` counts its instructions. */
 SEC("?syscall")
 int fs_rcp_work(struct fs_work *work)
 {
@@ -320,11 +327,12 @@ FS_INLINE void xcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 	in_flight = (__u16)option[FS_AT_FLAGS] << 8 | option[FS_AT_FLAGS + 1];
 	x_q4 = fs_xcp_x_q4(rtt_us, in_flight);
 	params.max_rtt_us = config.xcp.max_rtt_us;
-	fs_xcp_arrival(&params, &sum->xcp, bytes, packets, rtt_us, x_q4);
 	carried = bpf_ntohl(was);
 	bpf_spin_lock(&link->lock);
+	x_q4 = fs_xcp_bounded(&link->xcp, bytes / packets, x_q4);
 	feedback = fs_xcp_departure(&link->xcp, bytes, packets, rtt_us, x_q4, carried);
 	bpf_spin_unlock(&link->lock);
+	fs_xcp_arrival(&params, &sum->xcp, bytes, packets, rtt_us, x_q4);
 	if (feedback < carried) {
 		stamp = bpf_htonl(feedback);
 		fs_write_stamp(skb, &found, was, stamp);
@@ -425,11 +433,12 @@ FS_INLINE void add_up(struct fs_sums *total)
 			return;
 		total->rcp.input_bytes += sum->rcp.input_bytes;
 		total->rcp.sum_rtt_us += sum->rcp.sum_rtt_us;
-		total->rcp.packets_with_rtt += sum->rcp.packets_with_rtt;
+		total->rcp.sum_weight += sum->rcp.sum_weight;
 		total->xcp.input_bytes += sum->xcp.input_bytes;
 		total->xcp.sum_x_q4 += sum->xcp.sum_x_q4;
 		total->xcp.sum_x_rtt_low += sum->xcp.sum_x_rtt_low;
 		total->xcp.sum_x_rtt_high += sum->xcp.sum_x_rtt_high;
+		total->xcp.x_bytes += sum->xcp.x_bytes;
 		total->vcp.input_bytes += sum->vcp.input_bytes;
 		total->xcp_b.frames += sum->xcp_b.frames;
 		total->xcp_b.packets += sum->xcp_b.packets;
@@ -453,6 +462,7 @@ FS_INLINE bool read_queue(struct fs_link *link)
 	if (config.share) {
 		queue = fs_qdisc(device, FS_LEAF(FS_OTHER));
 		link->other_queue_bytes = queue ? queue->qstats.backlog : 0;
+		link->without_classes = !queue || !fs_qdisc(device, FS_LEAF(FS_OWN));
 	}
 	return true;
 }
@@ -460,17 +470,20 @@ FS_INLINE bool read_queue(struct fs_link *link)
 FS_INLINE void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 {
 	__u64 interval_ns = now - link->decided_ns, late = now - link->decide_at_ns;
-	struct fs_sums total = {};
+	/* In the map, as a program's stack is small; nobody else touches them. */
+	struct fs_sums *total = &link->total;
+	struct fs_xcp *state = &link->next_xcp;
 
-	add_up(&total);
+	__builtin_memset(total, 0, sizeof(*total));
+	add_up(total);
 	if (config.share)
 		divide(link, now, interval_ns);
 	if (config.law == FS_RCP) {
 		struct fs_rcp_params params = config.rcp;
 		struct fs_rcp_sums sum = {
-			total.rcp.input_bytes - link->seen.rcp.input_bytes,
-			total.rcp.sum_rtt_us - link->seen.rcp.sum_rtt_us,
-			total.rcp.packets_with_rtt - link->seen.rcp.packets_with_rtt,
+			total->rcp.input_bytes - link->seen.rcp.input_bytes,
+			total->rcp.sum_rtt_us - link->seen.rcp.sum_rtt_us,
+			total->rcp.sum_weight - link->seen.rcp.sum_weight,
 		};
 		struct fs_rcp state = link->rcp;
 
@@ -486,7 +499,7 @@ FS_INLINE void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 		bpf_spin_unlock(&link->lock);
 	} else if (config.law == FS_VCP) {
 		struct fs_vcp_params params = config.vcp;
-		struct fs_vcp_sums sum = {total.vcp.input_bytes - link->seen.vcp.input_bytes};
+		struct fs_vcp_sums sum = {total->vcp.input_bytes - link->seen.vcp.input_bytes};
 		struct fs_vcp state = link->vcp;
 
 		if (config.share)
@@ -499,37 +512,38 @@ FS_INLINE void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 	} else {
 		struct fs_xcp_params params = config.xcp;
 		struct fs_xcp_sums sum = {
-			total.xcp.input_bytes - link->seen.xcp.input_bytes,
-			total.xcp.sum_x_q4 - link->seen.xcp.sum_x_q4,
-			total.xcp.sum_x_rtt_low - link->seen.xcp.sum_x_rtt_low,
-			total.xcp.sum_x_rtt_high - link->seen.xcp.sum_x_rtt_high,
+			total->xcp.input_bytes - link->seen.xcp.input_bytes,
+			total->xcp.sum_x_q4 - link->seen.xcp.sum_x_q4,
+			total->xcp.sum_x_rtt_low - link->seen.xcp.sum_x_rtt_low,
+			total->xcp.sum_x_rtt_high - link->seen.xcp.sum_x_rtt_high,
+			total->xcp.x_bytes - link->seen.xcp.x_bytes,
 		};
-		struct fs_xcp state = link->xcp;
 		struct fs_xcp_b blind = link->xcp_b;
 
+		*state = link->xcp;
 		if (config.share)
 			params.capacity_q16 = fs_times(link->own_capacity_q16, config.eta_q32);
 		if (config.law == FS_XCP_B) {
 			struct fs_xcp_b_params own = config.xcp_b;
 			struct fs_xcp_b_sums came = {
-				total.xcp_b.frames - link->seen.xcp_b.frames,
-				total.xcp_b.packets - link->seen.xcp_b.packets,
+				total->xcp_b.frames - link->seen.xcp_b.frames,
+				total->xcp_b.packets - link->seen.xcp_b.packets,
 			};
 
-			fs_xcp_b_decide(&params, &own, &state, &blind, &sum, &came, interval_ns, link->queue_bytes,
+			fs_xcp_b_decide(&params, &own, state, &blind, &sum, &came, interval_ns, link->queue_bytes,
 					link->queue_packets);
 		} else {
-			fs_xcp_decide(&params, &state, &sum, interval_ns);
+			fs_xcp_decide(&params, state, &sum, interval_ns);
 		}
-		*next_ns = fs_xcp_interval_ns(&params, &state);
+		*next_ns = fs_xcp_interval_ns(&params, state);
 		bpf_spin_lock(&link->lock);
 		if (config.law != FS_XCP_B)
-			state.min_queue_bytes = link->xcp.min_queue_bytes;
-		link->xcp = state;
+			state->min_queue_bytes = link->xcp.min_queue_bytes;
+		link->xcp = *state;
 		link->xcp_b = blind;
 		bpf_spin_unlock(&link->lock);
 	}
-	link->seen = total;
+	link->seen = *total;
 	link->decided_ns = now;
 	link->interval_ns = interval_ns;
 	link->decisions++;

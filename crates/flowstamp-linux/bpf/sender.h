@@ -27,6 +27,11 @@
  * 8. RTT doubled for a round trip / in what was sent after that too, and in each packet's / a host that stood still gets the
  *    acks of a whole flight at one instant, and the smoothed RTT stays high until the next flight's.
  * 9. XCP halves the window, or what is in flight if that is less / the window / it grows only while it is used.
+ * 10. The smoothed RTT / that of the data alone, until the kernel's is as short, where the handshake was sent again / the kernel's begins
+ *    with a second then, and so long an RTT makes a router of XCP tell all its flows nothing for most of that time.
+ * 11. XCP keeps its window as long as it is told nothing / the kernel's TCP after 20 round trips and 200 ms of that, if it would be faster /
+ *    a router that has gone or stopped looks so: the receiver's sum of no changes is an echo as any other. A router's interval is the mean
+ *    RTT of its flows, many round trips of a short one.
  */
 #ifndef FLOWSTAMP_SENDER_H
 #define FLOWSTAMP_SENDER_H

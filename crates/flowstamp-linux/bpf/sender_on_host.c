@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* What senders compute, compiled for the host: tests/sender_equality.rs holds it against the Rust laws. */
 #include "sender.h"
+#include "shun.h"
 
 #define FS_HOST __attribute__((visibility("default")))
 
+void fs_host_shun_until(struct fs_shunned *s, __u64 now_ns);
 __u32 fs_host_rcp_window(__u32 rate, __u32 srtt_us, __u32 packet_bytes);
 __u64 fs_host_rcp_pace(__u32 rate, __u32 mss, __u32 header_bytes);
 __u64 fs_host_xcp_window(__u64 window, __s64 change, __u32 srtt_us, __u32 packet_bytes);
@@ -63,4 +65,9 @@ FS_HOST __u64 fs_host_xcp_lost(__u64 window, int timeout, __u32 packet_bytes)
 FS_HOST int fs_host_rcp_lost(const struct fs_switch *s, __u32 *lost, __u64 *lost_us, __u64 now_us, __u32 srtt_us, __u32 rate)
 {
 	return fs_rcp_lost(s, lost, lost_us, now_us, srtt_us, rate);
+}
+
+FS_HOST void fs_host_shun_until(struct fs_shunned *s, __u64 now_ns)
+{
+	fs_shun_until(s, now_ns);
 }

@@ -8,6 +8,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Where systemd, bpftool and iproute2 mount it too.
@@ -29,6 +30,35 @@ pub fn kind(path: &Path) -> io::Result<libc::__fsword_t> {
 /// Whether `path` can be a pin.
 pub fn has(path: &Path) -> bool {
     kind(path).is_ok_and(|kind| kind == libc::BPF_FS_MAGIC)
+}
+
+/// Refuses a place for pins that anybody but root can put other pins into: what is found there is attached, read and told.
+pub fn check_owners(path: &Path) -> Result<(), Refusal> {
+    for folder in path.ancestors() {
+        let is_mount = folder.parent().is_none_or(|parent| !has(parent));
+        if is_mount && !has(folder) {
+            continue;
+        }
+        // Not through links: whoever made one says where it leads.
+        let Ok(found) = folder.symlink_metadata() else { continue };
+        let others = found.mode() & 0o022 != 0;
+        // By default the file system's own folder is everybody's, and each keeps what it has made there.
+        let kept_apart = is_mount && found.mode() & libc::S_ISVTX != 0;
+        let why = if found.uid() != 0 {
+            format!("is owned by user {}", found.uid())
+        } else if !found.is_dir() {
+            "is no folder".into()
+        } else if others && !kept_apart {
+            format!("can be written by others than root (mode {:04o})", found.mode() & 0o7777)
+        } else {
+            continue;
+        };
+        return Err(Refusal(format!(
+            "{} {why}: pins in it may be anybody's; take it away first",
+            folder.display()
+        )));
+    }
+    Ok(())
 }
 
 /// Whether it is mounted at the usual place.

@@ -4,6 +4,8 @@ mod applications;
 mod backlog;
 mod departures;
 mod file;
+#[cfg(test)]
+mod mutated;
 mod network;
 mod results;
 mod shaper;
@@ -19,6 +21,7 @@ use backlog::Watch;
 use file::{Lab, Where};
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
+pub use network::Within;
 use network::{Id, Lock, Network, Place};
 use std::io::Write;
 use std::path::PathBuf;

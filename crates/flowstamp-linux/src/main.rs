@@ -36,6 +36,9 @@ enum Command {
     Lab(lab::Command),
     /// What this machine has of what the commands need.
     Doctor(doctor::Command),
+    /// A lab's program in its namespace.
+    #[command(hide = true)]
+    Within(lab::Within),
 }
 
 const HELP_INSTEAD: clap::error::ErrorKind = clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
@@ -55,6 +58,7 @@ fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Router(command) => router::run(command),
         Command::Lab(command) => lab::run(command),
         Command::Doctor(command) => doctor::run(command),
+        Command::Within(command) => command.run(),
     }
 }
 

@@ -3,6 +3,7 @@
 mod attach;
 mod bench;
 pub mod htb;
+mod http;
 mod metrics;
 mod operations;
 mod pins;
@@ -11,6 +12,7 @@ mod privileges;
 mod program;
 mod share;
 pub mod sight;
+mod staged;
 mod status;
 
 use crate::law::ROUTERS;

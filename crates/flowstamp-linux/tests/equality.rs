@@ -26,6 +26,7 @@ struct RcpParams {
     max_interval_ns: u64,
     min_interval_ns: u64,
     max_rtt_us: u64,
+    max_rtt_factor_q16: u64,
 }
 
 #[repr(C)]
@@ -33,7 +34,7 @@ struct RcpParams {
 struct RcpSums {
     input_bytes: u64,
     sum_rtt_us: u64,
-    packets_with_rtt: u64,
+    sum_weight: u64,
 }
 
 #[repr(C)]
@@ -42,6 +43,9 @@ struct Rcp {
     rate_q16: u64,
     avg_rtt_q8: u64,
     input_rate_q16: u64,
+    mean_rtt_q8: u64,
+    mean_bytes_q16: u64,
+    most_rtt_us: u64,
 }
 
 #[repr(C)]
@@ -55,6 +59,7 @@ struct XcpParams {
     max_rtt_us: u64,
     queue_window_q32: u64,
     min_queue_interval_ns: u64,
+    max_weight_q16: u64,
 }
 
 #[repr(C)]
@@ -64,6 +69,7 @@ struct XcpSums {
     sum_x_q4: u64,
     sum_x_rtt_low: u64,
     sum_x_rtt_high: u64,
+    x_bytes: u64,
 }
 
 #[repr(C)]
@@ -84,6 +90,7 @@ impl Gain {
 struct Xcp {
     give: Gain,
     take: Gain,
+    most_x: Gain,
     residue_pos_q16: u64,
     residue_neg_q16: u64,
     avg_rtt_q8: u64,
@@ -108,8 +115,9 @@ unsafe extern "C" {
     safe fn fs_host_rcp_offer(p: &RcpParams, s: &Rcp) -> u32;
     safe fn fs_host_rcp_stamp(offer: u32, carried: u32) -> u32;
     safe fn fs_host_rcp_input(sums: &mut RcpSums, bytes: u64);
-    safe fn fs_host_rcp_rtt(sums: &mut RcpSums, max_rtt_us: u64, rtt_us: u64, packets: u64);
+    safe fn fs_host_rcp_rtt(sums: &mut RcpSums, max_rtt_us: u64, most_rtt_us: u64, rtt_us: u64, weight: u64);
     safe fn fs_host_xcp_x_q4(rtt_us: u64, in_flight: u64) -> u64;
+    safe fn fs_host_xcp_bounded(s: &Xcp, bytes: u64, x_q4: u64) -> u64;
     safe fn fs_host_xcp_arrival(
         p: &XcpParams,
         s: &mut XcpSums,
@@ -242,6 +250,7 @@ fn rcp_case(
                     max_interval_ns,
                     min_interval_ns: 1000,
                     max_rtt_us,
+                    max_rtt_factor_q16: 0,
                 },
                 rust: rcp::router::Params {
                     alpha: q32(alpha_q32),
@@ -255,7 +264,7 @@ fn rcp_case(
                     ..rcp::router::Params::default()
                 },
                 capacity: Rate::from_bytes_per_sec(q16(link_rate_q16)),
-                state: Rcp { rate_q16, avg_rtt_q8: avg_rtt_ns << 8, input_rate_q16: 0 },
+                state: Rcp { rate_q16, avg_rtt_q8: avg_rtt_ns << 8, ..Rcp::default() },
             }
         },
     )
@@ -299,7 +308,7 @@ fn rcp_step(
         for _ in 0..*packets {
             rust.on_arrival(link(0), 0, Some(&Stamp([0.0, *rtt as f64 / 1e6, 0.0])));
         }
-        fs_host_rcp_rtt(&mut sums, case.c.max_rtt_us, *rtt, *packets);
+        fs_host_rcp_rtt(&mut sums, case.c.max_rtt_us, 0, *rtt, *packets);
     }
     rust.on_timer(0, link(queue));
     fs_host_rcp_update(&case.c, c, &sums, interval_ns, queue);
@@ -435,6 +444,46 @@ proptest! {
         }
     }
 
+    // RTTs by bytes and bounded, in whole us: an interval's mean is off by what bounds it was, and 1 us, 1e-4 of 10 ms and more. So are m and d,
+    // and R by that times the gains, which are up to 10.
+    #[test]
+    fn rcp_router_that_bounds_rtts(
+        case in rcp_case(20_000.0, 10_000..=10_000),
+        known in any::<bool>(),
+        factor_q16 in (1u64 << 16)..(20 << 16),
+        intervals in prop::collection::vec(
+            prop::collection::vec((log_uniform(10_000.0, 30e6), 40u64..9000), 0..8), 1..20),
+    ) {
+        let params = rcp::router::Params {
+            max_rtt_factor: Some(q16(factor_q16)),
+            initial_rtt: case.rust.initial_rtt.filter(|_| known),
+            ..case.rust
+        };
+        let c_params = RcpParams { max_rtt_factor_q16: factor_q16, ..case.c };
+        let mut rust = rcp::Router::new(&params, &RouterView::of(case.capacity));
+        let mut c = Rcp { avg_rtt_q8: if known { case.state.avg_rtt_q8 } else { 0 }, ..case.state };
+        let mut off = 0.0;
+        for packets in &intervals {
+            if rust.avg_rtt_s() > 0.0 && rust.avg_rtt_s() < 0.0101 {
+                break;
+            }
+            let mut sums = RcpSums::default();
+            for (rtt, bytes) in packets {
+                let rtt = *rtt as u64;
+                rust.on_arrival(link(0), *bytes as u32, Some(&Stamp([0.0, rtt as f64 / 1e6, 0.0])));
+                fs_host_rcp_input(&mut sums, *bytes);
+                fs_host_rcp_rtt(&mut sums, c_params.max_rtt_us, c.most_rtt_us, rtt, *bytes);
+            }
+            rust.on_timer(0, link(0));
+            fs_host_rcp_update(&c_params, &mut c, &sums, 10_000_000, 0);
+            off += 1e-4;
+            let d = rust.avg_rtt_s();
+            close!(c.avg_rtt_q8 as f64 / 256e9, d, d * off, "d");
+            close!(q16(c.rate_q16), rust.rate(), rust.rate() * off * 10.0 + 1.0, "R");
+            prop_assert!(c.most_rtt_us == 0 || c.avg_rtt_q8 <= (c.most_rtt_us + 1) * 256_000);
+        }
+    }
+
     #[test]
     fn rcp_stamps(offer in 1u32.., carried in any::<u32>()) {
         let mut law = rcp::Router::new(
@@ -510,7 +559,12 @@ fn xcp_case() -> impl Strategy<Value = XcpCase> {
         prop::collection::vec(packet(), 0..12),
         prop::collection::vec(packet(), 0..12),
         prop::option::weighted(0.7, rtt_us()),
-        (log_uniform(0.001, 16.0), rtt_us(), prop::array::uniform2(timer_us())),
+        (
+            log_uniform(0.001, 16.0),
+            rtt_us(),
+            prop::array::uniform2(timer_us()),
+            prop::option::of((1u64 << 16)..(64 << 16)),
+        ),
     );
     parts.prop_map(
         |(
@@ -525,7 +579,7 @@ fn xcp_case() -> impl Strategy<Value = XcpCase> {
             told_us,
             more,
         )| {
-            let (queue_window, max_rtt_us, [min_interval_us, min_queue_us]) = more;
+            let (queue_window, max_rtt_us, [min_interval_us, min_queue_us], max_weight_q16) = more;
             let queue_window_q32 = (queue_window * 4_294_967_296.0) as u64;
             // Who is told nothing looks for an RTT every millisecond.
             let interval_us = told_us.unwrap_or(min_interval_us.max(1000));
@@ -540,6 +594,7 @@ fn xcp_case() -> impl Strategy<Value = XcpCase> {
                 min_interval: Time::from_micros(min_interval_us),
                 queue_window: q32(queue_window_q32),
                 min_queue_interval: Time::from_micros(min_queue_us),
+                max_weight: max_weight_q16.map(q16),
             };
             XcpCase {
                 c: XcpParams {
@@ -551,6 +606,7 @@ fn xcp_case() -> impl Strategy<Value = XcpCase> {
                     max_rtt_us,
                     queue_window_q32,
                     min_queue_interval_ns: min_queue_us * 1000,
+                    max_weight_q16: max_weight_q16.unwrap_or(0),
                 },
                 rust,
                 capacity: Rate::from_bytes_per_sec(capacity),
@@ -643,6 +699,8 @@ proptest! {
             let pools = (c.residue_pos_q16, c.residue_neg_q16);
             let mut carried = stamp(p, x_q4);
             rust.on_departure(link(0), p.bytes, &mut carried);
+            let named = x_q4 as f64 / 16e9;
+            let x_q4 = fs_host_xcp_bounded(&c, u64::from(p.bytes), x_q4);
             let got = fs_host_xcp_departure(&mut c, u64::from(p.bytes), 1, p.rtt_us, x_q4, p.carried);
             prop_assert!(got <= p.carried, "{} raised to {}", p.carried, got);
             prop_assert!(c.residue_pos_q16 <= pools.0 && c.residue_neg_q16 <= pools.1);
@@ -650,9 +708,14 @@ proptest! {
                 given += f64::from(got);
             }
             taken += q16(pools.1 - c.residue_neg_q16);
-            let (x, size) = (x_q4 as f64 / 16e9, f64::from(p.bytes));
+            // What the Rust law bounds it to, for its own sums.
+            let most = case.rust.max_weight.filter(|_| sum_x > 0.0).map_or(f64::INFINITY, |c| c * sum_x / sums.x_bytes as f64);
+            let size = f64::from(p.bytes);
+            let x = named.min(most * size);
+            let bound_x = if x < named { gain_u * x + 1.0 / 16e9 } else { 0.0 };
+            close!(x_q4 as f64 / 16e9, x, bound_x, "bounded X");
             let (g, t) = ((xi_pos * x).min(before.0), (xi_neg * size).min(before.1));
-            let step = bound_give * x + bound_take * size + 2.0 * slack + 2f64.powi(-15);
+            let step = bound_give * x + xi_pos * bound_x + bound_take * size + 2.0 * slack + 2f64.powi(-15);
             close!(f64::from(got), carried.0[2], 1.0 + step, "feedback");
             if p.rtt_us > 0 && (f64::from(p.carried) - (g - t)).abs() <= 1.0 + step {
                 // Either branch may have been taken, and they leave different pools.

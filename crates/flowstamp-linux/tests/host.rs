@@ -4,8 +4,14 @@
 mod capture;
 #[path = "host/net.rs"]
 mod net;
+#[path = "host/paths.rs"]
+mod paths;
 #[path = "../../flowstamp-wire/tests/skip/mod.rs"]
 mod skip;
+#[path = "host/soak.rs"]
+mod soak;
+#[path = "host/told.rs"]
+mod told;
 #[path = "host/unusual.rs"]
 mod unusual;
 #[path = "host/vcp.rs"]

@@ -35,6 +35,8 @@ struct Flow {
     rest_until_ns: u64,
     rate: u64,
     round_ns: u64,
+    named_ns: u64,
+    named_before_ns: u64,
     failures: u64,
     told: u64,
     told_before: u64,

@@ -1,84 +1,10 @@
 //! `router` as users have it, in network namespaces and a BPF file system of this test's own.
 
-#[path = "../../flowstamp-wire/tests/skip/mod.rs"]
-mod skip;
+mod routers;
 
 use libbpf_rs::MapCore;
-use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-/// Two namespaces with a veth between them whose one end's name has a dot, and a place for pins; gone when dropped.
-struct Net {
-    name: String,
-    pins: PathBuf,
-}
-
-fn sh(command: &str) -> bool {
-    Command::new("sh").args(["-c", command]).output().is_ok_and(|o| o.status.success())
-}
-
-impl Net {
-    fn new(test: &str) -> Option<Self> {
-        // SAFETY: no arguments.
-        if unsafe { libc::geteuid() } != 0 || !Path::new("/sys/kernel/btf/vmlinux").exists() {
-            skip::skip("BPF programs need root and a kernel with BTF");
-            return None;
-        }
-        let name = format!("fs-rt-{test}-{}", std::process::id());
-        let pins = std::env::temp_dir().join(&name);
-        let net = Self { name, pins };
-        let (n, p) = (&net.name, net.pins.display());
-        let made = sh(&format!(
-            "mkdir {p} && mount -t bpf bpf {p} && ip netns add {n} && ip netns add {n}-peer && \
-             ip link add out.1 netns {n} type veth peer name in netns {n}-peer && \
-             ip -n {n} link set out.1 up && ip -n {n}-peer link set in up && \
-             ip -n {n} addr add 10.79.0.1/24 dev out.1 && ip -n {n}-peer addr add 10.79.0.2/24 dev in"
-        ));
-        if !made {
-            skip::skip("no network namespaces, veth or BPF file system can be made here");
-            return None;
-        }
-        Some(net)
-    }
-
-    fn run(&self, arguments: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_flowstamp-linux"));
-        command.arg("router").args(arguments.split(' ')).arg("--pins").arg(self.pins.join("router"));
-        command.output().expect("it was built")
-    }
-
-    /// What it prints, when it is to succeed.
-    fn ok(&self, arguments: &str) -> String {
-        let output = self.run(arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && said.is_empty(), "{arguments}: {said}");
-        String::from_utf8(output.stdout).expect("text")
-    }
-
-    /// One line, and exit code 2.
-    fn refused(&self, arguments: &str, part: &str) {
-        let output = self.run(arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments}: {said}");
-        assert!(said.lines().count() == 1 && said.contains(part), "{arguments}: {said}");
-    }
-
-    fn status(&self) -> serde_json::Value {
-        serde_json::from_str(&self.ok("status --json")).expect("JSON")
-    }
-
-    fn pinned(&self) -> usize {
-        std::fs::read_dir(self.pins.join("router")).into_iter().flatten().count()
-    }
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        let (n, p) = (&self.name, self.pins.display());
-        sh(&format!("ip netns del {n}; ip netns del {n}-peer; umount {p}; rmdir {p}"));
-    }
-}
+use routers::{Net, serve, sh};
+use std::process::Command;
 
 #[test]
 fn attaches_once_counts_and_leaves_nothing() {
@@ -116,7 +42,7 @@ fn attaches_once_counts_and_leaves_nothing() {
     net.refused(&format!("police out.1 --netns {} --list", net.name), "not policed");
     net.ok(&format!("police out.1 --netns {}", net.name));
     assert_eq!(net.pinned(), 2);
-    assert_eq!(net.programs(), ["fs_router", "fs_police"]);
+    assert_eq!(net.programs(), ["fs_gate", "fs_router", "fs_police"]);
     net.ok(&format!("detach out.1 --netns {}", net.name));
     assert!(!net.pins.join("router").exists());
     assert_eq!(net.programs(), [""; 0]);
@@ -331,33 +257,6 @@ fn writable_maps(process: u32) -> usize {
     maps.iter().filter(|info| !info.lines().any(|l| l.starts_with("flags:") && l.ends_with('0'))).count()
 }
 
-/// It is killed when this goes, however the test ends.
-struct Server(std::process::Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Metrics by a command, and where they are.
-fn serve(net: &Net, command: &mut Command, what: &str) -> (Server, String) {
-    use std::io::BufRead;
-    let mut server = command
-        .arg("router")
-        .args(what.split(' '))
-        .args(["--metrics", "127.0.0.1:0", "--pins"])
-        .arg(net.pins.join("router"))
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .expect("it was built");
-    let mut line = String::new();
-    std::io::BufReader::new(server.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
-    let address = line.trim().trim_start_matches("listening at http://").trim_end_matches("/metrics");
-    (Server(server), address.to_owned())
-}
-
 /// By a service manager that gives another user root's capabilities, too.
 #[test]
 fn metrics_keep_no_capability_that_they_were_given() {
@@ -418,6 +317,32 @@ fn metrics_are_served_without_privileges() {
     );
 }
 
+/// A client that sends a byte now and then, for ever, and more that send nothing at all.
+#[test]
+fn slow_clients_keep_nobody_from_metrics() {
+    use std::io::{Read, Write};
+    let Some(net) = Net::new("s") else { return };
+    net.ok(&format!("attach out.1 --netns {} --law rcp --rate 100Mbps", net.name));
+    let (_server, address) = serve(&net, &mut Command::new(env!("CARGO_BIN_EXE_flowstamp-linux")), "status");
+    let connect = || std::net::TcpStream::connect(&address).expect("it listens");
+    let mut slow = connect();
+    let sender = std::thread::spawn(move || {
+        while slow.write_all(b"G").is_ok() {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    });
+    let _silent: Vec<_> = (0..200).map(|_| connect()).collect();
+    for _ in 0..3 {
+        let (mut stream, mut text) = (connect(), String::new());
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).expect("set");
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("sent");
+        stream.read_to_string(&mut text).expect("an answer before all others have gone");
+        assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("# EOF\n"), "{text}");
+    }
+    // Its deadline is for the whole of its request.
+    sender.join().expect("it is let go");
+}
+
 /// `router share` of an interface; it is killed when this goes.
 struct Sharer(std::process::Child, #[expect(dead_code, reason = "it has somebody to talk to")] Said);
 
@@ -449,45 +374,6 @@ impl Drop for Sharer {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-impl Net {
-    fn tc(&self, what: &str) -> String {
-        let arguments = format!("-n {} {what} show dev out.1", self.name);
-        let output = Command::new("tc").args(arguments.split(' ')).output().expect("tc");
-        String::from_utf8(output.stdout).expect("text")
-    }
-
-    /// The programs at the interface's egress, in their order. tc knows nothing of those.
-    fn programs(&self) -> Vec<String> {
-        self.programs_at(libbpf_rs::libbpf_sys::BPF_TCX_EGRESS)
-    }
-
-    /// Or at another hook.
-    fn programs_at(&self, hook: u32) -> Vec<String> {
-        use libbpf_rs::libbpf_sys::bpf_prog_query_opts;
-        let netns = std::fs::File::open(Path::new("/run/netns").join(&self.name)).expect("it was made");
-        let ask = move || {
-            let mut ids = [0; 16];
-            let mut query = bpf_prog_query_opts { prog_ids: ids.as_mut_ptr(), ..Default::default() };
-            query.sz = size_of_val(&query) as _;
-            query.__bindgen_anon_1.count = ids.len() as u32;
-            // SAFETY: a descriptor that is open, a terminated name, and room for as many programs as are asked for; what the
-            // kernel then writes is their number.
-            let count = unsafe {
-                assert_eq!(libc::setns(netns.as_raw_fd(), libc::CLONE_NEWNET), 0);
-                let index = libc::if_nametoindex(c"out.1".as_ptr()) as i32;
-                assert_eq!(libbpf_rs::libbpf_sys::bpf_prog_query_opts(index, hook, &raw mut query), 0);
-                query.__bindgen_anon_1.count
-            };
-            ids[..count as usize].to_vec()
-        };
-        // Of a thread of its own, that no other test finds itself in another namespace.
-        let ids = std::thread::spawn(ask).join().expect("an answer");
-        let all: Vec<_> = libbpf_rs::query::ProgInfoIter::default().collect();
-        let name = |id| all.iter().find(|p| p.id == id).map(|p| p.name.to_string_lossy().into_owned());
-        ids.into_iter().filter_map(name).collect()
     }
 }
 

@@ -38,6 +38,7 @@ fn load(object: &mut MaybeUninit<OpenObject>, law: Law, link_bytes: u64) -> Rout
         max_interval_ns: 2_000_000,
         min_interval_ns: 1_000_000,
         max_rtt_us: 20_000_000,
+        max_rtt_factor_q16: 0,
     };
     let skeleton = open.load().expect("the kernel takes it");
     let mut link = types::fs_link { offer: OFFER, ..Default::default() };
@@ -285,10 +286,10 @@ fn counts_bytes_and_rtts() {
     }
     let mut object = MaybeUninit::uninit();
     let skeleton = load(&mut object, RCP, 14);
-    // The longest are not believed, all ones say that there is none.
+    // The longest are not believed, zero and all ones say that there is none.
     for (rtt, us) in [
         ([0x4c, 0x35], Some(0xc35 << 4)),
-        ([0, 0], Some(0)),
+        ([0, 0], None),
         ([0xff, 0xff], None),
         ([0, 10], Some(10)),
         ([0xff, 0xfe], None),

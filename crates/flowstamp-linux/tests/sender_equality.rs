@@ -28,8 +28,18 @@ struct Switch {
     doubled_us: u64,
 }
 
+/// bpf/shun.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Shunned {
+    until_ns: u64,
+    doublings: u32,
+    reserved: u32,
+}
+
 #[link(name = "flowstamp_laws", kind = "static")]
 unsafe extern "C" {
+    safe fn fs_host_shun_until(s: &mut Shunned, now_ns: u64);
     safe fn fs_host_rcp_window(rate: u32, srtt_us: u32, packet_bytes: u32) -> u32;
     safe fn fs_host_rcp_pace(rate: u32, mss: u32, header_bytes: u32) -> u64;
     safe fn fs_host_xcp_window(window: u64, change: i64, srtt_us: u32, packet_bytes: u32) -> u64;
@@ -63,6 +73,26 @@ fn config() -> ProptestConfig {
         failure_persistence: None,
         ..ProptestConfig::default()
     }
+}
+
+/// The kernel's own for TCP Fast Open (`tcp_fastopen_active_should_disable`: 2^min(times - 1, 6) of the first), from a minute on.
+#[test]
+fn a_peer_is_shunned_for_twice_as_long_each_time() {
+    const MINUTE: u64 = 60_000_000_000;
+    let (mut s, mut now) = (Shunned::default(), 1);
+    for minutes in [1, 2, 4, 8, 16, 32, 64, 64, 64] {
+        fs_host_shun_until(&mut s, now);
+        assert_eq!(s.until_ns, now + minutes * MINUTE);
+        // Another connection that was there already changes nothing.
+        let before = s.until_ns;
+        fs_host_shun_until(&mut s, before - 1);
+        assert_eq!(s.until_ns, before);
+        // The last moment at which it counts as found again.
+        now = s.until_ns + minutes * MINUTE - 1;
+    }
+    now += 1;
+    fs_host_shun_until(&mut s, now);
+    assert_eq!(s.until_ns, now + MINUTE);
 }
 
 fn log_uniform(least: f64, most: f64) -> impl Strategy<Value = f64> {

@@ -26,6 +26,7 @@ struct XcpParams {
     max_rtt_us: u64,
     queue_window_q32: u64,
     min_queue_interval_ns: u64,
+    max_weight_q16: u64,
 }
 
 #[repr(C)]
@@ -35,6 +36,7 @@ struct XcpSums {
     sum_x_q4: u64,
     sum_x_rtt_low: u64,
     sum_x_rtt_high: u64,
+    x_bytes: u64,
 }
 
 #[repr(C)]
@@ -49,6 +51,7 @@ struct Gain {
 struct Xcp {
     give: Gain,
     take: Gain,
+    most_x: Gain,
     residue_pos_q16: u64,
     residue_neg_q16: u64,
     avg_rtt_q8: u64,
@@ -244,6 +247,7 @@ fn case() -> impl Strategy<Value = Case> {
                     initial_interval: first.map(Time::from_micros),
                     min_interval: Time::from_micros(least),
                     max_rtt: Time::from_secs(4),
+                    max_weight: None,
                 };
                 Case { law, q_max, intervals }
             },

@@ -6,9 +6,10 @@ mod run;
 mod simulation;
 mod table;
 mod theory;
+mod wait;
 
 use flowstamp_laws::registry;
-use flowstamp_sim::{Format, Loaded, load};
+use flowstamp_sim::{Format, Loaded, Needs, load_within};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -32,23 +33,37 @@ fn scenario_error(error: &flowstamp_sim::ScenarioError) -> PyErr {
     ScenarioError::new_err(error.to_string())
 }
 
-/// What a scenario needs to be read.
-struct Source<'a> {
-    text: &'a str,
-    source: &'a str,
-    format: &'a str,
-    sets: &'a [(String, String)],
-    base_dir: &'a str,
+/// What a scenario needs to be read. All of it its own: whoever waits for it to be read may leave.
+struct Source {
+    text: String,
+    source: String,
+    format: String,
+    sets: Vec<(String, String)>,
+    base_dir: String,
+    /// Bytes that a run may need.
+    memory: Option<u64>,
 }
 
-impl Source<'_> {
-    fn load(&self) -> PyResult<Loaded> {
-        let format = match self.format {
+impl Source {
+    fn new(
+        text: &str,
+        source: &str,
+        format: &str,
+        sets: Vec<(String, String)>,
+        base_dir: &str,
+        memory: Option<u64>,
+    ) -> Self {
+        let [text, source, format, base_dir] = [text, source, format, base_dir].map(str::to_owned);
+        Self { text, source, format, sets, base_dir, memory }
+    }
+
+    fn load(&self) -> PyResult<(Loaded, Needs)> {
+        let format = match self.format.as_str() {
             "toml" => Format::Toml,
             "json" => Format::Json,
             other => return Err(PyValueError::new_err(format!("format \"{other}\": must be toml or json"))),
         };
-        load(self.text, format, self.source, self.sets, Path::new(self.base_dir))
+        load_within(&self.text, format, &self.source, &self.sets, Path::new(&self.base_dir), self.memory)
             .map_err(|e| scenario_error(&e))
     }
 }
@@ -56,18 +71,20 @@ impl Source<'_> {
 /// Checks a scenario without running it; returns it as TOML with every default spelled out.
 #[pyfunction]
 #[pyo3(
-    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir="."),
-    text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.')"
+    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".", memory=None),
+    text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.', memory=None)"
 )]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands lists over")]
 fn check(
+    py: Python<'_>,
     text: &str,
     source: &str,
     format: &str,
     sets: Vec<(String, String)>,
     base_dir: &str,
+    memory: Option<u64>,
 ) -> PyResult<String> {
-    Ok(Source { text, source, format, sets: &sets, base_dir }.load()?.scenario.to_toml())
+    let source = Source::new(text, source, format, sets, base_dir, memory);
+    wait::interruptible(py, move || Ok(source.load()?.0.scenario.to_toml()))
 }
 
 /// JSON Schema of a scenario.

@@ -1,26 +1,16 @@
-//! Running scenarios with the interpreter released, and what a run leaves.
-//!
-//! The engine runs in threads of its own while the calling thread waits, wakes ten times a second to look for signals
-//! and to report progress, and tells the engine to stop if Python raised. So a callback costs the engine nothing, and
-//! Ctrl-C is seen whatever the callback does: Python handles signals in the main thread only.
+//! Running scenarios, and what a run leaves.
 
 use crate::table::Table;
+use crate::wait::{Board, interruptible, watched};
 use crate::{OutputError, Source, scenario_error};
+use flowstamp_sim::network::size;
 use flowstamp_sim::results::{Results, Series};
-use flowstamp_sim::{Loaded, Progress, Simulation, output, run_many as simulate_many};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
+use flowstamp_sim::{Needs, ScenarioError, Simulation, output, run_many_within};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Mutex, OnceLock, PoisonError};
-use std::thread;
-use std::time::Duration;
-
-/// How often the calling thread looks up.
-const LOOK_UP: Duration = Duration::from_millis(100);
+use std::sync::OnceLock;
 
 /// A finished run.
 #[pyclass(frozen, module = "flowstamp._flowstamp")]
@@ -37,14 +27,21 @@ impl From<Results> for Run {
     }
 }
 
-fn json(value: &impl serde::Serialize) -> PyResult<String> {
-    serde_json::to_string(value).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+fn told(json: serde_json::Result<String>) -> PyResult<String> {
+    json.map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }
 
 #[pymethods]
 impl Run {
-    fn summary_json(&self) -> PyResult<String> {
-        json(&self.results.summary)
+    /// `summary.json`; `pretty` as the file has it.
+    #[pyo3(signature = (*, pretty=false))]
+    fn summary_json(&self, pretty: bool) -> PyResult<String> {
+        let summary = &self.results.summary;
+        if pretty {
+            told(serde_json::to_string_pretty(summary))
+        } else {
+            told(serde_json::to_string(summary))
+        }
     }
 
     /// The scenario as it ran, with every default spelled out.
@@ -53,7 +50,7 @@ impl Run {
     }
 
     fn manifest_json(&self) -> PyResult<String> {
-        json(&output::manifest(&self.results))
+        told(serde_json::to_string(&output::manifest(&self.results)))
     }
 
     /// Samples over time in long form.
@@ -129,102 +126,14 @@ fn points<'py>(
     (PyBytes::new(py, &times), PyBytes::new(py, &values))
 }
 
-/// How far one run is, as its own thread left it for the calling thread to see.
-#[derive(Default)]
-struct Seen {
-    simulated_ps: AtomicU64,
-    duration_ps: AtomicU64,
-    events: AtomicU64,
-}
-
-/// What the engine's threads and the calling thread share.
-pub struct Board {
-    stop: AtomicBool,
-    runs: Vec<Seen>,
-}
-
-impl Board {
-    pub fn new(runs: usize) -> Self {
-        Self { stop: AtomicBool::new(false), runs: (0..runs).map(|_| Seen::default()).collect() }
-    }
-
-    /// Called by the engine.
-    pub fn tick(&self, run: usize, progress: &Progress) -> ControlFlow<()> {
-        let seen = &self.runs[run];
-        // Nothing follows from the order in which these are seen: they are shown to a person.
-        seen.simulated_ps.store(progress.simulated.as_ps(), Ordering::Relaxed);
-        seen.duration_ps.store(progress.duration.as_ps(), Ordering::Relaxed);
-        seen.events.store(progress.events, Ordering::Relaxed);
-        if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    /// Tells Python of the runs that came further since `shown`, which counts events.
-    fn report(&self, py: Python<'_>, shown: &mut [u64], progress: Option<&Py<PyAny>>) -> PyResult<()> {
-        py.check_signals()?;
-        let Some(progress) = progress else { return Ok(()) };
-        for (index, (seen, shown)) in self.runs.iter().zip(shown).enumerate() {
-            let events = seen.events.load(Ordering::Relaxed);
-            if events != *shown {
-                *shown = events;
-                let seconds = |ps: &AtomicU64| ps.load(Ordering::Relaxed) as f64 * 1e-12;
-                let (simulated_s, duration_s) = (seconds(&seen.simulated_ps), seconds(&seen.duration_ps));
-                progress.call1(py, (index, self.runs.len(), simulated_s, duration_s, events))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Runs `work` in a thread of its own and waits for it as this module's header says. `work` returns `None` if it was
-/// stopped.
-pub fn watched<T: Send>(
-    py: Python<'_>,
-    progress: Option<&Py<PyAny>>,
-    board: &Board,
-    work: impl FnOnce() -> PyResult<Option<T>> + Send,
-) -> PyResult<T> {
-    let (send, receive) = mpsc::channel();
-    let receive = Mutex::new(receive); // so that it may be waited on without the interpreter
-    let wait = || receive.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(LOOK_UP);
-    thread::scope(|scope| {
-        let worker = scope.spawn(move || send.send(work()));
-        let mut shown = vec![0; board.runs.len()];
-        let mut raised = None;
-        loop {
-            match py.detach(wait) {
-                Ok(result) => {
-                    return match (raised, result?) {
-                        (None, Some(result)) => Ok(result),
-                        (Some(error), _) => Err(error),
-                        (None, None) => Err(PyKeyboardInterrupt::new_err("interrupted")),
-                    };
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    if raised.is_none() {
-                        raised = board.report(py, &mut shown, progress).err();
-                        board.stop.store(raised.is_some(), Ordering::Relaxed);
-                    }
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    // It panicked, and said so on standard error.
-                    let _ = worker.join();
-                    return Err(PyRuntimeError::new_err(
-                        "the simulator failed: this is a defect in Flowstamp",
-                    ));
-                }
-            }
-        }
-    })
-}
-
 /// Runs one scenario.
 #[pyfunction]
 #[pyo3(
-    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".", seed=None, progress=None),
-    text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.', seed=None, progress=None)"
+    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".", seed=None, memory=None, progress=None),
+    text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.', seed=None, memory=None, progress=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands lists and objects over")]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands objects over")]
 pub fn run(
     py: Python<'_>,
     text: &str,
@@ -233,39 +142,61 @@ pub fn run(
     sets: Vec<(String, String)>,
     base_dir: &str,
     seed: Option<u64>,
+    memory: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Run> {
-    let source = Source { text, source, format, sets: &sets, base_dir };
-    let loaded = py.detach(|| source.load())?;
+    let source = Source::new(text, source, format, sets, base_dir, memory);
+    let simulation = laid_out(py, source, seed)?;
     let board = Board::new(1);
     let results = watched(py, progress.as_ref(), &board, || {
-        let simulation = Simulation::new(&loaded, seed).map_err(|e| scenario_error(&e))?;
         Ok(simulation.run(&mut |progress| board.tick(0, &progress)).ok())
     })?;
     Ok(results.into())
 }
 
+/// Reads a scenario and lays out its network.
+pub fn laid_out(py: Python<'_>, source: Source, seed: Option<u64>) -> PyResult<Simulation> {
+    interruptible(py, move || Simulation::new(&source.load()?.0, seed).map_err(|e| scenario_error(&e)))
+}
+
 /// Text, name in messages, overrides, folder that paths are relative to.
 type Scenario = (String, String, Vec<(String, String)>, String);
 
-/// Runs many scenarios on all cores; results in the order given. All are checked before the first starts.
+/// Runs many scenarios on all cores; results in the order given. All are checked before the first starts. Of `memory` bytes all
+/// have their part: a run waits for room, and what would not fit one by one is refused.
 #[pyfunction]
-#[pyo3(signature = (scenarios, *, seed=None, threads=None, progress=None))]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands lists and objects over")]
+#[pyo3(signature = (scenarios, *, seed=None, threads=None, memory=None, progress=None))]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands objects over")]
 pub fn run_many(
     py: Python<'_>,
     scenarios: Vec<Scenario>,
     seed: Option<u64>,
     threads: Option<usize>,
+    memory: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Run>> {
-    let load = |(text, source, sets, base_dir): &Scenario| {
-        Source { text, source, format: "toml", sets, base_dir }.load()
+    let load = move |(text, source, sets, base_dir): Scenario| {
+        Source { text, source, format: "toml".to_owned(), sets, base_dir, memory }.load()
     };
-    let loaded: Vec<Loaded> = py.detach(|| scenarios.iter().map(load).collect::<PyResult<_>>())?;
+    let loaded = interruptible(py, move || {
+        let loaded = scenarios.into_iter().map(load).collect::<PyResult<Vec<_>>>()?;
+        let together = Needs::together(&loaded.iter().map(|(_, needs)| *needs).collect::<Vec<_>>());
+        match (memory, loaded.first()) {
+            (Some(memory), Some((first, _))) if together > memory => {
+                let message = format!(
+                    "{} runs may need {} of memory, the results of all and one at a time; they may have {}: run fewer, or give more (--memory)",
+                    loaded.len(),
+                    size(together as f64),
+                    size(memory as f64)
+                );
+                Err(scenario_error(&ScenarioError::new("", message).at(&first.source)))
+            }
+            _ => Ok(loaded),
+        }
+    })?;
     let board = Board::new(loaded.len());
     let results = watched(py, progress.as_ref(), &board, || {
-        Ok(simulate_many(&loaded, seed, threads, &|run, progress| board.tick(run, &progress)).ok())
+        Ok(run_many_within(&loaded, memory, seed, threads, &|run, progress| board.tick(run, &progress)).ok())
     })?;
     Ok(results.into_iter().map(Run::from).collect())
 }

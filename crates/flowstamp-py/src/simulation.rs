@@ -1,7 +1,8 @@
 //! A run in steps: watched and changed on the way.
 
-use crate::run::{Board, Run, series_points, watched};
+use crate::run::{Run, laid_out, series_points};
 use crate::table::Table;
+use crate::wait::{Board, watched};
 use crate::{Source, scenario_error};
 use flowstamp_laws::units::Time;
 use flowstamp_sim::{StepError, output};
@@ -83,10 +84,10 @@ impl Simulation {
 /// Lays out a scenario, ready to run.
 #[pyfunction]
 #[pyo3(
-    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".", seed=None),
-    text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.', seed=None)"
+    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".", seed=None, memory=None),
+    text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.', seed=None, memory=None)"
 )]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands lists over")]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub fn start(
     py: Python<'_>,
     text: &str,
@@ -95,11 +96,8 @@ pub fn start(
     sets: Vec<(String, String)>,
     base_dir: &str,
     seed: Option<u64>,
+    memory: Option<u64>,
 ) -> PyResult<Simulation> {
-    let source = Source { text, source, format, sets: &sets, base_dir };
-    let simulation = py.detach(|| {
-        let loaded = source.load()?;
-        flowstamp_sim::Simulation::new(&loaded, seed).map_err(|e| scenario_error(&e))
-    })?;
-    Ok(Simulation { simulation })
+    let source = Source::new(text, source, format, sets, base_dir, memory);
+    Ok(Simulation { simulation: laid_out(py, source, seed)? })
 }

@@ -9,6 +9,7 @@
 mod capacity;
 mod cells;
 mod error;
+mod impairments;
 mod load;
 mod topology;
 mod traffic;
@@ -17,8 +18,9 @@ pub mod wireless;
 pub use capacity::{Buffer, LinkRate, VaryingRate};
 pub use cells::{Cell, Mac, Station};
 pub use error::ScenarioError;
+pub use impairments::{Detour, Impairments};
 pub use load::{FilesFrom, Format, read, with};
-pub use topology::{Dumbbell, Graph, Link, ParkingLot, Priority};
+pub use topology::{Dumbbell, Graph, Link, ParkingLot, Police, Priority};
 pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Receiver, Sizes, Web};
 
 use capacity::is_true;

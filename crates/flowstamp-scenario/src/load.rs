@@ -3,8 +3,14 @@
 use crate::error::ScenarioError;
 use crate::{Files, LinkRate, Loaded, Scenario, Sizes};
 use serde::Deserialize;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
+
+/// The largest file that a scenario may name: a trace of a minute at 5 Gb/s.
+const MOST_BYTES: u64 = 1 << 28;
+/// The most parts that a key of `--set` may have: several times as many as any key has.
+const MOST_PARTS: usize = 64;
 
 /// What a scenario's text is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +144,12 @@ fn set(tree: &mut Table, key: &str, text: &str, files: FilesFrom<'_>) -> Result<
         FilesFrom::Contents(_) => value,
     };
     let parts: Vec<&str> = key.split('.').collect();
+    if parts.len() > MOST_PARTS {
+        let begin: String = key.chars().take(40).collect();
+        let message =
+            format!("has {} parts; a key has at most {MOST_PARTS}, such as dumbbell.rate", parts.len());
+        return Err(ScenarioError::new(format!("{begin}..."), message));
+    }
     if parts.iter().any(|p| p.is_empty()) {
         return Err(ScenarioError::new(key, "is not a key; write for example dumbbell.rate=45Mbps"));
     }
@@ -211,8 +223,8 @@ fn read_files(scenario: &Scenario, from: FilesFrom<'_>) -> Result<Files, Scenari
         let text = match from {
             FilesFrom::Folder(folder) => {
                 let full = folder.join(path);
-                std::fs::read_to_string(&full).map_err(|e| {
-                    ScenarioError::new(key, format!("cannot read \"{}\": {e}", full.display()))
+                contents(&full).map_err(|message| {
+                    ScenarioError::new(key, format!("cannot read \"{}\": {message}", full.display()))
                 })?
             }
             FilesFrom::Contents(contents) => contents.get(path).cloned().ok_or_else(|| {
@@ -238,6 +250,26 @@ fn read_files(scenario: &Scenario, from: FilesFrom<'_>) -> Result<Files, Scenari
         }
     }
     Ok(files)
+}
+
+/// The text in a file. A pipe or a device is not waited for, nor read without end.
+fn contents(path: &Path) -> Result<String, String> {
+    let said = |error: std::io::Error| error.to_string();
+    let too_large =
+        || format!("it has more than {MOST_BYTES} bytes, and a trace or distribution has at most that");
+    let about = std::fs::metadata(path).map_err(said)?;
+    if !about.is_file() {
+        let kind = if about.is_dir() { "a folder" } else { "a pipe or device" };
+        return Err(format!("it is {kind}; name a file of text"));
+    }
+    if about.len() > MOST_BYTES {
+        return Err(too_large());
+    }
+    let mut text = String::new();
+    // What a file of the system says of its length may be wrong.
+    let mut file = std::fs::File::open(path).map_err(said)?.take(MOST_BYTES + 1);
+    file.read_to_string(&mut text).map_err(said)?;
+    if text.len() as u64 > MOST_BYTES { Err(too_large()) } else { Ok(text) }
 }
 
 fn link_rates(s: &Scenario) -> Vec<(String, &LinkRate)> {

@@ -3,7 +3,7 @@
 //! The options of a link are written out for each kind of network. As one struct under `#[serde(flatten)]` they would cost a
 //! refusal its key: what is wrong with `dumbbell.queue` would be said of `dumbbell`, and of a misspelt key not what would be right.
 
-use super::{Buffer, LinkRate};
+use super::{Buffer, Impairments, LinkRate};
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};
 use flowstamp_laws::units::{Rate, Time};
 use schemars::JsonSchema;
@@ -18,6 +18,25 @@ pub enum Priority {
     None,
     /// Acks, and the answers to packets that open or end a flow or probe its path.
     Acks,
+}
+
+/// Who is tested on a link, and what becomes of who fails.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Police {
+    /// Flows below it are not tested. Default: a tenth of the link's rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heavy: Option<Rate>,
+    /// Time from a test passed to the next of that flow.
+    pub retest: Time,
+    /// How long a flow that has failed is held to half of its rate.
+    pub isolate: Time,
+}
+
+impl Default for Police {
+    fn default() -> Self {
+        Self { heavy: None, retest: Time::from_secs(10), isolate: Time::from_secs(30) } // as `router police`
+    }
 }
 
 /// Two routers, `left` and `right`, one link each way between them; hosts hang on access links of their own.
@@ -48,12 +67,22 @@ pub struct Dumbbell {
     /// come. Not together with `share`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
+    /// Flows that do not obey are found by tests and isolated (Katabi 2002, section 7): `{}` for all defaults. For links with a router law of
+    /// XCP or RCP. Default: nobody is tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub police: Option<Police>,
+    /// Packets that the bottleneck loses, copies, holds back or sends another way once they have crossed it. Both ways. Default: it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impairments: Option<Impairments>,
     /// Capacity of each access link. Default: ten times the bottleneck's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_rate: Option<Rate>,
     /// Capacity from right to left, where it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse_rate: Option<LinkRate>,
+    /// What happens to packets from right to left, where it differs; `{}` is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse_impairments: Option<Impairments>,
 }
 
 /// Routers `n0`, `n1`, ... in a row; `link1` leads from `n0` to `n1` and `link1.reverse` back.
@@ -83,6 +112,13 @@ pub struct ParkingLot {
     /// come. Not together with `share`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
+    /// Flows that do not obey are found by tests and isolated (Katabi 2002, section 7): `{}` for all defaults. For links with a router law of
+    /// XCP or RCP. Default: nobody is tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub police: Option<Police>,
+    /// Packets that each link loses, copies, holds back or sends another way once they have crossed it. Default: it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impairments: Option<Impairments>,
     /// Capacity of each access link. Default: ten times the fastest link's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access_rate: Option<Rate>,
@@ -133,6 +169,13 @@ pub struct Link {
     /// come. Not together with `share`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
+    /// Flows that do not obey are found by tests and isolated (Katabi 2002, section 7): `{}` for all defaults. For links with a router law of
+    /// XCP or RCP. Default: nobody is tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub police: Option<Police>,
+    /// Packets that the link loses, copies, holds back or sends another way once they have crossed it. Default: it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impairments: Option<Impairments>,
     /// Links that name the same medium share it: one of them sends at a time, in turn. Default: a medium of its own for each
     /// direction.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,12 +1,22 @@
-//! Runs one scenario and prints its summary: the engine without Python, for benches and profiles.
+//! Runs one scenario and prints its summary and how long it took: the engine without Python, for benches and profiles.
 //!
 //! `run SCENARIO.toml [key=value ...]`
 
+use flowstamp_sim::results::{Summary, Took};
 use flowstamp_sim::{Format, Simulation, load};
+use serde::Serialize;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
+
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    #[serde(flatten)]
+    took: Took,
+}
 
 fn run() -> Result<(), String> {
     let mut args = std::env::args().skip(1);
@@ -19,7 +29,8 @@ fn run() -> Result<(), String> {
     let sim = Simulation::new(&loaded, None).map_err(|e| e.to_string())?;
     let results = sim.run(&mut |_| ControlFlow::Continue(())).map_err(|_| "stopped".to_owned())?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    serde_json::to_writer_pretty(&mut out, &results.summary).map_err(|e| e.to_string())?;
+    let told = Told { summary: &results.summary, took: results.took };
+    serde_json::to_writer_pretty(&mut out, &told).map_err(|e| e.to_string())?;
     writeln!(out).and_then(|()| out.flush()).map_err(|e| e.to_string())
 }
 

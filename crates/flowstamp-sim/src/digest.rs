@@ -1,14 +1,13 @@
 //! What a run gave, in a few characters: two runs with the same digest gave the same bits.
 
-use crate::results::{Results, Summary};
+use crate::results::{Results, Summary, Took};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
 /// SHA-256 of each part of a run's results, cut to 64 bits.
 ///
-/// What depends on the machine (`wall_s`, `cpu_s`, `packet_hops_per_s`) and what depends on how the engine is built
-/// (`events`) is left out.
+/// What depends on the machine ([`Results::took`]) and what depends on how the engine is built (`events`) is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest {
     /// Of the summary as JSON.
@@ -71,9 +70,18 @@ impl fmt::Display for Digest {
     }
 }
 
-/// A summary without what differs between machines and engines.
-fn timeless(summary: &Summary) -> Summary {
-    Summary { wall_s: 0.0, cpu_s: 0.0, packet_hops_per_s: 0.0, events: 0, ..summary.clone() }
+/// A summary without what differs between engines. No time is in it; zeros in the place of one keep digests comparable with
+/// those of engines whose summaries had it.
+#[derive(Serialize)]
+struct Timeless {
+    #[serde(flatten)]
+    summary: Summary,
+    #[serde(flatten)]
+    took: Took,
+}
+
+fn timeless(summary: &Summary) -> Timeless {
+    Timeless { summary: Summary { events: 0, ..summary.clone() }, took: Took::default() }
 }
 
 fn of_json(value: &impl Serialize) -> u64 {

@@ -26,6 +26,8 @@ pub enum Class {
     Queue,
     /// The head of a link's flight reaches the link's end.
     Delivery,
+    /// A packet that was aside at the end of an impaired link goes on.
+    Rejoin,
     /// A retransmission timer.
     Retransmit,
     /// A delayed ack.
@@ -42,7 +44,7 @@ pub enum Class {
     Probe,
 }
 
-const CLASSES: [Class; 15] = [
+const CLASSES: [Class; 16] = [
     Class::Warmup,
     Class::Capacity,
     Class::Transmit,
@@ -51,6 +53,7 @@ const CLASSES: [Class; 15] = [
     Class::Router,
     Class::Queue,
     Class::Delivery,
+    Class::Rejoin,
     Class::Retransmit,
     Class::Ack,
     Class::Control,
@@ -187,6 +190,9 @@ impl Default for EventQueue {
 }
 
 impl EventQueue {
+    /// What a pending event takes.
+    pub const EVENT_BYTES: usize = size_of::<Node>();
+
     /// How many events are pending.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -4,16 +4,19 @@
 //! event queue holds one event per busy link and the timers. State is in flat arrays; nothing is allocated, hashed or
 //! looked up through a vtable per packet.
 
+mod impaired;
+
 use crate::air::Air;
 use crate::capture::{Capture, wanted};
 use crate::events::{Class, EventQueue, Source};
-use crate::link::{Admission, Laws, LinkStats, Plain, Port, Tap};
+use crate::link::{Admission, Counts, Impaired, Laws, LinkStats, Plain, Port, Tap};
 use crate::medium::dcf::{Happened, Kind};
 use crate::medium::{Capacity, Grant, Service, Turns};
 use crate::network::{CellPlan, END, LinkPlan, Medium};
 use crate::packet::{Packet, SackPool};
 use crate::port::port;
 use crate::prefetch::prefetch;
+use crate::random::Stream;
 use crate::scenario::{Access, Scenario};
 use flowstamp_laws::router::MAX_TIMERS;
 use flowstamp_laws::units::{Rate, Time};
@@ -32,6 +35,8 @@ pub const SENDER: u32 = 2;
 
 /// A link leads to several links.
 const SEVERAL: u32 = HOST - 1;
+/// What becomes of packets at the end of a link is not only to be looked up.
+const IMPAIRED: u32 = HOST - 2;
 
 /// What became of a packet that reached the end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +48,8 @@ pub enum Onward {
     /// It is still there: its next link is an access link that no other link feeds, so that what becomes of it and of
     /// those behind it is known.
     Exits,
+    /// It is still there: the link is impaired, and [`Fabric::impair`] says what becomes of it.
+    Impaired,
 }
 
 /// What became of a packet that leaves a router for an access link.
@@ -73,18 +80,21 @@ pub struct Fabric {
     media: Vec<Turns>,
     air: Air,
     medium_of: Vec<Medium>,
+    /// What becomes of packets at the end of each router link, where that is not known.
+    impaired: Vec<Option<Box<Impaired>>>,
     routes: Vec<u32>,
-    /// Of each link the one that all its packets go to next, [`SEVERAL`], or [`HOST`] and what is known of it.
+    policed: bool,
+    /// Of each link the one that all its packets go to next, [`SEVERAL`], [`IMPAIRED`], or [`HOST`] and what is known of it.
     leads_to: Vec<u32>,
     /// Selective acks of packets that are under way.
     pub sacks: SackPool,
     /// Packets that are recorded.
     pub capture: Capture,
-    /// Packets that hosts sent.
+    /// Packets that hosts sent, and copies that impaired links made of them.
     pub sent: u64,
     /// Packets that reached a host, for the conservation of packets.
     pub arrived: u64,
-    /// Packets that queues dropped.
+    /// Packets that queues dropped, stations gave up and impaired links lost.
     pub lost: u64,
 }
 
@@ -104,6 +114,10 @@ impl Fabric {
             Medium::Cell { .. } => Service::Air,
             _ => plan.capacity.service(),
         };
+        let impaired = |plan: &LinkPlan| {
+            let random = Stream::new(scenario.seed, &format!("impairments/{}", plan.name));
+            plan.impairments.as_ref().map(|what| Box::new(Impaired::new(what, random)))
+        };
         let router_links = plans.iter().map(|plan| Plain::new(service(plan), plan.delay));
         let media = plans.iter().map(|p| if let Medium::Turns(m) = p.medium { m as usize + 1 } else { 0 });
         let access = access.iter().map(|a| Plain::new(Service::constant(a.rate), a.delay));
@@ -120,7 +134,9 @@ impl Fabric {
             media: vec![Turns::default(); media.max().unwrap_or(0)],
             air: Air::new(cells, receivers, scenario.seed),
             medium_of: plans.iter().map(|p| p.medium).collect(),
+            impaired: plans.iter().map(impaired).collect(),
             leads_to: Vec::new(),
+            policed: plans.iter().any(|plan| plan.police.is_some()),
             routes,
             sacks: SackPool::default(),
             capture: capture.unwrap_or_default(),
@@ -160,6 +176,12 @@ impl Fabric {
         fabric
     }
 
+    /// Whether flows are tested anywhere.
+    #[must_use]
+    pub fn has_police(&self) -> bool {
+        self.policed
+    }
+
     /// Router links of the route that begins at `route`.
     #[must_use]
     pub fn hops(&self, route: u32) -> u8 {
@@ -177,8 +199,9 @@ impl Fabric {
             }
         }
         let fed_by_one = self.fed_by_one();
-        let all = next_of.iter().zip(&fed_by_one).zip(sides);
-        all.map(|((next, by_one), side)| match next.unwrap_or(SEVERAL) {
+        let all = next_of.iter().zip(&fed_by_one).zip(sides).enumerate();
+        all.map(|(number, ((next, by_one), side))| match next.unwrap_or(SEVERAL) {
+            _ if self.impaired.get(number).is_some_and(Option::is_some) => IMPAIRED,
             END => HOST | side | if *by_one { BY_ONE } else { 0 },
             next => next,
         })
@@ -186,7 +209,8 @@ impl Fabric {
     }
 
     /// Of each link, whether it is an access link that one router link feeds and nobody else. The router link must be one
-    /// whose laws hear of nothing but packets and their own timers: both catch up with what was transmitted before.
+    /// whose laws hear of nothing but packets and their own timers: both catch up with what was transmitted before. And what
+    /// reaches its end must go on then.
     fn fed_by_one(&self) -> Vec<bool> {
         /// Nothing seen yet; a host, or several links.
         const NOBODY: u32 = u32::MAX;
@@ -207,7 +231,8 @@ impl Fabric {
             matches!(port, Port::Fifo(_)) && !laws.captured && laws.capacity.known_at(Time::ZERO).1.is_none()
         };
         let routers = self.ports.len();
-        let by_one = |by: &u32| self.ports.get(*by as usize).is_some_and(steady);
+        let sound = |by: usize| self.impaired.get(by).is_some_and(Option::is_none);
+        let by_one = |by: &u32| sound(*by as usize) && self.ports.get(*by as usize).is_some_and(steady);
         feeder.iter().enumerate().map(|(number, by)| number >= routers && by_one(by)).collect()
     }
 
@@ -261,7 +286,8 @@ impl Fabric {
     #[must_use]
     pub fn held(&self) -> u64 {
         let waiting = self.ports.iter().map(Port::held);
-        self.links.iter().map(Plain::held).chain(waiting).map(u64::from).sum()
+        let aside = self.impaired.iter().flatten().map(|link| link.held()).sum::<u64>();
+        self.links.iter().map(Plain::held).chain(waiting).map(u64::from).sum::<u64>() + aside
     }
 
     /// The head of a link's flight has arrived: on to the next link, if there is one and it is not known in advance what
@@ -279,8 +305,8 @@ impl Fabric {
         if to == SEVERAL {
             to = self.routes[link.head().next as usize];
         }
-        if to >= HOST {
-            return Onward::Host;
+        if to >= IMPAIRED {
+            return if to == IMPAIRED { Onward::Impaired } else { Onward::Host };
         }
         if self.is_fed_by_one(to) {
             return Onward::Exits;
@@ -369,18 +395,22 @@ impl Fabric {
     #[inline(always)]
     pub fn send(&mut self, packet: Packet) {
         self.sent += 1;
-        let number = self.routes[packet.next as usize];
+        self.enter(self.routes[packet.next as usize], packet);
+    }
+
+    /// A packet enters a link.
+    #[inline(always)]
+    fn enter(&mut self, number: u32, packet: Packet) {
         if (number as usize) < self.ports.len() {
-            return self.send_to_router(number, packet);
+            return self.enter_router(number, packet);
         }
         if let Admission::First(time) = self.links[number as usize].admit(self.now, &packet) {
             self.events.push(time, Source::new(Class::Delivery, number));
         }
     }
 
-    /// A host's packet goes to a router link.
     #[inline(never)]
-    fn send_to_router(&mut self, number: u32, packet: Packet) {
+    fn enter_router(&mut self, number: u32, packet: Packet) {
         let at = number as usize;
         let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
         let admission = self.ports[at].admit(&mut self.links[at], self.now, &packet, &mut tap);
@@ -643,6 +673,7 @@ impl Fabric {
     pub fn end_warmup(&mut self, mut before: impl FnMut(usize, f64, &LinkStats)) {
         self.settle();
         self.air.end_warmup(self.now);
+        self.impaired.iter_mut().flatten().for_each(|link| link.counts = Counts::default());
         for (number, (port, link)) in self.ports.iter_mut().zip(&self.links).enumerate() {
             before(number, port.sent_bytes(link, self.now), &port.laws().stats);
             let queue = port.laws().queue_bytes();

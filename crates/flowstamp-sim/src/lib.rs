@@ -5,7 +5,7 @@
 //!
 //! | feature | without it | default |
 //! |---|---|---|
-//! | `clock` | `wall_s`, `cpu_s` and `packet_hops_per_s` of a summary are 0 | yes |
+//! | `clock` | `wall_s`, `cpu_s` and `packet_hops_per_s` of what a run took are 0 | yes |
 //! | `parallel` | [`run_many`] runs one after the other, on the calling thread | yes |
 //! | `tables` | there is no `output` | no |
 //!
@@ -22,6 +22,7 @@ mod fabric;
 mod host;
 pub mod link;
 mod load;
+mod many;
 pub mod medium;
 pub mod network;
 #[cfg(feature = "tables")]
@@ -37,12 +38,13 @@ mod summary;
 mod workload;
 
 pub use flowstamp_scenario as scenario;
-pub use load::load;
+pub use load::{load, load_within};
+pub use many::{run_many, run_many_within};
+pub use network::Needs;
 pub use run::{Simulation, StepError, Stopped};
 pub use scenario::{FilesFrom, Format, Loaded, ScenarioError};
 
 use flowstamp_laws::units::Time;
-use std::ops::ControlFlow;
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug)]
@@ -53,44 +55,4 @@ pub struct Progress {
     pub duration: Time,
     /// Events handled so far.
     pub events: u64,
-}
-
-/// Runs scenarios in parallel, each begun in its turn as soon as a thread is free; results in their order. `tick` gets the
-/// scenario's number and may stop all. `threads` is how many run at a time, one per core by default; without the feature
-/// `parallel` one does.
-///
-/// # Errors
-/// [`Stopped`] if `tick` said so.
-///
-/// # Panics
-/// Never: a scenario that [`load`] let through can be laid out.
-pub fn run_many(
-    loaded: &[Loaded],
-    seed: Option<u64>,
-    threads: Option<usize>,
-    tick: &(dyn Fn(usize, Progress) -> ControlFlow<()> + Sync),
-) -> Result<Vec<results::Results>, Stopped> {
-    let one =
-        |(i, l): (usize, &Loaded)| Simulation::new(l, seed).map_err(|_| Stopped)?.run(&mut |p| tick(i, p));
-    #[cfg(feature = "parallel")]
-    {
-        use rayon::prelude::*;
-        // One at a time and in order: who puts the longest first must not find several of them in one thread's share.
-        let all = || {
-            let each = loaded.iter().enumerate().par_bridge().map(|(i, l)| Ok((i, one((i, l))?)));
-            let mut done = each.collect::<Result<Vec<_>, Stopped>>()?;
-            done.sort_unstable_by_key(|(i, _)| *i);
-            Ok(done.into_iter().map(|(_, results)| results).collect())
-        };
-        match rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build() {
-            Ok(pool) => pool.install(all),
-            // Without threads of its own the work is still done, on this one.
-            Err(_) => all(),
-        }
-    }
-    #[cfg(not(feature = "parallel"))]
-    {
-        let _ = threads;
-        loaded.iter().enumerate().map(one).collect()
-    }
 }

@@ -1,6 +1,6 @@
 //! From text to a checked scenario: one whose network can be laid out.
 
-use crate::network::Network;
+use crate::network::{Needs, Network};
 use crate::scenario::{self, FilesFrom, Format, Loaded, ScenarioError};
 
 /// Reads a scenario from `text`. `source` names it in messages; `files` is the folder of the files that it names, or their
@@ -15,7 +15,24 @@ pub fn load<'a>(
     sets: &[(String, String)],
     files: impl Into<FilesFrom<'a>>,
 ) -> Result<Loaded, ScenarioError> {
-    checked(scenario::read(text, format, source, sets, files.into())?)
+    load_within(text, format, source, sets, files, None).map(|(loaded, _)| loaded)
+}
+
+/// The same, with what a run of it may need of memory; refused, before any is taken, if that is more than `memory` bytes.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_within<'a>(
+    text: &str,
+    format: Format,
+    source: &str,
+    sets: &[(String, String)],
+    files: impl Into<FilesFrom<'a>>,
+    memory: Option<u64>,
+) -> Result<(Loaded, Needs), ScenarioError> {
+    let loaded = scenario::read(text, format, source, sets, files.into())?;
+    let needs = Network::within(&loaded, loaded.scenario.seed, memory)?.needs;
+    Ok((loaded, needs))
 }
 
 /// The same with another value under `key`, checked as a whole; no further file is read.
@@ -23,10 +40,7 @@ pub fn load<'a>(
 /// # Errors
 /// One line for what is wrong.
 pub fn with(loaded: &Loaded, key: &str, text: &str) -> Result<Loaded, ScenarioError> {
-    checked(scenario::with(loaded, key, text)?)
-}
-
-fn checked(loaded: Loaded) -> Result<Loaded, ScenarioError> {
+    let loaded = scenario::with(loaded, key, text)?;
     Network::new(&loaded, loaded.scenario.seed)?;
     Ok(loaded)
 }

@@ -46,8 +46,15 @@ impl Packet {
     #[inline]
     #[must_use]
     pub fn flow_id(&self) -> u64 {
-        u64::from(self.flow) << 16 | u64::from(self.generation)
+        flow_id(self.flow, self.generation)
     }
+}
+
+/// Of all users of a flow's slot.
+#[inline]
+#[must_use]
+pub fn flow_id(slot: u32, generation: u16) -> u64 {
+    u64::from(slot) << 16 | u64::from(generation)
 }
 
 /// It carries data; else it is an ack.
@@ -98,6 +105,11 @@ impl SackPool {
     #[must_use]
     pub fn get(&self, at: u32) -> SackBlocks {
         if at == NO_SACK { SackBlocks::default() } else { self.blocks[at as usize] }
+    }
+
+    /// Keeps a copy of what is kept under `at`, for a packet that is copied.
+    pub fn copy(&mut self, at: u32) -> u32 {
+        self.put(self.get(at))
     }
 
     /// How many are kept.

@@ -1,7 +1,7 @@
 //! What stands before each router link's line: laws, classes and who serves them, as a scenario asks for them.
 
 use crate::capture::wanted;
-use crate::link::{Alone, Classifier, Fifo, Laws, Port, Served, Soft};
+use crate::link::{Alone, Classifier, Fifo, Laws, Police, Port, Served, Soft};
 use crate::network::{LinkPlan, Medium};
 use crate::random::Stream;
 use crate::scenario::{Priority, Scenario};
@@ -36,6 +36,7 @@ pub fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         wanted(scenario, &plan.name, matches!(plan.medium, Medium::Cell { .. })),
     );
     laws.told = plan.told;
+    laws.police = plan.police.map(|params| Box::new(Police::new(params)));
     let in_turn = Scheduler::Priority(share::priority::Priority);
     let flows = plan.queue.by_flow().map(|params| {
         // Which flows have a queue in common is another matter on each link.

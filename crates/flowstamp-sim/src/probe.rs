@@ -35,7 +35,7 @@ struct LinkMark {
     sent: f64,
     drops: u64,
     marks: u64,
-    integral: f64,
+    integral: u128,
 }
 
 impl Probe {
@@ -88,7 +88,7 @@ impl Probe {
             sent: mark.sent - sent,
             drops: mark.drops.wrapping_sub(stats.drops),
             marks: mark.marks.wrapping_sub(stats.marks),
-            integral: mark.integral - stats.queue_integral,
+            integral: mark.integral.wrapping_sub(stats.queue_integral),
         };
     }
 
@@ -114,7 +114,7 @@ impl Probe {
                     "link",
                     name,
                     "mean_queue_bytes",
-                    (mark.integral - before.integral) / self.every.as_ps() as f64,
+                    mark.integral.wrapping_sub(before.integral) as f64 / self.every.as_ps() as f64,
                 );
                 rows.push("link", name, "drops", mark.drops.wrapping_sub(before.drops) as f64);
                 rows.push("link", name, "marks", mark.marks.wrapping_sub(before.marks) as f64);

@@ -16,6 +16,8 @@ pub struct Results {
     pub series: Series,
     /// One row per flow.
     pub flows: Vec<FlowRow>,
+    /// How long it took: of all that a run leaves this alone differs between two of the same.
+    pub took: Took,
     /// Captured packets, in the order of their departures, and the interfaces' names.
     pub capture: Captured,
     /// The scenario as it began.
@@ -71,9 +73,14 @@ pub struct Summary {
     pub packet_hops: u64,
     /// Events that the engine handled.
     pub events: u64,
-    /// Wall-clock seconds of the run.
+}
+
+/// How long a run took.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Took {
+    /// Wall-clock seconds.
     pub wall_s: f64,
-    /// CPU seconds of the run, where the system tells.
+    /// CPU seconds, where the system tells.
     pub cpu_s: f64,
     /// Packet-hops per wall-clock second.
     pub packet_hops_per_s: f64,
@@ -82,11 +89,11 @@ pub struct Summary {
 /// Packets and acks of a whole run.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct PacketCount {
-    /// Sent by hosts.
+    /// Sent by hosts, and copies that impaired links made.
     pub sent: u64,
     /// Arrived at hosts.
     pub arrived: u64,
-    /// Dropped by queues.
+    /// Dropped by queues, given up by stations of cells, and lost on impaired links.
     pub lost: u64,
 }
 
@@ -119,6 +126,50 @@ pub struct LinkSummary {
     pub marks: u64,
     /// Lost over reached.
     pub drop_rate: f64,
+    /// Flows that its police has tested, in the order of their first tests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub police: Option<Vec<TestedFlow>>,
+    /// What became of packets that had crossed it, of a link with impairments.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub impaired: Option<ImpairedSummary>,
+}
+
+/// What came of a flow's tests on a link, over the whole run.
+#[derive(Clone, Debug, Serialize)]
+pub struct TestedFlow {
+    /// Its number in order of start.
+    pub flow: u32,
+    /// Group's name.
+    pub group: String,
+    /// Number within the group.
+    pub index: u32,
+    /// The round trip by which it was first tested, seconds.
+    pub round_s: f64,
+    /// When it was first told to halve.
+    pub told_s: f64,
+    /// When it was judged on that.
+    pub judged_s: Option<f64>,
+    /// When it was first isolated.
+    pub isolated_s: Option<f64>,
+    /// Tests that have begun.
+    pub tests: u64,
+    /// Isolations.
+    pub isolations: u64,
+    /// Its packets that isolation held back.
+    pub drops: u64,
+}
+
+/// What became of packets, data and acks, that had crossed a link with impairments, after warm-up.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ImpairedSummary {
+    /// Lost; the queue's `drops` are others.
+    pub lost: u64,
+    /// Copied.
+    pub duplicated: u64,
+    /// Held back, copies among them.
+    pub reordered: u64,
+    /// On another route, copies among them.
+    pub detoured: u64,
 }
 
 /// A cell of a radio, after warm-up.

@@ -70,8 +70,9 @@ impl Simulation {
         scenario.seed = seed.unwrap_or(scenario.seed);
         let network = Network::new(loaded, scenario.seed)?;
         let sides = sides(&network, &scenario);
-        let Network { links, access, routes, cells, receivers, groups, flows, web, assumed, warnings } =
-            network;
+        let Network {
+            links, access, routes, cells, receivers, groups, flows, web, assumed, warnings, ..
+        } = network;
         let mut net = Fabric::new(&scenario, &links, &access, routes, &sides, (&cells, receivers));
         let mut hosts = Hosts::new(&scenario, &groups, web, &mut net);
         hosts.flows.reserve_exact(flows.len());
@@ -240,6 +241,11 @@ impl Simulation {
                         self.events +=
                             hosts.receive_exits(net, number, source, end, end.min(self.unseen)) - 1;
                     }
+                    Onward::Impaired => {
+                        for packet in net.impair(number, source).into_iter().flatten() {
+                            hosts.arrive(net, &packet);
+                        }
+                    }
                 }
             } else {
                 self.dispatch(source.class(), number);
@@ -256,6 +262,11 @@ impl Simulation {
             Class::Warmup => self.end_warmup(),
             Class::Capacity => net.learn_capacity(number),
             Class::Transmit => net.choose(number),
+            Class::Rejoin => {
+                if let Some(packet) = net.rejoin(number) {
+                    hosts.arrive(net, &packet);
+                }
+            }
             Class::Share => net.divide(number),
             Class::Router => net.router_timer(number),
             Class::Queue => net.queue_timer(number),

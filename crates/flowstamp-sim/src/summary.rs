@@ -2,10 +2,12 @@
 
 use crate::fabric::Fabric;
 use crate::host::{Group, Hosts, Record};
+use crate::link::{Counts, Police, Tested};
 use crate::network::GroupPlan;
 use crate::results::{
     AccessSummary, Captured, CellSummary, Change, Distribution, FctBin, FctSummary, FlowRow, GroupSummary,
-    LinkSummary, Named, PacketCount, Results, Series, StationSummary, Summary, TotalSummary, jain_index,
+    ImpairedSummary, LinkSummary, Named, PacketCount, Results, Series, StationSummary, Summary, TestedFlow,
+    Took, TotalSummary, jain_index,
 };
 use crate::scenario::Scenario;
 use flowstamp_laws::queue::Limit;
@@ -50,7 +52,7 @@ pub fn results(mut run: Finished) -> Results {
         .collect();
     let mut links = Named::new();
     let (mut drops, mut arrivals) = (0, 0);
-    for (port, line) in sim.net.routers() {
+    for (number, (port, line)) in sim.net.routers().enumerate() {
         let laws = port.laws();
         let stats = &laws.stats;
         let room = laws.capacity.bytes_between(start, end);
@@ -67,7 +69,7 @@ pub fn results(mut run: Finished) -> Results {
                     Limit::Packets(n) => f64::from(n) * sim.scenario.packet.as_f64(),
                 },
                 utilization: if room > 0.0 { sent / room } else { 0.0 },
-                mean_queue_bytes: stats.queue_integral / (end - start).as_ps() as f64,
+                mean_queue_bytes: stats.queue_integral as f64 / (end - start).as_ps() as f64,
                 p50_queue_bytes: queue(0.5),
                 p90_queue_bytes: queue(0.9),
                 p95_queue_bytes: queue(0.95),
@@ -77,6 +79,11 @@ pub fn results(mut run: Finished) -> Results {
                 drops: stats.drops,
                 marks: stats.marks,
                 drop_rate: share(stats.drops, stats.arrivals),
+                police: laws.police.as_ref().map(|police| tested(sim, police)),
+                impaired: sim.net.impaired(number).map(|link| {
+                    let Counts { lost, duplicated, reordered, detoured } = link.counts;
+                    ImpairedSummary { lost, duplicated, reordered, detoured }
+                }),
             },
         );
     }
@@ -170,18 +177,42 @@ pub fn results(mut run: Finished) -> Results {
         packets: PacketCount { sent: sim.net.sent, arrived: sim.net.arrived, lost: sim.net.lost },
         packet_hops,
         events: sim.events,
+    };
+    let took = Took {
         wall_s,
         cpu_s: cpu.as_secs_f64(),
         packet_hops_per_s: if wall_s > 0.0 { packet_hops as f64 / wall_s } else { 0.0 },
     };
     Results {
         summary,
+        took,
         series: run.series,
         flows: rows,
         capture: run.capture,
         scenario: run.scenario,
         changes: run.changes,
     }
+}
+
+fn tested(sim: &Finished, police: &Police) -> Vec<TestedFlow> {
+    let seconds = |time: Option<Time>| time.map(Time::as_secs_f64);
+    let flow = |tested: &Tested| {
+        let number = sim.hosts.policed.get(&tested.flow).copied().unwrap_or(u32::MAX);
+        let record = sim.hosts.records.get(number as usize)?;
+        Some(TestedFlow {
+            flow: number,
+            group: sim.hosts.groups[record.group as usize].name.clone(),
+            index: record.index,
+            round_s: tested.round.as_secs_f64(),
+            told_s: tested.told.as_secs_f64(),
+            judged_s: seconds(tested.judged),
+            isolated_s: seconds(tested.isolated),
+            tests: tested.tests,
+            isolations: tested.isolations,
+            drops: tested.drops,
+        })
+    };
+    police.tested.iter().filter_map(flow).collect()
 }
 
 fn cells(net: &Fabric, span_s: f64) -> Named<CellSummary> {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{run, timeless, try_load};
-use flowstamp_sim::run_many;
+use flowstamp_sim::{Progress, Simulation, run_many};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 
@@ -258,6 +258,50 @@ fn an_application_rate_is_kept() {
 }
 
 /// Flows that stop send nothing new and free the link.
+/// What is measured of a link does not depend on who looks on, to the bit: the rates and times here are no round numbers of
+/// picoseconds.
+#[test]
+fn probes_change_nothing_that_is_measured() {
+    let scenario = |probes: &str| {
+        format!(
+            "duration = \"5s\"\nwarmup = \"1.3s\"\n[dumbbell]\nrate = \"17.3Mbps\"\nrtt = \"41.7ms\"\n[probes]\n{probes}\n\
+             [[flows]]\nname = \"a\"\nlaw = \"cubic\"\ncount = 3\nspread = \"1s\"\n"
+        )
+    };
+    let summary = |probes: &str| {
+        let mut summary = run(&scenario(probes)).summary;
+        summary.events = 0; // the engine's, samples among them
+        timeless(&summary)
+    };
+    let without = summary("links = false\ngroups = false");
+    for probes in ["", "every = \"7ms\"", "every = \"1.234567ms\"\nlaws = true\nflows = true"] {
+        assert_eq!(summary(probes), without, "{probes}");
+    }
+}
+
+/// An application that has produced more packets than a number of 32 bits counts goes on, and so does a transfer of more.
+#[test]
+fn more_packets_than_are_counted_are_enough() {
+    let scenario = |rest: &str| {
+        format!(
+            "duration = \"2s\"\n[dumbbell]\nrate = \"1Mbps\"\nrtt = \"10ms\"\n\
+             [[flows]]\nname = \"a\"\nlaw = \"reno\"\n{rest}\n"
+        )
+    };
+    let endless = run(&scenario("")).summary;
+    // 2^32 packets of 960 B are produced in 0.33 s.
+    for rest in ["rate = \"100Tbps\"", "size = \"10000GB\""] {
+        let loaded = try_load(&scenario(rest)).unwrap_or_else(|e| panic!("{e}"));
+        let sim = Simulation::new(&loaded, None).unwrap_or_else(|e| panic!("{e}"));
+        let enough = |p: Progress| {
+            if p.events < 1_000_000 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        let results = sim.run(&mut { enough }).expect("it ends");
+        let (ours, theirs) = (&results.summary.groups["a"], &endless.groups["a"]);
+        assert!((ours.goodput_bps - theirs.goodput_bps).abs() < f64::EPSILON, "{rest}: {}", ours.goodput_bps);
+    }
+}
+
 #[test]
 fn stopped_flows_stop() {
     let r = run(r#"

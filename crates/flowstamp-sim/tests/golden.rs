@@ -10,7 +10,7 @@
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec, ShareSpec};
 use flowstamp_laws::sender::Recovery;
 use flowstamp_sim::results::Results;
-use flowstamp_sim::scenario::{Arrivals, LinkRate, Scenario, Sizes};
+use flowstamp_sim::scenario::{Arrivals, Link, LinkRate, Scenario, Sizes};
 use flowstamp_sim::{Format, Loaded, load, run_many};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -87,6 +87,9 @@ fn nothing_that_a_scenario_can_name_is_missing() {
     has("a parking lot", &|s| s.parking_lot.is_some());
     has("a graph", &|s| s.graph.is_some());
     has("a capture", &|s| s.capture.is_some());
+    has("a police", &|s| s.dumbbell.as_ref().is_some_and(|d| d.police.is_some()));
+    let impaired = |l: &Link| l.impairments.is_some();
+    has("impairments", &|s| s.graph.as_ref().is_some_and(|g| g.links.iter().any(impaired)));
     let rate = |s: &Scenario, f: &dyn Fn(&LinkRate) -> bool| s.dumbbell.as_ref().is_some_and(|d| f(&d.rate));
     has("steps", &|s| rate(s, &|r| matches!(r, LinkRate::Varying(v) if v.steps.is_some())));
     has("a trace", &|s| rate(s, &|r| matches!(r, LinkRate::Varying(v) if v.trace.is_some())));
@@ -130,6 +133,11 @@ fn golden_runs_have_something_to_guard() {
     }
     let switched = &results["rcp-switch"].flows;
     assert!(switched.iter().any(|f| f.switched_s.is_some()), "no flow left RCP");
+    let i = results["impaired"].summary.links["first"].impaired.expect("it is");
+    assert!(
+        i.lost > 0 && i.duplicated > 0 && i.reordered > 0 && i.detoured > 0,
+        "nothing was impaired: {i:?}"
+    );
     assert!(!results["capture"].capture.packets.is_empty());
     let marks: u64 = results["sack-red"].summary.links.values().map(|l| l.marks).sum();
     assert!(marks > 0, "RED marked nothing");

@@ -245,3 +245,43 @@ fn xcp_keeps_to_its_part() {
         }
     }
 }
+
+/// A link with a queue for each class keeps to its buffer while its parts move: what one has lost may still be full of packets
+/// while the other's has grown.
+#[test]
+fn parts_that_move_keep_to_the_buffer() {
+    for (scheduler, law) in [("wfq", "rcp"), ("drr", "rcp"), ("wfq", "xcp")] {
+        let r = run(&format!(
+            r#"
+            duration = "6s"
+            [dumbbell]
+            rate = "20Mbps"
+            rtt = "40ms"
+            router = "{law}"
+            share = {{ scheduler = "{scheduler}", theta = 0.5 }}
+            [[flows]]
+            name = "own"
+            law = "{law}"
+            count = 3
+            lifetime = "1500ms"
+            every = "1s"
+            [[flows]]
+            name = "tcp"
+            law = "cubic"
+            count = 8
+            every = "300ms"
+            "#
+        ));
+        for (name, link) in &r.summary.links {
+            assert!(
+                link.max_queue_bytes <= link.buffer_bytes,
+                "{scheduler}, {law}: {name} had {} of {}",
+                link.max_queue_bytes,
+                link.buffer_bytes
+            );
+        }
+        assert!(
+            r.summary.links["bottleneck"].max_queue_bytes > 0.9 * r.summary.links["bottleneck"].buffer_bytes
+        );
+    }
+}

@@ -59,9 +59,16 @@ class Fill:
     """One call of `flowstamp figure --accept`."""
 
     def __init__(
-        self, figures: Sequence[FigureSpec], progress: Report, *, fast: bool, directory: Path | None, out: Path
+        self,
+        figures: Sequence[FigureSpec],
+        progress: Report,
+        *,
+        fast: bool,
+        directory: Path | None,
+        out: Path,
+        memory: str | None = None,
     ) -> None:
-        self.fast, self.directory, self.progress = fast, directory, progress
+        self.fast, self.directory, self.progress, self.memory = fast, directory, progress, memory
         self.form: Form = "fast" if fast else "full"
         self.files = available(directory)
         self.kept = Kept(out / KEPT)
@@ -85,7 +92,7 @@ class Fill:
 
     def _run(self, spec: FigureSpec, seed: int | None) -> Outcome:
         if seed not in self._runners:
-            self._runners[seed] = Runner(fast=self.fast, seed=seed, directory=self.directory)
+            self._runners[seed] = Runner(fast=self.fast, seed=seed, directory=self.directory, memory=self.memory)
         with self.progress(spec.id if seed is None else f"{spec.id}, seed {seed}") as report:
             return self._runners[seed].run(spec, None, report)
 

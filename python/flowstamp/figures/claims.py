@@ -55,6 +55,12 @@ class RunValues(Protocol):
     def switches(self) -> float:
         """How many flows gave up their protocol."""
 
+    def policed(self, group: str, what: str) -> Floats:
+        """What a police knows of each tested flow of a group, such as `judged_s`."""
+
+    def isolated(self, group: str) -> float:
+        """How many flows of a group a police has ever isolated."""
+
     def packets(self, flow: str, at_s: float) -> float:
         """Packets of a flow that have arrived by an instant."""
 
@@ -118,6 +124,14 @@ def _switched(run: RunValues, flow: str) -> float:
 
 def _switches(run: RunValues) -> float:
     return run.switches()
+
+
+def _policed(run: RunValues, group: str, what: str) -> Floats:
+    return run.policed(group, what)
+
+
+def _isolated(run: RunValues, group: str) -> float:
+    return run.isolated(group)
 
 
 def _packets(run: RunValues, flow: str, at_s: float) -> float:
@@ -241,6 +255,8 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "all_samples": (4, _all_samples),
     "switched": (2, _switched),
     "switches": (1, _switches),
+    "policed": (3, _policed),
+    "isolated": (2, _isolated),
     "packets": (3, _packets),
     "end": (2, _end),
     "first_end": (1, _first_end),

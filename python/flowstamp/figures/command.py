@@ -42,29 +42,34 @@ def cli_figure(
     seed: int | None = None,
     directory: Path | None = None,
     accept: bool = False,
+    memory: str | None = None,
 ) -> int:
     """Runs the figures `ids`, or all for `["all"]`, or lists them for `["list"]`.
 
     With `accept` what they gave with seeds 1 to 5 is written to `expected.json` beside their files. Returns the exit
     code: 1 if a claim fails, or is no longer as `expected.json` has it. A figure that this machine cannot measure is
     skipped, and one that it was too busy for is invalid: neither fails. With a `seed` nothing is held against
-    `expected.json`; with `accept` news is no failure.
+    `expected.json`; with `accept` news is no failure. `memory` is what the runs of a figure may need together.
     """
     if list(ids) == ["list"]:
         _list(json, directory)
         return 0
     if accept and seed is not None:
         raise FigureError("--accept runs seeds 1 to 5; leave out --seed")
-    runner = Runner(fast=fast, seed=seed, directory=directory)
+    runner = Runner(fast=fast, seed=seed, directory=directory, memory=memory)
     wanted = list(runner.files) if list(ids) == ["all"] else list(dict.fromkeys(ids))
     if not wanted:
         raise FigureError(f"no figure named; known: {', '.join(runner.files)}, or all")
     # All are checked before the first runs; one that covers several runs once.
     figures = list({spec.id: spec for spec in map(runner.figure, wanted)}.values())
     form: Form = "fast" if fast else "full"
-    memory = Memory.beside(runner.files)
+    known = Memory.beside(runner.files)
     console, messages = Console(), Console(stderr=True)
-    fill = Fill(figures, partial(_progress, messages), fast=fast, directory=directory, out=out) if accept else None
+    fill = (
+        Fill(figures, partial(_progress, messages), fast=fast, directory=directory, out=out, memory=memory)
+        if accept
+        else None
+    )
     outcomes: list[Outcome] = []
     for number, figure in enumerate(figures):
         if fill is not None:
@@ -73,7 +78,7 @@ def cli_figure(
             with _progress(messages, figure.id) as report:
                 outcome = runner.run(figure, out, report)
             runner.forget({reuse.figure for other in figures[number + 1 :] for reuse in other.reuse})
-            changes, notes = memory.compared(outcome, form) if seed is None else ([], [])
+            changes, notes = known.compared(outcome, form) if seed is None else ([], [])
         outcome = replace(outcome, changes=changes, notes=[*outcome.notes, *notes])
         outcomes.append(outcome)
         if not json:

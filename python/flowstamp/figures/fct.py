@@ -429,7 +429,6 @@ def document(runs: Mapping[str, RunSetLike]) -> dict[str, Any]:
                     "point": point,
                     "simulated_s": run.summary["duration_s"],
                     "warmup_s": run.summary["warmup_s"],
-                    "wall_s": run.summary.get("wall_s"),
                     "load": None if ideal is None else ideal.load,
                     **{m: _number(_one(run, runset.group, m, runset.split)) for m in MEASURES},
                     "bins": [

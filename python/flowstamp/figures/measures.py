@@ -343,6 +343,23 @@ class RunSet:
             raise ValueError(f"{self.name} had no flows")
         return float(len(self._only().switched))
 
+    def policed(self, group: str, what: str) -> Floats:
+        """A value of the record of each tested flow of a group; not a number where there is none yet."""
+        found = [link["police"] for link in self._only().summary["links"].values() if link.get("police") is not None]
+        if not found:
+            raise ValueError(f"{self.name} has no link with a police")
+        if group not in self._only().summary["groups"]:
+            raise ValueError(f'there is no group "{group}"')
+        tested = [flow for link in found for flow in link if flow["group"] == group]
+        for flow in tested[:1]:
+            if what not in flow:
+                raise ValueError(f'the police knows no "{what}" of a flow; it knows {", ".join(sorted(flow))}')
+        return np.array([float("nan") if flow[what] is None else float(flow[what]) for flow in tested])
+
+    def isolated(self, group: str) -> float:
+        """How many flows of a group were ever isolated."""
+        return float(np.count_nonzero(self.policed(group, "isolations")))
+
     def _cut(self, t: Floats, v: Floats, start_s: float, end_s: float) -> Floats:
         # A sample stands at its interval's end; sample times are sums, so a thousandth of an interval is forgiven.
         step = self.sample_s()

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from flowstamp import _flowstamp, plot
+from flowstamp import _flowstamp, machine, plot
 from flowstamp.errors import translated
 from flowstamp.figures import fct
 from flowstamp.figures.analytic import Computed
@@ -101,8 +101,15 @@ class Outcome:
 class Runner:
     """Runs figures; what one figure ran, another that reuses it finds here."""
 
-    def __init__(self, *, fast: bool = False, seed: int | None = None, directory: Path | None = None) -> None:
-        self.fast, self.seed = fast, seed
+    def __init__(
+        self,
+        *,
+        fast: bool = False,
+        seed: int | None = None,
+        directory: Path | None = None,
+        memory: str | None = None,
+    ) -> None:
+        self.fast, self.seed, self.memory = fast, seed, machine.memory(memory)
         self.files = available(directory)
         self.directory = directory
         self._finished: dict[str, dict[str, RunSet]] = {}
@@ -168,7 +175,7 @@ class Runner:
         order = [(run, point) for point in reversed(range(spec.points)) for run in simulated]
         jobs = [spec.job(run, point, self.seed) for run, point in order]
         with translated():
-            results = _flowstamp.run_many(jobs, progress=progress)
+            results = _flowstamp.run_many(jobs, memory=self.memory, progress=progress)
         finished: dict[str, dict[int, Finished]] = {run.name: {} for run in simulated}
         for (run, point), result in zip(order, results, strict=True):
             ran = tomllib.loads(result.scenario_toml())

@@ -219,7 +219,7 @@ def read(path: Path) -> FigureSpec:
         raise FigureError(f"{path}: cannot be read: {error.strerror}") from error
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise FigureError(f"{path}: not TOML: {error}") from error
     return _figure(_Table(data, str(path)), path)
 

@@ -1,6 +1,8 @@
 //! What an RCP packet carries (Dukkipati 2007, section 6.1.1).
 
+use crate::share::police::Told;
 use crate::stamp::{Stamp, StampLaw};
+use crate::units::{Rate, Time};
 
 /// The RCP header, with the age of section 3.6 instead of the reverse rate, which here travels in the ack's own stamp.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,4 +30,27 @@ impl From<Header> for Stamp {
 }
 
 /// A rate is a state: an ack for several packets brings the newest.
-impl StampLaw for Header {}
+impl StampLaw for Header {
+    const TESTED: bool = true;
+
+    fn named_rtt(stamp: &Stamp) -> Option<Time> {
+        let rtt_s = Self::from(*stamp).rtt_s;
+        (rtt_s > 0.0).then(|| Time::from_secs_f64(rtt_s))
+    }
+
+    fn forget_rtt(stamp: &mut Stamp) {
+        *stamp = Self { rtt_s: 0.0, ..(*stamp).into() }.into();
+    }
+
+    fn told(stamp: &Stamp) -> Option<Rate> {
+        Some(Rate::from_bytes_per_sec(Self::from(*stamp).rate))
+    }
+
+    fn test(stamp: &mut Stamp, _: u32, test: &Told) {
+        if let Some(most) = test.rate {
+            let mut header = Self::from(*stamp);
+            header.rate = header.rate.min(most.bytes_per_sec());
+            *stamp = header.into();
+        }
+    }
+}

@@ -24,6 +24,18 @@
 //!   which is RCP; alpha = 1 is proportional fairness.
 //! - [`Params::long_share`]: two classes by age (section 3.6), rates 1 : theta, without per-flow state.
 //!
+//! What packets say is averaged as it is, and lines 3 to 6 follow a higher RTT at once and a lower one slowly: a few small packets that name
+//! 19 s hold `d` there, and with it `R` still. [`Params::max_rtt_factor`], `c`, bounds that and keeps the lines:
+//!
+//! ```text
+//!   d_T = sum s min(RTT, c m) / sum s        a packet weighs by its bytes
+//!   d   = min(d, c m)
+//!   m   = mean of min(RTT, c m) by bytes over 16 d, by weights that decay
+//! ```
+//!
+//! Where packets that lie have at most a share `b < 1/c` of the bytes behind `m`, and others name at most `r`, whatever these say
+//! `m <= (1 - b) r / (1 - c b)`, and `d <= c m`.
+//!
 //! Valid for 1 kb/s to 400 Gb/s and RTTs of 1 us to 20 s.
 //!
 //! Deviations (thesis says / we do / because):
@@ -64,6 +76,10 @@ pub struct Params {
     pub max_interval: Time,
     /// RTTs from here on are not believed (MAX_ALLOWABLE_RTT).
     pub max_allowable_rtt: Time,
+    /// An RTT counts as at most this many times the mean by bytes, by which RTTs then weigh; at least 1. Unset, as in the thesis, each
+    /// packet's counts as it is. On Linux 4.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rtt_factor: Option<f64>,
     /// MTU, of which `MIN_RATE` lets a hundredth pass in an average RTT.
     pub mtu: Bytes,
     /// First rate, as a share of the capacity.
@@ -102,8 +118,9 @@ impl Default for Params {
             eta: 1.0,                               // chapter 4
             max_interval: Time::from_millis(10),    // app. F line 13
             max_allowable_rtt: Time::from_secs(20), // app. F.2.1
-            mtu: Bytes::new(1000),                  // the data packet of chapter 4
-            initial_rate: 0.05,                     // figure 3.9
+            max_rtt_factor: None,
+            mtu: Bytes::new(1000), // the data packet of chapter 4
+            initial_rate: 0.05,    // figure 3.9
             initial_rtt: None,
             capacity: Capacity::Known,
             growth: 0.1, // ours: section 6.3.3 leaves it to the user
@@ -116,6 +133,18 @@ impl Default for Params {
 
 /// The most that a flow is offered where nobody knows the capacity, bytes/s: the end of the law's range.
 const FASTEST: f64 = 400e9 / 8.0;
+
+/// The mean RTT by bytes is one over so many `d`: some tens of packets of a flow at rest, so that no interval is a liar's alone.
+const MEMORY: f64 = 16.0;
+
+/// The mean RTT by bytes, and the bound that follows from it.
+#[derive(Clone, Copy, Debug)]
+struct ByBytes {
+    /// `m`, seconds; zero while unknown.
+    mean: f64,
+    /// The bytes behind it, as they have decayed.
+    bytes: f64,
+}
 
 /// The law's state on one link.
 #[derive(Clone, Debug)]
@@ -131,8 +160,13 @@ pub struct Router {
     interval: f64,
     /// `input_traffic_Bytes`.
     input_bytes: f64,
-    /// `sum_rtt_Tr`, seconds.
+    /// `sum_rtt_Tr`, seconds; byte seconds where RTTs weigh by bytes.
     sum_rtt: f64,
+    /// What that sum is divided by: `num_pkts_with_rtt`, or bytes.
+    sum_weight: f64,
+    /// RTTs count as at most this, seconds.
+    most_rtt: f64,
+    by_bytes: ByBytes,
     /// `num_pkts_with_rtt`.
     packets_with_rtt: u32,
     /// Queue at the last update, bytes.
@@ -173,14 +207,15 @@ impl Router {
 
     /// Appendix F lines 1 to 16, with `queue` bytes waiting.
     fn update(&mut self, queue: f64) {
-        let p = &self.params;
+        let p = self.params;
         let interval = self.interval;
         let input_rate = self.input_bytes / interval; // line 1
         if self.packets_with_rtt > 0 {
-            let sample = self.sum_rtt / f64::from(self.packets_with_rtt); // line 2
+            let sample = self.sum_rtt / self.sum_weight; // line 2
             self.sample_rtt = sample;
             if self.avg_rtt <= 0.0 {
                 self.avg_rtt = sample;
+                self.bound_rtt(sample);
                 self.begin_interval(queue, input_rate);
                 return;
             }
@@ -191,6 +226,7 @@ impl Router {
             };
             let weight = weight.clamp(0.0, 1.0);
             self.avg_rtt = weight * sample + (1.0 - weight) * self.avg_rtt; // line 7
+            self.bound_rtt(sample);
         }
         if self.avg_rtt <= 0.0 {
             self.begin_interval(queue, input_rate);
@@ -218,6 +254,16 @@ impl Router {
         self.begin_interval(queue, input_rate);
     }
 
+    /// What the interval's mean means for `m`, for `d` and for the RTTs of the next.
+    fn bound_rtt(&mut self, sample: f64) {
+        let Some(factor) = self.params.max_rtt_factor else { return };
+        let old = self.by_bytes.bytes * (1.0 - self.interval / (MEMORY * self.avg_rtt)).max(0.0);
+        self.by_bytes.bytes = old + self.sum_weight;
+        self.by_bytes.mean += (sample - self.by_bytes.mean) * (self.sum_weight / self.by_bytes.bytes);
+        self.most_rtt = factor * self.by_bytes.mean;
+        self.avg_rtt = self.avg_rtt.min(self.most_rtt);
+    }
+
     /// Lines 13 to 16.
     fn begin_interval(&mut self, queue: f64, input_rate: f64) {
         let longest = self.params.max_interval.as_secs_f64();
@@ -228,6 +274,7 @@ impl Router {
         self.updates = self.updates.wrapping_add(1);
         self.input_bytes = 0.0; // line 14
         self.packets_with_rtt = 0; // line 15
+        self.sum_weight = 0.0;
         self.sum_rtt = 0.0; // line 16
     }
 }
@@ -244,6 +291,7 @@ impl RouterLaw for Router {
         within("growth", p.growth, 0.0, 10.0)?;
         within("fairness", p.fairness, 0.0, 100.0)?;
         within("long_share", p.long_share, 0.001, 1.0)?;
+        p.max_rtt_factor.map_or(Ok(()), |c| within("max_rtt_factor", c, 1.0, 1e6))?;
         within("mtu", p.mtu.as_f64(), 1.0, 65_535.0)?;
         for (name, time) in [
             ("max_interval", Some(p.max_interval)),
@@ -283,6 +331,9 @@ impl RouterLaw for Router {
             interval: params.initial_rtt.unwrap_or(Time::MAX).min(params.max_interval).as_secs_f64(),
             input_bytes: 0.0,
             sum_rtt: 0.0,
+            sum_weight: 0.0,
+            most_rtt: f64::INFINITY,
+            by_bytes: ByBytes { mean: 0.0, bytes: 0.0 },
             packets_with_rtt: 0,
             last_queue: 0.0,
             input_rate: 0.0,
@@ -298,6 +349,9 @@ impl RouterLaw for Router {
 
     fn set_params(&mut self, params: &Params) {
         self.params = *params;
+        if params.max_rtt_factor.is_none() {
+            self.most_rtt = f64::INFINITY;
+        }
     }
 
     #[inline]
@@ -306,7 +360,9 @@ impl RouterLaw for Router {
         if let Some(stamp) = stamp {
             let rtt_s = Header::from(*stamp).rtt_s;
             if rtt_s > 0.0 && rtt_s < self.params.max_allowable_rtt.as_secs_f64() {
-                self.sum_rtt += rtt_s; // line 20
+                let weight = if self.params.max_rtt_factor.is_some() { f64::from(size) } else { 1.0 };
+                self.sum_rtt += rtt_s.min(self.most_rtt) * weight; // line 20
+                self.sum_weight += weight;
                 self.packets_with_rtt += 1; // line 21
             }
         }

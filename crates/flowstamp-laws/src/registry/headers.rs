@@ -1,6 +1,8 @@
 //! What packets can carry for a law. A header is one line of `headers!`.
 
+use crate::share::police::Told;
 use crate::stamp::{Stamp, StampLaw};
+use crate::units::{Rate, Time};
 use crate::{pcp, rcp, vcp, xcp};
 
 macro_rules! headers {
@@ -22,6 +24,34 @@ macro_rules! headers {
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { Self::Plain => "plain", $( Self::$variant => $name ),* }
+            }
+
+            /// [`StampLaw::TESTED`].
+            #[must_use]
+            pub const fn is_tested(self) -> bool {
+                match self { Self::Plain => false, $( Self::$variant => <$header as StampLaw>::TESTED ),* }
+            }
+
+            /// [`StampLaw::named_rtt`].
+            #[must_use]
+            pub fn named_rtt(self, stamp: &Stamp) -> Option<Time> {
+                match self { Self::Plain => None, $( Self::$variant => <$header as StampLaw>::named_rtt(stamp) ),* }
+            }
+
+            /// [`StampLaw::forget_rtt`].
+            pub fn forget_rtt(self, stamp: &mut Stamp) {
+                match self { Self::Plain => {} $( Self::$variant => <$header as StampLaw>::forget_rtt(stamp) ),* }
+            }
+
+            /// [`StampLaw::told`].
+            #[must_use]
+            pub fn told(self, stamp: &Stamp) -> Option<Rate> {
+                match self { Self::Plain => None, $( Self::$variant => <$header as StampLaw>::told(stamp) ),* }
+            }
+
+            /// [`StampLaw::test`].
+            pub fn test(self, stamp: &mut Stamp, size: u32, test: &Told) {
+                match self { Self::Plain => {} $( Self::$variant => <$header as StampLaw>::test(stamp, size, test) ),* }
             }
 
             /// Folds a further packet's stamp into one not yet acknowledged ([`StampLaw::merge`]).

@@ -6,7 +6,7 @@ use crate::sender::{Ack, Echo, FlowView, LostPacket, Recovery, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{AgreedTime, Refused};
-use crate::{pcp, rcp, tcp, udp, vcp, xcp};
+use crate::{liar, pcp, rcp, tcp, udp, vcp, xcp};
 
 macro_rules! senders {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ident $sender:ty; )*) => {
@@ -70,6 +70,11 @@ macro_rules! senders {
             #[must_use]
             pub const fn governs(&self) -> bool {
                 match self { $( Self::$variant(_) => <$sender as SenderLaw>::GOVERNS ),* }
+            }
+            /// [`SenderLaw::HEAP_BYTES`].
+            #[must_use]
+            pub const fn heap_bytes(&self) -> usize {
+                match self { $( Self::$variant(_) => <$sender as SenderLaw>::HEAP_BYTES ),* }
             }
             /// [`SenderLaw::micro_flows`].
             pub fn micro_flows(&mut self) -> Option<&mut Option<u32>> {
@@ -144,6 +149,14 @@ senders! {
     VcpEdge "vcp-edge" Vcp Box<vcp::edge::Sender>;
     /// VCP as its section V models it: by the load factor itself.
     VcpExact "vcp-exact" VcpExact vcp::exact::Sender;
+    /// An XCP sender that lies or does not obey.
+    XcpLiar "xcp-liar" Xcp Box<liar::Sender<xcp::Sender<xcp::header::Window>>>;
+    /// One of XCP as the Internet-Draft writes it.
+    XcpDraftLiar "xcp-draft-liar" XcpDraft Box<liar::Sender<xcp::Sender<xcp::header::Throughput>>>;
+    /// An RCP sender that lies or does not obey.
+    RcpLiar "rcp-liar" Rcp Box<liar::Sender<rcp::Sender>>;
+    /// A VCP sender that lies or does not obey.
+    VcpLiar "vcp-liar" Vcp Box<liar::Sender<vcp::Sender>>;
     /// TCP Reno (RFC 2581).
     Reno "reno" Plain tcp::Reno;
     /// TCP NewReno (RFC 6582).

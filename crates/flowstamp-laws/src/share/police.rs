@@ -19,8 +19,9 @@
 //! A [`Flow`] is the state of one, told of each of its packets in turn. Which flows are kept is the caller's choice, and so is
 //! what isolation means: a class of its own, or [`Flow::admits`], which holds it to `r_0/2`.
 //!
-//! A flow names its own round trip. One that lies is judged too early or too late, but within bounds of 10 ms and 2 s:
-//! it can only lose by that.
+//! A flow names its own round trip, and a stranger may name another in its name. T is the longest that was named in two watches, so that a
+//! few packets that name too short a one have nobody judged too early; it stays as it is through a test; and it is within 10 ms and 2 s, or
+//! one second where nobody names any. Who lies is judged the later, and two tests of the longest take 24 s.
 //!
 //! Deviations (paper says / we do / because):
 //! 1. A flow that a router suspects / is one above a given rate, and with RCP above what it was told / the paper leaves
@@ -30,8 +31,8 @@
 //! 3. One round trip / two, and 50 ms / one for the feedback to be at the sender, one for what it had sent before; acks
 //!    may be held back that long.
 //! 4. One failure is enough / it takes two in a row / a change of route or a pause of the peer looks like one.
-//! 5. Nothing on several suspects / one flow is tested at a time, by [`Packet::free`] and [`Flow::test_time`] / many that
-//!    halve at once would look like spare capacity, which the router would give to them again.
+//! 5. Nothing on several suspects / of one source a few are tested at a time, by [`Packet::free`] and [`Flow::test_time`] / many that
+//!    halve at once leave a dent in the link; but were it one of all, who names long round trips would keep others from being tested.
 //! 6. Isolation has no end / it ends, and the flow is watched again / a flow's ports and addresses may be another's by then.
 
 use crate::Refused;
@@ -40,6 +41,8 @@ use crate::units::{Rate, Time};
 /// Bounds of the round trip that a flow may name.
 const MIN_ROUND: Time = Time::from_millis(10);
 const MAX_ROUND: Time = Time::from_secs(2);
+/// T where none was named: what RFC 6298 (section 2.1) takes for the timeout of a path of which nothing is known.
+const UNKNOWN_ROUND: Time = Time::from_secs(1);
 /// An ack may be held back this long, and packets queue on the way.
 const GRACE: Time = Time::from_millis(50);
 /// Failures in a row that isolate.
@@ -88,8 +91,17 @@ pub struct Packet {
     pub rtt: Option<Time>,
     /// RCP: the rate that it carries.
     pub told: Option<Rate>,
-    /// No other flow is being tested.
+    /// A test of the flow may begin: not too many of its source are being tested.
     pub free: bool,
+}
+
+/// The most that a packet of a flow under test is to tell it; `None` for whatever it carries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Told {
+    /// RCP: a rate.
+    pub rate: Option<Rate>,
+    /// XCP: a change of throughput, bytes/s.
+    pub change: Option<f64>,
 }
 
 /// How far the test of a flow has come.
@@ -114,12 +126,15 @@ pub enum Phase {
 pub struct Flow {
     phase: Phase,
     since: Time,
-    /// When the phase ends; none before the first packet with a round trip.
+    /// When the phase ends; none before the first packet.
     until: Option<Time>,
     /// Bytes in this phase.
     bytes: u64,
     /// T.
-    round: Option<Time>,
+    round: Time,
+    /// The longest round trip that was named since the last watch began, and in the one before.
+    named: Time,
+    named_before: Time,
     /// Not tested before.
     rest_until: Time,
     /// `r_0`, bytes/s.
@@ -142,7 +157,9 @@ impl Default for Flow {
             since: Time::ZERO,
             until: None,
             bytes: 0,
-            round: None,
+            round: Time::ZERO,
+            named: Time::ZERO,
+            named_before: Time::ZERO,
             rest_until: Time::ZERO,
             reference: 0.0,
             failures: 0,
@@ -164,31 +181,45 @@ impl Flow {
         self.bytes = 0;
     }
 
+    /// A watch begins, and with it another T.
+    fn watch(&mut self, now: Time) {
+        self.round = match self.named.max(self.named_before) {
+            Time::ZERO => UNKNOWN_ROUND,
+            named => named,
+        };
+        self.named_before = self.named;
+        self.named = Time::ZERO;
+        self.enter(Phase::Watch, now, self.round);
+    }
+
     /// One of its packets leaves. What the packet is to carry is asked after this.
     pub fn on_packet(&mut self, params: &Params, packet: &Packet) {
         let now = packet.now;
+        let unknown = self.named.max(self.named_before) == Time::ZERO;
         if let Some(rtt) = packet.rtt {
-            self.round = Some(rtt.clamp(MIN_ROUND, MAX_ROUND));
+            self.named = self.named.max(rtt.clamp(MIN_ROUND, MAX_ROUND));
         }
-        let Some(round) = self.round else { return };
         let told_now = packet.told.map_or(0.0, Rate::bytes_per_sec);
         self.told = self.told.max(told_now);
-        if self.until.is_none() {
-            self.enter(Phase::Watch, now, round);
+        // What a watch of an unknown flow would wait for has come.
+        let named = unknown && self.phase == Phase::Watch && packet.rtt.is_some();
+        if self.until.is_none() || named {
+            self.watch(now);
         }
         if self.until.is_some_and(|until| now >= until) {
             let rate = self.rate(now);
             let told = self.told.max(self.told_before);
             self.told_before = self.told;
             self.told = told_now;
-            self.advance(params, packet, round, rate, told);
+            self.advance(params, packet, rate, told);
         }
         self.bytes += u64::from(packet.bytes);
     }
 
     /// The phase has ended; its `rate`, and the most that the flow was told, bytes/s.
-    fn advance(&mut self, params: &Params, packet: &Packet, round: Time, rate: f64, told: f64) {
+    fn advance(&mut self, params: &Params, packet: &Packet, rate: f64, told: f64) {
         let now = packet.now;
+        let round = self.round;
         let heavy = rate >= params.heavy.bytes_per_sec();
         match self.phase {
             Phase::Watch => {
@@ -196,7 +227,7 @@ impl Flow {
                 if packet.free && suspect && now >= self.rest_until {
                     self.enter(Phase::Hold, now, round + GRACE);
                 } else {
-                    self.enter(Phase::Watch, now, round);
+                    self.watch(now);
                 }
             }
             Phase::Hold => self.enter(Phase::Refer, now, round),
@@ -205,12 +236,12 @@ impl Flow {
                 self.tests += 1;
                 self.enter(Phase::Tell, now, round * 2 + GRACE); // deviation 3
             }
-            Phase::Refer => self.enter(Phase::Watch, now, round),
+            Phase::Refer => self.watch(now),
             Phase::Tell => self.enter(Phase::Judge, now, round + GRACE),
             Phase::Judge if rate <= 0.75 * self.reference => {
                 self.failures = 0;
                 self.rest_until = now.saturating_add(params.retest);
-                self.enter(Phase::Watch, now, round);
+                self.watch(now);
             }
             Phase::Judge => {
                 self.failures += 1;
@@ -221,13 +252,13 @@ impl Flow {
                     self.enter(Phase::Isolate, now, params.isolate);
                 } else {
                     // The rate that it now has counts, which may be above the one before.
-                    self.enter(Phase::Watch, now, round);
+                    self.watch(now);
                 }
             }
             Phase::Isolate => {
                 self.failures = 0;
                 self.rest_until = now;
-                self.enter(Phase::Watch, now, round); // deviation 6
+                self.watch(now); // deviation 6
             }
         }
     }
@@ -247,13 +278,19 @@ impl Flow {
     /// XCP: the most that its packet of `bytes` is to carry, a change of throughput in bytes/s; none while it is not tested.
     #[must_use]
     pub fn most_change(&self, now: Time, bytes: u32) -> Option<f64> {
-        match (self.phase, self.round) {
-            (Phase::Watch | Phase::Isolate, _) | (_, None) => None,
-            (Phase::Tell, Some(round)) if now.saturating_sub(self.since) < round => {
-                Some(-f64::from(bytes) / 2.0 / round.as_secs_f64())
+        match self.phase {
+            Phase::Watch | Phase::Isolate => None,
+            Phase::Tell if now.saturating_sub(self.since) < self.round => {
+                Some(-f64::from(bytes) / 2.0 / self.round.as_secs_f64())
             }
             _ => Some(0.0),
         }
+    }
+
+    /// The most that its packet of `bytes`, which leaves now, is to tell it.
+    #[must_use]
+    pub fn told(&self, now: Time, bytes: u32) -> Told {
+        Told { rate: self.most_told(), change: self.most_change(now, bytes) }
     }
 
     /// Whether an isolated flow's packet is within `r_0/2`; a token bucket of 100 ms.
@@ -269,10 +306,10 @@ impl Flow {
         within
     }
 
-    /// How long a test that now begins may take, and what it leaves behind: no other flow's begins in this time.
+    /// How long a test that now begins may take, and what it leaves behind: it counts as one of its source's for so long.
     #[must_use]
     pub fn test_time(&self) -> Time {
-        self.round.unwrap_or(Time::ZERO) * 12 + GRACE * 3
+        self.round * 12 + GRACE * 3
     }
 
     /// How far its test has come.
@@ -287,10 +324,10 @@ impl Flow {
         Rate::from_bytes_per_sec(self.reference)
     }
 
-    /// T, once it is known.
+    /// T; none before the first packet.
     #[must_use]
     pub const fn round(&self) -> Option<Time> {
-        self.round
+        if self.until.is_none() { None } else { Some(self.round) }
     }
 
     /// When the running phase began, and what has come in it.

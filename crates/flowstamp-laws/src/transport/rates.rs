@@ -34,6 +34,9 @@ use crate::sender::{LostPacket, RateSample};
 use crate::units::Time;
 use std::collections::VecDeque;
 
+/// What is remembered of each packet on its way.
+pub(super) const BYTES_PER_PACKET: usize = size_of::<Sent>();
+
 /// What a packet in flight will be measured by.
 #[derive(Clone, Copy, Debug)]
 struct Sent {

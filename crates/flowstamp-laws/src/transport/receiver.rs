@@ -11,7 +11,7 @@
 //!                                     differs, so that ECE holds for all that an ack newly acknowledges
 //!                                                                       RFC 8257 section 3.2, Alizadeh 2010, figure 10
 //! echoed departure time            -> of the earliest packet this ack answers         RFC 7323 section 4.3
-//! repair by count                  -> next = packets received; above it one block, of the last transmission that
+//! repair by count                  -> next = transmissions received, each once; above it one block, of the last one that
 //!                                     arrived, if any before it did not               Dukkipati 2007, section 6.3.1
 //! ```
 //!
@@ -25,6 +25,7 @@
 //!    counted for a packet that had none.
 //! 4. RFC 3168 clears the echo on CWR at once. If an ack is being delayed, the echo it owes is still sent in it.
 
+use super::seen::Seen;
 use super::{Agreed, Params, runs::RunSet};
 use crate::sender::{Echo, Recovery};
 use crate::stamp::Stamp;
@@ -107,6 +108,17 @@ struct OutOfOrder {
     recent: SackBlocks,
 }
 
+/// What is known of what came above a gap.
+#[derive(Clone, Debug)]
+enum Above {
+    Runs(OutOfOrder),
+    /// Of transmissions that are counted.
+    Numbers(Box<Seen>),
+}
+
+/// Bytes beyond its size, without those of its sets.
+pub(super) const HEAP_BYTES: usize = size_of::<Above>() + size_of::<Delay>();
+
 /// What delays acks, and the one that is delayed.
 #[derive(Clone, Debug)]
 struct Delay {
@@ -132,9 +144,9 @@ pub struct Receiver {
     echo_owed: bool,
     /// Of the newest packet.
     bits: u16,
-    /// Something waits above a gap: what it is lies elsewhere, and most packets need not ask.
+    /// Something came above a gap: what it is lies elsewhere, and most packets need not ask.
     gap: bool,
-    out_of_order: Option<Box<OutOfOrder>>,
+    above: Option<Box<Above>>,
     /// Every second packet is acknowledged.
     delay: Option<Box<Delay>>,
 }
@@ -153,7 +165,7 @@ impl Receiver {
             echo_owed: false,
             bits: 0,
             gap: false,
-            out_of_order: None,
+            above: None,
             delay: params.delayed_acks.then(|| {
                 Box::new(Delay { timeout: params.delayed_ack_timeout, deadline: Time::MAX, waiting: None })
             }),
@@ -213,17 +225,20 @@ impl Receiver {
     #[cold]
     fn rearrange(&mut self, seq: u32) {
         if self.counts {
-            self.next += 1;
-            self.top = self.top.max(seq + 1);
+            if self.count(seq) {
+                self.top = self.top.max(seq + 1);
+            }
             return;
         }
         if seq < self.next {
             return; // A copy.
         }
         let next = self.next;
-        let o = self.out_of_order.get_or_insert_with(|| {
-            Box::new(OutOfOrder { set: RunSet::new(next), top: next, recent: SackBlocks::default() })
+        let above = self.above.get_or_insert_with(|| {
+            let recent = SackBlocks::default();
+            Box::new(Above::Runs(OutOfOrder { set: RunSet::new(next), top: next, recent }))
         });
+        let Above::Runs(o) = &mut **above else { return };
         o.set.advance(next);
         if seq == next {
             // RFC 5681 section 4.2: the packet fills a gap.
@@ -239,10 +254,36 @@ impl Receiver {
         o.report(Some(run), next);
     }
 
+    /// Counts a transmission, of those that have a number each, unless it has come before: then it is a copy that the network made. For
+    /// what is neither acknowledged nor repaired, datagrams, this is all; their numbers may wrap.
+    pub fn count(&mut self, number: u32) -> bool {
+        let next = self.next;
+        if number == next && !self.gap {
+            self.next = next.wrapping_add(1);
+            return true;
+        }
+        let above =
+            self.above.get_or_insert_with(|| Box::new(Above::Numbers(Box::new(Seen::all_below(next)))));
+        let Above::Numbers(seen) = &mut **above else { return false };
+        if !self.gap {
+            **seen = Seen::all_below(next); // as many as came in line since
+        }
+        let new = seen.note(number);
+        self.next = next.wrapping_add(u32::from(new));
+        self.gap = seen.top() != self.next;
+        new
+    }
+
     /// What waits above a gap, if there is one.
     #[inline]
     fn above_gap(&self) -> Option<&OutOfOrder> {
-        if self.gap { self.out_of_order.as_deref() } else { None }
+        if !self.gap {
+            return None; // as of most packets, which need not look there
+        }
+        match self.above.as_deref() {
+            Some(Above::Runs(o)) => Some(o),
+            _ => None,
+        }
     }
 
     /// The ack that waits, if one does: its delay ends here.

@@ -4,6 +4,13 @@
 //! last one its start (a lone packet, its own number). So joining a packet to its neighbours, and jumping over a run, cost O(1) however long
 //! the runs are; looking for the next gap costs one step per 64 packets.
 
+/// A tag for each packet, and a bit, rounded up.
+pub(super) const BYTES_PER_PACKET: usize = 5;
+/// Places that a set begins with.
+const LEAST: usize = 128;
+/// Bytes that it begins with.
+pub(super) const LEAST_BYTES: usize = LEAST * BYTES_PER_PACKET;
+
 /// Packets of `[base, ...)` that are in the set. Bits outside the ring's span are absent.
 #[derive(Clone, Debug)]
 pub(super) struct RunSet {
@@ -23,7 +30,7 @@ const fn mask(from: u32, to: u32) -> u64 {
 
 impl RunSet {
     pub(super) fn new(base: u32) -> Self {
-        Self { base, len: 0, runs: 0, words: vec![0; 2], tags: vec![0; 128] }
+        Self { base, len: 0, runs: 0, words: vec![0; LEAST / 64], tags: vec![0; LEAST] }
     }
 
     /// Packets in the set.

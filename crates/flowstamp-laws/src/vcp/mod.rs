@@ -27,6 +27,6 @@ pub const TRANSITION: f64 = 0.8;
 use crate::AgreedTime;
 
 /// What routers and senders must have in common.
-fn agreed_time(t_rho: &mut Option<Time>) -> AgreedTime<'_> {
+pub(crate) fn agreed_time(t_rho: &mut Option<Time>) -> AgreedTime<'_> {
     AgreedTime { name: "t_rho", value: t_rho, per_rtt: T_RHO_PER_RTT }
 }

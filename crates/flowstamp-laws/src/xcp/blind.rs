@@ -39,7 +39,7 @@
 //! 6. `beta` is 0.2263 here and 0.226 in Katabi 2002 / 0.2263 / `chi` follows from it.
 
 use super::header::Encoding;
-use super::shares::{Intervals, Shares, check_times};
+use super::shares::{Intervals, Shares, check_max_weight, check_times};
 use crate::negotiation;
 use crate::queue::Limit;
 use crate::router::{LinkView, RouterLaw, RouterView};
@@ -98,6 +98,10 @@ pub struct Params {
     pub min_interval: Time,
     /// RTTs above this count as this much.
     pub max_rtt: Time,
+    /// A packet's byte weighs at most this many times what the mean byte of the last interval weighed, in all that is averaged and given;
+    /// at least 1. Unset, as in the paper, packets weigh what their senders say. On Linux 16.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_weight: Option<f64>,
 }
 
 /// Abrantes 2006, eq. 10.
@@ -119,13 +123,19 @@ impl Default for Params {
             initial_interval: None,
             min_interval: Time::from_micros(10), // XCP's deviation 9
             max_rtt: Time::from_secs(4),         // as XCP's
+            max_weight: None,
         }
     }
 }
 
 impl Params {
     fn intervals(&self) -> Intervals {
-        Intervals { initial: self.initial_interval, least: self.min_interval, max_rtt: self.max_rtt }
+        Intervals {
+            initial: self.initial_interval,
+            least: self.min_interval,
+            max_rtt: self.max_rtt,
+            max_weight: self.max_weight,
+        }
     }
 
     /// `chi`.
@@ -267,6 +277,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
         if let Some(weight) = p.weight {
             within("weight", weight, 1e-6, 0.999)?;
         }
+        check_max_weight(p.max_weight)?;
         check_times([
             ("initial_interval", p.initial_interval),
             ("min_interval", Some(p.min_interval)),

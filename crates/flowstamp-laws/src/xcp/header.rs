@@ -7,7 +7,9 @@
 //!   2      H_feedback, bytes of window      Delta_Throughput, bytes/s
 //! ```
 
+use crate::share::police::Told;
 use crate::stamp::{Stamp, StampLaw};
+use crate::units::Time;
 
 /// What a packet tells the law, whatever its encoding.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +52,20 @@ pub struct Window;
 impl StampLaw for Window {
     fn merge(pending: &mut Stamp, newer: &Stamp) {
         add_up(pending, newer);
+    }
+
+    const TESTED: bool = true;
+
+    fn named_rtt(stamp: &Stamp) -> Option<Time> {
+        named_rtt::<Self>(stamp)
+    }
+
+    fn forget_rtt(stamp: &mut Stamp) {
+        stamp.0[1] = 0.0;
+    }
+
+    fn test(stamp: &mut Stamp, size: u32, test: &Told) {
+        lower::<Self>(stamp, size, test);
     }
 }
 
@@ -99,6 +115,20 @@ impl StampLaw for Throughput {
     fn merge(pending: &mut Stamp, newer: &Stamp) {
         add_up(pending, newer);
     }
+
+    const TESTED: bool = true;
+
+    fn named_rtt(stamp: &Stamp) -> Option<Time> {
+        named_rtt::<Self>(stamp)
+    }
+
+    fn forget_rtt(stamp: &mut Stamp) {
+        (stamp.0[0], stamp.0[1]) = (0.0, 0.0);
+    }
+
+    fn test(stamp: &mut Stamp, size: u32, test: &Told) {
+        lower::<Self>(stamp, size, test);
+    }
 }
 
 impl Encoding for Throughput {
@@ -130,4 +160,20 @@ pub(crate) fn add_up(pending: &mut Stamp, newer: &Stamp) {
     let sum = pending.0[2] + newer.0[2];
     *pending = *newer;
     pending.0[2] = sum;
+}
+
+fn named_rtt<E: Encoding>(stamp: &Stamp) -> Option<Time> {
+    let rtt_s = E::read(stamp, 1.0).rtt_s;
+    (rtt_s > 0.0).then(|| Time::from_secs_f64(rtt_s))
+}
+
+/// Writes what a test tells, where the header allows more.
+fn lower<E: Encoding>(stamp: &mut Stamp, size: u32, test: &Told) {
+    let Some(change) = test.change else { return };
+    let view = E::read(stamp, f64::from(size));
+    if view.rtt_s <= 0.0 {
+        E::refuse_increase(stamp);
+    } else if view.feedback > change {
+        E::write_feedback(stamp, change, view.rtt_s);
+    }
 }

@@ -53,7 +53,7 @@
 //!     XCP-b does it (Abrantes and Ricardo 2006, section 5) / it takes of the capacity that is told.
 
 use super::header::Encoding;
-use super::shares::{Intervals, Shares, check_times};
+use super::shares::{Intervals, Shares, check_max_weight, check_times};
 use crate::negotiation;
 use crate::router::{LinkView, OwnFlows, Room, RouterLaw, RouterView};
 use crate::stamp::Stamp;
@@ -84,6 +84,10 @@ pub struct Params {
     pub queue_window: f64,
     /// The shortest time over which the persistent queue is sought.
     pub min_queue_interval: Time,
+    /// A packet's byte weighs at most this many times what the mean byte of the last interval weighed, in all that is averaged and given;
+    /// at least 1. Unset, as in the paper, packets weigh what their senders say. On Linux 16.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_weight: Option<f64>,
 }
 
 impl Default for Params {
@@ -97,6 +101,7 @@ impl Default for Params {
             max_rtt: Time::from_secs(4),               // above the 1.4 s of section 5
             queue_window: 1.0,                         // Katabi 2002, section 3.5.1
             min_queue_interval: Time::from_micros(10), // ours: deviation 9
+            max_weight: None,
         }
     }
 }
@@ -121,7 +126,12 @@ const QUEUE: usize = 1;
 
 impl Params {
     fn intervals(&self) -> Intervals {
-        Intervals { initial: self.initial_interval, least: self.min_interval, max_rtt: self.max_rtt }
+        Intervals {
+            initial: self.initial_interval,
+            least: self.min_interval,
+            max_rtt: self.max_rtt,
+            max_weight: self.max_weight,
+        }
     }
 }
 
@@ -157,6 +167,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
         within("beta", p.beta, 0.0, 10.0)?;
         within("gamma", p.gamma, 0.0, 1.0)?;
         within("queue_window", p.queue_window, 0.001, 1000.0)?;
+        check_max_weight(p.max_weight)?;
         check_times([
             ("initial_interval", p.initial_interval),
             ("min_interval", Some(p.min_interval)),

@@ -54,6 +54,12 @@ impl Default for Params {
     }
 }
 
+/// What a packet wishes for, bytes of window: its part of what is missing to `wanted`. Without an RTT nothing (deviation 3).
+#[inline]
+pub(crate) fn wish(rtt_s: f64, wanted: f64, window: f64, packet_bytes: f64) -> f64 {
+    if rtt_s > 0.0 { (wanted - window) * packet_bytes / window } else { 0.0 }
+}
+
 /// The window of one XCP flow.
 #[derive(Clone, Debug)]
 pub struct Sender<E> {
@@ -180,11 +186,7 @@ impl<E: Encoding> SenderLaw for Sender<E> {
             return Stamp::default();
         }
         let rtt_s = srtt.as_secs_f64();
-        let wish = if rtt_s > 0.0 {
-            (self.desired * rtt_s + self.margin - self.cwnd) * self.packet_bytes / self.cwnd
-        } else {
-            0.0 // deviation 3
-        };
+        let wish = wish(rtt_s, self.desired * rtt_s + self.margin, self.cwnd, self.packet_bytes);
         E::header(self.cwnd * self.inverse_price, rtt_s, self.packet_bytes, wish)
     }
 

@@ -3,6 +3,16 @@
 //! Equations 2 to 9 of Katabi 2002 and appendix A, in throughput; [`super::router`] has them, and the deviations that are named
 //! here by their numbers. An interval begins and ends with [`Shares::close`] and [`Shares::hand_out`]; between these, each
 //! packet is counted as it comes and stamped as it leaves.
+//!
+//! `X` is what a sender says. One small packet that names a long RTT and a window of one can outweigh all others, in `sum X` and so in `d`,
+//! in the mean window and in what is given. [`Intervals::max_weight`] bounds it by what the packets of the last interval weighed:
+//!
+//! ```text
+//!   X <- min(X, c s (sum X / sum s))        sums over the last interval's packets with an RTT
+//! ```
+//!
+//! Then packets with a share `b` of the bytes have at most `c b` of `sum X` of the interval before, whatever they say, and `sum X` is at most
+//! `1 / (1 - c b)` of what it is without them. A bound by multiples of `d` would follow what it bounds.
 
 use super::edge::MICRO_FLOWS;
 use super::header::Encoding;
@@ -24,6 +34,8 @@ pub struct Intervals {
     pub least: Time,
     /// RTTs above this count as this much.
     pub max_rtt: Time,
+    /// `c`: how much more than the mean byte of the last interval a byte may weigh; `None` for whatever packets say.
+    pub max_weight: Option<f64>,
 }
 
 impl Intervals {
@@ -32,6 +44,14 @@ impl Intervals {
     pub fn first(&self) -> Time {
         self.initial.unwrap_or(UNKNOWN.max(self.least))
     }
+}
+
+/// Whether `c` makes sense: below 1 it would take from everyone.
+///
+/// # Errors
+/// It.
+pub(super) fn check_max_weight(max_weight: Option<f64>) -> Result<(), Refused> {
+    max_weight.map_or(Ok(()), |c| within("max_weight", c, 1.0, 1e6))
 }
 
 /// Whether times are long enough to count; else the first that is not, by its name.
@@ -70,6 +90,8 @@ pub struct Shares<E> {
     sum_x_rtt: f64,
     /// Sum of `X cwnd`, which is `rtt s`: byte seconds.
     sum_x_cwnd: f64,
+    /// Sum of `s` over the packets of `sum_x`, bytes.
+    sum_bytes: f64,
     // Decided at the last control decision (second block).
     /// Throughput per second of inter-packet time, bytes/s^2.
     xi_pos: f64,
@@ -83,6 +105,8 @@ pub struct Shares<E> {
     avg_rtt: f64,
     /// The mean window over flows, bytes; zero while unknown.
     avg_window: f64,
+    /// The most that a byte weighs, seconds; infinite where nothing bounds it.
+    most_x: f64,
     /// Length of the running control interval, seconds.
     interval: f64,
     /// `phi / d` and `y` of the last decision, bytes/s, for probes.
@@ -102,12 +126,14 @@ impl<E: Encoding> Shares<E> {
             sum_x: 0.0,
             sum_x_rtt: 0.0,
             sum_x_cwnd: 0.0,
+            sum_bytes: 0.0,
             xi_pos: 0.0,
             xi_neg: 0.0,
             residue_pos: 0.0,
             residue_neg: 0.0,
             avg_rtt: intervals.initial.unwrap_or(Time::ZERO).as_secs_f64(),
             avg_window: 0.0,
+            most_x: f64::INFINITY,
             interval: intervals.first().as_secs_f64(),
             aggregate_feedback: 0.0,
             input_rate: 0.0,
@@ -156,6 +182,12 @@ impl<E: Encoding> Shares<E> {
         E::stands_for(stamp, f64::from(self.micro_flows)).unwrap_or(size).max(size)
     }
 
+    /// What `X` counts as.
+    #[inline]
+    fn bounded(&self, x: f64, size: f64) -> f64 {
+        x.min(self.most_x * size)
+    }
+
     /// A packet came (appendix A, first block).
     #[inline]
     pub fn count(&mut self, size: u32, stamp: Option<&Stamp>, max_rtt: Time) {
@@ -164,12 +196,16 @@ impl<E: Encoding> Shares<E> {
         if let Some(stamp) = stamp {
             let size = self.stands_for(stamp, size);
             let view = E::read(stamp, size);
-            // A packet without an RTT has X = 0 and so enters neither sum (deviation 2).
-            self.sum_x += view.inter_packet_s;
-            let rtt_s = view.rtt_s.min(max_rtt.as_secs_f64());
-            self.sum_x_rtt += view.inter_packet_s * rtt_s;
+            // A packet without an RTT has X = 0 and so enters no sum (deviation 2).
             if view.inter_packet_s > 0.0 {
-                self.sum_x_cwnd += rtt_s * size;
+                let x = self.bounded(view.inter_packet_s, size);
+                let rtt_s = view.rtt_s.min(max_rtt.as_secs_f64());
+                self.sum_x += x;
+                self.sum_x_rtt += x * rtt_s;
+                // X cwnd is rtt s; of a bounded X, that part of it. Few are: nobody else waits for a division.
+                let part = if x < view.inter_packet_s { x / view.inter_packet_s } else { 1.0 };
+                self.sum_x_cwnd += rtt_s * size * part;
+                self.sum_bytes += size;
             }
         }
     }
@@ -181,6 +217,7 @@ impl<E: Encoding> Shares<E> {
             // The average over flows, not packets: X weighs a packet by the inverse of its flow's packet rate.
             self.avg_rtt = (self.sum_x_rtt / self.sum_x).min(intervals.max_rtt.as_secs_f64());
             self.avg_window = self.sum_x_cwnd / self.sum_x; // deviation 10
+            self.most_x = intervals.max_weight.map_or(f64::INFINITY, |c| c * self.sum_x / self.sum_bytes);
         }
         let delay = match self.avg_rtt > 0.0 {
             true => self.avg_rtt.max(intervals.least.as_secs_f64()), // deviation 3
@@ -214,6 +251,7 @@ impl<E: Encoding> Shares<E> {
         self.sum_x = 0.0;
         self.sum_x_rtt = 0.0;
         self.sum_x_cwnd = 0.0;
+        self.sum_bytes = 0.0;
     }
 
     /// A packet leaves (appendix A, third block, in throughput).
@@ -226,7 +264,7 @@ impl<E: Encoding> Shares<E> {
             return;
         }
         // The smaller of share and rest: deviation 1.
-        let give = (self.xi_pos * view.inter_packet_s).min(self.residue_pos); // eq. 4
+        let give = (self.xi_pos * self.bounded(view.inter_packet_s, size)).min(self.residue_pos); // eq. 4
         let take = (self.xi_neg * size).min(self.residue_neg); // eq. 7
         let feedback = give - take; // eq. 3
         if view.feedback >= feedback {

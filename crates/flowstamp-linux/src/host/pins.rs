@@ -102,6 +102,10 @@ pub struct Counters {
     left_silent: u64,
     /// The SYN asked for the law of `host enable`, and the application then chose the other one's congestion control.
     left_other_law: u64,
+    /// Packets with the option got lost as long as they had it, now or a while ago to the same peer.
+    left_blackhole: u64,
+    /// Echoes came, and for 20 round trips none told anything.
+    left_untold: u64,
     /// Acks in which a SACK block has given way to the option.
     acks_repaired: u64,
 }
@@ -120,8 +124,16 @@ pub struct Departure {
 /// FS_DEPARTURES of host_flow.h.
 const DEPARTURES: u64 = 8192;
 /// Causes by the numbers of `enum fs_counter`.
-const CAUSES: [(u32, &str); 6] =
-    [(1, "no_peer"), (2, "no_router"), (3, "rtt_doubled"), (4, "loss"), (5, "silent"), (7, "other_law")];
+const CAUSES: [(u32, &str); 8] = [
+    (1, "no_peer"),
+    (2, "no_router"),
+    (3, "rtt_doubled"),
+    (4, "loss"),
+    (5, "silent"),
+    (7, "other_law"),
+    (9, "blackhole"),
+    (10, "untold"),
+];
 
 /// `/sys/fs/bpf/NAME`, held by this process alone.
 pub struct Pins {
@@ -137,7 +149,9 @@ impl Pins {
             libbpf_rs::set_print(None);
         }
         let lock = bpffs::lock(Path::new(bpffs::USUAL))?;
-        Ok(Self { name: name.to_owned(), directory: Path::new(bpffs::USUAL).join(name), _lock: lock })
+        let directory = Path::new(bpffs::USUAL).join(name);
+        bpffs::check_owners(&directory)?;
+        Ok(Self { name: name.to_owned(), directory, _lock: lock })
     }
 
     fn at(&self, pin: &str) -> PathBuf {
@@ -276,6 +290,8 @@ impl Pins {
             left_loss: read(4)?,
             left_silent: read(5)?,
             left_other_law: read(7)?,
+            left_blackhole: read(9)?,
+            left_untold: read(10)?,
             acks_repaired: read(6)?,
         })
     }

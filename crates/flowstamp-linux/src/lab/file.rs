@@ -295,7 +295,8 @@ impl Lab {
         let mut lab: Self = toml::from_str(&text).map_err(|error| {
             let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
             let line = line.map_or(String::new(), |line| format!("line {line}: "));
-            refuse(format!("{line}{}", error.message()))
+            // A message may have a second line, of where in an inner table it is.
+            refuse(format!("{line}{}", error.message().lines().collect::<Vec<_>>().join(" ")))
         })?;
         let folder = path.parent().unwrap_or(FilePath::new("."));
         lab.path.resolve(folder, lab.duration).and_then(|()| lab.check()).map_err(refuse)?;
@@ -351,7 +352,8 @@ impl Lab {
             if flows.app == Application::Http && flows.law.is_some() {
                 return refuse("downloads go by the hosts' law; set host.law".to_owned());
             }
-            let last = flows.start + Time::from_ps(flows.every.as_ps() * u64::from(flows.count.max(1) - 1));
+            let later = flows.every.as_ps().saturating_mul(u64::from(flows.count.max(1) - 1));
+            let last = Time::from_ps(flows.start.as_ps().saturating_add(later));
             if last >= self.duration {
                 return refuse("its last flow starts after the lab's end".to_owned());
             }
@@ -377,8 +379,8 @@ impl Lab {
             let (first, other) = (first.name, other.name);
             return Err(format!("host.law and flows.law: a host asks for {first} or {other}, not for both"));
         }
-        let count: u32 = self.flows.iter().map(|flows| flows.count).sum();
-        if count == 0 || count > MAX_FLOWS {
+        let count: u64 = self.flows.iter().map(|flows| u64::from(flows.count)).sum();
+        if count == 0 || count > u64::from(MAX_FLOWS) {
             return Err(format!("there are {count} flows; there may be 1 to {MAX_FLOWS}"));
         }
         Ok(())
@@ -484,6 +486,16 @@ mod tests {
                 .and_then(|()| lab.check())
                 .expect_err("refused"),
         }
+    }
+
+    /// Sums and products of what a file says may be more than their types hold.
+    #[test]
+    fn numbers_beyond_all_bounds_are_refused() {
+        let late = refusal(&LAB.replace("every = \"2s\"", "every = \"5000h\""));
+        assert_eq!(late, "flows.a: its last flow starts after the lab's end");
+        let many = LAB.replace("count = 4\n", "count = 4294967295\n").replace("every = \"2s\"", "")
+            + "[[flows]]\nname = \"b\"\ncount = 2\n";
+        assert_eq!(refusal(&many), "there are 4294967297 flows; there may be 1 to 1000");
     }
 
     /// The simulator's words for a rate that varies, and a law that needs none.

@@ -15,7 +15,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 /// The sender of data.
 pub const LEFT: &str = "10.199.1.2";
@@ -166,25 +166,47 @@ fn ip_with(words: &str, more: &[&str]) -> anyhow::Result<String> {
 
 /// A program to be started in a namespace (and the lab's control group). It dies with the lab, and Ctrl-C does not reach it.
 pub fn command(id: &Id, place: Place, program: &str) -> anyhow::Result<Command> {
-    let file = id.file(place);
-    let namespace = File::open(&file).with_context(|| format!("{}", file.display()))?;
-    let procs = id.cgroup().and_then(|path| File::options().write(true).open(path.join("cgroup.procs")).ok());
-    let mut command = Command::new(program);
-    // SAFETY: between fork and exec only system calls are made, on descriptors that live as long as the command.
-    unsafe {
-        command.pre_exec(move || {
-            if libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) < 0 {
-                return Err(std::io::Error::last_os_error());
-            }
-            if let Some(mut procs) = procs.as_ref() {
-                procs.write_all(b"0")?;
-            }
-            libc::setpgid(0, 0);
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            Ok(())
-        });
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("within").arg("--netns").arg(id.file(place));
+    if let Some(procs) = id.cgroup().map(|path| path.join("cgroup.procs")).filter(|procs| procs.exists()) {
+        command.arg("--procs").arg(procs);
     }
+    command.args(["--", program]);
     Ok(command)
+}
+
+/// What [`command`] becomes before it becomes the program: a process of its own, as the lab's own memory would have to be marked for copying page by page
+/// to do so between fork and exec, and the path's thread would wait for that.
+#[derive(clap::Args)]
+pub struct Within {
+    #[arg(long)]
+    netns: PathBuf,
+    #[arg(long)]
+    procs: Option<PathBuf>,
+    #[arg(last = true, required = true)]
+    program: Vec<std::ffi::OsString>,
+}
+
+impl Within {
+    /// Only comes back with an error.
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        // SAFETY: no memory is involved.
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::setpgid(0, 0);
+        }
+        let namespace = File::open(&self.netns).with_context(|| format!("{}", self.netns.display()))?;
+        // SAFETY: the descriptor is open.
+        if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } < 0 {
+            return Err(std::io::Error::last_os_error()).context("setns");
+        }
+        if let Some(procs) = &self.procs {
+            File::options().write(true).open(procs)?.write_all(b"0")?;
+        }
+        let mut program = Command::new(&self.program[0]);
+        Err(program.args(&self.program[1..]).exec())
+            .with_context(|| self.program[0].to_string_lossy().into_owned())
+    }
 }
 
 /// Sets a value under /proc/sys/net in a namespace.

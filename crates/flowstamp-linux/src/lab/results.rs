@@ -239,6 +239,8 @@ fn link_summary(lab: &Lab, link: &Link, capacity: &Capacity) -> LinkSummary {
         drops: c.drops + c.losses,
         marks: 0,
         drop_rate: share(c.drops + c.losses, c.arrivals),
+        police: None,
+        impaired: None,
     }
 }
 
@@ -260,6 +262,8 @@ fn watched_summary(lab: &Lab, queue: &Window) -> LinkSummary {
         drops,
         marks: 0,
         drop_rate: share(drops, arrivals),
+        police: None,
+        impaired: None,
     }
 }
 

@@ -12,6 +12,9 @@ pub const TIMER: [Time; 2] = [Time::from_micros(100), Time::from_secs(20)];
 /// Round trips that bpf/laws.h is valid for.
 pub const RTT: [Time; 2] = [Time::from_micros(10), Time::from_secs(20)];
 
+/// Factors by which bpf/laws.h bounds what packets say.
+pub const BOUND: [f64; 2] = [1.0, 1000.0];
+
 /// How a value is written: as in a scenario.
 fn shown(value: impl Serialize) -> String {
     match serde_json::to_value(value).unwrap_or_default() {

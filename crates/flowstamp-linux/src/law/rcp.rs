@@ -1,7 +1,7 @@
 //! RCP in the kernel: `fs_rcp_*` of bpf/laws.h.
 
 use super::fixed::{bps, ns, q16, q32, seconds};
-use super::parameters::{RTT, TIMER, between, lacked, lacks};
+use super::parameters::{BOUND, RTT, TIMER, between, lacked, lacks};
 use super::{Law, Link, Variable};
 use crate::bpf::router::types;
 use crate::refusal::Refusal;
@@ -16,7 +16,8 @@ pub static LAW: Law = Law {
     option: option::Law::Rcp,
     blind: false,
     // A shaper's rate and a law's estimate never agree quite.
-    defaults: &[("eta", "0.95")],
+    // Strangers' packets are believed no more than that they do little harm.
+    defaults: &[("eta", "0.95"), ("max_rtt_factor", "4")],
     options: &[("eta", "eta")],
     variables: &[
         Variable {
@@ -84,6 +85,7 @@ fn translate(
         eta,
         max_interval,
         max_allowable_rtt,
+        max_rtt_factor,
         mtu,
         initial_rate,
         initial_rtt,
@@ -100,6 +102,7 @@ fn translate(
     lacks(&LAW, "fairness", fairness, &default.fairness)?;
     let max_interval = between(&LAW, "max_interval", *max_interval, [link.min_interval, TIMER[1]])?;
     let max_allowable_rtt = between(&LAW, "max_allowable_rtt", *max_allowable_rtt, RTT)?;
+    let max_rtt_factor = max_rtt_factor.map(|c| between(&LAW, "max_rtt_factor", c, BOUND)).transpose()?;
     let initial_rtt = initial_rtt.map(|rtt| between(&LAW, "initial_rtt", rtt, RTT)).transpose()?;
 
     let bytes_per_sec = link.known_rate().bytes_per_sec();
@@ -114,6 +117,7 @@ fn translate(
         min_interval_ns: ns(link.min_interval),
         // RTTs are whole microseconds.
         max_rtt_us: ns(max_allowable_rtt).div_ceil(1000),
+        max_rtt_factor_q16: max_rtt_factor.map_or(0, q16),
     };
     let rate = link.own_weight * bytes_per_sec * initial_rate;
     first.rcp.rate_q16 = q16(rate);

@@ -2,7 +2,9 @@
 
 use super::fixed::{ns, q16, q32, us};
 use super::parameters::{between, cannot};
-use super::xcp::{self, AGGREGATE, AVG_RTT, INPUT_RATE, PERSISTENT_QUEUE, Times, times};
+use super::xcp::{
+    self, AGGREGATE, AVG_RTT, INPUT_RATE, MAX_WEIGHT, PERSISTENT_QUEUE, Times, max_weight_q16, times,
+};
 use super::{Law, Link, Variable};
 use crate::bpf::router::types;
 use crate::refusal::Refusal;
@@ -18,7 +20,7 @@ pub static LAW: Law = Law {
     number: 4,
     blind: true,
     // As XCP's.
-    defaults: &[("min_interval", "1ms")],
+    defaults: &[("min_interval", "1ms"), MAX_WEIGHT],
     options: &[("min_interval", "min_interval")],
     variables: &[
         AGGREGATE,
@@ -70,8 +72,10 @@ fn translate(
         initial_interval,
         min_interval,
         max_rtt,
+        max_weight,
     } = parameters;
     let Times { min_interval, max_rtt } = times(&LAW, *initial_interval, *min_interval, *max_rtt, first)?;
+    let max_weight_q16 = max_weight_q16(&LAW, *max_weight)?;
     let (in_packets, kappa) = match *kappa {
         QueueLength::Packets(packets) if (PACKETS[0]..=PACKETS[1]).contains(&packets) => (true, packets),
         QueueLength::Packets(_) => {
@@ -101,6 +105,7 @@ fn translate(
         gamma_q32: q32(*gamma),
         min_interval_ns: ns(min_interval),
         max_rtt_us: us(max_rtt),
+        max_weight_q16,
         ..Default::default()
     };
     config.xcp_b = types::fs_xcp_b_params {

@@ -8,6 +8,7 @@ use super::{clock_ns, frame, monotonic_ns};
 use anyhow::Context;
 use flowstamp_laws::units::Time;
 use std::fs::File;
+use std::io::Write as _;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
@@ -153,6 +154,20 @@ pub fn real_time() -> bool {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) == 0 }
 }
 
+/// Asks for a processor that wakes at once (Documentation/power/pm_qos_interface.rst), as long as it is open: one that sleeps is late, a virtual one by
+/// as long as its host lets it wait. None where there is no such request.
+fn awake() -> Option<File> {
+    let mut request = File::options().write(true).open("/dev/cpu_dma_latency").ok()?;
+    request.write_all(&0i32.to_ne_bytes()).ok()?;
+    Some(request)
+}
+
+/// No page of the path's is to be fetched from elsewhere when it is needed.
+fn keep_memory() {
+    // SAFETY: no memory is involved. Where it is refused, pages may go as before.
+    unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) };
+}
+
 /// The processor that the path keeps to, where there are several.
 pub const PROCESSOR: usize = 0;
 
@@ -200,6 +215,8 @@ impl Forwarder {
 
     fn run(mut self, stop: &AtomicBool) -> anyhow::Result<Report> {
         let real_time = real_time();
+        let _request = awake();
+        keep_memory();
         pin();
         while !stop.load(Ordering::Relaxed) {
             self.receive()?;

@@ -1,16 +1,17 @@
 //! `router attach` and `router detach`.
 
 use super::program::{self, Link, Share, bytes_of, load, start, types, value_of};
-use super::{Interface, htb, metrics, pins, police, share, sight};
+use super::{Interface, htb, metrics, pins, police, share, sight, staged};
+use crate::bpffs;
 use crate::law::{self, Law};
 use crate::netlink::Socket;
 use crate::refusal::Refusal;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::{Bytes, Rate, Time};
-use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, MapHandle, MapMut};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -63,14 +64,6 @@ enum Scheduler {
 /// Room for packets where none is asked for, and for ten large ones on slow links.
 const DEFAULT_BUFFER: Time = Time::from_millis(100);
 const LEAST_DEFAULT_BUFFER: u64 = 15_140;
-
-/// Whether the link pinned in `directory` still is on interface `ifindex`: a device that went away takes it off.
-pub fn is_on(directory: &Path, ifindex: Option<u64>) -> bool {
-    libbpf_rs::Link::open(directory.join("link")).and_then(|l| l.info()).is_ok_and(|info| match info.info {
-        LinkTypeInfo::Tcx(tcx) => tcx.ifindex != 0 && ifindex.is_none_or(|i| i == u64::from(tcx.ifindex)),
-        _ => false,
-    })
-}
 
 /// What the router pinned in `directory` was attached with.
 pub fn pinned_config(directory: &Path) -> Option<types::fs_config> {
@@ -138,58 +131,73 @@ fn attach_prepared(interface: &Interface, law: &Law, mut wanted: Link) -> anyhow
         wanted.limit = htb::limit(&socket, ifindex)?;
     }
     let (config, first) = wanted.translate(ifindex, link_bytes)?;
+    let owned = owns_classes(&directory);
+    let interrupted = staged::recover(&directory)?;
     let old = pinned_config(&directory);
-    let owned = old.as_ref().is_some_and(|c| c.share != 0);
     let root = match htb::root(&socket, ifindex)? {
         // Made by nobody whose pins are here.
         root if root.is_ours() && !owned => htb::Root::Other("htb".into()),
         root => root,
     };
     let classes_stand = root.is_ours() == wanted.share.is_some() && root != htb::Root::Part;
-    if old.is_some_and(|c| bytes_of(&c) == bytes_of(&config))
+    if !interrupted
+        && old.is_some_and(|c| bytes_of(&c) == bytes_of(&config))
         && classes_stand
-        && is_on(&directory, Some(u64::from(ifindex)))
+        && staged::is_on(&directory, Some(ifindex))
     {
         return Ok(ExitCode::SUCCESS);
     }
     htb::check(&interface.name, &root, wanted.share.is_some())?;
     let mut object = MaybeUninit::uninit();
     let mut skeleton = load(&mut object, &config, &first, false)?;
-    // All that the kernel may refuse has been asked, but for classes; an earlier router gives way. Whenever there are classes of
-    // ours there are pins that say so, that none stay behind however this ends.
-    if root.is_ours() {
-        htb::remove(&socket, ifindex)?;
-    }
-    if directory.exists() {
-        pins::remove(&directory)?;
-    }
-    // The new program would come behind the police's, and undo what that one writes.
+    // The police is told anew what its router is, and comes behind it.
     let policed = police::directory(interface);
     if policed.exists() {
         pins::remove(&policed)?;
         println!("{} is policed no more: `router police` it again", interface.name);
     }
+    let stood = staged::is_on(&directory, Some(ifindex));
+    let done = stage(&staged::beside(&directory), &mut skeleton, &wanted)
+        .and_then(|()| Ok(arrange(&interface.name, &socket, ifindex, &root, &wanted)?))
+        .and_then(|()| put_on(interface, &directory, &mut skeleton, ifindex, &wanted))
+        .and_then(|()| Ok(staged::exchange(&directory)?));
+    if let Err(error) = done {
+        // As it was, as far as it can be.
+        if wanted.share.is_some() && !root.is_ours() {
+            let _ = htb::remove(&socket, ifindex);
+        }
+        let _ = if stood { staged::recover(&directory) } else { staged::discard(&directory).map(|()| true) };
+        return Err(error);
+    }
     if root.is_ours() && wanted.share.is_none() {
+        htb::remove(&socket, ifindex)?;
         // The kernel's own choice has come back only now.
-        htb::check(&interface.name, &htb::root(&socket, ifindex)?, false)?;
+        if let Err(refusal) = htb::check(&interface.name, &htb::root(&socket, ifindex)?, false) {
+            pins::remove(&directory)?;
+            let _ = staged::discard(&directory);
+            return Err(refusal.into());
+        }
     }
-    put_on(interface, &directory, &mut skeleton, ifindex, &wanted)?;
-    if let Some(share) = &wanted.share
-        && let Err(error) = make_classes(&interface.name, &socket, ifindex, &wanted, share)
-    {
-        let _ = pins::remove(&directory);
-        return Err(error.into());
-    }
+    // Last of all: what is pinned there says that classes are ours.
+    staged::discard(&directory)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn make_classes(
+/// Whether pins say that classes of the interface are ours, also those of an `attach` that was killed.
+fn owns_classes(directory: &Path) -> bool {
+    let owns = |directory: &Path| pinned_config(directory).is_some_and(|c| c.share != 0);
+    owns(directory) || owns(&staged::beside(directory))
+}
+
+/// Makes the classes that are wanted, of what there is. Until all of the router is in place, its pins beside it say whose they are.
+fn arrange(
     name: &str,
     socket: &Socket,
     ifindex: u32,
+    root: &htb::Root,
     wanted: &Link,
-    share: &Share,
 ) -> Result<(), Refusal> {
+    let Some(share) = &wanted.share else { return Ok(()) };
     let weights = [share.own_weight, 1.0 - share.own_weight];
     let split = htb::Split {
         capacity: wanted.rate.unwrap_or(Rate::ZERO).bytes_per_sec(),
@@ -197,12 +205,35 @@ fn make_classes(
         shares: weights,
         buffer_bytes: share.buffer.get(),
     };
-    htb::make(socket, ifindex, &split).map_err(|error| {
+    let made = match root {
+        // What waits in them stays.
+        htb::Root::Ours => htb::change_all(socket, ifindex, &split),
+        htb::Root::Part => htb::remove(socket, ifindex).and_then(|()| htb::make(socket, ifindex, &split)),
+        _ => htb::make(socket, ifindex, &split),
+    };
+    made.map_err(|error| {
         Refusal(format!("{name} cannot have classes ({error}); --share needs the queueing discipline htb"))
     })
 }
 
-/// Starts the law, puts the program where packets leave, and pins all of it.
+/// Pins the law's maps in `new`.
+fn stage(new: &Path, skeleton: &mut program::RouterSkel<'_>, wanted: &Link) -> anyhow::Result<()> {
+    if let Some(shared) = &wanted.share {
+        let rate = wanted.rate.unwrap_or(Rate::ZERO);
+        let state = share::state(rate.bytes_per_sec(), shared.own_weight);
+        skeleton.maps.share.update(&0u32.to_ne_bytes(), bytes_of(&state), MapFlags::ANY)?;
+    }
+    pins::create(new)?;
+    let maps = &mut skeleton.maps;
+    maps.link_state.pin(new.join("state"))?;
+    maps.sums.pin(new.join("sums"))?;
+    maps.classes.pin(new.join("classes"))?;
+    maps.share.pin(new.join("share"))?;
+    maps.rodata.pin(new.join("config"))?;
+    Ok(())
+}
+
+/// Starts the law, and puts its programs where packets leave, and come in, in place of those pinned in `directory` if these are there.
 fn put_on(
     interface: &Interface,
     directory: &Path,
@@ -210,36 +241,20 @@ fn put_on(
     ifindex: u32,
     wanted: &Link,
 ) -> anyhow::Result<()> {
-    if let Some(shared) = &wanted.share {
-        let rate = wanted.rate.unwrap_or(Rate::ZERO);
-        let state = share::state(rate.bytes_per_sec(), shared.own_weight);
-        skeleton.maps.share.update(&0u32.to_ne_bytes(), bytes_of(&state), MapFlags::ANY)?;
-    }
     start(skeleton, ifindex)?;
-    let refused = |e| Refusal(format!("cannot attach to {} ({e}); it needs Linux 6.6", interface.name));
-    // SAFETY: a loaded program.
-    let mut link = unsafe { program::attach_tcx(skeleton.progs.fs_router.as_libbpf_object(), ifindex) }
-        .map_err(refused)?;
-    adopt(
-        directory,
-        &mut link,
-        &mut [
-            (&mut skeleton.maps.link_state, "state"),
-            (&mut skeleton.maps.sums, "sums"),
-            (&mut skeleton.maps.classes, "classes"),
-            (&mut skeleton.maps.share, "share"),
-            (&mut skeleton.maps.rodata, "config"),
-        ],
-    )?;
-    if wanted.half_duplex {
-        // SAFETY: a loaded program, as it is asked for.
-        let pinned = unsafe { program::attach_tcx(skeleton.progs.fs_router_in.as_libbpf_object(), ifindex) }
-            .map_err(|e| anyhow::Error::new(refused(e)))
-            .and_then(|mut link| Ok(link.pin(directory.join(pins::LINK_IN))?));
-        if let Err(error) = pinned {
-            let _ = pins::remove(directory);
-            return Err(error);
+    let programs = &skeleton.progs;
+    let put = |program: &libbpf_rs::ProgramMut<'_>, pin| -> anyhow::Result<()> {
+        if staged::take_over(directory, pin, ifindex, program.as_fd())? {
+            return Ok(());
         }
+        // SAFETY: a loaded program.
+        let link = unsafe { program::attach_tcx(program.as_libbpf_object(), ifindex, program::Place::Last) };
+        let refused = |e| Refusal(format!("cannot attach to {} ({e}); it needs Linux 6.6", interface.name));
+        Ok(link.map_err(refused)?.pin(staged::beside(directory).join(pin))?)
+    };
+    put(&programs.fs_router, pins::LINK)?;
+    if wanted.half_duplex {
+        put(&programs.fs_router_in, pins::LINK_IN)?;
     }
     Ok(())
 }
@@ -250,7 +265,7 @@ pub fn adopt(
     link: &mut libbpf_rs::Link,
     maps: &mut [(&mut MapMut<'_>, &str)],
 ) -> anyhow::Result<()> {
-    std::fs::create_dir(directory)?;
+    pins::create(directory)?;
     let pinned = maps
         .iter_mut()
         .try_for_each(|(map, name)| map.pin(directory.join(name)))
@@ -264,7 +279,7 @@ pub fn adopt(
 
 /// Takes classes away that `attach` has made; where the interface has gone, they have gone with it.
 fn remove_classes(interface: &Interface) -> anyhow::Result<()> {
-    if pinned_config(&pins::directory(interface)).is_none_or(|c| c.share == 0) {
+    if !owns_classes(&pins::directory(interface)) {
         return Ok(());
     }
     if pins::enter(interface).is_err() {
@@ -280,7 +295,9 @@ fn remove_classes(interface: &Interface) -> anyhow::Result<()> {
 
 /// Undoes it; also for an interface that is gone.
 pub fn detach(interface: &Interface) -> anyhow::Result<ExitCode> {
-    let directories = [police::directory(interface), pins::directory(interface)];
+    bpffs::check_owners(&interface.pins.root)?;
+    let directory = pins::directory(interface);
+    let directories = [police::directory(interface), staged::beside(&directory), directory];
     // Nothing is created in order to take something away.
     if !directories.iter().any(|d| d.exists()) {
         // SAFETY: no arguments.

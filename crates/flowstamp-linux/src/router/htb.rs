@@ -270,6 +270,12 @@ pub fn change(socket: &Socket, index: u32, split: &Split) -> io::Result<()> {
     set(socket, index, split, 0)
 }
 
+/// The same, with another rate of both together.
+pub fn change_all(socket: &Socket, index: u32, split: &Split) -> io::Result<()> {
+    put(socket, RTM_NEWTCLASS, 0, [index, LINK, ROOT], &class(split.capacity, split.capacity))?;
+    change(socket, index, split)
+}
+
 /// Takes the classes away; the kernel puts its own choice there.
 pub fn remove(socket: &Socket, index: u32) -> io::Result<()> {
     put(socket, RTM_DELQDISC, 0, [index, ROOT, TC_H_ROOT], &[])

@@ -1,7 +1,8 @@
 //! `--metrics`: what `router status` says, as Prometheus asks for it.
 
+use super::http::{self, Page};
 use super::privileges;
-use super::status::{Report, Source, directories};
+use super::status::{Report, Source, sources};
 use crate::law::ROUTERS;
 use crate::refusal::Refusal;
 use prometheus_client::encoding::text::encode;
@@ -9,12 +10,10 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 type Labels = Vec<(String, String)>;
 type Floats = Family<Labels, Gauge<f64, AtomicU64>>;
@@ -29,7 +28,7 @@ fn in_words(name: &str) -> String {
 fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
     type Value = fn(&Report) -> Option<f64>;
     type Count = fn(&Report) -> u64;
-    let gauges: [(&str, &str, Value); 16] = [
+    let gauges: [(&str, &str, Value); 17] = [
         ("target_rate_bps", "Input rate that the law aims at", |r| r.target_rate_bps),
         ("queue_bytes", "Backlog of the law's queue: the root's, or its own class's", |r| {
             Some(r.queue_bytes as f64)
@@ -54,6 +53,9 @@ fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
         }),
         ("share_is_updated", "Whether router share runs", |r| {
             r.split.as_ref().map(|s| f64::from(s.is_updated))
+        }),
+        ("share_has_classes", "Whether the classes that attach made are there", |r| {
+            r.split.as_ref().map(|s| f64::from(s.has_classes))
         }),
         ("interval_seconds", "The last control interval", |r| Some(r.interval_s)),
         ("late_mean_seconds", "Mean lateness of decisions", |r| Some(r.late_mean_s)),
@@ -104,33 +106,19 @@ fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-/// Answers one request; whoever is slow is left.
-fn answer(mut stream: TcpStream, sources: &[Source]) -> anyhow::Result<()> {
-    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-    stream.set_write_timeout(Some(Duration::from_secs(2)))?;
-    let mut request = [0; 4096];
-    let mut length = 0;
-    while !request[..length].windows(4).any(|w| w == b"\r\n\r\n") && length < request.len() {
-        match stream.read(&mut request[length..])? {
-            0 => return Ok(()),
-            n => length += n,
-        }
-    }
-    let mut words = request[..length].split(|b| b.is_ascii_whitespace());
-    let (status, kind, body) = match (words.next(), words.next()) {
+/// What is answered to a request.
+fn page(request: &[u8], sources: &[Source]) -> Page {
+    let mut words = request.split(|b| b.is_ascii_whitespace());
+    match (words.next(), words.next()) {
         (Some(b"GET"), Some(b"/metrics" | b"/")) => {
-            let reports: Vec<Report> = sources.iter().filter_map(|s| s.read(true)).collect();
-            ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", render(&reports)?)
+            let reports: Vec<Report> = sources.iter().filter_map(Source::read).collect();
+            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            // Writing to a string does not fail.
+            ("200 OK", kind, render(&reports).unwrap_or_default())
         }
         (Some(b"GET"), _) => ("404 Not Found", "text/plain", "only /metrics is here\n".into()),
         _ => ("405 Method Not Allowed", "text/plain", "only GET is answered\n".into()),
-    };
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )?;
-    Ok(())
+    }
 }
 
 /// Where to answer, in this network namespace.
@@ -140,15 +128,12 @@ pub fn listen(at: SocketAddr) -> Result<TcpListener, Refusal> {
 
 /// Answers until stopped, about the routers that `root` has when it starts.
 pub fn serve(listener: &TcpListener, root: &Path) -> anyhow::Result<ExitCode> {
-    let sources: Vec<Source> = directories(root).iter().filter_map(|d| Source::open(d)).collect();
+    let sources = sources(root)?;
     if sources.is_empty() {
         return Err(Refusal(format!("no router is attached (none in {})", root.display())).into());
     }
     privileges::keep_only(&[])?;
     println!("listening at http://{}/metrics", listener.local_addr()?);
-    for stream in listener.incoming().flatten() {
-        // One client's failure is its own.
-        let _ = answer(stream, &sources);
-    }
+    http::serve(listener, |request| page(request, &sources))?;
     Ok(ExitCode::SUCCESS)
 }

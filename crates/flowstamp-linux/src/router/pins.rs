@@ -7,7 +7,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// What the kernel did not allow.
@@ -30,6 +30,7 @@ pub fn prepare(root: &Path) -> anyhow::Result<File> {
     if unsafe { libc::geteuid() } != 0 {
         return Err(Refusal("the router needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON".into()).into());
     }
+    bpffs::check_owners(root)?;
     let existing = root.ancestors().find(|p| p.exists()).unwrap_or(Path::new("/"));
     if !bpffs::has(existing) {
         let usual = Path::new(bpffs::USUAL);
@@ -46,8 +47,15 @@ pub fn prepare(root: &Path) -> anyhow::Result<File> {
         }
         bpffs::mount()?;
     }
-    fs::create_dir_all(root)?;
-    bpffs::lock(root)
+    create(root)?;
+    let lock = bpffs::lock(root)?;
+    bpffs::check_owners(root)?;
+    Ok(lock)
+}
+
+/// Makes a directory, and those that it is in, for root alone.
+pub fn create(directory: &Path) -> std::io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
 /// A name that a BPF file system takes (no dots), and that tells namespaces apart.
@@ -57,7 +65,8 @@ fn file_name(interface: &Interface) -> String {
     name.replace('%', "%25").replace('.', "%2e").replace('/', "%2f")
 }
 
-/// The link of what comes in, in the interface's directory.
+/// The links, of what leaves and of what comes in, in the interface's directory.
+pub const LINK: &str = "link";
 pub const LINK_IN: &str = "link-in";
 
 /// Back from a file's name, as users write it.
@@ -90,7 +99,7 @@ fn stop_timer(directory: &Path) -> libbpf_rs::Result<()> {
 pub fn remove(directory: &Path) -> anyhow::Result<()> {
     // The link first, so that no packet meets a router without a law; at once, since the kernel is slow to free what is no
     // longer pinned.
-    for link in ["link", LINK_IN].map(|name| directory.join(name)).iter().filter(|link| link.exists()) {
+    for link in [LINK, LINK_IN].map(|name| directory.join(name)).iter().filter(|link| link.exists()) {
         let _ = libbpf_rs::Link::open(link).and_then(|link| link.detach());
         let _ = fs::remove_file(link);
     }

@@ -1,9 +1,11 @@
 //! `router police`: heavy flows are told to halve, and isolated if they do not (Katabi 2002, section 7).
 
-use super::attach::{adopt, is_on, pinned_config};
+use super::attach::{adopt, pinned_config};
 use super::pins::{self, no_bpf};
-use super::program::{bytes_of, value_of};
+use super::program::{Place, bytes_of, value_of};
+use super::staged::{is_on, settled};
 use super::{Interface, htb, program};
+use crate::bpffs;
 use crate::law;
 use crate::netlink::Socket;
 use crate::refusal::Refusal;
@@ -23,6 +25,9 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/police.skel.rs"));
 }
 use skeleton::{PoliceSkelBuilder, types};
+
+/// The pin of the program before the router.
+const GATE: &str = "gate";
 
 /// On which interface, and how strict.
 #[derive(clap::Args)]
@@ -128,6 +133,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let interface = &arguments.interface;
     let directory = directory(interface);
     if arguments.list {
+        bpffs::check_owners(&interface.pins.root)?;
         return list(&directory, arguments.json);
     }
     let _lock = pins::prepare(&interface.pins.root)?;
@@ -138,7 +144,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         pins::tidy(&interface.pins.root);
         return Ok(ExitCode::SUCCESS);
     }
-    let router = pins::directory(interface);
+    let router = settled(&pins::directory(interface));
     let Some(config) = pinned_config(&router).filter(|_| is_on(&router, None)) else {
         pins::tidy(&interface.pins.root);
         let text = format!("{} is not a router: `router attach` makes it one", interface.name);
@@ -195,7 +201,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             .ok()
             .and_then(|m| m.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?)
             .is_some_and(|bytes| bytes == bytes_of(&wanted));
-        if same && is_on(&directory, Some(u64::from(ifindex))) {
+        if same && is_on(&directory, Some(ifindex)) && directory.join(GATE).exists() {
             return Ok(ExitCode::SUCCESS);
         }
     }
@@ -209,13 +215,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if directory.exists() {
         pins::remove(&directory)?;
     }
-    // SAFETY: a loaded program.
-    let mut link = unsafe { program::attach_tcx(skeleton.progs.fs_police.as_libbpf_object(), ifindex) }
-        .map_err(|e| Refusal(format!("cannot attach to {} ({e}); it needs Linux 6.6", interface.name)))?;
+    let refused = |e| Refusal(format!("cannot attach to {} ({e}); it needs Linux 6.6", interface.name));
+    let (police, gate) =
+        (skeleton.progs.fs_police.as_libbpf_object(), skeleton.progs.fs_gate.as_libbpf_object());
+    // SAFETY: loaded programs.
+    let mut link = unsafe { program::attach_tcx(police, ifindex, Place::Last) }.map_err(refused)?;
+    // SAFETY: as above.
+    let mut gate = unsafe { program::attach_tcx(gate, ifindex, Place::First) }.map_err(refused)?;
     adopt(
         &directory,
         &mut link,
         &mut [(&mut skeleton.maps.flows, "flows"), (&mut skeleton.maps.rodata, "config")],
     )?;
+    if let Err(error) = gate.pin(directory.join(GATE)) {
+        let _ = pins::remove(&directory);
+        return Err(error.into());
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -109,17 +109,32 @@ pub fn start(skeleton: &RouterSkel<'_>, ifindex: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Attaches a program behind those that an interface has where packets leave, or come in: the program says which.
+/// Where a program stands among those that an interface has already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Before all.
+    First,
+    /// Behind all.
+    Last,
+}
+
+/// Attaches a program to an interface where packets leave, or come in: the program says which.
 ///
 /// # Safety
 /// `program` is loaded and stays so during the call.
 pub unsafe fn attach_tcx(
     program: NonNull<libbpf_rs::libbpf_sys::bpf_program>,
     ifindex: u32,
+    place: Place,
 ) -> std::io::Result<libbpf_rs::Link> {
-    // SAFETY: as promised; no options.
+    let options = libbpf_rs::libbpf_sys::bpf_tcx_opts {
+        sz: size_of::<libbpf_rs::libbpf_sys::bpf_tcx_opts>() as _,
+        flags: if place == Place::First { libbpf_rs::libbpf_sys::BPF_F_BEFORE } else { 0 },
+        ..Default::default()
+    };
+    // SAFETY: as promised; the options live as long as the call.
     let link = unsafe {
-        libbpf_rs::libbpf_sys::bpf_program__attach_tcx(program.as_ptr(), ifindex as i32, std::ptr::null())
+        libbpf_rs::libbpf_sys::bpf_program__attach_tcx(program.as_ptr(), ifindex as i32, &raw const options)
     };
     let link = NonNull::new(link).ok_or_else(std::io::Error::last_os_error)?;
     // SAFETY: owned by nobody else.

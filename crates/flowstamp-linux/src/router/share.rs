@@ -3,9 +3,11 @@
 //! A daemon, not a timer in the kernel: its periods are 200 ms and more, so that it may come late by what an ordinary thread
 //! does, and the law is the simulator's own. Without it the link works on as it was last divided.
 
-use super::attach::{is_on, pinned_config};
+use super::attach::pinned_config;
 use super::program::{bytes_of, types, value_of};
+use super::staged::{is_on, settled};
 use super::{Interface, htb, pins, privileges};
+use crate::bpffs;
 use crate::law::{ns, q16, q32};
 use crate::netlink::Socket;
 use crate::path::monotonic_ns;
@@ -95,7 +97,8 @@ struct Shared {
 impl Shared {
     /// Opens what is pinned, and keeps others off.
     fn open(interface: &Interface) -> anyhow::Result<Self> {
-        let directory = pins::directory(interface);
+        bpffs::check_owners(&interface.pins.root)?;
+        let directory = settled(&pins::directory(interface));
         let name = &interface.name;
         let Some(config) = pinned_config(&directory).filter(|_| is_on(&directory, None)) else {
             let text = format!("{name} is not a router: `router attach --share htb` makes it one");

@@ -1,9 +1,11 @@
 //! `router status`: what is pinned, and what the laws know.
 
-use super::attach::{is_on, pinned_config};
+use super::attach::pinned_config;
 use super::pins::{is_gone, open_to_read, shown_name};
 use super::program::{types, value_of};
+use super::staged::{STAGED, is_on, settled};
 use super::{Pins, metrics};
+use crate::bpffs;
 use crate::law::{self, Law, bps};
 use crate::path::monotonic_ns;
 use flowstamp_laws::share::{OTHER, OWN};
@@ -72,6 +74,8 @@ pub struct Split {
     pub other_queue_bytes: u64,
     pub update_interval_s: f64,
     pub updates: u64,
+    /// Whether the interface has the classes that `attach` made: another root takes them away.
+    pub has_classes: bool,
 }
 
 impl Split {
@@ -89,6 +93,7 @@ impl Split {
             other_queue_bytes: link.other_queue_bytes,
             update_interval_s: s.interval_ns as f64 / 1e9,
             updates: s.updates,
+            has_classes: link.without_classes == 0,
         }
     }
 }
@@ -97,27 +102,30 @@ impl Split {
 pub struct Source {
     directory: File,
     name: String,
+    /// When it was opened.
+    attached: bool,
     config: types::fs_config,
     state: MapHandle,
     share: MapHandle,
 }
 
 impl Source {
-    /// What is pinned in `directory`; none if it is not a router's or another version's.
-    pub fn open(directory: &Path) -> Option<Self> {
+    /// What is pinned under this name; none if it is not a router's or another version's.
+    fn open(root: &Path, name: &str) -> Option<Self> {
+        let directory = settled(&root.join(name));
         let state = open_to_read(&directory.join("state")).ok()?;
-        let name = shown_name(directory.file_name()?.to_str()?);
         (state.value_size() as usize == size_of::<types::fs_link>()).then_some(Self {
-            directory: File::open(directory).ok()?,
-            name,
-            config: pinned_config(directory)?,
+            directory: File::open(&directory).ok()?,
+            name: shown_name(name),
+            attached: is_on(&directory, None),
+            config: pinned_config(&directory)?,
             state,
             share: open_to_read(&directory.join("share")).ok()?,
         })
     }
 
     /// What it says now; none once it has been detached, or attached anew.
-    pub fn read(&self, attached: bool) -> Option<Report> {
+    pub fn read(&self) -> Option<Report> {
         if is_gone(&self.directory) {
             return None;
         }
@@ -130,7 +138,7 @@ impl Source {
         Some(Report {
             interface: self.name.clone(),
             law,
-            attached,
+            attached: self.attached,
             link_rate_bps: (!law.blind).then(|| bps(c.link_rate_q16 as f64)),
             target_rate_bps: (!law.blind).then(|| capacity_bps * c.eta_q32 as f64 / 4_294_967_296.0),
             variables: law.variables.iter().map(|v| (v.name, (v.of)(c, &s))).collect(),
@@ -147,11 +155,18 @@ impl Source {
     }
 }
 
-/// The directories of all routers, by name.
-pub fn directories(root: &Path) -> Vec<std::path::PathBuf> {
-    let mut all: Vec<_> = std::fs::read_dir(root).into_iter().flatten().flatten().map(|e| e.path()).collect();
-    all.sort();
-    all
+/// All routers, by name.
+pub fn sources(root: &Path) -> anyhow::Result<Vec<Source>> {
+    bpffs::check_owners(root)?;
+    let names = std::fs::read_dir(root).into_iter().flatten().flatten();
+    let name = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        Some(name.strip_suffix(STAGED).map(str::to_owned).unwrap_or(name))
+    };
+    let mut names: Vec<_> = names.filter_map(name).collect();
+    names.sort();
+    names.dedup();
+    Ok(names.iter().filter_map(|name| Source::open(root, name)).collect())
 }
 
 /// Says it.
@@ -159,10 +174,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(at) = arguments.metrics {
         return metrics::serve(&metrics::listen(at)?, &arguments.pins.root);
     }
-    let reports: Vec<Report> = directories(&arguments.pins.root)
-        .iter()
-        .filter_map(|d| Source::open(d)?.read(is_on(d, None)))
-        .collect();
+    let reports: Vec<Report> = sources(&arguments.pins.root)?.iter().filter_map(Source::read).collect();
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&reports)?);
         return Ok(ExitCode::SUCCESS);
@@ -196,6 +208,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             r.decisions,
             r.late_max_s * 1e3,
         );
+        if r.attached && r.split.as_ref().is_some_and(|s| !s.has_classes) {
+            println!(
+                "{}: another root queueing discipline has taken the classes of --share htb away: `router attach` it again",
+                r.interface
+            );
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

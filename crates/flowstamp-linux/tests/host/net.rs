@@ -2,7 +2,8 @@
 
 use super::skip::skip;
 use std::fs;
-use std::path::PathBuf;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,6 +14,14 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 pub enum End {
     Client,
     Server,
+}
+
+/// What a middlebox does to the option.
+#[derive(Clone, Copy)]
+pub enum How {
+    Loses,
+    Pads,
+    Noise,
 }
 
 /// What [`Net::legs`] saw.
@@ -125,21 +134,41 @@ impl Net {
         self.scratch.join(name)
     }
 
+    /// A part of the cgroup that is one end's alone.
+    pub fn cgroup_of(&self, end: End) -> PathBuf {
+        let cgroup = self.cgroup.join(if end == End::Client { "c" } else { "s" });
+        fs::create_dir_all(&cgroup).unwrap();
+        cgroup
+    }
+
+    /// What an end is called that has pins of its own; `drop` knows of them.
+    pub fn name_of(&self, end: End) -> String {
+        format!("{}{}", self.name, if end == End::Client { 'c' } else { 's' })
+    }
+
     /// A command at one end, its sockets in the cgroup if `inside`.
     pub fn command(&self, end: End, inside: bool, program: &str) -> Command {
+        self.command_in(end, inside.then_some(self.cgroup.as_path()), program)
+    }
+
+    fn command_in(&self, end: End, cgroup: Option<&Path>, program: &str) -> Command {
         let mut command = Command::new("sh");
-        let join = format!("echo $$ > {}/cgroup.procs && ", self.cgroup.display());
-        let script =
-            format!("{}exec ip netns exec {} \"$@\"", if inside { &join } else { "" }, self.namespace(end));
+        let join = cgroup.map(|cgroup| format!("echo $$ > {}/cgroup.procs && ", cgroup.display()));
+        let script = format!("{}exec ip netns exec {} \"$@\"", join.unwrap_or_default(), self.namespace(end));
         command.args(["-c", &script, "sh", program]);
         command
     }
 
     /// `flowstamp-linux host ...`, with its exit code and what it says on either output.
     pub fn host(&self, end: End, arguments: &str) -> (i32, String) {
+        self.host_of(&self.name, end, arguments)
+    }
+
+    /// The same under another name.
+    pub fn host_of(&self, name: &str, end: End, arguments: &str) -> (i32, String) {
         let mut command = self.command(end, false, env!("CARGO_BIN_EXE_flowstamp-linux"));
         let output = command
-            .env("FLOWSTAMP_NAME", &self.name)
+            .env("FLOWSTAMP_NAME", name)
             .arg("host")
             .args(arguments.split_whitespace())
             .output()
@@ -159,9 +188,15 @@ impl Net {
 
     /// `host status`.
     pub fn status(&self) -> serde_json::Value {
-        let (code, said) = self.host(End::Client, "status --json");
-        assert_eq!(code, 0, "{said}");
-        serde_json::from_str(&said).unwrap()
+        self.status_of(&self.name)
+    }
+
+    /// That of another name, such as a lab's.
+    pub fn status_of(&self, name: &str) -> serde_json::Value {
+        let mut command = self.command(End::Client, false, env!("CARGO_BIN_EXE_flowstamp-linux"));
+        let output = command.env("FLOWSTAMP_NAME", name).args(["host", "status", "--json"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
     }
 
     /// One of its counters.
@@ -185,6 +220,11 @@ impl Net {
     /// The congestion control for `law`.
     pub fn congestion_control(&self, law: &str) -> String {
         format!("{}_{law}", self.name.replace('-', "_"))
+    }
+
+    /// The same of an end that has a name of its own.
+    pub fn control_of(&self, end: End, law: &str) -> String {
+        format!("{}_{law}", self.name_of(end).replace('-', "_"))
     }
 
     /// A stand-in for a router, at both ends; packets to the server are lost too.
@@ -225,6 +265,88 @@ impl Net {
     /// ECN's bits of what comes to the server are cleared.
     pub fn bleach(&self) {
         self.filter(End::Server, "ingress", &self.compile("bleach", "tests/bleach.bpf.c", &[]));
+    }
+
+    /// What is done to the option on its way to one end: of SYNs, data and acks, bits 0 to 2 of `kinds`.
+    pub fn middlebox(&self, end: End, kinds: u32, how: How) {
+        let defines = [format!("-DKINDS={kinds}"), format!("-DHOW={}", how as u32)];
+        self.filter(end, "ingress", &self.compile("middlebox", "tests/middlebox.bpf.c", &defines));
+    }
+
+    /// One full packet in 16 that an end sends waits in a queue of its own, for some 1.5 ms.
+    pub fn reorder(&self, end: End) {
+        let namespace = self.namespace(end);
+        for words in [
+            "qdisc add dev veth0 root handle 1: htb default 1",
+            "class add dev veth0 parent 1: classid 1:1 htb rate 10gbit",
+            "class add dev veth0 parent 1: classid 1:2 htb rate 8mbit burst 1600",
+        ] {
+            run(Command::new("tc").args(["-n", &namespace]).args(words.split(' ')));
+        }
+        self.filter(end, "egress", &self.compile("slower", "tests/slower.bpf.c", &[]));
+    }
+
+    /// The server sees the client's connections from another address and port.
+    pub fn translate(&self) {
+        let [client, seen] = [0x0ac9_0001, 0x0ac9_004d];
+        for (end, from, to, at) in [(End::Server, client, seen, 12), (End::Client, seen, client, 16)] {
+            let defines = [format!("-DFROM={from}"), format!("-DTO={to}"), format!("-DAT={at}")];
+            self.filter(end, "ingress", &self.compile(&format!("nat-{at}"), "tests/nat.bpf.c", &defines));
+        }
+        let namespace = self.namespace(End::Client);
+        let shown = run(Command::new("ip").args(["-n", &namespace, "-j", "link", "show", "veth0"]));
+        let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+        let mac = shown[0]["address"].as_str().unwrap();
+        ip(&format!("-n {} neigh replace 10.201.0.77 lladdr {mac} dev veth0", self.namespace(End::Server)));
+    }
+
+    /// How many packets filters at one end have lost.
+    pub fn dropped(&self, end: End) -> u64 {
+        let namespace = self.namespace(end);
+        let shown =
+            run(Command::new("tc").args(["-n", &namespace, "-s", "-j", "qdisc", "show", "dev", "veth0"]));
+        let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+        let clsact = shown.as_array().unwrap().iter().find(|q| q["kind"] == "clsact").unwrap();
+        clsact["drops"].as_u64().unwrap()
+    }
+
+    /// Waits until no connection is left at either end, for some seconds.
+    pub fn settle(&self) {
+        for _ in 0..100 {
+            let busy = [End::Client, End::Server].into_iter().any(|end| {
+                let mut ss = Command::new("ip");
+                let words = ["-Htn", "state", "connected", "exclude", "time-wait"];
+                let ss = ss.args(["netns", "exec", &self.namespace(end), "ss"]).args(words);
+                !run(ss).stdout.is_empty()
+            });
+            if !busy {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    }
+
+    /// Addresses of IPv4 for connections that are not to know of each other: 10.201.0.10 and up at the server, .110 and up at the client.
+    pub fn own_addresses(&self, count: u32) {
+        for (end, first) in [(End::Server, 10), (End::Client, 110)] {
+            for k in 0..count {
+                ip(&format!("-n {} addr add 10.201.0.{}/24 dev veth0", self.namespace(end), first + k));
+            }
+        }
+    }
+
+    /// Some of the first packets of each connection are lost that come in by an interface of a namespace, which is anybody's.
+    pub fn lose_first(&self, namespace: &str, device: &str, one_in: u32) {
+        let object = self.compile("first", "tests/first.bpf.c", &[format!("-DLOSE_ONE_IN={one_in}")]);
+        run(Command::new("tc").args(["-n", namespace, "qdisc", "add", "dev", device, "clsact"]));
+        let options = ["filter", "add", "dev", device, "ingress", "bpf", "da", "obj", &object, "sec", "tc"];
+        run(Command::new("tc").args(["-n", namespace]).args(options));
+    }
+
+    /// What `filter` has set there goes.
+    pub fn unfilter(&self, end: End, direction: &str) {
+        let namespace = self.namespace(end);
+        run(Command::new("tc").args(["-n", &namespace, "filter", "del", "dev", "veth0", direction]));
     }
 
     fn filter(&self, end: End, direction: &str, object: &str) {
@@ -340,10 +462,19 @@ for number, leg in enumerate(sys.argv[1:]):
 
     /// iperf3 from client to server: bits/s that arrived.
     pub fn iperf3(&self, server_inside: bool, arguments: &str) -> f64 {
-        let mut server = self.command(End::Server, server_inside, "iperf3");
+        self.iperf3_in(server_inside.then_some(self.cgroup.as_path()), &self.cgroup, arguments)
+    }
+
+    /// The same, each end in its own cgroup.
+    pub fn iperf3_apart(&self, arguments: &str) -> f64 {
+        self.iperf3_in(Some(&self.cgroup_of(End::Server)), &self.cgroup_of(End::Client), arguments)
+    }
+
+    fn iperf3_in(&self, server: Option<&Path>, client: &Path, arguments: &str) -> f64 {
+        let mut server = self.command_in(End::Server, server, "iperf3");
         let mut server = Running(server.args(["-s", "-1"]).stdout(Stdio::null()).spawn().unwrap());
         std::thread::sleep(std::time::Duration::from_millis(700));
-        let mut client = self.command(End::Client, true, "timeout");
+        let mut client = self.command_in(End::Client, Some(client), "timeout");
         let output =
             client.args(["30", "iperf3", "-J", "-c"]).args(arguments.split_whitespace()).output().unwrap();
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -355,7 +486,9 @@ for number, leg in enumerate(sys.argv[1:]):
 
 impl Drop for Net {
     fn drop(&mut self) {
-        let _ = self.host(End::Client, "disable");
+        for name in [self.name.clone(), self.name_of(End::Client), self.name_of(End::Server)] {
+            let _ = self.host_of(&name, End::Client, "disable");
+        }
         for end in [End::Client, End::Server] {
             let namespace = self.namespace(end);
             if let Ok(pids) = Command::new("ip").args(["netns", "pids", &namespace]).output() {
@@ -368,6 +501,9 @@ impl Drop for Net {
         let _ = fs::remove_dir_all(&self.scratch);
         // Processes leave their cgroup a moment after they end.
         for _ in 0..100 {
+            for part in ["c", "s"] {
+                let _ = fs::remove_dir(self.cgroup.join(part));
+            }
             if fs::remove_dir(&self.cgroup).is_ok() {
                 break;
             }
@@ -378,6 +514,17 @@ impl Drop for Net {
 
 /// A process that ends with the test.
 pub struct Running(pub Child);
+
+impl Running {
+    /// Begun, and done with what it has to do before it says a line.
+    pub fn that_speaks(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(!line.is_empty(), "{command:?}");
+        Self(child)
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {

@@ -181,9 +181,14 @@ impl Packet {
 
     /// What must hold of every packet that was `frame` and has become `out`; returns what is carried, if there is an option.
     pub fn check(&self, frame: &Frame, out: &[u8]) -> Option<u32> {
+        self.check_bytes(frame, out, 4)
+    }
+
+    /// The same of so many bytes from the stamp on.
+    pub fn check_bytes(&self, frame: &Frame, out: &[u8], bytes: usize) -> Option<u32> {
         let stamp = self.stamp_at().map(|at| frame.tcp + at);
         for (i, (before, after)) in frame.bytes.iter().zip(out).enumerate() {
-            let may = stamp.is_some_and(|s| (s..s + 4).contains(&i))
+            let may = stamp.is_some_and(|s| (s..s + bytes).contains(&i))
                 || (frame.tcp + 16..frame.tcp + 18).contains(&i);
             assert!(before == after || (may && stamp.is_some()), "byte {i} changed in {self:?}");
         }

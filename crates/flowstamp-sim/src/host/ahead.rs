@@ -171,7 +171,7 @@ impl Hosts {
         if packet.flags & DATA != 0 {
             // Nor can the flow be over before this packet arrives if it does not have all even then. (One that is stopped
             // before its end keeps its slot.)
-            return sides & RECEIVERS != 0 && flow.receiver.delivered() + 1 < flow.packets;
+            return sides & RECEIVERS != 0 && flow.receiver.delivered() < flow.packets.saturating_sub(1);
         }
         sides & SENDER != 0
             && flow.started

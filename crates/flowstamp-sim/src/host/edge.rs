@@ -51,6 +51,9 @@ impl Hosts {
     #[inline(never)]
     pub(super) fn arrive_datagram(&mut self, packet: &Packet) {
         let flow = &mut self.flows[packet.flow as usize];
+        if !flow.receiver.count(packet.seq) {
+            return; // A copy.
+        }
         let bytes = u64::from(packet.size - self.header_bytes);
         flow.delivered_bytes += bytes;
         self.groups[flow.group as usize].delivered_bytes += bytes;

@@ -16,12 +16,13 @@ use crate::capture::User;
 use crate::events::{Class, Source};
 use crate::fabric::Fabric;
 use crate::network::{GroupPlan, Path, WebPlan};
-use crate::packet::{CONTROL, DATA, ECN_CAPABLE, L4S, Packet};
+use crate::packet::{CONTROL, DATA, ECN_CAPABLE, L4S, Packet, flow_id};
 use crate::scenario::{self, Scenario};
 use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
 use flowstamp_laws::sender::{FlowView, SenderLaw};
 use flowstamp_laws::transport::{self, Agreed, Receiver, Sender};
 use flowstamp_laws::units::{Rate, Time};
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 /// What the flows of a group share.
@@ -210,6 +211,8 @@ pub struct Hosts {
     free: Vec<u32>,
     /// What remains of each flow.
     pub records: Vec<Record>,
+    /// Which record belongs to a packet's flow, where there is a police that will want to know.
+    pub policed: BTreeMap<u64, u32>,
     /// Of the flows up to the last that is over.
     outcomes: Vec<Outcome>,
     web: Vec<WebPlan>,
@@ -257,6 +260,7 @@ impl Hosts {
             flows: Vec::new(),
             free: Vec::new(),
             records: Vec::new(),
+            policed: BTreeMap::new(),
             outcomes: Vec::new(),
             web,
             packet_bytes: scenario.packet.get() as u16,
@@ -331,7 +335,8 @@ impl Hosts {
         let spec = &mut self.groups[group as usize];
         spec.flows += 1;
         let packets = size.map_or(u32::MAX, |s| s.div_ceil(payload).min(u64::from(u32::MAX - 1)) as u32);
-        let last = size.map_or(payload, |s| s - (u64::from(packets) - 1) * payload);
+        // A size of more packets than are counted ends with a full one.
+        let last = size.map_or(payload, |s| (s - (u64::from(packets) - 1) * payload).min(payload));
         let last_size = self.header_bytes + last as u16;
         // Laws count packets as they are on the wire.
         let wire = |rate: Rate| Rate::from_bps(rate.bps() * (f64::from(self.packet_bytes) / payload as f64));
@@ -400,6 +405,9 @@ impl Hosts {
         };
         let generation = self.flows[slot as usize].generation;
         net.capture.open(slot, User { generation, record, packets, last_size });
+        if net.has_police() {
+            self.policed.insert(flow_id(slot, generation), record);
+        }
         slot
     }
 

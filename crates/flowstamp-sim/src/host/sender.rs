@@ -43,10 +43,11 @@ impl Hosts {
             let available = match group.rate {
                 None => u32::MAX,
                 Some(rate) => {
-                    // The first packet is there at the start, a further one each packet time.
+                    // The first packet is there at the start, a further one each packet time; what no number counts any more
+                    // is always enough.
                     let since = now.saturating_sub(self.records[flow.record as usize].start);
-                    (rate.bytes_in(since) / f64::from(self.packet_bytes - self.header_bytes) + 1e-9) as u32
-                        + 1
+                    let further = rate.bytes_in(since) / f64::from(self.packet_bytes - self.header_bytes);
+                    ((further + 1e-9) as u32).saturating_add(1)
                 }
             };
             let pace = flow.law.pacing_rate();

@@ -155,6 +155,9 @@ impl<S: Sharing> Fifo<S> {
         laws.stats.arrivals += 1;
         let seen = self.sharing.seen(laws.backlog());
         let own = laws.is_own(packet);
+        if !laws.admits(now, packet, own) {
+            return Admission::Dropped;
+        }
         if self.sharing.arrives(own, packet, &mut laws.random) {
             laws.arrives(now, seen, packet);
         }

@@ -2,6 +2,7 @@
 
 use super::LinkStats;
 use super::plain::Plain;
+use super::police::Police;
 use crate::medium::Capacity;
 use crate::packet::{CONGESTED, DATA, ECN_CAPABLE, Packet};
 use crate::random::Stream;
@@ -63,6 +64,8 @@ pub struct Laws {
     pub stats: LinkStats,
     /// Packets whose transmission begins are recorded.
     pub captured: bool,
+    /// Who is tested, if anybody is.
+    pub police: Option<Box<Police>>,
     backlog: Backlog,
 }
 
@@ -80,7 +83,19 @@ impl Laws {
     ) -> Self {
         let stats = LinkStats::default();
         let backlog = Backlog::default();
-        Self { name, capacity, told: true, limit, queue, router, random, stats, captured, backlog }
+        Self {
+            name,
+            capacity,
+            told: true,
+            limit,
+            queue,
+            router,
+            random,
+            stats,
+            captured,
+            police: None,
+            backlog,
+        }
     }
 
     /// Bytes that wait.
@@ -112,6 +127,7 @@ impl Laws {
     fn router_hears(&mut self, now: Time, seen: Backlog, packet: &Packet) {
         if let Some(router) = &mut self.router {
             let own = packet.flags & DATA != 0 && packet.header == router.header();
+            let own = own && !self.police.as_ref().is_some_and(|police| police.isolates(packet));
             router.on_arrival(
                 seen.view(now),
                 u32::from(packet.size),
@@ -131,10 +147,16 @@ impl Laws {
 
     fn router_stamps(&mut self, now: Time, seen: Backlog, packet: &mut Packet) {
         if let Some(router) = &mut self.router {
+            if self.police.as_ref().is_some_and(|police| police.isolates(packet)) {
+                packet.header.forget_rtt(&mut packet.stamp);
+            }
             let Packet { stamp, bits, size, flags, header, .. } = packet;
             let random = &mut self.random;
             if *flags & DATA != 0 && *header == router.header() {
                 router.on_departure(seen.view(now), u32::from(*size), stamp, bits, || random.uniform());
+                if let Some(police) = &mut self.police {
+                    police.tell(now, packet);
+                }
             } else if *flags & (ECN_CAPABLE | CONGESTED) == ECN_CAPABLE
                 && router.marks(seen.view(now), u32::from(*size), || random.uniform())
             {
@@ -142,6 +164,16 @@ impl Laws {
                 self.stats.marks += 1;
             }
         }
+    }
+
+    /// Whether a packet may go on, before anybody else hears of it: one of an isolated flow may not, and is lost. Were it input to the router
+    /// law, others would leave room for it all the same.
+    #[inline(always)] // most links have no police
+    pub(super) fn admits(&mut self, now: Time, packet: &Packet, own: bool) -> bool {
+        let Some(police) = self.police.as_mut().filter(|_| own) else { return true };
+        let admitted = police.admits(now, packet);
+        self.stats.drops += u64::from(!admitted);
+        admitted
     }
 
     /// The link's own queue law decides on `packet`: the mark that it gets, or `None` if it is lost.

@@ -5,12 +5,16 @@
 //! | [`Plain`] | an access link: no laws, no loss |
 //! | [`Fifo`] | a router link in the order of arrival: departures are known on arrival |
 //! | [`Served`] | a router link with classes and a scheduler, or whose queue law decides as packets leave: an event for each packet that waited |
+//!
+//! [`Impaired`] is what becomes of packets behind a line that loses, copies or delays them.
 
 mod fifo;
+mod impaired;
 #[cfg(test)]
 mod labels;
 mod laws;
 mod plain;
+mod police;
 mod ring;
 mod served;
 mod stats;
@@ -18,8 +22,10 @@ mod stats;
 mod tests;
 
 pub use fifo::{Alone, Fifo, Sharing, Soft};
+pub use impaired::{Counts, Fate, Impaired};
 pub use laws::Laws;
 pub use plain::Plain;
+pub use police::{Police, Tested};
 pub use ring::{InFlight, Ring};
 pub use served::{Classifier, Served};
 pub use stats::{LinkStats, QueueTimes};

@@ -376,7 +376,13 @@ impl Served {
             None => laws.decide(&arrival),
             Some(divided) => {
                 let random = &mut laws.random;
-                let verdict = divided.laws[class].on_arrival(&arrival, || random.uniform());
+                let mut verdict = divided.laws[class].on_arrival(&arrival, || random.uniform());
+                // Of a part that has become smaller more may wait than it has room for, and another's has grown meanwhile: the
+                // buffer is that of all.
+                let Backlog { bytes, packets } = laws.backlog();
+                if arrival.idle_since.is_none() && !laws.limit.admits(bytes, packets, size) {
+                    verdict = Verdict::Drop;
+                }
                 if verdict != Verdict::Enqueue {
                     divided.split.on_loss(class);
                 }

@@ -15,8 +15,8 @@ pub struct LinkStats {
     pub marks: u64,
     /// Largest queue, bytes.
     pub max_queue: u64,
-    /// Byte-picoseconds.
-    pub queue_integral: f64,
+    /// Byte-picoseconds: whole ones, whose sum is the same however often somebody looks.
+    pub queue_integral: u128,
     /// Time spent at each queue length.
     pub queue_times: QueueTimes,
     /// Up to when the last two are known.
@@ -28,7 +28,7 @@ impl LinkStats {
     #[inline]
     pub fn account(&mut self, now: Time, queue_bytes: u64) {
         let span = now - self.accounted;
-        self.queue_integral += queue_bytes as f64 * span.as_ps() as f64;
+        self.queue_integral += u128::from(queue_bytes) * u128::from(span.as_ps());
         self.queue_times.add(queue_bytes, span);
         self.accounted = now;
     }

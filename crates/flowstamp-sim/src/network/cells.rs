@@ -160,8 +160,10 @@ impl Builder<'_> {
             queue,
             router,
             share,
+            police: None,
             medium: Medium::Cell { cell: cell_number, station: station_number },
             governed: false,
+            impairments: None,
         }))
     }
 

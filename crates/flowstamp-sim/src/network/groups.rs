@@ -21,35 +21,10 @@ impl Builder<'_> {
         network: &mut Network,
     ) -> Result<Time> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
-        if group.name.is_empty() || group.name.contains('.') {
-            return error(format!("flows[{spec}].name"), "must not be empty nor contain a dot");
-        }
-        if group.each_hop && self.scenario.parking_lot.is_none() {
-            return error(key("each_hop"), "is for a parking_lot only");
-        }
         self.check_group(group)?;
-        let hops = if group.each_hop {
-            (0..core.names.len() - 1)
-                .map(|i| (format!("{}.{}", group.name, i + 1), format!("n{i}"), format!("n{}", i + 1)))
-                .collect()
-        } else {
-            let end = |given: &Option<String>, default: &str, k: &str| match given {
-                Some(n) if core.nodes.contains_key(n) => Ok(n.clone()),
-                Some(n) => error(key(k), format!("\"{n}\" is no node; there are {}", core.names.join(", "))),
-                None if default.is_empty() => {
-                    error(key(k), format!("is missing; name one of {}", core.names.join(", ")))
-                }
-                None => Ok(default.to_owned()),
-            };
-            vec![(
-                group.name.clone(),
-                end(&group.from, &core.first, "from")?,
-                end(&group.to, &core.last, "to")?,
-            )]
-        };
+        let hops = self.legs(spec, group, core)?;
         let mut longest = Time::ZERO;
         for (name, from, to) in hops {
-            let (from, to) = if group.reverse { (to, from) } else { (from, to) };
             let (a, b) = (core.nodes[&from], core.nodes[&to]);
             let no_path = || ScenarioError::new(key("to"), format!("there is no path from {from} to {to}"));
             if a == b {
@@ -136,6 +111,45 @@ impl Builder<'_> {
             network.groups.push(plan);
         }
         Ok(longest)
+    }
+
+    /// Between which nodes the flows of a group go, and what they are called there: data from the first to the second.
+    pub(super) fn legs(
+        &self,
+        spec: usize,
+        group: &FlowGroup,
+        core: &Core,
+    ) -> Result<Vec<(String, String, String)>> {
+        let key = |k: &str| format!("flows.{}.{k}", group.name);
+        if group.name.is_empty() || group.name.contains('.') {
+            return error(format!("flows[{spec}].name"), "must not be empty nor contain a dot");
+        }
+        if group.each_hop && self.scenario.parking_lot.is_none() {
+            return error(key("each_hop"), "is for a parking_lot only");
+        }
+        let hops = if group.each_hop {
+            (0..core.names.len() - 1)
+                .map(|i| (format!("{}.{}", group.name, i + 1), format!("n{i}"), format!("n{}", i + 1)))
+                .collect()
+        } else {
+            let end = |given: &Option<String>, default: &str, k: &str| match given {
+                Some(n) if core.nodes.contains_key(n) => Ok(n.clone()),
+                Some(n) => error(key(k), format!("\"{n}\" is no node; there are {}", core.names.join(", "))),
+                None if default.is_empty() => {
+                    error(key(k), format!("is missing; name one of {}", core.names.join(", ")))
+                }
+                None => Ok(default.to_owned()),
+            };
+            vec![(
+                group.name.clone(),
+                end(&group.from, &core.first, "from")?,
+                end(&group.to, &core.last, "to")?,
+            )]
+        };
+        Ok(hops
+            .into_iter()
+            .map(|(name, from, to)| if group.reverse { (name, to, from) } else { (name, from, to) })
+            .collect())
     }
 
     fn check_group(&self, group: &FlowGroup) -> Result<()> {

@@ -1,6 +1,7 @@
 //! From a scenario to a laid-out network: links, routes, flows and arrival processes, all checked.
 
 mod assumed;
+mod budget;
 mod capacity;
 mod cells;
 mod edges;
@@ -9,6 +10,7 @@ mod paths;
 mod plan;
 mod topology;
 
+pub use budget::{Needs, size};
 pub use capacity::capacity_of;
 pub use plan::{
     CellPlan, END, FlowPlan, GroupPlan, LinkPlan, Medium, NOBODY, Network, Path, StationPlan, WebPlan,
@@ -22,6 +24,7 @@ use assumed::PathRtts;
 use flowstamp_laws::registry::{RouterSpec, ShareSpec};
 use flowstamp_laws::share::Weights;
 use flowstamp_laws::units::{Rate, Time};
+use std::collections::BTreeSet;
 
 /// The fastest link: at more, an ack would be shorter than the engine's picosecond.
 const FASTEST: Rate = Rate::from_gbps(100_000.0);
@@ -42,8 +45,17 @@ impl Network {
     /// # Errors
     /// Whatever cannot be: a rate of zero, no path, a start after the end.
     pub fn new(loaded: &Loaded, seed: u64) -> Result<Self> {
+        Self::within(loaded, seed, None)
+    }
+
+    /// The same, refused before any memory is taken if the run may need more than `memory` bytes.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn within(loaded: &Loaded, seed: u64, memory: Option<u64>) -> Result<Self> {
         Builder {
             loaded,
+            memory,
             scenario: &loaded.scenario,
             seed,
             links: Vec::new(),
@@ -61,6 +73,8 @@ impl Network {
 
 struct Builder<'a> {
     loaded: &'a Loaded,
+    /// What the run may have, bytes.
+    memory: Option<u64>,
     scenario: &'a Scenario,
     seed: u64,
     links: Vec<LinkPlan>,
@@ -131,6 +145,9 @@ impl Builder<'_> {
             plan.router.check().map_err(|(k, m)| ScenarioError::new(at("router", k), m))?;
             plan.queue.check().map_err(|(k, m)| ScenarioError::new(at("queue", k), m))?;
             plan.share.check().map_err(|(k, m)| ScenarioError::new(at("share", k), m))?;
+            if let Some(impairments) = &plan.impairments {
+                impairments.check().map_err(|(k, m)| ScenarioError::new(at("impairments", &k), m))?;
+            }
             if !plan.told && plan.router.needs_capacity() {
                 let law = plan.router.name();
                 let message = match plan.medium {
@@ -230,6 +247,37 @@ impl Builder<'_> {
                 "is \"fifo\" on a shared medium, where departures are not known on arrival; give \"wfq\" or \"drr\"",
             );
         }
+        for plan in self.links.iter().filter(|l| l.police.is_some()) {
+            let key = format!("police of {}", plan.name);
+            if !plan.router.header().is_tested() {
+                let law = plan.router.name();
+                return error(
+                    key,
+                    format!(
+                        "\"{law}\" tells no flow what it alone is to do, which could be tested; give a router of xcp or rcp, or leave it out"
+                    ),
+                );
+            }
+            let other = [
+                ("share", plan.share.params().is_some()),
+                ("priority", plan.priority != Priority::None),
+                ("medium", plan.medium.is_shared()),
+                (
+                    "queue",
+                    plan.queue.hears().each_departure()
+                        || plan.queue.by_flow().is_some()
+                        || plan.queue.two_queues().is_some(),
+                ),
+            ];
+            if let Some((other, _)) = other.iter().find(|o| o.1) {
+                return error(
+                    key,
+                    format!(
+                        "is for links that send in the order of arrival, which {other} changes here; leave out one of them"
+                    ),
+                );
+            }
+        }
         if s.flows.is_empty() {
             return error("flows", "is empty; give at least one [[flows]]");
         }
@@ -244,11 +292,13 @@ impl Builder<'_> {
             web: Vec::new(),
             assumed: Named::new(),
             warnings: Vec::new(),
+            needs: self.needs(&core)?,
         };
         self.rtts = vec![PathRtts::default(); self.links.len()];
         let mut longest = Time::ZERO;
+        let mut names = BTreeSet::new();
         for (i, group) in s.flows.iter().enumerate() {
-            if s.flows[..i].iter().any(|g| g.name == group.name) {
+            if !names.insert(group.name.as_str()) {
                 return error(
                     format!("flows[{i}].name"),
                     format!("\"{}\" is there twice; names must differ", group.name),

@@ -3,6 +3,7 @@
 use super::plan::LinkPlan;
 use crate::scenario::Access;
 use flowstamp_laws::units::Time;
+use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -19,6 +20,8 @@ pub(super) struct Core {
     pub names: Vec<String>,
     /// `(from, to, link)`; an interface of a cell is the link of several.
     pub edges: Vec<(usize, usize, u32)>,
+    /// Of each node the edges that leave it, in their order; made when the first path is asked for, by which time all are there.
+    pub leaving: OnceCell<Vec<Vec<usize>>>,
     /// Access link that a flow gets unless its group says otherwise.
     pub access: Option<Access>,
     pub first: String,
@@ -41,26 +44,39 @@ impl Core {
     pub(super) fn path(&self, links: &[LinkPlan], from: usize, to: usize) -> Option<Way> {
         /// Least delay to a node, and the node and link before it.
         type Reached = (Time, Option<(usize, u32)>);
-        let mut best: Vec<Option<Reached>> = vec![None; self.names.len()];
+        let leaving = self.leaving.get_or_init(|| {
+            let mut leaving = vec![Vec::new(); self.names.len()];
+            for (number, (from, _, _)) in self.edges.iter().enumerate() {
+                leaving[*from].push(number);
+            }
+            leaving
+        });
+        // Of the nodes that are seen: one for each hop of a long row would be its square.
+        let mut best: BTreeMap<usize, Reached> = BTreeMap::new();
         let mut heap = BinaryHeap::new();
-        best[from] = Some((Time::ZERO, None));
+        best.insert(from, (Time::ZERO, None));
         heap.push(Reverse((Time::ZERO, from)));
         while let Some(Reverse((cost, node))) = heap.pop() {
-            if best[node].is_none_or(|(c, _)| c < cost) {
+            // No way there that is found later is shorter.
+            if node == to {
+                break;
+            }
+            if best.get(&node).is_none_or(|(c, _)| *c < cost) {
                 continue;
             }
-            for (_, next, link) in self.edges.iter().filter(|e| e.0 == node) {
+            for edge in &leaving[node] {
+                let (_, next, link) = self.edges[*edge];
                 // A hop costs a picosecond, so that of equal delays the fewer hops win.
-                let there = cost + links[*link as usize].delay + Time::from_ps(1);
-                if best[*next].is_none_or(|(c, _)| there < c) {
-                    best[*next] = Some((there, Some((node, *link))));
-                    heap.push(Reverse((there, *next)));
+                let there = cost + links[link as usize].delay + Time::from_ps(1);
+                if best.get(&next).is_none_or(|(c, _)| there < *c) {
+                    best.insert(next, (there, Some((node, link))));
+                    heap.push(Reverse((there, next)));
                 }
             }
         }
         let mut way = Way::default();
         let mut node = to;
-        while let Some((back, link)) = best[node]?.1 {
+        while let Some((back, link)) = best.get(&node)?.1 {
             way.links.push(link);
             way.nodes.push(node);
             node = back;

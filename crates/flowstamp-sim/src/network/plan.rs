@@ -1,11 +1,13 @@
 //! What a laid-out network consists of.
 
+use super::budget::Needs;
 use crate::medium::{Capacity, dcf};
 use crate::results::Named;
-use crate::scenario::{Access, Priority};
+use crate::scenario::{Access, Impairments, Priority};
 use crate::workload::{ArrivalProcess, SizeLaw};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec, ShareSpec};
+use flowstamp_laws::share::police;
 use flowstamp_laws::units::{Rate, Time};
 
 /// One directed link between routers.
@@ -29,10 +31,14 @@ pub struct LinkPlan {
     pub share: ShareSpec,
     /// Packets that go before others.
     pub priority: Priority,
+    /// Who is tested on it.
+    pub police: Option<police::Params>,
     /// With whom it shares its medium.
     pub medium: Medium,
     /// A flow governs its rate.
     pub governed: bool,
+    /// What becomes of packets that have crossed it.
+    pub impairments: Option<Impairments>,
 }
 
 /// With whom a link shares its medium.
@@ -177,4 +183,6 @@ pub struct Network {
     pub assumed: Named<String>,
     /// What the scenario says and probably does not mean.
     pub warnings: Vec<String>,
+    /// How much memory its run may need.
+    pub needs: Needs,
 }

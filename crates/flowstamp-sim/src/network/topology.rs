@@ -4,11 +4,13 @@ use super::paths::Core;
 use super::plan::{LinkPlan, Medium};
 use super::{Builder, Result, error, positive};
 use crate::medium::Capacity;
-use crate::scenario::{Access, Graph, Priority};
+use crate::scenario::{Access, Graph, Police, Priority};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};
+use flowstamp_laws::share::police;
 use flowstamp_laws::units::{Rate, Time};
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Builder<'_> {
     pub(super) fn add_link(&mut self, plan: LinkPlan) -> u32 {
@@ -34,6 +36,7 @@ impl Builder<'_> {
             nodes: BTreeMap::new(),
             names: Vec::new(),
             edges: Vec::new(),
+            leaving: OnceCell::new(),
             access: Some(Access { rate: access_rate, delay: Time::from_ps(rest / 2) }),
             first: "left".to_owned(),
             last: "right".to_owned(),
@@ -41,10 +44,13 @@ impl Builder<'_> {
         };
         let (left, right) = (core.node("left"), core.node("right"));
         let (there, back) = (d.rate.known(), d.reverse_rate.as_ref().unwrap_or(&d.rate).known());
-        for (name, capacity, told, from, to) in
-            [("bottleneck", forward, there, left, right), ("bottleneck.reverse", backward, back, right, left)]
-        {
+        let impaired_back = d.reverse_impairments.as_ref().or(d.impairments.as_ref());
+        for (name, capacity, told, impairments, from, to) in [
+            ("bottleneck", forward, there, d.impairments.as_ref(), left, right),
+            ("bottleneck.reverse", backward, back, impaired_back, right, left),
+        ] {
             let limit = self.limit("dumbbell.buffer", d.buffer, self.mean_rate(&capacity), Some(d.rtt))?;
+            let police = police("dumbbell.police", d.police, self.mean_rate(&capacity))?;
             let link = self.add_link(LinkPlan {
                 name: name.to_owned(),
                 capacity,
@@ -55,8 +61,10 @@ impl Builder<'_> {
                 router: d.router.clone(),
                 share: d.share.clone(),
                 priority: priority(d.priority, &d.router, &d.share, &d.queue),
+                police,
                 medium: Medium::Own,
                 governed: false,
+                impairments: impairments.cloned(),
             });
             core.edges.push((from, to, link));
         }
@@ -76,6 +84,7 @@ impl Builder<'_> {
             nodes: BTreeMap::new(),
             names: Vec::new(),
             edges: Vec::new(),
+            leaving: OnceCell::new(),
             access: Some(Access { rate: access_rate, delay: p.access_delay }),
             first: "n0".to_owned(),
             last: format!("n{hops}"),
@@ -96,8 +105,10 @@ impl Builder<'_> {
                     router: p.router.clone(),
                     share: p.share.clone(),
                     priority: priority(p.priority, &p.router, &p.share, &p.queue),
+                    police: police("parking_lot.police", p.police, *rate)?,
                     medium: Medium::Own,
                     governed: false,
+                    impairments: p.impairments.clone(),
                 });
                 core.edges.push((from, to, link));
             }
@@ -113,12 +124,14 @@ impl Builder<'_> {
             nodes: BTreeMap::new(),
             names: Vec::new(),
             edges: Vec::new(),
+            leaving: OnceCell::new(),
             access: None,
             first: String::new(),
             last: String::new(),
             rtt: None,
         };
         let mut media = Vec::new();
+        let mut names = BTreeSet::new();
         for (i, l) in g.links.iter().enumerate() {
             let key = format!("graph.links[{i}]");
             if l.from == l.to {
@@ -128,6 +141,7 @@ impl Builder<'_> {
                 );
             }
             let capacity = self.capacity(&format!("{key}.rate"), &l.rate)?;
+            let police = police(&format!("{key}.police"), l.police, self.mean_rate(&capacity))?;
             let (a, b) = (core.node(&l.from), core.node(&l.to));
             let forward = l.name.clone().unwrap_or_else(|| format!("{}->{}", l.from, l.to));
             let backward =
@@ -135,7 +149,7 @@ impl Builder<'_> {
             for (name, from, to) in
                 [(forward, a, b), (backward, b, a)].into_iter().take(1 + usize::from(l.duplex))
             {
-                if self.links.iter().any(|other| other.name == name) {
+                if !names.insert(name.clone()) {
                     return error(
                         format!("{key}.name"),
                         format!("\"{name}\" is there twice; give names that differ"),
@@ -151,8 +165,10 @@ impl Builder<'_> {
                     router: l.router.clone(),
                     share: l.share.clone(),
                     priority: priority(l.priority, &l.router, &l.share, &l.queue),
+                    police,
                     medium: l.medium.as_ref().map_or(Medium::Own, |name| medium(name, &mut media)),
                     governed: false,
+                    impairments: l.impairments.clone(),
                 });
                 core.edges.push((from, to, link));
             }
@@ -187,6 +203,14 @@ pub(super) fn priority(
 ) -> Priority {
     let wanted = router.acks_first() && share.params().is_none() && queue.two_queues().is_none();
     given.unwrap_or(if wanted { Priority::Acks } else { Priority::None })
+}
+
+/// Who is tested on a link of this rate.
+fn police(key: &str, given: Option<Police>, rate: Rate) -> Result<Option<police::Params>> {
+    let Some(Police { heavy, retest, isolate }) = given else { return Ok(None) };
+    let params =
+        police::Params { heavy: heavy.unwrap_or(Rate::from_bps(rate.bps() / 10.0)), retest, isolate };
+    params.check().map_or_else(|(name, text)| error(format!("{key}.{name}"), text), |()| Ok(Some(params)))
 }
 
 /// The number of a medium, which are counted as they are named.

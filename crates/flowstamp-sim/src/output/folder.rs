@@ -10,6 +10,9 @@ pub enum OutputError {
     /// the path exists and is no folder
     #[error("{}: exists and is not a folder; give the path of a folder", .0.display())]
     NotAFolder(PathBuf),
+    /// the path is empty
+    #[error("the folder's path is empty; give the path of a folder, . for this one")]
+    NoName,
     /// the system refused: not writable, disk full
     #[error("{}: cannot be written: {reason}", .path.display())]
     Io {
@@ -35,13 +38,18 @@ impl OutputError {
 
 pub(super) const TRACE: &str = "trace.pcapng";
 
-/// Makes the folder, adds files by `add`, and gives them their names if all are there.
+/// Makes the folder, adds files by `add`, and gives them their names if all are there. What a run that was killed has left
+/// there goes.
 pub(super) fn whole(
     folder: &Path,
     add: impl FnOnce(&mut Pending) -> Result<(), OutputError>,
 ) -> Result<Vec<PathBuf>, OutputError> {
+    if folder.as_os_str().is_empty() {
+        return Err(OutputError::NoName);
+    }
     let made = make_folder(folder)?;
-    let mut pending = Pending { files: Vec::new() };
+    remove_abandoned(folder);
+    let mut pending = Pending { files: Vec::new(), open: Vec::new() };
     let paths = add(&mut pending).and_then(|()| pending.commit());
     drop(pending);
     match &paths {
@@ -87,10 +95,49 @@ fn remove_empty(folders: &[PathBuf]) {
     }
 }
 
+/// The name under which a file is written until it is whole: hidden, and this process's own.
+fn temporary(name: &str) -> String {
+    format!(".{name}.{}.tmp", std::process::id())
+}
+
+/// Whether a file is named as [`temporary`] does it.
+fn is_temporary(name: &str) -> bool {
+    let process =
+        name.strip_prefix('.').and_then(|n| n.strip_suffix(".tmp")).and_then(|n| n.rsplit_once('.'));
+    process.is_some_and(|(name, process)| {
+        !name.is_empty() && !process.is_empty() && process.bytes().all(|b| b.is_ascii_digit())
+    })
+}
+
+/// Locks a file as long as it is open; false if another has.
+#[cfg(unix)]
+fn lock(file: &File) -> bool {
+    rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+#[cfg(not(unix))]
+fn lock(_: &File) -> bool {
+    false
+}
+
+/// Removes files that nobody will give a name: their process was killed. One that is still at work holds a lock on its own.
+fn remove_abandoned(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_temporary)) {
+        let path = entry.path();
+        let free = File::open(&path).is_ok_and(|file| lock(&file));
+        if free && path.symlink_metadata().is_ok_and(|about| about.is_file()) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
 /// Files under temporary names; those not committed are removed when this goes.
 pub(super) struct Pending {
     /// Temporary name, final name.
     files: Vec<(PathBuf, PathBuf)>,
+    /// The files themselves, which are locked as long as they are open.
+    open: Vec<File>,
 }
 
 impl Pending {
@@ -106,15 +153,15 @@ impl Pending {
         if path.is_dir() {
             return Err(failed(io::ErrorKind::IsADirectory.into()));
         }
-        let temporary = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+        let temporary = folder.join(temporary(name));
         let file = File::create(&temporary).map_err(failed)?;
         self.files.push((temporary, path.clone()));
+        // Where files cannot be locked, another run may take it for abandoned: then this one fails, and says so.
+        lock(&file);
         let mut out = BufWriter::with_capacity(1 << 16, file);
         let written = write(&mut out).and_then(|()| out.flush()).and_then(|()| out.get_ref().sync_all());
-        if written.is_err() {
-            // Else it would try once more to write what it holds.
-            drop(out.into_parts());
-        }
+        // Taken apart, or it would try once more to write what it holds.
+        self.open.push(out.into_parts().0);
         written.map_err(failed)
     }
 
@@ -135,5 +182,45 @@ impl Drop for Pending {
         for (temporary, _) in &self.files {
             let _ = fs::remove_file(temporary);
         }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// What killed runs have left goes, what a run is still writing and what is not ours stays.
+    #[test]
+    fn abandoned_files_go_with_the_next_run() {
+        let folder = std::env::temp_dir().join(format!("flowstamp-folder-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let names = [
+            ".summary.json.1.tmp",
+            ".flows.parquet.4194304.tmp",
+            ".summary.json.tmp",
+            ".notes.tmp",
+            "a.7.tmp",
+            ".series.parquet.7.tmp",
+        ];
+        for name in names {
+            fs::write(folder.join(name), "half").expect("a file");
+        }
+        let busy = File::open(folder.join(".series.parquet.7.tmp")).expect("a file");
+        assert!(lock(&busy));
+        let write =
+            |pending: &mut Pending| pending.add(&folder, "summary.json", |out| out.write_all(b"whole"));
+        let written = whole(&folder, write).expect("it is written");
+        assert_eq!(written, [folder.join("summary.json")]);
+        let mut left: Vec<_> =
+            fs::read_dir(&folder).expect("a folder").flatten().map(|e| e.file_name()).collect();
+        left.sort();
+        assert_eq!(
+            left,
+            [".notes.tmp", ".series.parquet.7.tmp", ".summary.json.tmp", "a.7.tmp", "summary.json"]
+        );
+        drop(busy);
+        whole(&folder, write).expect("it is written");
+        assert!(!folder.join(".series.parquet.7.tmp").exists());
+        fs::remove_dir_all(&folder).expect("it is ours");
     }
 }

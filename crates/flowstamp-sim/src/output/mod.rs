@@ -3,13 +3,15 @@
 //! [`write()`] fills a run's folder:
 //!
 //! ```text
-//!   manifest.json     the scenario with every default, seed, version, host
+//!   manifest.json     the scenario with every default, seed, version, host, how long it took
 //!   summary.json      Results::summary
 //!   series.parquet    Results::series in long form
 //!   flows.parquet     Results::flows
 //!   trace.pcapng      captured packets, one interface per link and cell  } only if
 //!   flowstamp.lua     Wireshark's dissector for XCP's and RCP's headers  } packets were captured
 //! ```
+//!
+//! All but the manifest are the same to the byte whenever and wherever the same is run.
 //!
 //! Every file is written under a temporary name in that folder and synced; only when all are whole are they renamed,
 //! so a full disk leaves what was there before.
@@ -31,12 +33,13 @@ use std::path::{Path, PathBuf};
 use tables::table_to;
 use trace::{add_trace, trace_writer};
 
-/// `manifest.json`: what ran, where. Seed and version, the scenario with every default spelled out.
+/// `manifest.json`: what ran, where, and how long that took. Seed and version, the scenario with every default spelled out.
 #[must_use]
 pub fn manifest(results: &Results) -> serde_json::Value {
     let mut manifest = serde_json::json!({
         "version": env!("CARGO_PKG_VERSION"),
         "seed": results.summary.seed,
+        "took": results.took,
         "scenario": results.scenario.to_json(),
         "host": {
             "os": std::env::consts::OS,

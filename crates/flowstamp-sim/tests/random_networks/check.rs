@@ -5,7 +5,7 @@ use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_sim::digest::Digest;
 use flowstamp_sim::medium::dcf::Kind;
 use flowstamp_sim::results::{Recorded, Results};
-use flowstamp_sim::scenario::{LinkRate, OneOrMany, Scenario};
+use flowstamp_sim::scenario::{Impairments, LinkRate, OneOrMany, Scenario};
 use flowstamp_sim::{Format, Loaded, Progress, Simulation, load};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -216,10 +216,19 @@ fn invariants(r: &Results) -> Result<(), Failure> {
         let waited = if s.warmup_s > 0.0 { room / packet.min(ack) + 1.0 } else { 0.0 };
         let (decided, came) = ((link.drops + link.marks) as f64, link.arrivals as f64);
         ensure!("packets are conserved", decided <= came + waited, "{name}: {link:?}");
+        // What had come before the end of warm-up may cross later.
+        if let (Some(i), true) = (link.impaired, s.warmup_s <= 0.0) {
+            let crossed = link.arrivals - link.drops;
+            let on = i.detoured.max(i.reordered);
+            let each = i.lost + i.duplicated <= crossed && i.lost + on <= crossed + i.duplicated;
+            ensure!("packets are conserved", each, "{name}: {link:?}");
+        }
     }
     let drops: u64 = s.links.values().map(|l| l.drops).sum();
     let given_up = s.cells.values().flat_map(|c| c.stations.values()).map(|s| s.given_up).sum::<u64>();
-    ensure!("packets are conserved", drops + given_up <= p.lost, "{drops} and {given_up} of {p:?}");
+    let impaired = s.links.values().filter_map(|l| l.impaired).map(|i| i.lost).sum::<u64>();
+    let lost = drops + given_up + impaired;
+    ensure!("packets are conserved", lost <= p.lost, "{drops}, {given_up} and {impaired} of {p:?}");
     cells(r)?;
     for f in &r.flows {
         let (done, start) = (f.end_s.is_some(), f.start_s);
@@ -341,7 +350,7 @@ fn progress(r: &Results) -> Result<u64, Failure> {
     // All bytes of the run through the slowest link: no queue can have been longer.
     let bytes = s.packets.sent as f64 * scenario.packet.as_f64().max(scenario.ack.as_f64());
     let queues = Rate::tx_time(slowest, Bytes::new(bytes as u64)) + longest_hop.unwrap_or_default() * 20;
-    let propagation = longest_path(scenario);
+    let propagation = longest_path(scenario) + longest_detour(scenario);
     let mut watched = 0;
     for f in &r.flows {
         let spec = scenario.flows.iter().find(|g| f.group.starts_with(&g.name));
@@ -403,7 +412,20 @@ fn longest_path(s: &Scenario) -> Time {
     links + own.max().unwrap_or_default()
 }
 
-/// Names in a scenario's tree: laws, queues, schedulers that it uses.
+/// A bound on what impairments of links add to any path and back: copies that are made on the way are among the packets sent.
+fn longest_detour(s: &Scenario) -> Time {
+    let longer = |i: &Impairments| {
+        let detour = i.detours.iter().map(|d| d.delay).max().unwrap_or_default();
+        detour + i.reorder_delay.unwrap_or_default()
+    };
+    let one = |i: &Option<Impairments>| i.as_ref().map_or(Time::ZERO, longer);
+    let dumbbell = s.dumbbell.iter().map(|d| one(&d.impairments) * 2 + one(&d.reverse_impairments));
+    let parking_lot = s.parking_lot.iter().map(|p| one(&p.impairments) * (2 * p.rates.len() as u64));
+    let graph = s.graph.iter().flat_map(|g| &g.links).map(|l| one(&l.impairments) * 2);
+    dumbbell.chain(parking_lot).chain(graph).fold(Time::ZERO, |sum, t| sum + t)
+}
+
+/// Names in a scenario's tree: laws, queues, schedulers and impairments that it uses.
 pub fn words(tree: &Value, found: &mut Vec<String>) {
     match tree {
         Value::Table(t) => {
@@ -419,6 +441,10 @@ pub fn words(tree: &Value, found: &mut Vec<String>) {
                     (Some(tag), Value::String(name)) => found.push(format!("{tag} {name}")),
                     (Some("router"), Value::Table(t)) => {
                         found.extend(t.get("law").and_then(Value::as_str).map(|n| format!("router {n}")));
+                    }
+                    _ if key.ends_with("impairments") => {
+                        let keys = value.as_table().into_iter().flat_map(Table::keys);
+                        found.extend(keys.map(|key| format!("impairment {key}")));
                     }
                     _ => words(value, found),
                 }

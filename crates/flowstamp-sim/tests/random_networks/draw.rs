@@ -4,6 +4,7 @@
 //! the topology, that a flow which obeys routers has one of its kind on its path. All else is drawn from the schema.
 
 use super::cells::{MOST_PACKET, is_blind};
+use super::impairments::impair;
 use super::schema::{Dice, Drawer, Scale, bits_per_second, bytes, resolve, round, seconds, variants};
 use flowstamp_sim::random::Stream;
 use flowstamp_sim::{Format, load};
@@ -120,6 +121,7 @@ pub fn scenario(registry: &Registry, seed: u64) -> Table {
     if mended {
         mend(registry, &mut tree);
     }
+    impair(&mut tree, seed, scale);
     tree
 }
 
@@ -273,7 +275,8 @@ impl Network<'_> {
         self.laws(&mut t);
         self.nodes = ["left", "right"].map(String::from).into();
         self.links = ["bottleneck", "bottleneck.reverse"].map(String::from).into();
-        let done = ["router", "queue", "share", "delay", "reverse_rate"];
+        let done =
+            ["router", "queue", "share", "delay", "reverse_rate", "impairments", "reverse_impairments"];
         Value::Table(self.d.object(self.registry.node("Dumbbell"), t, &done))
     }
 
@@ -291,7 +294,7 @@ impl Network<'_> {
         self.laws(&mut t);
         self.nodes = (0..=hops).map(|i| format!("n{i}")).collect();
         self.links = (1..=hops).map(|i| format!("link{i}")).collect();
-        let done = ["router", "queue", "share", "access_delay"];
+        let done = ["router", "queue", "share", "access_delay", "impairments"];
         Value::Table(self.d.object(self.registry.node("ParkingLot"), t, &done))
     }
 
@@ -323,7 +326,7 @@ impl Network<'_> {
             if i + 1 >= nodes && self.d.dice.chance(0.5) {
                 put(&mut t, "duplex", false);
             }
-            let done = ["router", "queue", "share", "duplex"];
+            let done = ["router", "queue", "share", "duplex", "impairments"];
             links.push(Value::Table(self.d.object(self.registry.node("Link"), t, &done)));
         }
         let mut t = Table::new();

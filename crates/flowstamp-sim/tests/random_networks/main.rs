@@ -11,6 +11,7 @@
 mod cells;
 mod check;
 mod draw;
+mod impairments;
 mod memory;
 mod quiet;
 mod schema;
@@ -199,6 +200,10 @@ fn summarise(registry: &Registry, tally: &Tally, cases: u64) {
     for (standard, _) in cells::STANDARDS {
         let n = used.get(&format!("mac {standard}")).copied().unwrap_or(0);
         assert!(n > 0, "no cell of {standard} is in any run: {told}");
+    }
+    for impairment in ["loss", "duplicate", "reorder", "detours"] {
+        let n = used.get(&format!("impairment {impairment}")).copied().unwrap_or(0);
+        assert!(n > cases / 100, "{impairment} is in {n} runs: {told}");
     }
     for (key, spec) in
         [("law", "SenderSpec"), ("router", "RouterSpec"), ("queue", "QueueSpec"), ("share", "ShareSpec")]

@@ -1,0 +1,322 @@
+//! Senders that lie to routers, or do not do what they are told: what a stranger's stack may be, so that it can be tried what it does to others.
+//!
+//! A liar is an honest sender behind a mask. What its packets say is forged, and what comes back to it is heard as [`Hears`] has it:
+//!
+//! ```text
+//!   says     RTT, packets in flight, a wish; VCP: the two bits that it writes
+//!   hears    all        obeys: it only says what is not so
+//!            increases  no decrease; of a rate, none below the highest so far; of VCP's codes, no overload
+//!            largest    each answer for the largest that ever came: a replay; of VCP's codes, always low load: an invented one
+//!            nothing    no answer, no loss: it stays at its first window, or with RCP at the first rate that it was given
+//!   pace     it sends at this rate, whatever it hears
+//! ```
+//!
+//! None of it is in a paper; section 7 of Katabi 2002 says that such senders have to be policed, and `share/police.rs` does.
+
+use crate::rcp;
+use crate::sender::{AS_MUCH_AS_THERE_IS, Ack, FlowView, Recovery, SenderLaw};
+use crate::stamp::Stamp;
+use crate::units::{Rate, Time};
+use crate::vcp::{self, header::Code};
+use crate::xcp::{self, Encoding};
+use crate::{AgreedTime, Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What it makes of the answers that come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Hears {
+    /// It obeys.
+    All,
+    /// No decrease.
+    Increases,
+    /// Each is taken for the largest that ever came.
+    Largest,
+    /// None.
+    Nothing,
+}
+
+/// What a scenario may set.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// What it makes of the answers that come.
+    pub hears: Hears,
+    /// The rate at which it sends whatever it hears, as far as its transport can. Unset, its law's.
+    pub pace: Option<Rate>,
+    /// XCP and RCP: the RTT that it names. Unset, its own.
+    pub rtt: Option<Time>,
+    /// XCP: how many packets it says are in flight, above 0. Unset, its window.
+    pub window: Option<f64>,
+    /// XCP and RCP: the rate that it says it wants. Unset, as much as there is.
+    pub wish: Option<Rate>,
+    /// VCP: the code that it writes, 0 to 3; with 0 no router writes another. Unset, 1 as honest senders do.
+    pub code: Option<u8>,
+    /// VCP: `t_rho`, as all of its senders have it.
+    pub t_rho: Option<Time>,
+    /// The most packets that it has in flight: its memory.
+    pub most: f64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            hears: Hears::Increases,
+            pace: None,
+            rtt: None,
+            window: None,
+            wish: None,
+            code: None,
+            t_rho: None,
+            most: 10_000.0,
+        }
+    }
+}
+
+impl Params {
+    /// The names of those that are set and mean something to some headers only.
+    fn named(&self) -> impl Iterator<Item = &'static str> {
+        let set = [
+            ("rtt", self.rtt.is_some()),
+            ("window", self.window.is_some()),
+            ("wish", self.wish.is_some()),
+            ("code", self.code.is_some()),
+            ("t_rho", self.t_rho.is_some()),
+        ];
+        set.into_iter().filter(|(_, set)| *set).map(|(name, _)| name)
+    }
+}
+
+/// A law behind whose mask there can be a liar.
+pub trait Mask: SenderLaw {
+    /// Parameters that mean something to its header.
+    const LIES: &'static [&'static str];
+    /// The honest law's parameters.
+    fn honest(lies: &Params) -> Self::Params;
+    /// What a packet says.
+    fn forged(&self, lies: &Params, packet_bytes: f64, now: Time, srtt: Time) -> Stamp;
+    /// The bits that it says.
+    fn forged_bits(&self, lies: &Params) -> u16 {
+        let _ = lies;
+        self.bits()
+    }
+    /// An answer as it is heard, if it is at all, and what is to be remembered of all so far.
+    fn heard(hears: Hears, answer: (Stamp, u16), best: &mut Option<Stamp>) -> Option<(Stamp, u16)>;
+    /// The parameter that all senders have in common.
+    fn agreed(lies: &mut Params) -> Option<AgreedTime<'_>> {
+        let _ = lies;
+        None
+    }
+}
+
+impl<E: Encoding> Mask for xcp::Sender<E> {
+    const LIES: &'static [&'static str] = &["rtt", "window", "wish"];
+
+    fn honest(lies: &Params) -> xcp::sender::Params {
+        xcp::sender::Params { desired_rate: lies.wish, ..Default::default() }
+    }
+
+    fn forged(&self, lies: &Params, packet_bytes: f64, _: Time, srtt: Time) -> Stamp {
+        let rtt_s = lies.rtt.unwrap_or(srtt).as_secs_f64();
+        let window = lies.window.map_or(self.cwnd(), |packets| packets * packet_bytes);
+        let wanted = lies.wish.map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec) * rtt_s;
+        E::header(window, rtt_s, packet_bytes, xcp::sender::wish(rtt_s, wanted, window, packet_bytes))
+    }
+
+    fn heard(hears: Hears, (stamp, bits): (Stamp, u16), best: &mut Option<Stamp>) -> Option<(Stamp, u16)> {
+        let so_far = best.map_or(f64::NEG_INFINITY, |b| b.0[2]);
+        let change = stamp.0[2];
+        if change > so_far {
+            *best = Some(stamp);
+        }
+        let Stamp([window, rtt, _]) = stamp;
+        let heard = match hears {
+            Hears::All => change,
+            Hears::Increases => change.max(0.0),
+            Hears::Largest => change.max(so_far),
+            Hears::Nothing => return None,
+        };
+        Some((Stamp([window, rtt, heard]), bits))
+    }
+}
+
+impl Mask for rcp::Sender {
+    const LIES: &'static [&'static str] = &["rtt", "wish"];
+
+    fn honest(_: &Params) -> rcp::sender::Params {
+        rcp::sender::Params::default()
+    }
+
+    fn forged(&self, lies: &Params, _: f64, now: Time, srtt: Time) -> Stamp {
+        let mut header = rcp::Header::from(self.stamp(now, srtt));
+        header.rtt_s = lies.rtt.unwrap_or(srtt).as_secs_f64();
+        header.rate = lies.wish.map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec);
+        header.into()
+    }
+
+    fn heard(hears: Hears, (stamp, bits): (Stamp, u16), best: &mut Option<Stamp>) -> Option<(Stamp, u16)> {
+        let mut header = rcp::Header::from(stamp);
+        let kept = rcp::Header::from(*best.get_or_insert(stamp)).rate;
+        header.rate = match hears {
+            Hears::All => header.rate,
+            Hears::Increases | Hears::Largest => header.rate.max(kept),
+            Hears::Nothing => kept, // without a first one there is no pace
+        };
+        *best = Some(header.into());
+        Some((header.into(), bits))
+    }
+}
+
+impl Mask for vcp::Sender {
+    const LIES: &'static [&'static str] = &["code", "t_rho"];
+
+    fn honest(lies: &Params) -> vcp::sender::Params {
+        vcp::sender::Params { t_rho: lies.t_rho, ..Default::default() }
+    }
+
+    fn forged(&self, _: &Params, _: f64, now: Time, srtt: Time) -> Stamp {
+        self.stamp(now, srtt)
+    }
+
+    fn forged_bits(&self, lies: &Params) -> u16 {
+        lies.code.map_or(self.bits(), u16::from)
+    }
+
+    fn heard(hears: Hears, (stamp, bits): (Stamp, u16), _: &mut Option<Stamp>) -> Option<(Stamp, u16)> {
+        let heard = match (hears, Code::read(bits)) {
+            (Hears::Increases, Code::Overload) => Code::High.bits(),
+            (Hears::All | Hears::Increases, _) => bits,
+            (Hears::Largest, _) => Code::Low.bits(),
+            (Hears::Nothing, _) => return None,
+        };
+        Some((stamp, heard))
+    }
+
+    fn agreed(lies: &mut Params) -> Option<AgreedTime<'_>> {
+        Some(vcp::agreed_time(&mut lies.t_rho))
+    }
+}
+
+/// One flow of a liar.
+#[derive(Clone, Debug)]
+pub struct Sender<L> {
+    mask: L,
+    lies: Params,
+    /// The largest answer that came.
+    best: Option<Stamp>,
+    packet_bytes: f64,
+    srtt: Time,
+}
+
+impl<L: Mask> Sender<L> {
+    /// It does not go by answers and losses.
+    fn is_deaf(&self) -> bool {
+        self.lies.hears == Hears::Nothing
+    }
+}
+
+impl<L: Mask> SenderLaw for Sender<L> {
+    type Params = Params;
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        if let Some(name) = p.named().find(|name| !L::LIES.contains(name)) {
+            let lies = L::LIES.join(", ");
+            return Err((name, format!("means nothing to this header; leave it out, or take of {lies}")));
+        }
+        for (name, rate) in [("pace", p.pace), ("wish", p.wish)] {
+            let Some(rate) = rate else { continue };
+            within(name, rate.bps(), 1.0, 1e12)
+                .map_err(|_| (name, format!("is {rate}; it must be 1bps to 1Tbps")))?;
+        }
+        if let Some(rtt) = p.rtt {
+            within("rtt", rtt.as_secs_f64(), 0.0, 1000.0)
+                .map_err(|_| ("rtt", format!("is {rtt}; it must be 0s to 1000s")))?;
+        }
+        p.window.map_or(Ok(()), |window| within("window", window, 1e-6, 1e9))?;
+        p.code.map_or(Ok(()), |code| within("code", f64::from(code), 0.0, 3.0))?;
+        p.t_rho.map_or(Ok(()), |t_rho| {
+            within("t_rho", t_rho.as_secs_f64(), 1e-9, 1e6)
+                .map_err(|_| ("t_rho", format!("is {t_rho}; it must be 1ns or longer")))
+        })?;
+        within("most", p.most, 1.0, 1e7)
+    }
+
+    fn agreed_time(params: &mut Params) -> Option<AgreedTime<'_>> {
+        L::agreed(params)
+    }
+
+    fn new(params: &Params, flow: &FlowView) -> Self {
+        Self {
+            mask: L::new(&L::honest(params), flow),
+            lies: *params,
+            best: None,
+            packet_bytes: f64::from(flow.packet_bytes),
+            srtt: Time::ZERO,
+        }
+    }
+
+    fn recovery(&self) -> Recovery {
+        self.mask.recovery()
+    }
+
+    fn handshake(&self) -> bool {
+        self.mask.handshake()
+    }
+
+    fn cwnd(&self) -> f64 {
+        let most = self.lies.most * self.packet_bytes;
+        match self.lies.pace {
+            // Two round trips' worth: the pace is what holds it.
+            Some(pace) if self.srtt > Time::ZERO => {
+                (2.0 * pace.bytes_per_sec() * self.srtt.as_secs_f64() + self.packet_bytes).min(most)
+            }
+            Some(_) => most,
+            None => self.mask.cwnd().min(most),
+        }
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.lies.pace.or_else(|| self.mask.pacing_rate())
+    }
+
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.srtt = ack.srtt;
+        if let Some((stamp, bits)) = L::heard(self.lies.hears, (*ack.stamp, ack.bits), &mut self.best) {
+            self.mask.on_ack(&Ack { stamp: &stamp, bits, ..*ack });
+        }
+    }
+
+    fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp, bits: u16) {
+        self.srtt = srtt;
+        if let Some((stamp, bits)) = L::heard(self.lies.hears, (*stamp, bits), &mut self.best) {
+            self.mask.on_feedback(now, srtt, &stamp, bits);
+        }
+    }
+
+    fn on_loss(&mut self, now: Time, flight: u32) {
+        if !self.is_deaf() {
+            self.mask.on_loss(now, flight);
+        }
+    }
+
+    fn on_mark(&mut self, now: Time, flight: u32) {
+        if !self.is_deaf() {
+            self.mask.on_mark(now, flight);
+        }
+    }
+
+    fn on_timeout(&mut self, now: Time, flight: u32) {
+        if !self.is_deaf() {
+            self.mask.on_timeout(now, flight);
+        }
+    }
+
+    fn stamp(&self, now: Time, srtt: Time) -> Stamp {
+        self.mask.forged(&self.lies, self.packet_bytes, now, srtt)
+    }
+
+    fn bits(&self) -> u16 {
+        self.mask.forged_bits(&self.lies)
+    }
+}

@@ -1,0 +1,71 @@
+//! Packets at the end of impaired links: lost, copied, put aside, and back again.
+
+use super::Fabric;
+use crate::events::{Class, Source};
+use crate::link::{Fate, Impaired};
+use crate::network::END;
+use crate::packet::Packet;
+use flowstamp_laws::units::Time;
+
+impl Fabric {
+    /// The head of the flight of an impaired link, `source`, has reached the link's end. Returns what has reached its host: the packet,
+    /// and a copy.
+    #[inline(never)]
+    pub fn impair(&mut self, number: u32, source: Source) -> [Option<Packet>; 2] {
+        let link = &mut self.links[number as usize];
+        let left = self.now.saturating_sub(link.delay());
+        let packet = *link.deliver();
+        if let Some(time) = link.next_arrival() {
+            self.events.push(time, source);
+        }
+        let Some(impaired) = &mut self.impaired[number as usize] else { return [None, None] };
+        match impaired.fate(left) {
+            Fate::Lost => {
+                self.lost += 1;
+                self.sacks.release(packet.sack);
+                [None, None]
+            }
+            Fate::Onward { after, copy } => {
+                let copy = copy.map(|after| {
+                    self.sent += 1;
+                    (after, Packet { sack: self.sacks.copy(packet.sack), ..packet })
+                });
+                let first = self.onward(number, after, packet);
+                [first, copy.and_then(|(after, copy)| self.onward(number, after, copy))]
+            }
+        }
+    }
+
+    /// A packet that was aside at the end of a link goes on. Returns it if it has reached its host.
+    pub fn rejoin(&mut self, number: u32) -> Option<Packet> {
+        let packet = self.impaired[number as usize].as_mut()?.take(self.now)?;
+        self.go_on(packet)
+    }
+
+    /// A packet goes on from the end of a link, now or later. Returns it if it has reached its host.
+    fn onward(&mut self, number: u32, after: Time, packet: Packet) -> Option<Packet> {
+        if after == Time::ZERO {
+            return self.go_on(packet);
+        }
+        let until = self.now.saturating_add(after);
+        self.impaired[number as usize].as_mut()?.put_aside(until, &packet);
+        self.events.push(until, Source::new(Class::Rejoin, number));
+        None
+    }
+
+    fn go_on(&mut self, packet: Packet) -> Option<Packet> {
+        let to = self.routes[packet.next as usize];
+        if to == END {
+            self.arrived += 1;
+            return Some(packet);
+        }
+        self.enter(to, packet);
+        None
+    }
+
+    /// The impairments of a router link.
+    #[must_use]
+    pub fn impaired(&self, number: usize) -> Option<&Impaired> {
+        self.impaired[number].as_deref()
+    }
+}

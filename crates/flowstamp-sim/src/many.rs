@@ -1,0 +1,152 @@
+//! Several runs at a time.
+
+use crate::network::Needs;
+use crate::results::Results;
+use crate::{Loaded, Progress, Simulation, Stopped};
+use std::ops::ControlFlow;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Runs scenarios in parallel, each begun in its turn as soon as a thread is free; results in their order. `tick` gets the
+/// scenario's number and may stop all. `threads` is how many run at a time, one per core by default; without the feature
+/// `parallel` one does.
+///
+/// # Errors
+/// [`Stopped`] if `tick` said so.
+///
+/// # Panics
+/// Never: a scenario that [`crate::load`] let through can be laid out.
+pub fn run_many(
+    loaded: &[Loaded],
+    seed: Option<u64>,
+    threads: Option<usize>,
+    tick: &(dyn Fn(usize, Progress) -> ControlFlow<()> + Sync),
+) -> Result<Vec<Results>, Stopped> {
+    run_all(loaded.iter().map(|loaded| (loaded, Needs::default())), &Room::default(), seed, threads, tick)
+}
+
+/// The same with `memory` bytes among them: a run begins when what it may need is there beside what others have, or when none
+/// other is under way. Whether that is enough at the worst, [`Needs::together`] tells.
+///
+/// # Errors
+/// As [`run_many`].
+pub fn run_many_within(
+    loaded: &[(Loaded, Needs)],
+    memory: Option<u64>,
+    seed: Option<u64>,
+    threads: Option<usize>,
+    tick: &(dyn Fn(usize, Progress) -> ControlFlow<()> + Sync),
+) -> Result<Vec<Results>, Stopped> {
+    let room = Room { memory, ..Room::default() };
+    run_all(loaded.iter().map(|(loaded, needs)| (loaded, *needs)), &room, seed, threads, tick)
+}
+
+fn run_all<'a>(
+    runs: impl Iterator<Item = (&'a Loaded, Needs)> + Send,
+    room: &Room,
+    seed: Option<u64>,
+    threads: Option<usize>,
+    tick: &(dyn Fn(usize, Progress) -> ControlFlow<()> + Sync),
+) -> Result<Vec<Results>, Stopped> {
+    let one = |(i, (loaded, needs)): (usize, (&Loaded, Needs))| {
+        let _entered = room.enter(needs);
+        Simulation::new(loaded, seed).map_err(|_| Stopped)?.run(&mut |p| tick(i, p))
+    };
+    #[cfg(feature = "parallel")]
+    {
+        use rayon::prelude::*;
+        // One at a time and in order: who puts the longest first must not find several of them in one thread's share.
+        let all = || {
+            let each = runs.enumerate().par_bridge().map(|(i, run)| Ok((i, one((i, run))?)));
+            let mut done = each.collect::<Result<Vec<_>, Stopped>>()?;
+            done.sort_unstable_by_key(|(i, _)| *i);
+            Ok(done.into_iter().map(|(_, results)| results).collect())
+        };
+        match rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build() {
+            Ok(pool) => pool.install(all),
+            // Without threads of its own the work is still done, on this one.
+            Err(_) => all(),
+        }
+    }
+    #[cfg(not(feature = "parallel"))]
+    {
+        let _ = threads;
+        runs.enumerate().map(one).collect()
+    }
+}
+
+/// The memory that runs share.
+#[derive(Default)]
+struct Room {
+    /// None: as much as there is.
+    memory: Option<u64>,
+    taken: Mutex<Taken>,
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct Taken {
+    bytes: u64,
+    runs: u32,
+}
+
+impl Room {
+    /// Waits until there is room.
+    fn enter(&self, needs: Needs) -> Entered<'_> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        while taken.runs > 0 && self.memory.is_some_and(|all| taken.bytes.saturating_add(needs.bytes) > all) {
+            taken = self.left.wait(taken).unwrap_or_else(PoisonError::into_inner);
+        }
+        taken.bytes = taken.bytes.saturating_add(needs.bytes);
+        taken.runs += 1;
+        Entered { room: self, needs }
+    }
+}
+
+/// A run is under way; afterwards its results stay.
+struct Entered<'a> {
+    room: &'a Room,
+    needs: Needs,
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let mut taken = self.room.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.bytes = taken.bytes.saturating_sub(self.needs.bytes.saturating_sub(self.needs.kept));
+        taken.runs -= 1;
+        self.room.left.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::thread;
+
+    /// However many come at once: what is taken never exceeds what there is, but for one that is alone, and all have their turn.
+    #[test]
+    fn runs_share_what_there_is() {
+        let room = Room { memory: Some(100), ..Room::default() };
+        let (now, most, done) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        thread::scope(|scope| {
+            for bytes in [60, 50, 40, 30, 70, 10, 20, 45] {
+                let (room, now, most, done) = (&room, &now, &most, &done);
+                scope.spawn(move || {
+                    let _entered = room.enter(Needs { bytes, kept: 0 });
+                    most.fetch_max(now.fetch_add(bytes, Ordering::SeqCst) + bytes, Ordering::SeqCst);
+                    thread::yield_now();
+                    now.fetch_sub(bytes, Ordering::SeqCst);
+                    done.fetch_add(1, Ordering::SeqCst);
+                });
+            }
+        });
+        assert!((70..=100).contains(&most.into_inner()));
+        assert_eq!(done.into_inner(), 8);
+        // Results stay; a run that finds no room beside them goes alone.
+        drop(room.enter(Needs { bytes: 90, kept: 80 }));
+        drop(room.enter(Needs { bytes: 90, kept: 0 }));
+        let taken = room.taken.into_inner().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!((taken.bytes, taken.runs), (80, 0));
+        assert_eq!(Needs::together(&[Needs { bytes: 90, kept: 80 }, Needs { bytes: 30, kept: 5 }]), 110);
+    }
+}

@@ -1,0 +1,455 @@
+//! How much memory a run may need, before any of it is taken.
+//!
+//! ```text
+//!   program + links + flows and their hosts + packets on their way + samples + captured packets + files
+//! ```
+//!
+//! Sizes are those of the types, numbers follow from the scenario. All is counted as if it were there at once, from the layout to
+//! the tables that are written, and what grows by doubling as if it just had. What only the run can tell is bounded:
+//!
+//! | what | at most |
+//! |---|---|
+//! | packets of flows with a window, on their way | twice what path and buffers hold and the first windows are; three times as many in each round trip |
+//! | in a buffer that is larger than that | what the path carries in the whole run: a window grows by no more than is acknowledged |
+//! | packets of applications with a rate, and of flows with a size | what they produce, twice what they transfer |
+//! | of flows that arrive at random | four times the mean size of those that are there, and what one alone may have |
+//! | datagrams | what is produced in a round trip, what buffers hold, and what is produced beyond an access link's rate |
+//! | packets that wait at a link | its buffer; what the flows over it have on their way |
+//! | flows that arrive at random and are there at a time | all at a load of 1; below, those of 30 round trips and a second, and a queue's |
+//! | samples | the duration over the interval, of each series |
+
+use super::paths::{Core, Way};
+use super::plan::{FlowPlan, GroupPlan, LinkPlan, Path};
+use super::{Builder, MOST_FLOWS, Result, error};
+use crate::capture::{User, wanted};
+use crate::events::EventQueue;
+use crate::host::{Flow, Group, Outcome, Record};
+use crate::link::{InFlight, Plain, Port};
+use crate::medium::Capacity;
+use crate::random::Stream;
+use crate::results::{CapturedFrame, CapturedPacket, FlowRow, GroupSummary, LinkSummary, SeriesKey};
+use crate::scenario::{Access, Arrivals, FlowGroup, OneOrMany, Web};
+use crate::workload::SizeLaw;
+use flowstamp_laws::queue::Limit;
+use flowstamp_laws::registry::Header;
+use flowstamp_laws::sender::FlowView;
+use flowstamp_laws::transport::{self, Agreed, SackBlocks};
+use flowstamp_laws::units::{Rate, Time};
+
+/// The interpreter, its libraries and the engine: what a run of nothing takes.
+const PROGRAM: f64 = 96e6;
+/// What grows does so by doubling.
+const GROWTH: f64 = 2.0;
+/// What is long is moved by the system as it grows, and takes memory as it is filled.
+const LONG_GROWTH: f64 = 1.5;
+/// Ends of a flow, each with a link there and back.
+const ACCESS_LINKS: f64 = 4.0;
+/// A row of the summary as text, in the copies that a reader takes, or as objects of Python: measured, 2.2 kB.
+const ROW_TOLD: f64 = 2_500.0;
+/// Columns of the table of flows, and one as it is written.
+const ROW_COLUMNS: f64 = 16.0 * 8.0 + 16.0;
+/// One sample: its row, the row in the table that is made of it, and a column of that as it is written.
+const SAMPLE: f64 = ROW_OF_SERIES + 28.0 + 24.0;
+/// Its row: time, key and value, and where it is found by its key.
+const ROW_OF_SERIES: f64 = 24.0;
+/// The most variables that the laws of a link report.
+const VARIABLES: f64 = 32.0;
+/// Heaps of a link's laws: tables of flows, histories.
+const LAWS: f64 = 2_048.0;
+
+fn of<T>() -> f64 {
+    size_of::<T>() as f64
+}
+
+/// What a run may need.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Needs {
+    /// At its height, bytes.
+    pub bytes: u64,
+    /// As long as its results are kept, bytes.
+    pub kept: u64,
+}
+
+impl Needs {
+    /// What runs may need of which at least one is under way at a time, and whose results are kept, bytes.
+    #[must_use]
+    pub fn together(all: &[Self]) -> u64 {
+        let kept = all.iter().fold(0u64, |sum, needs| sum.saturating_add(needs.kept));
+        let most = all.iter().map(|needs| needs.bytes.saturating_sub(needs.kept)).max().unwrap_or(0);
+        kept.saturating_add(most)
+    }
+}
+
+/// One part of it.
+#[derive(Clone, Debug)]
+struct Part {
+    bytes: f64,
+    key: String,
+    what: String,
+}
+
+/// What the flows of a group have on their way over one path, packets.
+struct Load {
+    way: Way,
+    back: Way,
+    data: f64,
+    /// Acks that come of it, per second.
+    acks_per_s: f64,
+}
+
+#[derive(Default)]
+struct Budget {
+    parts: Vec<Part>,
+    kept: f64,
+    series: f64,
+}
+
+impl Budget {
+    fn add(&mut self, bytes: f64, key: impl Into<String>, what: impl Into<String>) {
+        self.parts.push(Part { bytes, key: key.into(), what: what.into() });
+    }
+}
+
+impl Builder<'_> {
+    /// What the run may need; refused if that is more than `memory`.
+    pub(super) fn needs(&mut self, core: &Core) -> Result<Needs> {
+        let longest = self.longest(core);
+        // Where no flow has a path, laying them out says so.
+        if longest > Time::ZERO {
+            self.graph_buffers(longest)?;
+        }
+        let mut budget = Budget::default();
+        budget.add(PROGRAM, "", "the program itself");
+        let loads = self.group_flows(core, &mut budget);
+        self.router_links(&loads, &mut budget);
+        self.samples(&mut budget);
+        self.captured(&mut budget);
+        let files: usize = self.loaded.files.values().map(String::len).sum();
+        budget.add(6.0 * files as f64, "trace", "the files that it names");
+        let total: f64 = budget.parts.iter().map(|part| part.bytes).sum();
+        let needs = Needs { bytes: total as u64, kept: budget.kept as u64 };
+        let Some(memory) = self.memory.filter(|memory| needs.bytes > *memory) else { return Ok(needs) };
+        let Some(most) = budget.parts.into_iter().max_by(|a, b| a.bytes.total_cmp(&b.bytes)) else {
+            return Ok(needs);
+        };
+        error(
+            most.key,
+            format!(
+                "the run may need {} of memory, {} of it for {}; it may have {}: ask for less here, or give more (--memory)",
+                size(total),
+                size(most.bytes),
+                most.what,
+                size(memory as f64)
+            ),
+        )
+    }
+
+    /// The longest round trip of any flow, which buffers in BDP may refer to.
+    fn longest(&self, core: &Core) -> Time {
+        let of = |(at, group): (usize, &FlowGroup)| {
+            let legs = self.legs(at, group, core).unwrap_or_default();
+            let rtts = legs
+                .iter()
+                .filter_map(|leg| self.both_ways(leg, core))
+                .map(|(way, back)| self.rtts(group, &way, &back, core)[1]);
+            rtts.max()
+        };
+        self.scenario.flows.iter().enumerate().filter_map(of).max().unwrap_or_default()
+    }
+
+    fn both_ways(&self, (_, from, to): &(String, String, String), core: &Core) -> Option<(Way, Way)> {
+        let (a, b) = (core.nodes[from], core.nodes[to]);
+        Some((core.path(&self.links, a, b)?, core.path(&self.links, b, a)?))
+    }
+
+    /// The shortest and the longest round-trip propagation time of a group's flows over a path.
+    fn rtts(&self, group: &FlowGroup, way: &Way, back: &Way, core: &Core) -> [Time; 2] {
+        let delays = way.links.iter().chain(&back.links).map(|link| self.links[*link as usize].delay);
+        let inner = delays.fold(Time::ZERO, Time::saturating_add);
+        let ends = group.access.or(core.access).map_or(Time::ZERO, |access| access.delay * 4);
+        let least = inner.saturating_add(ends);
+        let wanted = match &group.rtt {
+            Some(OneOrMany::One(rtt)) => [*rtt; 2],
+            Some(OneOrMany::Many(rtts)) => {
+                [rtts.iter().min(), rtts.iter().max()].map(|rtt| rtt.copied().unwrap_or_default())
+            }
+            None => [core.rtt.unwrap_or_default(); 2],
+        };
+        wanted.map(|rtt| rtt.max(least))
+    }
+
+    /// Flows, their hosts and what these have on their way.
+    fn group_flows(&self, core: &Core, budget: &mut Budget) -> Vec<Load> {
+        let s = self.scenario;
+        let mut loads = Vec::new();
+        for (at, group) in s.flows.iter().enumerate() {
+            // What is wrong with a group is said when it is placed.
+            let Ok(legs) = self.legs(at, group, core) else { continue };
+            let (mut hosts, mut under_way, mut flows) = (0.0, 0.0, 0.0);
+            for leg in legs {
+                let Some((way, back)) = self.both_ways(&leg, core) else { continue };
+                let rtts_s = self.rtts(group, &way, &back, core).map(Time::as_secs_f64);
+                let pairs = group.count.unwrap_or(if group.web.is_some() { 10 } else { 1 });
+                let pairs = f64::from(pairs.min(MOST_FLOWS));
+                let (all, live) = self.arrivals(group, &way, rtts_s[1]).unwrap_or((pairs, pairs));
+                let links = (way.links.len() + back.links.len()) as f64;
+                hosts += pairs * per_pair(links, !self.nodes.is_empty());
+                hosts += live * per_live(group) * if group.web.is_some() { GROWTH } else { 1.0 };
+                let told = if group.web.is_some() { 0.0 } else { GROWTH * of::<FlowRow>() + ROW_TOLD };
+                hosts += all
+                    * (LONG_GROWTH * (of::<Record>() + of::<Outcome>())
+                        + of::<FlowRow>()
+                        + ROW_COLUMNS
+                        + 48.0
+                        + told);
+                hosts += of::<GroupPlan>() * GROWTH
+                    + of::<Group>()
+                    + of::<GroupSummary>()
+                    + 8.0 * leg.0.len() as f64;
+                hosts += 3.0 * 4.0 * links;
+                budget.kept += all * (of::<FlowRow>() + told);
+                budget.series += if s.probes.groups { 1.0 } else { 0.0 };
+                budget.series += if s.probes.flows && group.web.is_none() { 3.0 * all } else { 0.0 };
+                let access = group.access.or(core.access);
+                let [data, at_hosts] = self.on_their_way(group, live, &way, rtts_s, access);
+                let waits = (of::<InFlight>() + of::<SackBlocks>()) * GROWTH;
+                // A burst of all waits at one of a host's links at a time, and a link has room for two at the least.
+                under_way += waits * (2.0 * at_hosts + ACCESS_LINKS * 2.0 * pairs);
+                under_way += if group.law.datagrams() { 0.0 } else { self.known_per_packet(group) * data };
+                flows += all;
+                let acks_per_s = self.slowest(&way) / s.packet.as_f64();
+                loads.push(Load { way, back, data, acks_per_s });
+            }
+            let key = |k: &str| format!("flows.{}.{k}", group.name);
+            let many = if group.web.is_some() { "web" } else { "count" };
+            budget.add(hosts, key(many), format!("{flows:.0} flows"));
+            let makes = if group.rate.is_some() { "rate" } else { many };
+            budget.add(under_way, key(makes), "packets that these flows have on their way");
+        }
+        loads
+    }
+
+    /// How many flows arrive at random in the run, and how many of them are there at a time.
+    fn arrivals(&self, group: &FlowGroup, way: &Way, rtt_s: f64) -> Option<(f64, f64)> {
+        let web = group.web.as_ref()?;
+        let s = self.scenario;
+        let sizes = self.sizes(web)?;
+        let slowest = self.slowest(way);
+        let wire = sizes.mean_wire_bytes(s.payload(), s.header.get());
+        let per_s = web.flows_per_s.or_else(|| web.load.map(|load| load.get() * slowest / wire))?;
+        let duration_s = s.duration.as_secs_f64();
+        // Mostly short gaps and few long ones make more than their mean says.
+        let crowded = match web.arrivals {
+            Arrivals::Poisson => 1.0,
+            Arrivals::Pareto { shape } => (shape / (shape - 1.0)).clamp(1.0, 2.0),
+        };
+        let mean = crowded * per_s * duration_s;
+        let all = mean + 6.0 * mean.sqrt() + 10.0;
+        let load = per_s * wire / slowest;
+        if load >= 0.98 {
+            return Some((all, all));
+        }
+        Some((all, all.min(per_s * (30.0 * rtt_s + 1.0) + 100.0 / (1.0 - load) + 1000.0)))
+    }
+
+    /// The most that the slowest link of a way carries, bytes per second.
+    fn slowest(&self, way: &Way) -> f64 {
+        way.links.iter().map(|link| self.peak(&self.links[*link as usize])).fold(f64::MAX, f64::min)
+    }
+
+    /// The most that a link carries, bytes per second.
+    fn peak(&self, plan: &LinkPlan) -> f64 {
+        match &plan.capacity {
+            Capacity::Steps(steps) => steps.iter().map(|(_, rate)| rate.bytes_per_sec()).fold(0.0, f64::max),
+            Capacity::Constant(_) | Capacity::Trace(..) => self.mean_rate(&plan.capacity).bytes_per_sec(),
+        }
+    }
+
+    /// Packets that the flows of a group may have on their way, and of these at their hosts.
+    fn on_their_way(
+        &self,
+        group: &FlowGroup,
+        flows: f64,
+        way: &Way,
+        [least_rtt_s, rtt_s]: [f64; 2],
+        access: Option<Access>,
+    ) -> [f64; 2] {
+        let s = self.scenario;
+        let (packet, payload) = (s.packet.as_f64(), s.payload() as f64);
+        let duration_s = s.duration.as_secs_f64();
+        let room: f64 = way.links.iter().map(|link| packets(self.links[*link as usize].limit, packet)).sum();
+        let produced = |rate_s: f64, time_s: f64| flows * (rate_s * time_s / payload + 2.0);
+        let rate = group.rate.map(Rate::bytes_per_sec);
+        let all = rate.map_or(f64::MAX, |rate| produced(rate, duration_s));
+        if let (true, Some(rate)) = (group.law.datagrams(), rate) {
+            let beyond = access.map_or(0.0, |access| (rate - access.rate.bytes_per_sec()).max(0.0));
+            let at_hosts = all.min(produced(rate, rtt_s.min(duration_s)) + produced(beyond, duration_s));
+            return [all.min(at_hosts + room), at_hosts];
+        }
+        let slowest = self.slowest(way) / packet;
+        let round_trip = slowest * rtt_s.min(duration_s);
+        let transferred = match (group.size, group.web.as_ref().and_then(|web| self.sizes(web))) {
+            (Some(size), _) => flows * (2.0 * size.as_f64() / payload + 2.0),
+            // Those that are there are larger than others, one of them much.
+            (None, Some(sizes)) => {
+                flows * (4.0 * sizes.mean_bytes() / payload + 8.0)
+                    + 2.0 * round_trip
+                    + room.min(10.0 * round_trip)
+            }
+            (None, None) => f64::MAX,
+        };
+        let first = flows * (group.transport.initial_window + 4.0);
+        let path = 2.0 * (first + round_trip + room);
+        let blind = group.law.header() == Header::Plain;
+        // Nothing is known before a round trip is over, and then a window without a router's word at most doubles, or with a gain
+        // to find the bandwidth, not quite triples (BBR: 2 / ln 2).
+        let rounds = duration_s / least_rtt_s;
+        let grown = if rounds < 1.0 {
+            first
+        } else if blind {
+            first * libm::pow(3.0, rounds.min(500.0))
+        } else {
+            f64::MAX
+        };
+        let gain = if blind && !self.asks_for_rates(group) { 1.0 } else { 3.0 };
+        let carried = first + gain * slowest * duration_s;
+        // A burst of all waits at a host.
+        [all.min(transferred).min(path).min(grown).min(carried); 2]
+    }
+
+    fn sizes(&self, web: &Web) -> Option<SizeLaw> {
+        SizeLaw::new(&web.sizes, self.loaded, Stream::new(0, "")).ok()
+    }
+
+    fn asks_for_rates(&self, group: &FlowGroup) -> bool {
+        let view = FlowView {
+            packet_bytes: self.scenario.packet.get() as u32,
+            initial_window: group.transport.initial_window,
+            app_rate: group.rate,
+        };
+        Agreed::between(&group.transport, &group.law.build(&view)).delivery_rate
+    }
+
+    /// What a sender and a receiver know of each packet on its way, bytes.
+    fn known_per_packet(&self, group: &FlowGroup) -> f64 {
+        let rates = if self.asks_for_rates(group) { transport::RATE_BYTES_PER_PACKET } else { 0 };
+        (transport::SET_BYTES_PER_PACKET + rates) as f64
+    }
+
+    /// Router links and what waits at them.
+    fn router_links(&self, loads: &[Load], budget: &mut Budget) {
+        let s = self.scenario;
+        let (packet, ack) = (s.packet.as_f64(), s.ack.as_f64());
+        let mut on = vec![(0.0, 0.0, 0.0); self.links.len()];
+        for load in loads {
+            load.way.links.iter().for_each(|link| on[*link as usize].0 += load.data);
+            for link in &load.back.links {
+                on[*link as usize].1 += load.data;
+                on[*link as usize].2 += load.acks_per_s;
+            }
+        }
+        let (mut links, mut waits) = (0.0, 0.0);
+        let mut longest = (0.0, 0);
+        for (number, (plan, (data, acks, acks_per_s))) in self.links.iter().zip(on).enumerate() {
+            let delay_s = plan.delay.as_secs_f64();
+            let transit = self.peak(plan) * delay_s;
+            let held = |size: f64, most: f64| (packets(plan.limit, size) + transit / size + 2.0).min(most);
+            // Acks that come no faster than they go wait for nobody, if there is no data in their way.
+            let steady = matches!(plan.capacity, Capacity::Constant(_)) && !plan.medium.is_shared();
+            let acks = if steady && data == 0.0 && acks_per_s * ack <= self.peak(plan) {
+                acks.min(2.0 * acks_per_s * delay_s + 100.0)
+            } else {
+                held(ack, acks)
+            };
+            let here = GROWTH * of::<InFlight>() * (held(packet, data) + acks + 2.0);
+            waits += here;
+            if here > longest.0 {
+                longest = (here, number);
+            }
+            // Times at each length of the queue have bins by its logarithm.
+            let bins = 8.0 * 16.0 * (packets(plan.limit, 1.0) + 2.0).log2();
+            links += GROWTH * of::<LinkPlan>() + of::<Port>() + of::<Plain>() + of::<LinkSummary>() + LAWS;
+            links += 8.0 * plan.name.len() as f64 + bins + 64.0;
+        }
+        let number = self.links.len();
+        let (key, buffer) = match (&s.dumbbell, &s.parking_lot) {
+            (Some(_), _) => ("dumbbell", "dumbbell.buffer".to_owned()),
+            (_, Some(_)) => ("parking_lot.rates", "parking_lot.buffer".to_owned()),
+            _ => (
+                "graph.links",
+                self.links.get(longest.1).map_or_else(String::new, |l| format!("buffer of {}", l.name)),
+            ),
+        };
+        budget.add(links, key, format!("{number} links"));
+        budget.add(waits, buffer, format!("packets that may wait at {number} links"));
+        budget.series += if s.probes.links { 5.0 * number as f64 } else { 0.0 };
+        budget.series += if s.probes.laws { VARIABLES * number as f64 } else { 0.0 };
+        let stations: usize = self.nodes.iter().map(Vec::len).sum();
+        budget.series += if s.probes.cells { (5 * stations + self.cells.len()) as f64 } else { 0.0 };
+    }
+
+    fn samples(&self, budget: &mut Budget) {
+        let s = self.scenario;
+        let samples =
+            s.probes.every.map_or(100, |every| s.duration.as_ps() / every.as_ps().max(1)) as f64 + 1.0;
+        let series = budget.series;
+        budget.kept += samples * series * ROW_OF_SERIES;
+        let keys = series * (of::<SeriesKey>() + 64.0) * GROWTH;
+        let key = if s.probes.every.is_some() { "probes.every" } else { "probes" };
+        budget.add(
+            samples * series * SAMPLE + keys,
+            key,
+            format!("{samples:.0} samples of {series:.0} series"),
+        );
+    }
+
+    fn captured(&self, budget: &mut Budget) {
+        let s = self.scenario;
+        let Some(capture) = &s.capture else { return };
+        let duration_s = s.duration.as_secs_f64();
+        let least = s.ack.as_f64().min(s.packet.as_f64());
+        let most = |bytes_per_s: f64| f64::from(capture.packets).min(bytes_per_s * duration_s / least + 2.0);
+        let links = self.links.iter().filter(|plan| wanted(s, &plan.name, plan.medium.is_shared()));
+        let packets: f64 = links.map(|plan| most(self.peak(plan))).sum();
+        let frames = self.cells.iter().filter(|cell| wanted(s, &cell.name, false)).count() as f64
+            * f64::from(capture.packets);
+        let bytes = GROWTH * (packets * of::<CapturedPacket>() + frames * of::<CapturedFrame>());
+        budget.kept += bytes;
+        budget.add(bytes, "capture.packets", format!("{:.0} captured packets", packets + frames));
+    }
+}
+
+/// How many packets of a size a buffer holds.
+fn packets(limit: Limit, size: f64) -> f64 {
+    match limit {
+        Limit::Bytes(bytes) => bytes as f64 / size,
+        Limit::Packets(packets) => f64::from(packets),
+    }
+}
+
+/// A pair of hosts whose packets take so many router links there and back.
+fn per_pair(links: f64, cells: bool) -> f64 {
+    // Where a link leads, and by whom it is fed.
+    let known = 2.0 * of::<Option<u32>>() + 4.0 * of::<u32>();
+    let hops = (links + ACCESS_LINKS + 2.0) * of::<u32>() * if cells { 2.0 } else { 1.0 };
+    GROWTH * (of::<FlowPlan>() + 2.0 * of::<Path>() + ACCESS_LINKS * of::<Access>() + hops)
+        + ACCESS_LINKS * (of::<Plain>() + known)
+}
+
+/// A flow that is there: both ends and their events.
+fn per_live(group: &FlowGroup) -> f64 {
+    const TIMERS: f64 = 5.0;
+    let heaps = (group.law.heap_bytes() + transport::HEAP_BYTES) as f64;
+    of::<Flow>() + heaps + of::<User>() + GROWTH * TIMERS * EventQueue::EVENT_BYTES as f64
+}
+
+/// A number of bytes for people.
+pub fn size(bytes: f64) -> String {
+    let (value, unit) = match bytes {
+        b if b < 1e6 => (b / 1e3, "kB"),
+        b if b < 1e9 => (b / 1e6, "MB"),
+        b if b < 1e12 => (b / 1e9, "GB"),
+        b => (b / 1e12, "TB"),
+    };
+    if value < 10.0 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
+}

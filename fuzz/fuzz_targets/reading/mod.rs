@@ -1,0 +1,65 @@
+//! Reading as the command does, of files in memory.
+
+#![allow(dead_code, reason = "each target has its own part")]
+
+use flowstamp_sim::scenario::{self, Files, FilesFrom, Format, Loaded};
+use std::path::PathBuf;
+
+pub const DUMBBELL: &str = r#"
+duration = "2s"
+[dumbbell]
+rate = "10Mbps"
+router = "xcp"
+rtt = "40ms"
+[[flows]]
+name = "a"
+law = "xcp"
+"#;
+
+pub const WEB: &str = r#"
+duration = "2s"
+[dumbbell]
+rate = "10Mbps"
+router = "rcp"
+rtt = "40ms"
+[[flows]]
+name = "web"
+law = "rcp"
+[flows.web]
+load = 0.5
+sizes = { distribution = "empirical", file = "sizes" }
+"#;
+
+/// What may be named: a trace and a distribution.
+pub fn files(trace: &str, sizes: &str) -> Files {
+    [("trace", trace), ("sizes", sizes)].map(|(name, text)| (PathBuf::from(name), text.to_owned())).into()
+}
+
+/// Whether every number is small: what is large is laid out, too, but not in a fuzzer's time and memory.
+fn is_small(value: &serde_json::Value) -> bool {
+    match value {
+        serde_json::Value::Number(number) => number.as_f64().is_some_and(|n| n.abs() < 2000.0),
+        serde_json::Value::Array(items) => items.iter().all(is_small),
+        serde_json::Value::Object(map) => map.iter().all(|(key, v)| key == "seed" || is_small(v)),
+        _ => true,
+    }
+}
+
+/// What is refused is refused in one line. What is not is checked as a whole, if it is small.
+pub fn read(text: &str, format: Format, sets: &[(String, String)], files: &Files) -> Option<Loaded> {
+    let said = |error: scenario::ScenarioError| {
+        let line = error.to_string();
+        assert!(!line.is_empty() && line.lines().count() == 1, "{line:?}");
+    };
+    let loaded = scenario::read(text, format, "fuzz", sets, FilesFrom::Contents(files)).map_err(said).ok()?;
+    if is_small(&loaded.scenario.to_json()) {
+        let _ = flowstamp_sim::load(text, format, "fuzz", sets, files).map_err(said);
+    }
+    Some(loaded)
+}
+
+/// What a target begins from is a scenario: else it would try nothing but one refusal.
+pub fn is_good(text: &str, sets: &[(String, String)]) {
+    let good = flowstamp_sim::load(text, Format::Toml, "good", sets, &files("1\n2\n", "100 0\n2000 100\n"));
+    good.unwrap_or_else(|error| panic!("{error}"));
+}
