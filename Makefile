@@ -152,7 +152,7 @@ figures: build
 
 # The papers' figures on real hosts, short; as root.
 lab: build linux
-	$(BIN)/flowstamp figure R6.7 R6.T X10-lab --fast
+	$(BIN)/flowstamp figure R6.7 R6.T X10-lab X-7-lab --fast
 
 docs: build $(VENV)/.dev
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --all-features --no-deps

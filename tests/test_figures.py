@@ -29,7 +29,7 @@ IDS |= {
     *("R5.7", "R5.14", "R5.15", "R6.18", "R6.19", "R6.21", "R6.22", "R6.23", "R6.24", "R6.2eq", "R7.1"),
 }
 IDS |= {"V1", "V3", "V4", "V5", "V6", "V7", "V8", "V8-shares", "V9", "V10", "V11", "V13", "V-w", "V-tcp", "V-island"}
-MEASURED = {"R6.7", "R6.T", "X10-lab", "V10-lab"}
+MEASURED = {"R6.7", "R6.T", "X10-lab", "V10-lab", "X-7-lab"}
 """On this machine's kernel; the others are simulated or computed."""
 IDS |= {"B4", "B6", "B8", "B9", "B10", "B11", "B11b", "B12", "B12b", "B13"}
 IDS |= MEASURED

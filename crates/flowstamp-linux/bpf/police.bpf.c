@@ -145,8 +145,10 @@ int fs_gate(struct __sk_buff *skb)
 	flow = bpf_map_lookup_elem(&flows, &key);
 	if (!flow || flow->phase != FS_ISOLATE)
 		return TCX_NEXT;
-	if (!config.class && !fs_police_admit(flow, bpf_ktime_get_ns(), skb->wire_len))
+	if (!config.class && !fs_police_admit(flow, bpf_ktime_get_ns(), skb->wire_len)) {
+		flow->held += fs_segments(skb);
 		return TCX_DROP;
+	}
 	if (config.class)
 		skb->priority = config.class;
 	option = FS_AT(found.option, FS_LONG_LEN);

@@ -61,6 +61,8 @@ struct fs_police_flow {
 	__u64 tokens_ns;
 	__u64 tests;
 	__u64 isolations;
+	/* Packets that isolation held back. */
+	__u64 held;
 };
 
 FS_LAW void fs_police_enter(struct fs_police_flow *f, __u64 phase, __u64 now, __u64 lasts_ns)

@@ -13,12 +13,13 @@ mod stamped;
 mod wire;
 
 use crate::law::Law;
-use crate::path::{By, Epoch, LinkSpecification, Path, QueueKind, Report, Specification};
+use crate::path::{By, Epoch, Liars, LinkSpecification, Path, QueueKind, Report, Specification};
 use crate::refusal::Refusal;
 use anyhow::Context;
 use applications::{Applications, Planned};
 use backlog::Watch;
 use file::{Lab, Where};
+use flowstamp_laws::liar::Hears;
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
 pub use network::Within;
@@ -141,6 +142,7 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
     network.congestion_control(&id.congestion_control(lab.host.law))?;
     if with_router {
         stamped::attach_router(&id, &lab)?;
+        stamped::police_router(&id, &lab)?;
     }
     let (report, observed) = {
         let mut applications = Applications::start(&id, &lab, &plan)?;
@@ -155,7 +157,8 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         if with_router {
             let every = Duration::from_nanos(lab.probes.every.as_ps() / 1000);
             let queue = Watch::start(&id, Place::Router, "out", path.epoch)?;
-            watches = Some((queue, stamped::Watch::start(&id, &lab, every, path.epoch)?));
+            let law = stamped::watch_law(&id, &lab, every, path.epoch)?;
+            watches = Some((queue, law, stamped::watch_police(&id, &lab, every, path.epoch)?));
         }
         let before = processors();
         let finished = drive(&lab, &plan, &path, &mut applications)?;
@@ -181,9 +184,13 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
         let idle_share = if all > 0.0 { idle / all } else { 0.0 };
         let failures = std::mem::take(&mut applications.failures);
         let said: Vec<_> = (0..plan.len()).map(|number| applications.said(number)).collect();
-        let router = watches.map(|(queue, law)| (queue.finish(), law.finish()));
+        let router = watches.map(|(queue, law, police)| results::Router {
+            queue: queue.finish(),
+            law: law.finish(),
+            police: police.map(stamped::Watch::finish),
+        });
         anyhow::ensure!(
-            router.as_ref().is_none_or(|(queue, _)| !queue.is_empty()),
+            router.as_ref().is_none_or(|router| !router.queue.is_empty()),
             "the router's queue could not be read"
         );
         let hosts = our_law(&lab).map(|_| stamped::hosts_status(&id)).transpose()?.unwrap_or_default();
@@ -262,7 +269,15 @@ fn path_of(lab: &Lab, plan: &[Planned], network: &Network) -> Specification {
             link("bottleneck.reverse", Some(lab.path.reverse_capacity().service())),
         ],
         preambles: applications::preambles(lab, plan),
+        liars: liars_of(lab, plan),
     }
+}
+
+/// What each flow makes of what it is told, if one does not obey.
+fn liars_of(lab: &Lab, plan: &[Planned]) -> Option<Liars> {
+    let hears: Vec<_> = plan.iter().map(|planned| lab.flows[planned.group].hears).collect();
+    let law = our_law(lab).filter(|_| hears.iter().any(|hears| *hears != Hears::All));
+    law.map(|law| Liars::new(law, &hears))
 }
 
 /// Starts each flow in its time; false if it was stopped.

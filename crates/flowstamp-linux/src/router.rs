@@ -7,7 +7,7 @@ mod http;
 mod metrics;
 mod operations;
 mod pins;
-mod police;
+pub mod police;
 mod privileges;
 mod program;
 mod share;

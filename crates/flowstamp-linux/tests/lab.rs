@@ -91,3 +91,43 @@ fn xcp_b_follows_a_link_whose_rate_steps() {
     let left = summary["hosts"]["groups"]["long"]["left"].as_array().map(Vec::len);
     assert_eq!(left, Some(0), "{}", summary["hosts"]);
 }
+
+/// A flow that takes each echo for the largest, and sends 10 Mb/s whatever it is told, beside two that obey: the kernel's police holds it to half of that,
+/// and tests the others without harm.
+#[test]
+fn the_police_isolates_who_does_not_obey() {
+    for law in ["xcp", "rcp"] {
+        let lab = format!(
+            r#"
+            duration = "9s"
+            [path]
+            rate = "20Mbps"
+            rtt = "40ms"
+            buffer = "1BDP"
+            [router]
+            law = "{law}"
+            where = "bpf"
+            police = {{ heavy = "3Mbps" }}
+            [host]
+            law = "{law}"
+            [[flows]]
+            name = "honest"
+            count = 2
+            [[flows]]
+            name = "liar"
+            start = "2s"
+            hears = "largest"
+            pace = "10Mbps"
+            "#
+        );
+        let Some(summary) = summary(&format!("{law}-police"), &lab) else { return };
+        let tested = summary["links"]["bottleneck"]["police"].as_array().expect("there is a police");
+        let of = |group: &'static str| tested.iter().filter(move |flow| flow["group"] == group);
+        // RCP's are suspect above the rate that they were told, XCP's whenever they are heavy.
+        assert!(law == "rcp" || of("honest").count() == 2, "{law}: {tested:?}");
+        assert!(of("honest").all(|flow| flow["isolations"] == 0), "{law}: {tested:?}");
+        let [liar] = of("liar").collect::<Vec<_>>()[..] else { panic!("{law}: {tested:?}") };
+        assert_eq!(liar["isolations"], 1, "{law}: {liar}");
+        assert!(liar["drops"].as_u64() > Some(0), "{law}: {liar}");
+    }
+}

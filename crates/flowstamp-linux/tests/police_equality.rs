@@ -44,6 +44,7 @@ struct Flow {
     tokens_ns: u64,
     tests: u64,
     isolations: u64,
+    held: u64,
 }
 
 #[repr(C)]

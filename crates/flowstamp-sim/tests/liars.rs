@@ -231,16 +231,20 @@ fn the_page_says_what_was_measured() {
 /// A flow that ignores what it is told is found, held to half of its rate, and the honest never are; what it is worth to the others.
 #[test]
 fn the_police_isolates_who_does_not_obey_and_nobody_else() {
-    for (law, lies) in [
-        ("xcp", r#"hears = "nothing""#),
-        ("xcp", r#"hears = "nothing", rtt = "2s""#),
-        ("xcp", r#"hears = "nothing", rtt = "0s""#),
-        ("xcp", r#"hears = "increases""#),
-        ("xcp-draft", r#"hears = "nothing""#),
-        ("xcp-draft", r#"hears = "largest""#),
-        ("rcp", r#"hears = "nothing""#),
-        ("rcp", r#"hears = "nothing", rtt = "0s""#),
-        ("rcp", r#"hears = "largest""#),
+    for (law, lies, link) in [
+        ("xcp", r#"hears = "nothing""#, ""),
+        ("xcp", r#"hears = "nothing", rtt = "2s""#, ""),
+        ("xcp", r#"hears = "nothing", rtt = "0s""#, ""),
+        ("xcp", r#"hears = "increases""#, ""),
+        ("xcp", r#"hears = "increases""#, r#"share = "wfq""#),
+        ("xcp", r#"hears = "increases""#, r#"share = "drr""#),
+        ("xcp", r#"hears = "nothing""#, r#"queue = "codel""#),
+        ("xcp-draft", r#"hears = "nothing""#, ""),
+        ("xcp-draft", r#"hears = "largest""#, ""),
+        ("rcp", r#"hears = "nothing""#, ""),
+        ("rcp", r#"hears = "nothing", rtt = "0s""#, ""),
+        ("rcp", r#"hears = "largest""#, ""),
+        ("rcp", r#"hears = "largest""#, r#"share = "wfq""#),
     ] {
         let pace = if lies.contains("nothing") { r#", pace = "20Mbps""# } else { "" };
         let r = run(&format!(
@@ -253,6 +257,7 @@ fn the_police_isolates_who_does_not_obey_and_nobody_else() {
             buffer = "2BDP"
             police = {{ heavy = "4Mbps", isolate = "100s" }}
             router = "{law}"
+            {link}
             [[flows]]
             name = "honest"
             law = "{law}"
@@ -267,9 +272,9 @@ fn the_police_isolates_who_does_not_obey_and_nobody_else() {
         let liar = tested
             .iter()
             .find(|t| t.group == "liar")
-            .unwrap_or_else(|| panic!("{law}, {lies}: it is not tested"));
-        let isolated = liar.isolated_s.unwrap_or_else(|| panic!("{law}, {lies}: {liar:?}"));
-        assert!(isolated < 35.0, "{law}, {lies}: {liar:?}");
-        assert!(tested.iter().all(|t| t.group == "liar" || t.isolations == 0), "{law}, {lies}: {tested:?}");
+            .unwrap_or_else(|| panic!("{law}, {lies}, {link}: it is not tested"));
+        let isolated = liar.isolated_s.unwrap_or_else(|| panic!("{law}, {lies}, {link}: {liar:?}"));
+        assert!(isolated < 35.0, "{law}, {lies}, {link}: {liar:?}");
+        assert!(tested.iter().all(|t| t.group == "liar" || t.isolations == 0), "{law}, {lies}, {link}: {tested:?}");
     }
 }

@@ -34,6 +34,8 @@ pub const KIND: u8 = 253;
 pub const LONG_LEN: usize = 16;
 /// Length of an echo alone.
 pub const SHORT_LEN: usize = 8;
+/// Where the echo lies, in either form, in bytes from the option's start.
+pub const ECHO: core::ops::Range<usize> = 4..8;
 /// Where the stamp lies in the long form, in bytes from the option's start: what routers write.
 pub const STAMP: core::ops::Range<usize> = 8..12;
 /// RCP's wish for as much as there is: more than any link has.

@@ -146,6 +146,9 @@ impl<'a> Applications<'a> {
                 let end = flows.stop.map_or(self.lab.duration, |stop| stop.min(self.lab.duration));
                 let duration = end.saturating_sub(flow.start).as_secs_f64();
                 iperf3.args(["-t", &(duration.ceil() as u64).to_string()]);
+                if let Some(pace) = flows.pace {
+                    iperf3.args(["--fq-rate", &format!("{:.0}", pace.bps())]);
+                }
                 iperf3
             }
             Application::Http => {

@@ -2,13 +2,15 @@
 
 use super::wire::Path;
 use crate::law::{self, Law};
-use crate::path::QueueKind;
+use crate::path::{Liars, QueueKind};
 use crate::refusal::Refusal;
+use flowstamp_laws::liar::Hears;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{RouterSpec, SenderSpec};
-use flowstamp_laws::units::{Bytes, Time};
+use flowstamp_laws::share::police;
+use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_laws::vcp::T_RHO;
-use flowstamp_sim::scenario::Capture;
+use flowstamp_sim::scenario::{Capture, Police};
 use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
 use std::path::Path as FilePath;
@@ -90,6 +92,9 @@ pub struct Router {
     /// Coexistence with other traffic. Default: the law takes all traffic for its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<Share>,
+    /// Who is tested, by `router police`; as of a simulated link. Default: nobody.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub police: Option<Police>,
     /// The law.
     #[serde(flatten)]
     pub law: RouterSpec,
@@ -102,6 +107,31 @@ impl Router {
     /// What a kernel's router is asked for: its own defaults where the file says nothing.
     fn kernels(&self) -> Result<law::Given, Refusal> {
         law::given(law::law_of(&self.law)?, &self.sets, None, None)
+    }
+
+    /// Whether the kernel's police can carry out all that the file says of it.
+    fn check_police(&self, rate: Rate) -> Result<(), String> {
+        let Some(Police { heavy, retest, isolate }) = self.police else { return Ok(()) };
+        let law = law::law_of(&self.law).map_err(|refusal| refusal.0)?;
+        if self.place != Where::Bpf {
+            return Err("router.police is the kernel's; set where = \"bpf\"".to_owned());
+        }
+        if !Liars::knows(law) {
+            let name = law.name;
+            return Err(format!(
+                "router.police: {name} tells no flow a rate that could be tested; take rcp or xcp"
+            ));
+        }
+        if law.blind && heavy.is_none() {
+            let name = law.name;
+            return Err(format!(
+                "router.police.heavy: {name} does not know the link's rate; say what a heavy flow is"
+            ));
+        }
+        let heavy = heavy.unwrap_or(Rate::from_bps(rate.bps() / 10.0));
+        police::Params { heavy, retest, isolate }
+            .check()
+            .map_err(|(key, text)| format!("router.police.{key} {text}"))
     }
 
     /// Whether the router of a path can carry out all that the file says.
@@ -141,6 +171,8 @@ impl<'de> Deserialize<'de> for Router {
         let place = place.map_err(serde::de::Error::custom)?.unwrap_or_default();
         let share = table.remove("share").map(Share::deserialize).transpose();
         let share = share.map_err(serde::de::Error::custom)?;
+        let police = table.remove("police").map(Police::deserialize).transpose();
+        let police = police.map_err(|error| serde::de::Error::custom(format!("router.police: {error}")))?;
         let sets = table.iter().filter(|(key, _)| *key != "law").map(|(key, value)| format!("{key}={value}"));
         let sets = sets.collect();
         let mut law = RouterSpec::deserialize(table).map_err(serde::de::Error::custom)?;
@@ -148,7 +180,7 @@ impl<'de> Deserialize<'de> for Router {
         if let RouterSpec::Vcp(parameters) = &mut law {
             parameters.t_rho.get_or_insert(T_RHO);
         }
-        Ok(Self { place, share, law, sets })
+        Ok(Self { place, share, police, law, sets })
     }
 }
 
@@ -261,6 +293,16 @@ pub struct Flows {
     /// How much each transfers. Default: without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
+    /// What they make of what routers tell them: who does not obey has its echoes forged by the path.
+    #[serde(default = "all")]
+    pub hears: Hears,
+    /// What each sends at the most, by the kernel's pacing. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Rate>,
+}
+
+fn all() -> Hears {
+    Hears::All
 }
 
 fn one_flow() -> u32 {
@@ -313,6 +355,7 @@ impl Lab {
         }
         self.router.law.check().map_err(|(key, what)| format!("router.{key} {what}"))?;
         self.router.check(&self.path).map_err(|refusal| refusal.0)?;
+        self.router.check_police(self.path.mean_rate())?;
         if self.router.share.is_some()
             && (self.router.place != Where::Bpf || matches!(self.router.law, RouterSpec::None(_)))
         {
@@ -349,8 +392,23 @@ impl Lab {
                         .to_owned(),
                 );
             }
+            if flows.app == Application::Http && flows.pace.is_some() {
+                return refuse(
+                    "downloads go as fast as they may; leave out pace, or use app = \"iperf3\"".to_owned(),
+                );
+            }
+            if let Some(pace) = flows.pace.filter(|pace| pace.bps() < 8000.0) {
+                return refuse(format!("pace is {pace}; it must be 8kbps or more"));
+            }
             if flows.app == Application::Http && flows.law.is_some() {
                 return refuse("downloads go by the hosts' law; set host.law".to_owned());
+            }
+            let control = self.law_of(flows);
+            if flows.hears != Hears::All && !control.law().is_some_and(Liars::knows) {
+                let name = control.name();
+                return refuse(format!(
+                    "hears: {name} tells no flow what it alone is to do; take rcp or xcp"
+                ));
             }
             let later = flows.every.as_ps().saturating_mul(u64::from(flows.count.max(1) - 1));
             let last = Time::from_ps(flows.start.as_ps().saturating_add(later));
@@ -407,8 +465,21 @@ impl Lab {
             if !law.is_simulated() {
                 return Err(format!("the simulator has no {}", law.name()));
             }
+            let sender = match (flows.hears, flows.pace) {
+                (Hears::All, None) => serde_json::json!(law.name()),
+                (Hears::All, Some(_)) => {
+                    return Err(format!("flows.{}.pace: the simulator paces no flow that obeys", flows.name));
+                }
+                (hears, pace) => {
+                    let mut liar = serde_json::json!({"law": format!("{}-liar", law.name()), "hears": hears});
+                    if let Some(pace) = pace {
+                        liar["pace"] = serde_json::json!(pace);
+                    }
+                    liar
+                }
+            };
             let mut group = serde_json::json!({
-                "name": flows.name, "law": law.name(), "count": flows.count, "start": flows.start,
+                "name": flows.name, "law": sender, "count": flows.count, "start": flows.start,
                 "every": flows.every,
             });
             if let Some(size) = flows.size {
@@ -447,6 +518,9 @@ impl Lab {
         }
         if let Some(capture) = &self.capture {
             scenario["capture"] = serde_json::json!(capture);
+        }
+        if let Some(police) = &self.router.police {
+            scenario["dumbbell"]["police"] = serde_json::json!(police);
         }
         if self.router.share.is_some() {
             // Both give each class its part, and to one what the other leaves.
@@ -631,6 +705,29 @@ mod tests {
                 "divides a rate that is known",
             ),
             ("where = \"path\"", "where = \"bpf\"\nshare = \"cake\"", "unknown variant"),
+            ("where = \"path\"", "police = {}", "set where = \"bpf\""),
+            (
+                "where = \"path\"",
+                "where = \"bpf\"\npolice = { havy = 1 }",
+                "router.police: unknown field `havy`",
+            ),
+            (
+                "where = \"path\"",
+                "where = \"bpf\"\npolice = { heavy = \"1kbps\" }",
+                "router.police.heavy is 1kbps; it must be",
+            ),
+            (
+                "law = \"rcp\"\n        eta = 0.9\n        where = \"path\"",
+                "law = \"vcp\"\nwhere = \"bpf\"\npolice = {}",
+                "vcp tells no flow a rate",
+            ),
+            ("name = \"a\"", "name = \"a\"\npace = \"1kbps\"", "pace is 1kbps; it must be 8kbps"),
+            ("name = \"a\"", "name = \"a\"\nhears = \"none\"", "unknown variant `none`"),
+            (
+                "name = \"a\"",
+                "name = \"a\"\nlaw = \"cubic\"\nhears = \"increases\"",
+                "hears: cubic tells no flow",
+            ),
         ] {
             let text = LAB.replace(from, to);
             let refusal = refusal(&text);

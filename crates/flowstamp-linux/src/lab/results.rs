@@ -8,14 +8,15 @@ use super::backlog::{Counted, Window};
 use super::departures::{self, Left};
 use super::file::{Application, Control, LINKS, Lab, PACKET_BYTES};
 use super::shaper::{Changes, LATEST};
-use super::stamped::Seen;
-use crate::path::{By, Flow, LatenessSummary, Link, Report};
+use super::stamped::Variables;
+use crate::path::{By, Flow, LatenessSummary, Link, Report, number_of};
+use crate::router::police as policing;
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
 use flowstamp_sim::medium::Capacity;
 use flowstamp_sim::output::{Trace, TracedPacket};
 use flowstamp_sim::results::{
-    Distribution, FctSummary, FlowRow, GroupSummary, LinkSummary, Series, SeriesKey, jain_index,
+    Distribution, FctSummary, FlowRow, GroupSummary, LinkSummary, Series, SeriesKey, TestedFlow, jain_index,
 };
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -42,8 +43,8 @@ pub struct Observed {
     pub said: Vec<Value>,
     /// Programs that failed.
     pub failures: Vec<String>,
-    /// The BPF router's queue and its law's variables, if there is one.
-    pub router: Option<(Vec<Counted>, Vec<Seen>)>,
+    /// What was seen of the BPF router, if there is one.
+    pub router: Option<Router>,
     /// When the rate of the router's link was changed, if it varies.
     pub changes: Option<Changes>,
     /// What the hosts counted; null if none had one of our laws.
@@ -56,6 +57,16 @@ pub struct Observed {
     pub idle_share: f64,
     /// Wall-clock seconds of the run.
     pub wall_s: f64,
+}
+
+/// What was seen of a BPF router.
+pub struct Router {
+    /// The queue.
+    pub queue: Vec<Counted>,
+    /// The law's variables.
+    pub law: Vec<(Time, Variables)>,
+    /// The flows that the police knew, if there is one.
+    pub police: Option<Vec<(Time, Vec<policing::Flow>)>>,
 }
 
 /// Puts all together.
@@ -81,7 +92,10 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
         .zip(&capacities)
         .map(|((name, link), capacity)| {
             let summary = match observed.router.as_ref().filter(|_| *name == LINKS[0]) {
-                Some((all, _)) => watched_summary(lab, &Window::of(all, lab.warmup, lab.duration)),
+                Some(router) => LinkSummary {
+                    police: router.police.as_ref().map(|seen| tested(lab, plan, seen)),
+                    ..watched_summary(lab, &Window::of(&router.queue, lab.warmup, lab.duration))
+                },
                 None => link_summary(lab, link, capacity),
             };
             ((*name).to_owned(), json!(summary))
@@ -267,6 +281,42 @@ fn watched_summary(lab: &Lab, queue: &Window) -> LinkSummary {
     }
 }
 
+/// What came of each flow's tests, in the order of their first ones. Its times are those of the questions after them.
+fn tested(lab: &Lab, plan: &[Planned], seen: &[(Time, Vec<policing::Flow>)]) -> Vec<TestedFlow> {
+    let mut all: Vec<TestedFlow> = Vec::new();
+    for (time, flow) in seen.iter().flat_map(|(time, flows)| flows.iter().map(move |flow| (time, flow))) {
+        // Within the lab's end, and of a flow of its own.
+        let number = number_of([flow.from.port(), flow.to.port()]).filter(|number| *number < plan.len());
+        let (Some(number), true) = (number.filter(|_| flow.tests > 0), *time <= lab.duration) else {
+            continue;
+        };
+        let known = all.iter().position(|tested| tested.flow == number as u32).unwrap_or_else(|| {
+            all.push(TestedFlow {
+                flow: number as u32,
+                group: lab.flows[plan[number].group].name.clone(),
+                index: plan[number].index,
+                round_s: flow.round_s,
+                told_s: time.as_secs_f64(),
+                judged_s: None,
+                isolated_s: None,
+                tests: 0,
+                isolations: 0,
+                drops: 0,
+            });
+            all.len() - 1
+        });
+        // The kernel has an entry for each region of sequence numbers, and takes along what is known.
+        let tested = &mut all[known];
+        tested.tests = tested.tests.max(flow.tests);
+        tested.isolations = tested.isolations.max(flow.isolations);
+        tested.drops = tested.drops.max(flow.held_packets);
+        if flow.isolations > 0 {
+            tested.isolated_s.get_or_insert(time.as_secs_f64());
+        }
+    }
+    all
+}
+
 fn row(lab: &Lab, number: usize, planned: &Planned, flow: &Flow, said: &Value) -> FlowRow {
     let group = &lab.flows[planned.group];
     // A download starts as it connects; iperf3 has exchanged its terms before its data.
@@ -403,8 +453,9 @@ fn series(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> 
                 _ => 1.0,
             };
             let mut push = |metric, value| rows.push(time_s, "link", name, metric, value);
-            if let Some((all, _)) = observed.router.as_ref().filter(|_| *name == LINKS[0]) {
-                let queue = Window::of(all, sample.time.saturating_sub(lab.probes.every), sample.time);
+            if let Some(router) = observed.router.as_ref().filter(|_| *name == LINKS[0]) {
+                let queue =
+                    Window::of(&router.queue, sample.time.saturating_sub(lab.probes.every), sample.time);
                 push("utilization", used(queue.bytes() as f64));
                 push("queue_bytes", queue.queue_bytes());
                 push("mean_queue_bytes", queue.mean_queue_bytes());
@@ -422,7 +473,7 @@ fn series(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> 
         }
     }
     for (time, values) in
-        observed.router.iter().flat_map(|(_, law)| law).filter(|(time, _)| *time <= lab.duration)
+        observed.router.iter().flat_map(|router| &router.law).filter(|(time, _)| *time <= lab.duration)
     {
         for (metric, value) in values {
             rows.push(time.as_secs_f64(), "law", LINKS[0], metric, *value);

@@ -8,6 +8,7 @@ use crate::features::Feature;
 use crate::law::{self, Law};
 use crate::path::Epoch;
 use crate::refusal::Refusal;
+use crate::router::police::Flow;
 use anyhow::Context;
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::router::RouterView;
@@ -133,6 +134,18 @@ pub fn attach_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
     ours(router.arg("--pins").arg(id.router_pins()))
 }
 
+/// The police before and behind the law, if the file asks for it.
+pub fn police_router(id: &Id, lab: &Lab) -> anyhow::Result<()> {
+    let Some(police) = &lab.router.police else { return Ok(()) };
+    let mut router = Command::new(this_program()?);
+    router.args(["router", "police", "out", "--netns", &id.namespace(Place::Router)]);
+    router.args(["--retest", &police.retest.to_string(), "--isolate", &police.isolate.to_string()]);
+    if let Some(heavy) = police.heavy {
+        router.args(["--least", &heavy.to_string()]);
+    }
+    ours(router.arg("--pins").arg(id.router_pins()))
+}
+
 /// What keeps the weights of a shared link; it is killed when this goes.
 pub struct Sharer(Child);
 
@@ -158,14 +171,14 @@ impl Drop for Sharer {
     }
 }
 
-/// Asks the BPF router for its law's variables, at fixed intervals, until stopped.
-pub struct Watch {
+/// Asks the BPF router something, at fixed intervals, until stopped.
+pub struct Watch<T> {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Vec<Seen>>>,
+    thread: Option<JoinHandle<Vec<(Time, T)>>>,
 }
 
-/// The law's variables at an instant, by the names of the simulator's laws.
-pub type Seen = (Time, Vec<(&'static str, f64)>);
+/// The law's variables, by the names of the simulator's laws.
+pub type Variables = Vec<(&'static str, f64)>;
 
 /// Variables that `router status` and the simulator's laws have in common.
 fn names(lab: &Lab) -> Vec<&'static str> {
@@ -187,24 +200,44 @@ fn names(lab: &Lab) -> Vec<&'static str> {
 /// Each question is a process of its own: no more often than this.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
 
-impl Watch {
+/// Asks for the law's variables.
+pub fn watch_law(id: &Id, lab: &Lab, every: Duration, epoch: Epoch) -> anyhow::Result<Watch<Variables>> {
+    let names = names(lab);
+    Watch::start(id, &["status", "--json"], every, epoch, move |answer| variables(&names, answer))
+}
+
+/// Asks for the flows that the police knows, if there is one.
+pub fn watch_police(
+    id: &Id,
+    lab: &Lab,
+    every: Duration,
+    epoch: Epoch,
+) -> anyhow::Result<Option<Watch<Vec<Flow>>>> {
+    let question = ["police", "out", "--netns", &id.namespace(Place::Router), "--list", "--json"];
+    let known = |answer: &[u8]| serde_json::from_slice(answer).ok();
+    lab.router.police.map(|_| Watch::start(id, &question, every, epoch, known)).transpose()
+}
+
+impl<T: Send + 'static> Watch<T> {
     /// Starts asking.
-    pub fn start(id: &Id, lab: &Lab, every: Duration, epoch: Epoch) -> anyhow::Result<Self> {
-        let names = names(lab);
+    fn start(
+        id: &Id,
+        question: &[&str],
+        every: Duration,
+        epoch: Epoch,
+        read: impl Fn(&[u8]) -> Option<T> + Send + 'static,
+    ) -> anyhow::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let (program, pins) = (this_program()?, id.router_pins());
+        let mut router = Command::new(this_program()?);
+        router.arg("router").args(question).arg("--pins").arg(id.router_pins());
         let every = every.max(MIN_INTERVAL);
         let thread = std::thread::Builder::new().name("status".to_owned()).spawn(move || {
             let mut all = Vec::new();
             while !stopped.load(Ordering::Relaxed) {
-                let mut status = Command::new(&program);
-                status.args(["router", "status", "--json", "--pins"]).arg(&pins);
                 let time = epoch.now();
-                if let Some(values) =
-                    status.output().ok().and_then(|output| variables(&names, &output.stdout))
-                {
-                    all.push((time, values));
+                if let Some(answer) = router.output().ok().and_then(|output| read(&output.stdout)) {
+                    all.push((time, answer));
                 }
                 let next = time + Time::from_nanos(every.as_nanos() as u64);
                 std::thread::sleep(Duration::from_nanos(next.saturating_sub(epoch.now()).as_ps() / 1000));
@@ -215,13 +248,13 @@ impl Watch {
     }
 
     /// What was answered.
-    pub fn finish(mut self) -> Vec<Seen> {
+    pub fn finish(mut self) -> Vec<(Time, T)> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 }
 
-impl Drop for Watch {
+impl<T> Drop for Watch<T> {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }

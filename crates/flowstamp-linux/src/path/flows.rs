@@ -9,6 +9,11 @@ use std::ops::Range;
 /// Ports of flows: no other connection in the lab uses them.
 pub const PORTS: Range<u16> = 40_000..48_000;
 
+/// The number of the flow between these ports.
+pub fn number_of(ports: [u16; 2]) -> Option<usize> {
+    ports.into_iter().find(|port| PORTS.contains(port)).map(|port| usize::from(port - PORTS.start))
+}
+
 /// One flow.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
@@ -95,8 +100,7 @@ impl Flows {
     }
 
     fn of(&mut self, segment: &Segment) -> Option<&mut Flow> {
-        let port = [segment.source, segment.destination].into_iter().find(|port| PORTS.contains(port))?;
-        self.flows.get_mut(usize::from(port - PORTS.start))
+        self.flows.get_mut(number_of([segment.source, segment.destination])?)
     }
 
     /// A segment on its way with the data.

@@ -2,6 +2,7 @@
 
 use super::flows::Flows;
 use super::lateness::Lateness;
+use super::liars::Liars;
 use super::link::{Link, LinkSpecification};
 use super::port::{By, Port};
 use super::{clock_ns, frame, monotonic_ns};
@@ -27,6 +28,8 @@ pub struct Specification {
     pub links: [LinkSpecification; 2],
     /// Bytes each flow exchanges before what it is about.
     pub preambles: Vec<u64>,
+    /// What they make of what they are told, if one does not obey.
+    pub liars: Option<Liars>,
 }
 
 /// What there is to tell when it has ended.
@@ -190,6 +193,7 @@ struct Forwarder {
     ports: [Port; 2],
     links: [Link; 2],
     flows: Flows,
+    liars: Option<Liars>,
     lateness: Lateness,
     /// From the warm-up to the end of statistics.
     measured: Range<Time>,
@@ -205,6 +209,7 @@ impl Forwarder {
             ports,
             links: spec.links.map(Link::new),
             flows: Flows::new(&spec.preambles, warmup, until, every),
+            liars: spec.liars,
             lateness: Lateness::default(),
             measured: warmup..until,
             spare: Vec::new(),
@@ -258,7 +263,14 @@ impl Forwarder {
                 let at = self.epoch.at(came_ns);
                 self.flows.advance(at);
                 if let Some(segment) = frame::segment(&bytes) {
-                    if side == 0 { self.flows.data(at, &segment) } else { self.flows.answer(at, &segment) }
+                    if side == 0 {
+                        self.flows.data(at, &segment);
+                    } else {
+                        self.flows.answer(at, &segment);
+                        if let Some(liars) = &mut self.liars {
+                            liars.answer(&mut bytes, &segment);
+                        }
+                    }
                 }
                 if let Some(back) = self.links[side].arrive(at, bytes) {
                     self.spare.push(back);

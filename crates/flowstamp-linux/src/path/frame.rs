@@ -1,4 +1,4 @@
-//! What the path reads in an Ethernet frame: TCP's ports and numbers, and the stamp. Any bytes are safe to give it.
+//! What the path reads in an Ethernet frame: TCP's ports and numbers, the stamp, and the echo. Any bytes are safe to give it.
 
 use crate::law::Law;
 use flowstamp_laws::Stamp;
@@ -109,8 +109,32 @@ pub fn stamp(frame: &[u8], segment: &Segment, law: &Law) -> Option<Stamped> {
 
 /// Writes back the rate or the change that is left, if a router made it less, and corrects TCP's checksum.
 pub fn write(frame: &mut [u8], stamped: &Stamped, law: &Law) {
-    let field = (law.write)(&stamped.stamp);
-    let at = stamped.at + option::STAMP.start;
+    put(frame, stamped.at + option::STAMP.start, stamped.checksum, (law.write)(&stamped.stamp));
+}
+
+/// What the receiver of data says has come to it, and where it lies in the frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Echo {
+    at: usize,
+    checksum: usize,
+    /// The option's four bytes.
+    pub value: u32,
+}
+
+/// The echo of `law` if the segment carries its option.
+pub fn echo(frame: &[u8], segment: &Segment, law: &Law) -> Option<Echo> {
+    let options = segment.tcp + 20;
+    let (at, found) = StampOption::find(frame.get(options..segment.tcp + segment.header_len)?, law.option)?;
+    Some(Echo { at: options + at, checksum: segment.tcp + 16, value: found.echo })
+}
+
+/// Writes another echo, and corrects TCP's checksum.
+pub fn write_echo(frame: &mut [u8], echo: &Echo) {
+    put(frame, echo.at + option::ECHO.start, echo.checksum, echo.value);
+}
+
+/// Four bytes other than they were, and the checksum of TCP with them.
+fn put(frame: &mut [u8], at: usize, checksum: usize, field: u32) {
     let old: [u8; 4] = frame[at..at + 4].try_into().expect("four bytes");
     let new = field.to_be_bytes();
     if new == old {
@@ -118,8 +142,8 @@ pub fn write(frame: &mut [u8], stamped: &Stamped, law: &Law) {
     }
     frame[at..at + 4].copy_from_slice(&new);
     // RFC 1624, eq. 3: HC' = ~(~HC + ~m + m'), in 16-bit words. At an odd offset each byte has the other weight.
-    let mut sum = u32::from(!u16::from_be_bytes([frame[stamped.checksum], frame[stamped.checksum + 1]]));
-    let odd = (at - stamped.checksum) % 2 == 1;
+    let mut sum = u32::from(!u16::from_be_bytes([frame[checksum], frame[checksum + 1]]));
+    let odd = (at - checksum) % 2 == 1;
     for pair in 0..2 {
         let word = |bytes: [u8; 4]| {
             let word = u16::from_be_bytes([bytes[2 * pair], bytes[2 * pair + 1]]);
@@ -130,7 +154,7 @@ pub fn write(frame: &mut [u8], stamped: &Stamped, law: &Law) {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
-    frame[stamped.checksum..stamped.checksum + 2].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    frame[checksum..checksum + 2].copy_from_slice(&(!(sum as u16)).to_be_bytes());
 }
 
 /// How far ECN's bits are from the end of IP's second byte: IPv4 has them at its end, IPv6 before the flow label.
@@ -226,6 +250,10 @@ mod tests {
             prop_assert_eq!(folded(&frame[segment.tcp..]), 0xffff);
             let again = stamp(&frame, &segment, rcp).expect("a stamp");
             prop_assert!((RcpHeader::from(again.stamp).rate - f64::from(new.max(1)) * 1e3).abs() < 1.0);
+            let other = Echo { value: old, ..echo(&frame, &segment, rcp).expect("an echo") };
+            write_echo(&mut frame, &other);
+            prop_assert_eq!(folded(&frame[segment.tcp..]), 0xffff);
+            prop_assert_eq!(echo(&frame, &segment, rcp).expect("an echo").value, old);
         }
 
         #[test]
@@ -261,6 +289,9 @@ mod tests {
                     && let Some(stamped) = stamp(&made, &segment, law)
                 {
                     write(&mut made, &stamped, law);
+                    let mut echo = echo(&made, &segment, law).expect("where a stamp is, an echo is");
+                    echo.value ^= 0xff;
+                    write_echo(&mut made, &echo);
                     let other = ecn(&made, &segment) ^ 3;
                     write_ecn(&mut made, &segment, other);
                 }

@@ -172,7 +172,8 @@ mod tests {
                 recorded: 0,
             };
             let interfaces = ends.map(|(place, name)| (self.file(place), name.to_owned()));
-            let path = Specification { by, interfaces, links: [link(), link()], preambles: Vec::new() };
+            let path =
+                Specification { by, interfaces, links: [link(), link()], preambles: Vec::new(), liars: None };
             Path::start(path).expect("the path")
         }
 

@@ -14,7 +14,7 @@ use flowstamp_laws::share::police::Params;
 use flowstamp_laws::{Rate, Time};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, MapHandle};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -66,17 +66,24 @@ fn class(text: &str) -> Result<u32, String> {
     parsed.filter(|c| c >> 16 != 0).ok_or_else(|| format!("{text:?} is not a class; it must be like 1:20"))
 }
 
-/// One flow.
-#[derive(Serialize)]
-struct Flow {
-    from: SocketAddr,
-    to: SocketAddr,
-    isolated: bool,
-    tests: u64,
-    failures: u64,
-    isolations: u64,
-    tested_at_bps: f64,
-    round_s: f64,
+/// What is known of a flow, as `--list --json` prints it.
+#[derive(Serialize, Deserialize)]
+pub struct Flow {
+    pub from: SocketAddr,
+    pub to: SocketAddr,
+    /// Now.
+    pub isolated: bool,
+    /// Tests that have begun.
+    pub tests: u64,
+    /// Failures in a row.
+    pub failures: u64,
+    pub isolations: u64,
+    /// Packets that isolation held back.
+    pub held_packets: u64,
+    /// Its rate before the last test.
+    pub tested_at_bps: f64,
+    /// The round trip by which it is tested.
+    pub round_s: f64,
 }
 
 /// The police's own directory, beside the router's.
@@ -113,6 +120,7 @@ fn list(directory: &Path, json: bool) -> anyhow::Result<ExitCode> {
             tests: f.tests,
             failures: f.failures,
             isolations: f.isolations,
+            held_packets: f.held,
             tested_at_bps: f.rate as f64 * 8.0,
             round_s: f.round_ns as f64 / 1e9,
         });

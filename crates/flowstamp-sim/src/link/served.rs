@@ -354,6 +354,9 @@ impl Served {
         let class = self.classifier.class(own, packet);
         let laws = &mut self.laws;
         laws.stats.arrivals += 1;
+        if !laws.admits(now, packet, own) {
+            return Admission::Dropped;
+        }
         let size = u32::from(packet.size);
         let random = &mut laws.random;
         if let Some(divided) = &mut self.divided {

@@ -258,25 +258,6 @@ impl Builder<'_> {
                     ),
                 );
             }
-            let other = [
-                ("share", plan.share.params().is_some()),
-                ("priority", plan.priority != Priority::None),
-                ("medium", plan.medium.is_shared()),
-                (
-                    "queue",
-                    plan.queue.hears().each_departure()
-                        || plan.queue.by_flow().is_some()
-                        || plan.queue.two_queues().is_some(),
-                ),
-            ];
-            if let Some((other, _)) = other.iter().find(|o| o.1) {
-                return error(
-                    key,
-                    format!(
-                        "is for links that send in the order of arrival, which {other} changes here; leave out one of them"
-                    ),
-                );
-            }
         }
         if s.flows.is_empty() {
             return error("flows", "is empty; give at least one [[flows]]");

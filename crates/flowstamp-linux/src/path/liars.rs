@@ -1,0 +1,95 @@
+//! Flows that do not do what they are told. Our hosts obey what comes to them, so that the path is what makes one that does not: it forges the
+//! echoes on their way back. To a router such a flow is what the simulator's liars are.
+
+use super::flows::number_of;
+use super::frame::{self, Segment};
+use crate::law::Law;
+use flowstamp_laws::liar::Hears;
+use flowstamp_wire::option;
+
+/// Which flows, and what they have heard.
+#[derive(Debug)]
+pub struct Liars {
+    law: &'static Law,
+    /// By the flows' numbers.
+    flows: Vec<Heard>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    hears: Hears,
+    /// The echo as it came last, and as it was passed on.
+    echoes: Option<[u32; 2]>,
+    /// XCP: the largest change so far.
+    largest: i32,
+}
+
+impl Heard {
+    const fn new(hears: Hears) -> Self {
+        Self { hears, echoes: None, largest: 0 }
+    }
+
+    /// The echo to pass on for one that has come.
+    fn pass(&mut self, law: option::Law, came: u32) -> u32 {
+        let [before, passed] = self.echoes.unwrap_or([came; 2]);
+        let pass = match (self.hears, law) {
+            (Hears::All, _) | (_, option::Law::Vcp) => came,
+            (Hears::Nothing, _) => passed,
+            // A rate: none below the highest is an increase, and none is above the largest.
+            (_, option::Law::Rcp) => passed.max(came),
+            // The sum of all changes.
+            (hears, option::Law::Xcp) => {
+                let change = came.wrapping_sub(before) as i32;
+                self.largest = self.largest.max(change);
+                let heard = if hears == Hears::Largest { self.largest } else { change.max(0) };
+                passed.wrapping_add(heard as u32)
+            }
+        };
+        self.echoes = Some([came, pass]);
+        pass
+    }
+}
+
+impl Liars {
+    /// What each flow makes of echoes.
+    pub fn new(law: &'static Law, hears: &[Hears]) -> Self {
+        Self { law, flows: hears.iter().copied().map(Heard::new).collect() }
+    }
+
+    /// Whether a law tells each flow what it alone is to do.
+    pub fn knows(law: &Law) -> bool {
+        matches!(law.option, option::Law::Rcp | option::Law::Xcp)
+    }
+
+    /// A segment on its way back.
+    pub fn answer(&mut self, bytes: &mut [u8], segment: &Segment) {
+        let Some(number) = number_of([segment.source, segment.destination]) else { return };
+        let Some(heard) = self.flows.get_mut(number).filter(|heard| heard.hears != Hears::All) else {
+            return;
+        };
+        let Some(mut echo) = frame::echo(bytes, segment, self.law) else { return };
+        echo.value = heard.pass(self.law.option, echo.value);
+        frame::write_echo(bytes, &echo);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_heard_of_sums_and_of_rates() {
+        let passed = |law, hears, came: &[u32]| {
+            let mut heard = Heard::new(hears);
+            came.iter().map(|echo| heard.pass(law, *echo)).collect::<Vec<_>>()
+        };
+        let [xcp, rcp] = [option::Law::Xcp, option::Law::Rcp];
+        assert_eq!(passed(xcp, Hears::All, &[5, 8, 2]), [5, 8, 2]);
+        assert_eq!(passed(xcp, Hears::Increases, &[5, 8, 2, 2, 4]), [5, 8, 8, 8, 10]);
+        assert_eq!(passed(xcp, Hears::Largest, &[5, 8, 2, 2, 4]), [5, 8, 11, 14, 17]);
+        // Sums wrap.
+        assert_eq!(passed(xcp, Hears::Increases, &[u32::MAX, 1, u32::MAX - 1, 1]), [u32::MAX, 1, 1, 4]);
+        assert_eq!(passed(rcp, Hears::Increases, &[5, 8, 2, 9]), [5, 8, 8, 9]);
+        assert_eq!(passed(rcp, Hears::Nothing, &[5, 8, 2, 9]), [5, 5, 5, 5]);
+    }
+}
