@@ -18,6 +18,9 @@
 #   reno-rem  TCP Reno over REM, the authors' own model, counted in bytes, with ECN unless aqm_mark=0.
 #   reno-avq  TCP Reno over AVQ (Queue/Vq), the authors' own model, likewise; its alpha of 0.15 is compiled in.
 #   reno      TCP Reno over drop-tail.
+#   rcp       Agent/RCP over Queue/DropTail/RCP, the authors' own host and router (R. Zhang-Shen and N. Dukkipati), web flows
+#             only. ns-2 does not have it: NS2 must be one that was patched with it (ns2.py). Without retransmission in the thesis; the
+#             patch has one, after two round trips without an ack of the last packet. Its packets are packet_bytes with the header of 40.
 #
 # With linux_ca the long flows of the last two are Agent/TCP/Linux with that module of Linux's (select_ca), selective acks
 # and timestamps; linux_set sets its modules' parameters. cwnd_log names a file for the forward flows' windows in packets, one
@@ -57,6 +60,7 @@ array set param {
     starts ""           reverse_starts ""    stagger_s ""
     red_min_fraction 0.3333333333  red_max_fraction 0.6666666667  red_max_p 0.1  red_weight 0.002
     red_mark_p 0.1      red_wait 1           red_adaptive 0
+    rcp_alpha 0.4       rcp_beta 0.4         rcp_gamma 1          rcp_interval_s 0.01  rcp_initial 0.05
     aqm_mark 1          rem_gamma 0.001      rem_phi 1.001        rem_target_fraction 0.3333333333
     rem_update_packets 10  avq_gamma 0.98    avq_initial 0.98
     long_tcp Reno
@@ -82,8 +86,12 @@ proc p {key} { global param; return $param($key) }
 proc default {key value} { global param; if {$param($key) eq ""} { set param($key) $value } }
 proc number_list {text} { return [split [string trim $text ,] ,] }
 
-if {[lsearch {xcp reno-red reno-rem reno-avq reno} [p protocol]] < 0} {
-    die "protocol must be xcp, reno-red, reno-rem, reno-avq or reno, got '[p protocol]'"
+if {[lsearch {xcp reno-red reno-rem reno-avq reno rcp} [p protocol]] < 0} {
+    die "protocol must be xcp, reno-red, reno-rem, reno-avq, reno or rcp, got '[p protocol]'"
+}
+if {[p protocol] eq "rcp"} {
+    if {[catch {Agent/RCP set packetSize_}]} { die "this ns-2 has no RCP: name a patched one by NS2" }
+    if {[p rtts_ms] ne "" || [p flows] > 0 || [p reverse] > 0} { die "rcp has web flows only: give flows=0" }
 }
 if {[lsearch {min all} [p headers]] < 0} { die "headers must be min or all, got '[p headers]'" }
 foreach key {long_tcp web_tcp} {
@@ -112,6 +120,7 @@ if {[p warmup_s] >= [p duration_s]} { die "warmup_s must be below duration_s" }
 if {[p headers] eq "min"} {
     remove-all-packet-headers
     add-packet-header IP TCP Flags XCP
+    if {[p protocol] eq "rcp"} { add-packet-header RCP }
 }
 set ns [new Simulator]
 $ns use-scheduler [p scheduler]
@@ -127,8 +136,8 @@ if {[p linux_ca] ne ""} {
     Agent/TCP set timestamps_ true
     Agent/TCPSink set ts_echo_rfc1323_ true
 }
-set web_class [expr {[p protocol] eq "xcp" ? "TCP/Reno/XCP" : "TCP/[p web_tcp]"}]
-set web_sink_class [expr {[p protocol] eq "xcp" ? "TCPSink/XCPSink" :
+set web_class [expr {[p protocol] eq "xcp" ? "TCP/Reno/XCP" : [p protocol] eq "rcp" ? "RCP" : "TCP/[p web_tcp]"}]
+set web_sink_class [expr {[p protocol] eq "xcp" ? "TCPSink/XCPSink" : [p protocol] eq "rcp" ? "RCP" :
                           [p web_tcp] eq "Sack1" ? "TCPSink/Sack1" : "TCPSink"}]
 
 # The header ns-2 adds to each data packet: 40 bytes and, with the timestamps XCP's agent turns on, 10 more.
@@ -153,6 +162,13 @@ foreach pair [split [p tcp_set] ,] {
     Agent/TCP set $name $value
 }
 Agent/TCPSink set packetSize_ 40
+if {[p protocol] eq "rcp"} {
+    Agent/RCP set packetSize_ [expr {[p packet_bytes] - 40}]
+    foreach {name value} {alpha_ rcp_alpha beta_ rcp_beta gamma_ rcp_gamma upd_timeslot_ rcp_interval_s init_rate_fact_ rcp_initial} {
+        Queue/DropTail/RCP set $name [p $value]
+    }
+    Queue/DropTail/RCP set print_status_ 0
+}
 
 Queue/RED set bytes_ false
 Queue/RED set queue_in_bytes_ false
@@ -189,7 +205,7 @@ proc link_head {from to} { global ns; return [[$ns link $from $to] head] }
 
 set left [$ns node]
 set right [$ns node]
-array set queue_of {xcp XCP reno-red RED reno-rem REM reno-avq Vq reno DropTail}
+array set queue_of {xcp XCP reno-red RED reno-rem REM reno-avq Vq reno DropTail rcp DropTail/RCP}
 set bottleneck_queue $queue_of([p protocol])
 $ns duplex-link $left $right $rate_bps [expr {0.4 * $rtt}] $bottleneck_queue
 foreach {from to} [list $left $right $right $left] {
@@ -198,6 +214,8 @@ foreach {from to} [list $left $right $right $left] {
     if {[p protocol] eq "xcp"} {
         $queue queue-limit [p buffer_packets]       ;# the wrapper's own limit_ is never looked at
         $queue set-link-capacity $rate_bps
+    } elseif {[p protocol] eq "rcp"} {
+        $queue set-link-capacity [expr {$rate_bps / 8}]     ;# in bytes, where XCP's is in bits
     }
 }
 # Everything a router does not know goes across the bottleneck.
@@ -306,7 +324,15 @@ proc web_start {size} {
     incr web(packets) $size
     set web(start,$tcp) [$ns now]
     set web(size,$tcp) $size
-    $tcp advanceby $size                ;# the SYN (packet 0) is added by ns-2
+    if {[p protocol] eq "rcp"} {
+        # Either end takes packets of this flow for its own; what is under way of the one before is not.
+        $tcp set fid_ $web(started)
+        $sink set fid_ $web(started)
+        $tcp set numpkts_ $size
+        $tcp sendfile
+    } else {
+        $tcp advanceby $size            ;# the SYN (packet 0) is added by ns-2
+    }
 }
 
 proc web_new_pair {} {

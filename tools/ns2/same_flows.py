@@ -4,6 +4,15 @@
 
     .venv/bin/python tools/ns2/same_flows.py R2.6 sack --set duration=60s --set dumbbell.rate=240Mbps
     .venv/bin/python tools/ns2/same_flows.py R2.8 red --ns2 red_min_fraction=0.025 --ns2 red_max_fraction=0.075
+    NS2=~/ns-2.35/ns .venv/bin/python tools/ns2/same_flows.py R4.14 rcp --set dumbbell.rtt=10ms --split 500
+
+RCP needs an ns-2 that NS2 names and that has the authors' model, which is not ours to ship: ns-2.35 with R.
+Zhang-Shen and N. Dukkipati's rcp.cc, rcp-host.cc and rcp-host.h, their objects in Makefile.in, PT_RCP in
+common/packet.h and trace/trace.cc, "RCP" among the headers of tcl/lib/ns-packet.tcl and the defaults of Agent/RCP and
+Queue/DropTail/RCP in tcl/lib/ns-default.tcl. Public repositories that reproduced the thesis have that as a patch of
+ns-2.35. With today's tools: g++ -std=gnu++98 -fpermissive -DUSE_INTERP_RESULT, and Debian's libtcl8.6, libotcl1,
+libtclcl1. The model as it is patched in has alpha_, beta_, gamma_ as parameters (here: the router's alpha, beta,
+eta), begins with 0.05 of the link and decides every min(RTT, 10 ms).
 
 Dumbbells with web flows one way only. ns-2 counts a flow to the last ack at its sender, Flowstamp to the last packet at
 its receiver: half a round trip is taken off. Flows that were not complete by the end count in neither.
@@ -12,6 +21,7 @@ its receiver: half a round trip is taken off. Flows that were not complete by th
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import tempfile
 import tomllib
@@ -35,6 +45,7 @@ PROTOCOLS: dict[str, dict[str, str]] = {
     "newreno": {"protocol": "reno", "web_tcp": "Newreno"},
     "sack": {"protocol": "reno", "web_tcp": "Sack1"},
     # windowOption_ 8 is HighSpeed TCP; its windows and loss rates are RFC 3649's by default, as ours are.
+    "rcp": {"protocol": "rcp"},
     "highspeed": {"protocol": "reno", "web_tcp": "Sack1", "tcp_set": "windowOption_:8"},
 }
 
@@ -57,6 +68,12 @@ def ns2_times(run: Finished, group: str, more: dict[str, str]) -> tuple[fct.Flow
     flows, network = run.times, run.scenario["dumbbell"]
     law = next(f["law"] for f in run.scenario["flows"] if f["name"] == group)
     name = law if isinstance(law, str) else law["law"]
+    if name not in PROTOCOLS:
+        raise FlowstampError(f"dumbbell.tcl has no {name}; it has {', '.join(PROTOCOLS)}")
+    router = network.get("router", "none")
+    if name == "rcp" and isinstance(router, dict):
+        names = {"alpha": "rcp_alpha", "beta": "rcp_beta", "eta": "rcp_gamma"}
+        more = {names[key]: str(router[key]) for key in names if key in router} | more
     rtt_s = _flowstamp.quantity("time", network["rtt"])
     with tempfile.TemporaryDirectory() as folder:
         given, log = Path(folder) / "flows", Path(folder) / "log"
@@ -85,6 +102,16 @@ def ns2_times(run: Finished, group: str, more: dict[str, str]) -> tuple[fct.Flow
     return theirs, summary
 
 
+def tell_split(ours: Finished, theirs: fct.FlowTimes, packets: int) -> None:
+    """Means over the flows that began after the warm-up and were complete in both."""
+    times = [ours.times.fct_s, theirs.fct_s]
+    counted = (ours.times.start_s >= ours.summary["warmup_s"]) & np.isfinite(times[0]) & np.isfinite(times[1])
+    for name, chosen in (("below", ours.times.packets < packets), ("from", ours.times.packets >= packets)):
+        means = [float(np.mean(t[counted & chosen])) for t in times]
+        count = np.count_nonzero(counted & chosen)
+        print(f"{name:5} {packets} packets: {count} flows, {means[0]:.3f} s and {means[1]:.3f} s")
+
+
 def main() -> int:
     """Runs both and prints a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -93,6 +120,7 @@ def main() -> int:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the scenario")
     parser.add_argument("--ns2", action="append", default=[], metavar="KEY=VALUE", help="a parameter of dumbbell.tcl")
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--split", type=int, metavar="PACKETS", help="means of flows below it, and of the others")
     arguments = parser.parse_args()
     for text in (*arguments.set, *arguments.ns2):
         if "=" not in text:
@@ -101,12 +129,15 @@ def main() -> int:
     ours = finished(arguments.figure, arguments.run, sets, arguments.seed)
     group = load(arguments.figure).group
     theirs, summary = ns2_times(ours, group, {k: v for k, _, v in (text.partition("=") for text in arguments.ns2)})
-    twin = Finished(ours.summary, ours.links, ours.flows, ours.packet_bytes, theirs, ours.scenario, ours.served)
+    twin = dataclasses.replace(ours, times=theirs)
 
     link = ours.summary["links"]["bottleneck"]
     print(f"utilisation   {link['utilization']:9.3f} {summary['utilization']:9.3f}   Flowstamp, ns-2")
     print(f"mean queue kB {link['mean_queue_bytes'] / 1e3:9.1f} {summary['mean_queue_bytes'] / 1e3:9.1f}")
     print(f"drops         {ours.drops('bottleneck'):9.0f} {summary['drops']:9d}")
+    if arguments.split:
+        tell_split(ours, theirs, arguments.split)
+        return 0
     print("packets           flows   Flowstamp        ns-2   over PS:  Flowstamp  ns-2")
     other = {b.low: b for b in fct.bins(twin, group)}
     for b in fct.bins(ours, group):

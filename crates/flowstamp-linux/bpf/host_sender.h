@@ -305,7 +305,6 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	struct fs_settings *set = fs_set();
 	__u32 packet, why, most, srtt_us;
 	__s64 change;
-	int told;
 	__u64 bytes;
 
 	if (fs_is_late(sk, flow)) {
@@ -324,8 +323,8 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	}
 	change = (__s32)(flow->heard - flow->applied);
 	flow->applied = flow->heard;
-	told = change != 0;
-	/* Growth is for windows that are used, and not before a loss is repaired. */
+	/* Growth is for windows that are used, and not before a loss is repaired. What is not taken tells nothing: where a router has gone, all
+	   wishes are granted, until packets are lost and go on being lost. */
 	if (change > 0 && (flow->state >= TCP_CA_RECOVERY || tp->app_limited))
 		change = 0;
 	flow->window = fs_xcp_window(flow->window, change, srtt_us, packet);
@@ -336,7 +335,7 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	if (fs_xcp_packets(flow->window, packet, 1) > most)
 		flow->window = (__u64)most * packet << FS_XCP_FRACTION_BITS;
 	bytes = flow->window >> FS_XCP_FRACTION_BITS;
-	why = fs_watch(tp, flow, bytes > 0xffffffff ? 0xffffffff : bytes, told || tp->app_limited || fs_xcp_is_content(tp, flow));
+	why = fs_watch(tp, flow, bytes > 0xffffffff ? 0xffffffff : bytes, change || tp->app_limited || fs_xcp_is_content(tp, flow));
 	if (why < FS_COUNTERS) {
 		fs_leaves(sk, why);
 		fs_leave(sk, flow, fs_xcp_packets(flow->window, packet, FS_WINDOW_MIN));
