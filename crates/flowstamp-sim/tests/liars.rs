@@ -275,6 +275,9 @@ fn the_police_isolates_who_does_not_obey_and_nobody_else() {
             .unwrap_or_else(|| panic!("{law}, {lies}, {link}: it is not tested"));
         let isolated = liar.isolated_s.unwrap_or_else(|| panic!("{law}, {lies}, {link}: {liar:?}"));
         assert!(isolated < 35.0, "{law}, {lies}, {link}: {liar:?}");
-        assert!(tested.iter().all(|t| t.group == "liar" || t.isolations == 0), "{law}, {lies}, {link}: {tested:?}");
+        assert!(
+            tested.iter().all(|t| t.group == "liar" || t.isolations == 0),
+            "{law}, {lies}, {link}: {tested:?}"
+        );
     }
 }
