@@ -2,7 +2,7 @@
 #
 # One ns-2 dumbbell: the reference run against which Flowstamp's XCP and TCP Reno over RED are compared.
 #
-#     ns dumbbell.tcl key=value ...          prints one JSON object on the last line of stdout
+#     ns dumbbell.tcl key=value ...          prints one JSON object on a line of stdout
 #
 #     L0 --.                          .-- R0        access links: access_rate_mbps, 0.05 rtt one way
 #     L1 ---- left ===bottleneck=== right ---- R1   bottleneck:   rate_mbps, 0.40 rtt one way, protocol's queue
@@ -518,7 +518,8 @@ proc report {} {
         lappend out "\"web\":{\"started\":$web(started),\"completed\":$web(completed),\"mean_packets\":[format %.3f [expr {double($web(packets)) / max(1, $web(started))}]],\"mean_fct_s\":[format %.6f [expr {$web(fct_sum) / $n}]],\"agent_pairs\":$web(agents)}"
     }
     lappend out "\"setup_cpu_s\":$setup_cpu_s"
-    puts "{[join $out ,]}"
+    # RCP's agents have written lines of their own, of which half a one may stand here.
+    puts "\n{[join $out ,]}"
     flush stdout
     exit 0
 }

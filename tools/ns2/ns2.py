@@ -54,7 +54,7 @@ def run(*, timeout_s: float = 600.0, **params: Any) -> dict[str, Any]:
         )
     arguments = [f"{key}={_text(value)}" for key, value in params.items()]
     stdout, cpu_s = _timed(str(binary()), [str(SCRIPT), *arguments], timeout_s)
-    # Agent/TCP/Linux leaves lines of its own behind the report.
+    # Agent/TCP/Linux and Agent/RCP leave lines of their own around the report.
     lines = [line for line in stdout.splitlines() if line.startswith("{")]
     try:
         result: dict[str, Any] = json.loads(lines[-1])

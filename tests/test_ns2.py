@@ -1,0 +1,78 @@
+"""The tools that run ns-2 beside a figure; skipped where there is no ns-2."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).parent.parent / "tools" / "ns2"
+SMALL = ["--set", "dumbbell.rtt=10ms", "--set", "duration=6s", "--set", "warmup=1s"]
+
+
+def tool(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(TOOLS / "same_flows.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def ns2_is_there() -> bool:
+    spec = importlib.util.spec_from_file_location("ns2", TOOLS / "ns2.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return bool(module.available())
+
+
+def means(said: str) -> list[list[float]]:
+    """Flows, ours, theirs: of the small, and of the large."""
+    rows = re.findall(r"^(?:below|from).*: (\d+) flows, ([0-9.]+) s and ([0-9.]+) s$", said, re.MULTILINE)
+    return [[float(value) for value in row] for row in rows]
+
+
+@pytest.fixture
+def ns2() -> None:
+    if not ns2_is_there():
+        pytest.skip("ns-2 (Debian's ns2) is missing")
+
+
+@pytest.mark.usefixtures("ns2")
+@pytest.mark.parametrize("law", ["sack", "xcp"])
+def test_the_same_flows(law: str) -> None:
+    done = tool("R4.14", law, *SMALL, "--split", "500")
+    assert done.returncode == 0, done.stderr
+    small, _ = means(done.stdout)
+    # 675 flows a second for five seconds. Within a factor of two: that they are the same flows is what is tested.
+    assert small[0] == pytest.approx(3375, rel=0.1)
+    assert 0.5 < small[1] / small[2] < 2
+    # Without --split by size, over what a server would take.
+    done = tool("R4.14", law, *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert len(re.findall(r"^ +\d+-\d+ ", done.stdout, re.MULTILINE)) > 5
+
+
+@pytest.mark.usefixtures("ns2")
+def test_rcp_needs_a_patched_ns2() -> None:
+    done = tool("R4.14", "rcp", *SMALL, "--split", "500")
+    if done.returncode == 0:
+        small, _ = means(done.stdout)
+        assert 0.5 < small[1] / small[2] < 2
+    else:
+        assert done.stderr.endswith("this ns-2 has no RCP: name a patched one by NS2\n"), done.stderr
+
+
+def test_what_it_cannot_do_is_one_line() -> None:
+    done = tool("R4.14", "vegas")
+    assert done.returncode == 1
+    assert done.stderr == "same_flows.py: R4.14 has no run vegas; there are rcp, xcp, sack\n"
+
+
+def test_without_ns2() -> None:
+    environment = os.environ | {"NS2": "/nowhere/ns"}
+    command = [sys.executable, str(TOOLS / "same_flows.py"), "R4.14", "sack", *SMALL]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    assert done.returncode == 1
+    assert done.stderr.startswith("same_flows.py: ns-2 with Queue/XCP not found")
