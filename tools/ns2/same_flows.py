@@ -15,7 +15,8 @@ libtclcl1. The model as it is patched in has alpha_, beta_, gamma_ as parameters
 eta), begins with 0.05 of the link and decides every min(RTT, 10 ms).
 
 Dumbbells with web flows one way only. ns-2 counts a flow to the last ack at its sender, Flowstamp to the last packet at
-its receiver: half a round trip is taken off. Flows that were not complete by the end count in neither.
+its receiver: half a round trip is taken off. ns-2's flows are whole packets, so that it has half a packet for each more
+to carry. Flows that were not complete by the end count in neither.
 """
 
 from __future__ import annotations
