@@ -323,8 +323,7 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	}
 	change = (__s32)(flow->heard - flow->applied);
 	flow->applied = flow->heard;
-	/* Growth is for windows that are used, and not before a loss is repaired. What is not taken tells nothing: where a router has gone, all
-	   wishes are granted, until packets are lost and go on being lost. */
+	/* Growth is for windows that are used, and not before a loss is repaired. */
 	if (change > 0 && (flow->state >= TCP_CA_RECOVERY || tp->app_limited))
 		change = 0;
 	flow->window = fs_xcp_window(flow->window, change, srtt_us, packet);

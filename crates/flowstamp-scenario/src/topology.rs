@@ -4,7 +4,9 @@
 //! refusal its key: what is wrong with `dumbbell.queue` would be said of `dumbbell`, and of a misspelt key not what would be right.
 
 use super::{Buffer, Impairments, LinkRate};
+use flowstamp_laws::Refused;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};
+use flowstamp_laws::share::police::Params;
 use flowstamp_laws::units::{Rate, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,6 +38,18 @@ pub struct Police {
 impl Default for Police {
     fn default() -> Self {
         Self { heavy: None, retest: Time::from_secs(10), isolate: Time::from_secs(30) } // as `router police`
+    }
+}
+
+impl Police {
+    /// Of a link of this rate.
+    ///
+    /// # Errors
+    /// The first parameter that makes no sense, and what would be right.
+    pub fn params(&self, rate: Rate) -> Result<Params, Refused> {
+        let Self { heavy, retest, isolate } = *self;
+        let params = Params { heavy: heavy.unwrap_or(Rate::from_bps(rate.bps() / 10.0)), retest, isolate };
+        params.check().map(|()| params)
     }
 }
 

@@ -2,12 +2,11 @@
 
 use super::wire::Path;
 use crate::law::{self, Law};
-use crate::path::{Liars, QueueKind};
+use crate::path::QueueKind;
 use crate::refusal::Refusal;
 use flowstamp_laws::liar::Hears;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{RouterSpec, SenderSpec};
-use flowstamp_laws::share::police;
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_laws::vcp::T_RHO;
 use flowstamp_sim::scenario::{Capture, Police};
@@ -111,27 +110,24 @@ impl Router {
 
     /// Whether the kernel's police can carry out all that the file says of it.
     fn check_police(&self, rate: Rate) -> Result<(), String> {
-        let Some(Police { heavy, retest, isolate }) = self.police else { return Ok(()) };
+        let Some(police) = &self.police else { return Ok(()) };
         let law = law::law_of(&self.law).map_err(|refusal| refusal.0)?;
         if self.place != Where::Bpf {
             return Err("router.police is the kernel's; set where = \"bpf\"".to_owned());
         }
-        if !Liars::knows(law) {
+        if !law.header.is_tested() {
             let name = law.name;
             return Err(format!(
                 "router.police: {name} tells no flow a rate that could be tested; take rcp or xcp"
             ));
         }
-        if law.blind && heavy.is_none() {
+        if law.blind && police.heavy.is_none() {
             let name = law.name;
             return Err(format!(
                 "router.police.heavy: {name} does not know the link's rate; say what a heavy flow is"
             ));
         }
-        let heavy = heavy.unwrap_or(Rate::from_bps(rate.bps() / 10.0));
-        police::Params { heavy, retest, isolate }
-            .check()
-            .map_err(|(key, text)| format!("router.police.{key} {text}"))
+        police.params(rate).map(drop).map_err(|(key, text)| format!("router.police.{key} {text}"))
     }
 
     /// Whether the router of a path can carry out all that the file says.
@@ -404,7 +400,7 @@ impl Lab {
                 return refuse("downloads go by the hosts' law; set host.law".to_owned());
             }
             let control = self.law_of(flows);
-            if flows.hears != Hears::All && !control.law().is_some_and(Liars::knows) {
+            if flows.hears != Hears::All && !control.law().is_some_and(|law| law.header.is_tested()) {
                 let name = control.name();
                 return refuse(format!(
                     "hears: {name} tells no flow what it alone is to do; take rcp or xcp"

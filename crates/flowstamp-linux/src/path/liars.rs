@@ -4,7 +4,8 @@
 use super::flows::number_of;
 use super::frame::{self, Segment};
 use crate::law::Law;
-use flowstamp_laws::liar::Hears;
+use flowstamp_laws::liar::{Hears, Mask};
+use flowstamp_laws::{Stamp, rcp, xcp};
 use flowstamp_wire::option;
 
 /// Which flows, and what they have heard.
@@ -20,30 +21,32 @@ struct Heard {
     hears: Hears,
     /// The echo as it came last, and as it was passed on.
     echoes: Option<[u32; 2]>,
-    /// XCP: the largest change so far.
-    largest: i32,
+    /// What the liar's law remembers.
+    best: Option<Stamp>,
 }
 
 impl Heard {
     const fn new(hears: Hears) -> Self {
-        Self { hears, echoes: None, largest: 0 }
+        Self { hears, echoes: None, best: None }
     }
 
     /// The echo to pass on for one that has come.
     fn pass(&mut self, law: option::Law, came: u32) -> u32 {
         let [before, passed] = self.echoes.unwrap_or([came; 2]);
-        let pass = match (self.hears, law) {
-            (Hears::All, _) | (_, option::Law::Vcp) => came,
-            (Hears::Nothing, _) => passed,
-            // A rate: none below the highest is an increase, and none is above the largest.
-            (_, option::Law::Rcp) => passed.max(came),
-            // The sum of all changes.
-            (hears, option::Law::Xcp) => {
-                let change = came.wrapping_sub(before) as i32;
-                self.largest = self.largest.max(change);
-                let heard = if hears == Hears::Largest { self.largest } else { change.max(0) };
-                passed.wrapping_add(heard as u32)
+        let pass = match law {
+            option::Law::Xcp => {
+                // The echo is the sum of all changes.
+                let change = f64::from(came.wrapping_sub(before) as i32);
+                let answer = (Stamp([0.0, 0.0, change]), 0);
+                let heard = <xcp::Sender<xcp::Throughput> as Mask>::heard(self.hears, answer, &mut self.best);
+                passed.wrapping_add(heard.map_or(0, |(stamp, _)| stamp.0[2] as i32 as u32))
             }
+            option::Law::Rcp => {
+                let header = rcp::Header { rate: f64::from(came), ..rcp::Header::from(Stamp([0.0; 3])) };
+                let heard = <rcp::Sender as Mask>::heard(self.hears, (header.into(), 0), &mut self.best);
+                heard.map_or(passed, |(stamp, _)| rcp::Header::from(stamp).rate as u32)
+            }
+            option::Law::Vcp => came,
         };
         self.echoes = Some([came, pass]);
         pass
@@ -54,11 +57,6 @@ impl Liars {
     /// What each flow makes of echoes.
     pub fn new(law: &'static Law, hears: &[Hears]) -> Self {
         Self { law, flows: hears.iter().copied().map(Heard::new).collect() }
-    }
-
-    /// Whether a law tells each flow what it alone is to do.
-    pub fn knows(law: &Law) -> bool {
-        matches!(law.option, option::Law::Rcp | option::Law::Xcp)
     }
 
     /// A segment on its way back.

@@ -10,8 +10,8 @@ use crate::law;
 use crate::netlink::Socket;
 use crate::refusal::Refusal;
 use anyhow::Context;
-use flowstamp_laws::share::police::Params;
 use flowstamp_laws::{Rate, Time};
+use flowstamp_sim::scenario::Police;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, MapHandle};
 use serde::{Deserialize, Serialize};
@@ -159,10 +159,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Err(Refusal(text).into());
     };
     let law = law::numbered(config.law).context("the pinned router is another version's")?;
-    if law.name == "vcp" {
+    if !law.header.is_tested() {
         // The test tells a flow a rate of its own; a code is for all.
-        let text = "police: vcp tells no flow a rate that could be tested; it knows rcp and xcp";
-        return Err(Refusal(text.into()).into());
+        let text =
+            format!("police: {} tells no flow a rate that could be tested; it knows rcp and xcp", law.name);
+        return Err(Refusal(text).into());
     }
     if law.blind && arguments.least.is_none() {
         let text = format!(
@@ -171,14 +172,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         );
         return Err(Refusal(text).into());
     }
-    let params = Params {
-        heavy: arguments
-            .least
-            .unwrap_or(Rate::from_bytes_per_sec((config.link_rate_q16 / 65536) as f64 / 10.0)),
-        retest: arguments.retest,
-        isolate: arguments.isolate,
-    };
-    params.check().map_err(|(name, text)| {
+    let wish = Police { heavy: arguments.least, retest: arguments.retest, isolate: arguments.isolate };
+    let rate = Rate::from_bytes_per_sec((config.link_rate_q16 / 65536) as f64);
+    let params = wish.params(rate).map_err(|(name, text)| {
         let option = if name == "heavy" { "least" } else { name };
         Refusal(format!("--{option} {text}"))
     })?;

@@ -39,7 +39,7 @@ fn a_flow_that_wants_no_more() {
 fn a_router_that_goes_away() {
     for law in ["rcp", "xcp", "vcp"] {
         let Some(net) = Net::new() else { return };
-        // XCP's windows grow by a quarter in the time, so that it is they, not iperf3, that limit.
+        // So little that it is XCP's window, not iperf3, that limits: what an application does not use tells enough.
         net.stamp(2 * R, 200, 0);
         for end in [End::Client, End::Server] {
             let words = format!("enable --law {law} --any-rtt --cgroup {}", net.cgroup.display());

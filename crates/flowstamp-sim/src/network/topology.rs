@@ -207,10 +207,10 @@ pub(super) fn priority(
 
 /// Who is tested on a link of this rate.
 fn police(key: &str, given: Option<Police>, rate: Rate) -> Result<Option<police::Params>> {
-    let Some(Police { heavy, retest, isolate }) = given else { return Ok(None) };
-    let params =
-        police::Params { heavy: heavy.unwrap_or(Rate::from_bps(rate.bps() / 10.0)), retest, isolate };
-    params.check().map_or_else(|(name, text)| error(format!("{key}.{name}"), text), |()| Ok(Some(params)))
+    let Some(given) = given else { return Ok(None) };
+    given
+        .params(rate)
+        .map_or_else(|(name, text)| error(format!("{key}.{name}"), text), |params| Ok(Some(params)))
 }
 
 /// The number of a medium, which are counted as they are named.
