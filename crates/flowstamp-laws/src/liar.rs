@@ -119,9 +119,14 @@ impl<E: Encoding> Mask for xcp::Sender<E> {
 
     fn forged(&self, lies: &Params, packet_bytes: f64, _: Time, srtt: Time) -> Stamp {
         let rtt_s = lies.rtt.unwrap_or(srtt).as_secs_f64();
-        let window = lies.window.map_or(self.cwnd(), |packets| packets * packet_bytes);
+        let window = lies.window.map_or(self.stamped_window(), |packets| packets * packet_bytes);
         let wanted = lies.wish.map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec) * rtt_s;
-        E::header(window, rtt_s, packet_bytes, xcp::sender::wish(rtt_s, wanted, window, packet_bytes))
+        E::header(
+            window,
+            rtt_s,
+            packet_bytes,
+            xcp::sender::wish(rtt_s, wanted - window, window, packet_bytes),
+        )
     }
 
     fn heard(hears: Hears, (stamp, bits): (Stamp, u16), best: &mut Option<Stamp>) -> Option<(Stamp, u16)> {

@@ -263,6 +263,11 @@ pub trait SenderLaw: Sized {
     /// The congestion window in bytes, at least one packet.
     fn cwnd(&self) -> f64;
 
+    /// What may be in flight, bytes: the congestion window, but for a law that holds flows by their pace alone.
+    fn limit(&self) -> f64 {
+        self.cwnd()
+    }
+
     /// The pace of departures; `None` sends whatever the window allows at once.
     fn pacing_rate(&self) -> Option<Rate> {
         None
@@ -359,6 +364,9 @@ impl<L: SenderLaw> SenderLaw for Box<L> {
     }
     fn cwnd(&self) -> f64 {
         (**self).cwnd()
+    }
+    fn limit(&self) -> f64 {
+        (**self).limit()
     }
     fn pacing_rate(&self) -> Option<Rate> {
         (**self).pacing_rate()

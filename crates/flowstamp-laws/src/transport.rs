@@ -4,7 +4,7 @@
 //! when losses and marks call for a reduction, and sends
 //!
 //! ```text
-//! while (flight + 1) * packet <= cwnd + inflation * packet
+//! while (flight + 1) * packet <= limit + inflation * packet
 //!
 //!                    third duplicate ack                 all that was outstanding is acknowledged
 //!         +------+ ------------------------> +----------+ -------------------------------------> +------+
@@ -241,7 +241,7 @@ impl Sender {
 
     #[inline]
     fn window_allows<L: SenderLaw>(&self, law: &L, packet_bytes: u32, flight: u32) -> bool {
-        (f64::from(flight) + 1.0 - f64::from(self.inflation)) * f64::from(packet_bytes) <= law.cwnd()
+        (f64::from(flight) + 1.0 - f64::from(self.inflation)) * f64::from(packet_bytes) <= law.limit()
     }
 
     /// New data, if there is any.

@@ -259,6 +259,18 @@ fn a_sender_takes_the_rate_and_paces() {
     assert!((law.cwnd() - 6000.0).abs() < 1e-9, "losses are repaired and do not change the rate");
 }
 
+/// Without the window of section 6.1.1 the pace alone holds a flow, from the first rate on; before, the initial window does.
+#[test]
+fn without_a_window_the_pace_alone_holds() {
+    let flow = FlowView { packet_bytes: 1000, initial_window: 2.0, app_rate: None };
+    let mut law =
+        Sender::new(&flowstamp_laws::rcp::sender::Params { window: false, ..Default::default() }, &flow);
+    assert_eq!(law.limit(), 1000.0);
+    let answer: Stamp = Header { rate: 50_000.0, rtt_s: 0.0, age_bytes: 0.0 }.into();
+    law.on_feedback(Time::ZERO, Time::from_millis(100), &answer, 0);
+    assert_eq!((law.limit(), law.cwnd()), (f64::INFINITY, 6000.0));
+}
+
 /// Alone on its path a router gives its own R, whatever the exponent and the capacity: no power may leave the range of
 /// numbers, or the flow would be told to send without bound.
 #[test]

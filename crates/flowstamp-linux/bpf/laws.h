@@ -465,15 +465,14 @@ FS_LAW __s32 fs_xcp_departure(struct fs_xcp *s, __u64 bytes, __u32 packets, __u6
 				     : -(__s64)FS_QUOTIENT((__u64)-feedback + unit - 1, unit);
 		return each < -0x7fffffffLL - 1 ? -0x7fffffff - 1 : (__s32)each;
 	}
-	if (wish >= 0) {
-		s->residue_pos_q16 -= fs_min(wish, s->residue_pos_q16);
-		s->residue_neg_q16 -= fs_min(feedback - wish, s->residue_neg_q16);
-	} else {
-		/* Without a sign there is room for the sum. */
-		__u64 spared = (__u64)(feedback > 0 ? feedback : 0) + (__u64)-wish;
-
-		s->residue_neg_q16 -= fs_min(spared, s->residue_neg_q16);
-	}
+	/* A router before this one allows less: Throughput::booked of header.rs. Without a sign there is room for give - wish. */
+	take = fs_min(wish < 0 ? give + (__u64)-wish : give - (__u64)wish, s->residue_neg_q16);
+	s->residue_neg_q16 -= take;
+	if (wish >= 0)
+		take += (__u64)wish;
+	else
+		take -= fs_min((__u64)-wish, take);
+	s->residue_pos_q16 -= fs_min(take, s->residue_pos_q16);
 	return carried;
 }
 

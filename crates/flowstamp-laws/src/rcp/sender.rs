@@ -8,6 +8,8 @@
 //!   window  max(R rtt / s, 1) packets                                   R-TCP, section 6.1.1
 //! ```
 //!
+//! The author's ns-2 host, of chapters 3 and 4, has the pace alone; [`Params::window`] is which of both.
+//!
 //! Losses are repaired and do not change the rate: the routers know of them by their queues. Section 6.1.1 leaves the repair
 //! to TCP, hence selective acks; that of section 6.3.1 is [`Recovery::Count`]. A flow ends with a FIN and its answer,
 //! a control packet of 40 bytes (section 4.1); the author's ns-2 host puts the FIN into the last data packet instead.
@@ -52,13 +54,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a scenario may set.
-#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
     /// The rate to wish for; unset, the application's, or as much as there is.
     pub desired_rate: Option<Rate>,
     /// Switch to TCP where the bottleneck is not an RCP router (section 6.2.2).
     pub switch: bool,
+    /// Never more in flight than R rtt and a packet (R-TCP, section 6.1.1); without it, as in the author's ns-2 host, the pace alone holds the flow.
+    pub window: bool,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { desired_rate: None, switch: false, window: true }
+    }
 }
 
 /// Rate and window of one flow.
@@ -69,6 +79,8 @@ pub struct Sender {
     rate: f64,
     cwnd: f64,
     packet_bytes: f64,
+    /// It bounds what is in flight.
+    window: bool,
     /// Delivered so far: the age of section 3.6, bytes.
     age: f64,
     switch: Option<Box<Switch>>, // few flows have one
@@ -126,7 +138,7 @@ impl SenderLaw for Sender {
         let desired = params.desired_rate.or(flow.app_rate).map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec);
         let packet_bytes = f64::from(flow.packet_bytes);
         let switch = params.switch.then(|| Box::new(Switch::new(flow)));
-        Self { desired, rate: 0.0, cwnd: packet_bytes, packet_bytes, age: 0.0, switch }
+        Self { desired, rate: 0.0, cwnd: packet_bytes, packet_bytes, window: params.window, age: 0.0, switch }
     }
 
     fn recovery(&self) -> Recovery {
@@ -149,6 +161,13 @@ impl SenderLaw for Sender {
     #[inline]
     fn cwnd(&self) -> f64 {
         self.tcp().map_or(self.cwnd, SenderLaw::cwnd)
+    }
+
+    #[inline]
+    fn limit(&self) -> f64 {
+        // Before there is a rate nothing paces.
+        let paced_alone = !self.window && self.rate > 0.0 && self.tcp().is_none();
+        if paced_alone { f64::INFINITY } else { self.cwnd() }
     }
 
     #[inline]

@@ -111,6 +111,8 @@ macro_rules! senders {
             fn carried(&mut self, bytes: f64) { each!(self, $($variant)*; l => l.carried(bytes)) }
             #[inline(always)] // asked for each packet
             fn cwnd(&self) -> f64 { each!(self, $($variant)*; l => l.cwnd()) }
+            #[inline]
+            fn limit(&self) -> f64 { each!(self, $($variant)*; l => l.limit()) }
             #[inline(always)]
             fn pacing_rate(&self) -> Option<Rate> { each!(self, $($variant)*; l => l.pacing_rate()) }
             #[inline]

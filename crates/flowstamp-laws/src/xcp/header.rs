@@ -43,6 +43,9 @@ pub trait Encoding: Copy + core::fmt::Debug + 'static {
     fn header(cwnd_bytes: f64, rtt_s: f64, packet_bytes: f64, wish_bytes: f64) -> Stamp;
     /// The change of window in bytes that an echoed header asks for.
     fn window_change(stamp: &Stamp, rtt_s: f64) -> f64;
+    /// What goes from the pools of what is given and taken for a packet whose shares are `give` and `take` and to which a router before this
+    /// one allows only `allowed`, below `give - take`; `rest` is what the second pool still has. All in bytes/s.
+    fn booked(give: f64, take: f64, allowed: f64, rest: f64) -> (f64, f64);
 }
 
 /// The paper's header (section 3.2): `H_cwnd` in bytes, `H_rtt` in seconds, `H_feedback` in bytes.
@@ -94,6 +97,16 @@ impl Encoding for Window {
     #[inline]
     fn window_change(stamp: &Stamp, _: f64) -> f64 {
         stamp.0[2]
+    }
+    /// Appendix A: the flow is given only what it is allowed, and what it forgoes counts as taken. What it is slowed down by elsewhere need
+    /// not be taken here.
+    #[inline]
+    fn booked(give: f64, take: f64, allowed: f64, _: f64) -> (f64, f64) {
+        if allowed >= 0.0 {
+            (allowed, give - take - allowed)
+        } else {
+            (0.0, (give - take).max(0.0) - allowed)
+        }
     }
 }
 
@@ -152,6 +165,13 @@ impl Encoding for Throughput {
     #[inline]
     fn window_change(stamp: &Stamp, rtt_s: f64) -> f64 {
         stamp.0[2] * rtt_s
+    }
+    /// Its listing of a packet's departure: more is taken, as far as the pool goes, and what is given makes up the difference to what is
+    /// allowed. Where it lets a pool grow, by a decrease beyond what is left to take, ours stays: senders write decreases as they like.
+    #[inline]
+    fn booked(give: f64, _: f64, allowed: f64, rest: f64) -> (f64, f64) {
+        let take = (give - allowed).min(rest);
+        ((allowed + take).max(0.0), take)
     }
 }
 

@@ -38,7 +38,8 @@
 //! 4. Nothing on an interval without data packets / `d` stays, nothing is handed out / the sums are empty, and what is
 //!    spare shows again in the next interval (section 3.5.3).
 //! 5. Appendix A's listing lets `residue_neg -= feedback / H_rtt` follow every packet / only those that a router before
-//!    took from / elsewhere it would take twice for one packet.
+//!    took from / elsewhere it would take twice for one packet. What such packets take from the pools the Internet-Draft's listing says
+//!    otherwise, and its encoding does as that says: links behind another bottleneck then carry more ([`Encoding::booked`]).
 //! 6. The persistent queue is what arriving packets see / and the queue as the search ends / a link to which nothing
 //!    comes any more drains, and no packet is there to see it.
 //! 7. Appendix A's listing omits the units and the maximum of `0.1 y - |F|`; equation 2 stands.

@@ -22,7 +22,10 @@
 //!    packets leave, so a window of 4.99 packets would carry four fifths of the rate; the application holds it to `r`.
 //! 3. The first packet has `H_rtt` zero and a wish / such packets wish nothing / no window follows from a rate
 //!    without an RTT, and routers give such packets no increase.
-//! 4. "Simple TCP and IP options" tell whether receiver and routers know XCP / sixteen bits beside the header do, as PCP's PTL / the
+//! 4. `H_cwnd` is the sender's current window / it is the whole packets of it, which are what is sent, as in the authors' ns-2 model
+//!    ([`StampedWindow`]) / with the fraction, a window of 2.9 packets asks for the share of 2.9 and sends 2: flows of small windows end
+//!    up with less or more than their share, by chance.
+//! 5. "Simple TCP and IP options" tell whether receiver and routers know XCP / sixteen bits beside the header do, as PCP's PTL / the
 //!    paper says no more of them; a capture does not show them.
 
 use super::header::Encoding;
@@ -36,6 +39,17 @@ use core::marker::PhantomData;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Which window the headers carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StampedWindow {
+    /// The whole packets of the congestion window, which are what may be sent.
+    #[default]
+    InUse,
+    /// The congestion window with its fraction of a packet.
+    Exact,
+}
+
 /// What a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -46,18 +60,21 @@ pub struct Params {
     pub desired_rate: Option<Rate>,
     /// Ask receiver and routers for XCP first, and become a TCP where one of these does not know it (section 8.2).
     pub negotiate: bool,
+    /// The window that routers are told of: `"in-use"`, the whole packets that may be sent, or `"exact"`, with their fraction.
+    pub stamped_window: StampedWindow,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self { price: 1.0, desired_rate: None, negotiate: false }
+        Self { price: 1.0, desired_rate: None, negotiate: false, stamped_window: StampedWindow::InUse }
     }
 }
 
-/// What a packet wishes for, bytes of window: its part of what is missing to `wanted`. Without an RTT nothing (deviation 3).
+/// What a packet wishes for, bytes of window: its part of what is `missing`, where `window` bytes are sent in an RTT. Without an RTT nothing
+/// (deviation 3).
 #[inline]
-pub(crate) fn wish(rtt_s: f64, wanted: f64, window: f64, packet_bytes: f64) -> f64 {
-    if rtt_s > 0.0 { (wanted - window) * packet_bytes / window } else { 0.0 }
+pub(crate) fn wish(rtt_s: f64, missing: f64, window: f64, packet_bytes: f64) -> f64 {
+    if rtt_s > 0.0 { missing * packet_bytes / window } else { 0.0 }
 }
 
 /// The window of one XCP flow.
@@ -72,6 +89,7 @@ pub struct Sender<E> {
     desired: f64,
     /// Bytes of window wished for above the desired rate's (deviation 2).
     margin: f64,
+    stamped_window: StampedWindow,
     negotiation: Option<Box<Negotiation>>, // few flows have one
     encoding: PhantomData<E>,
 }
@@ -83,6 +101,16 @@ impl<E> Sender<E> {
 
     fn tcp_mut(&mut self) -> Option<&mut Sack> {
         self.negotiation.as_mut()?.tcp_mut()
+    }
+
+    /// The window that headers carry, bytes.
+    #[inline]
+    pub(crate) fn stamped_window(&self) -> f64 {
+        match self.stamped_window {
+            // Never below one packet, as the window is not.
+            StampedWindow::InUse => f64::from((self.cwnd / self.packet_bytes) as u32) * self.packet_bytes,
+            StampedWindow::Exact => self.cwnd,
+        }
     }
 }
 
@@ -102,6 +130,7 @@ impl<E: Encoding> SenderLaw for Sender<E> {
             inverse_price: 1.0 / params.price,
             desired: desired.map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec),
             margin: if params.desired_rate.is_none() { packet_bytes } else { 0.0 },
+            stamped_window: params.stamped_window,
             negotiation: params.negotiate.then(|| Box::new(Negotiation::new(flow))),
             encoding: PhantomData,
         }
@@ -186,8 +215,10 @@ impl<E: Encoding> SenderLaw for Sender<E> {
             return Stamp::default();
         }
         let rtt_s = srtt.as_secs_f64();
-        let wish = wish(rtt_s, self.desired * rtt_s + self.margin, self.cwnd, self.packet_bytes);
-        E::header(self.cwnd * self.inverse_price, rtt_s, self.packet_bytes, wish)
+        let window = self.stamped_window();
+        let missing = self.desired * rtt_s + self.margin - self.cwnd;
+        let wish = wish(rtt_s, missing, window, self.packet_bytes);
+        E::header(window * self.inverse_price, rtt_s, self.packet_bytes, wish)
     }
 
     #[inline]

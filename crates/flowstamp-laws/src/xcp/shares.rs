@@ -271,14 +271,10 @@ impl<E: Encoding> Shares<E> {
             E::write_feedback(stamp, feedback, view.rtt_s);
             self.residue_pos -= give;
             self.residue_neg -= take;
-        } else if view.feedback >= 0.0 {
-            // A router before this one allows less: the flow takes only that, and what it forgoes counts as taken.
-            self.residue_pos -= view.feedback.min(self.residue_pos);
-            self.residue_neg -= (feedback - view.feedback).min(self.residue_neg);
         } else {
-            // It is being slowed down elsewhere: that much need not be taken here.
-            let spared = feedback.max(0.0) - view.feedback;
-            self.residue_neg -= spared.min(self.residue_neg);
+            let (give, take) = E::booked(give, take, view.feedback, self.residue_neg);
+            self.residue_pos = (self.residue_pos - give).max(0.0);
+            self.residue_neg = (self.residue_neg - take).max(0.0);
         }
         debug_assert!(
             self.residue_pos >= 0.0 && self.residue_neg >= 0.0,

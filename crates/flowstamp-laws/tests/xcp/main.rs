@@ -6,6 +6,7 @@ use flowstamp_laws::sender::{Ack, FlowView, SenderLaw};
 use flowstamp_laws::stamp::StampLaw;
 use flowstamp_laws::units::{Rate, Time};
 use flowstamp_laws::xcp::router::{Params, Router};
+use flowstamp_laws::xcp::sender::StampedWindow;
 use flowstamp_laws::xcp::{Encoding, Sender, Throughput, Window};
 use proptest::prelude::*;
 
@@ -378,6 +379,37 @@ fn an_application_rate_has_a_packet_to_spare() {
         FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate: Some(Rate::from_bytes_per_sec(2e5)) };
     let stamp = Sender::<Window>::new(&Default::default(), &flow).stamp(Time::ZERO, Time::from_millis(100));
     assert!((stamp.0[2] - 1100.0).abs() < 1e-9, "{stamp:?}");
+}
+
+/// What routers are told of is what is sent, the whole packets of the window (the sender's deviation 4), or the window as it is.
+#[test]
+fn what_is_stamped_is_what_is_sent() {
+    let rtt = Time::from_millis(100);
+    for (window, packets) in [(1.0, 1.0), (2.9, 2.0), (3.0, 3.0), (1000.5, 1000.0)] {
+        let flow = FlowView { packet_bytes: 1000, initial_window: window, app_rate: None };
+        let sender = |stamped_window| {
+            let params = flowstamp_laws::xcp::sender::Params { stamped_window, ..Default::default() };
+            Sender::<Window>::new(&params, &flow).stamp(Time::ZERO, rtt).0[0]
+        };
+        assert!((sender(StampedWindow::InUse) - 1000.0 * packets).abs() < 1e-9);
+        assert!((sender(StampedWindow::Exact) - 1000.0 * window).abs() < 1e-9);
+    }
+}
+
+/// A packet that a router before this one allows less than its share: appendix A's books and the Internet-Draft's listing, by hand. Its
+/// share is 700 - 200 bytes/s; 10 kB/s are left to take, or 300.
+#[test]
+fn each_encoding_keeps_its_own_books() {
+    for (allowed, rest, paper, draft) in [
+        (100.0, 1e4, (100.0, 400.0), (700.0, 600.0)),
+        (-50.0, 1e4, (0.0, 550.0), (700.0, 750.0)),
+        (100.0, 300.0, (100.0, 400.0), (400.0, 300.0)),
+        // The listing has -700 from the pool of what is given: it stays as it is.
+        (-1000.0, 300.0, (0.0, 1500.0), (0.0, 300.0)),
+    ] {
+        assert_eq!(Window::booked(700.0, 200.0, allowed, rest), paper);
+        assert_eq!(Throughput::booked(700.0, 200.0, allowed, rest), draft);
+    }
 }
 
 /// One ack for two packets brings both packets' changes, and the newer header (delayed acks).
