@@ -104,6 +104,7 @@ class Made:
             np.array([0.5, 2.0, 3.0, 4.0]),
             np.array([1.0, 2.0, np.nan, 4.0]),
             np.array([10.0, 10.0, 20.0, 1000.0]),
+            np.array([9.5, 10.0, 20.0, 999.5]),
             np.zeros(4, np.int16),
             {"forward": 0},
             3.0,
@@ -137,7 +138,7 @@ def test_measures() -> None:
     assert (of["afct_small"], of["afct_large"]) == (2, 4)
     assert (of["count_small"], of["count_large"]) == (1, 1)
     assert of["completed_share"] == pytest.approx(2 / 3)
-    assert of["offered_load"] == pytest.approx(1030 / 10 / 3e5)
+    assert of["offered_load"] == pytest.approx(1029.5 / 10 / 3e5)
     assert of["retransmitted_share"] == pytest.approx(3 / 1040)
     assert of["server_large"] == pytest.approx(0.15 + 1000 / 3e5)
     # From 1 to 11 s: half a second of the first, 2 of the second, 8 of the third, 4 of the fourth.
@@ -149,7 +150,7 @@ def test_active_flows_follow_littles_law() -> None:
     made = Made()
     flows = made.times
     start, took = flows.start_s[[0, 1, 3]], flows.fct_s[[0, 1, 3]]
-    made.times = fct.FlowTimes(start, took, flows.packets[[0, 1, 3]], flows.group[:3], flows.groups, 0.0)
+    made.times = fct.FlowTimes(start, took, *[of[[0, 1, 3]] for of in (flows.packets, flows.brought)], flows.group[:3], flows.groups, 0.0)
     assert fct.mean_active(made, "forward", 0.0, 10.0) == pytest.approx(3 / 10 * float(took.mean()))
     assert list(fct.active_over_time(made, "forward", np.array([0.0, 1.0, 3.0, 4.5, 9.0]))) == [0, 1, 1, 1, 0]
 

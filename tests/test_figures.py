@@ -129,7 +129,7 @@ def finished(arrivals: int, drops: list[float], flows: int = 1) -> RunSet:
         "groups": {"a": {"flows": flows}},
     }
     series = np.array(drops)
-    times = FlowTimes(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, np.int16), {}, 0.0)
+    times = FlowTimes(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, np.int16), {}, 0.0)
     run = Finished(summary, {"bottleneck": {"drops": (series, series)}}, {}, {}, 1000.0, times)
     return RunSet("a", [run], ["bottleneck"], "a")
 
@@ -190,7 +190,7 @@ def test_expressions_refuse(text: str) -> None:
 
 def test_packets_are_the_sum_of_a_flows_throughput() -> None:
     t = np.array([1.0, 2.0, 3.0])
-    times = FlowTimes(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, np.int16), {}, 0.0)
+    times = FlowTimes(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, np.int16), {}, 0.0)
     links = {"bottleneck": {"utilization": (t, t)}}
     many = {
         "flow_packets": {"a.0": (t, np.array([0.0, 8e6, 16e6]))}

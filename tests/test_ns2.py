@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 TOOLS = Path(__file__).parent.parent / "tools" / "ns2"
-SMALL = ["--set", "dumbbell.rtt=10ms", "--set", "duration=6s", "--set", "warmup=1s"]
+WEB = '{ flows_per_s = 675, sizes = { distribution = "pareto", mean = "25000B", shape = 1.2 } }'
+SMALL = [x for key in ("dumbbell.rtt=10ms", "duration=6s", "warmup=1s", f"flows.forward.web={WEB}") for x in ("--set", key)]
 
 
 def tool(*arguments: str) -> subprocess.CompletedProcess[str]:

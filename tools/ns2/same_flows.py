@@ -99,7 +99,7 @@ def ns2_times(run: Finished, group: str, more: dict[str, str]) -> tuple[fct.Flow
     order = np.searchsorted(flows.start_s, rows[:, 0] - 1e-12)
     times = np.full(flows.start_s.size, np.nan)
     times[order] = rows[:, 2] - rtt_s / 2
-    theirs = fct.FlowTimes(flows.start_s, times, flows.packets, flows.group, flows.groups, float("nan"))
+    theirs = fct.FlowTimes(flows.start_s, times, flows.packets, flows.packets, flows.group, flows.groups, float("nan"))
     return theirs, summary
 
 

@@ -133,10 +133,12 @@ impl<'de, T: Deserialize<'de> + FromStr<Err: fmt::Display>> Deserialize<'de> for
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Web {
-    /// Mean number of new flows per second. Exactly one of `flows_per_s` and `load` is given.
+    /// Mean number of new flows per second, whatever they bring. Exactly one of `flows_per_s` and `load` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows_per_s: Option<f64>,
-    /// Offered load, headers included, as a share of the slowest link's capacity on the path.
+    /// Offered load, headers included, as a share of the slowest link's capacity on the path. What arrives in the warm-up, and after it, is that
+    /// within 5%: so many flows are drawn as bring it, at random times, and a flow that would bring more is drawn again. Of less than a
+    /// hundred flows, as with `flows_per_s`, it is so on average.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Ratio>,
     /// How arrivals are spaced.

@@ -47,7 +47,7 @@ fn second_half(law: &str, router: &str) -> (u64, u64, u64) {
         name = "web"
         law = "{law}"
         [flows.web]
-        load = 0.7
+        flows_per_s = 1680.0
         sizes = {{ distribution = "exponential", mean = "10kB" }}
         [probes]
         links = false

@@ -41,18 +41,20 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class FlowTimes:
-    """The flows with a size: when they started, how long they took (not a number: not complete), how large they are."""
+    """The flows with a size: when they started, how long they took (not a number: not complete), how large they are, and what they
+    bring to a link in full packets, of which the last may not be one."""
 
     start_s: Floats
     fct_s: Floats
     packets: Floats
+    brought: Floats
     group: NDArray[np.int16]
     groups: Mapping[str, int]
     retransmitted: float
 
     @classmethod
-    def of(cls, flows: Any, payload_bytes: float) -> FlowTimes:
-        """From the table of flows of a run, whose full packets carry so much."""
+    def of(cls, flows: Any, payload_bytes: float, packet_bytes: float) -> FlowTimes:
+        """From the table of flows of a run, whose full packets carry so much of what they are."""
         codes: dict[str, int] = {}
         group = np.array([codes.setdefault(g, len(codes)) for g in flows.column("group")], np.int16)
         size = np.array(flows.column("size_bytes"), np.float64)
@@ -62,13 +64,20 @@ class FlowTimes:
         # A transfer is a whole number of packets; the last may be short.
         packets = np.ceil(size[sized] / payload_bytes)
         again = float(np.sum(np.array(flows.column("retransmissions"), np.float64)))
-        return cls(start[sized], fct[sized], packets, group[sized], codes, again)
+        brought = (size[sized] + (packet_bytes - payload_bytes) * packets) / packet_bytes
+        return cls(start[sized], fct[sized], packets, brought, group[sized], codes, again)
 
     def select(self, group: str, since_s: float) -> FlowTimes:
         """The flows of a group that started at or after an instant."""
         keep = (self.group == self.groups.get(group, -1)) & (self.start_s >= since_s)
         return FlowTimes(
-            self.start_s[keep], self.fct_s[keep], self.packets[keep], self.group[keep], self.groups, self.retransmitted
+            self.start_s[keep],
+            self.fct_s[keep],
+            self.packets[keep],
+            self.brought[keep],
+            self.group[keep],
+            self.groups,
+            self.retransmitted,
         )
 
 
@@ -300,7 +309,7 @@ def _one(run: Measured, group: str, name: str, split: float) -> float:
             ideal = run.ideal(group)
             if ideal is None or not flows.packets.size:
                 return float("nan")
-            return float(np.sum(flows.packets)) / (end - start) / ideal.capacity
+            return float(np.sum(flows.brought)) / (end - start) / ideal.capacity
         case "active":
             return mean_active(run, group, start, end)
         case "retransmitted_share":

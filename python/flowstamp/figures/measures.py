@@ -55,7 +55,7 @@ class Finished:
         table = run.flows
         columns = (table.column(c) for c in ("group", "index", "switched_s"))
         switched = {f"{g}.{i}": float(at) for g, i, at in zip(*columns, strict=True) if at is not None}
-        times = fct.FlowTimes.of(table, fct.payload(scenario or {}, packet_bytes))
+        times = fct.FlowTimes.of(table, fct.payload(scenario or {}, packet_bytes), packet_bytes)
         return cls(summary, links, many, switched, packet_bytes, times, scenario or {})
 
     def ideal(self, group: str) -> fct.Ideal | None:

@@ -28,7 +28,7 @@ use crate::link::{InFlight, Plain, Port};
 use crate::medium::Capacity;
 use crate::random::Stream;
 use crate::results::{CapturedFrame, CapturedPacket, FlowRow, GroupSummary, LinkSummary, SeriesKey};
-use crate::scenario::{Access, Arrivals, FlowGroup, OneOrMany, Web};
+use crate::scenario::{Access, Arrivals, FlowGroup, OneOrMany, Sizes, Web};
 use crate::workload::SizeLaw;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::Header;
@@ -243,7 +243,12 @@ impl Builder<'_> {
             Arrivals::Poisson => 1.0,
             Arrivals::Pareto { shape } => (shape / (shape - 1.0)).clamp(1.0, 2.0),
         };
-        let mean = crowded * per_s * duration_s;
+        // Held to a load, flows of heavy-tailed sizes are more than their mean size says.
+        let small = match web.sizes {
+            Sizes::Pareto { shape, .. } if web.load.is_some() => (shape / (shape - 1.0)).clamp(1.0, 3.0),
+            _ => 1.0,
+        };
+        let mean = crowded * small * per_s * duration_s;
         let all = mean + 6.0 * mean.sqrt() + 10.0;
         let load = per_s * wire / slowest;
         if load >= 0.98 {

@@ -6,7 +6,7 @@ use super::{Builder, MOST_FLOWS, MOST_WEB_FLOWS, Result, error, positive};
 use crate::ScenarioError;
 use crate::random::Stream;
 use crate::scenario::{Access, FlowGroup, OneOrMany, Receiver, Web};
-use crate::workload::{ArrivalProcess, SizeLaw};
+use crate::workload::{ArrivalProcess, SizeLaw, hold_to_load};
 use flowstamp_laws::registry::Header;
 use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::units::Time;
@@ -338,8 +338,9 @@ impl Builder<'_> {
         route: &[u32],
     ) -> Result<WebPlan> {
         let key = |k: &str| format!("flows.{}.web.{k}", group.name);
-        let sizes = SizeLaw::new(&web.sizes, self.loaded, Stream::new(self.seed, &format!("size/{name}")))
-            .map_err(|(k, m)| ScenarioError::new(key(k), m))?;
+        let mut sizes =
+            SizeLaw::new(&web.sizes, self.loaded, Stream::new(self.seed, &format!("size/{name}")))
+                .map_err(|(k, m)| ScenarioError::new(key(k), m))?;
         let flows_per_s = match (web.flows_per_s, web.load) {
             (Some(f), None) if f.is_finite() && f > 0.0 => f,
             (Some(f), None) => return error(key("flows_per_s"), format!("is {f}; it must be above 0")),
@@ -360,19 +361,20 @@ impl Builder<'_> {
             let message = format!("asks for {flows_per_s} flows/s; a run may have {MOST_WEB_FLOWS} flows");
             return error(key("flows_per_s"), message);
         }
-        let arrivals = ArrivalProcess::new(
+        let mut arrivals = ArrivalProcess::new(
             &web.arrivals,
             flows_per_s,
             Stream::new(self.seed, &format!("arrival/{name}")),
         )
         .map_err(|(k, m)| ScenarioError::new(key(k), m))?;
-        Ok(WebPlan {
-            group: id,
-            paths,
-            arrivals,
-            sizes,
-            start: group.start,
-            stop: group.stop.unwrap_or(self.scenario.duration),
-        })
+        let stop = group.stop.unwrap_or(self.scenario.duration).min(self.scenario.duration);
+        if web.load.is_some() {
+            let packets = (self.scenario.payload(), self.scenario.header.get());
+            let bytes_per_s = flows_per_s * sizes.mean_wire_bytes(packets.0, packets.1);
+            let warm = self.scenario.warmup.clamp(group.start, stop);
+            let spans_s = [warm - group.start, stop - warm].map(Time::as_secs_f64);
+            hold_to_load(&mut arrivals, &mut sizes, spans_s, bytes_per_s, packets);
+        }
+        Ok(WebPlan { group: id, paths, arrivals, sizes, start: group.start, stop })
     }
 }
