@@ -150,7 +150,8 @@ def test_active_flows_follow_littles_law() -> None:
     made = Made()
     flows = made.times
     start, took = flows.start_s[[0, 1, 3]], flows.fct_s[[0, 1, 3]]
-    made.times = fct.FlowTimes(start, took, *[of[[0, 1, 3]] for of in (flows.packets, flows.brought)], flows.group[:3], flows.groups, 0.0)
+    sizes = (of[[0, 1, 3]] for of in (flows.packets, flows.brought))
+    made.times = fct.FlowTimes(start, took, *sizes, flows.group[:3], flows.groups, 0.0)
     assert fct.mean_active(made, "forward", 0.0, 10.0) == pytest.approx(3 / 10 * float(took.mean()))
     assert list(fct.active_over_time(made, "forward", np.array([0.0, 1.0, 3.0, 4.5, 9.0]))) == [0, 1, 1, 1, 0]
 

@@ -11,7 +11,8 @@ import pytest
 
 TOOLS = Path(__file__).parent.parent / "tools" / "ns2"
 WEB = '{ flows_per_s = 675, sizes = { distribution = "pareto", mean = "25000B", shape = 1.2 } }'
-SMALL = [x for key in ("dumbbell.rtt=10ms", "duration=6s", "warmup=1s", f"flows.forward.web={WEB}") for x in ("--set", key)]
+SETS = ["dumbbell.rtt=10ms", "duration=6s", "warmup=1s", f"flows.forward.web={WEB}"]
+SMALL = [argument for key in SETS for argument in ("--set", key)]
 
 
 def tool(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -41,8 +41,10 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class FlowTimes:
-    """The flows with a size: when they started, how long they took (not a number: not complete), how large they are, and what they
-    bring to a link in full packets, of which the last may not be one."""
+    """The flows with a size: when they started, how long they took (not a number: not complete), how large they are.
+
+    `brought` is what they bring to a link in full packets, of which the last may not be one.
+    """
 
     start_s: Floats
     fct_s: Floats
