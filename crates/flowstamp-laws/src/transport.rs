@@ -239,6 +239,16 @@ impl Sender {
         self.next_new(now, available)
     }
 
+    /// Whether [`next_packet`](Self::next_packet) may give one. While losses are repaired this may be true in vain, and is never
+    /// false in vain.
+    pub fn may_send<L: SenderLaw>(&self, law: &L, packet_bytes: u32, available: u32) -> bool {
+        if self.recovery == Recovery::Count || self.force {
+            return true;
+        }
+        let something = self.phase != Phase::Open || self.next < self.end.min(available);
+        something && self.window_allows(law, packet_bytes, self.flight())
+    }
+
     #[inline]
     fn window_allows<L: SenderLaw>(&self, law: &L, packet_bytes: u32, flight: u32) -> bool {
         (f64::from(flight) + 1.0 - f64::from(self.inflation)) * f64::from(packet_bytes) <= law.limit()

@@ -51,7 +51,7 @@ pub fn results(mut run: Finished) -> Results {
         .map(|(port, _)| port.laws().capacity.mean(Time::ZERO, sim.scenario.duration))
         .collect();
     let mut links = Named::new();
-    let (mut drops, mut arrivals) = (0, 0);
+    let (mut drops, mut arrivals, mut dropped) = (0, 0, Vec::new());
     for (number, (port, line)) in sim.net.routers().enumerate() {
         let laws = port.laws();
         let stats = &laws.stats;
@@ -59,6 +59,7 @@ pub fn results(mut run: Finished) -> Results {
         let sent = port.sent_bytes(line, end);
         let queue = |share| stats.queue_times.quantile(share).min(stats.max_queue) as f64;
         drops += stats.drops;
+        dropped.push(stats.drops > 0);
         arrivals += stats.arrivals;
         links.insert(
             laws.name.clone(),
@@ -95,6 +96,8 @@ pub fn results(mut run: Finished) -> Results {
         drops: 0, // access links are unlimited
     };
     let packet_hops = sim.net.packet_hops();
+    let paced: Vec<u32> =
+        run.hosts.flows.iter().filter(|flow| flow.is_paced()).map(|flow| flow.group).collect();
     // A row for each flow is as large.
     run.net.drop_links();
     run.hosts.end();
@@ -103,6 +106,7 @@ pub fn results(mut run: Finished) -> Results {
     let rows: Vec<FlowRow> =
         sim.hosts.records.iter().enumerate().map(|(i, r)| row(sim, &names, i as u32, r)).collect();
     let mut groups = Named::new();
+    let mut warnings = sim.warnings.clone();
     let mut long_goodputs = Vec::new();
     for (number, group) in sim.hosts.groups.iter().enumerate() {
         let of_group: Vec<usize> =
@@ -114,6 +118,15 @@ pub fn results(mut run: Finished) -> Results {
         // Who governs a link has no data to share with.
         if !group.web && group.plan.governs.is_none() {
             long_goodputs.extend_from_slice(&goodputs);
+        }
+        let jain = (!group.web && !goodputs.is_empty()).then(|| jain_index(&goodputs));
+        let there = |i: &usize| sim.hosts.records[*i].start <= start;
+        if let (Some(phase), Some(jain)) = (group.plan.phase, jain) {
+            let unpaced = !paced.contains(&(number as u32)) && of_group.iter().all(there);
+            let long = end - start >= phase.span && sim.changes.is_empty();
+            if unpaced && long && dropped[phase.link as usize] {
+                warnings.extend(phase.warning(&group.name, jain));
+            }
         }
         let bytes = group.delivered_bytes - group.delivered_at_warmup;
         let done: Vec<(u64, f64)> = of_group
@@ -133,7 +146,7 @@ pub fn results(mut run: Finished) -> Results {
                 offered_load,
                 mean_size_bytes: group.plan.mean_size_bytes,
                 goodput_bps: bytes as f64 * 8.0 / span_s,
-                jain_index: (!group.web && !goodputs.is_empty()).then(|| jain_index(&goodputs)),
+                jain_index: jain,
                 retransmissions: of_group.iter().map(|i| u64::from(rows[*i].retransmissions)).sum(),
                 timeouts: of_group.iter().map(|i| u64::from(rows[*i].timeouts)).sum(),
                 fct_s: fct(&done, sim.scenario.payload()),
@@ -160,7 +173,7 @@ pub fn results(mut run: Finished) -> Results {
         name: sim.scenario.name.clone(),
         seed: sim.scenario.seed,
         assumed: run.assumed.clone(),
-        warnings: run.warnings.clone(),
+        warnings,
         duration_s: end.as_secs_f64(),
         warmup_s: start.as_secs_f64(),
         links,

@@ -33,6 +33,9 @@ pub struct Params {
     pub handshake: Option<bool>,
     /// The first two duplicate acks each let a new packet go (RFC 3042; ns-2's `singledup_`).
     pub limited_transmit: bool,
+    /// Before it sends, a host waits for a time drawn uniformly up to this, then sends all that may leave, so that packets keep
+    /// their order: ns-2's `overhead_`, against phase effects (Floyd, Jacobson 1992). At most 1 s; 0 waits for nothing.
+    pub send_jitter: Time,
 }
 
 impl Default for Params {
@@ -48,7 +51,8 @@ impl Default for Params {
             max_rto: Time::from_secs(60),                // RFC 6298 (2.5)
             initial_rto: None,
             handshake: None,
-            limited_transmit: true, // ns-2 singledup_
+            limited_transmit: true,  // ns-2 singledup_
+            send_jitter: Time::ZERO, // ns-2 overhead_
         }
     }
 }

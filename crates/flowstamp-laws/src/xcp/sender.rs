@@ -27,6 +27,8 @@
 //!    up with less or more than their share, by chance.
 //! 5. "Simple TCP and IP options" tell whether receiver and routers know XCP / sixteen bits beside the header do, as PCP's PTL / the
 //!    paper says no more of them; a capture does not show them.
+//! 6. Nothing is said of a pace / with [`Params::pacing`] packets leave at `cwnd / srtt`, not at Linux' 1.2 times that, which hosts on
+//!    Linux use / the window is the RTT's worth either way, and what is not faster than the window cannot send it in bursts.
 
 use super::header::Encoding;
 use crate::negotiation::{ASKING, Negotiation};
@@ -62,11 +64,20 @@ pub struct Params {
     pub negotiate: bool,
     /// The window that routers are told of: `"in-use"`, the whole packets that may be sent, or `"exact"`, with their fraction.
     pub stamped_window: StampedWindow,
+    /// Packets leave at `cwnd / srtt`, evenly, as of Aggarwal, Savage and Anderson 2000 ("Understanding the performance of TCP pacing");
+    /// false, as in the paper, as soon as the window allows.
+    pub pacing: bool,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self { price: 1.0, desired_rate: None, negotiate: false, stamped_window: StampedWindow::InUse }
+        Self {
+            price: 1.0,
+            desired_rate: None,
+            negotiate: false,
+            stamped_window: StampedWindow::InUse,
+            pacing: false,
+        }
     }
 }
 
@@ -90,6 +101,9 @@ pub struct Sender<E> {
     /// Bytes of window wished for above the desired rate's (deviation 2).
     margin: f64,
     stamped_window: StampedWindow,
+    /// Smoothed RTT in seconds, kept for a pace; zero without one, or before the first ack.
+    srtt_s: f64,
+    pacing: bool,
     negotiation: Option<Box<Negotiation>>, // few flows have one
     encoding: PhantomData<E>,
 }
@@ -131,6 +145,8 @@ impl<E: Encoding> SenderLaw for Sender<E> {
             desired: desired.map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec),
             margin: if params.desired_rate.is_none() { packet_bytes } else { 0.0 },
             stamped_window: params.stamped_window,
+            srtt_s: 0.0,
+            pacing: params.pacing,
             negotiation: params.negotiate.then(|| Box::new(Negotiation::new(flow))),
             encoding: PhantomData,
         }
@@ -170,11 +186,20 @@ impl<E: Encoding> SenderLaw for Sender<E> {
     }
 
     #[inline]
+    fn pacing_rate(&self) -> Option<Rate> {
+        // The first window leaves as it is: no pace follows from it without an RTT.
+        (self.srtt_s > 0.0 && self.tcp().is_none()).then(|| Rate::from_bytes_per_sec(self.cwnd / self.srtt_s))
+    }
+
+    #[inline]
     fn on_ack(&mut self, ack: &Ack<'_>) {
         if self.negotiation.as_mut().is_some_and(|negotiation| negotiation.on_ack(ack, self.cwnd)) {
             return;
         }
         let rtt_s = ack.srtt.as_secs_f64();
+        if self.pacing {
+            self.srtt_s = rtt_s;
+        }
         let change = E::window_change(ack.stamp, rtt_s);
         if change > 0.0 {
             if ack.in_recovery {

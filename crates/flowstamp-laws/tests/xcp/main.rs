@@ -538,3 +538,52 @@ fn a_path_without_xcp_makes_it_a_tcp() {
     asks_its_path::<Window>();
     asks_its_path::<Throughput>();
 }
+
+/// A pace is the window over the RTT, none before the first RTT nor once the flow is a TCP, and moves no window: beside a sender without
+/// it nothing else differs.
+fn paces<E: Encoding>(acks: &[(u32, f64, u8)], negotiate: bool) -> Result<(), TestCaseError> {
+    let flow = FlowView { packet_bytes: 1000, initial_window: 10.0, app_rate: None };
+    let new = |pacing| {
+        let params = flowstamp_laws::xcp::sender::Params { negotiate, pacing, ..Default::default() };
+        Sender::<E>::new(&params, &flow)
+    };
+    let (mut paced, mut plain) = (new(true), new(false));
+    prop_assert_eq!(paced.pacing_rate(), None);
+    let mut now = Time::ZERO;
+    for (rtt_us, change, event) in acks {
+        let srtt = Time::from_micros(u64::from(*rtt_us));
+        now = now + srtt;
+        let given = E::header(plain.cwnd(), srtt.as_secs_f64(), 1000.0, *change);
+        for law in [&mut paced, &mut plain] {
+            match event {
+                0 => law.on_loss(now, 7),
+                1 => law.on_timeout(now, 7),
+                // Of what was asked for, as if all routers knew XCP; or else not.
+                2 if negotiate => law.on_ack(&Ack { bits: 0, ..Ack::of_one(now, srtt, &given) }),
+                _ => law.on_ack(&Ack { bits: law.bits(), ..Ack::of_one(now, srtt, &given) }),
+            }
+        }
+        prop_assert_eq!(paced.cwnd(), plain.cwnd());
+        prop_assert_eq!(paced.stamp(now, srtt), plain.stamp(now, srtt));
+        prop_assert_eq!(plain.pacing_rate(), None);
+        if paced.fallen_back().is_some() {
+            prop_assert_eq!(paced.pacing_rate(), None);
+        } else if *event > 1 {
+            let rate = paced.pacing_rate().expect("a pace").bytes_per_sec();
+            let expected = paced.cwnd() / srtt.as_secs_f64();
+            prop_assert!((rate / expected - 1.0).abs() < 1e-12, "{} {}", rate, expected);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn a_pace_is_the_window_over_the_rtt(
+        acks in prop::collection::vec((100u32..2_000_000, -3000.0..3000.0, 0u8..6), 1..60),
+        negotiate: bool,
+    ) {
+        paces::<Window>(&acks, negotiate)?;
+        paces::<Throughput>(&acks, negotiate)?;
+    }
+}

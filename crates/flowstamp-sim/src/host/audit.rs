@@ -52,6 +52,7 @@ impl Flow {
         // a round trip is asked for again by a probe.
         let paced = self.pace.due() <= now + self.sender.srtt() * 2;
         let probed = !self.pace.is_idle() && self.control.due() <= limit;
-        paced || probed || group.rate.is_some() && !self.application.is_idle()
+        let delayed = self.jitter.is_some() && !self.pace.is_idle();
+        paced || probed || delayed || group.rate.is_some() && !self.application.is_idle()
     }
 }

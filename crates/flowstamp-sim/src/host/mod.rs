@@ -4,6 +4,7 @@ mod ahead;
 mod audit;
 mod edge;
 mod handshake;
+mod jitter;
 mod receiver;
 mod sender;
 mod timers;
@@ -22,6 +23,7 @@ use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
 use flowstamp_laws::sender::{FlowView, SenderLaw};
 use flowstamp_laws::transport::{self, Agreed, Receiver, Sender};
 use flowstamp_laws::units::{Rate, Time};
+use jitter::Jitter;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
@@ -133,9 +135,19 @@ pub struct Flow {
     /// A paced sender's last departure: when, and how many bytes.
     last_departure: Time,
     last_departed: u16,
+    jitter: Option<Box<Jitter>>, // few flows have one
 }
 
+/// Bytes of a flow's random delays before departures.
+pub const JITTER_BYTES: usize = size_of::<Jitter>();
+
 impl Flow {
+    /// Its law has held packets back that the window allowed.
+    #[must_use]
+    pub fn is_paced(&self) -> bool {
+        self.last_departed > 0
+    }
+
     /// The header of the packets that it sends now, at both ends: what this looks at of the sender, receivers must not run
     /// ahead of ([`sides`]).
     #[inline]
@@ -220,6 +232,7 @@ pub struct Hosts {
     /// Of a data packet's bytes, those that are no payload.
     header_bytes: u16,
     ack_bytes: u16,
+    seed: u64,
 }
 
 impl Hosts {
@@ -266,6 +279,7 @@ impl Hosts {
             packet_bytes: scenario.packet.get() as u16,
             header_bytes: scenario.header.get() as u16,
             ack_bytes: scenario.ack.get() as u16,
+            seed: scenario.seed,
         };
         for (number, web) in hosts.web.iter_mut().enumerate() {
             let first = web.start + web.arrivals.gap();
@@ -387,6 +401,7 @@ impl Hosts {
             tries: 0,
             last_departure: Time::ZERO,
             last_departed: 0,
+            jitter: Jitter::new(spec.transport.send_jitter, self.seed, &spec.name, index),
         };
         let slot = if let Some(slot) = self.free.pop() {
             let old = &mut self.flows[slot as usize];

@@ -51,12 +51,24 @@ impl Hosts {
                 }
             };
             let pace = flow.law.pacing_rate();
+            let mut due = now;
             if let Some(rate) = pace {
                 let size = flowstamp_laws::Bytes::new(u64::from(flow.last_departed));
-                let next = flow.last_departure.saturating_add(rate.tx_time(size));
-                if next > now {
-                    self.wait_for_pace(net, number, next);
+                due = flow.last_departure.saturating_add(rate.tx_time(size));
+                if due > now {
+                    self.wait_for_pace(net, number, due);
                     break;
+                }
+            }
+            let mut allowed = true;
+            if let Some(jitter) = &mut flow.jitter {
+                allowed = flow.sender.may_send(&flow.law, u32::from(self.packet_bytes), available);
+                if allowed {
+                    let leaves = jitter.leaves(now, due);
+                    if leaves > now {
+                        flow.pace.arm(leaves, &mut net.events, Class::Pace, number);
+                        break;
+                    }
                 }
             }
             let Some(out) = flow.sender.next_packet(now, &flow.law, u32::from(self.packet_bytes), available)
@@ -66,10 +78,11 @@ impl Hosts {
                 }
                 break;
             };
+            debug_assert!(allowed, "flow {number} sends without its delay");
             let last = out.seq + 1 == flow.packets || flow.packets == 1;
             let size = if last { flow.last_size } else { self.packet_bytes };
             if pace.is_some() {
-                flow.last_departure = now;
+                flow.last_departure = flow.jitter.as_mut().map_or(now, |jitter| jitter.paced());
                 flow.last_departed = size;
             }
             // What is sent again must not be marked: a network that loses it has said more than a mark (RFC 3168 section 6.1.5).
@@ -90,6 +103,9 @@ impl Hosts {
             net.send(packet);
         }
         let flow = &mut self.flows[number as usize];
+        if let Some(jitter) = &mut flow.jitter {
+            jitter.sent(now);
+        }
         if flow.sender.is_complete() {
             self.complete(net, number);
             return;

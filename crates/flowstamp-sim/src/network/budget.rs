@@ -23,7 +23,7 @@ use super::plan::{FlowPlan, GroupPlan, LinkPlan, Path};
 use super::{Builder, MOST_FLOWS, Result, error};
 use crate::capture::{User, wanted};
 use crate::events::EventQueue;
-use crate::host::{Flow, Group, Outcome, Record};
+use crate::host::{Flow, Group, JITTER_BYTES, Outcome, Record};
 use crate::link::{InFlight, Plain, Port};
 use crate::medium::Capacity;
 use crate::random::Stream;
@@ -445,7 +445,8 @@ fn per_pair(links: f64, cells: bool) -> f64 {
 fn per_live(group: &FlowGroup) -> f64 {
     const TIMERS: f64 = 5.0;
     let heaps = (group.law.heap_bytes() + transport::HEAP_BYTES) as f64;
-    of::<Flow>() + heaps + of::<User>() + GROWTH * TIMERS * EventQueue::EVENT_BYTES as f64
+    let jitter = if group.transport.send_jitter > Time::ZERO { JITTER_BYTES as f64 } else { 0.0 };
+    of::<Flow>() + heaps + jitter + of::<User>() + GROWTH * TIMERS * EventQueue::EVENT_BYTES as f64
 }
 
 /// A number of bytes for people.

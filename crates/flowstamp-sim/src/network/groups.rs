@@ -54,12 +54,13 @@ impl Builder<'_> {
             }
             let mut starts = Stream::new(self.seed, &format!("start/{name}"));
             let mut paths = Vec::with_capacity(count as usize);
-            let mut longest_of_group = Time::ZERO;
+            let (mut longest_of_group, mut shortest) = (Time::ZERO, Time::MAX);
             let mut rtts_s = 0.0;
             let header = group.law.header();
             for i in 0..count {
                 let (path, rtt) = self.place(group, i, core, &there, &back)?;
                 longest_of_group = longest_of_group.max(rtt);
+                shortest = shortest.min(rtt);
                 rtts_s += rtt.as_secs_f64();
                 for (acks, route) in [(false, &there), (true, &back)] {
                     for link in &route.links {
@@ -89,6 +90,9 @@ impl Builder<'_> {
                 offered_bps: 0.0,
                 initial_rto,
                 lifetimes: Vec::new(),
+                access: group.access.or(core.access).map(|access| access.rate),
+                one_rtt: shortest == longest_of_group,
+                phase: None,
             };
             if let Some(lifetime) = group.lifetime {
                 let mut draws = Stream::new(self.seed, &format!("lifetime/{name}"));
@@ -210,6 +214,17 @@ impl Builder<'_> {
                 key("transport.min_rto"),
                 format!("is {}; it must be at most max_rto, {}", t.min_rto, t.max_rto),
             );
+        }
+        if t.send_jitter > Time::from_secs(1) {
+            return error(
+                key("transport.send_jitter"),
+                format!("is {}; it must be at most 1s", t.send_jitter),
+            );
+        }
+        if t.send_jitter > Time::ZERO && (group.law.datagrams() || group.law.governs()) {
+            let message =
+                format!("is for flows with a window; \"{}\" has none, leave it out", group.law.name());
+            return error(key("transport.send_jitter"), message);
         }
         if t.recovery == Some(Recovery::Count) && !group.law.needs_router() {
             let message = format!(

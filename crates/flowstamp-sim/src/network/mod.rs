@@ -7,6 +7,7 @@ mod cells;
 mod edges;
 mod groups;
 mod paths;
+mod phase;
 mod plan;
 mod topology;
 
@@ -291,6 +292,7 @@ impl Builder<'_> {
         self.graph_buffers(longest)?;
         self.agree(&mut network);
         self.assume(&mut network)?;
+        self.phases(&mut network);
         if let Some(wanted) = s.capture.as_ref().and_then(|c| c.links.as_ref()) {
             for name in wanted {
                 let names = self.links.iter().map(|l| &l.name).chain(self.cells.iter().map(|c| &c.name));

@@ -1,6 +1,7 @@
 //! What a laid-out network consists of.
 
 use super::budget::Needs;
+use super::phase::Phase;
 use crate::medium::{Capacity, dcf};
 use crate::results::Named;
 use crate::scenario::{Access, Impairments, Priority};
@@ -158,6 +159,12 @@ pub struct GroupPlan {
     pub initial_rto: Time,
     /// How long each of its flows sends new data; empty where that is not limited.
     pub lifetimes: Vec<Time>,
+    /// How fast its hosts' own links are, if they have some.
+    pub access: Option<Rate>,
+    /// All its flows have the same round-trip propagation time.
+    pub one_rtt: bool,
+    /// Whether its flows may fall into step with a bottleneck.
+    pub phase: Option<Phase>,
 }
 
 /// The network of a scenario.
