@@ -166,6 +166,26 @@ def test_scripts_run(script: str, tmp_path: Path) -> None:
     assert all(path.stat().st_size > 5_000 for path in pictures)
 
 
-def test_invented_trace_is_what_its_script_makes() -> None:
-    made = runpy.run_path(str(EXAMPLES / "data/make.py"))["trace"]()
-    assert (EXAMPLES / "data/cellular.down").read_text(encoding="utf-8") == made
+def test_flow_list(tmp_path: Path) -> None:
+    summary = flowstamp("run", str(EXAMPLES / "flow-list.toml"))
+    listed = summary["groups"]["listed"]
+    assert listed["law"] == "dctcp, cubic"
+    assert listed["flows"] == listed["completed"] == 1000
+    printed = run(str(EXAMPLES / "flow_list.py"), "--out", str(tmp_path))
+    assert re.search(r"^cubic: \d+ of 100 flows ended", printed, re.MULTILINE)
+    made = runpy.run_path(str(EXAMPLES / "flow_list.py"))["scenario"]().run().summary
+    assert made["groups"] == summary["groups"]
+    rows = (tmp_path / "flows.csv").read_text(encoding="utf-8").splitlines()
+    given = (EXAMPLES / "data/flows.csv").read_text(encoding="utf-8").splitlines()
+    assert rows[0] == given[0] + ",fct_s"
+    assert [row.rpartition(",")[0] for row in rows] == given
+    ended = [float(row.rpartition(",")[2]) for row in rows[1:] if not row.endswith(",")]
+    assert len(ended) == listed["completed"]
+    # Two links of 2 us each are the shortest way.
+    assert min(ended) > 4e-6
+
+
+def test_invented_data_are_what_their_script_makes() -> None:
+    made = runpy.run_path(str(EXAMPLES / "data/make.py"))
+    assert (EXAMPLES / "data/cellular.down").read_text(encoding="utf-8") == made["trace"]()
+    assert (EXAMPLES / "data/flows.csv").read_text(encoding="utf-8") == made["flows"]()

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Makes `cellular.down`, the trace that `cellular.toml` uses until a recorded one is given.
+"""Makes `cellular.down`, the trace that `cellular.toml` uses until a recorded one is given, and `flows.csv`.
 
-It is invented: ten seconds in Mahimahi's format (one line for each 1500 bytes that could be carried, in milliseconds)
-of a rate that swings between 1 and 11 Mb/s and is cut off for 300 ms. A recording takes its place by
+The trace is invented: ten seconds in Mahimahi's format (one line for each 1500 bytes that could be carried, in
+milliseconds) of a rate that swings between 1 and 11 Mb/s and is cut off for 300 ms. A recording takes its place by
 `--set dumbbell.rate.trace=PATH`.
+
+So is the list that `flow-list.toml` uses: 1000 flows in 80 ms between four hosts, sizes from 1 kB to 1 MB evenly on a
+logarithmic scale; every tenth is by CUBIC.
 """
 
 import math
+import random
 from pathlib import Path
 
 MS = 10_000
@@ -26,5 +30,18 @@ def trace() -> str:
     return "".join(f"{ms}\n" for ms in [*lines, MS])
 
 
+def flows() -> str:
+    """The rows of the list."""
+    draw = random.Random(1)
+    starts = sorted(draw.uniform(0, 0.08) for _ in range(1000))
+    lines = ["start,size,from,to,law"]
+    for number, start in enumerate(starts):
+        source, target = draw.sample(["h1", "h2", "h3", "h4"], 2)
+        size = round(1000 ** draw.uniform(1, 2))
+        lines.append(f"{start:.9f},{size},{source},{target},{'' if number % 10 else 'cubic'}")
+    return "\n".join(lines) + "\n"
+
+
 if __name__ == "__main__":
     Path(__file__).with_name("cellular.down").write_text(trace(), encoding="utf-8")
+    Path(__file__).with_name("flows.csv").write_text(flows(), encoding="utf-8")

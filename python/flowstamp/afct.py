@@ -20,7 +20,7 @@ IDEALS = {"ps": "PS", "bound": "lower bound"}
 
 
 def by_size(results: Mapping[str, Results]) -> dict[str, list[dict[str, Any]]]:
-    """For each group of random flows a list of size bins: the mean completion time under each protocol, and the ideals.
+    """For each group of random or listed flows its size bins: mean completion time under each protocol, and the ideals.
 
     A bin is there if any protocol completed a flow of it. `afct_s` and `half_width_s` (of a 95% confidence interval by
     batch means; null below 20 flows) are by protocol; `ideal_s` is the formulas' mean over the flows of the protocol
@@ -28,7 +28,7 @@ def by_size(results: Mapping[str, Results]) -> dict[str, list[dict[str, Any]]]:
     """
     runs = {name: _finished(result) for name, result in results.items()}
     some = next(iter(runs.values()))
-    webs = [flows["name"] for flows in some.scenario.get("flows", ()) if flows.get("web")]
+    webs = [flows["name"] for flows in some.scenario.get("flows", ()) if flows.get("web") or flows.get("list")]
     table: dict[str, list[dict[str, Any]]] = {}
     for group in webs:
         rows: dict[float, dict[str, Any]] = {}
@@ -65,7 +65,7 @@ def confidence(results: Mapping[str, Results], within: float) -> dict[str, dict[
     """
     runs = {name: _finished(result) for name, result in results.items()}
     some = next(iter(runs.values()))
-    webs = [flows["name"] for flows in some.scenario.get("flows", ()) if flows.get("web")]
+    webs = [flows["name"] for flows in some.scenario.get("flows", ()) if flows.get("web") or flows.get("list")]
     told: dict[str, dict[str, dict[str, Any]]] = {}
     for group in webs:
         told[group] = {}

@@ -66,7 +66,7 @@ def longest(scenario: Scenario, max_duration: str) -> float:
             seconds = _flowstamp.quantity("time", max_duration)
     except FlowstampError as error:
         raise ScenarioError(f"--max-duration: {error}") from None
-    if not any(group.get("web") for group in scenario.tree.get("flows", ())):
+    if not any(group.get("web") or group.get("list") for group in scenario.tree.get("flows", ())):
         raise ScenarioError("--max-duration: is for scenarios with random flows (web), whose times have a confidence")
     return seconds
 

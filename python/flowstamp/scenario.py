@@ -83,13 +83,14 @@ class Scenario:
         reverse: bool | None = None,
         each_hop: bool | None = None,
         rtt: str | Sequence[str] | None = None,
-        start: str | None = None,
+        start: str | Sequence[str] | None = None,
         every: str | None = None,
         spread: str | None = None,
         stop: str | None = None,
         size: str | None = None,
         rate: str | None = None,
         web: Mapping[str, Any] | None = None,
+        list_: str | Path | None = None,
         receiver: str | None = None,
         governs: str | None = None,
         transport: Mapping[str, Any] | None = None,
@@ -99,20 +100,22 @@ class Scenario:
 
         Args:
             law: the sender's law, such as "xcp" or {"law": "xcp", "price": 5.0}.
-            count: how many flows; default 1, of web flows 10 pairs of hosts.
+            count: how many flows; default 1, of web flows and of a list 10 pairs of hosts.
             name: name in results; default the law's name.
             from_: where data comes from: a node; default the first.
             to: where data goes: a node; default the last.
             reverse: data goes the other way.
             each_hop: in a parking lot, one such group over each single link.
             rtt: round-trip propagation time: one for all, or a list with one for each.
-            start: when the first flow starts.
+            start: when the first flow starts, or a list with one for each; of `list_` what is added to each row's.
             every: how much later than the one before each flow starts.
             spread: each flow starts up to so much later, drawn uniformly.
             stop: when the flows stop sending new data; default never.
             size: how much payload each flow transfers; default without end.
             rate: how fast the application produces payload; default faster than the network.
             web: flows that arrive at random, each with a size of its own.
+            list_: flows of a file, CSV or Parquet, a row for each: columns `start` and `size`, and where rows differ
+                `from`, `to` and `law`.
             receiver: "tcp" for receiving hosts that know TCP alone and echo no stamps; default "any".
             governs: of an XCP macro-flow, "xcp-edge": the link whose rate it sets.
             transport: window, acks and recovery.
@@ -143,6 +146,7 @@ class Scenario:
             "size": size,
             "rate": rate,
             "web": web,
+            "list": None if list_ is None else str(list_),
             "receiver": receiver,
             "governs": governs,
             "transport": transport,

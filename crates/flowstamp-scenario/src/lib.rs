@@ -19,7 +19,7 @@ pub use capacity::{Buffer, LinkRate, VaryingRate};
 pub use cells::{Cell, Mac, Station};
 pub use error::ScenarioError;
 pub use impairments::{Detour, Impairments};
-pub use load::{FilesFrom, Format, read, with};
+pub use load::{FilesFrom, Format, MOST_BYTES, Tables, read, with};
 pub use topology::{Dumbbell, Graph, Link, ParkingLot, Police, Priority};
 pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Receiver, Sizes, Web};
 
@@ -175,7 +175,7 @@ pub type Files = BTreeMap<PathBuf, String>;
 pub struct Loaded {
     /// The scenario.
     pub scenario: Scenario,
-    /// Contents of traces and size distributions, by the path in the scenario.
+    /// Contents of traces, size distributions and lists of flows, by the path in the scenario.
     pub files: Files,
     /// What to call the source in messages.
     pub source: String,

@@ -7,8 +7,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// The largest file that a scenario may name: a trace of a minute at 5 Gb/s.
-const MOST_BYTES: u64 = 1 << 28;
+/// The largest file that a scenario may name: a trace of a minute at 5 Gb/s, a list of ten million flows.
+pub const MOST_BYTES: u64 = 1 << 28;
+/// How a Parquet file begins.
+const PARQUET: &[u8] = b"PAR1";
 /// The most parts that a key of `--set` may have: several times as many as any key has.
 const MOST_PARTS: usize = 64;
 
@@ -20,6 +22,9 @@ pub enum Format {
     /// As Python objects arrive.
     Json,
 }
+
+/// Makes CSV of a Parquet file.
+pub type Tables = fn(std::fs::File) -> Result<String, String>;
 
 /// Where the files are that a scenario names.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +54,7 @@ impl<'a> From<&'a Files> for FilesFrom<'a> {
 }
 
 /// Reads a scenario from `text`. `source` names it in messages; `files` is the folder of the files that it names, or their
-/// contents.
+/// contents; by `tables` Parquet is read, where that can be.
 ///
 /// # Errors
 /// One line for the first thing that is wrong.
@@ -59,13 +64,14 @@ pub fn read(
     source: &str,
     sets: &[(String, String)],
     from: FilesFrom<'_>,
+    tables: Option<Tables>,
 ) -> Result<Loaded, ScenarioError> {
     let mut tree = parse(text, format).map_err(|e| e.at(source))?;
     for (key, value) in sets {
         set(&mut tree, key, value, from).map_err(|e| e.at("--set"))?;
     }
     let scenario = from_tree(tree).map_err(|e| e.at(source))?;
-    let files = read_files(&scenario, from).map_err(|e| e.at(source))?;
+    let files = read_files(&scenario, from, tables).map_err(|e| e.at(source))?;
     Ok(Loaded { scenario, files, source: source.to_owned() })
 }
 
@@ -119,7 +125,7 @@ pub(crate) fn without_nulls(value: serde_json::Value) -> serde_json::Value {
 /// A file named by `--set` is relative to where the user is, not to the scenario's folder.
 fn from_here(key: &str, value: Value) -> Value {
     match (value, std::env::current_dir()) {
-        (Value::String(path), Ok(here)) if matches!(key, "trace" | "file") => {
+        (Value::String(path), Ok(here)) if matches!(key, "trace" | "file" | "list") => {
             Value::String(here.join(path).display().to_string())
         }
         (Value::Table(table), _) => {
@@ -217,13 +223,17 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-fn read_files(scenario: &Scenario, from: FilesFrom<'_>) -> Result<Files, ScenarioError> {
+fn read_files(
+    scenario: &Scenario,
+    from: FilesFrom<'_>,
+    tables: Option<Tables>,
+) -> Result<Files, ScenarioError> {
     let mut files = Files::new();
     let mut read = |key: &str, path: &PathBuf| {
         let text = match from {
             FilesFrom::Folder(folder) => {
                 let full = folder.join(path);
-                contents(&full).map_err(|message| {
+                contents(&full, tables).map_err(|message| {
                     ScenarioError::new(key, format!("cannot read \"{}\": {message}", full.display()))
                 })?
             }
@@ -248,15 +258,19 @@ fn read_files(scenario: &Scenario, from: FilesFrom<'_>) -> Result<Files, Scenari
         if let Some(Sizes::Empirical { file }) = group.web.as_ref().map(|w| &w.sizes) {
             read(&format!("flows.{}.web.sizes.file", group.name), file)?;
         }
+        if let Some(list) = &group.list {
+            read(&format!("flows.{}.list", group.name), list)?;
+        }
     }
     Ok(files)
 }
 
 /// The text in a file. A pipe or a device is not waited for, nor read without end.
-fn contents(path: &Path) -> Result<String, String> {
+fn contents(path: &Path, tables: Option<Tables>) -> Result<String, String> {
     let said = |error: std::io::Error| error.to_string();
-    let too_large =
-        || format!("it has more than {MOST_BYTES} bytes, and a trace or distribution has at most that");
+    let too_large = || {
+        format!("it has more than {MOST_BYTES} bytes, and a trace, a distribution or a list has at most that")
+    };
     let about = std::fs::metadata(path).map_err(said)?;
     if !about.is_file() {
         let kind = if about.is_dir() { "a folder" } else { "a pipe or device" };
@@ -264,6 +278,18 @@ fn contents(path: &Path) -> Result<String, String> {
     }
     if about.len() > MOST_BYTES {
         return Err(too_large());
+    }
+    let mut begin = Vec::new();
+    std::fs::File::open(path)
+        .map_err(said)?
+        .take(PARQUET.len() as u64)
+        .read_to_end(&mut begin)
+        .map_err(said)?;
+    if begin == PARQUET {
+        let Some(tables) = tables else {
+            return Err("it is Parquet, which this build does not read; write it as CSV".to_owned());
+        };
+        return tables(std::fs::File::open(path).map_err(said)?);
     }
     let mut text = String::new();
     // What a file of the system says of its length may be wrong.

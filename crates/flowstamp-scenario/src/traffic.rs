@@ -17,8 +17,8 @@ pub struct FlowGroup {
     pub name: String,
     /// The sender's law.
     pub law: SenderSpec,
-    /// How many flows, which may be 0, so that a sweep can leave them out; of web flows, how many host pairs they share. Default 1;
-    /// web flows 10.
+    /// How many flows, which may be 0, so that a sweep can leave them out; of web flows and of those of a `list`, how many host pairs
+    /// they share between two nodes. Default 1; web flows and lists 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
     /// Where data comes from: a node. Default: the first node.
@@ -36,9 +36,9 @@ pub struct FlowGroup {
     /// Round-trip propagation time, by a longer access link at the sender; one for all, or a list, one for each flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<OneOrMany<Time>>,
-    /// When the first flow starts.
-    #[serde(default)]
-    pub start: Time,
+    /// When the first flow starts, or a list, one for each flow; of a `list` in a file, what is added to each row's.
+    #[serde(default = "at_once")]
+    pub start: OneOrMany<Time>,
     /// How much later than the one before each flow starts.
     #[serde(default)]
     pub every: Time,
@@ -63,6 +63,11 @@ pub struct FlowGroup {
     /// Flows that arrive at random, each with a size of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<Web>,
+    /// Flows that a file lists, relative to the scenario's folder: CSV whose first line names its columns, or Parquet. A row is a flow. Columns
+    /// `start` (seconds, or with a unit: `0.25`, `250ms`) and `size` (bytes of payload, or with a unit: `15000`, `15kB`) must be there; `from`, `to`
+    /// and `law` say otherwise than the group, where they are not empty: nodes, and a law's name with its default parameters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<PathBuf>,
     /// What the receiving hosts know. With `"tcp"` stamps do not come back, and laws that rely on them are refused, unless they ask for
     /// their protocol first (`negotiate`).
     #[serde(default)]
@@ -77,6 +82,10 @@ pub struct FlowGroup {
     /// Hosts of their own on access links. Default: as the topology says; in a graph none, flows start at the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
+}
+
+fn at_once() -> OneOrMany<Time> {
+    OneOrMany::One(Time::ZERO)
 }
 
 /// What a receiving host knows.
@@ -108,6 +117,17 @@ pub enum OneOrMany<T> {
     One(T),
     /// One for each.
     Many(Vec<T>),
+}
+
+impl<T: Copy + Default> OneOrMany<T> {
+    /// That of number `i`; of a list that is too short the default.
+    #[must_use]
+    pub fn of(&self, i: usize) -> T {
+        match self {
+            Self::One(value) => *value,
+            Self::Many(values) => values.get(i).copied().unwrap_or_default(),
+        }
+    }
 }
 
 impl<'de, T: Deserialize<'de> + FromStr<Err: fmt::Display>> Deserialize<'de> for OneOrMany<T> {

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `clock` | `wall_s`, `cpu_s` and `packet_hops_per_s` of what a run took are 0 | yes |
 //! | `parallel` | [`run_many`] runs one after the other, on the calling thread | yes |
-//! | `tables` | there is no `output` | no |
+//! | `tables` | there is no `output`, and lists of flows are CSV, not Parquet | no |
 //!
 //! Without default features it needs no operating system and builds for `wasm32-unknown-unknown`.
 
@@ -19,6 +19,7 @@ mod clock;
 pub mod digest;
 pub mod events;
 mod fabric;
+mod flow_list;
 mod host;
 pub mod link;
 mod load;

@@ -30,7 +30,11 @@ pub fn load_within<'a>(
     files: impl Into<FilesFrom<'a>>,
     memory: Option<u64>,
 ) -> Result<(Loaded, Needs), ScenarioError> {
-    let loaded = scenario::read(text, format, source, sets, files.into())?;
+    #[cfg(feature = "tables")]
+    let tables: Option<scenario::Tables> = Some(crate::flow_list::parquet::csv);
+    #[cfg(not(feature = "tables"))]
+    let tables = None;
+    let loaded = scenario::read(text, format, source, sets, files.into(), tables)?;
     let needs = Network::within(&loaded, loaded.scenario.seed, memory)?.needs;
     Ok((loaded, needs))
 }

@@ -80,6 +80,7 @@ impl Simulation {
         for plan in &flows {
             hosts.add_planned(&mut net, plan.group, plan.index, plan.path, plan.start);
         }
+        hosts.add_listed();
         net.events.push(scenario.warmup, Source::new(Class::Warmup, 0));
         let probe = Probe::new(&scenario, &net, &hosts);
         let next_probe = probe.as_ref().map_or(Time::MAX, Probe::every);

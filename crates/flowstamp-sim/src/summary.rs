@@ -111,7 +111,8 @@ pub fn results(mut run: Finished) -> Results {
     for (number, group) in sim.hosts.groups.iter().enumerate() {
         let of_group: Vec<usize> =
             (0..rows.len()).filter(|i| sim.hosts.records[*i].group as usize == number).collect();
-        let started = |i: &&usize| sim.hosts.records[**i].start <= end;
+        let began = |r: &Record| group.began(r, end, sim.scenario.duration);
+        let started = |i: &&usize| began(&sim.hosts.records[**i]);
         // Shares of flows that had time to send after warm-up.
         let active = |i: &&usize| active_s(sim, &sim.hosts.records[**i]) > 0.0;
         let goodputs: Vec<f64> = of_group.iter().filter(active).map(|i| rows[*i].goodput_bps).collect();
@@ -138,7 +139,7 @@ pub fn results(mut run: Finished) -> Results {
         groups.insert(
             group.name.clone(),
             GroupSummary {
-                law: group.law.name().to_owned(),
+                law: group.law(),
                 flows: of_group.iter().filter(started).count() as u64,
                 completed: of_group.iter().filter(|i| rows[**i].end_s.is_some()).count() as u64,
                 capacity_bps,
@@ -153,8 +154,8 @@ pub fn results(mut run: Finished) -> Results {
                 littles_law: group
                     .web
                     .then(|| {
-                        let flows =
-                            of_group.iter().map(|i| (sim.hosts.records[*i].start, sim.hosts.records[*i].end));
+                        let flows = of_group.iter().map(|i| &sim.hosts.records[*i]).filter(|r| began(r));
+                        let flows = flows.map(|r| (r.start, r.end));
                         group.active.law(flows, (start, end))
                     })
                     .flatten(),
@@ -264,8 +265,9 @@ fn cells(net: &Fabric, span_s: f64) -> Named<CellSummary> {
 /// Capacity of the slowest link that a group's data takes, and what is offered to it as a share of that.
 fn slowest(sim: &Finished, capacities: &[Rate], plan: &GroupPlan) -> (f64, f64) {
     let links = plan.links.iter().map(|link| {
-        let here = sim.hosts.groups.iter().filter(|group| group.plan.links.contains(link));
-        let offered_bps: f64 = here.map(|group| group.plan.offered_bps).sum();
+        let here =
+            |group: &Group| Some(group.plan.offered_bps[group.plan.links.iter().position(|l| l == link)?]);
+        let offered_bps: f64 = sim.hosts.groups.iter().filter_map(here).sum();
         let capacity_bps = capacities[*link as usize].bps();
         (capacity_bps, if capacity_bps > 0.0 { offered_bps / capacity_bps } else { 0.0 })
     });
@@ -302,7 +304,7 @@ fn row(sim: &Finished, names: &[Arc<str>], flow: u32, r: &Record) -> FlowRow {
         flow,
         group: names[r.group as usize].clone(),
         index: r.index,
-        law: group.law.name(),
+        law: group.law_of(r),
         start_s: r.start.as_secs_f64(),
         end_s: ended.then(|| r.end.as_secs_f64()),
         size_bytes: r.size.map(NonZeroU64::get),

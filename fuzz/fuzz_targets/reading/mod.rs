@@ -51,7 +51,7 @@ pub fn read(text: &str, format: Format, sets: &[(String, String)], files: &Files
         let line = error.to_string();
         assert!(!line.is_empty() && line.lines().count() == 1, "{line:?}");
     };
-    let loaded = scenario::read(text, format, "fuzz", sets, FilesFrom::Contents(files)).map_err(said).ok()?;
+    let loaded = scenario::read(text, format, "fuzz", sets, FilesFrom::Contents(files), None).map_err(said).ok()?;
     if is_small(&loaded.scenario.to_json()) {
         let _ = flowstamp_sim::load(text, format, "fuzz", sets, files).map_err(said);
     }

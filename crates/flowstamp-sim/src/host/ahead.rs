@@ -16,10 +16,11 @@
 use super::Hosts;
 use crate::events::Source;
 use crate::fabric::{Exit, Fabric, RECEIVERS, SENDER};
-use crate::network::{END, Network};
+use crate::network::{END, Network, WebPlan};
 use crate::packet::{CONTROL, DATA, Packet};
 use crate::prefetch::prefetch_whole;
 use crate::scenario::Scenario;
+use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::transport::Params;
 use flowstamp_laws::units::Time;
 
@@ -58,7 +59,11 @@ pub fn sides(network: &Network, scenario: &Scenario) -> Vec<u32> {
         };
     };
     let planned = network.flows.iter().map(|flow| (flow.group, flow.path, false));
-    let web = network.web.iter().flat_map(|web| web.paths.iter().map(|path| (web.group, *path, true)));
+    let web_paths = |web: &'_ WebPlan| {
+        let group = web.group;
+        web.paths.iter().flatten().map(|path| (group, *path, true)).collect::<Vec<_>>()
+    };
+    let web = network.web.iter().flat_map(web_paths);
     let all: Vec<_> = planned.chain(web).collect();
     for (group, path, web) in &all {
         let spec = &scenario.flows[network.groups[*group as usize].spec];
@@ -66,7 +71,8 @@ pub fn sides(network: &Network, scenario: &Scenario) -> Vec<u32> {
         let (data, acks) = (ends(path.data), ends(path.acks));
         // Delayed acks leave by a timer; where a law falls back, a receiver's header follows what the sender does, so that
         // neither may be ahead of the other.
-        let (prompt, apart) = (!delayed_acks, !spec.law.falls_back());
+        let laws = &network.groups[*group as usize].laws;
+        let (prompt, apart) = (!delayed_acks, !laws.iter().any(SenderSpec::falls_back));
         let receivers = if prompt && apart { Users::AcksFor(data.1 as u32) } else { Users::Several };
         let sender = if !*web && apart { Users::OneFlow(acks.1 as u32) } else { Users::Several };
         join(acks.0, receivers, true);

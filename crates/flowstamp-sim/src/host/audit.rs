@@ -37,7 +37,7 @@ impl Flow {
     /// the flow waits for its application.
     fn goes_on(&self, now: Time, group: &Group, record: &Record) -> bool {
         // Twice the RTT is the patience of repair by count.
-        let limit = now + group.transport.max_rto.max(self.sender.srtt() * 2);
+        let limit = now + group.transport().max_rto.max(self.sender.srtt() * 2);
         if !self.open || self.sends == Sends::Requests {
             return self.control.due() <= limit;
         }

@@ -36,7 +36,7 @@ impl Hosts {
                 size: self.packet_bytes,
                 generation: flow.generation,
                 bits: flow.law.bits(),
-                flags: DATA | group.ect,
+                flags: DATA | flow.ect,
                 header: flow.spoken(),
             };
             flow.sent = flow.sent.wrapping_add(1);

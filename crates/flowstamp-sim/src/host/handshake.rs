@@ -45,7 +45,7 @@ impl Hosts {
             header: flow.spoken(),
         };
         if kind != 0 {
-            let params = &self.groups[flow.group as usize].transport;
+            let params = self.groups[flow.group as usize].transport();
             let first = if flow.open { flow.sender.rto() } else { params.first_rto(Time::ZERO) };
             let wait = (first * (1 << flow.tries.min(10))).min(params.max_rto);
             flow.tries = flow.tries.saturating_add(1);

@@ -16,7 +16,8 @@ use crate::active::ActiveFlows;
 use crate::capture::User;
 use crate::events::{Class, Source};
 use crate::fabric::Fabric;
-use crate::network::{GroupPlan, Path, WebPlan};
+use crate::flow_list::Listed;
+use crate::network::{Comes, GroupPlan, Path, WebPlan};
 use crate::packet::{CONTROL, DATA, ECN_CAPABLE, L4S, Packet, flow_id};
 use crate::scenario::{self, Scenario};
 use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
@@ -34,12 +35,8 @@ pub struct Group {
     pub name: String,
     /// What was known of it before the run.
     pub plan: GroupPlan,
-    /// The senders' law.
-    pub law: SenderSpec,
-    /// Window, acks and recovery.
-    pub transport: transport::Params,
-    /// What its data packets say of ECN.
-    ect: u8,
+    /// The senders' laws: one, but of a list of flows those that it names.
+    pub laws: Vec<Law>,
     /// Their receivers bring no stamps back.
     deaf: bool,
     /// Bytes that the link that its flow governs had sent at the last answer.
@@ -54,15 +51,56 @@ pub struct Group {
     pub delivered_bytes: u64,
     /// The same at the end of warm-up.
     pub delivered_at_warmup: u64,
-    /// Flows that arrive at random.
+    /// Flows that arrive in the run, at random or as a file lists them.
     pub web: bool,
     /// Flows so far.
     pub flows: u32,
+    /// Of a list, the record of its first row.
+    first_record: u32,
     /// How many web flows are there.
     pub active: ActiveFlows,
 }
 
+/// A law of a group, and what its flows do by it.
+#[derive(Clone, Debug)]
+pub struct Law {
+    /// The sender's law.
+    pub spec: SenderSpec,
+    /// Window, acks and recovery.
+    transport: transport::Params,
+    /// What its data packets say of ECN.
+    ect: u8,
+}
+
 impl Group {
+    /// Window, acks and recovery, apart from what follows from a law.
+    fn transport(&self) -> &transport::Params {
+        &self.laws[0].transport
+    }
+
+    /// The names of the laws that its flows have.
+    #[must_use]
+    pub fn law(&self) -> String {
+        let list = self.plan.list.as_ref();
+        let used = |law: u32| list.is_none_or(|list| list.uses.keys().any(|(_, used)| *used == law));
+        let names = (0..).zip(&self.laws).filter(|(number, _)| used(*number)).map(|(_, law)| law.spec.name());
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The name of a flow's law.
+    #[must_use]
+    pub fn law_of(&self, flow: &Record) -> &'static str {
+        let law = self.plan.list.as_ref().map_or(0, |list| list.rows[flow.index as usize].law);
+        self.laws[law as usize].spec.name()
+    }
+
+    /// Whether a flow has begun by `now`, of a run that ends at `end`. Those of a list are known before; those that would start when
+    /// arrivals have ended do not.
+    #[must_use]
+    pub fn began(&self, flow: &Record, now: Time, end: Time) -> bool {
+        flow.start <= now && (self.plan.list.is_none() || flow.start < self.stop.min(end))
+    }
+
     /// When one of its flows, which do not arrive at random, stops sending new data.
     #[must_use]
     pub fn stops(&self, flow: &Record) -> Time {
@@ -83,10 +121,10 @@ enum Sends {
 }
 
 impl Sends {
-    fn of(group: &Group) -> Self {
+    fn of(group: &Group, law: &SenderSpec) -> Self {
         match group.plan.governs {
             Some(_) => Self::Requests,
-            None if group.law.datagrams() => Self::Datagrams,
+            None if law.datagrams() => Self::Datagrams,
             None => Self::Window,
         }
     }
@@ -113,6 +151,8 @@ pub struct Flow {
     last_size: u16,
     generation: u16,
     header: Header,
+    /// What its data packets say of ECN.
+    ect: u8,
     started: bool,
     retransmit: LazyTimer,
     ack: LazyTimer,
@@ -171,6 +211,14 @@ pub struct Record {
     pub size: Option<NonZeroU64>,
     /// Unique bytes of payload delivered by the end of warm-up.
     pub delivered_at_warmup: u64,
+}
+
+impl Record {
+    /// Of a flow that has not delivered anything.
+    fn new(group: u32, index: u32, start: Time, size: Option<u64>) -> Self {
+        let size = size.and_then(NonZeroU64::new);
+        Self { group, index, start, end: Time::MAX, size, delivered_at_warmup: 0 }
+    }
 }
 
 /// What else they say: known of a flow that is over, or when the run is.
@@ -241,30 +289,36 @@ impl Hosts {
     pub fn new(scenario: &Scenario, groups: &[GroupPlan], web: Vec<WebPlan>, net: &mut Fabric) -> Self {
         let group = |plan: &GroupPlan| {
             let spec = &scenario.flows[plan.spec];
-            let ecn = spec.transport.ecn.unwrap_or(plan.law.ecn());
+            let law = |law: &SenderSpec| {
+                let ecn = spec.transport.ecn.unwrap_or(law.ecn());
+                Law {
+                    spec: law.clone(),
+                    transport: transport::Params {
+                        ecn: Some(ecn),
+                        initial_rto: Some(plan.initial_rto),
+                        ..spec.transport.clone()
+                    },
+                    ect: match ecn {
+                        true if law.l4s() => ECN_CAPABLE | L4S,
+                        true => ECN_CAPABLE,
+                        false => 0,
+                    },
+                }
+            };
             Group {
                 name: plan.name.clone(),
                 plan: plan.clone(),
-                law: plan.law.clone(),
-                ect: match ecn {
-                    true if plan.law.l4s() => ECN_CAPABLE | L4S,
-                    true => ECN_CAPABLE,
-                    false => 0,
-                },
+                laws: plan.laws.iter().map(law).collect(),
                 carried: 0.0,
                 deaf: spec.receiver == scenario::Receiver::Tcp,
-                transport: transport::Params {
-                    ecn: Some(ecn),
-                    initial_rto: Some(plan.initial_rto),
-                    ..spec.transport.clone()
-                },
                 size: spec.size.map(flowstamp_laws::Bytes::get),
                 rate: spec.rate,
                 stop: spec.stop.unwrap_or(Time::MAX),
                 delivered_bytes: 0,
                 delivered_at_warmup: 0,
-                web: spec.web.is_some(),
+                web: spec.web.is_some() || spec.list.is_some(),
                 flows: 0,
+                first_record: 0,
                 active: ActiveFlows::default(),
             }
         };
@@ -282,7 +336,7 @@ impl Hosts {
             seed: scenario.seed,
         };
         for (number, web) in hosts.web.iter_mut().enumerate() {
-            let first = web.start + web.arrivals.gap();
+            let first = web.first();
             net.events.push(first, Source::new(Class::Web, number as u32));
         }
         hosts
@@ -312,18 +366,34 @@ impl Hosts {
 
     /// A web flow arrives.
     pub fn web_arrival(&mut self, net: &mut Fabric, number: u32) {
-        let plan = &mut self.web[number as usize];
-        if net.now >= plan.stop {
+        let WebPlan { group, paths, comes, start, stop } = &mut self.web[number as usize];
+        if net.now >= *stop {
             return;
         }
-        let size = plan.sizes.draw();
-        let next = net.now + plan.arrivals.gap();
-        let path = plan.paths[0];
-        plan.paths.rotate_left(1);
-        let group = plan.group;
-        net.events.push(next, Source::new(Class::Web, number));
-        let index = self.groups[group as usize].flows;
-        let slot = self.add_flow(net, group, index, path, net.now, Some(size));
+        let group = *group;
+        let (next, pair, law, record) = match comes {
+            Comes::Random { arrivals, sizes } => {
+                let size = sizes.draw();
+                let index = self.groups[group as usize].flows;
+                self.records.push(Record::new(group, index, net.now, Some(size)));
+                (net.now + arrivals.gap(), 0, 0, self.records.len() - 1)
+            }
+            Comes::Listed { list, next } => {
+                let row = list.order[*next];
+                *next += 1;
+                let after =
+                    list.order.get(*next).map(|row| start.saturating_add(list.rows[*row as usize].start));
+                let listed = &list.rows[row as usize];
+                let first = self.groups[group as usize].first_record;
+                (after.unwrap_or(Time::MAX), listed.pair as usize, listed.law, (first + row) as usize)
+            }
+        };
+        let path = paths[pair][0];
+        paths[pair].rotate_left(1);
+        if next < Time::MAX {
+            net.events.push(next, Source::new(Class::Web, number));
+        }
+        let slot = self.add_flow(net, record as u32, law, path);
         self.groups[group as usize].active.begin(net.now);
         self.begin(net, slot);
     }
@@ -331,20 +401,28 @@ impl Hosts {
     /// Adds a flow that is known before the run.
     pub fn add_planned(&mut self, net: &mut Fabric, group: u32, index: u32, path: Path, start: Time) {
         let size = self.groups[group as usize].size;
-        let slot = self.add_flow(net, group, index, path, start, size);
+        self.records.push(Record::new(group, index, start, size));
+        let slot = self.add_flow(net, self.records.len() as u32 - 1, 0, path);
         self.flows[slot as usize].application.arm(start, &mut net.events, Class::Application, slot);
     }
 
-    /// Takes a slot for a flow.
-    fn add_flow(
-        &mut self,
-        net: &mut Fabric,
-        group: u32,
-        index: u32,
-        path: Path,
-        start: Time,
-        size: Option<u64>,
-    ) -> u32 {
+    /// Makes the records of flows that files list, in the order of the rows: after those that are known before the run.
+    pub fn add_listed(&mut self) {
+        for web in &self.web {
+            let Comes::Listed { list, .. } = &web.comes else { continue };
+            self.groups[web.group as usize].first_record = self.records.len() as u32;
+            let record = |(row, listed): (u32, &Listed)| {
+                Record::new(web.group, row, web.start.saturating_add(listed.start), Some(listed.size))
+            };
+            self.records.reserve_exact(list.rows.len());
+            self.records.extend((0..).zip(&list.rows).map(record));
+        }
+    }
+
+    /// Takes a slot for the flow of a record.
+    fn add_flow(&mut self, net: &mut Fabric, record: u32, law: u32, path: Path) -> u32 {
+        let Record { group, index, size, .. } = self.records[record as usize];
+        let size = size.map(NonZeroU64::get);
         let payload = u64::from(self.payload());
         let spec = &mut self.groups[group as usize];
         spec.flows += 1;
@@ -354,30 +432,22 @@ impl Hosts {
         let last_size = self.header_bytes + last as u16;
         // Laws count packets as they are on the wire.
         let wire = |rate: Rate| Rate::from_bps(rate.bps() * (f64::from(self.packet_bytes) / payload as f64));
+        let Law { spec: law_spec, transport, ect } = &spec.laws[law as usize];
         let view = FlowView {
             packet_bytes: u32::from(self.packet_bytes),
-            initial_window: spec.transport.initial_window,
+            initial_window: transport.initial_window,
             app_rate: spec.plan.governs.map_or_else(|| spec.rate.map(wire), |(_, most)| Some(most)),
         };
-        let mut law = spec.law.build(&view);
-        if spec.law.falls_back() {
+        let mut law = law_spec.build(&view);
+        if law_spec.falls_back() {
             law.passes(net.hops(path.data));
         }
-        let handshake = spec.transport.handshake.unwrap_or(law.handshake());
-        let agreed = Agreed::between(&spec.transport, &law);
-        let record = self.records.len() as u32;
-        self.records.push(Record {
-            group,
-            index,
-            start,
-            end: Time::MAX,
-            size: size.and_then(NonZeroU64::new),
-            delivered_at_warmup: 0,
-        });
+        let handshake = transport.handshake.unwrap_or(law.handshake());
+        let agreed = Agreed::between(transport, &law);
         let mut flow = Flow {
-            sender: Sender::new(&spec.transport, agreed, size.map(|_| packets)),
+            sender: Sender::new(transport, agreed, size.map(|_| packets)),
             law,
-            receiver: Receiver::new(&spec.transport, agreed),
+            receiver: Receiver::new(transport, agreed),
             path,
             group,
             record,
@@ -385,7 +455,8 @@ impl Hosts {
             packets,
             last_size,
             generation: 0,
-            header: spec.law.header(),
+            header: law_spec.header(),
+            ect: *ect,
             started: false,
             retransmit: LazyTimer::IDLE,
             ack: LazyTimer::IDLE,
@@ -394,14 +465,14 @@ impl Hosts {
             control: LazyTimer::IDLE,
             handshake,
             deaf: spec.deaf,
-            sends: Sends::of(spec),
+            sends: Sends::of(spec, law_spec),
             sent: 0,
             open: !handshake,
             closing: false,
             tries: 0,
             last_departure: Time::ZERO,
             last_departed: 0,
-            jitter: Jitter::new(spec.transport.send_jitter, self.seed, &spec.name, index),
+            jitter: Jitter::new(transport.send_jitter, self.seed, &spec.plan.name, index),
         };
         let slot = if let Some(slot) = self.free.pop() {
             let old = &mut self.flows[slot as usize];

@@ -86,7 +86,7 @@ impl Hosts {
                 flow.last_departed = size;
             }
             // What is sent again must not be marked: a network that loses it has said more than a mark (RFC 3168 section 6.1.5).
-            let ect = if out.retransmission { 0 } else { group.ect };
+            let ect = if out.retransmission { 0 } else { flow.ect };
             let packet = Packet {
                 stamp: flow.law.stamp(now, flow.sender.srtt()),
                 sent_at: now,

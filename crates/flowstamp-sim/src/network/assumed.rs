@@ -83,10 +83,13 @@ impl Builder<'_> {
                 }
             }
             let (mut rtts_s, mut flows) = (0.0, 0.0);
-            for plan in network.groups.iter_mut().filter(|plan| of_header(plan.law.header())) {
-                let count = f64::from(self.scenario.flows[plan.spec].count.unwrap_or(1));
-                (rtts_s, flows) = (rtts_s + count * plan.path_rtt_s, flows + count);
-                if let Some(agreed) = plan.law.agreed_time() {
+            for plan in &mut network.groups {
+                let mut laws = plan.laws.iter_mut().filter(|law| of_header(law.header())).peekable();
+                if laws.peek().is_some() {
+                    let count = f64::from(self.scenario.flows[plan.spec].count.unwrap_or(1));
+                    (rtts_s, flows) = (rtts_s + count * plan.path_rtt_s, flows + count);
+                }
+                for agreed in laws.filter_map(|law| law.agreed_time()) {
                     said.hear(&agreed, || format!("flows.{}", plan.name));
                 }
             }
@@ -110,9 +113,10 @@ impl Builder<'_> {
                 continue;
             };
             let routers = self.links.iter_mut().filter(|plan| of_header(plan.router.header()));
-            let senders = network.groups.iter_mut().filter(|plan| of_header(plan.law.header()));
+            let senders = network.groups.iter_mut().flat_map(|plan| &mut plan.laws);
+            let senders = senders.filter(|law| of_header(law.header()));
             let routers = routers.filter_map(|plan| plan.router.agreed_time());
-            for agreed in routers.chain(senders.filter_map(|plan| plan.law.agreed_time())) {
+            for agreed in routers.chain(senders.filter_map(|law| law.agreed_time())) {
                 agreed.value.get_or_insert(time);
             }
             network.assumed.insert(format!("{}.{}", header.name(), said.name), time.to_string());

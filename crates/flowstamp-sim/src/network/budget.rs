@@ -15,14 +15,17 @@
 //! | of flows that arrive at random | four times the mean size of those that are there, and what one alone may have |
 //! | datagrams | what is produced in a round trip, what buffers hold, and what is produced beyond an access link's rate |
 //! | packets that wait at a link | its buffer; what the flows over it have on their way |
+//! | flows of a list that are there at a time | until no link on their way has anything left to carry, 30 round trips and a second |
 //! | flows that arrive at random and are there at a time | all at a load of 1; below, those of 30 round trips and a second, and a queue's |
 //! | samples | the duration over the interval, of each series |
 
+use super::lists::Placed;
 use super::paths::{Core, Way};
 use super::plan::{FlowPlan, GroupPlan, LinkPlan, Path};
 use super::{Builder, MOST_FLOWS, Result, error};
 use crate::capture::{User, wanted};
 use crate::events::EventQueue;
+use crate::flow_list::Listed;
 use crate::host::{Flow, Group, JITTER_BYTES, Outcome, Record};
 use crate::link::{InFlight, Plain, Port};
 use crate::medium::Capacity;
@@ -31,7 +34,7 @@ use crate::results::{CapturedFrame, CapturedPacket, FlowRow, GroupSummary, LinkS
 use crate::scenario::{Access, Arrivals, FlowGroup, OneOrMany, Sizes, Web};
 use crate::workload::SizeLaw;
 use flowstamp_laws::queue::Limit;
-use flowstamp_laws::registry::Header;
+use flowstamp_laws::registry::{Header, SenderSpec};
 use flowstamp_laws::sender::FlowView;
 use flowstamp_laws::transport::{self, Agreed, SackBlocks};
 use flowstamp_laws::units::{Rate, Time};
@@ -56,6 +59,9 @@ const ROW_OF_SERIES: f64 = 24.0;
 const VARIABLES: f64 = 32.0;
 /// Heaps of a link's laws: tables of flows, histories.
 const LAWS: f64 = 2_048.0;
+
+/// A row of a list and its number in the order of starts, as the run has them and as a change in mid-run reads them anew.
+const LISTED: f64 = 3.0 * GROWTH * (size_of::<Listed>() + size_of::<u32>()) as f64;
 
 fn of<T>() -> f64 {
     size_of::<T>() as f64
@@ -147,14 +153,28 @@ impl Builder<'_> {
     /// The longest round trip of any flow, which buffers in BDP may refer to.
     fn longest(&self, core: &Core) -> Time {
         let of = |(at, group): (usize, &FlowGroup)| {
-            let legs = self.legs(at, group, core).unwrap_or_default();
-            let rtts = legs
-                .iter()
-                .filter_map(|leg| self.both_ways(leg, core))
-                .map(|(way, back)| self.rtts(group, &way, &back, core)[1]);
-            rtts.max()
+            let ways = self.ways(at, group, core);
+            ways.iter().map(|(_, (way, back))| self.rtts(group, way, back, core)[1]).max()
         };
         self.scenario.flows.iter().enumerate().filter_map(of).max().unwrap_or_default()
+    }
+
+    /// The ways of a group there and back, and the name that each has in results; none where something is wrong with it, which is
+    /// said when it is placed.
+    fn ways(&self, at: usize, group: &FlowGroup, core: &Core) -> Vec<(String, (Way, Way))> {
+        if let Some(list) = self.lists.get(&at) {
+            return list.ways.iter().map(|ways| (group.name.clone(), ways.clone())).collect();
+        }
+        let legs = self.legs(at, group, core).unwrap_or_default();
+        legs.into_iter()
+            .filter_map(|leg| Some((self.both_ways(&leg, core)?, leg.0)))
+            .map(|(w, n)| (n, w))
+            .collect()
+    }
+
+    /// The laws of a group's flows.
+    fn laws<'b>(&'b self, at: usize, group: &'b FlowGroup) -> &'b [SenderSpec] {
+        self.lists.get(&at).map_or(std::slice::from_ref(&group.law), |list| &list.flows.laws)
     }
 
     fn both_ways(&self, (_, from, to): &(String, String, String), core: &Core) -> Option<(Way, Way)> {
@@ -183,19 +203,34 @@ impl Builder<'_> {
         let s = self.scenario;
         let mut loads = Vec::new();
         for (at, group) in s.flows.iter().enumerate() {
-            // What is wrong with a group is said when it is placed.
-            let Ok(legs) = self.legs(at, group, core) else { continue };
+            let ways = self.ways(at, group, core);
+            let laws = self.laws(at, group);
+            let list = self.lists.get(&at);
+            let arrives = group.web.is_some() || list.is_some();
             let (mut hosts, mut under_way, mut flows) = (0.0, 0.0, 0.0);
-            for leg in legs {
-                let Some((way, back)) = self.both_ways(&leg, core) else { continue };
+            let mut listed = list.map(|list| {
+                let rtts_s =
+                    ways.iter().map(|(_, (way, back))| self.rtts(group, way, back, core)[1].as_secs_f64());
+                self.live(list, group, &rtts_s.collect::<Vec<_>>())
+            });
+            for (number, (name, (way, back))) in ways.into_iter().enumerate() {
                 let rtts_s = self.rtts(group, &way, &back, core).map(Time::as_secs_f64);
-                let pairs = group.count.unwrap_or(if group.web.is_some() { 10 } else { 1 });
+                let apart = group.access.or(core.access).is_some() || list.is_none();
+                let pairs = group.count.unwrap_or(if arrives && apart { 10 } else { 1 });
                 let pairs = f64::from(pairs.min(MOST_FLOWS));
-                let (all, live) = self.arrivals(group, &way, rtts_s[1]).unwrap_or((pairs, pairs));
+                let (all, live) = match (list, &listed) {
+                    (Some(list), Some((_, live))) => (f64::from(list.rows[number]), live[number]),
+                    _ => self.arrivals(group, &way, rtts_s[1]).unwrap_or((pairs, pairs)),
+                };
+                // Of a list together, with its rows.
+                let together = listed.as_mut().map_or(live, |(live, _)| std::mem::take(live));
+                hosts += if list.is_some() { all * LISTED } else { 0.0 };
                 let links = (way.links.len() + back.links.len()) as f64;
                 hosts += pairs * per_pair(links, !self.nodes.is_empty());
-                hosts += live * per_live(group) * if group.web.is_some() { GROWTH } else { 1.0 };
-                let told = if group.web.is_some() { 0.0 } else { GROWTH * of::<FlowRow>() + ROW_TOLD };
+                hosts += together
+                    * per_live(laws, group.transport.send_jitter)
+                    * if arrives { GROWTH } else { 1.0 };
+                let told = if arrives { 0.0 } else { GROWTH * of::<FlowRow>() + ROW_TOLD };
                 hosts += all
                     * (LONG_GROWTH * (of::<Record>() + of::<Outcome>())
                         + of::<FlowRow>()
@@ -205,23 +240,30 @@ impl Builder<'_> {
                 hosts += of::<GroupPlan>() * GROWTH
                     + of::<Group>()
                     + of::<GroupSummary>()
-                    + 8.0 * leg.0.len() as f64;
+                    + 8.0 * name.len() as f64;
                 hosts += 3.0 * 4.0 * links;
                 budget.kept += all * (of::<FlowRow>() + told);
                 budget.series += if s.probes.groups { 1.0 } else { 0.0 };
-                budget.series += if s.probes.flows && group.web.is_none() { 3.0 * all } else { 0.0 };
+                budget.series += if s.probes.flows && !arrives { 3.0 * all } else { 0.0 };
                 let access = group.access.or(core.access);
-                let [data, at_hosts] = self.on_their_way(group, live, &way, rtts_s, access);
+                let transfers = self.transfers(group, live, list.map(|list| (list, number)));
+                let [data, at_hosts] =
+                    self.on_their_way(group, laws, (live, transfers), &way, rtts_s, access);
                 let waits = (of::<InFlight>() + of::<SackBlocks>()) * GROWTH;
                 // A burst of all waits at one of a host's links at a time, and a link has room for two at the least.
                 under_way += waits * (2.0 * at_hosts + ACCESS_LINKS * 2.0 * pairs);
-                under_way += if group.law.datagrams() { 0.0 } else { self.known_per_packet(group) * data };
+                under_way +=
+                    if group.law.datagrams() { 0.0 } else { self.known_per_packet(group, laws) * data };
                 flows += all;
                 let acks_per_s = self.slowest(&way) / s.packet.as_f64();
                 loads.push(Load { way, back, data, acks_per_s });
             }
             let key = |k: &str| format!("flows.{}.{k}", group.name);
-            let many = if group.web.is_some() { "web" } else { "count" };
+            let many = match () {
+                () if list.is_some() => "list",
+                () if group.web.is_some() => "web",
+                () => "count",
+            };
             budget.add(hosts, key(many), format!("{flows:.0} flows"));
             let makes = if group.rate.is_some() { "rate" } else { many };
             budget.add(under_way, key(makes), "packets that these flows have on their way");
@@ -263,10 +305,30 @@ impl Builder<'_> {
     }
 
     /// The most that a link carries, bytes per second.
-    fn peak(&self, plan: &LinkPlan) -> f64 {
+    pub(super) fn peak(&self, plan: &LinkPlan) -> f64 {
         match &plan.capacity {
             Capacity::Steps(steps) => steps.iter().map(|(_, rate)| rate.bytes_per_sec()).fold(0.0, f64::max),
             Capacity::Constant(_) | Capacity::Trace(..) => self.mean_rate(&plan.capacity).bytes_per_sec(),
+        }
+    }
+
+    /// Packets that so many flows of a group transfer that are there at a time, or that all of a pair of a list do, and what one alone may
+    /// have beside them; `None` of endless ones.
+    fn transfers(
+        &self,
+        group: &FlowGroup,
+        flows: f64,
+        list: Option<(&Placed, usize)>,
+    ) -> Option<(f64, bool)> {
+        let payload = self.scenario.payload() as f64;
+        if let Some((list, pair)) = list {
+            return Some((2.0 * (list.packets[pair] + f64::from(list.rows[pair])), false));
+        }
+        match (group.size, group.web.as_ref().and_then(|web| self.sizes(web))) {
+            (Some(size), _) => Some((flows * (2.0 * size.as_f64() / payload + 2.0), false)),
+            // Those that are there are larger than others, one of them much.
+            (None, Some(sizes)) => Some((flows * (4.0 * sizes.mean_bytes() / payload + 8.0), true)),
+            (None, None) => None,
         }
     }
 
@@ -274,7 +336,8 @@ impl Builder<'_> {
     fn on_their_way(
         &self,
         group: &FlowGroup,
-        flows: f64,
+        laws: &[SenderSpec],
+        (flows, transfers): (f64, Option<(f64, bool)>),
         way: &Way,
         [least_rtt_s, rtt_s]: [f64; 2],
         access: Option<Access>,
@@ -293,19 +356,14 @@ impl Builder<'_> {
         }
         let slowest = self.slowest(way) / packet;
         let round_trip = slowest * rtt_s.min(duration_s);
-        let transferred = match (group.size, group.web.as_ref().and_then(|web| self.sizes(web))) {
-            (Some(size), _) => flows * (2.0 * size.as_f64() / payload + 2.0),
-            // Those that are there are larger than others, one of them much.
-            (None, Some(sizes)) => {
-                flows * (4.0 * sizes.mean_bytes() / payload + 8.0)
-                    + 2.0 * round_trip
-                    + room.min(10.0 * round_trip)
-            }
-            (None, None) => f64::MAX,
+        let transferred = match transfers {
+            Some((packets, true)) => packets + 2.0 * round_trip + room.min(10.0 * round_trip),
+            Some((packets, false)) => packets,
+            None => f64::MAX,
         };
         let first = flows * (group.transport.initial_window + 4.0);
         let path = 2.0 * (first + round_trip + room);
-        let blind = group.law.header() == Header::Plain;
+        let blind = laws.iter().all(|law| law.header() == Header::Plain);
         // Nothing is known before a round trip is over, and then a window without a router's word at most doubles, or with a gain
         // to find the bandwidth, not quite triples (BBR: 2 / ln 2).
         let rounds = duration_s / least_rtt_s;
@@ -316,7 +374,7 @@ impl Builder<'_> {
         } else {
             f64::MAX
         };
-        let gain = if blind && !self.asks_for_rates(group) { 1.0 } else { 3.0 };
+        let gain = if blind && !self.asks_for_rates(group, laws) { 1.0 } else { 3.0 };
         let carried = first + gain * slowest * duration_s;
         // A burst of all waits at a host.
         [all.min(transferred).min(path).min(grown).min(carried); 2]
@@ -326,18 +384,18 @@ impl Builder<'_> {
         SizeLaw::new(&web.sizes, self.loaded, Stream::new(0, "")).ok()
     }
 
-    fn asks_for_rates(&self, group: &FlowGroup) -> bool {
+    fn asks_for_rates(&self, group: &FlowGroup, laws: &[SenderSpec]) -> bool {
         let view = FlowView {
             packet_bytes: self.scenario.packet.get() as u32,
             initial_window: group.transport.initial_window,
             app_rate: group.rate,
         };
-        Agreed::between(&group.transport, &group.law.build(&view)).delivery_rate
+        laws.iter().any(|law| Agreed::between(&group.transport, &law.build(&view)).delivery_rate)
     }
 
     /// What a sender and a receiver know of each packet on its way, bytes.
-    fn known_per_packet(&self, group: &FlowGroup) -> f64 {
-        let rates = if self.asks_for_rates(group) { transport::RATE_BYTES_PER_PACKET } else { 0 };
+    fn known_per_packet(&self, group: &FlowGroup, laws: &[SenderSpec]) -> f64 {
+        let rates = if self.asks_for_rates(group, laws) { transport::RATE_BYTES_PER_PACKET } else { 0 };
         (transport::SET_BYTES_PER_PACKET + rates) as f64
     }
 
@@ -442,10 +500,11 @@ fn per_pair(links: f64, cells: bool) -> f64 {
 }
 
 /// A flow that is there: both ends and their events.
-fn per_live(group: &FlowGroup) -> f64 {
+fn per_live(laws: &[SenderSpec], jitter: Time) -> f64 {
     const TIMERS: f64 = 5.0;
-    let heaps = (group.law.heap_bytes() + transport::HEAP_BYTES) as f64;
-    let jitter = if group.transport.send_jitter > Time::ZERO { JITTER_BYTES as f64 } else { 0.0 };
+    let largest = laws.iter().map(SenderSpec::heap_bytes).max().unwrap_or_default();
+    let heaps = (largest + transport::HEAP_BYTES) as f64;
+    let jitter = if jitter > Time::ZERO { JITTER_BYTES as f64 } else { 0.0 };
     of::<Flow>() + heaps + jitter + of::<User>() + GROWTH * TIMERS * EventQueue::EVENT_BYTES as f64
 }
 

@@ -34,13 +34,17 @@ impl Builder<'_> {
             network.groups[at].governs = Some((link as u32, rate));
             let takes = |group: u32| network.groups[group as usize].links.contains(&(link as u32));
             let planned = network.flows.iter().filter(|flow| takes(flow.group)).count();
-            let web = network.web.iter().filter(|web| takes(web.group)).map(|web| web.paths.len());
+            let web = network
+                .web
+                .iter()
+                .filter(|web| takes(web.group))
+                .map(|web| web.paths.iter().map(Vec::len).sum::<usize>());
             let flows = (planned + web.sum::<usize>()) as u32;
-            if let Some(open) = network.groups[at].law.micro_flows().filter(|given| given.is_none()) {
+            if let Some(open) = network.groups[at].laws[0].micro_flows().filter(|given| given.is_none()) {
                 *open = Some(flows);
                 network.assumed.insert(key("law.flows"), flows.to_string());
             }
-            let law = &network.groups[at].law;
+            let law = &network.groups[at].laws[0];
             if let Err((k, m)) = law.check() {
                 let message = format!("{m}: \"{name}\" is taken by {flows}; give flows, or several links");
                 return error(key(&format!("law.{k}")), message);
@@ -78,7 +82,7 @@ impl Builder<'_> {
                 format!("\"{name}\" is governed by another flow already; name another link"),
             );
         }
-        let route = &network.groups[at].links;
+        let route = &network.groups[at].ways[0];
         let end_of = |link: u32| core.edges.iter().find(|e| e.2 == link).map(|e| e.1);
         let start = route.first().and_then(|first| core.edges.iter().find(|e| e.2 == *first)).map(|e| e.0);
         if start != end_of(link as u32) {
@@ -90,8 +94,11 @@ impl Builder<'_> {
         }
         let egress = route.last().and_then(|last| end_of(*last));
         for group in &network.groups {
-            let Some(position) = group.links.iter().position(|l| *l == link as u32) else { continue };
-            if !group.links[position..].iter().any(|l| end_of(*l) == egress) {
+            let misses = |way: &Vec<u32>| {
+                let behind = way.iter().skip_while(|l| **l != link as u32);
+                way.contains(&(link as u32)) && !behind.into_iter().any(|l| end_of(*l) == egress)
+            };
+            if group.ways.iter().any(misses) {
                 let node = egress.map_or("", |n| core.names[n].as_str());
                 return error(
                     format!("flows.{}.to", group.name),

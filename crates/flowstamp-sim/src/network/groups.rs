@@ -1,7 +1,8 @@
 //! Flows: what may be asked of a group, where its hosts hang, which way its packets go.
 
+use super::lists::{Placed, listed, wire_bytes};
 use super::paths::{Core, Way};
-use super::plan::{END, FlowPlan, GroupPlan, LinkPlan, NOBODY, Network, Path, WebPlan};
+use super::plan::{Comes, END, FlowPlan, GroupPlan, LinkPlan, NOBODY, Network, Path, WebPlan};
 use super::{Builder, MOST_FLOWS, MOST_WEB_FLOWS, Result, error, positive};
 use crate::ScenarioError;
 use crate::random::Stream;
@@ -10,6 +11,10 @@ use crate::workload::{ArrivalProcess, SizeLaw, hold_to_load};
 use flowstamp_laws::registry::Header;
 use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::units::Time;
+use std::borrow::Cow;
+
+/// The name of a group in results, and the ways there and back that its flows go.
+type Hop<'a> = (String, Cow<'a, [(Way, Way)]>);
 
 impl Builder<'_> {
     /// Places one group; returns the longest round-trip propagation time of its flows.
@@ -22,9 +27,194 @@ impl Builder<'_> {
     ) -> Result<Time> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
         self.check_group(group)?;
-        let hops = self.legs(spec, group, core)?;
+        let list = self.lists.remove(&spec);
+        let legs = match &list {
+            Some(list) => {
+                self.check_listed(group, list)?;
+                vec![(self.named(spec, group)?, Cow::Borrowed(list.ways.as_slice()))]
+            }
+            None => self.hops(spec, group, core)?,
+        };
+        let header = self.scenario.header.get();
         let mut longest = Time::ZERO;
-        for (name, from, to) in hops {
+        for (name, ways) in legs {
+            let id = network.groups.len() as u32;
+            let arrives = group.web.is_some() || list.is_some();
+            // Without hosts of their own all flows between two nodes take the same way.
+            let apart = group.access.or(core.access).is_some() || group.rtt.is_some() || list.is_none();
+            let count = group.count.unwrap_or(if arrives && apart { 10 } else { 1 });
+            let least = u32::from(arrives);
+            let pairs = u64::from(count) * ways.len() as u64;
+            if count < least || pairs > u64::from(MOST_FLOWS) {
+                let of =
+                    if list.is_some() { ", which the pairs of nodes of its list take together" } else { "" };
+                return error(
+                    key("count"),
+                    format!("is {count}; it must be at least {least} and at most {MOST_FLOWS}{of}"),
+                );
+            }
+            let entries = [("rtt", group.rtt.as_ref()), ("start", Some(&group.start))];
+            for (k, given) in entries {
+                if let Some(OneOrMany::Many(list)) = given {
+                    if list.len() != count as usize {
+                        return error(
+                            key(k),
+                            format!("has {} entries; it needs one for each of {count} flows", list.len()),
+                        );
+                    }
+                }
+            }
+            let mut starts = Stream::new(self.seed, &format!("start/{name}"));
+            let mut paths = Vec::with_capacity(ways.len());
+            let (mut longest_of_group, mut shortest) = (Time::ZERO, Time::MAX);
+            let mut rtts_s = 0.0;
+            for (pair, (there, back)) in ways.iter().enumerate() {
+                let laws: Vec<Header> = match &list {
+                    Some(list) => {
+                        let laws = list.flows.uses.range((pair as u32, 0)..=(pair as u32, u32::MAX));
+                        laws.map(|((_, law), _)| list.flows.laws[*law as usize].header()).collect()
+                    }
+                    None => vec![group.law.header()],
+                };
+                let mut of_pair = Vec::with_capacity(count as usize);
+                let mut rtts_of_pair_s = 0.0;
+                for i in 0..count {
+                    let (path, rtt) = self.place(group, i, core, there, back)?;
+                    longest_of_group = longest_of_group.max(rtt);
+                    shortest = shortest.min(rtt);
+                    rtts_of_pair_s += rtt.as_secs_f64();
+                    for (acks, route) in [(false, there), (true, back)] {
+                        for link in &route.links {
+                            let rtts = &mut self.rtts[*link as usize];
+                            rtts.longest(rtt);
+                            let router = self.links[*link as usize].router.header();
+                            if router != Header::Plain && laws.contains(&router) {
+                                rtts.add(acks, rtt);
+                            }
+                        }
+                    }
+                    of_pair.push(path);
+                }
+                let rows = list.as_ref().map_or(1.0, |list| f64::from(list.rows[pair]));
+                rtts_s += rtts_of_pair_s * rows;
+                paths.push(of_pair);
+            }
+            longest = longest.max(longest_of_group);
+            let initial_rto = group.transport.first_rto(longest_of_group);
+            if initial_rto != group.transport.first_rto(Time::ZERO) {
+                network
+                    .assumed
+                    .insert(format!("flows.{name}.transport.initial_rto"), initial_rto.to_string());
+            }
+            let rows = list.as_ref().map_or(1, |list| list.flows.rows.len());
+            let mut links: Vec<u32> =
+                ways.iter().flat_map(|(there, _)| there.links.iter().copied()).collect();
+            if list.is_some() {
+                links.sort_unstable();
+                links.dedup();
+            }
+            let mut plan = GroupPlan {
+                name: name.clone(),
+                spec,
+                laws: list.as_ref().map_or_else(|| vec![group.law.clone()], |list| list.flows.laws.clone()),
+                ways: ways.iter().map(|(there, _)| there.links.clone()).collect(),
+                governs: None,
+                path_rtt_s: rtts_s / (f64::from(count.max(1)) * rows as f64),
+                mean_size_bytes: group.size.map(flowstamp_laws::Bytes::as_f64),
+                offered_bps: vec![0.0; links.len()],
+                links,
+                initial_rto,
+                lifetimes: Vec::new(),
+                list: list.as_ref().map(|list| list.flows.clone()),
+                access: group.access.or(core.access).map(|access| access.rate),
+                one_rtt: shortest == longest_of_group,
+                phase: None,
+            };
+            if let Some(lifetime) = group.lifetime {
+                let mut draws = Stream::new(self.seed, &format!("lifetime/{name}"));
+                let longer = |_| lifetime + group.lifetime_spread.scale(draws.uniform());
+                plan.lifetimes = (0..count).map(longer).collect();
+            }
+            let web = |comes| WebPlan {
+                group: id,
+                paths: Vec::new(),
+                comes,
+                start: group.start.of(0),
+                stop: group.stop.unwrap_or(self.scenario.duration),
+            };
+            if let Some(spec) = &group.web {
+                let (arrivals, sizes) = self.web(group, spec, &name, &ways[0].0.links)?;
+                plan.mean_size_bytes = Some(sizes.mean_bytes());
+                let wire = sizes.mean_wire_bytes(self.scenario.payload(), header);
+                plan.offered_bps.fill(8.0 * wire * arrivals.flows_per_s());
+                network.web.push(WebPlan { paths, ..web(Comes::Random { arrivals, sizes }) });
+            } else if let Some(list) = &list {
+                plan.mean_size_bytes = Some(list.flows.mean_bytes());
+                let web = WebPlan { paths, ..web(Comes::Listed { list: list.flows.clone(), next: 0 }) };
+                self.offered(&mut plan, list, &web, network);
+                network.web.push(web);
+            } else {
+                for (i, path) in paths.into_iter().flatten().enumerate() {
+                    let offset = group.spread.scale(starts.uniform());
+                    let start = group.start.of(i) + group.every * i as u64 + offset;
+                    network.flows.push(FlowPlan { group: id, index: i as u32, path, start });
+                }
+            }
+            network.groups.push(plan);
+        }
+        Ok(longest)
+    }
+
+    /// What a list brings to each link on average, and whether some of it comes too late.
+    fn offered(&self, plan: &mut GroupPlan, list: &Placed, web: &WebPlan, network: &mut Network) {
+        let (payload, header) = (self.scenario.payload(), self.scenario.header.get());
+        let stop = web.stop.min(self.scenario.duration);
+        let mut bytes = vec![0.0; plan.ways.len()];
+        let mut late = 0;
+        for row in &list.flows.rows {
+            if web.start.saturating_add(row.start) < stop {
+                bytes[row.pair as usize] += wire_bytes(row.size, payload, header);
+            } else {
+                late += 1;
+            }
+        }
+        let per_s = 8.0 / self.scenario.duration.as_secs_f64();
+        for (way, bytes) in plan.ways.iter().zip(bytes) {
+            for link in way {
+                if let Ok(at) = plan.links.binary_search(link) {
+                    plan.offered_bps[at] += bytes * per_s;
+                }
+            }
+        }
+        if late > 0 {
+            let all = list.flows.rows.len();
+            network.warnings.push(format!(
+                "flows.{}.list: {late} of {all} flows would start at {stop} or later, and do not",
+                plan.name
+            ));
+        }
+    }
+
+    /// What each law that a list names asks of its group, and of the links on its flows' ways.
+    fn check_listed(&self, group: &FlowGroup, list: &Placed) -> Result<()> {
+        let Some(file) = &group.list else { return Ok(()) };
+        for ((pair, law), at) in &list.flows.uses {
+            let group = FlowGroup { law: list.flows.laws[*law as usize].clone(), ..group.clone() };
+            let checked = self
+                .check_group(&group)
+                .and_then(|()| self.check_routers(&group, &list.ways[*pair as usize].0.links));
+            if let Err(e) = checked {
+                let key = e.key.rsplit('.').next().unwrap_or_default();
+                return Err(listed(&group, file, &format!("{at}: {key}: {}", e.message)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Each hop that the flows of a group go by itself: its name, and the ways there and back.
+    fn hops(&self, spec: usize, group: &FlowGroup, core: &Core) -> Result<Vec<Hop<'static>>> {
+        let key = |k: &str| format!("flows.{}.{k}", group.name);
+        let hop = |(name, from, to): (String, String, String)| {
             let (a, b) = (core.nodes[&from], core.nodes[&to]);
             let no_path = || ScenarioError::new(key("to"), format!("there is no path from {from} to {to}"));
             if a == b {
@@ -35,86 +225,17 @@ impl Builder<'_> {
                 ScenarioError::new(key("to"), format!("there is no path for acks from {to} to {from}"))
             })?;
             self.check_routers(group, &there.links)?;
-            let id = network.groups.len() as u32;
-            let count = group.count.unwrap_or(if group.web.is_some() { 10 } else { 1 });
-            let least = u32::from(group.web.is_some());
-            if !(least..=MOST_FLOWS).contains(&count) {
-                return error(
-                    key("count"),
-                    format!("is {count}; it must be at least {least} and at most {MOST_FLOWS}"),
-                );
-            }
-            if let Some(OneOrMany::Many(list)) = &group.rtt {
-                if list.len() != count as usize {
-                    return error(
-                        key("rtt"),
-                        format!("has {} entries; it needs one for each of {count} flows", list.len()),
-                    );
-                }
-            }
-            let mut starts = Stream::new(self.seed, &format!("start/{name}"));
-            let mut paths = Vec::with_capacity(count as usize);
-            let (mut longest_of_group, mut shortest) = (Time::ZERO, Time::MAX);
-            let mut rtts_s = 0.0;
-            let header = group.law.header();
-            for i in 0..count {
-                let (path, rtt) = self.place(group, i, core, &there, &back)?;
-                longest_of_group = longest_of_group.max(rtt);
-                shortest = shortest.min(rtt);
-                rtts_s += rtt.as_secs_f64();
-                for (acks, route) in [(false, &there), (true, &back)] {
-                    for link in &route.links {
-                        self.rtts[*link as usize].longest(rtt);
-                        if header != Header::Plain && self.links[*link as usize].router.header() == header {
-                            self.rtts[*link as usize].add(acks, rtt);
-                        }
-                    }
-                }
-                paths.push(path);
-            }
-            longest = longest.max(longest_of_group);
-            let initial_rto = group.transport.first_rto(longest_of_group);
-            if initial_rto != group.transport.first_rto(Time::ZERO) {
-                network
-                    .assumed
-                    .insert(format!("flows.{name}.transport.initial_rto"), initial_rto.to_string());
-            }
-            let mut plan = GroupPlan {
-                name: name.clone(),
-                spec,
-                law: group.law.clone(),
-                links: there.links.clone(),
-                governs: None,
-                path_rtt_s: rtts_s / f64::from(count.max(1)),
-                mean_size_bytes: group.size.map(flowstamp_laws::Bytes::as_f64),
-                offered_bps: 0.0,
-                initial_rto,
-                lifetimes: Vec::new(),
-                access: group.access.or(core.access).map(|access| access.rate),
-                one_rtt: shortest == longest_of_group,
-                phase: None,
-            };
-            if let Some(lifetime) = group.lifetime {
-                let mut draws = Stream::new(self.seed, &format!("lifetime/{name}"));
-                let longer = |_| lifetime + group.lifetime_spread.scale(draws.uniform());
-                plan.lifetimes = (0..count).map(longer).collect();
-            }
-            if let Some(web) = &group.web {
-                let web = self.web(group, web, id, &name, paths, &there.links)?;
-                plan.mean_size_bytes = Some(web.sizes.mean_bytes());
-                let wire = web.sizes.mean_wire_bytes(self.scenario.payload(), self.scenario.header.get());
-                plan.offered_bps = 8.0 * wire * web.arrivals.flows_per_s();
-                network.web.push(web);
-            } else {
-                for (i, path) in paths.into_iter().enumerate() {
-                    let offset = group.spread.scale(starts.uniform());
-                    let start = group.start + group.every * i as u64 + offset;
-                    network.flows.push(FlowPlan { group: id, index: i as u32, path, start });
-                }
-            }
-            network.groups.push(plan);
+            Ok((name, Cow::Owned(vec![(there, back)])))
+        };
+        self.legs(spec, group, core)?.into_iter().map(hop).collect()
+    }
+
+    /// The name of a group, which is not empty.
+    fn named(&self, spec: usize, group: &FlowGroup) -> Result<String> {
+        if group.name.is_empty() || group.name.contains('.') {
+            return error(format!("flows[{spec}].name"), "must not be empty nor contain a dot");
         }
-        Ok(longest)
+        Ok(group.name.clone())
     }
 
     /// Between which nodes the flows of a group go, and what they are called there: data from the first to the second.
@@ -125,9 +246,7 @@ impl Builder<'_> {
         core: &Core,
     ) -> Result<Vec<(String, String, String)>> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
-        if group.name.is_empty() || group.name.contains('.') {
-            return error(format!("flows[{spec}].name"), "must not be empty nor contain a dot");
-        }
+        self.named(spec, group)?;
         if group.each_hop && self.scenario.parking_lot.is_none() {
             return error(key("each_hop"), "is for a parking_lot only");
         }
@@ -158,14 +277,31 @@ impl Builder<'_> {
 
     fn check_group(&self, group: &FlowGroup) -> Result<()> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
-        if group.start >= self.scenario.duration {
+        let starts = match &group.start {
+            OneOrMany::One(start) => std::slice::from_ref(start),
+            OneOrMany::Many(starts) => {
+                let other = [
+                    ("every", group.every > Time::ZERO),
+                    ("web", group.web.is_some()),
+                    ("list", group.list.is_some()),
+                ];
+                if let Some((k, _)) = other.iter().find(|o| o.1) {
+                    let message =
+                        format!("says when each flow starts, and so does {k}; leave out one of them");
+                    return error(key("start"), message);
+                }
+                starts
+            }
+        };
+        let latest = starts.iter().max().copied().unwrap_or_default();
+        if latest >= self.scenario.duration {
             return error(
                 key("start"),
-                format!("is {}; it must be before duration, {}", group.start, self.scenario.duration),
+                format!("is {latest}; it must be before duration, {}", self.scenario.duration),
             );
         }
-        if group.stop.is_some_and(|s| s <= group.start) {
-            return error(key("stop"), format!("must be after start, {}", group.start));
+        if group.stop.is_some_and(|s| s <= latest) {
+            return error(key("stop"), format!("must be after start, {latest}"));
         }
         match group.lifetime {
             Some(Time::ZERO) => return error(key("lifetime"), "is 0s; it must be longer"),
@@ -347,11 +483,9 @@ impl Builder<'_> {
         &self,
         group: &FlowGroup,
         web: &Web,
-        id: u32,
         name: &str,
-        paths: Vec<Path>,
         route: &[u32],
-    ) -> Result<WebPlan> {
+    ) -> Result<(ArrivalProcess, SizeLaw)> {
         let key = |k: &str| format!("flows.{}.web.{k}", group.name);
         let mut sizes =
             SizeLaw::new(&web.sizes, self.loaded, Stream::new(self.seed, &format!("size/{name}")))
@@ -382,14 +516,15 @@ impl Builder<'_> {
             Stream::new(self.seed, &format!("arrival/{name}")),
         )
         .map_err(|(k, m)| ScenarioError::new(key(k), m))?;
-        let stop = group.stop.unwrap_or(self.scenario.duration).min(self.scenario.duration);
         if web.load.is_some() {
+            let stop = group.stop.unwrap_or(self.scenario.duration).min(self.scenario.duration);
             let packets = (self.scenario.payload(), self.scenario.header.get());
             let bytes_per_s = flows_per_s * sizes.mean_wire_bytes(packets.0, packets.1);
-            let warm = self.scenario.warmup.clamp(group.start, stop);
-            let spans_s = [warm - group.start, stop - warm].map(Time::as_secs_f64);
+            let start = group.start.of(0);
+            let warm = self.scenario.warmup.clamp(start, stop);
+            let spans_s = [warm - start, stop - warm].map(Time::as_secs_f64);
             hold_to_load(&mut arrivals, &mut sizes, spans_s, bytes_per_s, packets);
         }
-        Ok(WebPlan { group: id, paths, arrivals, sizes, start: group.start, stop })
+        Ok((arrivals, sizes))
     }
 }

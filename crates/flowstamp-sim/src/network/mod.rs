@@ -6,6 +6,7 @@ mod capacity;
 mod cells;
 mod edges;
 mod groups;
+mod lists;
 mod paths;
 mod phase;
 mod plan;
@@ -14,7 +15,7 @@ mod topology;
 pub use budget::{Needs, size};
 pub use capacity::capacity_of;
 pub use plan::{
-    CellPlan, END, FlowPlan, GroupPlan, LinkPlan, Medium, NOBODY, Network, Path, StationPlan, WebPlan,
+    CellPlan, Comes, END, FlowPlan, GroupPlan, LinkPlan, Medium, NOBODY, Network, Path, StationPlan, WebPlan,
 };
 
 use crate::ScenarioError;
@@ -25,7 +26,8 @@ use assumed::PathRtts;
 use flowstamp_laws::registry::{RouterSpec, ShareSpec};
 use flowstamp_laws::share::Weights;
 use flowstamp_laws::units::{Rate, Time};
-use std::collections::BTreeSet;
+use lists::Placed;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The fastest link: at more, an ack would be shorter than the engine's picosecond.
 const FASTEST: Rate = Rate::from_gbps(100_000.0);
@@ -66,6 +68,7 @@ impl Network {
             nodes: Vec::new(),
             receivers: Vec::new(),
             rtts: Vec::new(),
+            lists: BTreeMap::new(),
         }
         .build()
         .map_err(|e| if e.source.is_empty() { e.at(&loaded.source) } else { e })
@@ -87,6 +90,8 @@ struct Builder<'a> {
     receivers: Vec<u32>,
     /// Of each router link.
     rtts: Vec<PathRtts>,
+    /// Lists of flows by the number of their group, until it is placed.
+    lists: BTreeMap<usize, Placed>,
 }
 
 impl Builder<'_> {
@@ -263,6 +268,7 @@ impl Builder<'_> {
         if s.flows.is_empty() {
             return error("flows", "is empty; give at least one [[flows]]");
         }
+        self.lists = self.read_lists(&core)?;
         let mut network = Network {
             links: Vec::new(),
             access: Vec::new(),

@@ -17,7 +17,7 @@
 use super::Builder;
 use super::plan::{LinkPlan, Medium, Network};
 use crate::medium::Capacity;
-use crate::scenario::Priority;
+use crate::scenario::{FlowGroup, Priority};
 use flowstamp_laws::Bytes;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{Header, QueueSpec, RouterSpec};
@@ -68,9 +68,11 @@ impl Builder<'_> {
     fn phase(&self, network: &Network, counts: &[u32], number: usize) -> Option<Phase> {
         let plan = &network.groups[number];
         let spec = &self.scenario.flows[plan.spec];
-        let endless = spec.web.is_none() && spec.size.is_none() && spec.rate.is_none();
+        let [law] = &plan.laws[..] else { return None };
+        let comes = |spec: &FlowGroup| spec.web.is_some() || spec.list.is_some();
+        let endless = !comes(spec) && spec.size.is_none() && spec.rate.is_none();
         let stays = spec.stop.is_none() && spec.lifetime.is_none();
-        let tcp = plan.law.header() == Header::Plain && !plan.law.datagrams() && !plan.law.governs();
+        let tcp = law.header() == Header::Plain && !law.datagrams() && !law.governs();
         let alike = plan.one_rtt && counts[number] >= 2;
         if !(endless && stays && tcp && alike) || spec.transport.send_jitter > Time::ZERO {
             return None;
@@ -86,7 +88,7 @@ impl Builder<'_> {
         let others = || network.groups.iter().enumerate().filter(|(_, g)| g.links.contains(&link));
         let lawless = bottleneck.is_plain_drop_tail()
             && matches!(bottleneck.capacity, Capacity::Constant(rate) if rate == access);
-        if !lawless || others().any(|(_, g)| self.scenario.flows[g.spec].web.is_some() || g.law != plan.law) {
+        if !lawless || others().any(|(_, g)| comes(&self.scenario.flows[g.spec]) || g.laws != plan.laws) {
             return None;
         }
         let flows: u32 = others().map(|(g, _)| counts[g]).sum();

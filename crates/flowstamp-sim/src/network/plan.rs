@@ -2,6 +2,7 @@
 
 use super::budget::Needs;
 use super::phase::Phase;
+use crate::flow_list::FlowList;
 use crate::medium::{Capacity, dcf};
 use crate::results::Named;
 use crate::scenario::{Access, Impairments, Priority};
@@ -10,6 +11,7 @@ use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec, ShareSpec};
 use flowstamp_laws::share::police;
 use flowstamp_laws::units::{Rate, Time};
+use std::sync::Arc;
 
 /// One directed link between routers.
 #[derive(Clone, Debug)]
@@ -119,21 +121,48 @@ pub struct FlowPlan {
     pub start: Time,
 }
 
-/// Flows that arrive at random.
+/// Flows that arrive in the run: at random, or as a file lists them.
 #[derive(Clone, Debug)]
 pub struct WebPlan {
     /// Index into [`Network::groups`].
     pub group: u32,
-    /// Host pairs, used in turn.
-    pub paths: Vec<Path>,
-    /// When flows arrive.
-    pub arrivals: ArrivalProcess,
-    /// How large they are.
-    pub sizes: SizeLaw,
+    /// Host pairs, used in turn: one list of them, or one for each [`FlowList::pairs`].
+    pub paths: Vec<Vec<Path>>,
+    /// Which flows come.
+    pub comes: Comes,
     /// Arrivals begin here.
     pub start: Time,
     /// And end here.
     pub stop: Time,
+}
+
+/// Which flows arrive.
+#[derive(Clone, Debug)]
+pub enum Comes {
+    /// At random.
+    Random {
+        /// When.
+        arrivals: ArrivalProcess,
+        /// How large they are.
+        sizes: SizeLaw,
+    },
+    /// Those of a list.
+    Listed {
+        /// The list.
+        list: Arc<FlowList>,
+        /// Index into [`FlowList::order`] of the next one.
+        next: usize,
+    },
+}
+
+impl WebPlan {
+    /// When the first flow comes.
+    pub fn first(&mut self) -> Time {
+        match &mut self.comes {
+            Comes::Random { arrivals, .. } => self.start + arrivals.gap(),
+            Comes::Listed { list, .. } => self.start.saturating_add(list.rows[list.order[0] as usize].start),
+        }
+    }
 }
 
 /// A group of flows with its name in results; `each_hop` makes several of one `FlowGroup` of the scenario.
@@ -143,18 +172,20 @@ pub struct GroupPlan {
     pub name: String,
     /// Index into `flows` of the scenario.
     pub spec: usize,
-    /// Its law, with what the scenario leaves open and follows from the paths.
-    pub law: SenderSpec,
-    /// Router links that its data takes.
+    /// Its law, with what the scenario leaves open and follows from the paths; of a list, also those that it names.
+    pub laws: Vec<SenderSpec>,
+    /// Router links that its data takes, each once.
     pub links: Vec<u32>,
+    /// Those links in their order, of each way that its flows go.
+    pub ways: Vec<Vec<u32>>,
     /// The router link that its flow governs, and what that can carry.
     pub governs: Option<(u32, Rate)>,
     /// Round-trip propagation time, seconds: the mean of its flows'.
     pub path_rtt_s: f64,
     /// Mean size of its flows, bytes of payload; `None` if they are endless.
     pub mean_size_bytes: Option<f64>,
-    /// What flows that arrive at random bring on average, headers included, bits per second.
-    pub offered_bps: f64,
+    /// What flows that arrive in the run bring to each of `links` on average, headers included, bits per second.
+    pub offered_bps: Vec<f64>,
     /// Retransmission timeout before the first RTT sample.
     pub initial_rto: Time,
     /// How long each of its flows sends new data; empty where that is not limited.
@@ -165,6 +196,8 @@ pub struct GroupPlan {
     pub one_rtt: bool,
     /// Whether its flows may fall into step with a bottleneck.
     pub phase: Option<Phase>,
+    /// Its flows, if a file lists them.
+    pub list: Option<Arc<FlowList>>,
 }
 
 /// The network of a scenario.
@@ -184,7 +217,7 @@ pub struct Network {
     pub groups: Vec<GroupPlan>,
     /// Flows known before the run.
     pub flows: Vec<FlowPlan>,
-    /// Arrival processes.
+    /// Flows that arrive in the run.
     pub web: Vec<WebPlan>,
     /// What the scenario leaves open and follows from the paths, by key.
     pub assumed: Named<String>,

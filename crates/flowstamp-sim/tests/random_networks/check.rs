@@ -110,7 +110,10 @@ fn unguarded(text: &str, folder: &Path) -> Result<Outcome, Failure> {
         let s = &mut loaded.scenario;
         s.duration = (so_far / 2).max(Time::from_ps(1));
         s.warmup = s.warmup.min(s.duration / 2);
-        s.flows.retain(|g| g.start < s.duration);
+        s.flows.retain(|g| match &g.start {
+            OneOrMany::One(start) => *start < s.duration,
+            OneOrMany::Many(starts) => starts.iter().all(|start| *start < s.duration),
+        });
         if s.flows.is_empty() {
             break;
         }
@@ -358,7 +361,10 @@ fn progress(r: &Results) -> Result<u64, Failure> {
         let patience = (queues + propagation) * 8 + spec.transport.delayed_ack_timeout;
         let by = Time::from_secs_f64(f.start_s) + patience;
         let stopped = spec.stop.is_some_and(|s| s <= by);
-        if by >= scenario.duration || stopped || spec.web.is_some() && f.end_s.is_some() {
+        if by >= scenario.duration
+            || stopped
+            || (spec.web.is_some() || spec.list.is_some()) && f.end_s.is_some()
+        {
             continue;
         }
         watched += 1;
@@ -431,7 +437,7 @@ pub fn words(tree: &Value, found: &mut Vec<String>) {
         Value::Table(t) => {
             for (key, value) in t {
                 let tag = match key.as_str() {
-                    "law" | "router" => Some(key.as_str()),
+                    "law" | "router" | "list" => Some(key.as_str()),
                     "mac" | "standard" => Some("mac"),
                     "queue" | "kind" => Some("queue"),
                     "share" | "scheduler" => Some("share"),

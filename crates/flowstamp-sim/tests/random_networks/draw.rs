@@ -5,6 +5,7 @@
 
 use super::cells::{MOST_PACKET, is_blind};
 use super::impairments::impair;
+use super::lists::list;
 use super::schema::{Dice, Drawer, Scale, bits_per_second, bytes, resolve, round, seconds, variants};
 use flowstamp_sim::random::Stream;
 use flowstamp_sim::{Format, load};
@@ -122,6 +123,7 @@ pub fn scenario(registry: &Registry, seed: u64) -> Table {
         mend(registry, &mut tree);
     }
     impair(&mut tree, seed, scale);
+    list(&mut tree, seed, scale);
     tree
 }
 
@@ -430,6 +432,8 @@ impl Network<'_> {
         }
         let mut done = vec![
             "web",
+            "list",
+            "start",
             "size",
             "rate",
             "rtt",
@@ -440,6 +444,17 @@ impl Network<'_> {
             "lifetime",
             "lifetime_spread",
         ];
+        let starts = if web { 1 } else { t.get("count").and_then(Value::as_integer).unwrap_or(1) };
+        if self.d.dice.chance(self.d.optional) {
+            let starts: Vec<_> = (0..starts)
+                .map(|_| Value::from(seconds(scale.duration * self.d.dice.magnitude(1e-4, 1.0))))
+                .collect();
+            match starts.first().cloned() {
+                Some(one) if web || self.d.dice.chance(0.5) => t.insert("start".into(), one),
+                Some(_) => t.insert("start".into(), Value::Array(starts)),
+                None => None,
+            };
+        }
         done.extend(self.d.dice.chance(0.9).then_some("governs"));
         done.extend(web.then_some("every"));
         self.d.object(self.registry.node("FlowGroup"), t, &done)

@@ -12,6 +12,7 @@ mod cells;
 mod check;
 mod draw;
 mod impairments;
+mod lists;
 mod memory;
 mod quiet;
 mod schema;
@@ -197,6 +198,9 @@ fn summarise(registry: &Registry, tally: &Tally, cases: u64) {
     assert!(refused * 3 < cases, "too many are refused: {told}");
     assert!(endless * 20 < cases, "too many are too long: {told}");
     assert!(*watched > cases / 50 && *threads > cases / 20, "too little is checked: {told}");
+    for list in lists::LISTS {
+        assert!(used.get(&format!("list {list}")).is_some_and(|n| *n > 0), "{list} is in no run: {told}");
+    }
     for (standard, _) in cells::STANDARDS {
         let n = used.get(&format!("mac {standard}")).copied().unwrap_or(0);
         assert!(n > 0, "no cell of {standard} is in any run: {told}");

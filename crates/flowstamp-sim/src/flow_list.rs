@@ -1,0 +1,319 @@
+//! Flows that a file lists: CSV, a row for each.
+//!
+//! ```text
+//! start,size,from,to,law     columns in any order; start and size must be there
+//! 0.25,15000,h1,h2,xcp       seconds, bytes of payload
+//! 250ms,15kB,h2,h1,          with units; what is empty is the group's
+//! ```
+
+#[cfg(feature = "tables")]
+pub mod parquet;
+
+use flowstamp_laws::registry::SenderSpec;
+use flowstamp_laws::units::{Bytes, Time};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// What may be said of a flow.
+pub const COLUMNS: [&str; 5] = ["start", "size", "from", "to", "law"];
+const START: usize = 0;
+const SIZE: usize = 1;
+const FROM: usize = 2;
+const TO: usize = 3;
+const LAW: usize = 4;
+
+/// A flow of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// When it starts, after the group's start.
+    pub start: Time,
+    /// What it transfers, bytes of payload: at least one.
+    pub size: u64,
+    /// Index into [`FlowList::pairs`].
+    pub pair: u32,
+    /// Index into [`FlowList::laws`].
+    pub law: u32,
+}
+
+/// Between which nodes flows go, where the list says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// Where data come from.
+    pub from: Option<String>,
+    /// Where they go.
+    pub to: Option<String>,
+    /// Where the file says so first.
+    pub at: String,
+}
+
+/// A list.
+#[derive(Clone, Debug, Default)]
+pub struct FlowList {
+    /// In the order of the file.
+    pub rows: Vec<Listed>,
+    /// Numbers of rows in the order of their starts; those that start together as in the file.
+    pub order: Vec<u32>,
+    /// Between which nodes they go.
+    pub pairs: Vec<Pair>,
+    /// Their laws: the group's, and others that the list names.
+    pub laws: Vec<SenderSpec>,
+    /// Which laws go between which nodes, by their indices, and where the file says so first.
+    pub uses: BTreeMap<(u32, u32), String>,
+}
+
+/// What a row of a file is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// By its line, the line of names being the first.
+    Lines,
+    /// By its number in a table, from 1 on.
+    Rows,
+}
+
+impl Counted {
+    fn at(self, line: u64) -> String {
+        match self {
+            Self::Lines => format!("line {line}"),
+            Self::Rows => format!("row {}", line - 1),
+        }
+    }
+}
+
+impl FlowList {
+    /// The list in `text`, of a group whose flows have the law `group` unless the list says otherwise.
+    ///
+    /// # Errors
+    /// What is wrong in the first bad row.
+    pub fn read(text: &str, group: &SenderSpec, counted: Counted) -> Result<Self, String> {
+        let lines = text.trim_start_matches('\u{feff}').lines().zip(1u64..);
+        let mut lines = lines.filter(|(line, _)| !line.trim().is_empty());
+        let mut cells: Vec<Cow<'_, str>> = Vec::new();
+        let Some((names, number)) = lines.next() else {
+            return Err("is empty; its first line names the columns, such as start,size".to_owned());
+        };
+        split(names, &mut cells).map_err(|what| format!("{}: {what}", Counted::Lines.at(number)))?;
+        let columns = columns(&cells)?;
+        let count = cells.len();
+        let mut list = Self { laws: vec![group.clone()], ..Self::default() };
+        let mut pairs: BTreeMap<String, BTreeMap<String, u32>> = BTreeMap::new();
+        for (line, number) in lines {
+            let at = || counted.at(number);
+            split(line, &mut cells).map_err(|what| format!("{}: {what}", at()))?;
+            if cells.len() != count {
+                return Err(format!("{}: has {} values for {count} columns", at(), cells.len()));
+            }
+            let cell = |column: usize| columns[column].map_or("", |i: usize| cells[i].trim());
+            let of = |column: usize| {
+                move |what: String| format!("{}: {} {what}", counted.at(number), COLUMNS[column])
+            };
+            let start = start_of(cell(START)).map_err(of(START))?;
+            let size = size_of(cell(SIZE)).map_err(of(SIZE))?;
+            let law = list.law(cell(LAW)).map_err(of(LAW))?;
+            let known = pairs.get(cell(FROM)).and_then(|to| to.get(cell(TO)));
+            let pair = known.copied().unwrap_or(list.pairs.len() as u32);
+            if known.is_none() {
+                pairs.entry(cell(FROM).to_owned()).or_default().insert(cell(TO).to_owned(), pair);
+                let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+                list.pairs.push(Pair { from: given(cell(FROM)), to: given(cell(TO)), at: at() });
+            }
+            list.uses.entry((pair, law)).or_insert_with(at);
+            list.rows.push(Listed { start, size, pair, law });
+        }
+        if list.rows.is_empty() {
+            return Err("has no flows; a row is expected for each".to_owned());
+        }
+        list.order = (0..list.rows.len() as u32).collect();
+        list.order.sort_by_key(|row| list.rows[*row as usize].start);
+        Ok(list)
+    }
+
+    /// The number of a law.
+    fn law(&mut self, name: &str) -> Result<u32, String> {
+        if name.is_empty() {
+            return Ok(0);
+        }
+        if let Some(known) = self.laws.iter().position(|law| law.name() == name) {
+            return Ok(known as u32);
+        }
+        let Some(law) = SenderSpec::all().into_iter().find(|law| law.name() == name) else {
+            return Err(format!(
+                "is \"{name}\", which is no law; there are {}",
+                SenderSpec::NAMES.join(", ")
+            ));
+        };
+        let reason = match &law {
+            law if law.governs() => "has no data of its own",
+            law if law.datagrams() => "hears of nothing that came, so that it has no size",
+            _ => {
+                self.laws.push(law);
+                return Ok(self.laws.len() as u32 - 1);
+            }
+        };
+        Err(format!("is \"{name}\", which {reason}; name another"))
+    }
+
+    /// Mean size, bytes of payload.
+    #[must_use]
+    pub fn mean_bytes(&self) -> f64 {
+        self.rows.iter().map(|row| row.size as f64).sum::<f64>() / self.rows.len() as f64
+    }
+}
+
+/// Where each of [`COLUMNS`] stands, if it is there.
+fn columns(names: &[Cow<'_, str>]) -> Result<[Option<usize>; COLUMNS.len()], String> {
+    let mut found = [None; COLUMNS.len()];
+    let known = COLUMNS.join(", ");
+    for (at, name) in names.iter().enumerate() {
+        let name = name.trim();
+        let Some(column) = COLUMNS.iter().position(|column| *column == name) else {
+            return Err(format!("line 1: has a column \"{name}\"; a list has {known}"));
+        };
+        if found[column].replace(at).is_some() {
+            return Err(format!("line 1: has two columns \"{name}\"; leave out one of them"));
+        }
+    }
+    match [START, SIZE].into_iter().find(|column| found[*column].is_none()) {
+        Some(column) => Err(format!("line 1: has no column \"{}\"; a list has {known}", COLUMNS[column])),
+        None => Ok(found),
+    }
+}
+
+/// The values of a line (RFC 4180, section 2, on one line).
+fn split<'a>(line: &'a str, into: &mut Vec<Cow<'a, str>>) -> Result<(), String> {
+    into.clear();
+    if !line.contains('"') {
+        into.extend(line.split(',').map(Cow::Borrowed));
+        return Ok(());
+    }
+    let mut rest = line;
+    loop {
+        let Some(quoted) = rest.trim_start().strip_prefix('"') else {
+            let (value, more) =
+                rest.split_once(',').map_or((rest, None), |(value, more)| (value, Some(more)));
+            into.push(Cow::Borrowed(value));
+            match more {
+                Some(more) => rest = more,
+                None => return Ok(()),
+            }
+            continue;
+        };
+        let (mut value, mut quoted) = (String::new(), quoted);
+        let after = loop {
+            let (part, after) = quoted.split_once('"').ok_or("has a quote that does not end")?;
+            value.push_str(part);
+            match after.strip_prefix('"') {
+                Some(more) => (value, quoted) = (value + "\"", more),
+                None => break after,
+            }
+        };
+        into.push(Cow::Owned(value));
+        match after.trim_start().strip_prefix(',') {
+            Some(more) => rest = more,
+            None if after.trim().is_empty() => return Ok(()),
+            None => return Err("has text behind a quote; a comma is expected".to_owned()),
+        }
+    }
+}
+
+fn start_of(cell: &str) -> Result<Time, String> {
+    let time = match cell.parse::<f64>() {
+        Ok(seconds) if seconds >= 0.0 && seconds < Time::MAX.as_secs_f64() => Time::from_secs_f64(seconds),
+        Err(_) if !cell.is_empty() => {
+            cell.parse().map_err(|e| format!("is \"{cell}\": {e}; or write seconds, such as 0.25"))?
+        }
+        _ => return Err(format!("is \"{cell}\"; write seconds, such as 0.25, or 250ms")),
+    };
+    Ok(time)
+}
+
+fn size_of(cell: &str) -> Result<u64, String> {
+    /// Up to here a float that is whole is exact.
+    const MOST: u64 = 1 << 53;
+    let expected = || format!("is \"{cell}\"; write whole bytes, at least 1, such as 15000, or 15kB");
+    let bytes = match (cell.parse::<u64>(), cell.parse::<f64>()) {
+        (Ok(bytes), _) => bytes,
+        (_, Ok(bytes)) if bytes.fract() == 0.0 && (0.0..=MOST as f64).contains(&bytes) => bytes as u64,
+        (_, Err(_)) if !cell.is_empty() => {
+            let bytes: Bytes =
+                cell.parse().map_err(|e| format!("is \"{cell}\": {e}; or write bytes, such as 15000"))?;
+            bytes.get()
+        }
+        _ => return Err(expected()),
+    };
+    if (1..=MOST).contains(&bytes) { Ok(bytes) } else { Err(expected()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<FlowList, String> {
+        let group = SenderSpec::all().into_iter().find(|law| law.name() == "sack").expect("a law");
+        FlowList::read(text, &group, Counted::Lines)
+    }
+
+    #[test]
+    fn rows_keep_their_numbers_and_start_in_turn() {
+        let list = read(
+            "\u{feff}size, start,law,to,from\r\n1000,2,,,\r\n\r\n15kB,500ms,xcp,\"b, c\",a\r\n1e3,2.0,sack,,\r\n1,0.5,,\"b, c\",a",
+        )
+        .expect("a list");
+        let rows: Vec<_> = list.rows.iter().map(|r| (r.start.as_ps(), r.size, r.pair, r.law)).collect();
+        let (half, two) = (500_000_000_000, 2_000_000_000_000);
+        assert_eq!(rows, [(two, 1000, 0, 0), (half, 15_000, 1, 1), (two, 1000, 0, 0), (half, 1, 1, 0)]);
+        assert_eq!(list.order, [1, 3, 0, 2]);
+        assert_eq!(
+            list.pairs[1],
+            Pair { from: Some("a".into()), to: Some("b, c".into()), at: "line 4".into() }
+        );
+        assert_eq!(list.laws.iter().map(SenderSpec::name).collect::<Vec<_>>(), ["sack", "xcp"]);
+        assert_eq!(list.uses[&(1, 0)], "line 6");
+        assert_eq!(list.mean_bytes(), 17_001.0 / 4.0);
+    }
+
+    #[test]
+    fn bad_rows_are_named() {
+        for (text, words) in [
+            ("", "is empty"),
+            ("start,size\n", "has no flows"),
+            ("start,size,colour\n", "line 1: has a column \"colour\"; a list has start, size, from, to, law"),
+            ("start,law\n0,sack", "line 1: has no column \"size\""),
+            ("start,size,start\n", "line 1: has two columns \"start\""),
+            ("start,size\n0,1000\n1", "line 3: has 1 values for 2 columns"),
+            ("start,size\n0,1000\n\nsoon,1", "line 4: start is \"soon\""),
+            ("start,size\n-1,1000", "line 2: start is \"-1\"; write seconds, such as 0.25, or 250ms"),
+            ("start,size\n,1000", "line 2: start is \"\""),
+            ("start,size\nNaN,1000", "line 2: start is \"NaN\""),
+            ("start,size\n1e300,1000", "line 2: start is \"1e300\""),
+            ("start,size\n1MS,1000", "did you mean \"ms\""),
+            ("start,size\n0,0", "line 2: size is \"0\"; write whole bytes, at least 1"),
+            ("start,size\n0,1.5", "line 2: size is \"1.5\""),
+            ("start,size\n0,-3", "line 2: size is \"-3\""),
+            ("start,size\n0,1Mb", "line 2: size is \"1Mb\""),
+            ("start,size\n0,", "line 2: size is \"\""),
+            ("start,size\n0,99999999999999999999", "line 2: size is"),
+            ("start,size,law\n0,1,cubik", "line 2: law is \"cubik\", which is no law; there are "),
+            ("start,size,law\n0,1,udp", "line 2: law is \"udp\", which hears of nothing"),
+            ("start,size,law\n0,1,xcp-edge", "line 2: law is \"xcp-edge\", which has no data"),
+            ("start,size,to\n0,1,\"a", "line 2: has a quote that does not end"),
+            ("start,size,to\n0,1,\"a\" b", "line 2: has text behind a quote"),
+        ] {
+            let error = read(text).expect_err(text);
+            assert!(error.contains(words), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn quotes_are_those_of_spreadsheets() {
+        let mut cells = Vec::new();
+        for (line, expected) in [
+            ("a,b", vec!["a", "b"]),
+            ("a,\"b\"", vec!["a", "b"]),
+            ("\"a,b\",", vec!["a,b", ""]),
+            ("\"say \"\"x\"\"\",b,\"\"", vec!["say \"x\"", "b", ""]),
+        ] {
+            split(line, &mut cells).expect(line);
+            assert_eq!(cells, expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A list of flows in Parquet, made CSV, so that there is one reader of lists and one way to say what is wrong with a row.
+
+use crate::scenario::MOST_BYTES;
+use parquet::basic::{ConvertedType, LogicalType};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::DataType;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::schema::types::ColumnDescriptor;
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Rows that are held at a time.
+const BATCH: usize = 1 << 14;
+/// The longest value: words are repeated where they are used, and a small file could ask for all memory.
+const MOST_LETTERS: usize = 4096;
+
+/// The table as CSV: numbers as they are, what is null empty.
+///
+/// # Errors
+/// What is wrong with the file, and what would be right.
+pub fn csv(file: File) -> Result<String, String> {
+    // The library promises nothing of files that are damaged on purpose.
+    let read = catch_unwind(AssertUnwindSafe(|| read(file)));
+    read.unwrap_or_else(|_| Err("it is Parquet, but damaged".to_owned()))
+}
+
+fn read(file: File) -> Result<String, String> {
+    let said = |error: parquet::errors::ParquetError| {
+        format!("it is Parquet that is not read: {error}; write it with Snappy or uncompressed, or as CSV")
+    };
+    let reader = SerializedFileReader::new(file).map_err(said)?;
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let kinds: Vec<Kind> =
+        schema.columns().iter().map(|column| Kind::of(column)).collect::<Result<_, _>>()?;
+    let names = schema.columns().iter().map(|column| quoted(column.name()));
+    let mut text = names.collect::<Vec<_>>().join(",") + "\n";
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group).map_err(said)?;
+        let columns = (0..group.num_columns()).map(|i| group.get_column_reader(i));
+        let mut columns = columns.collect::<Result<Vec<_>, _>>().map_err(said)?;
+        let mut left = u64::try_from(group.metadata().num_rows()).unwrap_or(0);
+        while left > 0 {
+            let batch = usize::try_from(left).map_or(BATCH, |left| left.min(BATCH));
+            let read =
+                columns.iter_mut().zip(&kinds).map(|(column, kind)| kind.read(column, batch).map_err(said));
+            let cells = read.collect::<Result<Vec<_>, _>>()?;
+            if cells.iter().any(|cells| cells.len() != batch) {
+                return Err("it is Parquet, but columns end early".to_owned());
+            }
+            for row in 0..batch {
+                for (i, cells) in cells.iter().enumerate() {
+                    text.push_str(if i > 0 { "," } else { "" });
+                    text.push_str(&cells[row]);
+                }
+                text.push('\n');
+            }
+            if text.len() as u64 > MOST_BYTES {
+                return Err(format!(
+                    "as CSV it has more than {MOST_BYTES} bytes, and a list has at most that"
+                ));
+            }
+            left -= batch as u64;
+        }
+    }
+    Ok(text)
+}
+
+/// What a column holds.
+struct Kind {
+    nullable: bool,
+    unsigned: bool,
+}
+
+impl Kind {
+    fn of(column: &ColumnDescriptor) -> Result<Self, String> {
+        let name = column.name();
+        if column.max_rep_level() > 0 || column.max_def_level() > 1 {
+            return Err(format!("its column \"{name}\" is nested; a list has numbers and text"));
+        }
+        use ConvertedType as C;
+        let converted = column.converted_type();
+        let plain =
+            matches!(converted, C::NONE | C::UTF8 | C::ENUM | C::INT_8 | C::INT_16 | C::INT_32 | C::INT_64);
+        let unsigned = matches!(converted, C::UINT_8 | C::UINT_16 | C::UINT_32 | C::UINT_64);
+        // Times and decimals have a unit or a scale that a number alone does not tell.
+        let logical = column.logical_type_ref();
+        let logical =
+            logical.is_none_or(|of| matches!(of, LogicalType::String | LogicalType::Integer { .. }));
+        if !(plain || unsigned) || !logical {
+            let of = column.logical_type_ref().map_or(format!("{converted}"), |of| format!("{of:?}"));
+            return Err(format!("its column \"{name}\" is of type {of}; a list has numbers and text"));
+        }
+        Ok(Self { nullable: column.max_def_level() > 0, unsigned })
+    }
+
+    fn read(&self, column: &mut ColumnReader, rows: usize) -> parquet::errors::Result<Vec<String>> {
+        use ColumnReader as R;
+        match column {
+            R::BoolColumnReader(column) => self.cells(column, rows, |value| value.to_string()),
+            R::Int32ColumnReader(column) if self.unsigned => {
+                self.cells(column, rows, |value| value.cast_unsigned().to_string())
+            }
+            R::Int32ColumnReader(column) => self.cells(column, rows, |value| value.to_string()),
+            R::Int64ColumnReader(column) if self.unsigned => {
+                self.cells(column, rows, |value| value.cast_unsigned().to_string())
+            }
+            R::Int64ColumnReader(column) => self.cells(column, rows, |value| value.to_string()),
+            // A float of 32 bits is written as it is meant, 0.1, not as what it is to 64.
+            R::FloatColumnReader(column) => self.cells(column, rows, |value| value.to_string()),
+            R::DoubleColumnReader(column) => self.cells(column, rows, |value| value.to_string()),
+            R::ByteArrayColumnReader(column) => self.cells(column, rows, |value| text(value.data())),
+            R::FixedLenByteArrayColumnReader(column) => self.cells(column, rows, |value| text(value.data())),
+            R::Int96ColumnReader(column) => self.cells(column, rows, |value| format!("{value:?}")),
+        }
+    }
+
+    fn cells<T: DataType>(
+        &self,
+        column: &mut ColumnReaderImpl<T>,
+        rows: usize,
+        text: impl Fn(&T::T) -> String,
+    ) -> parquet::errors::Result<Vec<String>> {
+        let (mut values, mut levels) = (Vec::new(), Vec::new());
+        let nullable = self.nullable.then_some(&mut levels);
+        let (records, _, _) = column.read_records(rows, nullable, None, &mut values)?;
+        let mut values = values.iter();
+        let filled = (0..records).map(|row| !self.nullable || levels[row] > 0);
+        Ok(filled
+            .map(|there| if there { values.next().map_or(String::new(), &text) } else { String::new() })
+            .collect())
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    quoted(&String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_LETTERS)]))
+}
+
+/// A value as CSV has it. One on several lines would be taken for several rows.
+fn quoted(value: &str) -> String {
+    let value = value.replace(['\n', '\r'], " ");
+    if value.contains([',', '"']) || value != value.trim() {
+        format!("\"{}\"", value.replace('"', "\"\""))
+    } else {
+        value
+    }
+}

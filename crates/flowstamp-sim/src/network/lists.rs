@@ -1,0 +1,186 @@
+//! Flows that files list: where they go, and how many of them may be there at a time.
+
+use super::paths::{Core, Way};
+use super::{Builder, Result, error};
+use crate::ScenarioError;
+use crate::flow_list::{Counted, FlowList, Pair};
+use crate::scenario::{FlowGroup, OneOrMany};
+use flowstamp_laws::units::Time;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A list, and the ways of its flows there and back, by the pair of nodes.
+pub(super) struct Placed {
+    pub flows: Arc<FlowList>,
+    pub ways: Vec<(Way, Way)>,
+    /// Rows of each pair.
+    pub rows: Vec<u32>,
+    /// Packets that they have.
+    pub packets: Vec<f64>,
+}
+
+/// The error of what a group's list says at a line or row.
+pub(super) fn listed(group: &FlowGroup, list: &Path, message: &str) -> ScenarioError {
+    ScenarioError::new(format!("flows.{}.list", group.name), format!("\"{}\": {message}", list.display()))
+}
+
+impl Builder<'_> {
+    /// The lists of all groups that have one, by the group's number.
+    pub(super) fn read_lists(&self, core: &Core) -> Result<BTreeMap<usize, Placed>> {
+        let mut lists = BTreeMap::new();
+        for (at, group) in self.scenario.flows.iter().enumerate() {
+            let Some(file) = &group.list else { continue };
+            check_keys(group)?;
+            let is_table = file.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"));
+            let counted = if is_table { Counted::Rows } else { Counted::Lines };
+            let text = self.loaded.files.get(file).map_or("", String::as_str);
+            let flows = FlowList::read(text, &group.law, counted).map_err(|m| listed(group, file, &m))?;
+            let ways = flows.pairs.iter().map(|pair| self.ways_of(group, pair, core));
+            let ways =
+                ways.collect::<std::result::Result<Vec<_>, String>>().map_err(|m| listed(group, file, &m))?;
+            let (mut rows, mut packets) = (vec![0; ways.len()], vec![0.0; ways.len()]);
+            for row in &flows.rows {
+                rows[row.pair as usize] += 1;
+                packets[row.pair as usize] += row.size.div_ceil(self.scenario.payload()) as f64;
+            }
+            lists.insert(at, Placed { flows: Arc::new(flows), ways, rows, packets });
+        }
+        Ok(lists)
+    }
+
+    /// The ways there and back of a pair.
+    fn ways_of(
+        &self,
+        group: &FlowGroup,
+        pair: &Pair,
+        core: &Core,
+    ) -> std::result::Result<(Way, Way), String> {
+        let at = &pair.at;
+        let node = |column: &str, listed: &Option<String>, given: &Option<String>, default: &str| {
+            let name = listed.as_deref().or(given.as_deref()).unwrap_or(default);
+            let known = || core.names.join(", ");
+            match core.nodes.get(name) {
+                Some(node) => Ok((name.to_owned(), *node)),
+                None if name.is_empty() => Err(format!(
+                    "{at}: {column} is missing, and the group names none; name one of {}",
+                    known()
+                )),
+                None => Err(format!("{at}: {column} is \"{name}\", which is no node; there are {}", known())),
+            }
+        };
+        let from = node("from", &pair.from, &group.from, &core.first)?;
+        let to = node("to", &pair.to, &group.to, &core.last)?;
+        if from.1 == to.1 {
+            return Err(format!("{at}: to is \"{}\", where the flow starts", to.0));
+        }
+        let (from, to) = if group.reverse { (to, from) } else { (from, to) };
+        let way = |a: &(String, usize), b: &(String, usize)| core.path(&self.links, a.1, b.1);
+        match (way(&from, &to), way(&to, &from)) {
+            (Some(there), Some(back)) => Ok((there, back)),
+            (None, _) => Err(format!("{at}: there is no path from {} to {}", from.0, to.0)),
+            (_, None) => Err(format!("{at}: there is no path for acks from {} to {}", to.0, from.0)),
+        }
+    }
+
+    /// When the flows of a list begin.
+    pub(super) fn begins(group: &FlowGroup) -> Time {
+        match &group.start {
+            OneOrMany::One(start) => *start,
+            OneOrMany::Many(_) => Time::ZERO, // which is refused
+        }
+    }
+
+    /// How many flows of a list may be there at a time: all, and of each pair.
+    ///
+    /// A flow may be there until no link on its way has anything left to carry, were each link fed by all of the list at once, and
+    /// for 30 round trips and a second, as one that arrives at random.
+    pub(super) fn live(&self, placed: &Placed, group: &FlowGroup, rtts_s: &[f64]) -> (f64, Vec<f64>) {
+        /// More than this a link does not carry for certain, as for flows that arrive at random.
+        const CARRIES: f64 = 0.98;
+        let list = &placed.flows;
+        let (payload, header) = (self.scenario.payload(), self.scenario.header.get());
+        let stop = group.stop.unwrap_or(Time::MAX).min(self.scenario.duration);
+        let begins = Self::begins(group);
+        let rows = || {
+            let rows = list.order.iter().map(|row| &list.rows[*row as usize]);
+            rows.map(move |row| (row, begins.saturating_add(row.start)))
+                .take_while(move |(_, start)| *start < stop)
+        };
+        let per_byte_s: Vec<f64> = self.links.iter().map(|link| 1.0 / (CARRIES * self.peak(link))).collect();
+        // When each busy period of each link ends.
+        let mut busy: Vec<Vec<f64>> = vec![Vec::new(); self.links.len()];
+        for (row, start) in rows() {
+            let start = start.as_secs_f64();
+            let wire = wire_bytes(row.size, payload, header);
+            for link in &placed.ways[row.pair as usize].0.links {
+                let (busy, takes) = (&mut busy[*link as usize], wire * per_byte_s[*link as usize]);
+                match busy.last_mut().filter(|end| **end >= start) {
+                    Some(end) => *end += takes,
+                    None => busy.push(start + takes),
+                }
+            }
+        }
+        let mut now = vec![0; self.links.len()];
+        let mut there: BinaryHeap<Reverse<(Time, u32)>> = BinaryHeap::new();
+        let (mut most, mut of, mut most_of) =
+            (0, vec![0u32; placed.ways.len()], vec![0u32; placed.ways.len()]);
+        for (row, start) in rows() {
+            while let Some(Reverse((_, pair))) =
+                there.peek().copied().filter(|Reverse((end, _))| *end < start)
+            {
+                there.pop();
+                of[pair as usize] -= 1;
+            }
+            let mut end_s = start.as_secs_f64();
+            for link in &placed.ways[row.pair as usize].0.links {
+                let (busy, now) = (&busy[*link as usize], &mut now[*link as usize]);
+                while busy[*now] < start.as_secs_f64() {
+                    *now += 1;
+                }
+                end_s = end_s.max(busy[*now]);
+            }
+            let pair = row.pair as usize;
+            there.push(Reverse((Time::from_secs_f64(end_s + 30.0 * rtts_s[pair] + 1.0), row.pair)));
+            of[pair] += 1;
+            most_of[pair] = most_of[pair].max(of[pair]);
+            most = most.max(there.len());
+        }
+        (most as f64, most_of.into_iter().map(f64::from).collect())
+    }
+}
+
+/// A transfer with its headers, one to each packet of `payload` bytes.
+pub(super) fn wire_bytes(size: u64, payload: u64, header: u64) -> f64 {
+    size as f64 + header as f64 * size.div_ceil(payload) as f64
+}
+
+/// What a group with a list cannot have beside it.
+fn check_keys(group: &FlowGroup) -> Result<()> {
+    let key = |k: &str| format!("flows.{}.{k}", group.name);
+    let given = [
+        ("size", group.size.is_some()),
+        ("web", group.web.is_some()),
+        ("every", group.every > Time::ZERO),
+        ("spread", group.spread > Time::ZERO),
+        ("rate", group.rate.is_some()),
+        ("lifetime", group.lifetime.is_some() || group.lifetime_spread > Time::ZERO),
+        ("each_hop", group.each_hop),
+        ("governs", group.governs.is_some()),
+    ];
+    if let Some((k, _)) = given.iter().find(|(_, given)| *given) {
+        return error(
+            key(k),
+            "is not for a list, whose rows say when flows start, how large they are and where they go; leave it out",
+        );
+    }
+    if group.law.datagrams() || group.law.governs() {
+        let name = group.law.name();
+        return error(
+            key("law"),
+            format!("\"{name}\" cannot be that of a list, whose flows transfer a size; name another"),
+        );
+    }
+    Ok(())
+}
