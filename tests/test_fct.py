@@ -111,6 +111,8 @@ class Made:
         )
         self.summary = {"warmup_s": 1.0, "duration_s": 11.0, **summary()}
 
+    members: tuple[fct.Measured, ...] = ()
+
     def ideal(self, group: str) -> fct.Ideal | None:
         """Of the summary above."""
         return fct.Ideal.of(self.summary, group, 1000, 1000)
@@ -128,6 +130,10 @@ class Runs:
 
     def __init__(self) -> None:
         self.runs = [Made()]
+
+    def measure(self, name: str) -> fct.Floats:
+        """One value."""
+        return fct.measure(self, name)
 
 
 def test_measures() -> None:
@@ -150,8 +156,8 @@ def test_active_flows_follow_littles_law() -> None:
     made = Made()
     flows = made.times
     start, took = flows.start_s[[0, 1, 3]], flows.fct_s[[0, 1, 3]]
-    sizes = (of[[0, 1, 3]] for of in (flows.packets, flows.brought))
-    made.times = fct.FlowTimes(start, took, *sizes, flows.group[:3], flows.groups, 0.0)
+    packets = flows.packets[[0, 1, 3]]
+    made.times = fct.FlowTimes(start, took, packets, packets, flows.group[:3], flows.groups, 0.0)
     assert fct.mean_active(made, "forward", 0.0, 10.0) == pytest.approx(3 / 10 * float(took.mean()))
     assert list(fct.active_over_time(made, "forward", np.array([0.0, 1.0, 3.0, 4.5, 9.0]))) == [0, 1, 1, 1, 0]
 

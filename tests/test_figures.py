@@ -393,6 +393,77 @@ def test_a_density_is_a_share_of_all_samples() -> None:
     assert x[np.flatnonzero(density)] == pytest.approx([80, 90, 100, 120], abs=(x[1] - x[0]) / 2)
 
 
+WEB = """
+id = "W"
+title = "Flows that come and go"
+paper = "none"
+[scenario]
+duration = "4s"
+warmup = "1s"
+[scenario.dumbbell]
+rate = "10Mbps"
+rtt = "20ms"
+[[scenario.flows]]
+name = "forward"
+law = "reno"
+web = { load = 0.5, sizes = { distribution = "exponential", mean = "5kB" } }
+[measure]
+seeds = 3
+[vary]
+"dumbbell.rtt" = ["20ms", "40ms"]
+[[runs]]
+name = "tcp"
+label = "TCP"
+[draw]
+x = "vary"
+xlabel = "RTT (ms)"
+[[draw.panels]]
+y = "afct"
+ylabel = "AFCT (s)"
+published = [{ label = "their table", x = [20], y = [0.1] }]
+[[claims]]
+id = "a"
+paper = "something"
+expr = "max(tcp.afct)"
+expected = "> 0"
+tolerance = "0"
+source = "none"
+[fast]
+reason = "one seed"
+seeds = 1
+"""
+
+
+def test_several_seeds_are_one_point(tmp_path: Path) -> None:
+    """Means of each seed's values, an interval over them, all flows in bins, and the paper's numbers over ours."""
+    (tmp_path / "W.toml").write_text(WEB)
+    spec, runner = read(tmp_path / "W.toml"), Runner(directory=tmp_path)
+    assert [dict(spec.job(spec.runs[0], 0, None, n)[2]).get("seed") for n in range(3)] == [None, "1001", "2001"]
+    runner.run(spec, tmp_path / "out")
+    together = runner._finished["W"]["tcp"]
+    alone = []
+    for seed in (1, 1001, 2001):
+        one = Runner(directory=tmp_path, fast=True, seed=seed)
+        one.run(one.figure("W"), None)
+        alone.append(one._finished["W"]["tcp"])
+    for name in ("afct", "utilization", "offered_load", "active"):
+        each = np.array([run.measure(name) for run in alone])
+        assert together.measure(name) == pytest.approx(each.mean(axis=0), rel=1e-12)
+        # Student's t at 97.5% with two degrees of freedom.
+        half = 4.302652729911275 * each.std(axis=0, ddof=1) / np.sqrt(3)
+        assert together.half_widths(name) == pytest.approx(half, rel=1e-9)
+    assert together.runs[1].times.start_s.size == sum(run.runs[1].times.start_s.size for run in alone)
+    mean_active = Expression("mean(active(r, 1, 4))", ["r"], [])
+    alone_active = np.mean([run.measure("active") for run in alone])
+    assert mean_active.evaluate({"r": together}, np.array([])) == pytest.approx(alone_active)
+    *ours, theirs = runner._curves(spec, spec.draw.panels[0])
+    assert [curve.label for curve in ours] == ["TCP"]
+    assert ours[0].half is not None
+    assert (theirs.label, theirs.published, list(theirs.y)) == ("their table", True, [0.1])
+    document = json.loads((tmp_path / "out" / "W.fct.json").read_text())
+    assert 0.4 < document["runs"][0]["offered_load"] < 0.6
+
+
 def test_a_seed_moves_all_seeds_that_vary() -> None:
     figure, other = load("B11"), load("X16")
 

@@ -78,6 +78,8 @@ class Curve:
     x: Floats
     y: Floats
     style: int = 0
+    half: Floats | None = None  # half of each value's confidence interval
+    published: bool = False  # by others: open black marks on top of all curves
 
 
 @dataclass(frozen=True)
@@ -132,12 +134,21 @@ def stack(spec: Stack) -> Figure:
 def _panel(ax: Axes, panel: Panel, spec: Stack, *, legend: bool) -> None:
     for instant in spec.vertical:
         ax.axvline(instant, color="#999999", linewidth=0.5, zorder=0.5)
-    for curve in panel.curves:
+    for number, curve in enumerate(panel.curves):
         n = curve.style
+        # Curves of one name are told of once.
+        named = all(before.label != curve.label for before in panel.curves[:number])
+        if curve.published:
+            ax.plot(curve.x, curve.y, "o", label=curve.label, color="black", fillstyle="none", markersize=5.0, zorder=5)
+            continue
+        if curve.half is not None:
+            ax.errorbar(
+                curve.x, curve.y, curve.half, fmt="none", ecolor=COLOURS[n % len(COLOURS)], elinewidth=0.8, capsize=1.5
+            )
         ax.plot(
             curve.x,
             curve.y,
-            label=curve.label,
+            label=curve.label if named else None,
             color=COLOURS[n % len(COLOURS)],
             marker=MARKERS[n % len(MARKERS)] if spec.markers else None,
             linestyle=LINES[(n + 3 * (n // len(COLOURS))) % len(LINES)] if spec.lines else "none",
@@ -160,7 +171,7 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, *, legend: bool) -> None:
         ax.legend(
             loc="lower right",
             bbox_to_anchor=(1.0, 0.98),
-            ncols=_columns([curve.label for curve in panel.curves]),
+            ncols=_columns(list(dict.fromkeys(curve.label for curve in panel.curves))),
             columnspacing=0.8,
             handletextpad=0.4,
             borderaxespad=0.1,

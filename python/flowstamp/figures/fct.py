@@ -69,6 +69,15 @@ class FlowTimes:
         brought = (size[sized] + (packet_bytes - payload_bytes) * packets) / packet_bytes
         return cls(start[sized], fct[sized], packets, brought, group[sized], codes, again)
 
+    @classmethod
+    def together(cls, runs: Sequence[FlowTimes]) -> FlowTimes:
+        """The flows of several runs of one network."""
+        arrays = {
+            name: np.concatenate([getattr(run, name) for run in runs])
+            for name in ("start_s", "fct_s", "packets", "brought", "group")
+        }
+        return cls(**arrays, groups=runs[0].groups, retransmitted=sum(run.retransmitted for run in runs))
+
     def select(self, group: str, since_s: float) -> FlowTimes:
         """The flows of a group that started at or after an instant."""
         keep = (self.group == self.groups.get(group, -1)) & (self.start_s >= since_s)
@@ -161,6 +170,10 @@ class Measured(Protocol):
     def ideal(self, group: str) -> Ideal | None:
         """What the formulas need."""
 
+    @property
+    def members(self) -> Sequence[Measured]:
+        """The runs of several seeds, where it stands for them."""
+
     def server(self, group: str) -> Floats:
         """Times in a processor-sharing server of the flows of `times`; not a number for those elsewhere."""
 
@@ -184,8 +197,11 @@ class RunSetLike(Protocol):
     def split(self) -> float:
         """Packets from which on flows are large."""
 
+    def measure(self, name: str) -> Floats:
+        """One value for each point."""
 
-def mean(values: Floats) -> float:
+
+def mean(values: Floats | Sequence[float]) -> float:
     """The mean; not a number of nothing."""
     return float(np.mean(values)) if np.size(values) else float("nan")
 
@@ -405,7 +421,11 @@ def _max_over_mean(runs: RunSetLike, low: float, high: float) -> Floats:
 
 def _active(runs: RunSetLike, start_s: float, end_s: float) -> Floats:
     """Mean number of active flows between two instants, for each point."""
-    return np.array([mean_active(run, runs.group, start_s, end_s) for run in runs.runs])
+
+    def active(run: Measured) -> float:
+        return mean([mean_active(one, runs.group, start_s, end_s) for one in run.members or (run,)])
+
+    return np.array([active(run) for run in runs.runs])
 
 
 FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
@@ -441,7 +461,7 @@ def document(runs: Mapping[str, RunSetLike]) -> dict[str, Any]:
                     "simulated_s": run.summary["duration_s"],
                     "warmup_s": run.summary["warmup_s"],
                     "load": None if ideal is None else ideal.load,
-                    **{m: _number(_one(run, runset.group, m, runset.split)) for m in MEASURES},
+                    **{m: _number(float(runset.measure(m)[point])) for m in MEASURES},
                     "bins": [
                         {
                             "packets": [b.low, b.high],

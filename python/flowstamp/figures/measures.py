@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ class Finished:
     times: fct.FlowTimes
     scenario: Mapping[str, Any] = field(default_factory=dict)
     served: dict[bool, Floats] = field(default_factory=dict)  # what `server` has worked out
+    members: tuple[Finished, ...] = ()
+    """The runs of several seeds, where it stands for them."""
 
     @classmethod
     def of(
@@ -68,6 +71,8 @@ class Finished:
 
     def server(self, group: str) -> Floats:
         """Times of all flows in a processor-sharing server; not a number for those that go another way than `group`."""
+        if self.members:
+            return np.concatenate([run.server(group) for run in self.members])
         times, ideal = self.times, self.ideal(group)
         reverse = {f["name"]: bool(f.get("reverse")) for f in self.scenario.get("flows", ())}
         if ideal is None or not self.scenario.get("dumbbell"):
@@ -116,6 +121,14 @@ class Finished:
             raise ValueError("no packet reached any link after warm-up")
         total: Mapping[str, Any] = self.summary["total"]
         return total
+
+
+def pooled(runs: Sequence[Finished]) -> Finished:
+    """Runs of one network with several seeds as one: their flows together, and what is not of these the first one's."""
+    if len(runs) == 1:
+        return runs[0]
+    times = fct.FlowTimes.together([run.times for run in runs])
+    return dataclasses.replace(runs[0], times=times, served={}, members=tuple(runs))
 
 
 def _sampled(run: RunLike, group: str) -> bool:
@@ -221,7 +234,10 @@ class RunSet:
         return RunSet(self.name, self.runs, self.links, group, self.split)
 
     def measure(self, name: str) -> Floats:
-        """One value for each point (runs that vary; the mean of its links), link or flow."""
+        """One value for each point (runs that vary; the mean of its links), link or flow; of several seeds the mean."""
+        if any(run.members for run in self.runs):
+            mean: Floats = np.mean(self._by_seed(name), axis=0)
+            return mean
         if name in _LINK:
             values: Floats = np.array([[_LINK[name](run, link) for link in self.links] for run in self.runs])
             return np.mean(values, axis=1) if len(self.runs) > 1 else np.ravel(values)
@@ -234,11 +250,22 @@ class RunSet:
             return np.array([float(n) if name == _INDEX else row["goodput_bps"] / 1e6 for n, row in enumerate(rows)])
         raise ValueError(f'"{name}" is over time only: samples({self.name}, "{name}", from, to)')
 
+    def _by_seed(self, name: str) -> Floats:
+        """The values of each seed, a row for each."""
+        seeds = zip(*(run.members or (run,) for run in self.runs), strict=True)
+        return np.array([RunSet(self.name, s, self.links, self.group, self.split).measure(name) for s in seeds])
+
+    def half_widths(self, name: str) -> Floats:
+        """Half of each value's 95% confidence interval, over the seeds."""
+        values = self._by_seed(name)
+        return np.array([theory.batch_means(v, v.size, fct.LEVEL).half_width for v in values.T])
+
     def over_time(self, name: str) -> tuple[Floats, Floats]:
         """Times and values of a link's measure."""
         if name == _ACTIVE:
             t, _ = self._only().links[self.links[0]]["utilization"]
-            return t, fct.active_over_time(self._only(), self.group, t)
+            run = self._only()
+            return t, fct.active_over_time(run.members[0] if run.members else run, self.group, t)
         if name == _FAIRNESS:
             return self._fairness()
         if name == _TOTAL:

@@ -7,6 +7,7 @@ import json
 import math
 import time
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from flowstamp.figures import fct
 from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import ExpressionError, RunValues
 from flowstamp.figures.measured import MeasurementError, NotMeasuredError, Say, forwarding, labs
-from flowstamp.figures.measures import MANY, Finished, Floats, Joined, RunSet, kept
+from flowstamp.figures.measures import MANY, Finished, Floats, Joined, RunSet, kept, pooled
 from flowstamp.figures.spec import Claim, Draw, FigureError, FigureSpec, PanelSpec, RunSpec, available, load
 from flowstamp.files import write_whole
 
@@ -172,21 +173,24 @@ class Runner:
         simulated = [run for run in spec.runs if run.theory is None and run.on == "simulator"]
         if not simulated:
             return {}
-        order = [(run, point) for point in reversed(range(spec.points)) for run in simulated]
-        jobs = [spec.job(run, point, self.seed) for run, point in order]
+        again = range(spec.seeds)
+        order = [(run, point, n) for point in reversed(range(spec.points)) for run in simulated for n in again]
+        jobs = [spec.job(run, point, self.seed, n) for run, point, n in order]
         with translated():
             results = _flowstamp.run_many(jobs, memory=self.memory, progress=progress)
-        finished: dict[str, dict[int, Finished]] = {run.name: {} for run in simulated}
-        for (run, point), result in zip(order, results, strict=True):
+        finished: dict[str, dict[int, list[Finished]]] = {run.name: defaultdict(list) for run in simulated}
+        for (run, point, _), result in zip(order, results, strict=True):
             ran = tomllib.loads(result.scenario_toml())
-            finished[run.name][point] = Finished.of(
-                result,
-                flow_series=ran["probes"]["flows"],
-                packet_bytes=_flowstamp.quantity("size", ran["packet"]),
-                scenario=ran,
+            finished[run.name][point].append(
+                Finished.of(
+                    result,
+                    flow_series=ran["probes"]["flows"],
+                    packet_bytes=_flowstamp.quantity("size", ran["packet"]),
+                    scenario=ran,
+                )
             )
         return {
-            name: RunSet(name, [points[n] for n in range(spec.points)], spec.links, spec.group, spec.split)
+            name: RunSet(name, [pooled(points[n]) for n in range(spec.points)], spec.links, spec.group, spec.split)
             for name, points in finished.items()
         }
 
@@ -262,6 +266,7 @@ class Runner:
             if spec.draw.x == "time" and panel.y in MANY:
                 flows = runs.many_over_time(panel.y)
                 several = len(panel.runs) > 1
+                kinds = list(dict.fromkeys(map(_flow_label, flows)))
                 if panel.flow and panel.flow not in flows:
                     known = ", ".join(flows) or "none: set probes.flows"
                     raise FigureError(
@@ -271,9 +276,9 @@ class Runner:
                     plot.Curve(
                         (label if panel.flow else f"{label}: {_flow_label(flow)}") if several else _flow_label(flow),
                         *(plot.averaged(t, v, panel.average_s) if panel.average_s else (t, v)),
-                        style if several else n,
+                        style if several else kinds.index(_flow_label(flow)),
                     )
-                    for n, (flow, (t, v)) in enumerate(flows.items())
+                    for flow, (t, v) in flows.items()
                     if panel.flow in ("", flow)
                 ]
             elif spec.draw.x == "time":
@@ -295,9 +300,12 @@ class Runner:
                     x, which = np.unique(x, return_inverse=True)
                     y = np.bincount(which, y) / np.bincount(which)
                     y = y / x if panel.per_x else y
+                half = runs.half_widths(panel.y) if spec.seeds > 1 and not panel.per_x else None
                 # Panels beside one another have runs of their own: theirs are told apart within each.
-                curves.append(plot.Curve(label, x, y, panel.runs.index(name) if spec.draw.x == "flow" else style))
+                number = panel.runs.index(name) if spec.draw.x == "flow" else style
+                curves.append(plot.Curve(label, x, y, number, half))
         curves += self._references(spec, panel, len(spec.runs))
+        curves += [plot.Curve(p.label, np.array(p.x), np.array(p.y), published=True) for p in panel.published]
         return curves
 
     def _density(self, spec: FigureSpec, runs: RunSet, name: str) -> tuple[Floats, Floats]:

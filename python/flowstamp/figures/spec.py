@@ -49,6 +49,18 @@ class Reuse:
     where: Expression | None
 
 
+SEEDS_APART = 1000
+
+
+@dataclass(frozen=True)
+class Published:
+    """Numbers that the paper prints."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+
 @dataclass(frozen=True)
 class PanelSpec:
     """One panel of the picture: a measure and the runs that show it."""
@@ -66,6 +78,7 @@ class PanelSpec:
     per_x: bool  # of what varies: each value over its x
     flow: str  # of panels that show flows over time: the only one to be shown; empty: all
     group: str  # whose measure it is; empty: `measure.group`
+    published: tuple[Published, ...]  # drawn over ours
 
 
 @dataclass(frozen=True)
@@ -99,6 +112,7 @@ class Fast:
     sets: Sets
     constants: Mapping[str, float]
     vary: Mapping[str, tuple[Any, ...]]
+    seeds: int  # 0: as many as the whole version
     skip: Mapping[str, str]
 
 
@@ -121,6 +135,7 @@ class FigureSpec:
     links: tuple[str, ...]
     group: str
     split: float
+    seeds: int  # how often each point is run
     reuse: tuple[Reuse, ...]
     joined: tuple[str, ...]  # names of the reused runs in claims
     draw: Draw
@@ -150,12 +165,16 @@ class FigureSpec:
             return [axis_value(v, str(self.path), f"vary.{self.axis}") for v in self.vary[self.axis]]
         return [float(n + 1) for n in range(len(self.links))]
 
-    def job(self, run: RunSpec, point: int, seed: int | None = None) -> tuple[str, str, Sets, str]:
-        """A scenario for `_flowstamp.run_many`. Where seeds vary, all are as much later as `seed` is than the first."""
+    def job(self, run: RunSpec, point: int, seed: int | None = None, again: int = 0) -> tuple[str, str, Sets, str]:
+        """A scenario for `_flowstamp.run_many`. Where seeds vary, all are as much later as `seed` is than the first.
+
+        `again` is which of a point's runs it is: their seeds are a thousand apart.
+        """
         vary = dict(self.vary)
-        if seed is not None:
-            seeds = vary.get("seed", (seed,) * self.points)
-            vary["seed"] = tuple(own - seeds[0] + seed for own in seeds)
+        if seed is not None or again:
+            first = self.seed if seed is None else seed
+            seeds = vary.get("seed", (first,) * self.points)
+            vary["seed"] = tuple(own - seeds[0] + first + SEEDS_APART * again for own in seeds)
         varied = tuple((key, toml_value(values[point])) for key, values in vary.items())
         source = f"{self.path.name} [scenario] run {run.name}"
         return toml_text(self.scenario), source, (*self.sets, *run.sets, *varied), str(self.path.parent)
@@ -167,6 +186,7 @@ class FigureSpec:
             sets=(*self.sets, *self.fast.sets),
             constants={**self.constants, **self.fast.constants},
             vary={**self.vary, **self.fast.vary},
+            seeds=self.fast.seeds or self.seeds,
             claims=tuple(c for c in self.claims if c.id not in self.fast.skip),
         )
 
@@ -333,6 +353,7 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
         raise measure.wrong("axis", "a key of vary")
     group = measure.text("group", "the name of a flow group", default="forward")
     split = measure.number("split_packets", 500.0)
+    seeds = _seeds(measure, 1, 1)
     measure.done()
     runs = tuple(_run(r) for r in t.tables("runs"))
     if bool(runs) == bool(reuse):
@@ -367,6 +388,7 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
         links=links,
         group=group,
         split=split,
+        seeds=seeds,
         reuse=reuse,
         joined=joined,
         draw=_draw(t.table("draw"), names),
@@ -442,6 +464,13 @@ def _claim(t: _Table, runs: Sequence[str], constants: Collection[str]) -> Claim:
     return claim
 
 
+def _seeds(t: _Table, default: int, least: int) -> int:
+    seeds = int(t.take("seeds", int, "how often each point is run", default))
+    if "seeds" in t.data and not least <= seeds <= 20:
+        raise t.wrong("seeds", "1 to 20 runs of each point")
+    return seeds
+
+
 def _draw(t: _Table, runs: Sequence[str]) -> Draw:
     x = cast("XAxis", t.choice("x", get_args(XAxis)))
     panels = tuple(_panel(p, runs) for p in t.tables("panels"))
@@ -481,9 +510,19 @@ def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
         per_x=t.take("per_x", bool, "true or false", False),
         flow=t.text("flow", "a flow's name, group.index", default=""),
         group=t.text("group", "a group's name", default=""),
+        published=tuple(_published(p) for p in t.tables("published")),
     )
     t.done()
     return panel
+
+
+def _published(t: _Table) -> Published:
+    x, y = (tuple(map(float, t.take(axis, list, "a list of numbers", ...))) for axis in ("x", "y"))
+    if len(x) != len(y) or not x:
+        raise t.wrong("y", f"a number for each of the {len(x)} of x")
+    published = Published(t.text("label", default="paper"), x, y)
+    t.done()
+    return published
 
 
 def _fast(t: _Table, vary: Mapping[str, Sequence[Any]], claims: Sequence[str], constants: Mapping[str, float]) -> Fast:
@@ -492,6 +531,7 @@ def _fast(t: _Table, vary: Mapping[str, Sequence[Any]], claims: Sequence[str], c
         t.sets("set"),
         t.constants(),
         t.vary("vary"),
+        _seeds(t, 0, 1),
         t.take("skip", dict, "claim = reason", {}),
     )
     for key in fast.constants:
