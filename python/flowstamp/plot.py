@@ -83,6 +83,16 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Axis:
+    """What the curves of a panel stand against."""
+
+    label: str
+    scale: Scale = "linear"
+    limits: tuple[float | None, float | None] = (None, None)
+    markers: bool = True  # False: lines alone, for many samples over time
+
+
+@dataclass(frozen=True)
 class Panel:
     """One pair of axes of a stack."""
 
@@ -93,6 +103,7 @@ class Panel:
     ylim: tuple[float | None, float | None] = (None, None)
     linthresh: float = 1.0  # of symlog: linear between minus this and this, so that zero shows
     legend: bool | None = None  # default: in the first panel
+    axis: Axis | None = None  # its own, where it does not share the stack's
 
 
 @dataclass(frozen=True)
@@ -112,26 +123,34 @@ class Stack:
 def stack(spec: Stack) -> Figure:
     """Draws panels above one another."""
     with mpl.rc_context(STYLE):
-        height = PANEL_HEIGHT_IN * len(spec.panels) + 0.55
+        shared = Axis(spec.xlabel, spec.xscale, spec.xlim, spec.markers)
+        # Panels that follow one another against the same are named under the last of them.
+        against = [panel.axis or shared for panel in spec.panels]
+        ends = [n for n, axis in enumerate(against) if axis not in against[n + 1 : n + 2]]
+        height = PANEL_HEIGHT_IN * len(spec.panels) + 0.45 + 0.1 * len(ends)
         figure = Figure(figsize=(COLUMN_WIDTH_IN, height), layout="constrained")
         FigureCanvasAgg(figure)
-        axes: list[Axes] = list(np.atleast_1d(figure.subplots(len(spec.panels), 1, sharex=True)))
+        axes: list[Axes] = list(np.atleast_1d(figure.subplots(len(spec.panels), 1)))
         for number, (panel, ax) in enumerate(zip(spec.panels, axes, strict=True)):
-            _panel(ax, panel, spec, legend=number == 0 if panel.legend is None else panel.legend)
-        last = axes[-1]
-        last.set_xlabel(spec.xlabel)
-        if spec.xscale != "linear":
-            last.set_xscale(spec.xscale)
-            last.xaxis.set_major_locator(LogLocator())
-            last.xaxis.set_major_formatter(FuncFormatter(_plain))
-            last.xaxis.set_minor_formatter(NullFormatter())
-        last.set_xlim(*spec.xlim)
-        if spec.xticks:
-            last.set_xticks([x for x, _ in spec.xticks], [label for _, label in spec.xticks])
+            _panel(ax, panel, spec, against[number], legend=number == 0 if panel.legend is None else panel.legend)
+        for number, (axis, last) in enumerate(zip(against, axes, strict=True)):
+            if number not in ends:
+                last.sharex(axes[next(end for end in ends if end > number)])
+                last.tick_params(labelbottom=False)
+                continue
+            last.set_xlabel(axis.label)
+            if axis.scale != "linear":
+                last.set_xscale(axis.scale)
+                last.xaxis.set_major_locator(LogLocator())
+                last.xaxis.set_major_formatter(FuncFormatter(_plain))
+                last.xaxis.set_minor_formatter(NullFormatter())
+            last.set_xlim(*axis.limits)
+            if spec.xticks:
+                last.set_xticks([x for x, _ in spec.xticks], [label for _, label in spec.xticks])
         return figure
 
 
-def _panel(ax: Axes, panel: Panel, spec: Stack, *, legend: bool) -> None:
+def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> None:
     for instant in spec.vertical:
         ax.axvline(instant, color="#999999", linewidth=0.5, zorder=0.5)
     for number, curve in enumerate(panel.curves):
@@ -150,9 +169,9 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, *, legend: bool) -> None:
             curve.y,
             label=curve.label if named else None,
             color=COLOURS[n % len(COLOURS)],
-            marker=MARKERS[n % len(MARKERS)] if spec.markers else None,
+            marker=MARKERS[n % len(MARKERS)] if axis.markers else None,
             linestyle=LINES[(n + 3 * (n // len(COLOURS))) % len(LINES)] if spec.lines else "none",
-            clip_on=panel.yscale == "linear" and panel.ylim != (None, None) and not spec.markers,
+            clip_on=panel.yscale == "linear" and panel.ylim != (None, None) and not axis.markers,
         )
     if panel.title:
         ax.set_title(panel.title, loc="left", pad=13.0 if legend else 4.0)
@@ -161,6 +180,11 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, *, legend: bool) -> None:
         ax.set_yscale("symlog", linthresh=panel.linthresh)
     elif panel.yscale != "linear":
         ax.set_yscale(panel.yscale)
+        low_y, high_y = ax.get_ylim()
+        # Where less than two powers of ten show, what lies between them has numbers too.
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high_y > 100 * low_y else (1.0, 2.0, 5.0)))
+        ax.yaxis.set_major_formatter(FuncFormatter(_plain))
+        ax.yaxis.set_minor_formatter(NullFormatter())
     low, high = panel.ylim
     if low is not None and (panel.yscale != "log" or low > 0):  # a logarithmic axis has no zero to begin at
         ax.set_ylim(bottom=low)

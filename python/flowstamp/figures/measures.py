@@ -233,6 +233,16 @@ class RunSet:
             raise ValueError(f'there is no group "{group}"; there are {", ".join(known)}')
         return RunSet(self.name, self.runs, self.links, group, self.split)
 
+    def on(self, link: str) -> RunSet:
+        """The same runs, seen on another link."""
+        if link not in self.runs[0].links:
+            raise ValueError(f'there is no link "{link}"; there are {", ".join(self.runs[0].links)}')
+        return RunSet(self.name, self.runs, [link], self.group, self.split)
+
+    def at(self, point: int) -> RunSet:
+        """One point alone."""
+        return RunSet(self.name, [self.runs[point]], self.links, self.group, self.split)
+
     def measure(self, name: str) -> Floats:
         """One value for each point (runs that vary; the mean of its links), link or flow; of several seeds the mean."""
         if any(run.members for run in self.runs):

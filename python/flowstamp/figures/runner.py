@@ -22,7 +22,7 @@ from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import ExpressionError, RunValues
 from flowstamp.figures.measured import MeasurementError, NotMeasuredError, Say, forwarding, labs
 from flowstamp.figures.measures import MANY, Finished, Floats, Joined, RunSet, kept, pooled
-from flowstamp.figures.spec import Claim, Draw, FigureError, FigureSpec, PanelSpec, RunSpec, available, load
+from flowstamp.figures.spec import Axis, Claim, Draw, FigureError, FigureSpec, PanelSpec, RunSpec, available, load
 from flowstamp.files import write_whole
 
 Status = Literal["holds", "differs", "fails", "skipped", "invalid"]
@@ -232,26 +232,26 @@ class Runner:
                 ylim=panel.ylim,
                 linthresh=panel.linthresh,
                 legend=_has_legend(draw, n),
+                axis=self._axis(spec, draw.of(panel)),
             )
             for n, panel in enumerate(draw.panels)
         ]
         ticks: list[tuple[float, str]] = []
-        if draw.x == "figure":
+        if draw.axis.x == "figure":
             ticks = [(float(n), reuse.figure) for n, reuse in enumerate(spec.reuse)]
-        return plot.stack(
-            plot.Stack(
-                draw.xlabel,
-                panels,
-                draw.xscale,
-                draw.xlim,
-                xticks=ticks,
-                markers=draw.x not in ("time", "size", "value"),
-                lines=draw.x != "figure",
-            )
-        )
+        return plot.stack(plot.Stack(draw.axis.label, panels, xticks=ticks, lines=draw.axis.x != "figure"))
+
+    def _axis(self, spec: FigureSpec, axis: Axis) -> plot.Axis:
+        """The x axis; of time it ends with the longest run."""
+        low, high = axis.limits
+        if axis.x == "time" and high is not None:
+            runs = [run for curve in self._finished[spec.id].values() for run in curve.runs]
+            high = min(high, max((run.summary["duration_s"] for run in runs), default=high))
+        return plot.Axis(axis.label, axis.scale, (low, high), markers=axis.x not in ("time", "size", "value"))
 
     def _curves(self, spec: FigureSpec, panel: PanelSpec) -> list[plot.Curve]:
-        if spec.draw.x == "figure":
+        against = spec.draw.of(panel)
+        if against.x == "figure":
             return [self._per_figure(spec, panel.y, n, name) for n, name in enumerate(panel.runs)]
         finished = self._finished[spec.id]
         curves: list[plot.Curve] = []
@@ -262,8 +262,8 @@ class Runner:
                 y = self._computed[spec.id][name].measure(panel.y)
                 curves.append(plot.Curve(label, np.array(spec.x()), y, style))
                 continue
-            runs = finished[name].of(panel.group) if panel.group else finished[name]
-            if spec.draw.x == "time" and panel.y in MANY:
+            runs = self._seen(spec, panel, finished[name])
+            if against.x == "time" and panel.y in MANY:
                 flows = runs.many_over_time(panel.y)
                 several = len(panel.runs) > 1
                 kinds = list(dict.fromkeys(map(_flow_label, flows)))
@@ -281,32 +281,40 @@ class Runner:
                     for flow, (t, v) in flows.items()
                     if panel.flow in ("", flow)
                 ]
-            elif spec.draw.x == "time":
+            elif against.x == "time":
                 t, v = runs.over_time(panel.y)
                 curves.append(
                     plot.Curve(label, *(plot.averaged(t, v, panel.average_s) if panel.average_s else (t, v)), style)
                 )
-            elif spec.draw.x == "value":
+            elif against.x == "value":
                 curves.append(plot.Curve(label, *self._density(spec, runs, panel.y), style))
-            elif spec.draw.x == "size":
+            elif against.x == "size":
                 found = fct.bins(runs.runs[panel.point], runs.group)
                 sizes = np.array([b.mean_packets for b in found])
                 times = np.array([b.max_s if panel.y == "max_fct" else b.mean_s for b in found])
                 curves.append(plot.Curve(label, sizes, times, style))
             else:
                 y = runs.measure(panel.y)
-                x = np.arange(1.0, y.size + 1) if spec.draw.x == "flow" else np.array(spec.x())
-                if spec.draw.x == "vary":  # points that differ by their seed are one
+                x = np.arange(1.0, y.size + 1) if against.x == "flow" else np.array(spec.x())
+                if against.x == "vary":  # points that differ by their seed are one
                     x, which = np.unique(x, return_inverse=True)
                     y = np.bincount(which, y) / np.bincount(which)
                     y = y / x if panel.per_x else y
                 half = runs.half_widths(panel.y) if spec.seeds > 1 and not panel.per_x else None
                 # Panels beside one another have runs of their own: theirs are told apart within each.
-                number = panel.runs.index(name) if spec.draw.x == "flow" else style
+                number = panel.runs.index(name) if against.x == "flow" else style
                 curves.append(plot.Curve(label, x, y, number, half))
         curves += self._references(spec, panel, len(spec.runs))
         curves += [plot.Curve(p.label, np.array(p.x), np.array(p.y), published=True) for p in panel.published]
         return curves
+
+    def _seen(self, spec: FigureSpec, panel: PanelSpec, runs: RunSet) -> RunSet:
+        """The runs as a panel shows them: of its group, on its link, at its point."""
+        if panel.group:
+            runs = runs.of(panel.group)
+        if panel.link:
+            runs = runs.on(panel.link)
+        return runs.at(panel.point) if spec.draw.of(panel).x in ("time", "value") else runs
 
     def _density(self, spec: FigureSpec, runs: RunSet, name: str) -> tuple[Floats, Floats]:
         """Samples of all flows after warm-up: centres of 80 bins over the x axis, and the share of samples per unit."""
@@ -314,7 +322,7 @@ class Runner:
         values = runs.flow_samples_of_all(name, summary["warmup_s"], summary["duration_s"])
         if not values.size:
             raise FigureError(f"{spec.path}: draw.panels: {runs.name} has no samples of {name} after warm-up")
-        low, high = spec.draw.xlim
+        low, high = spec.draw.axis.limits
         within = (np.min(values) if low is None else low, np.max(values) if high is None else high)
         density, edges = np.histogram(values, 80, within)
         return (edges[1:] + edges[:-1]) / 2, density / (values.size * (edges[1] - edges[0]))
@@ -324,16 +332,17 @@ class Runner:
         curves: list[plot.Curve] = []
         if not panel.references:
             return curves
-        runs = self._finished[spec.id][panel.runs[0]]
+        runs = self._seen(spec, panel, self._finished[spec.id][panel.runs[0]])
         for number, name in enumerate(panel.references):
-            ideal = runs.runs[panel.point].ideal(runs.group)
+            ideal = runs.runs[panel.point if len(runs.runs) > panel.point else 0].ideal(runs.group)
             if ideal is None:
                 continue
-            if spec.draw.x == "size":
+            against = spec.draw.of(panel)
+            if against.x == "size":
                 found = fct.bins(runs.runs[panel.point], runs.group)
                 x = np.array([b.mean_packets for b in found])
                 y = np.array([b.ideal_s[name] for b in found])
-            elif spec.draw.x == "time":  # Little's law
+            elif against.x == "time":  # Little's law
                 x, _ = runs.over_time("utilization")
                 mean = np.array([ideal.mean_packets])
                 arrivals = ideal.load * ideal.capacity / ideal.mean_packets
@@ -357,7 +366,7 @@ class Runner:
 def _has_legend(draw: Draw, number: int) -> bool:
     """Whether a panel names its curves: over time where it has several, else where the panel above has others."""
     panel = draw.panels[number]
-    if draw.x == "time":
+    if draw.of(panel).x == "time":
         return panel.y in MANY or len(panel.runs) > 1
     return number == 0 or panel.runs != draw.panels[number - 1].runs
 

@@ -62,6 +62,16 @@ class Published:
 
 
 @dataclass(frozen=True)
+class Axis:
+    """What a panel's curves stand against."""
+
+    x: XAxis
+    label: str
+    scale: Scale
+    limits: tuple[float | None, float | None]
+
+
+@dataclass(frozen=True)
 class PanelSpec:
     """One panel of the picture: a measure and the runs that show it."""
 
@@ -74,22 +84,25 @@ class PanelSpec:
     linthresh: float
     average_s: float  # 0: samples as they are
     references: tuple[str, ...]  # formulas of flow completion times
-    point: int  # of size panels: which point of the runs
+    point: int  # of panels against size or time: which point of the runs
     per_x: bool  # of what varies: each value over its x
     flow: str  # of panels that show flows over time: the only one to be shown; empty: all
     group: str  # whose measure it is; empty: `measure.group`
+    link: str  # whose measure it is; empty: `measure.links`
     published: tuple[Published, ...]  # drawn over ours
+    axis: Axis | None  # its own, where it does not stand against what the others do
 
 
 @dataclass(frozen=True)
 class Draw:
     """The picture: panels above one another that share the x axis."""
 
-    x: XAxis
-    xlabel: str
-    xscale: Scale
-    xlim: tuple[float | None, float | None]
+    axis: Axis
     panels: tuple[PanelSpec, ...]
+
+    def of(self, panel: PanelSpec) -> Axis:
+        """What a panel stands against."""
+        return panel.axis or self.axis
 
 
 @dataclass(frozen=True)
@@ -472,19 +485,21 @@ def _seeds(t: _Table, default: int, least: int) -> int:
 
 
 def _draw(t: _Table, runs: Sequence[str]) -> Draw:
-    x = cast("XAxis", t.choice("x", get_args(XAxis)))
+    axis = _axis(t)
     panels = tuple(_panel(p, runs) for p in t.tables("panels"))
     if not panels:
         raise t.wrong("panels", "[[draw.panels]] tables")
-    draw = Draw(
-        x,
+    t.done()
+    return Draw(axis, panels)
+
+
+def _axis(t: _Table) -> Axis:
+    return Axis(
+        cast("XAxis", t.choice("x", get_args(XAxis))),
         t.text("xlabel", "a label with its unit"),
         cast("Scale", t.choice("xscale", get_args(Scale), "linear")),
         t.limits("xlim", (None, None)),
-        panels,
     )
-    t.done()
-    return draw
 
 
 def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
@@ -510,7 +525,9 @@ def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
         per_x=t.take("per_x", bool, "true or false", False),
         flow=t.text("flow", "a flow's name, group.index", default=""),
         group=t.text("group", "a group's name", default=""),
+        link=t.text("link", "a router link's name", default=""),
         published=tuple(_published(p) for p in t.tables("published")),
+        axis=_axis(t) if "x" in t.data else None,
     )
     t.done()
     return panel
