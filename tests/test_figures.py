@@ -464,6 +464,18 @@ def test_several_seeds_are_one_point(tmp_path: Path) -> None:
     assert 0.4 < document["runs"][0]["offered_load"] < 0.6
 
 
+def test_a_short_version_leaves_runs_out(tmp_path: Path) -> None:
+    """And their panels; a claim about one has to be skipped with a reason."""
+    more = WEB.replace("[draw]", '[[runs]]\nname = "other"\nlabel = "Other"\n[draw]')
+    (tmp_path / "W.toml").write_text(more + 'leave_out = ["other"]\n')
+    short = read(tmp_path / "W.toml").fast_version()
+    assert [run.name for run in short.runs] == ["tcp"]
+    assert short.draw.panels[0].runs == ("tcp",)
+    (tmp_path / "W.toml").write_text(more + 'leave_out = ["tcp"]\n')
+    with pytest.raises(FigureError, match=r"fast.leave_out = \[\"tcp\"\]: expected skip.a with a reason"):
+        read(tmp_path / "W.toml")
+
+
 def test_a_seed_moves_all_seeds_that_vary() -> None:
     figure, other = load("B11"), load("X16")
 

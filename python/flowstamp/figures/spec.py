@@ -126,6 +126,7 @@ class Fast:
     constants: Mapping[str, float]
     vary: Mapping[str, tuple[Any, ...]]
     seeds: int  # 0: as many as the whole version
+    leave_out: tuple[str, ...]  # runs
     skip: Mapping[str, str]
 
 
@@ -194,8 +195,15 @@ class FigureSpec:
 
     def fast_version(self) -> FigureSpec:
         """The same figure, shortened."""
+
+        def kept(names: Iterable[str]) -> tuple[str, ...]:
+            return tuple(name for name in names if name not in self.fast.leave_out)
+
+        panels = tuple(replace(panel, runs=kept(panel.runs)) for panel in self.draw.panels)
         return replace(
             self,
+            runs=tuple(run for run in self.runs if run.name not in self.fast.leave_out),
+            draw=replace(self.draw, panels=tuple(panel for panel in panels if panel.runs)),
             sets=(*self.sets, *self.fast.sets),
             constants={**self.constants, **self.fast.constants},
             vary={**self.vary, **self.fast.vary},
@@ -406,7 +414,7 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
         joined=joined,
         draw=_draw(t.table("draw"), names),
         claims=claims,
-        fast=_fast(t.table("fast"), vary, ids, constants),
+        fast=_fast(t.table("fast"), vary, claims, names, constants),
         path=path,
     )
     t.done()
@@ -542,13 +550,20 @@ def _published(t: _Table) -> Published:
     return published
 
 
-def _fast(t: _Table, vary: Mapping[str, Sequence[Any]], claims: Sequence[str], constants: Mapping[str, float]) -> Fast:
+def _fast(
+    t: _Table,
+    vary: Mapping[str, Sequence[Any]],
+    claims: Sequence[Claim],
+    runs: Sequence[str],
+    constants: Mapping[str, float],
+) -> Fast:
     fast = Fast(
         t.text("reason", "why the short version still shows the same"),
         t.sets("set"),
         t.constants(),
         t.vary("vary"),
         _seeds(t, 0, 1),
+        t.names("leave_out", ()),
         t.take("skip", dict, "claim = reason", {}),
     )
     for key in fast.constants:
@@ -559,10 +574,17 @@ def _fast(t: _Table, vary: Mapping[str, Sequence[Any]], claims: Sequence[str], c
             raise t.wrong("vary", f"keys of [vary]: {', '.join(vary) or 'there are none'}")
     if fast.vary and set(fast.vary) != set(vary):
         raise t.wrong("vary", f"all keys of [vary]: {', '.join(vary)}")
+    for run in fast.leave_out:
+        if run not in runs:
+            raise t.wrong("leave_out", f"names of runs: {', '.join(runs)}")
     reasons: Mapping[str, object] = fast.skip
+    ids = [claim.id for claim in claims]
     for claim, reason in reasons.items():
-        if claim not in claims or not isinstance(reason, str) or not reason.strip():
-            raise t.wrong("skip", f"claim = reason, of the claims {', '.join(claims)}")
+        if claim not in ids or not isinstance(reason, str) or not reason.strip():
+            raise t.wrong("skip", f"claim = reason, of the claims {', '.join(ids)}")
+    for about in claims:
+        if about.id not in reasons and about.expr.names(fast.leave_out):
+            raise t.wrong("leave_out", f"skip.{about.id} with a reason, as that claim is about a run that is left out")
     t.done()
     return fast
 
