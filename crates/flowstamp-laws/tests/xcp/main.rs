@@ -520,7 +520,7 @@ fn paces<E: Encoding>(acks: &[(u32, f64, u8)], negotiate: bool) -> Result<(), Te
     let mut now = Time::ZERO;
     for (rtt_us, change, event) in acks {
         let srtt = Time::from_micros(u64::from(*rtt_us));
-        now = now + srtt;
+        now += srtt;
         let given = E::header(plain.cwnd(), srtt.as_secs_f64(), 1000.0, *change);
         for law in [&mut paced, &mut plain] {
             match event {
