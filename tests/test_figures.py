@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +126,7 @@ def finished(arrivals: int, drops: list[float], flows: int = 1) -> RunSet:
     summary = {
         "links": {"bottleneck": link},
         "access": {"drops": 0},
-        "total": {"drop_rate": 0.0},
+        "total": {"drop_rate": 0.0, "drops": 5},
         "groups": {"a": {"flows": flows}},
     }
     series = np.array(drops)
@@ -310,8 +311,50 @@ def test_runs_beyond_the_paper_are_not_reused() -> None:
     joined = [(figure.id, run.name) for figure, run, _ in runner._parts(spec, "xcp")]
     assert ("X6", "xcp") in joined
     assert ("X6", "one_way") not in joined
-    with pytest.raises(FigureError, match=r'no run of X4 is reused_as "rcp"'):
+    with pytest.raises(FigureError, match=r'no run of X4 or X5 or X6 or X7 or X8 or X9 is reused_as "rcp"'):
         runner._parts(spec, "rcp")
+
+
+def test_a_run_has_values_of_its_own_at_each_point_and_keeps_them_in_the_short_version() -> None:
+    figure = load("X4")
+    [curve] = [run for run in figure.runs if run.name == "xcp_b"]
+    sets = dict(figure.job(curve, 3)[2])
+    assert (sets["dumbbell.rate"], sets["dumbbell.access_rate"], sets["dumbbell.buffer"]) == (
+        '"200Mbps"',
+        '"200Mbps"',
+        '"2000pkt"',
+    )
+    with_it = replace(figure, fast=replace(figure.fast, without=()))
+    [curve] = [run for run in with_it.fast_version().runs if run.name == "xcp_b"]
+    assert curve.vary["dumbbell.access_rate"] == figure.fast.vary["dumbbell.rate"]
+    short = figure.fast_version()
+    left = {run.name for run in short.runs}
+    assert "xcp_b" not in left
+    assert all(set(panel.runs) <= left for panel in short.draw.panels)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"20000pkt", "40000pkt"]', '"20000pkt"]', "vary"),
+        ('"200Mbps", "1Gbps"]\n', '"200Mbps", "3Gbps"]\n', 'points of vary alone, not "3Gbps"'),
+        ('without = ["xcp_b", ', 'without = ["nobody", ', "without"),
+        ("xcp-no-drops-b = ", "xcp-no-drops = ", "fast.skip to have xcp-no-drops-b, which is about xcp_b"),
+    ],
+)
+def test_runs_of_their_own_values_or_left_out_are_checked(tmp_path: Path, old: str, new: str, message: str) -> None:
+    text = available()["X4"].read_text(encoding="utf-8")
+    assert old in text
+    (tmp_path / "X4.toml").write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(FigureError, match=r"X4\.toml") as refused:
+        load("X4", tmp_path)
+    assert message in str(refused.value)
+
+
+def test_drops_of_the_start_up_and_later_ones_are_all() -> None:
+    runs = finished(10, [3.0, 4.0])
+    later, early = runs.measure("later_drops"), runs.measure("startup_drops")
+    assert (later.tolist(), (later + early).tolist()) == ([5.0], runs.measure("all_drops").tolist())
 
 
 def test_the_table_of_validation_is_what_is_known() -> None:
@@ -462,18 +505,6 @@ def test_several_seeds_are_one_point(tmp_path: Path) -> None:
     assert (theirs.label, theirs.published, list(theirs.y)) == ("their table", True, [0.1])
     document = json.loads((tmp_path / "out" / "W.fct.json").read_text())
     assert 0.4 < document["runs"][0]["offered_load"] < 0.6
-
-
-def test_a_short_version_leaves_runs_out(tmp_path: Path) -> None:
-    """And their panels; a claim about one has to be skipped with a reason."""
-    more = WEB.replace("[draw]", '[[runs]]\nname = "other"\nlabel = "Other"\n[draw]')
-    (tmp_path / "W.toml").write_text(more + 'leave_out = ["other"]\n')
-    short = read(tmp_path / "W.toml").fast_version()
-    assert [run.name for run in short.runs] == ["tcp"]
-    assert short.draw.panels[0].runs == ("tcp",)
-    (tmp_path / "W.toml").write_text(more + 'leave_out = ["tcp"]\n')
-    with pytest.raises(FigureError, match=r"fast.leave_out = \[\"tcp\"\]: expected skip.a with a reason"):
-        read(tmp_path / "W.toml")
 
 
 def test_a_seed_moves_all_seeds_that_vary() -> None:

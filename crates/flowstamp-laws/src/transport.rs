@@ -199,7 +199,8 @@ impl Sender {
             due: 0,
             retransmissions: 0,
             timeouts: 0,
-            rtt: RttEstimator::new(params.first_rto(Time::ZERO), params.min_rto, params.max_rto),
+            rtt: RttEstimator::new(params.first_rto(Time::ZERO), params.min_rto, params.max_rto)
+                .ticking(params.tick),
             deadline: Time::MAX,
             scoreboard: None,
             rates: delivery_rate.then(Box::default),
@@ -342,7 +343,7 @@ impl Sender {
         if round_over {
             self.round_end = self.high;
         }
-        self.rtt.sample(now.saturating_sub(sent_at), round_over);
+        self.rtt.sample(self.rtt.measured(sent_at, now), round_over);
     }
 
     /// RFC 6298 (5.2), (5.3).
@@ -357,7 +358,7 @@ impl Sender {
 
     /// A packet that carried no data and left at `sent_at` was answered: a round-trip sample.
     pub fn on_answer(&mut self, now: Time, sent_at: Time) {
-        self.rtt.sample(now.saturating_sub(sent_at), true);
+        self.rtt.sample(self.rtt.measured(sent_at, now), true);
     }
 
     /// When the retransmission timer expires, [`Time::MAX`] if it is not armed.

@@ -312,10 +312,6 @@ class Expression:
         self._measures = frozenset(measures)
         self._check(self._tree)
 
-    def names(self, runs: Collection[str]) -> bool:
-        """Whether it is about one of these runs."""
-        return any(isinstance(node, ast.Name) and node.id in runs for node in ast.walk(self._tree))
-
     def _check(self, node: ast.expr) -> None:  # noqa: PLR0912 - one branch for each form of the language
         match node:
             case ast.Constant(value=bool() | None):

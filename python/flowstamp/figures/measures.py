@@ -102,6 +102,10 @@ class Finished:
         self.everywhere()
         return sum(map(self._lost, self.links)) + float(self.summary["access"]["drops"])
 
+    def later_drops(self) -> float:
+        """Packets lost on all links after warm-up."""
+        return float(self.everywhere()["drops"])
+
     def _lost(self, link: str) -> float:
         samples = self.links[link]["drops"][1]
         if not samples.size:
@@ -152,6 +156,8 @@ _LINK: dict[str, Callable[[Finished, str], float]] = {
 # Each measure of a whole run.
 _RUN: dict[str, Callable[[Finished, str], float]] = {
     "all_drops": lambda r, _: r.all_drops(),
+    "later_drops": lambda r, _: r.later_drops(),
+    "startup_drops": lambda r, _: r.all_drops() - r.later_drops(),
     "all_drop_rate": lambda r, _: float(r.everywhere()["drop_rate"]),
     "jain": lambda r, group: float(r.summary["groups"][group]["jain_index"]),
     "goodput_mbps": lambda r, group: r.summary["groups"][group]["goodput_bps"] / 1e6,

@@ -201,9 +201,10 @@ class Runner:
             other = self.figure(reuse.figure)
             keep = None if reuse.where is None else reuse.where.evaluate({}, np.array(other.x()))
             runs = [run for run in other.runs if run.reused_as == name]
-            if not runs:
-                raise FigureError(f'{spec.path}: joined: no run of {other.id} is reused_as "{name}"')
             parts += [(other, run, keep) for run in runs]
+        if not parts:
+            others = " or ".join(reuse.figure for reuse in spec.reuse)
+            raise FigureError(f'{spec.path}: joined: no run of {others} is reused_as "{name}"')
         return parts
 
     def _joined(self, spec: FigureSpec) -> dict[str, Joined]:
@@ -359,7 +360,8 @@ class Runner:
         parts = self._parts(spec, name)
         for other, run, keep in parts:
             means.setdefault(other.id, []).extend(kept(self._finished[other.id][run.name].measure(y), keep))
-        values = np.array([float(np.mean(means[reuse.figure])) for reuse in spec.reuse])
+        # A figure without such a run has no point here.
+        values = np.array([float(np.mean(means.get(reuse.figure, [math.nan]))) for reuse in spec.reuse])
         return plot.Curve(parts[0][1].label, np.arange(float(values.size)), values, style)
 
 

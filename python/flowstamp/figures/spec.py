@@ -39,6 +39,7 @@ class RunSpec:
     reused_as: str = ""  # its name in figures that reuse these runs; empty: not there
     theory: analytic.Curve | None = None  # a curve that is computed, not run
     on: Where = "simulator"
+    vary: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # its own values at the points of the figure
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,8 @@ class Fast:
     constants: Mapping[str, float]
     vary: Mapping[str, tuple[Any, ...]]
     seeds: int  # 0: as many as the whole version
-    leave_out: tuple[str, ...]  # runs
     skip: Mapping[str, str]
+    without: tuple[str, ...] = ()  # runs
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ class FigureSpec:
 
         `again` is which of a point's runs it is: their seeds are a thousand apart.
         """
-        vary = dict(self.vary)
+        vary = {**self.vary, **run.vary}
         if seed is not None or again:
             first = self.seed if seed is None else seed
             seeds = vary.get("seed", (first,) * self.points)
@@ -195,21 +196,33 @@ class FigureSpec:
 
     def fast_version(self) -> FigureSpec:
         """The same figure, shortened."""
-
-        def kept(names: Iterable[str]) -> tuple[str, ...]:
-            return tuple(name for name in names if name not in self.fast.leave_out)
-
-        panels = tuple(replace(panel, runs=kept(panel.runs)) for panel in self.draw.panels)
+        kept = tuple(
+            replace(
+                run,
+                vary={key: tuple(values[point] for point in self._fast_points()) for key, values in run.vary.items()},
+            )
+            for run in self.runs
+            if run.name not in self.fast.without
+        )
+        left = [name for name in (*(run.name for run in self.runs), *self.joined) if name not in self.fast.without]
+        panels = tuple(replace(p, runs=tuple(name for name in p.runs if name in left)) for p in self.draw.panels)
         return replace(
             self,
-            runs=tuple(run for run in self.runs if run.name not in self.fast.leave_out),
-            draw=replace(self.draw, panels=tuple(panel for panel in panels if panel.runs)),
             sets=(*self.sets, *self.fast.sets),
             constants={**self.constants, **self.fast.constants},
             vary={**self.vary, **self.fast.vary},
             seeds=self.fast.seeds or self.seeds,
+            runs=kept,
+            joined=tuple(name for name in self.joined if name in left),
+            draw=replace(self.draw, panels=tuple(p for p in panels if p.runs)),
             claims=tuple(c for c in self.claims if c.id not in self.fast.skip),
         )
+
+    def _fast_points(self) -> list[int]:
+        """Which of the points the short version has, by what stands on the axis."""
+        if not self.fast.vary or self.axis is None:
+            return list(range(self.points))
+        return [self.vary[self.axis].index(value) for value in self.fast.vary[self.axis]]
 
 
 # ---------------------------------------------------------------------------------------------------- finding
@@ -414,12 +427,28 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
         joined=joined,
         draw=_draw(t.table("draw"), names),
         claims=claims,
-        fast=_fast(t.table("fast"), vary, claims, names, constants),
+        fast=_fast(t.table("fast"), vary, ids, constants, names),
         path=path,
     )
     t.done()
+    _check_runs(t, figure)
     figure.x()
     return figure
+
+
+def _check_runs(t: _Table, figure: FigureSpec) -> None:
+    """What runs vary of their own, and what claims and panels of the short version still have."""
+    for table, run in zip(t.tables("runs"), figure.runs, strict=True):
+        if run.vary and {len(values) for values in run.vary.values()} != {figure.points}:
+            raise table.wrong("vary", f"lists of {figure.points} values, as the figure's own")
+        if run.vary and figure.fast.vary and figure.axis is not None:
+            missing = [value for value in figure.fast.vary[figure.axis] if value not in figure.vary[figure.axis]]
+            if missing:
+                raise table.wrong("vary", f"fast.vary to have points of vary alone, not {_shown(missing[0])}")
+    for claim in figure.claims:
+        gone = [name for name in figure.fast.without if re.search(rf"\b{name}\b", claim.expr.text)]
+        if gone and claim.id not in figure.fast.skip:
+            raise t.table("fast").wrong("without", f"fast.skip to have {claim.id}, which is about {gone[0]}")
 
 
 def _run(t: _Table) -> RunSpec:
@@ -433,6 +462,7 @@ def _run(t: _Table) -> RunSpec:
         t.text("reused_as", "a name that claims of figures that reuse this run can use", default=""),
         _theory(t),
         cast("Where", t.choice("on", get_args(Where), "simulator")),
+        t.vary("vary"),
     )
     t.done()
     return run
@@ -553,9 +583,9 @@ def _published(t: _Table) -> Published:
 def _fast(
     t: _Table,
     vary: Mapping[str, Sequence[Any]],
-    claims: Sequence[Claim],
-    runs: Sequence[str],
+    claims: Sequence[str],
     constants: Mapping[str, float],
+    runs: Sequence[str],
 ) -> Fast:
     fast = Fast(
         t.text("reason", "why the short version still shows the same"),
@@ -563,9 +593,11 @@ def _fast(
         t.constants(),
         t.vary("vary"),
         _seeds(t, 0, 1),
-        t.names("leave_out", ()),
         t.take("skip", dict, "claim = reason", {}),
+        t.names("without", ()),
     )
+    if any(name not in runs for name in fast.without) or (runs and set(fast.without) == set(runs)):
+        raise t.wrong("without", f"some of the runs: {', '.join(runs)}")
     for key in fast.constants:
         if key not in constants:
             raise t.wrong("constants", f"names of [constants]: {', '.join(constants) or 'there are none'}")
@@ -574,17 +606,10 @@ def _fast(
             raise t.wrong("vary", f"keys of [vary]: {', '.join(vary) or 'there are none'}")
     if fast.vary and set(fast.vary) != set(vary):
         raise t.wrong("vary", f"all keys of [vary]: {', '.join(vary)}")
-    for run in fast.leave_out:
-        if run not in runs:
-            raise t.wrong("leave_out", f"names of runs: {', '.join(runs)}")
     reasons: Mapping[str, object] = fast.skip
-    ids = [claim.id for claim in claims]
     for claim, reason in reasons.items():
-        if claim not in ids or not isinstance(reason, str) or not reason.strip():
-            raise t.wrong("skip", f"claim = reason, of the claims {', '.join(ids)}")
-    for about in claims:
-        if about.id not in reasons and about.expr.names(fast.leave_out):
-            raise t.wrong("leave_out", f"skip.{about.id} with a reason, as that claim is about a run that is left out")
+        if claim not in claims or not isinstance(reason, str) or not reason.strip():
+            raise t.wrong("skip", f"claim = reason, of the claims {', '.join(claims)}")
     t.done()
     return fast
 

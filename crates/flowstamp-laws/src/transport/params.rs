@@ -28,6 +28,9 @@ pub struct Params {
     /// Retransmission timeout before the first sample. Unset, RFC 6298 (2.1)'s 1 s, or where the path's propagation RTT R
     /// is known and long, the 3 R that a first sample of R would give by (2.2).
     pub initial_rto: Option<Time>,
+    /// Period of the clock by which the sender takes its RTT and sets its timeout: ns-2's `tcpTick_`, 100 ms until March 2002. 1 us to 1 s; unset, they
+    /// are exact.
+    pub tick: Option<Time>,
     /// The flow opens with a packet that carries no data, waits for its answer, and ends with such a pair too; the law's
     /// own choice if absent.
     pub handshake: Option<bool>,
@@ -50,6 +53,7 @@ impl Default for Params {
             min_rto: Time::from_millis(200),             // ns-2 minrto_
             max_rto: Time::from_secs(60),                // RFC 6298 (2.5)
             initial_rto: None,
+            tick: None,
             handshake: None,
             limited_transmit: true,  // ns-2 singledup_
             send_jitter: Time::ZERO, // ns-2 overhead_

@@ -8,6 +8,9 @@
 //! on expiry:        RTO = 2 RTO, at most max_rto                            (5.5)
 //! ```
 //!
+//! With a `tick`, as in ns-2 (`TcpAgent::rtt_update`, without timestamps, and `rtt_timeout`), time is what a clock of that period shows: a sample is the
+//! number of ticks between departure and ack, at least one; G is a tick, and the RTO a whole number of ticks, cut off, at least two.
+//!
 //! Deviations:
 //!
 //! 1. RFC 6298 counts on about one sample per round trip; RFC 7323 appendix G shrinks the gains when every ack is a
@@ -37,6 +40,8 @@ pub struct RttEstimator {
     rto: Time,
     min_rto: Time,
     max_rto: Time,
+    /// Zero for a clock without ticks.
+    tick: u64,
 }
 
 impl RttEstimator {
@@ -52,7 +57,26 @@ impl RttEstimator {
             rto: initial_rto.max(min_rto).min(max_rto),
             min_rto,
             max_rto,
+            tick: 0,
         }
+    }
+
+    /// The same, by a clock of this period.
+    #[must_use]
+    pub fn ticking(mut self, tick: Option<Time>) -> Self {
+        self.tick = tick.map_or(0, Time::as_ps);
+        self
+    }
+
+    /// The time between a departure and its ack, as the clock tells.
+    #[inline]
+    #[must_use]
+    pub fn measured(&self, sent_at: Time, now: Time) -> Time {
+        if self.tick == 0 {
+            return now.saturating_sub(sent_at);
+        }
+        let ticks = (now.as_ps() / self.tick).saturating_sub(sent_at.as_ps() / self.tick);
+        Time::from_ps(ticks.max(1) * self.tick)
     }
 
     /// Takes a sample. `round_over` says that the packet which gave it was sent after the previous call that had
@@ -82,7 +106,11 @@ impl RttEstimator {
 
     #[inline]
     fn set_rto(&mut self, rttvar: u64) {
-        let rto = self.srtt.saturating_add(rttvar.saturating_mul(4).max(GRANULARITY.as_ps()));
+        let granularity = if self.tick == 0 { GRANULARITY.as_ps() } else { self.tick };
+        let mut rto = self.srtt.saturating_add(rttvar.saturating_mul(4).max(granularity));
+        if self.tick > 0 {
+            rto = (rto - rto % self.tick).max(2 * self.tick);
+        }
         self.rto = Time::from_ps(rto).max(self.min_rto).min(self.max_rto);
     }
 
@@ -139,6 +167,27 @@ mod tests {
             assert!((e.rto().as_secs_f64() * 1e3 - rto).abs() < 1e-6, "{} {rto}", e.rto());
         }
         assert_eq!(e.min_rtt(), Time::from_millis(80));
+    }
+
+    /// ns-2's numbers: 80 ms by a clock of 100 ms are one tick or, over no edge, still one; 130 ms are one or two.
+    #[test]
+    fn a_coarse_clock_tells_ticks() {
+        let ms = Time::from_millis;
+        let mut e = RttEstimator::new(ms(3000), ms(1), ms(60_000)).ticking(Some(ms(100)));
+        for (sent, now, measured) in
+            [(0, 80, 100), (30, 110, 100), (95, 225, 200), (100, 230, 100), (10, 10, 100)]
+        {
+            assert_eq!(e.measured(ms(sent), ms(now)), ms(measured), "{sent} to {now}");
+        }
+        e.sample(ms(100), true);
+        assert_eq!(e.rto(), ms(300)); // 1 tick, and four times a half
+        for _ in 0..100 {
+            e.sample(ms(100), true);
+        }
+        assert_eq!(e.rto(), ms(200));
+        e.sample(ms(200), true);
+        // SRTT 112.5 ms, deviation 25 ms and what was left of it: 212.5 and a little, cut off.
+        assert_eq!(e.rto(), ms(200));
     }
 
     #[test]

@@ -351,6 +351,10 @@ impl Builder<'_> {
                 format!("is {}; it must be at most max_rto, {}", t.min_rto, t.max_rto),
             );
         }
+        if let Some(tick) = t.tick.filter(|tick| !(Time::from_micros(1)..=Time::from_secs(1)).contains(tick))
+        {
+            return error(key("transport.tick"), format!("is {tick}; it must be 1us to 1s"));
+        }
         if t.send_jitter > Time::from_secs(1) {
             return error(
                 key("transport.send_jitter"),
