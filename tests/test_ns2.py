@@ -15,8 +15,8 @@ SETS = ["dumbbell.rtt=10ms", "duration=6s", "warmup=1s", f"flows.forward.web={WE
 SMALL = [argument for key in SETS for argument in ("--set", key)]
 
 
-def tool(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(TOOLS / "same_flows.py"), *arguments]
+def tool(*arguments: str, name: str = "same_flows.py") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(TOOLS / name), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
@@ -64,6 +64,27 @@ def test_rcp_needs_a_patched_ns2() -> None:
         assert 0.5 < small[1] / small[2] < 2
     else:
         assert done.stderr.endswith("this ns-2 has no RCP: name a patched one by NS2\n"), done.stderr
+
+
+@pytest.mark.usefixtures("ns2")
+def test_both_ways() -> None:
+    sets = ["dumbbell.rate=20Mbps", "dumbbell.buffer=200pkt", "duration=20s", "warmup=5s"]
+    arguments = ["X4", "red", "--seeds", "1", *(word for text in sets for word in ("--set", text))]
+    done = tool(*arguments, name="two_way.py")
+    assert done.returncode == 0, done.stderr
+    (ours, theirs) = re.findall(r"^mean +(?:Flowstamp|ns-2) +(.*)$", done.stdout, re.MULTILINE)
+    ours, theirs = ([float(value) for value in row.split()] for row in (ours, theirs))
+    assert (len(ours), len(theirs)) == (4, 5)
+    # Within a factor of two: that the network is the same one is what is tested.
+    assert all(0.5 < a / b < 2 for a, b in zip(ours, theirs, strict=False))
+    # ns-2's own counter leaves out the timeouts that follow an ECN echo.
+    assert 0 < theirs[4] < 0.9 * theirs[3]
+
+
+def test_what_two_way_cannot_do_is_one_line() -> None:
+    done = tool("X4", "csfq", "--seeds", "1", "--set", "duration=1s", "--set", "warmup=0s", name="two_way.py")
+    assert done.returncode == 1
+    assert done.stderr.startswith("two_way.py: dumbbell.tcl has no reno over csfq; it has xcp over droptail, ")
 
 
 def test_what_it_cannot_do_is_one_line() -> None:

@@ -250,16 +250,14 @@ EXPERIMENTS = [
     Experiment(
         "reno-20-two-way",
         "No limited transmit on both sides",
-        "Fewer timeouts on both sides, and the same utilisation and queue. Ours time out more often than "
-        "ns-2 with it and without it, below the limit for timeouts; the cause is not found.",
+        "Fewer timeouts on both sides, and the same utilisation and queue.",
         flowstamp=(f"{EVERY_GROUP}.limited_transmit=false",),
         ns2={"tcp_set": "singledup_:0"},
     ),
     Experiment(
         "reno-20-two-way",
         "A least retransmission timeout of 1 s on both sides",
-        "Fewer timeouts on both sides, in about the same proportion to each other: the least timeout is not "
-        "what makes ours more frequent.",
+        "Fewer timeouts on both sides, in about the same proportion to each other.",
         flowstamp=(f'{EVERY_GROUP}.min_rto="1s"',),
         ns2={"tcp_set": "minrto_:1.0"},
     ),

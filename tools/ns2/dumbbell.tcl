@@ -47,7 +47,9 @@
 #     tick_s. The minimum RTO is 0.2 s: a flow with a longer RTT may time out once without any loss.
 #   - Building the network costs about 5 ms of CPU per flow, most of it an agent's 90 Tcl variables: `setup_cpu_s`.
 #     With web flows, agents are built as the run goes (`agent_pairs`), outside of setup_cpu_s.
-#   - `drops` and `marks` count the whole run, *_after_warmup the rest; retransmitted includes lost SYNs and go-back-N.
+#   - `drops`, `marks` and `timeouts` count the whole run, *_after_warmup the rest; retransmitted includes lost SYNs and go-back-N.
+#   - `timeouts` has every expiry of a retransmission timer, also that of a window below one packet, which has nothing to send again;
+#     `nrexmit`, ns-2's own counter, has no expiry of a flow whose last cut of the window was for an ECN echo: with ECN about half.
 #
 # Queue sizes exclude the packet in transmission: ns-2's monitor counts a packet out when transmission begins.
 
@@ -124,6 +126,11 @@ if {[p headers] eq "min"} {
 }
 set ns [new Simulator]
 $ns use-scheduler [p scheduler]
+# Expiries of retransmission timers are counted from ns-2's event trace: the agents' nrexmit_ leaves out those of a flow whose last cut
+# of the window was for an ECN echo. The file has no name, and goes with its channel.
+set event_trace [file tempfile event_path]
+file delete $event_path
+$ns eventtrace-all $event_trace
 $ns rtproto Manual                  ;# routes are set below: all pairs of 100s of hosts would cost seconds
 $defaultRNG seed [p seed]
 
@@ -443,6 +450,30 @@ proc snapshot {moment} {
     }
 }
 
+# Expiries of the long flows' timers by direction, after the warm-up and in all. Linux's agents have no event for them: theirs are nrexmit_,
+# which with them is of all that find data outstanding, and of the whole run.
+proc timeouts {} {
+    global senders event_trace
+    foreach direction {forward reverse} {
+        set count($direction) 0
+        set count($direction,after) [expr {[p linux_ca] eq "" ? 0 : "null"}]
+        foreach tcp $senders($direction) {
+            set direction_of([$tcp set agent_addr_]) $direction
+            if {[p linux_ca] ne ""} { incr count($direction) [$tcp set nrexmit_] }
+        }
+    }
+    flush $event_trace
+    seek $event_trace 0
+    while {[p linux_ca] eq "" && [gets $event_trace line] >= 0} {
+        # E time source destination TCP event ...
+        lassign $line - time source - - event
+        if {$event ne "TIMEOUT" || ![info exists direction_of($source)]} continue
+        incr count($direction_of($source))
+        if {$time >= [p warmup_s]} { incr count($direction_of($source),after) }
+    }
+    return [array get count]
+}
+
 # CPU seconds of this process so far, or null where Linux's /proc is not there.
 proc cpu_seconds {} {
     if {[catch {
@@ -473,6 +504,7 @@ proc report {} {
     if {[p cwnd_log] ne ""} { close $::cwnd_log }
     snapshot end
     set span [expr {double([p duration_s]) - [p warmup_s]}]
+    array set timeouts [timeouts]
     set out {}
     lappend out "\"protocol\":\"[p protocol]\"" "\"duration_s\":[p duration_s]" "\"warmup_s\":[p warmup_s]"
     lappend out "\"rate_mbps\":[p rate_mbps]" "\"rtt_ms\":[p rtt_ms]" "\"flows\":[p flows]" "\"reverse\":[p reverse]"
@@ -494,7 +526,9 @@ proc report {} {
         }
         lappend out "\"goodput_bps$suffix\":[json_list $goodputs %.0f]"
         lappend out "\"jain$suffix\":[jain $goodputs]"
-        foreach {name field} {data_packets ndatapack_ retransmitted nrexmitpack_ timeouts nrexmit_} {
+        lappend out "\"timeouts$suffix\":$timeouts($direction)"
+        lappend out "\"timeouts_after_warmup$suffix\":$timeouts($direction,after)"
+        foreach {name field} {data_packets ndatapack_ retransmitted nrexmitpack_ nrexmit nrexmit_} {
             set count 0
             foreach tcp $senders($direction) { incr count [$tcp set $field] }
             lappend out "\"$name$suffix\":$count"

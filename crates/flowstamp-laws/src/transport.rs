@@ -23,7 +23,8 @@
 //!   less one. Impatient: only the first partial ack restarts the timer (section 3.2 step 3).
 //! - **Sack** (RFC 6675): flight is the scoreboard's pipe; NextSeg rules 1 to 4.
 //! - **Count** (the thesis's, for RCP): losses are not looked for, but made up for at the end; see [`count`].
-//! - Limited transmit (RFC 3042): the first two duplicate acks each let a new packet go.
+//! - Limited transmit (RFC 3042): the first two duplicate acks each let a new packet go, after a recovery or a timeout too, once all
+//!   that goes back N is sent.
 //! - ECN (RFC 3168 section 6.1.2): an echo reduces the window once per window of data (`on_mark`); the next new packet has
 //!   CWR. What is sent again is not ECN-capable (section 6.1.5). With an echo per packet (RFC 8257) the law hears on each
 //!   ack how many packets were marked, and `on_mark` all the same; whether such an ack opens the window is the law's to say.

@@ -242,15 +242,13 @@ impl Sender {
             self.inflation += 1; // RFC 2581 section 3.2 step 4
             return false;
         }
-        // RFC 6582 section 3.2 step 1: the loss of a packet sent before the last recovery or timeout is no news.
-        if self.recover != 0 && self.una <= self.recover {
-            return false;
-        }
         if self.dup_acks >= DUP_THRESHOLD {
-            return true;
+            // RFC 6582 section 3.2 step 1: the loss of a packet sent before the last recovery or timeout is no news.
+            return self.recover == 0 || self.una > self.recover;
         }
         if self.limited_transmit && self.next == self.high {
-            self.inflation = u32::from(self.dup_acks); // RFC 3042
+            // RFC 3042, RFC 5681 section 3.2 step 1: whatever is sent already, after a recovery or a timeout too.
+            self.inflation = u32::from(self.dup_acks);
         }
         false
     }

@@ -90,6 +90,42 @@ fn duplicate_acks_after_a_timeout_start_no_recovery() {
 }
 
 #[test]
+fn limited_transmit_goes_on_after_a_timeout() {
+    // RFC 5681 section 3.2 step 1 asks for it at any duplicate ack; section 3.2 of RFC 6582 forbids the fast retransmit alone.
+    let stamp = Stamp::default();
+    for recovery in [Recovery::Reno, Recovery::NewReno] {
+        for limited_transmit in [false, true] {
+            let params = Params { limited_transmit, ..Params::default() };
+            let mut law = Noted::<Reno>::with(&reno::Params::default(), 8.0);
+            let mut sender = Sender::new(&params, recovery, None);
+            while sender.next_packet(Time::ZERO, &law, PACKET, u32::MAX).is_some() {}
+            let now = sender.deadline();
+            sender.on_timeout(now, &mut law);
+            assert_eq!(sender.next_packet(now, &law, PACKET, u32::MAX).map(|p| p.seq), Some(0));
+            // All but the last had arrived. Of the window of 2 packets one is it, the other new.
+            let sent = [7, 7, 7, 7].map(|cumulative| {
+                let ack = AckPacket {
+                    cumulative,
+                    sack: &[],
+                    ecn_echo: false,
+                    sent_at: now,
+                    stamp: &stamp,
+                    bits: 0,
+                };
+                sender.on_ack(now, &mut law, PACKET, &ack);
+                core::iter::from_fn(|| sender.next_packet(now, &law, PACKET, u32::MAX))
+                    .map(|p| p.seq)
+                    .collect::<Vec<_>>()
+            });
+            let more = |seq| if limited_transmit { vec![seq] } else { vec![] };
+            assert_eq!(sent, [vec![7, 8], more(9), more(10), vec![]], "{recovery:?}");
+            assert!(!sender.in_recovery());
+            assert!(law.congestion.is_empty());
+        }
+    }
+}
+
+#[test]
 fn sack_restarts_the_timer_as_the_first_packet_is_sent_again_and_at_no_later_repair() {
     let (mut sender, mut law) = in_flight(Recovery::Sack, 20);
     let at = Time::from_millis;
