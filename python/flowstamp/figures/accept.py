@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -53,6 +54,16 @@ class Kept:
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"key": key, "figure": figure, "seed": seed, "claims": values}) + "\n")
         self._found[key, seed] = values
+
+
+WORDS = ("title", "paper", "notes", "draw")
+
+
+def numbers(file: Path) -> bytes:
+    """What of a figure's file the numbers come from."""
+    table = {key: value for key, value in tomllib.loads(file.read_text(encoding="utf-8")).items() if key not in WORDS}
+    table["claims"] = [(claim["id"], claim["expr"]) for claim in table.get("claims", ())]
+    return json.dumps(table, default=str).encode()
 
 
 class Fill:
@@ -110,11 +121,13 @@ class Fill:
         return Outcome(spec, time.perf_counter() - began, verdicts, []), by_claim
 
     def _key(self, spec: FigureSpec) -> str:
-        """Stands for all that the numbers come from: program, form, the figure's file, and the files it may read."""
+        """Stands for all that numbers come from: program, form, figures' files but for words, and what they may read."""
         digest = hashlib.sha256(f"{self._program} {self.form}".encode())
         beside = (file for file in sorted(spec.path.parent.iterdir()) if file.suffix not in (".toml", ".json"))
-        for file in (spec.path, *(self.files[reuse.figure] for reuse in spec.reuse), *filter(Path.is_file, beside)):
+        for file in filter(Path.is_file, beside):
             digest.update(file.read_bytes())
+        for file in (spec.path, *(self.files[reuse.figure] for reuse in spec.reuse)):
+            digest.update(numbers(file))
         return digest.hexdigest()
 
     @cached_property
