@@ -390,3 +390,40 @@ def test_seeds_are_refused_that_no_file_can_hold() -> None:
             fs.dumbbell("10Mbps", rtt="40ms").flows("sack").run("1s", seed=seed)
     with pytest.raises(fs.ScenarioError, match="twice"):
         fs.sweep(fs.dumbbell("10Mbps", rtt="40ms").flows("sack").configure(duration="1s"), {"seed": [1, 2]}, seeds=[3])
+
+
+def test_counters_are_of_the_whole_run_and_after_warm_up() -> None:
+    network = fs.dumbbell("8Mbps", reverse_rate="1Mbps", rtt="20ms", buffer="6pkt").flows("reno", 2, name="there")
+    network = network.flows("reno", 2, name="back", reverse=True).flows(
+        "reno", 4, name="short", size="20kB", every="500ms"
+    )
+    results = network.run("4s", warmup="1s")
+    link, group = results.summary["links"]["bottleneck.reverse"], results.summary["groups"]["short"]
+    assert link["after_warmup"].keys() == link["whole_run"].keys()
+    assert all(link[name] == count for name, count in link["after_warmup"].items())
+    for counts in (link["after_warmup"], link["whole_run"]):
+        assert counts["drops"] == counts["drops_data"] + counts["drops_acks"]
+        assert min(counts["drops_data"], counts["drops_acks"]) > 0
+    assert link["whole_run"]["drops"] > link["drops"]
+    assert group["after_warmup"].keys() == group["whole_run"].keys()
+    assert (group["whole_run"]["flows"], group["after_warmup"]["flows"]) == (4, 2)
+    flows = results.flows
+    assert {"delivered_bytes_after_warmup", "retransmissions_after_warmup", "timeouts_after_warmup"} <= set(
+        flows.column_names
+    )
+    pairs = zip(flows.column("fct_s"), flows.column("fct_sender_s"), strict=True)
+    ended = [(receiver, sender) for receiver, sender in pairs if sender is not None]
+    assert len(ended) == 4
+    assert all(sender > receiver + 0.01 for receiver, sender in ended)
+    assert group["fct_sender_s"]["all"]["count"] == group["fct_s"]["all"]["count"] == 2
+
+
+def test_lost_data_and_acks_are_measures_of_figures() -> None:
+    from flowstamp.figures.measures import Finished, RunSet
+
+    network = fs.dumbbell("8Mbps", reverse_rate="1Mbps", rtt="20ms", buffer="6pkt").flows("reno", 2, name="there")
+    results = network.flows("reno", reverse=True).run("2s", warmup="1s")
+    run = RunSet("a", [Finished.of(results, flow_series=False, packet_bytes=1000.0)], ["bottleneck.reverse"], "there")
+    data, acks, both = (run.measure(name)[0] for name in ("drops_data", "drops_acks", "drops"))
+    assert min(data, acks) > 0
+    assert data + acks == both

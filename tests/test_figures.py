@@ -144,6 +144,9 @@ def test_a_link_that_nothing_reached_drops_nothing_and_says_nothing() -> None:
     for name in ("drops", "all_drops"):
         with pytest.raises(ValueError, match="were not sampled"):
             finished(10, []).measure(name)
+    for name in ("drops_data", "drops_acks"):
+        with pytest.raises(ValueError, match="only the simulator tells"):
+            finished(10, [0.0]).measure(name)
     assert finished(10, []).switches() == 0
     with pytest.raises(ValueError, match="no flows"):
         finished(10, [], flows=0).switches()

@@ -19,8 +19,25 @@ if TYPE_CHECKING:
     from flowstamp import _flowstamp
 
 
+class LinkCounts(TypedDict):
+    """What a router link, or all of them, counted in a part of a simulated run."""
+
+    arrivals: int
+    drops: int
+    drops_data: int
+    """Of `drops`, data and what else goes their way: what opens and ends flows, and probes."""
+    drops_acks: int
+    """Of `drops`, acks and answers."""
+    marks: int
+    lost: NotRequired[int]
+    """Lost behind it, of a link with impairments, as are the next three."""
+    duplicated: NotRequired[int]
+    reordered: NotRequired[int]
+    detoured: NotRequired[int]
+
+
 class LinkSummary(TypedDict):
-    """One router link."""
+    """One router link; counters are those after warm-up."""
 
     rate_bps: float
     buffer_bytes: float
@@ -35,11 +52,28 @@ class LinkSummary(TypedDict):
     drops: int
     marks: int
     drop_rate: float
+    drops_data: NotRequired[int]
+    """Of `drops`, data and what else goes their way; of a simulated run, as are the next three."""
+    drops_acks: NotRequired[int]
+    after_warmup: NotRequired[LinkCounts]
+    whole_run: NotRequired[LinkCounts]
+    """From the first packet on."""
     lost: NotRequired[int]
     """Lost behind it, of a link with impairments, as are the next three; the queue's `drops` are others."""
     duplicated: NotRequired[int]
     reordered: NotRequired[int]
     detoured: NotRequired[int]
+
+
+class StationCounts(TypedDict):
+    """What a node of a cell did in a part of the run."""
+
+    sent: int
+    given_up: int
+    attempts: int
+    collisions: int
+    errors: int
+    retries: int
 
 
 class StationSummary(TypedDict):
@@ -56,6 +90,15 @@ class StationSummary(TypedDict):
     errors: int
     retries: int
     mean_mac_delay_s: float
+    whole_run: StationCounts
+    """From the first packet on."""
+
+
+class CellCounts(TypedDict):
+    """What a cell's medium saw in a part of the run."""
+
+    exchanges: int
+    collisions: int
 
 
 class CellSummary(TypedDict):
@@ -65,11 +108,26 @@ class CellSummary(TypedDict):
     """Share of the time that went into exchanges and collisions."""
     exchanges: int
     collisions: int
+    whole_run: CellCounts
+    """From the first packet on."""
     stations: dict[str, StationSummary]
 
 
+class GroupCounts(TypedDict):
+    """What the flows of a group did in a part of a simulated run."""
+
+    flows: int
+    """That started in it."""
+    completed: int
+    """That completed in it."""
+    delivered_bytes: int
+    """Unique bytes of payload."""
+    retransmissions: int
+    timeouts: int
+
+
 class GroupSummary(TypedDict):
-    """One group of flows; rates in bits per second, times in seconds."""
+    """One group of flows; rates in bits per second, times in seconds; counters are those of the whole run."""
 
     law: str
     flows: int
@@ -86,7 +144,13 @@ class GroupSummary(TypedDict):
     jain_index: float | None
     retransmissions: int
     timeouts: int
+    after_warmup: NotRequired[GroupCounts]
+    whole_run: NotRequired[GroupCounts]
+    """From the first packet on."""
     fct_s: dict[str, Any] | None
+    """Completion times at the receiver of flows that started after warm-up: until the last byte arrived there."""
+    fct_sender_s: NotRequired[dict[str, Any] | None]
+    """The same at the sender: until all of the flow was acknowledged there."""
     littles_law: dict[str, float] | None
 
 

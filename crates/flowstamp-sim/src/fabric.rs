@@ -9,7 +9,7 @@ mod impaired;
 use crate::air::Air;
 use crate::capture::{Capture, wanted};
 use crate::events::{Class, EventQueue, Source};
-use crate::link::{Admission, Counts, Impaired, Laws, LinkStats, Plain, Port, Tap};
+use crate::link::{Admission, Impaired, Laws, LinkStats, Plain, Port, Tap};
 use crate::medium::dcf::{Happened, Kind};
 use crate::medium::{Capacity, Grant, Service, Turns};
 use crate::network::{CellPlan, END, LinkPlan, Medium};
@@ -673,7 +673,7 @@ impl Fabric {
     pub fn end_warmup(&mut self, mut before: impl FnMut(usize, f64, &LinkStats)) {
         self.settle();
         self.air.end_warmup(self.now);
-        self.impaired.iter_mut().flatten().for_each(|link| link.counts = Counts::default());
+        self.impaired.iter_mut().flatten().for_each(|link| link.restart());
         for (number, (port, link)) in self.ports.iter_mut().zip(&self.links).enumerate() {
             before(number, port.sent_bytes(link, self.now), &port.laws().stats);
             let queue = port.laws().queue_bytes();

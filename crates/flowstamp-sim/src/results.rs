@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// A map in a stable order.
@@ -126,6 +127,14 @@ pub struct LinkSummary {
     pub marks: u64,
     /// Lost over reached.
     pub drop_rate: f64,
+    /// Of `drops`, data and what else goes their way: what opens and ends flows, and probes.
+    pub drops_data: u64,
+    /// Of `drops`, acks and answers.
+    pub drops_acks: u64,
+    /// What it counted after warm-up.
+    pub after_warmup: LinkCounts,
+    /// What it counted from the first packet on.
+    pub whole_run: LinkCounts,
     /// Flows that its police has tested, in the order of their first tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub police: Option<Vec<TestedFlow>>,
@@ -134,10 +143,28 @@ pub struct LinkSummary {
     pub impaired: Option<ImpairedSummary>,
 }
 
+/// What a router link, or all of them, counted in a part of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LinkCounts {
+    /// Packets that reached it.
+    pub arrivals: u64,
+    /// Packets lost there.
+    pub drops: u64,
+    /// Of these, data and what else goes their way.
+    pub drops_data: u64,
+    /// Of these, acks and answers.
+    pub drops_acks: u64,
+    /// Packets marked there.
+    pub marks: u64,
+    /// What became of packets that had crossed it, of a link with impairments.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub impaired: Option<ImpairedSummary>,
+}
+
 /// What came of a flow's tests on a link, over the whole run.
 #[derive(Clone, Debug, Serialize)]
 pub struct TestedFlow {
-    /// Its number in order of start.
+    /// Its number, that of its [`FlowRow`].
     pub flow: u32,
     /// Group's name.
     pub group: String,
@@ -159,8 +186,8 @@ pub struct TestedFlow {
     pub drops: u64,
 }
 
-/// What became of packets, data and acks, that had crossed a link with impairments, after warm-up.
-#[derive(Clone, Copy, Debug, Serialize)]
+/// What became of packets, data and acks, that had crossed a link with impairments; after warm-up where nothing else is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ImpairedSummary {
     /// Lost; the queue's `drops` are others.
     pub lost: u64,
@@ -181,8 +208,36 @@ pub struct CellSummary {
     pub exchanges: u64,
     /// Collisions, of two stations or more.
     pub collisions: u64,
+    /// What was counted from the first packet on.
+    pub whole_run: CellCounts,
     /// Its nodes by name.
     pub stations: Named<StationSummary>,
+}
+
+/// What a cell's medium saw in a part of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CellCounts {
+    /// Exchanges that an ack ended.
+    pub exchanges: u64,
+    /// Collisions, of two stations or more.
+    pub collisions: u64,
+}
+
+/// What a node of a cell did in a part of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct StationCounts {
+    /// Frames that were acknowledged.
+    pub sent: u64,
+    /// Frames that were given up at the retry limit: packets lost.
+    pub given_up: u64,
+    /// Times that it began to send.
+    pub attempts: u64,
+    /// Attempts that collided.
+    pub collisions: u64,
+    /// Attempts that an error of the radio spoiled.
+    pub errors: u64,
+    /// Attempts that repeated a failed one.
+    pub retries: u64,
 }
 
 /// A node of a cell, after warm-up.
@@ -206,6 +261,8 @@ pub struct StationSummary {
     pub retries: u64,
     /// Mean time that a packet spent in the MAC, from the head of the queue to being acknowledged or given up.
     pub mean_mac_delay_s: f64,
+    /// What it did from the first packet on.
+    pub whole_run: StationCounts,
 }
 
 /// Access links together.
@@ -224,9 +281,9 @@ pub struct AccessSummary {
 pub struct GroupSummary {
     /// The sender's law.
     pub law: String,
-    /// Flows that started.
+    /// Flows that started in the whole run.
     pub flows: u64,
-    /// Flows that completed.
+    /// Flows that completed in the whole run.
     pub completed: u64,
     /// Capacity of the slowest router link that the group's data takes, bits per second; the mean over the run where it varies.
     pub capacity_bps: f64,
@@ -242,14 +299,35 @@ pub struct GroupSummary {
     pub goodput_bps: f64,
     /// Jain's index of the flows' goodputs while active; `None` for web flows.
     pub jain_index: Option<f64>,
-    /// Packets sent again.
+    /// Packets sent again in the whole run.
     pub retransmissions: u64,
-    /// Retransmission timeouts.
+    /// Retransmission timeouts in the whole run.
     pub timeouts: u64,
-    /// Completion times of flows that started after warm-up and completed.
+    /// What its flows did after warm-up.
+    pub after_warmup: GroupCounts,
+    /// What its flows did from the first packet on.
+    pub whole_run: GroupCounts,
+    /// Completion times at the receiver of flows that started after warm-up and completed: until the last byte arrived there.
     pub fct_s: Option<FctSummary>,
+    /// The same at the sender: until all of the flow was acknowledged there.
+    pub fct_sender_s: Option<FctSummary>,
     /// Little's law after warm-up; `None` of groups that are not web, and where no flow was there.
     pub littles_law: Option<LittlesLaw>,
+}
+
+/// What the flows of a group did in a part of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GroupCounts {
+    /// Flows that started in it.
+    pub flows: u64,
+    /// Flows that completed in it.
+    pub completed: u64,
+    /// Unique bytes of payload delivered in it.
+    pub delivered_bytes: u64,
+    /// Packets sent again in it.
+    pub retransmissions: u64,
+    /// Retransmission timeouts in it.
+    pub timeouts: u64,
 }
 
 /// Mean active flows = completed flows per second x their mean time.
@@ -316,6 +394,10 @@ pub struct TotalSummary {
     pub drops: u64,
     /// Lost over packets that reached a router link.
     pub drop_rate: f64,
+    /// What all router links counted after warm-up, without impairments.
+    pub after_warmup: LinkCounts,
+    /// The same from the first packet on.
+    pub whole_run: LinkCounts,
     /// Jain's index over all long flows.
     pub jain_index: Option<f64>,
 }
@@ -324,15 +406,46 @@ fn text<S: serde::Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(text)
 }
 
+/// Seconds, or none: in half of the room that an [`Option`] takes, as there may be many rows.
+#[derive(Clone, Copy)]
+pub struct Seconds(f64);
+
+impl Seconds {
+    /// The number, if there is one.
+    #[must_use]
+    pub fn get(self) -> Option<f64> {
+        (!self.0.is_nan()).then_some(self.0)
+    }
+}
+
+impl From<Option<f64>> for Seconds {
+    fn from(seconds: Option<f64>) -> Self {
+        Self(seconds.unwrap_or(f64::NAN))
+    }
+}
+
+impl fmt::Debug for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+impl Serialize for Seconds {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.get().serialize(to)
+    }
+}
+
 /// One flow; a row of `flows.parquet`.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowRow {
-    /// Number in order of start.
+    /// Number: first of flows that are known before the run, in the order of the scenario, then of those that files list, in the order of their
+    /// rows, then of those that arrive at random, in the order of their starts.
     pub flow: u32,
     /// Group's name.
     #[serde(serialize_with = "text")]
     pub group: Arc<str>,
-    /// Number within the group.
+    /// Number within the group; of a list, that of the row.
     pub index: u32,
     /// The sender's law.
     pub law: &'static str,
@@ -342,24 +455,32 @@ pub struct FlowRow {
     pub end_s: Option<f64>,
     /// What it was to transfer, bytes of payload.
     pub size_bytes: Option<u64>,
-    /// From start to the last byte's arrival.
+    /// Completion time at the receiver: from start to the last byte's arrival there.
     pub fct_s: Option<f64>,
-    /// Unique bytes of payload delivered.
+    /// Completion time at the sender: from start until all of the flow was acknowledged there; `None` if the run ended before.
+    pub fct_sender_s: Seconds,
+    /// Unique bytes of payload delivered in the whole run.
     pub delivered_bytes: u64,
+    /// Those delivered after warm-up.
+    pub delivered_bytes_after_warmup: u64,
     /// Unique bytes of payload delivered after warm-up, while active, over that time, bits per second.
     pub goodput_bps: f64,
-    /// Packets sent again.
+    /// Packets sent again in the whole run.
     pub retransmissions: u32,
-    /// Retransmission timeouts.
+    /// Those sent again after warm-up.
+    pub retransmissions_after_warmup: u32,
+    /// Retransmission timeouts in the whole run.
     pub timeouts: u32,
+    /// Those after warm-up.
+    pub timeouts_after_warmup: u32,
     /// Least RTT sample.
-    pub min_rtt_s: Option<f64>,
+    pub min_rtt_s: Seconds,
     /// Last smoothed RTT.
-    pub srtt_s: Option<f64>,
+    pub srtt_s: Seconds,
     /// When the flow gave up its law's protocol for TCP, if it did.
-    pub switched_s: Option<f64>,
+    pub switched_s: Seconds,
     /// When it is to stop sending new data, if it is.
-    pub stop_s: Option<f64>,
+    pub stop_s: Seconds,
 }
 
 /// Samples over time in long form: column by column, one row per sample.

@@ -2,12 +2,12 @@
 
 use crate::fabric::Fabric;
 use crate::host::{Group, Hosts, Record};
-use crate::link::{Counts, Police, Tested};
+use crate::link::{Counts, Impaired, Police, Tested};
 use crate::network::GroupPlan;
 use crate::results::{
-    AccessSummary, Captured, CellSummary, Change, Distribution, FctBin, FctSummary, FlowRow, GroupSummary,
-    ImpairedSummary, LinkSummary, Named, PacketCount, Results, Series, StationSummary, Summary, TestedFlow,
-    Took, TotalSummary, jain_index,
+    AccessSummary, Captured, CellCounts, CellSummary, Change, Distribution, FctBin, FctSummary, FlowRow,
+    GroupCounts, GroupSummary, ImpairedSummary, LinkCounts, LinkSummary, Named, PacketCount, Results, Series,
+    StationCounts, StationSummary, Summary, TestedFlow, Took, TotalSummary, jain_index,
 };
 use crate::scenario::Scenario;
 use flowstamp_laws::queue::Limit;
@@ -51,16 +51,22 @@ pub fn results(mut run: Finished) -> Results {
         .map(|(port, _)| port.laws().capacity.mean(Time::ZERO, sim.scenario.duration))
         .collect();
     let mut links = Named::new();
-    let (mut drops, mut arrivals, mut dropped) = (0, 0, Vec::new());
+    let mut dropped = Vec::new();
+    let (mut after_warmup, mut whole_run) = (LinkCounts::default(), LinkCounts::default());
     for (number, (port, line)) in sim.net.routers().enumerate() {
         let laws = port.laws();
         let stats = &laws.stats;
         let room = laws.capacity.bytes_between(start, end);
         let sent = port.sent_bytes(line, end);
         let queue = |share| stats.queue_times.quantile(share).min(stats.max_queue) as f64;
-        drops += stats.drops;
         dropped.push(stats.drops > 0);
-        arrivals += stats.arrivals;
+        let impaired = sim.net.impaired(number);
+        let [now, all] = [
+            counts(stats.counts(), impaired.map(|link| link.counts)),
+            counts(stats.whole_run(), impaired.map(Impaired::whole_run)),
+        ];
+        add(&mut after_warmup, &now);
+        add(&mut whole_run, &all);
         links.insert(
             laws.name.clone(),
             LinkSummary {
@@ -80,11 +86,12 @@ pub fn results(mut run: Finished) -> Results {
                 drops: stats.drops,
                 marks: stats.marks,
                 drop_rate: share(stats.drops, stats.arrivals),
+                drops_data: now.drops_data,
+                drops_acks: now.drops_acks,
+                after_warmup: now,
+                whole_run: all,
                 police: laws.police.as_ref().map(|police| tested(sim, police)),
-                impaired: sim.net.impaired(number).map(|link| {
-                    let Counts { lost, duplicated, reordered, detoured } = link.counts;
-                    ImpairedSummary { lost, duplicated, reordered, detoured }
-                }),
+                impaired: now.impaired,
             },
         );
     }
@@ -130,27 +137,47 @@ pub fn results(mut run: Finished) -> Results {
             }
         }
         let bytes = group.delivered_bytes - group.delivered_at_warmup;
-        let done: Vec<(u64, f64)> = of_group
-            .iter()
-            .filter(|i| sim.hosts.records[**i].start >= start)
-            .filter_map(|i| rows[*i].size_bytes.zip(rows[*i].fct_s))
-            .collect();
+        let later = |i: &&usize| sim.hosts.records[**i].start >= start;
+        let times = |of: fn(&FlowRow) -> Option<f64>| -> Vec<(u64, f64)> {
+            of_group.iter().filter(later).filter_map(|i| rows[*i].size_bytes.zip(of(&rows[*i]))).collect()
+        };
+        let ended = |from: Time| {
+            of_group.iter().filter(move |i| (from..Time::MAX).contains(&sim.hosts.records[**i].end))
+        };
+        let sum = |of: fn(&FlowRow) -> u32| of_group.iter().map(|i| u64::from(of(&rows[*i]))).sum::<u64>();
+        let whole_run = GroupCounts {
+            flows: of_group.iter().filter(started).count() as u64,
+            completed: ended(Time::ZERO).count() as u64,
+            delivered_bytes: group.delivered_bytes,
+            retransmissions: sum(|row| row.retransmissions),
+            timeouts: sum(|row| row.timeouts),
+        };
+        let after_warmup = GroupCounts {
+            flows: of_group.iter().filter(started).filter(later).count() as u64,
+            completed: ended(start).count() as u64,
+            delivered_bytes: bytes,
+            retransmissions: sum(|row| row.retransmissions_after_warmup),
+            timeouts: sum(|row| row.timeouts_after_warmup),
+        };
         let (capacity_bps, offered_load) = slowest(sim, &capacities, &group.plan);
         groups.insert(
             group.name.clone(),
             GroupSummary {
                 law: group.law(),
-                flows: of_group.iter().filter(started).count() as u64,
-                completed: of_group.iter().filter(|i| rows[**i].end_s.is_some()).count() as u64,
+                flows: whole_run.flows,
+                completed: whole_run.completed,
                 capacity_bps,
                 path_rtt_s: group.plan.path_rtt_s,
                 offered_load,
                 mean_size_bytes: group.plan.mean_size_bytes,
                 goodput_bps: bytes as f64 * 8.0 / span_s,
                 jain_index: jain,
-                retransmissions: of_group.iter().map(|i| u64::from(rows[*i].retransmissions)).sum(),
-                timeouts: of_group.iter().map(|i| u64::from(rows[*i].timeouts)).sum(),
-                fct_s: fct(&done, sim.scenario.payload()),
+                retransmissions: whole_run.retransmissions,
+                timeouts: whole_run.timeouts,
+                after_warmup,
+                whole_run,
+                fct_s: fct(&times(|row| row.fct_s), sim.scenario.payload()),
+                fct_sender_s: fct(&times(|row| row.fct_sender_s.get()), sim.scenario.payload()),
                 littles_law: group
                     .web
                     .then(|| {
@@ -183,8 +210,10 @@ pub fn results(mut run: Finished) -> Results {
         groups,
         total: TotalSummary {
             goodput_bps,
-            drops,
-            drop_rate: share(drops, arrivals),
+            drops: after_warmup.drops,
+            drop_rate: share(after_warmup.drops, after_warmup.arrivals),
+            after_warmup,
+            whole_run,
             jain_index: (!long_goodputs.is_empty()).then(|| jain_index(&long_goodputs)),
         },
         flows: flows.collect(),
@@ -237,6 +266,7 @@ fn cells(net: &Fabric, span_s: f64) -> Named<CellSummary> {
             busy: share(medium.busy - before.busy),
             exchanges: medium.exchanges - before.exchanges,
             collisions: medium.collisions - before.collisions,
+            whole_run: CellCounts { exchanges: medium.exchanges, collisions: medium.collisions },
             stations: Named::new(),
         };
         cells.insert(name.to_owned(), cell);
@@ -254,6 +284,14 @@ fn cells(net: &Fabric, span_s: f64) -> Named<CellSummary> {
             errors: now.errors - before.errors,
             retries: now.retries - before.retries,
             mean_mac_delay_s: (now.delay - before.delay).as_secs_f64() / done.max(1) as f64,
+            whole_run: StationCounts {
+                sent: now.sent,
+                given_up: now.given_up,
+                attempts: now.attempts,
+                collisions: now.collisions,
+                errors: now.errors,
+                retries: now.retries,
+            },
         };
         if let Some(cell) = cells.get_mut(view.name.0) {
             cell.stations.insert(view.name.1.to_owned(), station);
@@ -277,6 +315,24 @@ fn slowest(sim: &Finished, capacities: &[Rate], plan: &GroupPlan) -> (f64, f64) 
     })
 }
 
+fn counts([arrivals, drops, drops_acks, marks]: [u64; 4], impaired: Option<Counts>) -> LinkCounts {
+    let impaired = impaired.map(|Counts { lost, duplicated, reordered, detoured }| ImpairedSummary {
+        lost,
+        duplicated,
+        reordered,
+        detoured,
+    });
+    LinkCounts { arrivals, drops, drops_data: drops - drops_acks, drops_acks, marks, impaired }
+}
+
+fn add(to: &mut LinkCounts, link: &LinkCounts) {
+    to.arrivals += link.arrivals;
+    to.drops += link.drops;
+    to.drops_data += link.drops_data;
+    to.drops_acks += link.drops_acks;
+    to.marks += link.marks;
+}
+
 fn share(part: u64, whole: u64) -> f64 {
     if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
 }
@@ -298,7 +354,9 @@ fn row(sim: &Finished, names: &[Arc<str>], flow: u32, r: &Record) -> FlowRow {
     let seconds = |t: Time| (t > Time::ZERO).then(|| t.as_secs_f64());
     let active_s = active_s(sim, r);
     let outcome = sim.hosts.outcome(flow as usize);
-    let bits = (outcome.delivered_bytes - r.delivered_at_warmup) as f64 * 8.0;
+    let (done, before) = (outcome.done, r.at_warmup);
+    let delivered_bytes_after_warmup = done.delivered_bytes - before.delivered_bytes;
+    let bits = delivered_bytes_after_warmup as f64 * 8.0;
     let ended = r.end < Time::MAX;
     FlowRow {
         flow,
@@ -309,14 +367,20 @@ fn row(sim: &Finished, names: &[Arc<str>], flow: u32, r: &Record) -> FlowRow {
         end_s: ended.then(|| r.end.as_secs_f64()),
         size_bytes: r.size.map(NonZeroU64::get),
         fct_s: ended.then(|| (r.end - r.start).as_secs_f64()),
-        delivered_bytes: outcome.delivered_bytes,
+        fct_sender_s: (ended && outcome.acknowledged < Time::MAX)
+            .then(|| (outcome.acknowledged - r.start).as_secs_f64())
+            .into(),
+        delivered_bytes: done.delivered_bytes,
+        delivered_bytes_after_warmup,
         goodput_bps: if active_s > 0.0 { bits / active_s } else { 0.0 },
-        retransmissions: outcome.retransmissions,
-        timeouts: outcome.timeouts,
-        min_rtt_s: seconds(outcome.min_rtt).filter(|_| outcome.min_rtt < Time::MAX),
-        srtt_s: seconds(outcome.srtt),
-        switched_s: (outcome.switched < Time::MAX).then(|| outcome.switched.as_secs_f64()),
-        stop_s: stop(group, r).map(Time::as_secs_f64),
+        retransmissions: done.retransmissions,
+        retransmissions_after_warmup: done.retransmissions - before.retransmissions,
+        timeouts: done.timeouts,
+        timeouts_after_warmup: done.timeouts - before.timeouts,
+        min_rtt_s: seconds(outcome.min_rtt).filter(|_| outcome.min_rtt < Time::MAX).into(),
+        srtt_s: seconds(outcome.srtt).into(),
+        switched_s: (outcome.switched < Time::MAX).then(|| outcome.switched.as_secs_f64()).into(),
+        stop_s: stop(group, r).map(Time::as_secs_f64).into(),
     }
 }
 

@@ -63,7 +63,7 @@ fn measure(results: &Results) -> Measured {
     let link = &results.summary.links["bottleneck"];
     assert_eq!((link.drops, link.utilization > 0.999), (0, true), "{link:?}");
     let packet = f64::from(PACKET);
-    let least_rtt = results.flows.iter().filter_map(|f| f.min_rtt_s).fold(f64::MAX, f64::min);
+    let least_rtt = results.flows.iter().filter_map(|f| f.min_rtt_s.get()).fold(f64::MAX, f64::min);
     let rtt = least_rtt + link.mean_queue_bytes * 8.0 / link.rate_bps;
     // The queue of the forward link: that of the acks never fills.
     let queue = samples(&results.series, "link", "queue_bytes").swap_remove(0);

@@ -132,7 +132,7 @@ fn golden_runs_have_something_to_guard() {
         assert!(results[name].summary.packets.lost > 0, "{name}: nothing was lost");
     }
     let switched = &results["rcp-switch"].flows;
-    assert!(switched.iter().any(|f| f.switched_s.is_some()), "no flow left RCP");
+    assert!(switched.iter().any(|f| f.switched_s.get().is_some()), "no flow left RCP");
     let i = results["impaired"].summary.links["first"].impaired.expect("it is");
     assert!(
         i.lost > 0 && i.duplicated > 0 && i.reordered > 0 && i.detoured > 0,

@@ -129,7 +129,10 @@ fn a_list_is_as_good_as_groups() {
         assert_eq!(row.law, other.law);
         assert!(row.fct_s.is_some(), "{row:?}");
         assert_eq!((row.start_s, row.fct_s, row.size_bytes), (other.start_s, other.fct_s, other.size_bytes));
-        assert_eq!((row.retransmissions, row.min_rtt_s), (other.retransmissions, other.min_rtt_s));
+        assert_eq!(
+            (row.retransmissions, row.min_rtt_s.get()),
+            (other.retransmissions, other.min_rtt_s.get())
+        );
     }
     let all = &listed.summary.groups["all"];
     assert_eq!(all.law, "reno, xcp, cubic");
@@ -225,4 +228,29 @@ fn memory_is_that_of_flows_at_a_time() {
     };
     let (together, apart) = (needs(0.0), needs(0.002));
     assert!(together - apart > 1000.0 * 1000.0, "{together} {apart}");
+}
+
+/// A stop that is set in mid-run is that of the list from then on, whatever comes later in the file.
+#[test]
+fn a_stop_in_mid_run_ends_arrivals() {
+    let text = |stop: &str| {
+        format!(
+            "{GRAPH}\n[[flows]]\nname = \"all\"\nlaw = \"reno\"\nfrom = \"a\"\nto = \"c\"\nlist = \"flows.csv\"\n{stop}"
+        )
+    };
+    let lines: Vec<String> = (0..40).map(|i| format!("{},20kB\n", f64::from(39 - i) / 10.0)).collect();
+    let list = format!("start,size\n{}", lines.concat());
+    let files = Files::from([(PathBuf::from("flows.csv"), list.clone())]);
+    let loaded = load(&text(""), Format::Toml, "test.toml", &[], &files).expect("a scenario");
+    let mut go = |_| ControlFlow::Continue(());
+    let mut sim = Simulation::new(&loaded, None).expect("a network");
+    sim.run_until("1s".parse().expect("a time"), &mut go).expect("nobody stops it");
+    let early = sim.results().expect("it is past warm-up").summary.groups["all"].flows;
+    sim.set("flows.all.stop", "2s").expect("it may be set");
+    let set = sim.run(&mut go).expect("nobody stops it");
+    let given = run(&text("stop = \"2s\""), &list);
+    assert_eq!(as_text(&rows(&set)), as_text(&rows(&given)));
+    let [set, given] = [set, given].map(|r| r.summary.groups["all"].clone());
+    assert_eq!((early, set.flows, set.completed), (11, 20, 20));
+    assert_eq!((set.flows, set.littles_law.map(|law| law.unaccounted)), (given.flows, Some(0.0)));
 }

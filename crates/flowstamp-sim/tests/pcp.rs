@@ -157,8 +157,8 @@ fn a_path_that_is_not_all_pcp() {
         let r = run(&on_path(from, to, true));
         let flow = &r.flows[0];
         // The answer comes after the path's 18 or 28 ms and a few transmissions of 40 bytes.
-        assert_eq!(flow.switched_s.is_some_and(|at| at < 0.03), leaves, "{from} to {to}: {flow:?}");
-        assert_eq!(flow.switched_s.is_some(), leaves);
+        assert_eq!(flow.switched_s.get().is_some_and(|at| at < 0.03), leaves, "{from} to {to}: {flow:?}");
+        assert_eq!(flow.switched_s.get().is_some(), leaves);
         let goodput = r.summary.flows[0].goodput_bps;
         assert!(goodput > 0.8 * mbps * 1e6, "{from} to {to}: {goodput}");
     }

@@ -39,7 +39,8 @@ fn two_streams(priority: &str) -> String {
 /// Mean waits of acks and data, seconds, and the mean queue in bytes.
 fn waits(priority: &str) -> (f64, f64, f64) {
     let r = run(&two_streams(priority));
-    let rtts: Vec<f64> = r.flows.iter().filter(|f| &*f.group == "acks").filter_map(|f| f.min_rtt_s).collect();
+    let rtts: Vec<f64> =
+        r.flows.iter().filter(|f| &*f.group == "acks").filter_map(|f| f.min_rtt_s.get()).collect();
     let fct = r.summary.groups["data"].fct_s.as_ref().expect("transfers").all.mean;
     let link = &r.summary.links["bottleneck"];
     assert_eq!(link.drops, 0);
@@ -103,7 +104,7 @@ fn acks_of_crowded_links_come_back_soon() {
         assert!(link.max_queue_bytes <= link.buffer_bytes, "{link:?}");
         let p = r.summary.packets;
         assert!(p.arrived + p.lost <= p.sent);
-        r.flows.iter().filter_map(|f| f.srtt_s).sum::<f64>() / r.flows.len() as f64
+        r.flows.iter().filter_map(|f| f.srtt_s.get()).sum::<f64>() / r.flows.len() as f64
     };
     // What is above the path's 20 ms is two waits alike, one of the data and one of their acks on the way back; without the
     // second, half of it is left, give or take where in their saw-teeth the flows end.

@@ -342,7 +342,7 @@ fn a_flow_that_has_switched_speaks_tcp_to_its_end() {
             "#
         ));
         let flow = &r.flows[0];
-        let switched = flow.switched_s.expect("it switched");
+        let switched = flow.switched_s.get().expect("it switched");
         assert!(flow.fct_s.is_some_and(|fct| fct < 2.0), "{flow:?}");
         let after: Vec<_> =
             r.capture.packets.iter().filter(|p| p.time_ps as f64 * 1e-12 > switched + 0.1).collect();

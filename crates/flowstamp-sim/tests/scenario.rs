@@ -238,7 +238,7 @@ fn shortest_paths_and_access_links_in_a_graph() {
         "#);
     assert_eq!(r.summary.links["detour"].arrivals, 0);
     assert!(r.summary.links["a->b"].arrivals > 100);
-    let rtt = r.flows[0].min_rtt_s.expect("samples");
+    let rtt = r.flows[0].min_rtt_s.get().expect("samples");
     assert!((0.100..0.104).contains(&rtt), "{rtt}");
 }
 

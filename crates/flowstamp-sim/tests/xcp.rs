@@ -186,8 +186,8 @@ fn start_up_is_negotiated() {
         let r = run(&scenario(asks, to, receiver));
         let flow = &r.flows[0];
         // The answer comes after the path's 28 ms and a few transmissions of 40 bytes.
-        assert_eq!(flow.switched_s.is_some_and(|at| at < 0.03), falls, "{to} {receiver}: {flow:?}");
-        assert_eq!(flow.switched_s.is_some(), falls);
+        assert_eq!(flow.switched_s.get().is_some_and(|at| at < 0.03), falls, "{to} {receiver}: {flow:?}");
+        assert_eq!(flow.switched_s.get().is_some(), falls);
         let goodput = r.summary.flows[0].goodput_bps;
         assert!(goodput > 0.8 * mbps * 1e6, "{to} {receiver}: {goodput}");
     }

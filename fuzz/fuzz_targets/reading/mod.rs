@@ -30,9 +30,27 @@ load = 0.5
 sizes = { distribution = "empirical", file = "sizes" }
 "#;
 
-/// What may be named: a trace and a distribution.
+pub const LIST: &str = r#"
+duration = "2s"
+[graph]
+links = [
+    { from = "a", to = "b", rate = "10Mbps", delay = "5ms", router = "xcp" },
+    { from = "b", to = "c", rate = "5Mbps", delay = "5ms" },
+]
+[[flows]]
+name = "listed"
+law = "reno"
+from = "a"
+to = "c"
+list = "list"
+"#;
+
+/// What may be named: a trace, a distribution and a list of flows.
 pub fn files(trace: &str, sizes: &str) -> Files {
-    [("trace", trace), ("sizes", sizes)].map(|(name, text)| (PathBuf::from(name), text.to_owned())).into()
+    let list = "start,size\n0,1000\n";
+    [("trace", trace), ("sizes", sizes), ("list", list)]
+        .map(|(name, text)| (PathBuf::from(name), text.to_owned()))
+        .into()
 }
 
 /// Whether every number is small: what is large is laid out, too, but not in a fuzzer's time and memory.
@@ -51,7 +69,8 @@ pub fn read(text: &str, format: Format, sets: &[(String, String)], files: &Files
         let line = error.to_string();
         assert!(!line.is_empty() && line.lines().count() == 1, "{line:?}");
     };
-    let loaded = scenario::read(text, format, "fuzz", sets, FilesFrom::Contents(files), None).map_err(said).ok()?;
+    let loaded =
+        scenario::read(text, format, "fuzz", sets, FilesFrom::Contents(files), None).map_err(said).ok()?;
     if is_small(&loaded.scenario.to_json()) {
         let _ = flowstamp_sim::load(text, format, "fuzz", sets, files).map_err(said);
     }

@@ -97,6 +97,13 @@ class Finished:
         self.used(link)
         return self._lost(link)
 
+    def drops_of(self, link: str, what: str) -> float:
+        """Packets of a kind, `drops_data` or `drops_acks`, lost on a link from the very start."""
+        found = self.used(link)
+        if "whole_run" not in found:
+            raise ValueError(f"{what} of {link} were not counted: only the simulator tells data from acks")
+        return float(found["whole_run"][what])
+
     def all_drops(self) -> float:
         """Packets lost on all links, from the very start."""
         self.everywhere()
@@ -150,6 +157,8 @@ _LINK: dict[str, Callable[[Finished, str], float]] = {
     "buffer_share": lambda r, n: r.used(n)["mean_queue_bytes"] / r.used(n)["buffer_bytes"],
     "buffer_packets": lambda r, n: r.summary["links"][n]["buffer_bytes"] / r.packet_bytes,
     "drops": lambda r, n: r.drops(n),
+    "drops_data": lambda r, n: r.drops_of(n, "drops_data"),
+    "drops_acks": lambda r, n: r.drops_of(n, "drops_acks"),
     "drop_rate": lambda r, n: float(r.used(n)["drop_rate"]),
     "marks": lambda r, n: float(r.used(n)["marks"]),
 }

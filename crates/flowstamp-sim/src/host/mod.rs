@@ -209,27 +209,46 @@ pub struct Record {
     pub end: Time,
     /// What it was to transfer.
     pub size: Option<NonZeroU64>,
-    /// Unique bytes of payload delivered by the end of warm-up.
-    pub delivered_at_warmup: u64,
+    /// What it had done by the end of warm-up.
+    pub at_warmup: Done,
 }
 
-impl Record {
-    /// Of a flow that has not delivered anything.
-    fn new(group: u32, index: u32, start: Time, size: Option<u64>) -> Self {
-        let size = size.and_then(NonZeroU64::new);
-        Self { group, index, start, end: Time::MAX, size, delivered_at_warmup: 0 }
-    }
-}
-
-/// What else they say: known of a flow that is over, or when the run is.
-#[derive(Clone, Copy, Debug)]
-pub struct Outcome {
+/// What a flow has done so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Done {
     /// Unique bytes of payload delivered.
     pub delivered_bytes: u64,
     /// Packets sent again.
     pub retransmissions: u32,
     /// Retransmission timeouts.
     pub timeouts: u32,
+}
+
+impl Done {
+    fn of(flow: &Flow) -> Self {
+        Self {
+            delivered_bytes: flow.delivered_bytes,
+            retransmissions: flow.sender.retransmissions(),
+            timeouts: flow.sender.timeouts(),
+        }
+    }
+}
+
+impl Record {
+    /// Of a flow that has not delivered anything.
+    fn new(group: u32, index: u32, start: Time, size: Option<u64>) -> Self {
+        let size = size.and_then(NonZeroU64::new);
+        Self { group, index, start, end: Time::MAX, size, at_warmup: Done::default() }
+    }
+}
+
+/// What else they say: known of a flow that is over, or when the run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// What it has done.
+    pub done: Done,
+    /// When all of it was acknowledged at the sender; [`Time::MAX`] if it was not.
+    pub acknowledged: Time,
     /// Least RTT sample.
     pub min_rtt: Time,
     /// Last smoothed RTT.
@@ -241,19 +260,17 @@ pub struct Outcome {
 impl Outcome {
     /// Of a flow of which nothing is known.
     const NONE: Self = Self {
-        delivered_bytes: 0,
-        retransmissions: 0,
-        timeouts: 0,
+        done: Done { delivered_bytes: 0, retransmissions: 0, timeouts: 0 },
+        acknowledged: Time::MAX,
         min_rtt: Time::ZERO,
         srtt: Time::ZERO,
         switched: Time::MAX,
     };
 
-    fn of(flow: &Flow) -> Self {
+    fn of(flow: &Flow, acknowledged: Time) -> Self {
         Self {
-            delivered_bytes: flow.delivered_bytes,
-            retransmissions: flow.sender.retransmissions(),
-            timeouts: flow.sender.timeouts(),
+            done: Done::of(flow),
+            acknowledged,
             min_rtt: flow.sender.min_rtt(),
             srtt: flow.sender.srtt(),
             switched: flow.law.fallen_back().unwrap_or(Time::MAX),
@@ -505,7 +522,7 @@ impl Hosts {
         }
         flow.closing = flow.handshake;
         flow.tries = 0;
-        self.write_outcome(number);
+        self.write_outcome(number, net.now);
         if self.flows[number as usize].closing {
             self.send_control(net, number);
         } else {
@@ -522,13 +539,15 @@ impl Hosts {
         }
     }
 
-    fn write_outcome(&mut self, number: u32) {
+    /// Writes what became of a flow, of which all is acknowledged since `acknowledged` at the latest.
+    fn write_outcome(&mut self, number: u32, acknowledged: Time) {
         let flow = &self.flows[number as usize];
         let record = flow.record as usize;
         if record >= self.outcomes.len() {
             self.outcomes.resize(record + 1, Outcome::NONE);
         }
-        self.outcomes[record] = Outcome::of(flow);
+        let acknowledged = self.outcomes[record].acknowledged.min(acknowledged);
+        self.outcomes[record] = Outcome::of(flow, acknowledged);
     }
 
     /// What became of the flow with this record, if that has been written.
@@ -542,7 +561,7 @@ impl Hosts {
         for number in 0..self.flows.len() as u32 {
             let flow = &self.flows[number as usize];
             if flow.started || !self.groups[flow.group as usize].web {
-                self.write_outcome(number);
+                self.write_outcome(number, Time::MAX);
             }
         }
         self.flows = Vec::new();
@@ -572,10 +591,10 @@ impl Hosts {
             group.active.restart(now);
         }
         for (record, outcome) in self.records.iter_mut().zip(&self.outcomes) {
-            record.delivered_at_warmup = outcome.delivered_bytes;
+            record.at_warmup = outcome.done;
         }
         for flow in self.flows.iter().filter(|f| f.started) {
-            self.records[flow.record as usize].delivered_at_warmup = flow.delivered_bytes;
+            self.records[flow.record as usize].at_warmup = Done::of(flow);
         }
     }
 }

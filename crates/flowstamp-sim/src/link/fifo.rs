@@ -161,7 +161,7 @@ impl<S: Sharing> Fifo<S> {
         if self.sharing.arrives(own, packet, &mut laws.random) {
             laws.arrives(now, seen, packet);
         }
-        let verdict = laws.decide(&arrival(line, now, packet, laws.queue_bytes(), self.waiting));
+        let verdict = laws.decide(&arrival(line, now, packet, laws.queue_bytes(), self.waiting), packet);
         if verdict != Some(0) {
             self.sharing.loses(own);
         }

@@ -28,6 +28,8 @@ pub struct Impaired {
     put_aside: u64,
     /// What has happened since statistics began.
     pub counts: Counts,
+    /// What it did before the statistics began.
+    before: Counts,
 }
 
 /// What has happened at the end of a link.
@@ -92,7 +94,32 @@ impl Impaired {
     /// Nothing is aside.
     #[must_use]
     pub fn new(what: &Impairments, random: Stream) -> Self {
-        Self { what: what.clone(), random, aside: BinaryHeap::new(), put_aside: 0, counts: Counts::default() }
+        Self {
+            what: what.clone(),
+            random,
+            aside: BinaryHeap::new(),
+            put_aside: 0,
+            counts: Counts::default(),
+            before: Counts::default(),
+        }
+    }
+
+    /// Statistics begin now.
+    pub fn restart(&mut self) {
+        self.before = self.whole_run();
+        self.counts = Counts::default();
+    }
+
+    /// What it has done since the beginning of the run.
+    #[must_use]
+    pub fn whole_run(&self) -> Counts {
+        let (now, before) = (self.counts, self.before);
+        Counts {
+            lost: now.lost + before.lost,
+            duplicated: now.duplicated + before.duplicated,
+            reordered: now.reordered + before.reordered,
+            detoured: now.detoured + before.detoured,
+        }
     }
 
     /// What becomes of a packet that left the transmitter at `left`.

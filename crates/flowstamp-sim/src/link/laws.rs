@@ -172,25 +172,27 @@ impl Laws {
     pub(super) fn admits(&mut self, now: Time, packet: &Packet, own: bool) -> bool {
         let Some(police) = self.police.as_mut().filter(|_| own) else { return true };
         let admitted = police.admits(now, packet);
-        self.stats.drops += u64::from(!admitted);
+        if !admitted {
+            self.stats.lose(packet);
+        }
         admitted
     }
 
     /// The link's own queue law decides on `packet`: the mark that it gets, or `None` if it is lost.
     #[inline(always)]
-    pub(super) fn decide(&mut self, arrival: &Arrival) -> Option<u8> {
+    pub(super) fn decide(&mut self, arrival: &Arrival, packet: &Packet) -> Option<u8> {
         let random = &mut self.random;
         let verdict = self.queue.on_arrival(arrival, || random.uniform());
-        self.settle_verdict(verdict, arrival.size)
+        self.settle_verdict(verdict, packet)
     }
 
     /// What follows from a queue law's verdict: the mark that the packet gets, or `None` if it is lost.
     #[inline]
-    pub(super) fn settle_verdict(&mut self, verdict: Verdict, size: u32) -> Option<u8> {
+    pub(super) fn settle_verdict(&mut self, verdict: Verdict, packet: &Packet) -> Option<u8> {
         let mut mark = 0;
         match verdict {
             Verdict::Drop => {
-                self.stats.drops += 1;
+                self.stats.lose(packet);
                 return None;
             }
             Verdict::Mark => {
@@ -199,13 +201,13 @@ impl Laws {
             }
             Verdict::Enqueue => {}
         }
-        self.stats.accepted_bytes += f64::from(size);
+        self.stats.accepted_bytes += f64::from(packet.size);
         Some(mark)
     }
 
     /// The queue law's verdict on a packet that was let in and whose transmission could begin: the mark that it gets, or
     /// `None` if it is lost after all.
-    pub(super) fn settle_departure(&mut self, verdict: Verdict, size: u16) -> Option<u8> {
+    pub(super) fn settle_departure(&mut self, verdict: Verdict, packet: &Packet) -> Option<u8> {
         match verdict {
             Verdict::Enqueue => Some(0),
             Verdict::Mark => {
@@ -213,8 +215,8 @@ impl Laws {
                 Some(CONGESTED)
             }
             Verdict::Drop => {
-                self.stats.drops += 1;
-                self.stats.accepted_bytes -= f64::from(size);
+                self.stats.lose(packet);
+                self.stats.accepted_bytes -= f64::from(packet.size);
                 None
             }
         }
@@ -228,14 +230,13 @@ impl Laws {
         self.stats.max_queue = self.stats.max_queue.max(self.backlog.bytes);
     }
 
-    /// A packet begins to wait in the place of others that were let in, of which it may be one itself, and are lost.
+    /// A packet begins to wait in the place of others that were let in, of which it may be one itself, and are lost, which has been counted.
     pub(super) fn enter_for(&mut self, now: Time, size: u16, lost: Backlog) {
         self.stats.account(now, self.backlog.bytes);
         self.backlog.add(size);
         self.backlog.bytes -= lost.bytes;
         self.backlog.packets -= lost.packets;
         self.stats.max_queue = self.stats.max_queue.max(self.backlog.bytes);
-        self.stats.drops += u64::from(lost.packets);
         self.stats.accepted_bytes -= lost.bytes as f64;
     }
 

@@ -376,7 +376,7 @@ impl Served {
         }
         let laws = &mut self.laws;
         let mark = match &mut self.divided {
-            None => laws.decide(&arrival),
+            None => laws.decide(&arrival, packet),
             Some(divided) => {
                 let random = &mut laws.random;
                 let mut verdict = divided.laws[class].on_arrival(&arrival, || random.uniform());
@@ -389,7 +389,7 @@ impl Served {
                 if verdict != Verdict::Enqueue {
                     divided.split.on_loss(class);
                 }
-                laws.settle_verdict(verdict, size)
+                laws.settle_verdict(verdict, packet)
             }
         };
         let Some(mark) = mark else { return Admission::Dropped };
@@ -408,7 +408,7 @@ impl Served {
                 if at_once {
                     // A flow whose packets need not wait has had its turn all the same.
                     let Some((waiting, verdict)) = flows.dequeue(now) else { return Admission::Dropped };
-                    let mark = self.laws.settle_departure(verdict, waiting.packet.size);
+                    let mark = self.laws.settle_departure(verdict, &waiting.packet);
                     return self.begin(line, now, &waiting, mark, tap);
                 }
                 queue.backlog.add(packet.size);
@@ -461,6 +461,7 @@ impl Served {
             let Some(Queue { order: Order::Flows(flows), backlog }) = longest else { break };
             flows.give_up(|waiting| {
                 let size = waiting.packet.size;
+                self.laws.stats.lose(&waiting.packet);
                 lost.add(size);
                 backlog.take(size);
                 rest.take(size);
@@ -516,7 +517,7 @@ impl Served {
                 verdict
             }
         };
-        self.laws.settle_departure(verdict, packet.size)
+        self.laws.settle_departure(verdict, packet)
     }
 
     /// The transmission of a packet begins with the mark that it gets, unless it is lost.
@@ -556,7 +557,7 @@ impl Served {
         self.laws.leave(now, size);
         let mark = match verdict {
             None => self.leaves(now, class, &waiting),
-            Some(verdict) => self.laws.settle_departure(verdict, size),
+            Some(verdict) => self.laws.settle_departure(verdict, &waiting.packet),
         };
         let admission = self.begin(line, now, &waiting, mark, tap);
         self.choice_due = self.heads.iter().any(Option::is_some);

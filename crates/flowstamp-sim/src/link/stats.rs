@@ -1,5 +1,6 @@
 //! What happened on a router link.
 
+use crate::packet::{DATA, Packet};
 use flowstamp_laws::units::Time;
 
 /// Statistics of a router link.
@@ -11,6 +12,8 @@ pub struct LinkStats {
     pub accepted_bytes: f64,
     /// Packets lost.
     pub drops: u64,
+    /// Those of them that were no data, nor went the way of data: acks and answers.
+    pub ack_drops: u64,
     /// Packets marked.
     pub marks: u64,
     /// Largest queue, bytes.
@@ -21,6 +24,8 @@ pub struct LinkStats {
     pub queue_times: QueueTimes,
     /// Up to when the last two are known.
     accounted: Time,
+    /// What was counted before the statistics began anew.
+    before: [u64; 4],
 }
 
 impl LinkStats {
@@ -35,7 +40,26 @@ impl LinkStats {
 
     /// Forgets all that was, as of `now`, with `queue_bytes` waiting.
     pub fn restart(&mut self, now: Time, queue_bytes: u64) {
-        *self = Self { accounted: now, max_queue: queue_bytes, ..Self::default() };
+        *self = Self { accounted: now, max_queue: queue_bytes, before: self.whole_run(), ..Self::default() };
+    }
+
+    /// A packet is lost.
+    pub fn lose(&mut self, packet: &Packet) {
+        self.drops += 1;
+        self.ack_drops += u64::from(packet.flags & DATA == 0);
+    }
+
+    /// Arrivals, drops, drops of acks and marks since the statistics began anew.
+    #[must_use]
+    pub fn counts(&self) -> [u64; 4] {
+        [self.arrivals, self.drops, self.ack_drops, self.marks]
+    }
+
+    /// The same since the beginning of the run.
+    #[must_use]
+    pub fn whole_run(&self) -> [u64; 4] {
+        let [now, before] = [self.counts(), self.before];
+        std::array::from_fn(|i| now[i] + before[i])
     }
 }
 

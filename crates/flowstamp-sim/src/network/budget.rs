@@ -50,7 +50,7 @@ const ACCESS_LINKS: f64 = 4.0;
 /// A row of the summary as text, in the copies that a reader takes, or as objects of Python: measured, 2.2 kB.
 const ROW_TOLD: f64 = 2_500.0;
 /// Columns of the table of flows, and one as it is written.
-const ROW_COLUMNS: f64 = 16.0 * 8.0 + 16.0;
+const ROW_COLUMNS: f64 = 20.0 * 8.0 + 16.0;
 /// One sample: its row, the row in the table that is made of it, and a column of that as it is written.
 const SAMPLE: f64 = ROW_OF_SERIES + 28.0 + 24.0;
 /// Its row: time, key and value, and where it is found by its key.

@@ -86,6 +86,10 @@ pub fn flows_table(rows: &[FlowRow]) -> Result<RecordBatch, ArrowError> {
             }
             add(stringify!($field), Arc::new(builder.finish()), true)
         };
+        ($field:ident: seconds) => {
+            let array: Float64Array = rows.iter().map(|row| row.$field.get()).collect();
+            add(stringify!($field), Arc::new(array), true)
+        };
         ($field:ident: $array:ty) => {
             let array = <$array>::from_iter_values(rows.iter().map(|row| row.$field));
             add(stringify!($field), Arc::new(array), false)
@@ -99,14 +103,18 @@ pub fn flows_table(rows: &[FlowRow]) -> Result<RecordBatch, ArrowError> {
     column!(end_s: option Float64Builder);
     column!(size_bytes: option UInt64Builder);
     column!(fct_s: option Float64Builder);
+    column!(fct_sender_s: seconds);
     column!(delivered_bytes: UInt64Array);
+    column!(delivered_bytes_after_warmup: UInt64Array);
     column!(goodput_bps: Float64Array);
     column!(retransmissions: UInt32Array);
+    column!(retransmissions_after_warmup: UInt32Array);
     column!(timeouts: UInt32Array);
-    column!(min_rtt_s: option Float64Builder);
-    column!(srtt_s: option Float64Builder);
-    column!(switched_s: option Float64Builder);
-    column!(stop_s: option Float64Builder);
+    column!(timeouts_after_warmup: UInt32Array);
+    column!(min_rtt_s: seconds);
+    column!(srtt_s: seconds);
+    column!(switched_s: seconds);
+    column!(stop_s: seconds);
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
 }
 

@@ -227,21 +227,33 @@ fn invariants(r: &Results) -> Result<(), Failure> {
             ensure!("packets are conserved", each, "{name}: {link:?}");
         }
     }
-    let drops: u64 = s.links.values().map(|l| l.drops).sum();
-    let given_up = s.cells.values().flat_map(|c| c.stations.values()).map(|s| s.given_up).sum::<u64>();
-    let impaired = s.links.values().filter_map(|l| l.impaired).map(|i| i.lost).sum::<u64>();
+    for (name, link) in &s.links {
+        let (all, after) = (link.whole_run, link.after_warmup);
+        for c in [all, after] {
+            ensure!("drops are of data or acks", c.drops == c.drops_data + c.drops_acks, "{name}: {link:?}");
+        }
+        let within = after.arrivals <= all.arrivals && after.drops <= all.drops && after.marks <= all.marks;
+        ensure!("a part is less than the whole", within, "{name}: {link:?}");
+        ensure!("a part is less than the whole", s.warmup_s > 0.0 || all == after, "{name}: {link:?}");
+    }
+    let drops: u64 = s.links.values().map(|l| l.whole_run.drops).sum();
+    let stations = s.cells.values().flat_map(|c| c.stations.values());
+    let given_up = stations.map(|s| s.whole_run.given_up).sum::<u64>();
+    let impaired = s.links.values().filter_map(|l| l.whole_run.impaired).map(|i| i.lost).sum::<u64>();
     let lost = drops + given_up + impaired;
-    ensure!("packets are conserved", lost <= p.lost, "{drops}, {given_up} and {impaired} of {p:?}");
+    ensure!("packets are conserved", lost == p.lost, "{drops}, {given_up} and {impaired} of {p:?}");
     cells(r)?;
     for f in &r.flows {
         let (done, start) = (f.end_s.is_some(), f.start_s);
         ensure!("a flow ends after it starts", f.end_s.is_none_or(|e| e >= start), "{f:?}");
         ensure!("a flow ends within the run", f.end_s.is_none_or(|e| e <= s.duration_s), "{f:?}");
+        let acknowledged = f.fct_sender_s.get().is_none_or(|at| f.fct_s.is_some_and(|fct| at >= fct));
+        ensure!("a flow ends at its receiver first", acknowledged, "{f:?}");
         if let Some(size) = f.size_bytes {
             ensure!("a flow delivers its bytes once", f.delivered_bytes <= size, "{f:?}");
             ensure!("a flow delivers its bytes once", !done || f.delivered_bytes == size, "{f:?}");
         }
-        if let Some(rtt) = f.min_rtt_s {
+        if let Some(rtt) = f.min_rtt_s.get() {
             ensure!("no packet is faster than light", rtt >= least_rtt(scenario, &f.group), "{f:?}");
         }
     }
@@ -249,6 +261,19 @@ fn invariants(r: &Results) -> Result<(), Failure> {
         let (jain, n) = (group.jain_index.unwrap_or(1.0), group.flows as f64);
         ensure!("fairness is a share", (0.0..=1.0 + 1e-9).contains(&jain), "{name}: {jain} of {n}");
         ensure!("a flow ends after it starts", group.completed <= group.flows, "{name}: {group:?}");
+        let (all, after) = (group.whole_run, group.after_warmup);
+        let within = after.flows <= all.flows
+            && after.completed <= all.completed
+            && after.delivered_bytes <= all.delivered_bytes
+            && after.retransmissions <= all.retransmissions
+            && after.timeouts <= all.timeouts;
+        ensure!("a part is less than the whole", within, "{name}: {group:?}");
+        ensure!("a part is less than the whole", s.warmup_s > 0.0 || all == after, "{name}: {group:?}");
+        let rows = || r.flows.iter().filter(|f| *f.group == **name);
+        let bytes = rows().map(|f| f.delivered_bytes).sum::<u64>();
+        let later = rows().map(|f| f.delivered_bytes_after_warmup).sum::<u64>();
+        let as_rows = (bytes, later) == (all.delivered_bytes, after.delivered_bytes);
+        ensure!("a group has what its flows have", as_rows, "{name}: {bytes} and {later} of {group:?}");
         if let Some(law) = &group.littles_law {
             ensure!("Little's law counts each flow", law.unaccounted < 1e-9, "{name}: {law:?}");
         }
