@@ -16,11 +16,14 @@ BEGIN, END = "<!-- figures: begin, written by flowstamp.figures.report -->", "<!
 HEAD = ["| figure | claim | expected | measured | seeds 1 to 5 | result |", "|---|---|---|---|---|---|"]
 
 
-def rows(figure: FigureSpec, known: Mapping[str, Known]) -> list[str]:
-    """The claims of one figure, as they are known."""
+OURS = "Claims of ours, which no paper makes:"
+
+
+def rows(figure: FigureSpec, known: Mapping[str, Known], *, ours: bool) -> list[str]:
+    """The claims of one figure, the paper's or ours, as they are known."""
     lines = []
     for claim in figure.claims:
-        if claim.id not in known:
+        if claim.id not in known or claim.ours != ours:
             continue
         was, bound = known[claim.id], claim.expected
         slack = "" if bound.tolerance == "0" else f" ± {bound.tolerance}"
@@ -32,10 +35,14 @@ def rows(figure: FigureSpec, known: Mapping[str, Known]) -> list[str]:
 
 
 def table() -> str:
-    """What all figures claim and their full versions gave, as a Markdown table."""
+    """What all figures claim and their full versions gave, as Markdown tables: the papers' claims, and ours."""
     files = available()
     memory = Memory.beside(files)
-    return "\n".join([*HEAD, *(row for name in files for row in rows(read(files[name]), memory.claims(name, "full")))])
+
+    def lines(*, ours: bool) -> list[str]:
+        return [row for name in files for row in rows(read(files[name]), memory.claims(name, "full"), ours=ours)]
+
+    return "\n".join([*HEAD, *lines(ours=False), "", OURS, "", *HEAD, *lines(ours=True)])
 
 
 def parts(page: str) -> tuple[str, str, str]:

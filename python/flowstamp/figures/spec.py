@@ -117,6 +117,11 @@ class Claim:
     source: str
     explanation: str | None
 
+    @property
+    def ours(self) -> bool:
+        """Whether it is our own and no paper's, as its source says."""
+        return self.source.strip().startswith("ours")
+
 
 @dataclass(frozen=True)
 class Fast:
