@@ -369,10 +369,12 @@ def test_the_table_has_the_verdicts_own_status() -> None:
     figure = load("X16")
     claim = figure.claims[0]
     for status, shown in [("holds", "holds"), ("differs", "differs"), ("fails", "**fails**"), ("invalid", "invalid")]:
-        [row] = report.rows(figure, {claim.id: Known(status, 0.123456, (0.1, 0.2))})
+        [row] = report.rows(figure, {claim.id: Known(status, 0.123456, (0.1, 0.2))}, ours=False)
         assert row.endswith(f"| 0.1235 | 0.1 to 0.2 | {shown} |")
-    assert report.rows(figure, {claim.id: Known("holds", 1.0, (1.0, 1.0))})[0].endswith("| 1 | 1 | holds |")
-    assert report.rows(figure, {claim.id: Known("skipped", None, None)})[0].endswith("| not measured |  | skipped |")
+    assert report.rows(figure, {claim.id: Known("holds", 1.0, (1.0, 1.0))}, ours=False)[0].endswith("| 1 | 1 | holds |")
+    assert report.rows(figure, {claim.id: Known("skipped", None, None)}, ours=False)[0].endswith(
+        "| not measured |  | skipped |"
+    )
 
 
 def test_a_groups_goodput_is_told_as_a_share_of_the_fair_one() -> None:
@@ -474,6 +476,14 @@ expr = "max(tcp.afct)"
 expected = "> 0"
 tolerance = "0"
 source = "none"
+[[claims]]
+id = "each"
+paper = "the same of each seed"
+expr = "max(tcp.afct)"
+each_seed = true
+expected = "> 0"
+tolerance = "0"
+source = "none"
 [fast]
 reason = "one seed"
 seeds = 1
@@ -485,7 +495,7 @@ def test_several_seeds_are_one_point(tmp_path: Path) -> None:
     (tmp_path / "W.toml").write_text(WEB)
     spec, runner = read(tmp_path / "W.toml"), Runner(directory=tmp_path)
     assert [dict(spec.job(spec.runs[0], 0, None, n)[2]).get("seed") for n in range(3)] == [None, "1001", "2001"]
-    runner.run(spec, tmp_path / "out")
+    outcome = runner.run(spec, tmp_path / "out")
     together = runner._finished["W"]["tcp"]
     alone = []
     for seed in (1, 1001, 2001):
@@ -498,6 +508,8 @@ def test_several_seeds_are_one_point(tmp_path: Path) -> None:
         # Student's t at 97.5% with two degrees of freedom.
         half = 4.302652729911275 * each.std(axis=0, ddof=1) / np.sqrt(3)
         assert together.half_widths(name) == pytest.approx(half, rel=1e-9)
+    largest = [float(run.measure("afct").max()) for run in alone]
+    assert outcome.verdicts[1].measured == pytest.approx(np.mean(largest), rel=1e-12)
     assert together.runs[1].times.start_s.size == sum(run.runs[1].times.start_s.size for run in alone)
     mean_active = Expression("mean(active(r, 1, 4))", ["r"], [])
     alone_active = np.mean([run.measure("active") for run in alone])

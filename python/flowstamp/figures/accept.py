@@ -121,7 +121,7 @@ class Fill:
         return Outcome(spec, time.perf_counter() - began, verdicts, []), by_claim
 
     def _key(self, spec: FigureSpec) -> str:
-        """Stands for all that numbers come from: program, form, figures' files but for words, and what they may read."""
+        """Stands for all that numbers come from: program, form, figures' files but for words, and what they read."""
         digest = hashlib.sha256(f"{self._program} {self.form}".encode())
         beside = (file for file in sorted(spec.path.parent.iterdir()) if file.suffix not in (".toml", ".json"))
         for file in filter(Path.is_file, beside):

@@ -9,8 +9,8 @@
 
     server      an exact processor-sharing server fed with the flows of the run, and 1.5 RTT
 
-Formulas and server are those of `flowstamp.theory`. The server knows what arrived: with heavy-tailed sizes the mean of a
-hundred large flows is that of its few largest.
+Formulas and server are those of `flowstamp.theory`. The server knows what arrived: with heavy-tailed sizes the mean of
+a hundred large flows is that of its few largest.
 
 Means are over the flows that started after warm-up and were complete by the end of the run, as in the thesis. What a
 formula says of a bin is its mean over the same flows, so that a bin's width plays no part.

@@ -254,6 +254,11 @@ class RunSet:
             raise ValueError(f'there is no link "{link}"; there are {", ".join(self.runs[0].links)}')
         return RunSet(self.name, self.runs, [link], self.group, self.split)
 
+    def seed(self, number: int) -> RunSet:
+        """The runs of one of several seeds."""
+        runs = [(run.members or (run,))[number] for run in self.runs]
+        return RunSet(self.name, runs, self.links, self.group, self.split)
+
     def at(self, point: int) -> RunSet:
         """One point alone."""
         return RunSet(self.name, [self.runs[point]], self.links, self.group, self.split)

@@ -383,8 +383,14 @@ def _flow_label(name: str) -> str:
 
 def _measure(claim: Claim, values: dict[str, RunValues], spec: FigureSpec) -> Verdict:
     x = np.array(spec.x()) if spec.runs else np.array([])
+    several: list[dict[str, RunValues]] = [values]
+    if claim.each_seed:
+        several = [
+            {name: run.seed(n) if isinstance(run, RunSet) else run for name, run in values.items()}
+            for n in range(spec.seeds)
+        ]
     try:
-        measured = claim.expr.evaluate(values, x, spec.constants)
+        measured = float(np.mean([claim.expr.evaluate(one, x, spec.constants) for one in several]))
     except ExpressionError as error:
         return Verdict(claim, None, str(error))
     problem = "" if math.isfinite(measured) else f'"{claim.expr.text}" is {measured}, and no finite number'

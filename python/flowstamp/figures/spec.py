@@ -116,6 +116,7 @@ class Claim:
     expected: Bound
     source: str
     explanation: str | None
+    each_seed: bool  # its value is the mean of what the runs of each seed give
 
     @property
     def ours(self) -> bool:
@@ -515,6 +516,7 @@ def _claim(t: _Table, runs: Sequence[str], constants: Collection[str]) -> Claim:
         expected=bound,
         source=t.text("source", "where bound and tolerance come from"),
         explanation=t.text("explanation", "why our measurement differs", default="") or None,
+        each_seed=t.take("each_seed", bool, "true or false", False),
     )
     t.done()
     return claim
