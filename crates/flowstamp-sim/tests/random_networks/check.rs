@@ -352,11 +352,13 @@ fn least_rtt(s: &Scenario, group: &str) -> f64 {
     let Some(dumbbell) = &s.dumbbell else { return 0.0 };
     let own = s.flows.iter().find(|g| g.name == group).and_then(|g| {
         g.access.is_none().then_some(())?;
-        match &g.rtt {
-            Some(OneOrMany::One(t)) => Some(*t),
-            Some(OneOrMany::Many(list)) => list.iter().min().copied(),
-            None => Some(dumbbell.rtt),
-        }
+        let path = match &g.rtt {
+            Some(OneOrMany::One(t)) => *t,
+            Some(OneOrMany::Many(list)) => list.iter().min().copied()?,
+            None => dumbbell.rtt,
+        };
+        // A coarse clock may have ticked just before a packet left.
+        Some(path.saturating_sub(g.transport.tick.unwrap_or(Time::ZERO)))
     });
     // Halving odd picoseconds four times may leave the path some short.
     own.map_or(0.0, |t| t.as_secs_f64() - 8e-12)
