@@ -4,8 +4,8 @@
 
     tools/claim_history.py [FIGURE ...]
 
-A line for each claim whose expression, bound or tolerance became another, or that went: commit, figure, claim, and what it was
-and is. Why stands in docs/figures.md.
+A line for each claim whose expression, bound or tolerance became another, or that went: commit, figure, claim, and what
+it was and is. Why stands in docs/figures.md.
 """
 
 from __future__ import annotations
