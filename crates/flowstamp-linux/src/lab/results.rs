@@ -16,7 +16,8 @@ use flowstamp_laws::units::Time;
 use flowstamp_sim::medium::Capacity;
 use flowstamp_sim::output::{Trace, TracedPacket};
 use flowstamp_sim::results::{
-    Distribution, FctSummary, FlowRow, GroupSummary, LinkSummary, Series, SeriesKey, TestedFlow, jain_index,
+    Distribution, FctSummary, FlowRow, GroupCounts, GroupSummary, LinkCounts, LinkSummary, Series, SeriesKey,
+    TestedFlow, jain_index,
 };
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -79,7 +80,10 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
         .map(|(number, ((planned, flow), said))| {
             let row = row(lab, number, planned, flow, said);
             let left = observed.left[number].as_ref();
-            FlowRow { switched_s: left.map(|left| left.at.map_or(row.start_s, Time::as_secs_f64)), ..row }
+            FlowRow {
+                switched_s: left.map(|left| left.at.map_or(row.start_s, Time::as_secs_f64)).into(),
+                ..row
+            }
         })
         .collect();
     let lateness = report.lateness.summary();
@@ -98,7 +102,7 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
                 },
                 None => link_summary(lab, link, capacity),
             };
-            ((*name).to_owned(), json!(summary))
+            ((*name).to_owned(), counted(&summary))
         })
         .collect();
     let groups: Map<String, Value> = lab
@@ -236,6 +240,17 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole > 0 { part as f64 / whole as f64 } else { 0.0 }
 }
 
+/// A link's summary, without what nothing here counts.
+fn counted(summary: &LinkSummary) -> Value {
+    let mut known = json!(summary);
+    if let Value::Object(keys) = &mut known {
+        keys.retain(|key, _| {
+            !["drops_data", "drops_acks", "after_warmup", "whole_run"].contains(&key.as_str())
+        });
+    }
+    known
+}
+
 fn link_summary(lab: &Lab, link: &Link, capacity: &Capacity) -> LinkSummary {
     let c = link.counters();
     let room = capacity.bytes_between(lab.warmup, lab.duration);
@@ -253,6 +268,10 @@ fn link_summary(lab: &Lab, link: &Link, capacity: &Capacity) -> LinkSummary {
         drops: c.drops + c.losses,
         marks: 0,
         drop_rate: share(c.drops + c.losses, c.arrivals),
+        drops_data: 0,
+        drops_acks: 0,
+        after_warmup: LinkCounts::default(),
+        whole_run: LinkCounts::default(),
         police: None,
         impaired: None,
     }
@@ -276,6 +295,10 @@ fn watched_summary(lab: &Lab, queue: &Window) -> LinkSummary {
         drops,
         marks: 0,
         drop_rate: share(drops, arrivals),
+        drops_data: 0,
+        drops_acks: 0,
+        after_warmup: LinkCounts::default(),
+        whole_run: LinkCounts::default(),
         police: None,
         impaired: None,
     }
@@ -343,15 +366,19 @@ fn row(lab: &Lab, number: usize, planned: &Planned, flow: &Flow, said: &Value) -
         end_s: end.map(Time::as_secs_f64),
         size_bytes: size,
         fct_s: end.zip(start).map(|(end, start)| end.saturating_sub(start).as_secs_f64()),
+        fct_sender_s: None.into(), // acks of the last byte do not pass the path one by one
         delivered_bytes: flow.delivered_bytes,
+        delivered_bytes_after_warmup: flow.delivered_bytes - flow.delivered_at_warmup,
         goodput_bps: if active_s > 0.0 { bits / active_s } else { 0.0 },
         retransmissions: flow.retransmissions,
+        retransmissions_after_warmup: flow.retransmissions - flow.retransmissions_at_warmup,
         // Neither the path nor iperf3 tells a timeout from another repair.
         timeouts: 0,
-        min_rtt_s: rtt_s("min_rtt"),
-        srtt_s: rtt_s("mean_rtt"),
-        switched_s: None,
-        stop_s: group.stop.map(Time::as_secs_f64),
+        timeouts_after_warmup: 0,
+        min_rtt_s: rtt_s("min_rtt").into(),
+        srtt_s: rtt_s("mean_rtt").into(),
+        switched_s: None.into(),
+        stop_s: group.stop.map(Time::as_secs_f64).into(),
     }
 }
 
@@ -364,18 +391,32 @@ fn group_summary(lab: &Lab, law: Control, rows: &[&FlowRow], taken: &[&Flow]) ->
         .filter(|row| row.start_s >= lab.warmup.as_secs_f64())
         .filter_map(|row| row.fct_s)
         .collect();
+    let warmup_s = lab.warmup.as_secs_f64();
+    let counts = |from_s: f64, delivered_bytes: u64, again: fn(&FlowRow) -> u32| GroupCounts {
+        flows: taken.iter().filter_map(|flow| flow.opened).filter(|at| at.as_secs_f64() >= from_s).count()
+            as u64,
+        completed: rows.iter().filter_map(|row| row.end_s).filter(|at| *at >= from_s).count() as u64,
+        delivered_bytes,
+        retransmissions: rows.iter().map(|row| u64::from(again(row))).sum(),
+        timeouts: 0,
+    };
+    let all = taken.iter().map(|flow| flow.delivered_bytes).sum();
+    let whole_run = counts(0.0, all, |row| row.retransmissions);
     GroupSummary {
         law: law.name().to_owned(),
-        flows: taken.iter().filter(|flow| flow.opened.is_some()).count() as u64,
-        completed: rows.iter().filter(|row| row.end_s.is_some()).count() as u64,
+        flows: whole_run.flows,
+        completed: whole_run.completed,
         capacity_bps: lab.path.capacity().mean(lab.warmup, lab.duration).bps(),
         path_rtt_s: lab.path.rtt.as_secs_f64(),
         offered_load: 0.0, // no application here starts flows at random
         mean_size_bytes: rows.first().and_then(|row| row.size_bytes).map(|bytes| bytes as f64),
         goodput_bps: bytes as f64 * 8.0 / span_s,
         jain_index: (!goodputs.is_empty()).then(|| jain_index(&goodputs)),
-        retransmissions: rows.iter().map(|row| u64::from(row.retransmissions)).sum(),
+        retransmissions: whole_run.retransmissions,
         timeouts: 0,
+        after_warmup: counts(warmup_s, bytes, |row| row.retransmissions_after_warmup),
+        whole_run,
+        fct_sender_s: None,
         // A group has one size, and so no bins.
         fct_s: Distribution::of(&mut times).map(|all| FctSummary { all, bins: Vec::new() }),
         littles_law: None,

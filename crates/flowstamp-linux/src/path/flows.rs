@@ -33,6 +33,8 @@ pub struct Flow {
     pub last_ack: Option<Time>,
     /// Data packets whose bytes had all been sent before.
     pub retransmissions: u32,
+    /// Of these, those of before the warm-up's end.
+    pub retransmissions_at_warmup: u32,
     /// Data packets.
     pub packets: u64,
     acked_bytes: u64,
@@ -88,6 +90,7 @@ impl Flows {
             self.warm = true;
             for flow in &mut self.flows {
                 flow.delivered_at_warmup = flow.delivered_bytes;
+                flow.retransmissions_at_warmup = flow.retransmissions;
             }
         }
         while self.sample_at <= now.min(self.until) {
