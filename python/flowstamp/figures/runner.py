@@ -368,6 +368,8 @@ class Runner:
 def _has_legend(draw: Draw, number: int) -> bool:
     """Whether a panel names its curves: over time where it has several, else where the panel above has others."""
     panel = draw.panels[number]
+    if panel.published:
+        return True
     if draw.of(panel).x == "time":
         return panel.y in MANY or len(panel.runs) > 1
     return number == 0 or panel.runs != draw.panels[number - 1].runs
