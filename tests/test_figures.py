@@ -235,9 +235,12 @@ def test_bounds(expected: str, tolerance: str, measured: float | None, holds: bo
     assert Bound.parse(expected, tolerance).holds(measured) is holds
 
 
+SMALL = Path(__file__).parent / "data" / "X16.toml"
+
+
 def changed(tmp_path: Path, *changes: tuple[str, str]) -> Path:
-    """The folder of a copy of X16 with some text replaced."""
-    text = available()["X16"].read_text()
+    """The folder of a copy of a small figure with some text replaced."""
+    text = SMALL.read_text()
     for old, new in changes:
         assert text.count(old) == 1
         text = text.replace(old, new)
@@ -298,7 +301,7 @@ def test_no_explanation_covers_what_is_no_number(
 ) -> None:
     """Not a number, infinity, and the sum of nothing: all that might hold or be explained."""
     begin = """throughput(xcp, "rtt_20_ms.0", first_end(xcp) - 1, first_end(xcp)) /"""
-    text = available()["X16"].read_text()
+    text = SMALL.read_text()
     [expression] = [line for line in text.splitlines() if line.startswith("expr =") and begin in line]
     bound = 'expected = ">= 1"\nexplanation = "a test"'
     folder = changed(tmp_path, (expression, f'expr = "{measured}"'), ('expected = "== 1"', bound))
