@@ -173,22 +173,24 @@ class Runner:
         simulated = [run for run in spec.runs if run.theory is None and run.on == "simulator"]
         if not simulated:
             return {}
-        again = range(spec.seeds)
-        order = [(run, point, n) for point in reversed(range(spec.points)) for run in simulated for n in again]
-        jobs = [spec.job(run, point, self.seed, n) for run, point, n in order]
-        with translated():
-            results = _flowstamp.run_many(jobs, memory=self.memory, progress=progress)
+        order = [(run, point) for point in reversed(range(spec.points)) for run in simulated]
         finished: dict[str, dict[int, list[Finished]]] = {run.name: defaultdict(list) for run in simulated}
-        for (run, point, _), result in zip(order, results, strict=True):
-            ran = tomllib.loads(result.scenario_toml())
-            finished[run.name][point].append(
-                Finished.of(
-                    result,
-                    flow_series=ran["probes"]["flows"],
-                    packet_bytes=_flowstamp.quantity("size", ran["packet"]),
-                    scenario=ran,
+        # One seed after the other, so that several need no more memory than one.
+        for again in range(spec.seeds):
+            jobs = [spec.job(run, point, self.seed, again) for run, point in order]
+            with translated():
+                results = _flowstamp.run_many(jobs, memory=self.memory, progress=progress)
+            for (run, point), result in zip(order, results, strict=True):
+                ran = tomllib.loads(result.scenario_toml())
+                finished[run.name][point].append(
+                    Finished.of(
+                        result,
+                        flow_series=ran["probes"]["flows"],
+                        packet_bytes=_flowstamp.quantity("size", ran["packet"]),
+                        scenario=ran,
+                    )
                 )
-            )
+            del results
         return {
             name: RunSet(name, [pooled(points[n]) for n in range(spec.points)], spec.links, spec.group, spec.split)
             for name, points in finished.items()
