@@ -514,6 +514,10 @@ def test_several_seeds_are_one_point(tmp_path: Path) -> None:
     largest = [float(run.measure("afct").max()) for run in alone]
     assert outcome.verdicts[1].measured == pytest.approx(np.mean(largest), rel=1e-12)
     assert together.runs[1].times.start_s.size == sum(run.runs[1].times.start_s.size for run in alone)
+    x, y = together.by_rtt("afct", "for*", 1)
+    assert (list(x), y[0]) == (pytest.approx([40.0]), pytest.approx(together.measure("afct")[1], rel=1e-12))
+    with pytest.raises(ValueError, match='no group is named "back"; there are forward'):
+        together.by_rtt("afct", "back", 0)
     mean_active = Expression("mean(active(r, 1, 4))", ["r"], [])
     alone_active = np.mean([run.measure("active") for run in alone])
     assert mean_active.evaluate({"r": together}, np.array([])) == pytest.approx(alone_active)

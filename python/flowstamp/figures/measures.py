@@ -263,6 +263,15 @@ class RunSet:
         """One point alone."""
         return RunSet(self.name, [self.runs[point]], self.links, self.group, self.split)
 
+    def by_rtt(self, name: str, pattern: str, point: int) -> tuple[Floats, Floats]:
+        """Propagation RTTs of the groups of such a name, ms, and a measure of each."""
+        groups = self.runs[point].summary["groups"]
+        chosen = sorted((float(of["path_rtt_s"]), group) for group, of in groups.items() if fnmatchcase(group, pattern))
+        if not chosen:
+            raise ValueError(f'no group is named "{pattern}"; there are {", ".join(groups)}')
+        values = [self.of(group).measure(name)[point] for _, group in chosen]
+        return np.array([rtt_s * 1e3 for rtt_s, _ in chosen]), np.array(values)
+
     def measure(self, name: str) -> Floats:
         """One value for each point (runs that vary; the mean of its links), link or flow; of several seeds the mean."""
         if any(run.members for run in self.runs):

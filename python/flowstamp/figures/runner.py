@@ -289,6 +289,8 @@ class Runner:
                 curves.append(
                     plot.Curve(label, *(plot.averaged(t, v, panel.average_s) if panel.average_s else (t, v)), style)
                 )
+            elif against.x == "rtt":
+                curves.append(plot.Curve(label, *runs.by_rtt(panel.y, panel.group, panel.point), style))
             elif against.x == "value":
                 curves.append(plot.Curve(label, *self._density(spec, runs, panel.y), style))
             elif against.x == "size":
@@ -313,7 +315,7 @@ class Runner:
 
     def _seen(self, spec: FigureSpec, panel: PanelSpec, runs: RunSet) -> RunSet:
         """The runs as a panel shows them: of its group, on its link, at its point."""
-        if panel.group:
+        if panel.group and spec.draw.of(panel).x != "rtt":
             runs = runs.of(panel.group)
         if panel.link:
             runs = runs.on(panel.link)
@@ -345,6 +347,8 @@ class Runner:
                 found = fct.bins(runs.runs[panel.point], runs.group)
                 x = np.array([b.mean_packets for b in found])
                 y = np.array([b.ideal_s[name] for b in found])
+            elif against.x == "rtt":
+                x, y = runs.by_rtt(f"afct_{name}", panel.group, panel.point)
             elif against.x == "time":  # Little's law
                 x, _ = runs.over_time("utilization")
                 mean = np.array([ideal.mean_packets])

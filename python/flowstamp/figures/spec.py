@@ -19,7 +19,7 @@ from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.measures import measures
 from flowstamp.plot import Scale
 
-XAxis = Literal["vary", "link", "flow", "time", "figure", "size", "value"]
+XAxis = Literal["vary", "link", "flow", "time", "figure", "size", "value", "rtt"]
 Where = Literal["simulator", "linux", "forwarding"]
 Sets = tuple[tuple[str, str], ...]
 """Overrides as the native module takes them: dotted key and TOML value."""
