@@ -438,7 +438,7 @@ def test_samples_of_all_flows_are_those_while_they_are_active() -> None:
 
 
 def test_a_density_is_a_share_of_all_samples() -> None:
-    x, density = Runner()._density(load("B13"), three_flows(), "flow_rtt_ms")
+    x, density = Runner()._density(load("B13"), three_flows(), load("B13").draw.panels[0])
     # The four samples after warm-up lie between 75 and 400 ms.
     assert np.sum(density) * (x[1] - x[0]) == pytest.approx(1.0)
     assert x[np.flatnonzero(density)] == pytest.approx([80, 90, 100, 120], abs=(x[1] - x[0]) / 2)
@@ -454,6 +454,11 @@ warmup = "1s"
 [scenario.dumbbell]
 rate = "10Mbps"
 rtt = "20ms"
+[[scenario.flows]]
+name = "back"
+law = "reno"
+reverse = true
+web = { load = 0.3, sizes = { distribution = "exponential", mean = "90kB" } }
 [[scenario.flows]]
 name = "forward"
 law = "reno"
@@ -511,14 +516,19 @@ def test_several_seeds_are_one_point(tmp_path: Path) -> None:
         # Student's t at 97.5% with two degrees of freedom.
         half = 4.302652729911275 * each.std(axis=0, ddof=1) / np.sqrt(3)
         assert together.half_widths(name) == pytest.approx(half, rel=1e-9)
+    # Whichever group's flow came first, each has its own.
+    for group, least, most in (("forward", 2, 40), ("back", 40, 400)):
+        packets = together.runs[0].times.select(group, 0.0).packets
+        assert packets.size == sum(run.runs[0].times.select(group, 0.0).packets.size for run in alone)
+        assert least < packets.mean() < most
     largest = [float(run.measure("afct").max()) for run in alone]
     assert outcome.verdicts[1].measured == pytest.approx(np.mean(largest), rel=1e-12)
     assert together.runs[1].times.start_s.size == sum(run.runs[1].times.start_s.size for run in alone)
     x, y = together.by_rtt("afct", "for*", 1)
     assert x == pytest.approx([40.0])
     assert y == pytest.approx(together.measure("afct")[1:], rel=1e-12)
-    with pytest.raises(ValueError, match='no group is named "back"; there are forward'):
-        together.by_rtt("afct", "back", 0)
+    with pytest.raises(ValueError, match='no group is named "nobody"; there are back, forward'):
+        together.by_rtt("afct", "nobody", 0)
     mean_active = Expression("mean(active(r, 1, 4))", ["r"], [])
     alone_active = np.mean([run.measure("active") for run in alone])
     assert mean_active.evaluate({"r": together}, np.array([])) == pytest.approx(alone_active)

@@ -158,7 +158,16 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> 
         # Curves of one name are told of once.
         named = all(before.label != curve.label for before in panel.curves[:number])
         if curve.published:
-            ax.plot(curve.x, curve.y, "o", label=curve.label, color="black", fillstyle="none", markersize=5.0, zorder=5)
+            ax.plot(
+                curve.x,
+                curve.y,
+                "o",
+                label=curve.label if named else None,
+                color="black",
+                fillstyle="none",
+                markersize=5.0,
+                zorder=5,
+            )
             continue
         if curve.half is not None:
             ax.errorbar(

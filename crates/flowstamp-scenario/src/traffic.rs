@@ -65,7 +65,7 @@ pub struct FlowGroup {
     pub web: Option<Web>,
     /// Flows that a file lists, relative to the scenario's folder: CSV whose first line names its columns, or Parquet. A row is a flow. Columns
     /// `start` (seconds, or with a unit: `0.25`, `250ms`) and `size` (bytes of payload, or with a unit: `15000`, `15kB`) must be there; `from`, `to`
-    /// and `law` say otherwise than the group, where they are not empty: nodes, and a law's name with its default parameters.
+    /// and `law` say otherwise than the group, where they are not empty: nodes, and a law's name, with the group's parameters if it is the group's and its default ones else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<PathBuf>,
     /// What the receiving hosts know. With `"tcp"` stamps do not come back, and laws that rely on them are refused, unless they ask for
@@ -158,7 +158,7 @@ pub struct Web {
     pub flows_per_s: Option<f64>,
     /// Offered load, headers included, as a share of the slowest link's capacity on the path. What arrives in the warm-up, and after it, is that
     /// within 5%: so many flows are drawn as bring it, at random times, and a flow that would bring more is drawn again. Of less than a
-    /// hundred flows, as with `flows_per_s`, it is so on average.
+    /// hundred flows in either it is so on average, as with `flows_per_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Ratio>,
     /// How arrivals are spaced.

@@ -62,7 +62,7 @@ WORDS = ("title", "paper", "notes", "draw")
 def numbers(file: Path) -> bytes:
     """What of a figure's file the numbers come from."""
     table = {key: value for key, value in tomllib.loads(file.read_text(encoding="utf-8")).items() if key not in WORDS}
-    table["claims"] = [(claim["id"], claim["expr"]) for claim in table.get("claims", ())]
+    table["claims"] = [(claim["id"], claim["expr"], claim.get("each_seed", False)) for claim in table.get("claims", ())]
     return json.dumps(table, default=str).encode()
 
 

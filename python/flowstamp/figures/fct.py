@@ -74,9 +74,13 @@ class FlowTimes:
         """The flows of several runs of one network."""
         arrays = {
             name: np.concatenate([getattr(run, name) for run in runs])
-            for name in ("start_s", "fct_s", "packets", "brought", "group")
+            for name in ("start_s", "fct_s", "packets", "brought")
         }
-        return cls(**arrays, groups=runs[0].groups, retransmitted=sum(run.retransmitted for run in runs))
+        # Each run numbers its groups as their flows come.
+        groups = {name: code for code, name in enumerate(sorted({name for run in runs for name in run.groups}))}
+        codes = [np.array([groups[name] for name in run.groups], np.int16) for run in runs]
+        group = np.concatenate([of[run.group] for of, run in zip(codes, runs, strict=True)])
+        return cls(**arrays, group=group, groups=groups, retransmitted=sum(run.retransmitted for run in runs))
 
     def select(self, group: str, since_s: float) -> FlowTimes:
         """The flows of a group that started at or after an instant."""

@@ -292,7 +292,7 @@ class Runner:
             elif against.x == "rtt":
                 curves.append(plot.Curve(label, *runs.by_rtt(panel.y, panel.group, panel.point), style))
             elif against.x == "value":
-                curves.append(plot.Curve(label, *self._density(spec, runs, panel.y), style))
+                curves.append(plot.Curve(label, *self._density(spec, runs, panel), style))
             elif against.x == "size":
                 found = fct.bins(runs.runs[panel.point], runs.group)
                 sizes = np.array([b.mean_packets for b in found])
@@ -305,13 +305,26 @@ class Runner:
                     x, which = np.unique(x, return_inverse=True)
                     y = np.bincount(which, y) / np.bincount(which)
                     y = y / x if panel.per_x else y
-                half = runs.half_widths(panel.y) if spec.seeds > 1 and not panel.per_x else None
+                half = self._half(spec, panel, runs, x)
                 # Panels beside one another have runs of their own: theirs are told apart within each.
                 number = panel.runs.index(name) if against.x == "flow" else style
                 curves.append(plot.Curve(label, x, y, number, half))
         curves += self._references(spec, panel, len(spec.runs))
         curves += [plot.Curve(p.label, np.array(p.x), np.array(p.y), published=True) for p in panel.published]
         return curves
+
+    @staticmethod
+    def _half(spec: FigureSpec, panel: PanelSpec, runs: RunSet, x: Floats) -> Floats | None:
+        """Half of each point's interval, in the order of `x`, where there are several seeds."""
+        if spec.seeds == 1:
+            return None
+        half = runs.half_widths(panel.y)
+        if spec.draw.of(panel).x != "vary":
+            return half
+        if x.size < half.size:
+            return None  # points that are one already have none of their own
+        order = np.argsort(spec.x())
+        return half[order] / x if panel.per_x else half[order]
 
     def _seen(self, spec: FigureSpec, panel: PanelSpec, runs: RunSet) -> RunSet:
         """The runs as a panel shows them: of its group, on its link, at its point."""
@@ -321,13 +334,13 @@ class Runner:
             runs = runs.on(panel.link)
         return runs.at(panel.point) if spec.draw.of(panel).x in ("time", "value") else runs
 
-    def _density(self, spec: FigureSpec, runs: RunSet, name: str) -> tuple[Floats, Floats]:
+    def _density(self, spec: FigureSpec, runs: RunSet, panel: PanelSpec) -> tuple[Floats, Floats]:
         """Samples of all flows after warm-up: centres of 80 bins over the x axis, and the share of samples per unit."""
         summary = runs.runs[0].summary
-        values = runs.flow_samples_of_all(name, summary["warmup_s"], summary["duration_s"])
+        values = runs.flow_samples_of_all(panel.y, summary["warmup_s"], summary["duration_s"])
         if not values.size:
-            raise FigureError(f"{spec.path}: draw.panels: {runs.name} has no samples of {name} after warm-up")
-        low, high = spec.draw.axis.limits
+            raise FigureError(f"{spec.path}: draw.panels: {runs.name} has no samples of {panel.y} after warm-up")
+        low, high = spec.draw.of(panel).limits
         within = (np.min(values) if low is None else low, np.max(values) if high is None else high)
         density, edges = np.histogram(values, 80, within)
         return (edges[1:] + edges[:-1]) / 2, density / (values.size * (edges[1] - edges[0]))

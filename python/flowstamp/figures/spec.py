@@ -193,9 +193,9 @@ class FigureSpec:
         """
         vary = {**self.vary, **run.vary}
         if seed is not None or again:
-            first = self.seed if seed is None else seed
-            seeds = vary.get("seed", (first,) * self.points)
-            vary["seed"] = tuple(own - seeds[0] + first + SEEDS_APART * again for own in seeds)
+            seeds = vary.get("seed", (self.seed,) * self.points)
+            later = SEEDS_APART * again + (0 if seed is None else seed - seeds[0])
+            vary["seed"] = tuple(own + later for own in seeds)
         varied = tuple((key, toml_value(values[point])) for key, values in vary.items())
         source = f"{self.path.name} [scenario] run {run.name}"
         return toml_text(self.scenario), source, (*self.sets, *run.sets, *varied), str(self.path.parent)
@@ -403,6 +403,8 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
     packets = int(t.take("packets", int, "packets of each round", ...)) if "forwarding" in places else 0
     scenario = t.take("scenario", dict, "a scenario", ... if places == {"simulator"} else {})
     joined = t.names("joined") if reuse else ()
+    if seeds > 1 and places != {"simulator"}:
+        raise measure.wrong("seeds", "1, where not all is simulated and of this figure")
     names = [r.name for r in runs] or list(joined)
     constants = t.constants()
     for name in constants:
@@ -410,6 +412,8 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
             raise t.wrong("constants", f'names that nothing else has, not "{name}"')
     claims = tuple(_claim(c, names, constants) for c in t.tables("claims"))
     ids = [c.id for c in claims]
+    if seeds == 1 and any(c.each_seed for c in claims):
+        raise t.wrong("claims", "each_seed where measure.seeds is more than 1")
     if not ids or len(set(ids)) < len(ids):
         raise t.wrong("claims", "[[claims]], each with an id of its own")
     figure = FigureSpec(

@@ -43,7 +43,7 @@ pub trait Encoding: Copy + core::fmt::Debug + 'static {
     fn header(cwnd_bytes: f64, rtt_s: f64, packet_bytes: f64, wish_bytes: f64) -> Stamp;
     /// The change of window in bytes that an echoed header asks for.
     fn window_change(stamp: &Stamp, rtt_s: f64) -> f64;
-    /// What goes from the pools of what is given and taken for a packet whose shares are `give` and `take` and to which a router before this
+    /// What goes from the pools of what is given and taken, as far as they have it, for a packet whose shares are `give` and `take` and to which a router before this
     /// one allows only `allowed`, below `give - take`; `rest` is what the second pool still has. All in bytes/s.
     fn booked(give: f64, take: f64, allowed: f64, rest: f64) -> (f64, f64);
 }

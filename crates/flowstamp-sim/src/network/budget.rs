@@ -31,7 +31,7 @@ use crate::link::{InFlight, Plain, Port};
 use crate::medium::Capacity;
 use crate::random::Stream;
 use crate::results::{CapturedFrame, CapturedPacket, FlowRow, GroupSummary, LinkSummary, SeriesKey};
-use crate::scenario::{Access, Arrivals, FlowGroup, OneOrMany, Sizes, Web};
+use crate::scenario::{Access, Arrivals, FlowGroup, OneOrMany, Web};
 use crate::workload::SizeLaw;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{Header, SenderSpec};
@@ -285,15 +285,7 @@ impl Builder<'_> {
             Arrivals::Poisson => 1.0,
             Arrivals::Pareto { shape } => (shape / (shape - 1.0)).clamp(1.0, 2.0),
         };
-        // Held to a load, flows of heavy-tailed sizes are more than their mean size says: what is beyond the largest of n flows, about
-        // n^(1/shape) times the least, is missing from their mean, n^(1/shape - 1) of it. A tenth more, as that is typical and no bound.
-        let small = match web.sizes {
-            Sizes::Pareto { shape, .. } if web.load.is_some() => {
-                let flows = (per_s * duration_s).max(2.0);
-                (1.1 / (1.0 - libm::pow(flows, 1.0 / shape - 1.0))).clamp(1.0, 3.0)
-            }
-            _ => 1.0,
-        };
+        let small = if web.load.is_some() { sizes.typical(per_s * duration_s) } else { 1.0 };
         let mean = crowded * small * per_s * duration_s;
         let all = mean + 6.0 * mean.sqrt() + 10.0;
         let load = per_s * wire / slowest;

@@ -1,13 +1,13 @@
 //! Flows: what may be asked of a group, where its hosts hang, which way its packets go.
 
-use super::lists::{Placed, listed, wire_bytes};
+use super::lists::{Placed, listed};
 use super::paths::{Core, Way};
 use super::plan::{Comes, END, FlowPlan, GroupPlan, LinkPlan, NOBODY, Network, Path, WebPlan};
 use super::{Builder, MOST_FLOWS, MOST_WEB_FLOWS, Result, error, positive};
 use crate::ScenarioError;
 use crate::random::Stream;
 use crate::scenario::{Access, FlowGroup, OneOrMany, Receiver, Web};
-use crate::workload::{ArrivalProcess, SizeLaw, hold_to_load};
+use crate::workload::{ArrivalProcess, SizeLaw, hold_to_load, wire_bytes};
 use flowstamp_laws::registry::Header;
 use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::units::Time;

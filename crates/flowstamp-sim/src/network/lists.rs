@@ -5,6 +5,7 @@ use super::{Builder, Result, error};
 use crate::ScenarioError;
 use crate::flow_list::{Counted, FlowList, Pair};
 use crate::scenario::{FlowGroup, OneOrMany};
+use crate::workload::wire_bytes;
 use flowstamp_laws::units::Time;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -149,11 +150,6 @@ impl Builder<'_> {
         }
         (most as f64, most_of.into_iter().map(f64::from).collect())
     }
-}
-
-/// A transfer with its headers, one to each packet of `payload` bytes.
-pub(super) fn wire_bytes(size: u64, payload: u64, header: u64) -> f64 {
-    size as f64 + header as f64 * size.div_ceil(payload) as f64
 }
 
 /// What a group with a list cannot have beside it.
