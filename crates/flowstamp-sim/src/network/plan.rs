@@ -126,7 +126,7 @@ pub struct FlowPlan {
 pub struct WebPlan {
     /// Index into [`Network::groups`].
     pub group: u32,
-    /// Host pairs, used in turn: one list of them, or one for each [`FlowList::pairs`].
+    /// Host pairs, used in turn: one list of them, or one for each `FlowList::pairs`.
     pub paths: Vec<Vec<Path>>,
     /// Which flows come.
     pub comes: Comes,
@@ -150,7 +150,7 @@ pub enum Comes {
     Listed {
         /// The list.
         list: Arc<FlowList>,
-        /// Index into [`FlowList::order`] of the next one.
+        /// Index into `FlowList::order` of the next one.
         next: usize,
     },
 }
