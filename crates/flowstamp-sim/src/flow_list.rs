@@ -79,6 +79,9 @@ impl Counted {
     }
 }
 
+/// Pairs of nodes that a list may have: far more than a network's nodes make, and few enough for names to be kept until they are looked up.
+const MOST_PAIRS: usize = 1_000_000;
+
 impl FlowList {
     /// The list in `text`, of a group whose flows have the law `group` unless the list says otherwise.
     ///
@@ -92,7 +95,7 @@ impl FlowList {
             return Err("is empty; its first line names the columns, such as start,size".to_owned());
         };
         split(names, &mut cells).map_err(|what| format!("{}: {what}", Counted::Lines.at(number)))?;
-        let columns = columns(&cells)?;
+        let columns = columns(&cells).map_err(|what| format!("{}: {what}", Counted::Lines.at(number)))?;
         let count = cells.len();
         let mut list = Self { laws: vec![group.clone()], ..Self::default() };
         let mut pairs: BTreeMap<String, BTreeMap<String, u32>> = BTreeMap::new();
@@ -112,6 +115,9 @@ impl FlowList {
             let known = pairs.get(cell(FROM)).and_then(|to| to.get(cell(TO)));
             let pair = known.copied().unwrap_or(list.pairs.len() as u32);
             if known.is_none() {
+                if list.pairs.len() >= MOST_PAIRS {
+                    return Err(format!("{}: is the first of more than {MOST_PAIRS} pairs of nodes", at()));
+                }
                 pairs.entry(cell(FROM).to_owned()).or_default().insert(cell(TO).to_owned(), pair);
                 let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
                 list.pairs.push(Pair { from: given(cell(FROM)), to: given(cell(TO)), at: at() });
@@ -166,14 +172,14 @@ fn columns(names: &[Cow<'_, str>]) -> Result<[Option<usize>; COLUMNS.len()], Str
     for (at, name) in names.iter().enumerate() {
         let name = name.trim();
         let Some(column) = COLUMNS.iter().position(|column| *column == name) else {
-            return Err(format!("line 1: has a column \"{name}\"; a list has {known}"));
+            return Err(format!("has a column \"{name}\"; a list has {known}"));
         };
         if found[column].replace(at).is_some() {
-            return Err(format!("line 1: has two columns \"{name}\"; leave out one of them"));
+            return Err(format!("has two columns \"{name}\"; leave out one of them"));
         }
     }
     match [START, SIZE].into_iter().find(|column| found[*column].is_none()) {
-        Some(column) => Err(format!("line 1: has no column \"{}\"; a list has {known}", COLUMNS[column])),
+        Some(column) => Err(format!("has no column \"{}\"; a list has {known}", COLUMNS[column])),
         None => Ok(found),
     }
 }

@@ -109,9 +109,9 @@ macro_rules! senders {
                 each!(self, $($variant)*; l => l.on_feedback(now, srtt, stamp, bits))
             }
             fn carried(&mut self, bytes: f64) { each!(self, $($variant)*; l => l.carried(bytes)) }
-            #[inline(always)] // asked for each packet
-            fn cwnd(&self) -> f64 { each!(self, $($variant)*; l => l.cwnd()) }
             #[inline]
+            fn cwnd(&self) -> f64 { each!(self, $($variant)*; l => l.cwnd()) }
+            #[inline(always)] // asked for each packet
             fn limit(&self) -> f64 { each!(self, $($variant)*; l => l.limit()) }
             #[inline(always)]
             fn pacing_rate(&self) -> Option<Rate> { each!(self, $($variant)*; l => l.pacing_rate()) }

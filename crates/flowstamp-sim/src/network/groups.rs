@@ -41,7 +41,7 @@ impl Builder<'_> {
             let id = network.groups.len() as u32;
             let arrives = group.web.is_some() || list.is_some();
             // Without hosts of their own all flows between two nodes take the same way.
-            let apart = group.access.or(core.access).is_some() || group.rtt.is_some() || list.is_none();
+            let apart = group.access.or(core.access).is_some() || list.is_none();
             let count = group.count.unwrap_or(if arrives && apart { 10 } else { 1 });
             let least = u32::from(arrives);
             let pairs = u64::from(count) * ways.len() as u64;
