@@ -148,8 +148,8 @@ def test_what_is_nested_too_deep_is_one_line(flowstamp: Command, tmp_path: Path,
     ("override", "word"),
     [
         (".".join("a" * 40_001) + "=1", "has 40001 parts"),
-        ("x=" + "[" * 60_000 + "]" * 60_000, "unknown field `x`"),
-        ("x={" + ".".join("a" * 60_000) + "=1}", "unknown field `x`"),
+        ("x=" + "[" * 60_000 + "]" * 60_000, "unknown key `x`"),
+        ("x={" + ".".join("a" * 60_000) + "=1}", "unknown key `x`"),
     ],
     ids=["key", "lists", "dots"],
 )

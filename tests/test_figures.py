@@ -268,8 +268,21 @@ def test_bad_files_name_file_key_and_value(tmp_path: Path, old: str, new: str, m
 
 
 def test_unknown_figure(tmp_path: Path) -> None:
-    with pytest.raises(FigureError, match=r'"X99" does not exist; did you mean X9; known: B4'):
+    with pytest.raises(FigureError, match=r'"X99" does not exist; did you mean X9, X8 or X7\? flowstamp figure list'):
         cli_figure(["X99"], out=tmp_path)
+    with pytest.raises(FigureError, match=r'no figure is named like "Q\*"; flowstamp figure list'):
+        cli_figure(["Q*"], out=tmp_path)
+
+
+def test_patterns_and_letters_of_either_case_name_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli_figure(["list", "x1?", "r4.18"], json=True) == 0
+    listed = [figure["id"] for figure in json.loads(capsys.readouterr().out)["figures"]]
+    assert listed == ["X10", "X11", "X12", "X13", "X16", "R4.17"]
+
+
+def test_each_figure_is_listed_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli_figure(["list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(available())
 
 
 def run_json(

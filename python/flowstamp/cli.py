@@ -498,7 +498,12 @@ def _swept(keys: Sequence[str], points: Sequence[dict[str, Any]], results: Seque
 
 @app.command()
 def figure(
-    ids: Annotated[list[str], typer.Argument(metavar="[list|ID...|all]", help="Figures by their ids, such as X10.")],
+    ids: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[list|ID...|all]", help="Figures by their ids, such as X10 or 'R4.*'; list alone names all."
+        ),
+    ],
     fast: Annotated[bool, typer.Option("--fast", help="The shorter version of each scenario.")] = False,
     accept: Annotated[
         bool, typer.Option("--accept", help="Run seeds 1 to 5 and write what came out to figures/expected.json.")
@@ -515,7 +520,7 @@ def figure(
     """
     from flowstamp.figures import cli_figure
 
-    if ids != ["list"]:
+    if ids[:1] != ["list"]:
         _check_out(out)
     return int(cli_figure(ids, fast, as_json, out, seed, accept=accept, memory=memory))
 

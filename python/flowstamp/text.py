@@ -46,6 +46,11 @@ def maybe(value: float | None, digits: int = 4) -> str:
     return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
+def counted(number: int, thing: str) -> str:
+    """How many of something: "1 figure", "2 figures"."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table with the first column to the left and numbers to the right."""
     lines = [header, *rows]

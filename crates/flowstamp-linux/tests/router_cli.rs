@@ -146,7 +146,7 @@ fn xcp_b_goes_by_the_queue_and_takes_no_rate() {
         ("--eta 0.9", "--eta 0.9: it is a share of the rate, which xcp-b does not know"),
         ("--share htb", "--share htb divides a rate, which xcp-b is not told"),
         ("--set kappa=0pkt", "xcp-b parameter `kappa` is 0pkt; it must be above 0"),
-        ("--set kapa=3pkt", "--set kapa=3pkt: unknown field `kapa`"),
+        ("--set kapa=3pkt", "--set kapa=3pkt: unknown key `kapa`"),
         ("--set q_max=0B", "xcp-b parameter `q_max` is 0B"),
         (
             "--set detection=counter --set tau=0.2",
@@ -231,8 +231,8 @@ fn refuses_what_it_cannot_do() {
         "vcp parameter `t_rho` = 20s cannot be carried out",
     );
     net.refused(&format!("{on} rcp --rate 1Gbps --set alpha=11"), "`alpha` is 11; it must be");
-    net.refused(&format!("{on} rcp --rate 1Gbps --set gamma=0.1"), "--set gamma=0.1: unknown field `gamma`");
-    net.refused(&format!("{on} xcp --rate 1Gbps --set initial_rate=0.1"), "unknown field `initial_rate`");
+    net.refused(&format!("{on} rcp --rate 1Gbps --set gamma=0.1"), "--set gamma=0.1: unknown key `gamma`");
+    net.refused(&format!("{on} xcp --rate 1Gbps --set initial_rate=0.1"), "unknown key `initial_rate`");
     net.refused(
         &format!("{on} rcp --rate 1Gbps --set fairness=1"),
         "rcp parameter `fairness` = 1.0 cannot be carried out by the kernel's law; leave it at 0.0",

@@ -14,6 +14,7 @@ mod load;
 mod topology;
 mod traffic;
 pub mod wireless;
+mod wrong;
 
 pub use capacity::{Buffer, LinkRate, VaryingRate};
 pub use cells::{Cell, Mac, Station};
@@ -22,6 +23,7 @@ pub use impairments::{Detour, Impairments};
 pub use load::{FilesFrom, Format, MOST_BYTES, Tables, read, with};
 pub use topology::{Dumbbell, Graph, Link, ParkingLot, Police, Priority};
 pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Receiver, Sizes, Web};
+pub use wrong::plainly;
 
 use capacity::is_true;
 use flowstamp_laws::units::{Bytes, Time};

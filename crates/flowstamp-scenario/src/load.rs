@@ -1,6 +1,7 @@
 //! From text to a scenario: TOML or JSON, `--set` overrides, the files it names.
 
 use crate::error::ScenarioError;
+use crate::wrong::plainly;
 use crate::{Files, LinkRate, Loaded, Scenario, Sizes};
 use serde::Deserialize;
 use std::io::Read;
@@ -79,7 +80,7 @@ fn from_tree(tree: Table) -> Result<Scenario, ScenarioError> {
     serde_path_to_error::deserialize(Value::Table(tree)).map_err(|e| {
         let path = e.path().to_string();
         let key = if path == "." { String::new() } else { path };
-        ScenarioError::new(key, e.into_inner().message().to_owned())
+        ScenarioError::new(key, plainly(e.into_inner().message()))
     })
 }
 
@@ -105,7 +106,7 @@ fn parse(text: &str, format: Format) -> Result<Table, ScenarioError> {
             let value: serde_json::Value =
                 serde_json::from_str(text).map_err(|e| ScenarioError::new("", format!("not JSON: {e}")))?;
             Table::deserialize(without_nulls(value))
-                .map_err(|e| ScenarioError::new("", format!("not a scenario: {e}")))
+                .map_err(|e| ScenarioError::new("", format!("not a scenario: {}", plainly(&e.to_string()))))
         }
     }
 }

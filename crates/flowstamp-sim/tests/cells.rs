@@ -108,7 +108,7 @@ fn bad_cells_are_refused_in_one_line() {
     };
     let good = cell(&["\"11Mbps\""], "", &down);
     for (text, words) in [
-        (good.replace(", rate = \"11Mbps\" }", " }"), "missing field `rate`"),
+        (good.replace(", rate = \"11Mbps\" }", " }"), "`rate` is missing"),
         (
             good.replace("\"11Mbps\"", "\"54Mbps\""),
             "is 54Mbps, a rate that 802.11b lacks; it has 1Mbps, 2Mbps, 5.5Mbps, 11Mbps",

@@ -22,8 +22,9 @@ from flowstamp.figures.accept import Fill
 from flowstamp.figures.memory import Form, Memory
 from flowstamp.figures.runner import Outcome, Runner, Status
 from flowstamp.figures.runner import Progress as Report
-from flowstamp.figures.spec import FigureError, available, read
+from flowstamp.figures.spec import FigureError, load, matching
 from flowstamp.files import write_whole
+from flowstamp.text import counted
 
 COLOURS: dict[Status, str] = {
     "holds": "green",
@@ -44,22 +45,22 @@ def cli_figure(
     accept: bool = False,
     memory: str | None = None,
 ) -> int:
-    """Runs the figures `ids`, or all for `["all"]`, or lists them for `["list"]`.
+    """Runs the figures `ids`, patterns such as `R4.*`, or `all`; after `list` it names them, or all there are.
 
     With `accept` what they gave with seeds 1 to 5 is written to `expected.json` beside their files. Returns the exit
     code: 1 if a claim fails, or is no longer as `expected.json` has it. A figure that this machine cannot measure is
     skipped, and one that it was too busy for is invalid: neither fails. With a `seed` nothing is held against
     `expected.json`; with `accept` news is no failure. `memory` is what the runs of a figure may need together.
     """
-    if list(ids) == ["list"]:
-        _list(json, directory)
+    if list(ids[:1]) == ["list"]:
+        _list(json, directory, ids[1:] or ["all"])
         return 0
     if accept and seed is not None:
         raise FigureError("--accept runs seeds 1 to 5; leave out --seed")
     runner = Runner(fast=fast, seed=seed, directory=directory, memory=memory)
-    wanted = list(runner.files) if list(ids) == ["all"] else list(dict.fromkeys(ids))
+    wanted = [known for pattern in ids for known in matching(pattern, directory)]
     if not wanted:
-        raise FigureError(f"no figure named; known: {', '.join(runner.files)}, or all")
+        raise FigureError("no figure is named; give ids such as X10, patterns such as 'R4.*', or all")
     # All are checked before the first runs; one that covers several runs once.
     figures = list({spec.id: spec for spec in map(runner.figure, wanted)}.values())
     form: Form = "fast" if fast else "full"
@@ -95,8 +96,9 @@ def cli_figure(
     return 1 if failed or (any(o.changes for o in outcomes) and not accept) else 0
 
 
-def _list(json: bool, directory: Path | None) -> None:
-    figures = [read(path) for path in available(directory).values()]
+def _list(json: bool, directory: Path | None, patterns: Sequence[str]) -> None:
+    wanted = [known for pattern in patterns for known in matching(pattern, directory)]
+    figures = list({spec.id: spec for spec in (load(known, directory) for known in wanted)}.values())
     if json:
         rows = [
             {"id": f.id, "also": f.also, "title": f.title, "paper": f.paper, "claims": [c.id for c in f.claims]}
@@ -104,12 +106,16 @@ def _list(json: bool, directory: Path | None) -> None:
         ]
         sys.stdout.write(json_module.dumps({"figures": rows}, indent=2, ensure_ascii=False) + "\n")
         return
-    table = Table("id", "title", "paper", "claims", box=None, pad_edge=False)
-    for figure in figures:
-        table.add_row(
-            ", ".join((figure.id, *figure.also)), escape(figure.title), escape(figure.paper), str(len(figure.claims))
-        )
-    Console().print(table)
+    width = max(len(figure.id) for figure in figures)
+    console = Console()
+    for f in figures:
+        also = f"; also {', '.join(f.also)}" if f.also else ""
+        line = f"{f.id:<{width}} {counted(len(f.claims), 'claim'):>9}  {f.title}; {f.paper}{also}"
+        # A line each: at a terminal no longer than it is wide.
+        if console.is_terminal:
+            console.print(line, markup=False, highlight=False, no_wrap=True, overflow="ellipsis")
+        else:
+            sys.stdout.write(f"{line}\n")
 
 
 def _print(console: Console, outcome: Outcome) -> None:
@@ -152,7 +158,8 @@ def _print_total(console: Console, outcomes: Sequence[Outcome], out: Path) -> No
     told = ", ".join(f"{counts[s]} {s}" for s in COLOURS if counts[s] or s in ("holds", "differs", "fails"))
     wall_s = sum(o.wall_s for o in outcomes)
     console.print(
-        f"{len(outcomes)} figures in {wall_s:.0f} s: {told}. Pictures and results.json are in {out}/", soft_wrap=True
+        f"{counted(len(outcomes), 'figure')} in {wall_s:.0f} s: {told}. Pictures and results.json are in {out}/",
+        soft_wrap=True,
     )
 
 

@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -259,16 +260,41 @@ def _paper_order(figure_id: str) -> tuple[str, float, float, str]:
 
 
 def load(figure_id: str, directory: Path | None = None) -> FigureSpec:
-    """One figure by its id, or by that of a figure that it covers too."""
+    """One figure by its id, or by that of a figure that it covers too, in letters of either case."""
     files = available(directory)
-    if figure_id in files:
-        return read(files[figure_id])
-    covering = next((spec for spec in map(read, files.values()) if figure_id in spec.also), None)
+    wanted = figure_id.upper()
+    for known, file in files.items():
+        if known.upper() == wanted:
+            return read(file)
+    covering = next((spec for spec in map(read, files.values()) if wanted in map(str.upper, spec.also)), None)
     if covering is None:
-        near = difflib.get_close_matches(figure_id.upper(), files, n=1)
-        hint = f"; did you mean {near[0]}" if near else ""
-        raise FigureError(f'figure "{figure_id}" does not exist{hint}; known: {", ".join(files)}')
+        raise FigureError(f'figure "{figure_id}" does not exist; {_nearest(figure_id, files)}')
     return covering
+
+
+def _nearest(figure_id: str, files: Collection[str]) -> str:
+    """The three ids that are most like one that there is none of, and how to see them all."""
+    by_upper = {known.upper(): known for known in files}
+    near = [by_upper[found] for found in difflib.get_close_matches(figure_id.upper(), by_upper, n=3, cutoff=0.3)]
+    hint = f"did you mean {' or '.join(filter(None, (', '.join(near[:-1]), near[-1])))}? " if near else ""
+    return f"{hint}flowstamp figure list names all {len(files)}"
+
+
+def matching(pattern: str, directory: Path | None = None) -> list[str]:
+    """The ids that a pattern such as `R4.*` stands for: of figures, and of those that they cover too."""
+    files = available(directory)
+    if pattern == "all":
+        return list(files)
+    if not any(sign in pattern for sign in "*?["):
+        return [pattern]
+    found = [
+        known
+        for known, file in files.items()
+        if any(fnmatchcase(name.upper(), pattern.upper()) for name in (known, *read(file).also))
+    ]
+    if not found:
+        raise FigureError(f'no figure is named like "{pattern}"; flowstamp figure list names all {len(files)}')
+    return found
 
 
 def read(path: Path) -> FigureSpec:

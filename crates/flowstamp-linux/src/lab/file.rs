@@ -9,7 +9,7 @@ use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{RouterSpec, SenderSpec};
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_laws::vcp::T_RHO;
-use flowstamp_sim::scenario::{Capture, Police};
+use flowstamp_sim::scenario::{Capture, Police, plainly};
 use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
 use std::path::Path as FilePath;
@@ -168,7 +168,9 @@ impl<'de> Deserialize<'de> for Router {
         let share = table.remove("share").map(Share::deserialize).transpose();
         let share = share.map_err(serde::de::Error::custom)?;
         let police = table.remove("police").map(Police::deserialize).transpose();
-        let police = police.map_err(|error| serde::de::Error::custom(format!("router.police: {error}")))?;
+        let police = police.map_err(|error| {
+            serde::de::Error::custom(format!("router.police: {}", plainly(&error.to_string())))
+        })?;
         let sets = table.iter().filter(|(key, _)| *key != "law").map(|(key, value)| format!("{key}={value}"));
         let sets = sets.collect();
         let mut law = RouterSpec::deserialize(table).map_err(serde::de::Error::custom)?;
@@ -334,7 +336,7 @@ impl Lab {
             let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
             let line = line.map_or(String::new(), |line| format!("line {line}: "));
             // A message may have a second line, of where in an inner table it is.
-            refuse(format!("{line}{}", error.message().lines().collect::<Vec<_>>().join(" ")))
+            refuse(format!("{line}{}", plainly(&error.message().lines().collect::<Vec<_>>().join(" "))))
         })?;
         let folder = path.parent().unwrap_or(FilePath::new("."));
         lab.path.resolve(folder, lab.duration).and_then(|()| lab.check()).map_err(refuse)?;
@@ -549,7 +551,7 @@ mod tests {
 
     fn refusal(text: &str) -> String {
         match toml::from_str::<Lab>(text) {
-            Err(error) => error.message().to_owned(),
+            Err(error) => plainly(error.message()),
             Ok(mut lab) => lab
                 .path
                 .resolve(FilePath::new("/nowhere"), lab.duration)
@@ -659,14 +661,14 @@ mod tests {
             ("name = \"a\"", "name = \"a\"\napp = \"http\"\nsize = \"1MB\"\nstop = \"7s\"", "leave out stop"),
             ("name = \"a\"", "name = \"a\"\nlaw = \"xcp\"", "asks for xcp or rcp, not for both"),
             ("name = \"a\"", "name = \"a\"\nsize = \"1MB\"", "use app"),
-            ("count = 4", "counts = 4", "unknown field"),
+            ("count = 4", "counts = 4", "unknown key"),
             (
                 "[router]",
                 "[capture]\nlinks = [\"back\"]\n[router]",
                 "there are bottleneck, bottleneck.reverse",
             ),
             ("[router]", "[capture]\npackets = 0\n[router]", "it must be 1 to"),
-            ("where = \"path\"", "where = \"moon\"", "unknown variant"),
+            ("where = \"path\"", "where = \"moon\"", "there is no"),
             ("where = \"path\"", "where = \"bpf\"\nfairness = 1.0", "rcp parameter `fairness` = 1.0 cannot"),
             ("where = \"path\"", "where = \"path\"\nlong_share = 0.5", "whose option has no age"),
             ("law = \"rcp\"\n        eta = 0.9", "law = \"xcp-draft\"", "Linux has no law \"xcp-draft\""),
@@ -676,7 +678,7 @@ mod tests {
                 "there are rcp, xcp, vcp, cubic",
             ),
             ("where = \"path\"", "share = \"htb\"", "where = \"bpf\""),
-            ("rtt = \"50ms\"", "rtt = \"50ms\"\nqueue = \"sfq\"", "unknown variant `sfq`"),
+            ("rtt = \"50ms\"", "rtt = \"50ms\"\nqueue = \"sfq\"", "there is no `sfq`"),
             (
                 "\"10Mbps\"",
                 "{ steps = [[\"0s\", \"1Mbps\"]] }",
@@ -700,12 +702,12 @@ mod tests {
                 "law = \"xcp-b\"\nwhere = \"bpf\"\nshare = \"htb\"",
                 "divides a rate that is known",
             ),
-            ("where = \"path\"", "where = \"bpf\"\nshare = \"cake\"", "unknown variant"),
+            ("where = \"path\"", "where = \"bpf\"\nshare = \"cake\"", "there is no"),
             ("where = \"path\"", "police = {}", "set where = \"bpf\""),
             (
                 "where = \"path\"",
                 "where = \"bpf\"\npolice = { havy = 1 }",
-                "router.police: unknown field `havy`",
+                "router.police: unknown key `havy`",
             ),
             (
                 "where = \"path\"",
@@ -718,7 +720,7 @@ mod tests {
                 "vcp tells no flow a rate",
             ),
             ("name = \"a\"", "name = \"a\"\npace = \"1kbps\"", "pace is 1kbps; it must be 8kbps"),
-            ("name = \"a\"", "name = \"a\"\nhears = \"none\"", "unknown variant `none`"),
+            ("name = \"a\"", "name = \"a\"\nhears = \"none\"", "there is no `none`"),
             (
                 "name = \"a\"",
                 "name = \"a\"\nlaw = \"cubic\"\nhears = \"increases\"",

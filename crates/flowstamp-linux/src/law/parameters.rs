@@ -4,6 +4,7 @@ use super::{Law, ROUTERS, VcpSender, router_named, vcp};
 use crate::refusal::Refusal;
 use flowstamp_laws::Time;
 use flowstamp_laws::registry::{RouterSpec, SenderSpec};
+use flowstamp_sim::scenario::plainly;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -116,10 +117,11 @@ pub fn sender(law: &Law, sets: &[String]) -> Result<VcpSender, Refusal> {
         if all.insert(key.to_owned(), value).is_some() {
             return Err(Refusal(format!("--set {set}: it is there twice")));
         }
-        let text = |error: toml::de::Error| Refusal(format!("--set {set}: {}", error.message()));
+        let text = |error: toml::de::Error| Refusal(format!("--set {set}: {}", plainly(error.message())));
         SenderSpec::deserialize(all.clone()).map_err(text)?;
     }
-    let spec = SenderSpec::deserialize(all).map_err(|e| Refusal(format!("--set: {}", e.message())))?;
+    let spec =
+        SenderSpec::deserialize(all).map_err(|e| Refusal(format!("--set: {}", plainly(e.message()))))?;
     let name = law.name;
     spec.check().map_err(|(key, what)| Refusal(format!("{name} parameter `{key}` {what}")))?;
     if let SenderSpec::Vcp(parameters) = spec {
@@ -159,7 +161,7 @@ pub fn given(
         let (key, value) = pair(set, "alpha=0.4")?;
         // Alone, so that what is wrong has a name.
         let alone = Table::from_iter([(key.to_owned(), value.clone())]);
-        spec(law, alone).map_err(|error| refuse(error.message()))?;
+        spec(law, alone).map_err(|error| refuse(&plainly(error.message())))?;
         if all.insert(key.to_owned(), value).is_some() {
             return Err(refuse("it is there twice"));
         }
@@ -179,6 +181,6 @@ pub fn given(
     for (key, value) in law.defaults {
         all.entry(*key).or_insert_with(|| value_of(value));
     }
-    let spec = spec(law, all).map_err(|error| Refusal(format!("--set: {}", error.message())))?;
+    let spec = spec(law, all).map_err(|error| Refusal(format!("--set: {}", plainly(error.message()))))?;
     Ok(Given { spec, eta: eta.unwrap_or(ETA), min_interval: min_interval.unwrap_or(MIN_INTERVAL) })
 }

@@ -130,12 +130,12 @@ fn what_the_kernels_laws_lack_is_refused_in_words() {
         ),
         (rcp, "max_allowable_rtt=30s", "it must be 10us to 20s"),
         (rcp, "alpha=11", "rcp parameter `alpha` is 11; it must be 0 to 10"),
-        (rcp, "gamma=0.1", "--set gamma=0.1: unknown field `gamma`"),
+        (rcp, "gamma=0.1", "--set gamma=0.1: unknown key `gamma`"),
         (rcp, "law=xcp", "the law is --law's"),
         (rcp, "alpha", "it must be KEY=VALUE"),
-        (rcp, "alpha=fast", "--set alpha=fast: invalid type"),
+        (rcp, "alpha=fast", "--set alpha=fast: \"fast\" must be a number"),
         (rcp, "max_interval=10", "--set max_interval=10: "),
-        (xcp, "eta=0.9", "unknown field `eta`"),
+        (xcp, "eta=0.9", "unknown key `eta`"),
         (
             xcp,
             "min_interval=1us",
@@ -158,7 +158,7 @@ fn what_the_kernels_laws_lack_is_refused_in_words() {
         (vcp, "t_q=500us", "`t_q` = 500us cannot"),
         (vcp, "t_q=300ms", "vcp parameter `t_q` is 300ms; it must be at most t_rho, 200ms"),
         (vcp, "k_q=17", "`k_q` = 17.0 cannot be carried out by the kernel's law; it must be 0.0 to 16.0"),
-        (vcp, "eta=0.9", "unknown field `eta`"),
+        (vcp, "eta=0.9", "unknown key `eta`"),
         (xcp_b, "kappa=0pkt", "xcp-b parameter `kappa` is 0pkt; it must be above 0"),
         (
             xcp_b,
@@ -170,7 +170,7 @@ fn what_the_kernels_laws_lack_is_refused_in_words() {
         (xcp_b, "q_max=5GB", "`q_max` = 5GB cannot be carried out by the kernel's law; it must be 1B to "),
         (xcp_b, "chi=2", "xcp-b parameter `chi` is 2; it must be"),
         (xcp_b, "min_interval=1us", "xcp-b parameter `min_interval` = 1us cannot"),
-        (xcp_b, "queue_window=1", "unknown field `queue_window`"),
+        (xcp_b, "queue_window=1", "unknown key `queue_window`"),
     ] {
         let refusal = refusal(law, &[set]);
         assert!(refusal.contains(said), "{set}: {refusal}");

@@ -1,0 +1,123 @@
+//! What serde says of wrong input, in the words of who writes a file: not those of the types that it is read into.
+
+/// The same in words for people: "expected u32" is a whole number, a variant is one of those that there are, a field is a key. Of what is
+/// not known the nearest that is known comes first.
+#[must_use]
+pub fn plainly(message: &str) -> String {
+    typed(message).or_else(|| unknown(message)).unwrap_or_else(|| missing(message))
+}
+
+/// `invalid type: string "a", expected u32`, and the same of values.
+fn typed(message: &str) -> Option<String> {
+    let rest = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "))?;
+    let (found, expected) = rest.split_once(", expected ")?;
+    let found = match found {
+        "map" => "a table",
+        "sequence" => "a list",
+        "unit value" | "null" | "Option value" => "nothing",
+        _ => found
+            .split_once(' ')
+            .filter(|(kind, _)| matches!(*kind, "string" | "integer" | "boolean" | "character"))
+            .or_else(|| found.strip_prefix("floating point ").map(|value| ("", value)))
+            .map_or(found, |(_, value)| value.trim_matches('`')),
+    };
+    // What follows the type, such as a place in JSON, stays.
+    let (kind, rest) =
+        expected.split_once(" at line ").map_or((expected, None), |(kind, line)| (kind, Some(line)));
+    let mut kind = match kind {
+        "u8" => "a whole number from 0 to 255".into(),
+        "u16" => "a whole number from 0 to 65535".into(),
+        "u32" => "a whole number from 0 to 4294967295".into(),
+        "u64" | "usize" | "u128" | "i64" => "a whole number".into(),
+        "f64" | "f32" => "a number".into(),
+        "a boolean" => "true or false".into(),
+        "a sequence" => "a list".into(),
+        "a map" => "a table".into(),
+        _ if kind.starts_with("struct ") || kind.starts_with("internally tagged enum ") => "a table".into(),
+        _ if kind.starts_with("enum ") => "one of its names".into(),
+        _ => kind.to_owned(),
+    };
+    if let Some(line) = rest {
+        kind = format!("{kind} at line {line}");
+    }
+    Some(format!("{found} must be {kind}"))
+}
+
+/// ``unknown field `cout`, expected one of `count`, `rate` ``, and the same of variants.
+fn unknown(message: &str) -> Option<String> {
+    let (what, rest) = message
+        .strip_prefix("unknown field ")
+        .map(|rest| ("unknown key ", rest))
+        .or_else(|| message.strip_prefix("unknown variant ").map(|rest| ("there is no ", rest)))?;
+    let (found, known) = rest.split_once(", ").unwrap_or((rest, ""));
+    let known = known.strip_prefix("expected ").unwrap_or(known);
+    let names: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+    let near = nearest(found.trim_matches('`'), &names)
+        .map_or_else(String::new, |name| format!("did you mean `{name}`? "));
+    let there = match names.as_slice() {
+        [] => return Some(format!("{what}{found}")),
+        [only] => format!("there is `{only}`"),
+        _ => format!(
+            "there are {}",
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        ),
+    };
+    Some(format!("{what}{found}; {near}{there}"))
+}
+
+/// ``missing field `rate` ``.
+fn missing(message: &str) -> String {
+    match message.strip_prefix("missing field ") {
+        Some(rest) => match rest.split_once("` ") {
+            Some((key, rest)) => format!("{key}` is missing {rest}"),
+            None => format!("{rest} is missing"),
+        },
+        None => message.to_owned(),
+    }
+}
+
+/// The name that is most like `text`, if one is: as near as a letter in three is wrong.
+fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
+    let distance = |name: &&&str| strsim::damerau_levenshtein(text, name);
+    let name = names.iter().min_by_key(distance)?;
+    (distance(&name) * 3 <= name.len().max(text.len()) && text.len() < 100).then_some(*name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plainly;
+
+    #[test]
+    fn serde_is_translated() {
+        for (said, plain) in [
+            ("invalid type: string \"a\", expected u32", "\"a\" must be a whole number from 0 to 4294967295"),
+            ("invalid value: integer `-1`, expected u32", "-1 must be a whole number from 0 to 4294967295"),
+            ("invalid type: floating point `1.5`, expected u64", "1.5 must be a whole number"),
+            ("invalid type: boolean `true`, expected f64", "true must be a number"),
+            ("invalid type: map, expected a string", "a table must be a string"),
+            ("invalid type: sequence, expected struct Dumbbell", "a list must be a table"),
+            (
+                "invalid type: integer `1`, expected a rate such as \"1Mbps\"",
+                "1 must be a rate such as \"1Mbps\"",
+            ),
+            (
+                "unknown variant `xcpp`, expected `xcp` or `rcp`",
+                "there is no `xcpp`; did you mean `xcp`? there are `xcp`, `rcp`",
+            ),
+            (
+                "unknown variant `moon`, expected one of `bpf`, `path`",
+                "there is no `moon`; there are `bpf`, `path`",
+            ),
+            (
+                "unknown field `cuont`, expected one of `count`, `rate`",
+                "unknown key `cuont`; did you mean `count`? there are `count`, `rate`",
+            ),
+            ("unknown field `x`, expected `price`", "unknown key `x`; there is `price`"),
+            ("unknown field `x`, there are no fields", "unknown key `x`"),
+            ("missing field `rate`", "`rate` is missing"),
+            ("a rate has its unit", "a rate has its unit"),
+        ] {
+            assert_eq!(plainly(said), plain);
+        }
+    }
+}
