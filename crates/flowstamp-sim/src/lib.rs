@@ -16,6 +16,7 @@ mod air;
 mod capture;
 mod change;
 mod clock;
+mod delays;
 pub mod digest;
 pub mod events;
 mod fabric;

@@ -119,6 +119,8 @@ pub struct LinkSummary {
     pub p99_queue_bytes: f64,
     /// The largest queue.
     pub max_queue_bytes: f64,
+    /// How long packets waited here before their transmission began, seconds; `None` if there was none. Percentiles to 1/128.
+    pub queueing_delay_s: Option<Distribution>,
     /// Packets that reached the link.
     pub arrivals: u64,
     /// Packets lost here.
@@ -311,6 +313,9 @@ pub struct GroupSummary {
     pub fct_s: Option<FctSummary>,
     /// The same at the sender: until all of the flow was acknowledged there.
     pub fct_sender_s: Option<FctSummary>,
+    /// How long data packets were on their way, from when they left the sender until they reached the receiver, seconds; each transmission
+    /// counts. `None` if there was none. Percentiles to 1/128.
+    pub packet_delay_s: Option<Distribution>,
     /// Little's law after warm-up; `None` of groups that are not web, and where no flow was there.
     pub littles_law: Option<LittlesLaw>,
 }

@@ -58,7 +58,7 @@ pub fn results(mut run: Finished) -> Results {
         let stats = &laws.stats;
         let room = laws.capacity.bytes_between(start, end);
         let sent = port.sent_bytes(line, end);
-        let queue = |share| stats.queue_times.quantile(share).min(stats.max_queue) as f64;
+        let queue = |share| stats.queue_times.quantile(share);
         dropped.push(stats.drops > 0);
         let impaired = sim.net.impaired(number);
         let [now, all] = [
@@ -82,6 +82,7 @@ pub fn results(mut run: Finished) -> Results {
                 p95_queue_bytes: queue(0.95),
                 p99_queue_bytes: queue(0.99),
                 max_queue_bytes: stats.max_queue as f64,
+                queueing_delay_s: stats.waits.distribution(),
                 arrivals: stats.arrivals,
                 drops: stats.drops,
                 marks: stats.marks,
@@ -177,6 +178,7 @@ pub fn results(mut run: Finished) -> Results {
                 after_warmup,
                 whole_run,
                 fct_s: fct(&times(|row| row.fct_s), sim.scenario.payload()),
+                packet_delay_s: group.delays.distribution(),
                 fct_sender_s: fct(&times(|row| row.fct_sender_s.get()), sim.scenario.payload()),
                 littles_law: group
                     .web

@@ -245,7 +245,8 @@ fn counted(summary: &LinkSummary) -> Value {
     let mut known = json!(summary);
     if let Value::Object(keys) = &mut known {
         keys.retain(|key, _| {
-            !["drops_data", "drops_acks", "after_warmup", "whole_run"].contains(&key.as_str())
+            !["drops_data", "drops_acks", "after_warmup", "whole_run", "queueing_delay_s"]
+                .contains(&key.as_str())
         });
     }
     known
@@ -264,6 +265,7 @@ fn link_summary(lab: &Lab, link: &Link, capacity: &Capacity) -> LinkSummary {
         p95_queue_bytes: link.queue_quantile(0.95) as f64,
         p99_queue_bytes: link.queue_quantile(0.99) as f64,
         max_queue_bytes: c.max_queue_bytes as f64,
+        queueing_delay_s: None,
         arrivals: c.arrivals,
         drops: c.drops + c.losses,
         marks: 0,
@@ -291,6 +293,7 @@ fn watched_summary(lab: &Lab, queue: &Window) -> LinkSummary {
         p95_queue_bytes: queue.quantile(0.95),
         p99_queue_bytes: queue.quantile(0.99),
         max_queue_bytes: queue.quantile(1.0),
+        queueing_delay_s: None,
         arrivals,
         drops,
         marks: 0,
@@ -417,6 +420,7 @@ fn group_summary(lab: &Lab, law: Control, rows: &[&FlowRow], taken: &[&Flow]) ->
         after_warmup: counts(warmup_s, bytes, |row| row.retransmissions_after_warmup),
         whole_run,
         fct_sender_s: None,
+        packet_delay_s: None,
         // A group has one size, and so no bins.
         fct_s: Distribution::of(&mut times).map(|all| FctSummary { all, bins: Vec::new() }),
         littles_law: None,

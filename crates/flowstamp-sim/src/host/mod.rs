@@ -14,6 +14,7 @@ pub use timers::LazyTimer;
 
 use crate::active::ActiveFlows;
 use crate::capture::User;
+use crate::delays::Delays;
 use crate::events::{Class, Source};
 use crate::fabric::Fabric;
 use crate::flow_list::Listed;
@@ -59,6 +60,8 @@ pub struct Group {
     first_record: u32,
     /// How many web flows are there.
     pub active: ActiveFlows,
+    /// How long data packets were on their way.
+    pub delays: Delays,
 }
 
 /// A law of a group, and what its flows do by it.
@@ -337,6 +340,7 @@ impl Hosts {
                 flows: 0,
                 first_record: 0,
                 active: ActiveFlows::default(),
+                delays: Delays::default(),
             }
         };
         let mut hosts = Self {
@@ -589,6 +593,7 @@ impl Hosts {
         for group in &mut self.groups {
             group.delivered_at_warmup = group.delivered_bytes;
             group.active.restart(now);
+            group.delays = Delays::default();
         }
         for (record, outcome) in self.records.iter_mut().zip(&self.outcomes) {
             record.at_warmup = outcome.done;

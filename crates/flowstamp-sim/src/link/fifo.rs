@@ -168,6 +168,7 @@ impl<S: Sharing> Fifo<S> {
         let Some(mark) = verdict else { return Admission::Dropped };
         let free_at = line.free_at();
         if free_at > now {
+            laws.stats.waits.add(free_at - now);
             laws.enter(now, packet.size);
             self.sharing.enters(own, packet.size);
             if self.waiting == 0 {
@@ -178,6 +179,7 @@ impl<S: Sharing> Fifo<S> {
             entry.packet.flags |= mark;
             Admission::sent(first, entry.arrives)
         } else {
+            laws.stats.waits.add(Time::ZERO);
             let (first, entry) = line.transmit(now, packet);
             entry.packet.flags |= mark;
             laws.stamp(now, self.sharing.seen(laws.backlog()), &mut entry.packet);

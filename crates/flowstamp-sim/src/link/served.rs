@@ -530,6 +530,7 @@ impl Served {
         tap: &mut Tap<'_>,
     ) -> Admission {
         let Some(mark) = mark else { return Admission::Dropped };
+        self.laws.stats.waits.add(now - waiting.since);
         let seen = self.seen();
         if let Some(shaper) = &mut self.shaper {
             (shaper.began, shaper.size) = (now, u64::from(waiting.packet.size));

@@ -1,5 +1,6 @@
 //! What happened on a router link.
 
+use crate::delays::{Delays, bin};
 use crate::packet::{DATA, Packet};
 use flowstamp_laws::units::Time;
 
@@ -22,6 +23,8 @@ pub struct LinkStats {
     pub queue_integral: u128,
     /// Time spent at each queue length.
     pub queue_times: QueueTimes,
+    /// How long packets waited before their transmission began.
+    pub waits: Delays,
     /// Up to when the last two are known.
     accounted: Time,
     /// What was counted before the statistics began anew.
@@ -63,73 +66,56 @@ impl LinkStats {
     }
 }
 
-/// Time spent at each queue length, in bins of at most a sixteenth of the length.
+/// Time spent at each queue length, in bins of at most a sixteenth of the length. Each bin keeps the mean of the lengths in it, so that a
+/// percentile is a length that the queue had, on average, and no edge of a bin.
 #[derive(Clone, Debug, Default)]
 pub struct QueueTimes {
-    /// Picoseconds in each bin.
-    bins: Vec<u64>,
+    bins: Vec<TimeAt>,
 }
 
-/// Bins per doubling of the queue.
-const SUB_BINS: u64 = 16;
+#[derive(Clone, Copy, Debug, Default)]
+struct TimeAt {
+    /// Picoseconds.
+    time: u64,
+    /// Byte-picoseconds: whole ones, as of the whole queue.
+    integral: u128,
+}
 
 impl QueueTimes {
     #[inline]
-    fn bin(bytes: u64) -> usize {
-        if bytes < SUB_BINS {
-            return bytes as usize;
-        }
-        let octave = u64::from(63 - bytes.leading_zeros() - 4);
-        ((octave + 1) * SUB_BINS + ((bytes >> octave) - SUB_BINS)) as usize
-    }
-
-    /// The largest length in a bin.
-    fn upper(bin: usize) -> u64 {
-        let bin = bin as u64;
-        if bin < SUB_BINS {
-            return bin;
-        }
-        let octave = bin / SUB_BINS - 1;
-        ((bin % SUB_BINS + SUB_BINS + 1) << octave) - 1
-    }
-
-    #[inline]
     fn add(&mut self, bytes: u64, span: Time) {
-        let bin = Self::bin(bytes);
-        if bin >= self.bins.len() {
-            self.bins.resize(bin + 1, 0);
+        let number = bin::<16>(bytes);
+        if number >= self.bins.len() {
+            self.bins.resize(number + 1, TimeAt::default());
         }
-        self.bins[bin] += span.as_ps();
+        let bin = &mut self.bins[number];
+        bin.time += span.as_ps();
+        bin.integral += u128::from(bytes) * u128::from(span.as_ps());
     }
 
-    /// The length that the queue did not exceed for this share of the time, to a sixteenth.
+    /// The length that the queue did not exceed for this share of the time, bytes: the mean of those within a sixteenth of it.
     #[must_use]
-    pub fn quantile(&self, share: f64) -> u64 {
-        let total: u64 = self.bins.iter().sum();
+    pub fn quantile(&self, share: f64) -> f64 {
+        let total: u64 = self.bins.iter().map(|bin| bin.time).sum();
         let mut below = 0;
-        for (bin, time) in self.bins.iter().enumerate() {
-            below += time;
-            if below as f64 >= share * total as f64 {
-                return Self::upper(bin);
-            }
-        }
-        0
+        let found = self.bins.iter().find(|bin| {
+            below += bin.time;
+            bin.time > 0 && below as f64 >= share * total as f64
+        });
+        found.map_or(0.0, |bin| bin.integral as f64 / bin.time as f64)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
-    proptest! {
-        #[test]
-        fn bins_hold_their_lengths(bytes in 0u64..1 << 40) {
-            let upper = QueueTimes::upper(QueueTimes::bin(bytes));
-            prop_assert!(upper >= bytes);
-            prop_assert!(upper <= bytes + bytes / SUB_BINS);
-            prop_assert_eq!(QueueTimes::bin(upper), QueueTimes::bin(bytes));
-            prop_assert_eq!(QueueTimes::bin(upper + 1), QueueTimes::bin(bytes) + 1);
-        }
+    #[test]
+    fn a_percentile_is_a_length_that_the_queue_had() {
+        let mut times = QueueTimes::default();
+        assert_eq!(times.quantile(0.95), 0.0);
+        times.add(1234, Time::from_millis(90));
+        times.add(100_000, Time::from_millis(10));
+        assert_eq!([0.5, 0.9, 0.95].map(|share| times.quantile(share)), [1234.0, 1234.0, 100_000.0]);
     }
 }

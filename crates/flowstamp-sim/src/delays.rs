@@ -1,0 +1,154 @@
+//! How long packets took.
+
+use crate::results::Distribution;
+use flowstamp_laws::units::Time;
+
+/// Delays of packets, in bins of at most 1/128 of the delay. Each bin keeps the sum of what is in it, so that a percentile is a delay that
+/// packets had, on average, and no edge of a bin.
+#[derive(Clone, Debug, Default)]
+pub struct Delays {
+    /// Those of less than a nanosecond.
+    none: u64,
+    /// All others, from the bin with this number on.
+    first: usize,
+    bins: Vec<Bin>,
+    most: Time,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    count: u64,
+    /// Nanoseconds.
+    sum: u64,
+}
+
+/// Bins per doubling.
+const SUB_BINS: u64 = 128;
+const PS_PER_NS: u64 = 1000;
+
+/// Where a value lies among bins of which a doubling has `SUB`, a power of two, and each is at most that part of its values wide.
+#[inline]
+pub fn bin<const SUB: u64>(value: u64) -> usize {
+    if value < SUB {
+        return value as usize;
+    }
+    let octave = u64::from(value.ilog2() - SUB.ilog2());
+    (octave * SUB + (value >> octave)) as usize
+}
+
+impl Delays {
+    /// A packet took so long.
+    #[inline]
+    pub fn add(&mut self, delay: Time) {
+        let ns = delay.as_ps() / PS_PER_NS;
+        if ns == 0 {
+            self.none += 1;
+            return;
+        }
+        let number = bin::<SUB_BINS>(ns);
+        let mut at = number.wrapping_sub(self.first);
+        if at >= self.bins.len() {
+            self.make(number);
+            at = number - self.first;
+        }
+        let bin = &mut self.bins[at];
+        bin.count += 1;
+        bin.sum += ns;
+        self.most = self.most.max(delay);
+    }
+
+    /// There is a bin of this number, and all between it and those that there are.
+    #[cold]
+    fn make(&mut self, number: usize) {
+        if self.bins.is_empty() {
+            self.first = number;
+        }
+        if number < self.first {
+            let more = self.first - number;
+            self.bins.splice(..0, std::iter::repeat_n(Bin::default(), more));
+            self.first = number;
+        } else if number - self.first >= self.bins.len() {
+            self.bins.resize(number - self.first + 1, Bin::default());
+        }
+    }
+
+    /// Their statistics in seconds; `None` if there was no packet.
+    #[must_use]
+    pub fn distribution(&self) -> Option<Distribution> {
+        let count = self.none + self.bins.iter().map(|bin| bin.count).sum::<u64>();
+        let sum: u128 = self.bins.iter().map(|bin| u128::from(bin.sum)).sum();
+        let rank = |share: f64| {
+            let rank = ((share * count as f64).ceil() as u64).max(1);
+            let mut below = self.none;
+            if below >= rank {
+                return 0.0;
+            }
+            let found = self.bins.iter().find(|bin| {
+                below += bin.count;
+                below >= rank
+            });
+            found.map_or(0.0, |bin| bin.sum as f64 / bin.count as f64 * 1e-9)
+        };
+        (count > 0).then(|| Distribution {
+            count,
+            mean: sum as f64 / count as f64 * 1e-9,
+            p50: rank(0.50),
+            p95: rank(0.95),
+            p99: rank(0.99),
+            max: self.most.as_secs_f64(),
+        })
+    }
+
+    /// What is in each bin that is not empty: mean delay in seconds, and how many packets.
+    pub fn bins(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
+        let none = (self.none > 0).then_some((0.0, self.none));
+        let full = self.bins.iter().filter(|bin| bin.count > 0);
+        none.into_iter().chain(full.map(|bin| (bin.sum as f64 / bin.count as f64 * 1e-9, bin.count)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Delays, bin};
+    use flowstamp_laws::units::Time;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_bin_is_no_wider_than_its_part(value in 128..u64::MAX / 2) {
+            prop_assert!(bin::<128>(value - 1) <= bin::<128>(value));
+            prop_assert!(bin::<128>(value + value / 128 + 1) > bin::<128>(value));
+            prop_assert!(bin::<16>(value + value / 16 + 1) > bin::<16>(value));
+            prop_assert!(bin::<16>(value) <= bin::<128>(value));
+        }
+
+        #[test]
+        fn percentiles_are_those_of_the_sample_but_for_a_bin(mut ns in prop::collection::vec(0u64..10_000_000_000, 1..300)) {
+            let mut delays = Delays::default();
+            for delay in &ns {
+                delays.add(Time::from_nanos(*delay));
+            }
+            ns.sort_unstable();
+            let found = delays.distribution().unwrap();
+            prop_assert_eq!(found.count, ns.len() as u64);
+            prop_assert_eq!(delays.bins().map(|(_, count)| count).sum::<u64>(), found.count);
+            let mean = ns.iter().sum::<u64>() as f64 / ns.len() as f64 * 1e-9;
+            prop_assert!((found.mean - mean).abs() <= 1e-9 * mean.max(1e-9));
+            prop_assert_eq!(found.max, Time::from_nanos(ns[ns.len() - 1]).as_secs_f64());
+            for (share, value) in [(0.5, found.p50), (0.95, found.p95), (0.99, found.p99)] {
+                let rank = ((share * ns.len() as f64).ceil() as usize).max(1) - 1;
+                let exact = ns[rank] as f64 * 1e-9;
+                prop_assert!((value - exact).abs() <= exact / 128.0 + 1e-15, "{value} {exact}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_delay_alone_is_exact() {
+        let mut delays = Delays::default();
+        (0..3).for_each(|_| delays.add(Time::from_micros(1234)));
+        let found = delays.distribution().unwrap();
+        assert_eq!([found.mean, found.p50, found.p99, found.max], [1234.0 * 1e3 * 1e-9; 4]);
+        assert!(Delays::default().distribution().is_none());
+    }
+}
