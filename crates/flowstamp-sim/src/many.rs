@@ -21,7 +21,8 @@ pub fn run_many(
     threads: Option<usize>,
     tick: &(dyn Fn(usize, Progress) -> ControlFlow<()> + Sync),
 ) -> Result<Vec<Results>, Stopped> {
-    run_all(loaded.iter().map(|loaded| (loaded, Needs::default())), &Room::default(), seed, threads, tick)
+    let runs = loaded.iter().map(|loaded| (loaded, Needs::default()));
+    run_all(runs, &Room::default(), seed, threads, tick, &|_, results| results)
 }
 
 /// The same with `memory` bytes among them: a run begins when what it may need is there beside what others have, or when none
@@ -37,19 +38,39 @@ pub fn run_many_within(
     tick: &(dyn Fn(usize, Progress) -> ControlFlow<()> + Sync),
 ) -> Result<Vec<Results>, Stopped> {
     let room = Room { memory, ..Room::default() };
-    run_all(loaded.iter().map(|(loaded, needs)| (loaded, *needs)), &room, seed, threads, tick)
+    let runs = loaded.iter().map(|(loaded, needs)| (loaded, *needs));
+    run_all(runs, &room, seed, threads, tick, &|_, results| results)
 }
 
-fn run_all<'a>(
+/// The same, whose results are handed to `done` with the scenario's number as each run ends, in whatever order they end: what is not kept here
+/// takes no memory from the others.
+///
+/// # Errors
+/// As [`run_many`]; what had ended before was handed over.
+pub fn run_each_within(
+    loaded: &[(Loaded, Needs)],
+    memory: Option<u64>,
+    threads: Option<usize>,
+    tick: &(dyn Fn(usize, Progress) -> ControlFlow<()> + Sync),
+    done: &(dyn Fn(usize, Results) + Sync),
+) -> Result<(), Stopped> {
+    let room = Room { memory, ..Room::default() };
+    let runs = loaded.iter().map(|(loaded, needs)| (loaded, Needs { kept: 0, ..*needs }));
+    run_all(runs, &room, None, threads, tick, done).map(|_| ())
+}
+
+fn run_all<'a, T: Send>(
     runs: impl Iterator<Item = (&'a Loaded, Needs)> + Send,
     room: &Room,
     seed: Option<u64>,
     threads: Option<usize>,
     tick: &(dyn Fn(usize, Progress) -> ControlFlow<()> + Sync),
-) -> Result<Vec<Results>, Stopped> {
+    done: &(dyn Fn(usize, Results) -> T + Sync),
+) -> Result<Vec<T>, Stopped> {
     let one = |(i, (loaded, needs)): (usize, (&Loaded, Needs))| {
         let _entered = room.enter(needs);
-        Simulation::new(loaded, seed).map_err(|_| Stopped)?.run(&mut |p| tick(i, p))
+        let results = Simulation::new(loaded, seed).map_err(|_| Stopped)?.run(&mut |p| tick(i, p))?;
+        Ok(done(i, results))
     };
     #[cfg(feature = "parallel")]
     {
