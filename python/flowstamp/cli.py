@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from flowstamp import streams
-from flowstamp.errors import FlowstampError, ResultsError, ScenarioWarning, UsageError, one_line
+from flowstamp.errors import FlowstampError, ResultsError, ResultsWarning, ScenarioWarning, UsageError, one_line
 
 if TYPE_CHECKING:
     from flowstamp.results import Results
@@ -78,13 +78,23 @@ Memory = Annotated[
         help="Refuse runs that may need more, such as 4GB; default three quarters of what the machine has.",
     ),
 ]
+Executor = Annotated[
+    str,
+    typer.Option(
+        "--executor",
+        metavar="WHERE",
+        help="Where runs go on: threads of this process, processes of this machine, or dask=ADDRESS, a cluster.",
+    ),
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Run also what the folder has already.")]
 
 
 def run_command(arguments: Sequence[str]) -> int:
     """Runs the command with these arguments; returns its exit code. Whatever goes wrong is one line."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("always", ScenarioWarning)
+            for kind in (ScenarioWarning, ResultsWarning):
+                warnings.simplefilter("always", kind)
             warnings.showwarning = _warn
             code = app(args=list(arguments), prog_name="flowstamp", standalone_mode=False)
         sys.stdout.flush()
@@ -302,6 +312,7 @@ def compare(
             "--max-duration", metavar="TIME", help="Double the duration, up to this, until --confidence is reached."
         ),
     ] = "",
+    executor: Executor = "threads",
     as_json: Json = False,
     memory: Memory = None,
 ) -> int:
@@ -324,10 +335,12 @@ def compare(
         raise UsageError("--protocols is missing; write for example --protocols xcp,reno+red")
     from flowstamp import afct
     from flowstamp import compare as comparison
+    from flowstamp.executors import check
     from flowstamp.files import check_folder
     from flowstamp.progress import Meter
     from flowstamp.sweeps import run_many
 
+    check(executor)
     loaded = _load(scenario, sets or [])
     names = [name.strip() for name in protocols.split(",") if name.strip()]
     scenarios = comparison.variants(loaded, names, memory=memory)
@@ -335,7 +348,7 @@ def compare(
     longest = comparison.longest(loaded, max_duration)
     while True:
         with Meter(scenario.name) as meter:
-            runs = run_many(list(scenarios.values()), seed=seed, memory=memory, progress=meter)
+            runs = run_many(list(scenarios.values()), seed=seed, memory=memory, executor=executor, progress=meter)
             results = dict(zip(names, runs, strict=True))
         known = afct.confidence(results, confidence / 100)
         duration_s = next(iter(results.values())).summary["duration_s"]
@@ -407,14 +420,21 @@ def sweep(
     seed: Seed = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Run each point with so many seeds.")] = 1,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Default: all cores.")] = None,
+    executor: Executor = "threads",
     out: Out = None,
+    tables: Annotated[bool, typer.Option("--tables", help="Keep each run's series and flows, too.")] = False,
+    fresh: Fresh = False,
     as_json: Json = False,
     memory: Memory = None,
 ) -> int:
-    """Run a scenario over a grid of values on all cores; print a tidy table.
+    """Run a scenario over a grid of values on all cores, or on many machines; print a tidy table.
 
-    With --out, the folder gets sweep.csv: a row for each run and metric.
+    With --out, the folder gets sweep.csv, a row for each run and metric, and as each run ends its file in points: called
+    again, the sweep runs what is missing there. A file is of a scenario as it is resolved, with what is in the files
+    that it names, of a seed, and of a build of this program. With --executor dask=ADDRESS runs go to the workers of
+    that Dask scheduler, which need the same build; what a worker had that was killed is done by the others.
     """
+    from flowstamp.executors import check
     from flowstamp.files import write_whole
     from flowstamp.progress import Meter
     from flowstamp.sweeps import sweep as run_sweep
@@ -423,13 +443,34 @@ def sweep(
     axes = dict(_axis(text) for text in grid)
     if len(axes) < len(grid):
         raise UsageError("--grid: a key is there twice; give all its values in one: dumbbell.rate=20Mbps,80Mbps")
+    check(executor)
     _check_out(out)
+    if (tables or fresh) and out is None:
+        raise UsageError(f"{'--tables' if tables else '--fresh'} needs --out DIR: the folder that points are kept in")
+    if threads is not None and executor.startswith("dask"):
+        raise UsageError(
+            "--threads: is not for --executor dask: how many runs a worker takes at a time, its --nthreads says"
+        )
     if seed is not None and seeds == 1:
         loaded = loaded.set("seed", seed)
     first = seed if seed is not None else 1
     several = range(first, first + seeds) if seeds > 1 else ()
     with Meter(scenario.name) as meter:
-        swept = run_sweep(loaded, axes, seeds=several, threads=threads, memory=memory, progress=meter)
+        swept = run_sweep(
+            loaded,
+            axes,
+            seeds=several,
+            threads=threads,
+            memory=memory,
+            executor=executor,
+            keep=out / "points" if out is not None else None,
+            tables=tables,
+            fresh=fresh,
+            progress=meter,
+        )
+    if swept.kept:
+        again = "--fresh runs all of them again"
+        streams.tell(f"{swept.kept} of {len(swept.points)} points are in {out}/points from before; {again}")
     written = [write_whole(out / "sweep.csv", swept.csv())] if out is not None else []
     if as_json:
         runs = [
