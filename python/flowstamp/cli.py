@@ -429,10 +429,10 @@ def sweep(
 ) -> int:
     """Run a scenario over a grid of values on all cores, or on many machines; print a tidy table.
 
-    With --out, the folder gets sweep.csv, a row for each run and metric, and as each run ends its file in points: called
-    again, the sweep runs what is missing there. A file is of a scenario as it is resolved, with what is in the files
-    that it names, of a seed, and of a build of this program. With --executor dask=ADDRESS runs go to the workers of
-    that Dask scheduler, which need the same build; what a worker had that was killed is done by the others.
+    With --out, the folder gets sweep.csv, a row for each run and metric, and as each run ends its file in points:
+    called again, the sweep runs what is missing there. A file is of a scenario as it is resolved, with what is in the
+    files that it names, of a seed, and of a build of this program. With --executor dask=ADDRESS runs go to the workers
+    of that Dask scheduler, which need the same build; what a worker had that was killed is done by the others.
     """
     from flowstamp.executors import check
     from flowstamp.files import write_whole
@@ -545,11 +545,15 @@ def figure(
         bool, typer.Option("--accept", help="Run seeds 1 to 5 and write what came out to figures/expected.json.")
     ] = False,
     seed: Seed = None,
+    executor: Executor = "threads",
     out: OutHere = Path("out/figures"),
+    fresh: Fresh = False,
     as_json: Json = False,
     memory: Memory = None,
 ) -> int:
     """Reproduce published figures and check what the papers claim of them.
+
+    A figure that this program has run, and of which the folder has all that it wrote, is not run again.
 
     Exit code 1 if a claim fails, or if its status or a differing value is no longer as figures/expected.json has it.
     With --accept each figure's part of that file is written anew as it ends; called again, it goes on where it was.
@@ -558,7 +562,7 @@ def figure(
 
     if ids != ["list"]:
         _check_out(out)
-    return int(cli_figure(ids, fast, as_json, out, seed, accept=accept, memory=memory))
+    return int(cli_figure(ids, fast, as_json, out, seed, accept=accept, memory=memory, executor=executor, fresh=fresh))
 
 
 @app.command()

@@ -326,7 +326,7 @@ def _submit(client: Any, where: str, jobs: Sequence[Job], took: _Took, memory: i
         took(futures.pop(future), came)
 
     try:
-        for future in completed(list(futures)):
+        for future in completed(list(futures), loop=client.loop):
             take(future)
             future.release()
     except BaseException as error:

@@ -264,6 +264,10 @@ class Results:
         """The summary as text; `pretty` as the file has it."""
         return self._source.summary_json(pretty=pretty)
 
+    def manifest_json(self) -> str:
+        """The manifest as text."""
+        return self._source.manifest_json()
+
     def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]:
         """Times and values of one series as float64 buffers; both empty if it was not sampled."""
         return self._source.series_points(kind, name, metric)
