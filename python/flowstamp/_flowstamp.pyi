@@ -29,6 +29,8 @@ class Table:
     def column_names(self) -> list[str]: ...
     def column(self, name: str) -> list[Any]:
         """One column as a list (floats, ints, strings or None)."""
+    def _repr_html_(self) -> str:
+        """For notebooks."""
 
 @final
 class Run:

@@ -226,36 +226,9 @@ def run(
 
 def _summary(results: Results) -> str:
     """The summary for people."""
-    from flowstamp import text
+    from flowstamp import overview, text
 
     summary = results.summary
-    links = [
-        [
-            name,
-            text.rate(link["rate_bps"]),
-            text.percent(link["utilization"]),
-            text.size(link["mean_queue_bytes"]),
-            text.size(link["max_queue_bytes"]),
-            str(link["drops"]),
-            str(link["marks"]),
-        ]
-        for name, link in results.links.items()
-    ]
-    groups = []
-    for name, group in results.groups.items():
-        times = group["fct_s"]
-        groups.append(
-            [
-                name,
-                group["law"],
-                str(group["flows"]),
-                text.rate(group["goodput_bps"]),
-                text.maybe(group["jain_index"]),
-                str(group["completed"]),
-                text.seconds(times["all"]["mean"]) if times else "-",
-                str(group["retransmissions"]),
-            ]
-        )
     stations = [
         [
             f"{name}.{node}",
@@ -277,10 +250,8 @@ def _summary(results: Results) -> str:
         f"{summary['packet_hops']:,} packet-hops in {results.took['wall_s']:.2f} s"
         f" ({results.took['packet_hops_per_s'] / 1e6:.1f} million per second)"
     )
-    header_links = ["link", "capacity", "utilisation", "mean queue", "max queue", "drops", "marks"]
-    header_groups = ["flows", "law", "count", "goodput", "Jain", "completed", "mean time", "retransmitted"]
     header_stations = ["station", "data rate", "airtime", "collided", "retries", "given up", "time in MAC"]
-    tables = [text.table(header_links, links), text.table(header_groups, groups)]
+    tables = [text.table(*overview.links(results)), text.table(*overview.groups(results))]
     if stations:
         tables.insert(1, text.table(header_stations, stations))
     if impaired:
@@ -434,6 +405,7 @@ def sweep(
     files that it names, of a seed, and of a build of this program. With --executor dask=ADDRESS runs go to the workers
     of that Dask scheduler, which need the same build; what a worker had that was killed is done by the others.
     """
+    from flowstamp import overview, text
     from flowstamp.executors import check
     from flowstamp.files import write_whole
     from flowstamp.progress import Meter
@@ -479,7 +451,7 @@ def sweep(
         ]
         _document({"keys": swept.keys, "runs": runs, "files": [str(path) for path in written]})
     else:
-        _say(_swept(swept.keys, swept.points, swept.results))
+        _say(text.table(*overview.points(swept)))
         for path in written:
             _say(f"wrote {path}")
     return 0
@@ -514,27 +486,6 @@ def _axis(text: str) -> tuple[str, list[Any]]:
         except (tomllib.TOMLDecodeError, RecursionError):
             parsed.append(part)
     return key.strip(), parsed
-
-
-def _swept(keys: Sequence[str], points: Sequence[dict[str, Any]], results: Sequence[Results]) -> str:
-    from flowstamp import text
-
-    rows = []
-    for point, result in zip(points, results, strict=True):
-        # The link that carries the most is the one a sweep is about.
-        link = max(result.links.values(), key=lambda link: link["utilization"], default=None)
-        total = result.summary["total"]
-        rows.append(
-            [
-                *(str(point[key]) for key in keys),
-                text.percent(link["utilization"]) if link else "-",
-                text.size(link["mean_queue_bytes"]) if link else "-",
-                str(total["drops"]),
-                text.rate(total["goodput_bps"]),
-                text.maybe(total["jain_index"]),
-            ]
-        )
-    return text.table([*keys, "utilisation", "mean queue", "drops", "goodput", "Jain"], rows)
 
 
 @app.command()

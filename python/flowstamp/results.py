@@ -286,6 +286,16 @@ class Results:
         with translated():
             return [Path(path) for path in write(str(folder))]
 
+    def _repr_html_(self) -> str:
+        from flowstamp import notebook
+
+        return notebook.results(self)
+
+    def _repr_png_(self) -> bytes | None:
+        from flowstamp import notebook
+
+        return notebook.results_png(self)
+
     def __repr__(self) -> str:
         name = self.summary["name"] or "run"
         links = ", ".join(f"{link} {100 * values['utilization']:.1f}%" for link, values in self.links.items())
@@ -312,6 +322,11 @@ class _Columns:
     def column(self, name: str) -> list[Any]:
         values: list[Any] = self._table.column(name).to_pylist()
         return values
+
+    def _repr_html_(self) -> str:
+        from flowstamp import notebook
+
+        return notebook.table(self)
 
 
 FOLDER_FILES = ("manifest.json", "summary.json", "series.parquet", "flows.parquet")

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 from flowstamp import _flowstamp, executors, machine
 from flowstamp.errors import MissingPackageError, ResultsError, ResultsWarning, ScenarioError, translated
 from flowstamp.executors import Job
+from flowstamp.overview import value as value_of
 from flowstamp.points import Column, Points, key
+from flowstamp.progress import watching
 from flowstamp.results import Results
 from flowstamp.scenario import Progress, Scenario
 
@@ -52,9 +54,9 @@ def run_many(
     executors.check(executor)
     if executor == executors.THREADS:
         checked = [(one.to_toml(memory=memory), one.source, (), one.base_dir) for one in scenarios]
-        with translated():
+        with watching(progress, "runs") as told, translated():
             runs = _flowstamp.run_many(
-                checked, seed=seed, threads=threads, memory=machine.memory(memory), progress=progress
+                checked, seed=seed, threads=threads, memory=machine.memory(memory), progress=told
             )
         results = [Results(run) for run in runs]
     else:
@@ -62,7 +64,8 @@ def run_many(
         limit = executors.memory_here(executor, memory)
         jobs = [Job.of(one, memory=limit) for one in seeded]
         found: dict[int, Results] = {}
-        executors.run(jobs, found.__setitem__, executor=executor, threads=threads, memory=memory, progress=progress)
+        with watching(progress, "runs") as told:
+            executors.run(jobs, found.__setitem__, executor=executor, threads=threads, memory=memory, progress=told)
         results = [found[number] for number in range(len(jobs))]
     for scenario, result in zip(scenarios, results, strict=True):
         scenario._warn(result)
@@ -191,10 +194,10 @@ class Sweep:
 
         x, y = self._two(x, y)
         kind, name = self._of(metric, kind, name)
-        columns, rows = ([*dict.fromkeys(_shown(point[at]) for point in self.points)] for at in (x, y))
+        columns, rows = ([*dict.fromkeys(value_of(point[at]) for point in self.points)] for at in (x, y))
         total, runs = np.zeros((2, len(rows), len(columns)))
         for point, value in zip(self.points, self.values(metric, kind=kind, name=name), strict=True):
-            place = rows.index(_shown(point[y])), columns.index(_shown(point[x]))
+            place = rows.index(value_of(point[y])), columns.index(value_of(point[x]))
             total[place] += value
             runs[place] += 1
         with np.errstate(invalid="ignore"):
@@ -237,16 +240,16 @@ class Sweep:
             raise ResultsError("no key varies: there is nothing to draw a line over")
         kind, name = self._of(metric, kind, name)
         others = [at for at in varied if at != x]
-        shown = list(dict.fromkeys(_shown(point[x]) for point in self.points))
+        shown = list(dict.fromkeys(value_of(point[x]) for point in self.points))
         column, at_x = _axis(x, [point[x] for point in self.points])
         numbers = not isinstance(at_x[0], str)
         curves: dict[str, dict[float, list[float]]] = {}
         ticks: dict[float, str] = {}
         for run, value in enumerate(self.values(metric, kind=kind, name=name)):
             point = self.points[run]
-            label = ", ".join(f"{other.rsplit('.', 1)[-1]} {_shown(point[other])}" for other in others)
-            where = float(at_x[run]) if numbers else float(shown.index(_shown(point[x])))
-            ticks[where] = _shown(point[x])
+            label = ", ".join(f"{other.rsplit('.', 1)[-1]} {value_of(point[other])}" for other in others)
+            where = float(at_x[run]) if numbers else float(shown.index(value_of(point[x])))
+            ticks[where] = value_of(point[x])
             curves.setdefault(label, {}).setdefault(where, []).append(float(value))
         several = any(len(found) > 1 for line in curves.values() for found in line.values())
 
@@ -283,7 +286,17 @@ class Sweep:
 
     def _varied(self) -> list[str]:
         """Keys with several values, but for seeds."""
-        return [key for key in self.keys if key != SEED and len({_shown(point[key]) for point in self.points}) > 1]
+        return [key for key in self.keys if key != SEED and len({value_of(point[key]) for point in self.points}) > 1]
+
+    def _repr_html_(self) -> str:
+        from flowstamp import notebook
+
+        return notebook.sweep(self)
+
+    def _repr_png_(self) -> bytes | None:
+        from flowstamp import notebook
+
+        return notebook.sweep_png(self)
 
     def __repr__(self) -> str:
         return f"<Sweep of {len(self.points)} runs over {', '.join(self.keys)}>"
@@ -378,15 +391,16 @@ def _kept(
         results[names[point]] = there.put(names[point], _columns(here, [result]), result)
 
     if missing:
-        executors.run(
-            [jobs[number] for number in missing],
-            done,
-            executor=executor,
-            threads=threads,
-            memory=memory,
-            tables=there.tables,
-            progress=progress,
-        )
+        with watching(progress, "sweep") as told:
+            executors.run(
+                [jobs[number] for number in missing],
+                done,
+                executor=executor,
+                threads=threads,
+                memory=memory,
+                tables=there.tables,
+                progress=told,
+            )
     return Sweep(keys, tuple(points), tuple(results[name] for name in names), kept)
 
 
@@ -449,12 +463,7 @@ def _axis(key: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
                 return f"{key}_{unit}", [_flowstamp.quantity(kind, value) for value in values]
             except _flowstamp.TheoryError:
                 continue
-    return key, [_shown(value) for value in values]
-
-
-def _shown(value: object) -> str:
-    """A value of a grid as text."""
-    return value if isinstance(value, str) else json.dumps(value)
+    return key, [value_of(value) for value in values]
 
 
 def _columns(axes: Iterable[tuple[str, list[Any]]], results: Sequence[Results]) -> list[Column]:

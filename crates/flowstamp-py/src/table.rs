@@ -109,6 +109,11 @@ impl Table {
         }
     }
 
+    /// For notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("flowstamp.notebook")?.call_method1("table", (slf,))
+    }
+
     fn __len__(&self) -> usize {
         self.batch.num_rows()
     }
