@@ -192,24 +192,43 @@ def run(
     out: Out = None,
     as_json: Json = False,
     trace: Annotated[bool, typer.Option("--trace", help="Record packets to trace.pcapng in the folder --out.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Show rates and queues as the run goes, in a terminal.")] = False,
+    json_stream: Annotated[
+        bool, typer.Option("--json-stream", help="A line of JSON for each sample as the run goes; at last the summary.")
+    ] = False,
     memory: Memory = None,
 ) -> int:
     """Run a scenario and print its summary.
 
     With --out, the folder gets manifest.json, summary.json, series.parquet and flows.parquet.
+
+    With --live a view of links, groups and flows stands on standard error as long as the run goes. Up to 16 flows are
+    sampled for it, unless the scenario says what probes.flows is. With --json-stream each instant that probes sample is
+    a line on standard output, {"time_s": ..., "link": {NAME: {METRIC: value}}, "group": ..., "flow": ..., "law": ...},
+    and the last line is {"summary": ...}.
     """
     from flowstamp.progress import Meter
 
+    _check_shown(as_json, live, json_stream)
     if trace and out is None:
         raise UsageError("--trace needs --out DIR: the folder that trace.pcapng is written to")
     loaded = _load(scenario, sets or [])
     if trace and "capture" not in loaded.tree:
         loaded = loaded.capture()
     _check_out(out)
-    with Meter(scenario.name) as meter:
-        results = loaded.run(seed=seed, memory=memory, progress=meter)
+    if live:
+        from flowstamp.live import watched
+
+        results = watched(loaded, title=scenario.name, seed=seed, memory=memory)
+    elif json_stream:
+        results = _streamed(loaded, seed, memory)
+    else:
+        with Meter(scenario.name) as meter:
+            results = loaded.run(seed=seed, memory=memory, progress=meter)
     written = results.write(out) if out is not None else []
-    if as_json:
+    if json_stream:
+        _say(f'{{"summary": {results.summary_json()}}}')
+    elif as_json:
         # Of many flows it is long: as the engine writes it, and not taken apart and put together again.
         text = results.summary_json(pretty=True)
         if written:
@@ -222,6 +241,24 @@ def run(
         for path in written:
             _say(f"wrote {path}")
     return 0
+
+
+def _check_shown(as_json: bool, live: bool, json_stream: bool) -> None:
+    if sum((as_json, live, json_stream)) > 1:
+        raise UsageError("--json, --live and --json-stream are ways to show a run; give one of them")
+    if live and not sys.stderr.isatty():
+        raise UsageError("--live: standard error is no terminal; --json-stream gives the same as lines of JSON")
+
+
+def _streamed(scenario: Scenario, seed: int | None, memory: str | None) -> Results:
+    from flowstamp.live import lines
+
+    for line in lines(scenario, seed=seed, memory=memory):
+        if not isinstance(line, str):
+            return line
+        _say(line)
+        sys.stdout.flush()
+    raise AssertionError("a run ends with its results")
 
 
 def _summary(results: Results) -> str:
