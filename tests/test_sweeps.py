@@ -109,6 +109,14 @@ def test_what_is_no_point_is_told_of_and_run_again(random: fs.Scenario, tmp_path
     assert fs.sweep(random, GRID, keep=tmp_path).kept == 4
 
 
+def test_a_folder_that_cannot_be_is_told_of_before_any_work(random: fs.Scenario, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(fs.OutputError, match="file: exists and is not a folder"):
+        fs.sweep(random.set("duration", "1000h"), GRID, keep=tmp_path / "file" / "points")
+    with pytest.raises(fs.ScenarioError, match="tables: are for points that are kept; give a folder as keep"):
+        fs.sweep(random, GRID, tables=True)
+
+
 def test_series_and_flows_are_kept_where_they_are_asked_for(random: fs.Scenario, tmp_path: Path) -> None:
     grid = {"flows.xcp.count": [1, 2]}
     without = fs.sweep(random, grid, keep=tmp_path)

@@ -486,7 +486,7 @@ def sweep(
             {"point": point, "summary": result.summary}
             for point, result in zip(swept.points, swept.results, strict=True)
         ]
-        _document({"keys": swept.keys, "runs": runs, "files": [str(path) for path in written]})
+        _document({"keys": swept.keys, "runs": runs, "kept": swept.kept, "files": [str(path) for path in written]})
     else:
         _say(text.table(*overview.points(swept)))
         for path in written:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from flowstamp import _flowstamp, executors, machine
 from flowstamp.errors import MissingPackageError, ResultsError, ResultsWarning, ScenarioError, translated
 from flowstamp.executors import Job
+from flowstamp.files import check_folder
 from flowstamp.overview import value as value_of
 from flowstamp.points import Column, Points, key
 from flowstamp.progress import watching
@@ -352,6 +353,7 @@ def sweep(
         results = run_many(scenarios, threads=threads, memory=memory, executor=executor, progress=progress)
         swept = Sweep(tuple(axes), tuple(points), tuple(results))
     else:
+        check_folder(Path(keep))
         limit = executors.memory_here(executor, memory)
         jobs = [Job.of(one, memory=limit) for one in scenarios]
         there = Points(Path(keep), tables=tables)

@@ -144,6 +144,40 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::thread;
 
+    /// Each run is handed over once and with its number, and is the one that `run_many` gives; one that is stopped hands over what had ended.
+    #[test]
+    fn runs_are_handed_over_as_they_end() {
+        let text = |count: u32| {
+            format!(
+                "duration = \"200ms\"\n[dumbbell]\nrate = \"10Mbps\"\nrtt = \"20ms\"\n[[flows]]\nname = \"x\"\nlaw = \"sack\"\ncount = {count}\n"
+            )
+        };
+        let folder = std::path::Path::new(".");
+        let load = |count| {
+            crate::load_within(&text(count), crate::Format::Toml, "test", &[], folder, None)
+                .expect("a scenario")
+        };
+        let loaded: Vec<_> = (1..6).map(load).collect();
+        let go_on = |_, _| ControlFlow::Continue(());
+        let known = run_many_within(&loaded, None, None, None, &go_on).expect("nobody stops them");
+        let seen = Mutex::new(vec![None; loaded.len()]);
+        let done = |i: usize, results: Results| {
+            let before = seen.lock().expect("nobody panicked")[i].replace(results.digest());
+            assert!(before.is_none());
+        };
+        run_each_within(&loaded, Some(1), Some(2), &go_on, &done).expect("nobody stops them");
+        let seen = seen.into_inner().expect("nobody panicked");
+        assert_eq!(seen, known.iter().map(|results| Some(results.digest())).collect::<Vec<_>>());
+
+        let ended = Mutex::new(0);
+        let stop = |i, _| if i == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let stopped = run_each_within(&loaded, None, Some(1), &stop, &|_, _| {
+            *ended.lock().expect("nobody panicked") += 1;
+        });
+        assert_eq!(stopped, Err(Stopped));
+        assert_eq!(ended.into_inner().expect("nobody panicked"), 2);
+    }
+
     /// However many come at once: what is taken never exceeds what there is, but for one that is alone, and all have their turn.
     #[test]
     fn runs_share_what_there_is() {

@@ -260,3 +260,28 @@ impl Write for Remember<'_> {
         self.out.flush().map_err(|error| self.keep(error))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes come back from a whole file, and none from any that was cut or is another's.
+    #[test]
+    fn notes_are_of_whole_files() {
+        let words: DictionaryArray<Int32Type> = ["a", "b", "a"].into_iter().collect();
+        let table = RecordBatch::try_from_iter([
+            ("word", Arc::new(words) as ArrayRef),
+            ("whole", Arc::new(arrow_array::Int64Array::from(vec![-1, 0, i64::MAX]))),
+            ("number", Arc::new(Float64Array::from(vec![0.5, f64::NAN, f64::MAX]))),
+        ])
+        .expect("a table");
+        let notes =
+            vec![("first".to_owned(), "eins".to_owned()), ("second".to_owned(), "\u{1f30a}\n".to_owned())];
+        let bytes = parquet_of(&table, &notes).expect("it is written");
+        assert_eq!(parquet_notes(bytes.clone()), Some(notes.clone()));
+        for cut in 0..bytes.len() {
+            assert_eq!(parquet_notes(bytes[..cut].to_vec()), None, "{cut} bytes of {}", bytes.len());
+        }
+        assert_eq!(parquet_notes(parquet_of(&table, &[]).expect("it is written")), None);
+    }
+}
