@@ -229,7 +229,7 @@ def heatmap(
             axis.set_label_text(name)
             step = -(-len(ticks) // 12)
             axis.set_ticks(range(0, len(ticks), step), list(ticks)[::step])
-        if columns <= 8 and rows <= 24:  # as many numbers as find room
+        if columns <= 8 and rows <= 24 and np.isfinite(values).any():  # as many numbers as find room
             low, high = float(np.nanmin(values)), float(np.nanmax(values))
             for row, column in np.ndindex(rows, columns):
                 value = values[row, column]
