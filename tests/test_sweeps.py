@@ -273,6 +273,9 @@ def test_a_scheduler_that_is_not_there_is_told_of(random: fs.Scenario, monkeypat
     monkeypatch.setattr(executors, "CONNECT_S", 0.5)
     with pytest.raises(ExecutorError, match=r"executor: dask=tcp://127\.0\.0\.1:1: no scheduler answers there"):
         fs.sweep(random, GRID, executor="dask=tcp://127.0.0.1:1")
+    for wrong in ("nonsense", "tcp://127.0.0.1", "foo://127.0.0.1:1"):
+        with pytest.raises(ExecutorError, match=f"executor: dask={wrong}: no scheduler answers there"):
+            fs.sweep(random, GRID, executor=f"dask={wrong}")
 
 
 @pytest.mark.parametrize(

@@ -282,6 +282,8 @@ def _dask(address: str, jobs: Sequence[Job], took: _Took, memory: int | None, ta
         raise MissingPackageError("executor: dask needs the package distributed; install flowstamp[dask]") from None
     where = f"executor: dask={address}"
     try:
+        # What is no address leaves a client that complains when it goes.
+        distributed.comm.get_address_host_port(address, strict=True)
         client = distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise ExecutorError(
