@@ -253,7 +253,8 @@ def test_a_killed_worker_is_no_lost_run(random: fs.Scenario, tmp_path: Path) -> 
         [own], [came] = fs.run_many([random]), fs.run_many([random], executor=address)
         assert came.summary == own.summary
         assert came.flows.column("goodput_bps") == own.flows.column("goodput_bps")
-        assert np.array_equal(*(one.series("link", "bottleneck", "queue_bytes") for one in (own, came)))
+        wanted = ("link", "bottleneck", "queue_bytes")
+        assert np.array_equal(own.series(*wanted), came.series(*wanted))
         # A run that is wrong is told of as at home.
         with pytest.raises(ExecutorError, match=r"may need .* of memory"):
             executors.run([Job.of(random, memory=None)], lambda *_: None, executor=address, memory="1MB")
