@@ -273,17 +273,6 @@ def test_many_runs_come_back_in_order_whatever_the_threads(dumbbell: fs.Scenario
         fs.run_many([dumbbell.set("duration", "1000h"), dumbbell.set("dumbbell.rate", "fast")])
 
 
-def test_a_sweep_is_a_tidy_table(dumbbell: fs.Scenario) -> None:
-    swept = fs.sweep(dumbbell, {"flows.xcp.count": [1, 2]}, seeds=[1, 2])
-    assert swept.keys == ("flows.xcp.count", "seed")
-    assert len(swept.results) == 4
-    frame = pl.DataFrame(swept.rows())
-    flows = frame.filter((pl.col("kind") == "group") & (pl.col("metric") == "flows"))
-    assert flows["value"].to_list() == [1, 1, 2, 2]
-    with pytest.raises(fs.ScenarioError, match="list"):
-        fs.sweep(dumbbell, {"dumbbell.rate": "20Mbps"})
-
-
 def slow() -> fs.Scenario:
     """Hours of work."""
     return fs.dumbbell("1Gbps", rtt="40ms").flows("xcp").configure(duration="1000h")

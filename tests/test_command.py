@@ -268,7 +268,9 @@ def test_compare_takes_the_scenario_of_a_figure(flowstamp: Command, tmp_path: Pa
 
 def test_sweep_runs_every_combination(flowstamp: Command, scenario: Path) -> None:
     grid = ["--grid", "dumbbell.rate=10Mbps,20Mbps", "--grid", "flows.long.count=1,2"]
-    done = flowstamp("sweep", scenario, *grid, "--seeds", 2, "--out", "out", "--json")
+    done = flowstamp(
+        "sweep", scenario, *grid, "--set", "flows.long.spread=100ms", "--seeds", 2, "--out", "out", "--json"
+    )
     runs = document(done)["runs"]
     assert isinstance(runs, list)
     assert len(runs) == 8

@@ -15,7 +15,7 @@ import pytest
 
 from flowstamp import _flowstamp, linux
 from flowstamp.figures import FigureError, FigureSpec, Outcome, Verdict, available, cli_figure, load, read
-from flowstamp.figures.accept import KEPT
+from flowstamp.figures.kept import KEPT
 from flowstamp.figures.measured import NotMeasuredError
 from flowstamp.figures.memory import NAME, Form, Known, Memory
 from flowstamp.figures.runner import Runner
@@ -342,6 +342,65 @@ def test_an_interrupted_fill_goes_on_where_it_was(made: Made, monkeypatch: pytes
     assert seeds == [1, 2, 3, 3, 4, 5]
     assert made.run(3, accept=True)[0] == 0  # another figure now
     assert seeds[6:] == [1, 2, 3, 4, 5]
+
+
+def test_a_figure_whose_outcome_stands_is_not_run_again(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    whole = Runner.run
+
+    def told(runner: Runner, spec: Any, *rest: Any) -> Outcome:
+        ran.append(spec.id)
+        return whole(runner, spec, *rest)
+
+    def again(*arguments: Any, **options: Any) -> bool:
+        before = len(ran)
+        code, document = made.run(*arguments, **options)
+        assert (code, document["claims"][0]["measured"]) == (0, arguments[0])
+        assert document.get("kept", False) == (len(ran) == before)
+        return len(ran) > before
+
+    monkeypatch.setattr(Runner, "run", told)
+    out = made.folder / "out"
+    assert again(2)
+    pictures = {name: (out / name).read_bytes() for name in ("T1.pdf", "T1.png")}
+    assert not again(2)
+    assert again(2, fresh=True)
+    # What is gone, or is another's, is made again.
+    (out / "T1.png").unlink()
+    assert again(2)
+    (out / "T1.pdf").write_bytes(b"another")
+    assert again(2)
+    assert {name: (out / name).read_bytes() for name in pictures} == pictures
+    # So is what has another seed, form or file.
+    assert again(2, seed=7)
+    assert again(3)
+    monkeypatch.setattr("test_expected.FIGURE", FIGURE.replace("flow times", "times"))
+    assert again(3)
+    assert not again(3)
+    # A fill takes what it has of seed 1, and a line that was cut is as none.
+    kept = out / KEPT
+    kept.write_text(kept.read_text() + '{"key": "half a li')
+    del ran[:]
+    made.run(3, accept=True)
+    assert len(ran) == 4
+    assert not again(3)
+    # Claims are held against what the file expects now.
+    assert made.run(3, expected=">= 4")[1]["claims"][0]["status"] == "differs"
+
+
+def test_a_figure_in_processes_is_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parent / "data" / "X16.toml").read_text()
+    folder = tmp_path / "figures"
+    folder.mkdir()
+    (folder / "X16.toml").write_text(text)
+    found = []
+    for executor in ("threads", "processes"):
+        out = tmp_path / executor
+        code, document = run(capsys, "X16", out, fast=False, directory=folder, executor=executor)
+        del document["wall_s"]
+        pictures = [(out / name).read_bytes() for name in ("X16.pdf", "X16.png", "X16.fct.json")]
+        found.append((code, document, pictures))
+    assert found[0] == found[1]
 
 
 def verdict(measured: float | None) -> Verdict:

@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from flowstamp import theory
-    from flowstamp.errors import FlowstampError, OutputError, ResultsError, ScenarioError, ScenarioWarning, TheoryError
+    from flowstamp.errors import (
+        FlowstampError,
+        OutputError,
+        ResultsError,
+        ResultsWarning,
+        ScenarioError,
+        ScenarioWarning,
+        TheoryError,
+    )
     from flowstamp.results import Results, Table
     from flowstamp.results import load as load_results
     from flowstamp.scenario import Scenario, dumbbell, graph, laws, load, loads, parking_lot, schema
@@ -33,6 +41,7 @@ __all__ = [
     "OutputError",
     "Results",
     "ResultsError",
+    "ResultsWarning",
     "Scenario",
     "ScenarioError",
     "ScenarioWarning",
@@ -58,6 +67,7 @@ _HOME = {
     "FlowstampError": "errors",
     "OutputError": "errors",
     "ResultsError": "errors",
+    "ResultsWarning": "errors",
     "ScenarioError": "errors",
     "ScenarioWarning": "errors",
     "TheoryError": "errors",

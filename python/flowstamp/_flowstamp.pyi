@@ -1,6 +1,6 @@
 """The native module: runs scenarios, holds results, knows the ideals. Glue only; the typed facade is in the other modules."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 __version__: str
@@ -18,6 +18,10 @@ class TheoryError(ValueError):
 class Table:
     """A table of results; any Arrow consumer (pandas, polars, pyarrow, duckdb) reads it by the PyCapsule interface."""
 
+    def __new__(cls, columns: Sequence[tuple[str, Sequence[int] | Sequence[float] | Sequence[str]]]) -> Table:
+        """A table of columns: whole numbers, numbers or words, as many in each."""
+    def parquet(self, notes: Sequence[tuple[str, str]] = ()) -> bytes:
+        """The table as a Parquet file, with `notes` beside the columns."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     @property
     def num_rows(self) -> int: ...
@@ -25,6 +29,8 @@ class Table:
     def column_names(self) -> list[str]: ...
     def column(self, name: str) -> list[Any]:
         """One column as a list (floats, ints, strings or None)."""
+    def _repr_html_(self) -> str:
+        """For notebooks."""
 
 @final
 class Run:
@@ -97,8 +103,11 @@ def start(
 ) -> Simulation:
     """Lays out a scenario, ready to run. Raises ScenarioError."""
 
+# Text in TOML, source, sets, and base_dir or the contents of the files that the scenario names, by their paths.
+Job = tuple[str, str, Sequence[tuple[str, str]], str | Mapping[str, str]]
+
 def run_many(
-    scenarios: Sequence[tuple[str, str, Sequence[tuple[str, str]], str]],  # (text, source, sets, base_dir), TOML
+    scenarios: Sequence[Job],
     *,
     seed: int | None = None,
     threads: int | None = None,
@@ -107,6 +116,17 @@ def run_many(
 ) -> list[Run]:
     """Runs many scenarios on all cores; results in the order given. All are checked before the first starts. Of `memory` bytes all
     have their part: a run waits for room, and what would not fit one by one is refused."""
+
+def run_each(
+    scenarios: Sequence[Job],
+    done: Callable[[int, Run], None],
+    *,
+    threads: int | None = None,
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """The same; `done` gets each run and its number as it ends, in the calling thread. If it raises, or `progress` does, no more are
+    begun; of those that had ended by then it has heard, unless it is what raised."""
 
 def check(
     text: str,
@@ -118,6 +138,20 @@ def check(
     memory: int | None = None,
 ) -> str:
     """Checks a scenario without running it; returns it as TOML with every default spelled out. Raises ScenarioError."""
+
+def resolve(
+    text: str,
+    *,
+    source: str = "scenario",
+    format: str = "toml",
+    sets: Sequence[tuple[str, str]] = (),
+    base_dir: str = ".",
+    memory: int | None = None,
+) -> tuple[str, dict[str, str], int]:
+    """The same with the contents of the files that the scenario names, by their paths, and the bytes of memory that a run may need."""
+
+def parquet_notes(bytes: bytes) -> dict[str, str] | None:
+    """What stands beside the columns of a file that `Table.parquet` made; None of what is no whole Parquet file."""
 
 def scenario_schema() -> str:
     """JSON Schema of a scenario."""

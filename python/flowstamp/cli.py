@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from flowstamp import streams
-from flowstamp.errors import FlowstampError, ResultsError, ScenarioWarning, UsageError, one_line
+from flowstamp.errors import FlowstampError, ResultsError, ResultsWarning, ScenarioWarning, UsageError, one_line
 
 if TYPE_CHECKING:
     from flowstamp.results import Results
@@ -78,13 +78,23 @@ Memory = Annotated[
         help="Refuse runs that may need more, such as 4GB; default three quarters of what the machine has.",
     ),
 ]
+Executor = Annotated[
+    str,
+    typer.Option(
+        "--executor",
+        metavar="WHERE",
+        help="Where runs go on: threads of this process, processes of this machine, or dask=ADDRESS, a cluster.",
+    ),
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Run also what the folder has already.")]
 
 
 def run_command(arguments: Sequence[str]) -> int:
     """Runs the command with these arguments; returns its exit code. Whatever goes wrong is one line."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("always", ScenarioWarning)
+            for kind in (ScenarioWarning, ResultsWarning):
+                warnings.simplefilter("always", kind)
             warnings.showwarning = _warn
             code = app(args=list(arguments), prog_name="flowstamp", standalone_mode=False)
         sys.stdout.flush()
@@ -182,24 +192,43 @@ def run(
     out: Out = None,
     as_json: Json = False,
     trace: Annotated[bool, typer.Option("--trace", help="Record packets to trace.pcapng in the folder --out.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Show rates and queues as the run goes, in a terminal.")] = False,
+    json_stream: Annotated[
+        bool, typer.Option("--json-stream", help="A line of JSON for each sample as the run goes; at last the summary.")
+    ] = False,
     memory: Memory = None,
 ) -> int:
     """Run a scenario and print its summary.
 
     With --out, the folder gets manifest.json, summary.json, series.parquet and flows.parquet.
+
+    With --live a view of links, groups and flows stands on standard error as long as the run goes. Up to 16 flows are
+    sampled for it, unless the scenario says what probes.flows is. With --json-stream each instant that probes sample is
+    a line on standard output, {"time_s": ..., "link": {NAME: {METRIC: value}}, "group": ..., "flow": ..., "law": ...},
+    and the last line is {"summary": ...}.
     """
     from flowstamp.progress import Meter
 
+    _check_shown(as_json, live, json_stream)
     if trace and out is None:
         raise UsageError("--trace needs --out DIR: the folder that trace.pcapng is written to")
     loaded = _load(scenario, sets or [])
     if trace and "capture" not in loaded.tree:
         loaded = loaded.capture()
     _check_out(out)
-    with Meter(scenario.name) as meter:
-        results = loaded.run(seed=seed, memory=memory, progress=meter)
+    if live:
+        from flowstamp.live import watched
+
+        results = watched(loaded, title=scenario.name, seed=seed, memory=memory)
+    elif json_stream:
+        results = _streamed(loaded, seed, memory)
+    else:
+        with Meter(scenario.name) as meter:
+            results = loaded.run(seed=seed, memory=memory, progress=meter)
     written = results.write(out) if out is not None else []
-    if as_json:
+    if json_stream:
+        _say(f'{{"summary": {results.summary_json()}}}')
+    elif as_json:
         # Of many flows it is long: as the engine writes it, and not taken apart and put together again.
         text = results.summary_json(pretty=True)
         if written:
@@ -214,38 +243,29 @@ def run(
     return 0
 
 
+def _check_shown(as_json: bool, live: bool, json_stream: bool) -> None:
+    if sum((as_json, live, json_stream)) > 1:
+        raise UsageError("--json, --live and --json-stream are ways to show a run; give one of them")
+    if live and not sys.stderr.isatty():
+        raise UsageError("--live: standard error is no terminal; --json-stream gives the same as lines of JSON")
+
+
+def _streamed(scenario: Scenario, seed: int | None, memory: str | None) -> Results:
+    from flowstamp.live import lines
+
+    for line in lines(scenario, seed=seed, memory=memory):
+        if not isinstance(line, str):
+            return line
+        _say(line)
+        sys.stdout.flush()
+    raise AssertionError("a run ends with its results")
+
+
 def _summary(results: Results) -> str:
     """The summary for people."""
-    from flowstamp import text
+    from flowstamp import overview, text
 
     summary = results.summary
-    links = [
-        [
-            name,
-            text.rate(link["rate_bps"]),
-            text.percent(link["utilization"]),
-            text.size(link["mean_queue_bytes"]),
-            text.size(link["max_queue_bytes"]),
-            str(link["drops"]),
-            str(link["marks"]),
-        ]
-        for name, link in results.links.items()
-    ]
-    groups = []
-    for name, group in results.groups.items():
-        times = group["fct_s"]
-        groups.append(
-            [
-                name,
-                group["law"],
-                str(group["flows"]),
-                text.rate(group["goodput_bps"]),
-                text.maybe(group["jain_index"]),
-                str(group["completed"]),
-                text.seconds(times["all"]["mean"]) if times else "-",
-                str(group["retransmissions"]),
-            ]
-        )
     stations = [
         [
             f"{name}.{node}",
@@ -267,10 +287,8 @@ def _summary(results: Results) -> str:
         f"{summary['packet_hops']:,} packet-hops in {results.took['wall_s']:.2f} s"
         f" ({results.took['packet_hops_per_s'] / 1e6:.1f} million per second)"
     )
-    header_links = ["link", "capacity", "utilisation", "mean queue", "max queue", "drops", "marks"]
-    header_groups = ["flows", "law", "count", "goodput", "Jain", "completed", "mean time", "retransmitted"]
     header_stations = ["station", "data rate", "airtime", "collided", "retries", "given up", "time in MAC"]
-    tables = [text.table(header_links, links), text.table(header_groups, groups)]
+    tables = [text.table(*overview.links(results)), text.table(*overview.groups(results))]
     if stations:
         tables.insert(1, text.table(header_stations, stations))
     if impaired:
@@ -302,6 +320,7 @@ def compare(
             "--max-duration", metavar="TIME", help="Double the duration, up to this, until --confidence is reached."
         ),
     ] = "",
+    executor: Executor = "threads",
     as_json: Json = False,
     memory: Memory = None,
 ) -> int:
@@ -324,10 +343,12 @@ def compare(
         raise UsageError("--protocols is missing; write for example --protocols xcp,reno+red")
     from flowstamp import afct
     from flowstamp import compare as comparison
+    from flowstamp.executors import check
     from flowstamp.files import check_folder
     from flowstamp.progress import Meter
     from flowstamp.sweeps import run_many
 
+    check(executor)
     loaded = _load(scenario, sets or [])
     names = [name.strip() for name in protocols.split(",") if name.strip()]
     scenarios = comparison.variants(loaded, names, memory=memory)
@@ -335,7 +356,7 @@ def compare(
     longest = comparison.longest(loaded, max_duration)
     while True:
         with Meter(scenario.name) as meter:
-            runs = run_many(list(scenarios.values()), seed=seed, memory=memory, progress=meter)
+            runs = run_many(list(scenarios.values()), seed=seed, memory=memory, executor=executor, progress=meter)
             results = dict(zip(names, runs, strict=True))
         known = afct.confidence(results, confidence / 100)
         duration_s = next(iter(results.values())).summary["duration_s"]
@@ -407,14 +428,22 @@ def sweep(
     seed: Seed = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Run each point with so many seeds.")] = 1,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Default: all cores.")] = None,
+    executor: Executor = "threads",
     out: Out = None,
+    tables: Annotated[bool, typer.Option("--tables", help="Keep each run's series and flows, too.")] = False,
+    fresh: Fresh = False,
     as_json: Json = False,
     memory: Memory = None,
 ) -> int:
-    """Run a scenario over a grid of values on all cores; print a tidy table.
+    """Run a scenario over a grid of values on all cores, or on many machines; print a tidy table.
 
-    With --out, the folder gets sweep.csv: a row for each run and metric.
+    With --out, the folder gets sweep.csv, a row for each run and metric, and as each run ends its file in points:
+    called again, the sweep runs what is missing there. A file is of a scenario as it is resolved, with what is in the
+    files that it names, of a seed, and of a build of this program. With --executor dask=ADDRESS runs go to the workers
+    of that Dask scheduler, which need the same build; what a worker had that was killed is done by the others.
     """
+    from flowstamp import overview, text
+    from flowstamp.executors import check
     from flowstamp.files import write_whole
     from flowstamp.progress import Meter
     from flowstamp.sweeps import sweep as run_sweep
@@ -423,22 +452,43 @@ def sweep(
     axes = dict(_axis(text) for text in grid)
     if len(axes) < len(grid):
         raise UsageError("--grid: a key is there twice; give all its values in one: dumbbell.rate=20Mbps,80Mbps")
+    check(executor)
     _check_out(out)
+    if (tables or fresh) and out is None:
+        raise UsageError(f"{'--tables' if tables else '--fresh'} needs --out DIR: the folder that points are kept in")
+    if threads is not None and executor.startswith("dask"):
+        raise UsageError(
+            "--threads: is not for --executor dask: how many runs a worker takes at a time, its --nthreads says"
+        )
     if seed is not None and seeds == 1:
         loaded = loaded.set("seed", seed)
     first = seed if seed is not None else 1
     several = range(first, first + seeds) if seeds > 1 else ()
     with Meter(scenario.name) as meter:
-        swept = run_sweep(loaded, axes, seeds=several, threads=threads, memory=memory, progress=meter)
+        swept = run_sweep(
+            loaded,
+            axes,
+            seeds=several,
+            threads=threads,
+            memory=memory,
+            executor=executor,
+            keep=out / "points" if out is not None else None,
+            tables=tables,
+            fresh=fresh,
+            progress=meter,
+        )
+    if swept.kept:
+        again = "--fresh runs all of them again"
+        streams.tell(f"{swept.kept} of {len(swept.points)} points are in {out}/points from before; {again}")
     written = [write_whole(out / "sweep.csv", swept.csv())] if out is not None else []
     if as_json:
         runs = [
             {"point": point, "summary": result.summary}
             for point, result in zip(swept.points, swept.results, strict=True)
         ]
-        _document({"keys": swept.keys, "runs": runs, "files": [str(path) for path in written]})
+        _document({"keys": swept.keys, "runs": runs, "kept": swept.kept, "files": [str(path) for path in written]})
     else:
-        _say(_swept(swept.keys, swept.points, swept.results))
+        _say(text.table(*overview.points(swept)))
         for path in written:
             _say(f"wrote {path}")
     return 0
@@ -475,27 +525,6 @@ def _axis(text: str) -> tuple[str, list[Any]]:
     return key.strip(), parsed
 
 
-def _swept(keys: Sequence[str], points: Sequence[dict[str, Any]], results: Sequence[Results]) -> str:
-    from flowstamp import text
-
-    rows = []
-    for point, result in zip(points, results, strict=True):
-        # The link that carries the most is the one a sweep is about.
-        link = max(result.links.values(), key=lambda link: link["utilization"], default=None)
-        total = result.summary["total"]
-        rows.append(
-            [
-                *(str(point[key]) for key in keys),
-                text.percent(link["utilization"]) if link else "-",
-                text.size(link["mean_queue_bytes"]) if link else "-",
-                str(total["drops"]),
-                text.rate(total["goodput_bps"]),
-                text.maybe(total["jain_index"]),
-            ]
-        )
-    return text.table([*keys, "utilisation", "mean queue", "drops", "goodput", "Jain"], rows)
-
-
 @app.command()
 def figure(
     ids: Annotated[
@@ -509,11 +538,15 @@ def figure(
         bool, typer.Option("--accept", help="Run seeds 1 to 5 and write what came out to figures/expected.json.")
     ] = False,
     seed: Seed = None,
+    executor: Executor = "threads",
     out: OutHere = Path("out/figures"),
+    fresh: Fresh = False,
     as_json: Json = False,
     memory: Memory = None,
 ) -> int:
     """Reproduce published figures and check what the papers claim of them.
+
+    A figure that this program has run, and of which the folder has all that it wrote, is not run again.
 
     Exit code 1 if a claim fails, or if its status or a differing value is no longer as figures/expected.json has it.
     With --accept each figure's part of that file is written anew as it ends; called again, it goes on where it was.
@@ -522,7 +555,7 @@ def figure(
 
     if ids[:1] != ["list"]:
         _check_out(out)
-    return int(cli_figure(ids, fast, as_json, out, seed, accept=accept, memory=memory))
+    return int(cli_figure(ids, fast, as_json, out, seed, accept=accept, memory=memory, executor=executor, fresh=fresh))
 
 
 @app.command()

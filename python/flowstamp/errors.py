@@ -19,6 +19,10 @@ class ScenarioWarning(UserWarning):
     """A scenario says what it probably does not mean: names the source, the key, the value and what would be right."""
 
 
+class ResultsWarning(UserWarning):
+    """Results say less than they seem to, or some that were kept cannot be used: says which, and what follows."""
+
+
 class OutputError(FlowstampError, OSError):
     """Results could not be written: names the path and the reason."""
 
@@ -33,6 +37,10 @@ class TheoryError(FlowstampError, ValueError):
 
 class UsageError(FlowstampError):
     """A command line that does not say what to do."""
+
+
+class ExecutorError(FlowstampError):
+    """Runs could not be done where they were to be: says where, and what would help."""
 
 
 class MissingPackageError(FlowstampError, ImportError):

@@ -211,6 +211,36 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> 
         )
 
 
+def heatmap(
+    values: Floats, x: tuple[str, Sequence[str]], y: tuple[str, Sequence[str]], label: str, title: str = ""
+) -> Figure:
+    """Draws a field for each value with its number in it; rows from below, named by `y`, columns by `x`."""
+    rows, columns = values.shape
+    with mpl.rc_context({**STYLE, "axes.grid": False}):
+        height = min(8.0, max(1.2, 0.28 * rows) + 0.75)
+        figure = Figure(figsize=(COLUMN_WIDTH_IN, height), layout="constrained")
+        FigureCanvasAgg(figure)
+        ax: Axes = figure.subplots()
+        # Cividis: from dark to light in grey too, and for colour-blind readers.
+        image = ax.imshow(values, origin="lower", aspect="auto", cmap="cividis")
+        if title:
+            ax.set_title(title, loc="left")
+        for axis, (name, ticks) in ((ax.xaxis, x), (ax.yaxis, y)):
+            axis.set_label_text(name)
+            step = -(-len(ticks) // 12)
+            axis.set_ticks(range(0, len(ticks), step), list(ticks)[::step])
+        if columns <= 8 and rows <= 24 and np.isfinite(values).any():  # as many numbers as find room
+            low, high = float(np.nanmin(values)), float(np.nanmax(values))
+            for row, column in np.ndindex(rows, columns):
+                value = values[row, column]
+                if np.isfinite(value):
+                    dark = value < (low + high) / 2
+                    colour = "white" if dark else "black"
+                    ax.text(column, row, f"{value:.3g}", ha="center", va="center", fontsize=6.0, color=colour)
+        figure.colorbar(image, ax=ax, label=label)
+        return figure
+
+
 LEGEND_CHARACTERS = 62  # of a row above a column's width, handles counted as five each
 
 

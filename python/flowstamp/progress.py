@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""A progress bar on standard error, for work that takes over a second at a terminal."""
+"""A progress bar for work that takes over a second: on standard error at a terminal, or in a notebook's cell."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
+
+    from flowstamp.scenario import Progress
 
 QUIET_S = 1.0  # work that is done by then shows nothing
 
@@ -77,3 +82,57 @@ class Meter:
         )
         self._bar.start()
         self._task = self._bar.add_task(self._title, total=1.0, simulated="", events="")
+
+
+def in_notebook() -> bool:
+    """Whether this is the kernel of a notebook, which shows what is displayed."""
+    # Whoever is in one has IPython loaded.
+    shell = sys.modules.get("IPython.core.getipython")
+    found = shell.get_ipython() if shell is not None else None
+    return found is not None and hasattr(found, "kernel")
+
+
+class Cell:
+    """The same in the output of a notebook's cell; it goes when the work is done."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._began = time.monotonic()
+        self._runs: dict[int, float] = {}
+        self._handle: Any = None
+
+    def __call__(self, run: int, runs: int, simulated_s: float, duration_s: float, events: int) -> None:
+        """What the engine calls about ten times a second."""
+        del events
+        self._runs[run] = simulated_s / max(duration_s, 1e-12)
+        if time.monotonic() - self._began < QUIET_S:
+            return
+        done = sum(self._runs.values())
+        told = f"{simulated_s:.2f} of {duration_s:g} s" if runs == 1 else f"{done:.1f} of {runs} runs"
+        self._show(f'{escape(self._title)} <progress value="{done:.3f}" max="{runs}"></progress> {told}')
+
+    def _show(self, html: str) -> None:
+        from IPython.display import HTML, display
+
+        if self._handle is None:
+            self._handle = display(HTML(html), display_id=True)
+        else:
+            self._handle.update(HTML(html))
+
+    def close(self) -> None:
+        """Leaves nothing behind."""
+        if self._handle is not None:
+            self._show("")
+
+
+@contextmanager
+def watching(progress: Progress | None, title: str) -> Iterator[Progress | None]:
+    """What is asked for, or in a notebook a bar."""
+    if progress is not None or not in_notebook():
+        yield progress
+        return
+    cell = Cell(title)
+    try:
+        yield cell
+    finally:
+        cell.close()

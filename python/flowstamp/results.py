@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, Protocol, TypedDict, cast
@@ -264,6 +264,10 @@ class Results:
         """The summary as text; `pretty` as the file has it."""
         return self._source.summary_json(pretty=pretty)
 
+    def manifest_json(self) -> str:
+        """The manifest as text."""
+        return self._source.manifest_json()
+
     def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]:
         """Times and values of one series as float64 buffers; both empty if it was not sampled."""
         return self._source.series_points(kind, name, metric)
@@ -281,6 +285,16 @@ class Results:
             raise ResultsError("these results were read from a folder; copy the folder")
         with translated():
             return [Path(path) for path in write(str(folder))]
+
+    def _repr_html_(self) -> str:
+        from flowstamp import notebook
+
+        return notebook.results(self)
+
+    def _repr_png_(self) -> bytes | None:
+        from flowstamp import notebook
+
+        return notebook.results_png(self)
 
     def __repr__(self) -> str:
         name = self.summary["name"] or "run"
@@ -309,46 +323,61 @@ class _Columns:
         values: list[Any] = self._table.column(name).to_pylist()
         return values
 
+    def _repr_html_(self) -> str:
+        from flowstamp import notebook
 
-class _Folder:
+        return notebook.table(self)
+
+
+FOLDER_FILES = ("manifest.json", "summary.json", "series.parquet", "flows.parquet")
+
+
+class RunFolder:
     """Results in a run's folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def _text(self, name: str) -> str:
+    def _bytes(self, name: str) -> bytes:
         path = self._folder / name
         try:
-            return path.read_text(encoding="utf-8")
+            return path.read_bytes()
         except OSError as error:
             raise ResultsError(f"{path}: cannot be read: {error.strerror or error}") from None
 
     def summary_json(self, *, pretty: bool = False) -> str:
-        del pretty  # the file is
-        return self._text("summary.json")
+        """The file as it is, which is pretty."""
+        del pretty
+        return self._bytes("summary.json").decode()
 
     def manifest_json(self) -> str:
-        return self._text("manifest.json")
+        """The file as it is."""
+        return self._bytes("manifest.json").decode()
 
-    def _table(self, name: str, words: list[str]) -> _Columns:
+    def _table(self, name: str, words: list[str]) -> Table:
         try:
+            import pyarrow
             from pyarrow import parquet
         except ImportError:
             raise MissingPackageError(
                 "reading a run's tables needs pyarrow; install flowstamp[pandas], or read the files with polars"
             ) from None
-        path = self._folder / name
+        data = self._bytes(name)
         try:
-            return _Columns(parquet.read_table(path, read_dictionary=words))
-        except OSError as error:
-            raise ResultsError(f"{path}: cannot be read: {error.strerror or 'not a Parquet file'}") from None
+            return _Columns(parquet.read_table(pyarrow.BufferReader(data), read_dictionary=words))
+        except OSError as error:  # pyarrow's errors about files that are none derive from it, or from ValueError
+            raise ResultsError(f"{self._folder / name}: cannot be read: {error.strerror or _NO_PARQUET}") from None
+        except pyarrow.ArrowInvalid:
+            raise ResultsError(f"{self._folder / name}: cannot be read: {_NO_PARQUET}") from None
 
     @cached_property
     def series(self) -> Table:
+        """`series.parquet`."""
         return self._table("series.parquet", ["kind", "name", "metric"])
 
     @cached_property
     def flows(self) -> Table:
+        """`flows.parquet`."""
         return self._table("flows.parquet", ["group", "law"])
 
     @cached_property
@@ -362,15 +391,45 @@ class _Folder:
         return points
 
     def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]:
+        """Times and values of one series as float64 buffers; both empty if it was not sampled."""
         from array import array
 
         times, values = self._points.get((kind, name, metric), ([], []))
         return array("d", times).tobytes(), array("d", values).tobytes()
 
 
+_NO_PARQUET = "not a Parquet file"
+
+
+class _Carried(RunFolder):
+    """The files of a run's folder, from another process."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        super().__init__(Path("results"))
+        self._files = files
+
+    def _bytes(self, name: str) -> bytes:
+        if name not in self._files:
+            raise ResultsError(f"these results came without {name}")
+        return self._files[name]
+
+    def write(self, directory: str) -> list[str]:
+        """Fills a run's folder, as the run itself would have."""
+        from flowstamp.files import write_whole
+
+        if "trace.pcapng" not in self._files:
+            (Path(directory) / "trace.pcapng").unlink(missing_ok=True)  # packets of another run
+        return [str(write_whole(Path(directory) / name, data)) for name, data in self._files.items()]
+
+
+def carried(files: Mapping[str, bytes]) -> RunFolder:
+    """What `Results` takes, of the files of a run's folder by their names."""
+    return _Carried(files)
+
+
 def load(folder: str | Path) -> Results:
     """Results from a run's folder. The summary is read at once; tables, which need pyarrow, when first asked for."""
-    results = Results(_Folder(Path(folder)))
+    results = Results(RunFolder(Path(folder)))
     try:
         _ = results.summary
     except json.JSONDecodeError as error:

@@ -267,11 +267,12 @@ class Scenario:
                 default three quarters of what this process can have (`flowstamp.machine`).
             progress: called about ten times a second; what it raises stops the run.
         """
+        from flowstamp.progress import watching
         from flowstamp.results import Results
 
         timed = self._timed(duration, warmup, seed)
         text, written_in = timed._text()
-        with translated():
+        with watching(progress, self.source) as told, translated():
             run = _flowstamp.run(
                 text,
                 source=self.source,
@@ -280,7 +281,7 @@ class Scenario:
                 base_dir=self.base_dir,
                 seed=seed,
                 memory=machine.memory(memory),
-                progress=progress,
+                progress=told,
             )
         results = Results(run)
         self._warn(results)
@@ -327,6 +328,11 @@ class Scenario:
     def resolved(self, *, memory: str | None = None) -> dict[str, Any]:
         """The scenario's tables, checked, with every default spelled out; `memory` as in `run`."""
         return tomllib.loads(self.to_toml(memory=memory))
+
+    def _repr_html_(self) -> str:
+        from flowstamp import notebook
+
+        return notebook.scenario(self)
 
     def _timed(self, duration: str | None, warmup: str | None, seed: int | None) -> Self:
         if seed is not None and not 0 <= seed < 2**63:

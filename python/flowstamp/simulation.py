@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flowstamp.errors import ResultsError, translated
+from flowstamp.progress import watching
 from flowstamp.results import Results
 from flowstamp.scenario import Progress, toml
 
@@ -36,8 +37,8 @@ class Simulation:
 
         `progress` is called about ten times a second; what it raises stops the run on the way, and it can go on.
         """
-        with translated():
-            self._native.run_until(until, progress=progress)
+        with watching(progress, "run") as told, translated():
+            self._native.run_until(until, progress=told)
 
     def set(self, key: str, value: object) -> None:
         """Sets a value of the scenario from now on: `set("dumbbell.rate", "5Mbps")`.

@@ -9,7 +9,8 @@ mod theory;
 mod wait;
 
 use flowstamp_laws::registry;
-use flowstamp_sim::{Format, Loaded, Needs, load_within};
+use flowstamp_sim::scenario::Files;
+use flowstamp_sim::{FilesFrom, Format, Loaded, Needs, load_within};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -39,9 +40,18 @@ struct Source {
     source: String,
     format: String,
     sets: Vec<(String, String)>,
-    base_dir: String,
+    files: FilesOf,
     /// Bytes that a run may need.
     memory: Option<u64>,
+}
+
+/// The files that a scenario names.
+#[derive(FromPyObject)]
+enum FilesOf {
+    /// Their paths are relative to this folder.
+    Folder(String),
+    /// Their contents by path.
+    Contents(BTreeMap<String, String>),
 }
 
 impl Source {
@@ -50,11 +60,11 @@ impl Source {
         source: &str,
         format: &str,
         sets: Vec<(String, String)>,
-        base_dir: &str,
+        files: FilesOf,
         memory: Option<u64>,
     ) -> Self {
-        let [text, source, format, base_dir] = [text, source, format, base_dir].map(str::to_owned);
-        Self { text, source, format, sets, base_dir, memory }
+        let [text, source, format] = [text, source, format].map(str::to_owned);
+        Self { text, source, format, sets, files, memory }
     }
 
     fn load(&self) -> PyResult<(Loaded, Needs)> {
@@ -63,7 +73,15 @@ impl Source {
             "json" => Format::Json,
             other => return Err(PyValueError::new_err(format!("format \"{other}\": must be toml or json"))),
         };
-        load_within(&self.text, format, &self.source, &self.sets, Path::new(&self.base_dir), self.memory)
+        let contents: Files;
+        let files: FilesFrom<'_> = match &self.files {
+            FilesOf::Folder(folder) => Path::new(folder).into(),
+            FilesOf::Contents(files) => {
+                contents = files.iter().map(|(path, text)| (path.into(), text.clone())).collect();
+                (&contents).into()
+            }
+        };
+        load_within(&self.text, format, &self.source, &self.sets, files, self.memory)
             .map_err(|e| scenario_error(&e))
     }
 }
@@ -71,7 +89,7 @@ impl Source {
 /// Checks a scenario without running it; returns it as TOML with every default spelled out.
 #[pyfunction]
 #[pyo3(
-    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".", memory=None),
+    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".".to_owned(), memory=None),
     text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.', memory=None)"
 )]
 fn check(
@@ -80,11 +98,36 @@ fn check(
     source: &str,
     format: &str,
     sets: Vec<(String, String)>,
-    base_dir: &str,
+    base_dir: String,
     memory: Option<u64>,
 ) -> PyResult<String> {
-    let source = Source::new(text, source, format, sets, base_dir, memory);
+    let source = Source::new(text, source, format, sets, FilesOf::Folder(base_dir), memory);
     wait::interruptible(py, move || Ok(source.load()?.0.scenario.to_toml()))
+}
+
+/// Checks a scenario without running it; returns it as TOML with every default spelled out, the contents of the files that it names by their
+/// paths, and the bytes of memory that a run may need.
+#[pyfunction]
+#[pyo3(
+    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".".to_owned(), memory=None),
+    text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.', memory=None)"
+)]
+fn resolve(
+    py: Python<'_>,
+    text: &str,
+    source: &str,
+    format: &str,
+    sets: Vec<(String, String)>,
+    base_dir: String,
+    memory: Option<u64>,
+) -> PyResult<(String, BTreeMap<String, String>, u64)> {
+    let source = Source::new(text, source, format, sets, FilesOf::Folder(base_dir), memory);
+    wait::interruptible(py, move || {
+        let (loaded, needs) = source.load()?;
+        let toml = loaded.scenario.to_toml();
+        let files = loaded.files.into_iter().map(|(path, text)| (path.display().to_string(), text));
+        Ok((toml, files.collect(), needs.bytes))
+    })
 }
 
 /// JSON Schema of a scenario.
@@ -132,18 +175,20 @@ mod _flowstamp {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::run::{Run, run, run_many};
+    use super::run::{Run, run, run_each, run_many};
     #[pymodule_export]
     use super::simulation::{Simulation, start};
     #[pymodule_export]
-    use super::table::Table;
+    use super::table::{Table, parquet_notes};
     #[pymodule_export]
     use super::theory::{
         Link, Sizes, TheoryError, batch_means, completion_times, mser5, quantity, rate_limited, round_trips,
         serve,
     };
     #[pymodule_export]
-    use super::{OutputError, ScenarioError, check, dissector_lua, laws, router_of, scenario_schema};
+    use super::{
+        OutputError, ScenarioError, check, dissector_lua, laws, resolve, router_of, scenario_schema,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,11 +1,11 @@
 //! Running scenarios, and what a run leaves.
 
 use crate::table::Table;
-use crate::wait::{Board, interruptible, watched};
-use crate::{OutputError, Source, scenario_error};
+use crate::wait::{Board, heard, interruptible, watched};
+use crate::{FilesOf, OutputError, Source, scenario_error};
 use flowstamp_sim::network::size;
 use flowstamp_sim::results::{Results, Series};
-use flowstamp_sim::{Needs, ScenarioError, Simulation, output, run_many_within};
+use flowstamp_sim::{Loaded, Needs, ScenarioError, Simulation, output, run_each_within, run_many_within};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -129,7 +129,7 @@ fn points<'py>(
 /// Runs one scenario.
 #[pyfunction]
 #[pyo3(
-    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".", seed=None, memory=None, progress=None),
+    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".".to_owned(), seed=None, memory=None, progress=None),
     text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.', seed=None, memory=None, progress=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -140,12 +140,12 @@ pub fn run(
     source: &str,
     format: &str,
     sets: Vec<(String, String)>,
-    base_dir: &str,
+    base_dir: String,
     seed: Option<u64>,
     memory: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Run> {
-    let source = Source::new(text, source, format, sets, base_dir, memory);
+    let source = Source::new(text, source, format, sets, FilesOf::Folder(base_dir), memory);
     let simulation = laid_out(py, source, seed)?;
     let board = Board::new(1);
     let results = watched(py, progress.as_ref(), &board, || {
@@ -159,8 +159,15 @@ pub fn laid_out(py: Python<'_>, source: Source, seed: Option<u64>) -> PyResult<S
     interruptible(py, move || Simulation::new(&source.load()?.0, seed).map_err(|e| scenario_error(&e)))
 }
 
-/// Text, name in messages, overrides, folder that paths are relative to.
-type Scenario = (String, String, Vec<(String, String)>, String);
+/// Text, name in messages, overrides, folder that paths are relative to or the files' contents.
+type Scenario = (String, String, Vec<(String, String)>, FilesOf);
+
+fn loaded(py: Python<'_>, scenarios: Vec<Scenario>, memory: Option<u64>) -> PyResult<Vec<(Loaded, Needs)>> {
+    let load = move |(text, source, sets, files): Scenario| {
+        Source { text, source, format: "toml".to_owned(), sets, files, memory }.load()
+    };
+    interruptible(py, move || scenarios.into_iter().map(load).collect())
+}
 
 /// Runs many scenarios on all cores; results in the order given. All are checked before the first starts. Of `memory` bytes all
 /// have their part: a run waits for room, and what would not fit one by one is refused.
@@ -175,28 +182,49 @@ pub fn run_many(
     memory: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Run>> {
-    let load = move |(text, source, sets, base_dir): Scenario| {
-        Source { text, source, format: "toml".to_owned(), sets, base_dir, memory }.load()
-    };
-    let loaded = interruptible(py, move || {
-        let loaded = scenarios.into_iter().map(load).collect::<PyResult<Vec<_>>>()?;
-        let together = Needs::together(&loaded.iter().map(|(_, needs)| *needs).collect::<Vec<_>>());
-        match (memory, loaded.first()) {
-            (Some(memory), Some((first, _))) if together > memory => {
-                let message = format!(
-                    "{} runs may need {} of memory, the results of all and one at a time; they may have {}: run fewer, or give more (--memory)",
-                    loaded.len(),
-                    size(together as f64),
-                    size(memory as f64)
-                );
-                Err(scenario_error(&ScenarioError::new("", message).at(&first.source)))
-            }
-            _ => Ok(loaded),
+    let loaded = loaded(py, scenarios, memory)?;
+    let together = Needs::together(&loaded.iter().map(|(_, needs)| *needs).collect::<Vec<_>>());
+    if let (Some(memory), Some((first, _))) = (memory, loaded.first()) {
+        if together > memory {
+            let message = format!(
+                "{} runs may need {} of memory, the results of all and one at a time; they may have {}: run fewer, or give more (--memory)",
+                loaded.len(),
+                size(together as f64),
+                size(memory as f64)
+            );
+            return Err(scenario_error(&ScenarioError::new("", message).at(&first.source)));
         }
-    })?;
+    }
     let board = Board::new(loaded.len());
     let results = watched(py, progress.as_ref(), &board, || {
         Ok(run_many_within(&loaded, memory, seed, threads, &|run, progress| board.tick(run, &progress)).ok())
     })?;
     Ok(results.into_iter().map(Run::from).collect())
+}
+
+/// The same; `done` gets each run and its number as it ends. If it raises, or `progress` does, no more are begun; of those that had ended by
+/// then it has heard, unless it is what raised.
+#[pyfunction]
+#[pyo3(signature = (scenarios, done, *, threads=None, memory=None, progress=None))]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands objects over")]
+pub fn run_each(
+    py: Python<'_>,
+    scenarios: Vec<Scenario>,
+    done: Py<PyAny>,
+    threads: Option<usize>,
+    memory: Option<u64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<()> {
+    let loaded = loaded(py, scenarios, memory)?;
+    let board = Board::new(loaded.len());
+    heard(
+        py,
+        progress.as_ref(),
+        &board,
+        |end: &(dyn Fn((usize, Results)) + Sync)| {
+            let tick = |run, progress| board.tick(run, &progress);
+            Ok(run_each_within(&loaded, memory, threads, &tick, &|run, results| end((run, results))).ok())
+        },
+        |(run, results)| done.call1(py, (run, Run::from(results))).map(|_| ()),
+    )
 }

@@ -3,7 +3,7 @@
 use crate::run::{Run, laid_out, series_points};
 use crate::table::Table;
 use crate::wait::{Board, watched};
-use crate::{Source, scenario_error};
+use crate::{FilesOf, Source, scenario_error};
 use flowstamp_laws::units::Time;
 use flowstamp_sim::{StepError, output};
 use pyo3::exceptions::PyRuntimeError;
@@ -84,7 +84,7 @@ impl Simulation {
 /// Lays out a scenario, ready to run.
 #[pyfunction]
 #[pyo3(
-    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".", seed=None, memory=None),
+    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".".to_owned(), seed=None, memory=None),
     text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.', seed=None, memory=None)"
 )]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -94,10 +94,10 @@ pub fn start(
     source: &str,
     format: &str,
     sets: Vec<(String, String)>,
-    base_dir: &str,
+    base_dir: String,
     seed: Option<u64>,
     memory: Option<u64>,
 ) -> PyResult<Simulation> {
-    let source = Source::new(text, source, format, sets, base_dir, memory);
+    let source = Source::new(text, source, format, sets, FilesOf::Folder(base_dir), memory);
     Ok(Simulation { simulation: laid_out(py, source, seed)? })
 }

@@ -2,11 +2,16 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::{Float64Type, Int32Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, RecordBatch, RecordBatchIterator};
-use pyo3::exceptions::{PyKeyError, PyTypeError};
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt32Type, UInt64Type};
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator,
+};
+use flowstamp_sim::output;
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList};
+use pyo3::types::{PyBytes, PyCapsule, PyList};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A table of results.
 #[pyclass(frozen, module = "flowstamp._flowstamp")]
@@ -20,8 +25,44 @@ impl Table {
     }
 }
 
+/// A column, as Python has it.
+#[derive(FromPyObject)]
+enum Column {
+    Whole(Vec<i64>),
+    Numbers(Vec<f64>),
+    Words(Vec<String>),
+}
+
 #[pymethods]
 impl Table {
+    /// A table of columns: whole numbers, numbers or words, as many in each.
+    #[new]
+    fn of(columns: Vec<(String, Column)>) -> PyResult<Self> {
+        let arrays = columns.into_iter().map(|(name, column)| {
+            let array: ArrayRef = match column {
+                Column::Whole(values) => Arc::new(Int64Array::from(values)),
+                Column::Numbers(values) => Arc::new(Float64Array::from(values)),
+                Column::Words(words) => {
+                    let words: DictionaryArray<Int32Type> = words.iter().map(String::as_str).collect();
+                    Arc::new(words)
+                }
+            };
+            (name, array, false)
+        });
+        let batch = RecordBatch::try_from_iter_with_nullable(arrays);
+        batch.map(Self::new).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// The table as a Parquet file, with `notes` beside the columns.
+    #[pyo3(signature = (notes=Vec::new()), text_signature = "($self, notes=())")]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands objects over")]
+    fn parquet<'py>(&self, py: Python<'py>, notes: Vec<(String, String)>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = output::parquet_of(&self.batch, &notes);
+        bytes
+            .map(|bytes| PyBytes::new(py, &bytes))
+            .map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
     /// The table as an `ArrowArrayStream` of one batch. A requested schema is not cast to: the interface allows that.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
@@ -52,6 +93,8 @@ impl Table {
         };
         if let Some(values) = column.as_primitive_opt::<Float64Type>() {
             PyList::new(py, values.iter().collect::<Vec<_>>())
+        } else if let Some(values) = column.as_primitive_opt::<Int64Type>() {
+            PyList::new(py, values.iter().collect::<Vec<_>>())
         } else if let Some(values) = column.as_primitive_opt::<UInt32Type>() {
             PyList::new(py, values.iter().collect::<Vec<_>>())
         } else if let Some(values) = column.as_primitive_opt::<UInt64Type>() {
@@ -66,7 +109,18 @@ impl Table {
         }
     }
 
+    /// For notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("flowstamp.notebook")?.call_method1("table", (slf,))
+    }
+
     fn __len__(&self) -> usize {
         self.batch.num_rows()
     }
+}
+
+/// What stands beside the columns of a file that [`Table::parquet`] made; none of what is no whole Parquet file.
+#[pyfunction]
+pub fn parquet_notes(bytes: &[u8]) -> Option<BTreeMap<String, String>> {
+    output::parquet_notes(bytes.to_vec()).map(|notes| notes.into_iter().collect())
 }

@@ -7,6 +7,7 @@
 use flowstamp_sim::Progress;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -98,32 +99,64 @@ pub fn watched<T: Send>(
     board: &Board,
     work: impl FnOnce() -> PyResult<Option<T>> + Send,
 ) -> PyResult<T> {
+    heard(py, progress, board, |_: &(dyn Fn(Infallible) + Sync)| work(), |never| match never {})
+}
+
+/// What the thread at work says.
+enum Said<M, T> {
+    Part(M),
+    End(PyResult<Option<T>>),
+}
+
+/// The same, where `work` gives parts of its results as they are there; `take` gets them in the calling thread. If that fails no more are
+/// taken; if Ctrl-C or `progress` stops the work, what was given until then still is.
+pub fn heard<M: Send, T: Send>(
+    py: Python<'_>,
+    progress: Option<&Py<PyAny>>,
+    board: &Board,
+    work: impl FnOnce(&(dyn Fn(M) + Sync)) -> PyResult<Option<T>> + Send,
+    mut take: impl FnMut(M) -> PyResult<()>,
+) -> PyResult<T> {
     let (send, receive) = mpsc::channel();
     let receive = Mutex::new(receive); // so that it may be waited on without the interpreter
     thread::scope(|scope| {
-        let worker = scope.spawn(move || send.send(work()));
+        let worker = scope.spawn(move || {
+            // Nobody hears it if the calling thread has left.
+            let end = work(&|part| drop(send.send(Said::Part(part))));
+            drop(send.send(Said::End(end)));
+        });
         let mut shown = vec![0; board.runs.len()];
         let mut raised = None;
+        let mut taking = true;
         loop {
-            match wait(py, &receive) {
-                Ok(result) => {
+            let said = wait(py, &receive);
+            // At each part too: they may come so often that there is never a pause.
+            if raised.is_none() && !matches!(said, Ok(Said::End(_))) {
+                raised = board.report(py, &mut shown, progress).err();
+            }
+            match said {
+                Ok(Said::Part(part)) => {
+                    if taking {
+                        if let Err(error) = take(part) {
+                            taking = error.is_instance_of::<PyKeyboardInterrupt>(py);
+                            raised = raised.or(Some(error));
+                        }
+                    }
+                }
+                Ok(Said::End(result)) => {
                     return match (raised, result?) {
                         (None, Some(result)) => Ok(result),
                         (Some(error), _) => Err(error),
                         (None, None) => Err(PyKeyboardInterrupt::new_err("interrupted")),
                     };
                 }
-                Err(RecvTimeoutError::Timeout) => {
-                    if raised.is_none() {
-                        raised = board.report(py, &mut shown, progress).err();
-                        board.stop.store(raised.is_some(), Ordering::Relaxed);
-                    }
-                }
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     let _ = worker.join();
                     return Err(failed());
                 }
             }
+            board.stop.store(raised.is_some(), Ordering::Relaxed);
         }
     })
 }

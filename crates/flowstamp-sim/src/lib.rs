@@ -41,7 +41,7 @@ mod workload;
 
 pub use flowstamp_scenario as scenario;
 pub use load::{load, load_within};
-pub use many::{run_many, run_many_within};
+pub use many::{run_each_within, run_many, run_many_within};
 pub use network::Needs;
 pub use run::{Simulation, StepError, Stopped};
 pub use scenario::{FilesFrom, Format, Loaded, ScenarioError};

@@ -21,7 +21,8 @@ pub fn run_many(
     threads: Option<usize>,
     tick: &(dyn Fn(usize, Progress) -> ControlFlow<()> + Sync),
 ) -> Result<Vec<Results>, Stopped> {
-    run_all(loaded.iter().map(|loaded| (loaded, Needs::default())), &Room::default(), seed, threads, tick)
+    let runs = loaded.iter().map(|loaded| (loaded, Needs::default()));
+    run_all(runs, &Room::default(), seed, threads, tick, &|_, results| results)
 }
 
 /// The same with `memory` bytes among them: a run begins when what it may need is there beside what others have, or when none
@@ -37,19 +38,39 @@ pub fn run_many_within(
     tick: &(dyn Fn(usize, Progress) -> ControlFlow<()> + Sync),
 ) -> Result<Vec<Results>, Stopped> {
     let room = Room { memory, ..Room::default() };
-    run_all(loaded.iter().map(|(loaded, needs)| (loaded, *needs)), &room, seed, threads, tick)
+    let runs = loaded.iter().map(|(loaded, needs)| (loaded, *needs));
+    run_all(runs, &room, seed, threads, tick, &|_, results| results)
 }
 
-fn run_all<'a>(
+/// The same, whose results are handed to `done` with the scenario's number as each run ends, in whatever order they end: what is not kept here
+/// takes no memory from the others.
+///
+/// # Errors
+/// As [`run_many`]; what had ended before was handed over.
+pub fn run_each_within(
+    loaded: &[(Loaded, Needs)],
+    memory: Option<u64>,
+    threads: Option<usize>,
+    tick: &(dyn Fn(usize, Progress) -> ControlFlow<()> + Sync),
+    done: &(dyn Fn(usize, Results) + Sync),
+) -> Result<(), Stopped> {
+    let room = Room { memory, ..Room::default() };
+    let runs = loaded.iter().map(|(loaded, needs)| (loaded, Needs { kept: 0, ..*needs }));
+    run_all(runs, &room, None, threads, tick, done).map(|_| ())
+}
+
+fn run_all<'a, T: Send>(
     runs: impl Iterator<Item = (&'a Loaded, Needs)> + Send,
     room: &Room,
     seed: Option<u64>,
     threads: Option<usize>,
     tick: &(dyn Fn(usize, Progress) -> ControlFlow<()> + Sync),
-) -> Result<Vec<Results>, Stopped> {
+    done: &(dyn Fn(usize, Results) -> T + Sync),
+) -> Result<Vec<T>, Stopped> {
     let one = |(i, (loaded, needs)): (usize, (&Loaded, Needs))| {
         let _entered = room.enter(needs);
-        Simulation::new(loaded, seed).map_err(|_| Stopped)?.run(&mut |p| tick(i, p))
+        let results = Simulation::new(loaded, seed).map_err(|_| Stopped)?.run(&mut |p| tick(i, p))?;
+        Ok(done(i, results))
     };
     #[cfg(feature = "parallel")]
     {
@@ -122,6 +143,40 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::thread;
+
+    /// Each run is handed over once and with its number, and is the one that `run_many` gives; one that is stopped hands over what had ended.
+    #[test]
+    fn runs_are_handed_over_as_they_end() {
+        let text = |count: u32| {
+            format!(
+                "duration = \"200ms\"\n[dumbbell]\nrate = \"10Mbps\"\nrtt = \"20ms\"\n[[flows]]\nname = \"x\"\nlaw = \"sack\"\ncount = {count}\n"
+            )
+        };
+        let folder = std::path::Path::new(".");
+        let load = |count| {
+            crate::load_within(&text(count), crate::Format::Toml, "test", &[], folder, None)
+                .expect("a scenario")
+        };
+        let loaded: Vec<_> = (1..6).map(load).collect();
+        let go_on = |_, _| ControlFlow::Continue(());
+        let known = run_many_within(&loaded, None, None, None, &go_on).expect("nobody stops them");
+        let seen = Mutex::new(vec![None; loaded.len()]);
+        let done = |i: usize, results: Results| {
+            let before = seen.lock().expect("nobody panicked")[i].replace(results.digest());
+            assert!(before.is_none());
+        };
+        run_each_within(&loaded, Some(1), Some(2), &go_on, &done).expect("nobody stops them");
+        let seen = seen.into_inner().expect("nobody panicked");
+        assert_eq!(seen, known.iter().map(|results| Some(results.digest())).collect::<Vec<_>>());
+
+        let ended = Mutex::new(0);
+        let stop = |i, _| if i == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let stopped = run_each_within(&loaded, None, Some(1), &stop, &|_, _| {
+            *ended.lock().expect("nobody panicked") += 1;
+        });
+        assert_eq!(stopped, Err(Stopped));
+        assert_eq!(ended.into_inner().expect("nobody panicked"), 2);
+    }
 
     /// However many come at once: what is taken never exceeds what there is, but for one that is alone, and all have their turn.
     #[test]

@@ -18,7 +18,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from flowstamp import executors
 from flowstamp.figures.accept import Fill
+from flowstamp.figures.kept import Kept
 from flowstamp.figures.memory import Form, Memory
 from flowstamp.figures.runner import Outcome, Runner, Status
 from flowstamp.figures.runner import Progress as Report
@@ -44,20 +46,25 @@ def cli_figure(
     directory: Path | None = None,
     accept: bool = False,
     memory: str | None = None,
+    executor: str = executors.THREADS,
+    fresh: bool = False,
 ) -> int:
     """Runs the figures `ids`, patterns such as `R4.*`, or `all`; after `list` it names them, or all there are.
 
     With `accept` what they gave with seeds 1 to 5 is written to `expected.json` beside their files. Returns the exit
     code: 1 if a claim fails, or is no longer as `expected.json` has it. A figure that this machine cannot measure is
     skipped, and one that it was too busy for is invalid: neither fails. With a `seed` nothing is held against
-    `expected.json`; with `accept` news is no failure. `memory` is what the runs of a figure may need together.
+    `expected.json`; with `accept` news is no failure. `memory` is what the runs of a
+    figure may need together, and `executor` where they go on (`flowstamp.executors`). A figure whose outcome stands in
+    `out` is not run again, unless `fresh`.
     """
     if list(ids[:1]) == ["list"]:
         _list(json, directory, ids[1:] or ["all"])
         return 0
     if accept and seed is not None:
         raise FigureError("--accept runs seeds 1 to 5; leave out --seed")
-    runner = Runner(fast=fast, seed=seed, directory=directory, memory=memory)
+    executors.check(executor)
+    runner = Runner(fast=fast, seed=seed, directory=directory, memory=memory, executor=executor)
     wanted = [known for pattern in ids for known in matching(pattern, directory)]
     if not wanted:
         raise FigureError("no figure is named; give ids such as X10, patterns such as 'R4.*', or all")
@@ -67,17 +74,34 @@ def cli_figure(
     known = Memory.beside(runner.files)
     console, messages = Console(), Console(stderr=True)
     fill = (
-        Fill(figures, partial(_progress, messages), fast=fast, directory=directory, out=out, memory=memory)
+        Fill(
+            figures,
+            partial(_progress, messages),
+            fast=fast,
+            directory=directory,
+            out=out,
+            memory=memory,
+            executor=executor,
+            fresh=fresh,
+        )
         if accept
         else None
     )
+    kept = Kept(out, runner.files, form)
     outcomes: list[Outcome] = []
     for number, figure in enumerate(figures):
         if fill is not None:
             outcome, changes, notes = *fill.figure(figure), list[str]()
         else:
-            with _progress(messages, figure.id) as report:
-                outcome = runner.run(figure, out, report)
+            used = figure.seed if seed is None else seed
+            before = None if fresh else kept.outcome(figure, used)
+            if before is not None:
+                outcome = before
+                messages.print(f"{figure.id}: is in {out}/ from before; --fresh runs it again", soft_wrap=True)
+            else:
+                with _progress(messages, figure.id) as report:
+                    outcome = runner.run(figure, out, report)
+                kept.put_outcome(outcome, used)
             runner.forget({reuse.figure for other in figures[number + 1 :] for reuse in other.reuse})
             changes, notes = known.compared(outcome, form) if seed is None else ([], [])
         outcome = replace(outcome, changes=changes, notes=[*outcome.notes, *notes])

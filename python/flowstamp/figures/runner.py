@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import math
 import time
-import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -15,15 +14,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from flowstamp import _flowstamp, machine, plot
+from flowstamp import _flowstamp, executors, plot
 from flowstamp.errors import translated
 from flowstamp.figures import fct
 from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import ExpressionError, RunValues
 from flowstamp.figures.measured import MeasurementError, NotMeasuredError, Say, forwarding, labs
 from flowstamp.figures.measures import MANY, Finished, Floats, Joined, RunSet, kept, pooled
-from flowstamp.figures.spec import Axis, Claim, Draw, FigureError, FigureSpec, PanelSpec, RunSpec, available, load
+from flowstamp.figures.spec import Axis, Claim, Draw, FigureError, FigureSpec, PanelSpec, RunSpec, Sets, available, load
 from flowstamp.files import write_whole
+from flowstamp.results import Results
 
 Status = Literal["holds", "differs", "fails", "skipped", "invalid"]
 Progress = Callable[[int, int, float, float, int], None]
@@ -82,14 +82,19 @@ class Outcome:
     wall_s: float
     verdicts: Sequence[Verdict]
     pictures: Sequence[Path]
+    """What was written of it: pictures, and completion times by size."""
     untold: NotMeasuredError | None = None
     notes: Sequence[str] = ()
     changes: Sequence[str] = ()
     """What is not as `expected.json` has it."""
+    kept: bool = False
+    """It was run before, and what came then stands in the folder."""
 
     def as_json(self) -> dict[str, Any]:
         """The figure as `--json` prints it."""
         document: dict[str, Any] = {"id": self.figure.id, "wall_s": round(self.wall_s, 3)}
+        if self.kept:
+            document["kept"] = True
         if self.untold:
             document |= {"status": self.untold.status, "reason": str(self.untold)}
         if self.notes:
@@ -109,8 +114,10 @@ class Runner:
         seed: int | None = None,
         directory: Path | None = None,
         memory: str | None = None,
+        executor: str = executors.THREADS,
     ) -> None:
-        self.fast, self.seed, self.memory = fast, seed, machine.memory(memory)
+        self.fast, self.seed, self.memory, self.executor = fast, seed, memory, executor
+        self._limit = executors.memory_here(executor, memory)
         self.files = available(directory)
         self.directory = directory
         self._finished: dict[str, dict[str, RunSet]] = {}
@@ -141,7 +148,7 @@ class Runner:
         if out is not None and spec.runs:
             bins = fct.document(self._finished[spec.id])
             if bins["runs"]:
-                write_whole(out / f"{spec.id}.fct.json", json.dumps(bins, indent=1) + "\n")
+                pictures.append(write_whole(out / f"{spec.id}.fct.json", json.dumps(bins, indent=1) + "\n"))
         return Outcome(spec, time.perf_counter() - began, verdicts, pictures, notes=notes)
 
     def forget(self, needed: Collection[str]) -> None:
@@ -177,11 +184,9 @@ class Runner:
         finished: dict[str, dict[int, list[Finished]]] = {run.name: defaultdict(list) for run in simulated}
         # One seed after the other, so that several need no more memory than one.
         for again in range(spec.seeds):
-            jobs = [spec.job(run, point, self.seed, again) for run, point in order]
-            with translated():
-                results = _flowstamp.run_many(jobs, memory=self.memory, progress=progress)
+            results = self._run_all([spec.job(run, point, self.seed, again) for run, point in order], progress)
             for (run, point), result in zip(order, results, strict=True):
-                ran = tomllib.loads(result.scenario_toml())
+                ran = json.loads(result.manifest_json())["scenario"]
                 finished[run.name][point].append(
                     Finished.of(
                         result,
@@ -195,6 +200,17 @@ class Runner:
             name: RunSet(name, [pooled(points[n]) for n in range(spec.points)], spec.links, spec.group, spec.split)
             for name, points in finished.items()
         }
+
+    def _run_all(
+        self, runs: Sequence[tuple[str, str, Sets, str]], progress: Progress | None
+    ) -> Sequence[_flowstamp.Run | Results]:
+        if self.executor == executors.THREADS:
+            with translated():
+                return _flowstamp.run_many(runs, memory=self._limit, progress=progress)
+        jobs = [executors.Job.read(*run, memory=self._limit) for run in runs]
+        found: dict[int, Results] = {}
+        executors.run(jobs, found.__setitem__, executor=self.executor, memory=self.memory, progress=progress)
+        return [found[number] for number in range(len(jobs))]
 
     def _parts(self, spec: FigureSpec, name: str) -> list[tuple[FigureSpec, RunSpec, Any]]:
         """What stands under a name in a figure that reuses others' runs: figure, run, and the points to keep."""

@@ -22,7 +22,7 @@ mod tables;
 mod trace;
 
 pub use folder::OutputError;
-pub use tables::{flows_table, series_table};
+pub use tables::{flows_table, parquet_notes, parquet_of, series_table};
 pub use trace::{Trace, TracedPacket, trace_to};
 
 use crate::results::{FlowRow, Results, Series};

@@ -3,21 +3,24 @@
 use crate::results::{FlowRow, Series};
 use arrow_array::builder::{Float64Builder, UInt64Builder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int32Type, UInt32Type, UInt64Type};
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{
     Array, ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray, UInt32Array,
     UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type as Int32, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type as Int32, Int64Type as Int64};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// The series in long form: `time_s`, `kind`, `name`, `metric` (dictionaries), `value`; one row per sample.
@@ -123,16 +126,45 @@ pub(super) fn table_to(table: Result<RecordBatch, ArrowError>, out: &mut BufWrit
     let table = table.map_err(io::Error::other)?;
     // The writer tells of a failed write in words of its own; the system's reason is kept here.
     let mut out = Remember { out, error: None };
-    let result = write_columns(&table, &mut out);
+    let result = write_columns(&table, &mut out, &[]);
     match out.error.take() {
         Some(error) => Err(error),
         None => result.map_err(io::Error::other),
     }
 }
 
+/// A table as Parquet in memory, with words of its own beside the columns ([`parquet_notes`]).
+///
+/// # Errors
+///
+/// Of a column whose type none of a run's tables has.
+pub fn parquet_of(table: &RecordBatch, notes: &[(String, String)]) -> Result<Vec<u8>, ParquetError> {
+    let mut bytes = Vec::new();
+    write_columns(table, &mut bytes, notes)?;
+    Ok(bytes)
+}
+
+/// What [`parquet_of`] put beside the columns; none of what is no whole Parquet file.
+#[must_use]
+pub fn parquet_notes(bytes: Vec<u8>) -> Option<Vec<(String, String)>> {
+    // The library promises nothing of files that are damaged on purpose.
+    catch_unwind(AssertUnwindSafe(|| {
+        let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).ok()?;
+        let notes = reader.metadata().file_metadata().key_value_metadata()?;
+        Some(notes.iter().filter_map(|note| Some((note.key.clone(), note.value.clone()?))).collect())
+    }))
+    .ok()
+    .flatten()
+}
+
 /// Column by column, without the crate's own way from Arrow: that asks for Arrow's crates for files and selections, which
 /// take longer to compile than this, and looks each word up by its letters, which takes longer to run.
-fn write_columns(table: &RecordBatch, out: &mut Remember<'_>) -> Result<(), ParquetError> {
+fn write_columns<W: Write + Send>(
+    table: &RecordBatch,
+    out: &mut W,
+    notes: &[(String, String)],
+) -> Result<(), ParquetError> {
+    let notes = notes.iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         // Numbers seldom repeat, and to look each one up takes longer than the rest of writing it.
@@ -140,11 +172,13 @@ fn write_columns(table: &RecordBatch, out: &mut Remember<'_>) -> Result<(), Parq
         // For readers that pass over what they do not want; a table is read whole.
         .set_statistics_enabled(EnabledStatistics::None)
         // The library's name and version would make the bytes differ between builds that give the same results.
-        .set_created_by("flowstamp".to_owned());
+        .set_created_by("flowstamp".to_owned())
+        .set_key_value_metadata(Some(notes.collect::<Vec<_>>()).filter(|notes| !notes.is_empty()));
     let mut fields = Vec::new();
     for field in table.schema().fields() {
         let (physical, logical) = match field.data_type() {
             DataType::Float64 => (Physical::DOUBLE, None),
+            DataType::Int64 => (Physical::INT64, None),
             DataType::UInt64 => (Physical::INT64, Some(LogicalType::integer(64, false))),
             DataType::UInt32 => (Physical::INT32, Some(LogicalType::integer(32, false))),
             _ => {
@@ -175,7 +209,11 @@ fn write_columns(table: &RecordBatch, out: &mut Remember<'_>) -> Result<(), Parq
             DataType::UInt64 => {
                 let values = array.as_primitive::<UInt64Type>().iter().flatten();
                 let values: Vec<i64> = values.map(u64::cast_signed).collect();
-                column.typed::<Int64Type>().write_batch(&values, levels, None)?;
+                column.typed::<Int64>().write_batch(&values, levels, None)?;
+            }
+            DataType::Int64 => {
+                let values: Vec<i64> = array.as_primitive::<Int64Type>().iter().flatten().collect();
+                column.typed::<Int64>().write_batch(&values, levels, None)?;
             }
             DataType::UInt32 => {
                 let values = array.as_primitive::<UInt32Type>().iter().flatten();
@@ -220,5 +258,30 @@ impl Write for Remember<'_> {
     }
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush().map_err(|error| self.keep(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes come back from a whole file, and none from any that was cut or is another's.
+    #[test]
+    fn notes_are_of_whole_files() {
+        let words: DictionaryArray<Int32Type> = ["a", "b", "a"].into_iter().collect();
+        let table = RecordBatch::try_from_iter([
+            ("word", Arc::new(words) as ArrayRef),
+            ("whole", Arc::new(arrow_array::Int64Array::from(vec![-1, 0, i64::MAX]))),
+            ("number", Arc::new(Float64Array::from(vec![0.5, f64::NAN, f64::MAX]))),
+        ])
+        .expect("a table");
+        let notes =
+            vec![("first".to_owned(), "eins".to_owned()), ("second".to_owned(), "\u{1f30a}\n".to_owned())];
+        let bytes = parquet_of(&table, &notes).expect("it is written");
+        assert_eq!(parquet_notes(bytes.clone()), Some(notes.clone()));
+        for cut in 0..bytes.len() {
+            assert_eq!(parquet_notes(bytes[..cut].to_vec()), None, "{cut} bytes of {}", bytes.len());
+        }
+        assert_eq!(parquet_notes(parquet_of(&table, &[]).expect("it is written")), None);
     }
 }

@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Where many runs go on: in threads of this process, in processes of this machine, or on a Dask cluster.
+
+A run that goes elsewhere takes all it needs along, files too, and comes back as the files of its folder: the same bytes
+as if it had been written here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flowstamp import _flowstamp, machine
+from flowstamp.errors import ExecutorError, MissingPackageError, UsageError, one_line, translated
+from flowstamp.results import Results, carried
+
+if TYPE_CHECKING:
+    from multiprocessing.synchronize import Event
+
+    from flowstamp.scenario import Progress, Scenario
+
+THREADS = "threads"
+KINDS = "threads, processes or dask=ADDRESS, such as dask=tcp://127.0.0.1:8786"
+CONNECT_S = 10
+"""How long a Dask scheduler has to answer."""
+TRIES = 3
+"""How often in succession processes may die without a run that ended."""
+
+Done = Callable[[int, Results], None]
+"""Gets the number of a run and its results, as it ends."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run that needs nothing but this."""
+
+    text: str
+    """The scenario with every default spelled out."""
+    source: str
+    files: Mapping[str, str]
+    """Contents of the files that the scenario names."""
+    needs_bytes: int = 0
+    """The memory that it may need."""
+
+    @classmethod
+    def of(cls, scenario: Scenario, *, memory: int | None) -> Job:
+        """Reads and checks a scenario."""
+        text, written_in = scenario._text()
+        return cls.read(text, scenario.source, scenario.overrides, scenario.base_dir, written_in, memory=memory)
+
+    @classmethod
+    def read(
+        cls,
+        text: str,
+        source: str,
+        sets: Sequence[tuple[str, str]],
+        base_dir: str,
+        written_in: str = "toml",
+        *,
+        memory: int | None,
+    ) -> Job:
+        """Reads and checks the text of a scenario."""
+        with translated():
+            resolved, files, needs = _flowstamp.resolve(
+                text, source=source, format=written_in, sets=sets, base_dir=base_dir, memory=memory
+            )
+        return cls(resolved, source, files, needs)
+
+
+@cache
+def engine() -> str:
+    """Digest of the compiled module: what was built anew may give other results under the same version."""
+    with Path(_flowstamp.__file__).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check(executor: str) -> None:
+    """Refuses what is no executor."""
+    kind, equals, address = executor.partition("=")
+    if executor in (THREADS, "processes") or (kind == "dask" and equals and address):
+        return
+    raise UsageError(f'executor: "{executor}" is none; it must be {KINDS}')
+
+
+def memory_here(executor: str, given: str | None) -> int | None:
+    """Bytes that runs may need: of a cluster's machines nothing is known here."""
+    return machine.memory(given) if given is not None or not executor.startswith("dask") else None
+
+
+def run(
+    jobs: Sequence[Job],
+    done: Done,
+    *,
+    executor: str = THREADS,
+    threads: int | None = None,
+    memory: str | None = None,
+    tables: bool = True,
+    progress: Progress | None = None,
+) -> None:
+    """Runs all; `done` hears of each as it ends, in whatever order. Without `tables` results may lack series and flows.
+
+    If something stops it, `done` has heard of all that had ended before.
+    """
+    check(executor)
+    limit = memory_here(executor, memory)
+    if executor == THREADS:
+        texts = [(job.text, job.source, (), job.files) for job in jobs]
+        with translated():
+            _flowstamp.run_each(
+                texts, lambda i, run: done(i, Results(run)), threads=threads, memory=limit, progress=progress
+            )
+        return
+    took = _Took(len(jobs), done, progress)
+    if executor == "processes":
+        _processes(jobs, took, threads, limit, tables)
+    else:
+        _dask(executor.partition("=")[2], jobs, took, limit, tables)
+
+
+class _Took:
+    """Hands on what came, and tells of progress: a run is there or not."""
+
+    def __init__(self, runs: int, done: Done, progress: Progress | None) -> None:
+        self.runs, self.done, self.progress = runs, done, progress
+
+    def __call__(self, number: int, came: _Came) -> None:
+        results = Results(carried(came.files))
+        self.done(number, results)
+        if self.progress is not None:
+            duration_s = float(results.summary["duration_s"])
+            self.progress(number, self.runs, duration_s, duration_s, int(results.summary["packet_hops"]))
+
+
+# ------------------------------------------------------------------------------------------- in the other process
+
+
+@dataclass(frozen=True)
+class _Came:
+    """What comes back of a run."""
+
+    files: Mapping[str, bytes]
+    engine: str
+
+
+def _carry(job: Job, memory: int | None, tables: bool, wanted: Callable[[], bool]) -> _Came:
+    """Runs a job; stops when it is no longer wanted."""
+
+    def progress(*_: object) -> None:
+        if not wanted():
+            raise ExecutorError("the run is no longer wanted")
+
+    with translated():
+        [run] = _flowstamp.run_many(
+            [(job.text, job.source, (), job.files)], threads=1, memory=memory, progress=progress
+        )
+        if not tables:
+            texts = {"summary.json": run.summary_json(), "manifest.json": run.manifest_json()}
+            return _Came({name: text.encode() for name, text in texts.items()}, engine())
+        with tempfile.TemporaryDirectory(prefix="flowstamp-") as folder:
+            return _Came({Path(path).name: Path(path).read_bytes() for path in run.write(folder)}, engine())
+
+
+# --------------------------------------------------------------------------------------- processes of this machine
+
+_stop: list[Event] = []
+
+
+def _begin(stop: Event) -> None:
+    """The first that a process of ours does: it ends with the one that began it, however that ends."""
+    from multiprocessing import connection, parent_process
+
+    _stop[:] = [stop]
+    parent = parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _in_process(job: Job, memory: int | None, tables: bool) -> _Came:
+    return _carry(job, memory, tables, lambda: not _stop[0].is_set())
+
+
+def _processes(jobs: Sequence[Job], took: _Took, processes: int | None, memory: int | None, tables: bool) -> None:
+    most = processes or _cores()
+    if memory is not None:  # each has its part, however many of the largest runs come together
+        most = min(most, max(1, memory // max(1, *(job.needs_bytes for job in jobs))))
+    left = dict(enumerate(jobs))
+    tries = TRIES
+    while left:
+        before = len(left)
+        try:
+            _pool(left, took, min(most, len(left)), memory, tables)
+        except BrokenProcessPool:
+            # One was killed, by whoever needed its memory, say: what it had not ended is begun again.
+            tries = TRIES if len(left) < before else tries - 1
+            if not tries:
+                raise ExecutorError(
+                    "executor: processes end before their runs do; is memory short? Fewer threads need less."
+                    ' A script must start processes under if __name__ == "__main__":'
+                ) from None
+
+
+def _pool(left: dict[int, Job], took: _Took, processes: int, memory: int | None, tables: bool) -> None:
+    """Runs what is left; what has ended is gone from there."""
+    from multiprocessing import get_context
+
+    context = get_context("spawn")  # a fork would copy threads' locks
+    stop = context.Event()
+    with ProcessPoolExecutor(processes, context, _begin, (stop,)) as pool:
+        with _uninterrupted():
+            futures = {pool.submit(_in_process, job, memory, tables): number for number, job in left.items()}
+
+        def take(future: Future[_Came]) -> None:
+            took(futures[future], future.result())
+            del left[futures.pop(future)]
+
+        try:
+            for future in as_completed(list(futures)):
+                take(future)
+        except BaseException as error:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            if isinstance(error, KeyboardInterrupt):
+                for future in list(futures):
+                    if not future.cancelled() and future.exception() is None:
+                        take(future)
+            raise
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """What is begun here does not hear of Ctrl-C: its parent does, and tells it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# ------------------------------------------------------------------------------------------------ a Dask cluster
+
+
+def _on_worker(job: Job, memory: int | None, tables: bool) -> _Came:
+    from distributed.worker import get_worker, thread_state
+
+    worker, key = get_worker(), thread_state.key
+
+    def wanted() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is not None and task.state in ("executing", "long-running")
+
+    return _carry(job, memory if memory is not None else machine.memory(), tables, wanted)
+
+
+def _dask(address: str, jobs: Sequence[Job], took: _Took, memory: int | None, tables: bool) -> None:
+    try:
+        import distributed
+    except ImportError:
+        raise MissingPackageError("executor: dask needs the package distributed; install flowstamp[dask]") from None
+    where = f"executor: dask={address}"
+    try:
+        # What is no address leaves a client that complains when it goes.
+        distributed.comm.get_address_host_port(address, strict=True)
+        client = distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise ExecutorError(
+            f"{where}: no scheduler answers there ({one_line(error) or type(error).__name__});"
+            " dask scheduler starts one and says its address"
+        ) from None
+    with client:
+        if not client.scheduler_info(n_workers=-1)["workers"]:
+            raise ExecutorError(f"{where}: the scheduler has no workers; dask worker {address} starts one")
+        _check_builds(client, where)
+        _submit(client, where, jobs, took, memory, tables)
+
+
+def _check_builds(client: Any, where: str) -> None:
+    try:
+        builds: Mapping[str, str] = client.run(engine)
+    except Exception as error:  # whatever a worker raises comes as it is
+        raise ExecutorError(
+            f"{where}: a worker has no such flowstamp; install {_flowstamp.__version__} there: {one_line(error)}"
+        ) from None
+    others = sorted(worker for worker, build in builds.items() if build != engine())
+    if others:
+        raise ExecutorError(f"{where}: another build of flowstamp is on {', '.join(others)}; install the same there")
+
+
+def _submit(client: Any, where: str, jobs: Sequence[Job], took: _Took, memory: int | None, tables: bool) -> None:
+    from distributed import as_completed as completed
+
+    names = f"flowstamp-{os.urandom(6).hex()}"  # results of an earlier call must not answer
+    futures = {
+        client.submit(_on_worker, job, memory, tables, key=f"{names}-{number}", pure=False, priority=-number): number
+        for number, job in enumerate(jobs)
+    }
+
+    def take(future: Any) -> None:
+        if future.status == "error":
+            error = future.exception()
+            raise ExecutorError(f"{where}: {jobs[futures[future]].source}: {one_line(error)}") from None
+        came: _Came = future.result()
+        if came.engine != engine():
+            raise ExecutorError(f"{where}: a worker that came later has another build of flowstamp; install the same")
+        took(futures.pop(future), came)
+
+    try:
+        for future in completed(list(futures), loop=client.loop):
+            take(future)
+            future.release()
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            for future in [future for future in futures if future.status == "finished"]:
+                take(future)
+        client.cancel(list(futures))
+        raise

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""A run as it goes: a view in a terminal, and samples as lines of JSON.
+
+Both cut the run into steps, of about a tenth of a second on the clock; its results are those of a run in one go.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from flowstamp import text
+from flowstamp.results import Results
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from flowstamp.results import Table
+    from flowstamp.scenario import Scenario
+    from flowstamp.simulation import Simulation
+
+STEP_S = 0.1
+BLOCKS = " ▁▂▃▄▅▆▇█"
+WIDTH = 40
+"""Characters of history; of a link, which has two, fewer, so that 80 columns are enough."""
+LINK_WIDTH = 14
+MOST_FLOWS = 16
+"""More than these find no room in a terminal."""
+
+Sample = dict[str, Any]
+"""Of one instant: `time_s`, and by kind, name and metric the value."""
+
+
+class _Enough(Exception):  # noqa: N818 - it is no error
+    """Stops a step on its way."""
+
+
+def samples(simulation: Simulation, duration: str) -> Iterator[list[Sample]]:
+    """Runs on to the end; after each step what was sampled in it, an entry for each instant."""
+    # A text with all digits of a time in picoseconds: none of a sample is seen twice, and none is missed.
+    seen, ended = "0s", False
+    while not ended:
+        began = time.monotonic()
+
+        def tick(*_: object, began: float = began) -> None:
+            if time.monotonic() - began >= STEP_S:
+                raise _Enough
+
+        try:
+            simulation.run_until(duration, progress=tick)
+            ended = True
+        except _Enough:
+            pass
+        found = _by_instant(simulation.series_table(seen))
+        if found:
+            seen = f"{found[-1]['time_s']:.12f}s"
+        yield found
+
+
+def _by_instant(table: Table) -> list[Sample]:
+    instants: list[Sample] = []
+    columns = (table.column(name) for name in ("time_s", "kind", "name", "metric", "value"))
+    for time_s, kind, name, metric, value in zip(*columns, strict=True):
+        if not instants or instants[-1]["time_s"] != time_s:
+            instants.append({"time_s": time_s})
+        # JSON has no word for what is no finite number.
+        instants[-1].setdefault(kind, {}).setdefault(name, {})[metric] = value if math.isfinite(value) else None
+    return instants
+
+
+def lines(scenario: Scenario, *, seed: int | None, memory: str | None) -> Iterator[str | Results]:
+    """A line of JSON for each instant that is sampled, as the run goes; at last its results."""
+    simulation = scenario.start(seed=seed, memory=memory)
+    for found in samples(simulation, scenario.resolved(memory=memory)["duration"]):
+        for sample in found:
+            yield json.dumps(sample)
+    results = simulation.results()
+    scenario._warn(results)
+    yield results
+
+
+def watched(scenario: Scenario, *, title: str, seed: int | None, memory: str | None) -> Results:
+    """Runs a scenario under the eyes of whoever sits at the terminal."""
+    from rich.console import Console
+    from rich.live import Live
+
+    resolved = scenario.resolved(memory=memory)
+    duration = resolved["duration"]
+    said = "flows" in scenario.tree.get("probes", {}) or any(key == "probes.flows" for key, _ in scenario.overrides)
+    many = any(group.get("web") or group.get("list") for group in resolved["flows"])
+    if not said and not many and sum(group["count"] for group in resolved["flows"]) <= MOST_FLOWS:
+        scenario = scenario.probe(flows=True)
+    simulation = scenario.start(seed=seed, memory=memory)
+    view = View(title, duration)
+    # Updated by hand: a thread of its own would redraw what has not changed.
+    with Live(view.drawn(0.0), console=Console(stderr=True), auto_refresh=False, transient=True) as live:
+        for found in samples(simulation, duration):
+            for sample in found:
+                view.take(sample)
+            live.update(view.drawn(simulation.now), refresh=True)
+    results = simulation.results()
+    scenario._warn(results)
+    return results
+
+
+class View:
+    """What is seen: links with their use and queue, groups and flows with their goodput, and how each came there."""
+
+    def __init__(self, title: str, duration: str) -> None:
+        self.title, self.duration = title, duration
+        self._last: dict[tuple[str, str], Mapping[str, float]] = {}
+        self._history: dict[tuple[str, str, str], deque[float]] = {}
+
+    def take(self, sample: Sample) -> None:
+        """A further sample."""
+        for kind in ("link", "group", "flow"):
+            for name, values in sample.get(kind, {}).items():
+                self._last[kind, name] = values
+                for metric in ("utilization", "queue_bytes", "goodput_bps"):
+                    if metric in values:
+                        history = self._history.setdefault((kind, name, metric), deque(maxlen=WIDTH))
+                        history.append(values[metric])
+
+    def drawn(self, now_s: float) -> RenderableType:
+        """All of it."""
+        from rich.console import Group
+        from rich.text import Text
+
+        parts: list[RenderableType] = [Text(f"{self.title}: {now_s:.3f} of {self.duration}", style="bold")]
+        links = [
+            [
+                name,
+                text.percent(values.get("utilization", 0.0)),
+                self._line(kind, name, "utilization", 1.0, LINK_WIDTH),
+                text.size(values.get("queue_bytes", 0.0)),
+                self._line(kind, name, "queue_bytes", 0.0, LINK_WIDTH),
+            ]
+            for (kind, name), values in self._last.items()
+            if kind == "link"
+        ]
+        parts.append(_plain(["link", "utilisation", "", "queue", ""], links))
+        for kind, header in (("group", "flows"), ("flow", "flow")):
+            names = [name for of, name in self._last if of == kind]
+            # One scale for all of a kind, so that heights can be compared.
+            top = max((max(self._history.get((kind, name, "goodput_bps"), [0.0])) for name in names), default=0.0)
+            rates = [
+                [
+                    name,
+                    text.rate(self._last[kind, name].get("goodput_bps", 0.0)),
+                    self._line(kind, name, "goodput_bps", top, WIDTH),
+                ]
+                for name in names[:MOST_FLOWS]
+            ]
+            if rates:
+                parts.append(_plain([header, "goodput", ""], rates))
+            if len(names) > MOST_FLOWS:
+                parts.append(Text(f"and {len(names) - MOST_FLOWS} more"))
+        return Group(*parts)
+
+    def _line(self, kind: str, name: str, metric: str, top: float, width: int) -> str:
+        return sparkline(list(self._history.get((kind, name, metric), ()))[-width:], top, width)
+
+
+def _plain(header: list[str], rows: list[list[str]]) -> RenderableType:
+    from rich.text import Text
+
+    # Cut at the terminal's edge, not wrapped: what moves up and down cannot be read.
+    return Text(text.table(header, rows), no_wrap=True, overflow="ellipsis")
+
+
+def sparkline(values: Sequence[float], top: float = 0.0, width: int = WIDTH) -> str:
+    """Values as blocks of a height between nothing and `top`, or the largest of them."""
+    top = top or max(values, default=0.0) or 1.0
+    steps = len(BLOCKS) - 1
+    return "".join(BLOCKS[min(steps, max(0, round(steps * value / top)))] for value in values).ljust(width)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""What people see of runs first, in a terminal and in a notebook: the header and the rows of tables."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from flowstamp import text
+
+if TYPE_CHECKING:
+    from flowstamp.results import Results
+    from flowstamp.sweeps import Sweep
+
+Cells = tuple[list[str], list[list[str]]]
+
+
+def links(results: Results) -> Cells:
+    """A row for each link."""
+    header = ["link", "capacity", "utilisation", "mean queue", "max queue", "drops", "marks"]
+    rows = [
+        [
+            name,
+            text.rate(link["rate_bps"]),
+            text.percent(link["utilization"]),
+            text.size(link["mean_queue_bytes"]),
+            text.size(link["max_queue_bytes"]),
+            str(link["drops"]),
+            str(link["marks"]),
+        ]
+        for name, link in results.links.items()
+    ]
+    return header, rows
+
+
+def groups(results: Results) -> Cells:
+    """A row for each group of flows."""
+    header = ["flows", "law", "count", "goodput", "Jain", "completed", "mean time", "retransmitted"]
+    rows = []
+    for name, group in results.groups.items():
+        times = group["fct_s"]
+        rows.append(
+            [
+                name,
+                group["law"],
+                str(group["flows"]),
+                text.rate(group["goodput_bps"]),
+                text.maybe(group["jain_index"]),
+                str(group["completed"]),
+                text.seconds(times["all"]["mean"]) if times else "-",
+                str(group["retransmissions"]),
+            ]
+        )
+    return header, rows
+
+
+def points(sweep: Sweep) -> Cells:
+    """A row for each run."""
+    rows = []
+    for point, result in zip(sweep.points, sweep.results, strict=True):
+        # The link that carries the most is the one a sweep is about.
+        link = max(result.links.values(), key=lambda link: link["utilization"], default=None)
+        total = result.summary["total"]
+        rows.append(
+            [
+                *(value(point[key]) for key in sweep.keys),
+                text.percent(link["utilization"]) if link else "-",
+                text.size(link["mean_queue_bytes"]) if link else "-",
+                str(total["drops"]),
+                text.rate(total["goodput_bps"]),
+                text.maybe(total["jain_index"]),
+            ]
+        )
+    return [*sweep.keys, "utilisation", "mean queue", "drops", "goodput", "Jain"], rows
+
+
+def value(of: object) -> str:
+    """A value of a scenario as text."""
+    return of if isinstance(of, str) else json.dumps(of)

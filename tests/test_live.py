@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Runs that are watched: lines of JSON, a terminal, a notebook."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Command, command_line
+
+import flowstamp as fs
+from flowstamp import live, progress
+
+
+def test_a_stream_has_every_sample_once(flowstamp: Command, scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    del flowstamp
+    monkeypatch.setattr(live, "STEP_S", 0.0)  # as many steps as there can be
+    loaded = fs.load(scenario).probe(every="1ms", flows=True)
+    *lines, results = live.lines(loaded, seed=2, memory=None)
+    assert isinstance(results, fs.Results)
+    own = loaded.run(seed=2)
+    assert results.summary == own.summary
+    found = [
+        (sample["time_s"], kind, name, metric, value)
+        for sample in map(json.loads, map(str, lines))
+        for kind, names in sample.items()
+        if kind != "time_s"
+        for name, metrics in names.items()
+        for metric, value in metrics.items()
+    ]
+    table = own.series_table
+    columns = [table.column(name) for name in ("time_s", "kind", "name", "metric", "value")]
+    assert sorted(found) == sorted(zip(*columns, strict=True))
+
+
+def test_a_stream_on_standard_output(flowstamp: Command, scenario: Path) -> None:
+    done = flowstamp("run", scenario, "--json-stream", "--out", "out")
+    assert (done.returncode, done.stderr) == (0, "")
+    *samples, last = map(json.loads, done.stdout.splitlines())
+    assert last["summary"] == json.loads((scenario.parent / "out" / "summary.json").read_text())
+    assert [sample["time_s"] for sample in samples] == sorted({sample["time_s"] for sample in samples})
+    assert samples[-1]["link"]["bottleneck"]["utilization"] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--live"], "--live: standard error is no terminal"),
+        (["--live", "--json"], "give one of them"),
+        (["--json-stream", "--json"], "give one of them"),
+    ],
+)
+def test_ways_to_show_a_run_that_do_not_fit(flowstamp: Command, scenario: Path, options: list[str], said: str) -> None:
+    done = flowstamp("run", scenario, *options)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert said in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pseudo-terminals")
+def test_a_view_in_a_terminal(scenario: Path) -> None:
+    ours, theirs = os.openpty()
+    done = subprocess.Popen(
+        command_line("run", scenario, "--live"),
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+        cwd=scenario.parent,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 65536)
+        except OSError:  # nobody has the other end any more
+            break
+    os.close(ours)
+    out, _ = done.communicate(timeout=60)
+    assert done.returncode == 0
+    assert out.startswith("three: 2 s simulated")
+    text = shown.decode()
+    for part in ("three.toml: 2.000 of 2s", "bottleneck", "long.2", "█"):
+        assert part in text
+
+
+def test_what_a_view_shows() -> None:
+    assert live.sparkline([0.0, 0.5, 1.0], 1.0, 5) == " ▄█  "
+    assert live.sparkline([3.0, 1e9], 1.0, 2) == "██"
+    view = live.View("x", "1s")
+    for number in range(20):
+        view.take({"time_s": number / 10, "flow": {f"a.{flow}": {"goodput_bps": 1e6} for flow in range(20)}})
+    from rich.console import Console
+
+    console = Console(width=80, file=io.StringIO(), record=True)
+    console.print(view.drawn(1.0))
+    text = console.export_text()
+    assert "a.15" in text
+    assert "a.16" not in text
+    assert "and 4 more" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+# ---------------------------------------------------------------------------------------------------- notebooks
+
+
+def test_objects_show_themselves(scenario: Path) -> None:
+    loaded = fs.load(scenario).configure(name="<three>")
+    html = loaded._repr_html_()
+    assert "&lt;three&gt;" in html
+    assert "<three>" not in html
+    assert "<td>20Mbps</td>" in html
+    assert "is not a number with a unit" in loaded.set("dumbbell.rate", "fast")._repr_html_()
+    results = loaded.run()
+    html, png = results._repr_html_(), results._repr_png_()
+    assert f"<td>{fs.run_many([loaded])[0].links['bottleneck']['drops']}</td>" in html
+    assert png is not None
+    assert png.startswith(b"\x89PNG")
+    assert "data:image/png;base64," in html
+    table: Any = results.flows
+    assert "3 rows, 20 columns" in table._repr_html_()
+    table = results.series_table
+    assert table._repr_html_().count("<tr>") == 12  # header, first and last five, dots
+    swept = fs.sweep(loaded, {"flows.long.count": [1, 2]})
+    assert "flows.long.count" in swept._repr_html_()
+    assert (swept._repr_png_() or b"").startswith(b"\x89PNG")
+
+
+def test_progress_in_a_notebook(monkeypatch: pytest.MonkeyPatch, scenario: Path) -> None:
+    assert not progress.in_notebook()
+    shown: list[str] = []
+    monkeypatch.setattr(progress, "in_notebook", lambda: True)
+    monkeypatch.setattr(progress, "QUIET_S", 0.0)
+    monkeypatch.setattr(progress.Cell, "_show", lambda _cell, html: shown.append(html))
+    loaded = fs.load(scenario).configure(duration="400s")
+    loaded.run()
+    assert any("<progress" in html and "of 400 s" in html for html in shown)
