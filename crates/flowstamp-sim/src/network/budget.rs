@@ -19,8 +19,8 @@
 //! | flows that arrive at random and are there at a time | all at a load of 1; below, those of 30 round trips and a second, and a queue's |
 //! | samples | the duration over the interval, of each series |
 
-use super::lists::Placed;
 use super::groups::Leg;
+use super::lists::Placed;
 use super::paths::{Core, Hashed, Way, Ways};
 use super::plan::{FlowPlan, GroupPlan, LinkPlan, Path};
 use super::{Builder, MOST_FLOWS, Result, error};
@@ -52,7 +52,7 @@ const ACCESS_LINKS: f64 = 4.0;
 /// A row of the summary as text, in the copies that a reader takes, or as objects of Python: measured, 2.2 kB.
 const ROW_TOLD: f64 = 2_500.0;
 /// Columns of the table of flows, and one as it is written.
-const ROW_COLUMNS: f64 = 20.0 * 8.0 + 16.0;
+const ROW_COLUMNS: f64 = 21.0 * 8.0 + 16.0;
 /// One sample: its row, the row in the table that is made of it, and a column of that as it is written.
 const SAMPLE: f64 = ROW_OF_SERIES + 28.0 + 24.0;
 /// Its row: time, key and value, and where it is found by its key.
@@ -282,7 +282,8 @@ impl Builder<'_> {
                 let rtts_s = span.rtts.map(Time::as_secs_f64);
                 let apart = group.access.or(core.access).is_some() || list.is_none();
                 let pairs = group.count.unwrap_or(if arrives && apart { 10 } else { 1 });
-                let pairs = if apart { pairs } else { pairs.max(list.map_or(1, |l| l.ways[number].len() as u32)) };
+                let pairs =
+                    if apart { pairs } else { pairs.max(list.map_or(1, |l| l.ways[number].len() as u32)) };
                 let pairs = span.pairs.map_or(f64::from(pairs.min(MOST_FLOWS)), |pairs| pairs as f64);
                 let (all, live) = match (list, &listed) {
                     (Some(list), Some((_, live))) => (f64::from(list.rows[number]), live[number]),
@@ -559,7 +560,7 @@ fn per_pair(links: f64, cells: bool) -> f64 {
     // Where a link leads, and by whom it is fed.
     let known = 2.0 * of::<Option<u32>>() + 4.0 * of::<u32>();
     let hops = (links + ACCESS_LINKS + 2.0) * of::<u32>() * if cells { 2.0 } else { 1.0 };
-    GROWTH * (of::<FlowPlan>() + 2.0 * of::<Path>() + ACCESS_LINKS * of::<Access>() + hops)
+    GROWTH * (of::<FlowPlan>() + 2.0 * of::<Path>() + ACCESS_LINKS * of::<Access>() + 2.0 * hops)
         + ACCESS_LINKS * (of::<Plain>() + known)
 }
 

@@ -71,10 +71,7 @@ fn leaf_spine(of: &LeafSpine) -> Result<Laid> {
     if links > MOST_LINKS {
         return error("leaf_spine", format!("has {links} links; it may have {MOST_LINKS}"));
     }
-    let kind = Links {
-        plain: plain!(of),
-        host_buffer: of.host_buffer,
-    };
+    let kind = Links { plain: plain!(of), host_buffer: of.host_buffer };
     let spine_rate = of.spine_rate.unwrap_or(of.rate);
     let spine_delay = of.spine_delay.unwrap_or(of.delay);
     let mut links = Vec::new();
@@ -94,10 +91,7 @@ fn fat_tree(of: &FatTree) -> Result<Laid> {
     if !(2..=MOST_PORTS).contains(&k) || k % 2 == 1 {
         return error("fat_tree.k", format!("is {k}; it must be even, and 2 to {MOST_PORTS}"));
     }
-    let kind = Links {
-        plain: plain!(of),
-        host_buffer: of.host_buffer,
-    };
+    let kind = Links { plain: plain!(of), host_buffer: of.host_buffer };
     let half = k / 2;
     let mut links = Vec::new();
     let hosts: Vec<String> = (0..k * half * half).map(|host| format!("h{host}")).collect();
@@ -108,7 +102,9 @@ fn fat_tree(of: &FatTree) -> Result<Laid> {
     let link = |from: String, to: String| kind.link(&from, &to, of.rate, of.delay);
     for pod in 0..k {
         for edge in 0..half {
-            links.extend((0..half).map(|agg| link(format!("pod{pod}-edge{edge}"), format!("pod{pod}-agg{agg}"))));
+            links.extend(
+                (0..half).map(|agg| link(format!("pod{pod}-edge{edge}"), format!("pod{pod}-agg{agg}"))),
+            );
         }
         for agg in 0..half {
             let cores = agg * half..(agg + 1) * half;

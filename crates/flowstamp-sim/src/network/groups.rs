@@ -230,9 +230,8 @@ impl Builder<'_> {
         let Some(file) = &group.list else { return Ok(()) };
         for ((pair, law), at) in &list.flows.uses {
             let group = FlowGroup { law: list.flows.laws[*law as usize].clone(), ..group.clone() };
-            let checked = self
-                .check_group(&group)
-                .and_then(|()| self.check_ways(&group, &list.ways[*pair as usize]));
+            let checked =
+                self.check_group(&group).and_then(|()| self.check_ways(&group, &list.ways[*pair as usize]));
             if let Err(e) = checked {
                 let key = e.key.rsplit('.').next().unwrap_or_default();
                 return Err(listed(&group, file, &format!("{at}: {key}: {}", e.message)));

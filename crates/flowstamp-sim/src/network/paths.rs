@@ -15,9 +15,6 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 /// Nodes whose distance is kept at a time, over all destinations.
 const MOST_KEPT: usize = 1 << 21;
 
-#[cfg(test)]
-mod tests;
-
 /// Links one after another, and the node that each leads to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Way {
@@ -111,7 +108,13 @@ impl Core {
     }
 
     /// The way that a flow's data take, and that of its acks; `None` if there is none.
-    pub(super) fn ways(&self, links: &[LinkPlan], from: usize, to: usize, flow: Hashed) -> Option<(Way, Way)> {
+    pub(super) fn ways(
+        &self,
+        links: &[LinkPlan],
+        from: usize,
+        to: usize,
+        flow: Hashed,
+    ) -> Option<(Way, Way)> {
         Some((self.way(links, from, to, flow)?, self.way(links, to, from, flow.acks())?))
     }
 

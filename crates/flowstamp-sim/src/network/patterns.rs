@@ -23,7 +23,10 @@ impl Builder<'_> {
             ("to", group.to.is_some() && !incast),
         ];
         if let Some((k, _)) = given.iter().find(|(_, given)| *given) {
-            return error(key(k), "is not for a pattern, which says between which hosts flows go; leave it out");
+            return error(
+                key(k),
+                "is not for a pattern, which says between which hosts flows go; leave it out",
+            );
         }
         let hosts = core.hosts();
         if hosts.len() < 2 {
@@ -44,7 +47,10 @@ impl Builder<'_> {
         let count = group.count.unwrap_or(default);
         if count > MOST_FLOWS || (group.web.is_some() && count == 0) {
             let least = u32::from(group.web.is_some());
-            return error(key("count"), format!("is {count}; it must be at least {least} and at most {MOST_FLOWS}"));
+            return error(
+                key("count"),
+                format!("is {count}; it must be at least {least} and at most {MOST_FLOWS}"),
+            );
         }
         let mut draws = Stream::new(self.seed, &format!("pattern/{}", group.name));
         let mut shuffled = |mut nodes: Vec<usize>| {
@@ -68,7 +74,10 @@ impl Builder<'_> {
                     None => last,
                     Some(name) => *core.nodes.get(name).filter(|n| hosts.contains(n)).ok_or_else(|| {
                         let known = core.some_names(&hosts);
-                        crate::ScenarioError::new(key("to"), format!("\"{name}\" is no host; there are {known}"))
+                        crate::ScenarioError::new(
+                            key("to"),
+                            format!("\"{name}\" is no host; there are {known}"),
+                        )
                     })?,
                 };
                 let from = shuffled(hosts.into_iter().filter(|host| *host != to).collect());
