@@ -9,6 +9,7 @@
 mod capacity;
 mod cells;
 mod error;
+mod graph_file;
 mod impairments;
 mod load;
 mod topology;
@@ -19,7 +20,7 @@ pub use capacity::{Buffer, LinkRate, VaryingRate};
 pub use cells::{Cell, Mac, Station};
 pub use error::ScenarioError;
 pub use impairments::{Detour, Impairments};
-pub use load::{FilesFrom, Format, MOST_BYTES, Tables, read, with};
+pub use load::{FilesFrom, Format, MOST_BYTES, Tables, parts, read, with};
 pub use topology::{Dumbbell, FatTree, Graph, LeafSpine, Link, ParkingLot, Police, Priority};
 pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Pattern, Receiver, Sizes, Web};
 

@@ -10,6 +10,7 @@ use flowstamp_laws::share::police::Params;
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// Which packets of a link go before all others. A transmission is not interrupted, and the buffer is that of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -232,7 +233,34 @@ fn host_buffer() -> Buffer {
 #[serde(deny_unknown_fields)]
 pub struct Graph {
     /// The links; their ends name the nodes.
+    #[serde(default)]
     pub links: Vec<Link>,
+    /// In place of `links` a file of them, relative to the scenario's folder: GraphML as networkx writes it, whose edges have `rate` (or
+    /// `capacity`) and `delay`, or CSV with columns `source`, `target`, `rate` and `delay`. Both may also say `name`, `buffer`, `queue`, `router`,
+    /// `priority` and `medium`, CSV also `duplex`; edges of an undirected graph lead both ways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Capacity of the file's links that name none, as are the following.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<LinkRate>,
+    /// One-way propagation delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Time>,
+    /// Buffer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Buffer>,
+    /// Queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueSpec>,
+    /// Router law.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub router: Option<RouterSpec>,
+    /// How the router law shares the link with traffic of other protocols.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<ShareSpec>,
+    /// Packets that go before all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
     /// The round-trip time that a buffer in `BDP` refers to. Default: the longest of any flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Time>,

@@ -78,7 +78,8 @@ impl Routed {
             longest_s = longest_s.max(before_s + all / rate + after_s);
             before_s += first / rate;
         }
-        Some(delay_s + longest_s)
+        // A link that has stood still carried nothing, and there is no ideal.
+        Some(delay_s + longest_s).filter(|ideal_s| ideal_s.is_finite() && longest_s > 0.0)
     }
 }
 

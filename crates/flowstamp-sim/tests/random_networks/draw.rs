@@ -167,6 +167,9 @@ fn without(value: &mut Value, key: &str) {
     }
 }
 
+/// What a graph says of the links of a file.
+const OF_FILE: [&str; 8] = ["file", "rate", "delay", "buffer", "queue", "router", "share", "priority"];
+
 impl Network<'_> {
     fn scenario(&mut self) -> Table {
         let mut s = Table::new();
@@ -365,7 +368,7 @@ impl Network<'_> {
         }
         let mut t = Table::new();
         put(&mut t, "links", links);
-        Value::Table(self.d.object(self.registry.node("Graph"), t, &[]))
+        Value::Table(self.d.object(self.registry.node("Graph"), t, &OF_FILE))
     }
 
     /// A further node, whose link into the graph is governed by a macro-flow, and flows that take it.
