@@ -36,7 +36,7 @@ def variant(scenario: Scenario, protocol: str, *, memory: str | None = None) -> 
     # With the overrides applied, so that what they set is replaced too.
     tree = scenario.resolved(memory=memory)
     tree["flows"] = [{**group, "law": _keep(group["law"], "law", law)} for group in tree["flows"]]
-    for kind in ("dumbbell", "parking_lot"):
+    for kind in ("dumbbell", "parking_lot", "leaf_spine", "fat_tree"):
         if kind in tree:
             tree[kind] = _link(tree[kind], router, queue)
     if "graph" in tree:
@@ -80,7 +80,8 @@ def table(results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any
         rows.append([label, *cells, *of_ideals[: len(ideals)]])
 
     some = next(iter(results.values()))
-    for link in some.links:
+    shown = text.most_used([result.summary["links"] for result in results.values()])
+    for link in shown:
         values = [result.summary["links"][link] for result in results.values()]
         if not any(value["arrivals"] for value in values):
             continue
@@ -93,6 +94,8 @@ def table(results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any
             add(f"{link} {statistic} queue", [text.size(value[f"{statistic}_queue_bytes"]) for value in values])
         add(f"{link} drops", [str(value["drops"]) for value in values])
         add(f"{link} marks", [str(value["marks"]) for value in values])
+    if len(shown) < len(some.links):
+        add(f"({len(some.links) - len(shown)} links that are used less)", [""] * len(results))
     for cell in some.summary.get("cells", {}):
         shares = [result.summary["cells"][cell] for result in results.values()]
         add(f"{cell} busy", [text.percent(value["busy"]) for value in shares])
@@ -105,6 +108,11 @@ def table(results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any
             of_all = [value["fct_s"]["all"] if value["fct_s"] else None for value in flows]
             for statistic in ("mean", *PERCENTILES):
                 add(f"{group} {statistic} time", [text.seconds(one[statistic]) if one else "-" for one in of_all])
+        slowed = [value.get("fct_slowdown") for value in flows]
+        if any(slowed) and len(shown) < len(some.links):
+            for statistic in PERCENTILES:
+                cells = [f"{one['all'][statistic]:.2f}" if one else "-" for one in slowed]
+                add(f"{group} {statistic} slowdown", cells)
         for row in times.get(group, ()):
             cells, of_ideals = afct.cells(row, list(results))
             add(f"{group} mean time, {afct.packets(row)}", cells, of_ideals)

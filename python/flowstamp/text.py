@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -44,6 +45,20 @@ def percent(share: float) -> str:
 def maybe(value: float | None, digits: int = 4) -> str:
     """A number, or a dash where there is none."""
     return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+MOST_LINKS = 24
+"""More links than this are not shown one by one."""
+SHOWN_LINKS = 6
+
+
+def most_used(links: Sequence[Mapping[str, Mapping[str, Any]]]) -> list[str]:
+    """Links to show of runs of one network: all, or of many those of the highest utilisation in any run."""
+    names = list(links[0])
+    if len(names) <= MOST_LINKS:
+        return names
+    highest = {name: max(run[name]["utilization"] for run in links) for name in names}
+    return sorted(names, key=lambda name: -highest[name])[:SHOWN_LINKS]
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
