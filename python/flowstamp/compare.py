@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -80,22 +80,8 @@ def table(results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any
         rows.append([label, *cells, *of_ideals[: len(ideals)]])
 
     some = next(iter(results.values()))
-    shown = text.most_used([result.summary["links"] for result in results.values()])
-    for link in shown:
-        values = [result.summary["links"][link] for result in results.values()]
-        if not any(value["arrivals"] for value in values):
-            continue
-        add(f"{link} utilisation", [text.percent(value["utilization"]) for value in values])
-        if "lost" in values[0]:
-            add(f"{link} lost beside drops", [str(value["lost"]) for value in values])
-        if not any(value["p99_queue_bytes"] or value["drops"] or value["marks"] for value in values):
-            continue  # nobody waits there, as on most ways back: seven lines of zeros would hide the rest
-        for statistic in ("mean", *PERCENTILES):
-            add(f"{link} {statistic} queue", [text.size(value[f"{statistic}_queue_bytes"]) for value in values])
-        add(f"{link} drops", [str(value["drops"]) for value in values])
-        add(f"{link} marks", [str(value["marks"]) for value in values])
-    if len(shown) < len(some.links):
-        add(f"({len(some.links) - len(shown)} links that are used less)", [""] * len(results))
+    for label, cells in _links(results):
+        add(label, cells)
     for cell in some.summary.get("cells", {}):
         shares = [result.summary["cells"][cell] for result in results.values()]
         add(f"{cell} busy", [text.percent(value["busy"]) for value in shares])
@@ -109,7 +95,7 @@ def table(results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any
             for statistic in ("mean", *PERCENTILES):
                 add(f"{group} {statistic} time", [text.seconds(one[statistic]) if one else "-" for one in of_all])
         slowed = [value.get("fct_slowdown") for value in flows]
-        if any(slowed) and len(shown) < len(some.links):
+        if any(slowed) and text.are_many(some.links):
             for statistic in PERCENTILES:
                 cells = [f"{one['all'][statistic]:.2f}" if one else "-" for one in slowed]
                 add(f"{group} {statistic} slowdown", cells)
@@ -123,6 +109,27 @@ def table(results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any
             add(f"{group} Little's law off by", [text.percent(o[0]) if o else "-" for o in off])
             add("  of at most, by its ends", [text.percent(o[1]) if o else "-" for o in off])
     return text.table(["", *results, *ideals], rows)
+
+
+def _links(results: Mapping[str, Results]) -> Iterator[tuple[str, list[str]]]:
+    """Rows of links on which anything came: of many those that are used most."""
+    links = [result.summary["links"] for result in results.values()]
+    shown = text.most_used(links)
+    for link in shown:
+        values = [of_run[link] for of_run in links]
+        if not any(value["arrivals"] for value in values):
+            continue
+        yield f"{link} utilisation", [text.percent(value["utilization"]) for value in values]
+        if "lost" in values[0]:
+            yield f"{link} lost beside drops", [str(value["lost"]) for value in values]
+        if not any(value["p99_queue_bytes"] or value["drops"] or value["marks"] for value in values):
+            continue  # nobody waits there, as on most ways back: seven lines of zeros would hide the rest
+        for statistic in ("mean", *PERCENTILES):
+            yield f"{link} {statistic} queue", [text.size(value[f"{statistic}_queue_bytes"]) for value in values]
+        yield f"{link} drops", [str(value["drops"]) for value in values]
+        yield f"{link} marks", [str(value["marks"]) for value in values]
+    if len(shown) < len(links[0]):
+        yield f"({len(links[0]) - len(shown)} links that are used less)", [""] * len(results)
 
 
 def _link(link: Mapping[str, Any], router: str, queue: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def fct_slowdown(
             raise ResultsError(f"bins: is {list(bins)}; bounds in bytes must rise, and be two at least")
         given = True
     rows = []
-    for low, high in zip(bounds[:-1], bounds[1:], strict=True):
+    for low, high in pairwise(bounds):
         inside = (sizes >= low) & (sizes < high)
         if not inside.any():
             continue
@@ -85,7 +86,7 @@ def slowdown_figure(
     rows = {name: fct_slowdown(run, bins, group=group) for name, run in named.items()}
     if not any(rows.values()):
         raise ResultsError("no flow with a size started after the warm-up and completed; run longer")
-    panels = []
+    panels: list[plot.Panel] = []
     for percentile in percentiles:
         curves = [
             plot.Curve(

@@ -21,7 +21,6 @@ const OF_EDGE: [&str; 9] =
 type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// An edge as the file has it.
-#[cfg_attr(not(feature = "graph-files"), expect(dead_code, reason = "this build reads none"))]
 struct Edge {
     from: String,
     to: String,

@@ -194,11 +194,11 @@ impl Builder<'_> {
             return list.ways.iter().filter_map(span).collect();
         }
         let legs = self.legs(at, group, core).unwrap_or_default();
-        legs.into_iter().filter_map(|leg| self.of_leg(group, leg, core)).collect()
+        legs.iter().filter_map(|leg| self.of_leg(group, leg, core)).collect()
     }
 
     /// The ways of a leg's flows together.
-    fn of_leg(&self, group: &FlowGroup, leg: Leg, core: &Core) -> Option<Span> {
+    fn of_leg(&self, group: &FlowGroup, leg: &Leg, core: &Core) -> Option<Span> {
         let any = Hashed::new(0, "", 0);
         let mut ends: [BTreeMap<usize, BTreeSet<usize>>; 2] = Default::default();
         for (from, to) in &leg.pairs {
