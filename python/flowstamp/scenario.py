@@ -481,7 +481,7 @@ def leaf_spine(
         spine_rate: capacity of each link between leaf and spine; default the hosts'.
         spine_delay: its delay; default the hosts'.
         buffer: room for waiting packets in front of each link, but hosts' own: "1BDP" (default), "100pkt", "64kB".
-        host_buffer: room in front of a host's own link, its memory; default "10MB".
+        host_buffer: room in front of a host's own link, its memory; default "2MB".
         rtt: the round-trip time that a buffer in BDP refers to; default the longest of any flow.
         queue: the queue of each link; default "droptail".
         router: the router law of each link; default the law of the first flows that need one.
@@ -527,7 +527,7 @@ def fat_tree(
         rate: capacity of each link.
         delay: one-way propagation delay of each link.
         buffer: room for waiting packets in front of each link, but hosts' own: "1BDP" (default), "100pkt", "64kB".
-        host_buffer: room in front of a host's own link, its memory; default "10MB".
+        host_buffer: room in front of a host's own link, its memory; default "2MB".
         rtt: the round-trip time that a buffer in BDP refers to; default the longest of any flow.
         queue: the queue of each link; default "droptail".
         router: the router law of each link; default the law of the first flows that need one.

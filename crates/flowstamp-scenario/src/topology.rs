@@ -166,7 +166,7 @@ pub struct LeafSpine {
     /// Buffer in front of each link between switches, and from a switch to a host; `BDP` is the link's capacity times `rtt`.
     #[serde(default)]
     pub buffer: Buffer,
-    /// Buffer of a host's own link, which is its memory. Default: 10MB.
+    /// Buffer of a host's own link, which is its memory. Default: 2MB.
     #[serde(default = "host_buffer")]
     pub host_buffer: Buffer,
     /// The round-trip time that `BDP` refers to. Default: the longest of any flow.
@@ -202,7 +202,7 @@ pub struct FatTree {
     /// Buffer in front of each link between switches, and from a switch to a host; `BDP` is the link's capacity times `rtt`.
     #[serde(default)]
     pub buffer: Buffer,
-    /// Buffer of a host's own link, which is its memory. Default: 10MB.
+    /// Buffer of a host's own link, which is its memory. Default: 2MB.
     #[serde(default = "host_buffer")]
     pub host_buffer: Buffer,
     /// The round-trip time that `BDP` refers to. Default: the longest of any flow.
@@ -224,7 +224,7 @@ pub struct FatTree {
 }
 
 fn host_buffer() -> Buffer {
-    Buffer::Bytes(Bytes::new(10_000_000))
+    Buffer::Bytes(Bytes::new(2_000_000))
 }
 
 /// Any network of named nodes. Of ways of the same least delay between two nodes each flow takes one, by a hash of its group's name, its
