@@ -24,6 +24,8 @@ NOTE = "<!-- Made by docs/make_reference.py; change the code's own descriptions 
 TABLES = {
     "Dumbbell": "`[dumbbell]`",
     "ParkingLot": "`[parking_lot]`",
+    "LeafSpine": "`[leaf_spine]`",
+    "FatTree": "`[fat_tree]`",
     "Graph": "`[graph]`",
     "Link": "`[[graph.links]]`",
     "Impairments": "`impairments`",

@@ -28,9 +28,21 @@ if TYPE_CHECKING:
         ScenarioWarning,
         TheoryError,
     )
+    from flowstamp.fct import fct_slowdown
     from flowstamp.results import Results, Table
     from flowstamp.results import load as load_results
-    from flowstamp.scenario import Scenario, dumbbell, graph, laws, load, loads, parking_lot, schema
+    from flowstamp.scenario import (
+        Scenario,
+        dumbbell,
+        fat_tree,
+        graph,
+        laws,
+        leaf_spine,
+        load,
+        loads,
+        parking_lot,
+        schema,
+    )
     from flowstamp.simulation import Simulation
     from flowstamp.sweeps import Sweep, run_many, sweep
 
@@ -51,8 +63,11 @@ __all__ = [
     "TheoryError",
     "__version__",
     "dumbbell",
+    "fat_tree",
+    "fct_slowdown",
     "graph",
     "laws",
+    "leaf_spine",
     "load",
     "load_results",
     "loads",
@@ -76,8 +91,11 @@ _HOME = {
     "load_results": "results",
     "Scenario": "scenario",
     "dumbbell": "scenario",
+    "fat_tree": "scenario",
+    "fct_slowdown": "fct",
     "graph": "scenario",
     "laws": "scenario",
+    "leaf_spine": "scenario",
     "load": "scenario",
     "loads": "scenario",
     "parking_lot": "scenario",

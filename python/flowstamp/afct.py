@@ -107,7 +107,8 @@ def confidence_text(group: str, told: Mapping[str, Mapping[str, Any]]) -> str:
 def _cell(value: float | None, half_width: float | None) -> str:
     if value is None:
         return "-"
-    return f"{1e3 * value:.1f} ms" if half_width is None else f"{1e3 * value:.1f} ± {1e3 * half_width:.1f} ms"
+    scale, unit = (1e3, "ms") if value >= 1e-3 else (1e6, "us")
+    return f"{scale * value:.1f}" + ("" if half_width is None else f" ± {scale * half_width:.1f}") + f" {unit}"
 
 
 def packets(row: Mapping[str, Any]) -> str:

@@ -236,7 +236,7 @@ def run(
             text = f'{text.removesuffix("}").rstrip()},\n  "files": {files}\n}}'
         _say(text)
     else:
-        assumed = ", ".join(f"{key} = {value}" for key, value in results.summary.get("assumed", {}).items())
+        assumed = _assumed(results.summary.get("assumed", {}))
         _say(_summary(results) + (f"\nassumed: {assumed}" if assumed else ""))
         for path in written:
             _say(f"wrote {path}")
@@ -259,6 +259,23 @@ def _streamed(scenario: Scenario, seed: int | None, memory: str | None) -> Resul
         _say(line)
         sys.stdout.flush()
     raise AssertionError("a run ends with its results")
+
+
+def _assumed(assumed: dict[str, str]) -> str:
+    """What the scenario left open; of many links what they have in common."""
+    from flowstamp import text
+
+    of: dict[str, list[str]] = {}
+    for key, value in assumed.items():
+        of.setdefault(key.rpartition(".router.")[2] if ".router." in key else key, []).append(value)
+    if len(assumed) <= text.MOST_LINKS:
+        return ", ".join(f"{key} = {value}" for key, value in assumed.items())
+    told = []
+    for key, values in of.items():
+        most = max(values, key=values.count)
+        others = f" (others of {len(set(values))} values)" if len(set(values)) > 1 else ""
+        told.append(f"{key} = {most}" + (f" on {values.count(most)} links{others}" if len(values) > 1 else ""))
+    return ", ".join(told)
 
 
 def _summary(results: Results) -> str:
@@ -372,6 +389,12 @@ def compare(
     times = afct.by_size(results)
     if times:
         written += plot.save(afct.draw(times, names), out / "afct")
+    if any(key in loaded.tree for key in ("leaf_spine", "fat_tree")) and any(
+        one["fct_slowdown"] for result in results.values() for one in result.groups.values()
+    ):
+        from flowstamp.fct import slowdown_figure
+
+        written += plot.save(slowdown_figure(results), out / "slowdown")
     if as_json:
         _document(
             {

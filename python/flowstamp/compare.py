@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ def variant(scenario: Scenario, protocol: str, *, memory: str | None = None) -> 
     # With the overrides applied, so that what they set is replaced too.
     tree = scenario.resolved(memory=memory)
     tree["flows"] = [{**group, "law": _keep(group["law"], "law", law)} for group in tree["flows"]]
-    for kind in ("dumbbell", "parking_lot"):
+    for kind in ("dumbbell", "parking_lot", "leaf_spine", "fat_tree"):
         if kind in tree:
             tree[kind] = _link(tree[kind], router, queue)
     if "graph" in tree:
@@ -80,19 +80,8 @@ def table(results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any
         rows.append([label, *cells, *of_ideals[: len(ideals)]])
 
     some = next(iter(results.values()))
-    for link in some.links:
-        values = [result.summary["links"][link] for result in results.values()]
-        if not any(value["arrivals"] for value in values):
-            continue
-        add(f"{link} utilisation", [text.percent(value["utilization"]) for value in values])
-        if "lost" in values[0]:
-            add(f"{link} lost beside drops", [str(value["lost"]) for value in values])
-        if not any(value["p99_queue_bytes"] or value["drops"] or value["marks"] for value in values):
-            continue  # nobody waits there, as on most ways back: seven lines of zeros would hide the rest
-        for statistic in ("mean", *PERCENTILES):
-            add(f"{link} {statistic} queue", [text.size(value[f"{statistic}_queue_bytes"]) for value in values])
-        add(f"{link} drops", [str(value["drops"]) for value in values])
-        add(f"{link} marks", [str(value["marks"]) for value in values])
+    for label, cells in _links(results):
+        add(label, cells)
     for cell in some.summary.get("cells", {}):
         shares = [result.summary["cells"][cell] for result in results.values()]
         add(f"{cell} busy", [text.percent(value["busy"]) for value in shares])
@@ -105,6 +94,11 @@ def table(results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any
             of_all = [value["fct_s"]["all"] if value["fct_s"] else None for value in flows]
             for statistic in ("mean", *PERCENTILES):
                 add(f"{group} {statistic} time", [text.seconds(one[statistic]) if one else "-" for one in of_all])
+        slowed = [value.get("fct_slowdown") for value in flows]
+        if any(slowed) and text.are_many(some.links):
+            for statistic in PERCENTILES:
+                cells = [f"{one['all'][statistic]:.2f}" if one else "-" for one in slowed]
+                add(f"{group} {statistic} slowdown", cells)
         for row in times.get(group, ()):
             cells, of_ideals = afct.cells(row, list(results))
             add(f"{group} mean time, {afct.packets(row)}", cells, of_ideals)
@@ -115,6 +109,27 @@ def table(results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any
             add(f"{group} Little's law off by", [text.percent(o[0]) if o else "-" for o in off])
             add("  of at most, by its ends", [text.percent(o[1]) if o else "-" for o in off])
     return text.table(["", *results, *ideals], rows)
+
+
+def _links(results: Mapping[str, Results]) -> Iterator[tuple[str, list[str]]]:
+    """Rows of links on which anything came: of many those that are used most."""
+    links = [result.summary["links"] for result in results.values()]
+    shown = text.most_used(links)
+    for link in shown:
+        values = [of_run[link] for of_run in links]
+        if not any(value["arrivals"] for value in values):
+            continue
+        yield f"{link} utilisation", [text.percent(value["utilization"]) for value in values]
+        if "lost" in values[0]:
+            yield f"{link} lost beside drops", [str(value["lost"]) for value in values]
+        if not any(value["p99_queue_bytes"] or value["drops"] or value["marks"] for value in values):
+            continue  # nobody waits there, as on most ways back: seven lines of zeros would hide the rest
+        for statistic in ("mean", *PERCENTILES):
+            yield f"{link} {statistic} queue", [text.size(value[f"{statistic}_queue_bytes"]) for value in values]
+        yield f"{link} drops", [str(value["drops"]) for value in values]
+        yield f"{link} marks", [str(value["marks"]) for value in values]
+    if len(shown) < len(links[0]):
+        yield f"({len(links[0]) - len(shown)} links that are used less)", [""] * len(results)
 
 
 def _link(link: Mapping[str, Any], router: str, queue: str) -> dict[str, Any]:

@@ -16,7 +16,8 @@ Cells = tuple[list[str], list[list[str]]]
 
 
 def links(results: Results) -> Cells:
-    """A row for each link."""
+    """A row for each link; where they are many, for those that are used most."""
+    shown = text.most_used([results.links])
     header = ["link", "capacity", "utilisation", "mean queue", "max queue", "drops", "marks"]
     rows = [
         [
@@ -28,8 +29,10 @@ def links(results: Results) -> Cells:
             str(link["drops"]),
             str(link["marks"]),
         ]
-        for name, link in results.links.items()
+        for name, link in ((name, results.links[name]) for name in shown)
     ]
+    if len(shown) < len(results.links):
+        rows.append([f"({len(results.links) - len(shown)} that are used less)", *[""] * 6])
     return header, rows
 
 

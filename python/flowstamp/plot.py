@@ -338,7 +338,7 @@ def _rate(run: RunLike, kind: str, name: str, style: int, average_s: float) -> C
 def _busiest(summary: Mapping[str, Any]) -> str:
     links = summary["links"]
     if not links:
-        raise PlotError("the run has no router link to draw; its scenario needs a dumbbell, a parking_lot or a graph")
+        raise PlotError("the run has no router link to draw; its scenario needs a topology of wires")
     return str(max(links, key=lambda name: float(links[name]["utilization"])))
 
 

@@ -151,6 +151,8 @@ class GroupSummary(TypedDict):
     """Completion times at the receiver of flows that started after warm-up: until the last byte arrived there."""
     fct_sender_s: NotRequired[dict[str, Any] | None]
     """The same at the sender: until all of the flow was acknowledged there."""
+    fct_slowdown: NotRequired[dict[str, Any] | None]
+    """`fct_s` over the shortest times that there could be (`ideal_fct_s` of the flows)."""
     littles_law: dict[str, float] | None
 
 

@@ -31,7 +31,7 @@ LinkRate: TypeAlias = str | Mapping[str, Any]
 Progress: TypeAlias = Callable[[int, int, float, float, int], None]
 """Called about ten times a second with run, runs, simulated seconds, duration in seconds, events."""
 
-_TOPOLOGIES = ("dumbbell", "parking_lot", "graph")
+_TOPOLOGIES = ("dumbbell", "parking_lot", "leaf_spine", "fat_tree", "graph")
 
 MOST_BYTES = 1 << 26
 """The largest file that is read as a scenario."""
@@ -58,7 +58,7 @@ def schema() -> dict[str, Any]:
 class Scenario:
     """A network, the flows on it and what to record.
 
-    Made by `dumbbell`, `parking_lot`, `graph`, `load` and `loads`; run by `run`.
+    Made by `dumbbell`, `parking_lot`, `leaf_spine`, `fat_tree`, `graph`, `load` and `loads`; run by `run`.
     """
 
     tree: Mapping[str, Any]
@@ -80,6 +80,7 @@ class Scenario:
         name: str | None = None,
         from_: str | None = None,
         to: str | None = None,
+        pattern: str | None = None,
         reverse: bool | None = None,
         each_hop: bool | None = None,
         rtt: str | Sequence[str] | None = None,
@@ -104,6 +105,7 @@ class Scenario:
             name: name in results; default the law's name.
             from_: where data comes from: a node; default the first.
             to: where data goes: a node; default the last.
+            pattern: between which hosts, in place of `from_` and `to`: "random", "permutation" or "incast".
             reverse: data goes the other way.
             each_hop: in a parking lot, one such group over each single link.
             rtt: round-trip propagation time: one for all, or a list with one for each.
@@ -121,7 +123,7 @@ class Scenario:
             transport: window, acks and recovery.
             access: access link of the flows' hosts: `rate` and `delay`.
 
-        A law that needs routers, such as XCP, gets them in a scenario made by `dumbbell`, `parking_lot` or `graph`:
+        A law that needs routers, such as XCP, gets them in a scenario made by `dumbbell` and its like:
         where that names none, its links get the law. A scenario from a file names its routers.
         """
         groups = list(self.tree.get("flows", ()))
@@ -136,6 +138,7 @@ class Scenario:
             "count": count,
             "from": from_,
             "to": to,
+            "pattern": pattern,
             "reverse": reverse,
             "each_hop": each_hop,
             "rtt": rtt,
@@ -194,7 +197,7 @@ class Scenario:
             "duplex": duplex,
         }
         old = self.tree["graph"]
-        return self._with(graph={**old, "links": [*old["links"], _given(new)]})
+        return self._with(graph={**old, "links": [*old.get("links", ()), _given(new)]})
 
     def probe(
         self,
@@ -456,9 +459,133 @@ def parking_lot(
     return Scenario({"parking_lot": _given(table)}, routers=True)
 
 
-def graph(links: Sequence[Mapping[str, Any]] = (), *, rtt: str | None = None) -> Scenario:
-    """Any network of named nodes; `Scenario.link` adds links. `rtt` is what a buffer in BDP refers to."""
-    return Scenario({"graph": _given({"links": [dict(link) for link in links], "rtt": rtt})}, routers=True)
+def leaf_spine(
+    leaves: int,
+    spines: int,
+    hosts: int,
+    *,
+    rate: str,
+    delay: str,
+    spine_rate: str | None = None,
+    spine_delay: str | None = None,
+    buffer: str | None = None,
+    host_buffer: str | None = None,
+    rtt: str | None = None,
+    queue: Spec | None = None,
+    router: Spec | None = None,
+    share: Spec | None = None,
+    priority: str | None = None,
+) -> Scenario:
+    """A network of a data centre in two stages: hosts `h0`, ..., switches `leaf0`, ... and `spine0`, ....
+
+    Args:
+        leaves: leaf switches, each joined with every spine switch.
+        spines: spine switches.
+        hosts: hosts of each leaf.
+        rate: capacity of each host's link.
+        delay: one-way propagation delay of each host's link.
+        spine_rate: capacity of each link between leaf and spine; default the hosts'.
+        spine_delay: its delay; default the hosts'.
+        buffer: room for waiting packets in front of each link, but hosts' own: "1BDP" (default), "100pkt", "64kB".
+        host_buffer: room in front of a host's own link, its memory; default "2MB".
+        rtt: the round-trip time that a buffer in BDP refers to; default the longest of any flow.
+        queue: the queue of each link; default "droptail".
+        router: the router law of each link; default the law of the first flows that need one.
+        share: how the router laws share the links with other traffic: "none" (default), "fifo", "wfq" or "drr".
+        priority: packets that go before all others: "none" (default) or "acks"; not together with share.
+    """
+    table = {
+        "leaves": leaves,
+        "spines": spines,
+        "hosts": hosts,
+        "rate": rate,
+        "delay": delay,
+        "spine_rate": spine_rate,
+        "spine_delay": spine_delay,
+        "buffer": buffer,
+        "host_buffer": host_buffer,
+        "rtt": rtt,
+        "queue": queue,
+        "router": router,
+        "share": share,
+        "priority": priority,
+    }
+    return Scenario({"leaf_spine": _given(table)}, routers=True)
+
+
+def fat_tree(
+    k: int,
+    *,
+    rate: str,
+    delay: str,
+    buffer: str | None = None,
+    host_buffer: str | None = None,
+    rtt: str | None = None,
+    queue: Spec | None = None,
+    router: Spec | None = None,
+    share: Spec | None = None,
+    priority: str | None = None,
+) -> Scenario:
+    """A fat tree of switches with `k` ports and `k**3 / 4` hosts, `h0`, ..., all links alike.
+
+    Args:
+        k: ports of each switch: even.
+        rate: capacity of each link.
+        delay: one-way propagation delay of each link.
+        buffer: room for waiting packets in front of each link, but hosts' own: "1BDP" (default), "100pkt", "64kB".
+        host_buffer: room in front of a host's own link, its memory; default "2MB".
+        rtt: the round-trip time that a buffer in BDP refers to; default the longest of any flow.
+        queue: the queue of each link; default "droptail".
+        router: the router law of each link; default the law of the first flows that need one.
+        share: how the router laws share the links with other traffic: "none" (default), "fifo", "wfq" or "drr".
+        priority: packets that go before all others: "none" (default) or "acks"; not together with share.
+    """
+    table = {
+        "k": k,
+        "rate": rate,
+        "delay": delay,
+        "buffer": buffer,
+        "host_buffer": host_buffer,
+        "rtt": rtt,
+        "queue": queue,
+        "router": router,
+        "share": share,
+        "priority": priority,
+    }
+    return Scenario({"fat_tree": _given(table)}, routers=True)
+
+
+def graph(
+    links: Sequence[Mapping[str, Any]] = (),
+    *,
+    rtt: str | None = None,
+    file: str | Path | None = None,
+    rate: LinkRate | None = None,
+    delay: str | None = None,
+    buffer: str | None = None,
+    queue: Spec | None = None,
+    router: Spec | None = None,
+    share: Spec | None = None,
+    priority: str | None = None,
+) -> Scenario:
+    """Any network of named nodes; `Scenario.link` adds links. `rtt` is what a buffer in BDP refers to.
+
+    `file` names GraphML (`networkx.write_graphml`) or CSV (`source,target,rate,delay`) in place of links; `rate`,
+    `delay` and the others are those of its links that name none.
+    """
+    table = {
+        "links": [dict(link) for link in links] if file is None or links else None,
+        "rtt": rtt,
+        "file": None if file is None else str(file),
+        "rate": rate,
+        "delay": delay,
+        "buffer": buffer,
+        "queue": queue,
+        "router": router,
+        "share": share,
+        "priority": priority,
+    }
+    return Scenario({"graph": _given(table)}, routers=True)
 
 
 def loads(text: str, *, source: str = "scenario", base_dir: str | Path = ".") -> Scenario:
@@ -533,7 +660,7 @@ def _with_routers(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     if law is None or kind is None:
         return tree
     table: Mapping[str, Any] = tree[kind]
-    if kind == "graph":
+    if kind == "graph" and "file" not in table:
         links = [{"router": law, **link} for link in table.get("links", ())]
         return {**tree, kind: {**table, "links": links}}
     return {**tree, kind: {"router": law, **table}}

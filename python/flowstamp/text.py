@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Sized
+from typing import Any
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -49,6 +50,25 @@ def maybe(value: float | None, digits: int = 4) -> str:
 def counted(number: int, thing: str) -> str:
     """How many of something: "1 figure", "2 figures"."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+MOST_LINKS = 24
+"""More links than this are not shown one by one."""
+SHOWN_LINKS = 6
+
+
+def are_many(links: Sized) -> bool:
+    """Whether links are too many to be shown one by one."""
+    return len(links) > MOST_LINKS
+
+
+def most_used(links: Sequence[Mapping[str, Mapping[str, Any]]]) -> list[str]:
+    """Links to show of runs of one network: all, or of many those of the highest utilisation in any run."""
+    names = list(links[0])
+    if not are_many(links[0]):
+        return names
+    highest = {name: max(run[name]["utilization"] for run in links) for name in names}
+    return sorted(names, key=lambda name: -highest[name])[:SHOWN_LINKS]
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

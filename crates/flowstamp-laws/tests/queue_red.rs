@@ -344,6 +344,24 @@ fn a_step_marks_what_finds_more_than_k_packets_and_nothing_else() {
     assert_eq!(all.on_arrival(&arrival(1), &mut none), Verdict::Mark);
 }
 
+/// What no mark can be put on waits until the buffer is full, where the step drops nothing.
+#[test]
+fn a_step_that_drops_nothing_leaves_the_buffer() {
+    let params = Params { step: Some(20), step_drops: false, ..Params::default() };
+    let mut red = Red::new(&params, &view(50));
+    let mut none = || panic!("a step draws no number");
+    for (queue, ecn_capable, expected) in [
+        (20, false, Verdict::Enqueue),
+        (21, false, Verdict::Enqueue),
+        (21, true, Verdict::Mark),
+        (50, false, Verdict::Drop),
+        (50, true, Verdict::Drop),
+    ] {
+        let verdict = red.on_arrival(&Arrival { ecn_capable, ..arrival(queue) }, &mut none);
+        assert_eq!(verdict, expected, "{queue} waiting, {ecn_capable}");
+    }
+}
+
 #[test]
 fn a_step_beside_what_it_does_away_with_is_refused() {
     let step = Params { step: Some(20), ..Params::default() };

@@ -9,6 +9,7 @@
 mod capacity;
 mod cells;
 mod error;
+mod graph_file;
 mod impairments;
 mod load;
 mod topology;
@@ -20,9 +21,9 @@ pub use capacity::{Buffer, LinkRate, VaryingRate};
 pub use cells::{Cell, Mac, Station};
 pub use error::ScenarioError;
 pub use impairments::{Detour, Impairments};
-pub use load::{FilesFrom, Format, MOST_BYTES, Tables, read, with};
-pub use topology::{Dumbbell, Graph, Link, ParkingLot, Police, Priority};
-pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Receiver, Sizes, Web};
+pub use load::{FilesFrom, Format, MOST_BYTES, Tables, parts, read, with};
+pub use topology::{Dumbbell, FatTree, Graph, LeafSpine, Link, ParkingLot, Police, Priority};
+pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Pattern, Receiver, Sizes, Web};
 pub use wrong::plainly;
 
 use capacity::is_true;
@@ -60,12 +61,18 @@ pub struct Scenario {
     /// Size of an ack as it is on the wire.
     #[serde(default = "ack_packet")]
     pub ack: Bytes,
-    /// One bottleneck. Exactly one of `dumbbell`, `parking_lot` and `graph` is given.
+    /// One bottleneck. Exactly one of `dumbbell`, `parking_lot`, `leaf_spine`, `fat_tree` and `graph` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dumbbell: Option<Dumbbell>,
     /// Several bottlenecks in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parking_lot: Option<ParkingLot>,
+    /// A network of a data centre in two stages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaf_spine: Option<LeafSpine>,
+    /// A network of a data centre in three stages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fat_tree: Option<FatTree>,
     /// Any network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Graph>,

@@ -2,7 +2,7 @@
 
 use crate::error::ScenarioError;
 use crate::wrong::plainly;
-use crate::{Files, LinkRate, Loaded, Scenario, Sizes};
+use crate::{Files, LinkRate, Loaded, Scenario, Sizes, graph_file};
 use serde::Deserialize;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,9 @@ pub const MOST_BYTES: u64 = 1 << 28;
 const PARQUET: &[u8] = b"PAR1";
 /// The most parts that a key of `--set` may have: several times as many as any key has.
 const MOST_PARTS: usize = 64;
+
+/// So many names of a list are told.
+const MOST_NAMED: usize = 40;
 
 /// What a scenario's text is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,9 +71,16 @@ pub fn read(
     tables: Option<Tables>,
 ) -> Result<Loaded, ScenarioError> {
     let mut tree = parse(text, format).map_err(|e| e.at(source))?;
-    for (key, value) in sets {
-        set(&mut tree, key, value, from).map_err(|e| e.at("--set"))?;
-    }
+    // What is said of a file of links, before it is read; what is said of its links, after.
+    let of_file =
+        |key: &str| parts(key).is_ok_and(|p| p[0] == "graph" && p.get(1).is_some_and(|p| *p != "links"));
+    let (before, after): (Vec<_>, Vec<_>) = sets.iter().partition(|(key, _)| of_file(key));
+    let set_all = |tree: &mut Table, sets: Vec<&(String, String)>| {
+        sets.into_iter().try_for_each(|(key, value)| set(tree, key, value, from).map_err(|e| e.at("--set")))
+    };
+    set_all(&mut tree, before)?;
+    graph_file::expand(&mut tree, |key, path| text_of(key, path, from, None)).map_err(|e| e.at(source))?;
+    set_all(&mut tree, after)?;
     let scenario = from_tree(tree).map_err(|e| e.at(source))?;
     let files = read_files(&scenario, from, tables).map_err(|e| e.at(source))?;
     Ok(Loaded { scenario, files, source: source.to_owned() })
@@ -145,12 +155,12 @@ fn set(tree: &mut Table, key: &str, text: &str, files: FilesFrom<'_>) -> Result<
         .filter(|t| t.len() == 1)
         .and_then(|mut t| t.remove("v"))
         .unwrap_or_else(|| Value::String(text.to_owned()));
-    let last = key.rsplit('.').next().unwrap_or_default();
+    let parts = parts(key)?;
+    let last = parts.last().copied().unwrap_or_default();
     let value = match files {
         FilesFrom::Folder(_) => from_here(last, value),
         FilesFrom::Contents(_) => value,
     };
-    let parts: Vec<&str> = key.split('.').collect();
     if parts.len() > MOST_PARTS {
         let begin: String = key.chars().take(40).collect();
         let message =
@@ -168,6 +178,43 @@ fn set(tree: &mut Table, key: &str, text: &str, files: FilesFrom<'_>) -> Result<
     result
 }
 
+/// The parts of a dotted path; one that has dots of its own is in quotes: `graph.links."a.b->c".rate`.
+///
+/// # Errors
+/// A quote that does not end, or does not end a part.
+pub fn parts(key: &str) -> Result<Vec<&str>, ScenarioError> {
+    let mut parts = Vec::new();
+    let mut rest = key;
+    loop {
+        let (part, after) = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                let after =
+                    quoted.split_once('"').filter(|(_, after)| after.is_empty() || after.starts_with('.'));
+                let message =
+                    "has a quote that does not end a part; write for example graph.links.\"a->b\".rate";
+                let (part, after) = after.ok_or_else(|| ScenarioError::new(key, message))?;
+                (part, after.strip_prefix('.'))
+            }
+            None => rest.split_once('.').map_or((rest, None), |(part, after)| (part, Some(after))),
+        };
+        parts.push(part);
+        match after {
+            Some(after) => rest = after,
+            None => return Ok(parts),
+        }
+    }
+}
+
+/// What an entry of a list goes by: its name, or of a link that has none its ends.
+fn called(item: &Value) -> String {
+    let text = |key: &str| item.get(key).and_then(Value::as_str);
+    match (text("name"), text("from"), text("to"), item.get("rate")) {
+        (Some(name), ..) => name.to_owned(),
+        (None, Some(from), Some(to), Some(_)) => format!("{from}->{to}"),
+        _ => String::new(),
+    }
+}
+
 /// Puts `value` at `parts` below `node`, which is called `name`; `key` is the whole path, for messages.
 fn put(node: &mut Value, name: &str, parts: &[&str], value: Value, key: &str) -> Result<(), ScenarioError> {
     let Some((first, rest)) = parts.split_first() else {
@@ -176,9 +223,8 @@ fn put(node: &mut Value, name: &str, parts: &[&str], value: Value, key: &str) ->
     };
     match node {
         Value::Array(items) => {
-            let names: Vec<&str> =
-                items.iter().map(|i| i.get("name").and_then(Value::as_str).unwrap_or_default()).collect();
-            let matching: Vec<usize> = (0..names.len()).filter(|i| matches(first, names[*i])).collect();
+            let names: Vec<String> = items.iter().map(called).collect();
+            let matching: Vec<usize> = (0..names.len()).filter(|i| matches(first, &names[*i])).collect();
             if first.contains('*') && !matching.is_empty() {
                 return matching
                     .into_iter()
@@ -189,8 +235,17 @@ fn put(node: &mut Value, name: &str, parts: &[&str], value: Value, key: &str) ->
                 .position(|n| n == first)
                 .or_else(|| first.parse().ok().filter(|i| *i < items.len()))
                 .ok_or_else(|| {
-                    let known = names.join(", ");
-                    let message = format!("\"{first}\" is not in the list of {}: {known}", names.len());
+                    let there = |(to, from): (&str, &str)| format!("{from}->{to}");
+                    let there = first.strip_suffix(".reverse").map(str::to_owned).or_else(|| first.split_once("->").map(there));
+                    let known = names.iter().map(String::as_str).take(MOST_NAMED).collect::<Vec<_>>().join(", ");
+                    let more = names.len().saturating_sub(MOST_NAMED);
+                    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                    let message = match there.filter(|there| names.contains(there)) {
+                        Some(there) => format!(
+                            "\"{first}\" is the way back of \"{there}\" and as that is; set \"{there}\", or give two links with duplex = false"
+                        ),
+                        None => format!("\"{first}\" is not in the list of {}: {known}{more}", names.len()),
+                    };
                     ScenarioError::new(key, message)
                 })?;
             put(&mut items[index], first, rest, value, key)
@@ -231,21 +286,7 @@ fn read_files(
 ) -> Result<Files, ScenarioError> {
     let mut files = Files::new();
     let mut read = |key: &str, path: &PathBuf| {
-        let text = match from {
-            FilesFrom::Folder(folder) => {
-                let full = folder.join(path);
-                contents(&full, tables).map_err(|message| {
-                    ScenarioError::new(key, format!("cannot read \"{}\": {message}", full.display()))
-                })?
-            }
-            FilesFrom::Contents(contents) => contents.get(path).cloned().ok_or_else(|| {
-                let path = path.display();
-                let known: Vec<_> = contents.keys().map(|p| p.display().to_string()).collect();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                ScenarioError::new(key, format!("\"{path}\" is not among the files given: {known}"))
-            })?,
-        };
-        files.insert(path.clone(), text);
+        files.insert(path.clone(), text_of(key, path, from, tables)?);
         Ok(())
     };
     for (key, rate) in link_rates(scenario) {
@@ -266,11 +307,36 @@ fn read_files(
     Ok(files)
 }
 
+/// The text in a file that `key` of a scenario names.
+fn text_of(
+    key: &str,
+    path: &Path,
+    from: FilesFrom<'_>,
+    tables: Option<Tables>,
+) -> Result<String, ScenarioError> {
+    match from {
+        FilesFrom::Folder(folder) => {
+            let full = folder.join(path);
+            contents(&full, tables).map_err(|message| {
+                ScenarioError::new(key, format!("cannot read \"{}\": {message}", full.display()))
+            })
+        }
+        FilesFrom::Contents(contents) => contents.get(path).cloned().ok_or_else(|| {
+            let path = path.display();
+            let known: Vec<_> = contents.keys().map(|p| p.display().to_string()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            ScenarioError::new(key, format!("\"{path}\" is not among the files given: {known}"))
+        }),
+    }
+}
+
 /// The text in a file. A pipe or a device is not waited for, nor read without end.
 fn contents(path: &Path, tables: Option<Tables>) -> Result<String, String> {
     let said = |error: std::io::Error| error.to_string();
     let too_large = || {
-        format!("it has more than {MOST_BYTES} bytes, and a trace, a distribution or a list has at most that")
+        format!(
+            "it has more than {MOST_BYTES} bytes, and a trace, a distribution, a list or a graph has at most that"
+        )
     };
     let about = std::fs::metadata(path).map_err(said)?;
     if !about.is_file() {

@@ -7,9 +7,10 @@ use super::{Buffer, Impairments, LinkRate};
 use flowstamp_laws::Refused;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};
 use flowstamp_laws::share::police::Params;
-use flowstamp_laws::units::{Rate, Time};
+use flowstamp_laws::units::{Bytes, Rate, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// Which packets of a link go before all others. A transmission is not interrupted, and the buffer is that of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -141,12 +142,125 @@ pub struct ParkingLot {
     pub access_delay: Time,
 }
 
-/// Any network of named nodes.
+/// Every leaf switch is joined with every spine switch, and has hosts of its own: Clos' network in two stages. Nodes are `leaf0`, ...,
+/// `spine0`, ... and `h0`, ..., whose first are at `leaf0`; links are named by their ends, `h0->leaf0`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeafSpine {
+    /// Leaf switches.
+    pub leaves: u32,
+    /// Spine switches.
+    pub spines: u32,
+    /// Hosts of each leaf.
+    pub hosts: u32,
+    /// Capacity of each host's link, both ways.
+    pub rate: Rate,
+    /// Capacity of each link between leaf and spine, both ways. Default: the hosts'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spine_rate: Option<Rate>,
+    /// One-way propagation delay of each host's link.
+    pub delay: Time,
+    /// One-way propagation delay of each link between leaf and spine. Default: the hosts'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spine_delay: Option<Time>,
+    /// Buffer in front of each link between switches, and from a switch to a host; `BDP` is the link's capacity times `rtt`.
+    #[serde(default)]
+    pub buffer: Buffer,
+    /// Buffer of a host's own link, which is its memory. Default: 2MB.
+    #[serde(default = "host_buffer")]
+    pub host_buffer: Buffer,
+    /// The round-trip time that `BDP` refers to. Default: the longest of any flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Time>,
+    /// The queue of each link.
+    #[serde(default)]
+    pub queue: QueueSpec,
+    /// The router law of each link, hosts' own among them.
+    #[serde(default)]
+    pub router: RouterSpec,
+    /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
+    #[serde(default)]
+    pub share: ShareSpec,
+    /// Packets that go before all others. Default: acks where the router law wants it (VCP's does), else none: packets go as they
+    /// come. Not together with `share`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
+}
+
+/// A fat tree of switches with `k` ports (Al-Fares 2008): `k` pods of `k/2` edge and `k/2` aggregation switches, `(k/2)^2` core switches and
+/// `k^3/4` hosts, with as much capacity at each stage. Nodes are `h0`, ..., `pod0-edge0`, ..., `pod0-agg0`, ..., and `core0`, ...; links are
+/// named by their ends, `h0->pod0-edge0`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FatTree {
+    /// Ports of each switch: even.
+    pub k: u32,
+    /// Capacity of each link, both ways.
+    pub rate: Rate,
+    /// One-way propagation delay of each link.
+    pub delay: Time,
+    /// Buffer in front of each link between switches, and from a switch to a host; `BDP` is the link's capacity times `rtt`.
+    #[serde(default)]
+    pub buffer: Buffer,
+    /// Buffer of a host's own link, which is its memory. Default: 2MB.
+    #[serde(default = "host_buffer")]
+    pub host_buffer: Buffer,
+    /// The round-trip time that `BDP` refers to. Default: the longest of any flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Time>,
+    /// The queue of each link.
+    #[serde(default)]
+    pub queue: QueueSpec,
+    /// The router law of each link, hosts' own among them.
+    #[serde(default)]
+    pub router: RouterSpec,
+    /// How the router law shares the link with traffic of other protocols. Default: it takes all traffic for its own.
+    #[serde(default)]
+    pub share: ShareSpec,
+    /// Packets that go before all others. Default: acks where the router law wants it (VCP's does), else none: packets go as they
+    /// come. Not together with `share`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
+}
+
+fn host_buffer() -> Buffer {
+    Buffer::Bytes(Bytes::new(2_000_000))
+}
+
+/// Any network of named nodes. Of ways of the same least delay between two nodes each flow takes one, by a hash of its group's name, its
+/// number and the seed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Graph {
     /// The links; their ends name the nodes.
+    #[serde(default)]
     pub links: Vec<Link>,
+    /// In place of `links` a file of them, relative to the scenario's folder: GraphML as networkx writes it, whose edges have `rate` (or
+    /// `capacity`) and `delay`, or CSV with columns `source`, `target`, `rate` and `delay`. Both may also say `name`, `buffer`, `queue`, `router`,
+    /// `priority` and `medium`, CSV also `duplex`; edges of an undirected graph lead both ways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Capacity of the file's links that name none, as are the following.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<LinkRate>,
+    /// One-way propagation delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Time>,
+    /// Buffer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Buffer>,
+    /// Queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueSpec>,
+    /// Router law.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub router: Option<RouterSpec>,
+    /// How the router law shares the link with traffic of other protocols.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<ShareSpec>,
+    /// Packets that go before all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
     /// The round-trip time that a buffer in `BDP` refers to. Default: the longest of any flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Time>,

@@ -18,7 +18,7 @@ pub struct FlowGroup {
     /// The sender's law.
     pub law: SenderSpec,
     /// How many flows, which may be 0, so that a sweep can leave them out; of web flows and of those of a `list`, how many host pairs
-    /// they share between two nodes. Default 1; web flows and lists 10.
+    /// they share between two nodes. Default 1; web flows and lists 10; with a `pattern` as that says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
     /// Where data comes from: a node. Default: the first node.
@@ -27,6 +27,10 @@ pub struct FlowGroup {
     /// Where data goes: a node. Default: the last node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
+    /// Between which hosts the flows go, in place of `from` and `to`. Hosts are those of a fat_tree or leaf_spine, and in a graph the nodes
+    /// with one neighbour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<Pattern>,
     /// Data goes the other way: `from` and `to` change places.
     #[serde(default)]
     pub reverse: bool,
@@ -86,6 +90,21 @@ pub struct FlowGroup {
 
 fn at_once() -> OneOrMany<Time> {
     OneOrMany::One(Time::ZERO)
+}
+
+/// Between which hosts the flows of a group go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Pattern {
+    /// Each flow between two that are drawn at random. `count` is how many pairs are drawn: as many as there are hosts by default, of web
+    /// flows, which take them in turn, 10,000.
+    Random,
+    /// Each host sends to one other and receives from one, drawn at random. `count` is by default the number of hosts; more flows go round
+    /// again.
+    Permutation,
+    /// All to one host, which `to` may name (default: the last), from others drawn at random. `count` is by default all of the others;
+    /// more flows go round again.
+    Incast,
 }
 
 /// What a receiving host knows.
@@ -156,7 +175,8 @@ pub struct Web {
     /// Mean number of new flows per second, whatever they bring. Exactly one of `flows_per_s` and `load` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flows_per_s: Option<f64>,
-    /// Offered load, headers included, as a share of the slowest link's capacity on the path. What arrives in the warm-up, and after it, is that
+    /// Offered load, headers included, as a share of the slowest link's capacity on the path; with a `pattern`, of what the hosts' own links
+    /// carry together, those of all that send or of all that receive, whichever is less. What arrives in the warm-up, and after it, is that
     /// within 5%: so many flows are drawn as bring it, at random times, and a flow that would bring more is drawn again. Of less than a
     /// hundred flows in either it is so on average, as with `flows_per_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

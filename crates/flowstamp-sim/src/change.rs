@@ -9,7 +9,7 @@ use crate::host::Hosts;
 use crate::load;
 use crate::medium::Capacity;
 use crate::network::{Medium, Network};
-use crate::scenario::{LinkRate, Loaded, Scenario};
+use crate::scenario::{LinkRate, Loaded, Scenario, parts};
 
 /// Puts `text` under `key` from now on; returns the scenario with it.
 ///
@@ -23,14 +23,16 @@ pub fn apply(
     text: &str,
 ) -> Result<Loaded, ScenarioError> {
     let refused = |message: String| Err(ScenarioError::new(key, message));
-    let parts: Vec<&str> = key.split('.').collect();
+    let parts = parts(key)?;
     let what = match parts.as_slice() {
         ["dumbbell", "rate" | "reverse_rate"]
         | ["parking_lot", "rates"]
         | ["parking_lot", "rates", _]
+        | ["leaf_spine", "rate" | "spine_rate"]
+        | ["fat_tree", "rate"]
         | ["graph", "links", _, "rate"] => What::Rate,
         ["wireless", _, "stations", _, "rate"] => What::StationRate,
-        ["dumbbell" | "parking_lot", "router", parameter]
+        ["dumbbell" | "parking_lot" | "leaf_spine" | "fat_tree", "router", parameter]
         | ["graph", "links", _, "router", parameter]
         | ["wireless", _, "router", parameter]
         | ["wireless", _, "stations", _, "router", parameter]
@@ -50,6 +52,8 @@ pub fn apply(
     let absent = match parts[0] {
         "dumbbell" => scenario.dumbbell.is_none(),
         "parking_lot" => scenario.parking_lot.is_none(),
+        "leaf_spine" => scenario.leaf_spine.is_none(),
+        "fat_tree" => scenario.fat_tree.is_none(),
         "graph" => scenario.graph.is_none(),
         "wireless" => scenario.wireless.is_empty(),
         _ => false,

@@ -86,7 +86,7 @@ fn timeless(summary: &Summary) -> Timeless {
 
 /// What results have had since digests were first kept. They are left out, so that digests stay comparable with those of engines
 /// that had none; tests of their own hold them.
-const LATER: [&str; 10] = [
+const LATER: [&str; 12] = [
     "drops_data",
     "drops_acks",
     "after_warmup",
@@ -97,6 +97,8 @@ const LATER: [&str; 10] = [
     "fct_sender_s",
     "queueing_delay_s",
     "packet_delay_s",
+    "ideal_fct_s",
+    "fct_slowdown",
 ];
 
 fn of_json(value: &impl Serialize) -> u64 {

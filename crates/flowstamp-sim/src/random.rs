@@ -6,6 +6,15 @@
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+/// FNV-1a over a name, and a seed.
+#[must_use]
+pub fn hash(seed: u64, name: &str) -> u64 {
+    let hash = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    hash ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 /// One stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Stream(Xoshiro256PlusPlus);
@@ -14,11 +23,13 @@ impl Stream {
     /// The stream called `name` of the run with this seed.
     #[must_use]
     pub fn new(seed: u64, name: &str) -> Self {
-        // FNV-1a over the name; seed_from_u64 then spreads the sum over the generator's state (SplitMix64).
-        let hash = name
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-        Self(Xoshiro256PlusPlus::seed_from_u64(hash ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        // seed_from_u64 spreads the sum over the generator's state (SplitMix64).
+        Self(Xoshiro256PlusPlus::seed_from_u64(hash(seed, name)))
+    }
+
+    /// A whole number below `count`, which is at least 1, each as likely as the others.
+    pub fn below(&mut self, count: usize) -> usize {
+        ((u128::from(self.0.next_u64()) * count as u128) >> 64) as usize
     }
 
     /// Uniform in `[0, 1)`, a multiple of 2^-53.

@@ -316,6 +316,8 @@ pub struct GroupSummary {
     /// How long data packets were on their way, from when they left the sender until they reached the receiver, seconds; each transmission
     /// counts. `None` if there was none. Percentiles to 1/128.
     pub packet_delay_s: Option<Distribution>,
+    /// Completion times at the receiver over the shortest that there could be ([`FlowRow::ideal_fct_s`]), of the same flows as `fct_s`.
+    pub fct_slowdown: Option<FctSummary>,
     /// Little's law after warm-up; `None` of groups that are not web, and where no flow was there.
     pub littles_law: Option<LittlesLaw>,
 }
@@ -464,6 +466,8 @@ pub struct FlowRow {
     pub fct_s: Option<f64>,
     /// Completion time at the sender: from start until all of the flow was acknowledged there; `None` if the run ended before.
     pub fct_sender_s: Seconds,
+    /// The shortest time in which its bytes could arrive, alone on its path: packets back to back at the slowest link, without a handshake.
+    pub ideal_fct_s: Seconds,
     /// Unique bytes of payload delivered in the whole run.
     pub delivered_bytes: u64,
     /// Those delivered after warm-up.

@@ -47,6 +47,7 @@ pub struct Simulation {
     changes: Vec<Change>,
     assumed: Named<String>,
     warnings: Vec<String>,
+    routed: summary::Routed,
     net: Fabric,
     hosts: Hosts,
     probe: Option<Probe>,
@@ -73,6 +74,7 @@ impl Simulation {
         let Network {
             links, access, routes, cells, receivers, groups, flows, web, assumed, warnings, ..
         } = network;
+        let routed = summary::Routed::new(&links, &access, &routes, &scenario);
         let mut net = Fabric::new(&scenario, &links, &access, routes, &sides, (&cells, receivers));
         let mut hosts = Hosts::new(&scenario, &groups, web, &mut net);
         hosts.flows.reserve_exact(flows.len());
@@ -93,6 +95,7 @@ impl Simulation {
             changes: Vec::new(),
             assumed,
             warnings,
+            routed,
             net,
             hosts,
             probe,
@@ -317,6 +320,7 @@ impl Simulation {
             changes: self.changes,
             assumed: self.assumed,
             warnings: self.warnings,
+            routed: self.routed,
             net: self.net,
             hosts: self.hosts,
             series,

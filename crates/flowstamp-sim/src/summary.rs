@@ -3,13 +3,13 @@
 use crate::fabric::Fabric;
 use crate::host::{Group, Hosts, Record};
 use crate::link::{Counts, Impaired, Police, Tested};
-use crate::network::GroupPlan;
+use crate::network::{END, GroupPlan, LinkPlan};
 use crate::results::{
     AccessSummary, Captured, CellCounts, CellSummary, Change, Distribution, FctBin, FctSummary, FlowRow,
     GroupCounts, GroupSummary, ImpairedSummary, LinkCounts, LinkSummary, Named, PacketCount, Results, Series,
     StationCounts, StationSummary, Summary, TestedFlow, Took, TotalSummary, jain_index,
 };
-use crate::scenario::Scenario;
+use crate::scenario::{Access, Scenario};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::units::{Rate, Time};
 use std::num::NonZeroU64;
@@ -26,6 +26,8 @@ pub struct Finished {
     pub assumed: Named<String>,
     /// What it probably does not mean.
     pub warnings: Vec<String>,
+    /// Where flows go.
+    pub routed: Routed,
     /// Links and packets.
     pub net: Fabric,
     /// Flows.
@@ -38,6 +40,47 @@ pub struct Finished {
     pub events: u64,
     /// Wall-clock and CPU time that it took.
     pub took: (Duration, Duration),
+}
+
+/// What each link carries and how long it is, and which of them flows take.
+#[derive(Clone, Debug)]
+pub struct Routed {
+    /// Bytes per second, the mean over the run where it varies, and delay in seconds.
+    lines: Vec<(f64, f64)>,
+    routes: Vec<u32>,
+}
+
+impl Routed {
+    /// Of a network that is laid out.
+    #[must_use]
+    pub fn new(links: &[LinkPlan], access: &[Access], routes: &[u32], scenario: &Scenario) -> Self {
+        let mean = |plan: &LinkPlan| plan.capacity.mean(Time::ZERO, scenario.duration);
+        let routers = links.iter().map(|plan| (mean(plan).bytes_per_sec(), plan.delay.as_secs_f64()));
+        let access = access.iter().map(|link| (link.rate.bytes_per_sec(), link.delay.as_secs_f64()));
+        Self { lines: routers.chain(access).collect(), routes: routes.to_vec() }
+    }
+
+    /// The least time in which so many bytes of payload can come by a route, seconds: a link that carries all of them has the first packet
+    /// from those before it, and those after it have the last.
+    fn ideal_s(&self, route: u32, size: u64, scenario: &Scenario) -> Option<f64> {
+        let route = self.routes.get(route as usize..)?;
+        let lines = || route.iter().take_while(|link| **link != END).map(|link| self.lines[*link as usize]);
+        let (payload, header) = (scenario.payload(), scenario.header.as_f64());
+        let packets = size.div_ceil(payload);
+        let all = size as f64 + header * packets as f64;
+        let first = size.min(payload) as f64 + header;
+        let last = (size - (packets - 1) * payload) as f64 + header;
+        let delay_s: f64 = lines().map(|(_, delay_s)| delay_s).sum();
+        let mut after_s: f64 = lines().map(|(rate, _)| last / rate).sum();
+        let (mut before_s, mut longest_s) = (0.0, 0.0f64);
+        for (rate, _) in lines() {
+            after_s -= last / rate;
+            longest_s = longest_s.max(before_s + all / rate + after_s);
+            before_s += first / rate;
+        }
+        // A link that has stood still carried nothing, and there is no ideal.
+        Some(delay_s + longest_s).filter(|ideal_s| ideal_s.is_finite() && longest_s > 0.0)
+    }
 }
 
 /// Its results.
@@ -179,6 +222,10 @@ pub fn results(mut run: Finished) -> Results {
                 whole_run,
                 fct_s: fct(&times(|row| row.fct_s), sim.scenario.payload()),
                 packet_delay_s: group.delays.distribution(),
+                fct_slowdown: fct(
+                    &times(|row| Some(row.fct_s? / row.ideal_fct_s.get()?)),
+                    sim.scenario.payload(),
+                ),
                 fct_sender_s: fct(&times(|row| row.fct_sender_s.get()), sim.scenario.payload()),
                 littles_law: group
                     .web
@@ -369,6 +416,7 @@ fn row(sim: &Finished, names: &[Arc<str>], flow: u32, r: &Record) -> FlowRow {
         end_s: ended.then(|| r.end.as_secs_f64()),
         size_bytes: r.size.map(NonZeroU64::get),
         fct_s: ended.then(|| (r.end - r.start).as_secs_f64()),
+        ideal_fct_s: r.size.and_then(|size| sim.routed.ideal_s(r.route, size.get(), &sim.scenario)).into(),
         fct_sender_s: (ended && outcome.acknowledged < Time::MAX)
             .then(|| (outcome.acknowledged - r.start).as_secs_f64())
             .into(),

@@ -70,6 +70,9 @@ pub struct Params {
     /// K: packets beyond which each arrival is marked, and no other, by the queue as it is: DCTCP's switch (Alizadeh 2010,
     /// section 3.1). The thresholds, `max_p`, `mark_p`, `weight`, `gentle` and `wait` have no meaning then.
     pub step: Option<u32>,
+    /// Beyond K what is not ECN-capable is dropped (RFC 3168, section 7), acks among it. If not, it waits with the others, as in switches
+    /// whose drop profile is apart from marking.
+    pub step_drops: bool,
     /// Packets or bytes.
     pub mode: Mode,
     /// Marks are spaced between one and two times 1/p apart instead of up to one time (ns-2's `wait_`).
@@ -89,6 +92,7 @@ impl Default for Params {
             adaptive: false,
             target_delay: None,
             step: None,
+            step_drops: true, // RFC 3168, section 7
             mode: Mode::Packets,
             wait: true, // ns-2 wait_
         }
@@ -124,6 +128,7 @@ const TOP: f64 = 0.5;
 pub struct Red {
     limit: Limit,
     step: Option<u32>,
+    step_drops: bool,
     /// In packets or bytes, as are the thresholds.
     average: f64,
     min: f64,
@@ -245,6 +250,7 @@ impl QueueLaw for Red {
         Self {
             limit: view.limit,
             step: params.step,
+            step_drops: params.step_drops,
             average: 0.0,
             min: min * unit,
             max: max.max(min) * unit,
@@ -277,7 +283,8 @@ impl QueueLaw for Red {
                 _ if !arrival.fits(self.limit) => Verdict::Drop,
                 false => Verdict::Enqueue,
                 true if self.ecn && arrival.ecn_capable => Verdict::Mark,
-                true => Verdict::Drop,
+                true if self.step_drops => Verdict::Drop,
+                true => Verdict::Enqueue,
             };
         }
         let queue = if self.bytes { arrival.queue_bytes as f64 } else { f64::from(arrival.queue_packets) };

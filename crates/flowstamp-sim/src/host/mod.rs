@@ -212,6 +212,8 @@ pub struct Record {
     pub end: Time,
     /// What it was to transfer.
     pub size: Option<NonZeroU64>,
+    /// Where its data go: the beginning of its route.
+    pub route: u32,
     /// What it had done by the end of warm-up.
     pub at_warmup: Done,
 }
@@ -241,7 +243,7 @@ impl Record {
     /// Of a flow that has not delivered anything.
     fn new(group: u32, index: u32, start: Time, size: Option<u64>) -> Self {
         let size = size.and_then(NonZeroU64::new);
-        Self { group, index, start, end: Time::MAX, size, at_warmup: Done::default() }
+        Self { group, index, start, end: Time::MAX, size, route: u32::MAX, at_warmup: Done::default() }
     }
 }
 
@@ -442,6 +444,7 @@ impl Hosts {
 
     /// Takes a slot for the flow of a record.
     fn add_flow(&mut self, net: &mut Fabric, record: u32, law: u32, path: Path) -> u32 {
+        self.records[record as usize].route = path.data;
         let Record { group, index, size, .. } = self.records[record as usize];
         let size = size.map(NonZeroU64::get);
         let payload = u64::from(self.payload());

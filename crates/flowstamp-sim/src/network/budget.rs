@@ -19,8 +19,9 @@
 //! | flows that arrive at random and are there at a time | all at a load of 1; below, those of 30 round trips and a second, and a queue's |
 //! | samples | the duration over the interval, of each series |
 
+use super::groups::Leg;
 use super::lists::Placed;
-use super::paths::{Core, Way};
+use super::paths::{Core, Hashed, Way, Ways};
 use super::plan::{FlowPlan, GroupPlan, LinkPlan, Path};
 use super::{Builder, MOST_FLOWS, Result, error};
 use crate::capture::{User, wanted};
@@ -38,6 +39,7 @@ use flowstamp_laws::registry::{Header, SenderSpec};
 use flowstamp_laws::sender::FlowView;
 use flowstamp_laws::transport::{self, Agreed, SackBlocks};
 use flowstamp_laws::units::{Rate, Time};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The interpreter, its libraries and the engine: what a run of nothing takes.
 const PROGRAM: f64 = 96e6;
@@ -50,7 +52,7 @@ const ACCESS_LINKS: f64 = 4.0;
 /// A row of the summary as text, in the copies that a reader takes, or as objects of Python: measured, 2.2 kB.
 const ROW_TOLD: f64 = 2_500.0;
 /// Columns of the table of flows, and one as it is written.
-const ROW_COLUMNS: f64 = 20.0 * 8.0 + 16.0;
+const ROW_COLUMNS: f64 = 21.0 * 8.0 + 16.0;
 /// One sample: its row, the row in the table that is made of it, and a column of that as it is written.
 const SAMPLE: f64 = ROW_OF_SERIES + 28.0 + 24.0;
 /// Its row: time, key and value, and where it is found by its key.
@@ -94,10 +96,29 @@ struct Part {
     what: String,
 }
 
-/// What the flows of a group have on their way over one path, packets.
-struct Load {
+/// Where the flows of a group go.
+struct Span {
+    name: String,
+    /// The longest ways there and back.
     way: Way,
     back: Way,
+    /// All links that they may take.
+    there: Vec<u32>,
+    acks: Vec<u32>,
+    /// Links by which their data leave the nodes where they start.
+    first: usize,
+    /// The shortest and the longest round-trip propagation time.
+    rtts: [Time; 2],
+    /// Pairs of hosts, if a pattern says between which.
+    pairs: Option<usize>,
+    /// What their load is a share of, bytes per second.
+    shared: f64,
+}
+
+/// What the flows of a group have on their way over one path, packets.
+struct Load {
+    way: Vec<u32>,
+    back: Vec<u32>,
     data: f64,
     /// Acks that come of it, per second.
     acks_per_s: f64,
@@ -153,33 +174,78 @@ impl Builder<'_> {
     /// The longest round trip of any flow, which buffers in BDP may refer to.
     fn longest(&self, core: &Core) -> Time {
         let of = |(at, group): (usize, &FlowGroup)| {
-            let ways = self.ways(at, group, core);
-            ways.iter().map(|(_, (way, back))| self.rtts(group, way, back, core)[1]).max()
+            self.spans(at, group, core).into_iter().map(|span| span.rtts[1]).max()
         };
         self.scenario.flows.iter().enumerate().filter_map(of).max().unwrap_or_default()
     }
 
-    /// The ways of a group there and back, and the name that each has in results; none where something is wrong with it, which is
-    /// said when it is placed.
-    fn ways(&self, at: usize, group: &FlowGroup, core: &Core) -> Vec<(String, (Way, Way))> {
+    /// Where the flows of a group go; none where something is wrong with it, which is said when it is placed.
+    fn spans(&self, at: usize, group: &FlowGroup, core: &Core) -> Vec<Span> {
         if let Some(list) = self.lists.get(&at) {
-            return list.ways.iter().map(|ways| (group.name.clone(), ways.clone())).collect();
+            let span = |ways: &Ways| {
+                let (way, back) = ways.first()?.clone();
+                let all = |of: fn(&(Way, Way)) -> &Way| -> BTreeSet<u32> {
+                    ways.iter().flat_map(|both| &of(both).links).copied().collect()
+                };
+                let reaches = [all(|both| &both.0), all(|both| &both.1)];
+                let first = ways.iter().map(|both| both.0.links.first()).collect::<BTreeSet<_>>().len();
+                self.span(group, core, &group.name, (way, back), reaches, first)
+            };
+            return list.ways.iter().filter_map(span).collect();
         }
         let legs = self.legs(at, group, core).unwrap_or_default();
-        legs.into_iter()
-            .filter_map(|leg| Some((self.both_ways(&leg, core)?, leg.0)))
-            .map(|(w, n)| (n, w))
-            .collect()
+        legs.iter().filter_map(|leg| self.of_leg(group, leg, core)).collect()
+    }
+
+    /// The ways of a leg's flows together.
+    fn of_leg(&self, group: &FlowGroup, leg: &Leg, core: &Core) -> Option<Span> {
+        let any = Hashed::new(0, "", 0);
+        let mut ends: [BTreeMap<usize, BTreeSet<usize>>; 2] = Default::default();
+        for (from, to) in &leg.pairs {
+            ends[0].entry(*to).or_default().insert(*from);
+            ends[1].entry(*from).or_default().insert(*to);
+        }
+        let mut reaches: [BTreeSet<u32>; 2] = Default::default();
+        for (ends, reach) in ends.iter().zip(&mut reaches) {
+            for (to, from) in ends {
+                reach.extend(core.reach(&self.links, from, *to)?.links);
+            }
+        }
+        let leaving = ends[1].keys().flat_map(|node| &core.leaving()[*node]);
+        let first = leaving.map(|edge| core.edges[*edge].2).filter(|link| reaches[0].contains(link));
+        let first = first.collect::<BTreeSet<_>>().len();
+        let ways = leg.pairs.iter().map(|(from, to)| core.ways(&self.links, *from, *to, any));
+        let ways = ways.collect::<Option<Vec<_>>>()?;
+        let mut rtts = ways.iter().map(|(way, back)| self.rtts(group, way, back, core));
+        let [mut least, mut most] = rtts.next()?;
+        rtts.for_each(|rtts| (least, most) = (least.min(rtts[0]), most.max(rtts[1])));
+        let peak = |link: &u32| self.peak(&self.links[*link as usize]);
+        let shared = core.hosts_carry(ways.iter(), peak);
+        let longest = ways.into_iter().max_by_key(|(way, back)| way.links.len() + back.links.len())?;
+        let span = self.span(group, core, &leg.name, longest, reaches, first)?;
+        let pairs = group.pattern.map(|_| leg.pairs.len());
+        let shared = if pairs.is_some() { shared } else { span.shared };
+        Some(Span { rtts: [least, most], pairs, shared, ..span })
+    }
+
+    fn span(
+        &self,
+        group: &FlowGroup,
+        core: &Core,
+        name: &str,
+        (way, back): (Way, Way),
+        [there, acks]: [BTreeSet<u32>; 2],
+        first: usize,
+    ) -> Option<Span> {
+        let rtts = self.rtts(group, &way, &back, core);
+        let (there, acks): (Vec<_>, Vec<_>) = (there.into_iter().collect(), acks.into_iter().collect());
+        let shared = self.slowest(&there);
+        Some(Span { name: name.to_owned(), way, back, there, acks, first, rtts, pairs: None, shared })
     }
 
     /// The laws of a group's flows.
     fn laws<'b>(&'b self, at: usize, group: &'b FlowGroup) -> &'b [SenderSpec] {
         self.lists.get(&at).map_or(std::slice::from_ref(&group.law), |list| &list.flows.laws)
-    }
-
-    fn both_ways(&self, (_, from, to): &(String, String, String), core: &Core) -> Option<(Way, Way)> {
-        let (a, b) = (core.nodes[from], core.nodes[to]);
-        Some((core.path(&self.links, a, b)?, core.path(&self.links, b, a)?))
     }
 
     /// The shortest and the longest round-trip propagation time of a group's flows over a path.
@@ -203,29 +269,30 @@ impl Builder<'_> {
         let s = self.scenario;
         let mut loads = Vec::new();
         for (at, group) in s.flows.iter().enumerate() {
-            let ways = self.ways(at, group, core);
+            let spans = self.spans(at, group, core);
             let laws = self.laws(at, group);
             let list = self.lists.get(&at);
             let arrives = group.web.is_some() || list.is_some();
             let (mut hosts, mut under_way, mut flows) = (0.0, 0.0, 0.0);
             let mut listed = list.map(|list| {
-                let rtts_s =
-                    ways.iter().map(|(_, (way, back))| self.rtts(group, way, back, core)[1].as_secs_f64());
+                let rtts_s = spans.iter().map(|span| span.rtts[1].as_secs_f64());
                 self.live(list, group, &rtts_s.collect::<Vec<_>>())
             });
-            for (number, (name, (way, back))) in ways.into_iter().enumerate() {
-                let rtts_s = self.rtts(group, &way, &back, core).map(Time::as_secs_f64);
+            for (number, span) in spans.into_iter().enumerate() {
+                let rtts_s = span.rtts.map(Time::as_secs_f64);
                 let apart = group.access.or(core.access).is_some() || list.is_none();
                 let pairs = group.count.unwrap_or(if arrives && apart { 10 } else { 1 });
-                let pairs = f64::from(pairs.min(MOST_FLOWS));
+                let pairs =
+                    if apart { pairs } else { pairs.max(list.map_or(1, |l| l.ways[number].len() as u32)) };
+                let pairs = span.pairs.map_or(f64::from(pairs.min(MOST_FLOWS)), |pairs| pairs as f64);
                 let (all, live) = match (list, &listed) {
                     (Some(list), Some((_, live))) => (f64::from(list.rows[number]), live[number]),
-                    _ => self.arrivals(group, &way, rtts_s[1]).unwrap_or((pairs, pairs)),
+                    _ => self.arrivals(group, &span, rtts_s[1]).unwrap_or((pairs, pairs)),
                 };
                 // Of a list together, with its rows.
                 let together = listed.as_mut().map_or(live, |(live, _)| std::mem::take(live));
                 hosts += if list.is_some() { all * LISTED } else { 0.0 };
-                let links = (way.links.len() + back.links.len()) as f64;
+                let links = (span.way.links.len() + span.back.links.len()) as f64;
                 hosts += pairs * per_pair(links, !self.nodes.is_empty());
                 hosts += together
                     * per_live(laws, group.transport.send_jitter)
@@ -240,7 +307,7 @@ impl Builder<'_> {
                 hosts += of::<GroupPlan>() * GROWTH
                     + of::<Group>()
                     + of::<GroupSummary>()
-                    + 8.0 * name.len() as f64;
+                    + 8.0 * span.name.len() as f64;
                 hosts += 3.0 * 4.0 * links;
                 budget.kept += all * (of::<FlowRow>() + told);
                 budget.series += if s.probes.groups { 1.0 } else { 0.0 };
@@ -248,15 +315,15 @@ impl Builder<'_> {
                 let access = group.access.or(core.access);
                 let transfers = self.transfers(group, live, list.map(|list| (list, number)));
                 let [data, at_hosts] =
-                    self.on_their_way(group, laws, (live, transfers), &way, rtts_s, access);
+                    self.on_their_way(group, laws, (live, transfers), &span, rtts_s, access);
                 let waits = (of::<InFlight>() + of::<SackBlocks>()) * GROWTH;
                 // A burst of all waits at one of a host's links at a time, and a link has room for two at the least.
                 under_way += waits * (2.0 * at_hosts + ACCESS_LINKS * 2.0 * pairs);
                 under_way +=
                     if group.law.datagrams() { 0.0 } else { self.known_per_packet(group, laws) * data };
                 flows += all;
-                let acks_per_s = self.slowest(&way) / s.packet.as_f64();
-                loads.push(Load { way, back, data, acks_per_s });
+                let acks_per_s = self.slowest(&span.there) / s.packet.as_f64();
+                loads.push(Load { way: span.there, back: span.acks, data, acks_per_s });
             }
             let key = |k: &str| format!("flows.{}.{k}", group.name);
             let many = match () {
@@ -272,11 +339,11 @@ impl Builder<'_> {
     }
 
     /// How many flows arrive at random in the run, and how many of them are there at a time.
-    fn arrivals(&self, group: &FlowGroup, way: &Way, rtt_s: f64) -> Option<(f64, f64)> {
+    fn arrivals(&self, group: &FlowGroup, span: &Span, rtt_s: f64) -> Option<(f64, f64)> {
         let web = group.web.as_ref()?;
         let s = self.scenario;
         let sizes = self.sizes(web)?;
-        let slowest = self.slowest(way);
+        let slowest = span.shared;
         let wire = sizes.mean_wire_bytes(s.payload(), s.header.get());
         let per_s = web.flows_per_s.or_else(|| web.load.map(|load| load.get() * slowest / wire))?;
         let duration_s = s.duration.as_secs_f64();
@@ -295,9 +362,9 @@ impl Builder<'_> {
         Some((all, all.min(per_s * (30.0 * rtt_s + 1.0) + 100.0 / (1.0 - load) + 1000.0)))
     }
 
-    /// The most that the slowest link of a way carries, bytes per second.
-    fn slowest(&self, way: &Way) -> f64 {
-        way.links.iter().map(|link| self.peak(&self.links[*link as usize])).fold(f64::MAX, f64::min)
+    /// The most that the slowest of some links carries, bytes per second.
+    fn slowest(&self, links: &[u32]) -> f64 {
+        links.iter().map(|link| self.peak(&self.links[*link as usize])).fold(f64::MAX, f64::min)
     }
 
     /// The most that a link carries, bytes per second.
@@ -334,14 +401,14 @@ impl Builder<'_> {
         group: &FlowGroup,
         laws: &[SenderSpec],
         (flows, transfers): (f64, Option<(f64, bool)>),
-        way: &Way,
+        span: &Span,
         [least_rtt_s, rtt_s]: [f64; 2],
         access: Option<Access>,
     ) -> [f64; 2] {
         let s = self.scenario;
         let (packet, payload) = (s.packet.as_f64(), s.payload() as f64);
         let duration_s = s.duration.as_secs_f64();
-        let room: f64 = way.links.iter().map(|link| packets(self.links[*link as usize].limit, packet)).sum();
+        let room: f64 = span.there.iter().map(|link| packets(self.links[*link as usize].limit, packet)).sum();
         let produced = |rate_s: f64, time_s: f64| flows * (rate_s * time_s / payload + 2.0);
         let rate = group.rate.map(Rate::bytes_per_sec);
         let all = rate.map_or(f64::MAX, |rate| produced(rate, duration_s));
@@ -350,7 +417,7 @@ impl Builder<'_> {
             let at_hosts = all.min(produced(rate, rtt_s.min(duration_s)) + produced(beyond, duration_s));
             return [all.min(at_hosts + room), at_hosts];
         }
-        let slowest = self.slowest(way) / packet;
+        let slowest = span.first as f64 * self.slowest(&span.there) / packet;
         let round_trip = slowest * rtt_s.min(duration_s);
         let transferred = match transfers {
             Some((packets, true)) => packets + 2.0 * round_trip + room.min(10.0 * round_trip),
@@ -401,8 +468,8 @@ impl Builder<'_> {
         let (packet, ack) = (s.packet.as_f64(), s.ack.as_f64());
         let mut on = vec![(0.0, 0.0, 0.0); self.links.len()];
         for load in loads {
-            load.way.links.iter().for_each(|link| on[*link as usize].0 += load.data);
-            for link in &load.back.links {
+            load.way.iter().for_each(|link| on[*link as usize].0 += load.data);
+            for link in &load.back {
                 on[*link as usize].1 += load.data;
                 on[*link as usize].2 += load.acks_per_s;
             }
@@ -431,7 +498,9 @@ impl Builder<'_> {
             links += 8.0 * plan.name.len() as f64 + bins + 64.0;
         }
         let number = self.links.len();
+        let laid = self.graph.as_ref().and_then(|laid| laid.of);
         let (key, buffer) = match (&s.dumbbell, &s.parking_lot) {
+            _ if laid.is_some() => (laid.unwrap_or_default(), format!("{}.buffer", laid.unwrap_or_default())),
             (Some(_), _) => ("dumbbell", "dumbbell.buffer".to_owned()),
             (_, Some(_)) => ("parking_lot.rates", "parking_lot.buffer".to_owned()),
             _ => (
@@ -491,7 +560,7 @@ fn per_pair(links: f64, cells: bool) -> f64 {
     // Where a link leads, and by whom it is fed.
     let known = 2.0 * of::<Option<u32>>() + 4.0 * of::<u32>();
     let hops = (links + ACCESS_LINKS + 2.0) * of::<u32>() * if cells { 2.0 } else { 1.0 };
-    GROWTH * (of::<FlowPlan>() + 2.0 * of::<Path>() + ACCESS_LINKS * of::<Access>() + hops)
+    GROWTH * (of::<FlowPlan>() + 2.0 * of::<Path>() + ACCESS_LINKS * of::<Access>() + 2.0 * hops)
         + ACCESS_LINKS * (of::<Plain>() + known)
 }
 

@@ -1,7 +1,7 @@
 //! Flows: what may be asked of a group, where its hosts hang, which way its packets go.
 
 use super::lists::{Placed, listed};
-use super::paths::{Core, Way};
+use super::paths::{Core, Hashed, Way, Ways};
 use super::plan::{Comes, END, FlowPlan, GroupPlan, LinkPlan, NOBODY, Network, Path, WebPlan};
 use super::{Builder, MOST_FLOWS, MOST_WEB_FLOWS, Result, error, positive};
 use crate::ScenarioError;
@@ -12,9 +12,19 @@ use flowstamp_laws::registry::Header;
 use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::units::Time;
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The name of a group in results, and the ways there and back that its flows go.
-type Hop<'a> = (String, Cow<'a, [(Way, Way)]>);
+/// Pairs of hosts that flows that arrive at random have between two nodes.
+pub(super) const WEB_PAIRS: u32 = 10;
+
+/// The name of a group in results, and the ways there and back that its flows go, by the pair of nodes.
+type Hop<'a> = (String, Cow<'a, [Ways]>);
+
+/// Between which nodes the flows of a group go, and what they are called there: data from the first to the second.
+pub(super) struct Leg {
+    pub name: String,
+    pub pairs: Vec<(usize, usize)>,
+}
 
 impl Builder<'_> {
     /// Places one group; returns the longest round-trip propagation time of its flows.
@@ -31,6 +41,11 @@ impl Builder<'_> {
         let legs = match &list {
             Some(list) => {
                 self.check_listed(group, list)?;
+                let ends = |ways: &Ways| {
+                    let (there, back) = ways.first()?;
+                    Some((*back.nodes.last()?, *there.nodes.last()?))
+                };
+                self.spread_over(core, &list.ways.iter().filter_map(ends).collect::<Vec<_>>());
                 vec![(self.named(spec, group)?, Cow::Borrowed(list.ways.as_slice()))]
             }
             None => self.hops(spec, group, core)?,
@@ -42,8 +57,9 @@ impl Builder<'_> {
             let arrives = group.web.is_some() || list.is_some();
             // Without hosts of their own all flows between two nodes take the same way.
             let apart = group.access.or(core.access).is_some() || list.is_none();
-            let count = group.count.unwrap_or(if arrives && apart { 10 } else { 1 });
+            let count = group.count.unwrap_or(if arrives && apart { WEB_PAIRS } else { 1 });
             let least = u32::from(arrives);
+            let count = if group.pattern.is_some() { 1 } else { count };
             let pairs = u64::from(count) * ways.len() as u64;
             if count < least || pairs > u64::from(MOST_FLOWS) {
                 let of =
@@ -53,13 +69,14 @@ impl Builder<'_> {
                     format!("is {count}; it must be at least {least} and at most {MOST_FLOWS}{of}"),
                 );
             }
+            let flows = if list.is_some() { u64::from(count) } else { pairs };
             let entries = [("rtt", group.rtt.as_ref()), ("start", Some(&group.start))];
             for (k, given) in entries {
                 if let Some(OneOrMany::Many(list)) = given {
-                    if list.len() != count as usize {
+                    if list.len() as u64 != flows {
                         return error(
                             key(k),
-                            format!("has {} entries; it needs one for each of {count} flows", list.len()),
+                            format!("has {} entries; it needs one for each of {flows} flows", list.len()),
                         );
                     }
                 }
@@ -68,7 +85,7 @@ impl Builder<'_> {
             let mut paths = Vec::with_capacity(ways.len());
             let (mut longest_of_group, mut shortest) = (Time::ZERO, Time::MAX);
             let mut rtts_s = 0.0;
-            for (pair, (there, back)) in ways.iter().enumerate() {
+            for (pair, ways) in ways.iter().enumerate() {
                 let laws: Vec<Header> = match &list {
                     Some(list) => {
                         let laws = list.flows.uses.range((pair as u32, 0)..=(pair as u32, u32::MAX));
@@ -76,10 +93,13 @@ impl Builder<'_> {
                     }
                     None => vec![group.law.header()],
                 };
-                let mut of_pair = Vec::with_capacity(count as usize);
+                // Rows of a list without hosts of their own take the ways of hashed flows in turn.
+                let here = if group.count.is_none() && !apart { ways.len() as u32 } else { count };
+                let mut of_pair = Vec::with_capacity(here as usize);
                 let mut rtts_of_pair_s = 0.0;
-                for i in 0..count {
-                    let (path, rtt) = self.place(group, i, core, there, back)?;
+                for i in 0..here {
+                    let (there, back) = &ways[(i as usize).min(ways.len() - 1)];
+                    let (path, rtt) = self.place(group, pair as u32 * count + i, core, there, back)?;
                     longest_of_group = longest_of_group.max(rtt);
                     shortest = shortest.min(rtt);
                     rtts_of_pair_s += rtt.as_secs_f64();
@@ -96,7 +116,7 @@ impl Builder<'_> {
                     of_pair.push(path);
                 }
                 let rows = list.as_ref().map_or(1.0, |list| f64::from(list.rows[pair]));
-                rtts_s += rtts_of_pair_s * rows;
+                rtts_s += rtts_of_pair_s * rows * (f64::from(count) / f64::from(here.max(1)));
                 paths.push(of_pair);
             }
             longest = longest.max(longest_of_group);
@@ -106,18 +126,20 @@ impl Builder<'_> {
                     .assumed
                     .insert(format!("flows.{name}.transport.initial_rto"), initial_rto.to_string());
             }
-            let rows = list.as_ref().map_or(1, |list| list.flows.rows.len());
-            let mut links: Vec<u32> =
-                ways.iter().flat_map(|(there, _)| there.links.iter().copied()).collect();
-            if list.is_some() {
+            let rows = list.as_ref().map_or(ways.len().max(1), |list| list.flows.rows.len());
+            let all = || ways.iter().flatten().map(|(there, _)| &there.links);
+            let several = all().nth(1).is_some();
+            let mut links: Vec<u32> = all().flatten().copied().collect();
+            if several || list.is_some() {
                 links.sort_unstable();
                 links.dedup();
             }
+            self.carries.extend(&links);
             let mut plan = GroupPlan {
                 name: name.clone(),
                 spec,
                 laws: list.as_ref().map_or_else(|| vec![group.law.clone()], |list| list.flows.laws.clone()),
-                ways: ways.iter().map(|(there, _)| there.links.clone()).collect(),
+                ways: all().collect::<BTreeSet<_>>().into_iter().cloned().collect(),
                 governs: None,
                 path_rtt_s: rtts_s / (f64::from(count.max(1)) * rows as f64),
                 mean_size_bytes: group.size.map(flowstamp_laws::Bytes::as_f64),
@@ -143,10 +165,18 @@ impl Builder<'_> {
                 stop: group.stop.unwrap_or(self.scenario.duration),
             };
             if let Some(spec) = &group.web {
-                let (arrivals, sizes) = self.web(group, spec, &name, &ways[0].0.links)?;
+                let (arrivals, sizes) = self.web(group, spec, &name, self.shared(group, core, &ways))?;
                 plan.mean_size_bytes = Some(sizes.mean_bytes());
                 let wire = sizes.mean_wire_bytes(self.scenario.payload(), header);
-                plan.offered_bps.fill(8.0 * wire * arrivals.flows_per_s());
+                let turns = all().count() as f64;
+                for link in all().flatten() {
+                    if let Some(at) = plan.links.iter().position(|l| l == link) {
+                        plan.offered_bps[at] += 1.0;
+                    }
+                }
+                let offered = 8.0 * wire * arrivals.flows_per_s();
+                plan.offered_bps.iter_mut().for_each(|share| *share = offered * (*share / turns));
+                let paths = vec![paths.into_iter().flatten().collect()];
                 network.web.push(WebPlan { paths, ..web(Comes::Random { arrivals, sizes }) });
             } else if let Some(list) = &list {
                 plan.mean_size_bytes = Some(list.flows.mean_bytes());
@@ -169,7 +199,7 @@ impl Builder<'_> {
     fn offered(&self, plan: &mut GroupPlan, list: &Placed, web: &WebPlan, network: &mut Network) {
         let (payload, header) = (self.scenario.payload(), self.scenario.header.get());
         let stop = web.stop.min(self.scenario.duration);
-        let mut bytes = vec![0.0; plan.ways.len()];
+        let mut bytes = vec![0.0; list.ways.len()];
         let mut late = 0;
         for row in &list.flows.rows {
             if web.start.saturating_add(row.start) < stop {
@@ -179,10 +209,10 @@ impl Builder<'_> {
             }
         }
         let per_s = 8.0 / self.scenario.duration.as_secs_f64();
-        for (way, bytes) in plan.ways.iter().zip(bytes) {
-            for link in way {
+        for (ways, bytes) in list.ways.iter().zip(bytes) {
+            for link in ways.iter().flat_map(|(there, _)| &there.links) {
                 if let Ok(at) = plan.links.binary_search(link) {
-                    plan.offered_bps[at] += bytes * per_s;
+                    plan.offered_bps[at] += bytes * per_s / ways.len() as f64;
                 }
             }
         }
@@ -200,9 +230,8 @@ impl Builder<'_> {
         let Some(file) = &group.list else { return Ok(()) };
         for ((pair, law), at) in &list.flows.uses {
             let group = FlowGroup { law: list.flows.laws[*law as usize].clone(), ..group.clone() };
-            let checked = self
-                .check_group(&group)
-                .and_then(|()| self.check_routers(&group, &list.ways[*pair as usize].0.links));
+            let checked =
+                self.check_group(&group).and_then(|()| self.check_ways(&group, &list.ways[*pair as usize]));
             if let Err(e) = checked {
                 let key = e.key.rsplit('.').next().unwrap_or_default();
                 return Err(listed(&group, file, &format!("{at}: {key}: {}", e.message)));
@@ -212,22 +241,67 @@ impl Builder<'_> {
     }
 
     /// Each hop that the flows of a group go by itself: its name, and the ways there and back.
-    fn hops(&self, spec: usize, group: &FlowGroup, core: &Core) -> Result<Vec<Hop<'static>>> {
+    fn hops(&mut self, spec: usize, group: &FlowGroup, core: &Core) -> Result<Vec<Hop<'static>>> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
-        let hop = |(name, from, to): (String, String, String)| {
-            let (a, b) = (core.nodes[&from], core.nodes[&to]);
-            let no_path = || ScenarioError::new(key("to"), format!("there is no path from {from} to {to}"));
-            if a == b {
-                return error(key("to"), format!("is \"{to}\", where the flow starts"));
+        let mut hops = Vec::new();
+        for Leg { name, pairs } in self.legs(spec, group, core)? {
+            let count = group.count.unwrap_or(if group.web.is_some() { WEB_PAIRS } else { 1 });
+            let mut all = Vec::with_capacity(pairs.len());
+            for (number, ends) in (0..).zip(&pairs) {
+                let (from, to) = (&core.names[ends.0], &core.names[ends.1]);
+                if ends.0 == ends.1 {
+                    return error(key("to"), format!("is \"{to}\", where the flow starts"));
+                }
+                let hashed = |index| Hashed::new(self.seed, &name, index);
+                let ways = match group.pattern {
+                    Some(_) => core.ways(&self.links, ends.0, ends.1, hashed(number)).map(|ways| vec![ways]),
+                    None => {
+                        let flows = (0..u64::from(count.clamp(1, MOST_FLOWS))).map(hashed);
+                        core.all_ways(&self.links, *ends, flows)
+                    }
+                };
+                let Some(ways) = ways else {
+                    let message = if core.leads(&self.links, ends.0, ends.1) {
+                        format!("there is no path for acks from {to} to {from}")
+                    } else {
+                        format!("there is no path from {from} to {to}")
+                    };
+                    return error(key("to"), message);
+                };
+                self.check_ways(group, &ways)?;
+                all.push(ways);
             }
-            let there = core.path(&self.links, a, b).ok_or_else(no_path)?;
-            let back = core.path(&self.links, b, a).ok_or_else(|| {
-                ScenarioError::new(key("to"), format!("there is no path for acks from {to} to {from}"))
-            })?;
-            self.check_routers(group, &there.links)?;
-            Ok((name, Cow::Owned(vec![(there, back)])))
-        };
-        self.legs(spec, group, core)?.into_iter().map(hop).collect()
+            self.spread_over(core, &pairs);
+            hops.push((name, Cow::Owned(all)));
+        }
+        Ok(hops)
+    }
+
+    fn check_ways(&self, group: &FlowGroup, ways: &Ways) -> Result<()> {
+        ways.iter().try_for_each(|(there, _)| self.check_routers(group, &there.links))
+    }
+
+    /// Notes which links flows between these nodes might take beside others.
+    pub(super) fn spread_over(&mut self, core: &Core, pairs: &[(usize, usize)]) {
+        let mut sources: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        for (from, to) in pairs {
+            sources.entry(*to).or_default().insert(*from);
+        }
+        for (to, from) in sources {
+            if let Some(reach) = core.reach(&self.links, &from, to) {
+                self.parallel.extend(reach.parallel);
+            }
+        }
+    }
+
+    /// What the load of flows that arrive at random is a share of, bytes per second.
+    fn shared(&self, group: &FlowGroup, core: &Core, ways: &[Ways]) -> f64 {
+        let rate = |link: &u32| self.mean_rate(&self.links[*link as usize].capacity).bytes_per_sec();
+        let there = || ways.iter().flatten().map(|(there, _)| there);
+        if group.pattern.is_none() {
+            return there().flat_map(|way| &way.links).map(rate).fold(f64::MAX, f64::min);
+        }
+        core.hosts_carry(ways.iter().flatten(), rate)
     }
 
     /// The name of a group, which is not empty.
@@ -238,41 +312,28 @@ impl Builder<'_> {
         Ok(group.name.clone())
     }
 
-    /// Between which nodes the flows of a group go, and what they are called there: data from the first to the second.
-    pub(super) fn legs(
-        &self,
-        spec: usize,
-        group: &FlowGroup,
-        core: &Core,
-    ) -> Result<Vec<(String, String, String)>> {
+    /// Between which nodes the flows of a group go.
+    pub(super) fn legs(&self, spec: usize, group: &FlowGroup, core: &Core) -> Result<Vec<Leg>> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
-        self.named(spec, group)?;
+        let name = self.named(spec, group)?;
         if group.each_hop && self.scenario.parking_lot.is_none() {
             return error(key("each_hop"), "is for a parking_lot only");
         }
-        let hops = if group.each_hop {
+        let mut legs = if group.pattern.is_some() {
+            vec![Leg { name, pairs: self.pattern(group, core)? }]
+        } else if group.each_hop {
             (0..core.names.len() - 1)
-                .map(|i| (format!("{}.{}", group.name, i + 1), format!("n{i}"), format!("n{}", i + 1)))
+                .map(|i| Leg { name: format!("{}.{}", group.name, i + 1), pairs: vec![(i, i + 1)] })
                 .collect()
         } else {
-            let end = |given: &Option<String>, default: &str, k: &str| match given {
-                Some(n) if core.nodes.contains_key(n) => Ok(n.clone()),
-                Some(n) => error(key(k), format!("\"{n}\" is no node; there are {}", core.names.join(", "))),
-                None if default.is_empty() => {
-                    error(key(k), format!("is missing; name one of {}", core.names.join(", ")))
-                }
-                None => Ok(default.to_owned()),
-            };
-            vec![(
-                group.name.clone(),
-                end(&group.from, &core.first, "from")?,
-                end(&group.to, &core.last, "to")?,
-            )]
+            let from = core.end(&group.from, &core.first).map_err(|m| ScenarioError::new(key("from"), m))?;
+            let to = core.end(&group.to, &core.last).map_err(|m| ScenarioError::new(key("to"), m))?;
+            vec![Leg { name, pairs: vec![(from, to)] }]
         };
-        Ok(hops
-            .into_iter()
-            .map(|(name, from, to)| if group.reverse { (name, to, from) } else { (name, from, to) })
-            .collect())
+        if group.reverse {
+            legs.iter_mut().flat_map(|leg| &mut leg.pairs).for_each(|(from, to)| std::mem::swap(from, to));
+        }
+        Ok(legs)
     }
 
     fn check_group(&self, group: &FlowGroup) -> Result<()> {
@@ -488,7 +549,7 @@ impl Builder<'_> {
         group: &FlowGroup,
         web: &Web,
         name: &str,
-        route: &[u32],
+        shared: f64,
     ) -> Result<(ArrivalProcess, SizeLaw)> {
         let key = |k: &str| format!("flows.{}.web.{k}", group.name);
         let mut sizes =
@@ -501,11 +562,7 @@ impl Builder<'_> {
                 if load.get() <= 0.0 || load.get() >= 1.0 {
                     return error(key("load"), format!("is {}; it must be above 0 and below 1", load.get()));
                 }
-                let slowest = route
-                    .iter()
-                    .map(|l| self.mean_rate(&self.links[*l as usize].capacity).bytes_per_sec())
-                    .fold(f64::MAX, f64::min);
-                load.get() * slowest
+                load.get() * shared
                     / sizes.mean_wire_bytes(self.scenario.payload(), self.scenario.header.get())
             }
             _ => return error(key("flows_per_s"), "give exactly one of flows_per_s and load"),

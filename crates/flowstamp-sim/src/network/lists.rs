@@ -1,6 +1,6 @@
 //! Flows that files list: where they go, and how many of them may be there at a time.
 
-use super::paths::{Core, Way};
+use super::paths::{Core, Hashed, Ways};
 use super::{Builder, Result, error};
 use crate::ScenarioError;
 use crate::flow_list::{Counted, FlowList, Pair};
@@ -12,10 +12,13 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::path::Path;
 use std::sync::Arc;
 
+/// Of how many hashed flows the rows of a list have the ways, in turn, between two nodes with several, unless the scenario says.
+const LISTED_TURNS: u32 = 64;
+
 /// A list, and the ways of its flows there and back, by the pair of nodes.
 pub(super) struct Placed {
     pub flows: Arc<FlowList>,
-    pub ways: Vec<(Way, Way)>,
+    pub ways: Vec<Ways>,
     /// Rows of each pair.
     pub rows: Vec<u32>,
     /// Packets that they have.
@@ -52,12 +55,7 @@ impl Builder<'_> {
     }
 
     /// The ways there and back of a pair.
-    fn ways_of(
-        &self,
-        group: &FlowGroup,
-        pair: &Pair,
-        core: &Core,
-    ) -> std::result::Result<(Way, Way), String> {
+    fn ways_of(&self, group: &FlowGroup, pair: &Pair, core: &Core) -> std::result::Result<Ways, String> {
         let at = &pair.at;
         let node = |column: &str, listed: &Option<String>, given: &Option<String>, default: &str| {
             let name = listed.as_deref().or(given.as_deref()).unwrap_or(default);
@@ -77,12 +75,17 @@ impl Builder<'_> {
             return Err(format!("{at}: to is \"{}\", where the flow starts", to.0));
         }
         let (from, to) = if group.reverse { (to, from) } else { (from, to) };
-        let way = |a: &(String, usize), b: &(String, usize)| core.path(&self.links, a.1, b.1);
-        match (way(&from, &to), way(&to, &from)) {
-            (Some(there), Some(back)) => Ok((there, back)),
-            (None, _) => Err(format!("{at}: there is no path from {} to {}", from.0, to.0)),
-            (_, None) => Err(format!("{at}: there is no path for acks from {} to {}", to.0, from.0)),
-        }
+        // Rows take these in turn.
+        let turns = group.count.unwrap_or(LISTED_TURNS);
+        let name = format!("{}/{}/{}", group.name, from.0, to.0);
+        let flows = (0..u64::from(turns.max(1))).map(|flow| Hashed::new(self.seed, &name, flow));
+        core.all_ways(&self.links, (from.1, to.1), flows).ok_or_else(|| {
+            if core.leads(&self.links, from.1, to.1) {
+                format!("{at}: there is no path for acks from {} to {}", to.0, from.0)
+            } else {
+                format!("{at}: there is no path from {} to {}", from.0, to.0)
+            }
+        })
     }
 
     /// When the flows of a list begin.
@@ -115,7 +118,7 @@ impl Builder<'_> {
         for (row, start) in rows() {
             let start = start.as_secs_f64();
             let wire = wire_bytes(row.size, payload, header);
-            for link in &placed.ways[row.pair as usize].0.links {
+            for link in &placed.ways[row.pair as usize][0].0.links {
                 let (busy, takes) = (&mut busy[*link as usize], wire * per_byte_s[*link as usize]);
                 match busy.last_mut().filter(|end| **end >= start) {
                     Some(end) => *end += takes,
@@ -135,7 +138,7 @@ impl Builder<'_> {
                 of[pair as usize] -= 1;
             }
             let mut end_s = start.as_secs_f64();
-            for link in &placed.ways[row.pair as usize].0.links {
+            for link in &placed.ways[row.pair as usize][0].0.links {
                 let (busy, now) = (&busy[*link as usize], &mut now[*link as usize]);
                 while busy[*now] < start.as_secs_f64() {
                     *now += 1;

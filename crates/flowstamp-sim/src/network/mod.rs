@@ -4,10 +4,12 @@ mod assumed;
 mod budget;
 mod capacity;
 mod cells;
+mod datacentre;
 mod edges;
 mod groups;
 mod lists;
 mod paths;
+mod patterns;
 mod phase;
 mod plan;
 mod topology;
@@ -23,6 +25,7 @@ use crate::link::Classifier;
 use crate::results::Named;
 use crate::scenario::{Access, Loaded, Priority, Scenario};
 use assumed::PathRtts;
+use datacentre::Laid;
 use flowstamp_laws::registry::{RouterSpec, ShareSpec};
 use flowstamp_laws::share::Weights;
 use flowstamp_laws::units::{Rate, Time};
@@ -69,6 +72,9 @@ impl Network {
             receivers: Vec::new(),
             rtts: Vec::new(),
             lists: BTreeMap::new(),
+            carries: BTreeSet::new(),
+            parallel: BTreeSet::new(),
+            graph: None,
         }
         .build()
         .map_err(|e| if e.source.is_empty() { e.at(&loaded.source) } else { e })
@@ -92,6 +98,11 @@ struct Builder<'a> {
     rtts: Vec<PathRtts>,
     /// Lists of flows by the number of their group, until it is placed.
     lists: BTreeMap<usize, Placed>,
+    /// Links that data take, and those that they might take beside others of the same cost.
+    carries: BTreeSet<u32>,
+    parallel: BTreeSet<u32>,
+    /// The links that the topology stands for, if it is not a dumbbell or a parking lot.
+    graph: Option<Laid>,
 }
 
 impl Builder<'_> {
@@ -126,20 +137,26 @@ impl Builder<'_> {
                 );
             }
         }
-        let mut core = match (&s.dumbbell, &s.parking_lot, &s.graph) {
-            (Some(_), None, None) => self.dumbbell()?,
-            (None, Some(_), None) => self.parking_lot()?,
-            (None, None, Some(g)) => self.graph(g)?,
-            (None, None, None) => {
-                return error("", "no topology; give one of [dumbbell], [parking_lot] and [graph]");
-            }
-            _ => {
-                return error(
-                    "",
-                    "more than one topology; give one of [dumbbell], [parking_lot] and [graph]",
-                );
-            }
+        let given = [
+            s.dumbbell.is_some(),
+            s.parking_lot.is_some(),
+            s.leaf_spine.is_some(),
+            s.fat_tree.is_some(),
+            s.graph.is_some(),
+        ];
+        const ONE_OF: &str = "give one of [dumbbell], [parking_lot], [leaf_spine], [fat_tree] and [graph]";
+        match given.iter().filter(|given| **given).count() {
+            0 => return error("", format!("no topology; {ONE_OF}")),
+            1 => {}
+            _ => return error("", format!("more than one topology; {ONE_OF}")),
+        }
+        let laid = self.laid()?;
+        let mut core = match &laid {
+            Some(laid) => self.graph(laid)?,
+            None if s.dumbbell.is_some() => self.dumbbell()?,
+            None => self.parking_lot()?,
         };
+        self.graph = laid;
         if !s.wireless.is_empty() && s.graph.is_none() {
             return error(
                 "wireless",
@@ -296,6 +313,7 @@ impl Builder<'_> {
         }
         self.edges(&core, &mut network)?;
         self.graph_buffers(longest)?;
+        network.warnings.extend(self.idle());
         self.agree(&mut network);
         self.assume(&mut network)?;
         self.phases(&mut network);
@@ -319,6 +337,27 @@ impl Builder<'_> {
         network.cells = self.cells;
         network.receivers = self.receivers;
         Ok(network)
+    }
+}
+
+impl Builder<'_> {
+    /// Links that lie on ways of the least delay, beside others, and that no flow's data take.
+    fn idle(&self) -> Option<String> {
+        const NAMED: usize = 3;
+        let idle: Vec<&u32> = self.parallel.difference(&self.carries).collect();
+        let names: Vec<&str> =
+            idle.iter().take(NAMED).map(|link| self.links[**link as usize].name.as_str()).collect();
+        let more = idle.len().checked_sub(names.len()).filter(|more| *more > 0);
+        let more = more.map_or(String::new(), |more| format!(" and {more} more"));
+        (!idle.is_empty()).then(|| {
+            format!(
+                "{} of {} links on equal-cost paths carry no data ({}{more}): each flow takes one path, by a hash of its group's name, \
+                 its number and the seed; more flows (count), or another seed, use others",
+                idle.len(),
+                self.parallel.len(),
+                names.join(", ")
+            )
+        })
     }
 }
 

@@ -1,16 +1,16 @@
 //! The three kinds of topology.
 
+use super::datacentre::Laid;
 use super::paths::Core;
 use super::plan::{LinkPlan, Medium};
 use super::{Builder, Result, error, positive};
 use crate::medium::Capacity;
-use crate::scenario::{Access, Graph, Police, Priority};
+use crate::scenario::{Access, Police, Priority};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};
 use flowstamp_laws::share::police;
 use flowstamp_laws::units::{Rate, Time};
-use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 impl Builder<'_> {
     pub(super) fn add_link(&mut self, plan: LinkPlan) -> u32 {
@@ -33,14 +33,11 @@ impl Builder<'_> {
         let access_rate = d.access_rate.unwrap_or(Rate::from_bps(10.0 * fastest));
         positive("dumbbell.access_rate", access_rate)?;
         let mut core = Core {
-            nodes: BTreeMap::new(),
-            names: Vec::new(),
-            edges: Vec::new(),
-            leaving: OnceCell::new(),
             access: Some(Access { rate: access_rate, delay: Time::from_ps(rest / 2) }),
             first: "left".to_owned(),
             last: "right".to_owned(),
             rtt: Some(d.rtt),
+            ..Core::default()
         };
         let (left, right) = (core.node("left"), core.node("right"));
         let (there, back) = (d.rate.known(), d.reverse_rate.as_ref().unwrap_or(&d.rate).known());
@@ -81,14 +78,10 @@ impl Builder<'_> {
         let access_rate = p.access_rate.unwrap_or(Rate::from_bps(10.0 * fastest));
         let rtt = p.rtt.unwrap_or((p.delay * hops + p.access_delay * 2) * 2);
         let mut core = Core {
-            nodes: BTreeMap::new(),
-            names: Vec::new(),
-            edges: Vec::new(),
-            leaving: OnceCell::new(),
             access: Some(Access { rate: access_rate, delay: p.access_delay }),
             first: "n0".to_owned(),
             last: format!("n{hops}"),
-            rtt: None,
+            ..Core::default()
         };
         for (i, rate) in p.rates.iter().enumerate() {
             positive(&format!("parking_lot.rates[{i}]"), *rate)?;
@@ -116,24 +109,16 @@ impl Builder<'_> {
         Ok(core)
     }
 
-    pub(super) fn graph(&mut self, g: &Graph) -> Result<Core> {
+    pub(super) fn graph(&mut self, laid: &Laid) -> Result<Core> {
+        let g = &laid.graph;
         if g.links.is_empty() && self.scenario.wireless.is_empty() {
             return error("graph.links", "is empty; give at least one [[graph.links]]");
         }
-        let mut core = Core {
-            nodes: BTreeMap::new(),
-            names: Vec::new(),
-            edges: Vec::new(),
-            leaving: OnceCell::new(),
-            access: None,
-            first: String::new(),
-            last: String::new(),
-            rtt: None,
-        };
+        let mut core = Core::default();
         let mut media = Vec::new();
         let mut names = BTreeSet::new();
         for (i, l) in g.links.iter().enumerate() {
-            let key = format!("graph.links[{i}]");
+            let key = laid.key(i);
             if l.from == l.to {
                 return error(
                     format!("{key}.to"),
@@ -173,23 +158,25 @@ impl Builder<'_> {
                 core.edges.push((from, to, link));
             }
         }
+        core.hosts = laid.hosts.iter().map(|host| core.nodes[host]).collect();
         self.cells(&mut core)?;
         Ok(core)
     }
 
     /// Buffers in BDP refer to the longest flow, which is known last.
     pub(super) fn graph_buffers(&mut self, longest: Time) -> Result<()> {
-        let Some(g) = &self.scenario.graph else { return Ok(()) };
+        let Some(laid) = self.graph.take() else { return Ok(()) };
+        let g = &laid.graph;
         let mut at = 0;
         for (i, l) in g.links.iter().enumerate() {
             for _ in 0..1 + usize::from(l.duplex) {
                 let rate = self.mean_rate(&self.links[at].capacity);
                 let rtt = Some(g.rtt.unwrap_or(longest)).filter(|t| *t > Time::ZERO);
-                self.links[at].limit =
-                    self.limit(&format!("graph.links[{i}].buffer"), l.buffer, rate, rtt)?;
+                self.links[at].limit = self.limit(&format!("{}.buffer", laid.key(i)), l.buffer, rate, rtt)?;
                 at += 1;
             }
         }
+        self.graph = Some(laid);
         Ok(())
     }
 }

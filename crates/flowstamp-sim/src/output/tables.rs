@@ -107,6 +107,7 @@ pub fn flows_table(rows: &[FlowRow]) -> Result<RecordBatch, ArrowError> {
     column!(size_bytes: option UInt64Builder);
     column!(fct_s: option Float64Builder);
     column!(fct_sender_s: seconds);
+    column!(ideal_fct_s: seconds);
     column!(delivered_bytes: UInt64Array);
     column!(delivered_bytes_after_warmup: UInt64Array);
     column!(goodput_bps: Float64Array);

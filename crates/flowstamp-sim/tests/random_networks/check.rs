@@ -420,6 +420,8 @@ fn slowest(s: &Scenario) -> Option<Rate> {
     if let Some(g) = &s.graph {
         rates.extend(g.links.iter().map(|l| constant(&l.rate)));
     }
+    rates.extend(s.fat_tree.iter().map(|t| Some(t.rate)));
+    rates.extend(s.leaf_spine.iter().flat_map(|l| [Some(l.rate), Some(l.spine_rate.unwrap_or(l.rate))]));
     rates.extend(s.flows.iter().filter_map(|g| g.access).map(|a| Some(a.rate)));
     let rates: Option<Vec<Rate>> = rates.into_iter().collect();
     rates?.into_iter().min_by(|a, b| a.bps().total_cmp(&b.bps()))
@@ -430,6 +432,11 @@ fn longest_path(s: &Scenario) -> Time {
     let links = match (&s.dumbbell, &s.parking_lot, &s.graph) {
         (Some(d), ..) => d.rtt,
         (_, Some(p), _) => (p.delay * p.rates.len() as u64 + p.access_delay * 2) * 2,
+        _ if s.fat_tree.is_some() => s.fat_tree.iter().fold(Time::ZERO, |sum, t| sum + t.delay * 12),
+        _ if s.leaf_spine.is_some() => s
+            .leaf_spine
+            .iter()
+            .fold(Time::ZERO, |sum, l| sum + (l.delay + l.spine_delay.unwrap_or(l.delay)) * 4),
         (.., Some(g)) => g.links.iter().fold(Time::ZERO, |sum, l| sum + l.delay) * 2,
         _ => Time::ZERO,
     };

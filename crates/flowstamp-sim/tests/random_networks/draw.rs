@@ -167,6 +167,9 @@ fn without(value: &mut Value, key: &str) {
     }
 }
 
+/// What a graph says of the links of a file.
+const OF_FILE: [&str; 8] = ["file", "rate", "delay", "buffer", "queue", "router", "share", "priority"];
+
 impl Network<'_> {
     fn scenario(&mut self) -> Table {
         let mut s = Table::new();
@@ -178,10 +181,14 @@ impl Network<'_> {
             let ack = if self.radio { ack.min(MOST_PACKET) } else { ack };
             put(&mut s, "ack", bytes(ack));
         }
-        match self.d.dice.below(3) {
+        match self.d.dice.below(4) {
             _ if self.radio => s.insert("graph".into(), self.graph()),
             0 => s.insert("dumbbell".into(), self.dumbbell()),
             1 => s.insert("parking_lot".into(), self.parking_lot()),
+            2 => {
+                let (kind, table) = self.datacentre();
+                s.insert(kind.into(), table)
+            }
             _ => s.insert("graph".into(), self.graph()),
         };
         if self.radio {
@@ -215,6 +222,7 @@ impl Network<'_> {
         }
         let mut done =
             vec!["dumbbell", "parking_lot", "graph", "flows", "probes", "capture", "name", "description"];
+        done.extend(["leaf_spine", "fat_tree"]);
         // What the schema alone makes of cells is refused.
         done.extend((self.radio || self.d.dice.chance(0.95)).then_some("wireless"));
         self.d.object(&self.registry.schema, s, &done)
@@ -300,6 +308,33 @@ impl Network<'_> {
         Value::Table(self.d.object(self.registry.node("ParkingLot"), t, &done))
     }
 
+    /// A network with several paths of the same length between most hosts.
+    fn datacentre(&mut self) -> (&'static str, Value) {
+        let scale = self.d.scale;
+        let mut t = Table::new();
+        put(&mut t, "rate", bits_per_second(scale.rate));
+        put(&mut t, "delay", seconds(scale.rtt / 12.0));
+        self.laws(&mut t);
+        let mut done = vec!["router", "queue", "share"];
+        let (kind, node, hosts) = if self.d.dice.chance(0.5) {
+            let k = 2 * (1 + self.d.dice.below(2));
+            put(&mut t, "k", k as i64);
+            ("fat_tree", "FatTree", k * k * k / 4)
+        } else {
+            let counts: Vec<usize> = (0..3).map(|_| 1 + self.d.dice.below(3)).collect();
+            let hosts = (counts[2] * counts[0]).max(2);
+            for (key, count) in [("leaves", counts[0]), ("spines", counts[1]), ("hosts", hosts / counts[0])] {
+                put(&mut t, key, count.max(1) as i64);
+            }
+            done.push("spine_delay");
+            ("leaf_spine", "LeafSpine", hosts / counts[0] * counts[0])
+        };
+        self.nodes = (0..hosts.max(2)).map(|i| format!("h{i}")).collect();
+        // As of a graph, a router is on each link, and flows have no hosts of their own.
+        self.links = vec!["h0->leaf0".to_owned()];
+        (kind, Value::Table(self.d.object(self.registry.node(node), t, &done)))
+    }
+
     /// A chain of nodes both ways, and further links between any of them.
     fn graph(&mut self) -> Value {
         let nodes = 2 + self.d.dice.below(5);
@@ -333,7 +368,7 @@ impl Network<'_> {
         }
         let mut t = Table::new();
         put(&mut t, "links", links);
-        Value::Table(self.d.object(self.registry.node("Graph"), t, &[]))
+        Value::Table(self.d.object(self.registry.node("Graph"), t, &OF_FILE))
     }
 
     /// A further node, whose link into the graph is governed by a macro-flow, and flows that take it.
@@ -386,8 +421,12 @@ impl Network<'_> {
         let datagrams = law == "udp";
         let law = self.d.variant("SenderSpec", &law);
         t.insert("law".into(), law);
-        let graph = self.links.first().is_some_and(|l| l == "l0");
-        if graph || self.d.dice.chance(0.1) {
+        let hosts = self.nodes.first().is_some_and(|node| node == "h0");
+        let graph = hosts || self.links.first().is_some_and(|l| l == "l0");
+        let pattern = hosts && self.d.dice.chance(0.5);
+        if pattern {
+            put(&mut t, "pattern", *self.d.dice.pick(&["random", "permutation", "incast"]));
+        } else if graph || self.d.dice.chance(0.1) {
             let from = self.d.dice.below(self.nodes.len());
             let to = (from + 1 + self.d.dice.below(self.nodes.len() - 1)) % self.nodes.len();
             put(&mut t, "from", self.nodes[from].clone());
@@ -431,6 +470,7 @@ impl Network<'_> {
             };
         }
         let mut done = vec![
+            "pattern",
             "web",
             "list",
             "start",

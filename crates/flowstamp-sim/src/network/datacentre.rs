@@ -1,0 +1,134 @@
+//! Networks of data centres, as the graphs that they stand for.
+
+use super::{Builder, Result, error};
+use crate::scenario::{Buffer, FatTree, Graph, LeafSpine, Link, LinkRate};
+use flowstamp_laws::units::{Rate, Time};
+
+/// The largest fat tree: 3456 hosts.
+const MOST_PORTS: u32 = 24;
+/// Links of a leaf-spine network, each both ways: as many as the largest fat tree has.
+const MOST_LINKS: u64 = 3 * 3456;
+
+/// A topology as a graph.
+#[derive(Clone, Debug)]
+pub(super) struct Laid {
+    pub graph: Graph,
+    /// The key of what it stands for; of a graph itself none.
+    pub of: Option<&'static str>,
+    /// Names of the hosts; a graph names none.
+    pub hosts: Vec<String>,
+}
+
+/// The options that links of a topology have in common.
+macro_rules! plain {
+    ($of:expr) => {
+        Link {
+            from: String::new(),
+            to: String::new(),
+            name: None,
+            rate: LinkRate::Constant($of.rate),
+            delay: $of.delay,
+            buffer: $of.buffer,
+            queue: $of.queue.clone(),
+            router: $of.router.clone(),
+            share: $of.share.clone(),
+            priority: $of.priority,
+            police: None,
+            impairments: None,
+            medium: None,
+            duplex: true,
+        }
+    };
+}
+
+impl Laid {
+    /// What a link's number is called in messages.
+    pub(super) fn key(&self, link: usize) -> String {
+        self.of.map_or_else(|| format!("graph.links[{link}]"), str::to_owned)
+    }
+}
+
+impl Builder<'_> {
+    /// The graph of the scenario, given or stood for.
+    pub(super) fn laid(&self) -> Result<Option<Laid>> {
+        let s = self.scenario;
+        Ok(match (&s.graph, &s.leaf_spine, &s.fat_tree) {
+            (Some(graph), None, None) => Some(Laid { graph: graph.clone(), of: None, hosts: Vec::new() }),
+            (None, Some(of), None) => Some(leaf_spine(of)?),
+            (None, None, Some(of)) => Some(fat_tree(of)?),
+            _ => None,
+        })
+    }
+}
+
+fn leaf_spine(of: &LeafSpine) -> Result<Laid> {
+    let links = u64::from(of.leaves) * (u64::from(of.spines) + u64::from(of.hosts));
+    for (key, count) in [("leaves", of.leaves), ("spines", of.spines), ("hosts", of.hosts)] {
+        if count == 0 {
+            return error(format!("leaf_spine.{key}"), "is 0; it must be at least 1");
+        }
+    }
+    if links > MOST_LINKS {
+        return error("leaf_spine", format!("has {links} links; it may have {MOST_LINKS}"));
+    }
+    let kind = Links { plain: plain!(of), host_buffer: of.host_buffer };
+    let spine_rate = of.spine_rate.unwrap_or(of.rate);
+    let spine_delay = of.spine_delay.unwrap_or(of.delay);
+    let mut links = Vec::new();
+    let hosts: Vec<String> = (0..of.leaves * of.hosts).map(|host| format!("h{host}")).collect();
+    for (host, number) in hosts.iter().zip(0..) {
+        links.extend(kind.of_host(host, &format!("leaf{}", number / of.hosts), of.rate, of.delay));
+    }
+    for leaf in 0..of.leaves {
+        let up = |spine| kind.link(&format!("leaf{leaf}"), &format!("spine{spine}"), spine_rate, spine_delay);
+        links.extend((0..of.spines).map(up));
+    }
+    Ok(Laid { graph: Graph { links, rtt: of.rtt, ..Graph::default() }, of: Some("leaf_spine"), hosts })
+}
+
+fn fat_tree(of: &FatTree) -> Result<Laid> {
+    let k = of.k;
+    if !(2..=MOST_PORTS).contains(&k) || k % 2 == 1 {
+        return error("fat_tree.k", format!("is {k}; it must be even, and 2 to {MOST_PORTS}"));
+    }
+    let kind = Links { plain: plain!(of), host_buffer: of.host_buffer };
+    let half = k / 2;
+    let mut links = Vec::new();
+    let hosts: Vec<String> = (0..k * half * half).map(|host| format!("h{host}")).collect();
+    for (host, number) in hosts.iter().zip(0..) {
+        let (pod, edge) = (number / (half * half), number / half % half);
+        links.extend(kind.of_host(host, &format!("pod{pod}-edge{edge}"), of.rate, of.delay));
+    }
+    let link = |from: String, to: String| kind.link(&from, &to, of.rate, of.delay);
+    for pod in 0..k {
+        for edge in 0..half {
+            links.extend(
+                (0..half).map(|agg| link(format!("pod{pod}-edge{edge}"), format!("pod{pod}-agg{agg}"))),
+            );
+        }
+        for agg in 0..half {
+            let cores = agg * half..(agg + 1) * half;
+            links.extend(cores.map(|core| link(format!("pod{pod}-agg{agg}"), format!("core{core}"))));
+        }
+    }
+    Ok(Laid { graph: Graph { links, rtt: of.rtt, ..Graph::default() }, of: Some("fat_tree"), hosts })
+}
+
+/// What links have in common.
+struct Links {
+    plain: Link,
+    host_buffer: Buffer,
+}
+
+impl Links {
+    fn link(&self, from: &str, to: &str, rate: Rate, delay: Time) -> Link {
+        let (from, to) = (from.to_owned(), to.to_owned());
+        Link { from, to, rate: LinkRate::Constant(rate), delay, ..self.plain.clone() }
+    }
+
+    /// The link of a host: up, where it waits in the host's memory, and down.
+    fn of_host(&self, host: &str, switch: &str, rate: Rate, delay: Time) -> [Link; 2] {
+        let one_way = |from, to| Link { duplex: false, ..self.link(from, to, rate, delay) };
+        [Link { buffer: self.host_buffer, ..one_way(host, switch) }, one_way(switch, host)]
+    }
+}

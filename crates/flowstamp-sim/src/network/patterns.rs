@@ -1,0 +1,144 @@
+//! Patterns of traffic: between which hosts flows go.
+
+use super::paths::{Core, Way};
+use super::{Builder, MOST_FLOWS, Result, error};
+use crate::random::Stream;
+use crate::scenario::{FlowGroup, Pattern};
+use std::collections::BTreeSet;
+
+/// Pairs of hosts that are drawn for flows that arrive at random.
+const PAIRS: u32 = 10_000;
+
+impl Builder<'_> {
+    /// The pairs of hosts of a group with a pattern, by the numbers of its flows.
+    pub(super) fn pattern(&self, group: &FlowGroup, core: &Core) -> Result<Vec<(usize, usize)>> {
+        let key = |k: &str| format!("flows.{}.{k}", group.name);
+        let Some(pattern) = group.pattern else { return Ok(Vec::new()) };
+        let incast = pattern == Pattern::Incast;
+        let given = [
+            ("list", group.list.is_some()),
+            ("each_hop", group.each_hop),
+            ("governs", group.governs.is_some()),
+            ("from", group.from.is_some()),
+            ("to", group.to.is_some() && !incast),
+        ];
+        if let Some((k, _)) = given.iter().find(|(_, given)| *given) {
+            return error(
+                key(k),
+                "is not for a pattern, which says between which hosts flows go; leave it out",
+            );
+        }
+        let hosts = core.hosts();
+        if hosts.len() < 2 {
+            return error(
+                key("pattern"),
+                format!(
+                    "goes between hosts, and there are {}; take a fat_tree, a leaf_spine, or a graph in which two nodes have one neighbour each",
+                    hosts.len()
+                ),
+            );
+        }
+        let all = hosts.len() as u32;
+        let default = match pattern {
+            _ if group.web.is_some() && pattern == Pattern::Random => PAIRS,
+            Pattern::Incast => all - 1,
+            Pattern::Random | Pattern::Permutation => all,
+        };
+        let count = group.count.unwrap_or(default);
+        if count > MOST_FLOWS || (group.web.is_some() && count == 0) {
+            let least = u32::from(group.web.is_some());
+            return error(
+                key("count"),
+                format!("is {count}; it must be at least {least} and at most {MOST_FLOWS}"),
+            );
+        }
+        let mut draws = Stream::new(self.seed, &format!("pattern/{}", group.name));
+        let mut shuffled = |mut nodes: Vec<usize>| {
+            (1..nodes.len()).rev().for_each(|i| nodes.swap(i, draws.below(i + 1)));
+            nodes
+        };
+        let pairs = match pattern {
+            Pattern::Random => (0..count)
+                .map(|_| {
+                    let (from, to) = (draws.below(hosts.len()), draws.below(hosts.len() - 1));
+                    (hosts[from], hosts[to + usize::from(to >= from)])
+                })
+                .collect(),
+            Pattern::Permutation => {
+                let ring = shuffled(hosts);
+                (0..count as usize).map(|i| (ring[i % ring.len()], ring[(i + 1) % ring.len()])).collect()
+            }
+            Pattern::Incast => {
+                let last = hosts[hosts.len() - 1];
+                let to = match &group.to {
+                    None => last,
+                    Some(name) => *core.nodes.get(name).filter(|n| hosts.contains(n)).ok_or_else(|| {
+                        let known = core.some_names(&hosts);
+                        crate::ScenarioError::new(
+                            key("to"),
+                            format!("\"{name}\" is no host; there are {known}"),
+                        )
+                    })?,
+                };
+                let from = shuffled(hosts.into_iter().filter(|host| *host != to).collect());
+                (0..count as usize).map(|i| (from[i % from.len()], to)).collect()
+            }
+        };
+        Ok(pairs)
+    }
+}
+
+impl Core {
+    /// The nodes that patterns go between: those of the topology, or of a graph those with one neighbour.
+    pub(super) fn hosts(&self) -> Vec<usize> {
+        if !self.hosts.is_empty() || self.access.is_some() {
+            return self.hosts.clone();
+        }
+        let mut neighbours = vec![BTreeSet::new(); self.names.len()];
+        for (from, to, _) in &self.edges {
+            neighbours[*from].insert(*to);
+            neighbours[*to].insert(*from);
+        }
+        (0..self.names.len()).filter(|node| neighbours[*node].len() == 1).collect()
+    }
+
+    /// The node that a scenario names, or the topology's own; or what is wrong.
+    pub(super) fn end(&self, given: &Option<String>, default: &str) -> std::result::Result<usize, String> {
+        let known = || self.some_names(&(0..self.names.len()).collect::<Vec<_>>());
+        match given.as_deref() {
+            Some(name) => self
+                .nodes
+                .get(name)
+                .copied()
+                .ok_or_else(|| format!("\"{name}\" is no node; there are {}", known())),
+            None if default.is_empty() => Err(format!("is missing; name one of {}", known())),
+            None => Ok(self.nodes[default]),
+        }
+    }
+
+    /// Names of nodes for people: those of a large network are not read.
+    pub(super) fn some_names(&self, nodes: &[usize]) -> String {
+        const MOST: usize = 40;
+        let names: Vec<&str> = nodes.iter().take(MOST).map(|node| self.names[*node].as_str()).collect();
+        let more = nodes.len().saturating_sub(MOST);
+        names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
+    }
+
+    /// What the hosts at the ends of ways can send by their own links, or receive if that is less: the sum of a rate.
+    pub(super) fn hosts_carry<'w>(
+        &self,
+        ways: impl Iterator<Item = &'w (Way, Way)>,
+        rate: impl Fn(&u32) -> f64,
+    ) -> f64 {
+        let (mut from, mut to) = (BTreeSet::new(), BTreeSet::new());
+        for (there, back) in ways {
+            from.extend(back.nodes.last());
+            to.extend(there.nodes.last());
+        }
+        let sum = |edges: &[Vec<usize>], nodes: BTreeSet<usize>| -> f64 {
+            let edges = nodes.into_iter().flat_map(|node| &edges[node]);
+            edges.map(|edge| rate(&self.edges[*edge].2)).sum()
+        };
+        sum(self.leaving(), from).min(sum(self.entering(), to))
+    }
+}
