@@ -158,7 +158,7 @@ def test_nothing_to_draw_is_said() -> None:
             'flows.web.to: "core0" is no host; there are h0, h1',
         ),
         ({"flows.web.count": 0}, "flows.web.count: is 0; it must be at least 1"),
-        ({"leaf_spine.leaves": 2}, "leaf_spine.*missing field"),
+        ({"leaf_spine.leaves": 2}, "leaf_spine: `spines` is missing"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(sets: dict[str, Any], words: str) -> None:
