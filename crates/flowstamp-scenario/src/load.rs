@@ -75,6 +75,12 @@ pub fn read(
     Ok(Loaded { scenario, files, source: source.to_owned() })
 }
 
+#[cfg(not(feature = "keys"))]
+fn from_tree(tree: Table) -> Result<Scenario, ScenarioError> {
+    tree.try_into().map_err(|e: toml::de::Error| ScenarioError::new("", e.message().to_owned()))
+}
+
+#[cfg(feature = "keys")]
 fn from_tree(tree: Table) -> Result<Scenario, ScenarioError> {
     serde_path_to_error::deserialize(Value::Table(tree)).map_err(|e| {
         let path = e.path().to_string();
