@@ -41,8 +41,8 @@ const CONTROLS: Record<Key, Control> = {
   rate: { label: "Rate", least: 1, most: 100, step: 1, text: (v) => `${v} Mb/s` },
   rtt: { label: "Round-trip time", least: 20, most: 300, step: 10, text: (v) => `${v} ms` },
   buffer: { label: "Buffer", least: 10, most: 1000, step: 10, text: (v) => `${v} kB` },
-  alpha: { label: "Router's α (XCP, RCP)", least: 0.05, most: 1, step: 0.05, text: (v) => v.toFixed(2) },
-  beta: { label: "Router's β (XCP, RCP)", least: 0.05, most: 1, step: 0.002, text: (v) => v.toFixed(3) },
+  alpha: { label: "Router's α", least: 0.05, most: 1, step: 0.05, text: (v) => v.toFixed(2) },
+  beta: { label: "Router's β", least: 0.05, most: 1, step: 0.002, text: (v) => v.toFixed(3) },
   flows: { label: "Number of flows", least: 1, most: SLOTS, step: 1, text: (v) => `${v}` },
 };
 const KEYS = Object.keys(CONTROLS) as Key[];
@@ -244,7 +244,7 @@ function frame(at_ms: number): void {
   for (const run of runs) fresh = run.look(now_us) || fresh;
   busy_ms += performance.now() - began;
   for (const run of runs) run.drawWire();
-  element("now").textContent = `${(now_us / 1e6).toFixed(speed < 0.2 ? 3 : 1)} s`;
+  showClock();
   // One chart of each run in a frame: together they would take more than a frame has.
   const data = runs.map((run) => run.data(slots.starts, slots.stops));
   if (fresh) measure(data);
@@ -269,7 +269,12 @@ function measure(data: (number | null)[][][][]): void {
   });
 }
 
+function showClock(): void {
+  element("now").textContent = `${(now_us / 1e6).toFixed(speed < 0.2 ? 3 : 1)} s`;
+}
+
 function drawAll(): void {
+  showClock();
   const data = runs.map((run) => run.data(slots.starts, slots.stops));
   measure(data);
   runs.forEach((run, number) => {
@@ -331,7 +336,7 @@ function showValue(key: Key): void {
   const input = element<HTMLInputElement>(key);
   const value = fromSlider(key, Number(input.value));
   const own = (key === "alpha" || key === "beta") && value === scenario().settings[key] && !changes.some(([, k]) => k === key);
-  const text = own ? "the law's own" : CONTROLS[key].text(value);
+  const text = !usable(key) && key === "rate" ? "varies" : own ? "its own" : CONTROLS[key].text(value);
   element(`value-${key}`).textContent = text;
   input.setAttribute("aria-valuetext", text);
 }

@@ -41,17 +41,17 @@ function resolved(name: string): string {
   return value || ink(name);
 }
 
-/** The least of 1, 2 and 5 times a power of ten that is not below `value`. */
+/** The least of a few round numbers that is not below `value`. */
 function round(value: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1e-3)));
-  return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value) ?? value;
+  return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].map((step) => step * power).find((step) => step >= value) ?? value;
 }
 
 /** The upper end of an axis that several charts have in common. It grows at once and shrinks by steps, so that it does not flicker. */
 export class Extent {
   top = 1;
   update(most: number): void {
-    if (most > this.top || most < this.top / 4) this.top = round(most * 1.02);
+    if (most > this.top || most < this.top / 3) this.top = round(most * 1.02);
   }
 }
 
@@ -171,7 +171,7 @@ export class Wire {
     pen.fillStyle = this.text;
     pen.font = "12px system-ui, sans-serif";
     pen.textAlign = "right";
-    pen.fillText(`${waiting} wait${waiting > room ? ` (${room} drawn)` : ""}`, door - 4, 13);
+    pen.fillText(`${waiting} wait${waiting > room && width > 400 ? ` (${room} drawn)` : ""}`, door - 4, 13);
     pen.textAlign = "left";
     pen.fillText(`${moving} on their way`, door + 6, 13);
   }

@@ -157,7 +157,7 @@ export class Run {
       title,
       heading(`Packets before and on ${this.scenario.link}`),
       canvas,
-      heading("Throughput of each flow, Mb/s"),
+      heading("Throughput of each flow, Mb/s of payload"),
       homes[0],
       heading("Queue, kB"),
       homes[1],
@@ -166,7 +166,7 @@ export class Run {
     );
     this.wire = new Wire(canvas);
     const label = (what: string) => `${what}, ${this.protocol.label}`;
-    const one = [{ name: "queue", line: 0 }];
+    const one = [{ name: "queue", line: GREY }];
     this.charts = [
       new Chart(homes[0], label("Throughput of each flow over time, Mb/s"), this.lines, extents[0]),
       new Chart(homes[1], label("Queue over time, kB"), one, extents[1]),

@@ -192,10 +192,10 @@ export const SCENARIOS: Record<string, Scenario> = {
     settings: { ...usual, rtt: 60, buffer: 500, flows: 2 },
     compared: ["xcp", "cubic"],
     rateOf: undefined,
-    files: { "cellular.down": cellular },
+    files: { "examples/data/cellular.down": cellular },
     start: () => 0,
     network: (s, p) =>
-      dumbbell(s, p, '{ trace = "cellular.down", capacity_window = "100ms" }', 'reverse_rate = "10Mbps"\n').replace(
+      dumbbell(s, p, '{ trace = "examples/data/cellular.down", capacity_window = "100ms" }', 'reverse_rate = "10Mbps"\n').replace(
         "[dumbbell]",
         'packet = "1500B" # what one line of a trace carries\n\n[dumbbell]',
       ),
