@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 // Runs golden scenarios in the simulator's WebAssembly module, in steps and looked at on the way, and compares their digests with
-// those known: node tools/wasm.mjs MODULE.wasm [NAME...], all of them, and a run that is changed on the way, without names.
+// those known: node tools/wasm.mjs MODULE.wasm [MOST] [NAME...], all of them, and a run
+// that is changed on the way, without names. With MOST the module must be of at most so many bytes by gzip.
 
 import { readFileSync, readdirSync } from "node:fs";
+import { gzipSync } from "node:zlib";
 
 const golden = new URL("../crates/flowstamp-sim/tests/golden/", import.meta.url);
 const text = (name) => readFileSync(new URL(name, golden), "utf8");
 
-const [path, ...given] = process.argv.slice(2);
+const [path, ...rest] = process.argv.slice(2);
+const most = rest.map(Number).find(Number.isInteger);
+const given = rest.filter((name) => !Number.isInteger(Number(name)));
 if (path === undefined) {
-  console.error("usage: node tools/wasm.mjs MODULE.wasm [NAME...]");
+  console.error("usage: node tools/wasm.mjs MODULE.wasm [MOST] [NAME...]");
   process.exit(2);
 }
 const known = new Map();
@@ -84,7 +88,12 @@ for (const name of names) {
   console.log(`test ${name} ... ${difference === undefined ? "ok" : `FAILED\n  ${difference}`}`);
   if (difference !== undefined) failed += 1;
 }
+if (most !== undefined) {
+  const size = gzipSync(readFileSync(path), { level: 9 }).length;
+  console.log(`test size ... ${size <= most ? "ok" : "FAILED"}: ${size} bytes by gzip, at most ${most}`);
+  if (size > most) failed += 1;
+}
 const word = failed === 0 ? "ok" : "FAILED";
-const passed = names.length - failed;
+const passed = names.length + (most === undefined ? 0 : 1) - failed;
 console.log(`test result: ${word}. ${passed} passed; ${failed} failed; golden scenarios on wasm32-unknown-unknown under node`);
 process.exit(failed === 0 ? 0 : 1);

@@ -9,9 +9,9 @@ import puppeteer from "puppeteer-core";
 
 const here = (path) => new URL(path, import.meta.url);
 const shots = process.argv[2] ?? here("build/shots").pathname;
-const page_file = here("dist/index.html").pathname;
+const page_file = here("../python/flowstamp/page/index.html").pathname;
 const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => existsSync(path));
-if (!existsSync(page_file)) fail("web/dist/index.html is not there; make web builds it");
+if (!existsSync(page_file)) fail("python/flowstamp/page/index.html is not there; make web builds it");
 if (chromium === undefined) fail("there is no Chromium; apt-get install chromium installs one");
 mkdirSync(shots, { recursive: true });
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");

@@ -24,5 +24,8 @@ const oneFile = {
 export default defineConfig({
   base: "./",
   plugins: [oneFile],
-  build: { target: "es2022", assetsInlineLimit: Number.MAX_SAFE_INTEGER, modulePreload: false, reportCompressedSize: false },
+  build: {
+    outDir: "../python/flowstamp/page",
+    emptyOutDir: true,
+    target: "es2022", assetsInlineLimit: Number.MAX_SAFE_INTEGER, modulePreload: false, reportCompressedSize: false },
 });

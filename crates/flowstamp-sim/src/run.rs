@@ -100,7 +100,7 @@ impl Simulation {
             net.events.push(next_probe, Source::new(Class::Probe, 0));
         }
         let mut simulation = Self {
-            loaded: Loaded { scenario: scenario.clone(), ..loaded.clone() },
+            loaded: loaded.with_seed(scenario.seed),
             scenario,
             changes: Vec::new(),
             assumed,
