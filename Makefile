@@ -97,19 +97,21 @@ WASM_MODULE := target/$(WASM)/web/flowstamp_wasm.wasm
 BUILD_WASM = $(CARGO) build --locked --profile web --package flowstamp-wasm --target $(WASM) --target-dir $(CURDIR)/target
 SHRINK := --strip-debug --strip-producers -Oz --enable-bulk-memory --enable-multivalue --enable-mutable-globals \
   --enable-nontrapping-float-to-int --enable-reference-types --enable-sign-ext
-MOST_GZIP_BYTES := 350000
+CAN_BUILD_WEB := [ -d "$$(rustc --print target-libdir --target $(WASM))" ] && command -v npm >/dev/null && \
+  node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' 2>/dev/null
+MOST_GZIP_BYTES := 425000
 web:
-	@if [ -d "$$(rustc --print target-libdir --target $(WASM))" ] && command -v npm >/dev/null; then \
+	@if $(CAN_BUILD_WEB); then \
 	  set -x; $(BUILD_WASM) && (cd web && npm ci --no-audit --no-fund) && mkdir -p web/build && \
 	  web/node_modules/.bin/wasm-opt $(SHRINK) $(WASM_MODULE) --output web/build/flowstamp.wasm && \
 	  node tools/wasm.mjs web/build/flowstamp.wasm $(MOST_GZIP_BYTES) && (cd web && npm run build); \
 	else \
-	  echo "skipped: make web needs node, npm and Rust for $(WASM), which rustup target add $(WASM) installs"; \
+	  echo "skipped: make web needs node 20.19 or later, npm and Rust for $(WASM), which rustup target add $(WASM) installs"; \
 	fi
 
 # The page in a real browser: every scenario and control; pictures of all in web/build/shots.
 web-test: web
-	@if [ -d web/node_modules ] && command -v chromium >/dev/null; then \
+	@if $(CAN_BUILD_WEB) && command -v chromium >/dev/null; then \
 	  set -x; node web/test.mjs; \
 	else \
 	  echo "skipped: make web-test needs what make web needs, and chromium"; \

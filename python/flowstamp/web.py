@@ -31,10 +31,8 @@ class Server(ThreadingHTTPServer):
         try:
             super().__init__((HOST, port), _Handler)
         except OSError as error:
-            reason = error.strerror or error
-            raise UsageError(
-                f"--port: {port} cannot be had: {reason}; give another, or 0 for any that is free"
-            ) from None
+            message = f"{port} cannot be had: {error.strerror or error}; give another, or 0 for any that is free"
+            raise UsageError(f"--port: {message}") from None
 
     @property
     def url(self) -> str:
@@ -45,10 +43,10 @@ class Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: Server
 
-    def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
+    def do_GET(self) -> None:
         self._reply(body=True)
 
-    def do_HEAD(self) -> None:  # noqa: N802
+    def do_HEAD(self) -> None:
         self._reply(body=False)
 
     def _reply(self, *, body: bool) -> None:
@@ -68,5 +66,5 @@ class _Handler(BaseHTTPRequestHandler):
         if body:
             self.wfile.write(self.server.content)
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
         """Keeps quiet: who asks is this machine's user."""
