@@ -334,3 +334,69 @@ impl<'de> VariantAccess<'de> for Unit {
         Err(Error::invalid_type(Unexpected::UnitVariant, &visitor))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::RouterSpec;
+    use crate::units::{Rate, Time};
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Link {
+        rate: Rate,
+        #[serde(default)]
+        delays: Vec<Time>,
+        router: Option<RouterSpec>,
+    }
+
+    fn text(text: &str) -> Value {
+        Value::String(text.to_owned())
+    }
+
+    fn table<const N: usize>(entries: [(&str, Value); N]) -> Value {
+        Value::Table(entries.map(|(key, value)| (key.to_owned(), value)).to_vec())
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_under_its_key() {
+        let link = |rate, delays, router| {
+            Link::deserialize(Tree(table([
+                ("rate", rate),
+                ("delays", Value::Array(delays)),
+                ("router", router),
+            ])))
+        };
+        let good = link(
+            text("5Mbps"),
+            vec![text("1ms")],
+            table([("alpha", Value::Integer(1)), ("law", text("xcp"))]),
+        );
+        let good = good.expect("a link");
+        assert_eq!((good.rate, &good.delays[..]), (Rate::from_mbps(5.0), &[Time::from_millis(1)][..]));
+        assert!(matches!(good.router, Some(RouterSpec::Xcp(params)) if params.alpha == 1.0));
+        let fine = || (text("5Mbps"), vec![text("1ms")], text("xcp"));
+        for (key, message, wrong) in [
+            ("rate", "integer `5`", link(Value::Integer(5), fine().1, fine().2)),
+            ("delays[1]", "lots", link(fine().0, vec![text("1ms"), text("lots")], fine().2)),
+            (
+                "router",
+                "unknown field `omega`",
+                link(fine().0, fine().1, table([("law", text("xcp")), ("omega", text("1"))])),
+            ),
+            (
+                "router",
+                "missing field `law`",
+                link(fine().0, fine().1, table([("alpha", Value::Float(0.3))])),
+            ),
+            ("router", "unknown variant `cubic`", link(fine().0, fine().1, text("cubic"))),
+            ("", "missing field `rate`", Link::deserialize(Tree(table([])))),
+            ("speed", "unknown field `speed`", Link::deserialize(Tree(table([("speed", text("5Mbps"))])))),
+            ("", "sequence, expected struct Link", Link::deserialize(Tree(Value::Array(vec![fine().0])))),
+        ] {
+            let error = wrong.expect_err(message);
+            assert_eq!(error.key(), key);
+            assert!(error.message.contains(message), "{error}");
+        }
+    }
+}
