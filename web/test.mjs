@@ -175,6 +175,15 @@ await test("a link restores the run to the bit", async () => {
   equal(await tab.evaluate(() => window.flowstampLab.digests()), known, "digests");
 });
 
+await test("the text has what came, and no more", async () => {
+  await open("#scenario=burst&speed=8&changes=1000000:rate:20,2000000:burst:1");
+  await goTo(3);
+  const written = await text("#text");
+  equal(written.match(/name = "burst \d"/g), ['name = "burst 1"', 'name = "burst 2"'], "bursts");
+  check(written.includes('[["0s", "50Mbps"], ["1000000us", "20Mbps"]]') && written.includes('start = "2000001us"'), written);
+  check(!written.includes("299999ms"), "what never begins");
+});
+
 await test("a link without sense is left aside", async () => {
   await open("#scenario=nothing&left=xxx&rate=-5&flows=2.5&speed=7&changes=a:b:c,5:rate:1e9,:,-1:rtt:40");
   const { id, names, settings, changes } = await state();

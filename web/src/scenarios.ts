@@ -306,7 +306,9 @@ export function exported(id: string, begun: Settings, protocol: Protocol, slots:
     .forEach(([at], number) => {
       body = body.replace(new RegExp(`(name = "burst ${number + 2}"[^]*?start = )"${PARKED}"`), `$1"${us(at + 1)}"`);
     });
-  return notes.join("") + body;
+  // What has not come is not taken along.
+  const groups = body.split(/^(?=\[)/m).filter((part) => !part.includes(`start = "${PARKED}"`));
+  return notes.join("") + groups.join("");
 }
 
 function text(
@@ -328,7 +330,7 @@ function text(
     ];
   });
   return [
-    `name = "${scenario.title}, ${protocol.label}"\nduration = "${DURATION_US / 1e6}s"\n${scenario.network(settings, protocol, steps)}`,
+    `name = "${scenario.title}, ${protocol.label}"\nduration = "${DURATION_US / 1e6}s"\n\n${scenario.network(settings, protocol, steps)}`,
     ...flows,
     ...(scenario.more ? [scenario.more(protocol)] : []),
     `[probes]\nevery = "50ms"\nflows = true\n`,
