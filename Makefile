@@ -11,7 +11,7 @@ export PIP_QUIET := 1
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock .cargo/config.toml
 
 .DEFAULT_GOAL := build
-.PHONY: build linux demo test test-rust test-python test-linux wasm lint deny fuzz fuzz-inputs prove determinism bench figures lab docs clean
+.PHONY: build linux demo test test-rust test-python test-linux wasm web web-test lint deny fuzz fuzz-inputs prove determinism bench figures lab docs clean
 
 # The package is installed as a link to python/: a change there is in effect at once, one in crates/ by a new build.
 build: $(VENV)/.built
@@ -86,10 +86,35 @@ test-python: build $(VENV)/.dev
 WASM := wasm32-unknown-unknown
 wasm:
 	@if [ -d "$$(rustc --print target-libdir --target $(WASM))" ] && command -v node >/dev/null; then \
-	  set -x; $(CARGO) build --locked --release --package flowstamp-wasm --target $(WASM) --target-dir $(CURDIR)/target && \
-	  node tools/wasm.mjs target/$(WASM)/release/flowstamp_wasm.wasm; \
+	  set -x; $(BUILD_WASM) && node tools/wasm.mjs $(WASM_MODULE); \
 	else \
 	  echo "skipped: make wasm needs node and Rust for $(WASM), which rustup target add $(WASM) installs"; \
+	fi
+
+# The browser lab: one page with all that it needs, which `flowstamp web` serves and a browser opens from a folder too. The module
+# in it must be small enough to fetch, and give the known digests after it has been made so.
+WASM_MODULE := target/$(WASM)/web/flowstamp_wasm.wasm
+BUILD_WASM = $(CARGO) build --locked --profile web --package flowstamp-wasm --target $(WASM) --target-dir $(CURDIR)/target
+SHRINK := --strip-debug --strip-producers -Oz --enable-bulk-memory --enable-multivalue --enable-mutable-globals \
+  --enable-nontrapping-float-to-int --enable-reference-types --enable-sign-ext
+CAN_BUILD_WEB := [ -d "$$(rustc --print target-libdir --target $(WASM))" ] && command -v npm >/dev/null && \
+  node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' 2>/dev/null
+MOST_GZIP_BYTES := 425000
+web:
+	@if $(CAN_BUILD_WEB); then \
+	  set -x; $(BUILD_WASM) && (cd web && npm ci --no-audit --no-fund) && mkdir -p web/build && \
+	  web/node_modules/.bin/wasm-opt $(SHRINK) $(WASM_MODULE) --output web/build/flowstamp.wasm && \
+	  node tools/wasm.mjs web/build/flowstamp.wasm $(MOST_GZIP_BYTES) && (cd web && npm run build); \
+	else \
+	  echo "skipped: make web needs node 20.19 or later, npm and Rust for $(WASM), which rustup target add $(WASM) installs"; \
+	fi
+
+# The page in a real browser: every scenario and control; pictures of all in web/build/shots.
+web-test: web
+	@if $(CAN_BUILD_WEB) && command -v chromium >/dev/null; then \
+	  set -x; node web/test.mjs; \
+	else \
+	  echo "skipped: make web-test needs what make web needs, and chromium"; \
 	fi
 
 lint: build $(VENV)/.dev

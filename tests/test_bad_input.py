@@ -194,6 +194,7 @@ BAD_LINES = [
             ["doctor"],
             ["schema"],
             ["dissector"],
+            ["web"],
         )
     ),
     pytest.param(["compare", "three.toml"], "--protocols", id="nothing to compare"),

@@ -313,7 +313,7 @@ def test_doctor_tells_what_is_installed(flowstamp: Command) -> None:
 
 
 def test_help_is_plain(flowstamp: Command) -> None:
-    for command in ["", "run", "compare", "figure", "demo", "sweep", "doctor", "schema", "dissector"]:
+    for command in ["", "run", "compare", "figure", "demo", "sweep", "doctor", "schema", "dissector", "web"]:
         done = flowstamp(*command.split(), "--help")
         assert done.returncode == 0
         assert "Usage: flowstamp" in done.stdout

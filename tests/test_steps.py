@@ -67,7 +67,7 @@ def test_what_cannot_be_is_refused_in_one_line() -> None:
         (lambda: sim.run_until("100ms"), "already"),
         (lambda: sim.run_until("5s"), "duration, 4s"),
         (lambda: sim.run_until("2"), "unit"),
-        (lambda: sim.set("dumbbell.rtt", "50ms"), "mid-run"),
+        (lambda: sim.set("dumbbell.queue", "red"), "mid-run"),
         (lambda: sim.set("dumbbell.rate", "5mbps"), "Mbps"),
     ]
     for act, why in acts:

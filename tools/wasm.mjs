@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-// Runs golden scenarios in the simulator's WebAssembly module and compares their digests with those known:
-// node tools/wasm.mjs MODULE.wasm [NAME...], all of them without names.
+// Runs golden scenarios in the simulator's WebAssembly module, in steps and looked at on the way, and compares their digests with
+// those known: node tools/wasm.mjs MODULE.wasm [MOST] [NAME...], all of them, and a run
+// that is changed on the way, without names. With MOST the module must be of at most so many bytes by gzip.
 
 import { readFileSync, readdirSync } from "node:fs";
+import { gzipSync } from "node:zlib";
 
 const golden = new URL("../crates/flowstamp-sim/tests/golden/", import.meta.url);
 const text = (name) => readFileSync(new URL(name, golden), "utf8");
 
-const [path, ...given] = process.argv.slice(2);
+const [path, ...rest] = process.argv.slice(2);
+const most = rest.map(Number).find(Number.isInteger);
+const given = rest.filter((name) => !Number.isInteger(Number(name)));
 if (path === undefined) {
-  console.error("usage: node tools/wasm.mjs MODULE.wasm [NAME...]");
+  console.error("usage: node tools/wasm.mjs MODULE.wasm [MOST] [NAME...]");
   process.exit(2);
 }
 const known = new Map();
@@ -17,7 +21,7 @@ for (const line of text("digests.txt").trim().split("\n")) {
   const [name, ...digests] = line.split(" ");
   known.set(name, digests.join(" "));
 }
-const names = given.length > 0 ? given : [...known.keys()];
+const names = given.length > 0 ? given : [...known.keys(), "changed"];
 // A scenario takes of these what it names.
 const files = {};
 for (const name of readdirSync(golden)) {
@@ -27,23 +31,52 @@ for (const name of readdirSync(golden)) {
 const module = await WebAssembly.compile(readFileSync(path));
 
 // In an instance of its own: what a panic leaves behind is of no use to the next.
-async function run(request) {
+async function start(request) {
   const { exports } = await WebAssembly.instantiate(module, {});
-  const bytes = new TextEncoder().encode(JSON.stringify(request));
-  const at = exports.flowstamp_request(bytes.length);
-  // Views are made where they are used: one is lost when the memory grows, which any call may make it do.
-  new Uint8Array(exports.memory.buffer, at, bytes.length).set(bytes);
-  const reply = exports.flowstamp_run();
-  const length = exports.flowstamp_reply_length();
-  return JSON.parse(new TextDecoder().decode(new Uint8Array(exports.memory.buffer, reply, length)));
+  const ask = (request) => {
+    const bytes = new TextEncoder().encode(JSON.stringify(request));
+    const at = exports.flowstamp_request(bytes.length);
+    // Views are made where they are used: one is lost when the memory grows, which any call may make it do.
+    new Uint8Array(exports.memory.buffer, at, bytes.length).set(bytes);
+    const reply = exports.flowstamp_run();
+    const length = exports.flowstamp_reply_length();
+    const answer = JSON.parse(new TextDecoder().decode(new Uint8Array(exports.memory.buffer, reply, length)));
+    if (answer.error !== undefined) throw new Error(answer.error);
+    return answer;
+  };
+  return [ask, ask({ start: request })];
+}
+
+const MICROSECONDS = { s: 1e6, ms: 1e3, us: 1 };
+
+async function golden_run(name) {
+  const scenario = text(`${name}.toml`);
+  const [ask, { links }] = await start({ name, scenario, files });
+  const [, duration, unit] = scenario.match(/^duration = "([\d.]+)(s|ms|us)"/m);
+  for (const part of [0.1, 0.31, 0.5, 0.999]) {
+    ask({ step: { until: `${Math.round(part * duration * MICROSECONDS[unit])}us` } });
+    for (const link of links) ask({ look: { since: "0s", link } });
+  }
+  ask({ step: { until: duration + unit } });
+  return [ask({ digest: {} }).digest, known.get(name)];
+}
+
+async function changed_run() {
+  const { scenario, changes, digest } = JSON.parse(text("../changed.json"));
+  const [ask] = await start({ name: "changed", scenario: scenario.join("\n") });
+  for (const [until, key, value] of changes) {
+    ask({ step: { until } });
+    ask({ set: { key, value } });
+  }
+  ask({ step: { until: "8s" } });
+  return [ask({ digest: {} }).digest, digest];
 }
 
 async function differs(name) {
   try {
-    const reply = await run({ name, scenario: text(`${name}.toml`), files });
-    if (reply.digest === undefined) return reply.error;
-    if (reply.digest === known.get(name)) return undefined;
-    return `digests of summary, flows, series, capture: ${reply.digest}, known: ${known.get(name)}`;
+    const [found, wanted] = await (name === "changed" ? changed_run() : golden_run(name));
+    if (found === wanted) return undefined;
+    return `digests of summary, flows, series, capture: ${found}, known: ${wanted}`;
   } catch (error) {
     return `${name}: ${error.message}`;
   }
@@ -55,7 +88,12 @@ for (const name of names) {
   console.log(`test ${name} ... ${difference === undefined ? "ok" : `FAILED\n  ${difference}`}`);
   if (difference !== undefined) failed += 1;
 }
+if (most !== undefined) {
+  const size = gzipSync(readFileSync(path), { level: 9 }).length;
+  console.log(`test size ... ${size <= most ? "ok" : "FAILED"}: ${size} bytes by gzip, at most ${most}`);
+  if (size > most) failed += 1;
+}
 const word = failed === 0 ? "ok" : "FAILED";
-const passed = names.length - failed;
+const passed = names.length + (most === undefined ? 0 : 1) - failed;
 console.log(`test result: ${word}. ${passed} passed; ${failed} failed; golden scenarios on wasm32-unknown-unknown under node`);
 process.exit(failed === 0 ? 0 : 1);

@@ -612,6 +612,31 @@ def doctor(seed: UnusedSeed = None, out: Out = None, as_json: Json = False) -> i
     return 0
 
 
+@app.command()
+def web(
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port on 127.0.0.1; 0 for any that is free.")
+    ] = 8043,
+    seed: UnusedSeed = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> int:
+    """Serve the browser lab to this machine until Ctrl-C. With --out, write its one page, index.html, instead."""
+    from flowstamp import web as lab
+    from flowstamp.files import write_whole
+
+    del seed
+    if out is not None:
+        written = write_whole(out / "index.html", lab.page())
+        _say(json.dumps({"files": [str(written)]}, indent=2) if as_json else f"wrote {written}")
+        return 0
+    with lab.Server(port) as server:
+        _say(json.dumps({"url": server.url}, indent=2) if as_json else f"{server.url} has the lab; Ctrl-C ends it")
+        sys.stdout.flush()
+        server.serve_forever()
+    return 0
+
+
 _PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 

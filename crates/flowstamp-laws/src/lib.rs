@@ -15,6 +15,7 @@ pub mod share;
 pub mod stamp;
 pub mod tcp;
 pub mod transport;
+pub mod tree;
 pub mod udp;
 pub mod units;
 pub mod vcp;

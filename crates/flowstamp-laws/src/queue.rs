@@ -171,6 +171,9 @@ pub trait QueueLaw: Sized {
         let _ = capacity;
     }
 
+    /// The buffer is `limit` from now on. What else follows from a buffer stays as it began.
+    fn set_limit(&mut self, limit: Limit);
+
     /// A packet arrived; `uniform` draws from `[0, 1)`.
     fn on_arrival(&mut self, arrival: &Arrival, uniform: impl FnMut() -> f64) -> Verdict;
 

@@ -188,4 +188,18 @@ pub struct Loaded {
     pub files: Files,
     /// What to call the source in messages.
     pub source: String,
+    /// The text's values, with what has been set since.
+    pub(crate) tree: toml::Table,
+}
+
+impl Loaded {
+    /// The same with this seed.
+    #[must_use]
+    pub fn with_seed(&self, seed: u64) -> Self {
+        let mut same = self.clone();
+        same.scenario.seed = seed;
+        // A scenario from text has no larger one: where TOML's integers end.
+        same.tree.insert("seed".to_owned(), toml::Value::Integer(seed as i64));
+        same
+    }
 }

@@ -3,6 +3,7 @@
 use crate::error::ScenarioError;
 use crate::wrong::plainly;
 use crate::{Files, LinkRate, Loaded, Scenario, Sizes, graph_file};
+use flowstamp_laws::tree::{self, Tree};
 use serde::Deserialize;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -81,17 +82,26 @@ pub fn read(
     set_all(&mut tree, before)?;
     graph_file::expand(&mut tree, |key, path| text_of(key, path, from, None)).map_err(|e| e.at(source))?;
     set_all(&mut tree, after)?;
-    let scenario = from_tree(tree).map_err(|e| e.at(source))?;
+    let scenario = from_tree(tree.clone()).map_err(|e| e.at(source))?;
     let files = read_files(&scenario, from, tables).map_err(|e| e.at(source))?;
-    Ok(Loaded { scenario, files, source: source.to_owned() })
+    Ok(Loaded { scenario, files, source: source.to_owned(), tree })
 }
 
 fn from_tree(tree: Table) -> Result<Scenario, ScenarioError> {
-    serde_path_to_error::deserialize(Value::Table(tree)).map_err(|e| {
-        let path = e.path().to_string();
-        let key = if path == "." { String::new() } else { path };
-        ScenarioError::new(key, plainly(e.into_inner().message()))
-    })
+    let tree = Tree(tree_of(Value::Table(tree)));
+    Scenario::deserialize(tree).map_err(|e| ScenarioError::new(e.key(), plainly(&e.message)))
+}
+
+fn tree_of(value: Value) -> tree::Value {
+    match value {
+        Value::String(text) => tree::Value::String(text),
+        Value::Integer(number) => tree::Value::Integer(number),
+        Value::Float(number) => tree::Value::Float(number),
+        Value::Boolean(truth) => tree::Value::Boolean(truth),
+        Value::Datetime(_) => tree::Value::Other("date"),
+        Value::Array(items) => tree::Value::Array(items.into_iter().map(tree_of).collect()),
+        Value::Table(table) => tree::Value::Table(table.into_iter().map(|(k, v)| (k, tree_of(v))).collect()),
+    }
 }
 
 /// The same with another value under `key`; no further file is read.
@@ -99,11 +109,9 @@ fn from_tree(tree: Table) -> Result<Scenario, ScenarioError> {
 /// # Errors
 /// One line for what is wrong.
 pub fn with(loaded: &Loaded, key: &str, text: &str) -> Result<Loaded, ScenarioError> {
-    // Every type of the scenario serialises to TOML by construction.
-    let mut tree = Table::try_from(&loaded.scenario)
-        .map_err(|e| ScenarioError::new(key, format!("cannot be set: {e}")))?;
+    let mut tree = loaded.tree.clone();
     set(&mut tree, key, text, FilesFrom::Contents(&loaded.files))?;
-    Ok(Loaded { scenario: from_tree(tree)?, ..loaded.clone() })
+    Ok(Loaded { scenario: from_tree(tree.clone())?, tree, ..loaded.clone() })
 }
 
 fn parse(text: &str, format: Format) -> Result<Table, ScenarioError> {

@@ -8,8 +8,9 @@ use crate::fabric::Fabric;
 use crate::host::Hosts;
 use crate::load;
 use crate::medium::Capacity;
-use crate::network::{Medium, Network};
+use crate::network::{LinkPlan, Medium, Network};
 use crate::scenario::{LinkRate, Loaded, Scenario, parts};
+use flowstamp_laws::units::Time;
 
 /// Puts `text` under `key` from now on; returns the scenario with it.
 ///
@@ -40,10 +41,17 @@ pub fn apply(
         {
             What::Router(parameter)
         }
+        ["dumbbell", "rtt" | "delay"]
+        | ["parking_lot", "delay" | "access_delay"]
+        | ["graph", "links", _, "delay"]
+        | ["flows", _, "rtt"]
+        | ["flows", _, "rtt", _] => What::Delay,
+        ["dumbbell" | "parking_lot", "buffer"] | ["graph", "links", _, "buffer"] => What::Buffer,
+        ["flows", _, "start"] | ["flows", _, "start", _] => What::Start,
         ["flows", _, "stop"] => What::Stop,
         _ => {
             return refused(
-                "cannot change in mid-run; a link's rate, a station's data rate, a parameter of a router law and the stop of flows can"
+                "cannot change in mid-run; a link's rate, delay and buffer, a station's data rate, a parameter of a router law, and the start and stop of flows can"
                     .to_owned(),
             );
         }
@@ -127,6 +135,61 @@ pub fn apply(
                 }
             }
         }
+        What::Delay => {
+            if before.routes != after.routes {
+                return refused("cannot change in mid-run: packets would take other links".to_owned());
+            }
+            let impaired = |link: &LinkPlan| link.impairments.is_some();
+            let mut moved: Vec<(usize, Time)> = Vec::new();
+            for (number, (old, new)) in before.links.iter().zip(&after.links).enumerate() {
+                if old.delay != new.delay && impaired(new) {
+                    return refused(format!("cannot change in mid-run: {} has impairments", new.name));
+                }
+                if old.delay != new.delay {
+                    moved.push((number, new.delay));
+                }
+            }
+            let routers = before.links.len();
+            for (number, (old, new)) in before.access.iter().zip(&after.access).enumerate() {
+                if old.delay != new.delay {
+                    moved.push((routers + number, new.delay));
+                }
+            }
+            for (number, delay) in moved {
+                net.set_delay(number, delay);
+            }
+        }
+        What::Buffer => {
+            for (number, (old, new)) in before.links.iter().zip(&after.links).enumerate() {
+                if old.limit != new.limit {
+                    net.set_limit(number, new.limit);
+                }
+            }
+        }
+        What::Start => {
+            if before.web.iter().zip(&after.web).any(|(old, new)| old.start != new.start) {
+                return refused(
+                    "cannot change in mid-run: these flows arrive at random, or as a file lists them"
+                        .to_owned(),
+                );
+            }
+            let mut starts = Vec::new();
+            for (number, (old, new)) in before.flows.iter().zip(&after.flows).enumerate() {
+                if old.start == new.start {
+                    continue;
+                }
+                if old.start <= net.now {
+                    return refused(format!("cannot change: a flow started at {}", old.start));
+                }
+                if new.start <= net.now {
+                    return refused(format!("must be later than now, {}", net.now));
+                }
+                starts.push((number, new.start));
+            }
+            for (number, start) in starts {
+                hosts.set_start(net, number, start);
+            }
+        }
         What::Stop => {
             let groups: Vec<usize> = (0..hosts.groups.len())
                 .filter(|group| {
@@ -160,5 +223,8 @@ enum What<'a> {
     Rate,
     StationRate,
     Router(&'a str),
+    Delay,
+    Buffer,
+    Start,
     Stop,
 }

@@ -18,6 +18,7 @@ use crate::port::port;
 use crate::prefetch::prefetch;
 use crate::random::Stream;
 use crate::scenario::{Access, Scenario};
+use flowstamp_laws::queue::Limit;
 use flowstamp_laws::router::MAX_TIMERS;
 use flowstamp_laws::units::{Rate, Time};
 
@@ -630,6 +631,27 @@ impl Fabric {
                 self.events.reschedule(from, to, Source::new(class, number as u32));
             }
         }
+    }
+
+    /// The propagation delay of any link is `delay` from now on.
+    pub fn set_delay(&mut self, number: usize, delay: Time) {
+        if number < self.ports.len() {
+            self.settle_link(number);
+        }
+        let link = &mut self.links[number];
+        let before = link.next_arrival();
+        link.set_delay(self.now, delay);
+        if let (Some(from), Some(to)) = (before, link.next_arrival()) {
+            self.events.reschedule(from, to, Source::new(Class::Delivery, number as u32));
+        }
+    }
+
+    /// A router link's buffer is `limit` from now on.
+    pub fn set_limit(&mut self, number: usize, limit: Limit) {
+        let port = &mut self.ports[number];
+        port.laws_mut().limit = limit;
+        port.laws_mut().queue.set_limit(limit);
+        port.queue_laws().iter_mut().for_each(|law| law.set_limit(limit));
     }
 
     /// A station's data rate is `rate` from now on.

@@ -6,6 +6,7 @@ use crate::events::{Class, Source};
 use crate::fabric::{Fabric, Onward};
 use crate::host::{Hosts, sides};
 use crate::network::Network;
+use crate::packet::{DATA, Packet};
 use crate::probe::Probe;
 use crate::results::{Change, Named, Results, Series};
 use crate::scenario::{Loaded, Scenario};
@@ -32,6 +33,17 @@ pub enum StepError {
     Stopped,
     /// What was asked for cannot be.
     Refused(ScenarioError),
+}
+
+/// A packet on a link, to be drawn: whose it is, and where.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Crossing {
+    /// Its flow's group, as in [`Simulation::groups`].
+    pub group: u32,
+    /// It is data; acks and what opens or ends a flow are not.
+    pub data: bool,
+    /// How much of the way to the link's end is behind it, 0 to 1; `None` if it has not left the transmitter.
+    pub part: Option<f64>,
 }
 
 /// A laid-out network, ready to run or in the middle of it.
@@ -90,7 +102,7 @@ impl Simulation {
             net.events.push(next_probe, Source::new(Class::Probe, 0));
         }
         let mut simulation = Self {
-            loaded: Loaded { scenario: scenario.clone(), ..loaded.clone() },
+            loaded: loaded.with_seed(scenario.seed),
             scenario,
             changes: Vec::new(),
             assumed,
@@ -172,8 +184,41 @@ impl Simulation {
         self.probe.as_ref().map_or_else(Series::default, |probe| probe.series().since(since.as_secs_f64()))
     }
 
-    /// Sets a value of the scenario from now on; `text` is TOML, or else a string. Links' rates, data rates of a cell's
-    /// stations, parameters of router laws and the stop of flows can change in mid-run.
+    /// The names of the groups of flows.
+    pub fn groups(&self) -> impl Iterator<Item = &str> {
+        self.hosts.groups.iter().map(|group| group.name.as_str())
+    }
+
+    /// The names of the router links.
+    pub fn links(&self) -> impl Iterator<Item = &str> {
+        self.net.routers().map(|(port, _)| port.laws().name.as_str())
+    }
+
+    /// The packets on a router link, the next to arrive first, and behind them those that wait. Nothing if there is no such link.
+    pub fn crossing(&self, link: &str) -> Vec<Crossing> {
+        let Some((port, line)) = self.net.routers().find(|(port, _)| port.laws().name == link) else {
+            return Vec::new();
+        };
+        let (now, delay) = (self.net.now, line.delay().as_secs_f64());
+        let group = |packet: &Packet| {
+            let flow = &self.hosts.flows[packet.flow as usize];
+            (flow.group, packet.flags & DATA != 0)
+        };
+        let in_line = line.under_way().map(|(gone, packet)| {
+            let (group, data) = group(packet);
+            let part =
+                (gone <= now).then(|| ((now - gone).as_secs_f64() / delay.max(f64::MIN_POSITIVE)).min(1.0));
+            Crossing { group, data, part }
+        });
+        let before_it = port.before_the_line().map(|packet| {
+            let (group, data) = group(packet);
+            Crossing { group, data, part: None }
+        });
+        in_line.chain(before_it).collect()
+    }
+
+    /// Sets a value of the scenario from now on; `text` is TOML, or else a string. Links' rates, delays and
+    /// buffers, data rates of a cell's stations, parameters of router laws and the start and stop of flows can change in mid-run.
     ///
     /// # Errors
     /// One line for a key that cannot change, or a value that cannot be; nothing has changed then.

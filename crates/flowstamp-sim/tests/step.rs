@@ -344,6 +344,168 @@ fn parameters_of_routers_and_stops_can_be_set() {
     assert!(flows(&[("flows.web.stop", "3s")]) < 0.85 * flows(&[]));
 }
 
+/// One packet leaves its host at 0.1 ms, the bottleneck at 3.1 ms and, as its way is 16 ms long, has 13.5 of them before it at 5.6 ms.
+/// With a way half as long it has 6.75; those that leave the transmitter later have all of the new one.
+#[test]
+fn what_is_under_way_keeps_its_part_of_a_way_that_changes() {
+    for (packets, key, value, expected_ms) in [
+        (1, "dumbbell.delay", "8ms", 5.6 + 13.5 / 2.0 + 0.1 + 6.0), // and 12 ms for two access links
+        (1, "dumbbell.rtt", "80ms", 5.6 + 13.5 * 2.0 + 0.1 + 4.0),
+        (10, "dumbbell.delay", "8ms", 12.1 + 8.0 + 0.1 + 6.0),
+        (10, "dumbbell.rtt", "80ms", 12.1 + 32.0 + 0.1 + 4.0),
+    ] {
+        for extra in ["", "queue = \"codel\"", "router = \"xcp\"\nshare = \"fifo\""] {
+            let mut sim = start(&format!(
+                r#"
+                duration = "1s"
+                header = "0B"
+                [dumbbell]
+                rate = "8Mbps"
+                access_rate = "80Mbps"
+                rtt = "40ms"
+                buffer = "100pkt"
+                {extra}
+                [[flows]]
+                name = "one"
+                law = "sack"
+                size = "{packets}kB"
+                transport = {{ initial_window = 10.0 }}
+                "#
+            ));
+            sim.run_until(Time::from_micros(5_600), &mut go).expect("a step");
+            sim.set(key, value).expect("a delay");
+            sim.run_until(Time::from_secs(1), &mut go).expect("the rest");
+            let fct = sim.results().expect("results").flows[0].fct_s.expect("done");
+            assert!(
+                (fct - expected_ms * 1e-3).abs() < 2e-12,
+                "{extra} {key} {packets}: {fct}, not {expected_ms}"
+            );
+        }
+    }
+}
+
+/// A delay or a buffer that is set before anything has happened is that of the file; a start is, whenever it is set.
+#[test]
+fn delays_buffers_and_starts_that_are_set_are_those_of_a_file() {
+    let text = |queue: &str, rtt: &str, buffer: &str, late: &str| {
+        format!(
+            r#"
+            duration = "6s"
+            [dumbbell]
+            rate = "10Mbps"
+            rtt = "{rtt}"
+            buffer = "{buffer}"
+            queue = "{queue}"
+            [[flows]]
+            name = "long"
+            law = "sack"
+            count = 3
+            every = "100ms"
+            transport = {{ initial_rto = "1s" }}
+            [[flows]]
+            name = "late"
+            law = "sack"
+            start = "{late}"
+            transport = {{ initial_rto = "1s" }}
+            [probes]
+            flows = true
+            "#
+        )
+    };
+    for queue in ["droptail", "codel", "fq_codel"] {
+        let begun = text(queue, "40ms", "40kB", "5s");
+        for (at, key, value, of_file) in [
+            ("0s", "dumbbell.rtt", "60ms", text(queue, "60ms", "40kB", "5s")),
+            ("0s", "dumbbell.buffer", "15kB", text(queue, "40ms", "15kB", "5s")),
+            ("2s", "flows.late.start", "2.5s", text(queue, "40ms", "40kB", "2.5s")),
+        ] {
+            let mut sim = start(&begun);
+            if at != "0s" {
+                sim.run_until(at.parse().expect("a time"), &mut go).expect("a step");
+            }
+            sim.set(key, value).unwrap_or_else(|e| panic!("{e}"));
+            sim.run_until(Time::from_secs(6), &mut go).expect("the rest");
+            let set = sim.results().expect("results").digest();
+            let (file, other) = (run(&of_file).digest(), run(&begun).digest());
+            assert_eq!((set.flows, set.series), (file.flows, file.series), "{queue}: {key}");
+            assert_ne!((set.flows, set.series), (other.flows, other.series), "{queue}: {key}");
+        }
+    }
+}
+
+/// A smaller buffer lets nothing in until what waits fits.
+#[test]
+fn a_buffer_that_is_set_bounds_the_queue() {
+    let mut sim = start(
+        r#"
+        duration = "6s"
+        [dumbbell]
+        rate = "10Mbps"
+        rtt = "40ms"
+        buffer = "100kB"
+        [[flows]]
+        name = "long"
+        law = "sack"
+        count = 3
+        [probes]
+        every = "10ms"
+        "#,
+    );
+    sim.run_until(Time::from_secs(3), &mut go).expect("a step");
+    sim.set("dumbbell.buffer", "20kB").expect("a buffer");
+    sim.run_until(Time::from_secs(6), &mut go).expect("the rest");
+    let series = sim.series_since(Time::ZERO);
+    let most = |from: f64| {
+        let rows = (0..series.value.len()).filter(|row| {
+            let key = &series.keys[series.key[*row] as usize];
+            (key.name.as_str(), key.metric.as_str()) == ("bottleneck", "queue_bytes")
+                && series.time_s[*row] > from
+        });
+        rows.map(|row| series.value[row]).fold(0.0, f64::max)
+    };
+    assert!(most(0.0) > 50e3, "{}", most(0.0));
+    // 80 kB at 10 Mb/s have left after 64 ms.
+    assert!((15e3..=20e3).contains(&most(3.1)), "{}", most(3.1));
+}
+
+/// The same run in the browser (`tools/wasm.mjs`) has this digest too.
+#[test]
+fn a_run_with_changes_gives_the_known_bits() {
+    let known: serde_json::Value = serde_json::from_str(include_str!("changed.json")).expect("JSON");
+    let words = |value: &serde_json::Value| -> Vec<String> {
+        value.as_array().expect("a list").iter().map(|w| w.as_str().expect("text").to_owned()).collect()
+    };
+    let mut sim = start(&words(&known["scenario"]).join("\n"));
+    for change in known["changes"].as_array().expect("changes") {
+        let [at, key, value] = &words(change)[..] else { panic!("{change}") };
+        sim.run_until(at.parse().expect("a time"), &mut go).expect("a step");
+        sim.set(key, value).unwrap_or_else(|e| panic!("{e}"));
+    }
+    sim.run_until(Time::from_secs(8), &mut go).expect("the rest");
+    assert_eq!(sim.results().expect("results").digest().to_string(), known["digest"]);
+}
+
+/// Packets on a link lie on it in the order in which they arrive, those that wait behind them.
+#[test]
+fn packets_are_seen_on_their_way() {
+    for extra in ["", "queue = \"codel\""] {
+        let mut sim = start(&format!(
+            "duration = '2s'\n[dumbbell]\nrate = '8Mbps'\nrtt = '40ms'\nbuffer = '30pkt'\n{extra}\n\
+             [[flows]]\nname = 'f'\nlaw = 'sack'\ncount = 2\n"
+        ));
+        assert_eq!(sim.crossing("bottleneck"), []);
+        sim.run_until(Time::from_millis(1_500), &mut go).expect("a step");
+        let seen = sim.crossing("bottleneck");
+        let gone: Vec<f64> = seen.iter().map_while(|packet| packet.part).collect();
+        // 16 ms of the way, 1 ms for each packet.
+        assert!((14..=17).contains(&gone.len()), "{extra}: {gone:?}");
+        assert!(gone.windows(2).all(|pair| pair[0] > pair[1]) && gone[0] <= 1.0, "{gone:?}");
+        assert!(seen[gone.len()..].iter().all(|packet| packet.part.is_none() && packet.data));
+        assert!(sim.crossing("bottleneck.reverse").iter().all(|packet| !packet.data));
+        assert_eq!(sim.crossing("nowhere"), []);
+    }
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let mut sim = start(XCP);
@@ -352,7 +514,12 @@ fn what_cannot_be_is_refused() {
     sim.run_until(Time::from_secs(2), &mut go).expect("a step");
     let before = sim.clone();
     for (key, value, why) in [
-        ("dumbbell.rtt", "50ms", "cannot change in mid-run"),
+        ("dumbbell.queue", "red", "cannot change in mid-run"),
+        ("dumbbell.rtt", "1", "unit"),
+        ("dumbbell.delay", "30ms", "at most half of rtt"),
+        ("dumbbell.buffer", "5", "must be a buffer such as"),
+        ("flows.long.start", "3s", "a flow started at 0s"),
+        ("flows.web.start", "3s", "arrive at random"),
         ("dumbbell.router", "rcp", "cannot change in mid-run"),
         ("dumbbell.router.law", "rcp", "cannot change in mid-run"),
         ("dumbbell.router.initial_interval", "5ms", "begins with"),

@@ -1,50 +1,137 @@
-//! The simulator as a WebAssembly module that imports nothing (`tools/wasm.mjs` runs it under node).
+//! The simulator as a WebAssembly module that imports nothing: `tools/wasm.mjs` runs it under node, the browser lab in a page.
 //!
 //! ```text
 //! flowstamp_request(length) -> address    where a request of so many bytes is to be written
-//! flowstamp_run() -> address              runs it; where the reply is, until the next call
+//! flowstamp_run() -> address              does what it asks; where the reply is, until the next call
 //! flowstamp_reply_length() -> length      how many bytes the reply has
 //! ```
 //!
-//! Both are JSON in UTF-8. A request has `name` (for messages), `scenario` (its TOML) and `files` (contents by path). The reply
-//! has `digest`, in the form of `Results::digest`, or `error`, in one line.
+//! Both are JSON in UTF-8. A module has one run at a time. A request has one key:
+//!
+//! | request | what it does | reply |
+//! |---|---|---|
+//! | `{"start": {"name", "scenario", "files"}}` | lays out a scenario: a name for messages, its TOML, contents by path | `groups` and `links` by name |
+//! | `{"step": {"until"}}` | runs on to a time, such as `"12us"` | `now_s` |
+//! | `{"set": {"key", "value"}}` | sets a value from now on | `now_s` |
+//! | `{"look": {"since", "link"}}` | nothing | `series` as kind, name and metric, if `since` is zero; `samples` after `since`, each a time and the values of all series; `packets` on the link: number of the group, 1 for data, thousandths of the way or -1 before it |
+//! | `{"digest": {}}` | nothing | `digest` of the results so far, in the form of `Results::digest` |
+//!
+//! What cannot be is `{"error": "..."}`, in one line.
 
+use flowstamp_laws::units::Time;
 use flowstamp_sim::scenario::Files;
-use flowstamp_sim::{Format, load, run_many};
+use flowstamp_sim::{Crossing, Format, Simulation, StepError, load};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
-/// What to run.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Request {
-    name: String,
-    scenario: String,
-    #[serde(default)]
-    files: Files,
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+enum Request {
+    Start {
+        name: String,
+        scenario: String,
+        #[serde(default)]
+        files: Files,
+    },
+    Step {
+        until: String,
+    },
+    Set {
+        key: String,
+        value: String,
+    },
+    Look {
+        since: String,
+        link: String,
+    },
+    Digest {},
 }
 
-/// What came of it.
 #[derive(Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(untagged)]
 enum Reply {
-    Digest(String),
-    Error(String),
+    Started {
+        groups: Vec<String>,
+        links: Vec<String>,
+    },
+    Now {
+        now_s: f64,
+    },
+    Seen {
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        series: Vec<(&'static str, String, String)>,
+        samples: Vec<Vec<f64>>,
+        packets: Vec<(u32, u8, i32)>,
+    },
+    Digest {
+        digest: String,
+    },
+    Error {
+        error: String,
+    },
 }
 
-fn digest(request: &[u8]) -> Result<String, String> {
-    let Request { name, scenario, files } =
-        serde_json::from_slice(request).map_err(|e| format!("not a request: {e}"))?;
-    let loaded = load(&scenario, Format::Toml, &name, &[], &files).map_err(|e| e.to_string())?;
-    let results = run_many(&[loaded], None, None, &|_, _| ControlFlow::Continue(()))
-        .map_err(|_| format!("{name}: stopped"))?;
-    results.first().map(|r| r.digest().to_string()).ok_or_else(|| format!("{name}: no results"))
+/// Does what a request asks of `run`.
+fn answer(run: &mut Option<Simulation>, request: &[u8]) -> Result<Reply, String> {
+    let request = serde_json::from_slice(request).map_err(|e| format!("not a request: {e}"))?;
+    if let Request::Start { name, scenario, files } = request {
+        let loaded = load(&scenario, Format::Toml, &name, &[], &files).map_err(|e| e.to_string())?;
+        let new = Simulation::new(&loaded, None).map_err(|e| e.to_string())?;
+        let names = |names: &mut dyn Iterator<Item = &str>| names.map(str::to_owned).collect();
+        let reply = Reply::Started { groups: names(&mut new.groups()), links: names(&mut new.links()) };
+        *run = Some(new);
+        return Ok(reply);
+    }
+    let run = run.as_mut().ok_or("nothing has been started")?;
+    match request {
+        Request::Start { .. } => {}
+        Request::Step { until } => {
+            let until = time("until", &until)?;
+            run.run_until(until, &mut |_| ControlFlow::Continue(())).map_err(|e| match e {
+                StepError::Stopped => "stopped".to_owned(),
+                StepError::Refused(e) => e.to_string(),
+            })?;
+        }
+        Request::Set { key, value } => run.set(&key, &value).map_err(|e| e.to_string())?,
+        Request::Look { since, link } => return Ok(look(run, time("since", &since)?, &link)),
+        Request::Digest {} => {
+            let results = run.results().map_err(|e| e.to_string())?;
+            return Ok(Reply::Digest { digest: results.digest().to_string() });
+        }
+    }
+    Ok(Reply::Now { now_s: run.now().as_secs_f64() })
+}
+
+fn time(key: &str, text: &str) -> Result<Time, String> {
+    text.parse::<Time>().map_err(|e| format!("{key}: {e}"))
+}
+
+fn look(run: &Simulation, since: Time, link: &str) -> Reply {
+    let seen = run.series_since(since);
+    let mut samples: Vec<Vec<f64>> = Vec::new();
+    for ((time_s, key), value) in seen.time_s.iter().zip(&seen.key).zip(&seen.value) {
+        if *key == 0 {
+            samples.push(vec![*time_s]);
+        }
+        samples.iter_mut().last().into_iter().for_each(|sample| sample.push(*value));
+    }
+    let keys = if since == Time::ZERO { seen.keys } else { Vec::new() };
+    let packet = |packet: &Crossing| {
+        let part = packet.part.map_or(-1, |part| (part * 1000.0) as i32);
+        (packet.group, u8::from(packet.data), part)
+    };
+    Reply::Seen {
+        series: keys.into_iter().map(|key| (key.kind, key.name, key.metric)).collect(),
+        samples,
+        packets: run.crossing(link).iter().map(packet).collect(),
+    }
 }
 
 /// Memory that the caller reads and writes between calls: no pointer of its own is ever followed here.
 static REQUEST: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 static REPLY: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+static RUN: Mutex<Option<Simulation>> = Mutex::new(None);
 
 /// Makes room for a request of `length` bytes; where it is to be written.
 #[expect(unsafe_code, reason = "an export has a fixed name; the prefix keeps it from being another's")]
@@ -56,14 +143,15 @@ pub extern "C" fn flowstamp_request(length: usize) -> *mut u8 {
     request.as_mut_ptr()
 }
 
-/// Runs the request; where the reply is.
+/// Does what the request asks; where the reply is.
 #[expect(unsafe_code, reason = "as above")]
 #[unsafe(no_mangle)]
 pub extern "C" fn flowstamp_run() -> *const u8 {
-    let outcome = digest(&REQUEST.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut run = RUN.lock().unwrap_or_else(PoisonError::into_inner);
+    let outcome = answer(&mut run, &REQUEST.lock().unwrap_or_else(PoisonError::into_inner));
     let mut reply = REPLY.lock().unwrap_or_else(PoisonError::into_inner);
-    // Strings under fixed keys always serialise.
-    *reply = serde_json::to_vec(&outcome.map_or_else(Reply::Error, Reply::Digest)).unwrap_or_default();
+    // Strings and numbers under fixed keys always serialise.
+    *reply = serde_json::to_vec(&outcome.unwrap_or_else(|error| Reply::Error { error })).unwrap_or_default();
     reply.as_ptr()
 }
 
@@ -77,19 +165,71 @@ pub extern "C" fn flowstamp_reply_length() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
-    /// A reply has the digest, or what is wrong in one line.
+    const TEXT: &str = "duration = \"1s\"\n[dumbbell]\nrate = \"10Mbps\"\nrtt = \"40ms\"\nrouter = \"xcp\"\n\
+                        [[flows]]\nname = \"f\"\nlaw = \"xcp\"\n[probes]\nevery = \"100ms\"\n";
+
+    fn ask(run: &mut Option<Simulation>, request: &Value) -> Value {
+        let reply = answer(run, request.to_string().as_bytes());
+        serde_json::to_value(reply.unwrap_or_else(|error| Reply::Error { error })).expect("a reply")
+    }
+
+    #[test]
+    fn a_run_is_started_stepped_changed_and_seen() {
+        let mut run = None;
+        let started = ask(&mut run, &json!({"start": {"name": "n", "scenario": TEXT}}));
+        assert_eq!(started, json!({"groups": ["f"], "links": ["bottleneck", "bottleneck.reverse"]}));
+        assert_eq!(ask(&mut run, &json!({"step": {"until": "350ms"}})), json!({"now_s": 0.35}));
+        let seen = ask(&mut run, &json!({"look": {"since": "0s", "link": "bottleneck"}}));
+        let series = seen["series"].as_array().expect("series").len();
+        assert_eq!(seen["samples"].as_array().map(Vec::len), Some(3));
+        assert!(
+            seen["samples"]
+                .as_array()
+                .expect("samples")
+                .iter()
+                .all(|s| s.as_array().map(Vec::len) == Some(1 + series))
+        );
+        let packets = seen["packets"].as_array().expect("packets").clone();
+        let parts: Vec<i64> = packets.iter().map(|p| p[2].as_i64().expect("a part")).collect();
+        // 16 ms of a link at 10 Mb/s hold 20 packets; the next to arrive has most of its way behind it.
+        assert!((15..=25).contains(&parts.iter().filter(|part| **part >= 0).count()), "{parts:?}");
+        assert!(parts.windows(2).all(|pair| pair[0] >= pair[1]), "{parts:?}");
+        let later = ask(&mut run, &json!({"look": {"since": "350ms", "link": ""}}));
+        assert_eq!(later, json!({"samples": [], "packets": []}));
+        assert_eq!(
+            ask(&mut run, &json!({"set": {"key": "dumbbell.rate", "value": "5Mbps"}})),
+            json!({"now_s": 0.35})
+        );
+        ask(&mut run, &json!({"step": {"until": "1s"}}));
+        let digest = ask(&mut run, &json!({"digest": {}}));
+        assert_eq!(digest["digest"].as_str().map(|digest| digest.split(' ').count()), Some(4));
+    }
+
     #[test]
     fn a_mistake_is_named() {
-        let of = |request: serde_json::Value| digest(request.to_string().as_bytes());
-        let error = digest(b"{}").expect_err("nothing to run");
-        assert_eq!(error, "not a request: missing field `name` at line 1 column 2");
-        let text = "duration = \"1s\"\n[dumbbell]\nrate = { trace = \"a\" }\nrtt = \"40ms\"\nrouter = \"xcp\"\n\
-                    [[flows]]\nname = \"f\"\nlaw = \"xcp\"\n";
-        let error = of(serde_json::json!({"name": "n", "scenario": text})).expect_err("no trace");
-        assert_eq!(error, "n: dumbbell.rate.trace: \"a\" is not among the files given: none");
-        let files = serde_json::json!({"a": "10\n20\n"});
-        let given = of(serde_json::json!({"name": "n", "scenario": text, "files": files}));
-        assert_eq!(given.map(|digest| digest.split(' ').count()), Ok(4));
+        let mut run = None;
+        let mut error =
+            |request: Value| ask(&mut run, &request)["error"].as_str().expect("an error").to_owned();
+        assert_eq!(error(json!({"step": {"until": "1s"}})), "nothing has been started");
+        let missing = error(json!({"start": {"name": "n"}}));
+        assert!(missing.starts_with("not a request: missing field `scenario`"), "{missing}");
+        let text = TEXT.replace("\"10Mbps\"", "{ trace = \"a\" }");
+        let no_file = error(json!({"start": {"name": "n", "scenario": text}}));
+        assert_eq!(no_file, "n: dumbbell.rate.trace: \"a\" is not among the files given: none");
+        let files = json!({"a": "10\n20\n"});
+        assert!(
+            ask(&mut run, &json!({"start": {"name": "n", "scenario": text, "files": files}}))
+                .get("error")
+                .is_none()
+        );
+        let mut error =
+            |request: Value| ask(&mut run, &request)["error"].as_str().expect("an error").to_owned();
+        assert!(error(json!({"step": {"until": "2s"}})).contains("at most duration, 1s"));
+        assert!(error(json!({"step": {"until": "2"}})).starts_with("until: "));
+        assert!(
+            error(json!({"set": {"key": "seed", "value": "2"}})).contains("seed: cannot change in mid-run")
+        );
     }
 }

@@ -194,6 +194,10 @@ impl QueueLaw for Avq {
         law
     }
 
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
     fn set_capacity(&mut self, capacity: Rate) {
         let before = std::mem::replace(&mut self.capacity, capacity.bytes_per_sec());
         // What was found of the capacity of before holds of this one.

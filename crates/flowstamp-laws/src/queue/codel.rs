@@ -199,6 +199,10 @@ impl QueueLaw for CoDel {
         }
     }
 
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
     fn on_arrival(&mut self, arrival: &Arrival, _: impl FnMut() -> f64) -> Verdict {
         if arrival.fits(self.limit) { Verdict::Enqueue } else { Verdict::Drop }
     }

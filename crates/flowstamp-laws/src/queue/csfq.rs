@@ -258,6 +258,10 @@ impl QueueLaw for Csfq {
         }
     }
 
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
     fn set_capacity(&mut self, capacity: Rate) {
         self.capacity = capacity.bytes_per_sec();
     }

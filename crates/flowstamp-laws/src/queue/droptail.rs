@@ -16,6 +16,10 @@ impl QueueLaw for DropTail {
         Self { limit: view.limit }
     }
 
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
     #[inline]
     fn on_arrival(&mut self, arrival: &Arrival, _: impl FnMut() -> f64) -> Verdict {
         if arrival.fits(self.limit) { Verdict::Enqueue } else { Verdict::Drop }

@@ -181,6 +181,10 @@ impl QueueLaw for DualPi2 {
         }
     }
 
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
     fn on_arrival(&mut self, packet: &Arrival, _: impl FnMut() -> f64) -> Verdict {
         if !packet.fits(self.limit) {
             return Verdict::Drop;

@@ -282,6 +282,10 @@ impl QueueLaw for Joins {
         Self { limit: view.limit }
     }
 
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
     fn on_arrival(&mut self, arrival: &Arrival, _: impl FnMut() -> f64) -> Verdict {
         // Deviation 3: where others wait, the longest queue gives up as much as is needed.
         if arrival.queue_packets > 0 || arrival.fits(self.limit) { Verdict::Enqueue } else { Verdict::Drop }

@@ -217,6 +217,10 @@ impl QueueLaw for Pi2 {
         }
     }
 
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
     fn set_capacity(&mut self, capacity: Rate) {
         self.capacity = capacity.bytes_per_sec();
     }

@@ -277,6 +277,10 @@ impl QueueLaw for Red {
         }
     }
 
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
     fn on_arrival(&mut self, arrival: &Arrival, mut uniform: impl FnMut() -> f64) -> Verdict {
         if let Some(most) = self.step {
             return match arrival.queue_packets > most {

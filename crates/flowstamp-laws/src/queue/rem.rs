@@ -154,6 +154,10 @@ impl QueueLaw for Rem {
         law
     }
 
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
     fn set_capacity(&mut self, capacity: Rate) {
         self.capacity = capacity.bytes_per_sec();
         self.pace();

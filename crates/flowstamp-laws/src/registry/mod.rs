@@ -43,15 +43,10 @@ macro_rules! spec {
         #[serde(tag = $tag)]
         pub enum $spec { $( $(#[$variant_doc])* #[serde(rename = $name)] $variant($params) ),* }
 
-        #[derive(serde::Deserialize, schemars::JsonSchema)]
-        #[serde(tag = $tag)]
-        enum $table { $( $(#[$variant_doc])* #[serde(rename = $name)] $variant($params) ),* }
-
-        impl From<$table> for $spec {
-            fn from(table: $table) -> Self {
-                match table { $( $table::$variant(params) => Self::$variant(params) ),* }
-            }
-        }
+        #[derive(schemars::JsonSchema)]
+        #[schemars(tag = $tag)]
+        #[expect(dead_code, reason = "its schema is that of the table")]
+        enum $table { $( $(#[$variant_doc])* #[schemars(rename = $name)] $variant($params) ),* }
 
         impl $spec {
             /// Every name, in the order of the registry.
@@ -79,7 +74,16 @@ macro_rules! spec {
 
         impl<'de> serde::Deserialize<'de> for $spec {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                use serde::{Deserialize, de};
+                use crate::tree::{self, Tree, Value};
+                use serde::de;
+                fn of<E: de::Error>(name: &str, parameters: tree::Table) -> Result<$spec, E> {
+                    let parameters = Tree(Value::Table(parameters));
+                    let spec = match name {
+                        $( $name => <$params>::deserialize(parameters).map($spec::$variant), )*
+                        _ => return Err(E::unknown_variant(name, $spec::NAMES)),
+                    };
+                    spec.map_err(|e| E::custom(e.message))
+                }
                 struct V;
                 impl<'de> de::Visitor<'de> for V {
                     type Value = $spec;
@@ -87,11 +91,16 @@ macro_rules! spec {
                         f.write_str($expecting)
                     }
                     fn visit_str<E: de::Error>(self, name: &str) -> Result<$spec, E> {
-                        let map = de::value::MapDeserializer::new([($tag, name)].into_iter());
-                        $table::deserialize(map).map(Into::into)
+                        of(name, tree::Table::new())
                     }
                     fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<$spec, A::Error> {
-                        $table::deserialize(de::value::MapAccessDeserializer::new(map)).map(Into::into)
+                        let mut table = tree::table(map)?;
+                        let at = table.iter().position(|(key, _)| key == $tag);
+                        match at.map(|at| table.remove(at).1) {
+                            Some(Value::String(name)) => of(&name, table),
+                            Some(other) => Err(de::Error::invalid_type(Tree(other).unexpected(), &"a name")),
+                            None => Err(de::Error::missing_field($tag)),
+                        }
                     }
                 }
                 deserializer.deserialize_any(V)

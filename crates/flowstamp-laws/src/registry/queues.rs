@@ -3,7 +3,7 @@
 use super::{each, spec};
 use crate::Refused;
 use crate::queue::{
-    Arrival, Departure, Hears, QueueLaw, QueueView, TimeConstant, Verdict, avq, codel, csfq, droptail,
+    Arrival, Departure, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict, avq, codel, csfq, droptail,
     dualpi2, fq_codel, pi2, red, rem,
 };
 use crate::router::LinkView;
@@ -79,6 +79,8 @@ macro_rules! queues {
             }
             /// [`QueueLaw::set_capacity`].
             pub fn set_capacity(&mut self, capacity: Rate) { each!(self, $($variant)*; l => l.set_capacity(capacity)) }
+            /// [`QueueLaw::set_limit`].
+            pub fn set_limit(&mut self, limit: Limit) { each!(self, $($variant)*; l => l.set_limit(limit)) }
             /// [`QueueLaw::label`].
             pub fn label(&mut self, arrival: &Arrival) -> Option<f64> { each!(self, $($variant)*; l => l.label(arrival)) }
             /// [`QueueLaw::on_departure`].

@@ -4,7 +4,7 @@
 //! puts these in the place of its laws and sees what came of what they wrote. No scenario can name them.
 
 use super::Header;
-use crate::queue::{Arrival, Departure, Hears, QueueLaw, QueueView, Verdict};
+use crate::queue::{Arrival, Departure, Hears, Limit, QueueLaw, QueueView, Verdict};
 use crate::router::{LinkView, NoParams, RouterLaw, RouterView};
 use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
 use crate::stamp::Stamp;
@@ -44,6 +44,8 @@ impl QueueLaw for Queue {
             capacities: Vec::new(),
         }
     }
+
+    fn set_limit(&mut self, _: Limit) {}
 
     fn set_capacity(&mut self, capacity: Rate) {
         self.capacities.push(capacity);

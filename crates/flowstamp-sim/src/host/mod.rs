@@ -591,6 +591,13 @@ impl Hosts {
         }
     }
 
+    /// A flow that is known before the run and has not begun starts at `start`, which is yet to come.
+    pub fn set_start(&mut self, net: &mut Fabric, number: usize, start: Time) {
+        let flow = &mut self.flows[number];
+        self.records[flow.record as usize].start = start;
+        flow.application.set(start, &mut net.events, Class::Application, number as u32);
+    }
+
     /// Warm-up ends: what was delivered before does not count.
     pub fn end_warmup(&mut self, now: Time) {
         for group in &mut self.groups {

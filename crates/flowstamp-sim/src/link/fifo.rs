@@ -20,6 +20,7 @@ use crate::random::Stream;
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::share::{OTHER, OWN};
 use flowstamp_laws::units::Time;
+use std::collections::VecDeque;
 
 /// Whose traffic the router law takes into account.
 pub trait Sharing {
@@ -104,13 +105,15 @@ pub struct Fifo<S> {
     next_start: Time,
     /// How many packets wait: the last ones of the ring.
     waiting: u32,
+    /// When these arrived.
+    arrived: VecDeque<Time>,
 }
 
 impl<S: Sharing> Fifo<S> {
     /// A queue in which nothing waits.
     #[must_use]
     pub fn new(laws: Laws, sharing: S) -> Self {
-        Self { laws, sharing, next_start: Time::ZERO, waiting: 0 }
+        Self { laws, sharing, next_start: Time::ZERO, waiting: 0, arrived: VecDeque::new() }
     }
 
     /// How many packets wait.
@@ -132,6 +135,8 @@ impl<S: Sharing> Fifo<S> {
         while self.waiting > 0 && self.next_start <= now {
             let started = self.next_start;
             let entry = line.last(self.waiting);
+            let arrived = self.arrived.pop_front().unwrap_or(started);
+            self.laws.stats.waits.add(started - arrived);
             self.laws.leave(started, entry.packet.size);
             self.sharing.leaves(self.laws.is_own(&entry.packet), entry.packet.size);
             self.laws.stamp(started, self.sharing.seen(self.laws.backlog()), &mut entry.packet);
@@ -168,7 +173,7 @@ impl<S: Sharing> Fifo<S> {
         let Some(mark) = verdict else { return Admission::Dropped };
         let free_at = line.free_at();
         if free_at > now {
-            laws.stats.waits.add(free_at - now);
+            self.arrived.push_back(now);
             laws.enter(now, packet.size);
             self.sharing.enters(own, packet.size);
             if self.waiting == 0 {

@@ -119,6 +119,12 @@ impl Port {
         }
     }
 
+    /// Those packets, in the order of their classes and within one in that of their arrival; not those that wait by flows.
+    pub fn before_the_line(&self) -> impl Iterator<Item = &Packet> {
+        let served = if let Self::Served(port) = self { Some(port) } else { None };
+        served.into_iter().flat_map(Served::waiting_packets)
+    }
+
     /// What the router law sees.
     #[must_use]
     pub fn view(&self, now: Time) -> LinkView {

@@ -141,6 +141,31 @@ impl Plain {
         self.free_at = now;
     }
 
+    /// The propagation delay is `delay` from `now` on. What is beyond the transmitter has as large a part of the way before it as
+    /// it had, so that nothing overtakes; what is not yet there takes the new time.
+    pub fn set_delay(&mut self, now: Time, delay: Time) {
+        let before = std::mem::replace(&mut self.delay, delay);
+        for back in 1..=self.ring.len() {
+            let entry = self.last(back);
+            let finish = entry.arrives - before;
+            entry.arrives = if finish > now {
+                finish + delay
+            } else {
+                let rest = u128::from((entry.arrives - now).as_ps()) * u128::from(delay.as_ps());
+                now + Time::from_ps((rest / u128::from(before.as_ps().max(1))) as u64)
+            };
+        }
+    }
+
+    /// Packets in the line that have not arrived, the next to arrive first, each with the end of its transmission.
+    pub fn under_way(&self) -> impl Iterator<Item = (Time, &Packet)> {
+        let first = self.ring.tail().wrapping_sub(self.ring.len());
+        (0..self.ring.len()).map(move |at| {
+            let entry = self.ring.at(first.wrapping_add(at));
+            (self.finish_of(entry), &entry.packet)
+        })
+    }
+
     /// The transmitter's rate is `rate` from `now` on, where it was as `before` says: what has not left by then leaves
     /// at other times. Returns when the packet in transmission, if there is one, has gone.
     pub(super) fn set_rate(&mut self, now: Time, before: &Capacity, rate: Rate) -> Option<Time> {

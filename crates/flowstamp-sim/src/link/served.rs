@@ -270,6 +270,14 @@ impl Served {
         }
     }
 
+    /// Packets that wait in the order of arrival.
+    pub fn waiting_packets(&self) -> impl Iterator<Item = &Packet> {
+        self.queues.iter().flat_map(|queue| {
+            let packets = if let Order::Arrival(packets) = &queue.order { Some(packets) } else { None };
+            packets.into_iter().flatten().map(|waiting| &waiting.packet)
+        })
+    }
+
     /// Packets that wait.
     #[must_use]
     pub fn waiting(&self) -> u32 {

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""The browser lab: one page that `make web` builds, served to this machine alone."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from flowstamp.errors import MissingPackageError, UsageError
+
+PAGE = Path(__file__).parent / "page" / "index.html"
+HOST = "127.0.0.1"
+
+
+def page() -> bytes:
+    """The page, or what to do where there is none."""
+    try:
+        return PAGE.read_bytes()
+    except FileNotFoundError:
+        raise MissingPackageError(f"{PAGE}: the page is not built; run make web, which needs node and npm") from None
+
+
+class Server(ThreadingHTTPServer):
+    """Serves the page on the loopback address; nothing else is there to be had."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int) -> None:
+        self.content = page()
+        try:
+            super().__init__((HOST, port), _Handler)
+        except OSError as error:
+            message = f"{port} cannot be had: {error.strerror or error}; give another, or 0 for any that is free"
+            raise UsageError(f"--port: {message}") from None
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://{HOST}:{self.server_port}/"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        self._reply(body=True)
+
+    def do_HEAD(self) -> None:
+        self._reply(body=False)
+
+    def _reply(self, *, body: bool) -> None:
+        # A page of another site, to whose name somebody has given this address, is not to read this one's.
+        host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
+        if host not in (HOST, "localhost"):
+            self.send_error(HTTPStatus.FORBIDDEN)
+            return
+        if self.path.partition("?")[0] not in ("/", "/index.html"):
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(self.server.content)))
+        self.send_header("Cache-Control", "no-cache")
+        self.end_headers()
+        if body:
+            self.wfile.write(self.server.content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
+        """Keeps quiet: who asks is this machine's user."""
