@@ -487,13 +487,13 @@ impl Builder<'_> {
             } else {
                 held(ack, acks)
             };
-            let here = GROWTH * of::<InFlight>() * (held(packet, data) + acks + 2.0);
+            let here = GROWTH * (of::<InFlight>() + of::<Time>()) * (held(packet, data) + acks + 2.0);
             waits += here;
             if here > longest.0 {
                 longest = (here, number);
             }
-            // Times at each length of the queue have bins by its logarithm.
-            let bins = 8.0 * 16.0 * (packets(plan.limit, 1.0) + 2.0).log2();
+            // Times at each length of the queue have bins by its logarithm, and so have the waits in it.
+            let bins = (32.0 * 16.0 + 16.0 * 128.0) * (packets(plan.limit, 1.0) + 2.0).log2();
             links += GROWTH * of::<LinkPlan>() + of::<Port>() + of::<Plain>() + of::<LinkSummary>() + LAWS;
             links += 8.0 * plan.name.len() as f64 + bins + 64.0;
         }
