@@ -146,9 +146,18 @@ def test_compare_shows_protocols_side_by_side(flowstamp: Command, scenario: Path
         "reno+red": "reno",
     }
     # One table, whose cells are what the document has.
-    shown = done.stdout.splitlines()
+    first = [line for line in done.stdout.splitlines() if line.startswith("bottleneck ")]
+    assert [line.split("  ")[0] for line in first] == [
+        "bottleneck utilisation",
+        "bottleneck mean queue",
+        "bottleneck p95 queueing delay",
+        "bottleneck drops",
+        "bottleneck marks",
+    ]
+    everything = flowstamp("compare", scenario, "--protocols", "xcp,reno+red", "--out", "out", "--all")
+    shown = everything.stdout.splitlines()
     for statistic in ("mean", "p50", "p95", "p99"):
-        (cells,) = [line.split()[3:] for line in shown if line.startswith(f"bottleneck {statistic} ")]
+        (cells,) = [line.split()[3:] for line in shown if line.startswith(f"bottleneck {statistic} queue ")]
         queues = [summary["links"]["bottleneck"][f"{statistic}_queue_bytes"] for summary in protocols.values()]
         assert " ".join(cells) == " ".join(text.size(queue) for queue in queues)
     # Nobody waits for the way back's acks.
@@ -395,7 +404,7 @@ def test_compare_shows_completion_times_by_size(flowstamp: Command, tmp_path: Pa
     # What is asked for decides what is said: 100% is reached wherever there are enough flows, 0.01% nowhere.
     for wanted, said in (("100", "95% confidence to 100% in all"), ("0.01", "NOT reached")):
         options = ("--protocols", "rcp", "--out", str(out), "--confidence", wanted)
-        shown = flowstamp("compare", str(scenario), *options).stdout
+        shown = flowstamp("compare", str(scenario), "--all", *options).stdout
         assert said in shown
         assert " ± " in shown
         assert shown.splitlines()[0].split() == ["rcp", "PS", "lower", "bound"]

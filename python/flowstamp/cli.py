@@ -316,6 +316,7 @@ def _summary(results: Results) -> str:
 @app.command()
 def compare(
     scenario: ScenarioFile,
+    *,
     protocols: Annotated[
         str, typer.Option("--protocols", metavar="A,B+QUEUE,...", help="Laws, each with a queue if it is to change.")
     ] = "",
@@ -337,6 +338,17 @@ def compare(
             "--max-duration", metavar="TIME", help="Double the duration, up to this, until --confidence is reached."
         ),
     ] = "",
+    metric: Annotated[
+        str,
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="Say of each two protocols which is better, flow by flow: mean_fct, p50_fct, p95_fct or p99_fct.",
+        ),
+    ] = "",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every percentile, times by size, marks and Little's law.")
+    ] = False,
     executor: Executor = "threads",
     as_json: Json = False,
     memory: Memory = None,
@@ -344,12 +356,13 @@ def compare(
     """Run a scenario under several protocols and show them side by side.
 
     All flows get the protocol's law and the links its router law, or none; cells get one that needs no capacity, as XCP
-    has XCP-b, unless they say what it is told. Queues stay, unless one is named as in reno+red. One table has means and
-    percentiles of queues and completion times. The folder gets compare.pdf, compare.png and a run's folder for each
-    protocol. With random flows (`web`) the table also has mean completion times by size with their 95% intervals (batch
-    means after warm-up) beside processor sharing and the lower bound; it is said of each protocol whether these are as
-    narrow as --confidence asks, and the folder gets afct.pdf and afct.png. With --max-duration, runs that are too short
-    for it are done again, each time twice as long.
+    has XCP-b, unless they say what it is told. Queues stay, unless one is named as in reno+red. One table has what
+    is asked first, the rest with --all. The folder gets compare.pdf, compare.png and a run's folder for each
+    protocol. With random flows (`web`) it is said of each protocol whether the 95% intervals (batch means after
+    warm-up) of mean completion times, over all and by size, are as narrow as --confidence asks; with --all the table
+    has them, beside processor sharing and the lower bound; and the folder gets afct.pdf and afct.png, times over size,
+    and cdf.pdf and cdf.png, their distributions. --metric compares the same flows under each two protocols. With
+    --max-duration, runs that are too short for --confidence are done again, each time twice as long.
 
     With --against sim the file is a lab's: it runs on this machine's kernel, and the simulator runs the same; exit
     code 3 if the machine was too busy for the lab to say anything.
@@ -358,7 +371,7 @@ def compare(
         return _against(against, scenario, protocols, sets or [], out, seed, as_json)
     if not protocols:
         raise UsageError("--protocols is missing; write for example --protocols xcp,reno+red")
-    from flowstamp import afct
+    from flowstamp import afct, paired
     from flowstamp import compare as comparison
     from flowstamp.executors import check
     from flowstamp.files import check_folder
@@ -366,6 +379,8 @@ def compare(
     from flowstamp.sweeps import run_many
 
     check(executor)
+    if metric:
+        paired.check(metric)
     loaded = _load(scenario, sets or [])
     names = [name.strip() for name in protocols.split(",") if name.strip()]
     scenarios = comparison.variants(loaded, names, memory=memory)
@@ -381,40 +396,53 @@ def compare(
             break
         duration = f"{min(2 * duration_s, longest)!r}s"
         scenarios = {name: one.set("duration", duration) for name, one in scenarios.items()}
-    written = [path for name, result in results.items() for path in result.write(out / name)]
-
-    from flowstamp import plot
-
-    written += plot.save(plot.overview(results), out / "compare")
     times = afct.by_size(results)
-    if times:
-        written += plot.save(afct.draw(times, names), out / "afct")
-    if any(key in loaded.tree for key in ("leaf_spine", "fat_tree")) and any(
-        one["fct_slowdown"] for result in results.values() for one in result.groups.values()
-    ):
-        from flowstamp.fct import slowdown_figure
-
-        written += plot.save(slowdown_figure(results), out / "slowdown")
+    written = _pictures(results, times, out)
+    differences = paired.differences(results, metric) if metric else []
     if as_json:
         _document(
             {
                 "protocols": {name: result.summary for name, result in results.items()},
                 "afct": times,
                 "confidence": known,
+                "paired": differences,
                 "files": [str(path) for path in written],
             }
         )
-    else:
-        _say(comparison.table(results, times))
+        return 0
+    _say(comparison.table(results, times, everything=everything))
+    _say("")
+    for row in differences:
+        _say(paired.text_of(row))
+    if metric:
+        _say("" if differences else "no flows arrive at random or by a list: --metric has nothing to compare\n")
+    for group in times:
+        _say(afct.confidence_text(group, known[group]))
         _say("")
-        for group in times:
-            _say(afct.confidence_text(group, known[group]))
-            _say("")
-        for path in written:
-            if path.parent == out:
-                _say(f"wrote {path}")
-        _say(f"wrote {', '.join(str(out / name) for name in names)}")
+    for path in written:
+        if path.parent == out:
+            _say(f"wrote {path}")
+    _say(f"wrote {', '.join(str(out / name) for name in names)}")
     return 0
+
+
+def _pictures(results: dict[str, Results], times: dict[str, list[dict[str, Any]]], out: Path) -> list[Path]:
+    """A folder for each protocol, and the pictures of all of them."""
+    from flowstamp import afct, paired, plot
+
+    written = [path for name, result in results.items() for path in result.write(out / name)]
+    written += plot.save(plot.overview(results), out / "compare")
+    if times:
+        written += plot.save(afct.draw(times, list(results)), out / "afct")
+        written += plot.save(paired.distributions(results), out / "cdf")
+    some = next(iter(results.values()))
+    if any(key in some.manifest["scenario"] for key in ("leaf_spine", "fat_tree")) and any(
+        one["fct_slowdown"] for result in results.values() for one in result.groups.values()
+    ):
+        from flowstamp.fct import slowdown_figure
+
+        written += plot.save(slowdown_figure(results), out / "slowdown")
+    return written
 
 
 def _against(

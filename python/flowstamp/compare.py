@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from flowstamp.results import Results
 
 PERCENTILES = ("p50", "p95", "p99")
+FIRST = ("mean", "p95", "p99")
+"""What is asked first of completion times."""
 
 
 def variant(scenario: Scenario, protocol: str, *, memory: str | None = None) -> Scenario:
@@ -71,16 +73,21 @@ def longest(scenario: Scenario, max_duration: str) -> float:
     return seconds
 
 
-def table(results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any]]]) -> str:
-    """Everything side by side: a column for each protocol, and for the ideals where there are mean `times` by size."""
-    ideals = tuple(afct.IDEALS.values()) if times else ()
+def table(
+    results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any]]], *, everything: bool = False
+) -> str:
+    """Side by side what is asked first, or `everything`: a column for each protocol.
+
+    Everything has a column for the ideals too, where there are mean `times` by size.
+    """
+    ideals = tuple(afct.IDEALS.values()) if times and everything else ()
     rows: list[list[str]] = []
 
     def add(label: str, cells: Sequence[str], of_ideals: Sequence[str] = ("",) * len(afct.IDEALS)) -> None:
         rows.append([label, *cells, *of_ideals[: len(ideals)]])
 
     some = next(iter(results.values()))
-    for label, cells in _links(results):
+    for label, cells in _links(results, everything):
         add(label, cells)
     for cell in some.summary.get("cells", {}):
         shares = [result.summary["cells"][cell] for result in results.values()]
@@ -88,22 +95,27 @@ def table(results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any
     for group in some.groups:
         flows = [result.groups[group] for result in results.values()]
         add(f"{group} goodput", [text.rate(value["goodput_bps"]) for value in flows])
-        add(f"{group} Jain index", [text.maybe(value["jain_index"]) for value in flows])
+        if everything or any(value["jain_index"] is not None for value in flows):
+            add(f"{group} Jain index", [text.maybe(value["jain_index"]) for value in flows])
         if any(value["completed"] for value in flows):
             add(f"{group} completed", [str(value["completed"]) for value in flows])
             of_all = [value["fct_s"]["all"] if value["fct_s"] else None for value in flows]
-            for statistic in ("mean", *PERCENTILES):
+            for statistic in ("mean", *PERCENTILES) if everything else FIRST:
                 add(f"{group} {statistic} time", [text.seconds(one[statistic]) if one else "-" for one in of_all])
+        delays = [value.get("packet_delay_s") for value in flows]
+        if any(delays):
+            for statistic in ("mean", *PERCENTILES) if everything else ("p95",):
+                add(f"{group} {statistic} packet delay", _seconds(delays, statistic))
         slowed = [value.get("fct_slowdown") for value in flows]
         if any(slowed) and text.are_many(some.links):
             for statistic in PERCENTILES:
                 cells = [f"{one['all'][statistic]:.2f}" if one else "-" for one in slowed]
                 add(f"{group} {statistic} slowdown", cells)
-        for row in times.get(group, ()):
+        for row in times.get(group, ()) if everything else ():
             cells, of_ideals = afct.cells(row, list(results))
             add(f"{group} mean time, {afct.packets(row)}", cells, of_ideals)
         laws = [value["littles_law"] for value in flows]
-        if any(laws):
+        if any(laws) and everything:
             add(f"{group} active flows", [f"{law['mean_active']:.4g}" if law else "-" for law in laws])
             off = [(law["relative_difference"], law["edge_bound"]) if law else None for law in laws]
             add(f"{group} Little's law off by", [text.percent(o[0]) if o else "-" for o in off])
@@ -111,7 +123,11 @@ def table(results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any
     return text.table(["", *results, *ideals], rows)
 
 
-def _links(results: Mapping[str, Results]) -> Iterator[tuple[str, list[str]]]:
+def _seconds(of_runs: Sequence[Any], statistic: str) -> list[str]:
+    return [text.seconds(one[statistic]) if one else "-" for one in of_runs]
+
+
+def _links(results: Mapping[str, Results], everything: bool) -> Iterator[tuple[str, list[str]]]:
     """Rows of links on which anything came: of many those that are used most."""
     links = [result.summary["links"] for result in results.values()]
     shown = text.most_used(links)
@@ -124,10 +140,14 @@ def _links(results: Mapping[str, Results]) -> Iterator[tuple[str, list[str]]]:
             yield f"{link} lost beside drops", [str(value["lost"]) for value in values]
         if not any(value["p99_queue_bytes"] or value["drops"] or value["marks"] for value in values):
             continue  # nobody waits there, as on most ways back: seven lines of zeros would hide the rest
-        for statistic in ("mean", *PERCENTILES):
+        for statistic in ("mean", *PERCENTILES) if everything else ("mean",):
             yield f"{link} {statistic} queue", [text.size(value[f"{statistic}_queue_bytes"]) for value in values]
+        waits = [value.get("queueing_delay_s") for value in values]
+        for statistic in ("mean", *PERCENTILES) if everything else ("p95",):
+            yield f"{link} {statistic} queueing delay", _seconds(waits, statistic)
         yield f"{link} drops", [str(value["drops"]) for value in values]
-        yield f"{link} marks", [str(value["marks"]) for value in values]
+        if everything or any(value["marks"] for value in values):
+            yield f"{link} marks", [str(value["marks"]) for value in values]
     if len(shown) < len(links[0]):
         yield f"({len(links[0]) - len(shown)} links that are used less)", [""] * len(results)
 

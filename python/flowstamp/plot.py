@@ -120,6 +120,11 @@ class Stack:
     vertical: Sequence[float] = field(default=())  # instants worth a thin line
 
 
+def _powers(low: float, high: float) -> LogLocator:
+    """Numbers of a logarithmic axis: where less than two powers of ten show, what lies between them has numbers too."""
+    return LogLocator(subs=(1.0,) if high > 100 * low else (1.0, 2.0, 5.0))
+
+
 def stack(spec: Stack) -> Figure:
     """Draws panels above one another."""
     with mpl.rc_context(STYLE):
@@ -141,7 +146,7 @@ def stack(spec: Stack) -> Figure:
             last.set_xlabel(axis.label)
             if axis.scale != "linear":
                 last.set_xscale(axis.scale)
-                last.xaxis.set_major_locator(LogLocator())
+                last.xaxis.set_major_locator(_powers(*last.get_xlim()))
                 last.xaxis.set_major_formatter(FuncFormatter(_plain))
                 last.xaxis.set_minor_formatter(NullFormatter())
             last.set_xlim(*axis.limits)
@@ -190,8 +195,7 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> 
     elif panel.yscale != "linear":
         ax.set_yscale(panel.yscale)
         low_y, high_y = ax.get_ylim()
-        # Where less than two powers of ten show, what lies between them has numbers too.
-        ax.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high_y > 100 * low_y else (1.0, 2.0, 5.0)))
+        ax.yaxis.set_major_locator(_powers(low_y, high_y))
         ax.yaxis.set_major_formatter(FuncFormatter(_plain))
         ax.yaxis.set_minor_formatter(NullFormatter())
     low, high = panel.ylim

@@ -369,7 +369,7 @@ fn row(lab: &Lab, number: usize, planned: &Planned, flow: &Flow, said: &Value) -
         end_s: end.map(Time::as_secs_f64),
         size_bytes: size,
         fct_s: end.zip(start).map(|(end, start)| end.saturating_sub(start).as_secs_f64()),
-        ideal_fct_s: None.into(), // hosts take time of their own
+        ideal_fct_s: None.into(),  // hosts take time of their own
         fct_sender_s: None.into(), // acks of the last byte do not pass the path one by one
         delivered_bytes: flow.delivered_bytes,
         delivered_bytes_after_warmup: flow.delivered_bytes - flow.delivered_at_warmup,
