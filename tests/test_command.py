@@ -167,6 +167,27 @@ def test_compare_shows_protocols_side_by_side(flowstamp: Command, scenario: Path
     assert manifest["scenario"]["dumbbell"]["queue"]["kind"] == "red"
 
 
+def test_a_manifest_runs_again(flowstamp: Command, scenario: Path) -> None:
+    first = flowstamp("run", scenario, "--seed", "7", "--set", "dumbbell.rate=9Mbps", "--out", "one", "--json")
+    again = flowstamp("run", "one/manifest.json", "--out", "two", "--json")
+    assert (first.returncode, again.returncode) == (0, 0), again.stderr
+    for name in ("series.parquet", "flows.parquet"):
+        one, two = (scenario.parent / folder / name for folder in ("one", "two"))
+        assert one.read_bytes() == two.read_bytes()
+    manifest = json.loads((scenario.parent / "one" / "manifest.json").read_text())
+    for broken, said in (
+        ("[]", 'has no "scenario"; name a TOML file or the manifest.json of a run'),
+        ("{", "not JSON"),
+        (json.dumps({**manifest, "changes": [{}]}), "changes: its run was changed on the way"),
+        (json.dumps({**manifest, "scenario": {"duration": "1s", "dumbell": {}}}), "did you mean `dumbbell`?"),
+    ):
+        (scenario.parent / "broken.json").write_text(broken)
+        done = flowstamp("run", "broken.json")
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert said in done.stderr
+
+
 def test_impaired_links_stay_so_and_are_shown(flowstamp: Command, scenario: Path) -> None:
     impaired = [
         "--set",

@@ -51,7 +51,9 @@ def _folder(text: str | Path) -> Path:
     return Path(text)
 
 
-ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario, a TOML file.")]
+ScenarioFile = Annotated[
+    Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario, a TOML file, or a run's manifest.json.")
+]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a value: dumbbell.rate=90Mbps, flows.xcp.count=3."),

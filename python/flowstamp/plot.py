@@ -346,8 +346,9 @@ def _busiest(summary: Mapping[str, Any]) -> str:
     return str(max(links, key=lambda name: float(links[name]["utilization"])))
 
 
-def save(figure: Figure, stem: Path, formats: Sequence[str] = ("pdf", "png")) -> list[Path]:
+def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png")) -> list[Path]:
     """Writes `stem.pdf` and `stem.png`; each appears under its name only when it is whole."""
+    stem = Path(stem)
     # No dates and no program version: the same picture is the same file.
     metadata: dict[str, dict[str, Any]] = {
         "pdf": {"CreationDate": None, "Producer": None, "Creator": None},

@@ -621,8 +621,36 @@ def _is_deep(tree: object) -> bool:
 
 
 def load(path: str | Path) -> Scenario:
-    """A scenario from a TOML file, or the `[scenario]` of a figure's; paths in it are relative to the file's folder."""
-    return loads(read_text(path), source=str(path), base_dir=Path(path).parent)
+    """A scenario from a TOML file, the `[scenario]` of a figure's, or the `manifest.json` of a run.
+
+    Paths in it are relative to the file's folder.
+    """
+    text = read_text(path)
+    if Path(path).suffix == ".json":
+        return Scenario(_of_manifest(text, str(path)), source=str(path), base_dir=str(Path(path).parent))
+    return loads(text, source=str(path), base_dir=Path(path).parent)
+
+
+def _of_manifest(text: str, source: str) -> dict[str, Any]:
+    """The scenario of a run, by which it can be run again."""
+    try:
+        manifest = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ScenarioError(f"{source}: not JSON: {one_line(error)}") from None
+    tree = manifest.get("scenario") if isinstance(manifest, dict) else None
+    if not isinstance(tree, dict):
+        raise ScenarioError(f'{source}: has no "scenario"; name a TOML file or the manifest.json of a run')
+    if _is_deep(tree):
+        raise ScenarioError(f"{source}: {_TOO_DEEP}")
+    if manifest.get("changes"):
+        raise ScenarioError(f"{source}: changes: its run was changed on the way, which a scenario cannot say")
+    if manifest.get("version") != _flowstamp.__version__:
+        warnings.warn(
+            f"{source}: version: is {manifest.get('version')}, this is {_flowstamp.__version__}: results may differ",
+            ScenarioWarning,
+            stacklevel=3,
+        )
+    return {**tree, "seed": manifest.get("seed", tree.get("seed", 1))}
 
 
 def read_text(path: str | Path) -> str:
