@@ -16,6 +16,7 @@ from conftest import Command, command_line
 
 import flowstamp as fs
 from flowstamp import live, progress
+from flowstamp.cli import run_command
 
 
 def test_a_stream_has_every_sample_once(flowstamp: Command, scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,3 +141,22 @@ def test_progress_in_a_notebook(monkeypatch: pytest.MonkeyPatch, scenario: Path)
     loaded = fs.load(scenario).configure(duration="400s")
     loaded.run()
     assert any("<progress" in html and "of 400 s" in html for html in shown)
+
+
+def test_plain_progress_is_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], scenario: Path
+) -> None:
+    monkeypatch.setattr(progress, "PLAIN_S", 0.0)
+    monkeypatch.setattr(progress, "_how", ["plain"])
+    with progress.Meter("three") as meter:
+        meter(0, 2, 1.0, 4.0, 1_000_000)
+        meter(1, 2, 4.0, 4.0, 3_000_000)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(", ")[:2] for line in lines] == [
+        ["three: 0.2 of 2 runs", "1.0M events"],
+        ["three: 1.2 of 2 runs", "4.0M events"],
+    ]
+    assert run_command(["run", str(scenario), "--progress", "none"]) == 0
+    assert capsys.readouterr().err == ""
+    assert run_command(["run", str(scenario), "--progress", "loud"]) == 2
+    assert "there are auto, plain, none" in capsys.readouterr().err

@@ -72,6 +72,21 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON document on standar
 Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", parser=_folder, help="Folder for the results.")]
 OutHere = Annotated[Path, typer.Option("--out", metavar="DIR", parser=_folder, help="Folder for the results.")]
 
+
+def _show_progress(how: str) -> None:
+    from flowstamp import progress
+
+    progress.show(how)
+
+
+ShownAs = Annotated[
+    str,
+    typer.Option(
+        "--progress",
+        metavar="HOW",
+        help="auto: a bar, at a terminal; plain: a line every 10 s; none.",
+    ),
+]
 Memory = Annotated[
     str | None,
     typer.Option(
@@ -198,6 +213,7 @@ def run(
     json_stream: Annotated[
         bool, typer.Option("--json-stream", help="A line of JSON for each sample as the run goes; at last the summary.")
     ] = False,
+    progress: ShownAs = "auto",
     memory: Memory = None,
 ) -> int:
     """Run a scenario and print its summary.
@@ -209,6 +225,7 @@ def run(
     a line on standard output, {"time_s": ..., "link": {NAME: {METRIC: value}}, "group": ..., "flow": ..., "law": ...},
     and the last line is {"summary": ...}.
     """
+    _show_progress(progress)
     from flowstamp.progress import Meter
 
     _check_shown(as_json, live, json_stream)
@@ -353,6 +370,7 @@ def compare(
     ] = False,
     executor: Executor = "threads",
     as_json: Json = False,
+    progress: ShownAs = "auto",
     memory: Memory = None,
 ) -> int:
     """Run a scenario under several protocols and show them side by side.
@@ -369,6 +387,7 @@ def compare(
     With --against sim the file is a lab's: it runs on this machine's kernel, and the simulator runs the same; exit
     code 3 if the machine was too busy for the lab to say anything.
     """
+    _show_progress(progress)
     if against:
         return _against(against, scenario, protocols, sets or [], out, seed, as_json)
     if not protocols:
@@ -474,6 +493,7 @@ def _against(
 @app.command()
 def sweep(
     scenario: ScenarioFile,
+    *,
     grid: Annotated[
         list[str], typer.Option("--grid", metavar="KEY=V1,V2,...", help="Values of a key; every combination is run.")
     ],
@@ -486,6 +506,7 @@ def sweep(
     tables: Annotated[bool, typer.Option("--tables", help="Keep each run's series and flows, too.")] = False,
     fresh: Fresh = False,
     as_json: Json = False,
+    progress: ShownAs = "auto",
     memory: Memory = None,
 ) -> int:
     """Run a scenario over a grid of values on all cores, or on many machines; print a tidy table.
@@ -495,6 +516,7 @@ def sweep(
     files that it names, of a seed, and of a build of this program. With --executor dask=ADDRESS runs go to the workers
     of that Dask scheduler, which need the same build; what a worker had that was killed is done by the others.
     """
+    _show_progress(progress)
     from flowstamp import overview, text
     from flowstamp.executors import check
     from flowstamp.files import write_whole
@@ -595,6 +617,7 @@ def figure(
     out: OutHere = Path("out/figures"),
     fresh: Fresh = False,
     as_json: Json = False,
+    progress: ShownAs = "auto",
     memory: Memory = None,
 ) -> int:
     """Reproduce published figures and check what the papers claim of them.
@@ -604,6 +627,7 @@ def figure(
     Exit code 1 if a claim fails, or if its status or a differing value is no longer as figures/expected.json has it.
     With --accept each figure's part of that file is written anew as it ends; called again, it goes on where it was.
     """
+    _show_progress(progress)
     from flowstamp.figures import cli_figure
 
     if ids[:1] != ["list"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""A progress bar for work that takes over a second: on standard error at a terminal, or in a notebook's cell."""
+"""Progress of work that takes over a second: a bar at a terminal or in a notebook's cell, or lines."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from flowstamp import streams
+from flowstamp.errors import UsageError
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
@@ -18,6 +21,17 @@ if TYPE_CHECKING:
     from flowstamp.scenario import Progress
 
 QUIET_S = 1.0  # work that is done by then shows nothing
+PLAIN_S = 10.0
+"""Between two lines of plain progress."""
+WAYS = ("auto", "plain", "none")
+_how = [WAYS[0]]
+
+
+def show(how: str) -> None:
+    """How the command shows progress from now on: `auto`, a bar at a terminal; `plain`, lines; `none`."""
+    if how not in WAYS:
+        raise UsageError(f'--progress: "{how}" is no way to show progress; there are {", ".join(WAYS)}')
+    _how[0] = how
 
 
 class Meter:
@@ -30,13 +44,15 @@ class Meter:
     def __init__(self, title: str = "") -> None:
         self._title = title
         self._began = time.monotonic()
-        self._on = sys.stderr.isatty()
+        self._plain = _how[0] == "plain"
+        self._on = self._plain or (_how[0] == "auto" and sys.stderr.isatty())
+        self._last = self._began
         self._bar: Bar | None = None
         self._task: TaskID | None = None
         self._runs: dict[int, tuple[float, float, int]] = {}
 
     def __enter__(self) -> Self:
-        self._began = time.monotonic()
+        self._began = self._last = time.monotonic()
         return self
 
     def __exit__(
@@ -51,21 +67,20 @@ class Meter:
         if not self._on:
             return
         self._runs[run] = (simulated_s, duration_s, events)
-        if time.monotonic() - self._began < QUIET_S:
+        now = time.monotonic()
+        if now - (self._last if self._plain else self._began) < (PLAIN_S if self._plain else QUIET_S):
+            return
+        done = sum(simulated / max(duration, 1e-12) for simulated, duration, _ in self._runs.values())
+        total = f"{sum(entry[2] for entry in self._runs.values()) / 1e6:.1f}M events"
+        simulated = f"{simulated_s:.2f} of {duration_s:g} s" if runs == 1 else f"{done:.1f} of {runs} runs"
+        if self._plain:
+            self._last = now
+            streams.tell(f"{self._title}: {simulated}, {total}, {now - self._began:.0f} s")
             return
         if self._bar is None:
             self._start()
         if self._bar is not None and self._task is not None:
-            done = sum(simulated / max(duration, 1e-12) for simulated, duration, _ in self._runs.values())
-            total_events = sum(entry[2] for entry in self._runs.values())
-            simulated = f"{simulated_s:.2f} of {duration_s:g} s" if runs == 1 else f"{done:.1f} of {runs} runs"
-            self._bar.update(
-                self._task,
-                completed=done,
-                total=float(runs),
-                simulated=simulated,
-                events=f"{total_events / 1e6:.1f}M events",
-            )
+            self._bar.update(self._task, completed=done, total=float(runs), simulated=simulated, events=total)
 
     def _start(self) -> None:
         from rich.console import Console

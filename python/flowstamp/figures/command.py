@@ -7,15 +7,12 @@ import json as json_module
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from flowstamp import executors
@@ -23,9 +20,9 @@ from flowstamp.figures.accept import Fill
 from flowstamp.figures.kept import Kept
 from flowstamp.figures.memory import Form, Memory
 from flowstamp.figures.runner import Outcome, Runner, Status
-from flowstamp.figures.runner import Progress as Report
 from flowstamp.figures.spec import FigureError, load, matching
 from flowstamp.files import write_whole
+from flowstamp.progress import Meter
 from flowstamp.text import counted
 
 COLOURS: dict[Status, str] = {
@@ -76,7 +73,7 @@ def cli_figure(
     fill = (
         Fill(
             figures,
-            partial(_progress, messages),
+            Meter,
             fast=fast,
             directory=directory,
             out=out,
@@ -99,7 +96,7 @@ def cli_figure(
                 outcome = before
                 messages.print(f"{figure.id}: is in {out}/ from before; --fresh runs it again", soft_wrap=True)
             else:
-                with _progress(messages, figure.id) as report:
+                with Meter(figure.id) as report:
                     outcome = runner.run(figure, out, report)
                 kept.put_outcome(outcome, used)
             runner.forget({reuse.figure for other in figures[number + 1 :] for reuse in other.reuse})
@@ -205,17 +202,3 @@ def _warn(messages: Console, outcome: Outcome) -> None:
 def shown_number(value: float | None) -> str:
     """Four significant digits."""
     return "not measured" if value is None or math.isnan(value) else f"{value:.4g}"
-
-
-@contextmanager
-def _progress(messages: Console, title: str) -> Iterator[Report]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as bars:
-        task = bars.add_task(title, total=None)
-        done: dict[int, float] = {}
-
-        def report(index: int, runs: int, simulated_s: float, duration_s: float, _events: int) -> None:
-            done[index] = simulated_s / duration_s if duration_s > 0 else 1.0
-            bars.update(task, total=runs, completed=round(sum(done.values()), 1))
-
-        yield report
