@@ -79,7 +79,7 @@ def test_a_wide_range_is_spread_by_factors() -> None:
     ("actions", "options", "said"),
     [
         ({}, {}, "actions: are none"),
-        ({"dumbbell.rtt": ("1ms", "2ms")}, {}, "dumbbell.rtt: cannot change in mid-run"),
+        ({"packet": ("1kB", "2kB")}, {}, "packet: cannot change in mid-run"),
         ({"dumbbell.router.alpha": (2, 1)}, {}, r"must be the least and the largest"),
         ({"dumbbell.rate": ("a", "b")}, {}, "must be numbers, or quantities"),
         (

@@ -60,6 +60,14 @@ def test_a_second_call_runs_what_is_missing(random: fs.Scenario, tmp_path: Path)
     assert all(written > there[name] for name, written in files(tmp_path).items() if name in there)
 
 
+def test_axes_may_be_of_numpy(random: fs.Scenario) -> None:
+    grid = {"dumbbell.router.alpha": np.linspace(0.2, 0.4, 2), "flows.xcp.count": np.arange(1, 3)}
+    swept = fs.sweep(random, grid, seeds=list(np.arange(1, 3)))  # type: ignore[arg-type]
+    assert swept.points[-1] == {"dumbbell.router.alpha": 0.4, "flows.xcp.count": 2, "seed": 2}
+    with pytest.raises(fs.ScenarioError, match="at least one value"):
+        fs.sweep(random, {"flows.xcp.count": np.arange(0)})  # type: ignore[dict-item]
+
+
 def test_a_value_that_is_there_twice_is_run_once(random: fs.Scenario, tmp_path: Path) -> None:
     swept = fs.sweep(random, {"flows.xcp.count": [1, 1, 2]}, keep=tmp_path)
     assert len(files(tmp_path)) == 2

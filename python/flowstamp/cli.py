@@ -436,7 +436,11 @@ def compare(
     for row in differences:
         _say(paired.text_of(row))
     if metric:
-        _say("" if differences else "no flows arrive at random or by a list: --metric has nothing to compare\n")
+        _say(
+            ""
+            if differences
+            else "--metric compares two protocols or more, by flows that arrive at random or by a list\n"
+        )
     for group in times:
         _say(afct.confidence_text(group, known[group]))
         _say("")

@@ -704,8 +704,14 @@ def _given(table: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in table.items() if value is not None}
 
 
+def plain(value: Any) -> Any:
+    """A number of numpy as Python's own; all else as it is."""
+    return value.item() if hasattr(value, "dtype") and getattr(value, "ndim", 1) == 0 else value
+
+
 def toml(value: object, key: str) -> str:
     """A value as TOML on one line."""
+    value = plain(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):

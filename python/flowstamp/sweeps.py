@@ -23,7 +23,7 @@ from flowstamp.overview import value as value_of
 from flowstamp.points import Column, Points, key
 from flowstamp.progress import watching
 from flowstamp.results import Results
-from flowstamp.scenario import Progress, Scenario
+from flowstamp.scenario import Progress, Scenario, plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -340,8 +340,9 @@ def sweep(
             raise ScenarioError("grid: seed: is varied twice; give it in the grid or as seeds, not both")
         axes[SEED] = seeds
     for axis, values in axes.items():
-        if isinstance(values, str) or not values:
+        if isinstance(values, str) or not len(values):
             raise ScenarioError(f"grid: {axis}: {values!r} must be a list of at least one value")
+        axes[axis] = [plain(value) for value in values]
     points = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
     scenarios = []
     for point in points:

@@ -162,7 +162,18 @@ impl Tree {
 
     fn list<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0 {
-            Value::Array(items) => visitor.visit_seq(Items { items: items.into_iter(), at: 0 }),
+            Value::Array(items) => {
+                let length = items.len();
+                let mut items = Items { items: items.into_iter(), at: 0 };
+                let made = visitor.visit_seq(&mut items)?;
+                match items.items.len() {
+                    0 => Ok(made),
+                    more => Err(Error::custom(format_args!(
+                        "a list of {length} must be a list of {}",
+                        length - more
+                    ))),
+                }
+            }
             _ => Err(self.refuse(&visitor)),
         }
     }

@@ -4,7 +4,16 @@
 /// not known the nearest that is known comes first.
 #[must_use]
 pub fn plainly(message: &str) -> String {
-    typed(message).or_else(|| unknown(message)).unwrap_or_else(|| missing(message))
+    length(message)
+        .or_else(|| typed(message))
+        .or_else(|| unknown(message))
+        .unwrap_or_else(|| missing(message))
+}
+
+/// `invalid length 1, expected a tuple of size 2`.
+fn length(message: &str) -> Option<String> {
+    let (found, size) = message.strip_prefix("invalid length ")?.split_once(", expected a tuple of size ")?;
+    Some(format!("a list of {found} must be a list of {size}"))
 }
 
 /// `invalid type: string "a", expected u32`, and the same of values.
@@ -34,6 +43,7 @@ fn typed(message: &str) -> Option<String> {
         "a sequence" => "a list".into(),
         "a map" => "a table".into(),
         _ if kind.starts_with("struct ") || kind.starts_with("internally tagged enum ") => "a table".into(),
+        _ if kind.starts_with("a tuple of size ") => kind.replacen("a tuple of size ", "a list of ", 1),
         _ if kind.starts_with("enum ") => "one of its names".into(),
         _ => kind.to_owned(),
     };
@@ -114,6 +124,8 @@ mod tests {
             ),
             ("unknown field `x`, expected `price`", "unknown key `x`; there is `price`"),
             ("unknown field `x`, there are no fields", "unknown key `x`"),
+            ("invalid length 1, expected a tuple of size 2", "a list of 1 must be a list of 2"),
+            ("invalid type: string \"0s\", expected a tuple of size 2", "\"0s\" must be a list of 2"),
             ("missing field `rate`", "`rate` is missing"),
             ("a rate has its unit", "a rate has its unit"),
         ] {

@@ -38,6 +38,19 @@ pub struct Change {
     pub value: String,
 }
 
+impl Change {
+    /// Whether rates or delays of paths were others before it: no time is the ideal of both.
+    #[must_use]
+    pub fn moves_paths(&self) -> bool {
+        self.key.split('.').any(|part| {
+            matches!(
+                part,
+                "rate" | "reverse_rate" | "rates" | "spine_rate" | "rtt" | "delay" | "access_delay"
+            )
+        })
+    }
+}
+
 /// `summary.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
@@ -467,6 +480,7 @@ pub struct FlowRow {
     /// Completion time at the sender: from start until all of the flow was acknowledged there; `None` if the run ended before.
     pub fct_sender_s: Seconds,
     /// The shortest time in which its bytes could arrive, alone on its path: packets back to back at the slowest link, without a handshake.
+    /// None where rates or delays changed in mid-run.
     pub ideal_fct_s: Seconds,
     /// Unique bytes of payload delivered in the whole run.
     pub delivered_bytes: u64,

@@ -416,7 +416,11 @@ fn row(sim: &Finished, names: &[Arc<str>], flow: u32, r: &Record) -> FlowRow {
         end_s: ended.then(|| r.end.as_secs_f64()),
         size_bytes: r.size.map(NonZeroU64::get),
         fct_s: ended.then(|| (r.end - r.start).as_secs_f64()),
-        ideal_fct_s: r.size.and_then(|size| sim.routed.ideal_s(r.route, size.get(), &sim.scenario)).into(),
+        ideal_fct_s: r
+            .size
+            .filter(|_| !sim.changes.iter().any(Change::moves_paths))
+            .and_then(|size| sim.routed.ideal_s(r.route, size.get(), &sim.scenario))
+            .into(),
         fct_sender_s: (ended && outcome.acknowledged < Time::MAX)
             .then(|| (outcome.acknowledged - r.start).as_secs_f64())
             .into(),

@@ -66,6 +66,8 @@ fn each_mistake_gets_one_clear_line() {
         ("dumbbell.color", "red", "unknown key `color`; "),
         ("dumbbell.queue", "fifo", "there is no `fifo`; there are"),
         ("dumbbell.router.alhpa", "0.3", "unknown key `alhpa`"),
+        ("dumbbell.rate", "{ steps = [[\"0s\", \"1Mbps\", \"2Mbps\"]] }", "a list of 3 must be a list of 2"),
+        ("dumbbell.rate", "{ steps = [[\"0s\"]] }", "a list of 1 must be a list of 2"),
         ("dumbbell.rate.trace", "nowhere.down", "cannot read"),
         ("duration", "0s", "must be longer"),
         ("warmup", "3s", "shorter than duration"),

@@ -549,3 +549,34 @@ fn what_cannot_be_is_refused() {
     };
     assert_eq!(end(sim), end(before));
 }
+
+/// However often and whichever way the delay changes while the first packets are under way, all that is sent arrives.
+#[test]
+fn delays_that_change_again_and_again_stall_nobody() {
+    for steps in [["160ms", "320ms", "40ms"], ["1s", "500ms", "40ms"], ["4s", "40ms", "10ms"]] {
+        let mut sim = start(
+            "duration = \"12s\"\n[dumbbell]\nrate = \"10Mbps\"\nrtt = \"40ms\"\nrouter = \"xcp\"\n[[flows]]\nname = \"f\"\nlaw = \"xcp\"\ncount = 2\n",
+        );
+        for (at, rtt) in ["100ms", "105ms", "110ms"].iter().zip(steps) {
+            sim.run_until(at.parse().expect("a time"), &mut go).expect("a step");
+            sim.set("dumbbell.rtt", rtt).expect("a delay");
+        }
+        sim.run_until(Time::from_secs(12), &mut go).expect("the rest");
+        let goodput: f64 =
+            sim.results().expect("results").summary.groups.values().map(|g| g.goodput_bps).sum();
+        assert!(goodput > 7e6, "{steps:?}: {goodput}");
+    }
+}
+
+/// A buffer that is set is the buffer, though a rate that changed before has left its bytes as they were.
+#[test]
+fn a_buffer_is_set_after_a_rate_too() {
+    let mut sim = start(
+        "duration = \"2s\"\n[dumbbell]\nrate = \"10Mbps\"\nrtt = \"40ms\"\nbuffer = \"1BDP\"\n[[flows]]\nname = \"f\"\nlaw = \"reno\"\n",
+    );
+    sim.run_until(Time::from_secs(1), &mut go).expect("a step");
+    sim.set("dumbbell.rate", "20Mbps").expect("a rate");
+    sim.set("dumbbell.buffer", "100kB").expect("a buffer");
+    sim.run_until(Time::from_secs(2), &mut go).expect("the rest");
+    assert_eq!(sim.results().expect("results").summary.links["bottleneck"].buffer_bytes, 100_000.0);
+}

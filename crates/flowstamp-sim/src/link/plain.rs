@@ -53,7 +53,8 @@ impl Plain {
     /// When the transmission of this packet ends.
     #[inline]
     pub(super) fn finish_of(&self, entry: &InFlight) -> Time {
-        entry.arrives - self.delay
+        // One that was under way when the delay grew has less than the delay behind it.
+        entry.arrives.saturating_sub(self.delay)
     }
 
     /// The `back`-th packet from the end, the last being the first.
@@ -147,11 +148,11 @@ impl Plain {
         let before = std::mem::replace(&mut self.delay, delay);
         for back in 1..=self.ring.len() {
             let entry = self.last(back);
-            let finish = entry.arrives - before;
+            let finish = entry.arrives.saturating_sub(before);
             entry.arrives = if finish > now {
                 finish + delay
             } else {
-                let rest = u128::from((entry.arrives - now).as_ps()) * u128::from(delay.as_ps());
+                let rest = u128::from(entry.arrives.saturating_sub(now).as_ps()) * u128::from(delay.as_ps());
                 now + Time::from_ps((rest / u128::from(before.as_ps().max(1))) as u64)
             };
         }

@@ -62,7 +62,7 @@ impl Builder<'_> {
 }
 
 fn leaf_spine(of: &LeafSpine) -> Result<Laid> {
-    let links = u64::from(of.leaves) * (u64::from(of.spines) + u64::from(of.hosts));
+    let links = u64::from(of.leaves).saturating_mul(u64::from(of.spines) + u64::from(of.hosts));
     for (key, count) in [("leaves", of.leaves), ("spines", of.spines), ("hosts", of.hosts)] {
         if count == 0 {
             return error(format!("leaf_spine.{key}"), "is 0; it must be at least 1");
