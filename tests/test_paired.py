@@ -50,8 +50,8 @@ def test_a_path_that_is_twice_as_long_takes_longer_by_what_it_adds(scenario: Pat
     )
     near, far = roomy.run(), roomy.set("dumbbell.rtt", "120ms").run()
     [row] = paired.differences({"far": far, "near": near}, "mean_fct")
-    assert 1.9 < row["low"] <= row["ratio"] * 1.01
-    assert row["high"] < 2.0
+    # All but the transmission doubles: of 30 kB at 10 Gb/s, 24 us of 60 ms and more.
+    assert 1.99 < row["low"] <= row["high"] <= 2.0
     assert "near beats far by 50% to 50%" in paired.text_of(row)
     [row] = paired.differences({"near": near, "far": far}, "mean_fct")
     assert "near beats far by 50% to 50%" in paired.text_of(row)

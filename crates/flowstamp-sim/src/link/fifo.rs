@@ -103,9 +103,7 @@ pub struct Fifo<S> {
     pub sharing: S,
     /// When the first waiting packet's transmission begins.
     next_start: Time,
-    /// How many packets wait: the last ones of the ring.
-    waiting: u32,
-    /// When these arrived.
+    /// When the packets that wait arrived: the last ones of the ring.
     arrived: VecDeque<Time>,
 }
 
@@ -113,14 +111,14 @@ impl<S: Sharing> Fifo<S> {
     /// A queue in which nothing waits.
     #[must_use]
     pub fn new(laws: Laws, sharing: S) -> Self {
-        Self { laws, sharing, next_start: Time::ZERO, waiting: 0, arrived: VecDeque::new() }
+        Self { laws, sharing, next_start: Time::ZERO, arrived: VecDeque::new() }
     }
 
     /// How many packets wait.
     #[inline]
     #[must_use]
     pub fn waiting(&self) -> u32 {
-        self.waiting
+        self.arrived.len() as u32
     }
 
     /// The queue that the router law sees.
@@ -132,10 +130,11 @@ impl<S: Sharing> Fifo<S> {
 
     /// Catches up with the transmissions that have begun by `now`. `tap` sees each such packet.
     pub fn advance(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) {
-        while self.waiting > 0 && self.next_start <= now {
+        while self.next_start <= now {
+            let waiting = self.waiting();
+            let Some(arrived) = self.arrived.pop_front() else { break };
             let started = self.next_start;
-            let entry = line.last(self.waiting);
-            let arrived = self.arrived.pop_front().unwrap_or(started);
+            let entry = line.last(waiting);
             self.laws.stats.waits.add(started - arrived);
             self.laws.leave(started, entry.packet.size);
             self.sharing.leaves(self.laws.is_own(&entry.packet), entry.packet.size);
@@ -145,7 +144,6 @@ impl<S: Sharing> Fifo<S> {
             }
             let entry = *entry;
             self.next_start = line.finish_of(&entry);
-            self.waiting -= 1;
         }
     }
 
@@ -153,7 +151,7 @@ impl<S: Sharing> Fifo<S> {
     #[inline]
     pub fn admit(&mut self, line: &mut Plain, now: Time, packet: &Packet, tap: &mut Tap<'_>) -> Admission {
         line.arrivals += 1;
-        if self.waiting > 0 {
+        if !self.arrived.is_empty() {
             self.advance(line, now, tap);
         }
         let laws = &mut self.laws;
@@ -166,20 +164,20 @@ impl<S: Sharing> Fifo<S> {
         if self.sharing.arrives(own, packet, &mut laws.random) {
             laws.arrives(now, seen, packet);
         }
-        let verdict = laws.decide(&arrival(line, now, packet, laws.queue_bytes(), self.waiting), packet);
+        let verdict =
+            laws.decide(&arrival(line, now, packet, laws.queue_bytes(), self.arrived.len() as u32), packet);
         if verdict != Some(0) {
             self.sharing.loses(own);
         }
         let Some(mark) = verdict else { return Admission::Dropped };
         let free_at = line.free_at();
         if free_at > now {
-            self.arrived.push_back(now);
             laws.enter(now, packet.size);
             self.sharing.enters(own, packet.size);
-            if self.waiting == 0 {
+            if self.arrived.is_empty() {
                 self.next_start = free_at;
             }
-            self.waiting += 1;
+            self.arrived.push_back(now);
             let (first, entry) = line.transmit(free_at, packet);
             entry.packet.flags |= mark;
             Admission::sent(first, entry.arrives)
@@ -198,8 +196,8 @@ impl<S: Sharing> Fifo<S> {
     /// Bytes that have been transmitted by `now`, to which the link has been advanced.
     #[must_use]
     pub fn sent_bytes(&self, line: &Plain, now: Time) -> f64 {
-        let under_way = if self.waiting > 0 { self.next_start } else { line.free_at() };
-        self.laws.sent_bytes(now, under_way, line.in_transmission(now, self.waiting))
+        let under_way = if self.arrived.is_empty() { line.free_at() } else { self.next_start };
+        self.laws.sent_bytes(now, under_way, line.in_transmission(now, self.waiting()))
     }
 
     /// The line's rate has changed, and with it when the packet in transmission has gone.
