@@ -60,10 +60,10 @@ proptest! {
         prop_assert!(close(law.expect(|t| t), law.mean(), 1e-7), "{} {}", law.expect(|t| t), law.mean());
         prop_assert!(close(law.integrate_ccdf(|_| 1.0), law.mean(), 1e-7));
         prop_assert!(close(law.integrate_to(x, |_| 1.0), x, 1e-9));
-        prop_assert!(close(law.integrate_to(x, |t| law.ccdf(t)), law.capped_moment(1, x), 1e-6));
         for n in [1u8, 2] {
-            let direct = law.expect(|t| t.min(x).powi(i32::from(n)));
-            prop_assert!(close(direct, law.capped_moment(n, x), 1e-5), "{n}: {direct} {}", law.capped_moment(n, x));
+            // E[min(S, x)^n] by parts: without the kink at x, at which no quadrature is exact.
+            let direct = law.integrate_to(x, |t| f64::from(n) * t.powi(i32::from(n) - 1) * law.ccdf(t));
+            prop_assert!(close(direct, law.capped_moment(n, x), 1e-6), "{n}: {direct} {}", law.capped_moment(n, x));
             // Whole at the top, nothing at the bottom, and never falling.
             prop_assert!(law.partial_moment(n, law.min_bytes() * 0.999) <= 0.0);
             prop_assert!(law.partial_moment_below(n, x) <= law.partial_moment(n, x));

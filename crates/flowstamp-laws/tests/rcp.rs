@@ -157,23 +157,26 @@ fn alpha_fair_stamps() {
     }
 }
 
-/// A fluid of `n` flows that send at the last stamp an RTT later: C/R becomes n.
+/// A fluid of `n` flows that send at the router's rate of an RTT ago: C/R becomes n.
 fn converge(params: &Params, n: f64, rtt_s: f64, capacity: f64) -> (f64, f64) {
     let mut router = Router::new(params, &RouterView::of(Rate::from_bytes_per_sec(capacity)));
     let mut now = Time::ZERO;
     let mut queue = 0.0f64;
-    let mut past: std::collections::VecDeque<(f64, f64)> = std::collections::VecDeque::new();
-    let mut rate = router.rate();
+    // From when on each rate holds where the flows' bytes arrive. An RTT is no whole number of intervals: a delay rounded up to one
+    // would be half as long again at the shortest RTT, and no gains stand that.
+    let mut rates = std::collections::VecDeque::from([(0.0, router.rate())]);
     let mut next = router.first_timer(0).expect("a timer");
     for _ in 0..200_000 {
-        let step = (next - now).as_secs_f64();
+        let (from, to) = (now.as_secs_f64(), next.as_secs_f64());
+        let step = to - from;
         now = next;
-        // The flows' rate is the router's of an RTT ago.
-        past.push_back((now.as_secs_f64(), router.rate()));
-        while past.front().is_some_and(|(t, _)| *t <= now.as_secs_f64() - rtt_s) {
-            rate = past.pop_front().map_or(rate, |(_, r)| r);
+        while rates.get(1).is_some_and(|(t, _)| *t <= from) {
+            rates.pop_front();
         }
-        let input = n * rate * step;
+        let until = rates.iter().skip(1).map(|(t, _)| *t).chain([f64::INFINITY]);
+        let sent =
+            rates.iter().zip(until).map(|((t, rate), end)| rate * (end.min(to) - t.max(from)).max(0.0));
+        let input = n * sent.sum::<f64>();
         queue = (queue + input - capacity * step).max(0.0);
         // Packets large enough that the interval's traffic is one packet.
         router.on_arrival(
@@ -182,6 +185,7 @@ fn converge(params: &Params, n: f64, rtt_s: f64, capacity: f64) -> (f64, f64) {
             Some(&packet(rtt_s + queue / capacity)),
         );
         next = router.on_timer(0, view(now, queue as u64));
+        rates.push_back((to + rtt_s, router.rate()));
         // With many flows d forgets its first value, ten times the shortest RTT here, slowly: theta holds R/C (section 3.5).
         if now.as_secs_f64() > 3000.0 * rtt_s {
             break;
