@@ -273,6 +273,12 @@ pub trait SenderLaw: Sized {
         None
     }
 
+    /// How long a flow that waits for its pace does so before it asks the path again, with a packet of `probe_bytes`.
+    fn probe_after(&self, srtt: Time, probe_bytes: u32) -> Time {
+        let _ = probe_bytes;
+        srtt
+    }
+
     /// New data was acknowledged.
     fn on_ack(&mut self, ack: &Ack<'_>);
 
@@ -370,6 +376,9 @@ impl<L: SenderLaw> SenderLaw for Box<L> {
     }
     fn pacing_rate(&self) -> Option<Rate> {
         (**self).pacing_rate()
+    }
+    fn probe_after(&self, srtt: Time, probe_bytes: u32) -> Time {
+        (**self).probe_after(srtt, probe_bytes)
     }
     fn on_ack(&mut self, ack: &Ack<'_>) {
         (**self).on_ack(ack);

@@ -132,6 +132,38 @@ fn rates_below_a_packet_per_round_trip() {
     assert!(stays.delivered_bytes as f64 > 0.8 * alone, "{stays:?}");
 }
 
+/// Probes are no more than a tenth of what flows may send, where there are many: 500 of them on 10 packets per round trip. The author's host
+/// has one in each round trip, which fill the link alone with C rtt / 40 B flows, 250 here.
+#[test]
+fn probes_leave_the_link_to_the_data() {
+    // Of the bottleneck: packets that arrived for each packet of data that was delivered, and Mb/s of data.
+    let cost = |law: &str| {
+        let r = run(&format!(
+            r#"
+            duration = "90s"
+            warmup = "60s"
+            [dumbbell]
+            rate = "1Mbps"
+            rtt = "80ms"
+            buffer = "50pkt"
+            router = "rcp"
+            [[flows]]
+            name = "many"
+            law = {law}
+            count = 500
+            spread = "40s"
+            "#
+        ));
+        let goodput = r.summary.total.goodput_bps;
+        (r.summary.links["bottleneck"].arrivals as f64 / (goodput * 30.0 / 8.0 / 960.0), goodput / 1e6)
+    };
+    // A tenth of 1000 bytes is 2.5 probes of 40 bytes; half a packet more for what is lost and sent again.
+    let (ours, goodput) = cost("\"rcp\"");
+    assert!(ours < 1.0 + 2.5 + 0.5, "{ours}");
+    let (authors, least) = cost("{ law = \"rcp\", window = false }");
+    assert!(authors > 40.0 && goodput > 2.0 * least, "{authors}, {goodput} and {least} Mb/s");
+}
+
 /// Section 4.2 in small: Poisson arrivals, light-tailed sizes; the mean time is near processor sharing's for all sizes.
 #[test]
 fn completion_times_are_near_processor_sharing() {

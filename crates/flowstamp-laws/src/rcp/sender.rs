@@ -32,8 +32,10 @@
 //! 1. The window is R rtt / s / it is a packet more / pacing decides, and a window that rounding makes a packet short of
 //!    the pipe would stall the pace once a round trip.
 //! 2. Rates below one packet per RTT / the window is one packet and the pace holds it; the engine probes the path with
-//!    header-only packets once an RTT while it waits, as the author's ns-2 model does / else a higher rate would be seen
-//!    only after the gap.
+//!    header-only packets once an RTT while it waits, as the author's ns-2 model does, or less often, so that they are a tenth
+//!    of R at the most; without R-TCP's window as often as the author's / else a higher rate would be seen only after the
+//!    gap, and probes of many flows, which no rate holds, fill the link by themselves: C rtt / 40 B flows are enough, and
+//!    then none ever ends.
 //! 3. The rate has to show "a corresponding decrease" / to below 0.9 of the highest at the start of the last four round
 //!    trips / the thesis names no threshold; a queue of a round trip costs R about beta/2 of itself in each, a rate that
 //!    is another router's varies by a few percent, and a flow of a few packets per RTT learns of a loss late.
@@ -61,7 +63,8 @@ pub struct Params {
     pub desired_rate: Option<Rate>,
     /// Switch to TCP where the bottleneck is not an RCP router (section 6.2.2).
     pub switch: bool,
-    /// Never more in flight than R rtt and a packet (R-TCP, section 6.1.1); without it, as in the author's ns-2 host, the pace alone holds the flow.
+    /// Never more in flight than R rtt and a packet (R-TCP, section 6.1.1); without it, as in the author's ns-2 host, the pace alone holds the flow, and
+    /// probes are sent once an RTT whatever R is.
     pub window: bool,
 }
 
@@ -70,6 +73,9 @@ impl Default for Params {
         Self { desired_rate: None, switch: false, window: true }
     }
 }
+
+/// Of R, what probes may take.
+const PROBES_SHARE: f64 = 0.1;
 
 /// Rate and window of one flow.
 #[derive(Clone, Debug)]
@@ -174,6 +180,13 @@ impl SenderLaw for Sender {
     fn pacing_rate(&self) -> Option<Rate> {
         // Without a handshake the first packet leaves before there is a rate, and if it is lost, leaves again.
         (self.tcp().is_none() && self.rate > 0.0).then(|| Rate::from_bytes_per_sec(self.rate))
+    }
+
+    fn probe_after(&self, srtt: Time, probe_bytes: u32) -> Time {
+        if !self.window || self.rate <= 0.0 {
+            return srtt;
+        }
+        srtt.max(Time::from_secs_f64(f64::from(probe_bytes) / (PROBES_SHARE * self.rate)))
     }
 
     #[inline]

@@ -115,6 +115,9 @@ macro_rules! senders {
             fn limit(&self) -> f64 { each!(self, $($variant)*; l => l.limit()) }
             #[inline(always)]
             fn pacing_rate(&self) -> Option<Rate> { each!(self, $($variant)*; l => l.pacing_rate()) }
+            fn probe_after(&self, srtt: Time, probe_bytes: u32) -> Time {
+                each!(self, $($variant)*; l => l.probe_after(srtt, probe_bytes))
+            }
             #[inline]
             fn on_ack(&mut self, ack: &Ack<'_>) { each!(self, $($variant)*; l => l.on_ack(ack)) }
             fn on_loss(&mut self, now: Time, flight: u32) { each!(self, $($variant)*; l => l.on_loss(now, flight)) }

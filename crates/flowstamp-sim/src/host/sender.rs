@@ -121,8 +121,12 @@ impl Hosts {
         flow.pace.arm(next, &mut net.events, Class::Pace, number);
         // A gap longer than the round trip: probe meanwhile, or a better rate would be seen only after it.
         let srtt = flow.sender.srtt();
-        let probe = net.now + srtt;
-        if next > probe && srtt > Time::ZERO {
+        if next <= net.now + srtt || srtt == Time::ZERO {
+            return;
+        }
+        let most = self.groups[flow.group as usize].transport().max_rto;
+        let probe = net.now + flow.law.probe_after(srtt, self.ack_bytes.into()).min(most);
+        if next > probe {
             self.arm_probe(net, number, probe);
         }
     }
