@@ -90,7 +90,7 @@ class Stand:
         (folder / "figures" / "L1.toml").write_text(FIGURE)
         scenario = fs.dumbbell("10Mbps", rtt="20ms").flows("rcp", 2, name="long").probe(every="100ms", flows=True)
         run = scenario.run("4s")
-        (folder / "scenario.toml").write_text(lab._toml(run.manifest["scenario"]))
+        (folder / "scenario.toml").write_text(lab.toml_of(run.manifest["scenario"]))
         for name, invalid in (("valid", None), ("late", "packets left late")):
             run.write(folder / name)
             path = folder / name / "summary.json"

@@ -106,11 +106,11 @@ def simulate(measured: Measured) -> Results:
     manifest = measured.results.manifest
     if manifest.get("scenario") is None:
         raise UsageError(f"--against sim: {manifest.get('no_scenario', 'this run has no scenario')}")
-    return scenario.loads(_toml(manifest["scenario"]), source="the lab's scenario").run()
+    return scenario.loads(toml_of(manifest["scenario"]), source="the lab's scenario").run()
 
 
-def _toml(tree: Mapping[str, Any]) -> str:
-    """A scenario's JSON as TOML: inline tables and strings read the same in both, but for the colon."""
+def toml_of(tree: Mapping[str, Any]) -> str:
+    """A scenario's or a lab's JSON as TOML: inline tables and strings read the same in both, but for the colon."""
 
     def value(item: Any) -> str:
         if isinstance(item, Mapping):
