@@ -8,6 +8,7 @@ import os
 import shutil
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import SCENARIO
@@ -43,6 +44,9 @@ def test_a_lab_and_its_simulation_are_compared(folder: Path) -> None:
     assert lab.exit_code(comparison) == 0
     assert "utilisation" in lab.text_of(comparison)
     assert lab.draw(measured, simulated).axes
+    rate = lab.draw_rate(measured, simulated)
+    assert rate is not None
+    assert [line.get_label() for line in rate.axes[0].get_lines()] == ["Linux kernel", "simulator"]
 
 
 def test_an_invalid_run_has_an_exit_code_of_its_own(folder: Path) -> None:
@@ -131,13 +135,17 @@ def test_a_lab_under_another_protocol() -> None:
     assert not [flows for flows in trials.variant(mixed, "xcp", LABS)["flows"] if "law" in flows]
 
 
+def told(rows: dict[str, list[dict[str, Any]]]) -> list[str]:
+    return trials.table(rows).splitlines()[1:]
+
+
 def test_trials_are_told_by_their_medians() -> None:
     pages = [[0.1, 0.2, 0.9], [0.1, 0.3, 0.8], [0.1, 0.4, 0.7]]
     rows = {"rcp": [row(one) for one in pages], "bbr": [row([0.5, 1.5]), row([9.0], invalid="the machine was busy")]}
-    table = {line[:26].strip(): line[26:].split("  ") for line in trials.table(rows).splitlines()}
-    cells = {name: [cell.strip() for cell in line if cell.strip()] for name, line in table.items()}
-    assert cells["pages: half of them within"[:26]][-2:] == ["0.30 s (0.20 s to 0.40 s)", "0.50 s"]
-    assert cells["pages: 95% of them within"][-2:] == ["0.80 s (0.70 s to 0.90 s)", "1.50 s"]
+    cells = {line.split("  ")[0]: [c.strip() for c in line.split("  ")[1:] if c] for line in told(rows)}
+    assert cells["pages: half of them within, s"] == ["0.30 (0.20 to 0.40)", "0.50"]
+    assert cells["pages: 95% of them within, s"] == ["0.80 (0.70 to 0.90)", "1.50"]
+    assert cells["long: goodput, Mb/s"] == ["50.0", "50.0"]
     assert cells["valid trials"] == ["3 of 3", "1 of 2"]
     assert trials.exit_code(rows) == 0
     picture = trials.draw(rows)

@@ -571,7 +571,8 @@ def _against(
         )
     else:
         _say(lab.text_of(compared))
-        _say(f"wrote {out / 'compare.pdf'}, {out / 'compare.png'}, {out / 'lab'}, {out / 'sim'}")
+        pictures = [out / f"{name}.png" for name in ("compare", "rate") if (out / f"{name}.png").exists()]
+        _say(f"wrote {', '.join(str(path) for path in [*pictures, out / 'lab', out / 'sim'])}")
     return lab.exit_code(compared)
 
 

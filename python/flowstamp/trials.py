@@ -2,7 +2,7 @@
 """A lab under several protocols, several times: what `flowstamp compare` does with a lab's file.
 
 Protocols take turns, so that whatever else the machine does meets all of them alike. A run that the machine was too
-busy for is done once more, and counts for nothing if it is invalid again.
+busy for is done again, twice at most, and counts for nothing if it is invalid still.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 STAMPED = {"rcp": "rcp", "xcp": "xcp", "xcp-b": "xcp", "vcp": "vcp"}
 """The hosts' law under each router law."""
 KERNELS = ("cubic", "bbr", "reno")
-TRIES = 2
+TRIES = 3
 
 Say = Callable[[str], None]
 Tree = dict[str, Any]
@@ -99,7 +99,7 @@ def run(
                 one.write_text(lab.toml_of(variant(tree, name, file.parent)), encoding="utf-8")
                 first = seed if seed is not None else tree.get("seed", 1)
                 for again in range(TRIES):
-                    say(f"{name}, trial {trial + 1} of {trials}" + (", once more" if again else ""))
+                    say(f"{name}, trial {trial + 1} of {trials}" + (", again" if again else ""))
                     try:
                         measured = lab.run(one, out / name / str(trial + 1), seed=first + trial, lab_id=lab_id)
                     except ScenarioError as error:
@@ -149,41 +149,38 @@ def _done(group: str, one: Tree) -> float:
 
 
 def _goodput(group: str, one: Tree) -> float:
-    return float(one["groups"][group]["goodput_bps"])
+    return float(one["groups"][group]["goodput_bps"]) / 1e6
 
 
 def table(rows: Mapping[str, Sequence[Tree]]) -> str:
-    """Of each protocol the median of its valid trials, and from the lowest to the highest of them."""
+    """Of each protocol the median of its valid trials, and in brackets the lowest and the highest of them."""
     from flowstamp import text
 
     valid = {name: [one for one in trials if not one["invalid"]] for name, trials in rows.items()}
     some = next(iter(rows.values()))[0]
     lines: list[list[str]] = []
 
-    def add(title: str, value: Callable[[Tree], float], shown: Callable[[float], str]) -> None:
+    def add(title: str, value: Callable[[Tree], float], digits: int = 0) -> None:
         cells = []
         for trials in valid.values():
             found = [number for number in map(value, trials) if not math.isnan(number)]
             if not found:
                 cells.append("-")
                 continue
-            low, middle, high = (shown(f(found)) for f in (min, statistics.median, max))
+            low, middle, high = (f"{of(found):.{digits}f}" for of in (min, statistics.median, max))
             cells.append(middle if low == high else f"{middle} ({low} to {high})")
         lines.append([title, *cells])
 
-    def seconds(value: float) -> str:
-        return f"{value:.2f} s"
-
     for group in some["groups"]:
         if any(group in one["page_s"] for trials in rows.values() for one in trials):
-            for title, share in (("half of them within", 0.5), ("95% of them within", 0.95)):
-                add(f"{group}: {title}", partial(_within, group, share), seconds)
-            add(f"{group}: done", partial(_done, group), "{:g}".format)
+            for title, share in (("half of them within, s", 0.5), ("95% of them within, s", 0.95)):
+                add(f"{group}: {title}", partial(_within, group, share), 2)
+            add(f"{group}: done", partial(_done, group))
         else:
-            add(f"{group}: goodput", partial(_goodput, group), text.rate)
-    add("utilisation", lambda r: r["utilization"], lambda v: f"{100 * v:.1f}%")
-    add("mean queue", lambda r: r["mean_queue_bytes"], text.size)
-    add("drops", lambda r: r["drops"], "{:g}".format)
+            add(f"{group}: goodput, Mb/s", partial(_goodput, group), 1)
+    add("utilisation, %", lambda one: 100 * one["utilization"], 1)
+    add("mean queue, kB", lambda one: one["mean_queue_bytes"] / 1e3, 1)
+    add("drops", lambda one: one["drops"])
     lines.append(["left their law", *(str(sum(one["left"] for one in trials)) for trials in valid.values())])
     lines.append(["valid trials", *(f"{len(valid[name])} of {len(rows[name])}" for name in rows)])
     return text.table(["", *rows], lines)
