@@ -750,7 +750,7 @@ def examples(
     if as_json:
         _document({"files": [str(path) for path in written]})
     else:
-        _say(f"wrote {len(written)} files to {folder}; {shipped.NEXT}")
+        _say(f"wrote {len(written)} files to {folder}; {shipped.next_commands()}")
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import sys
 from pathlib import Path
 
 from flowstamp.errors import OutputError
@@ -14,18 +15,24 @@ SHIPPED = Path(__file__).parent / "data"
 """In a checkout a link to its `examples/`."""
 KINDS = (".csv", ".down", ".py", ".toml", ".txt")
 
-NEXT = """\
-in that folder, for example:
-  flowstamp run five.toml
-  flowstamp compare cellular.toml --protocols xcp,sack,sack+red
-  python3 graph.py
-and on Linux, as root and with the program flowstamp-linux:
-  flowstamp compare labs/pages.toml --protocols rcp,xcp,cubic,bbr"""
-
 
 def files() -> list[Path]:
     """The examples and what they read, by their names in the folder."""
     return sorted(path.relative_to(SHIPPED) for path in SHIPPED.rglob("*") if path.suffix in KINDS and path.is_file())
+
+
+def next_commands() -> str:
+    """What to do with them."""
+    # Under pipx and the like the package is known to a Python that nobody calls by its name.
+    named = shutil.which("python3")
+    python = "python3" if named and Path(named).parent == Path(sys.executable).parent else sys.executable
+    return f"""\
+in that folder, for example:
+  flowstamp run five.toml
+  flowstamp compare cellular.toml --protocols xcp,sack,sack+red
+  {python} graph.py
+and on Linux, as root and with the program flowstamp-linux:
+  flowstamp compare labs/pages.toml --protocols rcp,xcp,cubic,bbr"""
 
 
 def write(folder: Path) -> list[Path]:
