@@ -212,7 +212,7 @@ def test_forwarding_needs_the_program_and_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    for program, reason in ((lambda: None, "not built"), (lambda: "/bin/true", "need root")):
+    for program, reason in ((lambda: None, "is not here"), (lambda: "/bin/true", "need root")):
         monkeypatch.setattr(linux, "program", program)
         assert cli_figure(["R6.T"], fast=True, json=True, out=tmp_path) == 0
         [figure] = json.loads(capsys.readouterr().out)["figures"]
