@@ -81,12 +81,12 @@ else
   # shellcheck disable=SC2016
   mmdebstrap --quiet --variant=minbase --include=systemd \
     --customize-hook="copy-in $deb /root" \
-    --customize-hook='chroot "$1" sh -c "apt-get install -y --no-install-recommends /root/flowstamp-linux_*.deb"' \
+    --customize-hook='chroot "$1" sh -c "apt-get install -qq -y --no-install-recommends /root/flowstamp-linux_*.deb > /dev/null"' \
     --customize-hook='chroot "$1" flowstamp-linux --version' \
     --customize-hook='chroot "$1" flowstamp-linux router laws' \
     --customize-hook='chroot "$1" sh -c "flowstamp-linux lab scenario /usr/share/doc/flowstamp-linux/labs/rcp.toml > /dev/null"' \
     --customize-hook='chroot "$1" systemd-analyze verify flowstamp-host.service flowstamp-metrics.service flowstamp-router@eth0.service flowstamp-share@eth0.service' \
-    --customize-hook='chroot "$1" apt-get remove -y flowstamp-linux' \
+    --customize-hook='chroot "$1" sh -c "apt-get remove -qq -y flowstamp-linux > /dev/null"' \
     "$suite" /dev/null || fail "the Debian package does not work in a bare system"
 fi
 
