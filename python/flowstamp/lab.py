@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from flowstamp.plot import Panel
     from flowstamp.results import Results
 
-EXIT_REFUSED, EXIT_INVALID = 2, 3
+EXIT_REFUSED, EXIT_INVALID, EXIT_INTERRUPTED = 2, 3, 130
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 BOTTLENECK = "bottleneck"
 
@@ -82,6 +82,8 @@ def _call(arguments: Sequence[str]) -> str:
         except KeyboardInterrupt:
             process.communicate()  # the program has had the signal too, and tidies up
             raise
+    if process.returncode == EXIT_INTERRUPTED:
+        raise KeyboardInterrupt  # the program had the signal and we had not, as in a shell's background
     if process.returncode not in (0, EXIT_INVALID):
         said = [line for line in complaints.splitlines() if line.startswith("flowstamp: ")]
         ended = f"{linux.PROGRAM} ended with {process.returncode}"

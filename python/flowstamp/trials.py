@@ -29,6 +29,8 @@ STAMPED = {"rcp": "rcp", "xcp": "xcp", "xcp-b": "xcp", "vcp": "vcp"}
 """The hosts' law under each router law."""
 KERNELS = ("cubic", "bbr", "reno")
 TRIES = 3
+MOST_BYTES = 1 << 20
+"""No lab is as long; a scenario may be."""
 
 Say = Callable[[str], None]
 Tree = dict[str, Any]
@@ -37,6 +39,8 @@ Tree = dict[str, Any]
 def is_lab(file: Path) -> bool:
     """Whether this is a lab's file: a scenario has no `path`."""
     try:
+        if not file.is_file() or file.stat().st_size > MOST_BYTES:
+            return False
         return isinstance(tomllib.loads(file.read_text(encoding="utf-8")).get("path"), dict)
     except (OSError, ValueError, RecursionError):
         return False  # who reads it next says what is wrong
