@@ -11,7 +11,7 @@ export PIP_QUIET := 1
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock .cargo/config.toml
 
 .DEFAULT_GOAL := build
-.PHONY: build linux demo test test-rust test-python test-linux wasm web web-test lint deny fuzz fuzz-inputs prove determinism bench figures lab docs clean
+.PHONY: build linux release demo test test-rust test-python test-linux wasm web web-test lint deny fuzz fuzz-inputs prove determinism bench figures lab docs clean
 
 # The package is installed as a link to python/: a change there is in effect at once, one in crates/ by a new build.
 build: $(VENV)/.built
@@ -47,6 +47,27 @@ NEEDS := clang and libelf, which tools/install-linux.sh installs
 linux: $(VENV)/.created
 	$(CARGO) build --locked --release --manifest-path $(LINUX)/Cargo.toml --target-dir $(LINUX_TARGET)
 	install -m 755 $(LINUX_TARGET)/release/flowstamp-linux $(BIN)/flowstamp-linux
+
+# What is given away, into dist/: a wheel for any Linux with glibc 2.17 (zig links it), with the browser lab's page, what it is
+# built from, and a Debian package of flowstamp-linux for this machine's release; then each is tried where nothing else is.
+# ZIG= builds the wheel for this machine's glibc, as on systems without zig.
+DIST := dist
+ZIG ?= --zig --compatibility manylinux_2_17
+$(VENV)/.release: $(VENV)/.created
+	$(BIN)/pip install 'ziglang>=0.13'
+	@touch $@
+
+release: $(VENV)/.created $(if $(ZIG),$(VENV)/.release) web
+	@[ -e python/flowstamp/page/index.html ] || { echo "release: the browser lab's page is not built; a wheel needs it" >&2; exit 1; }
+	rm -rf $(DIST)
+	PATH="$(CURDIR)/$(BIN):$$PATH" maturin build --profile dist $(ZIG) --out $(DIST)
+	$(BIN)/maturin sdist --out $(DIST)
+	@if $(CAN_BUILD_LINUX) && command -v dpkg-shlibdeps >/dev/null; then \
+	  $(MAKE) --no-print-directory linux && tools/make-deb.sh $(BIN)/flowstamp-linux $(DIST); \
+	else \
+	  echo "skipped: the Debian package needs dpkg-dev, $(NEEDS)"; \
+	fi
+	tools/check-release.sh $(DIST)
 
 demo: build
 	$(BIN)/flowstamp demo

@@ -6,16 +6,19 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+from conftest import SCENARIO
 
 import flowstamp as fs
-from flowstamp import lab, linux, results
+from flowstamp import lab, linux, results, trials
 from flowstamp.cli import run_command
 from flowstamp.errors import ScenarioError, UsageError
 
-LABS = Path(__file__).parent.parent / "crates/flowstamp-linux/labs"
+LABS = Path(__file__).parent.parent / "examples/labs"
 
 
 @pytest.fixture
@@ -41,6 +44,9 @@ def test_a_lab_and_its_simulation_are_compared(folder: Path) -> None:
     assert lab.exit_code(comparison) == 0
     assert "utilisation" in lab.text_of(comparison)
     assert lab.draw(measured, simulated).axes
+    rate = lab.draw_rate(measured, simulated)
+    assert rate is not None
+    assert [line.get_label() for line in rate.axes[0].get_lines()] == ["Linux kernel", "simulator"]
 
 
 def test_an_invalid_run_has_an_exit_code_of_its_own(folder: Path) -> None:
@@ -96,3 +102,89 @@ def test_a_lab_of_the_kernels_own_law_runs(tmp_path: Path) -> None:
     file.write_text(short.replace('"100Mbps"', '"100mbps"'))
     with pytest.raises(ScenarioError, match="did you mean"):
         lab.run(file, tmp_path / "out", lab_id="test")
+
+
+def row(page_s: list[float], **more: object) -> dict[str, object]:
+    """What one run of a lab with pages gave."""
+    groups = {name: {"flows": 3, "goodput_bps": 5e7} for name in ("long", "pages")}
+    given = {"invalid": None, "utilization": 0.9, "mean_queue_bytes": 4e3, "drops": 2, "left": 0}
+    return given | {"page_s": {"pages": page_s}, "groups": groups} | more
+
+
+def test_a_lab_is_told_from_a_scenario(tmp_path: Path) -> None:
+    assert all(trials.is_lab(path) for path in LABS.glob("*.toml"))
+    assert not any(trials.is_lab(path) for path in LABS.parent.glob("*.toml"))
+    assert not trials.is_lab(tmp_path / "none.toml")
+
+
+def test_a_lab_under_another_protocol() -> None:
+    tree = tomllib.loads((LABS / "rcp.toml").read_text())
+    same, other, kernels = (trials.variant(tree, name, LABS) for name in ("rcp", "xcp", "cubic"))
+    assert same["router"] == {"law": "rcp", "where": "bpf", "eta": 0.9}
+    # RCP's eta is none of XCP's parameters.
+    assert other["router"] == {"law": "xcp", "where": "bpf"}
+    assert other["host"] == {"law": "xcp"}
+    assert kernels["router"] == {"law": "none", "where": "bpf"}
+    assert kernels["host"] == {"law": "cubic"}
+    assert kernels["path"] == tree["path"]
+    blind = tomllib.loads((LABS / "xcp-b-trace.toml").read_text())
+    assert trials.variant(blind, "xcp-b", LABS)["host"] == {"law": "xcp", "any_rtt": True}
+    assert trials.variant(blind, "bbr", LABS)["host"] == {"law": "bbr"}
+    assert Path(trials.variant(blind, "bbr", LABS)["path"]["rate"]["trace"]).is_file()
+    mixed = tomllib.loads((LABS / "coexistence.toml").read_text())
+    assert not [flows for flows in trials.variant(mixed, "xcp", LABS)["flows"] if "law" in flows]
+
+
+def told(rows: dict[str, list[dict[str, Any]]]) -> list[str]:
+    return trials.table(rows).splitlines()[1:]
+
+
+def test_trials_are_told_by_their_medians() -> None:
+    pages = [[0.1, 0.2, 0.9], [0.1, 0.3, 0.8], [0.1, 0.4, 0.7]]
+    rows = {"rcp": [row(one) for one in pages], "bbr": [row([0.5, 1.5]), row([9.0], invalid="the machine was busy")]}
+    cells = {line.split("  ")[0]: [c.strip() for c in line.split("  ")[1:] if c] for line in told(rows)}
+    assert cells["pages: half of them within, s"] == ["0.30 (0.20 to 0.40)", "0.50"]
+    assert cells["pages: 95% of them within, s"] == ["0.80 (0.70 to 0.90)", "1.50"]
+    assert cells["long: goodput, Mb/s"] == ["50.0", "50.0"]
+    assert cells["valid trials"] == ["3 of 3", "1 of 2"]
+    assert trials.exit_code(rows) == 0
+    picture = trials.draw(rows)
+    assert picture is not None
+    assert [len(line.get_xdata()) for line in picture.axes[0].get_lines()] == [9, 2]  # type: ignore[arg-type]
+    busy = {"rcp": [row([0.1], invalid="the machine was busy")]}
+    assert trials.exit_code(busy) == lab.EXIT_INVALID
+    assert trials.draw(busy) is None
+    assert trials.table(busy).splitlines()[-1].split() == ["valid", "trials", "0", "of", "1"]
+
+
+def test_compare_of_a_lab_refuses_in_a_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "three.toml").write_text(SCENARIO)
+    for file, arguments, wanted in (
+        (LABS / "pages.toml", ("--protocols", "rcp,newreno"), '"newreno" is no protocol of a lab; there are rcp, xcp,'),
+        (LABS / "pages.toml", ("--protocols", "rcp,rcp"), '"rcp" is there twice'),
+        (LABS / "pages.toml", ("--protocols", "rcp", "--set", "duration=5s"), "--set: is not for a lab"),
+        (tmp_path / "three.toml", ("--protocols", "xcp", "--trials", "2"), "--trials: is for a lab's file"),
+    ):
+        assert run_command(["compare", str(file), *arguments, "--out", str(tmp_path / "out")]) == 2
+        said = capsys.readouterr().err
+        assert wanted in said
+        assert said.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(bool(_why_not()), reason=_why_not())
+def test_a_lab_under_the_kernels_protocols_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "pages.toml"
+    short = (LABS / "pages.toml").read_text().replace('"20s"', '"6s"').replace("count = 30", "count = 3")
+    file.write_text(short)
+    out = tmp_path / "out"
+    code = run_command(["compare", str(file), "--protocols", "cubic", "--trials", "1", "--json", "--out", str(out)])
+    assert code in (0, lab.EXIT_INVALID)
+    document = json.loads(capsys.readouterr().out)
+    assert len(document["protocols"]["cubic"][0]["page_s"]["pages"]) == 3
+    assert json.loads((out / "trials.json").read_text()) == {key: document[key] for key in ("lab", "protocols")}
+    assert (out / "cubic/1/summary.json").is_file()
+    # A mistake in the lab is told of its file.
+    file.write_text(short.replace('"60Mbps"', '"60mbps"'))
+    assert run_command(["compare", str(file), "--protocols", "cubic", "--out", str(out)]) == 2
+    assert capsys.readouterr().err.startswith(f"flowstamp: {file}: ")

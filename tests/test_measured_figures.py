@@ -90,7 +90,7 @@ class Stand:
         (folder / "figures" / "L1.toml").write_text(FIGURE)
         scenario = fs.dumbbell("10Mbps", rtt="20ms").flows("rcp", 2, name="long").probe(every="100ms", flows=True)
         run = scenario.run("4s")
-        (folder / "scenario.toml").write_text(lab._toml(run.manifest["scenario"]))
+        (folder / "scenario.toml").write_text(lab.toml_of(run.manifest["scenario"]))
         for name, invalid in (("valid", None), ("late", "packets left late")):
             run.write(folder / name)
             path = folder / name / "summary.json"
@@ -189,7 +189,7 @@ def test_without_the_program_it_is_skipped(
     monkeypatch.setattr(linux, "program", lambda: named)
     code, figure = stand.figure(capsys)
     assert (code, figure["status"]) == (0, "skipped")
-    assert (named or "not built") in figure["reason"]
+    assert (named or "flowstamp-linux is not here") in figure["reason"]
 
 
 def test_an_application_that_fails_fails_the_figure(stand: Stand, capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,7 +212,7 @@ def test_forwarding_needs_the_program_and_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    for program, reason in ((lambda: None, "not built"), (lambda: "/bin/true", "need root")):
+    for program, reason in ((lambda: None, "is not here"), (lambda: "/bin/true", "need root")):
         monkeypatch.setattr(linux, "program", program)
         assert cli_figure(["R6.T"], fast=True, json=True, out=tmp_path) == 0
         [figure] = json.loads(capsys.readouterr().out)["figures"]

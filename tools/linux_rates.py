@@ -3,7 +3,7 @@
 
     python3 tools/linux_rates.py LAB.toml [--trace FILE] [--only xcp,cubic,...] [--tries 3] [--json]
 
-LAB.toml is a lab of XCP-b in the kernel (crates/flowstamp-linux/labs/xcp-b-*.toml); each row is the same lab with
+LAB.toml is a lab of XCP-b in the kernel (examples/labs/xcp-b-*.toml); each row is the same lab with
 another law of the hosts and another queue. `--trace` takes the rate from another recording. FIFOs are the kernel's,
 behind the same shaper as XCP-b's queue; FQ-CoDel is the emulated path's own, as kernels may lack it (docs/linux.md).
 

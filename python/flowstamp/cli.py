@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -30,7 +30,7 @@ EXIT_INTERRUPTED = 130
 app = typer.Typer(
     name="flowstamp",
     help="Explicit-feedback congestion control: simulate it, compare it, reproduce the papers' figures.",
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,  # plain help and one-line errors, no boxes
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -49,6 +49,28 @@ def _folder(text: str | Path) -> Path:
     if not str(text):
         raise typer.BadParameter("it is empty; give the path of a folder, . for this one")
     return Path(text)
+
+
+def _among(*words: str) -> Callable[[str], list[str]]:
+    """What a shell offers where one of a few words is wanted."""
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+
+
+def _figure_ids(incomplete: str) -> list[str]:
+    from flowstamp.figures.spec import available
+
+    return [word for word in ("list", "all", *available()) if word.startswith(incomplete)]
+
+
+def _protocols(incomplete: str) -> list[str]:
+    """The last of a list: a law, or behind its plus a queue."""
+    from flowstamp import _flowstamp
+
+    before, comma, last = incomplete.rpartition(",")
+    law, plus, queue = last.partition("+")
+    known = _flowstamp.laws()
+    words = [f"{law}+{word}" for word in known["queues"]] if plus else known["senders"]
+    return [f"{before}{comma}{word}" for word in words if word.startswith(f"{law}{plus}{queue}")]
 
 
 ScenarioFile = Annotated[
@@ -85,6 +107,7 @@ ShownAs = Annotated[
         "--progress",
         metavar="HOW",
         help="auto: a bar, at a terminal; plain: a line every 10 s; none.",
+        autocompletion=_among("auto", "plain", "none"),
     ),
 ]
 Memory = Annotated[
@@ -101,6 +124,7 @@ Executor = Annotated[
         "--executor",
         metavar="WHERE",
         help="Where runs go on: threads of this process, processes of this machine, or dask=ADDRESS, a cluster.",
+        autocompletion=_among("threads", "processes", "dask="),
     ),
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Run also what the folder has already.")]
@@ -337,14 +361,30 @@ def compare(
     scenario: ScenarioFile,
     *,
     protocols: Annotated[
-        str, typer.Option("--protocols", metavar="A,B+QUEUE,...", help="Laws, each with a queue if it is to change.")
+        str,
+        typer.Option(
+            "--protocols",
+            metavar="A,B+QUEUE,...",
+            help="Laws, each with a queue if it is to change.",
+            autocompletion=_protocols,
+        ),
     ] = "",
     sets: Sets = None,
     seed: Seed = None,
     out: OutHere = Path("out/compare"),
     against: Annotated[
-        str, typer.Option("--against", metavar="sim", help="Of a lab's file: the lab beside the simulator.")
+        str,
+        typer.Option(
+            "--against",
+            metavar="sim",
+            help="Of a lab's file: the lab beside the simulator.",
+            autocompletion=_among("sim"),
+        ),
     ] = "",
+    trials: Annotated[
+        int | None,
+        typer.Option("--trials", metavar="N", min=1, help="Of a lab's file: runs of each protocol; default 3."),
+    ] = None,
     confidence: Annotated[
         float,
         typer.Option(
@@ -363,6 +403,7 @@ def compare(
             "--metric",
             metavar="NAME",
             help="Say of each two protocols which is better, flow by flow: mean_fct, p50_fct, p95_fct or p99_fct.",
+            autocompletion=_among("mean_fct", "p50_fct", "p95_fct", "p99_fct"),
         ),
     ] = "",
     everything: Annotated[
@@ -384,14 +425,21 @@ def compare(
     and cdf.pdf and cdf.png, their distributions. --metric compares the same flows under each two protocols. With
     --max-duration, runs that are too short for --confidence are done again, each time twice as long.
 
-    With --against sim the file is a lab's: it runs on this machine's kernel, and the simulator runs the same; exit
-    code 3 if the machine was too busy for the lab to say anything.
+    A lab's file runs on this machine's kernel, with real applications: under each protocol in turn, --trials times.
+    The table has medians of the trials, and in brackets the lowest and the highest; times.pdf and times.png have the
+    distribution of all downloads' times, as curl tells them. With --against sim a lab runs as its file says, and the
+    simulator runs the same. Exit code 3 if the machine was too busy for a lab to say anything.
     """
     _show_progress(progress)
     if against:
         return _against(against, scenario, protocols, sets or [], out, seed, as_json)
     if not protocols:
         raise UsageError("--protocols is missing; write for example --protocols xcp,reno+red")
+    from flowstamp import trials as labs
+
+    if labs.is_lab(scenario):
+        return _lab_trials(scenario, protocols, sets or [], trials or 3, out, seed, as_json)
+    _no_trials(trials, scenario)
     from flowstamp import afct, paired
     from flowstamp import compare as comparison
     from flowstamp.executors import check
@@ -470,6 +518,39 @@ def _pictures(results: dict[str, Results], times: dict[str, list[dict[str, Any]]
     return written
 
 
+def _no_trials(trials: int | None, file: Path) -> None:
+    if trials is not None:
+        raise UsageError(f"--trials: is for a lab's file, which has a table [path]; {file} has none")
+
+
+def _lab_trials(
+    file: Path, protocols: str, sets: Sequence[str], trials: int, out: Path, seed: int | None, as_json: bool
+) -> int:
+    from flowstamp import plot, progress
+    from flowstamp import trials as labs
+    from flowstamp.files import check_folder, write_whole
+
+    if sets:
+        raise UsageError("--set: is not for a lab; write the value into its file")
+    names = [name.strip() for name in protocols.split(",") if name.strip()]
+    labs.check(names)
+    check_folder(out)
+    rows = labs.run(file, names, out, trials=trials, seed=seed, say=progress.note)
+    document = {"lab": str(file), "protocols": rows}
+    written = [write_whole(out / "trials.json", json.dumps(document, indent=2) + "\n")]
+    picture = labs.draw(rows)
+    if picture is not None:
+        written += plot.save(picture, out / "times")
+    if as_json:
+        _document(document | {"files": [str(path) for path in written]})
+    else:
+        _say(labs.table(rows))
+        _say("")
+        for path in written:
+            _say(f"wrote {path}")
+    return labs.exit_code(rows)
+
+
 def _against(
     against: str, file: Path, protocols: str, sets: Sequence[str], out: Path, seed: int | None, as_json: bool
 ) -> int:
@@ -490,7 +571,8 @@ def _against(
         )
     else:
         _say(lab.text_of(compared))
-        _say(f"wrote {out / 'compare.pdf'}, {out / 'compare.png'}, {out / 'lab'}, {out / 'sim'}")
+        pictures = [out / f"{name}.png" for name in ("compare", "rate") if (out / f"{name}.png").exists()]
+        _say(f"wrote {', '.join(str(path) for path in [*pictures, out / 'lab', out / 'sim'])}")
     return lab.exit_code(compared)
 
 
@@ -609,7 +691,9 @@ def figure(
     ids: Annotated[
         list[str],
         typer.Argument(
-            metavar="[list|ID...|all]", help="Figures by their ids, such as X10 or 'R4.*'; list alone names all."
+            metavar="[list|ID...|all]",
+            help="Figures by their ids, such as X10 or 'R4.*'; list alone names all.",
+            autocompletion=_figure_ids,
         ),
     ],
     fast: Annotated[bool, typer.Option("--fast", help="The shorter version of each scenario.")] = False,
@@ -650,6 +734,24 @@ def demo(
 
     _check_out(out)
     return int(run_demo(out, as_json, seed))
+
+
+@app.command()
+def examples(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", parser=_folder, help="A folder that is new or empty.")],
+    seed: UnusedSeed = None,
+    as_json: Json = False,
+) -> int:
+    """Write the example scenarios, scripts and labs into a folder of yours."""
+    from flowstamp import examples as shipped
+
+    del seed
+    written = shipped.write(folder)
+    if as_json:
+        _document({"files": [str(path) for path in written]})
+    else:
+        _say(f"wrote {len(written)} files to {folder}; {shipped.next_commands()}")
+    return 0
 
 
 @app.command()

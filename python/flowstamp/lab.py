@@ -8,6 +8,7 @@ and drawn beside a simulation. Claims about labs are in `figures/`.
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import json
 import signal
 import subprocess
@@ -19,14 +20,15 @@ from typing import TYPE_CHECKING, Any
 
 from flowstamp import linux
 from flowstamp import results as stored
-from flowstamp.errors import FlowstampError, ScenarioError, UsageError, one_line
+from flowstamp.errors import FlowstampError, MissingPackageError, ScenarioError, UsageError, one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from flowstamp.plot import Panel
     from flowstamp.results import Results
 
-EXIT_REFUSED, EXIT_INVALID = 2, 3
+EXIT_REFUSED, EXIT_INVALID, EXIT_INTERRUPTED = 2, 3, 130
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 BOTTLENECK = "bottleneck"
 
@@ -80,6 +82,8 @@ def _call(arguments: Sequence[str]) -> str:
         except KeyboardInterrupt:
             process.communicate()  # the program has had the signal too, and tidies up
             raise
+    if process.returncode == EXIT_INTERRUPTED:
+        raise KeyboardInterrupt  # the program had the signal and we had not, as in a shell's background
     if process.returncode not in (0, EXIT_INVALID):
         said = [line for line in complaints.splitlines() if line.startswith("flowstamp: ")]
         ended = f"{linux.PROGRAM} ended with {process.returncode}"
@@ -106,11 +110,11 @@ def simulate(measured: Measured) -> Results:
     manifest = measured.results.manifest
     if manifest.get("scenario") is None:
         raise UsageError(f"--against sim: {manifest.get('no_scenario', 'this run has no scenario')}")
-    return scenario.loads(_toml(manifest["scenario"]), source="the lab's scenario").run()
+    return scenario.loads(toml_of(manifest["scenario"]), source="the lab's scenario").run()
 
 
-def _toml(tree: Mapping[str, Any]) -> str:
-    """A scenario's JSON as TOML: inline tables and strings read the same in both, but for the colon."""
+def toml_of(tree: Mapping[str, Any]) -> str:
+    """A scenario's or a lab's JSON as TOML: inline tables and strings read the same in both, but for the colon."""
 
     def value(item: Any) -> str:
         if isinstance(item, Mapping):
@@ -123,14 +127,22 @@ def _toml(tree: Mapping[str, Any]) -> str:
 
 
 def against_simulator(lab: str | Path, out: str | Path, *, seed: int | None = None, lab_id: str = "lab") -> Comparison:
-    """Runs a lab and its simulation; folders `lab` and `sim` in `out`, and compare.pdf and compare.png."""
+    """Runs a lab and its simulation: folders `lab` and `sim` in `out`, compare.pdf, rate.pdf of laws that give one."""
     from flowstamp import plot
 
+    if importlib.util.find_spec("pyarrow") is None:
+        raise MissingPackageError("--against sim reads a lab's tables, which needs pyarrow; install flowstamp[pandas]")
     folder = Path(out)
     measured = run(lab, folder / "lab", seed=seed, lab_id=lab_id)
     simulated = simulate(measured)
     simulated.write(folder / "sim")
     plot.save(draw(measured, simulated), folder / "compare")
+    rate = draw_rate(measured, simulated)
+    if rate is not None:
+        plot.save(rate, folder / "rate")
+    else:
+        for left_by_another in ("rate.pdf", "rate.png"):
+            (folder / left_by_another).unlink(missing_ok=True)
     return Comparison(measured, simulated)
 
 
@@ -150,20 +162,39 @@ def draw(measured: Measured, simulated: Results) -> Figure:
             curves.append(plot.Curve(of, t, v / 1e6, len(curves)))
         panels.append(plot.Panel("Throughput (Mb/s)", curves, title=name, ylim=(0, None), legend=True))
 
-    def together(ylabel: str, kind: str, metric: str, factor: float, legend: bool = False) -> None:
-        curves = [
-            plot.Curve(name, t, v * factor, number)
-            for number, (name, one) in enumerate(both.items())
-            if (kind, BOTTLENECK, metric) in one.series_names
-            for t, v in [one.series(kind, BOTTLENECK, metric)]
-        ]
-        if curves:
-            panels.append(plot.Panel(ylabel, curves, ylim=(0, None), legend=legend))
-
-    together("Utilisation", "link", "utilization", 1.0, legend=True)
-    together("Queue (ms)", "link", "mean_queue_bytes", 8e3 / measured.results.links[BOTTLENECK]["rate_bps"])
-    together("Rate (Mb/s)", "law", "rate_bps", 1e-6)
+    panels += _together("Utilisation", both, "link", "utilization", 1.0, legend=True)
+    panels += _queue(both)
+    panels += _together("Rate (Mb/s)", both, "law", "rate_bps", 1e-6)
     return plot.stack(plot.Stack("Time (s)", panels, markers=False))
+
+
+def draw_rate(measured: Measured, simulated: Results) -> Figure | None:
+    """The rate that the router gives each flow, by kernel and simulator, and the queue; none of other laws."""
+    from flowstamp import plot
+
+    both = {"Linux kernel": measured.results, "simulator": simulated}
+    rates = _together("Rate given (Mb/s)", both, "law", "rate_bps", 1e-6, legend=True)
+    return plot.stack(plot.Stack("Time (s)", [*rates, *_queue(both)], markers=False)) if rates else None
+
+
+def _queue(both: Mapping[str, Results]) -> list[Panel]:
+    rate_bps = next(iter(both.values())).links[BOTTLENECK]["rate_bps"]
+    return _together("Queue (ms)", both, "link", "mean_queue_bytes", 8e3 / rate_bps)
+
+
+def _together(
+    ylabel: str, both: Mapping[str, Results], kind: str, metric: str, factor: float, *, legend: bool = False
+) -> list[Panel]:
+    """A panel with a curve of each run that sampled it; none if none did."""
+    from flowstamp import plot
+
+    curves = [
+        plot.Curve(name, t, v * factor, number)
+        for number, (name, one) in enumerate(both.items())
+        if (kind, BOTTLENECK, metric) in one.series_names
+        for t, v in [one.series(kind, BOTTLENECK, metric)]
+    ]
+    return [plot.Panel(ylabel, curves, ylim=(0, None), legend=legend)] if curves else []
 
 
 def _rtt_s(measured: Measured) -> float:

@@ -36,7 +36,7 @@ def missing() -> str:
     """Why there is no program, in one line."""
     if sys.platform != "linux":
         return f"this is {sys.platform}, and the program {PROGRAM} is for Linux"
-    return f"the program {PROGRAM} is not built; say make linux (tools/install-linux.sh installs what that needs)"
+    return f"the program {PROGRAM} is not here; install its Debian package, or in a checkout say make linux"
 
 
 def required(command: str) -> str:

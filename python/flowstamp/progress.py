@@ -34,6 +34,12 @@ def show(how: str) -> None:
     _how[0] = how
 
 
+def note(line: str) -> None:
+    """A line about work that has steps of many seconds, where progress is shown."""
+    if _how[0] == "plain" or (_how[0] == "auto" and sys.stderr.isatty()):
+        streams.tell(line)
+
+
 class Meter:
     """Takes what the engine reports and shows events done, simulated time and the time that remains.
 

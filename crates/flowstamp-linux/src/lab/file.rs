@@ -639,7 +639,7 @@ mod tests {
 
     #[test]
     fn the_labs_that_are_shipped_are_read() {
-        let folder = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("labs");
+        let folder = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/labs");
         let labs: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert!(labs.len() >= 3, "{labs:?}");
         for lab in labs {

@@ -137,3 +137,80 @@ pub fn serve(listener: &TcpListener, root: &Path) -> anyhow::Result<ExitCode> {
     http::serve(listener, |request| page(request, &sources))?;
     Ok(ExitCode::SUCCESS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::router::status::Split;
+    use std::collections::BTreeSet;
+
+    /// A router of each law, on a link that is shared unless the law is told no rate.
+    fn reports() -> Vec<Report> {
+        let report = |law: &'static crate::law::Law| Report {
+            interface: "eth0".into(),
+            law,
+            attached: true,
+            link_rate_bps: (!law.blind).then_some(1e8),
+            target_rate_bps: (!law.blind).then_some(9.5e7),
+            variables: law.variables.iter().map(|v| (v.name, 1.0)).collect(),
+            queue_bytes: 3000,
+            queue_packets: 2,
+            dropped_packets: 1,
+            split: (!law.blind).then_some(Split {
+                is_updated: true,
+                own_weight: 0.5,
+                own_capacity_bps: 5e7,
+                own_flows: 2.0,
+                other_flows: 3.0,
+                own_input_bps: 1e7,
+                other_input_bps: 2e7,
+                own_queue_bytes: 1500,
+                other_queue_bytes: 1500,
+                update_interval_s: 0.2,
+                updates: 7,
+                has_classes: true,
+            }),
+            input_bytes: 1_000_000,
+            decisions: 100,
+            interval_s: 0.01,
+            late_mean_s: 1e-5,
+            late_max_s: 1e-3,
+        };
+        ROUTERS.map(report).into()
+    }
+
+    fn names(text: &str) -> BTreeSet<String> {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        text.split(|c: char| !is_part(c))
+            .filter(|word| word.starts_with("flowstamp_router_"))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Every metric that the dashboard for Grafana asks for is there for some router, with a value.
+    #[test]
+    fn the_dashboard_asks_for_what_is_exported() {
+        let text = render(&reports()).unwrap();
+        let exported: BTreeSet<_> = text
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| line.split('{').next().map(str::to_owned))
+            .collect();
+        let dashboard = names(include_str!("../../../../grafana/flowstamp-router.json"));
+        assert!(dashboard.len() > 20, "{dashboard:?}");
+        let missing: Vec<_> = dashboard.difference(&exported).collect();
+        assert!(missing.is_empty(), "not exported: {missing:?}");
+        // What the law of any router knows has a place in it.
+        let law = |name: &&String| {
+            ROUTERS
+                .iter()
+                .flat_map(|law| law.variables)
+                .any(|v| **name == format!("flowstamp_router_{}", in_words(v.name)))
+        };
+        let unseen: Vec<_> = exported.iter().filter(law).filter(|name| !dashboard.contains(*name)).collect();
+        assert!(
+            unseen.iter().all(|name| name.ends_with("_input_rate_bps")),
+            "known, and not in the dashboard: {unseen:?}"
+        );
+    }
+}

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""A lab under several protocols, several times: what `flowstamp compare` does with a lab's file.
+
+Protocols take turns, so that whatever else the machine does meets all of them alike. A run that the machine was too
+busy for is done again, twice at most, and counts for nothing if it is invalid still.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import tempfile
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flowstamp import lab
+from flowstamp.errors import FlowstampError, ScenarioError, UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STAMPED = {"rcp": "rcp", "xcp": "xcp", "xcp-b": "xcp", "vcp": "vcp"}
+"""The hosts' law under each router law."""
+KERNELS = ("cubic", "bbr", "reno")
+TRIES = 3
+MOST_BYTES = 1 << 20
+"""No lab is as long; a scenario may be."""
+
+Say = Callable[[str], None]
+Tree = dict[str, Any]
+
+
+def is_lab(file: Path) -> bool:
+    """Whether this is a lab's file: a scenario has no `path`."""
+    try:
+        if not file.is_file() or file.stat().st_size > MOST_BYTES:
+            return False
+        return isinstance(tomllib.loads(file.read_text(encoding="utf-8")).get("path"), dict)
+    except (OSError, ValueError, RecursionError):
+        return False  # who reads it next says what is wrong
+
+
+def check(protocols: Sequence[str]) -> None:
+    """Refuses what no lab's hosts have, and what is there twice."""
+    for name in protocols:
+        if name not in STAMPED and name not in KERNELS:
+            there = ", ".join([*STAMPED, *KERNELS])
+            raise UsageError(f'--protocols: "{name}" is no protocol of a lab; there are {there}')
+    twice = next((name for name in protocols if protocols.count(name) > 1), None)
+    if twice:
+        raise UsageError(f'--protocols: "{twice}" is there twice')
+
+
+def variant(tree: Tree, protocol: str, folder: Path) -> Tree:
+    """A lab under a protocol: all hosts and flows get its law, and the router its router law, or none.
+
+    Parameters of the file's router stay where the law does. What the file names is looked for in `folder`.
+    """
+    router = dict(tree.get("router", {}))
+    place = {"where": router.get("where", "bpf")}
+    law = protocol if protocol in STAMPED else "none"
+    new: Tree = json.loads(json.dumps(tree))
+    new["router"] = router if router.get("law") == law else {"law": law} | place
+    new["host"] = dict(tree.get("host", {})) | {"law": STAMPED.get(protocol, protocol)}
+    if protocol in KERNELS:
+        new["host"].pop("any_rtt", None)
+    for flows in new.get("flows", ()):
+        flows.pop("law", None)
+    for key in ("rate", "reverse_rate"):
+        rate = new["path"].get(key)
+        if isinstance(rate, dict) and isinstance(rate.get("trace"), str):
+            rate["trace"] = str((folder / rate["trace"]).resolve())
+    return new
+
+
+def run(
+    file: Path,
+    protocols: Sequence[str],
+    out: Path,
+    *,
+    trials: int,
+    seed: int | None = None,
+    lab_id: str = "lab",
+    say: Say = lambda _: None,
+) -> dict[str, list[Tree]]:
+    """Runs the lab under each protocol, `trials` times; a row for each trial.
+
+    The runs' folders are PROTOCOL/1, ... in `out`.
+    """
+    check(protocols)
+    tree = tomllib.loads(file.read_text(encoding="utf-8"))
+    rows: dict[str, list[Tree]] = {name: [] for name in protocols}
+    with tempfile.TemporaryDirectory() as temporary:
+        for trial in range(trials):
+            for name in protocols:
+                one = Path(temporary) / f"{name}.toml"
+                one.write_text(lab.toml_of(variant(tree, name, file.parent)), encoding="utf-8")
+                first = seed if seed is not None else tree.get("seed", 1)
+                for again in range(TRIES):
+                    say(f"{name}, trial {trial + 1} of {trials}" + (", again" if again else ""))
+                    try:
+                        measured = lab.run(one, out / name / str(trial + 1), seed=first + trial, lab_id=lab_id)
+                    except ScenarioError as error:
+                        raise ScenarioError(str(error).replace(str(one), str(file))) from None
+                    except FlowstampError as error:
+                        raise type(error)(f"{file}: {name}: {error}") from None
+                    if not measured.invalid:
+                        break
+                    say(f"{name}: invalid: {measured.invalid}")
+                rows[name].append(row(measured.results.summary))
+    return rows
+
+
+def row(summary: Mapping[str, Any]) -> Tree:
+    """What one run gave. Times of downloads are curl's own, from before it connects to the last byte."""
+    link = summary["links"][lab.BOTTLENECK]
+    pages: dict[str, list[float]] = {}
+    for application in summary["applications"]:
+        if application["app"] == "http" and application["response_code"] == 200:
+            pages.setdefault(application["flow"].rpartition(".")[0], []).append(application["time_total_s"])
+    hosts = summary["hosts"]["groups"] or {}
+    return {
+        "invalid": summary["invalid"],
+        "utilization": link["utilization"],
+        "mean_queue_bytes": link["mean_queue_bytes"],
+        "drops": link["drops"],
+        "left": sum(len(group["left"]) for group in hosts.values()),
+        "page_s": {name: sorted(times) for name, times in pages.items()},
+        "groups": {
+            name: {key: group[key] for key in ("flows", "goodput_bps", "jain_index", "retransmissions")}
+            for name, group in summary["groups"].items()
+        },
+    }
+
+
+def percentile(times: Sequence[float], share: float) -> float:
+    """The time within which this share of the downloads were done; not a number of none."""
+    return float(np.percentile(times, 100 * share, method="inverted_cdf")) if len(times) else float("nan")
+
+
+def _within(group: str, share: float, one: Tree) -> float:
+    return percentile(one["page_s"].get(group, ()), share)
+
+
+def _done(group: str, one: Tree) -> float:
+    return len(one["page_s"].get(group, ()))
+
+
+def _goodput(group: str, one: Tree) -> float:
+    return float(one["groups"][group]["goodput_bps"]) / 1e6
+
+
+def table(rows: Mapping[str, Sequence[Tree]]) -> str:
+    """Of each protocol the median of its valid trials, and in brackets the lowest and the highest of them."""
+    from flowstamp import text
+
+    valid = {name: [one for one in trials if not one["invalid"]] for name, trials in rows.items()}
+    some = next(iter(rows.values()))[0]
+    lines: list[list[str]] = []
+
+    def add(title: str, value: Callable[[Tree], float], digits: int = 0) -> None:
+        cells = []
+        for trials in valid.values():
+            found = [number for number in map(value, trials) if not math.isnan(number)]
+            if not found:
+                cells.append("-")
+                continue
+            low, middle, high = (f"{of(found):.{digits}f}" for of in (min, statistics.median, max))
+            cells.append(middle if low == high else f"{middle} ({low} to {high})")
+        lines.append([title, *cells])
+
+    for group in some["groups"]:
+        if any(group in one["page_s"] for trials in rows.values() for one in trials):
+            for title, share in (("half of them within, s", 0.5), ("95% of them within, s", 0.95)):
+                add(f"{group}: {title}", partial(_within, group, share), 2)
+            add(f"{group}: done", partial(_done, group))
+        else:
+            add(f"{group}: goodput, Mb/s", partial(_goodput, group), 1)
+    add("utilisation, %", lambda one: 100 * one["utilization"], 1)
+    add("mean queue, kB", lambda one: one["mean_queue_bytes"] / 1e3, 1)
+    add("drops", lambda one: one["drops"])
+    lines.append(["left their law", *(str(sum(one["left"] for one in trials)) for trials in valid.values())])
+    lines.append(["valid trials", *(f"{len(valid[name])} of {len(rows[name])}" for name in rows)])
+    return text.table(["", *rows], lines)
+
+
+def draw(rows: Mapping[str, Sequence[Tree]]) -> Figure | None:
+    """How the times of downloads are distributed, those of all valid trials together; none if there are none."""
+    from flowstamp import plot
+
+    some = next(iter(rows.values()))[0]
+    panels = []
+    for group in some["groups"]:
+        curves = []
+        for style, (name, trials) in enumerate(rows.items()):
+            times = np.sort([t for one in trials if not one["invalid"] for t in one["page_s"].get(group, ())])
+            if times.size:
+                share = np.arange(1, times.size + 1) / times.size
+                curves.append(plot.Curve(name, times, share, style))
+        if curves:
+            panels.append(plot.Panel(f"Share of {group}", curves, ylim=(0, 1), legend=True))
+    return plot.stack(plot.Stack("Time of a download (s)", panels, xlim=(0, None), markers=False)) if panels else None
+
+
+def exit_code(rows: Mapping[str, Sequence[Tree]]) -> int:
+    """3 if a protocol has no valid trial."""
+    busy = any(all(one["invalid"] for one in trials) for trials in rows.values())
+    return lab.EXIT_INVALID if busy else 0
