@@ -6,6 +6,7 @@
 //! - [`servers`]: the same servers as exact event simulations, for the very flows of a run.
 //! - [`bianchi`]: throughput and collisions of IEEE 802.11's DCF in saturation (Bianchi 2000, with a retry limit and freezing).
 //! - [`dctcp`]: queue and marks of DCTCP in the steady state (Alizadeh et al. 2010, section 3.3).
+//! - [`stability`]: where the linear loops of XCP and RCP are stable (Katabi 2002, appendix B; Dukkipati 2007, section 5.1).
 //! - [`stats`]: batch means, warm-up removal, completion times by size bin, Little's law.
 //!
 //! Sizes are bytes, durations seconds, both real numbers: this crate is mathematics, not a clock. Rates are
@@ -18,5 +19,6 @@ pub mod quadrature;
 pub mod servers;
 pub mod sizes;
 mod special;
+pub mod stability;
 pub mod stats;
 pub mod u_curve;
