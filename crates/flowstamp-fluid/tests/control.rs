@@ -4,14 +4,14 @@ use flowstamp_fluid::control::delay::{Past, Solution, System, Trouble};
 use flowstamp_fluid::control::frequency::{OpenLoop, lambert_w};
 use flowstamp_fluid::control::models::{Miaimd, Rcp, Switched, Xcp};
 use flowstamp_fluid::control::region::{Fate, Patience, fate, map};
-use flowstamp_fluid::stability::{largest_alpha, largest_beta, phase_margin};
+use flowstamp_fluid::stability::phase_margin;
 use flowstamp_laws::rcp::Header;
 use flowstamp_laws::rcp::router::{Params, Router};
 use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
 use flowstamp_laws::units::{Rate, Time};
 use num_complex::Complex64;
 use proptest::prelude::*;
-use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, SQRT_2};
+use std::f64::consts::{FRAC_PI_4, SQRT_2};
 use std::ops::ControlFlow;
 
 /// x' = -a x(t - 1), from x = 1.
@@ -44,8 +44,8 @@ fn decay(a: f64, t: f64) -> f64 {
 }
 
 fn at<const N: usize, S: System<N>>(system: S, start: [f64; N], step: f64, end: f64) -> [f64; N] {
-    let mut solution = Solution::new(system, start, step).unwrap();
-    solution.advance(end).unwrap();
+    let mut solution = Solution::new(system, start, step).expect("a step below the delay");
+    solution.advance(end).expect("a solution");
     *solution.state()
 }
 
@@ -209,7 +209,7 @@ const PATIENCE: Patience = Patience { band: 1e-3, hold: 20.0, most: 1500.0, lost
 
 fn switched(alpha: f64, beta: f64) -> Fate {
     let system = Switched { alpha, beta, floor: true, error: 0.0 };
-    fate(system, [0.5, 0.0], 1.0 / 32.0, &PATIENCE, |x| x[0].abs().max(x[1])).unwrap()
+    fate(system, [0.5, 0.0], 1.0 / 32.0, &PATIENCE, |x| x[0].abs().max(x[1])).expect("a fate")
 }
 
 #[test]
@@ -220,7 +220,6 @@ fn the_switched_system_of_the_thesis() {
     // Section 5.1.2: with beta = 0.6 stable up to 1.2; and (0.1, 1), with which chapter 4 runs.
     assert!(switched(1.0, 0.6).settles() && switched(0.1, 1.0).settles());
     assert!(!switched(1.7, 0.6).settles());
-    let _ = (largest_alpha(0.3), largest_beta(0.3));
 }
 
 #[test]
@@ -253,7 +252,6 @@ fn miaimd_settles_above_its_target_up_to_theorem_1s_bound() {
     let fate =
         fate(Miaimd { kappa: 1.7, addition: 1e-4 }, [0.9], 1.0 / 32.0, &PATIENCE, |x| (x[0] - 1.0).abs());
     assert_eq!(fate, Ok(Fate::Oscillates));
-    assert!(FRAC_PI_2 < 1.7);
 }
 
 #[test]
@@ -304,7 +302,7 @@ fn law(alpha: f64, beta: f64, parts: u32) -> Vec<f64> {
     let step = rtt / f64::from(parts);
     let mut rates = vec![0.5; parts as usize];
     let (mut queue, mut seen) = (0.0f64, Vec::new());
-    let mut next = router.first_timer(0).unwrap();
+    let mut next = router.first_timer(0).expect("a timer");
     for i in 1..=20 * parts {
         let arriving = rates[rates.len() - parts as usize] * capacity * step;
         queue = (queue + arriving - capacity * step).max(0.0);
@@ -317,7 +315,7 @@ fn law(alpha: f64, beta: f64, parts: u32) -> Vec<f64> {
         next = router.on_timer(0, view);
         rates.push(router.rate() * flows / capacity);
         if i % (parts / 2) == 0 {
-            seen.push(*rates.last().unwrap());
+            seen.push(*rates.last().expect("rates"));
         }
     }
     seen

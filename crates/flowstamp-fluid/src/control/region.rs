@@ -70,6 +70,19 @@ pub fn fate<const N: usize, S: System<N>>(
     }
 }
 
+/// What `each` says of every item: on all processors, if the crate has its feature `parallel`.
+pub fn all<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Send + Sync) -> Vec<R> {
+    #[cfg(feature = "parallel")]
+    {
+        use rayon::prelude::*;
+        items.par_iter().map(each).collect()
+    }
+    #[cfg(not(feature = "parallel"))]
+    {
+        items.iter().map(each).collect()
+    }
+}
+
 /// A grid of yes and no, of which only what lies near the border has been asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
