@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from flowstamp import theory
+    from flowstamp import stability, theory
     from flowstamp.errors import (
         FlowstampError,
         OutputError,
@@ -74,6 +74,7 @@ __all__ = [
     "parking_lot",
     "run_many",
     "schema",
+    "stability",
     "sweep",
     "theory",
 ]
@@ -105,6 +106,7 @@ _HOME = {
     "run_many": "sweeps",
     "sweep": "sweeps",
     "__version__": "_flowstamp",
+    "stability": "stability",
     "theory": "theory",
 }
 

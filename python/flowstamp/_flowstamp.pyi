@@ -237,3 +237,24 @@ def batch_means(values: bytes, batches: int = 10, level: float = 0.95) -> tuple[
 
 def mser5(values: bytes) -> int:
     """How many of the first values to leave out by the MSER-5 rule."""
+
+def loop_margins(
+    alpha: float, beta: float, rtt_s: float
+) -> tuple[float | None, float | None, float | None, float | None, float | None]: ...
+def loop_response(alpha: float, beta: float, rtt_s: float, omega: bytes) -> tuple[bytes, bytes, bytes]: ...
+def loop_roots(alpha: float, beta: float, rtt_s: float, right_of: float) -> list[tuple[float, float]]: ...
+def settling(
+    model: str, alphas: bytes, betas: bytes, start: tuple[float, float], flows: float, most: float
+) -> bytes: ...
+def settling_map(
+    model: str, alphas: bytes, betas: bytes, start: tuple[float, float], flows: float, most: float
+) -> tuple[bytes, int]: ...
+def trajectory(
+    model: str,
+    alpha: float,
+    beta: float,
+    start: tuple[float, float],
+    flows: float,
+    error: float,
+    times: bytes,
+) -> bytes: ...

@@ -755,6 +755,58 @@ def examples(
 
 
 @app.command()
+def stability(
+    what: Annotated[
+        str, typer.Argument(metavar="LAW|SCENARIO.toml", help="xcp, rcp, or a scenario whose routers have them.")
+    ],
+    alpha: Annotated[
+        float | None,
+        typer.Option("--alpha", metavar="NUMBER", help="Gain on spare capacity, above 0; default the law's."),
+    ] = None,
+    beta: Annotated[
+        float | None, typer.Option("--beta", metavar="NUMBER", help="Gain on the queue, from 0; default the law's.")
+    ] = None,
+    rtt: Annotated[
+        str | None,
+        typer.Option("--rtt", metavar="TIME", help="RTT of all flows; default 100ms, or the scenario's mean."),
+    ] = None,
+    sets: Sets = None,
+    seed: UnusedSeed = None,
+    out: OutHere = Path("out/stability"),
+    as_json: Json = False,
+) -> int:
+    """Tell whether a law is stable with its gains, its margins, and after how many round trips it settles.
+
+    Draws the gains on their region into the folder. Exit code 0 if it is stable, 1 if not.
+    """
+    from flowstamp import plot
+    from flowstamp.stability import DEFAULTS, of, of_scenario
+
+    del seed
+    if what in DEFAULTS or not (what.endswith((".toml", ".json")) or Path(what).exists()):
+        if sets:
+            raise UsageError("--set is for a scenario; give a law its gains by --alpha and --beta")
+        found = [of(what, alpha=alpha, beta=beta, rtt=rtt or "100ms")]
+    else:
+        if alpha is not None or beta is not None:
+            raise UsageError("a scenario has gains of its own; override them by --set dumbbell.router.alpha=0.5")
+        found = of_scenario(_load(Path(what), sets or []), rtt)
+    _check_out(out)
+    written = []
+    for number, one in enumerate(found):
+        stem = out / (one.law if len(found) == 1 else f"{one.law}-{number + 1}")
+        written += plot.save(one.plot(), stem)
+    if as_json:
+        documents = [one.as_dict() for one in found]
+        _document(documents[0] if len(documents) == 1 else documents)
+    else:
+        _say("\n\n".join("\n".join(one.lines()) for one in found))
+        for path in written:
+            _say(f"wrote {path}")
+    return 0 if all(one.stable for one in found) else 1
+
+
+@app.command()
 def doctor(seed: UnusedSeed = None, out: Out = None, as_json: Json = False) -> int:
     """Tell what is installed. With --out, the folder gets doctor.json."""
     from flowstamp import doctor as checks

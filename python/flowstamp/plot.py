@@ -245,6 +245,32 @@ def heatmap(
         return figure
 
 
+def region(
+    alphas: Floats,
+    betas: Floats,
+    stable: NDArray[np.bool_],
+    border: tuple[Floats, Floats],
+    point: tuple[float, float, str],
+) -> Figure:
+    """Draws where gains are stable, rows of one beta each, the border of the linear loop, and a point with its name."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(COLUMN_WIDTH_IN, 2.4), layout="constrained")
+        FigureCanvasAgg(figure)
+        ax: Axes = figure.subplots()
+        ax.contourf(alphas, betas, stable, levels=[0.5, 1.5], colors=["#cfe6f5"])
+        ax.contour(alphas, betas, stable, levels=[0.5], colors=[COLOURS[0]], linewidths=1.1)
+        ax.plot([], [], color=COLOURS[0], label="switched system")
+        ax.plot(*border, color=COLOURS[1], linestyle="--", label="linear loop")
+        alpha, beta, name = point
+        ax.plot([alpha], [beta], "o", color="black", linestyle="none", label=name)
+        ax.set_xlabel("alpha")
+        ax.set_ylabel("beta")
+        ax.set_xlim(0.0, max(float(alphas[-1]), 1.05 * alpha))
+        ax.set_ylim(0.0, max(float(betas[-1]), 1.05 * beta))
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=3, columnspacing=0.8, borderaxespad=0.1)
+        return figure
+
+
 LEGEND_CHARACTERS = 62  # of a row above a column's width, handles counted as five each
 
 

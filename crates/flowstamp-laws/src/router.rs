@@ -8,6 +8,16 @@ use crate::{AgreedTime, Refused};
 /// The most timers a router law may keep.
 pub const MAX_TIMERS: usize = 2;
 
+/// Gains of a law whose linear form is, with the delay `d`, the input rate `y` and the queue `q`,
+/// `y' = -alpha/d (y(t - d) - C) - beta/d^2 q(t - d)` (Katabi 2002, eq. 16): parameters of these names.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gains {
+    /// Gain on the input rate.
+    pub alpha: f64,
+    /// Gain on the queue; none where the law's paper says that the linear form does not tell how large it may be.
+    pub beta: Option<f64>,
+}
+
 /// What a router law is told of the link it governs when it is made.
 #[derive(Clone, Copy, Debug)]
 pub struct RouterView {
@@ -94,6 +104,12 @@ pub trait RouterLaw: Sized {
 
     /// The parameter that must be the same on all routers and senders of the law's header.
     fn agreed_time(params: &mut Self::Params) -> Option<AgreedTime<'_>> {
+        let _ = params;
+        None
+    }
+
+    /// The gains by which its loop is stable or not, if its linear form is [that of XCP](Gains).
+    fn gains(params: &Self::Params) -> Option<Gains> {
         let _ = params;
         None
     }

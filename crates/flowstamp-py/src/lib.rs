@@ -4,6 +4,7 @@
 
 mod run;
 mod simulation;
+mod stability;
 mod table;
 mod theory;
 mod wait;
@@ -178,6 +179,8 @@ mod _flowstamp {
     use super::run::{Run, run, run_each, run_many};
     #[pymodule_export]
     use super::simulation::{Simulation, start};
+    #[pymodule_export]
+    use super::stability::{loop_margins, loop_response, loop_roots, settling, settling_map, trajectory};
     #[pymodule_export]
     use super::table::{Table, parquet_notes};
     #[pymodule_export]

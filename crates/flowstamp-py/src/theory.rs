@@ -20,12 +20,12 @@ create_exception!(
     "What was asked of a formula, a server or a statistic has no answer: one line that says why."
 );
 
-fn refused(error: impl Display) -> PyErr {
+pub(crate) fn refused(error: impl Display) -> PyErr {
     TheoryError::new_err(error.to_string())
 }
 
 /// The value that a word stands for.
-fn word<T: Copy>(name: &str, text: &str, known: &[(&str, T)]) -> PyResult<T> {
+pub(crate) fn word<T: Copy>(name: &str, text: &str, known: &[(&str, T)]) -> PyResult<T> {
     known.iter().find(|(key, _)| *key == text).map(|(_, value)| *value).ok_or_else(|| {
         let keys: Vec<&str> = known.iter().map(|(key, _)| *key).collect();
         refused(format!("{name} \"{text}\" is unknown; it must be one of {}", keys.join(", ")))
@@ -72,7 +72,7 @@ fn seconds(name: &str, value: f64) -> PyResult<Time> {
     }
 }
 
-fn floats(name: &str, buffer: &[u8]) -> PyResult<Vec<f64>> {
+pub(crate) fn floats(name: &str, buffer: &[u8]) -> PyResult<Vec<f64>> {
     if buffer.len().is_multiple_of(8) {
         let numbers = buffer.chunks_exact(8).filter_map(|chunk| chunk.try_into().ok());
         Ok(numbers.map(f64::from_ne_bytes).collect())
@@ -84,7 +84,7 @@ fn floats(name: &str, buffer: &[u8]) -> PyResult<Vec<f64>> {
     }
 }
 
-fn buffer<'py>(py: Python<'py>, values: &[f64]) -> Bound<'py, PyBytes> {
+pub(crate) fn buffer<'py>(py: Python<'py>, values: &[f64]) -> Bound<'py, PyBytes> {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
     PyBytes::new(py, &bytes)
 }

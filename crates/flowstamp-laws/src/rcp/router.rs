@@ -54,7 +54,7 @@
 //!    `d` is unknown) / `R/C` in line 6 is the inverse of the number of flows, which `R/y` is too.
 
 use super::header::Header;
-use crate::router::{LinkView, RouterLaw, RouterView};
+use crate::router::{Gains, LinkView, RouterLaw, RouterView};
 use crate::sender::AS_MUCH_AS_THERE_IS;
 use crate::stamp::Stamp;
 use crate::units::{Bytes, Rate, Time};
@@ -303,6 +303,11 @@ impl RouterLaw for Router {
                 .map_err(|_| (name, format!("is {time}; it must be 1ns to 1000000s")))?;
         }
         Ok(())
+    }
+
+    /// Section 5.2: the loop that switches where the queue is empty is stable with a `beta` with which the linear one is not.
+    fn gains(params: &Params) -> Option<Gains> {
+        (params.capacity == Capacity::Known).then_some(Gains { alpha: params.alpha, beta: None })
     }
 
     fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {

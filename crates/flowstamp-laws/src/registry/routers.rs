@@ -2,7 +2,7 @@
 //! type.
 
 use super::{Header, each, spec};
-use crate::router::{LinkView, NoParams, OwnFlows, Room, RouterLaw, RouterView};
+use crate::router::{Gains, LinkView, NoParams, OwnFlows, Room, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{AgreedTime, Refused, pcp, rcp, vcp, xcp};
@@ -51,6 +51,14 @@ macro_rules! routers {
                 match self {
                     Self::None(_) => None,
                     $( Self::$variant(p) => <$router as RouterLaw>::agreed_time(p) ),*
+                }
+            }
+            /// [`RouterLaw::gains`].
+            #[must_use]
+            pub fn gains(&self) -> Option<Gains> {
+                match self {
+                    Self::None(_) => None,
+                    $( Self::$variant(p) => <$router as RouterLaw>::gains(p) ),*
                 }
             }
             /// [`RouterLaw::ACKS_FIRST`].

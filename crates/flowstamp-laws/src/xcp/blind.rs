@@ -42,7 +42,7 @@ use super::header::Encoding;
 use super::shares::{Intervals, Shares, check_max_weight, check_times};
 use crate::negotiation;
 use crate::queue::Limit;
-use crate::router::{LinkView, RouterLaw, RouterView};
+use crate::router::{Gains, LinkView, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Bytes, QueueLength, Rate, Time};
 use crate::{Refused, within};
@@ -283,6 +283,10 @@ impl<E: Encoding> RouterLaw for Router<E> {
             ("min_interval", Some(p.min_interval)),
             ("max_rtt", Some(p.max_rtt)),
         ])
+    }
+
+    fn gains(params: &Params) -> Option<Gains> {
+        Some(Gains { alpha: params.alpha, beta: Some(params.beta) })
     }
 
     fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {

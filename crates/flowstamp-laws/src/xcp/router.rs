@@ -56,7 +56,7 @@
 use super::header::Encoding;
 use super::shares::{Intervals, Shares, check_max_weight, check_times};
 use crate::negotiation;
-use crate::router::{LinkView, OwnFlows, Room, RouterLaw, RouterView};
+use crate::router::{Gains, LinkView, OwnFlows, Room, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{Refused, within};
@@ -175,6 +175,10 @@ impl<E: Encoding> RouterLaw for Router<E> {
             ("max_rtt", Some(p.max_rtt)),
             ("min_queue_interval", Some(p.min_queue_interval)),
         ])
+    }
+
+    fn gains(params: &Params) -> Option<Gains> {
+        Some(Gains { alpha: params.alpha, beta: Some(params.beta) })
     }
 
     fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {

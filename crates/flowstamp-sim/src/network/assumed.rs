@@ -1,10 +1,13 @@
-//! What laws take for the RTT until packets carry one: the paths', where the scenario does not say.
+//! What laws take for the RTT until packets carry one: the paths', where the scenario does not say. And what it says that is
+//! probably wrong: time constants, and gains with which no loop is stable.
 
 use super::plan::Network;
 use super::{Builder, Result};
 use crate::ScenarioError;
+use flowstamp_fluid::stability::{MOST_ALPHA, MOST_BETA, largest_alpha, largest_beta, phase_margin};
 use flowstamp_laws::AgreedTime;
 use flowstamp_laws::registry::Header;
+use flowstamp_laws::router::Gains;
 use flowstamp_laws::units::Time;
 use std::collections::BTreeMap;
 
@@ -43,6 +46,30 @@ impl PathRtts {
 /// Whether a time constant is far from the RTT that it stands for.
 fn far_off(given: Time, rtt: Time) -> bool {
     given * FAR_OFF < rtt || rtt * FAR_OFF < given
+}
+
+/// What to say of gains with which the loop is unstable: the one that is too large, and how large it may be.
+fn unstable(gains: Gains) -> Option<String> {
+    let said = |name: &str, is: f64, with: String, most: f64| {
+        let most = (most * 1000.0).floor() / 1000.0;
+        Some(format!("{name}: is {is}; the law's linear model{with} is stable below {most}"))
+    };
+    let Gains { alpha, beta } = gains;
+    let Some(beta) = beta else {
+        return if alpha < MOST_ALPHA {
+            None
+        } else {
+            said("alpha", alpha, ", without a queue,".to_owned(), MOST_ALPHA)
+        };
+    };
+    if phase_margin(alpha, beta).is_none_or(|margin| margin > 0.0) {
+        return None;
+    }
+    match (largest_alpha(beta), largest_beta(alpha)) {
+        (Some(most), _) if alpha >= most => said("alpha", alpha, format!(" with beta = {beta}"), most),
+        (_, Some(most)) => said("beta", beta, format!(" with alpha = {alpha}"), most),
+        _ => said("beta", beta, ", with the best alpha,".to_owned(), MOST_BETA),
+    }
 }
 
 /// What the routers and senders of one header say of the time that they must have in common.
@@ -127,6 +154,9 @@ impl Builder<'_> {
     pub(super) fn assume(&mut self, network: &mut Network) -> Result<()> {
         let mut warnings: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
         for (plan, rtts) in self.links.iter_mut().zip(&self.rtts) {
+            if let Some(message) = plan.router.gains().and_then(unstable) {
+                warnings.entry(("router", message)).or_default().push(&plan.name);
+            }
             let longest = Some(rtts.longest).filter(|t| *t > Time::ZERO);
             let router = plan.router.time_constant().and_then(|(name, value)| {
                 let rtt = rtts.mean()?;

@@ -1,0 +1,292 @@
+//! Delay differential equations that switch between modes, by the classical Runge-Kutta method in fixed steps.
+//!
+//! ```text
+//!   x'(t) = f(mode, t, x(t), x(t - d1), x(t - d2), ...)        constant delays, at least a step long
+//! ```
+//!
+//! Each step keeps a cubic of its end points and slopes, of the same order as the method, by which the past is read at any instant.
+//! A mode lasts while its guard is above zero; where it reaches zero the step is cut there, to the last bit of the cubic, and the state
+//! goes on in the mode that follows. The global error falls with the fourth power of the step where steps land on the instants at which
+//! the start's kink comes round, `d`, `2 d` and so on: where delays are whole multiples of the step.
+//!
+//! The ring of the past is as long as the longest delay: no memory is taken per step.
+
+use std::fmt;
+use std::ops::ControlFlow;
+
+/// A system of `N` variables.
+pub trait System<const N: usize> {
+    /// Which of its equations hold.
+    type Mode: Copy + PartialEq;
+
+    /// The shortest and the longest delay, in the unit of time.
+    fn delays(&self) -> (f64, f64);
+
+    /// The mode of a state.
+    fn mode(&self, t: f64, x: &[f64; N], past: &Past<N>) -> Self::Mode;
+
+    /// The slopes of all variables.
+    fn slope(&self, mode: Self::Mode, t: f64, x: &[f64; N], past: &Past<N>) -> [f64; N];
+
+    /// Above zero while the mode lasts. Continuous in time.
+    fn guard(&self, mode: Self::Mode, t: f64, x: &[f64; N], past: &Past<N>) -> f64;
+
+    /// The guard has reached zero: puts the state on the border and says which mode follows.
+    fn switch(&self, mode: Self::Mode, t: f64, x: &mut [f64; N], past: &Past<N>) -> Self::Mode;
+}
+
+/// One step, and the cubic between its ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<const N: usize> {
+    /// When it begins.
+    pub from: f64,
+    /// When it ends.
+    pub to: f64,
+    /// The state where it begins.
+    pub start: [f64; N],
+    /// The state where it ends.
+    pub end: [f64; N],
+    slopes: [[f64; N]; 2],
+}
+
+impl<const N: usize> Step<N> {
+    /// The state at an instant of the step.
+    #[must_use]
+    pub fn at(&self, t: f64) -> [f64; N] {
+        let h = self.to - self.from;
+        let u = (t - self.from) / h;
+        let (v, u2) = (1.0 - u, u * u);
+        let v2 = v * v;
+        let (a, b) = (v2 * (1.0 + 2.0 * u), u2 * (1.0 + 2.0 * v));
+        let (c, d) = (h * u * v2, -h * v * u2);
+        std::array::from_fn(|i| {
+            a * self.start[i] + b * self.end[i] + c * self.slopes[0][i] + d * self.slopes[1][i]
+        })
+    }
+}
+
+/// What has been so far.
+#[derive(Clone, Debug)]
+pub struct Past<const N: usize> {
+    before: [f64; N],
+    steps: Vec<Step<N>>,
+    /// How many there have been; the last is at `(count - 1) % steps.len()`.
+    count: usize,
+    /// Steps are at most so long.
+    h: f64,
+}
+
+impl<const N: usize> Past<N> {
+    /// The state at an instant that is not in the future. Before zero it is what it was at zero.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, t: f64) -> [f64; N] {
+        if t <= 0.0 || self.count == 0 {
+            return self.before;
+        }
+        let kept = self.count.min(self.room());
+        let newest = &self.steps[(self.count - 1) & (self.room() - 1)];
+        // Steps that were cut are shorter than h, so that the one looked for is never later than this.
+        let back = ((newest.to - t) / self.h) as usize;
+        let mut index = self.count - 1 - back.min(kept - 1);
+        let mut step = &self.steps[index & (self.room() - 1)];
+        while step.from > t && index + kept > self.count {
+            index -= 1;
+            step = &self.steps[index & (self.room() - 1)];
+        }
+        while step.to < t && index + 1 < self.count {
+            index += 1;
+            step = &self.steps[index & (self.room() - 1)];
+        }
+        step.at(t.clamp(step.from, step.to))
+    }
+
+    fn room(&self) -> usize {
+        self.steps.len()
+    }
+
+    fn push(&mut self, step: Step<N>) {
+        let slot = self.count & (self.room() - 1);
+        self.steps[slot] = step;
+        self.count += 1;
+    }
+}
+
+/// What cannot be solved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Trouble {
+    /// The step is longer than the shortest delay, whose past would then lie in the future.
+    Step {
+        /// The step.
+        step: f64,
+        /// The shortest delay.
+        delay: f64,
+    },
+    /// More than [`MOST_SWITCHES`] switches in one step.
+    Chatter {
+        /// When.
+        at: f64,
+    },
+    /// A variable has become infinite or no number.
+    Diverged {
+        /// When.
+        at: f64,
+    },
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Step { step, delay } => {
+                write!(
+                    f,
+                    "a step of {step} is above the shortest delay, {delay}; it must be at most that long"
+                )
+            }
+            Self::Chatter { at } => write!(f, "more than {MOST_SWITCHES} switches within a step at {at}"),
+            Self::Diverged { at } => write!(f, "the solution is no number any more at {at}"),
+        }
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+/// Of the modes, within one step.
+pub const MOST_SWITCHES: usize = 32;
+
+/// A solution that goes on as far as it is asked to.
+#[derive(Clone, Debug)]
+pub struct Solution<const N: usize, S: System<N>> {
+    system: S,
+    past: Past<N>,
+    mode: S::Mode,
+    t: f64,
+    x: [f64; N],
+    h: f64,
+    steps: u64,
+}
+
+impl<const N: usize, S: System<N>> Solution<N, S> {
+    /// From `x`, which it has been for ever, in steps of `h`.
+    ///
+    /// # Errors
+    ///
+    /// [`Trouble::Step`].
+    pub fn new(system: S, x: [f64; N], h: f64) -> Result<Self, Trouble> {
+        let (shortest, longest) = system.delays();
+        // A hair more than the delay is rounding.
+        if h.is_nan() || h <= 0.0 || h > shortest * (1.0 + 1e-9) {
+            return Err(Trouble::Step { step: h, delay: shortest });
+        }
+        let empty = Step { from: 0.0, to: 0.0, start: x, end: x, slopes: [[0.0; N]; 2] };
+        // Twice as many as whole steps fit: some are cut.
+        let room = (2.0 * longest / h + 2.0 * MOST_SWITCHES as f64) as usize;
+        let past = Past { before: x, steps: vec![empty; room.next_power_of_two()], count: 0, h };
+        let mode = system.mode(0.0, &x, &past);
+        Ok(Self { system, past, mode, t: 0.0, x, h, steps: 0 })
+    }
+
+    /// Now.
+    #[must_use]
+    pub fn time(&self) -> f64 {
+        self.t
+    }
+
+    /// The state.
+    #[must_use]
+    pub fn state(&self) -> &[f64; N] {
+        &self.x
+    }
+
+    /// The state some time ago, at most the longest delay.
+    #[must_use]
+    pub fn ago(&self, delay: f64) -> [f64; N] {
+        self.past.at(self.t - delay)
+    }
+
+    /// Goes on until `end`, or until `each`, which is told of every step, has seen enough.
+    ///
+    /// # Errors
+    ///
+    /// [`Trouble::Chatter`] and [`Trouble::Diverged`].
+    pub fn run(
+        &mut self,
+        end: f64,
+        mut each: impl FnMut(&Step<N>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, Trouble> {
+        // Steps end at whole multiples of h, so that switches do not move them.
+        while self.t < end - 1e-9 * self.h {
+            let to = ((self.steps + 1) as f64 * self.h).min(end);
+            let mut switches = 0;
+            while self.t < to {
+                let (step, switched) = self.step(to);
+                if step.end.iter().any(|x| !x.is_finite()) {
+                    return Err(Trouble::Diverged { at: step.from });
+                }
+                if step.to > step.from {
+                    self.past.push(step);
+                }
+                (self.t, self.x) = (step.to, step.end);
+                if switched {
+                    switches += 1;
+                    if switches > MOST_SWITCHES {
+                        return Err(Trouble::Chatter { at: self.t });
+                    }
+                    self.mode = self.system.switch(self.mode, self.t, &mut self.x, &self.past);
+                }
+                if step.to > step.from && each(&step).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            if to >= (self.steps + 1) as f64 * self.h {
+                self.steps += 1;
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Goes on until `end`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::run`].
+    pub fn advance(&mut self, end: f64) -> Result<(), Trouble> {
+        self.run(end, |_| ControlFlow::Continue(())).map(|_| ())
+    }
+
+    /// A step until `to`, or until the mode ends.
+    fn step(&self, to: f64) -> (Step<N>, bool) {
+        let whole = self.raw_step(to);
+        let guard = |t: f64, x: &[f64; N]| self.system.guard(self.mode, t, x, &self.past);
+        if guard(to, &whole.end) >= 0.0 {
+            return (whole, false);
+        }
+        // Where it reaches zero; at the start it may be at zero by rounding, and fall from there.
+        let (mut low, mut high) = (self.t, to);
+        loop {
+            let middle = f64::midpoint(low, high);
+            if middle <= low || middle >= high {
+                break;
+            }
+            if guard(middle, &whole.at(middle)) >= 0.0 {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        if high >= to { (whole, true) } else { (self.raw_step(high), true) }
+    }
+
+    fn raw_step(&self, to: f64) -> Step<N> {
+        let (t, x, h) = (self.t, &self.x, to - self.t);
+        let slope = |t: f64, x: &[f64; N]| self.system.slope(self.mode, t, x, &self.past);
+        let plus = |k: &[f64; N], part: f64| std::array::from_fn(|i| x[i] + part * h * k[i]);
+        let k1 = slope(t, x);
+        let k2 = slope(t + 0.5 * h, &plus(&k1, 0.5));
+        let k3 = slope(t + 0.5 * h, &plus(&k2, 0.5));
+        let k4 = slope(to, &plus(&k3, 1.0));
+        let end = std::array::from_fn(|i| x[i] + h / 6.0 * (k1[i] + 2.0 * (k2[i] + k3[i]) + k4[i]));
+        let last = slope(to, &end);
+        Step { from: t, to, start: *x, end, slopes: [k1, last] }
+    }
+}

@@ -1,0 +1,388 @@
+//! A loop with a delay in the frequency domain, with the delay as it is: no Padé approximation.
+//!
+//! ```text
+//!   L(s) = n(s) / d(s) e^(-s T)          open loop; closed, its roots are those of d(s) + n(s) e^(-s T)
+//! ```
+//!
+//! Polynomials have real coefficients, and `n` is of a lower degree than `d`, as of every loop that integrates: then |L| falls to zero with |s| in
+//! the right half plane, few characteristic roots lie there, and all of them within a radius that the coefficients give.
+
+use num_complex::Complex64;
+use std::f64::consts::{PI, TAU};
+
+/// An open loop.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenLoop {
+    numerator: Vec<f64>,
+    denominator: Vec<f64>,
+    delay: f64,
+}
+
+/// A point of a Bode or Nyquist plot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Angular frequency, rad per unit of time.
+    pub omega: f64,
+    /// The response.
+    pub response: Complex64,
+    /// Its phase in radians, without jumps, from what it is at low frequencies.
+    pub phase: f64,
+}
+
+/// How far a loop is from the border of stability. They speak of stability where the loop is stable ([`OpenLoop::unstable_roots`]).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Margins {
+    /// By what the gain may grow: 1/|L| where the phase is -pi; the least above one. None if no gain is too much.
+    pub gain: Option<f64>,
+    /// The frequency there.
+    pub phase_crossover: Option<f64>,
+    /// The phase that may be lost where |L| is 1, radians, the least of all such frequencies; below zero if too much is lost already.
+    pub phase: Option<f64>,
+    /// The frequency there.
+    pub gain_crossover: Option<f64>,
+    /// The delay that may be added, in the unit of time.
+    pub delay: Option<f64>,
+}
+
+fn polynomial(coefficients: &[f64], s: Complex64) -> Complex64 {
+    coefficients.iter().rev().fold(Complex64::ZERO, |sum, c| sum * s + c)
+}
+
+fn derivative(coefficients: &[f64], s: Complex64) -> Complex64 {
+    coefficients
+        .iter()
+        .enumerate()
+        .skip(1)
+        .rev()
+        .fold(Complex64::ZERO, |sum, (power, c)| sum * s + c * power as f64)
+}
+
+fn trimmed(coefficients: &[f64]) -> Vec<f64> {
+    let degree = coefficients.iter().rposition(|c| *c != 0.0).map_or(0, |last| last + 1);
+    coefficients[..degree].to_vec()
+}
+
+impl OpenLoop {
+    /// From the coefficients of both polynomials, that of the lowest power first, and the delay. None where the numerator is not of a lower degree,
+    /// the denominator is zero, or something is no finite number.
+    #[must_use]
+    pub fn new(numerator: &[f64], denominator: &[f64], delay: f64) -> Option<Self> {
+        let finite = numerator.iter().chain(denominator).chain([&delay]).all(|c| c.is_finite());
+        let (numerator, denominator) = (trimmed(numerator), trimmed(denominator));
+        (finite && delay >= 0.0 && numerator.len() < denominator.len()).then_some(Self {
+            numerator,
+            denominator,
+            delay,
+        })
+    }
+
+    /// The loop of XCP and of RCP near its equilibrium: `(alpha s d + beta) / (s d)^2 e^(-s d)` (Katabi 2002, appendix B; Dukkipati 2007, eq. 5.7).
+    #[must_use]
+    pub fn of_gains(alpha: f64, beta: f64, delay: f64) -> Option<Self> {
+        (delay > 0.0).then(|| Self::new(&[beta, alpha * delay], &[0.0, 0.0, delay * delay], delay)).flatten()
+    }
+
+    /// L(s).
+    #[must_use]
+    pub fn at(&self, s: Complex64) -> Complex64 {
+        polynomial(&self.numerator, s) / polynomial(&self.denominator, s) * (-s * self.delay).exp()
+    }
+
+    /// L(jw), and its phase without jumps.
+    #[must_use]
+    pub fn response(&self, omega: f64) -> Point {
+        let response = self.at(Complex64::new(0.0, omega));
+        Point { omega, response, phase: self.phase(omega) }
+    }
+
+    /// The phase of L(jw) for w above zero: each root of either polynomial turns by less than pi, so that nothing jumps; the delay by `w T`.
+    fn phase(&self, omega: f64) -> f64 {
+        let of = |coefficients: &[f64]| {
+            // An integrator's is pi/2 at all frequencies; the rest starts from 0 or pi, and is followed from there.
+            let zeros = coefficients.iter().take_while(|c| **c == 0.0).count();
+            let rest = &coefficients[zeros..];
+            zeros as f64 * PI / 2.0
+                + roots(rest).iter().map(|root| (Complex64::new(0.0, omega) - root).arg()).sum::<f64>()
+                + if rest.last().is_some_and(|c| *c < 0.0) { PI } else { 0.0 }
+        };
+        of(&self.numerator) - of(&self.denominator) - omega * self.delay
+    }
+
+    /// Points at so many frequencies from one to the other, evenly on a logarithmic axis.
+    #[must_use]
+    pub fn points(&self, from: f64, to: f64, count: usize) -> Vec<Point> {
+        let ratio = (to / from).ln() / (count.max(2) - 1) as f64;
+        (0..count).map(|i| self.response(from * (ratio * i as f64).exp())).collect()
+    }
+
+    /// Beyond this no closed-loop root lies in the right half plane: there |d| is above |n|.
+    fn radius(&self) -> f64 {
+        let Some((leading, lower)) = self.denominator.split_last() else { return 0.0 };
+        // |d| >= |leading| r^m - sum |lower| r^i, and |n| <= sum |n_i| r^i; all on one side, divided by r^m (Cauchy's bound).
+        let degree = lower.len();
+        let sum: Vec<f64> = (0..degree)
+            .map(|i| (lower[i].abs() + self.numerator.get(i).map_or(0.0, |n| n.abs())) / leading.abs())
+            .collect();
+        let excess =
+            |r: f64| sum.iter().enumerate().map(|(i, c)| c * r.powi(i as i32 - degree as i32)).sum::<f64>();
+        let mut r = 1.0;
+        while excess(r) >= 1.0 {
+            r *= 2.0;
+        }
+        while r > f64::MIN_POSITIVE && excess(r / 2.0) < 1.0 {
+            r /= 2.0;
+        }
+        r
+    }
+
+    /// Gain, phase and delay margins.
+    #[must_use]
+    pub fn margins(&self) -> Margins {
+        // Beyond the radius |L| is below 1; the phase passes -pi soon after, by the delay.
+        let top = self.radius() * 2.0 + if self.delay > 0.0 { 3.0 * TAU / self.delay } else { 0.0 };
+        // The delay turns the phase by pi in each pi/T: finer than that, and over as many decades as doubles bear without loss.
+        let mut grid: Vec<f64> =
+            (0..4000).map(|i| top * 10f64.powf(-12.0 + 12.0 * f64::from(i) / 3999.0)).collect();
+        let turns = (top * self.delay / PI).ceil().min(1e5) as usize * 16;
+        grid.extend((1..turns).map(|i| top * i as f64 / turns as f64));
+        grid.sort_by(f64::total_cmp);
+        let crossings = |f: &dyn Fn(f64) -> f64| {
+            grid.windows(2)
+                .filter(|w| (f(w[0]) > 0.0) != (f(w[1]) > 0.0))
+                .map(|w| bisect(w[0], w[1], f))
+                .collect::<Vec<f64>>()
+        };
+        let magnitude = |w: f64| self.at(Complex64::new(0.0, w)).norm();
+        let by_gain = crossings(&|w| magnitude(w) - 1.0);
+        // Where the phase is an odd multiple of pi: the response's imaginary part changes sign left of zero.
+        let by_phase: Vec<f64> = crossings(&|w| self.at(Complex64::new(0.0, w)).im)
+            .into_iter()
+            .filter(|w| self.at(Complex64::new(0.0, *w)).re < 0.0)
+            .collect();
+        let phase_left = |w: f64| {
+            // Into (-pi, pi].
+            let left = (self.phase(w) + PI).rem_euclid(TAU);
+            if left > PI { left - TAU } else { left }
+        };
+        let phase =
+            by_gain.iter().map(|w| (phase_left(*w), *w)).min_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
+        let gain = by_phase
+            .iter()
+            .map(|w| (1.0 / magnitude(*w), *w))
+            .min_by(|a, b| a.0.ln().abs().total_cmp(&b.0.ln().abs()));
+        let delay = by_gain.iter().map(|w| phase_left(*w) / w).filter(|t| *t > 0.0).min_by(f64::total_cmp);
+        Margins {
+            gain: gain.map(|g| g.0),
+            phase_crossover: gain.map(|g| g.1),
+            phase: phase.map(|p| p.0),
+            gain_crossover: phase.map(|p| p.1),
+            delay,
+        }
+    }
+
+    /// d(s) + n(s) e^(-s T).
+    fn characteristic(&self, s: Complex64) -> Complex64 {
+        polynomial(&self.denominator, s) + polynomial(&self.numerator, s) * (-s * self.delay).exp()
+    }
+
+    fn characteristic_slope(&self, s: Complex64) -> Complex64 {
+        let turn = (-s * self.delay).exp();
+        derivative(&self.denominator, s)
+            + turn * (derivative(&self.numerator, s) - polynomial(&self.numerator, s) * self.delay)
+    }
+
+    /// How often `f` goes around zero on the way along a polygon, anticlockwise: its roots inside, by the argument principle. None if one lies on
+    /// the way.
+    fn windings(&self, corners: &[Complex64]) -> Option<i64> {
+        let mut turned = 0.0;
+        for (i, from) in corners.iter().enumerate() {
+            let to = corners[(i + 1) % corners.len()];
+            turned += self.turn((*from, self.characteristic(*from)), (to, self.characteristic(to)), 0)?;
+        }
+        Some((turned / TAU).round() as i64)
+    }
+
+    /// The change of the argument on a straight way, in pieces in which it turns by little.
+    fn turn(&self, from: (Complex64, Complex64), to: (Complex64, Complex64), depth: u32) -> Option<f64> {
+        let middle = (from.0 + to.0) * 0.5;
+        let value = self.characteristic(middle);
+        if value == Complex64::ZERO || from.1 == Complex64::ZERO || to.1 == Complex64::ZERO {
+            return None;
+        }
+        let (first, second) = ((value / from.1).arg(), (to.1 / value).arg());
+        // Small turns in both halves, and a delay that turns by less than a quarter: nothing has gone round unseen.
+        let small = first.abs() < 0.5 && second.abs() < 0.5 && (to.0 - from.0).norm() * self.delay < 0.5;
+        if small {
+            return Some(first + second);
+        }
+        if depth > 60 {
+            return None;
+        }
+        Some(self.turn(from, (middle, value), depth + 1)? + self.turn((middle, value), to, depth + 1)?)
+    }
+
+    /// How many closed-loop roots have a real part above `sigma`: zero and below is for how fast a stable loop settles. By the argument principle on
+    /// a rectangle that holds all of them. None if a root lies on its edge, as on the border of stability.
+    #[must_use]
+    pub fn unstable_roots(&self, sigma: f64) -> Option<u32> {
+        let r = self.radius_from(sigma);
+        let corners = [(sigma, -r), (r, -r), (r, r), (sigma, r)].map(|(re, im)| Complex64::new(re, im));
+        self.windings(&corners).map(|n| n.max(0) as u32)
+    }
+
+    /// As [`Self::radius`], for real parts from `sigma` on, where e^(-s T) is at most e^(-sigma T).
+    fn radius_from(&self, sigma: f64) -> f64 {
+        let growth = (-sigma * self.delay).max(0.0).exp();
+        let numerator = self.numerator.iter().map(|c| c * growth).collect();
+        let wider = Self { numerator, denominator: self.denominator.clone(), delay: self.delay };
+        (wider.radius() * 1.5).max(sigma.abs() * 2.0)
+    }
+
+    /// All closed-loop roots with a real part above `sigma`, that with the largest real part first. Where the argument principle finds one, the
+    /// rectangle is halved until Newton's method finds it. None as [`Self::unstable_roots`].
+    #[must_use]
+    pub fn roots_right_of(&self, sigma: f64) -> Option<Vec<Complex64>> {
+        let r = self.radius_from(sigma);
+        let mut found = Vec::new();
+        // Real coefficients: roots come in pairs, and those on the real axis are inside a rectangle that reaches a little below it.
+        let mut open = vec![(Complex64::new(sigma, -r), Complex64::new(r, r))];
+        while let Some((low, high)) = open.pop() {
+            let corners = [low, Complex64::new(high.re, low.im), high, Complex64::new(low.re, high.im)];
+            let count = self.windings(&corners)?;
+            if count <= 0 {
+                continue;
+            }
+            let size = high - low;
+            if count == 1 {
+                if let Some(root) = self.newton((low + high) * 0.5) {
+                    let within = |x: f64, a: f64, b: f64| (a..=b).contains(&x);
+                    if within(root.re, low.re, high.re) && within(root.im, low.im, high.im) {
+                        found.push(root);
+                        continue;
+                    }
+                }
+            }
+            if size.norm() < 1e-12 * r {
+                // As many as cannot be told apart.
+                found.extend((0..count).map(|_| (low + high) * 0.5));
+                continue;
+            }
+            // Not in the middle: roots of symmetric problems lie there.
+            if size.re > size.im {
+                let cut = low.re + 0.4834 * size.re;
+                open.push((low, Complex64::new(cut, high.im)));
+                open.push((Complex64::new(cut, low.im), high));
+            } else {
+                let cut = low.im + 0.4834 * size.im;
+                open.push((low, Complex64::new(high.re, cut)));
+                open.push((Complex64::new(low.re, cut), high));
+            }
+        }
+        found.sort_by(|a, b| b.re.total_cmp(&a.re).then(a.im.total_cmp(&b.im)));
+        Some(found)
+    }
+
+    fn newton(&self, from: Complex64) -> Option<Complex64> {
+        let mut s = from;
+        for _ in 0..60 {
+            let step = self.characteristic(s) / self.characteristic_slope(s);
+            if !step.is_finite() {
+                return None;
+            }
+            s -= step;
+            if step.norm() <= 4.0 * f64::EPSILON * s.norm() {
+                return Some(s);
+            }
+        }
+        None
+    }
+
+    /// How often the Nyquist plot goes around -1, clockwise, with w from minus to plus infinity and to the right of poles on the imaginary axis: unstable
+    /// closed-loop roots less unstable poles of the open loop. None on the border.
+    #[must_use]
+    pub fn encirclements(&self) -> Option<i64> {
+        // Integrators are zeros of the lowest coefficients, and lie on the axis.
+        let rest = &self.denominator[self.denominator.iter().take_while(|c| **c == 0.0).count()..];
+        let unstable = roots(rest).iter().filter(|pole| pole.re > 1e-9 * pole.norm()).count();
+        Some(i64::from(self.unstable_roots(0.0)?) - unstable as i64)
+    }
+}
+
+/// The roots of a polynomial of any degree, by Durand and Kerner's iteration.
+fn roots(coefficients: &[f64]) -> Vec<Complex64> {
+    let Some((leading, lower)) = coefficients.split_last() else { return Vec::new() };
+    let bound = 1.0 + lower.iter().map(|c| (c / leading).abs()).fold(0.0, f64::max);
+    let mut found: Vec<Complex64> = (0..lower.len())
+        .map(|i| Complex64::from_polar(bound * 0.7, 0.4 + TAU * i as f64 / lower.len() as f64))
+        .collect();
+    for _ in 0..500 {
+        let mut moved = 0.0f64;
+        for i in 0..found.len() {
+            let others =
+                (0..found.len()).filter(|j| *j != i).map(|j| found[i] - found[j]).product::<Complex64>();
+            let step = polynomial(coefficients, found[i]) / (others * leading);
+            if step.is_finite() {
+                found[i] -= step;
+                moved = moved.max(step.norm() / found[i].norm().max(f64::MIN_POSITIVE));
+            }
+        }
+        if moved < 1e-15 {
+            break;
+        }
+    }
+    found
+}
+
+fn bisect(mut low: f64, mut high: f64, f: &dyn Fn(f64) -> f64) -> f64 {
+    let sign = f(low) > 0.0;
+    loop {
+        let middle = f64::midpoint(low, high);
+        if middle <= low || middle >= high {
+            return middle;
+        }
+        if (f(middle) > 0.0) == sign {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+}
+
+/// Branch `k` of Lambert's function, the roots of `w e^w = z`: those of `s + a e^(-s T) = 0` are `W_k(-a T) / T`. By Halley's iteration (Corless et al. 1996,
+/// section 5). None at zero but for branch 0.
+#[must_use]
+pub fn lambert_w(k: i32, z: Complex64) -> Option<Complex64> {
+    if z == Complex64::ZERO {
+        return (k == 0).then_some(Complex64::ZERO);
+    }
+    let log = z.ln() + Complex64::new(0.0, TAU * f64::from(k));
+    // Near the branch point -1/e, where branches 0, 1 and -1 meet, its series; else the asymptotic one.
+    let p = (2.0 * (std::f64::consts::E * z + 1.0)).sqrt();
+    let meets = match k {
+        0 => true,
+        -1 => z.im >= 0.0,
+        1 => z.im < 0.0,
+        _ => false,
+    };
+    let mut w = if meets && p.norm() < 1.0 {
+        let p = if k == 0 { p } else { -p };
+        -1.0 + p - p * p / 3.0
+    } else if k == 0 && z.norm() < 1.0 {
+        z
+    } else {
+        log - log.ln()
+    };
+    for _ in 0..100 {
+        let e = w.exp();
+        let f = w * e - z;
+        let step = f / (e * (w + 1.0) - (w + 2.0) * f / (2.0 * w + 2.0));
+        if !step.is_finite() {
+            break;
+        }
+        w -= step;
+        if step.norm() <= 4.0 * f64::EPSILON * w.norm() {
+            break;
+        }
+    }
+    Some(w)
+}

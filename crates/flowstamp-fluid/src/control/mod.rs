@@ -1,0 +1,11 @@
+//! Control theory of the papers' laws: their models as delay differential equations, and their loops in the frequency domain.
+//!
+//! - [`delay`]: the solver.
+//! - [`frequency`]: Bode, Nyquist, margins and characteristic roots of a loop with a delay, exactly.
+//! - [`models`]: XCP, RCP, VCP and XCP-b.
+//! - [`region`]: where models settle, over two of their parameters.
+
+pub mod delay;
+pub mod frequency;
+pub mod models;
+pub mod region;

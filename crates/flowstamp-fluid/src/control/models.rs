@@ -1,0 +1,276 @@
+//! The papers' laws as delay differential equations, each in its own scale: time in RTTs, rates in shares of the capacity, queues in
+//! bandwidth-delay products. What neither capacity, RTT nor number of flows changes is not in them.
+
+use super::delay::{Past, System};
+
+/// How the queue and what is bounded stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode {
+    /// The queue is empty, and more leaves than arrives.
+    pub empty: bool,
+    /// The rate is at its highest or lowest, and would go on.
+    pub held: bool,
+}
+
+impl Mode {
+    const FREE: Self = Self { empty: false, held: false };
+}
+
+/// One link and flows of one RTT under RCP (Dukkipati 2007, equations 5.1 to 5.4).
+///
+/// ```text
+///   r' = r / (1 + q) (alpha (1 - r(t - 1)) - beta q / (1 + q))       r = N R / C,  q = queue / (C d0),  t in d0
+///   q' = r(t - 1) - 1, and max(r(t - 1) - 1, 0) where q = 0
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rcp {
+    /// Gain on spare capacity.
+    pub alpha: f64,
+    /// Gain on the queue.
+    pub beta: f64,
+    /// Highest `r`: R is at most C, so that it is the number of flows.
+    pub most: f64,
+    /// The router's RTT has the queue in it (equation 5.3); else it is `d0`, as where packets carry that.
+    pub queue_in_rtt: bool,
+}
+
+impl System<2> for Rcp {
+    type Mode = Mode;
+
+    fn delays(&self) -> (f64, f64) {
+        (1.0, 1.0)
+    }
+
+    fn mode(&self, t: f64, x: &[f64; 2], past: &Past<2>) -> Mode {
+        let arriving = past.at(t - 1.0)[0];
+        let mode = Mode { empty: x[1] <= 0.0 && arriving < 1.0, held: false };
+        Mode { held: x[0] >= self.most && self.growth(t, x, past) > 0.0, ..mode }
+    }
+
+    #[inline]
+    fn slope(&self, mode: Mode, t: f64, x: &[f64; 2], past: &Past<2>) -> [f64; 2] {
+        let arriving = past.at(t - 1.0)[0];
+        let queue = if mode.empty { 0.0 } else { arriving - 1.0 };
+        let rate = if mode.held { 0.0 } else { x[0] * self.growth_at(arriving, x[1]) };
+        [rate, queue]
+    }
+
+    #[inline]
+    fn guard(&self, mode: Mode, t: f64, x: &[f64; 2], past: &Past<2>) -> f64 {
+        let queue = if mode.empty { 1.0 - past.at(t - 1.0)[0] } else { x[1] };
+        let rate = if mode.held { self.growth(t, x, past) } else { self.most - x[0] };
+        queue.min(rate)
+    }
+
+    fn switch(&self, mode: Mode, t: f64, x: &mut [f64; 2], past: &Past<2>) -> Mode {
+        let mut next = mode;
+        if mode.empty {
+            next.empty = past.at(t - 1.0)[0] < 1.0;
+        } else if x[1] <= 0.0 {
+            x[1] = 0.0;
+            next.empty = past.at(t - 1.0)[0] <= 1.0;
+        }
+        if mode.held {
+            next.held = self.growth(t, x, past) > 0.0;
+        } else if x[0] >= self.most {
+            x[0] = self.most;
+            next.held = self.growth(t, x, past) >= 0.0;
+        }
+        next
+    }
+}
+
+impl Rcp {
+    /// The growth of the rate per RTT, in its own size.
+    #[inline]
+    fn growth_at(&self, arriving: f64, queue: f64) -> f64 {
+        let d = if self.queue_in_rtt { 1.0 + queue } else { 1.0 };
+        (self.alpha * (1.0 - arriving) - self.beta * queue / d) / d
+    }
+
+    fn growth(&self, t: f64, x: &[f64; 2], past: &Past<2>) -> f64 {
+        self.growth_at(past.at(t - 1.0)[0], x[1])
+    }
+}
+
+/// The switched system of equation 5.14, XCP's and RCP's near the equilibrium: linear but for the queue, which is not below zero.
+///
+/// ```text
+///   x' = -alpha x(t - 1) - beta q(t - 1)          x = y/C - 1
+///   q' = x, and max(x, 0) where q = 0
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Switched {
+    /// Gain on spare capacity.
+    pub alpha: f64,
+    /// Gain on the queue.
+    pub beta: f64,
+    /// The queue is not below zero; without it this is equation 5.15, and Katabi 2002's equations 15 and 16.
+    pub floor: bool,
+    /// What the router takes the capacity to be above what it is, as a share: Abrantes 2006, equation 3.
+    pub error: f64,
+}
+
+impl System<2> for Switched {
+    type Mode = Mode;
+
+    fn delays(&self) -> (f64, f64) {
+        (1.0, 1.0)
+    }
+
+    fn mode(&self, _: f64, x: &[f64; 2], _: &Past<2>) -> Mode {
+        Mode { empty: self.floor && x[1] <= 0.0 && x[0] < 0.0, ..Mode::FREE }
+    }
+
+    #[inline]
+    fn slope(&self, mode: Mode, t: f64, x: &[f64; 2], past: &Past<2>) -> [f64; 2] {
+        let [y, q] = past.at(t - 1.0);
+        [self.alpha * (self.error - y) - self.beta * q, if mode.empty { 0.0 } else { x[0] }]
+    }
+
+    #[inline]
+    fn guard(&self, mode: Mode, _: f64, x: &[f64; 2], _: &Past<2>) -> f64 {
+        if mode.empty {
+            -x[0]
+        } else if self.floor {
+            x[1]
+        } else {
+            1.0
+        }
+    }
+
+    fn switch(&self, mode: Mode, _: f64, x: &mut [f64; 2], _: &Past<2>) -> Mode {
+        if !mode.empty {
+            x[1] = 0.0;
+        }
+        Mode { empty: !mode.empty && x[0] <= 0.0, ..Mode::FREE }
+    }
+}
+
+/// One link and `N` groups of flows of equal RTTs each under XCP (Katabi 2002, equations 15 to 17). The link's control interval is
+/// the mean RTT of the traffic; a group hears of the feedback after its own.
+///
+/// ```text
+///   F(t)  = alpha (1 - y) / d - beta q / d^2                                      rate per time, of all flows
+///   r_i'  = ([F]+ + h) / n - (r_i / y) ([-F]+ + h),   at t - d_i                  n flows, h = 0.1 y / d
+///   q'    = y - 1, and max(y - 1, 0) where q = 0
+/// ```
+///
+/// Variables are the queue and the rate of one flow of each group: `V` is `N + 1`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Xcp<const V: usize> {
+    /// Gain on spare capacity.
+    pub alpha: f64,
+    /// Gain on the queue.
+    pub beta: f64,
+    /// Share of the traffic that is shuffled in a mean RTT: 0.1 in the paper.
+    pub shuffle: f64,
+    /// By group, of which the first place is not used: RTT in the unit of time.
+    pub rtts: [f64; V],
+    /// By group, of which the first place is not used: its flows.
+    pub flows: [f64; V],
+}
+
+impl<const V: usize> Xcp<V> {
+    fn total(&self) -> f64 {
+        self.flows[1..].iter().sum()
+    }
+
+    fn arriving(&self, x: &[f64; V]) -> f64 {
+        (1..V).map(|i| self.flows[i] * x[i]).sum()
+    }
+
+    /// Positive and negative feedback with shuffling, as rate per time, and the traffic.
+    fn feedback(&self, x: &[f64; V]) -> (f64, f64, f64) {
+        let y = self.arriving(x);
+        // The mean RTT of packets, queueing apart, as in theorem 1.
+        let d = if y > 0.0 {
+            (1..V).map(|i| self.flows[i] * x[i] * self.rtts[i]).sum::<f64>() / y
+        } else {
+            self.rtts[1]
+        };
+        let f = (self.alpha * (1.0 - y) - self.beta * x[0] / d) / d;
+        let h = (self.shuffle * y / d - f.abs()).max(0.0);
+        (f.max(0.0) + h, (-f).max(0.0) + h, y)
+    }
+}
+
+impl<const V: usize> System<V> for Xcp<V> {
+    type Mode = Mode;
+
+    fn delays(&self) -> (f64, f64) {
+        let rtts = &self.rtts[1..];
+        (rtts.iter().copied().fold(f64::INFINITY, f64::min), rtts.iter().copied().fold(0.0, f64::max))
+    }
+
+    fn mode(&self, _: f64, x: &[f64; V], _: &Past<V>) -> Mode {
+        Mode { empty: x[0] <= 0.0 && self.arriving(x) < 1.0, ..Mode::FREE }
+    }
+
+    fn slope(&self, mode: Mode, t: f64, x: &[f64; V], past: &Past<V>) -> [f64; V] {
+        std::array::from_fn(|i| {
+            if i == 0 {
+                return if mode.empty { 0.0 } else { self.arriving(x) - 1.0 };
+            }
+            let then = past.at(t - self.rtts[i]);
+            let (up, down, y) = self.feedback(&then);
+            up / self.total() - if y > 0.0 { then[i] / y * down } else { 0.0 }
+        })
+    }
+
+    fn guard(&self, mode: Mode, _: f64, x: &[f64; V], _: &Past<V>) -> f64 {
+        if mode.empty { 1.0 - self.arriving(x) } else { x[0] }
+    }
+
+    fn switch(&self, mode: Mode, _: f64, x: &mut [f64; V], _: &Past<V>) -> Mode {
+        if !mode.empty {
+            x[0] = 0.0;
+        }
+        Mode { empty: !mode.empty && self.arriving(x) <= 1.0, ..Mode::FREE }
+    }
+}
+
+/// VCP's MIAIMD model: the sum of windows of synchronous flows of one RTT (Xia 2008, equations 9 to 13).
+///
+/// ```text
+///   w' = kappa w (1 / w(t - 1) - 1) + a           w = sum of windows / (gamma C T),  a = N alpha / (gamma C T)
+/// ```
+///
+/// At rest `w = 1 + a / kappa`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Miaimd {
+    /// Stability coefficient of the multiplicative increase; theorem 1 asks for 1/2 at most.
+    pub kappa: f64,
+    /// What all flows add in an RTT, of the target's bandwidth-delay product.
+    pub addition: f64,
+}
+
+impl Miaimd {
+    /// Where it rests.
+    #[must_use]
+    pub fn equilibrium(&self) -> f64 {
+        1.0 + self.addition / self.kappa
+    }
+}
+
+impl System<1> for Miaimd {
+    type Mode = ();
+
+    fn delays(&self) -> (f64, f64) {
+        (1.0, 1.0)
+    }
+
+    fn mode(&self, _: f64, _: &[f64; 1], _: &Past<1>) {}
+
+    #[inline]
+    fn slope(&self, (): (), t: f64, x: &[f64; 1], past: &Past<1>) -> [f64; 1] {
+        [self.kappa * x[0] * (1.0 / past.at(t - 1.0)[0] - 1.0) + self.addition]
+    }
+
+    #[inline]
+    fn guard(&self, (): (), _: f64, _: &[f64; 1], _: &Past<1>) -> f64 {
+        1.0
+    }
+
+    fn switch(&self, (): (), _: f64, _: &mut [f64; 1], _: &Past<1>) {}
+}

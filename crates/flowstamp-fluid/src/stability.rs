@@ -1,0 +1,73 @@
+//! Where the loops of XCP and RCP are stable, by the linear form that both have near their equilibrium.
+//!
+//! ```text
+//!   q' = x,   x' = -alpha/d x(t - d) - beta/d^2 q(t - d)       Katabi 2002, appendix B; Dukkipati 2007, eq. 5.6
+//!   G(s) = (alpha s d + beta) / (s d)^2  e^(-s d)              open loop, theta = w d at |G(jw)| = 1:
+//!   theta^2 = (alpha^2 + sqrt(alpha^4 + 4 beta^2)) / 2         eq. 5.10
+//!   phase margin = arctan(alpha theta / beta) - theta
+//! ```
+//!
+//! `x` is the input rate less the capacity, `q` the queue, `d` the RTT of all flows. |G| falls as w grows, and the phase is above -pi up to
+//! one w and below it from there on, so that the loop is stable where the margin is above zero. There both hold where
+//!
+//! ```text
+//!   alpha = theta sin(theta),   beta = theta^2 cos(theta),   0 < theta < pi/2
+//! ```
+//!
+//! which is the border. `alpha` grows along it from 0 to pi/2; `beta` from 0 to [`MOST_BETA`] and back to 0. Theorem 1's curve,
+//! `beta = alpha^2 sqrt(2)`, meets it at its end, `alpha = pi / (4 sqrt(2))`. Neither capacity, delay nor number of flows is in it.
+//!
+//! The queue is taken as linear, below zero too. The thesis's section 5.2 has what that leaves out: RCP's loop, which switches where the queue is
+//! empty, is stable in a larger region (with `alpha` of 0.1 and `beta` of 1 as well), and near the right end unstable within this one.
+
+use std::f64::consts::FRAC_PI_2;
+
+/// Above this `alpha` no `beta` is stable, nor is a loop without queue.
+pub const MOST_ALPHA: f64 = FRAC_PI_2;
+
+/// Above this `beta` no `alpha` is stable: `theta^2 cos(theta)` where `theta tan(theta) = 2`.
+pub const MOST_BETA: f64 = 0.549_774_025_605_498_5;
+
+/// Where that is.
+const PEAK: f64 = 1.076_873_986_311_803_5;
+
+/// Phase margin in radians; the loop is stable where it is above zero. None without gains.
+#[must_use]
+pub fn phase_margin(alpha: f64, beta: f64) -> Option<f64> {
+    let squared = alpha * alpha;
+    let theta = libm::sqrt((squared + libm::sqrt(squared * squared + 4.0 * beta * beta)) / 2.0);
+    (theta > 0.0).then(|| libm::atan2(alpha * theta, beta) - theta)
+}
+
+/// The `beta` below which the loop with this `alpha` is stable, if there is one.
+#[must_use]
+pub fn largest_beta(alpha: f64) -> Option<f64> {
+    (alpha > 0.0 && alpha < MOST_ALPHA).then(|| {
+        let theta = crossing((0.0, FRAC_PI_2), |theta| theta * libm::sin(theta) < alpha);
+        theta * theta * libm::cos(theta)
+    })
+}
+
+/// The `alpha` below which the loop with this `beta` is stable, if there is one; below a smaller one it is not.
+#[must_use]
+pub fn largest_alpha(beta: f64) -> Option<f64> {
+    (0.0..MOST_BETA).contains(&beta).then(|| {
+        let theta = crossing((PEAK, FRAC_PI_2), |theta| theta * theta * libm::cos(theta) > beta);
+        theta * libm::sin(theta)
+    })
+}
+
+/// Where something ceases to hold, to the last bit.
+fn crossing((mut low, mut high): (f64, f64), holds: impl Fn(f64) -> bool) -> f64 {
+    loop {
+        let middle = f64::midpoint(low, high);
+        if middle <= low || middle >= high {
+            return low;
+        }
+        if holds(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+}

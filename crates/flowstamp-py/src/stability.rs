@@ -1,0 +1,200 @@
+//! Loops and models of `flowstamp-fluid`. Glue only: times of loops are seconds, those of models round trips; series come and go as native float64
+//! buffers.
+
+use crate::theory::{buffer, floats, refused, word};
+use flowstamp_fluid::control::delay::{Solution, System};
+use flowstamp_fluid::control::frequency::OpenLoop;
+use flowstamp_fluid::control::models::{Rcp, Switched};
+use flowstamp_fluid::control::region::{self, Fate, Patience};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// Steps in a round trip: the error of a rate is then below a thousandth of the band in which it counts as settled.
+const STEP: f64 = 1.0 / 32.0;
+
+fn open_loop(alpha: f64, beta: f64, rtt_s: f64) -> PyResult<OpenLoop> {
+    OpenLoop::of_gains(alpha, beta, rtt_s)
+        .ok_or_else(|| refused(format!("gains {alpha} and {beta} with an RTT of {rtt_s} s are no loop")))
+}
+
+/// Gain margin and the frequency there, phase margin and the frequency there, delay margin.
+#[pyfunction]
+#[expect(clippy::type_complexity, reason = "a tuple is what Python gets")]
+pub fn loop_margins(
+    alpha: f64,
+    beta: f64,
+    rtt_s: f64,
+) -> PyResult<(Option<f64>, Option<f64>, Option<f64>, Option<f64>, Option<f64>)> {
+    let m = open_loop(alpha, beta, rtt_s)?.margins();
+    Ok((m.gain, m.phase_crossover, m.phase, m.gain_crossover, m.delay))
+}
+
+/// Real part, imaginary part and phase of the response at angular frequencies.
+#[pyfunction]
+pub fn loop_response<'py>(
+    py: Python<'py>,
+    alpha: f64,
+    beta: f64,
+    rtt_s: f64,
+    omega: &[u8],
+) -> PyResult<[Bound<'py, PyBytes>; 3]> {
+    let (open, omega) = (open_loop(alpha, beta, rtt_s)?, floats("omega", omega)?);
+    let points: Vec<_> = omega.iter().map(|w| open.response(*w)).collect();
+    let of = |value: fn(&flowstamp_fluid::control::frequency::Point) -> f64| {
+        buffer(py, &points.iter().map(value).collect::<Vec<f64>>())
+    };
+    Ok([of(|p| p.response.re), of(|p| p.response.im), of(|p| p.phase)])
+}
+
+/// The closed loop's roots right of a real part, as pairs.
+#[pyfunction]
+pub fn loop_roots(alpha: f64, beta: f64, rtt_s: f64, right_of: f64) -> PyResult<Vec<(f64, f64)>> {
+    let roots = open_loop(alpha, beta, rtt_s)?.roots_right_of(right_of);
+    let roots = roots.ok_or_else(|| {
+        refused(format!("a root has the real part {right_of}; ask for those right of another"))
+    })?;
+    Ok(roots.iter().map(|root| (root.re, root.im)).collect())
+}
+
+#[derive(Clone, Copy)]
+enum Which {
+    Rcp,
+    Switched,
+    Linear,
+}
+
+fn which(text: &str) -> PyResult<Which> {
+    word("model", text, &[("rcp", Which::Rcp), ("switched", Which::Switched), ("linear", Which::Linear)])
+}
+
+/// The model, and the start as its variables: the rate over the equilibrium's less one, and the queue in bandwidth-delay products.
+#[derive(Clone, Copy)]
+struct Setting {
+    which: Which,
+    start: [f64; 2],
+    error: f64,
+    most: f64,
+}
+
+/// Of rate and queue, 2% and 1% (Dukkipati 2007, section 5.4).
+fn distance(x: &[f64; 2], rest: f64) -> f64 {
+    ((x[0] - rest).abs() / 0.02).max(x[1].abs() / 0.01)
+}
+
+impl Setting {
+    fn fate(&self, alpha: f64, beta: f64, patience: &Patience) -> PyResult<Fate> {
+        let fate = match self.which {
+            Which::Rcp => {
+                let model = Rcp { alpha, beta, most: self.most, queue_in_rtt: true };
+                region::fate(model, [1.0 + self.start[0], self.start[1]], STEP, patience, |x| {
+                    distance(x, 1.0)
+                })
+            }
+            Which::Switched | Which::Linear => {
+                let model =
+                    Switched { alpha, beta, floor: matches!(self.which, Which::Switched), error: self.error };
+                region::fate(model, self.start, STEP, patience, |x| distance(x, 0.0))
+            }
+        };
+        fate.map_err(refused)
+    }
+}
+
+fn patience(most: f64) -> Patience {
+    Patience { band: 1.0, hold: 20.0, most, lost: 1e9 }
+}
+
+fn setting(model: &str, start: (f64, f64), flows: f64) -> PyResult<Setting> {
+    Ok(Setting { which: which(model)?, start: [start.0, start.1], error: 0.0, most: flows })
+}
+
+/// For each pair of gains after how many round trips rate and queue are within 2% and 1% for good; NaN where they are not within `most`.
+#[pyfunction]
+pub fn settling<'py>(
+    py: Python<'py>,
+    model: &str,
+    alphas: &[u8],
+    betas: &[u8],
+    start: (f64, f64),
+    flows: f64,
+    most: f64,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let setting = setting(model, start, flows)?;
+    let pairs: Vec<(f64, f64)> = floats("alphas", alphas)?.into_iter().zip(floats("betas", betas)?).collect();
+    let fates =
+        py.detach(|| region::all(&pairs, |(alpha, beta)| setting.fate(*alpha, *beta, &patience(most))));
+    let times: PyResult<Vec<f64>> = fates
+        .into_iter()
+        .map(|fate| Ok(if let Fate::Settles { after } = fate? { after } else { f64::NAN }))
+        .collect();
+    Ok(buffer(py, &times?))
+}
+
+/// Whether each pair of a grid settles, by rows of one beta each, and how many were tried: those near the border.
+#[pyfunction]
+pub fn settling_map<'py>(
+    py: Python<'py>,
+    model: &str,
+    alphas: &[u8],
+    betas: &[u8],
+    start: (f64, f64),
+    flows: f64,
+    most: f64,
+) -> PyResult<(Bound<'py, PyBytes>, usize)> {
+    let setting = setting(model, start, flows)?;
+    let (alphas, betas) = (floats("alphas", alphas)?, floats("betas", betas)?);
+    if alphas.len() < 2 || betas.len() < 2 {
+        return Err(refused("a map needs two alphas and two betas at least"));
+    }
+    let map = py.detach(|| {
+        region::map(alphas.len(), betas.len(), |cells| {
+            region::all(cells, |(x, y)| {
+                setting.fate(alphas[*x], betas[*y], &patience(most)).is_ok_and(|fate| fate.settles())
+            })
+        })
+    });
+    let cells: Vec<u8> = map.cells.iter().map(|cell| u8::from(*cell)).collect();
+    Ok((PyBytes::new(py, &cells), map.asked))
+}
+
+fn states<S: System<2>>(system: S, start: [f64; 2], times: &[f64]) -> PyResult<Vec<f64>> {
+    let mut solution = Solution::new(system, start, STEP).map_err(refused)?;
+    let mut found = Vec::with_capacity(2 * times.len());
+    for time in times {
+        solution.advance(*time).map_err(refused)?;
+        found.extend_from_slice(&solution.ago((solution.time() - time).max(0.0)));
+    }
+    Ok(found)
+}
+
+/// Rate over the equilibrium's less one and queue in bandwidth-delay products, at times in round trips that only grow.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+pub fn trajectory<'py>(
+    py: Python<'py>,
+    model: &str,
+    alpha: f64,
+    beta: f64,
+    start: (f64, f64),
+    flows: f64,
+    error: f64,
+    times: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let times = floats("times", times)?;
+    if times.iter().any(|t| !t.is_finite() || *t < 0.0) || times.windows(2).any(|w| w[1] < w[0]) {
+        return Err(refused("times must be finite numbers from 0 on that only grow"));
+    }
+    let (which, start) = (which(model)?, [start.0, start.1]);
+    let found = py.detach(|| match which {
+        Which::Rcp => {
+            let model = Rcp { alpha, beta, most: flows, queue_in_rtt: true };
+            let mut found = states(model, [1.0 + start[0], start[1]], &times)?;
+            found.iter_mut().step_by(2).for_each(|rate| *rate -= 1.0);
+            Ok(found)
+        }
+        Which::Switched | Which::Linear => {
+            states(Switched { alpha, beta, floor: matches!(which, Which::Switched), error }, start, &times)
+        }
+    });
+    Ok(buffer(py, &found?))
+}
