@@ -19,7 +19,7 @@ from conftest import SCENARIO, Command, command_line
 import flowstamp as fs
 from flowstamp import text
 
-FILES = ["flows.parquet", "manifest.json", "series.parquet", "summary.json"]
+FILES = ["delays.parquet", "flows.parquet", "manifest.json", "series.parquet", "summary.json"]
 
 
 def names(folder: Path) -> list[str]:
