@@ -49,9 +49,10 @@ pub fn apply(
         ["dumbbell" | "parking_lot", "buffer"] | ["graph", "links", _, "buffer"] => What::Buffer,
         ["flows", _, "start"] | ["flows", _, "start", _] => What::Start,
         ["flows", _, "stop"] => What::Stop,
+        ["flows", _, "law", parameter] if *parameter != "law" => What::Sender,
         _ => {
             return refused(
-                "cannot change in mid-run; a link's rate, delay and buffer, a station's data rate, a parameter of a router law, and the start and stop of flows can"
+                "cannot change in mid-run; a link's rate, delay and buffer, a station's data rate, a parameter of a router law, the window and rate of a sender that is told, and the start and stop of flows can"
                     .to_owned(),
             );
         }
@@ -133,6 +134,25 @@ pub fn apply(
                 if let Some(law) = &mut net.laws_mut(number).router {
                     law.set_params(&after.links[number].router);
                 }
+            }
+        }
+        What::Sender => {
+            let differ = |number: &usize| before.groups[*number].laws != after.groups[*number].laws;
+            let mut changes = Vec::new();
+            for number in (0..after.groups.len()).filter(differ) {
+                match after.groups[number].laws.as_slice() {
+                    [law] if law.told() => changes.push((number, law)),
+                    [law] => {
+                        return refused(format!(
+                            "cannot change in mid-run: {} sets its window itself; law = \"told\" is a sender that is told",
+                            law.name()
+                        ));
+                    }
+                    _ => return refused("cannot change in mid-run: its list names several laws".to_owned()),
+                }
+            }
+            for (number, law) in changes {
+                hosts.set_law(net, number, law);
             }
         }
         What::Delay => {
@@ -227,6 +247,7 @@ enum What<'a> {
     Rate,
     StationRate,
     Router(&'a str),
+    Sender,
     Delay,
     Buffer,
     Start,

@@ -608,6 +608,18 @@ impl Hosts {
         }
     }
 
+    /// The law of a group's flows, which is told, has these parameters from now on.
+    pub fn set_law(&mut self, net: &mut Fabric, group: usize, law: &SenderSpec) {
+        self.groups[group].laws[0].spec = law.clone();
+        for number in 0..self.flows.len() {
+            let flow = &mut self.flows[number];
+            if flow.group as usize == group {
+                flow.law.set_params(law);
+                self.send(net, number as u32); // which more may allow now
+            }
+        }
+    }
+
     /// A flow that is known before the run and has not begun starts at `start`, which is yet to come.
     pub fn set_start(&mut self, net: &mut Fabric, number: usize, start: Time) {
         let flow = &mut self.flows[number];

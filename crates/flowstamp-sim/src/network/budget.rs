@@ -40,7 +40,7 @@ use crate::size_bins::BINS;
 use crate::workload::SizeLaw;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{Header, SenderSpec};
-use flowstamp_laws::sender::FlowView;
+use flowstamp_laws::sender::{FlowView, SenderLaw};
 use flowstamp_laws::transport::{self, Agreed, SackBlocks};
 use flowstamp_laws::units::{Rate, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -436,7 +436,9 @@ impl Builder<'_> {
             Some((packets, false)) => packets,
             None => f64::MAX,
         };
-        let first = flows * (group.transport.initial_window + 4.0);
+        let told = laws.iter().filter(|law| law.told());
+        let windows = told.map(|law| law.build(&self.view(group)).cwnd() / packet);
+        let first = flows * (windows.fold(group.transport.initial_window, f64::max) + 4.0);
         let path = 2.0 * (first + round_trip + room);
         let blind = laws.iter().all(|law| law.header() == Header::Plain);
         // Nothing is known before a round trip is over, and then a window without a router's word at most doubles, or with a gain
