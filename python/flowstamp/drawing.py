@@ -59,7 +59,7 @@ def scenario(shown: Scenario) -> Figure:
     with rc_context(STYLE):
         chain = network.ends is not None
         rows = -(-min(len(resolved["flows"]), MOST_GROUPS + 1) // 2)
-        height, below = 1.0 if chain else 2.2, 0.1 + 0.16 * rows
+        height, below = 1.3 if chain else 2.2, 0.1 + 0.16 * rows
         figure = Figure(figsize=(COLUMN_WIDTH_IN, height + below))
         FigureCanvasAgg(figure)
         ax: Axes = figure.add_axes((0.0, below / (height + below), 1.0, height / (height + below)))
@@ -78,7 +78,7 @@ def scenario(shown: Scenario) -> Figure:
             else:
                 ax.plot([x], [y], color="black", marker="o", markersize=2, zorder=4)
         _flows(ax, network, resolved["flows"])
-        ax.margins(0.12, 0.25)
+        ax.margins(0.12, 0.15)
         return figure
 
 
@@ -106,7 +106,7 @@ def _flows(ax: Axes, network: Network, groups: Sequence[Mapping[str, Any]]) -> N
             path = (
                 (network.at[end], network.at[start]) if group.get("reverse") else (network.at[start], network.at[end])
             )
-            bend = -0.25 - 0.12 * number  # what goes back is on the other side
+            bend = -0.12 - 0.05 * number - (0.2 if len(ways) > 1 else 0.0)  # what goes back is on the other side
             ax.add_patch(
                 FancyArrowPatch(
                     *path,
@@ -117,6 +117,7 @@ def _flows(ax: Axes, network: Network, groups: Sequence[Mapping[str, Any]]) -> N
                     linewidth=1.2,
                     shrinkA=9,
                     shrinkB=9,
+                    clip_on=False,
                 )
             )
     if len(groups) > MOST_GROUPS:
