@@ -44,12 +44,16 @@ impl Change {
     /// Whether rates or delays of paths were others before it: no time is the ideal of both.
     #[must_use]
     pub fn moves_paths(&self) -> bool {
-        self.key.split('.').any(|part| {
-            matches!(
-                part,
-                "rate" | "reverse_rate" | "rates" | "spine_rate" | "rtt" | "delay" | "access_delay"
-            )
-        })
+        // A sender's rate is none of its path.
+        let of_sender = self.key.starts_with("flows.") && self.key.contains(".law.");
+        let mut parts = self.key.split('.');
+        !of_sender
+            && parts.any(|part| {
+                matches!(
+                    part,
+                    "rate" | "reverse_rate" | "rates" | "spine_rate" | "rtt" | "delay" | "access_delay"
+                )
+            })
     }
 }
 

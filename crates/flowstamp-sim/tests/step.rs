@@ -642,9 +642,11 @@ fn a_sender_does_what_it_is_told() {
         );
     }
     // Who starts later starts as told by then: 105 packets by 20 in each round trip arrive within five and a half of them.
-    let late =
-        results.flows.iter().find(|flow| &*flow.group == "late").expect("a flow").fct_s.expect("it ends");
-    assert!((0.54..0.58).contains(&late), "{late}");
+    let late = results.flows.iter().find(|flow| &*flow.group == "late").expect("a flow");
+    let fct_s = late.fct_s.expect("it ends");
+    assert!((0.54..0.58).contains(&fct_s), "{fct_s}");
+    // What a sender is told moves no path.
+    assert!(late.ideal_fct_s.get().is_some_and(|ideal_s| ideal_s < fct_s));
 
     // Told at once is told from the start, and what is told again changes nothing.
     let whole = run(&text("{ law = \"told\", window = 30, rate = \"3Mbps\" }"));
