@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # ruff: noqa: T201
-"""XCP's gains as an environment of gymnasium, and what nobody's training has to beat.
+"""XCP's gains, and a sender's window, as environments of gymnasium, and what nobody's training has to beat.
 
 Usage: python examples/gym_baseline.py; needs flowstamp[gym]
 """
@@ -12,17 +12,8 @@ from flowstamp.gym import Network
 
 EPISODES = 3
 
-network = (
-    fs.dumbbell("20Mbps", rtt="40ms")
-    .flows("xcp", 3, name="long", spread="2s")
-    .flows("xcp", name="short", web={"load": 0.3, "sizes": {"distribution": "pareto", "mean": "30kB", "shape": 1.5}})
-    .configure(duration="10s")
-)
-# An action of 0 is in the middle: alpha as the paper has it, 0.4, and beta, 0.226.
-env = Network(network, {"dumbbell.router.alpha": (0.2, 0.6), "dumbbell.router.beta": (0.113, 0.339)}, step="200ms")
 
-
-def episode(policy, seed: int) -> float:
+def episode(env, policy, seed: int) -> float:
     """The mean reward of a step."""
     env.reset(seed=seed)
     rewards, ended = [], False
@@ -33,8 +24,22 @@ def episode(policy, seed: int) -> float:
     return float(np.mean(rewards))
 
 
-still = np.zeros(env.action_space.shape, np.float32)
-env.action_space.seed(1)
-for name, policy in {"as published": lambda: still, "at random": env.action_space.sample}.items():
-    rewards = [episode(policy, seed) for seed in range(1, EPISODES + 1)]
-    print(f"{name}: mean reward {np.mean(rewards):.4f} of {EPISODES} episodes")
+def baseline(env, name: str, middle: str) -> None:
+    """What actions of 0, in the middle of their ranges, are worth, and what random ones are."""
+    still = np.zeros(env.action_space.shape, np.float32)
+    env.action_space.seed(1)
+    for policy, act in {middle: lambda: still, "at random": env.action_space.sample}.items():
+        rewards = [episode(env, act, seed) for seed in range(1, EPISODES + 1)]
+        print(f"{name} {policy}: mean reward {np.mean(rewards):.4f} of {EPISODES} episodes")
+
+
+web = {"load": 0.3, "sizes": {"distribution": "pareto", "mean": "30kB", "shape": 1.5}}
+dumbbell = fs.dumbbell("20Mbps", rtt="40ms")
+routers = dumbbell.flows("xcp", 3, name="long", spread="2s").flows("xcp", name="short", web=web)
+gains = {"dumbbell.router.alpha": (0.2, 0.6), "dumbbell.router.beta": (0.113, 0.339)}
+# In the middle are alpha as the paper has it, 0.4, and beta, 0.226.
+baseline(Network(routers.configure(duration="10s"), gains, step="200ms"), "gains", "as published")
+
+# A window between 10 and 1000 packets, by factors: in the middle is one bandwidth-delay product, 100 packets.
+sender = dumbbell.flows("told", name="agent").configure(duration="10s")
+baseline(Network(sender, {"flows.agent.law.window": (10.0, 1000.0)}, step="40ms"), "window", "of one BDP")

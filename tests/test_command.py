@@ -19,7 +19,7 @@ from conftest import SCENARIO, Command, command_line
 import flowstamp as fs
 from flowstamp import text
 
-FILES = ["flows.parquet", "manifest.json", "series.parquet", "summary.json"]
+FILES = ["delays.parquet", "flows.parquet", "manifest.json", "series.parquet", "summary.json"]
 
 
 def names(folder: Path) -> list[str]:
@@ -137,7 +137,14 @@ def test_compare_shows_protocols_side_by_side(flowstamp: Command, scenario: Path
     done = flowstamp("compare", scenario, "--protocols", "xcp,reno+red", "--out", "out")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0].split() == ["xcp", "reno+red"]
-    assert names(scenario.parent / "out") == ["compare.pdf", "compare.png", "reno+red", "xcp"]
+    assert names(scenario.parent / "out") == [
+        "compare.pdf",
+        "compare.png",
+        "delays.pdf",
+        "delays.png",
+        "reno+red",
+        "xcp",
+    ]
     found = document(flowstamp("compare", scenario, "--protocols", "xcp,reno+red", "--out", "out", "--json"))
     protocols = found["protocols"]
     assert isinstance(protocols, dict)

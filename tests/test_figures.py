@@ -406,6 +406,23 @@ def test_a_groups_goodput_is_told_as_a_share_of_the_fair_one() -> None:
         Expression('max(normalized(a, "none"))', runs, ["normalized"]).evaluate(runs, np.zeros(2))
 
 
+def test_packet_delays_are_those_of_the_bin_that_a_size_is_in() -> None:
+    bins = [{"min_bytes": 0, "max_bytes": 3000, "p95": 0.02}, {"min_bytes": 3000, "max_bytes": 10_000, "p95": 0.03}]
+    groups = {"web": {"packet_delay_s": {"bins": bins}}}
+    run = Finished({"groups": groups}, {}, {}, {}, 1000.0, None)  # type: ignore[arg-type]
+    runs = {"a": RunSet("a", [run, run], ["bottleneck"], "web")}
+
+    def of(what: str) -> object:
+        return Expression(f'max(packet_delay(a, "web", {what}))', runs, ["utilization"]).evaluate(runs, np.zeros(2))
+
+    assert of('2, "p95"') == pytest.approx(20)
+    assert of('5, "p95"') == pytest.approx(30)
+    with pytest.raises(ExpressionError, match="no packet of a flow of 10 packets arrived of web"):
+        of('10, "p95"')
+    with pytest.raises(ExpressionError, match='"p96" is none of mean, p50'):
+        of('5, "p96"')
+
+
 def three_flows() -> RunSet:
     """Samples of each second: `a` sends all the time, `b` from 1 s to 3 s, and `c` is complete after 2.5 s."""
     t = np.array([1.0, 2.0, 3.0])

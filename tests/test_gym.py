@@ -27,10 +27,16 @@ def network() -> fs.Scenario:
     return fs.dumbbell("20Mbps", rtt="40ms").flows("xcp", 3, spread="1s").configure(duration="1s")
 
 
-@pytest.mark.parametrize(
-    "actions", [{"dumbbell.router.alpha": (0.2, 0.6)}, {"dumbbell.rate": ("1Mbps", "40Mbps")}], ids=str
-)
+ACTIONS = [
+    {"dumbbell.router.alpha": (0.2, 0.6)},
+    {"dumbbell.rate": ("1Mbps", "40Mbps")},
+    {"flows.told.law.window": (1.0, 200.0), "flows.told.law.rate": ("1Mbps", "20Mbps")},
+]
+
+
+@pytest.mark.parametrize("actions", ACTIONS, ids=str)
 def test_gymnasium_finds_nothing_wrong(network: fs.Scenario, actions: Any) -> None:
+    network = network.flows("told", name="told")
     env = gymnasium.make("flowstamp/Network-v0", scenario=network, actions=actions)
     check_env(env.unwrapped)  # what it warns of is an error
 
@@ -64,6 +70,20 @@ def test_actions_count(network: fs.Scenario) -> None:
     assert len(OBSERVED) == env.observation_space.shape[0] - 1
 
 
+def test_a_senders_window_is_an_action() -> None:
+    network = fs.dumbbell("20Mbps", rtt="40ms").flows("told", name="agent").configure(duration="2s")
+    env = Network(network, {"flows.agent.law.window": (10.0, 150.0)}, step="500ms")
+    env.reset(seed=1)
+    steps = [env.step(np.full(1, action, np.float32)) for action in (-1.0, -1.0, 1.0, 1.0)]
+    assert [info["values"]["flows.agent.law.window"] for *_, info in steps] == [10.0, 10.0, 150.0, 150.0]
+    (slow, empty), (full, queue) = (steps[n][0][:2] for n in (1, 3))
+    # 10 packets of 1000 B in 40.9 ms; 150 are more than the 100 of the path, and the rest waits.
+    assert slow == pytest.approx(10 * 8e3 / 0.0409 / 20e6, rel=0.03)
+    assert empty < 0.01
+    assert full > 0.99
+    assert queue > 0.3
+
+
 def test_a_wide_range_is_spread_by_factors() -> None:
     wide, narrow = Action("a", ("1Mbps", "100Mbps")), Action("b", (1.0, 3.0))
     assert [wide.text(value) for value in (-1, 0, 1, 9)] == [
@@ -82,6 +102,7 @@ def test_a_wide_range_is_spread_by_factors() -> None:
         ({"packet": ("1kB", "2kB")}, {}, "packet: cannot change in mid-run"),
         ({"dumbbell.router.alpha": (2, 1)}, {}, r"must be the least and the largest"),
         ({"dumbbell.rate": ("a", "b")}, {}, "must be numbers, or quantities"),
+        ({"flows.xcp.law.window": (1, 10)}, {}, "law.window: cannot change in mid-run: xcp sets its window itself"),
         (
             {"dumbbell.router.alpha": (0.1, 1)},
             {"step": "2s"},
@@ -102,6 +123,8 @@ def test_a_step_needs_a_run(network: fs.Scenario) -> None:
 
 def test_the_baseline_says_what_to_beat(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / "gym_baseline.py"))
-    published, random = (float(line.split()[-4]) for line in capsys.readouterr().out.splitlines() if "reward" in line)
+    said = [line for line in capsys.readouterr().out.splitlines() if "reward" in line]
+    published, random, bdp, anything = (float(line.split()[-4]) for line in said)
     assert 0.5 < random <= 1
     assert 0.5 < published <= 1
+    assert -10 < anything < bdp <= 1

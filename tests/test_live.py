@@ -15,8 +15,10 @@ import pytest
 from conftest import Command, command_line
 
 import flowstamp as fs
-from flowstamp import live, progress
+from flowstamp import drawing, live, progress
 from flowstamp.cli import run_command
+
+GOLDEN = Path(__file__).resolve().parents[1] / "crates" / "flowstamp-sim" / "tests" / "golden"
 
 
 def test_a_stream_has_every_sample_once(flowstamp: Command, scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,6 +119,9 @@ def test_objects_show_themselves(scenario: Path) -> None:
     assert "<three>" not in html
     assert "<td>20Mbps</td>" in html
     assert "is not a number with a unit" in loaded.set("dumbbell.rate", "fast")._repr_html_()
+    assert (loaded._repr_png_() or b"").startswith(b"\x89PNG")
+    assert "data:image/png;base64," in html
+    assert loaded.set("dumbbell.rate", "fast")._repr_png_() is None
     results = loaded.run()
     html, png = results._repr_html_(), results._repr_png_()
     assert f"<td>{fs.run_many([loaded])[0].links['bottleneck']['drops']}</td>" in html
@@ -130,6 +135,41 @@ def test_objects_show_themselves(scenario: Path) -> None:
     swept = fs.sweep(loaded, {"flows.long.count": [1, 2]})
     assert "flows.long.count" in swept._repr_html_()
     assert (swept._repr_png_() or b"").startswith(b"\x89PNG")
+
+
+NETWORKS = {
+    "dumbbell": fs.dumbbell("45Mbps", rtt="40ms").flows("xcp", 5).flows("reno", name="back", reverse=True),
+    "parking lot": fs.parking_lot(["20Mbps", "10Mbps"], delay="5ms").flows("xcp", each_hop=True),
+    "leaf-spine": fs.leaf_spine(4, 2, 6, rate="10Gbps", delay="1us").flows("dctcp", 4, pattern="random"),
+    "fat tree": fs.fat_tree(4, rate="10Gbps", delay="1us").flows("dctcp", 4, pattern="random"),
+}
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_a_network_is_drawn(kind: str) -> None:
+    [ax] = drawing.scenario(NETWORKS[kind]).axes
+    network = drawing._network(NETWORKS[kind].configure(duration="1s").resolved())
+    # 30 and 36 nodes are marks, few are named; each link is a line.
+    names = [text.get_text() for text in ax.texts]
+    assert names == {
+        "dumbbell": ["45Mbps, RTT 40ms", "n0", "n1"],
+        "parking lot": ["20Mbps", "10Mbps", "n0", "n1", "n2"],
+    }.get(kind, [])
+    links = {"dumbbell": 1, "parking lot": 2, "leaf-spine": 4 * 2 + 24, "fat tree": 3 * 16}[kind]
+    assert len(network.links) == links
+    assert len(ax.lines) == links + (0 if names else len(network.at))
+    assert len(ax.patches) == {"dumbbell": 2, "parking lot": 2}.get(kind, 0)
+
+
+def test_graphs_and_cells_are_drawn_and_what_is_too_large_is_not() -> None:
+    for name in ("graph", "wireless"):
+        [ax] = drawing.scenario(fs.load(GOLDEN / f"{name}.toml")).axes
+        assert {"graph": "8Mbps / 4Mbps", "wireless": "ap"}[name] in [text.get_text() for text in ax.texts]
+        assert ax.patches
+    large = fs.fat_tree(16, rate="10Gbps", delay="1us").flows("dctcp", 4, pattern="random")
+    with pytest.raises(fs.ScenarioError, match="has 320 nodes; 150 can be drawn"):
+        drawing.scenario(large)
+    assert large._repr_png_() is None
 
 
 def test_progress_in_a_notebook(monkeypatch: pytest.MonkeyPatch, scenario: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_second_call_runs_what_is_missing(random: fs.Scenario, tmp_path: Path)
 
 
 def test_axes_may_be_of_numpy(random: fs.Scenario) -> None:
-    grid = {"dumbbell.router.alpha": np.linspace(0.2, 0.4, 2), "flows.xcp.count": np.arange(1, 3)}
+    grid = {"dumbbell.router.alpha": np.linspace(0.3, 0.4, 2), "flows.xcp.count": np.arange(1, 3)}
     swept = fs.sweep(random, grid, seeds=list(np.arange(1, 3)))  # type: ignore[arg-type]
     assert swept.points[-1] == {"dumbbell.router.alpha": 0.4, "flows.xcp.count": 2, "seed": 2}
     with pytest.raises(fs.ScenarioError, match="at least one value"):

@@ -1,5 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
+import { readFileSync } from "node:fs";
 import { defineConfig } from "vite";
+
+// XCP's gains, as its law has them: the module tells.
+async function gains() {
+  const module = readFileSync(new URL("build/flowstamp.wasm", import.meta.url));
+  const { exports } = (await WebAssembly.instantiate(module, {})).instance;
+  const request = new TextEncoder().encode('{"gains":{}}');
+  const at = exports.flowstamp_request(request.length);
+  new Uint8Array(exports.memory.buffer, at, request.length).set(request);
+  const reply = exports.flowstamp_run();
+  const bytes = new Uint8Array(exports.memory.buffer, reply, exports.flowstamp_reply_length());
+  const [, alpha, beta] = JSON.parse(new TextDecoder().decode(bytes)).gains.find(([law]) => law === "xcp");
+  return { alpha, beta };
+}
 
 // One file that also opens from a folder, where a browser lets a page load no other: script and style stand in it.
 const oneFile = {
@@ -22,6 +36,7 @@ const oneFile = {
 };
 
 export default defineConfig({
+  define: { XCP_GAINS: JSON.stringify(await gains()) },
   base: "./",
   plugins: [oneFile],
   build: {

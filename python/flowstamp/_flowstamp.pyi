@@ -48,10 +48,13 @@ class Run:
     def flows(self) -> Table:
         """flow, group, index, law, start_s, end_s?, size_bytes?, fct_s?, delivered_bytes, goodput_bps, retransmissions,
         timeouts, min_rtt_s, srtt_s, switched_s?, stop_s?. One row per flow."""
+    @property
+    def delays(self) -> Table:
+        """kind (link | group), name, min_bytes?, max_bytes?, delay_s, share: the distributions of queueing delays and of packet delays."""
     def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]:
         """Times and values of one series as native float64 buffers (numpy.frombuffer)."""
     def write(self, directory: str) -> list[str]:
-        """Writes manifest.json, summary.json, series.parquet, flows.parquet, and trace.pcapng + flowstamp.lua if packets were
+        """Writes manifest.json, summary.json, series.parquet, flows.parquet, delays.parquet, and trace.pcapng + flowstamp.lua if packets were
         captured. Each file appears under its name only when it is whole. Returns the paths. Raises OutputError."""
 
 # Progress: called about ten times a second from the running thread with

@@ -242,7 +242,7 @@ def run(
 ) -> int:
     """Run a scenario and print its summary.
 
-    With --out, the folder gets manifest.json, summary.json, series.parquet and flows.parquet.
+    With --out, the folder gets manifest.json, summary.json, series.parquet, flows.parquet and delays.parquet.
 
     With --live a view of links, groups and flows stands on standard error as long as the run goes. Up to 16 flows are
     sampled for it, unless the scenario says what probes.flows is. With --json-stream each instant that probes sample is
@@ -416,14 +416,15 @@ def compare(
 ) -> int:
     """Run a scenario under several protocols and show them side by side.
 
-    All flows get the protocol's law and the links its router law, or none; cells get one that needs no capacity, as XCP
-    has XCP-b, unless they say what it is told. Queues stay, unless one is named as in reno+red. One table has what
-    is asked first, the rest with --all. The folder gets compare.pdf, compare.png and a run's folder for each
-    protocol. With random flows (`web`) it is said of each protocol whether the 95% intervals (batch means after
-    warm-up) of mean completion times, over all and by size, are as narrow as --confidence asks; with --all the table
-    has them, beside processor sharing and the lower bound; and the folder gets afct.pdf and afct.png, times over size,
-    and cdf.pdf and cdf.png, their distributions. --metric compares the same flows under each two protocols. With
-    --max-duration, runs that are too short for --confidence are done again, each time twice as long.
+    All flows get the protocol's law and the links its router law, or none; cells get one that needs no capacity, as
+    XCP has XCP-b, unless they say what it is told. Queues stay, unless one is named as in reno+red. One table has
+    what is asked first, the rest with --all. The folder gets compare.pdf and compare.png, delays.pdf and delays.png
+    (distributions of packet delays), and a run's folder for each protocol. With random flows (`web`) it is said of
+    each protocol whether the 95% intervals (batch means after warm-up) of mean completion times, over all and by
+    size, are as narrow as --confidence asks; with --all the table has them, beside processor sharing and the lower
+    bound; and the folder gets afct.pdf and afct.png, times over size, and cdf.pdf and cdf.png, their distributions.
+    --metric compares the same flows under each two protocols. With --max-duration, runs that are too short for
+    --confidence are done again, each time twice as long.
 
     A lab's file runs on this machine's kernel, with real applications: under each protocol in turn, --trials times.
     The table has medians of the trials, and in brackets the lowest and the highest; times.pdf and times.png have the
@@ -502,9 +503,12 @@ def compare(
 def _pictures(results: dict[str, Results], times: dict[str, list[dict[str, Any]]], out: Path) -> list[Path]:
     """A folder for each protocol, and the pictures of all of them."""
     from flowstamp import afct, paired, plot
+    from flowstamp.delays import delay_figure
 
     written = [path for name, result in results.items() for path in result.write(out / name)]
     written += plot.save(plot.overview(results), out / "compare")
+    if any(group.get("packet_delay_s") for result in results.values() for group in result.groups.values()):
+        written += plot.save(delay_figure(results), out / "delays")
     if times:
         written += plot.save(afct.draw(times, list(results)), out / "afct")
         written += plot.save(paired.distributions(results), out / "cdf")

@@ -102,10 +102,8 @@ def table(
             of_all = [value["fct_s"]["all"] if value["fct_s"] else None for value in flows]
             for statistic in ("mean", *PERCENTILES) if everything else FIRST:
                 add(f"{group} {statistic} time", [text.seconds(one[statistic]) if one else "-" for one in of_all])
-        delays = [value.get("packet_delay_s") for value in flows]
-        if any(delays):
-            for statistic in ("mean", *PERCENTILES) if everything else ("p95",):
-                add(f"{group} {statistic} packet delay", _seconds(delays, statistic))
+        for label, cells in _delays(group, [value.get("packet_delay_s") for value in flows], everything):
+            add(label, cells)
         slowed = [value.get("fct_slowdown") for value in flows]
         if any(slowed) and text.are_many(some.links):
             for statistic in PERCENTILES:
@@ -125,6 +123,24 @@ def table(
 
 def _seconds(of_runs: Sequence[Any], statistic: str) -> list[str]:
     return [text.seconds(one[statistic]) if one else "-" for one in of_runs]
+
+
+def _delays(group: str, delays: Sequence[Any], everything: bool) -> Iterator[tuple[str, list[str]]]:
+    """Rows of packet delays, with everything by the size of flows too."""
+    if any(delays):
+        for statistic in ("mean", *PERCENTILES) if everything else ("p95",):
+            yield f"{group} {statistic} packet delay", _seconds(delays, statistic)
+    for label, of_runs in _by_size(delays) if everything else ():
+        for statistic in PERCENTILES:
+            yield f"{group} {statistic} packet delay, {label}", _seconds(of_runs, statistic)
+
+
+def _by_size(delays: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
+    """What is known of packet delays in each bin of flows' sizes that any run has; none where all are in one."""
+    of_runs = [{(row["min_bytes"], row["max_bytes"]): row for row in one["bins"]} if one else {} for one in delays]
+    sizes = sorted({size for one in of_runs for size in one})
+    for size in sizes if len(sizes) > 1 else ():
+        yield text.size_bin(*size), [one.get(size) for one in of_runs]
 
 
 def _links(results: Mapping[str, Results], everything: bool) -> Iterator[tuple[str, list[str]]]:

@@ -5,7 +5,8 @@
 
     env = Network(scenario, {"dumbbell.router.alpha": (0.05, 1.0)}, step="100ms")
 
-It is made of `Simulation`, and a run is as long as its scenario: then the episode is truncated.
+A sender's window or rate is an action where its law is `told`: `{"flows.NAME.law.window": (1.0, 200.0)}`. It is
+made of `Simulation`, and a run is as long as its scenario: then the episode is truncated.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Action:
 
 
 class Network(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):  # type: ignore[misc] # it may be missing
-    """A scenario whose routers or links are governed from outside.
+    """A scenario whose routers, links or senders are governed from outside.
 
     Args:
         scenario: what runs; its duration is the longest episode.

@@ -30,7 +30,7 @@ def scenario(shown: Scenario) -> str:
     try:
         resolved, toml = shown.resolved(), shown.to_toml()
     except FlowstampError as error:
-        return f"<p><b>{escape(shown.source)}</b>: {escape(str(error))}</p>"
+        return f"<p><b>{escape(shown.source)}</b>: {escape(str(error))}</p>" + _picture(scenario_png(shown))
     title = f"{resolved.get('name') or 'Scenario'}: {resolved['duration']}, seed {resolved['seed']}"
     parts = [_title(title)]
     for kind in ("dumbbell", "parking_lot", "graph"):
@@ -42,8 +42,16 @@ def scenario(shown: Scenario) -> str:
         parts.append(_things("cell", resolved["wireless"], ("name", "standard", "queue", "router")))
     of_flows = ("name", "law", "count", "start", "every", "spread", "rtt", "size", "rate", "web", "list")
     parts.append(_things("flows", resolved["flows"], of_flows))
+    parts.append(_picture(scenario_png(shown)))
     parts.append(f"<details><summary>TOML, with every default</summary><pre>{escape(toml)}</pre></details>")
     return "".join(parts)
+
+
+def scenario_png(shown: Scenario) -> bytes | None:
+    """The drawing of its network; none of one that is wrong, or too large to be seen."""
+    from flowstamp import drawing
+
+    return _png(lambda: drawing.scenario(shown))
 
 
 def results(shown: Results) -> str:

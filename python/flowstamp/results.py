@@ -48,6 +48,8 @@ class LinkSummary(TypedDict):
     p95_queue_bytes: float
     p99_queue_bytes: float
     max_queue_bytes: float
+    queueing_delay_s: NotRequired[dict[str, Any] | None]
+    """How long packets waited; of a simulated run."""
     arrivals: int
     drops: int
     marks: int
@@ -147,6 +149,8 @@ class GroupSummary(TypedDict):
     after_warmup: NotRequired[GroupCounts]
     whole_run: NotRequired[GroupCounts]
     """From the first packet on."""
+    packet_delay_s: NotRequired[dict[str, Any] | None]
+    """How long data packets were on their way: statistics of all, and in `bins` by the size of their flows."""
     fct_s: dict[str, Any] | None
     """Completion times at the receiver of flows that started after warm-up: until the last byte arrived there."""
     fct_sender_s: NotRequired[dict[str, Any] | None]
@@ -183,6 +187,8 @@ class _Source(Protocol):
     def series(self) -> Table: ...
     @property
     def flows(self) -> Table: ...
+    @property
+    def delays(self) -> Table: ...
     def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]: ...
 
 
@@ -229,6 +235,15 @@ class Results:
     def flows(self) -> Table:
         """One row per flow: times in seconds, sizes in bytes, goodput in bits per second."""
         return self._source.flows
+
+    @property
+    def delays(self) -> Table:
+        """Distributions of links' queueing delays and of groups' packet delays, of all flows and by their sizes.
+
+        A row is a point: `kind` (link or group), `name`, `min_bytes` and `max_bytes` (None: all flows), `delay_s`, and
+        the `share` of packets that took at most as long.
+        """
+        return self._source.delays
 
     @property
     def series_table(self) -> Table:
@@ -331,7 +346,7 @@ class _Columns:
         return notebook.table(self)
 
 
-FOLDER_FILES = ("manifest.json", "summary.json", "series.parquet", "flows.parquet")
+FOLDER_FILES = ("manifest.json", "summary.json", "series.parquet", "flows.parquet", "delays.parquet")
 
 
 class RunFolder:
@@ -381,6 +396,11 @@ class RunFolder:
     def flows(self) -> Table:
         """`flows.parquet`."""
         return self._table("flows.parquet", ["group", "law"])
+
+    @cached_property
+    def delays(self) -> Table:
+        """`delays.parquet`, which labs have not."""
+        return self._table("delays.parquet", ["kind", "name"])
 
     @cached_property
     def _points(self) -> dict[tuple[str, str, str], tuple[list[float], list[float]]]:

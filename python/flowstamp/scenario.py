@@ -337,6 +337,11 @@ class Scenario:
 
         return notebook.scenario(self)
 
+    def _repr_png_(self) -> bytes | None:
+        from flowstamp import notebook
+
+        return notebook.scenario_png(self)
+
     def _timed(self, duration: str | None, warmup: str | None, seed: int | None) -> Self:
         if seed is not None and not 0 <= seed < 2**63:
             raise ScenarioError(f"seed: is {seed}; it must be at least 0 and below 2^63")

@@ -25,6 +25,13 @@ def _scaled(value: float, unit: str) -> str:
     return f"{value / factor:.4g} {prefix}{unit}"
 
 
+def size_bin(least: float, next_least: float) -> str:
+    """Sizes from one bound up to another: "3 kB to 10 kB"."""
+    if next_least >= 2**63:
+        return f"{size(least)} on"
+    return f"{size(least)} to {size(next_least)}" if least else f"below {size(next_least)}"
+
+
 def seconds(value: float) -> str:
     """Seconds: "80 ms"."""
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):

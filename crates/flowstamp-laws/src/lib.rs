@@ -14,6 +14,7 @@ pub mod sender;
 pub mod share;
 pub mod stamp;
 pub mod tcp;
+pub mod told;
 pub mod transport;
 pub mod tree;
 pub mod udp;

@@ -191,6 +191,9 @@ pub trait SenderLaw: Sized {
     /// the link leaves at the pace.
     const GOVERNS: bool = false;
 
+    /// Whether the law's parameters may change while its flows are there ([`SenderLaw::set_params`]).
+    const TOLD: bool = false;
+
     /// Bytes of one flow's law that are in a place of their own, beyond its size.
     const HEAP_BYTES: usize = 0;
 
@@ -207,6 +210,11 @@ pub trait SenderLaw: Sized {
 
     /// A law at the start of a flow.
     fn new(params: &Self::Params, flow: &FlowView) -> Self;
+
+    /// The parameters are these from now on; asked only of laws that are [told](Self::TOLD).
+    fn set_params(&mut self, params: &Self::Params) {
+        let _ = params;
+    }
 
     /// How this law's losses are repaired unless the scenario says otherwise.
     fn recovery(&self) -> Recovery;
@@ -325,6 +333,7 @@ impl<L: SenderLaw> SenderLaw for Box<L> {
     type Params = L::Params;
     const DATAGRAMS: bool = L::DATAGRAMS;
     const GOVERNS: bool = L::GOVERNS;
+    const TOLD: bool = L::TOLD;
     const HEAP_BYTES: usize = size_of::<L>() + L::HEAP_BYTES;
     fn micro_flows(params: &mut Self::Params) -> Option<&mut Option<u32>> {
         L::micro_flows(params)
@@ -340,6 +349,9 @@ impl<L: SenderLaw> SenderLaw for Box<L> {
     }
     fn new(params: &Self::Params, flow: &FlowView) -> Self {
         Self::new(L::new(params, flow))
+    }
+    fn set_params(&mut self, params: &Self::Params) {
+        (**self).set_params(params);
     }
     fn recovery(&self) -> Recovery {
         (**self).recovery()

@@ -67,6 +67,13 @@ impl Run {
         batch.map(Table::new).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
+    /// Distributions of delays.
+    #[getter]
+    fn delays(&self) -> PyResult<Table> {
+        let batch = output::delays_table(&self.results.delays);
+        batch.map(Table::new).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
     /// Times and values of one series as native float64 buffers; both empty if nothing was sampled under these names.
     fn series_points<'py>(
         &self,

@@ -49,9 +49,10 @@ pub fn apply(
         ["dumbbell" | "parking_lot", "buffer"] | ["graph", "links", _, "buffer"] => What::Buffer,
         ["flows", _, "start"] | ["flows", _, "start", _] => What::Start,
         ["flows", _, "stop"] => What::Stop,
+        ["flows", _, "law", parameter] if *parameter != "law" => What::Sender,
         _ => {
             return refused(
-                "cannot change in mid-run; a link's rate, delay and buffer, a station's data rate, a parameter of a router law, and the start and stop of flows can"
+                "cannot change in mid-run; a link's rate, delay and buffer, a station's data rate, a parameter of a router law, the window and rate of a sender that is told, and the start and stop of flows can"
                     .to_owned(),
             );
         }
@@ -68,6 +69,17 @@ pub fn apply(
     };
     if absent {
         return refused(format!("the scenario has no {}", parts[0]));
+    }
+    // What a law that is not told calls its parameters is beside the point.
+    let flows = || scenario.flows.iter().enumerate();
+    let named = flows().find(|(number, group)| group.name == parts[1] || parts[1].parse() == Ok(*number));
+    if let (What::Sender, Some((_, group))) = (&what, named) {
+        if !group.law.told() {
+            return refused(format!(
+                "cannot change in mid-run: {} sets its window itself; law = \"told\" is a sender that is told",
+                group.law.name()
+            ));
+        }
     }
     let before = Network::new(loaded, loaded.scenario.seed)?;
     let changed = load::with(loaded, key, text)?;
@@ -133,6 +145,19 @@ pub fn apply(
                 if let Some(law) = &mut net.laws_mut(number).router {
                     law.set_params(&after.links[number].router);
                 }
+            }
+        }
+        What::Sender => {
+            let differ = |number: &usize| before.groups[*number].laws != after.groups[*number].laws;
+            let mut changes = Vec::new();
+            for number in (0..after.groups.len()).filter(differ) {
+                match after.groups[number].laws.as_slice() {
+                    [law] => changes.push((number, law)),
+                    _ => return refused("cannot change in mid-run: its list names several laws".to_owned()),
+                }
+            }
+            for (number, law) in changes {
+                hosts.set_law(net, number, law);
             }
         }
         What::Delay => {
@@ -227,6 +252,7 @@ enum What<'a> {
     Rate,
     StationRate,
     Router(&'a str),
+    Sender,
     Delay,
     Buffer,
     Start,

@@ -25,6 +25,8 @@ struct Bin {
 /// Bins per doubling.
 const SUB_BINS: u64 = 128;
 const PS_PER_NS: u64 = 1000;
+/// A distribution's curve has no finer steps: so many points can be seen.
+pub const STEP: f64 = 1.0 / 512.0;
 
 /// Where a value lies among bins of which a doubling has `SUB`, a power of two, and each is at most that part of its values wide.
 #[inline]
@@ -70,6 +72,41 @@ impl Delays {
         } else if number - self.first >= self.bins.len() {
             self.bins.resize(number - self.first + 1, Bin::default());
         }
+    }
+
+    /// All of several together.
+    #[must_use]
+    pub fn together<'a>(parts: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut all = Self::default();
+        for part in parts {
+            all.none += part.none;
+            all.most = all.most.max(part.most);
+            let full = (part.first..).zip(&part.bins).filter(|(_, bin)| bin.count > 0);
+            for (number, bin) in full {
+                all.make(number);
+                let here = &mut all.bins[number - all.first];
+                here.count += bin.count;
+                here.sum += bin.sum;
+            }
+        }
+        all
+    }
+
+    /// Their distribution in steps of at least [`STEP`]: delays in seconds, and the share of packets that took at most as long.
+    #[must_use]
+    pub fn cdf(&self) -> Vec<(f64, f64)> {
+        let total = self.bins().map(|(_, count)| count).sum::<u64>();
+        let (mut below, mut last, mut points) = (0, 0.0, Vec::new());
+        for (delay, count) in self.bins() {
+            let first = below == 0;
+            below += count;
+            let share = below as f64 / total as f64;
+            if first || share - last >= STEP || below == total {
+                points.push((delay, share));
+                last = share;
+            }
+        }
+        points
     }
 
     /// Their statistics in seconds; `None` if there was no packet.
@@ -139,6 +176,35 @@ mod tests {
                 let rank = ((share * ns.len() as f64).ceil() as usize).max(1) - 1;
                 let exact = ns[rank] as f64 * 1e-9;
                 prop_assert!((value - exact).abs() <= exact / 128.0 + 1e-15, "{value} {exact}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parts_make_a_whole(ns in prop::collection::vec((0u64..10_000_000_000, 0usize..3), 1..300)) {
+            let (mut whole, mut parts) = (Delays::default(), vec![Delays::default(); 3]);
+            for (delay, part) in &ns {
+                whole.add(Time::from_nanos(*delay));
+                parts[*part].add(Time::from_nanos(*delay));
+            }
+            let together = Delays::together(&parts);
+            prop_assert!(together.bins().eq(whole.bins()));
+            prop_assert_eq!(format!("{:?}", together.distribution()), format!("{:?}", whole.distribution()));
+        }
+
+        #[test]
+        fn a_curve_rises_to_one(ns in prop::collection::vec(0u64..10_000_000_000, 1..3000)) {
+            let mut delays = Delays::default();
+            ns.iter().for_each(|delay| delays.add(Time::from_nanos(*delay)));
+            let curve = delays.cdf();
+            prop_assert!(curve.len() <= 2 + (1.0 / super::STEP) as usize);
+            prop_assert!(curve.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 < w[1].1), "{curve:?}");
+            prop_assert_eq!(curve[curve.len() - 1].1, 1.0);
+            let found = delays.distribution().unwrap();
+            for (share, value) in [(0.5, found.p50), (0.95, found.p95)] {
+                let at = curve.iter().position(|(_, below)| *below >= share).unwrap();
+                prop_assert!(value <= curve[at].0 && (at == 0 || curve[at - 1].0 < value), "{value} {curve:?}");
             }
         }
     }

@@ -36,6 +36,7 @@ mod probe;
 pub mod random;
 pub mod results;
 mod run;
+mod size_bins;
 mod summary;
 mod workload;
 

@@ -17,6 +17,8 @@ pub struct Results {
     pub series: Series,
     /// One row per flow.
     pub flows: Vec<FlowRow>,
+    /// Distributions of links' queueing delays and of groups' packet delays, after warm-up.
+    pub delays: Vec<DelayCurve>,
     /// How long it took: of all that a run leaves this alone differs between two of the same.
     pub took: Took,
     /// Captured packets, in the order of their departures, and the interfaces' names.
@@ -42,12 +44,16 @@ impl Change {
     /// Whether rates or delays of paths were others before it: no time is the ideal of both.
     #[must_use]
     pub fn moves_paths(&self) -> bool {
-        self.key.split('.').any(|part| {
-            matches!(
-                part,
-                "rate" | "reverse_rate" | "rates" | "spine_rate" | "rtt" | "delay" | "access_delay"
-            )
-        })
+        // A sender's rate is none of its path.
+        let of_sender = self.key.starts_with("flows.") && self.key.contains(".law.");
+        let mut parts = self.key.split('.');
+        !of_sender
+            && parts.any(|part| {
+                matches!(
+                    part,
+                    "rate" | "reverse_rate" | "rates" | "spine_rate" | "rtt" | "delay" | "access_delay"
+                )
+            })
     }
 }
 
@@ -328,7 +334,7 @@ pub struct GroupSummary {
     pub fct_sender_s: Option<FctSummary>,
     /// How long data packets were on their way, from when they left the sender until they reached the receiver, seconds; each transmission
     /// counts. `None` if there was none. Percentiles to 1/128.
-    pub packet_delay_s: Option<Distribution>,
+    pub packet_delay_s: Option<PacketDelays>,
     /// Completion times at the receiver over the shortest that there could be ([`FlowRow::ideal_fct_s`]), of the same flows as `fct_s`.
     pub fct_slowdown: Option<FctSummary>,
     /// Little's law after warm-up; `None` of groups that are not web, and where no flow was there.
@@ -373,19 +379,42 @@ pub struct FctSummary {
     /// All sizes.
     pub all: Distribution,
     /// By size; each bin's bound is ten to a multiple of a half, in packets.
-    pub bins: Vec<FctBin>,
+    pub bins: Vec<SizeBin>,
+}
+
+/// How long packets were on their way, after warm-up.
+#[derive(Clone, Debug, Serialize)]
+pub struct PacketDelays {
+    /// Of all packets.
+    #[serde(flatten)]
+    pub all: Distribution,
+    /// Of those of flows by size, in the bins of [`FctSummary::bins`]; none of flows without a size.
+    pub bins: Vec<SizeBin>,
+}
+
+/// A distribution of delays; its points are rows of `delays.parquet`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DelayCurve {
+    /// `link` or `group`.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+    /// Flows of which sizes, bytes of payload, the second exclusive; `None` for all.
+    pub bytes: Option<(u64, u64)>,
+    /// Delays in seconds, and the share of packets that took at most as long; some five hundred at most.
+    pub points: Vec<(f64, f64)>,
 }
 
 /// One size bin.
 #[derive(Clone, Debug, Serialize)]
-pub struct FctBin {
+pub struct SizeBin {
     /// Smallest size in the bin, bytes of payload.
     pub min_bytes: u64,
     /// Largest size in the bin, bytes (exclusive).
     pub max_bytes: u64,
-    /// Completion times in seconds.
+    /// Of these flows.
     #[serde(flatten)]
-    pub fct: Distribution,
+    pub values: Distribution,
 }
 
 /// A sample's statistics.

@@ -1,15 +1,18 @@
 //! From a finished run to its results.
 
+use crate::delays::Delays;
 use crate::fabric::Fabric;
 use crate::host::{Group, Hosts, Record};
 use crate::link::{Counts, Impaired, Police, Tested};
 use crate::network::{END, GroupPlan, LinkPlan};
 use crate::results::{
-    AccessSummary, Captured, CellCounts, CellSummary, Change, Distribution, FctBin, FctSummary, FlowRow,
-    GroupCounts, GroupSummary, ImpairedSummary, LinkCounts, LinkSummary, Named, PacketCount, Results, Series,
-    StationCounts, StationSummary, Summary, TestedFlow, Took, TotalSummary, jain_index,
+    AccessSummary, Captured, CellCounts, CellSummary, Change, DelayCurve, Distribution, FctSummary, FlowRow,
+    GroupCounts, GroupSummary, ImpairedSummary, LinkCounts, LinkSummary, Named, PacketCount, PacketDelays,
+    Results, Series, SizeBin, StationCounts, StationSummary, Summary, TestedFlow, Took, TotalSummary,
+    jain_index,
 };
 use crate::scenario::{Access, Scenario};
+use crate::size_bins::{self, BINS};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::units::{Rate, Time};
 use std::num::NonZeroU64;
@@ -93,6 +96,7 @@ pub fn results(mut run: Finished) -> Results {
         .routers()
         .map(|(port, _)| port.laws().capacity.mean(Time::ZERO, sim.scenario.duration))
         .collect();
+    let mut delays = Vec::new();
     let mut links = Named::new();
     let mut dropped = Vec::new();
     let (mut after_warmup, mut whole_run) = (LinkCounts::default(), LinkCounts::default());
@@ -110,6 +114,7 @@ pub fn results(mut run: Finished) -> Results {
         ];
         add(&mut after_warmup, &now);
         add(&mut whole_run, &all);
+        delays.push(curve("link", &laws.name, None, &stats.waits));
         links.insert(
             laws.name.clone(),
             LinkSummary {
@@ -221,7 +226,7 @@ pub fn results(mut run: Finished) -> Results {
                 after_warmup,
                 whole_run,
                 fct_s: fct(&times(|row| row.fct_s), sim.scenario.payload()),
-                packet_delay_s: group.delays.distribution(),
+                packet_delay_s: packet_delays(sim, group, &mut delays),
                 fct_slowdown: fct(
                     &times(|row| Some(row.fct_s? / row.ideal_fct_s.get()?)),
                     sim.scenario.payload(),
@@ -280,6 +285,7 @@ pub fn results(mut run: Finished) -> Results {
         took,
         series: run.series,
         flows: rows,
+        delays,
         capture: run.capture,
         scenario: run.scenario,
         changes: run.changes,
@@ -438,18 +444,35 @@ fn row(sim: &Finished, names: &[Arc<str>], flow: u32, r: &Record) -> FlowRow {
     }
 }
 
-/// Bounds of the size bins in packets: the halves of decades, rounded.
-const BOUNDS: [u64; 14] =
-    [0, 3, 10, 32, 100, 316, 1000, 3162, 10_000, 31_623, 100_000, 316_228, 1_000_000, u64::MAX];
+/// What is known of a group's packets on their way, all and by the size of their flows.
+fn packet_delays(sim: &Finished, group: &Group, curves: &mut Vec<DelayCurve>) -> Option<PacketDelays> {
+    let payload = sim.scenario.payload();
+    let parts = &sim.hosts.delays[group.delays.clone()];
+    let all = Delays::together(parts);
+    curves.push(curve("group", &group.name, None, &all));
+    // Flows that do not arrive in the run are all of one size, or of none.
+    let first = if group.web { Some(0) } else { group.size.map(|size| size_bins::bin(size, payload)) };
+    let bins = parts.iter().zip(first.into_iter().flat_map(|first| first..)).filter_map(|(part, bin)| {
+        let (min_bytes, max_bytes) = size_bins::bounds(bin, payload);
+        curves.push(curve("group", &group.name, Some((min_bytes, max_bytes)), part));
+        part.distribution().map(|values| SizeBin { min_bytes, max_bytes, values })
+    });
+    let bins = bins.collect();
+    all.distribution().map(|all| PacketDelays { all, bins })
+}
+
+fn curve(kind: &'static str, name: &str, bytes: Option<(u64, u64)>, of: &Delays) -> DelayCurve {
+    DelayCurve { kind, name: name.to_owned(), bytes, points: of.cdf() }
+}
 
 fn fct(done: &[(u64, f64)], payload: u64) -> Option<FctSummary> {
     let mut times: Vec<f64> = done.iter().map(|d| d.1).collect();
     let all = Distribution::of(&mut times)?;
-    let bins = BOUNDS.windows(2).filter_map(|w| {
-        let (min_bytes, max_bytes) = (w[0] * payload, w[1].saturating_mul(payload));
+    let bins = (0..BINS).filter_map(|bin| {
+        let (min_bytes, max_bytes) = size_bins::bounds(bin, payload);
         let mut times: Vec<f64> =
             done.iter().filter(|d| (min_bytes..max_bytes).contains(&d.0)).map(|d| d.1).collect();
-        Distribution::of(&mut times).map(|fct| FctBin { min_bytes, max_bytes, fct })
+        Distribution::of(&mut times).map(|values| SizeBin { min_bytes, max_bytes, values })
     });
     Some(FctSummary { all, bins: bins.collect() })
 }

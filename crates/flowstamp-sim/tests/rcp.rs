@@ -183,12 +183,12 @@ fn completion_times_are_near_processor_sharing() {
     let web = &r.summary.groups["web"];
     let fct = web.fct_s.as_ref().expect("completed");
     assert!(fct.all.count > 10_000, "{}", fct.all.count);
-    for bin in fct.bins.iter().filter(|b| b.fct.count >= 100) {
+    for bin in fct.bins.iter().filter(|b| b.values.count >= 100) {
         // 1.5 RTT and L / (C (1 - rho)), at the bin's ends; 960 of 1000 bytes are payload.
         let ps = |bytes: u64| 0.075 + bytes as f64 / 0.96 * 8.0 / (100e6 * 0.4);
         // The tolerance: 15% for every bin with a hundred flows.
         let (least, most) = (ps(bin.min_bytes) * 0.85, ps(bin.max_bytes) * 1.15);
-        assert!((least..most).contains(&bin.fct.mean), "{bin:?} should be {least} to {most}");
+        assert!((least..most).contains(&bin.values.mean), "{bin:?} should be {least} to {most}");
     }
 }
 

@@ -581,3 +581,101 @@ fn a_buffer_is_set_after_a_rate_too() {
     sim.run_until(Time::from_secs(2), &mut go).expect("the rest");
     assert_eq!(sim.results().expect("results").summary.links["bottleneck"].buffer_bytes, 100_000.0);
 }
+
+/// A sender that is told its window and its rate sends as it is told, from the next packet on.
+#[test]
+fn a_sender_does_what_it_is_told() {
+    let text = |law: &str| {
+        format!(
+            r#"
+            duration = "5s"
+            [dumbbell]
+            rate = "100Mbps"
+            rtt = "100ms"
+            [[flows]]
+            name = "told"
+            law = {law}
+            count = 2
+            [[flows]]
+            name = "late"
+            law = {law}
+            start = "4s"
+            size = "100kB"
+            [probes]
+            every = "100ms"
+            groups = true
+            "#
+        )
+    };
+    let mut sim = start(&text("\"told\""));
+    let mut change = |at: &str, key: &str, value: &str| {
+        sim.run_until(at.parse().expect("a time"), &mut go).expect("a step");
+        sim.set(key, value).unwrap_or_else(|e| panic!("{e}"));
+    };
+    change("1s", "flows.told.law.window", "40");
+    change("2s", "flows.told.law.rate", "800kbps");
+    change("2500ms", "flows.late.law.window", "20");
+    change("3s", "flows.told.law.rate", "1.6Mbps");
+    change("4s", "flows.told.law.window", "1");
+    sim.run_until(Time::from_secs(5), &mut go).expect("a step");
+    let results = sim.results().expect("results");
+    let series = &results.series;
+    let key =
+        series.keys.iter().position(|k| k.name == "told" && k.metric == "goodput_bps").expect("a series");
+    let mbps = |from: f64| {
+        let of = (0..series.key.len()).filter(|i| series.key[*i] as usize == key);
+        let here: Vec<f64> = of
+            .filter(|i| (from..from + 0.55).contains(&series.time_s[*i]))
+            .map(|i| series.value[i] / 1e6)
+            .collect();
+        here.iter().sum::<f64>() / here.len() as f64
+    };
+    // Two flows; packets of 1000 B, 960 of them payload; the RTT is 100.2 ms.
+    for (from, packets_per_s) in
+        [(0.45, 10.0 / 0.1002), (1.45, 40.0 / 0.1002), (2.45, 100.0), (3.45, 200.0), (4.45, 1.0 / 0.1002)]
+    {
+        let expected = 2.0 * packets_per_s * 960.0 * 8e-6;
+        assert!(
+            (mbps(from) - expected).abs() < 0.03 * expected,
+            "{from} s: {} and not {expected}",
+            mbps(from)
+        );
+    }
+    // Who starts later starts as told by then: 105 packets by 20 in each round trip arrive within five and a half of them.
+    let late = results.flows.iter().find(|flow| &*flow.group == "late").expect("a flow");
+    let fct_s = late.fct_s.expect("it ends");
+    assert!((0.54..0.58).contains(&fct_s), "{fct_s}");
+    // What a sender is told moves no path.
+    assert!(late.ideal_fct_s.get().is_some_and(|ideal_s| ideal_s < fct_s));
+
+    // Told at once is told from the start, and what is told again changes nothing.
+    let whole = run(&text("{ law = \"told\", window = 30, rate = \"3Mbps\" }"));
+    let mut sim = start(&text("{ law = \"told\", window = 30, rate = \"3Mbps\" }"));
+    for at in [700, 2345, 4100] {
+        sim.run_until(Time::from_millis(at), &mut go).expect("a step");
+        sim.set("flows.told.law.rate", "3Mbps").expect("a rate");
+        sim.set("flows.late.law.window", "30").expect("a window");
+    }
+    sim.run_until(Time::from_secs(5), &mut go).expect("a step");
+    let (told, whole) = (sim.results().expect("results").digest(), whole.digest());
+    assert_eq!((told.summary, told.flows, told.series), (whole.summary, whole.flows, whole.series));
+
+    let mut other = start(XCP);
+    other.run_until(Time::from_secs(1), &mut go).expect("a step");
+    for (key, value, why) in [
+        ("flows.told.law.window", "0.5", "window: is 0.5; it must be 1 to 1000000"),
+        ("flows.told.law.rate", "0bps", "rate: is 0bps; it must be above zero"),
+        ("flows.told.law.rate", "7", "unit"),
+        ("flows.told.law.pace", "7Mbps", "pace"),
+        ("flows.told.law", "told", "cannot change in mid-run"),
+        ("flows.told.law.law", "xcp", "cannot change in mid-run"),
+    ] {
+        let error = sim.set(key, value).expect_err(key).to_string();
+        assert!(error.contains(why) && !error.contains('\n'), "{key}: {error}");
+    }
+    let error = other.set("flows.long.law.stamped_window", "exact").expect_err("of XCP").to_string();
+    assert!(
+        error.contains("cannot change in mid-run: xcp sets its window itself; law = \"told\""),
+        "{error}"
+    );
+}

@@ -14,10 +14,12 @@
 //! | `{"step": {"until"}}` | runs on to a time, such as `"12us"` | `now_s` |
 //! | `{"set": {"key", "value"}}` | sets a value from now on | `now_s` |
 //! | `{"look": {"since", "link"}}` | nothing | `series` as kind, name and metric, if `since` is zero; `samples` after `since`, each a time and the values of all series; `packets` on the link: number of the group, 1 for data, thousandths of the way or -1 before it |
+//! | `{"gains": {}}` | nothing | `gains`: name, alpha and beta of router laws that have them, by default |
 //! | `{"digest": {}}` | nothing | `digest` of the results so far, in the form of `Results::digest` |
 //!
 //! What cannot be is `{"error": "..."}`, in one line.
 
+use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
 use flowstamp_sim::scenario::Files;
 use flowstamp_sim::{Crossing, Format, Simulation, StepError, load};
@@ -45,6 +47,7 @@ enum Request {
         since: String,
         link: String,
     },
+    Gains {},
     Digest {},
 }
 
@@ -63,6 +66,9 @@ enum Reply {
         series: Vec<(&'static str, String, String)>,
         samples: Vec<Vec<f64>>,
         packets: Vec<(u32, u8, i32)>,
+    },
+    Gains {
+        gains: Vec<(&'static str, f64, Option<f64>)>,
     },
     Digest {
         digest: String,
@@ -83,9 +89,16 @@ fn answer(run: &mut Option<Simulation>, request: &[u8]) -> Result<Reply, String>
         *run = Some(new);
         return Ok(reply);
     }
+    if let Request::Gains {} = request {
+        let gains = RouterSpec::all().into_iter().filter_map(|law| {
+            let gains = law.gains()?;
+            Some((law.name(), gains.alpha, gains.beta))
+        });
+        return Ok(Reply::Gains { gains: gains.collect() });
+    }
     let run = run.as_mut().ok_or("nothing has been started")?;
     match request {
-        Request::Start { .. } => {}
+        Request::Start { .. } | Request::Gains {} => {}
         Request::Step { until } => {
             let until = time("until", &until)?;
             run.run_until(until, &mut |_| ControlFlow::Continue(())).map_err(|e| match e {
@@ -205,6 +218,13 @@ mod tests {
         ask(&mut run, &json!({"step": {"until": "1s"}}));
         let digest = ask(&mut run, &json!({"digest": {}}));
         assert_eq!(digest["digest"].as_str().map(|digest| digest.split(' ').count()), Some(4));
+    }
+
+    #[test]
+    fn gains_are_told_before_anything_runs() {
+        let told = ask(&mut None, &json!({"gains": {}}));
+        let xcp = told["gains"].as_array().expect("laws").iter().find(|law| law[0] == "xcp");
+        assert_eq!(xcp, Some(&json!(["xcp", 0.4, 0.226])));
     }
 
     #[test]

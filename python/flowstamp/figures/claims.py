@@ -55,6 +55,9 @@ class RunValues(Protocol):
     def switches(self) -> float:
         """How many flows gave up their protocol."""
 
+    def packet_delay_ms(self, packets: float, statistic: str) -> Floats:
+        """A statistic of packet delays at each point, of flows in the bin of sizes of so many packets."""
+
     def policed(self, group: str, what: str) -> Floats:
         """What a police knows of each tested flow of a group, such as `judged_s`."""
 
@@ -108,6 +111,10 @@ def _group(run: RunValues, group: str, start_s: float, end_s: float) -> float:
 
 def _normalized(run: RunValues, group: str) -> Floats:
     return run.of(group).measure("normalized")
+
+
+def _packet_delay(run: RunValues, group: str, packets: float, statistic: str) -> Floats:
+    return run.of(group).packet_delay_ms(packets, statistic)
 
 
 def _megabytes(run: RunValues, pattern: str) -> float:
@@ -251,6 +258,7 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "window": (4, _window),
     "group": (4, _group),
     "normalized": (2, _normalized),
+    "packet_delay": (4, _packet_delay),
     "megabytes": (2, _megabytes),
     "all_samples": (4, _all_samples),
     "switched": (2, _switched),

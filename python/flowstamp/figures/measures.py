@@ -387,6 +387,20 @@ class RunSet:
         taken = values[active & (times >= start_s) & (times <= end_s)]
         return taken[taken > 0] if name == "flow_rtt_ms" else taken
 
+    def packet_delay_ms(self, packets: float, statistic: str) -> Floats:
+        """A statistic of packet delays at each point, ms: of flows in the bin of sizes of so many packets."""
+        values = []
+        for run in self.runs:
+            size = packets * fct.payload(run.scenario, run.packet_bytes)
+            of_group = run.summary["groups"][self.group]["packet_delay_s"] or {"bins": []}
+            found = next((b for b in of_group["bins"] if b["min_bytes"] <= size < b["max_bytes"]), None)
+            if found is None:
+                raise ValueError(f"no packet of a flow of {packets:g} packets arrived of {self.group}")
+            if statistic not in found:
+                raise ValueError(f'"{statistic}" is none of mean, p50, p95, p99 and max')
+            values.append(1e3 * found[statistic])
+        return np.array(values)
+
     def megabytes(self, pattern: str) -> float:
         """What groups of a name such as `up*` delivered from the first packet on, 10^6 bytes; the mean of the runs."""
         found = [row for run in self.runs for row in run.summary["flows"] if fnmatchcase(row["group"], pattern)]

@@ -6,7 +6,7 @@ use crate::sender::{Ack, Echo, FlowView, LostPacket, Recovery, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{AgreedTime, Refused};
-use crate::{liar, pcp, rcp, tcp, udp, vcp, xcp};
+use crate::{liar, pcp, rcp, tcp, told, udp, vcp, xcp};
 
 macro_rules! senders {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ident $sender:ty; )*) => {
@@ -71,6 +71,11 @@ macro_rules! senders {
             pub const fn governs(&self) -> bool {
                 match self { $( Self::$variant(_) => <$sender as SenderLaw>::GOVERNS ),* }
             }
+            /// [`SenderLaw::TOLD`].
+            #[must_use]
+            pub const fn told(&self) -> bool {
+                match self { $( Self::$variant(_) => <$sender as SenderLaw>::TOLD ),* }
+            }
             /// [`SenderLaw::HEAP_BYTES`].
             #[must_use]
             pub const fn heap_bytes(&self) -> usize {
@@ -98,6 +103,12 @@ macro_rules! senders {
         impl SenderLaw for AnySender {
             type Params = SenderSpec;
             fn new(params: &SenderSpec, flow: &FlowView) -> Self { params.build(flow) }
+            fn set_params(&mut self, params: &SenderSpec) {
+                match (self, params) {
+                    $( (Self::$variant(l), SenderSpec::$variant(p)) => l.set_params(p), )*
+                    _ => {}
+                }
+            }
             fn recovery(&self) -> Recovery { each!(self, $($variant)*; l => l.recovery()) }
             fn echo(&self) -> Echo { each!(self, $($variant)*; l => l.echo()) }
             fn wants_delivery_rate(&self) -> bool { each!(self, $($variant)*; l => l.wants_delivery_rate()) }
@@ -188,6 +199,8 @@ senders! {
     Dctcp "dctcp" Plain Box<tcp::Dctcp>;
     /// Datagrams at the application's rate, whatever comes back.
     Udp "udp" Plain udp::Sender;
+    /// The window and the rate that it is told from outside.
+    Told "told" Plain told::Sender;
 }
 
 /// TCP with selective acks, as [`AnySender`] needs some law.

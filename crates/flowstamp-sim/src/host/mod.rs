@@ -21,6 +21,7 @@ use crate::flow_list::Listed;
 use crate::network::{Comes, GroupPlan, Path, WebPlan};
 use crate::packet::{CONTROL, DATA, ECN_CAPABLE, L4S, Packet, flow_id};
 use crate::scenario::{self, Scenario};
+use crate::size_bins::{self, BINS};
 use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
 use flowstamp_laws::sender::{FlowView, SenderLaw};
 use flowstamp_laws::transport::{self, Agreed, Receiver, Sender};
@@ -28,6 +29,7 @@ use flowstamp_laws::units::{Rate, Time};
 use jitter::Jitter;
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
+use std::ops::Range;
 
 /// What the flows of a group share.
 #[derive(Clone, Debug)]
@@ -60,8 +62,8 @@ pub struct Group {
     first_record: u32,
     /// How many web flows are there.
     pub active: ActiveFlows,
-    /// How long data packets were on their way.
-    pub delays: Delays,
+    /// Which of [`Hosts::delays`] are its own: one, or of flows that arrive with sizes of their own one for each bin.
+    pub delays: Range<usize>,
 }
 
 /// A law of a group, and what its flows do by it.
@@ -146,6 +148,8 @@ pub struct Flow {
     pub group: u32,
     /// Index into the records.
     pub record: u32,
+    /// Index into the delays.
+    delays: u32,
     /// Unique bytes of payload delivered.
     pub delivered_bytes: u64,
     /// Packets to transfer; `u32::MAX` for endless.
@@ -291,6 +295,8 @@ pub struct Hosts {
     /// Flows: those known before the run keep their slots, web flows use them in turn.
     pub flows: Vec<Flow>,
     free: Vec<u32>,
+    /// How long data packets were on their way, after warm-up; whose they are is said by [`Group::delays`].
+    pub delays: Vec<Delays>,
     /// What remains of each flow.
     pub records: Vec<Record>,
     /// Which record belongs to a packet's flow, where there is a police that will want to know.
@@ -342,11 +348,19 @@ impl Hosts {
                 flows: 0,
                 first_record: 0,
                 active: ActiveFlows::default(),
-                delays: Delays::default(),
+                delays: 0..0,
             }
         };
+        let mut groups: Vec<Group> = groups.iter().map(group).collect();
+        let mut delays = 0;
+        for group in &mut groups {
+            let first = delays;
+            delays += if group.web { BINS } else { 1 };
+            group.delays = first..delays;
+        }
         let mut hosts = Self {
-            groups: groups.iter().map(group).collect(),
+            groups,
+            delays: vec![Delays::default(); delays],
             flows: Vec::new(),
             free: Vec::new(),
             records: Vec::new(),
@@ -466,6 +480,8 @@ impl Hosts {
         if law_spec.falls_back() {
             law.passes(net.hops(path.data));
         }
+        let bin = size.filter(|_| spec.web).map_or(0, |size| size_bins::bin(size, payload));
+        let delays = spec.delays.start + bin;
         let handshake = transport.handshake.unwrap_or(law.handshake());
         let agreed = Agreed::between(transport, &law);
         let mut flow = Flow {
@@ -475,6 +491,7 @@ impl Hosts {
             path,
             group,
             record,
+            delays: delays as u32,
             delivered_bytes: 0,
             packets,
             last_size,
@@ -591,6 +608,18 @@ impl Hosts {
         }
     }
 
+    /// The law of a group's flows, which is told, has these parameters from now on.
+    pub fn set_law(&mut self, net: &mut Fabric, group: usize, law: &SenderSpec) {
+        self.groups[group].laws[0].spec = law.clone();
+        for number in 0..self.flows.len() {
+            let flow = &mut self.flows[number];
+            if flow.group as usize == group {
+                flow.law.set_params(law);
+                self.send(net, number as u32); // which more may allow now
+            }
+        }
+    }
+
     /// A flow that is known before the run and has not begun starts at `start`, which is yet to come.
     pub fn set_start(&mut self, net: &mut Fabric, number: usize, start: Time) {
         let flow = &mut self.flows[number];
@@ -603,8 +632,8 @@ impl Hosts {
         for group in &mut self.groups {
             group.delivered_at_warmup = group.delivered_bytes;
             group.active.restart(now);
-            group.delays = Delays::default();
         }
+        self.delays.fill(Delays::default());
         for (record, outcome) in self.records.iter_mut().zip(&self.outcomes) {
             record.at_warmup = outcome.done;
         }

@@ -12,8 +12,8 @@ impl Hosts {
     pub(super) fn arrive_data(&mut self, net: &mut Fabric, packet: &Packet) {
         let now = net.now;
         let number = packet.flow;
-        let group = self.flows[number as usize].group;
-        self.groups[group as usize].delays.add(now - packet.sent_at);
+        let delays = self.flows[number as usize].delays;
+        self.delays[delays as usize].add(now - packet.sent_at);
         if self.flows[number as usize].sends == Sends::Datagrams {
             return self.arrive_datagram(packet);
         }

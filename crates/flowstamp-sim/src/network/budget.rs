@@ -25,18 +25,22 @@ use super::paths::{Core, Hashed, Way, Ways};
 use super::plan::{FlowPlan, GroupPlan, LinkPlan, Path};
 use super::{Builder, MOST_FLOWS, Result, error};
 use crate::capture::{User, wanted};
+use crate::delays::STEP;
 use crate::events::EventQueue;
 use crate::flow_list::Listed;
 use crate::host::{Flow, Group, JITTER_BYTES, Outcome, Record};
 use crate::link::{InFlight, Plain, Port};
 use crate::medium::Capacity;
 use crate::random::Stream;
-use crate::results::{CapturedFrame, CapturedPacket, FlowRow, GroupSummary, LinkSummary, SeriesKey};
+use crate::results::{
+    CapturedFrame, CapturedPacket, DelayCurve, FlowRow, GroupSummary, LinkSummary, SeriesKey,
+};
 use crate::scenario::{Access, Arrivals, FlowGroup, OneOrMany, Web};
+use crate::size_bins::BINS;
 use crate::workload::SizeLaw;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{Header, SenderSpec};
-use flowstamp_laws::sender::FlowView;
+use flowstamp_laws::sender::{FlowView, SenderLaw};
 use flowstamp_laws::transport::{self, Agreed, SackBlocks};
 use flowstamp_laws::units::{Rate, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,6 +65,11 @@ const ROW_OF_SERIES: f64 = 24.0;
 const VARIABLES: f64 = 32.0;
 /// Heaps of a link's laws: tables of flows, histories.
 const LAWS: f64 = 2_048.0;
+
+/// What packet delays are counted in: they differ by a factor of some hundreds at most.
+const HISTOGRAM: f64 = GROWTH * 8.0 * 128.0 * 16.0;
+/// What is kept of one.
+const CURVE: f64 = size_of::<DelayCurve>() as f64 + 16.0 / STEP;
 
 /// A row of a list and its number in the order of starts, as the run has them and as a change in mid-run reads them anew.
 const LISTED: f64 = 3.0 * GROWTH * (size_of::<Listed>() + size_of::<u32>()) as f64;
@@ -274,6 +283,9 @@ impl Builder<'_> {
             let list = self.lists.get(&at);
             let arrives = group.web.is_some() || list.is_some();
             let (mut hosts, mut under_way, mut flows) = (0.0, 0.0, 0.0);
+            let histograms = if arrives { BINS as f64 + 1.0 } else { 1.0 };
+            hosts += histograms * (HISTOGRAM + CURVE);
+            budget.kept += histograms * CURVE;
             let mut listed = list.map(|list| {
                 let rtts_s = spans.iter().map(|span| span.rtts[1].as_secs_f64());
                 self.live(list, group, &rtts_s.collect::<Vec<_>>())
@@ -424,7 +436,9 @@ impl Builder<'_> {
             Some((packets, false)) => packets,
             None => f64::MAX,
         };
-        let first = flows * (group.transport.initial_window + 4.0);
+        let told = laws.iter().filter(|law| law.told());
+        let windows = told.map(|law| law.build(&self.view(group)).cwnd() / packet);
+        let first = flows * (windows.fold(group.transport.initial_window, f64::max) + 4.0);
         let path = 2.0 * (first + round_trip + room);
         let blind = laws.iter().all(|law| law.header() == Header::Plain);
         // Nothing is known before a round trip is over, and then a window without a router's word at most doubles, or with a gain
@@ -447,12 +461,16 @@ impl Builder<'_> {
         SizeLaw::new(&web.sizes, self.loaded, Stream::new(0, "")).ok()
     }
 
-    fn asks_for_rates(&self, group: &FlowGroup, laws: &[SenderSpec]) -> bool {
-        let view = FlowView {
+    fn view(&self, group: &FlowGroup) -> FlowView {
+        FlowView {
             packet_bytes: self.scenario.packet.get() as u32,
             initial_window: group.transport.initial_window,
             app_rate: group.rate,
-        };
+        }
+    }
+
+    fn asks_for_rates(&self, group: &FlowGroup, laws: &[SenderSpec]) -> bool {
+        let view = self.view(group);
         laws.iter().any(|law| Agreed::between(&group.transport, &law.build(&view)).delivery_rate)
     }
 
@@ -495,7 +513,8 @@ impl Builder<'_> {
             // Times at each length of the queue have bins by its logarithm, and so have the waits in it.
             let bins = (32.0 * 16.0 + 16.0 * 128.0) * (packets(plan.limit, 1.0) + 2.0).log2();
             links += GROWTH * of::<LinkPlan>() + of::<Port>() + of::<Plain>() + of::<LinkSummary>() + LAWS;
-            links += 8.0 * plan.name.len() as f64 + bins + 64.0;
+            links += 8.0 * plan.name.len() as f64 + bins + CURVE + 64.0;
+            budget.kept += CURVE;
         }
         let number = self.links.len();
         let laid = self.graph.as_ref().and_then(|laid| laid.of);

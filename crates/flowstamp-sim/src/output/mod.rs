@@ -7,6 +7,7 @@
 //!   summary.json      Results::summary
 //!   series.parquet    Results::series in long form
 //!   flows.parquet     Results::flows
+//!   delays.parquet    Results::delays
 //!   trace.pcapng      captured packets, one interface per link and cell  } only if
 //!   flowstamp.lua     Wireshark's dissector for XCP's and RCP's headers  } packets were captured
 //! ```
@@ -22,7 +23,7 @@ mod tables;
 mod trace;
 
 pub use folder::OutputError;
-pub use tables::{flows_table, parquet_notes, parquet_of, series_table};
+pub use tables::{delays_table, flows_table, parquet_notes, parquet_of, series_table};
 pub use trace::{Trace, TracedPacket, trace_to};
 
 use crate::results::{FlowRow, Results, Series};
@@ -63,6 +64,7 @@ pub fn write(results: &Results, folder: &Path) -> Result<Vec<PathBuf>, OutputErr
     whole(folder, |pending| {
         let (series, flows) = (&results.series, &results.flows);
         add_tables(pending, folder, &manifest(results), &results.summary, series, flows)?;
+        pending.add(folder, "delays.parquet", |out| table_to(delays_table(&results.delays), out))?;
         if !results.capture.links.is_empty() {
             add_trace(pending, folder, |out| trace_to(results, out))?;
         }

@@ -1,6 +1,6 @@
 //! Series and flows as Arrow tables, and those as Parquet.
 
-use crate::results::{FlowRow, Series};
+use crate::results::{DelayCurve, FlowRow, Series};
 use arrow_array::builder::{Float64Builder, UInt64Builder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt32Type, UInt64Type};
@@ -120,6 +120,29 @@ pub fn flows_table(rows: &[FlowRow]) -> Result<RecordBatch, ArrowError> {
     column!(switched_s: seconds);
     column!(stop_s: seconds);
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+}
+
+/// Distributions of delays: `kind`, `name`, `min_bytes`, `max_bytes` (null where flows of all sizes count), `delay_s`, `share`.
+///
+/// # Errors
+///
+/// As [`series_table`].
+pub fn delays_table(curves: &[DelayCurve]) -> Result<RecordBatch, ArrowError> {
+    let rows = || curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, *point)));
+    let kinds: DictionaryArray<Int32Type> = rows().map(|(curve, _)| curve.kind).collect();
+    let names: DictionaryArray<Int32Type> = rows().map(|(curve, _)| curve.name.as_str()).collect();
+    let least: UInt64Array = rows().map(|(curve, _)| Some(curve.bytes?.0)).collect();
+    let most: UInt64Array = rows().map(|(curve, _)| Some(curve.bytes?.1)).collect();
+    let delays = Float64Array::from_iter_values(rows().map(|(_, (delay_s, _))| delay_s));
+    let shares = Float64Array::from_iter_values(rows().map(|(_, (_, share))| share));
+    RecordBatch::try_from_iter_with_nullable([
+        ("kind", Arc::new(kinds) as ArrayRef, false),
+        ("name", Arc::new(names), false),
+        ("min_bytes", Arc::new(least), true),
+        ("max_bytes", Arc::new(most), true),
+        ("delay_s", Arc::new(delays), false),
+        ("share", Arc::new(shares), false),
+    ])
 }
 
 /// One table as Parquet, compressed by Snappy, which every reader knows.

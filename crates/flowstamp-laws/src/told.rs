@@ -1,0 +1,89 @@
+//! A sender whose window and rate are told from outside: by a scenario, and in mid-run by whoever steps it.
+//!
+//! ```text
+//!   in flight <= window packets;  a packet each s / rate seconds, where there is a rate
+//! ```
+//!
+//! Neither acks, losses, marks nor timeouts bear on them; losses are repaired by selective acks. It is for what governs flows
+//! without being a law of the registry: a learner, a trace, another simulator.
+
+use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::stamp::Stamp;
+use crate::units::{Rate, Time};
+use crate::{Refused, within};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a scenario may set, and who steps it may change.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// The most packets in flight, 1 to 10^6; `transport.initial_window` has no meaning.
+    pub window: f64,
+    /// The pace at which packets leave, headers included; unset, whatever the window lets leaves at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { window: 10.0, rate: None } // RFC 6928's initial window
+    }
+}
+
+/// One flow.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    params: Params,
+    packet_bytes: f64,
+}
+
+impl SenderLaw for Sender {
+    type Params = Params;
+    const TOLD: bool = true;
+
+    fn check(p: &Params) -> Result<(), Refused> {
+        within("window", p.window, 1.0, 1e6)?;
+        match p.rate {
+            Some(rate) if rate == Rate::ZERO => {
+                Err(("rate", "is 0bps; it must be above zero, or left out for no pace".to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// It answers no mark.
+    fn ecn() -> bool {
+        false
+    }
+
+    fn new(params: &Params, flow: &FlowView) -> Self {
+        Self { params: *params, packet_bytes: f64::from(flow.packet_bytes) }
+    }
+
+    fn set_params(&mut self, params: &Params) {
+        self.params = *params;
+    }
+
+    fn recovery(&self) -> Recovery {
+        Recovery::Sack
+    }
+
+    fn cwnd(&self) -> f64 {
+        self.params.window * self.packet_bytes
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.params.rate
+    }
+
+    fn on_ack(&mut self, _: &Ack<'_>) {}
+
+    fn on_loss(&mut self, _: Time, _: u32) {}
+
+    fn on_timeout(&mut self, _: Time, _: u32) {}
+
+    fn stamp(&self, _: Time, _: Time) -> Stamp {
+        Stamp::default()
+    }
+}
