@@ -128,6 +128,7 @@ lint: build $(VENV)/.dev
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --quiet --workspace --all-features --no-deps
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/typos
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest flowstamp._flowstamp --allowlist tests/stubtest.allow
 
@@ -179,9 +180,20 @@ figures: build
 lab: build linux
 	$(BIN)/flowstamp figure R6.7 R6.T X10-lab X-7-lab --fast
 
-docs: build $(VENV)/.dev
+# The site: docs/_build/index.html. The gallery's pictures are the figures' short versions, a quarter of an hour of a processor the
+# first time; FIGURES=cheap leaves out those that take long, FULL=1 draws whole versions. What stands in target/figures is not run again.
+# LINKS=1 also follows links that leave the site, where there is a network.
+FIGURES ?= all
+docs: build $(VENV)/.dev web
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --all-features --no-deps
-	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
+	$(BIN)/python docs/draw_figures.py $(if $(FULL),--full,$(if $(filter cheap,$(FIGURES)),--cheap)) target/figures
+	@rm -rf docs/_build/rust docs/_build/lab
+	$(BIN)/python -m sphinx -W --keep-going -q $(if $(wildcard $(LAB)),-t lab) -t rust -D gallery_pictures=target/figures docs docs/_build
+	cp -r target/doc docs/_build/rust
+	@if [ -e $(LAB) ]; then set -x; mkdir docs/_build/lab && cp $(LAB) docs/_build/lab/; fi
+	$(BIN)/python tools/check_site.py docs/_build
+	@[ -z "$(LINKS)" ] || $(BIN)/python -m sphinx -b linkcheck -q -D nb_execution_mode=off docs docs/_build/linkcheck
+LAB := python/flowstamp/page/index.html
 
 clean:
 	$(CARGO) clean
