@@ -18,7 +18,7 @@ extensions = [
     *("myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_design"),
     *("gallery", "mathml"),
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "jupyter_execute"]
 html_theme = "furo"
 html_title = f"Flowstamp {release}"
 html_math_renderer = "mathml"

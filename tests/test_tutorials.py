@@ -63,7 +63,7 @@ def commands(where: str, body: str) -> Iterator[Step]:
         if prompted:
             if step:
                 yield step
-            step = Step(where, *prompted.groups())
+            step = Step(where, prompt=prompted[1], command=prompted[2])
             continue
         assert step, f"{where}: begins with no prompt"
         ends = re.fullmatch(r"exit code (\d+)", line)

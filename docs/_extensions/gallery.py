@@ -205,7 +205,7 @@ class Gallery:
         by = f"flowstamp {flowstamp.__version__}" + (f", commit {commit()}" if commit() else "")
         said = f"Drawn by this build: the {FORMS[drawn.form]}, seed {spec.seed}, {by}."
         if drawn.form == "fast":
-            said += f" What is shorter: {plain(spec.fast.reason)}"
+            said += f" *Short*: {plain(spec.fast.reason)}"
         yield f"{said} {{download}}`PDF <{self._path(drawn.folder / f'{spec.id}.pdf')}>`"
 
     @staticmethod
