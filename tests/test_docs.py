@@ -24,7 +24,9 @@ from flowstamp.figures import available
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 MADE = {"_build", "gallery"}  # by a build of the site
-PAGES = sorted([ROOT / "README.md", *(path for path in DOCS.rglob("*.md") if MADE.isdisjoint(path.parts))])
+PAGES = sorted(
+    [ROOT / "README.md", *(path for path in DOCS.rglob("*.md") if MADE.isdisjoint(path.relative_to(DOCS).parts))]
+)
 FOLLOWED = DOCS / "adding-a-law.md"  # its blocks are a change to the code: tests/test_adding_a_law.py
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 MODELS = sorted((DOCS / "models").glob("*.md"))
@@ -219,7 +221,7 @@ def test_the_site_has_a_page_for_each_figure(site: Path) -> None:
     assert pages == {"index", *available()}
 
 
-def test_links_of_the_site_lead_somewhere_and_nothing_comes_from_elsewhere(site: Path) -> None:
+def test_the_site_leads_somewhere_and_loads_nothing_from_elsewhere(site: Path) -> None:
     command = [sys.executable, str(ROOT / "tools/check_site.py"), str(site)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -238,7 +240,7 @@ def test_links_of_the_site_lead_somewhere_and_nothing_comes_from_elsewhere(site:
         ('<a href="other.html#there"><img src="x.png">', ""),
     ],
 )
-def test_the_checker_of_links_finds_what_is_wrong(page: str, said: str, tmp_path: Path) -> None:
+def test_the_checker_of_a_site_finds_what_is_wrong(page: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text(page)
     (tmp_path / "other.html").write_text('<p id="there">')
     (tmp_path / "x.png").write_bytes(b"")

@@ -121,8 +121,10 @@ class Gallery:
         if not small.exists() or small.stat().st_mtime < large.stat().st_mtime:
             small.parent.mkdir(exist_ok=True)
             with Image.open(large) as image:
-                image.thumbnail((THUMBNAIL_PX, 3 * THUMBNAIL_PX), Image.Resampling.LANCZOS)
-                image.convert("RGB").quantize(64).save(small, optimize=True)
+                # Of a tall picture the upper part, so that rows of cards are even.
+                upper = image.convert("RGB").crop((0, 0, image.width, min(image.height, image.width * 3 // 4)))
+                upper.thumbnail((THUMBNAIL_PX, THUMBNAIL_PX), Image.Resampling.LANCZOS)
+                upper.quantize(64).save(small, optimize=True)
         return small
 
     # ------------------------------------------------------------------------------------------------ pages
