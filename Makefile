@@ -149,6 +149,7 @@ lint: build $(VENV)/.dev
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --quiet --workspace --all-features --no-deps
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/typos
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest flowstamp._flowstamp --allowlist tests/stubtest.allow
 
@@ -200,9 +201,21 @@ figures: build
 lab: build linux
 	$(BIN)/flowstamp figure R6.7 R6.T X10-lab X-7-lab --fast
 
-docs: build $(VENV)/.dev
+# The site: docs/_build/index.html. The gallery's pictures are the figures' short versions, a quarter of an hour of a processor the
+# first time; FIGURES=cheap leaves out those that take long, FULL=1 draws whole versions. What stands in target/figures is not run again.
+# LINKS=1 also follows links that leave the site, where there is a network.
+FIGURES ?= all
+LAB := python/flowstamp/page/index.html
+docs: build $(VENV)/.dev web
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --all-features --no-deps
-	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
+	$(BIN)/python docs/draw_figures.py $(if $(FULL),--full,$(if $(filter cheap,$(FIGURES)),--cheap)) target/figures
+	@rm -rf docs/_build
+	lab=; if [ -e $(LAB) ]; then lab='-t lab'; fi; \
+	  $(BIN)/python -m sphinx -W --keep-going -q $$lab -t rust -D gallery_pictures=target/figures -d target/doctrees docs docs/_build
+	cp -r target/doc docs/_build/rust
+	@if [ -e $(LAB) ]; then set -x; mkdir docs/_build/lab && cp $(LAB) docs/_build/lab/; fi
+	$(BIN)/python tools/check_site.py docs/_build
+	@[ -z "$(LINKS)" ] || $(BIN)/python -m sphinx -b linkcheck -q -D nb_execution_mode=off docs target/linkcheck
 
 clean:
 	$(CARGO) clean

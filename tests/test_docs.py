@@ -14,14 +14,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import nbclient
+import nbformat
 import pytest
 
 import flowstamp as fs
+from flowstamp.figures import available
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted([ROOT / "README.md", *(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)])
+MADE = {"_build", "gallery"}  # by a build of the site
+PAGES = sorted(
+    [ROOT / "README.md", *(path for path in DOCS.rglob("*.md") if MADE.isdisjoint(path.relative_to(DOCS).parts))]
+)
 FOLLOWED = DOCS / "adding-a-law.md"  # its blocks are a change to the code: tests/test_adding_a_law.py
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 MODELS = sorted((DOCS / "models").glob("*.md"))
 
 BLOCK = re.compile(r"^(`{3,})(?:\{code-block\} )?(\w+)\n(?::caption: (\S+)\n\n)?(.*?)^\1$", re.DOTALL | re.MULTILINE)
@@ -47,7 +54,8 @@ def blocks(page: Path) -> Iterator[Block]:
         yield Block(page, number, language, caption or "", text)
 
 
-ALL = [block for page in PAGES if page != FOLLOWED for block in blocks(page)]
+TUTORIALS = DOCS / "tutorials"  # tests/test_tutorials.py
+ALL = [block for page in PAGES if page != FOLLOWED and page.parent != TUTORIALS for block in blocks(page)]
 
 
 def of(language: str) -> list[Block]:
@@ -186,20 +194,78 @@ def test_validation_names_tests_that_exist() -> None:
 def test_links_between_pages_lead_somewhere() -> None:
     for page in [*PAGES, *(ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"))]:
         for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.relative_to(ROOT)}: {target}"
+            made = target.startswith("gallery/")  # by the build, whose links are looked at below
+            assert made or (page.parent / target).exists(), f"{page.relative_to(ROOT)}: {target}"
 
 
 def test_the_index_names_every_page() -> None:
     named = set(re.findall(r"^([\w/-]+)$", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE))
-    pages = {str(page.relative_to(DOCS).with_suffix("")) for page in PAGES if page.is_relative_to(DOCS)} - {"index"}
+    written = [*(page for page in PAGES if page.is_relative_to(DOCS)), *NOTEBOOKS]
+    pages = {str(page.relative_to(DOCS).with_suffix("")) for page in written} - {"index"}
     assert pages <= named, f"name in docs/index.md: {', '.join(sorted(pages - named))}"
 
 
-def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", str(tmp_path / "doctrees")]
-    done = subprocess.run([*command, str(DOCS), str(tmp_path / "site")], capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The whole site without what takes long to make: pictures of figures, and what notebooks give."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", str(folder / "doctrees")]
+    command += ["-D", "nb_execution_mode=off", str(DOCS), str(folder / "html")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "site/index.html").exists()
+    return folder / "html"
+
+
+def test_the_site_has_a_page_for_each_figure(site: Path) -> None:
+    pages = {page.stem for page in (site / "gallery").glob("*.html")}
+    assert pages == {"index", *available()}
+
+
+def test_the_site_leads_somewhere_and_loads_nothing_from_elsewhere(site: Path) -> None:
+    command = [sys.executable, str(ROOT / "tools/check_site.py"), str(site)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ('<a href="gone.html">', "there is no gone.html"),
+        ('<a href="#gone">', "there is no gone"),
+        ('<a href="other.html#gone">', "there is no gone in other.html"),
+        ('<script src="https://cdn.example/x.js"></script>', "comes from elsewhere"),
+        ('<link rel="stylesheet" href="//cdn.example/x.css">', "comes from elsewhere"),
+        ('<style>@import "https://fonts.example/x.css"</style>', "comes from elsewhere"),
+        ('<a href="https://example.org/">', ""),
+        ('<a href="other.html#there"><img src="x.png">', ""),
+    ],
+)
+def test_the_checker_of_a_site_finds_what_is_wrong(page: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text(page)
+    (tmp_path / "other.html").write_text('<p id="there">')
+    (tmp_path / "x.png").write_bytes(b"")
+    command = [sys.executable, str(ROOT / "tools/check_site.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, said in done.stderr) == (int(bool(said)), True)
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_run_and_are_kept_without_what_they_gave(notebook: Path) -> None:
+    found = nbformat.read(notebook, as_version=4)
+    assert not any(cell.get("outputs") or cell.get("execution_count") for cell in found.cells)
+    nbclient.NotebookClient(found, timeout=120, kernel_name="python3").execute()
+    assert any(cell.get("outputs") for cell in found.cells)
+
+
+def test_the_reference_has_every_name_of_the_package() -> None:
+    page = (DOCS / "reference/python.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\.\. auto\w+:: flowstamp\.([\w.]+)$", page, re.MULTILINE))
+    missing = {
+        name
+        for name in set(fs.__all__) - {"__version__"}
+        if not {f"{fs._HOME[name]}.{'load' if name == 'load_results' else name}", fs._HOME[name]} & named
+    }
+    assert not missing
 
 
 def test_changelog_has_the_version() -> None:

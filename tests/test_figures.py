@@ -580,3 +580,14 @@ def test_a_seed_moves_all_seeds_that_vary() -> None:
     assert seeds(5) == ["5", "6", "7", "5"]
     assert dict(other.job(other.runs[0], 0, 5)[2])["seed"] == "5"
     assert "seed" not in dict(other.job(other.runs[0], 0)[2])
+
+
+def test_panels_of_points_that_a_short_version_leaves_out_go_with_them() -> None:
+    whole = load("R4.22")
+    short = whole.fast_version()
+    lengths = [len(rates) for rates in whole.vary["parking_lot.rates"]]
+    kept = [len(rates) for rates in short.vary["parking_lot.rates"]]
+    shown = [(panel.title, kept[panel.point]) for panel in short.draw.panels if panel.title]
+    expected = [(p.title, lengths[p.point]) for p in whole.draw.panels if p.title and lengths[p.point] in kept]
+    assert shown == expected
+    assert 0 < len(shown) < len(lengths)

@@ -212,7 +212,12 @@ class FigureSpec:
             if run.name not in self.fast.without
         )
         left = [name for name in (*(run.name for run in self.runs), *self.joined) if name not in self.fast.without]
-        panels = tuple(replace(p, runs=tuple(name for name in p.runs if name in left)) for p in self.draw.panels)
+        points = self._fast_points() if any(panel.point for panel in self.draw.panels) else [0]
+        panels = tuple(
+            replace(p, runs=tuple(name for name in p.runs if name in left), point=points.index(p.point))
+            for p in self.draw.panels
+            if p.point in points
+        )
         return replace(
             self,
             sets=(*self.sets, *self.fast.sets),
