@@ -76,9 +76,9 @@ fn steps_longer_than_a_delay_are_refused() {
     );
 }
 
-/// x' is 1 until x is 1, then -2 until x is -1, and so on: where it turns is known, and no step ends there.
+/// x' is 1 until x is at its most, then -2 until it is at its least, and so on: where it turns is known, and no step ends there.
 #[derive(Clone, Copy)]
-struct Saw;
+struct Saw(f64);
 
 impl System<1> for Saw {
     type Mode = bool;
@@ -92,10 +92,10 @@ impl System<1> for Saw {
         [if up { 1.0 } else { -2.0 }]
     }
     fn guard(&self, up: bool, _: f64, x: &[f64; 1], _: &Past<1>) -> f64 {
-        if up { 1.0 - x[0] } else { x[0] + 1.0 }
+        if up { self.0 - x[0] } else { x[0] + self.0 }
     }
     fn switch(&self, up: bool, _: f64, x: &mut [f64; 1], _: &Past<1>) -> bool {
-        x[0] = if up { 1.0 } else { -1.0 };
+        x[0] = if up { self.0 } else { -self.0 };
         !up
     }
 }
@@ -114,9 +114,18 @@ fn switches_are_where_they_are() {
         }
     };
     for t in [0.7, 1.5, 2.9, 31.2, 100.6] {
-        let x = at(Saw, [0.0], 0.37, t)[0];
+        let x = at(Saw(1.0), [0.0], 0.37, t)[0];
         assert!((x - expected(t)).abs() < 1e-12, "at {t}: {x}, not {}", expected(t));
     }
+}
+
+#[test]
+fn too_many_switches_are_trouble() {
+    let mut solution = Solution::new(Saw(1e-3), [0.0], 0.37).expect("a step below the delay");
+    assert!(matches!(solution.advance(5.0), Err(Trouble::Chatter { .. })));
+    // Fewer in a step, and yet more than the past has room for.
+    let mut solution = Solution::new(Saw(2e-3), [0.0], 0.02).expect("a step below the delay");
+    assert!(matches!(solution.advance(5.0), Err(Trouble::Chatter { .. })));
 }
 
 #[test]

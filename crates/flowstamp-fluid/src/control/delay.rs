@@ -105,10 +105,13 @@ impl<const N: usize> Past<N> {
         self.steps.len()
     }
 
-    fn push(&mut self, step: Step<N>) {
+    /// Whether all from `needed` on is still there.
+    fn push(&mut self, step: Step<N>, needed: f64) -> bool {
         let slot = self.count & (self.room() - 1);
+        let lost = self.count >= self.room() && self.steps[slot].to > needed;
         self.steps[slot] = step;
         self.count += 1;
+        !lost
     }
 }
 
@@ -122,7 +125,7 @@ pub enum Trouble {
         /// The shortest delay.
         delay: f64,
     },
-    /// More than [`MOST_SWITCHES`] switches in one step.
+    /// More than [`MOST_SWITCHES`] switches in one step, or so many in a delay that its past is not kept whole.
     Chatter {
         /// When.
         at: f64,
@@ -143,7 +146,7 @@ impl fmt::Display for Trouble {
                     "a step of {step} is above the shortest delay, {delay}; it must be at most that long"
                 )
             }
-            Self::Chatter { at } => write!(f, "more than {MOST_SWITCHES} switches within a step at {at}"),
+            Self::Chatter { at } => write!(f, "too many switches at {at}: shorter steps may tell them apart"),
             Self::Diverged { at } => write!(f, "the solution is no number any more at {at}"),
         }
     }
@@ -223,8 +226,8 @@ impl<const N: usize, S: System<N>> Solution<N, S> {
                 if step.end.iter().any(|x| !x.is_finite()) {
                     return Err(Trouble::Diverged { at: step.from });
                 }
-                if step.to > step.from {
-                    self.past.push(step);
+                if step.to > step.from && !self.past.push(step, step.to - self.system.delays().1) {
+                    return Err(Trouble::Chatter { at: self.t });
                 }
                 (self.t, self.x) = (step.to, step.end);
                 if switched {
