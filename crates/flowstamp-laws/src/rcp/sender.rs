@@ -33,7 +33,7 @@
 //!    the pipe would stall the pace once a round trip.
 //! 2. Rates below one packet per RTT / the window is one packet and the pace holds it; the engine probes the path with
 //!    header-only packets once an RTT while it waits, as the author's ns-2 model does, or less often, so that they are a tenth
-//!    of R at the most; without R-TCP's window as often as the author's / else a higher rate would be seen only after the
+//!    of R at the most, but once in a hundred RTTs at least; without R-TCP's window as often as the author's / else a higher rate would be seen only after the
 //!    gap, and probes of many flows, which no rate holds, fill the link by themselves: C rtt / 40 B flows are enough, and
 //!    then none ever ends.
 //! 3. The rate has to show "a corresponding decrease" / to below 0.9 of the highest at the start of the last four round
@@ -76,6 +76,10 @@ impl Default for Params {
 
 /// Of R, what probes may take.
 const PROBES_SHARE: f64 = 0.1;
+
+/// Round trips without a probe at the most: a router's rate is never below a packet in so many (`MIN_RATE`, app. F line 9), and what is
+/// below comes of routers that add up, or of one that has just come back.
+const LONGEST_GAP: u64 = 100;
 
 /// Rate and window of one flow.
 #[derive(Clone, Debug)]
@@ -186,7 +190,8 @@ impl SenderLaw for Sender {
         if !self.window || self.rate <= 0.0 {
             return srtt;
         }
-        srtt.max(Time::from_secs_f64(f64::from(probe_bytes) / (PROBES_SHARE * self.rate)))
+        let held = Time::from_secs_f64(f64::from(probe_bytes) / (PROBES_SHARE * self.rate));
+        held.clamp(srtt, srtt * LONGEST_GAP)
     }
 
     #[inline]
