@@ -25,7 +25,7 @@ impl Hosts {
             );
             let over = flow.sender.is_complete();
             assert!(
-                over || flow.goes_on(now, group, &self.records[flow.record as usize]),
+                over || flow.goes_on(now, group, &self.records[flow.record as usize], self.ack_bytes.into()),
                 "flow {number} waits for nothing: {flow:?}"
             );
         }
@@ -35,7 +35,7 @@ impl Hosts {
 impl Flow {
     /// Whether a timer will see to it that something more is sent, within the limits of its retransmission timeout, unless
     /// the flow waits for its application.
-    fn goes_on(&self, now: Time, group: &Group, record: &Record) -> bool {
+    fn goes_on(&self, now: Time, group: &Group, record: &Record, probe_bytes: u32) -> bool {
         // Twice the RTT is the patience of repair by count.
         let limit = now + group.transport().max_rto.max(self.sender.srtt() * 2);
         if !self.open || self.sends == Sends::Requests {
@@ -49,8 +49,9 @@ impl Flow {
             return self.retransmit.due() <= deadline && deadline <= limit;
         }
         // All that was sent is acknowledged: the pace or the application holds the flow back. A pace that is slower than
-        // a round trip is asked for again by a probe.
-        let paced = self.pace.due() <= now + self.sender.srtt() * 2;
+        // a round trip is asked for again by a probe, unless it is sooner than that.
+        let srtt = self.sender.srtt();
+        let paced = self.pace.due() <= now + (srtt * 2).max(self.law.probe_after(srtt, probe_bytes));
         let probed = !self.pace.is_idle() && self.control.due() <= limit;
         let delayed = self.jitter.is_some() && !self.pace.is_idle();
         paced || probed || delayed || group.rate.is_some() && !self.application.is_idle()
