@@ -33,6 +33,7 @@ def test_margins_and_roots() -> None:
         assert s.linear_stable
         assert s.gain_margin is not None
         assert s.gain_margin > 1
+        assert s.roots
         for root in s.roots:
             z = root * s.rtt_s
             assert abs(z**2 + (0.4 * z + s.beta) * np.exp(-z)) < 1e-9
@@ -40,15 +41,15 @@ def test_margins_and_roots() -> None:
 
 
 def test_the_thesis() -> None:
-    """Section 5.2: (0.8, 0.55) stable in fact, (1.4, 0.3) not, of which the linear loop says that it is."""
-    wild = stability.of("rcp", alpha=1.4, beta=0.3)
+    """Section 5.2: some gains are stable of which the linear loop says that they are not, and the other way round."""
+    wild = stability.of("rcp", alpha=1.44, beta=0.246)
     assert wild.linear_stable
     assert not wild.stable
     assert wild.settles_after_rtts is None
     here = stability.of("rcp", alpha=0.8, beta=0.6)
     assert here.stable
     assert not here.linear_stable
-    map_ = stability.stable_map([0.8, 1.4], [0.3, 0.55])
+    map_ = stability.stable_map([0.8, 1.5], [0.3, 0.55])
     assert map_.tolist() == [[True, False], [True, False]]
     linear = stability.stable_map([0.8, 1.3], [0.3, 0.55], model="linear")
     assert linear.tolist() == [[True, True], [False, False]]
@@ -73,10 +74,10 @@ def test_a_trajectory_settles_where_theory_has_it() -> None:
     ("arguments", "told"),
     [
         ({"law": "bic"}, 'law "bic" has no model here; it must be one of xcp, rcp'),
-        ({"law": "rcp", "alpha": -0.1}, "alpha is -0.1; it must be a number above 0"),
-        ({"law": "rcp", "alpha": 0.0}, "alpha is 0.0; it must be a number above 0"),
-        ({"law": "rcp", "beta": -1.0}, "beta is -1.0; it must be a number from 0"),
-        ({"law": "rcp", "beta": math.nan}, "beta is nan; it must be a number from 0"),
+        ({"law": "rcp", "alpha": -0.1}, "alpha is -0.1; it must be a number above 0, and at most 100"),
+        ({"law": "rcp", "alpha": 0.0}, "alpha is 0.0; it must be a number above 0, and at most 100"),
+        ({"law": "rcp", "beta": 0.0}, "beta is 0.0; it must be a number above 0, and at most 100"),
+        ({"law": "rcp", "beta": math.nan}, "beta is nan; it must be a number above 0, and at most 100"),
         ({"law": "rcp", "rtt": "0s"}, 'rtt is "0s"; it must be above 0'),
     ],
 )
@@ -84,6 +85,36 @@ def test_nonsense_is_refused(arguments: dict[str, object], told: str) -> None:
     with pytest.raises(TheoryError) as raised:
         stability.of(**arguments)  # type: ignore[arg-type]
     assert str(raised.value) == told
+
+
+def test_wild_gains_have_no_margins() -> None:
+    """More than a turn of phase lost is not phase left."""
+    for alpha, beta in ((5.0, 0.3), (20.0, 0.5), (0.1, 90.0)):
+        s = stability.of("xcp", alpha=alpha, beta=beta)
+        assert not s.linear_stable
+        assert s.phase_margin_deg is not None
+        assert s.phase_margin_deg < 0
+        assert (s.gain_margin, s.delay_margin_s) == (None, None)
+        assert s.roots[0].real > 0
+
+
+def test_slow_gains_are_stable() -> None:
+    """They have not settled after 2000 round trips, and die all the same."""
+    assert stability.of("xcp", alpha=0.4, beta=1e-4).stable
+    s = stability.of("xcp", alpha=0.001, beta=0.1)
+    assert s.stable
+    assert s.settles_after_rtts is None
+    assert "more than 2000 round trips" in s.lines()[0]
+
+
+def test_a_trajectory_may_be_dense() -> None:
+    times = np.linspace(0.0, 20.0, 10_001)
+    rate, queue = stability.trajectory(0.5, 0.5, times)
+    coarse = stability.trajectory(0.5, 0.5, times[::100])
+    assert rate[::100] == pytest.approx(coarse[0], abs=1e-12)
+    assert queue[::100] == pytest.approx(coarse[1], abs=1e-12)
+    with pytest.raises(TheoryError, match=r"^error is 0.1; the models that have it"):
+        stability.trajectory(0.5, 0.5, times, error=0.1)
 
 
 def test_a_bare_rtt_is_refused_by_name() -> None:

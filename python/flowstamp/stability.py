@@ -59,10 +59,30 @@ def _array(buffer: bytes) -> Floats:
     return np.frombuffer(buffer, np.float64)
 
 
-def _gain(name: str, value: float, least: float = 0.0) -> float:
-    if not math.isfinite(value) or value < least or (least == 0.0 and name == "alpha" and value == 0.0):
-        raise TheoryError(f"{name} is {value}; it must be a number {'above' if name == 'alpha' else 'from'} 0")
+MOST_GAIN = 100.0
+"""Far beyond all that is stable; a loop's roots grow in number with it."""
+
+
+def _gain(name: str, value: float) -> float:
+    if not 0.0 < value <= MOST_GAIN:
+        raise TheoryError(f"{name} is {value}; it must be a number above 0, and at most {MOST_GAIN:g}")
     return float(value)
+
+
+def _finite(**values: ArrayLike) -> None:
+    for name, value in values.items():
+        if not np.isfinite(np.asarray(value, np.float64)).all():
+            raise TheoryError(f"{name} is {value!r}; it must be finite numbers")
+
+
+def _checked(alphas: ArrayLike, betas: ArrayLike, start: tuple[float, float], flows: float, most: float) -> None:
+    _finite(alphas=alphas, betas=betas, start=start, flows=flows, most=most)
+    if (np.asarray(alphas) < 0).any() or (np.asarray(betas) < 0).any():
+        raise TheoryError("alphas and betas must be numbers from 0")
+    if np.shape(start) != (2,) or start[0] < -1.0 or start[1] < 0.0:
+        raise TheoryError(f"start is {start}; it must be a rate from -1 and a queue from 0")
+    if flows < 1.0 or most <= 0.0:
+        raise TheoryError(f"flows is {flows} and most is {most}; they must be from 1, and above 0")
 
 
 def settling_time(
@@ -87,6 +107,7 @@ def settling_time(
     Returns:
         Round trips, NaN where it does not settle.
     """
+    _checked(alphas, betas, start, flows, most)
     a, b = np.broadcast_arrays(np.asarray(alphas, np.float64), np.asarray(betas, np.float64))
     with translated():
         found = _flowstamp.settling(model, _buffer(a.ravel()), _buffer(b.ravel()), start, flows, most)
@@ -103,6 +124,7 @@ def stable_map(
     most: float = 1000.0,
 ) -> NDArray[np.bool_]:
     """Where a model settles, by rows of one beta each; tried near the border, and taken to be alike elsewhere."""
+    _checked(alphas, betas, start, flows, most)
     a, b = (np.asarray(values, np.float64).ravel() for values in (alphas, betas))
     with translated():
         cells, _ = _flowstamp.settling_map(model, _buffer(a), _buffer(b), start, flows, most)
@@ -124,6 +146,10 @@ def trajectory(
     `error` is by what share a router takes the capacity for more than it is (Abrantes 2006, equation 3), for
     `switched` and `linear`.
     """
+    _checked(alpha, beta, start, flows, 1.0)
+    _finite(error=error)
+    if model == "rcp" and error != 0.0:
+        raise TheoryError(f"error is {error}; the models that have it are switched and linear")
     with translated():
         found = _flowstamp.trajectory(model, alpha, beta, start, flows, error, _buffer(rtts))
     states = _array(found).reshape(-1, 2)
@@ -171,11 +197,18 @@ class Stability:
         It has no scale: what grows from a small disturbance does so from any, and may yet stay within 2%.
         """
         time = settling_time(self.alpha, self.beta, model="switched", start=(0.5, 0.0))
-        return not math.isnan(float(time))
+        if not math.isnan(float(time)):
+            return True
+        # What dies slowly has died less than that: its later peaks are lower than the earlier ones.
+        rate, queue = trajectory(
+            self.alpha, self.beta, np.linspace(0.0, 2 * PATIENCE_RTTS, 40001), model="switched", start=(0.5, 0.0)
+        )
+        size = np.maximum(np.abs(rate), queue)
+        return bool(size[-10000:].max() < 0.95 * size[10000:20000].max())
 
     @property
     def linear_stable(self) -> bool:
-        """Near the equilibrium, the queue taken as linear: no characteristic root in the right half plane."""
+        """Near the equilibrium, the queue taken as linear: phase is left at its one gain crossover."""
         phase = self._margins[2]
         return phase is not None and phase > 0.0
 
@@ -253,7 +286,7 @@ class Stability:
 
         alphas, betas = (np.linspace(low, high, cells) for low, high in (ALPHAS, BETAS))
         theta = np.linspace(1e-3, math.pi / 2, 400)
-        # The border in closed form, with theta the crossover in rad per RTT: docs/models/stability.md.
+        # The border in closed form, with theta the crossover in rad per RTT: docs/stability.md.
         border = (theta * np.sin(theta), theta**2 * np.cos(theta))
         return plot.region(
             alphas,
@@ -288,27 +321,30 @@ def of_scenario(scenario: Scenario, rtt: str | None = None) -> list[Stability]:
     """Of each router law of a scenario that has a model here, with the mean RTT of its flows unless `rtt` is given."""
     tree = scenario.resolved()
     routers: dict[str, dict[str, Any]] = {}
-    for place in ("dumbbell", "parking_lot", "graph"):
+    for place in ("dumbbell", "parking_lot", "graph", "fat_tree", "leaf_spine"):
         table = tree.get(place) or {}
         for link in [table, *table.get("links", [])]:
             router = link.get("router")
             if isinstance(router, dict) and router.get("law") in DEFAULTS:
-                routers.setdefault(repr(sorted(router.items())), router)
+                routers.setdefault(f"{router['law']} {router['alpha']} {router['beta']}", router)
     if not routers:
         raise TheoryError(
             f"{scenario.source}: no link has a router whose law has a model here; those are {', '.join(DEFAULTS)}"
         )
-    text = rtt or _mean_rtt(tree)
+    text = rtt or _mean_rtt(tree, {router["law"] for router in routers.values()})
     if text is None:
         raise TheoryError(f"{scenario.source}: its topology gives no single RTT; say --rtt, such as --rtt 80ms")
     return [of(router["law"], alpha=router["alpha"], beta=router["beta"], rtt=text) for router in routers.values()]
 
 
-def _mean_rtt(tree: dict[str, Any]) -> str | None:
-    """Over the flows of a dumbbell or parking lot: as many as a group counts, each with its RTT."""
+def _mean_rtt(tree: dict[str, Any], laws: set[str]) -> str | None:
+    """Over the flows with these laws of a dumbbell or parking lot: as many as a group counts, each with its RTT."""
     own = next((tree[place].get("rtt") for place in ("dumbbell", "parking_lot") if tree.get(place)), None)
     seconds: list[float] = []
     for group in tree.get("flows", []):
+        law = group.get("law")
+        if (law.get("law") if isinstance(law, dict) else law) not in laws:
+            continue
         told = group.get("rtt") or own
         told = told if isinstance(told, list) else [told]
         if None in told:

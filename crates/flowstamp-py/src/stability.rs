@@ -2,12 +2,13 @@
 //! buffers.
 
 use crate::theory::{buffer, floats, refused, word};
-use flowstamp_fluid::control::delay::{Solution, System};
+use flowstamp_fluid::control::delay::{Solution, System, Trouble};
 use flowstamp_fluid::control::frequency::OpenLoop;
 use flowstamp_fluid::control::models::{Rcp, Switched};
 use flowstamp_fluid::control::region::{self, Fate, Patience};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::ops::ControlFlow;
 
 /// Steps in a round trip: the error of a rate is then below a thousandth of the band in which it counts as settled.
 const STEP: f64 = 1.0 / 32.0;
@@ -72,7 +73,6 @@ fn which(text: &str) -> PyResult<Which> {
 struct Setting {
     which: Which,
     start: [f64; 2],
-    error: f64,
     most: f64,
 }
 
@@ -92,11 +92,15 @@ impl Setting {
             }
             Which::Switched | Which::Linear => {
                 let model =
-                    Switched { alpha, beta, floor: matches!(self.which, Which::Switched), error: self.error };
+                    Switched { alpha, beta, floor: matches!(self.which, Which::Switched), error: 0.0 };
                 region::fate(model, self.start, STEP, patience, |x| distance(x, 0.0))
             }
         };
-        fate.map_err(refused)
+        match fate {
+            // What switches too often to be told apart does not rest.
+            Err(Trouble::Chatter { .. }) => Ok(Fate::Oscillates),
+            other => other.map_err(refused),
+        }
     }
 }
 
@@ -105,7 +109,7 @@ fn patience(most: f64) -> Patience {
 }
 
 fn setting(model: &str, start: (f64, f64), flows: f64) -> PyResult<Setting> {
-    Ok(Setting { which: which(model)?, start: [start.0, start.1], error: 0.0, most: flows })
+    Ok(Setting { which: which(model)?, start: [start.0, start.1], most: flows })
 }
 
 /// For each pair of gains after how many round trips rate and queue are within 2% and 1% for good; NaN where they are not within `most`.
@@ -160,10 +164,19 @@ pub fn settling_map<'py>(
 fn states<S: System<2>>(system: S, start: [f64; 2], times: &[f64]) -> PyResult<Vec<f64>> {
     let mut solution = Solution::new(system, start, STEP).map_err(refused)?;
     let mut found = Vec::with_capacity(2 * times.len());
-    for time in times {
-        solution.advance(*time).map_err(refused)?;
-        found.extend_from_slice(&solution.ago((solution.time() - time).max(0.0)));
+    let mut left = times.iter().peekable();
+    while left.next_if(|t| **t <= 0.0).is_some() {
+        found.extend_from_slice(&start);
     }
+    // In whole steps, and by their cubics in between: steps that were cut for each time would be many.
+    let end = times.last().map_or(0.0, |last| last + STEP);
+    let ended = solution.run(end, |step| {
+        while let Some(time) = left.next_if(|t| **t <= step.to) {
+            found.extend_from_slice(&step.at(*time));
+        }
+        if left.peek().is_none() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let _ = ended.map_err(refused)?;
     Ok(found)
 }
 

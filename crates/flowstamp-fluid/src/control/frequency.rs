@@ -32,7 +32,7 @@ pub struct Point {
 /// How far a loop is from the border of stability. They speak of stability where the loop is stable ([`OpenLoop::unstable_roots`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Margins {
-    /// By what the gain may grow: 1/|L| where the phase is -pi; the least above one. None if no gain is too much.
+    /// By what the gain may grow: 1/|L| where the phase is -pi, the least above one. None if no gain is too much, or phase is missing already.
     pub gain: Option<f64>,
     /// The frequency there.
     pub phase_crossover: Option<f64>,
@@ -95,7 +95,8 @@ impl OpenLoop {
         Point { omega, response, phase: self.phase(omega) }
     }
 
-    /// The phase of L(jw) for w above zero: each root of either polynomial turns by less than pi, so that nothing jumps; the delay by `w T`.
+    /// The phase of L(jw) for w above zero: each root of either polynomial in the left half plane turns by less than pi, so that nothing jumps; the
+    /// delay by `w T`. A pair of roots in the right half plane makes it jump by a turn.
     fn phase(&self, omega: f64) -> f64 {
         let of = |coefficients: &[f64]| {
             // An integrator's is pi/2 at all frequencies; the rest starts from 0 or pi, and is followed from there.
@@ -159,17 +160,15 @@ impl OpenLoop {
             .into_iter()
             .filter(|w| self.at(Complex64::new(0.0, *w)).re < 0.0)
             .collect();
-        let phase_left = |w: f64| {
-            // Into (-pi, pi].
-            let left = (self.phase(w) + PI).rem_euclid(TAU);
-            if left > PI { left - TAU } else { left }
-        };
-        let phase =
-            by_gain.iter().map(|w| (phase_left(*w), *w)).min_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
+        // Not into a turn: what has lost more than one is below zero all the more.
+        let phase_left = |w: f64| self.phase(w) + PI;
+        let phase = by_gain.iter().map(|w| (phase_left(*w), *w)).min_by(|a, b| a.0.total_cmp(&b.0));
+        let stable = phase.is_none_or(|p| p.0 > 0.0);
         let gain = by_phase
             .iter()
             .map(|w| (1.0 / magnitude(*w), *w))
-            .min_by(|a, b| a.0.ln().abs().total_cmp(&b.0.ln().abs()));
+            .filter(|g| stable && g.0 > 1.0)
+            .min_by(|a, b| a.0.total_cmp(&b.0));
         let delay = by_gain.iter().map(|w| phase_left(*w) / w).filter(|t| *t > 0.0).min_by(f64::total_cmp);
         Margins {
             gain: gain.map(|g| g.0),
@@ -244,7 +243,6 @@ impl OpenLoop {
     pub fn roots_right_of(&self, sigma: f64) -> Option<Vec<Complex64>> {
         let r = self.radius_from(sigma);
         let mut found = Vec::new();
-        // Real coefficients: roots come in pairs, and those on the real axis are inside a rectangle that reaches a little below it.
         let mut open = vec![(Complex64::new(sigma, -r), Complex64::new(r, r))];
         while let Some((low, high)) = open.pop() {
             let corners = [low, Complex64::new(high.re, low.im), high, Complex64::new(low.re, high.im)];

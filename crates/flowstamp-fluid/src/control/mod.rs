@@ -2,7 +2,7 @@
 //!
 //! - [`delay`]: the solver.
 //! - [`frequency`]: Bode, Nyquist, margins and characteristic roots of a loop with a delay, exactly.
-//! - [`models`]: XCP, RCP, VCP and XCP-b.
+//! - [`models`]: XCP, RCP, VCP, and a router that takes the capacity for more than it is.
 //! - [`region`]: where models settle, over two of their parameters.
 
 pub mod delay;

@@ -8,7 +8,7 @@ use super::delay::{Past, System};
 pub struct Mode {
     /// The queue is empty, and more leaves than arrives.
     pub empty: bool,
-    /// The rate is at its highest or lowest, and would go on.
+    /// The rate is at its highest, and would grow.
     pub held: bool,
 }
 
@@ -152,9 +152,12 @@ impl System<2> for Switched {
 ///
 /// ```text
 ///   F(t)  = alpha (1 - y) / d - beta q / d^2                                      rate per time, of all flows
-///   r_i'  = ([F]+ + h) / n - (r_i / y) ([-F]+ + h),   at t - d_i                  n flows, h = 0.1 y / d
+///   r_i'  = ([F]+ + h) / n - (r_i / y) ([-F]+ + h),   at t - d_i                  n flows, h = max(0.1 y / d - |F|, 0)
 ///   q'    = y - 1, and max(y - 1, 0) where q = 0
 /// ```
+///
+/// Equation 17 has the aggregate's slope where F is here: that is F itself a round trip later (equation 16), and would count the delay twice. `h` is
+/// that of section 3.5.2.
 ///
 /// Variables are the queue and the rate of one flow of each group: `V` is `N + 1`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -77,8 +77,8 @@ impl Default for Params {
 /// Of R, what probes may take.
 const PROBES_SHARE: f64 = 0.1;
 
-/// Round trips without a probe at the most: a router's rate is never below a packet in so many (`MIN_RATE`, app. F line 9), and what is
-/// below comes of routers that add up, or of one that has just come back.
+/// Round trips of its own that a flow is without a probe at the most: a router's rate is never below a packet in so many of the mean ones
+/// (`MIN_RATE`, app. F line 9), and what is below comes of routers that add up, or of one that has just come back.
 const LONGEST_GAP: u64 = 100;
 
 /// Rate and window of one flow.

@@ -37,7 +37,9 @@ impl Flow {
     /// the flow waits for its application.
     fn goes_on(&self, now: Time, group: &Group, record: &Record, probe_bytes: u32) -> bool {
         // Twice the RTT is the patience of repair by count.
-        let limit = now + group.transport().max_rto.max(self.sender.srtt() * 2);
+        let srtt = self.sender.srtt();
+        let probe = self.law.probe_after(srtt, probe_bytes);
+        let limit = now + group.transport().max_rto.max(srtt * 2).max(probe);
         if !self.open || self.sends == Sends::Requests {
             return self.control.due() <= limit;
         }
@@ -50,8 +52,7 @@ impl Flow {
         }
         // All that was sent is acknowledged: the pace or the application holds the flow back. A pace that is slower than
         // a round trip is asked for again by a probe, unless it is sooner than that.
-        let srtt = self.sender.srtt();
-        let paced = self.pace.due() <= now + (srtt * 2).max(self.law.probe_after(srtt, probe_bytes));
+        let paced = self.pace.due() <= now + (srtt * 2).max(probe);
         let probed = !self.pace.is_idle() && self.control.due() <= limit;
         let delayed = self.jitter.is_some() && !self.pace.is_idle();
         paced || probed || delayed || group.rate.is_some() && !self.application.is_idle()

@@ -124,8 +124,7 @@ impl Hosts {
         if next <= net.now + srtt || srtt == Time::ZERO {
             return;
         }
-        let most = self.groups[flow.group as usize].transport().max_rto;
-        let probe = net.now + flow.law.probe_after(srtt, self.ack_bytes.into()).min(most);
+        let probe = net.now + flow.law.probe_after(srtt, self.ack_bytes.into());
         if next > probe {
             self.arm_probe(net, number, probe);
         }
