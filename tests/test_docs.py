@@ -297,3 +297,12 @@ def test_every_promise_of_security_names_what_holds_it() -> None:
             file, _, name = held.partition("::")
             text = (ROOT / file).read_text(encoding="utf-8")
             assert re.search(rf"^\s*(fn|def|void) {name}\(" if name else "^fuzz_target!", text, re.MULTILINE), held
+
+
+def test_the_readme_shows_what_the_demo_says(tmp_path: Path) -> None:
+    """Its table, to the character."""
+    done = subprocess.run(
+        [sys.executable, "-m", "flowstamp", "demo"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    table = done.stdout[: done.stdout.index("\npicture")].strip()
+    assert f"```text\n{table}\n```" in (ROOT / "README.md").read_text(encoding="utf-8")
