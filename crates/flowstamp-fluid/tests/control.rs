@@ -197,6 +197,9 @@ proptest! {
         let system = Switched { alpha, beta, floor: false, error: 0.0 };
         let roots = OpenLoop::of_gains(alpha, beta, 1.0).unwrap().roots_right_of(-2.0).unwrap();
         let first = roots[0];
+        // What dies sooner ends in rounding before it is measured, and two roots of nearly one rate are told apart later than that.
+        let next = roots.iter().find(|root| root.re < first.re - 1e-9);
+        prop_assume!(first.re > -0.1 && next.is_none_or(|next| next.re < first.re - 0.15));
         let mut solution = Solution::new(system, [0.1, 0.0], 1.0 / 32.0).unwrap();
         let mut peaks = [0.0f64; 2];
         let (early, late) = (60.0, 120.0);
@@ -211,7 +214,7 @@ proptest! {
             ControlFlow::Continue(())
         }).unwrap();
         let growth = (peaks[1] / peaks[0]).ln() / (late - early);
-        prop_assert!((growth - first.re).abs() < 0.02, "{growth} for {first}");
+        prop_assert!((growth - first.re).abs() < 0.005, "{growth} for {first}");
     }
 }
 
