@@ -32,7 +32,7 @@ def main() -> int:
     parser.add_argument("out", type=Path, metavar="DIR")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--cheap", action="store_true", help="none that takes more than ten seconds of a processor")
-    which.add_argument("--full", action="store_true", help="whole versions: half an hour of a processor")
+    which.add_argument("--full", action="store_true", help="whole versions: an hour of a processor")
     options = parser.parse_args()
     form: Form = "full" if options.full else "fast"
     out: Path = options.out / form

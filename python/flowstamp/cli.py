@@ -768,7 +768,7 @@ def stability(
         typer.Option("--alpha", metavar="NUMBER", help="Gain on spare capacity, above 0; default the law's."),
     ] = None,
     beta: Annotated[
-        float | None, typer.Option("--beta", metavar="NUMBER", help="Gain on the queue, from 0; default the law's.")
+        float | None, typer.Option("--beta", metavar="NUMBER", help="Gain on the queue, above 0; default the law's.")
     ] = None,
     rtt: Annotated[
         str | None,
@@ -784,10 +784,10 @@ def stability(
     Draws the gains on their region into the folder. Exit code 0 if it is stable, 1 if not.
     """
     from flowstamp import plot
-    from flowstamp.stability import DEFAULTS, of, of_scenario
+    from flowstamp.stability import MODELS, of, of_scenario
 
     del seed
-    if what in DEFAULTS or not (what.endswith((".toml", ".json")) or Path(what).exists()):
+    if what in MODELS or not (what.endswith((".toml", ".json")) or Path(what).exists()):
         if sets:
             raise UsageError("--set is for a scenario; give a law its gains by --alpha and --beta")
         found = [of(what, alpha=alpha, beta=beta, rtt=rtt or "100ms")]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from flowstamp.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from flowstamp.results import Results
 
@@ -24,8 +25,14 @@ if TYPE_CHECKING:
 BATCHES = 10
 
 
+def percentile(times: ArrayLike, share: float) -> float:
+    """The time within which this share of them were done; not a number of none."""
+    found = np.asarray(times, np.float64)
+    return float(np.percentile(found, 100 * share, method="inverted_cdf")) if found.size else math.nan
+
+
 def _percentile(share: float) -> Callable[[Floats], float]:
-    return lambda times: float(np.percentile(times, 100 * share, method="inverted_cdf"))
+    return partial(percentile, share=share)
 
 
 METRICS: dict[str, tuple[str, int, Callable[[Floats], float]]] = {

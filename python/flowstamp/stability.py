@@ -36,16 +36,14 @@ Floats = NDArray[np.float64]
 Model = Literal["rcp", "switched", "linear"]
 """RCP's equations 5.1 to 5.4, the switched system 5.14, or the linear one 5.15, which is XCP's equations 15 and 16."""
 
-DEFAULTS = {"xcp": (0.4, 0.226), "rcp": (0.4, 0.5)}
-"""Each law's gains by itself: Katabi 2002, section 3.5.1; Dukkipati 2007, section 6.3."""
-
 START = {"xcp": (-0.5, 0.0), "rcp": (1.0, 0.0)}
 """What the disturbance is: half the link is free; the flows have doubled (Dukkipati 2007, section 5.4)."""
 
 MODELS: dict[str, Model] = {"xcp": "switched", "rcp": "rcp"}
+"""What tells how soon a law settles."""
 
 PATIENCE_RTTS = 2000.0
-"""What has not settled after so many round trips is called unstable: a disturbance that halves in 200 has."""
+"""How long settling is waited for."""
 
 ALPHAS = (0.05, 2.0)
 BETAS = (0.05, 1.2)
@@ -199,12 +197,12 @@ class Stability:
         time = settling_time(self.alpha, self.beta, model="switched", start=(0.5, 0.0))
         if not math.isnan(float(time)):
             return True
-        # What dies slowly has died less than that: its later peaks are lower than the earlier ones.
+        # What dies more slowly than that has lower peaks later on.
         rate, queue = trajectory(
             self.alpha, self.beta, np.linspace(0.0, 2 * PATIENCE_RTTS, 40001), model="switched", start=(0.5, 0.0)
         )
         size = np.maximum(np.abs(rate), queue)
-        return bool(size[-10000:].max() < 0.95 * size[10000:20000].max())
+        return bool(size[-10000:].max() < size[10000:20000].max())
 
     @property
     def linear_stable(self) -> bool:
@@ -285,9 +283,9 @@ class Stability:
         from flowstamp import plot
 
         alphas, betas = (np.linspace(low, high, cells) for low, high in (ALPHAS, BETAS))
-        theta = np.linspace(1e-3, math.pi / 2, 400)
-        # The border in closed form, with theta the crossover in rad per RTT: docs/stability.md.
-        border = (theta * np.sin(theta), theta**2 * np.cos(theta))
+        along = np.linspace(0.0, ALPHAS[1], 800)
+        with translated():
+            border = (along, _array(_flowstamp.loop_border(_buffer(along))))
         return plot.region(
             alphas,
             betas,
@@ -299,9 +297,9 @@ class Stability:
 
 def of(law: str, *, alpha: float | None = None, beta: float | None = None, rtt: str = "100ms") -> Stability:
     """Of XCP or RCP, with its own gains unless others are given."""
-    if law not in DEFAULTS:
-        raise TheoryError(f'law "{law}" has no model here; it must be one of {", ".join(DEFAULTS)}')
-    own_alpha, own_beta = DEFAULTS[law]
+    if law not in MODELS:
+        raise TheoryError(f'law "{law}" has no model here; it must be one of {", ".join(MODELS)}')
+    own_alpha, own_beta = _flowstamp.own_gains()[law]
     try:
         with translated():
             seconds = _flowstamp.quantity("time", rtt)
@@ -325,11 +323,11 @@ def of_scenario(scenario: Scenario, rtt: str | None = None) -> list[Stability]:
         table = tree.get(place) or {}
         for link in [table, *table.get("links", [])]:
             router = link.get("router")
-            if isinstance(router, dict) and router.get("law") in DEFAULTS:
+            if isinstance(router, dict) and router.get("law") in MODELS:
                 routers.setdefault(f"{router['law']} {router['alpha']} {router['beta']}", router)
     if not routers:
         raise TheoryError(
-            f"{scenario.source}: no link has a router whose law has a model here; those are {', '.join(DEFAULTS)}"
+            f"{scenario.source}: no link has a router whose law has a model here; those are {', '.join(MODELS)}"
         )
     text = rtt or _mean_rtt(tree, {router["law"] for router in routers.values()})
     if text is None:

@@ -21,6 +21,7 @@ import numpy as np
 
 from flowstamp import lab
 from flowstamp.errors import FlowstampError, ScenarioError, UsageError
+from flowstamp.paired import percentile
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -137,11 +138,6 @@ def row(summary: Mapping[str, Any]) -> Tree:
             for name, group in summary["groups"].items()
         },
     }
-
-
-def percentile(times: Sequence[float], share: float) -> float:
-    """The time within which this share of the downloads were done; not a number of none."""
-    return float(np.percentile(times, 100 * share, method="inverted_cdf")) if len(times) else float("nan")
 
 
 def _within(group: str, share: float, one: Tree) -> float:

@@ -180,7 +180,9 @@ mod _flowstamp {
     #[pymodule_export]
     use super::simulation::{Simulation, start};
     #[pymodule_export]
-    use super::stability::{loop_margins, loop_response, loop_roots, settling, settling_map, trajectory};
+    use super::stability::{
+        loop_border, loop_margins, loop_response, loop_roots, own_gains, settling, settling_map, trajectory,
+    };
     #[pymodule_export]
     use super::table::{Table, parquet_notes};
     #[pymodule_export]

@@ -147,19 +147,15 @@ def _sampled(run: RunLike, group: str) -> bool:
     return bool(series(run, "group", group, "goodput_bps")[0].size)
 
 
+DELAYS = ("mean", "p50", "p95", "p99", "max")
+
+
+def _ms(delays: Mapping[str, Any] | None, statistic: str) -> float:
+    """A statistic of delays; not a number where no packet passed."""
+    return math.nan if delays is None else float(delays[statistic]) * 1e3
+
+
 # Each measure of one link of one run. After warm-up unless it says otherwise.
-
-
-def _delay(key: str, statistic: str) -> Callable[[Finished, str], float]:
-    """A statistic of a link's delays in ms; not a number where no packet passed."""
-
-    def measured(run: Finished, link: str) -> float:
-        delays = run.used(link)[key]
-        return math.nan if delays is None else float(delays[statistic]) * 1e3
-
-    return measured
-
-
 _LINK: dict[str, Callable[[Finished, str], float]] = {
     "utilization": lambda r, n: float(r.used(n)["utilization"]),
     "mean_queue_packets": lambda r, n: r.used(n)["mean_queue_bytes"] / r.packet_bytes,
@@ -167,7 +163,7 @@ _LINK: dict[str, Callable[[Finished, str], float]] = {
     "p95_queue_packets": lambda r, n: r.used(n)["p95_queue_bytes"] / r.packet_bytes,
     "max_queue_packets": lambda r, n: r.used(n)["max_queue_bytes"] / r.packet_bytes,
     "mean_queue_ms": lambda r, n: r.used(n)["mean_queue_bytes"] * 8e3 / r.used(n)["rate_bps"],
-    **{f"{s}_queueing_delay_ms": _delay("queueing_delay_s", s) for s in ("mean", "p50", "p95", "p99", "max")},
+    **{f"{s}_queueing_delay_ms": lambda r, n, s=s: _ms(r.used(n)["queueing_delay_s"], s) for s in DELAYS},  # type: ignore[misc] # s is bound
     "buffer_share": lambda r, n: r.used(n)["mean_queue_bytes"] / r.used(n)["buffer_bytes"],
     "buffer_packets": lambda r, n: r.summary["links"][n]["buffer_bytes"] / r.packet_bytes,
     "drops": lambda r, n: r.drops(n),
@@ -177,20 +173,8 @@ _LINK: dict[str, Callable[[Finished, str], float]] = {
     "marks": lambda r, n: float(r.used(n)["marks"]),
 }
 # Each measure of a whole run.
-
-
-def _packet_delay(statistic: str) -> Callable[[Finished, str], float]:
-    """A statistic of a group's packets on their way, ms; not a number where none arrived."""
-
-    def measured(run: Finished, group: str) -> float:
-        delays = run.summary["groups"][group]["packet_delay_s"]
-        return math.nan if delays is None else float(delays[statistic]) * 1e3
-
-    return measured
-
-
 _RUN: dict[str, Callable[[Finished, str], float]] = {
-    **{f"{s}_packet_delay_ms": _packet_delay(s) for s in ("mean", "p50", "p95", "p99", "max")},
+    **{f"{s}_packet_delay_ms": lambda r, g, s=s: _ms(r.summary["groups"][g]["packet_delay_s"], s) for s in DELAYS},  # type: ignore[misc] # s is bound
     "all_drops": lambda r, _: r.all_drops(),
     "later_drops": lambda r, _: r.later_drops(),
     "startup_drops": lambda r, _: r.all_drops() - r.later_drops(),

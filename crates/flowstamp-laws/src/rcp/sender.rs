@@ -32,10 +32,10 @@
 //! 1. The window is R rtt / s / it is a packet more / pacing decides, and a window that rounding makes a packet short of
 //!    the pipe would stall the pace once a round trip.
 //! 2. Rates below one packet per RTT / the window is one packet and the pace holds it; the engine probes the path with
-//!    header-only packets once an RTT while it waits, as the author's ns-2 model does, or less often, so that they are a tenth
-//!    of R at the most, but once in a hundred RTTs at least; without R-TCP's window as often as the author's / else a higher rate would be seen only after the
-//!    gap, and probes of many flows, which no rate holds, fill the link by themselves: C rtt / 40 B flows are enough, and
-//!    then none ever ends.
+//!    header-only packets while it waits, once an RTT as the author's ns-2 model does, or less often so that they are a
+//!    tenth of R at the most, but once in a hundred RTTs at least; without R-TCP's window as often as the author's / else a
+//!    higher rate would be seen only after the gap, and probes of many flows, which no rate holds, fill the link by
+//!    themselves: C rtt / 40 B flows are enough, and then none ever ends.
 //! 3. The rate has to show "a corresponding decrease" / to below 0.9 of the highest at the start of the last four round
 //!    trips / the thesis names no threshold; a queue of a round trip costs R about beta/2 of itself in each, a rate that
 //!    is another router's varies by a few percent, and a flow of a few packets per RTT learns of a loss late.

@@ -39,7 +39,7 @@ impl Flow {
         // Twice the RTT is the patience of repair by count.
         let srtt = self.sender.srtt();
         let probe = self.law.probe_after(srtt, probe_bytes);
-        let limit = now + group.transport().max_rto.max(srtt * 2).max(probe);
+        let limit = now + group.transport().max_rto.max(srtt * 2);
         if !self.open || self.sends == Sends::Requests {
             return self.control.due() <= limit;
         }
@@ -53,7 +53,7 @@ impl Flow {
         // All that was sent is acknowledged: the pace or the application holds the flow back. A pace that is slower than
         // a round trip is asked for again by a probe, unless it is sooner than that.
         let paced = self.pace.due() <= now + (srtt * 2).max(probe);
-        let probed = !self.pace.is_idle() && self.control.due() <= limit;
+        let probed = !self.pace.is_idle() && self.control.due() <= limit.max(now + probe);
         let delayed = self.jitter.is_some() && !self.pace.is_idle();
         paced || probed || delayed || group.rate.is_some() && !self.application.is_idle()
     }
