@@ -202,11 +202,16 @@ class FigureSpec:
         return toml_text(self.scenario), source, (*self.sets, *run.sets, *varied), str(self.path.parent)
 
     def fast_version(self) -> FigureSpec:
-        """The same figure, shortened."""
+        """The same figure, shortened. What the short version sets, runs do not vary."""
+        shorter = {key for key, _ in self.fast.sets}
         kept = tuple(
             replace(
                 run,
-                vary={key: tuple(values[point] for point in self._fast_points()) for key, values in run.vary.items()},
+                vary={
+                    key: tuple(values[point] for point in self._fast_points())
+                    for key, values in run.vary.items()
+                    if key not in shorter
+                },
             )
             for run in self.runs
             if run.name not in self.fast.without
