@@ -162,6 +162,39 @@ fn gains_of_no_stable_loop_warn() {
 }
 
 #[test]
+fn rcps_flows_of_less_than_a_packet_per_rtt_are_told_of() {
+    let with = |law: &str, count: u32| {
+        let summary = run(&format!(
+            r#"
+            duration = "200ms"
+            warmup = "100ms"
+            [dumbbell]
+            rate = "1Gbps"
+            rtt = "30us"
+            buffer = "1MB"
+            router = "{law}"
+            [[flows]]
+            name = "long"
+            law = "{law}"
+            count = {count}
+            "#
+        ))
+        .summary;
+        (summary.warnings, summary.links["bottleneck"].utilization)
+    };
+    let (warnings, used) = with("rcp", 10);
+    let told = "router of bottleneck: its link carries 3.75 packets in a round trip of 30us, fewer than its 10 flows; packets \
+                that meet by chance then keep R low and the link is not full";
+    assert_eq!(warnings, [told]);
+    assert!(used < 0.8, "{used}");
+    for (law, count) in [("rcp", 3), ("xcp", 10)] {
+        let (warnings, used) = with(law, count);
+        assert_eq!(warnings, Vec::<String>::new());
+        assert!(used > 0.9, "{law}: {used}");
+    }
+}
+
+#[test]
 fn a_link_gets_the_mean_of_its_own_flows() {
     let assumed = run(r#"
         duration = "1s"

@@ -1,9 +1,10 @@
 //! What laws take for the RTT until packets carry one: the paths', where the scenario does not say. And what it says that is
 //! probably wrong: time constants, and gains with which no loop is stable.
 
-use super::plan::Network;
+use super::plan::{LinkPlan, Network};
 use super::{Builder, Result};
 use crate::ScenarioError;
+use crate::medium::Capacity;
 use flowstamp_fluid::stability::{MOST_ALPHA, MOST_BETA, largest_alpha, largest_beta, phase_margin};
 use flowstamp_laws::AgreedTime;
 use flowstamp_laws::registry::Header;
@@ -20,15 +21,18 @@ pub(super) struct PathRtts {
     /// Sum and number over those whose header its router writes into: first of those whose data pass, then of those whose
     /// acks do.
     own: [(u64, u32); 2],
+    /// Of those of the first kind, how many last.
+    lasting: u32,
     /// Of all.
     longest: Time,
 }
 
 impl PathRtts {
-    pub(super) fn add(&mut self, acks: bool, rtt: Time) {
+    pub(super) fn add(&mut self, acks: bool, rtt: Time, lasting: bool) {
         let (sum, count) = &mut self.own[usize::from(acks)];
         *sum = sum.saturating_add(rtt.as_ps());
         *count += 1;
+        self.lasting += u32::from(lasting && !acks);
     }
 
     /// A flow's data or acks pass.
@@ -70,6 +74,16 @@ fn unstable(gains: Gains) -> Option<String> {
         (_, Some(most)) => said("beta", beta, format!(" with alpha = {alpha}"), most),
         _ => said("beta", beta, ", with the best alpha,".to_owned(), MOST_BETA),
     }
+}
+
+/// What to say of an RCP router whose flows have less than a packet each in a round trip.
+fn sparse(plan: &LinkPlan, rtts: &PathRtts, packet_bytes: f64) -> Option<String> {
+    let (Header::Rcp, Capacity::Constant(rate)) = (plan.router.header(), &plan.capacity) else { return None };
+    let rtt = rtts.mean()?;
+    let (packets, flows) = (rate.bytes_in(rtt) / packet_bytes, rtts.lasting);
+    (packets < f64::from(flows)).then(|| {
+        format!("its link carries {packets:.2} packets in a round trip of {rtt}, fewer than its {flows} flows; packets that meet by chance then keep R low and the link is not full")
+    })
 }
 
 /// What the routers and senders of one header say of the time that they must have in common.
@@ -155,6 +169,9 @@ impl Builder<'_> {
         let mut warnings: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
         for (plan, rtts) in self.links.iter_mut().zip(&self.rtts) {
             if let Some(message) = plan.router.gains().and_then(unstable) {
+                warnings.entry(("router", message)).or_default().push(&plan.name);
+            }
+            if let Some(message) = sparse(plan, rtts, self.scenario.packet.as_f64()) {
                 warnings.entry(("router", message)).or_default().push(&plan.name);
             }
             let longest = Some(rtts.longest).filter(|t| *t > Time::ZERO);

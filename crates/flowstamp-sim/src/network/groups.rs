@@ -109,7 +109,7 @@ impl Builder<'_> {
                             rtts.longest(rtt);
                             let router = self.links[*link as usize].router.header();
                             if router != Header::Plain && laws.contains(&router) {
-                                rtts.add(acks, rtt);
+                                rtts.add(acks, rtt, !arrives);
                             }
                         }
                     }
