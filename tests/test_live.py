@@ -161,6 +161,14 @@ def test_a_network_is_drawn(kind: str) -> None:
     assert len(ax.patches) == {"dumbbell": 2, "parking lot": 2}.get(kind, 0)
 
 
+@pytest.mark.filterwarnings("ignore:.*equal-cost paths")
+@pytest.mark.parametrize("kind", ["leaf-spine", "fat tree"])
+def test_a_drawing_has_the_links_that_the_simulator_makes(kind: str) -> None:
+    network = drawing._network(NETWORKS[kind].configure(duration="1s").resolved())
+    drawn = {f"{one}->{other}" for ends in network.links for one, other in (ends, ends[::-1])}
+    assert drawn == set(NETWORKS[kind].run("10us").summary["links"])
+
+
 def test_graphs_and_cells_are_drawn_and_what_is_too_large_is_not() -> None:
     for name in ("graph", "wireless"):
         [ax] = drawing.scenario(fs.load(GOLDEN / f"{name}.toml")).axes

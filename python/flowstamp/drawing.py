@@ -181,16 +181,17 @@ def _fat_tree(network: Network, k: int) -> None:
     half = k // 2
     hosts = k * half * half
     network.row([f"core{n}" for n in range(half * half)], 3.0, 4.0)
-    for stage, y in (("aggregation", 2.0), ("edge", 1.0)):
-        network.row([f"{stage}{n}" for n in range(k * half)], y, 4.0)
+    for stage, y in (("agg", 2.0), ("edge", 1.0)):
+        network.row([f"pod{pod}-{stage}{n}" for pod in range(k) for n in range(half)], y, 4.0)
     for pod in range(k):
         for n in range(half):
-            upper, lower = f"aggregation{pod * half + n}", f"edge{pod * half + n}"
+            upper, lower = f"pod{pod}-agg{n}", f"pod{pod}-edge{n}"
             network.links |= {(upper, f"core{n * half + m}"): "" for m in range(half)}
-            network.links |= {(lower, f"aggregation{pod * half + m}"): "" for m in range(half)}
+            network.links |= {(lower, f"pod{pod}-agg{m}"): "" for m in range(half)}
     if len(network.at) + hosts <= MOST_NODES:
         network.row([f"h{n}" for n in range(hosts)], 0.0, 4.0)
-        network.links |= {(f"h{n}", f"edge{n // half}"): "" for n in range(hosts)}
+        edges = [f"pod{pod}-edge{n}" for pod in range(k) for n in range(half)]
+        network.links |= {(f"h{n}", edges[n // half]): "" for n in range(hosts)}
 
 
 def _graph(network: Network, resolved: Mapping[str, Any]) -> None:
