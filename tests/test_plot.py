@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from flowstamp import plot
 from flowstamp.figures import Runner
@@ -42,3 +43,17 @@ def test_averages_end_where_their_interval_ends() -> None:
     t, v = plot.averaged(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([0.0, 2.0, 4.0, 6.0, 9.0]), 2.0)
     assert t.tolist() == [2.0, 4.0]
     assert v.tolist() == [1.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    "labels", [["XCP"], ["XCP", "Reno, RED", "Reno, CSFQ", "Reno, REM", "Reno, AVQ"], ["x" * 40] * 3]
+)
+def test_a_title_stands_above_its_legend(labels: list[str]) -> None:
+    curves = [plot.Curve(f"{label} {n}", LINE.x, LINE.y, style=n) for n, label in enumerate(labels)]
+    figure = plot.stack(plot.Stack("x", [plot.Panel("y", curves, title="RTT 40, 50, ... 330 ms", legend=True)]))
+    figure.draw_without_rendering()  # type: ignore[no-untyped-call]
+    [ax] = figure.axes
+    legend = ax.get_legend()
+    assert legend is not None
+    titles = [text for text in ax.findobj(Text) if isinstance(text, Text) and text.get_text().startswith("RTT")]
+    assert [title.get_window_extent().y0 >= legend.get_window_extent().y1 for title in titles] == [True]

@@ -187,8 +187,11 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> 
             linestyle=LINES[(n + 3 * (n // len(COLOURS))) % len(LINES)] if spec.lines else "none",
             clip_on=panel.yscale == "linear" and panel.ylim != (None, None) and not axis.markers,
         )
+    labels = list(dict.fromkeys(curve.label for curve in panel.curves))
+    columns = _columns(labels)
     if panel.title:
-        ax.set_title(panel.title, loc="left", pad=13.0 if legend else 4.0)
+        # Above the rows of the legend.
+        ax.set_title(panel.title, loc="left", pad=4.0 + (LEGEND_ROW_PT * -(-len(labels) // columns) if legend else 0.0))
     ax.set_ylabel(panel.ylabel)
     if panel.yscale == "symlog":
         ax.set_yscale("symlog", linthresh=panel.linthresh)
@@ -208,7 +211,7 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> 
         ax.legend(
             loc="lower right",
             bbox_to_anchor=(1.0, 0.98),
-            ncols=_columns(list(dict.fromkeys(curve.label for curve in panel.curves))),
+            ncols=columns,
             columnspacing=0.8,
             handletextpad=0.4,
             borderaxespad=0.1,
@@ -271,6 +274,7 @@ def region(
         return figure
 
 
+LEGEND_ROW_PT = 10.5
 LEGEND_CHARACTERS = 62  # of a row above a column's width, handles counted as five each
 
 
