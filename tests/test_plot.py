@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -51,9 +52,9 @@ def test_averages_end_where_their_interval_ends() -> None:
 def test_a_title_stands_above_its_legend(labels: list[str]) -> None:
     curves = [plot.Curve(f"{label} {n}", LINE.x, LINE.y, style=n) for n, label in enumerate(labels)]
     figure = plot.stack(plot.Stack("x", [plot.Panel("y", curves, title="RTT 40, 50, ... 330 ms", legend=True)]))
-    figure.draw_without_rendering()  # type: ignore[no-untyped-call]
+    figure.draw_without_rendering()
     [ax] = figure.axes
     legend = ax.get_legend()
     assert legend is not None
-    titles = [text for text in ax.findobj(Text) if isinstance(text, Text) and text.get_text().startswith("RTT")]
+    titles = [text for text in cast("list[Text]", ax.findobj(Text)) if text.get_text().startswith("RTT")]
     assert [title.get_window_extent().y0 >= legend.get_window_extent().y1 for title in titles] == [True]
