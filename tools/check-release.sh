@@ -52,6 +52,18 @@ mkdir "$scratch/empty"
   [ "$(wc -l < told)" = 1 ] || fail "flowstamp examples says more than a line: $(cat told)"
 )
 
+say "the tutorials, with the wheel alone"
+"$scratch/venv/bin/pip" install --quiet "$wheel[dask,polars]" pytest
+mkdir -p "$scratch/tutorials/tests" "$scratch/tutorials/docs"
+cp tests/test_tutorials.py tests/conftest.py "$scratch/tutorials/tests"
+cp -r docs/tutorials "$scratch/tutorials/docs"
+(
+  linux=$PWD/.venv/bin/flowstamp-linux
+  if [ -x "$linux" ]; then export FLOWSTAMP_LINUX=$linux; fi
+  cd "$scratch/tutorials"
+  "$scratch/venv/bin/python" -m pytest -q -rs -p no:cacheprovider tests
+)
+
 if [ "${SDIST:-yes}" = no ]; then
   skip "a wheel from the source distribution (SDIST=no)"
 else
