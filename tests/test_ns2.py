@@ -57,6 +57,18 @@ def test_the_same_flows(law: str) -> None:
 
 
 @pytest.mark.usefixtures("ns2")
+def test_the_same_flows_over_several_links() -> None:
+    sets = ["duration=8s", "warmup=2s", 'parking_lot.rates=["64Mbps","64Mbps","64Mbps"]', "parking_lot.delay=16ms"]
+    done = tool("R4.22", "xcp", *(argument for key in sets for argument in ("--set", key)), "--split", "500")
+    assert done.returncode == 0, done.stderr
+    small = means(done.stdout)[0]
+    # Those over all links: 144 a second for the four seconds in which they could end. A flow over one link, whose
+    # round trip is a third, would take half as long; the rest is what the two models differ by with few flows.
+    assert small[0] > 500
+    assert small[1] / small[2] == pytest.approx(1, abs=0.2)
+
+
+@pytest.mark.usefixtures("ns2")
 def test_rcp_needs_a_patched_ns2() -> None:
     done = tool("R4.14", "rcp", *SMALL, "--split", "500")
     if done.returncode == 0:
@@ -88,6 +100,9 @@ def test_what_two_way_cannot_do_is_one_line() -> None:
 
 
 def test_what_it_cannot_do_is_one_line() -> None:
+    done = tool("X9", "xcp", "--set", "duration=1s", "--set", "warmup=0s")
+    assert done.returncode == 1
+    assert done.stderr == "same_flows.py: ns-2 is given web flows one way only\n"
     done = tool("R4.14", "vegas")
     assert done.returncode == 1
     assert done.stderr == "same_flows.py: R4.14 has no run vegas; there are rcp, xcp, sack\n"

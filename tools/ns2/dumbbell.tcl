@@ -8,6 +8,9 @@
 #     L1 ---- left ===bottleneck=== right ---- R1   bottleneck:   rate_mbps, 0.40 rtt one way, protocol's queue
 #     ...  '                          '  ...        every flow has its own L and R host
 #
+# With hops=n the bottleneck is n links of hop_delay_ms and rate_mbps each in a row: a parking lot, in which long flows and web flows
+# without more go over all. Hosts' links have access_delay_ms then. Utilisation, queue and drops are those of the first link.
+#
 # Forward flow i sends L_i -> R_i. Reverse flows use hosts of their own and send R -> L. Web flows share
 # `web_hosts` host pairs. Round trip = 2 (0.05 + 0.4 + 0.05) rtt, plus transmission times.
 #
@@ -27,7 +30,7 @@
 # line "time window window ..." each cwnd_poll_s.
 #
 # Long flows are Reno's, or long_tcp's, and web flows Reno's, or web_tcp's. They arrive at random, or as the lines "start_s packets" of the file web_flows
-# say, so that another simulator can be given the same ones. web_log names a file for what became of them, one line
+# say, so that another simulator can be given the same ones; "start_s packets k" goes over link k alone, from 1 on. web_log names a file for what became of them, one line
 # "start_s packets seconds" for each that was complete; a flow counts from its SYN to its last ack.
 #
 # Sizes. ns-2 adds headers to packetSize_ by default (40 bytes, 50 with the timestamps XCP turns on). Here
@@ -70,6 +73,7 @@ array set param {
     web_flows ""        web_log ""
     agent_headers 0     tick_s 0.001         tcp_set ""
     linux_ca ""         linux_set ""         cwnd_log ""          cwnd_poll_s 0.01
+    hops 1              hop_delay_ms ""      access_delay_ms ""
     queue_poll_s 0      count_access 0       headers min          scheduler Calendar
 }
 
@@ -113,6 +117,9 @@ set rate_bps [expr {[p rate_mbps] * 1e6}]
 default access_rate_mbps [expr {10.0 * [p rate_mbps]}]
 default warmup_s [expr {[p duration_s] / 4.0}]
 default stagger_s $rtt
+if {[p hops] < 1 || ([p hops] > 1 && [p reverse] > 0)} { die "hops must be 1 or more, without reverse flows beyond 1" }
+default hop_delay_ms [expr {0.4 * [p rtt_ms] / [p hops]}]
+default access_delay_ms [expr {0.05 * [p rtt_ms]}]
 default buffer_packets [expr {max(1, int(round($rate_bps * $rtt / 8 / [p packet_bytes])))}]
 if {[p warmup_s] >= [p duration_s]} { die "warmup_s must be below duration_s" }
 
@@ -210,38 +217,46 @@ Queue/Vq set ecnlim_ [p avq_initial]
 
 proc link_head {from to} { global ns; return [[$ns link $from $to] head] }
 
-set left [$ns node]
-set right [$ns node]
+set routers [list [$ns node]]
+for {set k 0} {$k < [p hops]} {incr k} { lappend routers [$ns node] }
+set left [lindex $routers 0]
+set right [lindex $routers end]
 array set queue_of {xcp XCP reno-red RED reno-rem REM reno-avq Vq reno DropTail rcp DropTail/RCP}
 set bottleneck_queue $queue_of([p protocol])
-$ns duplex-link $left $right $rate_bps [expr {0.4 * $rtt}] $bottleneck_queue
-foreach {from to} [list $left $right $right $left] {
-    $ns queue-limit $from $to [p buffer_packets]
-    set queue [[$ns link $from $to] queue]
-    if {[p protocol] eq "xcp"} {
-        $queue queue-limit [p buffer_packets]       ;# the wrapper's own limit_ is never looked at
-        $queue set-link-capacity $rate_bps
-    } elseif {[p protocol] eq "rcp"} {
-        $queue set-link-capacity [expr {$rate_bps / 8}]     ;# in bytes, where XCP's is in bits
+foreach one [lrange $routers 0 end-1] other [lrange $routers 1 end] {
+    $ns duplex-link $one $other $rate_bps [expr {[p hop_delay_ms] / 1000.0}] $bottleneck_queue
+    foreach {from to} [list $one $other $other $one] {
+        $ns queue-limit $from $to [p buffer_packets]
+        set queue [[$ns link $from $to] queue]
+        if {[p protocol] eq "xcp"} {
+            $queue queue-limit [p buffer_packets]       ;# the wrapper's own limit_ is never looked at
+            $queue set-link-capacity $rate_bps
+        } elseif {[p protocol] eq "rcp"} {
+            $queue set-link-capacity [expr {$rate_bps / 8}]     ;# in bytes, where XCP's is in bits
+        }
     }
+    # What a router does not know goes on to the right; what lies to its left it is told of.
+    [$one entry] defaulttarget [link_head $one $other]
 }
-# Everything a router does not know goes across the bottleneck.
-[$left entry] defaulttarget [link_head $left $right]
-[$right entry] defaulttarget [link_head $right $left]
+[$right entry] defaulttarget [link_head $right [lindex $routers end-1]]
 
 set access_monitors {}
 
 # A host on `router` with a round trip of `extra` seconds beyond the common one.
 proc host {router {extra 0.0}} {
-    global ns rtt access_monitors
-    set delay [expr {0.05 * $rtt + $extra / 2}]
-    if {$delay < 0} { die "a flow's RTT is too short for the bottleneck's delay of 0.4 rtt_ms" }
+    global ns access_monitors routers
+    set delay [expr {[p access_delay_ms] / 1000.0 + $extra / 2}]
+    if {$delay < 0} { die "a flow's RTT is too short for the bottleneck's delay of hop_delay_ms" }
     set node [$ns node]
     $ns duplex-link $node $router [expr {[p access_rate_mbps] * 1e6}] $delay DropTail
     $ns queue-limit $node $router 10000000
     $ns queue-limit $router $node 10000000
     [$node entry] defaulttarget [link_head $node $router]
     $router add-route [$node id] [link_head $router $node]
+    set at [lsearch $routers $router]
+    for {set k [expr {$at + 1}]} {$k < [llength $routers]} {incr k} {
+        [lindex $routers $k] add-route [$node id] [link_head [lindex $routers $k] [lindex $routers [expr {$k - 1}]]]
+    }
     if {[p count_access]} {
         lappend access_monitors [$ns monitor-queue $node $router ""] [$ns monitor-queue $router $node ""]
     }
@@ -301,31 +316,32 @@ for {set i 0} {$i < [p reverse]} {incr i} {
 # Poisson arrivals of Pareto sizes on agents taken from a pool. A finished pair goes back to the pool and is
 # reset when taken again; ns-2 discards packets older than the reset.
 array set web {started 0 completed 0 packets 0 fct_sum 0.0 agents 0}
-set web_pool {}
-set web_sources {}
-set web_destinations {}
+# By what they go over: 0 is all links. Each has hosts and a pool of its own.
+array set web_pool {}
+array set web_sources {}
+array set web_destinations {}
 
 proc web_arrival {} {
     global ns web_gap web_size
     $ns at [expr {[$ns now] + [$web_gap value]}] web_arrival
-    web_start [expr {max(1, int(round([$web_size value])))}]
+    web_start [expr {max(1, int(round([$web_size value])))}] 0
 }
 
 # One flow of the file at a time is in the event queue.
 proc web_next {} {
     global ns web_file
-    if {[gets $web_file line] >= 0} { $ns at [lindex $line 0] "web_next; web_start [lindex $line 1]" }
+    if {[gets $web_file line] >= 0} { $ns at [lindex $line 0] "web_next; web_start [lindex $line 1] [expr {[llength $line] > 2 ? [lindex $line 2] : 0}]" }
 }
 
-proc web_start {size} {
+proc web_start {size over} {
     global ns web web_pool
-    if {[llength $web_pool]} {
-        lassign [lindex $web_pool end] tcp sink
-        set web_pool [lrange $web_pool 0 end-1]
+    if {[llength $web_pool($over)]} {
+        lassign [lindex $web_pool($over) end] tcp sink
+        set web_pool($over) [lrange $web_pool($over) 0 end-1]
         $tcp reset
         $sink reset
     } else {
-        lassign [web_new_pair] tcp sink
+        lassign [web_new_pair $over] tcp sink
     }
     incr web(started)
     incr web(packets) $size
@@ -342,13 +358,15 @@ proc web_start {size} {
     }
 }
 
-proc web_new_pair {} {
+proc web_new_pair {over} {
     global web web_class web_sink_class web_sources web_destinations
-    set n [expr {$web(agents) % [llength $web_sources]}]
+    set n [expr {$web(agents) % [llength $web_sources($over)]}]
     incr web(agents)
-    set pair [connect_pair $web_class [lindex $web_sources $n] $web_sink_class [lindex $web_destinations $n]]
+    set source [lindex $web_sources($over) $n]
+    set pair [connect_pair $web_class $source $web_sink_class [lindex $web_destinations($over) $n]]
     set tcp [lindex $pair 0]
     set web(sink,$tcp) [lindex $pair 1]
+    set web(over,$tcp) $over
     $tcp proc done {} { web_done $self }
     return $pair
 }
@@ -359,15 +377,20 @@ proc web_done {tcp} {
     set fct [expr {[$ns now] - $web(start,$tcp)}]
     set web(fct_sum) [expr {$web(fct_sum) + $fct}]
     if {$web_log ne ""} { puts $web_log "$web(start,$tcp) $web(size,$tcp) $fct" }
-    lappend web_pool [list $tcp $web(sink,$tcp)]
+    lappend web_pool($web(over,$tcp)) [list $tcp $web(sink,$tcp)]
 }
 
 set with_web [expr {[p web_rate] > 0 || [p web_flows] ne ""}]
 set web_log [expr {[p web_log] eq "" ? "" : [open [p web_log] w]}]
 if {$with_web} {
-    for {set i 0} {$i < [p web_hosts]} {incr i} {
-        lappend web_sources [host $left]
-        lappend web_destinations [host $right]
+    for {set over 0} {$over <= ([p hops] > 1 ? [p hops] : 0)} {incr over} {
+        set web_pool($over) {}
+        set from [expr {$over ? [lindex $routers [expr {$over - 1}]] : $left}]
+        set to [expr {$over ? [lindex $routers $over] : $right}]
+        for {set i 0} {$i < [p web_hosts]} {incr i} {
+            lappend web_sources($over) [host $from]
+            lappend web_destinations($over) [host $to]
+        }
     }
 }
 if {[p web_flows] ne ""} {
@@ -388,7 +411,8 @@ if {[p web_flows] ne ""} {
 
 # Two monitors in all, on the two directions of the bottleneck. Their byte counters are 32-bit and wrap
 # (8 Gb/s fills 2^31 bytes in 2 s), so they are read often and the differences summed here.
-foreach direction {forward reverse} from [list $left $right] to [list $right $left] {
+set second [lindex $routers 1]
+foreach direction {forward reverse} from [list $left $second] to [list $second $left] {
     set monitor($direction) [$ns monitor-queue $from $to ""]
     foreach field {bdepartures_ last max} { set bytes($direction,$field) 0 }
     set bytes($direction,total) 0

@@ -14,9 +14,10 @@ ns-2.35. With today's tools: g++ -std=gnu++98 -fpermissive -DUSE_INTERP_RESULT, 
 libtclcl1. The model as it is patched in has alpha_, beta_, gamma_ as parameters (here: the router's alpha, beta,
 eta), begins with 0.05 of the link and decides every min(RTT, 10 ms).
 
-Dumbbells with web flows one way only. ns-2 counts a flow to the last ack at its sender, Flowstamp to the last packet at
-its receiver: half a round trip is taken off. ns-2's flows are whole packets, so that it has half a packet for each more
-to carry. Flows that were not complete by the end count in neither.
+Dumbbells and parking lots with web flows one way only; of the latter utilisation, queue and drops are the first link's,
+and the hosts of flows over all links are as far off as those of the others. ns-2 counts a flow to the last ack at its
+sender, Flowstamp to the last packet at its receiver: half a round trip is taken off. ns-2's flows are whole packets, so
+that it has half a packet for each more to carry. Flows that were not complete by the end count in neither.
 """
 
 from __future__ import annotations
@@ -51,6 +52,10 @@ PROTOCOLS: dict[str, dict[str, str]] = {
 }
 
 
+# What dumbbell.tcl calls delays of a parking lot.
+DELAYS = {"hop_delay": "delay", "access_delay": "access_delay"}
+
+
 def finished(figure_id: str, run: str, sets: list[tuple[str, str]], seed: int | None) -> Finished:
     """One run of a figure, its first point if there are several."""
     spec = load(figure_id)
@@ -64,9 +69,30 @@ def finished(figure_id: str, run: str, sets: list[tuple[str, str]], seed: int | 
     return Finished.of(result, flow_series=False, packet_bytes=packet, scenario=scenario)
 
 
+def place(run: Finished) -> tuple[dict[str, str], dict[str, Any], dict[str, int]]:
+    """The network for dumbbell.tcl, its table in the scenario, and which link each group goes over: 0 is all."""
+    groups = run.scenario["flows"]
+    if any(g.get("reverse") or "web" not in g for g in groups):
+        raise FlowstampError("ns-2 is given web flows one way only")
+    if "dumbbell" in run.scenario:
+        network = run.scenario["dumbbell"]
+        return {"rate_mbps": network["rate"]}, network, {g["name"]: 0 for g in groups}
+    if "parking_lot" not in run.scenario:
+        raise FlowstampError("ns-2 is given dumbbells and parking lots only")
+    network = run.scenario["parking_lot"]
+    rates, delay = network["rates"], network["delay"]
+    if isinstance(delay, list) or len(set(rates)) > 1:
+        raise FlowstampError("dumbbell.tcl has links of one rate and one delay")
+    over = {g["name"]: 0 for g in groups if not g.get("each_hop")}
+    over |= {f"{g['name']}.{k}": k for g in groups if g.get("each_hop") for k in range(1, len(rates) + 1)}
+    delays = {f"{key}_ms": _flowstamp.quantity("time", network[value]) * 1e3 for key, value in DELAYS.items()}
+    return {"rate_mbps": rates[0], "hops": str(len(rates))} | {k: str(v) for k, v in delays.items()}, network, over
+
+
 def ns2_times(run: Finished, group: str, more: dict[str, str]) -> tuple[fct.FlowTimes, dict[str, Any]]:
     """The same flows in ns-2: their times in the same order, and ns-2's summary."""
-    flows, network = run.times, run.scenario["dumbbell"]
+    flows = run.times
+    placed, network, over = place(run)
     law = next(f["law"] for f in run.scenario["flows"] if f["name"] == group)
     name = law if isinstance(law, str) else law["law"]
     if name not in PROTOCOLS:
@@ -78,13 +104,17 @@ def ns2_times(run: Finished, group: str, more: dict[str, str]) -> tuple[fct.Flow
     rtt_s = _flowstamp.quantity("time", network["rtt"])
     with tempfile.TemporaryDirectory() as folder:
         given, log = Path(folder) / "flows", Path(folder) / "log"
-        pairs = zip(flows.start_s.tolist(), flows.packets, strict=True)
-        given.write_text("".join(f"{start!r} {int(packets)}\n" for start, packets in pairs))
+        links = np.array([over[name] for name in sorted(flows.groups, key=lambda name: flows.groups[name])])[
+            flows.group
+        ]
+        rows = zip(flows.start_s.tolist(), flows.packets, links, strict=True)
+        given.write_text("".join(f"{start!r} {int(packets)} {link}\n" for start, packets, link in rows))
         summary = ns2.run(
             timeout_s=7200,
             **PROTOCOLS[name]
+            | placed
             | {
-                "rate_mbps": str(_flowstamp.quantity("rate", network["rate"]) / 1e6),
+                "rate_mbps": str(_flowstamp.quantity("rate", placed["rate_mbps"]) / 1e6),
                 "rtt_ms": str(rtt_s * 1e3),
                 "flows": "0",
                 "duration_s": str(run.summary["duration_s"]),
@@ -94,22 +124,28 @@ def ns2_times(run: Finished, group: str, more: dict[str, str]) -> tuple[fct.Flow
             }
             | more,
         )
-        rows = np.loadtxt(log, ndmin=2)
+        ended = np.loadtxt(log, ndmin=2)
     # Starts identify flows: they are the numbers that ns-2 was given.
-    order = np.searchsorted(flows.start_s, rows[:, 0] - 1e-12)
+    order = np.searchsorted(flows.start_s, ended[:, 0] - 1e-12)
     times = np.full(flows.start_s.size, np.nan)
-    times[order] = rows[:, 2] - rtt_s / 2
+    # Of flows over one link the round trip is shorter, but they are not what is asked for.
+    times[order] = ended[:, 2] - rtt_s / 2
     theirs = fct.FlowTimes(flows.start_s, times, flows.packets, flows.packets, flows.group, flows.groups, float("nan"))
     return theirs, summary
 
 
-def tell_split(ours: Finished, theirs: fct.FlowTimes, packets: int) -> None:
-    """Means over the flows that began after the warm-up and were complete in both."""
+def tell_split(ours: Finished, theirs: fct.FlowTimes, group: str, packets: int) -> None:
+    """Means over a group's flows that began after the warm-up and were complete in both."""
     times = [ours.times.fct_s, theirs.fct_s]
-    counted = (ours.times.start_s >= ours.summary["warmup_s"]) & np.isfinite(times[0]) & np.isfinite(times[1])
+    counted = (
+        (ours.times.group == ours.times.groups[group])
+        & (ours.times.start_s >= ours.summary["warmup_s"])
+        & np.isfinite(times[0])
+        & np.isfinite(times[1])
+    )
     for name, chosen in (("below", ours.times.packets < packets), ("from", ours.times.packets >= packets)):
-        means = [float(np.mean(t[counted & chosen])) for t in times]
         count = np.count_nonzero(counted & chosen)
+        means = [float(np.mean(t[counted & chosen])) if count else float("nan") for t in times]
         print(f"{name:5} {packets} packets: {count} flows, {means[0]:.3f} s and {means[1]:.3f} s")
 
 
@@ -128,16 +164,17 @@ def main() -> int:
             parser.error(f'"{text}" is not key=value')
     sets = [(key, value) for key, _, value in (text.partition("=") for text in arguments.set)]
     ours = finished(arguments.figure, arguments.run, sets, arguments.seed)
-    group = load(arguments.figure).group
+    spec = load(arguments.figure)
+    group, name = spec.group, spec.links[0]
     theirs, summary = ns2_times(ours, group, {k: v for k, _, v in (text.partition("=") for text in arguments.ns2)})
     twin = dataclasses.replace(ours, times=theirs)
 
-    link = ours.summary["links"]["bottleneck"]
+    link = ours.summary["links"][name]
     print(f"utilisation   {link['utilization']:9.3f} {summary['utilization']:9.3f}   Flowstamp, ns-2")
     print(f"mean queue kB {link['mean_queue_bytes'] / 1e3:9.1f} {summary['mean_queue_bytes'] / 1e3:9.1f}")
-    print(f"drops         {ours.drops('bottleneck'):9.0f} {summary['drops']:9d}")
+    print(f"drops         {ours.drops(name):9.0f} {summary['drops']:9d}")
     if arguments.split:
-        tell_split(ours, theirs, arguments.split)
+        tell_split(ours, theirs, group, arguments.split)
         return 0
     print("packets           flows   Flowstamp        ns-2   over PS:  Flowstamp  ns-2")
     other = {b.low: b for b in fct.bins(twin, group)}
