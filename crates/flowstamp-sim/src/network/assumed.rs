@@ -21,7 +21,7 @@ pub(super) struct PathRtts {
     /// Sum and number over those whose header its router writes into: first of those whose data pass, then of those whose
     /// acks do.
     own: [(u64, u32); 2],
-    /// Of those of the first kind, how many last.
+    /// Of those of the first kind, how many last and take all that they are given.
     lasting: u32,
     /// Of all.
     longest: Time,

@@ -55,6 +55,7 @@ impl Builder<'_> {
         for (name, ways) in legs {
             let id = network.groups.len() as u32;
             let arrives = group.web.is_some() || list.is_some();
+            let lasts = !arrives && group.size.is_none() && group.rate.is_none() && group.lifetime.is_none();
             // Without hosts of their own all flows between two nodes take the same way.
             let apart = group.access.or(core.access).is_some() || list.is_none();
             let count = group.count.unwrap_or(if arrives && apart { WEB_PAIRS } else { 1 });
@@ -109,7 +110,7 @@ impl Builder<'_> {
                             rtts.longest(rtt);
                             let router = self.links[*link as usize].router.header();
                             if router != Header::Plain && laws.contains(&router) {
-                                rtts.add(acks, rtt, !arrives);
+                                rtts.add(acks, rtt, lasts);
                             }
                         }
                     }
