@@ -29,6 +29,10 @@ Status = Literal["holds", "differs", "fails", "skipped", "invalid"]
 Progress = Callable[[int, int, float, float, int], None]
 
 
+MARKED = 40
+"""More points of a computed curve than these are a line."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """A claim and what came out."""
@@ -266,7 +270,11 @@ class Runner:
         if axis.x == "time" and high is not None:
             runs = [run for curve in self._finished[spec.id].values() for run in curve.runs]
             high = min(high, max((run.summary["duration_s"] for run in runs), default=high))
-        return plot.Axis(axis.label, axis.scale, (low, high), markers=axis.x not in ("time", "size", "value"))
+        markers = axis.x not in ("time", "size", "value")
+        if axis.x == "curve":
+            curves = self._computed[spec.id].values()
+            markers = all(one.values[axis.along].size <= MARKED for one in curves if axis.along in one.values)
+        return plot.Axis(axis.label, axis.scale, (low, high), markers=markers)
 
     def _curves(self, spec: FigureSpec, panel: PanelSpec) -> list[plot.Curve]:
         against = spec.draw.of(panel)
@@ -278,8 +286,10 @@ class Runner:
             style = [r.name for r in spec.runs].index(name)
             label = next(r.label for r in spec.runs if r.name == name)
             if name in self._computed[spec.id]:
-                y = self._computed[spec.id][name].measure(panel.y)
-                curves.append(plot.Curve(label, np.array(spec.x()), y, style))
+                one = self._computed[spec.id][name]
+                along = {"curve": against.along, "time": "time_s"}.get(against.x)
+                x = one.measure(along) if along else np.array(spec.x())
+                curves.append(plot.Curve(label, x, one.measure(panel.y), style))
                 continue
             runs = self._seen(spec, panel, finished[name])
             if against.x == "time" and panel.y in MANY:
