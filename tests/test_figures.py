@@ -34,7 +34,7 @@ MEASURED = {"R6.7", "R6.T", "X10-lab", "V10-lab", "X-7-lab"}
 """On this machine's kernel; the others are simulated or computed."""
 IDS |= {"B4", "B6", "B8", "B9", "B10", "B11", "B11b", "B12", "B12b", "B13"}
 IDS |= MEASURED
-IDS |= {"R5.2", "RC", "X14"}
+IDS |= {"B2", "B5", "R5.2", "R5.3", "R5.4", "R5.10", "RC", "RE", "V-th", "X14"}
 
 
 class Fixed:

@@ -29,7 +29,7 @@ Status = Literal["holds", "differs", "fails", "skipped", "invalid"]
 Progress = Callable[[int, int, float, float, int], None]
 
 
-MARKED = 40
+MARKED = 100
 """More points of a computed curve than these are a line."""
 
 
