@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from flowstamp import _flowstamp
 from flowstamp.figures import FigureError, analytic, available, read
 from flowstamp.figures.control import MEASURES
+from flowstamp.figures.measures import Finished, RunSet
 from flowstamp.figures.tables import TheoryTableError
 
 
@@ -145,3 +148,30 @@ def test_vcps_windows_rest_above_the_target_by_what_flows_add() -> None:
     found = curve(control="windows", kappa=[0.25, 0.5], start=[1, 90], links=links, carries=[100, 400], rtts=3000)
     assert found["rest"] == pytest.approx([108, 408, 104, 404])
     assert found["swing"] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_how_soon_a_link_is_full_and_flows_are_even_is_counted_in_path_rtts() -> None:
+    scenario = {
+        "duration": "20s",
+        "dumbbell": {"rate": "10Mbps", "rtt": "100ms", "buffer": "1MB", "router": "xcp"},
+        "flows": [{"name": "forward", "law": "xcp"}, {"name": "second", "law": "xcp", "start": "5s"}],
+        "probes": {"every": "100ms", "flows": True, "groups": False},
+    }
+    run = _flowstamp.run(json.dumps(scenario), format="json")
+    one = RunSet(
+        "xcp", [Finished.of(run, flow_series=True, packet_bytes=1000.0, scenario=scenario)], ["bottleneck"], "forward"
+    )
+    times, used = one.over_time("utilization")
+    first = times[np.flatnonzero(used >= 0.9)[0]]
+    assert one.measure("reached_90_rtts") == pytest.approx([first / 0.1])
+    assert one.measure("reached_75_rtts")[0] <= one.measure("reached_90_rtts")[0]
+    times, even = one.over_time("fairness_index")
+    fair = times[(even >= 0.99) & (times > 5.15)][0]
+    assert one.measure("fair_99_rtts") == pytest.approx([(fair - 5.0) / 0.1])
+    assert 5 < one.measure("fair_99_rtts")[0] < 60
+    alone = {**scenario, "flows": [{"name": "forward", "law": "xcp", "size": "1kB"}]}
+    run = _flowstamp.run(json.dumps(alone), format="json")
+    idle = RunSet(
+        "idle", [Finished.of(run, flow_series=True, packet_bytes=1000.0, scenario=alone)], ["bottleneck"], "forward"
+    )
+    assert np.isnan(idle.measure("reached_90_rtts")).all()

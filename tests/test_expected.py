@@ -24,10 +24,13 @@ NIGHTLY = os.environ.get("FLOWSTAMP_NIGHTLY") == "1"
 MEASURED = {figure.id for figure in map(read, available().values()) if figure.measured}
 """On this machine's kernel: what comes out is no matter of the code alone."""
 PER_CHANGE = {
+    "B2": 0.3,
     "B4": 0.7,
+    "B5": 2.5,
     "B6": 2.2,
     "B9": 1.8,
     "B12": 2.7,
+    "V-th": 6.0,
     "R5.2": 0.7,
     "R5.3": 4.0,
     "R5.4": 5.0,

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from flowstamp import _flowstamp, executors, plot
-from flowstamp.errors import translated
+from flowstamp.errors import FlowstampError, translated
 from flowstamp.figures import fct
 from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import ExpressionError, RunValues
@@ -168,7 +168,7 @@ class Runner:
         if not spec.runs:
             return
         finished: dict[str, RunSet] = {}
-        computed = {r.name: Computed(r.name, r.theory.at(spec.x())) for r in spec.runs if r.theory is not None}
+        computed = {run.name: _computed(spec, run) for run in spec.runs if run.theory is not None}
         simulated = spec
         if spec.lab is not None:
             finished, scenario = labs(spec, out, self.seed, say)
@@ -408,6 +408,14 @@ class Runner:
         # A figure without such a run has no point here.
         values = np.array([float(np.mean(means.get(reuse.figure, [math.nan]))) for reuse in spec.reuse])
         return plot.Curve(parts[0][1].label, np.arange(float(values.size)), values, style)
+
+
+def _computed(spec: FigureSpec, run: RunSpec) -> Computed:
+    """The measures of a run with `theory`."""
+    try:
+        return Computed(run.name, run.theory.at(spec.x()) if run.theory else {})
+    except FlowstampError as error:
+        raise FigureError(f"{spec.path}: runs[{run.name}].theory: {error}") from error
 
 
 def _has_legend(draw: Draw, number: int) -> bool:
