@@ -50,6 +50,17 @@ def refusal(**table: Any) -> str:
         ({"control": "trajectory", "alpha": [0.4], "beta": 0.2, "rtts": 9}, "alpha: a number from 0"),
         ({"control": "settling", "alpha": 0.4, "beta": 0.2, "capacity": ["1Gbps", 3]}, "capacity: a rate above 0"),
         ({"control": "windows", "kappa": 0.25, "start": [1], "links": [{"carries": 9}], "rtts": 9}, "links: tables"),
+        ({"control": "windows", "kappa": 0.25, "start": ["1"], "rtts": 9}, "start: one to four windows"),
+        (
+            {"control": "windows", "kappa": 0.25, "start": [1], "links": [{"carries": 9, "flows": [1]}]},
+            "numbered from 0",
+        ),
+        ({"control": "windows", "kappa": 0.25, "start": [1, 2], "links": [{"carries": 9, "flows": [1]}]}, "2 flows"),
+        (
+            {"control": "trajectory", "alpha": 0.4, "beta": 0.2, "rtts": 9, "steps": 1e9},
+            "steps: a whole number from 10",
+        ),
+        ({"control": "trajectory", "alpha": 0.4, "beta": 0.2, "rtts": 9, "error": "8kbps"}, "error: no such key"),
     ],
 )
 def test_a_table_that_names_no_curve_is_refused_by_its_key(table: dict[str, Any], told: str) -> None:

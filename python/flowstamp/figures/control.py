@@ -41,6 +41,7 @@ MEASURES = tuple(dict.fromkeys((*VARIED, *RESPONSE, *MARGINS, *BORDER, *TRAJECTO
 
 ALPHAS = (0.02, 2.0)
 """Where borders are looked for, as in the thesis, and a little below."""
+MOST_STEPS = 100_000
 COARSE = 45
 COARSE_IN_TIME = 20
 """Alphas that are tried first: in time each takes some hundred round trips, and there are no narrow stretches."""
@@ -113,6 +114,13 @@ class Keys:
     def number(self, key: str, default: float | None = None, *, least: float = 0.0) -> float:
         """One number."""
         return float(self.numbers(key, default, least=least, varies=False)[0])
+
+    def steps(self) -> int:
+        """How many points of time there are."""
+        value = self._get("steps", 1000)
+        if type(value) is not int or not 10 <= value <= MOST_STEPS:
+            raise TheoryTableError("steps", f"a whole number from 10 to {MOST_STEPS}")
+        return value
 
     def quantities(self, key: str, kind: str, default: str | None = None) -> Floats:
         """One quantity with its unit, or a list."""
@@ -344,7 +352,7 @@ def _settled(alpha: Floats, beta: Floats, network: Sequence[Floats], start: tupl
 def _trajectory(keys: Keys) -> Compute:
     model = cast("stability.Model", keys.choice("model", ("rcp", "switched", "linear"), "rcp"))
     alpha, beta, start = keys.number("alpha"), keys.number("beta"), keys.pair("start", (1.0, 0.0))
-    until, steps = keys.number("rtts", least=0.1), int(keys.number("steps", 1000.0, least=10.0))
+    until, steps = keys.number("rtts", least=0.1), keys.steps()
     rtt = keys.quantity("rtt", "time", "1s")
     physical = model == "rcp" and keys.has("capacity")
     capacity = keys.quantity("capacity", "rate") if physical else 1.0
@@ -411,16 +419,23 @@ def _settling(keys: Keys) -> Compute:
 
 # ---------------------------------------------------------------------------------------------------- VCP
 
+LINK = "tables such as { carries = 100, flows = [0, 1] }"
+MOST_WINDOWS = 4
 CLAIMED = 0.9
 """A major part of a capacity (Xia 2008, theorem 3): read."""
 
 
 def _windows(keys: Keys) -> Compute:
     kappas, alpha = keys.numbers("kappa", least=1e-9), keys.number("alpha", 1.0)
-    start = [float(w) for w in keys.lists("start", "windows in packets, one to four")]
-    links = [_link(table) for table in keys.lists("links", "tables such as { carries = 100, flows = [0, 1] }")]
+    windows = "one to four windows, packets above 0"
+    start = keys.lists("start", windows)
+    if len(start) > MOST_WINDOWS or not all(type(w) in (int, float) and 0 < w < math.inf for w in start):
+        raise TheoryTableError("start", windows)
+    links = [_link(table, len(start)) for table in keys.lists("links", LINK)]
+    if {flow for _, flows in links for flow in flows} != set(range(len(start))):
+        raise TheoryTableError("links", f"{LINK}, so that each of the {len(start)} flows crosses one")
     varies = keys.numbers("carries", least=1e-9) if keys.has("carries") else None
-    until, steps = keys.number("rtts", least=0.1), int(keys.number("steps", 1000.0, least=10.0))
+    until, steps = keys.number("rtts", least=0.1), keys.steps()
 
     def compute() -> Measures:
         rtts = np.linspace(0.0, until, steps)
@@ -430,7 +445,7 @@ def _windows(keys: Keys) -> Compute:
         with translated():
             for kappa, carries in zip(grid["kappa"], grid["carries"], strict=True):
                 here = [(carries, links[0][1]), *links[1:]]
-                native = _flowstamp.vcp_windows(kappa, alpha, start, here, _buffer(rtts))
+                native = _flowstamp.vcp_windows(kappa, alpha, [*map(float, start)], here, _buffer(rtts))
                 found.append(_array(native).reshape(-1, len(start)).T)
         totals = np.array([windows.sum(axis=0) for windows in found])
         late = totals[:, 3 * steps // 4 :]
@@ -448,12 +463,12 @@ def _windows(keys: Keys) -> Compute:
     return compute
 
 
-def _link(table: object) -> tuple[float, list[int]]:
+def _link(table: object, flows_in_all: int) -> tuple[float, list[int]]:
     match table:
         case {"carries": int() | float() as carries, "flows": list() as flows, **rest} if not rest:
-            if carries > 0 and all(type(flow) is int for flow in flows):
+            if 0 < carries < math.inf and all(type(flow) is int and 0 <= flow < flows_in_all for flow in flows):
                 return float(carries), flows
-    raise TheoryTableError("links", "tables such as { carries = 100, flows = [0, 1] }")
+    raise TheoryTableError("links", f"{LINK}, flows numbered from 0 as start has them")
 
 
 # ---------------------------------------------------------------------------------------------------- curves
