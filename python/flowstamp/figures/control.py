@@ -293,21 +293,21 @@ def _by_network(network: Sequence[Floats], start: tuple[float, float], most: flo
     return stable
 
 
-BY = ("bode", "nyquist", "pade", "linear", "switched", "rcp")
+IN_TIME = ("linear", "switched", "rcp")
+BY = ("bode", "nyquist", "pade", *IN_TIME)
 
 
 def _border(keys: Keys) -> Compute:
     by, betas = keys.choice("by", BY), keys.numbers("beta", least=1e-9)
     physical = by == "rcp" and keys.has("capacity")
-    most = keys.number("patience_rtts", 500.0, least=30.0) if by in BY[3:] else 0.0
+    most = keys.number("patience_rtts", 500.0, least=30.0) if by in IN_TIME else 0.0
     within = keys.number("within", 0.01, least=1e-9)
     networks = {"capacity": np.array([1.0]), "rtt": np.array([1.0]), "flows": np.array([1.0])}
     if physical:
         networks = {"capacity": keys.quantities("capacity", "rate"), "rtt": keys.quantities("rtt", "time")}
         networks["flows"] = keys.numbers("flows", least=1.0)
     start = keys.pair("start", (2.0, 0.0)) if physical else (0.0, 0.0)
-
-    in_time = cast("stability.Model", by) if by in BY[3:] else None
+    in_time = cast("stability.Model", by) if by in IN_TIME else None
 
     def compute() -> Measures:
         grid = _all_of(**networks, beta=betas)
