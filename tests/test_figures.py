@@ -34,6 +34,7 @@ MEASURED = {"R6.7", "R6.T", "X10-lab", "V10-lab", "X-7-lab"}
 """On this machine's kernel; the others are simulated or computed."""
 IDS |= {"B4", "B6", "B8", "B9", "B10", "B11", "B11b", "B12", "B12b", "B13"}
 IDS |= MEASURED
+IDS |= {"B2", "B5", "R5.2", "R5.3", "R5.4", "R5.10", "RC", "RE", "V-th", "X14"}  # of control theory
 
 
 class Fixed:
@@ -277,7 +278,7 @@ def test_unknown_figure(tmp_path: Path) -> None:
 def test_patterns_and_letters_of_either_case_name_figures(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli_figure(["list", "x1?", "r4.18"], json=True) == 0
     listed = [figure["id"] for figure in json.loads(capsys.readouterr().out)["figures"]]
-    assert listed == ["X10", "X11", "X12", "X13", "X16", "R4.17"]
+    assert listed == ["X10", "X11", "X12", "X13", "X14", "X16", "R4.17"]
 
 
 def test_each_figure_is_listed_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:

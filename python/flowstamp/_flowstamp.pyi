@@ -242,6 +242,30 @@ def mser5(values: bytes) -> int:
     """How many of the first values to leave out by the MSER-5 rule."""
 
 def own_gains() -> dict[str, tuple[float, float]]: ...
+def loop_crossings(alphas: bytes, betas: bytes) -> tuple[bytes, bytes]: ...
+def loop_unstable_roots(delay: str, alphas: bytes, betas: bytes) -> bytes: ...
+def loop_within(seen: str, alpha: float, beta: float, rtt_s: float, omega: bytes) -> tuple[bytes, bytes]: ...
+def rcp_settling(
+    alphas: bytes,
+    betas: bytes,
+    capacities: bytes,
+    rtts: bytes,
+    flows: bytes,
+    start: tuple[float, float],
+    most: float,
+) -> bytes: ...
+def rcp_trajectory(
+    alpha: float,
+    beta: float,
+    capacity: float,
+    rtt: float,
+    flows: float,
+    start: tuple[float, float],
+    times: bytes,
+) -> bytes: ...
+def vcp_windows(
+    kappa: float, alpha: float, start: list[float], links: list[tuple[float, list[int]]], times: bytes
+) -> bytes: ...
 def loop_border(alphas: bytes) -> bytes: ...
 def loop_margins(
     alpha: float, beta: float, rtt_s: float

@@ -34,9 +34,25 @@ const PEAK: f64 = 1.076_873_986_311_803_5;
 /// Phase margin in radians; the loop is stable where it is above zero. None without gains.
 #[must_use]
 pub fn phase_margin(alpha: f64, beta: f64) -> Option<f64> {
-    let squared = alpha * alpha;
-    let theta = libm::sqrt((squared + libm::sqrt(squared * squared + 4.0 * beta * beta)) / 2.0);
+    let theta = gain_crossing(alpha, beta);
     (theta > 0.0).then(|| libm::atan2(alpha * theta, beta) - theta)
+}
+
+/// `w d` at which |G(jw)| = 1 (equation 5.10).
+#[must_use]
+pub fn gain_crossing(alpha: f64, beta: f64) -> f64 {
+    let squared = alpha * alpha;
+    libm::sqrt((squared + libm::sqrt(squared * squared + 4.0 * beta * beta)) / 2.0)
+}
+
+/// `w d` above zero at which the phase is -pi, the solution of `w d alpha / beta = tan(w d)` (equation 5.11): there is one where alpha is above
+/// beta (equation 5.12).
+#[must_use]
+pub fn phase_crossing(alpha: f64, beta: f64) -> Option<f64> {
+    // Above the phase's maximum (appendix C), from which on it falls.
+    let top = beta / alpha * libm::sqrt(alpha / beta - 1.0);
+    (alpha > beta && beta > 0.0)
+        .then(|| crossing((top, FRAC_PI_2), |theta| libm::atan(alpha * theta / beta) > theta))
 }
 
 /// The `beta` below which the loop with this `alpha` is stable, if there is one.

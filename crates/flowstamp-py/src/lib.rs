@@ -2,6 +2,7 @@
 //!
 //! `python/flowstamp/_flowstamp.pyi` is its contract; the typed facade is in the modules beside it.
 
+mod control;
 mod run;
 mod simulation;
 mod stability;
@@ -175,6 +176,10 @@ mod _flowstamp {
     use super::PyResult;
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::control::{
+        loop_crossings, loop_unstable_roots, loop_within, rcp_settling, rcp_trajectory, vcp_windows,
+    };
     #[pymodule_export]
     use super::run::{Run, run, run_each, run_many};
     #[pymodule_export]

@@ -3,34 +3,41 @@
 
 discipline   mean flow completion time of equation 2.1; `x` is the load: fct_s
 blocking     appendix A's model; `x` is the flows' rate in Mb/s: duration_s, duration_fluid_s, mean_queue_packets
+control      control theory, against measures of its own: `flowstamp.figures.control`
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from flowstamp import _flowstamp, theory
 from flowstamp.errors import FlowstampError
+from flowstamp.figures import control
+from flowstamp.figures.tables import TheoryTableError
 from flowstamp.router_cost import OPERATIONS
 
 Floats = NDArray[np.float64]
 
-MEASURES = ("fct_s", "thread_ns", "bpf_ns", *OPERATIONS)
-"""Measures that simulated runs do not have: of equation 2.1, and of forwarding."""
+MEASURES = ("fct_s", "thread_ns", "bpf_ns", *OPERATIONS, *control.MEASURES)
+"""Measures that simulated runs do not have: of equation 2.1, of forwarding, and of control theory."""
 PACKET_BYTES = 1000.0
 
 
-class TheoryTableError(ValueError):
-    """A table that names no curve: the key, and what would be right."""
+class Theory(Protocol):
+    """A curve that is computed."""
 
-    def __init__(self, key: str, expected: str) -> None:
-        super().__init__(expected)
-        self.key = key
+    def at(self, x: Sequence[float]) -> Mapping[str, Floats]:
+        """Its measures, at the points of the figure or at its own."""
+
+
+def curve(table: Mapping[str, Any]) -> Theory:
+    """What a `[runs.theory]` table says; raises `TheoryTableError`."""
+    return control.Curve.of(table) if "control" in table else Curve.of(table)
 
 
 @dataclass(frozen=True)

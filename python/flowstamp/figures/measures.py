@@ -227,6 +227,9 @@ _PACKETS = {
     "persistent_queue_packets": "persistent_queue_bytes",
 }
 _ACTIVE, _FAIRNESS, _TOTAL = "active_flows", "fairness_index", "total_mbps"
+# Round trips until a link is first used to such a share, and from the last flow's start until Jain's index is 0.99.
+_REACHED = {"reached_75_rtts": 0.75, "reached_90_rtts": 0.9}
+_FAIR, _EVEN = "fair_99_rtts", 0.99
 
 
 @cache
@@ -240,7 +243,7 @@ def _law_measures() -> Mapping[str, str]:
 def measures() -> tuple[str, ...]:
     """Names of all measures."""
     of_link = ("queue_packets", *_law_measures(), _ACTIVE, _FAIRNESS, _TOTAL)
-    return (*_LINK, *_RUN, *MANY, _INDEX, *of_link, *fct.MEASURES, *analytic.MEASURES)
+    return (*_LINK, *_RUN, *_REACHED, _FAIR, *MANY, _INDEX, *of_link, *fct.MEASURES, *analytic.MEASURES)
 
 
 class RunSet:
@@ -293,12 +296,30 @@ class RunSet:
             return np.mean(values, axis=1) if len(self.runs) > 1 else np.ravel(values)
         if name in _RUN:
             return np.array([_RUN[name](run, self.group) for run in self.runs])
+        if name in (*_REACHED, _FAIR):
+            return np.array([self.at(point)._rtts_until(name) for point in range(len(self.runs))])
         if name in fct.MEASURES:
             return fct.measure(self, name)
         if name in (_FLOW, _INDEX):
             rows = [row for row in self._only().summary["flows"] if fnmatchcase(row["group"], self.group)]
             return np.array([float(n) if name == _INDEX else row["goodput_bps"] / 1e6 for n, row in enumerate(rows)])
         raise ValueError(f'"{name}" is over time only: samples({self.name}, "{name}", from, to)')
+
+    def _rtts_until(self, name: str) -> float:
+        """Path RTTs of the group until the only run is as far; not a number where it never is."""
+        run, began = self._only(), 0.0
+        if name in _REACHED:
+            times, values = run.links[self.links[0]]["utilization"]
+            there = values >= _REACHED[name]
+        else:
+            times, values = self._fairness()
+            began = max(float(row["start_s"]) for row in run.summary["flows"])
+            there = (values >= _EVEN) & (times > began + self.sample_s())
+        if not times.size:
+            raise ValueError(f'"{name}" needs samples over time: probes.links, or probes.flows')
+        first = np.flatnonzero(there)
+        rtt_s = float(run.summary["groups"][self.group]["path_rtt_s"])
+        return (float(times[first[0]]) - began) / rtt_s if first.size else math.nan
 
     def _by_seed(self, name: str) -> Floats:
         """The values of each seed, a row for each."""

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from flowstamp import _flowstamp, executors, plot
-from flowstamp.errors import translated
+from flowstamp.errors import FlowstampError, translated
 from flowstamp.figures import fct
 from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import ExpressionError, RunValues
@@ -27,6 +27,10 @@ from flowstamp.results import Results
 
 Status = Literal["holds", "differs", "fails", "skipped", "invalid"]
 Progress = Callable[[int, int, float, float, int], None]
+
+
+MARKED = 100
+"""More points of a computed curve than these are a line."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +168,7 @@ class Runner:
         if not spec.runs:
             return
         finished: dict[str, RunSet] = {}
-        computed = {r.name: Computed(r.name, r.theory.at(spec.x())) for r in spec.runs if r.theory is not None}
+        computed = {run.name: _computed(spec, run) for run in spec.runs if run.theory is not None}
         simulated = spec
         if spec.lab is not None:
             finished, scenario = labs(spec, out, self.seed, say)
@@ -266,7 +270,11 @@ class Runner:
         if axis.x == "time" and high is not None:
             runs = [run for curve in self._finished[spec.id].values() for run in curve.runs]
             high = min(high, max((run.summary["duration_s"] for run in runs), default=high))
-        return plot.Axis(axis.label, axis.scale, (low, high), markers=axis.x not in ("time", "size", "value"))
+        markers = axis.x not in ("time", "size", "value")
+        if axis.x == "curve":
+            curves = self._computed[spec.id].values()
+            markers = all(one.values[axis.along].size <= MARKED for one in curves if axis.along in one.values)
+        return plot.Axis(axis.label, axis.scale, (low, high), markers=markers)
 
     def _curves(self, spec: FigureSpec, panel: PanelSpec) -> list[plot.Curve]:
         against = spec.draw.of(panel)
@@ -278,8 +286,10 @@ class Runner:
             style = [r.name for r in spec.runs].index(name)
             label = next(r.label for r in spec.runs if r.name == name)
             if name in self._computed[spec.id]:
-                y = self._computed[spec.id][name].measure(panel.y)
-                curves.append(plot.Curve(label, np.array(spec.x()), y, style))
+                one = self._computed[spec.id][name]
+                along = {"curve": against.along, "time": "time_s"}.get(against.x)
+                x = one.measure(along) if along else np.array(spec.x())
+                curves.append(plot.Curve(label, x, one.measure(panel.y), style))
                 continue
             runs = self._seen(spec, panel, finished[name])
             if against.x == "time" and panel.y in MANY:
@@ -398,6 +408,14 @@ class Runner:
         # A figure without such a run has no point here.
         values = np.array([float(np.mean(means.get(reuse.figure, [math.nan]))) for reuse in spec.reuse])
         return plot.Curve(parts[0][1].label, np.arange(float(values.size)), values, style)
+
+
+def _computed(spec: FigureSpec, run: RunSpec) -> Computed:
+    """The measures of a run with `theory`."""
+    try:
+        return Computed(run.name, run.theory.at(spec.x()) if run.theory else {})
+    except FlowstampError as error:
+        raise FigureError(f"{spec.path}: runs[{run.name}].theory: {error}") from error
 
 
 def _has_legend(draw: Draw, number: int) -> bool:

@@ -15,12 +15,13 @@ from typing import Any, Literal, cast, get_args
 
 from flowstamp import _flowstamp
 from flowstamp.errors import FlowstampError
-from flowstamp.figures import analytic, fct
+from flowstamp.figures import analytic, control, fct
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.measures import measures
+from flowstamp.figures.tables import TheoryTableError
 from flowstamp.plot import Scale
 
-XAxis = Literal["vary", "link", "flow", "time", "figure", "size", "value", "rtt"]
+XAxis = Literal["vary", "link", "flow", "time", "figure", "size", "value", "rtt", "curve"]
 Where = Literal["simulator", "linux", "forwarding"]
 Sets = tuple[tuple[str, str], ...]
 """Overrides as the native module takes them: dotted key and TOML value."""
@@ -38,7 +39,7 @@ class RunSpec:
     label: str
     sets: Sets
     reused_as: str = ""  # its name in figures that reuse these runs; empty: not there
-    theory: analytic.Curve | None = None  # a curve that is computed, not run
+    theory: analytic.Theory | None = None  # a curve that is computed, not run
     on: Where = "simulator"
     vary: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # its own values at the points of the figure
 
@@ -71,6 +72,7 @@ class Axis:
     label: str
     scale: Scale
     limits: tuple[float | None, float | None]
+    along: str = ""  # of computed curves: the measure that stands on it
 
 
 @dataclass(frozen=True)
@@ -483,7 +485,11 @@ def _figure(t: _Table, path: Path) -> FigureSpec:
 
 
 def _check_runs(t: _Table, figure: FigureSpec) -> None:
-    """What runs vary of their own, and what claims and panels of the short version still have."""
+    """What runs vary of their own, what stands against a curve, and what the short version still has."""
+    computed = {run.name for run in figure.runs if run.theory is not None}
+    for panel, table in zip(figure.draw.panels, t.table("draw").tables("panels"), strict=True):
+        if figure.draw.of(panel).x == "curve" and not set(panel.runs) <= computed:
+            raise table.wrong("runs", f"of a panel against a curve, runs with theory: {', '.join(sorted(computed))}")
     for table, run in zip(t.tables("runs"), figure.runs, strict=True):
         if run.vary and {len(values) for values in run.vary.values()} != {figure.points}:
             raise table.wrong("vary", f"lists of {figure.points} values, as the figure's own")
@@ -514,13 +520,13 @@ def _run(t: _Table) -> RunSpec:
     return run
 
 
-def _theory(t: _Table) -> analytic.Curve | None:
+def _theory(t: _Table) -> analytic.Theory | None:
     table = t.take("theory", dict, "a table", {})
     if not table:
         return None
     try:
-        return analytic.Curve.of(table)
-    except analytic.TheoryTableError as error:
+        return analytic.curve(table)
+    except TheoryTableError as error:
         raise _Table(table, t.file, f"{t.at}.theory").wrong(error.key, str(error)) from error
 
 
@@ -579,11 +585,13 @@ def _draw(t: _Table, runs: Sequence[str]) -> Draw:
 
 
 def _axis(t: _Table) -> Axis:
+    x = cast("XAxis", t.choice("x", get_args(XAxis)))
     return Axis(
-        cast("XAxis", t.choice("x", get_args(XAxis))),
+        x,
         t.text("xlabel", "a label with its unit"),
         cast("Scale", t.choice("xscale", get_args(Scale), "linear")),
         t.limits("xlim", (None, None)),
+        t.choice("along", control.MEASURES) if x == "curve" else "",
     )
 
 

@@ -248,6 +248,28 @@ impl<const N: usize, S: System<N>> Solution<N, S> {
         Ok(ControlFlow::Continue(()))
     }
 
+    /// The states at times that only grow, from now on. In whole steps, and by their cubics in between: steps that were cut for each time would
+    /// be many.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::run`].
+    pub fn sampled(&mut self, times: &[f64]) -> Result<Vec<[f64; N]>, Trouble> {
+        let mut left = times.iter().peekable();
+        let mut found = Vec::with_capacity(times.len());
+        while left.next_if(|t| **t <= self.t).is_some() {
+            found.push(self.x);
+        }
+        let end = times.last().map_or(self.t, |last| last + self.h);
+        let _ = self.run(end, |step| {
+            while let Some(time) = left.next_if(|t| **t <= step.to) {
+                found.push(step.at(*time));
+            }
+            if left.peek().is_none() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        Ok(found)
+    }
+
     /// Goes on until `end`.
     ///
     /// # Errors

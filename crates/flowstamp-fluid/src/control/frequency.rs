@@ -82,6 +82,24 @@ impl OpenLoop {
         (delay > 0.0).then(|| Self::new(&[beta, alpha * delay], &[0.0, 0.0, delay * delay], delay)).flatten()
     }
 
+    /// As [`Self::of_gains`], with the second-order Padé approximation in place of the delay (Dukkipati 2007, appendix D):
+    /// `e^(-s d) ~ (1 - s d / 2 + (s d)^2 / 12) / (1 + s d / 2 + (s d)^2 / 12)`.
+    #[must_use]
+    pub fn of_gains_by_pade(alpha: f64, beta: f64, delay: f64) -> Option<Self> {
+        let (d, d2) = (delay, delay * delay);
+        let numerator =
+            [beta, (alpha - beta / 2.0) * d, (beta / 12.0 - alpha / 2.0) * d2, alpha / 12.0 * d2 * d];
+        let denominator = [0.0, 0.0, d2, d2 * d / 2.0, d2 * d2 / 12.0];
+        (delay > 0.0).then(|| Self::new(&numerator, &denominator, 0.0)).flatten()
+    }
+
+    /// `L(jw) / (1 + M(jw))`: this way through a loop that is closed by another.
+    #[must_use]
+    pub fn around(&self, other: &Self, omega: f64) -> Complex64 {
+        let s = Complex64::new(0.0, omega);
+        self.at(s) / (1.0 + other.at(s))
+    }
+
     /// L(s).
     #[must_use]
     pub fn at(&self, s: Complex64) -> Complex64 {
@@ -224,6 +242,9 @@ impl OpenLoop {
     /// a rectangle that holds all of them. None if a root lies on its edge, as on the border of stability.
     #[must_use]
     pub fn unstable_roots(&self, sigma: f64) -> Option<u32> {
+        if self.delay == 0.0 {
+            return self.roots_right_of(sigma).map(|roots| roots.len() as u32);
+        }
         let r = self.radius_from(sigma);
         let corners = [(sigma, -r), (r, -r), (r, r), (sigma, r)].map(|(re, im)| Complex64::new(re, im));
         self.windings(&corners).map(|n| n.max(0) as u32)
@@ -241,6 +262,9 @@ impl OpenLoop {
     /// rectangle is halved until Newton's method finds it. None as [`Self::unstable_roots`].
     #[must_use]
     pub fn roots_right_of(&self, sigma: f64) -> Option<Vec<Complex64>> {
+        if self.delay == 0.0 {
+            return self.polynomial_roots_right_of(sigma);
+        }
         let r = self.radius_from(sigma);
         let mut found = Vec::new();
         let mut open = vec![(Complex64::new(sigma, -r), Complex64::new(r, r))];
@@ -278,6 +302,18 @@ impl OpenLoop {
         }
         found.sort_by(|a, b| b.re.total_cmp(&a.re).then(a.im.total_cmp(&b.im)));
         Some(found)
+    }
+
+    /// Without a delay the closed loop's roots are those of a polynomial. (Nothing would bound how far the argument turns between two points of
+    /// a way along which it is followed.)
+    fn polynomial_roots_right_of(&self, sigma: f64) -> Option<Vec<Complex64>> {
+        let closed: Vec<f64> = (0..self.denominator.len())
+            .map(|i| self.denominator[i] + self.numerator.get(i).copied().unwrap_or(0.0))
+            .collect();
+        let mut found = roots(&closed);
+        found.retain(|root| root.re >= sigma);
+        found.sort_by(|a, b| b.re.total_cmp(&a.re).then(a.im.total_cmp(&b.im)));
+        found.iter().all(|root| root.re > sigma).then_some(found)
     }
 
     fn newton(&self, from: Complex64) -> Option<Complex64> {

@@ -1,0 +1,114 @@
+//! Equations in their own units against those in a scale of their own, windows against their sum, and loops without a delay.
+
+use flowstamp_fluid::control::delay::Solution;
+use flowstamp_fluid::control::frequency::OpenLoop;
+use flowstamp_fluid::control::models::{Miaimd, Rcp};
+use flowstamp_fluid::control::region::{Fate, Patience};
+use flowstamp_fluid::control::unscaled::RcpLink;
+use flowstamp_fluid::control::windows::Windows;
+use flowstamp_fluid::stability::{gain_crossing, phase_crossing, phase_margin};
+use proptest::prelude::*;
+
+const STEPS: f64 = 32.0;
+
+fn times(end: f64) -> Vec<f64> {
+    (0..=100).map(|i| end * f64::from(i) / 100.0).collect()
+}
+
+#[test]
+fn rcp_is_the_same_in_bits_and_seconds() {
+    for (capacity, rtt, flows, start) in
+        [(56e3, 0.01, 10.0, [0.5, 2.0]), (0.15e9, 0.2, 10.0, [0.01, 2.0]), (1e12, 2.0, 5000.0, [0.002, 0.0])]
+    {
+        let link = RcpLink { alpha: 0.6, beta: 0.8, capacity, rtt, flows };
+        let seconds: Vec<f64> = times(30.0).iter().map(|t| t * rtt).collect();
+        let mut solution =
+            Solution::new(link, link.start(start[0], start[1]), rtt / STEPS).expect("a solution");
+        let found = solution.sampled(&seconds).expect("states");
+        let scaled = Rcp { alpha: 0.6, beta: 0.8, most: flows, queue_in_rtt: true };
+        let mut solution =
+            Solution::new(scaled, [start[0] * flows, start[1]], 1.0 / STEPS).expect("a solution");
+        let expected = solution.sampled(&times(30.0)).expect("states");
+        assert_eq!(found.len(), 101);
+        for (a, b) in found.iter().zip(&expected) {
+            let (rate, queue) = (a[0] * flows / capacity, a[1] / (capacity * rtt));
+            // Rounding, and where a switch falls in the last bits of its step.
+            assert!((rate - b[0]).abs() < 1e-6 * b[0].max(1.0), "{rate} and {b:?}, C {capacity}");
+            assert!((queue - b[1]).abs() < 1e-6 * b[1].max(1.0), "{queue} and {b:?}, C {capacity}");
+        }
+    }
+}
+
+#[test]
+fn rcps_fate_in_seconds_is_told_in_round_trips() {
+    let patience = Patience { band: 1.0, hold: 20.0, most: 500.0, lost: 1e9 };
+    let fate = |alpha: f64, rtt: f64| {
+        let link = RcpLink { alpha, beta: 0.5, capacity: 1e8, rtt, flows: 20.0 };
+        link.fate(link.start(0.1, 0.0), STEPS, &patience)
+    };
+    let (Fate::Settles { after: short }, Fate::Settles { after: long }) = (fate(0.5, 0.01), fate(0.5, 2.0))
+    else {
+        panic!("(0.5, 0.5) is stable");
+    };
+    assert!((16.0..18.0).contains(&short) && (short - long).abs() < 1.0 / STEPS, "{short} and {long}");
+    assert_eq!(fate(1.7, 0.01), Fate::Oscillates);
+}
+
+#[test]
+fn the_sum_of_windows_is_the_model_of_the_sum() {
+    let windows = Windows { kappa: 0.25, alpha: 1.0, links: vec![(300.0, [true; 3])] };
+    let mut solution = Solution::new(windows, [2.0, 20.0, 70.0], 1.0 / STEPS).expect("a solution");
+    let found = solution.sampled(&times(100.0)).expect("states");
+    let sum = Miaimd { kappa: 0.25, addition: 3.0 / 300.0 };
+    let mut solution = Solution::new(sum, [92.0 / 300.0], 1.0 / STEPS).expect("a solution");
+    for (a, b) in found.iter().zip(solution.sampled(&times(100.0)).expect("states")) {
+        let total = a.iter().sum::<f64>() / 300.0;
+        assert!((total - b[0]).abs() < 1e-6, "{total} and {b:?}");
+    }
+}
+
+#[test]
+fn a_link_that_is_not_the_tightest_has_no_say() {
+    // Flow 0 crosses both: the first link, with flow 1 on it, is the tighter.
+    let links = vec![(100.0, [true, true, false]), (1000.0, [true, false, true])];
+    let mut solution = Solution::new(Windows { kappa: 0.25, alpha: 1.0, links }, [10.0; 3], 1.0 / STEPS)
+        .expect("a solution");
+    let w = solution.sampled(&[4000.0]).expect("a state")[0];
+    assert!((w[0] / w[1] - 1.0).abs() < 1e-6, "{w:?}");
+    // At rest kappa w (1 - 1 / rho) = alpha, with rho of the flow's own tightest link.
+    for (flow, rho) in [(1, (w[0] + w[1]) / 100.0), (2, (w[0] + w[2]) / 1000.0)] {
+        assert!((0.25 * w[flow] * (1.0 - 1.0 / rho) - 1.0).abs() < 1e-6, "{w:?}");
+    }
+}
+
+#[test]
+fn pades_range_for_the_thesiss_example() {
+    // Roots of (alpha s + beta)(s^2 / 12 - s / 2 + 1) + s^2 (s^2 / 12 + s / 2 + 1), by numpy: -0.413, -6.24, -0.175 ± 1.17i for alpha = 1;
+    // 0.00595 ± 1.4376i for 1.43.
+    let roots = |alpha: f64| {
+        OpenLoop::of_gains_by_pade(alpha, 0.3, 1.0).expect("a loop").roots_right_of(-1.0).expect("roots")
+    };
+    let stable = roots(1.0);
+    assert_eq!(stable.len(), 3, "{stable:?}");
+    assert!((stable[0].re + 0.174_974_84).abs() < 1e-7 && (stable[0].im.abs() - 1.169_499_36).abs() < 1e-7);
+    assert!((stable[2].re + 0.412_754_52).abs() < 1e-7, "{stable:?}");
+    assert!((roots(1.43)[0].re - 0.005_954_05).abs() < 1e-7, "{:?}", roots(1.43));
+    for (alpha, unstable) in [(0.342, 2), (0.344, 0), (1.41, 0), (1.43, 2)] {
+        let open = OpenLoop::of_gains_by_pade(alpha, 0.3, 0.2).expect("a loop");
+        assert_eq!(open.unstable_roots(0.0), Some(unstable), "alpha {alpha}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn bode_by_both_crossings_is_the_phase_margin(alpha in 0.01..2.0, beta in 0.01..1.0) {
+        let crosses_later = phase_crossing(alpha, beta).is_some_and(|theta| gain_crossing(alpha, beta) < theta);
+        let margin = phase_margin(alpha, beta).expect("gains");
+        prop_assume!(margin.abs() > 1e-9);
+        prop_assert_eq!(crosses_later, margin > 0.0);
+        if let Some(theta) = phase_crossing(alpha, beta) {
+            prop_assert!((theta * alpha / beta).atan() - theta < 1e-9 && theta > 0.0, "{}", theta);
+        }
+        prop_assert_eq!(phase_crossing(alpha, beta).is_some(), alpha > beta);
+    }
+}

@@ -1,0 +1,225 @@
+//! What figures of control theory ask of `flowstamp-fluid` beside [`crate::stability`]. Glue only: angular frequencies of borders are radians in a
+//! round trip; series come and go as native float64 buffers.
+
+use crate::theory::{buffer, floats, refused, word};
+use flowstamp_fluid::control::delay::Solution;
+use flowstamp_fluid::control::frequency::OpenLoop;
+use flowstamp_fluid::control::region::{self, Fate, Patience};
+use flowstamp_fluid::control::unscaled::RcpLink;
+use flowstamp_fluid::control::windows::Windows;
+use flowstamp_fluid::stability;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// In a round trip.
+const STEPS: f64 = 32.0;
+
+fn pairs(alphas: &[u8], betas: &[u8]) -> PyResult<Vec<(f64, f64)>> {
+    Ok(floats("alphas", alphas)?.into_iter().zip(floats("betas", betas)?).collect())
+}
+
+/// By Bode: w d where the gain is 1 (equation 5.10), and where the phase is -pi (5.11), NaN where it is nowhere.
+#[pyfunction]
+pub fn loop_crossings<'py>(
+    py: Python<'py>,
+    alphas: &[u8],
+    betas: &[u8],
+) -> PyResult<[Bound<'py, PyBytes>; 2]> {
+    let pairs = pairs(alphas, betas)?;
+    let gain: Vec<f64> = pairs.iter().map(|(a, b)| stability::gain_crossing(*a, *b)).collect();
+    let phase: Vec<f64> =
+        pairs.iter().map(|(a, b)| stability::phase_crossing(*a, *b).unwrap_or(f64::NAN)).collect();
+    Ok([buffer(py, &gain), buffer(py, &phase)])
+}
+
+/// By Nyquist: how many closed-loop roots lie right of the imaginary axis, NaN where one lies on it; with a delay as it is (`exact`) or its Padé
+/// approximation (`pade`).
+#[pyfunction]
+pub fn loop_unstable_roots<'py>(
+    py: Python<'py>,
+    delay: &str,
+    alphas: &[u8],
+    betas: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let exact = word("delay", delay, &[("exact", true), ("pade", false)])?;
+    let of = if exact { OpenLoop::of_gains } else { OpenLoop::of_gains_by_pade };
+    let pairs = pairs(alphas, betas)?;
+    let counts = py.detach(|| {
+        region::all(&pairs, |(alpha, beta)| {
+            of(*alpha, *beta, 1.0).and_then(|l| l.unstable_roots(0.0)).map_or(f64::NAN, f64::from)
+        })
+    });
+    Ok(buffer(py, &counts))
+}
+
+#[derive(Clone, Copy)]
+enum Seen {
+    Rest,
+    RestByPade,
+    Queue,
+}
+
+/// Real and imaginary parts of another response of the loop, at angular frequencies: `rest`, what a factor alpha is left out of (Dukkipati 2007,
+/// appendix D's `G1`), with its Padé approximation `rest_by_pade`, and `queue`, in seconds of a constant capacity error (Abrantes 2006, figure 3).
+#[pyfunction]
+pub fn loop_within<'py>(
+    py: Python<'py>,
+    seen: &str,
+    alpha: f64,
+    beta: f64,
+    rtt_s: f64,
+    omega: &[u8],
+) -> PyResult<[Bound<'py, PyBytes>; 2]> {
+    let known = [("rest", Seen::Rest), ("rest_by_pade", Seen::RestByPade), ("queue", Seen::Queue)];
+    let (forward, other) = match word("response", seen, &known)? {
+        Seen::Rest => (OpenLoop::of_gains(1.0, 0.0, rtt_s), OpenLoop::of_gains(0.0, beta, rtt_s)),
+        Seen::RestByPade => {
+            (OpenLoop::of_gains_by_pade(1.0, 0.0, rtt_s), OpenLoop::of_gains_by_pade(0.0, beta, rtt_s))
+        }
+        Seen::Queue => {
+            (OpenLoop::new(&[alpha / rtt_s], &[0.0, 0.0, 1.0], rtt_s), OpenLoop::of_gains(alpha, beta, rtt_s))
+        }
+    };
+    let (Some(forward), Some(other)) = (forward, other) else {
+        return Err(refused(format!("gains {alpha} and {beta} with an RTT of {rtt_s} s are no loop")));
+    };
+    let (re, im): (Vec<f64>, Vec<f64>) = floats("omega", omega)?
+        .into_iter()
+        .map(|w| {
+            let response = forward.around(&other, w);
+            (response.re, response.im)
+        })
+        .unzip();
+    Ok([buffer(py, &re), buffer(py, &im)])
+}
+
+/// Of many links: gains, C in bit/s, d0 in seconds, N.
+struct Links([Vec<f64>; 5]);
+
+impl Links {
+    fn read(buffers: [&[u8]; 5]) -> PyResult<Self> {
+        let names = ["alphas", "betas", "capacities", "rtts", "flows"];
+        let mut read = [const { Vec::new() }; 5];
+        for ((name, bytes), place) in names.iter().zip(buffers).zip(&mut read) {
+            *place = floats(name, bytes)?;
+            if place.len() != buffers[0].len() / 8 {
+                return Err(refused(format!("{name} are not as many as alphas")));
+            }
+        }
+        if read[2..].iter().flatten().any(|value| !value.is_finite() || *value <= 0.0) {
+            return Err(refused("capacities, rtts and flows must be finite numbers above 0"));
+        }
+        Ok(Self(read))
+    }
+
+    fn all(&self) -> Vec<RcpLink> {
+        let [alpha, beta, capacity, rtt, flows] = &self.0;
+        (0..alpha.len())
+            .map(|i| RcpLink {
+                alpha: alpha[i],
+                beta: beta[i],
+                capacity: capacity[i],
+                rtt: rtt[i],
+                flows: flows[i],
+            })
+            .collect()
+    }
+}
+
+/// RCP's equations 5.1 to 5.4 in their own units: after how many round trips rate and queue are within 2% and 1% for good, NaN where they are not within
+/// `most`. `start` is the rate over the equilibrium's, and the queue in bandwidth-delay products.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+pub fn rcp_settling<'py>(
+    py: Python<'py>,
+    alphas: &[u8],
+    betas: &[u8],
+    capacities: &[u8],
+    rtts: &[u8],
+    flows: &[u8],
+    start: (f64, f64),
+    most: f64,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let links = Links::read([alphas, betas, capacities, rtts, flows])?.all();
+    let patience = Patience { band: 1.0, hold: 20.0, most, lost: 1e9 };
+    let times = py.detach(|| {
+        region::all(&links, |link| {
+            match link.fate(link.start(start.0 / link.flows, start.1), STEPS, &patience) {
+                Fate::Settles { after } => after,
+                Fate::Oscillates => f64::NAN,
+            }
+        })
+    });
+    Ok(buffer(py, &times))
+}
+
+/// R over C and the queue in bandwidth-delay products, at times in seconds; `start` is of the same.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+pub fn rcp_trajectory<'py>(
+    py: Python<'py>,
+    alpha: f64,
+    beta: f64,
+    capacity: f64,
+    rtt: f64,
+    flows: f64,
+    start: (f64, f64),
+    times: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let link = RcpLink { alpha, beta, capacity, rtt, flows };
+    let times = floats("times", times)?;
+    let found = py
+        .detach(|| {
+            Solution::new(link, link.start(start.0, start.1), rtt / STEPS)
+                .and_then(|mut solution| solution.sampled(&times))
+        })
+        .map_err(refused)?;
+    let numbers: Vec<f64> =
+        found.iter().flat_map(|[rate, queue]| [rate / capacity, queue / (capacity * rtt)]).collect();
+    Ok(buffer(py, &numbers))
+}
+
+fn windows<const N: usize>(
+    kappa: f64,
+    alpha: f64,
+    start: &[f64],
+    links: &[(f64, Vec<usize>)],
+    times: &[f64],
+) -> PyResult<Vec<f64>> {
+    let links = links
+        .iter()
+        .map(|(capacity, flows)| (*capacity, std::array::from_fn(|i| flows.contains(&i))))
+        .collect();
+    let start: [f64; N] = std::array::from_fn(|i| start[i]);
+    let mut solution = Solution::new(Windows { kappa, alpha, links }, start, 1.0 / STEPS).map_err(refused)?;
+    Ok(solution.sampled(times).map_err(refused)?.into_iter().flatten().collect())
+}
+
+/// VCP's MIAIMD model: the windows of up to four flows, at times in round trips that only grow. A link is what it carries in an RTT at its
+/// target, in packets, and the numbers of the flows that cross it.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a list as a vector of its own")]
+pub fn vcp_windows<'py>(
+    py: Python<'py>,
+    kappa: f64,
+    alpha: f64,
+    start: Vec<f64>,
+    links: Vec<(f64, Vec<usize>)>,
+    times: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let times = floats("times", times)?;
+    if start.iter().any(|w| !w.is_finite() || *w <= 0.0) || links.iter().any(|l| l.0 <= 0.0) {
+        return Err(refused("windows and what links carry must be numbers above 0"));
+    }
+    if (0..start.len()).any(|flow| !links.iter().any(|(_, crossed)| crossed.contains(&flow))) {
+        return Err(refused("each flow must cross a link"));
+    }
+    let found = py.detach(|| match start.len() {
+        1 => windows::<1>(kappa, alpha, &start, &links, &times),
+        2 => windows::<2>(kappa, alpha, &start, &links, &times),
+        3 => windows::<3>(kappa, alpha, &start, &links, &times),
+        4 => windows::<4>(kappa, alpha, &start, &links, &times),
+        n => Err(refused(format!("{n} flows; there must be one to four"))),
+    });
+    Ok(buffer(py, &found?))
+}

@@ -1,0 +1,504 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Curves of control theory in a figure: a `[runs.theory]` with `control`, which names a kind.
+
+response     a loop at angular frequencies: Bode's and Nyquist's plots
+margins      the open loop's crossings, margins and unstable roots over gains
+border       between which alphas a loop or a model is stable, for each beta
+trajectory   rate and queue of a model over time
+settling     after how many round trips a model has settled, over gains, capacity, RTT and flows
+windows      VCP's MIAIMD model: windows over time, or what becomes of them over kappa and capacity
+
+The mathematics is the crate `flowstamp-fluid`. A number that may vary is one number, a list, or a range such as
+`{ from = 0.1, to = 2.0, steps = 20, scale = "log" }`; of several that vary all combinations are taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flowstamp import _flowstamp, stability
+from flowstamp.errors import FlowstampError, translated
+from flowstamp.figures.tables import TheoryTableError
+
+Floats = NDArray[np.float64]
+Measures = Mapping[str, Floats]
+Compute = Callable[[], Measures]
+
+RESPONSE = ("omega", "gain", "phase_deg", "re", "im")
+MARGINS = ("gain_crossing", "phase_crossing", "crosses", "phase_margin_deg", "gain_margin", "unstable_roots")
+BORDER = ("alpha_least", "alpha_most", "edge_alpha", "edge_beta")
+TRAJECTORY = ("time_rtts", "time_s", "rate", "rate_share", "queue_bdp", "queue_bytes")
+SETTLING = ("after_rtts", "settles")
+WINDOWS = ("window_1", "window_2", "window_3", "window_4", "total", "swing", "rest", "claimed_after_rtts")
+VARIED = ("alpha", "beta", "capacity_mbps", "rtt_ms", "flows", "kappa", "carries")
+MEASURES = tuple(dict.fromkeys((*VARIED, *RESPONSE, *MARGINS, *BORDER, *TRAJECTORY, *SETTLING, *WINDOWS)))
+
+ALPHAS = (0.02, 2.0)
+"""Where borders are looked for, as in the thesis, and a little below."""
+MOST_STEPS = 100_000
+COARSE = 45
+COARSE_IN_TIME = 20
+"""Alphas that are tried first: in time each takes some hundred round trips, and there are no narrow stretches."""
+
+
+def _buffer(values: Floats) -> bytes:
+    return np.ascontiguousarray(values, np.float64).tobytes()
+
+
+def _array(buffer: bytes) -> Floats:
+    return np.frombuffer(buffer, np.float64)
+
+
+class Keys:
+    """A table that is taken apart key by key."""
+
+    def __init__(self, table: Mapping[str, Any]) -> None:
+        self.table, self.taken = table, {"control"}
+
+    def has(self, key: str) -> bool:
+        """Whether it is there."""
+        return key in self.table
+
+    def _get(self, key: str, default: Any) -> Any:
+        self.taken.add(key)
+        return self.table.get(key, default)
+
+    def choice(self, key: str, choices: Sequence[str], default: str | None = None) -> str:
+        """One of some words."""
+        value = self._get(key, default)
+        if value not in choices:
+            raise TheoryTableError(key, f"one of {', '.join(choices)}")
+        return cast("str", value)
+
+    def numbers(self, key: str, default: float | None = None, *, least: float = 0.0, varies: bool = True) -> Floats:
+        """One number, a list, or a range."""
+        what = f"numbers from {least:g}" if varies else f"a number from {least:g}"
+        expected = what + (", a list, or { from, to, steps, scale }" if varies else "")
+        match self._get(key, default):
+            case bool():
+                found: list[float] = []
+            case int() | float() as number:
+                found = [float(number)]
+            case list() as several if varies and all(type(v) in (int, float) for v in several):
+                found = [float(v) for v in several]
+            case dict() as table if varies:
+                return self._range(key, table, least)
+            case _:
+                found = []
+        if not found or not all(math.isfinite(v) and v >= least for v in found):
+            raise TheoryTableError(key, expected)
+        return np.array(found)
+
+    @staticmethod
+    def _range(key: str, table: Mapping[str, Any], least: float) -> Floats:
+        expected = '{ from = 0.1, to = 2.0, steps = 20 }, with scale = "log" if wanted, and at most 5000 steps'
+        low, high, steps, scale = (table.get(k) for k in ("from", "to", "steps", "scale"))
+        if not set(table) <= {"from", "to", "steps", "scale"} or scale not in (None, "linear", "log"):
+            raise TheoryTableError(key, expected)
+        if type(low) not in (int, float) or type(high) not in (int, float) or type(steps) is not int:
+            raise TheoryTableError(key, expected)
+        low, high, steps = cast("tuple[float, float, int]", (low, high, steps))
+        if not (math.isfinite(high) and max(least, 1e-12 if scale == "log" else least) <= low < high):
+            raise TheoryTableError(key, expected)
+        if not 2 <= steps <= 5000:
+            raise TheoryTableError(key, expected)
+        values = np.geomspace(low, high, steps) if scale == "log" else np.linspace(low, high, steps)
+        return values.astype(np.float64)
+
+    def number(self, key: str, default: float | None = None, *, least: float = 0.0) -> float:
+        """One number."""
+        return float(self.numbers(key, default, least=least, varies=False)[0])
+
+    def steps(self) -> int:
+        """How many points of time there are."""
+        value = self._get("steps", 1000)
+        if type(value) is not int or not 10 <= value <= MOST_STEPS:
+            raise TheoryTableError("steps", f"a whole number from 10 to {MOST_STEPS}")
+        return value
+
+    def quantities(self, key: str, kind: str, default: str | None = None) -> Floats:
+        """One quantity with its unit, or a list."""
+        value = self._get(key, default)
+        texts = value if isinstance(value, list) else [value]
+        example = {"time": "80ms", "rate": "45Mbps"}[kind]
+        try:
+            found = [_flowstamp.quantity(kind, text) for text in texts if isinstance(text, str)]
+        except (FlowstampError, _flowstamp.TheoryError) as error:
+            raise TheoryTableError(key, str(error)) from error
+        if not found or len(found) < len(texts) or min(found) <= 0.0:
+            raise TheoryTableError(key, f'a {kind} above 0 such as "{example}", or a list of them')
+        return np.array(found)
+
+    def quantity(self, key: str, kind: str, default: str | None = None) -> float:
+        """One quantity with its unit."""
+        found = self.quantities(key, kind, default)
+        if found.size > 1:
+            raise TheoryTableError(key, f"one {kind}")
+        return float(found[0])
+
+    def pair(self, key: str, default: tuple[float, float]) -> tuple[float, float]:
+        """Two numbers."""
+        value = self._get(key, list(default))
+        if not (isinstance(value, list) and len(value) == 2 and all(type(v) in (int, float) for v in value)):
+            raise TheoryTableError(key, "two numbers")
+        return float(value[0]), float(value[1])
+
+    def lists(self, key: str, expected: str) -> list[Any]:
+        """A list that is not empty."""
+        value = self._get(key, None)
+        if not isinstance(value, list) or not value:
+            raise TheoryTableError(key, expected)
+        return value
+
+    def done(self) -> None:
+        """Refuses what nobody asked for."""
+        for key in self.table:
+            if key not in self.taken:
+                raise TheoryTableError(key, f"no such key here, but one of {', '.join(sorted(self.taken))}")
+
+
+def _all_of(**values: Floats) -> dict[str, Floats]:
+    """All combinations, the last name's values changing first."""
+    grids = np.meshgrid(*values.values(), indexing="ij")
+    return {name: grid.ravel() for name, grid in zip(values, grids, strict=True)}
+
+
+# ---------------------------------------------------------------------------------------------------- frequency
+
+
+def _response(keys: Keys) -> Compute:
+    loop = keys.choice("loop", ("open", "rest", "rest_by_pade", "queue"), "open")
+    alpha = 1.0 if loop.startswith("rest") else keys.number("alpha")
+    beta, rtt = keys.number("beta"), keys.quantity("rtt", "time", "1s")
+    omega = keys.numbers("omega", least=1e-12)
+
+    def compute() -> Measures:
+        if loop == "open":
+            re, im, phase = map(_array, _flowstamp.loop_response(alpha, beta, rtt, _buffer(omega)))
+        else:
+            re, im = map(_array, _flowstamp.loop_within(loop, alpha, beta, rtt, _buffer(omega)))
+            phase = np.unwrap(np.arctan2(im, re))
+        return {"omega": omega, "gain": np.hypot(re, im), "phase_deg": np.degrees(phase), "re": re, "im": im}
+
+    return compute
+
+
+THEOREM_1 = "sqrt(2) alpha^2"
+"""The curve of Katabi 2002, theorem 1."""
+
+
+def _gains(keys: Keys, least: float) -> Callable[..., dict[str, Floats]]:
+    """All combinations of the gains, or with `beta` on theorem 1's curve of the alphas, with what else varies."""
+    alphas = keys.numbers("alpha", least=least)
+    if keys.table.get("beta") == THEOREM_1:
+        keys.choice("beta", (THEOREM_1,))
+
+        def coupled(**others: Floats) -> dict[str, Floats]:
+            grid = _all_of(alpha=alphas, **others)
+            return {**grid, "beta": math.sqrt(2.0) * grid["alpha"] ** 2}
+
+        return coupled
+    betas = keys.numbers("beta", least=least)
+    return lambda **others: _all_of(alpha=alphas, beta=betas, **others)
+
+
+def _margins(keys: Keys) -> Compute:
+    gains, rtt = _gains(keys, 1e-9), keys.quantities("rtt", "time", "1s")
+
+    def compute() -> Measures:
+        grid = gains(rtt=rtt)
+        alpha, beta, rtt_s = grid["alpha"], grid["beta"], grid["rtt"]
+        gain_crossing, phase_crossing = map(_array, _flowstamp.loop_crossings(_buffer(alpha), _buffer(beta)))
+        found = [_flowstamp.loop_margins(*one) for one in zip(alpha, beta, rtt_s, strict=True)]
+        roots = _array(_flowstamp.loop_unstable_roots("exact", _buffer(alpha), _buffer(beta)))
+        return {
+            "alpha": alpha,
+            "beta": beta,
+            "rtt_ms": rtt_s * 1e3,
+            "gain_crossing": gain_crossing,
+            "phase_crossing": phase_crossing,
+            "crosses": np.isfinite(phase_crossing).astype(np.float64),
+            "phase_margin_deg": np.degrees([math.nan if m[2] is None else m[2] for m in found]),
+            "gain_margin": np.array([math.nan if m[0] is None else m[0] for m in found]),
+            "unstable_roots": roots,
+        }
+
+    return compute
+
+
+# ---------------------------------------------------------------------------------------------------- borders
+
+Stable = Callable[[Floats, Floats], NDArray[np.bool_]]
+"""Whether each pair of alpha and beta is stable."""
+
+
+def _by_bode(alpha: Floats, beta: Floats) -> NDArray[np.bool_]:
+    """Equation 5.10: the gain is 1 before the phase is -pi."""
+    gain, phase = map(_array, _flowstamp.loop_crossings(_buffer(alpha), _buffer(beta)))
+    before: NDArray[np.bool_] = gain < phase  # not where there is no such phase
+    return before
+
+
+def _by_roots(delay: str) -> Stable:
+    def stable(alpha: Floats, beta: Floats) -> NDArray[np.bool_]:
+        none: NDArray[np.bool_] = _array(_flowstamp.loop_unstable_roots(delay, _buffer(alpha), _buffer(beta))) == 0
+        return none
+
+    return stable
+
+
+def _by_time(model: stability.Model, most: float) -> Stable:
+    def stable(alpha: Floats, beta: Floats) -> NDArray[np.bool_]:
+        start = (1.0, 0.0) if model == "rcp" else (0.5, 0.0)
+        return np.isfinite(stability.settling_time(alpha, beta, model=model, start=start, most=most))
+
+    return stable
+
+
+def _edges(stable: Stable, beta: Floats, within: float, steps: int) -> tuple[Floats, Floats]:
+    """Of each beta the least and the largest alpha of the first stretch that is stable; NaN where there is none."""
+    coarse = np.linspace(*ALPHAS, steps)
+    alphas, betas = (grid.ravel() for grid in np.meshgrid(coarse, beta))
+    found = stable(alphas, betas).reshape(beta.size, coarse.size)
+    first = np.argmax(found, axis=1)
+    lengths = [int(np.argmin([*row[start:], False])) for row, start in zip(found, first, strict=True)]
+    last = np.maximum(first + lengths - 1, 0)
+    any_stable = found.any(axis=1)
+
+    def narrowed(inside: Floats, outside: Floats) -> Floats:
+        while np.max(np.abs(outside - inside), initial=0.0) > within:
+            middle = (inside + outside) / 2
+            good = stable(middle, beta)
+            inside, outside = np.where(good, middle, inside), np.where(good, outside, middle)
+        return inside
+
+    low = narrowed(coarse[first], coarse[np.maximum(first - 1, 0)])
+    high = narrowed(coarse[last], coarse[np.minimum(last + 1, coarse.size - 1)])
+    return np.where(any_stable, low, np.nan), np.where(any_stable, high, np.nan)
+
+
+def _by_network(network: Sequence[Floats], start: tuple[float, float], most: float) -> Stable:
+    """Of networks of their own; each is asked about as many alphas in a row."""
+
+    def stable(alpha: Floats, beta: Floats) -> NDArray[np.bool_]:
+        each = alpha.size // network[0].size
+        return np.isfinite(_settled(alpha, beta, [np.repeat(values, each) for values in network], start, most))
+
+    return stable
+
+
+IN_TIME = ("linear", "switched", "rcp")
+BY = ("bode", "nyquist", "pade", *IN_TIME)
+
+
+def _border(keys: Keys) -> Compute:
+    by, betas = keys.choice("by", BY), keys.numbers("beta", least=1e-9)
+    physical = by == "rcp" and keys.has("capacity")
+    most = keys.number("patience_rtts", 500.0, least=30.0) if by in IN_TIME else 0.0
+    within = keys.number("within", 0.01, least=1e-9)
+    networks = {"capacity": np.array([1.0]), "rtt": np.array([1.0]), "flows": np.array([1.0])}
+    if physical:
+        networks = {"capacity": keys.quantities("capacity", "rate"), "rtt": keys.quantities("rtt", "time")}
+        networks["flows"] = keys.numbers("flows", least=1.0)
+    start = keys.pair("start", (2.0, 0.0)) if physical else (0.0, 0.0)
+    in_time = cast("stability.Model", by) if by in IN_TIME else None
+
+    def compute() -> Measures:
+        grid = _all_of(**networks, beta=betas)
+        if physical:
+            stable = _by_network([grid[name] for name in networks], start, most)
+        elif in_time:
+            stable = _by_time(in_time, most)
+        else:
+            stable = _by_bode if by == "bode" else _by_roots("exact" if by == "nyquist" else "pade")
+        low, high = _edges(stable, grid["beta"], within, COARSE_IN_TIME if in_time else COARSE)
+        there = np.isfinite(high)
+        kept = {name: values[there] for name, values in grid.items()}
+        low, high = low[there], high[there]
+        return {
+            "beta": kept["beta"],
+            "alpha_least": low,
+            "alpha_most": high,
+            "edge_alpha": np.concatenate([low, high[::-1]]),
+            "edge_beta": np.concatenate([kept["beta"], kept["beta"][::-1]]),
+            **_network(kept, physical=physical),
+        }
+
+    return compute
+
+
+def _network(grid: Mapping[str, Floats], *, physical: bool) -> Measures:
+    if not physical:
+        return {}
+    return {"capacity_mbps": grid["capacity"] / 1e6, "rtt_ms": grid["rtt"] * 1e3, "flows": grid["flows"]}
+
+
+def _settled(alpha: Floats, beta: Floats, network: Sequence[Floats], start: tuple[float, float], most: float) -> Floats:
+    """Round trips until equations 5.1 to 5.4 in their own units have settled; NaN where they do not."""
+    capacity, rtt, flows = map(_buffer, network)
+    with translated():
+        return _array(_flowstamp.rcp_settling(_buffer(alpha), _buffer(beta), capacity, rtt, flows, start, most))
+
+
+# ---------------------------------------------------------------------------------------------------- time
+
+
+def _trajectory(keys: Keys) -> Compute:
+    model = cast("stability.Model", keys.choice("model", ("rcp", "switched", "linear"), "rcp"))
+    alpha, beta, start = keys.number("alpha"), keys.number("beta"), keys.pair("start", (1.0, 0.0))
+    until, steps = keys.number("rtts", least=0.1), keys.steps()
+    rtt = keys.quantity("rtt", "time", "1s")
+    physical = model == "rcp" and keys.has("capacity")
+    capacity = keys.quantity("capacity", "rate") if physical else 1.0
+    flows = keys.number("flows", 100.0, least=1.0) if model == "rcp" else 1.0
+    error = keys.quantity("error", "rate") / 8.0 if keys.has("error") and model == "linear" else 0.0
+
+    def compute() -> Measures:
+        rtts = np.linspace(0.0, until, steps)
+        if physical:
+            shared = (start[0] / flows, start[1])
+            with translated():
+                found = _flowstamp.rcp_trajectory(alpha, beta, capacity, rtt, flows, shared, _buffer(rtts * rtt))
+            states = _array(found).reshape(-1, 2)
+            rate, queue = states[:, 0] * flows, states[:, 1]
+        else:
+            over, queue = stability.trajectory(
+                alpha,
+                beta,
+                rtts,
+                model=model,
+                start=(start[0] - 1.0, start[1]),
+                flows=flows,
+                error=1.0 if error else 0.0,
+            )
+            rate = over + 1.0
+        measures = {"time_rtts": rtts, "time_s": rtts * rtt, "rate": rate, "rate_share": rate / flows}
+        measures["queue_bdp"] = queue
+        if error:
+            # The linear model knows no capacity: the error is its unit of rates, that times the RTT the one of queues.
+            measures["queue_bytes"] = queue * error * rtt
+        return measures
+
+    return compute
+
+
+def _settling(keys: Keys) -> Compute:
+    model = cast("stability.Model", keys.choice("model", ("rcp", "switched", "linear"), "rcp"))
+    gains = _gains(keys, 0.0)
+    start, most = keys.pair("start", (2.0, 0.0)), keys.number("patience_rtts", 2000.0, least=30.0)
+    physical = model == "rcp" and keys.has("capacity")
+    networks: dict[str, Floats] = {}
+    if physical:
+        networks = {"capacity": keys.quantities("capacity", "rate"), "rtt": keys.quantities("rtt", "time")}
+        networks["flows"] = keys.numbers("flows", least=1.0)
+
+    def compute() -> Measures:
+        grid = gains(**networks)
+        if physical:
+            network = [grid[name] for name in networks]
+            times = _settled(grid["alpha"], grid["beta"], network, start, most)
+        else:
+            from_rest = (start[0] - 1.0, start[1])
+            times = stability.settling_time(grid["alpha"], grid["beta"], model=model, start=from_rest, most=most)
+        return {
+            "alpha": grid["alpha"],
+            "beta": grid["beta"],
+            "after_rtts": times,
+            "settles": np.isfinite(times).astype(np.float64),
+            **_network(grid, physical=physical),
+        }
+
+    return compute
+
+
+# ---------------------------------------------------------------------------------------------------- VCP
+
+LINK = "tables such as { carries = 100, flows = [0, 1] }"
+MOST_WINDOWS = 4
+CLAIMED = 0.9
+"""A major part of a capacity (Xia 2008, theorem 3): read."""
+
+
+def _windows(keys: Keys) -> Compute:
+    kappas, alpha = keys.numbers("kappa", least=1e-9), keys.number("alpha", 1.0)
+    windows = "one to four windows, packets above 0"
+    start = keys.lists("start", windows)
+    if len(start) > MOST_WINDOWS or not all(type(w) in (int, float) and 0 < w < math.inf for w in start):
+        raise TheoryTableError("start", windows)
+    links = [_link(table, len(start)) for table in keys.lists("links", LINK)]
+    if {flow for _, flows in links for flow in flows} != set(range(len(start))):
+        raise TheoryTableError("links", f"{LINK}, so that each of the {len(start)} flows crosses one")
+    varies = keys.numbers("carries", least=1e-9) if keys.has("carries") else None
+    until, steps = keys.number("rtts", least=0.1), keys.steps()
+
+    def compute() -> Measures:
+        rtts = np.linspace(0.0, until, steps)
+        first = np.array([links[0][0]]) if varies is None else varies
+        grid = _all_of(kappa=kappas, carries=first)
+        found: list[Floats] = []
+        with translated():
+            for kappa, carries in zip(grid["kappa"], grid["carries"], strict=True):
+                here = [(carries, links[0][1]), *links[1:]]
+                native = _flowstamp.vcp_windows(kappa, alpha, [*map(float, start)], here, _buffer(rtts))
+                found.append(_array(native).reshape(-1, len(start)).T)
+        totals = np.array([windows.sum(axis=0) for windows in found])
+        late = totals[:, 3 * steps // 4 :]
+        over = totals >= CLAIMED * grid["carries"][:, None]
+        return {
+            **grid,
+            "time_rtts": rtts,
+            **{f"window_{n + 1}": windows for n, windows in enumerate(found[0])},
+            "total": totals[0],
+            "swing": np.ptp(late, axis=1) / late.mean(axis=1),
+            "rest": late.mean(axis=1),
+            "claimed_after_rtts": np.where(over.any(axis=1), rtts[np.argmax(over, axis=1)], np.nan),
+        }
+
+    return compute
+
+
+def _link(table: object, flows_in_all: int) -> tuple[float, list[int]]:
+    match table:
+        case {"carries": int() | float() as carries, "flows": list() as flows, **rest} if not rest:
+            if 0 < carries < math.inf and all(type(flow) is int and 0 <= flow < flows_in_all for flow in flows):
+                return float(carries), flows
+    raise TheoryTableError("links", f"{LINK}, flows numbered from 0 as start has them")
+
+
+# ---------------------------------------------------------------------------------------------------- curves
+
+KINDS: Mapping[str, Callable[[Keys], Compute]] = {
+    "response": _response,
+    "margins": _margins,
+    "border": _border,
+    "trajectory": _trajectory,
+    "settling": _settling,
+    "windows": _windows,
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What such a table says; its measures do not depend on what varies in the figure."""
+
+    kind: str
+    compute: Compute
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> Curve:
+        """Checks the table."""
+        keys = Keys(table)
+        kind = keys.choice("control", tuple(KINDS))
+        compute = KINDS[kind](keys)
+        keys.done()
+        return cls(kind, compute)
+
+    def at(self, x: Sequence[float]) -> Measures:  # noqa: ARG002 - it has points of its own
+        """The curve's measures."""
+        return self.compute()
