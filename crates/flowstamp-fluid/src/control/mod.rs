@@ -2,10 +2,12 @@
 //!
 //! - [`delay`]: the solver.
 //! - [`frequency`]: Bode, Nyquist, margins and characteristic roots of a loop with a delay, exactly.
-//! - [`models`]: XCP, RCP, VCP, and a router that takes the capacity for more than it is.
+//! - [`models`]: one link and one RTT: RCP, what XCP and RCP are near their equilibrium, a router that takes the capacity for more than it is, VCP.
+//! - [`network`]: XCP, RCP and VCP on several links, with flows of several RTTs.
 //! - [`region`]: where models settle, over two of their parameters.
 
 pub mod delay;
 pub mod frequency;
 pub mod models;
+pub mod network;
 pub mod region;
