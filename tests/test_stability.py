@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from conftest import Command
 
+import flowstamp as fs
 from flowstamp import stability
 from flowstamp.errors import TheoryError
 
@@ -151,3 +152,116 @@ def test_a_scenario_gives_law_gains_and_rtt(flowstamp: Command, tmp_path: Path) 
     plain = flowstamp("stability", "s.toml", "--set", "dumbbell.router=none")
     assert plain.returncode == 2
     assert plain.stderr.count("\n") == 1
+
+
+def test_one_rtt_is_the_same_said_twice() -> None:
+    assert stability.of("xcp", rtt=["80ms", "80ms"], flows=[2, 3]) == stability.of("xcp", rtt="80ms")
+
+
+def test_several_rtts() -> None:
+    """XCP's flows share evenly in the end, whatever their RTTs; those of shorter ones are there first."""
+    s = stability.of("xcp", rtt=["40ms", "80ms", "320ms"], flows=[3, 2, 5])
+    assert s.rtt_s == pytest.approx((3 * 40 + 2 * 80 + 5 * 320) / 10 / 1000)
+    assert s.groups == ((0.04, 3), (0.08, 2), (0.32, 5))
+    assert s.stable
+    path = s.trajectory([0.0, 0.3, 400.0])
+    assert path.rate == pytest.approx([-0.5, path.rate[1], 0.0], abs=1e-9)
+    assert list(path.rates) == [0.04, 0.08, 0.32]
+    assert [rates[0] for rates in path.rates.values()] == [0.5] * 3
+    assert [rates[2] for rates in path.rates.values()] == pytest.approx([1.0] * 3)
+    # After 0.3 mean RTTs, 56 ms, the others have not heard of anything.
+    assert path.rates[0.04][1] > 0.51
+    assert [path.rates[0.08][1], path.rates[0.32][1]] == [0.5, 0.5]
+    assert not stability.of("xcp", alpha=1.9, beta=1.2, rtt=["79ms", "80ms"]).stable
+
+
+def test_rtts_that_hardly_differ_settle_as_one() -> None:
+    """The model of several RTTs has another right-hand side than that of one, and the same solution as they meet."""
+    for law in ("xcp", "rcp"):
+        one = stability.of(law, rtt="80ms").settles_after_rtts
+        nearly = stability.of(law, rtt=["79.99ms", "80.01ms"], flows=[50, 50]).settles_after_rtts
+        # Both are whole steps of an RTT's thirty-second.
+        assert nearly == pytest.approx(one, abs=1.1 / 32)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"rtt": ["40ms", "80ms"], "flows": [1]}, "flows has 1 numbers; it must have 2, one for each rtt"),
+        ({"rtt": ["40ms", "80ms"], "flows": [1, 0]}, "flows has 0; each must be 1 or more"),
+        ({"rtt": []}, "rtt is empty; it must have one time at least"),
+        ({"rtt": [f"{n}ms" for n in range(1, 40)]}, "rtt has 39 values; it must have 1 to 32"),
+        (
+            {"rtt": ["1ms", "5s"]},
+            "rtt is from 0.001 s to 5 s; the longest must be at most 1000 times the shortest",
+        ),
+    ],
+)
+def test_rtts_that_make_no_sense_are_refused(arguments: dict[str, object], told: str) -> None:
+    with pytest.raises(TheoryError) as raised:
+        stability.of("xcp", **arguments)  # type: ignore[arg-type]
+    assert str(raised.value) == told
+
+
+def test_the_command_with_several_rtts(flowstamp: Command) -> None:
+    done = flowstamp("stability", "rcp", "--rtt", "40ms,80ms", "--flows", "3,1", "--json")
+    found = json.loads(done.stdout)
+    assert found["groups"] == [{"rtt_s": 0.04, "flows": 3}, {"rtt_s": 0.08, "flows": 1}]
+    assert found["files"] == ["out/stability/rcp.pdf", "out/stability/rcp.png"]
+    for options, told in (
+        (("rcp", "--rtt", "40ms,80ms", "--flows", "3,x"), "--flows: is 3,x; it must be whole numbers"),
+        (("rcp", "--rtt", "40ms,80"), 'rtt: "80" has no unit'),
+    ):
+        refused = flowstamp("stability", *options)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert told in refused.stderr
+        assert refused.stderr.count("\n") == 1
+
+
+def test_a_graph_names_its_links(flowstamp: Command, tmp_path: Path) -> None:
+    """Each with the RTTs of the flows over it, without --rtt: 2 (10 + 20) ms and 2 (10 + 5) ms."""
+    (tmp_path / "g.toml").write_text(
+        'duration = "1s"\n'
+        + "".join(
+            f'[[graph.links]]\nname = "{name}"\nfrom = "{ends[0]}"\nto = "{ends[1]}"\nrate = "50Mbps"\n'
+            f'delay = "{delay}"\nrouter = "rcp"\n'
+            for name, ends, delay in (("trunk", "ab", "10ms"), ("far", "bc", "20ms"), ("near", "bd", "5ms"))
+        )
+        + "".join(
+            f'[[flows]]\nname = "{name}"\nlaw = "rcp"\ncount = {count}\nfrom = "a"\nto = "{to}"\n'
+            for name, count, to in (("x", 3, "c"), ("y", 2, "d"))
+        )
+    )
+    found = {one["links"][0]: one for one in json.loads(flowstamp("stability", "g.toml", "--json").stdout)}
+    trunk = [{"rtt_s": 0.03, "flows": 2}, {"rtt_s": 0.06, "flows": 3}]
+    assert {name: one["groups"] for name, one in found.items()} == {"trunk": trunk, "far": [], "near": []}
+    assert {name: one["rtt_s"] for name, one in found.items()} == pytest.approx(
+        {"trunk": 0.048, "far": 0.06, "near": 0.03}
+    )
+    assert "links trunk, trunk.reverse: rcp" in flowstamp("stability", "g.toml").stdout
+
+
+def test_many_links_are_taken_together() -> None:
+    """A fat tree has hundreds of links, with flows of their own each."""
+    path = Path(__file__).parents[1] / "examples/fat_tree.toml"
+    found = stability.of_scenario(fs.load(path))
+    assert len(found) == 1
+    assert len(found[0].links) > 100
+    assert " and " in found[0].lines()[0]
+
+
+def test_maps_and_portraits_are_drawn() -> None:
+    """Of what settles how soon, and from where."""
+    figure = stability.settling_map([0.2, 0.5, 1.9], [0.2, 0.5, 1.1])
+    mesh = figure.axes[0].collections[0]
+    shown: np.ndarray = np.ma.filled(np.ma.asarray(mesh.get_array()), np.nan).reshape(3, 3)
+    times = stability.settling_time([[0.2, 0.5, 1.9]], [[0.2], [0.5], [1.1]], most=200.0)
+    assert np.isnan(times[2, 2])
+    assert np.allclose(shown, times, equal_nan=True)
+    portrait = stability.phase_portrait(0.5, 0.5, rtts=200.0)
+    paths = [path for line in portrait.axes[0].lines if len(path := np.asarray(line.get_xydata())) > 1]
+    assert len(paths) == 6
+    for path in paths:
+        assert path[-1] == pytest.approx([1.0, 0.0], abs=0.01)
+    with pytest.raises(TheoryError, match=r"^starts is empty; it must"):
+        stability.phase_portrait(0.5, 0.5, starts=[])

@@ -772,8 +772,17 @@ def stability(
     ] = None,
     rtt: Annotated[
         str | None,
-        typer.Option("--rtt", metavar="TIME", help="RTT of all flows; default 100ms, or the scenario's mean."),
+        typer.Option(
+            "--rtt", metavar="TIME,...", help="RTT of all flows, or of several groups; default 100ms or the scenario's."
+        ),
     ] = None,
+    flows: Annotated[
+        str | None,
+        typer.Option("--flows", metavar="N,...", help="How many flows have each RTT; default one each."),
+    ] = None,
+    pictures: Annotated[
+        bool, typer.Option("--pictures", help="Draw settling times over both gains, and a phase portrait, too.")
+    ] = False,
     sets: Sets = None,
     seed: UnusedSeed = None,
     out: OutHere = Path("out/stability"),
@@ -790,24 +799,44 @@ def stability(
     if what in MODELS or not (what.endswith((".toml", ".json")) or Path(what).exists()):
         if sets:
             raise UsageError("--set is for a scenario; give a law its gains by --alpha and --beta")
-        found = [of(what, alpha=alpha, beta=beta, rtt=rtt or "100ms")]
+        counts = None if flows is None else _whole_numbers("--flows", flows)
+        found = [of(what, alpha=alpha, beta=beta, rtt=_several(rtt or "100ms"), flows=counts)]
     else:
         if alpha is not None or beta is not None:
             raise UsageError("a scenario has gains of its own; override them by --set dumbbell.router.alpha=0.5")
-        found = of_scenario(_load(Path(what), sets or []), rtt)
+        if flows is not None:
+            raise UsageError("--flows is for a law; a scenario has flows of its own")
+        found = of_scenario(_load(Path(what), sets or []), None if rtt is None else _several(rtt))
     _check_out(out)
-    written = []
+    documents = []
     for number, one in enumerate(found):
         stem = out / (one.law if len(found) == 1 else f"{one.law}-{number + 1}")
-        written += plot.save(one.plot(), stem)
+        files = plot.save(one.plot(), stem)
+        if pictures:
+            files += plot.save(one.plot_settling(), stem.with_name(f"{stem.name}-settling"))
+            files += plot.save(one.plot_portrait(), stem.with_name(f"{stem.name}-portrait"))
+        documents.append({**one.as_dict(), "files": [str(path) for path in files]})
     if as_json:
-        documents = [one.as_dict() for one in found]
         _document(documents[0] if len(documents) == 1 else documents)
     else:
         _say("\n\n".join("\n".join(one.lines()) for one in found))
-        for path in written:
-            _say(f"wrote {path}")
+        for document in documents:
+            for path in document["files"]:
+                _say(f"wrote {path}")
     return 0 if all(one.stable for one in found) else 1
+
+
+def _several(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+def _whole_numbers(option: str, text: str) -> list[int]:
+    try:
+        return [int(part) for part in _several(text)]
+    except ValueError:
+        raise UsageError(
+            f"{option}: is {text}; it must be whole numbers with commas between them, such as 3,2"
+        ) from None
 
 
 @app.command()

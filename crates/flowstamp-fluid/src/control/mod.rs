@@ -5,9 +5,11 @@
 //! - [`models`]: one link and one RTT: RCP, what XCP and RCP are near their equilibrium, a router that takes the capacity for more than it is, VCP.
 //! - [`network`]: XCP, RCP and VCP on several links, with flows of several RTTs.
 //! - [`region`]: where models settle, over two of their parameters.
+//! - [`settle`]: what a user asks for: laws by their names, from a disturbance, with one RTT or several.
 
 pub mod delay;
 pub mod frequency;
 pub mod models;
 pub mod network;
 pub mod region;
+pub mod settle;
