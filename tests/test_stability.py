@@ -169,7 +169,7 @@ def test_several_rtts() -> None:
     assert list(path.rates) == [0.04, 0.08, 0.32]
     assert [rates[0] for rates in path.rates.values()] == [0.5] * 3
     assert [rates[2] for rates in path.rates.values()] == pytest.approx([1.0] * 3)
-    # Half the link is free, of which all hear alike: F = 0.4 / 2. After 0.3 mean RTTs, 56 ms, one group knows that it is less.
+    # Half the link is free, as all hear: F = 0.4 / 2. After 0.3 mean RTTs, 56 ms, one group knows that it is less.
     assert [path.rates[0.08][1], path.rates[0.32][1]] == pytest.approx([0.5 + 0.3 * 0.2] * 2)
     assert 0.55 < path.rates[0.04][1] < 0.559999
     assert not stability.of("xcp", alpha=1.9, beta=1.2, rtt=["79ms", "80ms"]).stable
