@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from conftest import Command
 
 import flowstamp as fs
-from flowstamp import stability
+from flowstamp import stability, stability_check
 from flowstamp.errors import TheoryError
 
 
@@ -265,3 +266,53 @@ def test_maps_and_portraits_are_drawn() -> None:
         assert path[-1] == pytest.approx([1.0, 0.0], abs=0.01)
     with pytest.raises(TheoryError, match=r"^starts is empty; it must"):
         stability.phase_portrait(0.5, 0.5, starts=[])
+
+
+def test_wild_gains_are_unstable() -> None:
+    """Beyond all numbers within 4000 round trips."""
+    s = stability.of("xcp", alpha=1.9, beta=0.3)
+    assert not s.stable
+    assert "unstable" in s.lines()[0]
+
+
+def test_packets_are_asked_too() -> None:
+    """The slowest gains of the grid rest and the fastest oscillate, of packets as of the model."""
+    found = stability.of("xcp", rtt="50ms").check_by_simulation(points=3)
+    assert (found.alphas[0], found.betas[0]) == (0.05, 0.05)
+    assert (found.alphas[-1], found.betas[-1]) == (2.0, 1.2)
+    assert not found.oscillates[0]
+    assert not found.model[0] > 0.04
+    assert found.oscillates[-1]
+    assert found.model[-1] > 0.04
+    counts = found.counts
+    assert (counts["points"], counts["runs"]) == (9, 9)
+    assert sum(counts[name] for name in counts if name not in ("points", "runs")) == 9
+    with pytest.raises(TheoryError, match=r"^points is 1 and seeds 1; they must be 2 and 1"):
+        stability.of("xcp").check_by_simulation(points=1)
+
+
+def test_why_packets_rest_where_models_do_not() -> None:
+    """Docs' experiments: XCP's router sees the least queue of an RTT, and RCP's hosts keep to a window."""
+    rests = stability_check._scenario(stability.of("xcp"), 1.1, 1.2, 1)
+    seen = rests.set("dumbbell.router.queue_window", 0.1)
+    windowed = stability_check._scenario(stability.of("rcp"), 1.3, 1.0, 1)
+    paced = windowed
+    for group in ("first0", "second0"):
+        paced = paced.set(f"flows.{group}.law.window", False)
+    with warnings.catch_warnings(action="ignore", category=fs.ScenarioWarning):
+        runs = fs.run_many([rests, seen, windowed, paced])
+    swings = [stability_check._of_packets(run, 0.1) for run in runs]
+    assert swings[0] < 0.05
+    assert swings[1] > 0.4
+    assert swings[2] < 0.1
+    model = stability_check._of_model(stability.of("rcp", alpha=1.3, beta=1.0))
+    assert swings[3] == pytest.approx(model, rel=0.2)
+
+
+def test_the_command_checks_by_simulation(flowstamp: Command) -> None:
+    done = flowstamp("stability", "rcp", "--rtt", "20ms,40ms", "--check-by-simulation", "--points", "2", "--json")
+    found = json.loads(done.stdout)["simulation"]
+    assert (found["points"], found["runs"], len(found["at"])) == (4, 4, 4)
+    assert set(found["at"][0]) == {"alpha", "beta", "packets_swing", "model_swing"}
+    refused = flowstamp("stability", "rcp", "--points", "4")
+    assert (refused.returncode, refused.stderr) == (2, "flowstamp: --points is for --check-by-simulation\n")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from flowstamp.scenario import Scenario
+    from flowstamp.stability_check import Check
 
 Floats = NDArray[np.float64]
 
@@ -303,15 +304,18 @@ class Stability:
         if self.groups:
             if not math.isnan(self._own_time):
                 return True
-            return _dies(*self.trajectory(np.linspace(0.0, 2 * PATIENCE_RTTS, 40001))[:2])
+            try:
+                return _dies(*self.trajectory(np.linspace(0.0, 2 * PATIENCE_RTTS, 40001))[:2])
+            except TheoryError:
+                return False
         time = settling_time(self.alpha, self.beta, model="switched", start=(0.5, 0.0))
         if not math.isnan(float(time)):
             return True
-        return _dies(
-            *trajectory(
-                self.alpha, self.beta, np.linspace(0.0, 2 * PATIENCE_RTTS, 40001), model="switched", start=(0.5, 0.0)
-            )
-        )
+        try:
+            late = np.linspace(0.0, 2 * PATIENCE_RTTS, 40001)
+            return _dies(*trajectory(self.alpha, self.beta, late, model="switched", start=(0.5, 0.0)))
+        except TheoryError:
+            return False  # it has grown beyond all numbers
 
     @property
     def linear_stable(self) -> bool:
@@ -400,10 +404,23 @@ class Stability:
             f"gain margin {text.maybe(self.gain_margin, 3)}, delay margin {delay}",
         ]
 
-    def plot(self, cells: int | None = None) -> Figure:
+    def with_gains(self, alpha: float, beta: float) -> Stability:
+        """The same law and flows with other gains."""
+        return replace(self, alpha=_gain("alpha", alpha), beta=_gain("beta", beta))
+
+    def check_by_simulation(self, points: int = 12, **options: Any) -> Check:
+        """Where packets oscillate: runs at `points` times `points` pairs of gains (`flowstamp.stability_check`)."""
+        from flowstamp.stability_check import check
+
+        return check(self, points=points, **options)
+
+    def plot(
+        self, cells: int | None = None, *, tried: tuple[Floats, Floats, NDArray[np.bool_]] | None = None
+    ) -> Figure:
         """The gains on their region: the linear loop's border, and where the switched system settles.
 
-        Of flows that differ, where their law's model does; of fewer cells by default, for it takes longer.
+        Of flows that differ, where their law's model does; of fewer cells by default, for it takes longer. `tried` are
+        alphas, betas and whether packets rested there.
         """
         from flowstamp import plot
 
@@ -425,6 +442,7 @@ class Stability:
             _border(ALPHAS[1]),
             (self.alpha, self.beta, f"{self.law.upper()}, {'stable' if self.stable else 'unstable'}"),
             name="several RTTs" if self.groups else "switched system",
+            tried=tried,
         )
 
     def plot_settling(self, cells: int = 60) -> Figure:
