@@ -4,8 +4,8 @@
 
 Usage: .venv/bin/python tools/stability_bench.py
 
-Trajectories are by CPU time, of one core. JiTCDDE has no switches: its queue has a soft floor, of a width. Errors are at the
-end, against JiTCDDE with a width of 1e-8 and a tolerance of 1e-11.
+Trajectories are by CPU time, of one core. JiTCDDE has no switches: its queue has a soft floor, of a width. Errors are
+at the end, against JiTCDDE with a width of 1e-8 and a tolerance of 1e-11.
 """
 
 from __future__ import annotations
