@@ -316,3 +316,26 @@ def test_the_command_checks_by_simulation(flowstamp: Command) -> None:
     assert set(found["at"][0]) == {"alpha", "beta", "packets_swing", "model_swing"}
     refused = flowstamp("stability", "rcp", "--points", "4")
     assert (refused.returncode, refused.stderr) == (2, "flowstamp: --points is for --check-by-simulation\n")
+
+
+def test_xcps_packets_leave_what_shuffling_holds_back() -> None:
+    """The model of two links at rest (`control_network.rs`): `gamma y^2 / 2 = (y - a) (gamma y - alpha (1 - y))`."""
+    alpha, held = 0.4, 0.25
+    for gamma in (0.1, 0.01):
+        router = f'{{ law = "xcp", gamma = {gamma} }}'
+        links = "".join(
+            f'[[graph.links]]\nname = "{ends}"\nfrom = "{ends[0]}"\nto = "{ends[1]}"\nrate = "{rate}"\n'
+            f'delay = "10ms"\nbuffer = "500kB"\nrouter = {router}\n'
+            for ends, rate in (("ab", "100Mbps"), ("bc", "50Mbps"))
+        )
+        flows = "".join(
+            f'[[flows]]\nname = "{ends}"\nlaw = "xcp"\nfrom = "{ends[0]}"\nto = "{ends[1]}"\nrtt = "100ms"\n'
+            'access = { rate = "1Gbps", delay = "1ms" }\n'
+            for ends in ("ac", "ab", "bc")
+        )
+        summary = fs.loads(f'duration = "60s"\nwarmup = "30s"\n{links}{flows}').run().summary
+        a, b, c = gamma / 2 + alpha, -(alpha + held * (gamma + alpha)), held * alpha
+        # Windows of packets make steps of 0.1% of the capacity.
+        expected = (-b + math.sqrt(b * b - 4 * a * c)) / (2 * a)
+        assert summary["links"]["ab"]["utilization"] == pytest.approx(expected, abs=0.001)
+        assert summary["links"]["bc"]["utilization"] == pytest.approx(1.0, abs=0.001)
