@@ -339,3 +339,26 @@ def test_xcps_packets_leave_what_shuffling_holds_back() -> None:
         expected = (-b + math.sqrt(b * b - 4 * a * c)) / (2 * a)
         assert summary["links"]["ab"]["utilization"] == pytest.approx(expected, abs=0.001)
         assert summary["links"]["bc"]["utilization"] == pytest.approx(1.0, abs=0.001)
+
+
+def test_xcpbs_queue_stays_below_its_bound() -> None:
+    """Abrantes 2006, figure 4: what an under-used link hands out fills at most `(5 - alpha - beta) chi Qmax`."""
+    peaks = {}
+    for chi in (1 / (5 - 0.4 - 0.2263), 0.5, 1.0):
+        router = {"law": "xcp-b", "q_max": "64kB", "chi": chi}
+        scenario = fs.dumbbell("50Mbps", rtt="80ms", buffer="20MB", router=router).flows("xcp", 6)
+        link = scenario.configure(duration="12s").run().summary["links"]["bottleneck"]
+        peaks[chi] = link["max_queue_bytes"] / 64e3
+        assert 0.3 * chi < peaks[chi] < (5 - 0.4 - 0.2263) * chi
+    # The bound is why chi has to be as small as that.
+    assert peaks[1.0] > 1.5
+
+
+def test_too_many_rtts_are_their_mean() -> None:
+    """32 are told apart, and 33 are not."""
+    for count, groups in ((32, 32), (33, 0)):
+        rtts = [f"{40 + n}ms" for n in range(count)]
+        made = fs.dumbbell("100Mbps", rtt="40ms", router="xcp").flows("xcp", count, rtt=rtts)
+        found = stability.of_scenario(made.configure(duration="1s"))
+        assert len(found[0].groups) == groups
+        assert found[0].rtt_s == pytest.approx((40 + (count - 1) / 2) / 1000)

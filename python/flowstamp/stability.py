@@ -456,7 +456,7 @@ class Stability:
         return plot.settling(alphas, betas, times, _border(ALPHAS[1]))
 
     def plot_portrait(self) -> Figure:
-        """Queue against rate from appendix E's starts."""
+        """Queue against rate from appendix E's starts; of flows that differ as if all had their mean RTT."""
         return phase_portrait(self.alpha, self.beta, model=MODELS[self.law])
 
 
