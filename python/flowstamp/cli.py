@@ -811,7 +811,7 @@ def stability(
     _show_progress(progress)
     from flowstamp import plot
     from flowstamp.executors import check as check_executor
-    from flowstamp.progress import Meter
+    from flowstamp.progress import Meter, note
 
     if not by_simulation:
         for name, given in (("--points", points), ("--seeds", seeds)):
@@ -836,6 +836,8 @@ def stability(
                     executor=executor,
                     progress=meter,
                 )
+        if pictures or len(found) > 1:
+            note(f"{stem.name}: drawing, {number + 1} of {len(found)}")
         files = plot.save(one.plot() if simulated is None else simulated.plot(), stem)
         if pictures:
             files += plot.save(one.plot_settling(), stem.with_name(f"{stem.name}-settling"))
