@@ -267,3 +267,39 @@ fn vcp_is_max_min_fair() {
     let [a, b] = at(Vcp { kappa, addition, target: 0.98, t_rho: 1.0, paths }, [0.6, 0.1], 1.0 / 16.0, 4e4);
     assert!((a / b - 1.0).abs() < 1e-3, "{a} {b}");
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Whatever the network and the gains, stable or not: queues are not below zero, RCP's rates within their links', and switches are told apart.
+    #[test]
+    fn queues_are_not_below_zero(
+        second in 0.2..2.0f64,
+        rtts in prop::array::uniform3(0.5..3.0f64),
+        between in 0.05..0.45f64,
+        start in prop::array::uniform5(0.0..1.5f64),
+        alpha in 0.1..1.6f64,
+        beta in 0.05..1.2f64,
+    ) {
+        let paths = Paths {
+            capacities: [1.0, second],
+            flows: [2.0, 3.0, 1.0],
+            rtts,
+            passes: [[Some(0.0), Some(between)], [Some(0.0), None], [None, Some(0.0)]],
+        };
+        let mut xcp = Solution::new(Xcp::<2, 3, 5>::new(alpha, beta, 0.1, paths).unwrap(), start, 1.0 / 32.0).unwrap();
+        let [a, b] = [start[2].min(1.0), start[3].min(second)];
+        let model = Rcp::<2, 3, 4>::new(alpha, beta, paths).unwrap();
+        let mut rcp = Solution::new(model, [start[0], start[1], a, b], 1.0 / 32.0).unwrap();
+        for step in 1..=32 * 40 {
+            let now = f64::from(step) / 32.0;
+            xcp.advance(now).unwrap();
+            let x = xcp.state();
+            prop_assert!(x[0] >= 0.0 && x[1] >= 0.0, "XCP at {now}: {x:?}");
+            rcp.advance(now).unwrap();
+            let x = rcp.state();
+            prop_assert!(x[0] >= 0.0 && x[1] >= 0.0, "RCP at {now}: {x:?}");
+            prop_assert!((0.0..=1.0).contains(&x[2]) && (0.0..=second).contains(&x[3]), "RCP at {now}: {x:?}");
+        }
+    }
+}
