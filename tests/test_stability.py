@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import Command
 
-from flowstamp import stability
+import flowstamp as fs
+from flowstamp import stability, stability_check
 from flowstamp.errors import TheoryError
 
 
@@ -151,3 +153,212 @@ def test_a_scenario_gives_law_gains_and_rtt(flowstamp: Command, tmp_path: Path) 
     plain = flowstamp("stability", "s.toml", "--set", "dumbbell.router=none")
     assert plain.returncode == 2
     assert plain.stderr.count("\n") == 1
+
+
+def test_one_rtt_is_the_same_said_twice() -> None:
+    assert stability.of("xcp", rtt=["80ms", "80ms"], flows=[2, 3]) == stability.of("xcp", rtt="80ms")
+
+
+def test_several_rtts() -> None:
+    """XCP's flows share evenly in the end, whatever their RTTs; those of shorter ones hear first."""
+    s = stability.of("xcp", rtt=["40ms", "80ms", "320ms"], flows=[3, 2, 5])
+    assert s.rtt_s == pytest.approx((3 * 40 + 2 * 80 + 5 * 320) / 10 / 1000)
+    assert s.groups == ((0.04, 3), (0.08, 2), (0.32, 5))
+    assert s.stable
+    path = s.trajectory([0.0, 0.3, 400.0])
+    assert path.rate == pytest.approx([-0.5, path.rate[1], 0.0], abs=1e-9)
+    assert list(path.rates) == [0.04, 0.08, 0.32]
+    assert [rates[0] for rates in path.rates.values()] == [0.5] * 3
+    assert [rates[2] for rates in path.rates.values()] == pytest.approx([1.0] * 3)
+    # Half the link is free, as all hear: F = 0.4 / 2. After 0.3 mean RTTs, 56 ms, one group knows that it is less.
+    assert [path.rates[0.08][1], path.rates[0.32][1]] == pytest.approx([0.5 + 0.3 * 0.2] * 2)
+    assert 0.55 < path.rates[0.04][1] < 0.559999
+    assert not stability.of("xcp", alpha=1.9, beta=1.2, rtt=["79ms", "80ms"]).stable
+
+
+def test_rtts_that_hardly_differ_settle_as_one() -> None:
+    """The model of several RTTs has another right-hand side than that of one, and the same solution as they meet."""
+    for law in ("xcp", "rcp"):
+        one = stability.of(law, rtt="80ms").settles_after_rtts
+        nearly = stability.of(law, rtt=["79.99ms", "80.01ms"], flows=[50, 50]).settles_after_rtts
+        # Both are whole steps of an RTT's thirty-second.
+        assert nearly == pytest.approx(one, abs=1.1 / 32)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"rtt": ["40ms", "80ms"], "flows": [1]}, "flows has 1 numbers; it must have 2, one for each rtt"),
+        ({"rtt": ["40ms", "80ms"], "flows": [1, 0]}, "flows has 0; each must be 1 or more"),
+        ({"rtt": []}, "rtt is empty; it must have one time at least"),
+        ({"rtt": [f"{n}ms" for n in range(1, 40)]}, "rtt has 39 values; it must have 1 to 32"),
+        (
+            {"rtt": ["1ms", "5s"]},
+            "rtt is from 0.001 s to 5 s; the longest must be at most 1000 times the shortest",
+        ),
+    ],
+)
+def test_rtts_that_make_no_sense_are_refused(arguments: dict[str, object], told: str) -> None:
+    with pytest.raises(TheoryError) as raised:
+        stability.of("xcp", **arguments)  # type: ignore[arg-type]
+    assert str(raised.value) == told
+
+
+def test_the_command_with_several_rtts(flowstamp: Command) -> None:
+    done = flowstamp("stability", "rcp", "--rtt", "40ms,80ms", "--flows", "3,1", "--json")
+    found = json.loads(done.stdout)
+    assert found["groups"] == [{"rtt_s": 0.04, "flows": 3}, {"rtt_s": 0.08, "flows": 1}]
+    assert found["files"] == ["out/stability/rcp.pdf", "out/stability/rcp.png"]
+    for options, told in (
+        (("rcp", "--rtt", "40ms,80ms", "--flows", "3,x"), "--flows: is 3,x; it must be whole numbers"),
+        (("rcp", "--rtt", "40ms,80"), 'rtt: "80" has no unit'),
+    ):
+        refused = flowstamp("stability", *options)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert told in refused.stderr
+        assert refused.stderr.count("\n") == 1
+
+
+def test_a_graph_names_its_links(flowstamp: Command, tmp_path: Path) -> None:
+    """Each with the RTTs of the flows over it, without --rtt: 2 (10 + 20) ms and 2 (10 + 5) ms."""
+    (tmp_path / "g.toml").write_text(
+        'duration = "1s"\n'
+        + "".join(
+            f'[[graph.links]]\nname = "{name}"\nfrom = "{ends[0]}"\nto = "{ends[1]}"\nrate = "50Mbps"\n'
+            f'delay = "{delay}"\nrouter = "rcp"\n'
+            for name, ends, delay in (("trunk", "ab", "10ms"), ("far", "bc", "20ms"), ("near", "bd", "5ms"))
+        )
+        + "".join(
+            f'[[flows]]\nname = "{name}"\nlaw = "rcp"\ncount = {count}\nfrom = "a"\nto = "{to}"\n'
+            for name, count, to in (("x", 3, "c"), ("y", 2, "d"))
+        )
+    )
+    found = {one["links"][0]: one for one in json.loads(flowstamp("stability", "g.toml", "--json").stdout)}
+    trunk = [{"rtt_s": 0.03, "flows": 2}, {"rtt_s": 0.06, "flows": 3}]
+    assert {name: one["groups"] for name, one in found.items()} == {"trunk": trunk, "far": [], "near": []}
+    assert {name: one["rtt_s"] for name, one in found.items()} == pytest.approx(
+        {"trunk": 0.048, "far": 0.06, "near": 0.03}
+    )
+    assert "links trunk, trunk.reverse: rcp" in flowstamp("stability", "g.toml").stdout
+
+
+def test_many_links_are_taken_together() -> None:
+    """A fat tree has hundreds of links, with flows of their own each."""
+    path = Path(__file__).parents[1] / "examples/fat_tree.toml"
+    found = stability.of_scenario(fs.load(path))
+    assert len(found) == 1
+    assert len(found[0].links) > 100
+    assert " and " in found[0].lines()[0]
+
+
+def test_maps_and_portraits_are_drawn() -> None:
+    """Of what settles how soon, and from where."""
+    figure = stability.settling_map([0.2, 0.5, 1.9], [0.2, 0.5, 1.1])
+    mesh = figure.axes[0].collections[0]
+    shown: np.ndarray = np.ma.filled(np.ma.asarray(mesh.get_array()), np.nan).reshape(3, 3)
+    times = stability.settling_time([[0.2, 0.5, 1.9]], [[0.2], [0.5], [1.1]], most=200.0)
+    assert np.isnan(times[2, 2])
+    assert np.allclose(shown, times, equal_nan=True)
+    portrait = stability.phase_portrait(0.5, 0.5, rtts=200.0)
+    paths = [path for line in portrait.axes[0].lines if len(path := np.asarray(line.get_xydata())) > 1]
+    assert len(paths) == 6
+    for path in paths:
+        assert path[-1] == pytest.approx([1.0, 0.0], abs=0.01)
+    with pytest.raises(TheoryError, match=r"^starts is empty; it must"):
+        stability.phase_portrait(0.5, 0.5, starts=[])
+
+
+def test_wild_gains_are_unstable() -> None:
+    """Beyond all numbers within 4000 round trips."""
+    s = stability.of("xcp", alpha=1.9, beta=0.3)
+    assert not s.stable
+    assert "unstable" in s.lines()[0]
+
+
+def test_packets_are_asked_too() -> None:
+    """The slowest gains of the grid rest and the fastest oscillate, of packets as of the model."""
+    found = stability.of("xcp", rtt="50ms").check_by_simulation(points=3)
+    assert (found.alphas[0], found.betas[0]) == (0.05, 0.05)
+    assert (found.alphas[-1], found.betas[-1]) == (2.0, 1.2)
+    assert not found.oscillates[0]
+    assert not found.model[0] > 0.04
+    assert found.oscillates[-1]
+    assert found.model[-1] > 0.04
+    counts = found.counts
+    assert (counts["points"], counts["runs"]) == (9, 9)
+    assert sum(counts[name] for name in counts if name not in ("points", "runs")) == 9
+    with pytest.raises(TheoryError, match=r"^points is 1 and seeds 1; they must be 2 and 1"):
+        stability.of("xcp").check_by_simulation(points=1)
+
+
+def test_why_packets_rest_where_models_do_not() -> None:
+    """Docs' experiments: XCP's router sees the least queue of an RTT, and RCP's hosts keep to a window."""
+    rests = stability_check._scenario(stability.of("xcp"), 1.1, 1.2, 1)
+    seen = rests.set("dumbbell.router.queue_window", 0.1)
+    windowed = stability_check._scenario(stability.of("rcp"), 1.3, 1.0, 1)
+    paced = windowed
+    for group in ("first0", "second0"):
+        paced = paced.set(f"flows.{group}.law.window", False)
+    with warnings.catch_warnings(action="ignore", category=fs.ScenarioWarning):
+        runs = fs.run_many([rests, seen, windowed, paced])
+    swings = [stability_check._of_packets(run, 0.1) for run in runs]
+    assert swings[0] < 0.05
+    assert swings[1] > 0.4
+    assert swings[2] < 0.1
+    model = stability_check._of_model(stability.of("rcp", alpha=1.3, beta=1.0))
+    assert swings[3] == pytest.approx(model, rel=0.2)
+
+
+def test_the_command_checks_by_simulation(flowstamp: Command) -> None:
+    done = flowstamp("stability", "rcp", "--rtt", "20ms,40ms", "--check-by-simulation", "--points", "2", "--json")
+    found = json.loads(done.stdout)["simulation"]
+    assert (found["points"], found["runs"], len(found["at"])) == (4, 4, 4)
+    assert set(found["at"][0]) == {"alpha", "beta", "packets_swing", "model_swing"}
+    refused = flowstamp("stability", "rcp", "--points", "4")
+    assert (refused.returncode, refused.stderr) == (2, "flowstamp: --points is for --check-by-simulation\n")
+
+
+def test_xcps_packets_leave_what_shuffling_holds_back() -> None:
+    """The model of two links at rest (`control_network.rs`): `gamma y^2 / 2 = (y - a) (gamma y - alpha (1 - y))`."""
+    alpha, held = 0.4, 0.25
+    for gamma in (0.1, 0.01):
+        router = f'{{ law = "xcp", gamma = {gamma} }}'
+        links = "".join(
+            f'[[graph.links]]\nname = "{ends}"\nfrom = "{ends[0]}"\nto = "{ends[1]}"\nrate = "{rate}"\n'
+            f'delay = "10ms"\nbuffer = "500kB"\nrouter = {router}\n'
+            for ends, rate in (("ab", "100Mbps"), ("bc", "50Mbps"))
+        )
+        flows = "".join(
+            f'[[flows]]\nname = "{ends}"\nlaw = "xcp"\nfrom = "{ends[0]}"\nto = "{ends[1]}"\nrtt = "100ms"\n'
+            'access = { rate = "1Gbps", delay = "1ms" }\n'
+            for ends in ("ac", "ab", "bc")
+        )
+        summary = fs.loads(f'duration = "60s"\nwarmup = "30s"\n{links}{flows}').run().summary
+        a, b, c = gamma / 2 + alpha, -(alpha + held * (gamma + alpha)), held * alpha
+        # Windows of packets make steps of 0.1% of the capacity.
+        expected = (-b + math.sqrt(b * b - 4 * a * c)) / (2 * a)
+        assert summary["links"]["ab"]["utilization"] == pytest.approx(expected, abs=0.001)
+        assert summary["links"]["bc"]["utilization"] == pytest.approx(1.0, abs=0.001)
+
+
+def test_xcpbs_queue_stays_below_its_bound() -> None:
+    """Abrantes 2006, figure 4: what an under-used link hands out fills at most `(5 - alpha - beta) chi Qmax`."""
+    peaks = {}
+    for chi in (1 / (5 - 0.4 - 0.2263), 0.5, 1.0):
+        router = {"law": "xcp-b", "q_max": "64kB", "chi": chi}
+        scenario = fs.dumbbell("50Mbps", rtt="80ms", buffer="20MB", router=router).flows("xcp", 6)
+        link = scenario.configure(duration="12s").run().summary["links"]["bottleneck"]
+        peaks[chi] = link["max_queue_bytes"] / 64e3
+        assert 0.3 * chi < peaks[chi] < (5 - 0.4 - 0.2263) * chi
+    # The bound is why chi has to be as small as that.
+    assert peaks[1.0] > 1.5
+
+
+def test_too_many_rtts_are_their_mean() -> None:
+    """32 are told apart, and 33 are not."""
+    for count, groups in ((32, 32), (33, 0)):
+        rtts = [f"{40 + n}ms" for n in range(count)]
+        made = fs.dumbbell("100Mbps", rtt="40ms", router="xcp").flows("xcp", count, rtt=rtts)
+        found = stability.of_scenario(made.configure(duration="1s"))
+        assert len(found[0].groups) == groups
+        assert found[0].rtt_s == pytest.approx((40 + (count - 1) / 2) / 1000)

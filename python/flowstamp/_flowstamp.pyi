@@ -142,6 +142,18 @@ def check(
 ) -> str:
     """Checks a scenario without running it; returns it as TOML with every default spelled out. Raises ScenarioError."""
 
+def router_loops(
+    text: str,
+    *,
+    source: str = "scenario",
+    format: str = "toml",
+    sets: Sequence[tuple[str, str]] = (),
+    base_dir: str = ".",
+    memory: int | None = None,
+) -> list[tuple[str, str, float, float, float | None, list[tuple[float, int]]]]:
+    """Links of a checked scenario whose router law has gains: name, law, alpha, beta, gamma where it has one, and the RTTs in seconds
+    of flows that obey, each with their number."""
+
 def resolve(
     text: str,
     *,
@@ -278,6 +290,36 @@ def settling(
 def settling_map(
     model: str, alphas: bytes, betas: bytes, start: tuple[float, float], flows: float, most: float
 ) -> tuple[bytes, int]: ...
+def shared_settling(
+    law: str,
+    shuffle: float,
+    alphas: bytes,
+    betas: bytes,
+    rtts: bytes,
+    flows: bytes,
+    start: tuple[float, float],
+    most: float,
+) -> bytes: ...
+def shared_map(
+    law: str,
+    shuffle: float,
+    alphas: bytes,
+    betas: bytes,
+    rtts: bytes,
+    flows: bytes,
+    start: tuple[float, float],
+    most: float,
+) -> tuple[bytes, int]: ...
+def shared_trajectory(
+    law: str,
+    shuffle: float,
+    alpha: float,
+    beta: float,
+    rtts: bytes,
+    flows: bytes,
+    start: tuple[float, float],
+    times: bytes,
+) -> bytes: ...
 def trajectory(
     model: str,
     alpha: float,

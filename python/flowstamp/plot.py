@@ -254,23 +254,86 @@ def region(
     stable: NDArray[np.bool_],
     border: tuple[Floats, Floats],
     point: tuple[float, float, str],
+    *,
+    name: str = "switched system",
+    tried: tuple[Floats, Floats, NDArray[np.bool_]] | None = None,
 ) -> Figure:
-    """Draws where gains are stable, rows of one beta each, the border of the linear loop, and a point with its name."""
+    """Draws where gains are stable, rows of one beta each, the border of the linear loop, and a point with its name.
+
+    `tried` are alphas, betas and whether packets came to rest with them.
+    """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(COLUMN_WIDTH_IN, 2.4), layout="constrained")
         FigureCanvasAgg(figure)
         ax: Axes = figure.subplots()
         ax.contourf(alphas, betas, stable, levels=[0.5, 1.5], colors=["#cfe6f5"])
         ax.contour(alphas, betas, stable, levels=[0.5], colors=[COLOURS[0]], linewidths=1.1)
-        ax.plot([], [], color=COLOURS[0], label="switched system")
+        ax.plot([], [], color=COLOURS[0], label=name)
         ax.plot(*border, color=COLOURS[1], linestyle="--", label="linear loop")
-        alpha, beta, name = point
-        ax.plot([alpha], [beta], "o", color="black", linestyle="none", label=name)
+        alpha, beta, is_named = point
+        if tried is not None:
+            tried_alphas, tried_betas, rests = tried
+            for which, marker, label in ((rests, ".", "packets rest"), (~rests, "x", "packets oscillate")):
+                ax.plot(
+                    tried_alphas[which],
+                    tried_betas[which],
+                    marker,
+                    color=COLOURS[2] if marker == "." else COLOURS[1],
+                    markersize=3.0,
+                    linestyle="none",
+                    label=label,
+                )
+        ax.plot([alpha], [beta], "o", color="black", linestyle="none", label=is_named)
         ax.set_xlabel("alpha")
         ax.set_ylabel("beta")
         ax.set_xlim(0.0, max(float(alphas[-1]), 1.05 * alpha))
         ax.set_ylim(0.0, max(float(betas[-1]), 1.05 * beta))
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=3, columnspacing=0.8, borderaxespad=0.1)
+        return figure
+
+
+def settling(alphas: Floats, betas: Floats, times: Floats, border: tuple[Floats, Floats]) -> Figure:
+    """Draws after how many round trips gains settle, rows of one beta each, and the border of the linear loop.
+
+    What is not a number is white: it does not settle.
+    """
+    with mpl.rc_context({**STYLE, "axes.grid": False}):
+        figure = Figure(figsize=(COLUMN_WIDTH_IN, 2.4), layout="constrained")
+        FigureCanvasAgg(figure)
+        ax: Axes = figure.subplots()
+        there = times[np.isfinite(times) & (times > 0)]
+        low, high = (float(there.min()), float(there.max())) if there.size else (1.0, 10.0)
+        # Fast is dark: half as long counts as much everywhere.
+        norm = mpl.colors.LogNorm(low, max(high, 1.01 * low))
+        image = ax.pcolormesh(alphas, betas, np.maximum(times, low), norm=norm, cmap="cividis", rasterized=True)
+        ax.plot(*border, color=COLOURS[1], linestyle="--", label="linear loop")
+        ax.set_xlabel("alpha")
+        ax.set_ylabel("beta")
+        ax.set_xlim(float(alphas[0]), float(alphas[-1]))
+        ax.set_ylim(float(betas[0]), float(betas[-1]))
+        bar = figure.colorbar(image, ax=ax, label="Settles after (RTTs)")
+        bar.ax.yaxis.set_major_locator(_powers(low, high))
+        bar.ax.yaxis.set_major_formatter(FuncFormatter(_plain))
+        bar.ax.yaxis.set_minor_formatter(NullFormatter())
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), borderaxespad=0.1)
+        return figure
+
+
+def phase_portrait(paths: Sequence[tuple[Floats, Floats]]) -> Figure:
+    """Draws queues against rates: each path from its start, a mark, to where it ends."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(COLUMN_WIDTH_IN, 2.4), layout="constrained")
+        FigureCanvasAgg(figure)
+        ax: Axes = figure.subplots()
+        for number, (rate, queue) in enumerate(paths):
+            colour = COLOURS[number % len(COLOURS)]
+            ax.plot(rate, queue, color=colour, linewidth=0.9)
+            ax.plot(rate[:1], queue[:1], MARKERS[number % len(MARKERS)], color=colour, linestyle="none")
+        ax.plot([1.0], [0.0], "+", color="black", markersize=8.0, zorder=5)
+        ax.set_xlabel("Rate over its equilibrium (N R / C)")
+        ax.set_ylabel("Queue (bandwidth-delay products)")
+        ax.set_xlim(left=0.0)
+        ax.set_ylim(bottom=0.0)
         return figure
 
 

@@ -332,6 +332,24 @@ class Scenario:
         """The scenario's tables, checked, with every default spelled out; `memory` as in `run`."""
         return tomllib.loads(self.to_toml(memory=memory))
 
+    def router_loops(
+        self, *, memory: str | None = None
+    ) -> list[tuple[str, str, float, float, float | None, list[tuple[float, int]]]]:
+        """Links whose router law has gains: name, law, alpha, beta, gamma, RTTs of flows that obey, with their number.
+
+        RTTs are those of propagation, in seconds; `memory` as in `run`.
+        """
+        text, written_in = self._text()
+        with translated():
+            return _flowstamp.router_loops(
+                text,
+                source=self.source,
+                format=written_in,
+                sets=self.overrides,
+                base_dir=self.base_dir,
+                memory=machine.memory(memory),
+            )
+
     def _repr_html_(self) -> str:
         from flowstamp import notebook
 

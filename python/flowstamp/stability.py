@@ -10,15 +10,18 @@
 XCP's and RCP's loops have one linear form near their equilibrium (Katabi 2002, appendix B; Dukkipati 2007, equations
 5.5 to 5.7), in which neither capacity nor number of flows occurs, and the RTT only as the unit of time. The equilibrium
 lies where the queue is empty and cannot be emptier, which the linear form leaves out: what is stable in fact is told by
-the switched system (equation 5.14), in time. The mathematics is the crate `flowstamp-fluid`; nothing is computed here.
+the switched system (equation 5.14), in time. Flows of several RTTs have no such form: theirs is the model of their law
+on one link (Katabi 2002, equations 15 to 17; Dukkipati 2007, equations 5.1 to 5.4). The mathematics is the crate
+`flowstamp-fluid`; nothing is computed here.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from flowstamp.scenario import Scenario
+    from flowstamp.stability_check import Check
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +48,12 @@ MODELS: dict[str, Model] = {"xcp": "switched", "rcp": "rcp"}
 
 PATIENCE_RTTS = 2000.0
 """How long settling is waited for."""
+
+SETTLING_RTTS = 200.0
+"""How long on a map of settling times."""
+
+STARTS = tuple((10.0 * rate - 1.0, queue) for rate in (0.5, 0.1, 0.01) for queue in (0.0, 2.0))
+"""Of appendix E: R/C of 0.5, 0.1 and 0.01 with ten flows, without a queue and with two bandwidth-delay products."""
 
 ALPHAS = (0.05, 2.0)
 BETAS = (0.05, 1.2)
@@ -162,6 +172,61 @@ def response(alpha: float, beta: float, rtt: str, omega: ArrayLike) -> tuple[NDA
     return _array(re) + 1j * _array(im), _array(phase)
 
 
+def phase_portrait(
+    alpha: float,
+    beta: float,
+    *,
+    starts: Sequence[tuple[float, float]] = STARTS,
+    model: Model = "rcp",
+    flows: float = 10.0,
+    rtts: float = 100.0,
+) -> Figure:
+    """Draws the queue against the rate from several starts, as appendix E of the thesis.
+
+    Args:
+        alpha: Gain on spare capacity.
+        beta: Gain on the queue.
+        starts: Rates over the equilibrium's less one, and queues in bandwidth-delay products.
+        model: Which equations.
+        flows: Highest rate over the equilibrium's; for `rcp`.
+        rtts: For so many round trips.
+    """
+    from flowstamp import plot
+
+    if len(starts) == 0:
+        raise TheoryError("starts is empty; it must have one start at least")
+    _finite(rtts=rtts)
+    times = np.linspace(0.0, rtts, max(2, math.ceil(32.0 * rtts)))
+    paths = [trajectory(alpha, beta, times, model=model, start=start, flows=flows) for start in starts]
+    return plot.phase_portrait([(rate + 1.0, queue) for rate, queue in paths])
+
+
+def settling_map(
+    alphas: ArrayLike,
+    betas: ArrayLike,
+    *,
+    model: Model = "rcp",
+    start: tuple[float, float] = (1.0, 0.0),
+    flows: float = 100.0,
+    most: float = SETTLING_RTTS,
+) -> Figure:
+    """Draws after how many round trips a law settles, over its gains: `settling_time` of each pair."""
+    from flowstamp import plot
+
+    a, b = (np.asarray(values, np.float64).ravel() for values in (alphas, betas))
+    if len(a) < 2 or len(b) < 2:
+        raise TheoryError("a map needs two alphas and two betas at least")
+    times = settling_time(a[None, :], b[:, None], model=model, start=start, flows=flows, most=most)
+    return plot.settling(a, b, times, _border(float(a[-1])))
+
+
+def _border(most: float) -> tuple[Floats, Floats]:
+    """The linear loop's, for each alpha up to the most the beta below which it is stable."""
+    along = np.linspace(0.0, most, 800)
+    with translated():
+        return along, _array(_flowstamp.loop_border(_buffer(along)))
+
+
 @dataclass(frozen=True)
 class Stability:
     """What is known of a law with its gains."""
@@ -170,17 +235,58 @@ class Stability:
     alpha: float
     beta: float
     rtt_s: float
+    """Of all flows, or their mean."""
+    groups: tuple[tuple[float, int], ...] = ()
+    """RTTs of flows in seconds, each with the number that have it, where they differ."""
+    gamma: float = 0.1
+    """What XCP shuffles, which is of matter where RTTs differ."""
+    links: tuple[str, ...] = ()
+    """In a scenario: those of which it is true."""
 
     @cached_property
     def _margins(self) -> tuple[float | None, float | None, float | None, float | None, float | None]:
         with translated():
             return _flowstamp.loop_margins(self.alpha, self.beta, self.rtt_s)
 
+    def _shared(self) -> tuple[bytes, bytes, tuple[float, float]]:
+        """RTTs, flows and start of the model of flows that differ."""
+        rtts, flows = zip(*self.groups, strict=True)
+        # All RCP's flows together may send no more than as many times the capacity as there are.
+        return _buffer(rtts), _buffer(flows), START[self.law]
+
+    def trajectory(self, rtts: ArrayLike) -> Trajectory:
+        """Of the law's model from its disturbance, at times in (mean) RTTs."""
+        if not self.groups:
+            model, start = MODELS[self.law], START[self.law]
+            return Trajectory(*trajectory(self.alpha, self.beta, rtts, model=model, start=start), {})
+        times, (own, flows, start) = _buffer(rtts), self._shared()
+        with translated():
+            found = _flowstamp.shared_trajectory(self.law, self.gamma, self.alpha, self.beta, own, flows, start, times)
+        rows = _array(found).reshape(-1, 2 + len(self.groups))
+        each = {rtt: rows[:, 2 + number] for number, (rtt, _) in enumerate(self.groups)}
+        return Trajectory(rows[:, 0], rows[:, 1], each)
+
+    def _settles_together(self, alphas: Floats, betas: Floats, most: float) -> Floats:
+        """Of flows that differ: NaN where they do not settle in time."""
+        rtts, flows, start = self._shared()
+        with translated():
+            found = _flowstamp.shared_settling(
+                self.law, self.gamma, _buffer(alphas), _buffer(betas), rtts, flows, start, most
+            )
+        return _array(found).reshape(alphas.shape)
+
+    @cached_property
+    def _own_time(self) -> float:
+        gains = np.array([self.alpha]), np.array([self.beta])
+        return float(self._settles_together(*gains, PATIENCE_RTTS + 20.0)[0])
+
     @cached_property
     def settles_after_rtts(self) -> float | None:
-        """Round trips until rate and queue are within 2% and 1% for good; None where not stable, or not after 2000."""
+        """(Mean) RTTs until rate and queue are within 2% and 1% for good; None where not stable, or not after 2000."""
         if not self.stable:
             return None
+        if self.groups:
+            return None if math.isnan(self._own_time) else self._own_time
         time = float(
             settling_time(
                 self.alpha, self.beta, model=MODELS[self.law], start=START[self.law], most=PATIENCE_RTTS + 20.0
@@ -192,17 +298,24 @@ class Stability:
     def stable(self) -> bool:
         """The switched system settles: what the law is near its equilibrium, where the queue is not below zero.
 
-        It has no scale: what grows from a small disturbance does so from any, and may yet stay within 2%.
+        It has no scale: what grows from a small disturbance does so from any, and may yet stay within 2%. Flows that
+        differ have the model of their law in its place.
         """
+        if self.groups:
+            if not math.isnan(self._own_time):
+                return True
+            try:
+                return _dies(*self.trajectory(np.linspace(0.0, 2 * PATIENCE_RTTS, 40001))[:2])
+            except TheoryError:
+                return False
         time = settling_time(self.alpha, self.beta, model="switched", start=(0.5, 0.0))
         if not math.isnan(float(time)):
             return True
-        # What dies more slowly than that has lower peaks later on.
-        rate, queue = trajectory(
-            self.alpha, self.beta, np.linspace(0.0, 2 * PATIENCE_RTTS, 40001), model="switched", start=(0.5, 0.0)
-        )
-        size = np.maximum(np.abs(rate), queue)
-        return bool(size[-10000:].max() < size[10000:20000].max())
+        try:
+            late = np.linspace(0.0, 2 * PATIENCE_RTTS, 40001)
+            return _dies(*trajectory(self.alpha, self.beta, late, model="switched", start=(0.5, 0.0)))
+        except TheoryError:
+            return False  # it has grown beyond all numbers
 
     @property
     def linear_stable(self) -> bool:
@@ -245,6 +358,8 @@ class Stability:
             "alpha": self.alpha,
             "beta": self.beta,
             "rtt_s": self.rtt_s,
+            "groups": [{"rtt_s": rtt, "flows": flows} for rtt, flows in self.groups],
+            "links": list(self.links),
             "stable": self.stable,
             "settles_after_rtts": self.settles_after_rtts,
             "linear": {
@@ -262,7 +377,18 @@ class Stability:
         from flowstamp import text
 
         settled = self.settles_after_rtts
-        first = f"{self.law}, alpha {self.alpha:g}, beta {self.beta:g}, RTT {text.seconds(self.rtt_s)}: "
+        first = f"{self.law}, alpha {self.alpha:g}, beta {self.beta:g}, "
+        if self.groups:
+            each = ", ".join(
+                f"{flows} {'flow' if flows == 1 else 'flows'} of {text.seconds(rtt)}" for rtt, flows in self.groups
+            )
+            first += f"mean RTT {text.seconds(self.rtt_s)} ({each}): "
+        else:
+            first += f"RTT {text.seconds(self.rtt_s)}: "
+        if self.links:
+            more = f" and {len(self.links) - 3} more" if len(self.links) > 4 else ""
+            names = ", ".join(self.links[:3] if more else self.links)
+            first = f"{'link' if len(self.links) == 1 else 'links'} {names}{more}: {first}"
         if not self.stable:
             first += "unstable: a disturbance does not die"
         elif settled is None:
@@ -274,80 +400,183 @@ class Stability:
         linear = "stable" if self.linear_stable else "unstable"
         return [
             first,
-            f"linear loop: {linear}; phase margin {phase}, "
+            f"linear loop{' with the mean RTT' if self.groups else ''}: {linear}; phase margin {phase}, "
             f"gain margin {text.maybe(self.gain_margin, 3)}, delay margin {delay}",
         ]
 
-    def plot(self, cells: int = 100) -> Figure:
-        """The gains on their region: the linear loop's border, and where the switched system settles."""
+    def with_gains(self, alpha: float, beta: float) -> Stability:
+        """The same law and flows with other gains."""
+        return replace(self, alpha=_gain("alpha", alpha), beta=_gain("beta", beta))
+
+    def check_by_simulation(self, points: int = 12, **options: Any) -> Check:
+        """Where packets oscillate: runs at `points` times `points` pairs of gains (`flowstamp.stability_check`)."""
+        from flowstamp.stability_check import check
+
+        return check(self, points=points, **options)
+
+    def plot(
+        self, cells: int | None = None, *, tried: tuple[Floats, Floats, NDArray[np.bool_]] | None = None
+    ) -> Figure:
+        """The gains on their region: the linear loop's border, and where the switched system settles.
+
+        Of flows that differ, where their law's model does; of fewer cells by default, for it takes longer. `tried` are
+        alphas, betas and whether packets rested there.
+        """
         from flowstamp import plot
 
+        cells = cells or (40 if self.groups else 100)
         alphas, betas = (np.linspace(low, high, cells) for low, high in (ALPHAS, BETAS))
-        along = np.linspace(0.0, ALPHAS[1], 800)
-        with translated():
-            border = (along, _array(_flowstamp.loop_border(_buffer(along))))
+        if self.groups:
+            rtts, flows, start = self._shared()
+            with translated():
+                found, _ = _flowstamp.shared_map(
+                    self.law, self.gamma, _buffer(alphas), _buffer(betas), rtts, flows, start, 1000.0
+                )
+            where = np.frombuffer(found, np.bool_).reshape(cells, cells)
+        else:
+            where = stable_map(alphas, betas)
         return plot.region(
             alphas,
             betas,
-            stable_map(alphas, betas),
-            border,
+            where,
+            _border(ALPHAS[1]),
             (self.alpha, self.beta, f"{self.law.upper()}, {'stable' if self.stable else 'unstable'}"),
+            name="several RTTs" if self.groups else "switched system",
+            tried=tried,
         )
 
+    def plot_settling(self, cells: int = 60) -> Figure:
+        """How soon the law settles from its disturbance, over its gains."""
+        alphas, betas = (np.linspace(low, high, cells) for low, high in (ALPHAS, BETAS))
+        if not self.groups:
+            return settling_map(alphas, betas, model=MODELS[self.law], start=START[self.law])
+        from flowstamp import plot
 
-def of(law: str, *, alpha: float | None = None, beta: float | None = None, rtt: str = "100ms") -> Stability:
-    """Of XCP or RCP, with its own gains unless others are given."""
+        times = self._settles_together(*np.meshgrid(alphas, betas), SETTLING_RTTS)
+        return plot.settling(alphas, betas, times, _border(ALPHAS[1]))
+
+    def plot_portrait(self) -> Figure:
+        """Queue against rate from appendix E's starts; of flows that differ as if all had their mean RTT."""
+        return phase_portrait(self.alpha, self.beta, model=MODELS[self.law])
+
+
+class Trajectory(NamedTuple):
+    """What a model does from its disturbance on."""
+
+    rate: Floats
+    """Traffic over the capacity, less one."""
+    queue: Floats
+    """In capacity times (mean) RTT."""
+    rates: dict[float, Floats]
+    """Of a flow of each RTT, over its even part; empty where there is one."""
+
+
+def _dies(rate: Floats, queue: Floats) -> bool:
+    """What dies slowly has lower peaks later on: those of the last quarter against those of the second."""
+    size = np.maximum(np.abs(rate), queue)
+    quarter = len(size) // 4
+    return bool(size[-quarter:].max() < size[quarter : 2 * quarter].max())
+
+
+def _seconds(name: str, time: str) -> float:
+    try:
+        with translated():
+            seconds = _flowstamp.quantity("time", time)
+    except TheoryError as error:
+        raise TheoryError(f"{name}: {error}") from error
+    if seconds <= 0.0:
+        raise TheoryError(f'{name} is "{time}"; it must be above 0')
+    return seconds
+
+
+def _groups(rtts: Sequence[float], flows: Sequence[int]) -> tuple[float, tuple[tuple[float, int], ...]]:
+    """The mean RTT of flows, and each with its flows if they differ."""
+    each: dict[float, int] = {}
+    for rtt, count in zip(rtts, flows, strict=True):
+        each[rtt] = each.get(rtt, 0) + count
+    mean = sum(rtt * count for rtt, count in each.items()) / sum(each.values())
+    return mean, tuple(sorted(each.items())) if len(each) > 1 else ()
+
+
+def of(
+    law: str,
+    *,
+    alpha: float | None = None,
+    beta: float | None = None,
+    rtt: str | Sequence[str] = "100ms",
+    flows: Sequence[int] | None = None,
+) -> Stability:
+    """Of XCP or RCP, with its own gains unless others are given.
+
+    Args:
+        law: `xcp` or `rcp`.
+        alpha: Gain on spare capacity.
+        beta: Gain on the queue.
+        rtt: Of all flows, or several.
+        flows: How many have each RTT; one, if nothing is said.
+    """
     if law not in MODELS:
         raise TheoryError(f'law "{law}" has no model here; it must be one of {", ".join(MODELS)}')
     own_alpha, own_beta = _flowstamp.own_gains()[law]
-    try:
-        with translated():
-            seconds = _flowstamp.quantity("time", rtt)
-    except TheoryError as error:
-        raise TheoryError(f"rtt: {error}") from error
-    if seconds <= 0.0:
-        raise TheoryError(f'rtt is "{rtt}"; it must be above 0')
-    return Stability(
+    rtts = [_seconds("rtt", each) for each in ([rtt] if isinstance(rtt, str) else rtt)]
+    if not rtts:
+        raise TheoryError("rtt is empty; it must have one time at least")
+    counts = [1] * len(rtts) if flows is None else list(flows)
+    if len(counts) != len(rtts):
+        raise TheoryError(f"flows has {len(counts)} numbers; it must have {len(rtts)}, one for each rtt")
+    for count in counts:
+        if count < 1:
+            raise TheoryError(f"flows has {count}; each must be 1 or more")
+    mean, groups = _groups(rtts, counts)
+    found = Stability(
         law,
         _gain("alpha", own_alpha if alpha is None else alpha),
         _gain("beta", own_beta if beta is None else beta),
-        seconds,
+        mean,
+        groups,
     )
+    _ = groups and found.trajectory([0.0])  # refuses what the model has no room for
+    return found
 
 
-def of_scenario(scenario: Scenario, rtt: str | None = None) -> list[Stability]:
-    """Of each router law of a scenario that has a model here, with the mean RTT of its flows unless `rtt` is given."""
-    tree = scenario.resolved()
-    routers: dict[str, dict[str, Any]] = {}
-    for place in ("dumbbell", "parking_lot", "graph", "fat_tree", "leaf_spine"):
-        table = tree.get(place) or {}
-        for link in [table, *table.get("links", [])]:
-            router = link.get("router")
-            if isinstance(router, dict) and router.get("law") in MODELS:
-                routers.setdefault(f"{router['law']} {router['alpha']} {router['beta']}", router)
-    if not routers:
+MOST_APART = 8
+"""As many loops of a scenario are told apart."""
+
+
+def _of_flows(
+    law: str, alpha: float, beta: float, gamma: float | None, pairs: Sequence[tuple[float, int]]
+) -> Stability:
+    mean, groups = _groups([rtt for rtt, _ in pairs], [count for _, count in pairs])
+    return Stability(law, _gain("alpha", alpha), _gain("beta", beta), mean, groups, 0.1 if gamma is None else gamma)
+
+
+def of_scenario(scenario: Scenario, rtt: str | Sequence[str] | None = None) -> list[Stability]:
+    """Of each router law of a scenario that has a model here, with the RTTs of the flows that obey it.
+
+    Links of the same law, gains and RTTs are one. Where that leaves more than eight, as in a fat tree, those of one law
+    and gains are taken together, with the RTTs of all their flows. `rtt` is in place of the scenario's, one or several.
+    """
+    given = None
+    if rtt is not None:
+        rtts = [_seconds("rtt", each) for each in ([rtt] if isinstance(rtt, str) else rtt)]
+        given = [(seconds, 1) for seconds in rtts]
+    loops = [loop for loop in scenario.router_loops() if loop[1] in MODELS]
+    obeyed = [(*loop[:5], given or loop[5]) for loop in loops if given or loop[5]]
+    found: dict[Stability, list[str]] = {}
+    for link, law, alpha, beta, gamma, pairs in obeyed:
+        found.setdefault(_of_flows(law, alpha, beta, gamma, pairs), []).append(link)
+    if len(found) > MOST_APART:
+        together: dict[tuple[str, float, float, float | None], list[tuple[str, list[tuple[float, int]]]]] = {}
+        for link, law, alpha, beta, gamma, pairs in obeyed:
+            together.setdefault((law, alpha, beta, gamma), []).append((link, pairs))
+        found = {
+            _of_flows(*law, [pair for _, pairs in those for pair in pairs]): [link for link, _ in those]
+            for law, those in together.items()
+        }
+    if not loops:
         raise TheoryError(
             f"{scenario.source}: no link has a router whose law has a model here; those are {', '.join(MODELS)}"
         )
-    text = rtt or _mean_rtt(tree, {router["law"] for router in routers.values()})
-    if text is None:
-        raise TheoryError(f"{scenario.source}: its topology gives no single RTT; say --rtt, such as --rtt 80ms")
-    return [of(router["law"], alpha=router["alpha"], beta=router["beta"], rtt=text) for router in routers.values()]
-
-
-def _mean_rtt(tree: dict[str, Any], laws: set[str]) -> str | None:
-    """Over the flows with these laws of a dumbbell or parking lot: as many as a group counts, each with its RTT."""
-    own = next((tree[place].get("rtt") for place in ("dumbbell", "parking_lot") if tree.get(place)), None)
-    seconds: list[float] = []
-    for group in tree.get("flows", []):
-        law = group.get("law")
-        if (law.get("law") if isinstance(law, dict) else law) not in laws:
-            continue
-        told = group.get("rtt") or own
-        told = told if isinstance(told, list) else [told]
-        if None in told:
-            return None
-        with translated():
-            rtts = [_flowstamp.quantity("time", rtt) for rtt in told]
-        seconds += rtts if len(rtts) > 1 else rtts * int(group.get("count") or 1)
-    return f"{1e6 * sum(seconds) / len(seconds):.6f}us" if seconds else None
+    if not found:
+        raise TheoryError(f"{scenario.source}: no flow obeys its routers; say --rtt, such as --rtt 80ms")
+    return [replace(one, links=tuple(links)) for one, links in found.items()]

@@ -4,6 +4,7 @@
 
 mod control;
 mod run;
+mod shared;
 mod simulation;
 mod stability;
 mod table;
@@ -132,6 +133,25 @@ fn resolve(
     })
 }
 
+/// Links of a scenario whose routers' laws have gains (`shared::Loop`).
+#[pyfunction]
+#[pyo3(
+    signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".".to_owned(), memory=None),
+    text_signature = "(text, *, source='scenario', format='toml', sets=(), base_dir='.', memory=None)"
+)]
+fn router_loops(
+    py: Python<'_>,
+    text: &str,
+    source: &str,
+    format: &str,
+    sets: Vec<(String, String)>,
+    base_dir: String,
+    memory: Option<u64>,
+) -> PyResult<Vec<shared::Loop>> {
+    let source = Source::new(text, source, format, sets, FilesOf::Folder(base_dir), memory);
+    wait::interruptible(py, move || shared::loops(&source.load()?.0))
+}
+
 /// JSON Schema of a scenario.
 #[pyfunction]
 fn scenario_schema() -> String {
@@ -183,6 +203,8 @@ mod _flowstamp {
     #[pymodule_export]
     use super::run::{Run, run, run_each, run_many};
     #[pymodule_export]
+    use super::shared::{shared_map, shared_settling, shared_trajectory};
+    #[pymodule_export]
     use super::simulation::{Simulation, start};
     #[pymodule_export]
     use super::stability::{
@@ -197,7 +219,8 @@ mod _flowstamp {
     };
     #[pymodule_export]
     use super::{
-        OutputError, ScenarioError, check, dissector_lua, laws, resolve, router_of, scenario_schema,
+        OutputError, ScenarioError, check, dissector_lua, laws, resolve, router_loops, router_of,
+        scenario_schema,
     };
 
     #[pymodule_init]

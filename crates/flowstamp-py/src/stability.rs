@@ -2,20 +2,14 @@
 //! buffers.
 
 use crate::theory::{buffer, floats, refused, word};
-use flowstamp_fluid::control::delay::{Solution, System};
 use flowstamp_fluid::control::frequency::OpenLoop;
-use flowstamp_fluid::control::models::{Rcp, Switched};
 use flowstamp_fluid::control::region::{self, Fate, Patience};
+use flowstamp_fluid::control::settle::{Model, Setting};
 use flowstamp_fluid::stability;
 use flowstamp_laws::registry::RouterSpec;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
-
-/// A step in round trips. Near the border, where errors add up longest, peaks after 1600 of these differ by 1e-4 from those of a step of an eighth of
-/// it (`steps_of_a_thirty_second_do`, in the crate's tests).
-const STEP: f64 = 1.0 / 32.0;
 
 /// Gains of router laws whose loop is XCP's, as a scenario has them that sets none.
 #[pyfunction]
@@ -82,56 +76,14 @@ pub fn loop_roots(alpha: f64, beta: f64, rtt_s: f64, right_of: f64) -> PyResult<
     Ok(roots.iter().map(|root| (root.re, root.im)).collect())
 }
 
-#[derive(Clone, Copy)]
-enum Which {
-    Rcp,
-    Switched,
-    Linear,
-}
-
-fn which(text: &str) -> PyResult<Which> {
-    word("model", text, &[("rcp", Which::Rcp), ("switched", Which::Switched), ("linear", Which::Linear)])
-}
-
-/// The model, and the start as its variables: the rate over the equilibrium's less one, and the queue in bandwidth-delay products.
-#[derive(Clone, Copy)]
-struct Setting {
-    which: Which,
-    start: [f64; 2],
-    most: f64,
-}
-
-/// Of rate and queue, 2% and 1% (Dukkipati 2007, section 5.4).
-fn distance(x: &[f64; 2], rest: f64) -> f64 {
-    ((x[0] - rest).abs() / 0.02).max(x[1].abs() / 0.01)
-}
-
-impl Setting {
-    /// What switches too often to be told apart does not rest.
-    fn fate(&self, alpha: f64, beta: f64, patience: &Patience) -> Fate {
-        let fate = match self.which {
-            Which::Rcp => {
-                let model = Rcp { alpha, beta, most: self.most, queue_in_rtt: true };
-                region::fate(model, [1.0 + self.start[0], self.start[1]], STEP, patience, |x| {
-                    distance(x, 1.0)
-                })
-            }
-            Which::Switched | Which::Linear => {
-                let model =
-                    Switched { alpha, beta, floor: matches!(self.which, Which::Switched), error: 0.0 };
-                region::fate(model, self.start, STEP, patience, |x| distance(x, 0.0))
-            }
-        };
-        fate.unwrap_or(Fate::Oscillates)
-    }
-}
-
-fn patience(most: f64) -> Patience {
+/// How long settling is waited for.
+pub fn patience(most: f64) -> Patience {
     Patience { band: 1.0, hold: 20.0, most, lost: 1e9 }
 }
 
 fn setting(model: &str, start: (f64, f64), flows: f64) -> PyResult<Setting> {
-    Ok(Setting { which: which(model)?, start: [start.0, start.1], most: flows })
+    let models = [("rcp", Model::Rcp(flows)), ("switched", Model::Switched), ("linear", Model::Linear)];
+    Ok(Setting { model: word("model", model, &models)?, start: [start.0, start.1] })
 }
 
 /// For each pair of gains after how many round trips rate and queue are within 2% and 1% for good; NaN where they are not within `most`.
@@ -167,35 +119,35 @@ pub fn settling_map<'py>(
 ) -> PyResult<(Bound<'py, PyBytes>, usize)> {
     let setting = setting(model, start, flows)?;
     let (alphas, betas) = (floats("alphas", alphas)?, floats("betas", betas)?);
+    mapped(py, &alphas, &betas, |alpha, beta| setting.fate(alpha, beta, &patience(most)).settles())
+}
+
+/// The cells of a map over gains as bytes, and how many were tried.
+pub fn mapped<'py>(
+    py: Python<'py>,
+    alphas: &[f64],
+    betas: &[f64],
+    settles: impl Fn(f64, f64) -> bool + Send + Sync,
+) -> PyResult<(Bound<'py, PyBytes>, usize)> {
     if alphas.len() < 2 || betas.len() < 2 {
         return Err(refused("a map needs two alphas and two betas at least"));
     }
     let map = py.detach(|| {
         region::map(alphas.len(), betas.len(), |cells| {
-            region::all(cells, |(x, y)| setting.fate(alphas[*x], betas[*y], &patience(most)).settles())
+            region::all(cells, |(x, y)| settles(alphas[*x], betas[*y]))
         })
     });
     let cells: Vec<u8> = map.cells.iter().map(|cell| u8::from(*cell)).collect();
     Ok((PyBytes::new(py, &cells), map.asked))
 }
 
-fn states<S: System<2>>(system: S, start: [f64; 2], times: &[f64]) -> PyResult<Vec<f64>> {
-    let mut solution = Solution::new(system, start, STEP).map_err(refused)?;
-    let mut found = Vec::with_capacity(2 * times.len());
-    let mut left = times.iter().peekable();
-    while left.next_if(|t| **t <= 0.0).is_some() {
-        found.extend_from_slice(&start);
+/// Times of a trajectory.
+pub fn growing(times: &[u8]) -> PyResult<Vec<f64>> {
+    let times = floats("times", times)?;
+    if times.iter().any(|t| !t.is_finite() || *t < 0.0) || times.windows(2).any(|w| w[1] < w[0]) {
+        return Err(refused("times must be finite numbers from 0 on that only grow"));
     }
-    // In whole steps, and by their cubics in between: steps that were cut for each time would be many.
-    let end = times.last().map_or(0.0, |last| last + STEP);
-    let ended = solution.run(end, |step| {
-        while let Some(time) = left.next_if(|t| **t <= step.to) {
-            found.extend_from_slice(&step.at(*time));
-        }
-        if left.peek().is_none() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    let _ = ended.map_err(refused)?;
-    Ok(found)
+    Ok(times)
 }
 
 /// Rate over the equilibrium's less one and queue in bandwidth-delay products, at times in round trips that only grow.
@@ -211,21 +163,7 @@ pub fn trajectory<'py>(
     error: f64,
     times: &[u8],
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let times = floats("times", times)?;
-    if times.iter().any(|t| !t.is_finite() || *t < 0.0) || times.windows(2).any(|w| w[1] < w[0]) {
-        return Err(refused("times must be finite numbers from 0 on that only grow"));
-    }
-    let (which, start) = (which(model)?, [start.0, start.1]);
-    let found = py.detach(|| match which {
-        Which::Rcp => {
-            let model = Rcp { alpha, beta, most: flows, queue_in_rtt: true };
-            let mut found = states(model, [1.0 + start[0], start[1]], &times)?;
-            found.iter_mut().step_by(2).for_each(|rate| *rate -= 1.0);
-            Ok(found)
-        }
-        Which::Switched | Which::Linear => {
-            states(Switched { alpha, beta, floor: matches!(which, Which::Switched), error }, start, &times)
-        }
-    });
-    Ok(buffer(py, &found?))
+    let (setting, times) = (setting(model, start, flows)?, growing(times)?);
+    let found = py.detach(|| setting.states(alpha, beta, error, &times)).map_err(refused)?;
+    Ok(buffer(py, found.as_flattened()))
 }

@@ -201,6 +201,12 @@ impl<const N: usize, S: System<N>> Solution<N, S> {
         &self.x
     }
 
+    /// The slopes now.
+    #[must_use]
+    pub fn slopes(&self) -> [f64; N] {
+        self.system.slope(self.mode, self.t, &self.x, &self.past)
+    }
+
     /// The state some time ago, at most the longest delay.
     #[must_use]
     pub fn ago(&self, delay: f64) -> [f64; N] {

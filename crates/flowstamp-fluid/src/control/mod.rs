@@ -2,14 +2,18 @@
 //!
 //! - [`delay`]: the solver.
 //! - [`frequency`]: Bode, Nyquist, margins and characteristic roots of a loop with a delay, exactly.
-//! - [`models`]: XCP, RCP, VCP, and a router that takes the capacity for more than it is.
+//! - [`models`]: one link and one RTT: RCP, what XCP and RCP are near their equilibrium, a router that takes the capacity for more than it is, VCP.
+//! - [`network`]: XCP, RCP and VCP on several links, with flows of several RTTs.
 //! - [`region`]: where models settle, over two of their parameters.
 //! - [`unscaled`]: RCP's equations in their own units.
 //! - [`windows`]: VCP's model with each flow's window, over several links.
+//! - [`settle`]: what a user asks for: laws by their names, from a disturbance, with one RTT or several.
 
 pub mod delay;
 pub mod frequency;
 pub mod models;
+pub mod network;
 pub mod region;
+pub mod settle;
 pub mod unscaled;
 pub mod windows;

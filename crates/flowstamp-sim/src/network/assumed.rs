@@ -1,7 +1,7 @@
 //! What laws take for the RTT until packets carry one: the paths', where the scenario does not say. And what it says that is
 //! probably wrong: time constants, and gains with which no loop is stable.
 
-use super::plan::{LinkPlan, Network};
+use super::plan::{LinkPlan, Loop, Network};
 use super::{Builder, Result};
 use crate::ScenarioError;
 use crate::medium::Capacity;
@@ -15,13 +15,24 @@ use std::collections::BTreeMap;
 /// A time constant this many times longer or shorter than the path's RTT is probably a mistake.
 const FAR_OFF: u64 = 10;
 
+/// As many different RTTs of a link's flows are told apart.
+const MOST_RTTS: usize = 32;
+
+/// Round-trip propagation times of some flows.
+#[derive(Clone, Debug, Default)]
+struct Rtts {
+    sum_ps: u64,
+    count: u32,
+    /// How many have which; beyond [`MOST_RTTS`] those that came first.
+    each: BTreeMap<Time, u32>,
+}
+
 /// The round-trip propagation times of flows over a link.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct PathRtts {
-    /// Sum and number over those whose header its router writes into: first of those whose data pass, then of those whose
-    /// acks do.
-    own: [(u64, u32); 2],
-    /// Of those of the first kind, how many last and take all that they are given.
+    /// Of those whose header its router writes into: first of those whose data pass, then of those whose acks do.
+    own: [Rtts; 2],
+    /// Of those whose data pass, how many last and take all that they are given.
     lasting: u32,
     /// Of all.
     longest: Time,
@@ -29,9 +40,12 @@ pub(super) struct PathRtts {
 
 impl PathRtts {
     pub(super) fn add(&mut self, acks: bool, rtt: Time, lasting: bool) {
-        let (sum, count) = &mut self.own[usize::from(acks)];
-        *sum = sum.saturating_add(rtt.as_ps());
-        *count += 1;
+        let own = &mut self.own[usize::from(acks)];
+        own.sum_ps = own.sum_ps.saturating_add(rtt.as_ps());
+        own.count += 1;
+        if own.each.len() < MOST_RTTS || own.each.contains_key(&rtt) {
+            *own.each.entry(rtt).or_default() += 1;
+        }
         self.lasting += u32::from(lasting && !acks);
     }
 
@@ -40,10 +54,25 @@ impl PathRtts {
         self.longest = self.longest.max(rtt);
     }
 
-    /// The mean of those whose header the router writes into; of acks only where no data pass.
+    /// Those whose header the router writes into; of acks only where no data pass.
+    fn own(&self) -> Option<&Rtts> {
+        self.own.iter().find(|own| own.count > 0)
+    }
+
+    /// Their mean.
     fn mean(&self) -> Option<Time> {
-        let (sum, count) = self.own.into_iter().find(|(_, count)| *count > 0)?;
-        Some(Time::from_ps(sum / u64::from(count))).filter(|t| *t > Time::ZERO)
+        let own = self.own()?;
+        Some(Time::from_ps(own.sum_ps / u64::from(own.count))).filter(|t| *t > Time::ZERO)
+    }
+
+    /// Each, with the number of flows that have it; only their mean where they are too many.
+    fn each(&self) -> Vec<(Time, u32)> {
+        let Some((own, mean)) = self.own().zip(self.mean()) else { return Vec::new() };
+        if own.each.values().sum::<u32>() == own.count && !own.each.contains_key(&Time::ZERO) {
+            own.each.iter().map(|(rtt, count)| (*rtt, *count)).collect()
+        } else {
+            vec![(mean, own.count)]
+        }
     }
 }
 
@@ -168,6 +197,13 @@ impl Builder<'_> {
     pub(super) fn assume(&mut self, network: &mut Network) -> Result<()> {
         let mut warnings: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
         for (plan, rtts) in self.links.iter_mut().zip(&self.rtts) {
+            if plan.router.gains().is_some() {
+                network.loops.push(Loop {
+                    link: plan.name.clone(),
+                    router: plan.router.clone(),
+                    rtts: rtts.each(),
+                });
+            }
             if let Some(message) = plan.router.gains().and_then(unstable) {
                 warnings.entry(("router", message)).or_default().push(&plan.name);
             }

@@ -17,7 +17,8 @@ mod topology;
 pub use budget::{Needs, size};
 pub use capacity::capacity_of;
 pub use plan::{
-    CellPlan, Comes, END, FlowPlan, GroupPlan, LinkPlan, Medium, NOBODY, Network, Path, StationPlan, WebPlan,
+    CellPlan, Comes, END, FlowPlan, GroupPlan, LinkPlan, Loop, Medium, NOBODY, Network, Path, StationPlan,
+    WebPlan,
 };
 
 use crate::ScenarioError;
@@ -297,6 +298,7 @@ impl Builder<'_> {
             web: Vec::new(),
             assumed: Named::new(),
             warnings: Vec::new(),
+            loops: Vec::new(),
             needs: self.needs(&core)?,
         };
         self.rtts = vec![PathRtts::default(); self.links.len()];

@@ -223,6 +223,19 @@ pub struct Network {
     pub assumed: Named<String>,
     /// What the scenario says and probably does not mean.
     pub warnings: Vec<String>,
+    /// Links whose router closes a loop with its flows.
+    pub loops: Vec<Loop>,
     /// How much memory its run may need.
     pub needs: Needs,
+}
+
+/// A link whose router law has gains, and the flows that obey it.
+#[derive(Clone, Debug)]
+pub struct Loop {
+    /// Name of the link.
+    pub link: String,
+    /// The law, as the scenario has it.
+    pub router: RouterSpec,
+    /// Their propagation RTTs, each with the number of flows that have it; empty where no flow obeys.
+    pub rtts: Vec<(Time, u32)>,
 }

@@ -1,0 +1,465 @@
+//! XCP, RCP and VCP on several links, with groups of flows of several routes and RTTs.
+//!
+//! A flow's data pass its links at known times after they were sent, and what a link says is heard when their acks are back: a link's loop takes
+//! an RTT, whatever lies before it. What a full link lets pass goes on as it came in, as in all such models, so that a queue behind
+//! another sees more than it would; at rest, where nothing queues, that makes no difference.
+//!
+//! A state is `V` numbers: queues by link, then rates, by group or by link. Units are any that go together; with one link its
+//! capacity and mean RTT are the natural ones. Groups without flows are left out, so that a model serves for fewer than it has room for.
+
+use super::delay::{Past, System};
+
+/// Capacities, routes and delays.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Paths<const L: usize, const G: usize> {
+    /// By link.
+    pub capacities: [f64; L],
+    /// By group: how many.
+    pub flows: [f64; G],
+    /// By group: propagation alone.
+    pub rtts: [f64; G],
+    /// By group and link: how long after they were sent data pass it; none off their route. Zero at the first.
+    pub passes: [[Option<f64>; L]; G],
+}
+
+impl<const G: usize> Paths<1, G> {
+    /// All share one link of capacity 1.
+    #[must_use]
+    pub fn shared(flows: [f64; G], rtts: [f64; G]) -> Self {
+        Self { capacities: [1.0], flows, rtts, passes: [[Some(0.0)]; G] }
+    }
+}
+
+impl<const L: usize, const G: usize> Paths<L, G> {
+    /// Whether all is a network: each group with flows has a route, and hears of each of its links after it has passed it.
+    #[must_use]
+    pub fn checked(self) -> Option<Self> {
+        let sound = |i: usize| {
+            let times = self.passes[i].iter().flatten();
+            self.rtts[i].is_finite()
+                && times.clone().count() > 0
+                && times.clone().all(|after| (0.0..self.rtts[i]).contains(after))
+        };
+        let finite = |values: &[f64], least: f64| values.iter().all(|v| v.is_finite() && *v >= least);
+        let mut groups = (0..G).filter(|i| self.flows[*i] > 0.0);
+        let good = finite(&self.flows, 0.0) && finite(&self.capacities, f64::MIN_POSITIVE);
+        (good && groups.clone().count() > 0 && groups.all(sound)).then_some(self)
+    }
+
+    /// Groups over a link, and when they pass it.
+    #[inline]
+    fn over(&self, link: usize) -> impl Iterator<Item = (usize, f64)> {
+        (0..G)
+            .filter(|i| self.flows[*i] > 0.0)
+            .filter_map(move |i| self.passes[i][link].map(|after| (i, after)))
+    }
+
+    /// Links of a group, and when it passes them.
+    #[inline]
+    fn route(&self, group: usize) -> impl Iterator<Item = (usize, f64)> {
+        (0..L).filter_map(move |l| self.passes[group][l].map(|after| (l, after)))
+    }
+
+    /// The flows over a link.
+    #[must_use]
+    pub fn count(&self, link: usize) -> f64 {
+        self.over(link).map(|(i, _)| self.flows[i]).sum()
+    }
+
+    /// The mean RTT of the flows over a link: each counts once, as in the routers of XCP. Zero where there are none.
+    #[must_use]
+    pub fn mean_rtt(&self, link: usize) -> f64 {
+        let count = self.count(link);
+        if count > 0.0 {
+            self.over(link).map(|(i, _)| self.flows[i] * self.rtts[i]).sum::<f64>() / count
+        } else {
+            0.0
+        }
+    }
+
+    /// The shortest and the longest time after which somebody hears of something.
+    fn delays(&self) -> (f64, f64) {
+        let (mut shortest, mut longest) = (f64::INFINITY, 0.0f64);
+        for link in 0..L {
+            let passes = self.over(link).map(|(_, after)| after).fold(0.0, f64::max);
+            for (i, after) in self.over(link) {
+                shortest = shortest.min(self.rtts[i] - after);
+                shortest = if after > 0.0 { shortest.min(after) } else { shortest };
+                longest = longest.max(self.rtts[i] - after + passes);
+            }
+        }
+        (shortest, longest)
+    }
+
+    /// Max-min fair rates of one flow of each group: all grow alike until their first link is full.
+    #[must_use]
+    pub fn max_min(&self) -> [f64; G] {
+        let mut rates: [Option<f64>; G] = self.flows.map(|n| (n <= 0.0).then_some(0.0));
+        while rates.iter().any(Option::is_none) {
+            let left = |l: usize| {
+                let open: f64 =
+                    self.over(l).filter(|(i, _)| rates[*i].is_none()).map(|(i, _)| self.flows[i]).sum();
+                let taken: f64 = self.over(l).filter_map(|(i, _)| Some(self.flows[i] * rates[i]?)).sum();
+                (open > 0.0).then(|| (self.capacities[l] - taken) / open)
+            };
+            let full = (0..L).filter_map(|l| Some((left(l)?, l))).min_by(|a, b| a.0.total_cmp(&b.0));
+            let Some((rate, link)) = full else { break };
+            for (i, _) in self.over(link) {
+                rates[i].get_or_insert(rate);
+            }
+        }
+        rates.map(|rate| rate.unwrap_or(0.0))
+    }
+
+    /// Takes queues over their border: that of the link whose guard is least, and all that are at it.
+    fn switch_queues<const V: usize>(
+        empty: &mut [bool; L],
+        x: &mut [f64; V],
+        arriving: impl Fn(usize, &[f64; V]) -> f64,
+        capacities: &[f64; L],
+    ) {
+        let guards: [f64; L] =
+            std::array::from_fn(|l| if empty[l] { capacities[l] - arriving(l, x) } else { x[l] });
+        // By rounding, the one that was cut for may be a hair short of its border.
+        let least = guards.iter().copied().fold(f64::INFINITY, f64::min).max(0.0);
+        for (l, guard) in guards.into_iter().enumerate() {
+            if guard > least {
+                continue;
+            }
+            if empty[l] {
+                empty[l] = false;
+            } else {
+                x[l] = 0.0;
+                empty[l] = arriving(l, x) <= capacities[l];
+            }
+        }
+    }
+}
+
+/// XCP (Katabi 2002, equations 15 to 17). A link's control interval is the mean RTT of its flows; a group hears of the feedback after its own.
+///
+/// ```text
+///   F(t)  = alpha (C - y) / d - beta q / d^2                                      rate per time, of all flows
+///   r_i'  = ([F]+ + h) / n - (r_i / y) ([-F]+ + h),   d_i later                   n flows, h = max(0.1 y / d - |F|, 0)
+///   q'    = y - C, and max(y - C, 0) where q = 0
+/// ```
+///
+/// Equation 17 has the aggregate's slope where F is here: that is F itself a round trip later (equation 16), and would count the delay twice. `h` is
+/// that of section 3.5.2. Of several links the least feedback counts.
+///
+/// At rest a flow of the one link has its even part. Where flows of a link are held back elsewhere, what is shuffled there comes to rest short of the capacity,
+/// by more the more is shuffled (Low, Andrew and Wydrowski 2005): rates are max-min fair only as `shuffle` goes to zero.
+///
+/// Variables are queues, then the rate of one flow of each group: `V` is `L + G`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Xcp<const L: usize, const G: usize, const V: usize> {
+    alpha: f64,
+    beta: f64,
+    shuffle: f64,
+    paths: Paths<L, G>,
+    rtts: [f64; L],
+    counts: [f64; L],
+}
+
+impl<const L: usize, const G: usize, const V: usize> Xcp<L, G, V> {
+    /// With gains on spare capacity and on the queue, and the share of the traffic that is shuffled in a mean RTT, 0.1 in the paper. None
+    /// where the paths are no network.
+    #[must_use]
+    pub fn new(alpha: f64, beta: f64, shuffle: f64, paths: Paths<L, G>) -> Option<Self> {
+        const { assert!(V == L + G, "a queue for each link, a rate for each group") };
+        let paths = paths.checked()?;
+        let (rtts, counts) =
+            (std::array::from_fn(|l| paths.mean_rtt(l)), std::array::from_fn(|l| paths.count(l)));
+        Some(Self { alpha, beta, shuffle, paths, rtts, counts })
+    }
+
+    /// What arrives at a link where the state is `x` at `t`.
+    #[inline]
+    #[must_use]
+    pub fn arriving(&self, link: usize, t: f64, x: &[f64; V], past: &Past<V>) -> f64 {
+        self.paths
+            .over(link)
+            .map(|(i, after)| {
+                let rate = if after > 0.0 { past.at(t - after)[L + i] } else { x[L + i] };
+                self.paths.flows[i] * rate
+            })
+            .sum()
+    }
+
+    /// What a link says to a flow of a rate: a change of it, per time.
+    #[inline]
+    fn feedback(&self, link: usize, queue: f64, arriving: f64, rate: f64) -> f64 {
+        let d = self.rtts[link];
+        let f = (self.alpha * (self.paths.capacities[link] - arriving) - self.beta * queue / d) / d;
+        let h = (self.shuffle * arriving / d - f.abs()).max(0.0);
+        let taken = if arriving > 0.0 { rate / arriving * ((-f).max(0.0) + h) } else { 0.0 };
+        (f.max(0.0) + h) / self.counts[link] - taken
+    }
+}
+
+/// Which queues are empty, and of RCP's rates which are at their highest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modes<const L: usize> {
+    empty: [bool; L],
+    held: [bool; L],
+}
+
+impl<const L: usize, const G: usize, const V: usize> System<V> for Xcp<L, G, V> {
+    type Mode = [bool; L];
+
+    fn delays(&self) -> (f64, f64) {
+        self.paths.delays()
+    }
+
+    fn mode(&self, t: f64, x: &[f64; V], past: &Past<V>) -> [bool; L] {
+        std::array::from_fn(|l| x[l] <= 0.0 && self.arriving(l, t, x, past) < self.paths.capacities[l])
+    }
+
+    #[inline]
+    fn slope(&self, empty: [bool; L], t: f64, x: &[f64; V], past: &Past<V>) -> [f64; V] {
+        std::array::from_fn(|v| {
+            if v < L {
+                return if empty[v] { 0.0 } else { self.arriving(v, t, x, past) - self.paths.capacities[v] };
+            }
+            let i = v - L;
+            if self.paths.flows[i] <= 0.0 {
+                return 0.0;
+            }
+            let heard = self.paths.route(i).map(|(l, after)| {
+                let from = t - (self.paths.rtts[i] - after);
+                let then = past.at(from);
+                let rate = if after > 0.0 { past.at(from - after)[v] } else { then[v] };
+                self.feedback(l, then[l], self.arriving(l, from, &then, past), rate)
+            });
+            heard.fold(f64::INFINITY, f64::min)
+        })
+    }
+
+    #[inline]
+    fn guard(&self, empty: [bool; L], t: f64, x: &[f64; V], past: &Past<V>) -> f64 {
+        let of = |l: usize| {
+            if empty[l] { self.paths.capacities[l] - self.arriving(l, t, x, past) } else { x[l] }
+        };
+        (0..L).map(of).fold(f64::INFINITY, f64::min)
+    }
+
+    fn switch(&self, mut empty: [bool; L], t: f64, x: &mut [f64; V], past: &Past<V>) -> [bool; L] {
+        let arriving = |l: usize, x: &[f64; V]| self.arriving(l, t, x, past);
+        Paths::<L, G>::switch_queues(&mut empty, x, arriving, &self.paths.capacities);
+        empty
+    }
+}
+
+/// RCP (Dukkipati 2007, equations 5.1 to 5.4): each link has a rate, and a flow sends at the least of its route's.
+///
+/// ```text
+///   R' = R / (C d) (alpha (C - y) - beta q / d)        d = mean RTT of what arrives, and q / C,  R at most C
+///   q' = y - C, and max(y - C, 0) where q = 0
+/// ```
+///
+/// Variables are queues, then rates of links: `V` is `2 L`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rcp<const L: usize, const G: usize, const V: usize> {
+    alpha: f64,
+    beta: f64,
+    paths: Paths<L, G>,
+    rtts: [f64; L],
+}
+
+impl<const L: usize, const G: usize, const V: usize> Rcp<L, G, V> {
+    /// With gains on spare capacity and on the queue. None where the paths are no network.
+    #[must_use]
+    pub fn new(alpha: f64, beta: f64, paths: Paths<L, G>) -> Option<Self> {
+        const { assert!(V == 2 * L, "a queue and a rate for each link") };
+        let paths = paths.checked()?;
+        Some(Self { alpha, beta, rtts: std::array::from_fn(|l| paths.mean_rtt(l)), paths })
+    }
+
+    /// What arrives at a link, and its mean RTT without queues.
+    #[inline]
+    fn arriving(&self, link: usize, t: f64, past: &Past<V>) -> (f64, f64) {
+        let (mut sum, mut rtts) = (0.0, 0.0);
+        for (i, after) in self.paths.over(link) {
+            // Sent when it was heard of each link of its route, which was as that link's data of then were acknowledged.
+            let sent = t - after - self.paths.rtts[i];
+            let rate = self
+                .paths
+                .route(i)
+                .map(|(l, passes)| past.at(sent + passes)[L + l])
+                .fold(f64::INFINITY, f64::min);
+            sum += self.paths.flows[i] * rate;
+            rtts += self.paths.flows[i] * rate * self.paths.rtts[i];
+        }
+        (sum, if sum > 0.0 { rtts / sum } else { self.rtts[link] })
+    }
+
+    /// The growth of a link's rate per time, in its own size.
+    #[inline]
+    fn growth(&self, link: usize, queue: f64, (arriving, rtt): (f64, f64)) -> f64 {
+        let capacity = self.paths.capacities[link];
+        let d = rtt + queue / capacity;
+        (self.alpha * (capacity - arriving) - self.beta * queue / d) / (capacity * d)
+    }
+}
+
+impl<const L: usize, const G: usize, const V: usize> System<V> for Rcp<L, G, V> {
+    type Mode = Modes<L>;
+
+    fn delays(&self) -> (f64, f64) {
+        let mut longest = 0.0f64;
+        let mut shortest = f64::INFINITY;
+        for link in 0..L {
+            for (i, after) in self.paths.over(link) {
+                for (_, passes) in self.paths.route(i) {
+                    let delay = after + self.paths.rtts[i] - passes;
+                    (shortest, longest) = (shortest.min(delay), longest.max(delay));
+                }
+            }
+        }
+        (shortest, longest)
+    }
+
+    fn mode(&self, t: f64, x: &[f64; V], past: &Past<V>) -> Modes<L> {
+        let arriving: [(f64, f64); L] = std::array::from_fn(|l| self.arriving(l, t, past));
+        Modes {
+            empty: std::array::from_fn(|l| x[l] <= 0.0 && arriving[l].0 < self.paths.capacities[l]),
+            held: std::array::from_fn(|l| {
+                x[L + l] >= self.paths.capacities[l] && self.growth(l, x[l], arriving[l]) > 0.0
+            }),
+        }
+    }
+
+    #[inline]
+    fn slope(&self, mode: Modes<L>, t: f64, x: &[f64; V], past: &Past<V>) -> [f64; V] {
+        let arriving: [(f64, f64); L] = std::array::from_fn(|l| self.arriving(l, t, past));
+        std::array::from_fn(|v| {
+            if v < L {
+                return if mode.empty[v] { 0.0 } else { arriving[v].0 - self.paths.capacities[v] };
+            }
+            let l = v - L;
+            // A link without flows says nothing that is heard.
+            if mode.held[l] || self.rtts[l] <= 0.0 { 0.0 } else { x[v] * self.growth(l, x[l], arriving[l]) }
+        })
+    }
+
+    #[inline]
+    fn guard(&self, mode: Modes<L>, t: f64, x: &[f64; V], past: &Past<V>) -> f64 {
+        let of = |l: usize| {
+            let capacity = self.paths.capacities[l];
+            let arriving = self.arriving(l, t, past);
+            let queue = if mode.empty[l] { capacity - arriving.0 } else { x[l] };
+            let rate = if mode.held[l] { self.growth(l, x[l], arriving) } else { capacity - x[L + l] };
+            queue.min(rate)
+        };
+        (0..L).map(of).fold(f64::INFINITY, f64::min)
+    }
+
+    fn switch(&self, mut mode: Modes<L>, t: f64, x: &mut [f64; V], past: &Past<V>) -> Modes<L> {
+        let arriving: [(f64, f64); L] = std::array::from_fn(|l| self.arriving(l, t, past));
+        let capacities = &self.paths.capacities;
+        let queue = |l: usize, x: &[f64; V]| if mode.empty[l] { capacities[l] - arriving[l].0 } else { x[l] };
+        let rate = |l: usize, x: &[f64; V]| {
+            if mode.held[l] { self.growth(l, x[l], arriving[l]) } else { capacities[l] - x[L + l] }
+        };
+        let guards: [[f64; 2]; L] = std::array::from_fn(|l| [queue(l, x), rate(l, x)]);
+        let least = guards.iter().flatten().copied().fold(f64::INFINITY, f64::min).max(0.0);
+        for (l, [queue, rate]) in guards.into_iter().enumerate() {
+            if queue <= least {
+                if mode.empty[l] {
+                    mode.empty[l] = false;
+                } else {
+                    x[l] = 0.0;
+                    mode.empty[l] = arriving[l].0 <= capacities[l];
+                }
+            }
+            if rate <= least {
+                if mode.held[l] {
+                    mode.held[l] = false;
+                } else {
+                    x[L + l] = capacities[l];
+                    mode.held[l] = self.growth(l, x[l], arriving[l]) >= 0.0;
+                }
+            }
+        }
+        mode
+    }
+}
+
+/// VCP's MIAIMD model (Xia 2008, equations 9 to 11 and 15) with the scaling of section III-D (equations 6 and 8) for RTTs other than `t_rho`.
+///
+/// ```text
+///   r_i' = r_i ((1 + xi)^(d_i / t_rho) - 1) / d_i + a / t_rho^2        xi = kappa (1 / rho - 1),  d_i later
+///   rho  = the highest of the route's loads, y / (gamma C)
+/// ```
+///
+/// `a` is the additive increase, of the unit that rates times time have. Where all RTTs are `t_rho` and there is one link this is [`super::models::Miaimd`]. Its senders' decrease is that of
+/// the model, which knows the load exactly, not VCP's cut.
+///
+/// Variables are the rates of one flow of each group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Vcp<const L: usize, const G: usize> {
+    /// Stability coefficient of the multiplicative increase, below 1: a load beyond all bounds then leaves something of a rate.
+    pub kappa: f64,
+    /// What a flow adds in `t_rho`.
+    pub addition: f64,
+    /// Target utilisation.
+    pub target: f64,
+    /// Over which routers measure their load.
+    pub t_rho: f64,
+    /// Who goes where.
+    pub paths: Paths<L, G>,
+}
+
+impl<const L: usize, const G: usize> Vcp<L, G> {
+    /// The growth per round trip of a rate under a load: `xi_s` of equation 6.
+    #[must_use]
+    pub fn multiplies_by(&self, load: f64, rtt: f64) -> f64 {
+        libm::expm1(rtt / self.t_rho * libm::log1p(self.kappa * (1.0 / load - 1.0)))
+    }
+
+    /// What a round trip adds to a window: `alpha_s` of equation 8.
+    #[must_use]
+    pub fn adds(&self, rtt: f64) -> f64 {
+        self.addition * (rtt / self.t_rho) * (rtt / self.t_rho)
+    }
+
+    fn load(&self, link: usize, t: f64, x: &[f64; G], past: &Past<G>) -> f64 {
+        let arriving: f64 = self
+            .paths
+            .over(link)
+            .map(|(i, after)| self.paths.flows[i] * if after > 0.0 { past.at(t - after)[i] } else { x[i] })
+            .sum();
+        arriving / (self.target * self.paths.capacities[link])
+    }
+}
+
+impl<const L: usize, const G: usize> System<G> for Vcp<L, G> {
+    type Mode = ();
+
+    fn delays(&self) -> (f64, f64) {
+        self.paths.delays()
+    }
+
+    fn mode(&self, _: f64, _: &[f64; G], _: &Past<G>) {}
+
+    fn slope(&self, (): (), t: f64, x: &[f64; G], past: &Past<G>) -> [f64; G] {
+        std::array::from_fn(|i| {
+            if self.paths.flows[i] <= 0.0 {
+                return 0.0;
+            }
+            let rtt = self.paths.rtts[i];
+            let loads = self.paths.route(i).map(|(l, after)| {
+                let from = t - (rtt - after);
+                self.load(l, from, &past.at(from), past)
+            });
+            let load = loads.fold(0.0, f64::max);
+            (x[i] * self.multiplies_by(load, rtt) + self.adds(rtt) / rtt) / rtt
+        })
+    }
+
+    fn guard(&self, (): (), _: f64, _: &[f64; G], _: &Past<G>) -> f64 {
+        1.0
+    }
+
+    fn switch(&self, (): (), _: f64, _: &mut [f64; G], _: &Past<G>) {}
+}

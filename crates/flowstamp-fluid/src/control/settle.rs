@@ -1,0 +1,270 @@
+//! Whether and when laws settle with their gains: one link, flows of one RTT or of several, from a disturbance.
+//!
+//! Solvers are generic in the size of a state; here are the sizes that are asked for, so that they are compiled once, with this crate's
+//! optimisation.
+
+use super::delay::{Solution, System, Trouble};
+use super::models::{Rcp, Switched};
+use super::network::{self, Paths, Xcp};
+use super::region::{Fate, Patience, fate};
+use std::ops::ControlFlow;
+
+/// A step in round trips. Near the border, where errors add up longest, peaks after 1600 of these differ by 1e-4 from those of a step of an eighth of
+/// it (`steps_of_a_thirty_second_do`, in the crate's tests).
+pub const STEP: f64 = 1.0 / 32.0;
+
+/// Of rate and queue, 2% and 1% (Dukkipati 2007, section 5.4).
+fn distance(x: &[f64; 2], rest: f64) -> f64 {
+    ((x[0] - rest).abs() / 0.02).max(x[1].abs() / 0.01)
+}
+
+/// The equations of flows of one RTT.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Model {
+    /// [`Rcp`], with the highest rate over the equilibrium's.
+    Rcp(f64),
+    /// [`Switched`].
+    Switched,
+    /// The same without the queue's floor.
+    Linear,
+}
+
+/// A model and where it starts: the rate over the equilibrium's less one, and the queue in bandwidth-delay products.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setting {
+    /// Which equations.
+    pub model: Model,
+    /// From where.
+    pub start: [f64; 2],
+}
+
+impl Setting {
+    /// What becomes of it. What switches too often to be told apart does not rest.
+    #[must_use]
+    pub fn fate(&self, alpha: f64, beta: f64, patience: &Patience) -> Fate {
+        let [rate, queue] = self.start;
+        let found = match self.model {
+            Model::Rcp(most) => {
+                let model = Rcp { alpha, beta, most, queue_in_rtt: true };
+                fate(model, [1.0 + rate, queue], STEP, patience, |x| distance(x, 1.0))
+            }
+            Model::Switched | Model::Linear => {
+                let floor = self.model == Model::Switched;
+                let model = Switched { alpha, beta, floor, error: 0.0 };
+                fate(model, self.start, STEP, patience, |x| distance(x, 0.0))
+            }
+        };
+        found.unwrap_or(Fate::Oscillates)
+    }
+
+    /// Rate and queue, as in the start, at times that only grow; `error` is [`Switched::error`].
+    ///
+    /// # Errors
+    ///
+    /// [`Trouble`] of the solver.
+    pub fn states(&self, alpha: f64, beta: f64, error: f64, times: &[f64]) -> Result<Vec<[f64; 2]>, Trouble> {
+        let [rate, queue] = self.start;
+        match self.model {
+            Model::Rcp(most) => {
+                let model = Rcp { alpha, beta, most, queue_in_rtt: true };
+                let mut found = states(model, [1.0 + rate, queue], STEP, times)?;
+                found.iter_mut().for_each(|x| x[0] -= 1.0);
+                Ok(found)
+            }
+            Model::Switched | Model::Linear => {
+                let floor = self.model == Model::Switched;
+                states(Switched { alpha, beta, floor, error }, self.start, STEP, times)
+            }
+        }
+    }
+}
+
+/// The states at times that only grow.
+fn states<const N: usize, S: System<N>>(
+    system: S,
+    start: [f64; N],
+    step: f64,
+    times: &[f64],
+) -> Result<Vec<[f64; N]>, Trouble> {
+    let mut solution = Solution::new(system, start, step)?;
+    let mut found = Vec::with_capacity(times.len());
+    let mut left = times.iter().peekable();
+    while left.next_if(|t| **t <= 0.0).is_some() {
+        found.push(start);
+    }
+    // In whole steps, and by their cubics in between: steps that were cut for each time would be many.
+    let end = times.last().map_or(0.0, |last| last + step);
+    let ended = solution.run(end, |step| {
+        while let Some(time) = left.next_if(|t| **t <= step.to) {
+            found.push(step.at(*time));
+        }
+        if left.peek().is_none() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let _ = ended?;
+    Ok(found)
+}
+
+/// One link that groups of flows of several RTTs share. Its capacity is 1, and the flows' mean RTT is the unit of time.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    law: Law,
+    rtts: Vec<f64>,
+    flows: Vec<f64>,
+    /// Traffic over the capacity less one, and the queue: all flows send alike.
+    start: [f64; 2],
+    step: f64,
+}
+
+/// Whose routers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Law {
+    /// With the share of the traffic that is shuffled.
+    Xcp(f64),
+    /// RCP.
+    Rcp,
+}
+
+/// As many groups of different RTTs.
+const MOST_GROUPS: usize = 32;
+/// The longest RTT over the shortest: steps are no longer than the shortest, and the past is as long as the longest.
+const MOST_APART: f64 = 1000.0;
+
+/// Calls a function that has the room for groups, and a state's size under XCP, as its constants.
+macro_rules! with_room {
+    ($groups:expr, $self:ident.$call:ident($($argument:expr),*)) => {
+        match $groups {
+            0..=2 => $self.$call::<2, 3>($($argument),*),
+            3..=4 => $self.$call::<4, 5>($($argument),*),
+            5..=8 => $self.$call::<8, 9>($($argument),*),
+            9..=16 => $self.$call::<16, 17>($($argument),*),
+            _ => $self.$call::<32, 33>($($argument),*),
+        }
+    };
+}
+
+impl Shared {
+    /// Of groups with these RTTs, in any unit of time, and numbers of flows.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with them, in the words of a user.
+    pub fn new(law: Law, rtts: &[f64], flows: &[f64], start: [f64; 2]) -> Result<Self, String> {
+        let good = |values: &[f64]| values.iter().all(|v| v.is_finite() && *v > 0.0);
+        if rtts.is_empty() || rtts.len() > MOST_GROUPS {
+            return Err(format!("rtt has {} values; it must have 1 to {MOST_GROUPS}", rtts.len()));
+        }
+        if rtts.len() != flows.len() {
+            let told =
+                format!("flows has {} values; it must have {}, as many as rtt", flows.len(), rtts.len());
+            return Err(told);
+        }
+        if !good(rtts) || !good(flows) {
+            return Err("rtt and flows must be above 0".to_owned());
+        }
+        let shortest = rtts.iter().copied().fold(f64::INFINITY, f64::min);
+        let longest = rtts.iter().copied().fold(0.0, f64::max);
+        if longest > MOST_APART * shortest {
+            return Err(format!(
+                "rtt is from {shortest} s to {longest} s; the longest must be at most {MOST_APART} times the shortest"
+            ));
+        }
+        let count: f64 = flows.iter().sum();
+        let mean = rtts.iter().zip(flows).map(|(rtt, n)| rtt * n).sum::<f64>() / count;
+        let rtts: Vec<f64> = rtts.iter().map(|rtt| rtt / mean).collect();
+        let step = STEP.min(shortest / mean);
+        Ok(Self { law, rtts, flows: flows.to_vec(), start, step })
+    }
+
+    fn paths<const G: usize>(&self) -> Paths<1, G> {
+        let of = |values: &[f64]| std::array::from_fn(|i| values.get(i).copied().unwrap_or(0.0));
+        Paths::shared(of(&self.flows), of(&self.rtts))
+    }
+
+    /// What one flow sends where all send alike and together so much.
+    fn each(&self, traffic: f64) -> f64 {
+        traffic / self.flows.iter().sum::<f64>()
+    }
+
+    fn xcp<const G: usize, const V: usize>(
+        &self,
+        alpha: f64,
+        beta: f64,
+        shuffle: f64,
+    ) -> (Xcp<1, G, V>, [f64; V]) {
+        let model = Xcp::new(alpha, beta, shuffle, self.paths()).expect("groups with flows and RTTs");
+        let rate = self.each(1.0 + self.start[0]);
+        let start = std::array::from_fn(|v| match v.checked_sub(1) {
+            None => self.start[1],
+            Some(group) if group < self.flows.len() => rate,
+            Some(_) => 0.0,
+        });
+        (model, start)
+    }
+
+    fn rcp<const G: usize>(&self, alpha: f64, beta: f64) -> (network::Rcp<1, G, 2>, [f64; 2]) {
+        let model = network::Rcp::new(alpha, beta, self.paths()).expect("groups with flows and RTTs");
+        (model, [self.start[1], self.each(1.0 + self.start[0]).min(1.0)])
+    }
+
+    /// What flows send that send at these rates.
+    fn traffic(&self, rates: &[f64]) -> f64 {
+        rates.iter().zip(&self.flows).map(|(rate, n)| rate * n).sum()
+    }
+
+    fn fate_of<const G: usize, const V: usize>(&self, alpha: f64, beta: f64, patience: &Patience) -> Fate {
+        let found = match self.law {
+            Law::Xcp(shuffle) => {
+                let (model, start) = self.xcp::<G, V>(alpha, beta, shuffle);
+                fate(model, start, self.step, patience, |x| distance(&[self.traffic(&x[1..]), x[0]], 1.0))
+            }
+            Law::Rcp => {
+                let (model, start) = self.rcp::<G>(alpha, beta);
+                let even = self.each(1.0);
+                fate(model, start, self.step, patience, |x| distance(&[x[1] / even, x[0]], 1.0))
+            }
+        };
+        found.unwrap_or(Fate::Oscillates)
+    }
+
+    /// What becomes of it, as [`Setting::fate`].
+    #[must_use]
+    pub fn fate(&self, alpha: f64, beta: f64, patience: &Patience) -> Fate {
+        with_room!(self.flows.len(), self.fate_of(alpha, beta, patience))
+    }
+
+    fn rows_of<const G: usize, const V: usize>(
+        &self,
+        alpha: f64,
+        beta: f64,
+        times: &[f64],
+    ) -> Result<Vec<f64>, Trouble> {
+        let even = self.each(1.0);
+        let mut rows = Vec::with_capacity(times.len() * (2 + self.flows.len()));
+        match self.law {
+            Law::Xcp(shuffle) => {
+                let (model, start) = self.xcp::<G, V>(alpha, beta, shuffle);
+                for x in states(model, start, self.step, times)? {
+                    rows.extend([self.traffic(&x[1..]) - 1.0, x[0]]);
+                    rows.extend(x[1..=self.flows.len()].iter().map(|rate| rate / even));
+                }
+            }
+            Law::Rcp => {
+                let (model, start) = self.rcp::<G>(alpha, beta);
+                for [queue, rate] in states(model, start, self.step, times)? {
+                    rows.extend([rate / even - 1.0, queue]);
+                    rows.extend(self.flows.iter().map(|_| rate / even));
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Of each time, in mean RTTs, a row: traffic over the capacity less one, the queue, and the rate of a flow of each group over its even part.
+    ///
+    /// # Errors
+    ///
+    /// [`Trouble`] of the solver.
+    pub fn rows(&self, alpha: f64, beta: f64, times: &[f64]) -> Result<Vec<f64>, Trouble> {
+        with_room!(self.flows.len(), self.rows_of(alpha, beta, times))
+    }
+}

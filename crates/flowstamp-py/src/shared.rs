@@ -1,0 +1,95 @@
+//! One link that flows of several RTTs share, by the models of `flowstamp-fluid`, and the loops of a scenario. Glue only.
+
+use crate::stability::{growing, mapped, patience};
+use crate::theory::{buffer, floats, refused, word};
+use flowstamp_fluid::control::region::{self, Fate};
+use flowstamp_fluid::control::settle::{Law, Shared};
+use flowstamp_sim::network::Network;
+use flowstamp_sim::scenario::Loaded;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+fn shared(law: &str, shuffle: f64, rtts: &[u8], flows: &[u8], start: (f64, f64)) -> PyResult<Shared> {
+    let law = word("law", law, &[("xcp", Law::Xcp(shuffle)), ("rcp", Law::Rcp)])?;
+    Shared::new(law, &floats("rtts", rtts)?, &floats("flows", flows)?, [start.0, start.1]).map_err(refused)
+}
+
+/// As `settling`, for flows of several RTTs in seconds; in mean RTTs.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+pub fn shared_settling<'py>(
+    py: Python<'py>,
+    law: &str,
+    shuffle: f64,
+    alphas: &[u8],
+    betas: &[u8],
+    rtts: &[u8],
+    flows: &[u8],
+    start: (f64, f64),
+    most: f64,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let shared = shared(law, shuffle, rtts, flows, start)?;
+    let pairs: Vec<(f64, f64)> = floats("alphas", alphas)?.into_iter().zip(floats("betas", betas)?).collect();
+    let fates =
+        py.detach(|| region::all(&pairs, |(alpha, beta)| shared.fate(*alpha, *beta, &patience(most))));
+    let times =
+        fates.into_iter().map(|fate| if let Fate::Settles { after } = fate { after } else { f64::NAN });
+    Ok(buffer(py, &times.collect::<Vec<f64>>()))
+}
+
+/// As `settling_map`, for flows of several RTTs in seconds.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+pub fn shared_map<'py>(
+    py: Python<'py>,
+    law: &str,
+    shuffle: f64,
+    alphas: &[u8],
+    betas: &[u8],
+    rtts: &[u8],
+    flows: &[u8],
+    start: (f64, f64),
+    most: f64,
+) -> PyResult<(Bound<'py, PyBytes>, usize)> {
+    let shared = shared(law, shuffle, rtts, flows, start)?;
+    let (alphas, betas) = (floats("alphas", alphas)?, floats("betas", betas)?);
+    mapped(py, &alphas, &betas, |alpha, beta| shared.fate(alpha, beta, &patience(most)).settles())
+}
+
+/// Rows of traffic over the capacity less one, queue in capacity times mean RTT, and for each group the rate of one of its flows over its even part,
+/// at times in mean RTTs that only grow.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
+pub fn shared_trajectory<'py>(
+    py: Python<'py>,
+    law: &str,
+    shuffle: f64,
+    alpha: f64,
+    beta: f64,
+    rtts: &[u8],
+    flows: &[u8],
+    start: (f64, f64),
+    times: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let (shared, times) = (shared(law, shuffle, rtts, flows, start)?, growing(times)?);
+    let rows = py.detach(|| shared.rows(alpha, beta, &times)).map_err(refused)?;
+    Ok(buffer(py, &rows))
+}
+
+/// A link whose router law has gains: its name, the law's, alpha, beta, gamma where the law has one, and the RTTs in seconds of the flows that obey,
+/// each with their number.
+pub type Loop = (String, &'static str, f64, f64, Option<f64>, Vec<(f64, u32)>);
+
+/// Links of a checked scenario whose routers close a loop.
+pub fn loops(loaded: &Loaded) -> PyResult<Vec<Loop>> {
+    let network = Network::new(loaded, loaded.scenario.seed).map_err(refused)?;
+    let mut found = Vec::new();
+    for it in network.loops {
+        let set = serde_json::to_value(&it.router).map_err(refused)?;
+        if let (Some(alpha), Some(beta)) = (set["alpha"].as_f64(), set["beta"].as_f64()) {
+            let rtts = it.rtts.iter().map(|(rtt, count)| (rtt.as_secs_f64(), *count)).collect();
+            found.push((it.link, it.router.name(), alpha, beta, set["gamma"].as_f64(), rtts));
+        }
+    }
+    Ok(found)
+}

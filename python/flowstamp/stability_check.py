@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Where packets oscillate: short runs over a grid of gains, beside what a law's model says of the same.
+
+Of each run, and of the model's trajectory, the same is asked: over the last fifth, does the traffic that arrives at the
+link, averaged over an RTT, stay within 2% of its middle (section 5.4 of Dukkipati 2007 has that band for the rate)? Its
+5th and 95th percentiles may be 4% of the capacity apart. Half of the flows begin after a fifth of the run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flowstamp import executors
+from flowstamp.errors import FlowstampError, TheoryError
+from flowstamp.executors import Job
+from flowstamp.plot import averaged
+from flowstamp.progress import watching
+from flowstamp.results import Results
+from flowstamp.scenario import Progress, Scenario, dumbbell
+from flowstamp.stability import ALPHAS, BETAS, Stability
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+BAND = 0.04
+"""Of the capacity: 2% to either side."""
+RTTS = 200.0
+"""Of a run: a tenth above 1 grows by that of e^20."""
+DISTURBED = 0.2
+"""Of a run, until the other half of the flows begins."""
+LAST = 0.2
+"""Of a run, which is looked at."""
+PACKETS = 2000
+"""In a bandwidth-delay product: one more or fewer in an RTT is far below the band."""
+PACKET_BYTES = 1000
+FLOWS = 4
+"""That begin at once, and as many later; of flows that differ, so many of each RTT for each of theirs."""
+SAMPLES = 8
+"""In an RTT."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What became of packets and models, for each pair of gains."""
+
+    of: Stability
+    alphas: Floats
+    betas: Floats
+    packets: Floats
+    """How far percentiles of the traffic are apart, as shares of the capacity: the median of the seeds."""
+    model: Floats
+    """The same of the model."""
+    seeds: int
+
+    @property
+    def oscillates(self) -> Bools:
+        """Packets do."""
+        return self.packets > BAND
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many points packets and the model agree on, and how they differ on the others."""
+        packets, model = self.oscillates, self.model > BAND
+        return {
+            "points": len(self.alphas),
+            "runs": len(self.alphas) * self.seeds,
+            "both_rest": int((~packets & ~model).sum()),
+            "both_oscillate": int((packets & model).sum()),
+            "packets_alone_oscillate": int((packets & ~model).sum()),
+            "model_alone_oscillates": int((~packets & model).sum()),
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `flowstamp stability --check-by-simulation --json` prints it."""
+        names = ("alpha", "beta", "packets_swing", "model_swing")
+        values = (self.alphas, self.betas, self.packets, self.model)
+        rows = zip(*(np.where(np.isfinite(of), of, -1.0).tolist() for of in values), strict=True)
+        points = [{name: None if value < 0 else value for name, value in zip(names, row, strict=True)} for row in rows]
+        return {**self.counts, "band": BAND, "at": points}
+
+    def line(self) -> str:
+        """What a person reads."""
+        n = self.counts
+        agree = n["both_rest"] + n["both_oscillate"]
+        return (
+            f"packets and model agree at {agree} of {n['points']} points ({n['both_rest']} rest, {n['both_oscillate']} "
+            f"oscillate); packets alone oscillate at {n['packets_alone_oscillate']}, the model alone at "
+            f"{n['model_alone_oscillates']}"
+        )
+
+    def plot(self) -> Figure:
+        """The region with packets' points on it."""
+        return self.of.plot(tried=(self.alphas, self.betas, ~self.oscillates))
+
+
+def _scenario(of: Stability, alpha: float, beta: float, seed: int) -> Scenario:
+    rtt = of.rtt_s
+    rate_bps = PACKETS * PACKET_BYTES * 8 / rtt
+    router: dict[str, Any] = {"law": of.law, "alpha": alpha, "beta": beta}
+    if of.law == "xcp":
+        router["gamma"] = of.gamma
+    # A buffer beyond all that oscillates: no drops, of which the model knows nothing.
+    buffer = f"{100 * PACKETS * PACKET_BYTES}B"
+    groups = of.groups or ((rtt, FLOWS),)
+    shortest = min(own for own, _ in groups)
+    made = dumbbell(f"{rate_bps / 1e6:.9f}Mbps", rtt=_time(shortest), router=router, buffer=buffer)
+    for number, (own, flows) in enumerate(groups):
+        for start in (0.0, DISTURBED * RTTS * rtt):
+            name = f"{'first' if start == 0.0 else 'second'}{number}"
+            made = made.flows(of.law, flows, name=name, rtt=_time(own), start=_time(start), spread=_time(rtt))
+    made = made.probe(every=_time(rtt / SAMPLES), links=False, groups=False, laws=True)
+    return made.configure(duration=_time(RTTS * rtt), packet=f"{PACKET_BYTES}B").set("seed", seed)
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e9:.3f}ns"
+
+
+def _swing(rates: Floats) -> float:
+    low, high = np.quantile(rates, (0.05, 0.95))
+    return float(high - low)
+
+
+def _of_packets(results: Results, rtt: float) -> float:
+    times, rates = results.series("law", "bottleneck", "input_rate_bps")
+    times, means = averaged(times, rates, rtt)
+    capacity = results.summary["links"]["bottleneck"]["rate_bps"]
+    return _swing(means[times > (1.0 - LAST) * RTTS * rtt] / capacity)
+
+
+def _of_model(of: Stability) -> float:
+    times = np.linspace(0.0, RTTS, int(RTTS) * 32 + 1)
+    try:
+        rates = of.trajectory(times).rate
+    except TheoryError:
+        return math.inf  # it has grown beyond all numbers
+    _, means = averaged(times, rates, 1.0)
+    return _swing(means[-int(LAST * RTTS) :])
+
+
+def _grid(points: int) -> Iterator[tuple[float, float]]:
+    for beta in np.linspace(*BETAS, points):
+        for alpha in np.linspace(*ALPHAS, points):
+            yield float(alpha), float(beta)
+
+
+def check(
+    of: Stability,
+    *,
+    points: int = 12,
+    seeds: int = 1,
+    seed: int = 1,
+    threads: int | None = None,
+    memory: str | None = None,
+    executor: str = executors.THREADS,
+    progress: Progress | None = None,
+) -> Check:
+    """Runs packets at `points` times `points` pairs of gains with the RTTs of `of`, each with so many seeds.
+
+    `threads`, `memory` and `executor` are those of `run_many`.
+    """
+    if points < 2 or seeds < 1:
+        raise TheoryError(f"points is {points} and seeds {seeds}; they must be 2 and 1 at least")
+    gains = list(_grid(points))
+    limit = executors.memory_here(executor, memory)
+    jobs = [
+        Job.of(_scenario(of, alpha, beta, seed + more), memory=limit) for alpha, beta in gains for more in range(seeds)
+    ]
+    swings = np.full(len(jobs), np.nan)
+
+    def done(number: int, results: Results) -> None:
+        swings[number] = _of_packets(results, of.rtt_s)
+
+    with watching(progress, "runs") as told:
+        executors.run(jobs, done, executor=executor, threads=threads, memory=memory, progress=told)
+    if np.isnan(swings).any():
+        raise FlowstampError("a run has no samples of what arrives at its link")
+    alphas, betas = np.array(gains).T
+    return Check(
+        of,
+        alphas,
+        betas,
+        np.median(swings.reshape(len(gains), seeds), axis=1),
+        np.array([_of_model(of.with_gains(alpha, beta)) for alpha, beta in gains]),
+        seeds,
+    )
