@@ -2,17 +2,12 @@
 //! round trip; series come and go as native float64 buffers.
 
 use crate::theory::{buffer, floats, refused, word};
-use flowstamp_fluid::control::delay::Solution;
 use flowstamp_fluid::control::frequency::OpenLoop;
 use flowstamp_fluid::control::region::{self, Fate, Patience};
-use flowstamp_fluid::control::unscaled::RcpLink;
-use flowstamp_fluid::control::windows::Windows;
+use flowstamp_fluid::control::settle::{self, RcpLink};
 use flowstamp_fluid::stability;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-
-/// In a round trip.
-const STEPS: f64 = 32.0;
 
 fn pairs(alphas: &[u8], betas: &[u8]) -> PyResult<Vec<(f64, f64)>> {
     Ok(floats("alphas", alphas)?.into_iter().zip(floats("betas", betas)?).collect())
@@ -143,11 +138,9 @@ pub fn rcp_settling<'py>(
     let links = Links::read([alphas, betas, capacities, rtts, flows])?.all();
     let patience = Patience { band: 1.0, hold: 20.0, most, lost: 1e9 };
     let times = py.detach(|| {
-        region::all(&links, |link| {
-            match link.fate(link.start(start.0 / link.flows, start.1), STEPS, &patience) {
-                Fate::Settles { after } => after,
-                Fate::Oscillates => f64::NAN,
-            }
+        region::all(&links, |link| match link.fate([start.0 / link.flows, start.1], &patience) {
+            Fate::Settles { after } => after,
+            Fate::Oscillates => f64::NAN,
         })
     });
     Ok(buffer(py, &times))
@@ -168,31 +161,9 @@ pub fn rcp_trajectory<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let link = RcpLink { alpha, beta, capacity, rtt, flows };
     let times = floats("times", times)?;
-    let found = py
-        .detach(|| {
-            Solution::new(link, link.start(start.0, start.1), rtt / STEPS)
-                .and_then(|mut solution| solution.sampled(&times))
-        })
-        .map_err(refused)?;
-    let numbers: Vec<f64> =
-        found.iter().flat_map(|[rate, queue]| [rate / capacity, queue / (capacity * rtt)]).collect();
+    let found = py.detach(|| link.states([start.0, start.1], &times)).map_err(refused)?;
+    let numbers: Vec<f64> = found.into_iter().flatten().collect();
     Ok(buffer(py, &numbers))
-}
-
-fn windows<const N: usize>(
-    kappa: f64,
-    alpha: f64,
-    start: &[f64],
-    links: &[(f64, Vec<usize>)],
-    times: &[f64],
-) -> PyResult<Vec<f64>> {
-    let links = links
-        .iter()
-        .map(|(capacity, flows)| (*capacity, std::array::from_fn(|i| flows.contains(&i))))
-        .collect();
-    let start: [f64; N] = std::array::from_fn(|i| start[i]);
-    let mut solution = Solution::new(Windows { kappa, alpha, links }, start, 1.0 / STEPS).map_err(refused)?;
-    Ok(solution.sampled(times).map_err(refused)?.into_iter().flatten().collect())
 }
 
 /// VCP's MIAIMD model: the windows of up to four flows, at times in round trips that only grow. A link is what it carries in an RTT at its
@@ -211,15 +182,6 @@ pub fn vcp_windows<'py>(
     if start.iter().any(|w| !w.is_finite() || *w <= 0.0) || links.iter().any(|l| l.0 <= 0.0) {
         return Err(refused("windows and what links carry must be numbers above 0"));
     }
-    if (0..start.len()).any(|flow| !links.iter().any(|(_, crossed)| crossed.contains(&flow))) {
-        return Err(refused("each flow must cross a link"));
-    }
-    let found = py.detach(|| match start.len() {
-        1 => windows::<1>(kappa, alpha, &start, &links, &times),
-        2 => windows::<2>(kappa, alpha, &start, &links, &times),
-        3 => windows::<3>(kappa, alpha, &start, &links, &times),
-        4 => windows::<4>(kappa, alpha, &start, &links, &times),
-        n => Err(refused(format!("{n} flows; there must be one to four"))),
-    });
+    let found = py.detach(|| settle::windows(kappa, alpha, &start, &links, &times)).map_err(refused);
     Ok(buffer(py, &found?))
 }

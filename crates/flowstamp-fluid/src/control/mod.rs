@@ -5,8 +5,6 @@
 //! - [`models`]: one link and one RTT: RCP, what XCP and RCP are near their equilibrium, a router that takes the capacity for more than it is, VCP.
 //! - [`network`]: XCP, RCP and VCP on several links, with flows of several RTTs.
 //! - [`region`]: where models settle, over two of their parameters.
-//! - [`unscaled`]: RCP's equations in their own units.
-//! - [`windows`]: VCP's model with each flow's window, over several links.
 //! - [`settle`]: what a user asks for: laws by their names, from a disturbance, with one RTT or several.
 
 pub mod delay;
@@ -15,5 +13,3 @@ pub mod models;
 pub mod network;
 pub mod region;
 pub mod settle;
-pub mod unscaled;
-pub mod windows;

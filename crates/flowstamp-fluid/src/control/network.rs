@@ -300,6 +300,19 @@ impl<const L: usize, const G: usize, const V: usize> Rcp<L, G, V> {
         let d = rtt + queue / capacity;
         (self.alpha * (capacity - arriving) - self.beta * queue / d) / (capacity * d)
     }
+
+    /// How far a link's queue and rate are from their borders, each in a scale of its own, so that neither hides the other.
+    #[inline]
+    fn guards(&self, link: usize, mode: Modes<L>, x: &[f64; V], arriving: (f64, f64)) -> [f64; 2] {
+        let (capacity, rtt) = (self.paths.capacities[link], self.rtts[link]);
+        let queue = if mode.empty[link] { 1.0 - arriving.0 / capacity } else { x[link] / capacity };
+        let rate = if mode.held[link] {
+            self.growth(link, x[link], arriving) * rtt
+        } else {
+            1.0 - x[L + link] / capacity
+        };
+        [queue, rate]
+    }
 }
 
 impl<const L: usize, const G: usize, const V: usize> System<V> for Rcp<L, G, V> {
@@ -344,24 +357,14 @@ impl<const L: usize, const G: usize, const V: usize> System<V> for Rcp<L, G, V> 
 
     #[inline]
     fn guard(&self, mode: Modes<L>, t: f64, x: &[f64; V], past: &Past<V>) -> f64 {
-        let of = |l: usize| {
-            let capacity = self.paths.capacities[l];
-            let arriving = self.arriving(l, t, past);
-            let queue = if mode.empty[l] { capacity - arriving.0 } else { x[l] };
-            let rate = if mode.held[l] { self.growth(l, x[l], arriving) } else { capacity - x[L + l] };
-            queue.min(rate)
-        };
-        (0..L).map(of).fold(f64::INFINITY, f64::min)
+        let of = |l: usize| self.guards(l, mode, x, self.arriving(l, t, past));
+        (0..L).flat_map(of).fold(f64::INFINITY, f64::min)
     }
 
     fn switch(&self, mut mode: Modes<L>, t: f64, x: &mut [f64; V], past: &Past<V>) -> Modes<L> {
         let arriving: [(f64, f64); L] = std::array::from_fn(|l| self.arriving(l, t, past));
         let capacities = &self.paths.capacities;
-        let queue = |l: usize, x: &[f64; V]| if mode.empty[l] { capacities[l] - arriving[l].0 } else { x[l] };
-        let rate = |l: usize, x: &[f64; V]| {
-            if mode.held[l] { self.growth(l, x[l], arriving[l]) } else { capacities[l] - x[L + l] }
-        };
-        let guards: [[f64; 2]; L] = std::array::from_fn(|l| [queue(l, x), rate(l, x)]);
+        let guards: [[f64; 2]; L] = std::array::from_fn(|l| self.guards(l, mode, x, arriving[l]));
         let least = guards.iter().flatten().copied().fold(f64::INFINITY, f64::min).max(0.0);
         for (l, [queue, rate]) in guards.into_iter().enumerate() {
             if queue <= least {
@@ -398,7 +401,8 @@ impl<const L: usize, const G: usize, const V: usize> System<V> for Rcp<L, G, V> 
 /// Variables are the rates of one flow of each group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Vcp<const L: usize, const G: usize> {
-    /// Stability coefficient of the multiplicative increase, below 1: a load beyond all bounds then leaves something of a rate.
+    /// Stability coefficient of the multiplicative increase; where RTTs are not `t_rho` below 1, so that a load beyond all bounds leaves something of
+    /// a rate.
     pub kappa: f64,
     /// What a flow adds in `t_rho`.
     pub addition: f64,
@@ -414,7 +418,8 @@ impl<const L: usize, const G: usize> Vcp<L, G> {
     /// The growth per round trip of a rate under a load: `xi_s` of equation 6.
     #[must_use]
     pub fn multiplies_by(&self, load: f64, rtt: f64) -> f64 {
-        libm::expm1(rtt / self.t_rho * libm::log1p(self.kappa * (1.0 / load - 1.0)))
+        let xi = self.kappa * (1.0 / load - 1.0);
+        if rtt == self.t_rho { xi } else { libm::expm1(rtt / self.t_rho * libm::log1p(xi)) }
     }
 
     /// What a round trip adds to a window: `alpha_s` of equation 8.

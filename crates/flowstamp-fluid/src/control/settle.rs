@@ -7,7 +7,6 @@ use super::delay::{Solution, System, Trouble};
 use super::models::{Rcp, Switched};
 use super::network::{self, Paths, Xcp};
 use super::region::{Fate, Patience, fate};
-use std::ops::ControlFlow;
 
 /// A step in round trips. Near the border, where errors add up longest, peaks after 1600 of these differ by 1e-4 from those of a step of an eighth of
 /// it (`steps_of_a_thirty_second_do`, in the crate's tests).
@@ -86,22 +85,99 @@ fn states<const N: usize, S: System<N>>(
     step: f64,
     times: &[f64],
 ) -> Result<Vec<[f64; N]>, Trouble> {
-    let mut solution = Solution::new(system, start, step)?;
-    let mut found = Vec::with_capacity(times.len());
-    let mut left = times.iter().peekable();
-    while left.next_if(|t| **t <= 0.0).is_some() {
-        found.push(start);
+    Solution::new(system, start, step)?.sampled(times)
+}
+
+/// One link and flows of one RTT under RCP in the thesis's own units (Dukkipati 2007, equations 5.1 to 5.4), for its claim that capacity, delay
+/// and number of flows do not matter: in [`Rcp`]'s scale they cannot. Starts and states are R over C and the queue in bandwidth-delay
+/// products.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RcpLink {
+    /// Gain on spare capacity.
+    pub alpha: f64,
+    /// Gain on the queue.
+    pub beta: f64,
+    /// C, bit/s.
+    pub capacity: f64,
+    /// d0, seconds.
+    pub rtt: f64,
+    /// N.
+    pub flows: f64,
+}
+
+impl RcpLink {
+    fn model(&self) -> network::Rcp<1, 1, 2> {
+        let paths = Paths {
+            capacities: [self.capacity],
+            flows: [self.flows],
+            rtts: [self.rtt],
+            passes: [[Some(0.0)]],
+        };
+        network::Rcp::new(self.alpha, self.beta, paths).expect("a capacity, an RTT and flows above 0")
     }
-    // In whole steps, and by their cubics in between: steps that were cut for each time would be many.
-    let end = times.last().map_or(0.0, |last| last + step);
-    let ended = solution.run(end, |step| {
-        while let Some(time) = left.next_if(|t| **t <= step.to) {
-            found.push(step.at(*time));
+
+    fn start(&self, [rate, queue]: [f64; 2]) -> [f64; 2] {
+        [queue * self.capacity * self.rtt, rate.min(1.0) * self.capacity]
+    }
+
+    /// What becomes of a start; times of `patience` and the answer are round trips. The rate is within 2% and the queue within 1% of a
+    /// bandwidth-delay product where the distance is 1 (section 5.4). What cannot be told apart does not settle.
+    #[must_use]
+    pub fn fate(&self, start: [f64; 2], patience: &Patience) -> Fate {
+        let rest = self.capacity / self.flows;
+        let far = |x: &[f64; 2]| distance(&[x[1] / rest, x[0] / (self.capacity * self.rtt)], 1.0);
+        let seconds =
+            Patience { hold: patience.hold * self.rtt, most: patience.most * self.rtt, ..*patience };
+        match fate(self.model(), self.start(start), self.rtt * STEP, &seconds, far) {
+            Ok(Fate::Settles { after }) => Fate::Settles { after: after / self.rtt },
+            _ => Fate::Oscillates,
         }
-        if left.peek().is_none() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    let _ = ended?;
-    Ok(found)
+    }
+
+    /// The states at times in seconds that only grow.
+    ///
+    /// # Errors
+    ///
+    /// [`Trouble`] of the solver.
+    pub fn states(&self, start: [f64; 2], times: &[f64]) -> Result<Vec<[f64; 2]>, Trouble> {
+        let found = states(self.model(), self.start(start), self.rtt * STEP, times)?;
+        Ok(found.into_iter().map(|[q, r]| [r / self.capacity, q / (self.capacity * self.rtt)]).collect())
+    }
+}
+
+/// As many flows and links has [`windows`].
+pub const MOST_WINDOWS: usize = 4;
+
+/// VCP's MIAIMD model with the window of each flow (Xia 2008, equations 9 to 15), all of one RTT, at times in round trips that only grow: a row for each. `alpha`
+/// is what a flow adds in a round trip, in packets; a link is what it carries in one at its target, in packets, and the flows that cross it.
+///
+/// # Errors
+///
+/// What is wrong with flows and links, in the words of a user, or [`Trouble`] of the solver.
+pub fn windows(
+    kappa: f64,
+    alpha: f64,
+    start: &[f64],
+    links: &[(f64, Vec<usize>)],
+    times: &[f64],
+) -> Result<Vec<f64>, String> {
+    for (count, of) in [(start.len(), "flows"), (links.len(), "links")] {
+        if !(1..=MOST_WINDOWS).contains(&count) {
+            return Err(format!("{count} {of}; there must be 1 to {MOST_WINDOWS}"));
+        }
+    }
+    let crosses = |i: usize, l: usize| links.get(l).filter(|(_, flows)| flows.contains(&i)).map(|_| 0.0);
+    let paths: Paths<MOST_WINDOWS, MOST_WINDOWS> = Paths {
+        capacities: std::array::from_fn(|l| links.get(l).map_or(1.0, |(capacity, _)| *capacity)),
+        flows: std::array::from_fn(|i| if i < start.len() { 1.0 } else { 0.0 }),
+        rtts: [1.0; MOST_WINDOWS],
+        passes: std::array::from_fn(|i| std::array::from_fn(|l| crosses(i, l))),
+    };
+    let paths = paths.checked().ok_or("each flow must cross a link, and links carry more than 0")?;
+    let model = network::Vcp { kappa, addition: alpha, target: 1.0, t_rho: 1.0, paths };
+    let from = std::array::from_fn(|i| start.get(i).copied().unwrap_or(0.0));
+    let found = states(model, from, STEP, times).map_err(|trouble| trouble.to_string())?;
+    Ok(found.iter().flat_map(|x| &x[..start.len()]).copied().collect())
 }
 
 /// One link that groups of flows of several RTTs share. Its capacity is 1, and the flows' mean RTT is the unit of time.

@@ -4,8 +4,7 @@ use flowstamp_fluid::control::delay::Solution;
 use flowstamp_fluid::control::frequency::OpenLoop;
 use flowstamp_fluid::control::models::{Miaimd, Rcp};
 use flowstamp_fluid::control::region::{Fate, Patience};
-use flowstamp_fluid::control::unscaled::RcpLink;
-use flowstamp_fluid::control::windows::Windows;
+use flowstamp_fluid::control::settle::{RcpLink, windows};
 use flowstamp_fluid::stability::{gain_crossing, phase_crossing, phase_margin};
 use proptest::prelude::*;
 
@@ -22,16 +21,14 @@ fn rcp_is_the_same_in_bits_and_seconds() {
     {
         let link = RcpLink { alpha: 0.6, beta: 0.8, capacity, rtt, flows };
         let seconds: Vec<f64> = times(30.0).iter().map(|t| t * rtt).collect();
-        let mut solution =
-            Solution::new(link, link.start(start[0], start[1]), rtt / STEPS).expect("a solution");
-        let found = solution.sampled(&seconds).expect("states");
+        let found = link.states(start, &seconds).expect("states");
         let scaled = Rcp { alpha: 0.6, beta: 0.8, most: flows, queue_in_rtt: true };
         let mut solution =
             Solution::new(scaled, [start[0] * flows, start[1]], 1.0 / STEPS).expect("a solution");
         let expected = solution.sampled(&times(30.0)).expect("states");
         assert_eq!(found.len(), 101);
         for (a, b) in found.iter().zip(&expected) {
-            let (rate, queue) = (a[0] * flows / capacity, a[1] / (capacity * rtt));
+            let (rate, queue) = (a[0] * flows, a[1]);
             // Rounding, and where a switch falls in the last bits of its step.
             assert!((rate - b[0]).abs() < 1e-6 * b[0].max(1.0), "{rate} and {b:?}, C {capacity}");
             assert!((queue - b[1]).abs() < 1e-6 * b[1].max(1.0), "{queue} and {b:?}, C {capacity}");
@@ -44,7 +41,7 @@ fn rcps_fate_in_seconds_is_told_in_round_trips() {
     let patience = Patience { band: 1.0, hold: 20.0, most: 500.0, lost: 1e9 };
     let fate = |alpha: f64, rtt: f64| {
         let link = RcpLink { alpha, beta: 0.5, capacity: 1e8, rtt, flows: 20.0 };
-        link.fate(link.start(0.1, 0.0), STEPS, &patience)
+        link.fate([0.1, 0.0], &patience)
     };
     let (Fate::Settles { after: short }, Fate::Settles { after: long }) = (fate(0.5, 0.01), fate(0.5, 2.0))
     else {
@@ -56,12 +53,11 @@ fn rcps_fate_in_seconds_is_told_in_round_trips() {
 
 #[test]
 fn the_sum_of_windows_is_the_model_of_the_sum() {
-    let windows = Windows { kappa: 0.25, alpha: 1.0, links: vec![(300.0, [true; 3])] };
-    let mut solution = Solution::new(windows, [2.0, 20.0, 70.0], 1.0 / STEPS).expect("a solution");
-    let found = solution.sampled(&times(100.0)).expect("states");
+    let found =
+        windows(0.25, 1.0, &[2.0, 20.0, 70.0], &[(300.0, vec![0, 1, 2])], &times(100.0)).expect("windows");
     let sum = Miaimd { kappa: 0.25, addition: 3.0 / 300.0 };
     let mut solution = Solution::new(sum, [92.0 / 300.0], 1.0 / STEPS).expect("a solution");
-    for (a, b) in found.iter().zip(solution.sampled(&times(100.0)).expect("states")) {
+    for (a, b) in found.chunks(3).zip(solution.sampled(&times(100.0)).expect("states")) {
         let total = a.iter().sum::<f64>() / 300.0;
         assert!((total - b[0]).abs() < 1e-6, "{total} and {b:?}");
     }
@@ -70,15 +66,23 @@ fn the_sum_of_windows_is_the_model_of_the_sum() {
 #[test]
 fn a_link_that_is_not_the_tightest_has_no_say() {
     // Flow 0 crosses both: the first link, with flow 1 on it, is the tighter.
-    let links = vec![(100.0, [true, true, false]), (1000.0, [true, false, true])];
-    let mut solution = Solution::new(Windows { kappa: 0.25, alpha: 1.0, links }, [10.0; 3], 1.0 / STEPS)
-        .expect("a solution");
-    let w = solution.sampled(&[4000.0]).expect("a state")[0];
+    let links = [(100.0, vec![0, 1]), (1000.0, vec![0, 2])];
+    let w = windows(0.25, 1.0, &[10.0; 3], &links, &[4000.0]).expect("windows");
     assert!((w[0] / w[1] - 1.0).abs() < 1e-6, "{w:?}");
     // At rest kappa w (1 - 1 / rho) = alpha, with rho of the flow's own tightest link.
     for (flow, rho) in [(1, (w[0] + w[1]) / 100.0), (2, (w[0] + w[2]) / 1000.0)] {
         assert!((0.25 * w[flow] * (1.0 - 1.0 / rho) - 1.0).abs() < 1e-6, "{w:?}");
     }
+}
+
+#[test]
+fn flows_that_cross_nothing_are_refused() {
+    let told = |start: &[f64], links: &[(f64, Vec<usize>)]| windows(0.25, 1.0, start, links, &[1.0]).err();
+    assert_eq!(told(&[1.0; 5], &[(9.0, vec![0])]).as_deref(), Some("5 flows; there must be 1 to 4"));
+    assert_eq!(told(&[1.0], &[]).as_deref(), Some("0 links; there must be 1 to 4"));
+    let neither = Some("each flow must cross a link, and links carry more than 0");
+    assert_eq!(told(&[1.0; 2], &[(9.0, vec![0])]).as_deref(), neither);
+    assert_eq!(told(&[1.0], &[(0.0, vec![0])]).as_deref(), neither);
 }
 
 #[test]
