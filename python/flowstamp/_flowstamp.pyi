@@ -29,6 +29,10 @@ class Table:
     def column_names(self) -> list[str]: ...
     def column(self, name: str) -> list[Any]:
         """One column as a list (floats, ints, strings or None)."""
+    def numbers(self, name: str) -> bytes:
+        """A column of numbers as a native float64 buffer, NaN where there is none (numpy.frombuffer)."""
+    def words(self, name: str) -> tuple[bytes, list[str]]:
+        """A column of words as numbers into a list of them: a native int32 buffer, and the list."""
     def _repr_html_(self) -> str:
         """For notebooks."""
 

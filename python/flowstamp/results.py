@@ -177,6 +177,12 @@ class Table(Protocol):
     def column(self, name: str) -> list[Any]:
         """One column as a list."""
 
+    def numbers(self, name: str) -> bytes:
+        """A column of numbers as a native float64 buffer, NaN where there is none: `numpy.frombuffer`."""
+
+    def words(self, name: str) -> tuple[bytes, list[str]]:
+        """A column of words as numbers into a list of them: a native int32 buffer, and the list."""
+
 
 class _Source(Protocol):
     """Where results come from: `_flowstamp.Run`, or a folder."""
@@ -339,6 +345,18 @@ class _Columns:
     def column(self, name: str) -> list[Any]:
         values: list[Any] = self._table.column(name).to_pylist()
         return values
+
+    def numbers(self, name: str) -> bytes:
+        import numpy as np
+
+        return np.array(self.column(name), np.float64).tobytes()
+
+    def words(self, name: str) -> tuple[bytes, list[str]]:
+        import numpy as np
+
+        known: dict[str, int] = {}
+        codes = [known.setdefault(word, len(known)) for word in self.column(name)]
+        return np.array(codes, np.int32).tobytes(), list(known)
 
     def _repr_html_(self) -> str:
         from flowstamp import notebook

@@ -23,6 +23,13 @@ impl Table {
     pub fn new(batch: RecordBatch) -> Self {
         Self { batch }
     }
+
+    fn named(&self, name: &str) -> PyResult<&ArrayRef> {
+        self.batch.column_by_name(name).ok_or_else(|| {
+            let known = self.column_names().join(", ");
+            PyKeyError::new_err(format!("no column \"{name}\"; there are {known}"))
+        })
+    }
 }
 
 /// A column, as Python has it.
@@ -87,10 +94,7 @@ impl Table {
 
     /// One column as a list.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
-        let Some(column) = self.batch.column_by_name(name) else {
-            let known = self.column_names().join(", ");
-            return Err(PyKeyError::new_err(format!("no column \"{name}\"; there are {known}")));
-        };
+        let column = self.named(name)?;
         if let Some(values) = column.as_primitive_opt::<Float64Type>() {
             PyList::new(py, values.iter().collect::<Vec<_>>())
         } else if let Some(values) = column.as_primitive_opt::<Int64Type>() {
@@ -107,6 +111,31 @@ impl Table {
         } else {
             Err(PyTypeError::new_err(format!("column \"{name}\" has the type {}", column.data_type())))
         }
+    }
+
+    /// A column of numbers as a native float64 buffer, NaN where there is none (`numpy.frombuffer`).
+    fn numbers<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let column = self.named(name)?;
+        let Some(values) = output::numbers_of(column) else {
+            return Err(PyTypeError::new_err(format!(
+                "column \"{name}\" has the type {}",
+                column.data_type()
+            )));
+        };
+        Ok(PyBytes::new(py, values.values().inner().as_slice()))
+    }
+
+    /// A column of words as numbers into a list of them: a native int32 buffer, and the list.
+    fn words<'py>(&self, py: Python<'py>, name: &str) -> PyResult<(Bound<'py, PyBytes>, Vec<String>)> {
+        let column = self.named(name)?;
+        let Some(words) = column.as_dictionary_opt::<Int32Type>() else {
+            return Err(PyTypeError::new_err(format!(
+                "column \"{name}\" has the type {}",
+                column.data_type()
+            )));
+        };
+        let known = words.values().as_string::<i32>().iter().map(|word| word.unwrap_or_default().to_owned());
+        Ok((PyBytes::new(py, words.keys().values().inner().as_slice()), known.collect()))
     }
 
     /// For notebooks.

@@ -57,17 +57,18 @@ class FlowTimes:
     @classmethod
     def of(cls, flows: Any, payload_bytes: float, packet_bytes: float) -> FlowTimes:
         """From the table of flows of a run, whose full packets carry so much of what they are."""
-        codes: dict[str, int] = {}
-        group = np.array([codes.setdefault(g, len(codes)) for g in flows.column("group")], np.int16)
-        size = np.array(flows.column("size_bytes"), np.float64)
-        start = np.array(flows.column("start_s"), np.float64)
-        fct = np.array(flows.column("fct_s"), np.float64)
+        codes, names = flows.words("group")
+        group = np.frombuffer(codes, np.int32).astype(np.int16)
+        numbered = {name: number for number, name in enumerate(names)}
+        size, start, fct, again = (
+            np.frombuffer(flows.numbers(name), np.float64)
+            for name in ("size_bytes", "start_s", "fct_s", "retransmissions")
+        )
         sized = ~np.isnan(size) if size.size else np.zeros(0, bool)
         # A transfer is a whole number of packets; the last may be short.
         packets = np.ceil(size[sized] / payload_bytes)
-        again = float(np.sum(np.array(flows.column("retransmissions"), np.float64)))
         brought = (size[sized] + (packet_bytes - payload_bytes) * packets) / packet_bytes
-        return cls(start[sized], fct[sized], packets, brought, group[sized], codes, again)
+        return cls(start[sized], fct[sized], packets, brought, group[sized], numbered, float(np.sum(again)))
 
     @classmethod
     def together(cls, runs: Sequence[FlowTimes]) -> FlowTimes:

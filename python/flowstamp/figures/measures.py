@@ -57,8 +57,10 @@ class Finished:
             for name, (kind, metric, _) in MANY.items()
         }
         table = run.flows
-        columns = (table.column(c) for c in ("group", "index", "switched_s"))
-        switched = {f"{g}.{i}": float(at) for g, i, at in zip(*columns, strict=True) if at is not None}
+        codes, names = table.words("group")
+        at, index = (np.frombuffer(table.numbers(name), np.float64) for name in ("switched_s", "index"))
+        group = np.frombuffer(codes, np.int32)
+        switched = {f"{names[group[n]]}.{int(index[n])}": float(at[n]) for n in np.flatnonzero(~np.isnan(at))}
         times = fct.FlowTimes.of(table, fct.payload(scenario or {}, packet_bytes), packet_bytes)
         return cls(summary, links, many, switched, packet_bytes, times, scenario or {})
 

@@ -23,7 +23,7 @@ mod tables;
 mod trace;
 
 pub use folder::OutputError;
-pub use tables::{delays_table, flows_table, parquet_notes, parquet_of, series_table};
+pub use tables::{delays_table, flows_table, numbers_of, parquet_notes, parquet_of, series_table};
 pub use trace::{Trace, TracedPacket, trace_to};
 
 use crate::results::{FlowRow, Results, Series};

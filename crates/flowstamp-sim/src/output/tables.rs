@@ -157,6 +157,21 @@ pub(super) fn table_to(table: Result<RecordBatch, ArrowError>, out: &mut BufWrit
     }
 }
 
+/// A column of numbers as floats, NaN where there is none; nothing if it has no numbers. Here and not where it is asked for, as this crate is
+/// compiled for speed.
+#[must_use]
+pub fn numbers_of(column: &dyn Array) -> Option<Float64Array> {
+    let or_nan = |value: Option<f64>| value.unwrap_or(f64::NAN);
+    if let Some(values) = column.as_primitive_opt::<Float64Type>() {
+        Some(values.iter().map(or_nan).collect::<Vec<_>>().into())
+    } else if let Some(values) = column.as_primitive_opt::<UInt32Type>() {
+        Some(values.iter().map(|v| or_nan(v.map(f64::from))).collect::<Vec<_>>().into())
+    } else {
+        let values = column.as_primitive_opt::<UInt64Type>()?;
+        Some(values.iter().map(|v| or_nan(v.map(|v| v as f64))).collect::<Vec<_>>().into())
+    }
+}
+
 /// A table as Parquet in memory, with words of its own beside the columns ([`parquet_notes`]).
 ///
 /// # Errors
