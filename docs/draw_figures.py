@@ -43,10 +43,12 @@ def main() -> int:
     missing = [spec for spec in figures if kept.outcome(spec, spec.seed) is None]
     if missing:
         print(f"{out}: {len(missing)} of {len(figures)} figures are to be drawn", file=sys.stderr)
-    for number, spec in enumerate(missing):
-        with Meter(f"figure {spec.id}, {number + 1} of {len(missing)}") as report:
-            kept.put_outcome(runner.run(spec, out, report), spec.seed)
-        runner.forget({reuse.figure for other in missing[number + 1 :] for reuse in other.reuse})
+    with runner:
+        for number, spec in enumerate(missing, 1):
+            left = missing[number:]
+            with Meter(f"figure {spec.id}, {number} of {len(missing)}") as report:
+                kept.put_outcome(runner.run(spec, out, report, next(iter(left), None)), spec.seed)
+            runner.forget(left)
     return 0
 
 

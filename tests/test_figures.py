@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from concurrent.futures import CancelledError
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from flowstamp.errors import ScenarioError
 from flowstamp.figures import FigureError, available, cli_figure, fct, load, read, report
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.fct import FlowTimes
 from flowstamp.figures.measures import Finished, RunSet
 from flowstamp.figures.memory import Known
-from flowstamp.figures.runner import Runner
+from flowstamp.figures.runner import Runner, StoppedError
 
 IDS = {"X-7", "X4", "X5", "X6", "X7", "X8", "X9", "X10", "X11", "X12", "X13", "X16", "X-drop", "X-8.1", "X-8.2"}
 IDS |= {
@@ -601,3 +603,27 @@ def test_panels_of_points_that_a_short_version_leaves_out_go_with_them() -> None
     expected = [(p.title, lengths[p.point]) for p in whole.draw.panels if p.title and lengths[p.point] in kept]
     assert shown == expected
     assert 0 < len(shown) < len(lengths)
+
+
+def test_the_next_figures_runs_go_on_meanwhile_and_stop_with_the_runner(tmp_path: Path) -> None:
+    """What was begun ahead gives the same, fails at its own turn, and does not outlive the runner."""
+    for name, old, new in (
+        ("W", "", ""),
+        ("Y", "10Mbps", "9Mbps"),
+        ("Q", "10Mbps", "quick"),
+        ("Z", 'duration = "4s"', 'duration = "2h"'),
+    ):
+        (tmp_path / f"{name}.toml").write_text(WEB.replace('id = "W"', f'id = "{name}"').replace(old, new))
+    with Runner(directory=tmp_path, fast=True) as runner:
+        first, second, wrong, long = map(runner.figure, "WYQZ")
+        runner.run(first, None, following=second)
+        assert set(runner._begun) == {"Y"}
+        ahead = runner.run(second, None, following=wrong)
+        with pytest.raises(ScenarioError, match='Q.toml .* dumbbell.rate: "quick" is'):
+            runner.run(wrong, None)
+        runner.run(first, None, following=long)
+        began = runner._begun["Z"]
+    with pytest.raises((StoppedError, CancelledError)):
+        began.wait(None)
+    alone = Runner(directory=tmp_path, fast=True).run(second, None)
+    assert [v.measured for v in ahead.verdicts] == [v.measured for v in alone.verdicts]

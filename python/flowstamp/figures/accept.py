@@ -55,9 +55,8 @@ class Fill:
             known = {v.claim.id: Known.of(v, values.get(v.claim.id, ())) for v in outcome.verdicts}
             memory.accept(spec.id, self.form, known, list(self.files))
         self.left.remove(spec)
-        reused = {reuse.figure for other in self.left for reuse in other.reuse}
         for runner in self._runners.values():
-            runner.forget(reused)
+            runner.forget(self.left)
         return outcome, news
 
     def _run(self, spec: FigureSpec, seed: int | None) -> Outcome:

@@ -85,27 +85,31 @@ def cli_figure(
         else None
     )
     kept = Kept(out, runner.files, form)
+    seeds = {spec.id: spec.seed if seed is None else seed for spec in figures}
+    before = {} if fresh or accept else {spec.id: kept.outcome(spec, seeds[spec.id]) for spec in figures}
+    missing = [spec for spec in figures if before.get(spec.id) is None]
     outcomes: list[Outcome] = []
-    for number, figure in enumerate(figures):
-        if fill is not None:
-            outcome, changes, notes = *fill.figure(figure), list[str]()
-        else:
-            used = figure.seed if seed is None else seed
-            before = None if fresh else kept.outcome(figure, used)
-            if before is not None:
-                outcome = before
-                messages.print(f"{figure.id}: is in {out}/ from before; --fresh runs it again", soft_wrap=True)
+    with runner:
+        for figure in figures:
+            if fill is not None:
+                outcome, changes, notes = *fill.figure(figure), list[str]()
             else:
-                with Meter(figure.id) as report:
-                    outcome = runner.run(figure, out, report)
-                kept.put_outcome(outcome, used)
-            runner.forget({reuse.figure for other in figures[number + 1 :] for reuse in other.reuse})
-            changes, notes = known.compared(outcome, form) if seed is None else ([], [])
-        outcome = replace(outcome, changes=changes, notes=[*outcome.notes, *notes])
-        outcomes.append(outcome)
-        if not json:
-            _print(console, outcome)
-        _warn(messages, outcome)
+                found = before.get(figure.id)
+                if found is not None:
+                    outcome = found
+                    messages.print(f"{figure.id}: is in {out}/ from before; --fresh runs it again", soft_wrap=True)
+                else:
+                    missing.remove(figure)
+                    with Meter(figure.id) as report:
+                        outcome = runner.run(figure, out, report, next(iter(missing), None))
+                    runner.forget(missing)
+                    kept.put_outcome(outcome, seeds[figure.id])
+                changes, notes = known.compared(outcome, form) if seed is None else ([], [])
+            outcome = replace(outcome, changes=changes, notes=[*outcome.notes, *notes])
+            outcomes.append(outcome)
+            if not json:
+                _print(console, outcome)
+            _warn(messages, outcome)
     document = {"figures": [o.as_json() for o in outcomes]}
     text = json_module.dumps(document, indent=2, ensure_ascii=False) + "\n"
     write_whole(out / "results.json", text)

@@ -6,11 +6,13 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from types import TracebackType
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -108,8 +110,38 @@ class Outcome:
         return document | {"claims": [v.as_json() for v in self.verdicts]}
 
 
+class StoppedError(Exception):
+    """Nobody waits for these runs any more."""
+
+
+class _Begun:
+    """Runs of a figure in a thread of their own, begun before anyone waits for them."""
+
+    def __init__(self, pool: ThreadPoolExecutor, execute: Callable[[Progress], dict[str, RunSet]]) -> None:
+        self._progress: Progress | None = None
+        self._stopped = False
+        self._runs: Future[dict[str, RunSet]] = pool.submit(execute, self._tell)
+
+    def _tell(self, run: int, runs: int, simulated_s: float, duration_s: float, events: int) -> None:
+        if self._stopped:
+            raise StoppedError
+        if self._progress is not None:
+            self._progress(run, runs, simulated_s, duration_s, events)
+
+    def wait(self, progress: Progress | None) -> dict[str, RunSet]:
+        self._progress = progress
+        return self._runs.result()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._runs.cancel()
+
+
 class Runner:
-    """Runs figures; what one figure ran, another that reuses it finds here."""
+    """Runs figures; what one figure ran, another that reuses it finds here.
+
+    Leaving its `with` stops what was begun ahead.
+    """
 
     def __init__(
         self,
@@ -126,14 +158,35 @@ class Runner:
         self.directory = directory
         self._finished: dict[str, dict[str, RunSet]] = {}
         self._computed: dict[str, dict[str, Computed]] = {}
+        self._begun: dict[str, _Begun] = {}
+        self._pool = ThreadPoolExecutor(max_workers=1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for begun in self._begun.values():
+            begun.stop()
+        self._pool.shutdown()
 
     def figure(self, figure_id: str) -> FigureSpec:
         """A figure's file, in the version that runs."""
         spec = load(figure_id, self.directory)
         return spec.fast_version() if self.fast else spec
 
-    def run(self, spec: FigureSpec, out: Path | None, progress: Progress | None = None) -> Outcome:
-        """Runs, draws into `out` and holds every claim against its bound."""
+    def run(
+        self,
+        spec: FigureSpec,
+        out: Path | None,
+        progress: Progress | None = None,
+        following: FigureSpec | None = None,
+    ) -> Outcome:
+        """Runs, draws into `out` and holds every claim against its bound.
+
+        While it is measured and drawn, the runs of the figure `following` begin.
+        """
         began = time.perf_counter()
         notes: list[str] = []
         try:
@@ -144,6 +197,8 @@ class Runner:
         except MeasurementError as error:
             verdicts = [Verdict(claim, None, str(error)) for claim in spec.claims]
             return Outcome(spec, time.perf_counter() - began, verdicts, [], notes=notes)
+        if following is not None:
+            self._begin(following)
         values: dict[str, RunValues] = dict(
             self._joined(spec) if spec.reuse else self._finished[spec.id] | self._computed[spec.id]
         )
@@ -155,16 +210,25 @@ class Runner:
                 pictures.append(write_whole(out / f"{spec.id}.fct.json", json.dumps(bins, indent=1) + "\n"))
         return Outcome(spec, time.perf_counter() - began, verdicts, pictures, notes=notes)
 
-    def forget(self, needed: Collection[str]) -> None:
-        """Drops what was run, but of these figures."""
+    def forget(self, left: Collection[FigureSpec]) -> None:
+        """Drops what was run, but for what figures that are left reuse."""
+        needed = {reuse.figure for spec in left for reuse in spec.reuse}
         self._finished = {figure: runs for figure, runs in self._finished.items() if figure in needed}
         self._computed = {figure: runs for figure, runs in self._computed.items() if figure in needed}
+
+    def _begin(self, spec: FigureSpec) -> None:
+        """Begins a figure's runs, or those that it reuses, unless they measure this machine or go on elsewhere."""
+        if self.executor != executors.THREADS or spec.measured:
+            return
+        for one in (*(self.figure(reuse.figure) for reuse in spec.reuse), spec):
+            if one.runs and one.id not in self._finished:
+                self._begun[one.id] = _Begun(self._pool, partial(self._execute, one))
 
     def _finish(self, spec: FigureSpec, out: Path | None, progress: Progress | None, say: Say) -> None:
         for reuse in spec.reuse:
             if reuse.figure not in self._finished:
                 other = self.figure(reuse.figure)
-                self._finished[other.id] = self._execute(other, progress)
+                self._finished[other.id] = self._simulated(other, progress)
         if not spec.runs:
             return
         finished: dict[str, RunSet] = {}
@@ -176,45 +240,60 @@ class Runner:
             simulated = replace(spec, scenario=scenario, sets=())
         if spec.packets:
             computed |= forwarding(spec)
-        self._finished[spec.id] = finished | self._execute(simulated, progress)
+        self._finished[spec.id] = finished | self._simulated(simulated, progress)
         self._computed[spec.id] = computed
+
+    def _simulated(self, spec: FigureSpec, progress: Progress | None) -> dict[str, RunSet]:
+        begun = self._begun.pop(spec.id, None)
+        return self._execute(spec, progress) if begun is None else begun.wait(progress)
 
     def _execute(self, spec: FigureSpec, progress: Progress | None) -> dict[str, RunSet]:
         # The last point of a sweep is mostly its longest run: first, so that no core waits for it at the end.
         simulated = [run for run in spec.runs if run.theory is None and run.on == "simulator"]
-        if not simulated:
-            return {}
-        order = [(run, point) for point in reversed(range(spec.points)) for run in simulated]
-        finished: dict[str, dict[int, list[Finished]]] = {run.name: defaultdict(list) for run in simulated}
-        # One seed after the other, so that several need no more memory than one.
-        for again in range(spec.seeds):
-            results = self._run_all([spec.job(run, point, self.seed, again) for run, point in order], progress)
-            for (run, point), result in zip(order, results, strict=True):
-                ran = json.loads(result.manifest_json())["scenario"]
-                finished[run.name][point].append(
-                    Finished.of(
-                        result,
-                        flow_series=ran["probes"]["flows"],
-                        packet_bytes=_flowstamp.quantity("size", ran["packet"]),
-                        scenario=ran,
-                    )
-                )
-            del results
+        order = [
+            (run, point, again)
+            for again in range(spec.seeds)
+            for point in reversed(range(spec.points))
+            for run in simulated
+        ]
+        finished: dict[tuple[str, int, int], Finished] = {}
+
+        def done(number: int, result: _flowstamp.Run | Results) -> None:
+            # As it ends, while others go on: so only one needs memory for all that it left.
+            run, point, again = order[number]
+            ran = json.loads(result.manifest_json())["scenario"]
+            finished[run.name, point, again] = Finished.of(
+                result,
+                flow_series=ran["probes"]["flows"],
+                packet_bytes=_flowstamp.quantity("size", ran["packet"]),
+                scenario=ran,
+            )
+
+        if order:
+            self._run_all([spec.job(run, point, self.seed, again) for run, point, again in order], done, progress)
         return {
-            name: RunSet(name, [pooled(points[n]) for n in range(spec.points)], spec.links, spec.group, spec.split)
-            for name, points in finished.items()
+            run.name: RunSet(
+                run.name,
+                [pooled([finished[run.name, n, again] for again in range(spec.seeds)]) for n in range(spec.points)],
+                spec.links,
+                spec.group,
+                spec.split,
+            )
+            for run in simulated
         }
 
     def _run_all(
-        self, runs: Sequence[tuple[str, str, Sets, str]], progress: Progress | None
-    ) -> Sequence[_flowstamp.Run | Results]:
+        self,
+        runs: Sequence[tuple[str, str, Sets, str]],
+        done: Callable[[int, _flowstamp.Run | Results], None],
+        progress: Progress | None,
+    ) -> None:
         if self.executor == executors.THREADS:
             with translated():
-                return _flowstamp.run_many(runs, memory=self._limit, progress=progress)
+                _flowstamp.run_each(runs, done, memory=self._limit, progress=progress)
+            return
         jobs = [executors.Job.read(*run, memory=self._limit) for run in runs]
-        found: dict[int, Results] = {}
-        executors.run(jobs, found.__setitem__, executor=self.executor, memory=self.memory, progress=progress)
-        return [found[number] for number in range(len(jobs))]
+        executors.run(jobs, done, executor=self.executor, memory=self.memory, progress=progress)
 
     def _parts(self, spec: FigureSpec, name: str) -> list[tuple[FigureSpec, RunSpec, Any]]:
         """What stands under a name in a figure that reuses others' runs: figure, run, and the points to keep."""
