@@ -314,8 +314,10 @@ def test_the_command_checks_by_simulation(flowstamp: Command) -> None:
     found = json.loads(done.stdout)["simulation"]
     assert (found["points"], found["runs"], len(found["at"])) == (4, 4, 4)
     assert set(found["at"][0]) == {"alpha", "beta", "packets_swing", "model_swing"}
-    refused = flowstamp("stability", "rcp", "--points", "4")
-    assert (refused.returncode, refused.stderr) == (2, "flowstamp: --points is for --check-by-simulation\n")
+    for option in ("--points=4", "--seeds=2", "--threads=1", "--memory=1GB", "--executor=processes"):
+        refused = flowstamp("stability", "rcp", option)
+        name = option.partition("=")[0]
+        assert (refused.returncode, refused.stderr) == (2, f"flowstamp: {name} is for --check-by-simulation\n")
 
 
 def test_xcps_packets_leave_what_shuffling_holds_back() -> None:

@@ -23,7 +23,6 @@ from flowstamp.errors import FlowstampError, ResultsError, ResultsWarning, Scena
 if TYPE_CHECKING:
     from flowstamp.results import Results
     from flowstamp.scenario import Scenario
-    from flowstamp.stability import Stability
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
@@ -794,7 +793,9 @@ def stability(
     ] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Runs at each of its points; default 1.")] = None,
     sets: Sets = None,
-    seed: Seed = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", metavar="N", parser=_seed, help="Of these runs, the first; default 1.")
+    ] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Default: all cores.")] = None,
     executor: Executor = "threads",
     out: OutHere = Path("out/stability"),
@@ -809,85 +810,29 @@ def stability(
     oscillate, and a line says at how many points the model agrees.
     """
     _show_progress(progress)
-    from flowstamp import plot
-    from flowstamp.executors import check as check_executor
-    from flowstamp.progress import Meter, note
+    from flowstamp import stability_command as command
 
-    if not by_simulation:
-        for name, given in (("--points", points), ("--seeds", seeds)):
+    check: command.Packets | None = None
+    if by_simulation:
+        check = command.Packets(points or 12, seeds or 1, 1 if seed is None else seed, threads, memory, executor)
+    else:
+        unused = {"--points": points, "--seeds": seeds, "--threads": threads, "--memory": memory}
+        unused["--executor"] = None if executor == "threads" else executor
+        for name, given in unused.items():
             if given is not None:
                 raise UsageError(f"{name} is for --check-by-simulation")
-    check_executor(executor)
-    found = _loops_of(what, alpha, beta, rtt, flows, sets)
+    found = command.asked(what, alpha, beta, rtt, flows, _load, sets or [])
     _check_out(out)
-    documents = []
-    lines = []
-    for number, one in enumerate(found):
-        stem = out / (one.law if len(found) == 1 else f"{one.law}-{number + 1}")
-        simulated = None
-        if by_simulation:
-            with Meter(stem.name) as meter:
-                simulated = one.check_by_simulation(
-                    points or 12,
-                    seeds=seeds or 1,
-                    seed=1 if seed is None else seed,
-                    threads=threads,
-                    memory=memory,
-                    executor=executor,
-                    progress=meter,
-                )
-        if pictures or len(found) > 1:
-            note(f"{stem.name}: drawing, {number + 1} of {len(found)}")
-        files = plot.save(one.plot() if simulated is None else simulated.plot(), stem)
-        if pictures:
-            files += plot.save(one.plot_settling(), stem.with_name(f"{stem.name}-settling"))
-            files += plot.save(one.plot_portrait(), stem.with_name(f"{stem.name}-portrait"))
-        document = {**one.as_dict(), "files": [str(path) for path in files]}
-        told = one.lines()
-        if simulated is not None:
-            document["simulation"] = simulated.as_dict()
-            told.append(simulated.line())
-        documents.append(document)
-        lines.append("\n".join(told))
+    told = command.tell(found, out, pictures, check)
     if as_json:
+        documents = [document for document, _ in told]
         _document(documents[0] if len(documents) == 1 else documents)
     else:
-        _say("\n\n".join(lines))
-        for document in documents:
+        _say("\n\n".join("\n".join(lines) for _, lines in told))
+        for document, _ in told:
             for path in document["files"]:
                 _say(f"wrote {path}")
     return 0 if all(one.stable for one in found) else 1
-
-
-def _loops_of(
-    what: str, alpha: float | None, beta: float | None, rtt: str | None, flows: str | None, sets: list[str] | None
-) -> list[Stability]:
-    """What `stability` is asked of: a law, or a scenario's routers."""
-    from flowstamp.stability import MODELS, of, of_scenario
-
-    if what in MODELS or not (what.endswith((".toml", ".json")) or Path(what).exists()):
-        if sets:
-            raise UsageError("--set is for a scenario; give a law its gains by --alpha and --beta")
-        counts = None if flows is None else _whole_numbers("--flows", flows)
-        return [of(what, alpha=alpha, beta=beta, rtt=_several(rtt or "100ms"), flows=counts)]
-    if alpha is not None or beta is not None:
-        raise UsageError("a scenario has gains of its own; override them by --set dumbbell.router.alpha=0.5")
-    if flows is not None:
-        raise UsageError("--flows is for a law; a scenario has flows of its own")
-    return of_scenario(_load(Path(what), sets or []), None if rtt is None else _several(rtt))
-
-
-def _several(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",")]
-
-
-def _whole_numbers(option: str, text: str) -> list[int]:
-    try:
-        return [int(part) for part in _several(text)]
-    except ValueError:
-        raise UsageError(
-            f"{option}: is {text}; it must be whole numbers with commas between them, such as 3,2"
-        ) from None
 
 
 @app.command()

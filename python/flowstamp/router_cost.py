@@ -24,6 +24,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -292,7 +293,7 @@ def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[
 
         for law, option in options.items():
             with router.attached(law):
-                check_rewritten(law, option, b, lambda law=law: once("checked", "a0", law, WARMUP_PACKETS))  # type: ignore[misc]
+                check_rewritten(law, option, b, partial(once, "checked", "a0", law, WARMUP_PACKETS))
         for number in range(rounds):
             baseline = idle_baseline(1.0)
             baselines.append(baseline)
@@ -305,11 +306,7 @@ def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[
         for law in options:
             for _ in range(3):
                 with router.attached(law):
-
-                    def load(law: str = law) -> None:
-                        once("counted", "a0", law)
-
-                    ns, runs = statistics_of(router.link(), load)
+                    ns, runs = statistics_of(router.link(), partial(once, "counted", "a0", law))
                     if not runs:
                         raise FlowstampError(f"the kernel counted no run of the router's program ({law})")
                     own[law].append(ns / runs)

@@ -251,7 +251,6 @@ class Stability:
     def _shared(self) -> tuple[bytes, bytes, tuple[float, float]]:
         """RTTs, flows and start of the model of flows that differ."""
         rtts, flows = zip(*self.groups, strict=True)
-        # All RCP's flows together may send no more than as many times the capacity as there are.
         return _buffer(rtts), _buffer(flows), START[self.law]
 
     def trajectory(self, rtts: ArrayLike) -> Trajectory:
@@ -301,19 +300,15 @@ class Stability:
         It has no scale: what grows from a small disturbance does so from any, and may yet stay within 2%. Flows that
         differ have the model of their law in its place.
         """
-        if self.groups:
-            if not math.isnan(self._own_time):
-                return True
-            try:
-                return _dies(*self.trajectory(np.linspace(0.0, 2 * PATIENCE_RTTS, 40001))[:2])
-            except TheoryError:
-                return False
-        time = settling_time(self.alpha, self.beta, model="switched", start=(0.5, 0.0))
-        if not math.isnan(float(time)):
+        gains = self.alpha, self.beta
+        time = self._own_time if self.groups else float(settling_time(*gains, model="switched", start=(0.5, 0.0)))
+        if not math.isnan(time):
             return True
+        late = np.linspace(0.0, 2 * PATIENCE_RTTS, 40001)
         try:
-            late = np.linspace(0.0, 2 * PATIENCE_RTTS, 40001)
-            return _dies(*trajectory(self.alpha, self.beta, late, model="switched", start=(0.5, 0.0)))
+            if self.groups:
+                return _dies(*self.trajectory(late)[:2])
+            return _dies(*trajectory(*gains, late, model="switched", start=(0.5, 0.0)))
         except TheoryError:
             return False  # it has grown beyond all numbers
 

@@ -83,8 +83,10 @@ class Check:
         """As `flowstamp stability --check-by-simulation --json` prints it."""
         names = ("alpha", "beta", "packets_swing", "model_swing")
         values = (self.alphas, self.betas, self.packets, self.model)
-        rows = zip(*(np.where(np.isfinite(of), of, -1.0).tolist() for of in values), strict=True)
-        points = [{name: None if value < 0 else value for name, value in zip(names, row, strict=True)} for row in rows]
+        points = [
+            {name: value if math.isfinite(value) else None for name, value in zip(names, row, strict=True)}
+            for row in np.column_stack(values).tolist()
+        ]
         return {**self.counts, "band": BAND, "at": points}
 
     def line(self) -> str:

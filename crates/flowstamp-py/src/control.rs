@@ -1,17 +1,14 @@
 //! What figures of control theory ask of `flowstamp-fluid` beside [`crate::stability`]. Glue only: angular frequencies of borders are radians in a
 //! round trip; series come and go as native float64 buffers.
 
+use crate::stability::{growing, pairs, patience, settled};
 use crate::theory::{buffer, floats, refused, word};
 use flowstamp_fluid::control::frequency::OpenLoop;
-use flowstamp_fluid::control::region::{self, Fate, Patience};
+use flowstamp_fluid::control::region;
 use flowstamp_fluid::control::settle::{self, RcpLink};
 use flowstamp_fluid::stability;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-
-fn pairs(alphas: &[u8], betas: &[u8]) -> PyResult<Vec<(f64, f64)>> {
-    Ok(floats("alphas", alphas)?.into_iter().zip(floats("betas", betas)?).collect())
-}
 
 /// By Bode: w d where the gain is 1 (equation 5.10), and where the phase is -pi (5.11), NaN where it is nowhere.
 #[pyfunction]
@@ -136,14 +133,8 @@ pub fn rcp_settling<'py>(
     most: f64,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let links = Links::read([alphas, betas, capacities, rtts, flows])?.all();
-    let patience = Patience { band: 1.0, hold: 20.0, most, lost: 1e9 };
-    let times = py.detach(|| {
-        region::all(&links, |link| match link.fate([start.0 / link.flows, start.1], &patience) {
-            Fate::Settles { after } => after,
-            Fate::Oscillates => f64::NAN,
-        })
-    });
-    Ok(buffer(py, &times))
+    let start = |link: &RcpLink| [start.0 / link.flows, start.1];
+    Ok(settled(py, &links, |link| link.fate(start(link), &patience(most))))
 }
 
 /// R over C and the queue in bandwidth-delay products, at times in seconds; `start` is of the same.
@@ -160,10 +151,9 @@ pub fn rcp_trajectory<'py>(
     times: &[u8],
 ) -> PyResult<Bound<'py, PyBytes>> {
     let link = RcpLink { alpha, beta, capacity, rtt, flows };
-    let times = floats("times", times)?;
+    let times = growing(times)?;
     let found = py.detach(|| link.states([start.0, start.1], &times)).map_err(refused)?;
-    let numbers: Vec<f64> = found.into_iter().flatten().collect();
-    Ok(buffer(py, &numbers))
+    Ok(buffer(py, found.as_flattened()))
 }
 
 /// VCP's MIAIMD model: the windows of up to four flows, at times in round trips that only grow. A link is what it carries in an RTT at its
@@ -178,7 +168,7 @@ pub fn vcp_windows<'py>(
     links: Vec<(f64, Vec<usize>)>,
     times: &[u8],
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let times = floats("times", times)?;
+    let times = growing(times)?;
     if start.iter().any(|w| !w.is_finite() || *w <= 0.0) || links.iter().any(|l| l.0 <= 0.0) {
         return Err(refused("windows and what links carry must be numbers above 0"));
     }

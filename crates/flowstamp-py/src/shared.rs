@@ -1,8 +1,7 @@
 //! One link that flows of several RTTs share, by the models of `flowstamp-fluid`, and the loops of a scenario. Glue only.
 
-use crate::stability::{growing, mapped, patience};
+use crate::stability::{growing, mapped, pairs, patience, settled};
 use crate::theory::{buffer, floats, refused, word};
-use flowstamp_fluid::control::region::{self, Fate};
 use flowstamp_fluid::control::settle::{Law, Shared};
 use flowstamp_sim::network::Network;
 use flowstamp_sim::scenario::Loaded;
@@ -29,12 +28,7 @@ pub fn shared_settling<'py>(
     most: f64,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let shared = shared(law, shuffle, rtts, flows, start)?;
-    let pairs: Vec<(f64, f64)> = floats("alphas", alphas)?.into_iter().zip(floats("betas", betas)?).collect();
-    let fates =
-        py.detach(|| region::all(&pairs, |(alpha, beta)| shared.fate(*alpha, *beta, &patience(most))));
-    let times =
-        fates.into_iter().map(|fate| if let Fate::Settles { after } = fate { after } else { f64::NAN });
-    Ok(buffer(py, &times.collect::<Vec<f64>>()))
+    Ok(settled(py, &pairs(alphas, betas)?, |(alpha, beta)| shared.fate(*alpha, *beta, &patience(most))))
 }
 
 /// As `settling_map`, for flows of several RTTs in seconds.

@@ -81,6 +81,23 @@ pub fn patience(most: f64) -> Patience {
     Patience { band: 1.0, hold: 20.0, most, lost: 1e9 }
 }
 
+/// Gains.
+pub fn pairs(alphas: &[u8], betas: &[u8]) -> PyResult<Vec<(f64, f64)>> {
+    Ok(floats("alphas", alphas)?.into_iter().zip(floats("betas", betas)?).collect())
+}
+
+/// After how many round trips each settles, NaN where it does not.
+pub fn settled<'py, T: Sync>(
+    py: Python<'py>,
+    all: &[T],
+    fate: impl Fn(&T) -> Fate + Send + Sync,
+) -> Bound<'py, PyBytes> {
+    let times = py.detach(|| {
+        region::all(all, |one| if let Fate::Settles { after } = fate(one) { after } else { f64::NAN })
+    });
+    buffer(py, &times)
+}
+
 fn setting(model: &str, start: (f64, f64), flows: f64) -> PyResult<Setting> {
     let models = [("rcp", Model::Rcp(flows)), ("switched", Model::Switched), ("linear", Model::Linear)];
     Ok(Setting { model: word("model", model, &models)?, start: [start.0, start.1] })
@@ -98,12 +115,7 @@ pub fn settling<'py>(
     most: f64,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let setting = setting(model, start, flows)?;
-    let pairs: Vec<(f64, f64)> = floats("alphas", alphas)?.into_iter().zip(floats("betas", betas)?).collect();
-    let fates =
-        py.detach(|| region::all(&pairs, |(alpha, beta)| setting.fate(*alpha, *beta, &patience(most))));
-    let times =
-        fates.into_iter().map(|fate| if let Fate::Settles { after } = fate { after } else { f64::NAN });
-    Ok(buffer(py, &times.collect::<Vec<f64>>()))
+    Ok(settled(py, &pairs(alphas, betas)?, |(alpha, beta)| setting.fate(*alpha, *beta, &patience(most))))
 }
 
 /// Whether each pair of a grid settles, by rows of one beta each, and how many were tried: those near the border.

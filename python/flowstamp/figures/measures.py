@@ -157,6 +157,14 @@ def _ms(delays: Mapping[str, Any] | None, statistic: str) -> float:
     return math.nan if delays is None else float(delays[statistic]) * 1e3
 
 
+def _queueing_delay(statistic: str) -> Callable[[Finished, str], float]:
+    return lambda run, link: _ms(run.used(link)["queueing_delay_s"], statistic)
+
+
+def _packet_delay(statistic: str) -> Callable[[Finished, str], float]:
+    return lambda run, group: _ms(run.summary["groups"][group]["packet_delay_s"], statistic)
+
+
 # Each measure of one link of one run. After warm-up unless it says otherwise.
 _LINK: dict[str, Callable[[Finished, str], float]] = {
     "utilization": lambda r, n: float(r.used(n)["utilization"]),
@@ -165,7 +173,7 @@ _LINK: dict[str, Callable[[Finished, str], float]] = {
     "p95_queue_packets": lambda r, n: r.used(n)["p95_queue_bytes"] / r.packet_bytes,
     "max_queue_packets": lambda r, n: r.used(n)["max_queue_bytes"] / r.packet_bytes,
     "mean_queue_ms": lambda r, n: r.used(n)["mean_queue_bytes"] * 8e3 / r.used(n)["rate_bps"],
-    **{f"{s}_queueing_delay_ms": lambda r, n, s=s: _ms(r.used(n)["queueing_delay_s"], s) for s in DELAYS},  # type: ignore[misc] # s is bound
+    **{f"{statistic}_queueing_delay_ms": _queueing_delay(statistic) for statistic in DELAYS},
     "buffer_share": lambda r, n: r.used(n)["mean_queue_bytes"] / r.used(n)["buffer_bytes"],
     "buffer_packets": lambda r, n: r.summary["links"][n]["buffer_bytes"] / r.packet_bytes,
     "drops": lambda r, n: r.drops(n),
@@ -176,7 +184,7 @@ _LINK: dict[str, Callable[[Finished, str], float]] = {
 }
 # Each measure of a whole run.
 _RUN: dict[str, Callable[[Finished, str], float]] = {
-    **{f"{s}_packet_delay_ms": lambda r, g, s=s: _ms(r.summary["groups"][g]["packet_delay_s"], s) for s in DELAYS},  # type: ignore[misc] # s is bound
+    **{f"{statistic}_packet_delay_ms": _packet_delay(statistic) for statistic in DELAYS},
     "all_drops": lambda r, _: r.all_drops(),
     "later_drops": lambda r, _: r.later_drops(),
     "startup_drops": lambda r, _: r.all_drops() - r.later_drops(),

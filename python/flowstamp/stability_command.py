@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""What `flowstamp stability` does: whom it is asked of, what it tells, and what it draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flowstamp import executors, plot
+from flowstamp.errors import UsageError
+from flowstamp.progress import Meter, note
+from flowstamp.stability import MODELS, Stability, of, of_scenario
+
+if TYPE_CHECKING:
+    from flowstamp.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Packets:
+    """How `--check-by-simulation` runs packets."""
+
+    points: int
+    seeds: int
+    seed: int
+    threads: int | None
+    memory: str | None
+    executor: str
+
+    def __post_init__(self) -> None:
+        executors.check(self.executor)
+
+
+def asked(
+    what: str,
+    alpha: float | None,
+    beta: float | None,
+    rtt: str | None,
+    flows: str | None,
+    load: Callable[[Path, list[str]], Scenario],
+    sets: list[str],
+) -> list[Stability]:
+    """What the command is asked of: a law, or a scenario's routers."""
+    if what in MODELS or not (what.endswith((".toml", ".json")) or Path(what).exists()):
+        if sets:
+            raise UsageError("--set is for a scenario; give a law its gains by --alpha and --beta")
+        counts = None if flows is None else _whole_numbers("--flows", flows)
+        return [of(what, alpha=alpha, beta=beta, rtt=_several(rtt or "100ms"), flows=counts)]
+    if alpha is not None or beta is not None:
+        raise UsageError("a scenario has gains of its own; override them by --set dumbbell.router.alpha=0.5")
+    if flows is not None:
+        raise UsageError("--flows is for a law; a scenario has flows of its own")
+    return of_scenario(load(Path(what), sets), None if rtt is None else _several(rtt))
+
+
+def tell(
+    found: list[Stability], out: Path, pictures: bool, packets: Packets | None
+) -> list[tuple[dict[str, Any], list[str]]]:
+    """Draws each into `out`, after packets if they are to run; what `--json` has of it, and what a person reads."""
+    told = []
+    for number, one in enumerate(found):
+        stem = out / (one.law if len(found) == 1 else f"{one.law}-{number + 1}")
+        simulated = None
+        if packets is not None:
+            with Meter(stem.name) as meter:
+                simulated = one.check_by_simulation(**asdict(packets), progress=meter)
+        if pictures or len(found) > 1:
+            note(f"{stem.name}: drawing, {number + 1} of {len(found)}")
+        files = plot.save(one.plot() if simulated is None else simulated.plot(), stem)
+        if pictures:
+            files += plot.save(one.plot_settling(), stem.with_name(f"{stem.name}-settling"))
+            files += plot.save(one.plot_portrait(), stem.with_name(f"{stem.name}-portrait"))
+        document, lines = {**one.as_dict(), "files": [str(path) for path in files]}, one.lines()
+        if simulated is not None:
+            document["simulation"] = simulated.as_dict()
+            lines.append(simulated.line())
+        told.append((document, lines))
+    return told
+
+
+def _several(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+def _whole_numbers(option: str, text: str) -> list[int]:
+    try:
+        return [int(part) for part in _several(text)]
+    except ValueError:
+        raise UsageError(
+            f"{option}: is {text}; it must be whole numbers with commas between them, such as 3,2"
+        ) from None
