@@ -619,7 +619,7 @@ def test_the_next_figures_runs_go_on_meanwhile_and_stop_with_the_runner(tmp_path
         runner.run(first, None, following=second)
         assert set(runner._begun) == {"Y"}
         ahead = runner.run(second, None, following=wrong)
-        with pytest.raises(ScenarioError, match='Q.toml .* dumbbell.rate: "quick" is'):
+        with pytest.raises(ScenarioError, match=r'Q\.toml .* dumbbell\.rate: "quick" is'):
             runner.run(wrong, None)
         runner.run(first, None, following=long)
         began = runner._begun["Z"]
@@ -627,3 +627,29 @@ def test_the_next_figures_runs_go_on_meanwhile_and_stop_with_the_runner(tmp_path
         began.wait(None)
     alone = Runner(directory=tmp_path, fast=True).run(second, None)
     assert [v.measured for v in ahead.verdicts] == [v.measured for v in alone.verdicts]
+
+
+def test_a_figure_drawn_from_the_runs_of_the_one_before_does_not_run_them_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what differs: not the scenario's name."""
+    (tmp_path / "W.toml").write_text(WEB)
+    (tmp_path / "Y.toml").write_text(
+        WEB.replace('id = "W"', 'id = "Y"')
+        .replace('["20ms", "40ms"]', '["40ms", "60ms"]')
+        .replace("[vary]", '[vary]\nname = ["1", "2"]')
+    )
+    ran: list[int] = []
+    run_all = Runner._run_all
+
+    def counted(self: Runner, runs: Any, *rest: Any) -> None:
+        ran.append(len(runs))
+        run_all(self, runs, *rest)
+
+    monkeypatch.setattr(Runner, "_run_all", counted)
+    runner = Runner(directory=tmp_path)
+    runner.run(runner.figure("W"), None)
+    found = runner.run(runner.figure("Y"), None)
+    assert ran == [6, 3]
+    alone = Runner(directory=tmp_path).run(runner.figure("Y"), None)
+    assert [v.measured for v in found.verdicts] == [v.measured for v in alone.verdicts]

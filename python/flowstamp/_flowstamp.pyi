@@ -314,6 +314,19 @@ def shared_map(
     start: tuple[float, float],
     most: float,
 ) -> tuple[bytes, int]: ...
+
+# Numbers of a route's links, each with how long after they were sent data pass it, RTT, and number of flows.
+Route = tuple[Sequence[tuple[int, float]], float, float]
+
+def max_min(capacities: Sequence[float], over: Sequence[Route]) -> list[float]: ...
+def network_trajectory(
+    law: str,
+    gains: Sequence[float],
+    capacities: Sequence[float],
+    over: Sequence[Route],
+    rates: Sequence[float],
+    times: bytes,
+) -> bytes: ...
 def shared_trajectory(
     law: str,
     shuffle: float,

@@ -473,15 +473,15 @@ def _dies(rate: Floats, queue: Floats) -> bool:
     return bool(size[-quarter:].max() < size[quarter : 2 * quarter].max())
 
 
-def _seconds(name: str, time: str) -> float:
+def _quantity(name: str, kind: Literal["rate", "time", "size"], text: str) -> float:
     try:
         with translated():
-            seconds = _flowstamp.quantity("time", time)
+            value = _flowstamp.quantity(kind, text)
     except TheoryError as error:
         raise TheoryError(f"{name}: {error}") from error
-    if seconds <= 0.0:
-        raise TheoryError(f'{name} is "{time}"; it must be above 0')
-    return seconds
+    if value <= 0.0:
+        raise TheoryError(f'{name} is "{text}"; it must be above 0')
+    return value
 
 
 def _groups(rtts: Sequence[float], flows: Sequence[int]) -> tuple[float, tuple[tuple[float, int], ...]]:
@@ -513,7 +513,7 @@ def of(
     if law not in MODELS:
         raise TheoryError(f'law "{law}" has no model here; it must be one of {", ".join(MODELS)}')
     own_alpha, own_beta = _flowstamp.own_gains()[law]
-    rtts = [_seconds("rtt", each) for each in ([rtt] if isinstance(rtt, str) else rtt)]
+    rtts = [_quantity("rtt", "time", each) for each in ([rtt] if isinstance(rtt, str) else rtt)]
     if not rtts:
         raise TheoryError("rtt is empty; it must have one time at least")
     counts = [1] * len(rtts) if flows is None else list(flows)
@@ -553,7 +553,7 @@ def of_scenario(scenario: Scenario, rtt: str | Sequence[str] | None = None) -> l
     """
     given = None
     if rtt is not None:
-        rtts = [_seconds("rtt", each) for each in ([rtt] if isinstance(rtt, str) else rtt)]
+        rtts = [_quantity("rtt", "time", each) for each in ([rtt] if isinstance(rtt, str) else rtt)]
         given = [(seconds, 1) for seconds in rtts]
     loops = [loop for loop in scenario.router_loops() if loop[1] in MODELS]
     obeyed = [(*loop[:5], given or loop[5]) for loop in loops if given or loop[5]]

@@ -77,12 +77,13 @@ fn a_link_that_is_not_the_tightest_has_no_say() {
 
 #[test]
 fn flows_that_cross_nothing_are_refused() {
-    let told = |start: &[f64], links: &[(f64, Vec<usize>)]| windows(0.25, 1.0, start, links, &[1.0]).err();
-    assert_eq!(told(&[1.0; 5], &[(9.0, vec![0])]).as_deref(), Some("5 flows; there must be 1 to 4"));
-    assert_eq!(told(&[1.0], &[]).as_deref(), Some("0 links; there must be 1 to 4"));
-    let neither = Some("each flow must cross a link, and links carry more than 0");
-    assert_eq!(told(&[1.0; 2], &[(9.0, vec![0])]).as_deref(), neither);
-    assert_eq!(told(&[1.0], &[(0.0, vec![0])]).as_deref(), neither);
+    let told = |start: &[f64], links: &[(f64, Vec<usize>)]| {
+        windows(0.25, 1.0, start, links, &[1.0]).err().unwrap_or_default()
+    };
+    assert_eq!(told(&[1.0], &[]), "0 links; there must be 1 to 8");
+    let neither = "capacities, RTTs and flows must be above 0, and each route has links";
+    assert!(told(&[1.0; 2], &[(9.0, vec![0])]).starts_with(neither));
+    assert!(told(&[1.0], &[(0.0, vec![0])]).starts_with(neither));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! `python/flowstamp/_flowstamp.pyi` is its contract; the typed facade is in the modules beside it.
 
 mod control;
+mod routes;
 mod run;
 mod shared;
 mod simulation;
@@ -200,6 +201,8 @@ mod _flowstamp {
     use super::control::{
         loop_crossings, loop_unstable_roots, loop_within, rcp_settling, rcp_trajectory, vcp_windows,
     };
+    #[pymodule_export]
+    use super::routes::{max_min, network_trajectory};
     #[pymodule_export]
     use super::run::{Run, run, run_each, run_many};
     #[pymodule_export]

@@ -158,6 +158,8 @@ class Runner:
         self.directory = directory
         self._finished: dict[str, dict[str, RunSet]] = {}
         self._computed: dict[str, dict[str, Computed]] = {}
+        self._last: dict[str, Finished] = {}
+        """The runs of the figure before, by their scenarios: figures drawn from the same runs follow one another."""
         self._begun: dict[str, _Begun] = {}
         self._pool = ThreadPoolExecutor(max_workers=1)
 
@@ -250,37 +252,51 @@ class Runner:
     def _execute(self, spec: FigureSpec, progress: Progress | None) -> dict[str, RunSet]:
         # The last point of a sweep is mostly its longest run: first, so that no core waits for it at the end.
         simulated = [run for run in spec.runs if run.theory is None and run.on == "simulator"]
-        order = [
-            (run, point, again)
+        jobs = {
+            (run.name, point, again): spec.job(run, point, self.seed, again)
             for again in range(spec.seeds)
             for point in reversed(range(spec.points))
             for run in simulated
-        ]
-        finished: dict[tuple[str, int, int], Finished] = {}
+        }
+        keys = {at: self._scenario(job) for at, job in jobs.items()}
+        finished = {key: self._last[key] for key in keys.values() if key in self._last}
+        missing = {keys[at]: job for at, job in jobs.items() if keys[at] not in finished}
+        names = list(missing)
 
         def done(number: int, result: _flowstamp.Run | Results) -> None:
             # As it ends, while others go on: so only one needs memory for all that it left.
-            run, point, again = order[number]
             ran = json.loads(result.manifest_json())["scenario"]
-            finished[run.name, point, again] = Finished.of(
+            finished[names[number]] = Finished.of(
                 result,
                 flow_series=ran["probes"]["flows"],
                 packet_bytes=_flowstamp.quantity("size", ran["packet"]),
                 scenario=ran,
             )
 
-        if order:
-            self._run_all([spec.job(run, point, self.seed, again) for run, point, again in order], done, progress)
+        if missing:
+            self._run_all(list(missing.values()), done, progress)
+        self._last = finished
         return {
             run.name: RunSet(
                 run.name,
-                [pooled([finished[run.name, n, again] for again in range(spec.seeds)]) for n in range(spec.points)],
+                [
+                    pooled([finished[keys[run.name, point, again]] for again in range(spec.seeds)])
+                    for point in range(spec.points)
+                ],
                 spec.links,
                 spec.group,
                 spec.split,
             )
             for run in simulated
         }
+
+    def _scenario(self, job: tuple[str, str, Sets, str]) -> str:
+        """A run's scenario with every default spelled out, whatever its name."""
+        text, source, sets, base_dir = job
+        with translated():
+            return _flowstamp.check(
+                text, source=source, sets=(*sets, ("name", '"any"')), base_dir=base_dir, memory=self._limit
+            )
 
     def _run_all(
         self,

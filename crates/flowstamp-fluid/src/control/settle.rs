@@ -7,6 +7,7 @@ use super::delay::{Solution, System, Trouble};
 use super::models::{Rcp, Switched};
 use super::network::{self, Paths, Xcp};
 use super::region::{Fate, Patience, fate};
+use super::routes::{self, Group, Routes};
 
 /// A step in round trips. Near the border, where errors add up longest, peaks after 1600 of these differ by 1e-4 from those of a step of an eighth of
 /// it (`steps_of_a_thirty_second_do`, in the crate's tests).
@@ -145,15 +146,12 @@ impl RcpLink {
     }
 }
 
-/// As many flows and links has [`windows`].
-pub const MOST_WINDOWS: usize = 4;
-
 /// VCP's MIAIMD model with the window of each flow (Xia 2008, equations 9 to 15), all of one RTT, at times in round trips that only grow: a row for each. `alpha`
 /// is what a flow adds in a round trip, in packets; a link is what it carries in one at its target, in packets, and the flows that cross it.
 ///
 /// # Errors
 ///
-/// What is wrong with flows and links, in the words of a user, or [`Trouble`] of the solver.
+/// As [`Routes::new`] and [`Routes::rows`].
 pub fn windows(
     kappa: f64,
     alpha: f64,
@@ -161,23 +159,15 @@ pub fn windows(
     links: &[(f64, Vec<usize>)],
     times: &[f64],
 ) -> Result<Vec<f64>, String> {
-    for (count, of) in [(start.len(), "flows"), (links.len(), "links")] {
-        if !(1..=MOST_WINDOWS).contains(&count) {
-            return Err(format!("{count} {of}; there must be 1 to {MOST_WINDOWS}"));
-        }
-    }
-    let crosses = |i: usize, l: usize| links.get(l).filter(|(_, flows)| flows.contains(&i)).map(|_| 0.0);
-    let paths: Paths<MOST_WINDOWS, MOST_WINDOWS> = Paths {
-        capacities: std::array::from_fn(|l| links.get(l).map_or(1.0, |(capacity, _)| *capacity)),
-        flows: std::array::from_fn(|i| if i < start.len() { 1.0 } else { 0.0 }),
-        rtts: [1.0; MOST_WINDOWS],
-        passes: std::array::from_fn(|i| std::array::from_fn(|l| crosses(i, l))),
+    let crossed = |flow: usize| {
+        let over = links.iter().enumerate().filter(|(_, (_, flows))| flows.contains(&flow));
+        over.map(|(link, _)| (link, 0.0)).collect()
     };
-    let paths = paths.checked().ok_or("each flow must cross a link, and links carry more than 0")?;
-    let model = network::Vcp { kappa, addition: alpha, target: 1.0, t_rho: 1.0, paths };
-    let from = std::array::from_fn(|i| start.get(i).copied().unwrap_or(0.0));
-    let found = states(model, from, STEP, times).map_err(|trouble| trouble.to_string())?;
-    Ok(found.iter().flat_map(|x| &x[..start.len()]).copied().collect())
+    let flows: Vec<Group> =
+        (0..start.len()).map(|flow| Group { over: crossed(flow), rtt: 1.0, flows: 1.0 }).collect();
+    let capacities: Vec<f64> = links.iter().map(|(capacity, _)| *capacity).collect();
+    let law = routes::Law::Vcp { kappa, addition: alpha, target: 1.0, t_rho: 1.0 };
+    Routes::new(&capacities, &flows)?.rows(law, start, times)
 }
 
 /// One link that groups of flows of several RTTs share. Its capacity is 1, and the flows' mean RTT is the unit of time.

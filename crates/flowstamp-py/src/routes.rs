@@ -1,0 +1,49 @@
+//! Models of several links. Glue only: bits, seconds, bit/s.
+
+use crate::stability::growing;
+use crate::theory::{buffer, refused};
+use flowstamp_fluid::control::routes::{Group, Law, Routes};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+/// Links of a route with how long after they were sent data pass each, RTT, number of flows.
+type Route = (Vec<(usize, f64)>, f64, f64);
+
+fn routes(capacities: &[f64], routes: Vec<Route>) -> PyResult<Routes> {
+    let groups: Vec<Group> =
+        routes.into_iter().map(|(over, rtt, flows)| Group { over, rtt, flows }).collect();
+    Routes::new(capacities, &groups).map_err(refused)
+}
+
+/// The rate of a flow of each route, max-min fair.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a list as a vector of its own")]
+pub fn max_min(capacities: Vec<f64>, over: Vec<Route>) -> PyResult<Vec<f64>> {
+    Ok(routes(&capacities, over)?.max_min())
+}
+
+/// At each time a row of queues by link, which `vcp` has none of, and rates of a flow of each route. `gains` are alpha, beta and gamma of `xcp`, alpha
+/// and beta of `rcp`, and kappa, the window that is added, the target and `t_rho` of `vcp`.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a list as a vector of its own")]
+pub fn network_trajectory<'py>(
+    py: Python<'py>,
+    law: &str,
+    gains: Vec<f64>,
+    capacities: Vec<f64>,
+    over: Vec<Route>,
+    rates: Vec<f64>,
+    times: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let law = match (law, gains.as_slice()) {
+        ("xcp", [alpha, beta, gamma]) => Law::Xcp { alpha: *alpha, beta: *beta, gamma: *gamma },
+        ("rcp", [alpha, beta]) => Law::Rcp { alpha: *alpha, beta: *beta },
+        ("vcp", [kappa, addition, target, t_rho]) => {
+            Law::Vcp { kappa: *kappa, addition: *addition, target: *target, t_rho: *t_rho }
+        }
+        _ => return Err(refused(format!("law \"{law}\" has no model with {} gains", gains.len()))),
+    };
+    let (routes, times) = (routes(&capacities, over)?, growing(times)?);
+    let rows = py.detach(|| routes.rows(law, &rates, &times)).map_err(refused)?;
+    Ok(buffer(py, &rows))
+}
