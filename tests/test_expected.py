@@ -8,6 +8,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,34 @@ def used(figure: FigureSpec) -> set[str]:
             re.findall(r"\b[a-z_0-9]+(?=\()|(?<=\.)[a-z][a-z_0-9]*", re.sub(r"'[^']*'|\"[^\"]*\"", "", claim.expr.text))
         )
     return found
+
+
+def claims_of(cell: str) -> Iterator[tuple[str, str]]:
+    """The figures and patterns of claims in a cell such as "R2.6 `hundred`; V7, V8 `vcp-...`"."""
+    ids = "|".join(map(re.escape, sorted(available(), key=len, reverse=True)))
+    for part in cell.split(";"):
+        figures, backtick, claims = part.partition("`")
+        for figure in re.findall(rf"(?<![\w.-])(?:{ids})(?![\w-])", figures):
+            for claim in re.findall("`([^`]+)`", backtick + claims):
+                yield figure, claim.replace("...", "*")
+
+
+def test_the_table_of_causes_has_every_claim_that_differs(memory: Memory) -> None:
+    text = (Path(__file__).parents[1] / "docs" / "figures.md").read_text(encoding="utf-8")
+    table = text.partition("## Which claims differ, and why")[2].partition("\n## ")[0]
+    rows = [list(claims_of(line.split("|")[1])) for line in table.splitlines() if line.startswith("| ") and "`" in line]
+    assert all(rows)
+    told = [one for row in rows for one in row]
+    differing = [
+        (figure, claim)
+        for figure in available()
+        for claim, known in memory.claims(figure, "full").items()
+        if known.status == "differs"
+    ]
+    missing = [one for one in differing if not any(one[0] == f and fnmatchcase(one[1], c) for f, c in told)]
+    assert not missing
+    stale = [(f, c) for f, c in told if not any(f == one[0] and fnmatchcase(one[1], c) for one in differing)]
+    assert not stale
 
 
 def test_the_figures_of_a_change_show_every_law_and_every_kind_of_measure() -> None:
