@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 from collections.abc import Mapping
 from concurrent.futures import CancelledError
 from dataclasses import replace
@@ -627,6 +629,21 @@ def test_the_next_figures_runs_go_on_meanwhile_and_stop_with_the_runner(tmp_path
         began.wait(None)
     alone = Runner(directory=tmp_path, fast=True).run(second, None)
     assert [v.measured for v in ahead.verdicts] == [v.measured for v in alone.verdicts]
+
+
+def test_ctrl_c_stops_runs_that_were_begun_ahead(tmp_path: Path) -> None:
+    (tmp_path / "W.toml").write_text(WEB)
+    (tmp_path / "Z.toml").write_text(WEB.replace('id = "W"', 'id = "Z"').replace('duration = "4s"', 'duration = "2h"'))
+    with Runner(directory=tmp_path, fast=True) as runner:
+        long = runner.figure("Z")
+        runner.run(runner.figure("W"), None, following=long)
+        began = runner._begun["Z"]
+        main = threading.get_ident()
+        threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            runner.run(long, None)
+    with pytest.raises(StoppedError):
+        began.wait(None)
 
 
 def test_a_figure_drawn_from_the_runs_of_the_one_before_does_not_run_them_again(

@@ -130,7 +130,11 @@ class _Begun:
 
     def wait(self, progress: Progress | None) -> dict[str, RunSet]:
         self._progress = progress
-        return self._runs.result()
+        try:
+            return self._runs.result()
+        except BaseException:
+            self.stop()  # Ctrl-C too: nobody else would tell the thread
+            raise
 
     def stop(self) -> None:
         self._stopped = True
