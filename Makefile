@@ -113,19 +113,19 @@ wasm:
 	fi
 
 # The browser lab: one page with all that it needs, which `flowstamp web` serves and a browser opens from a folder too. The module
-# in it must be small enough to fetch, and give the known digests after it has been made so.
+# in it has what the page offers (no feature `full`), must be small enough to fetch, and gives the known digests after it has been made so.
 WASM_MODULE := target/$(WASM)/web/flowstamp_wasm.wasm
 BUILD_WASM = $(CARGO) build --locked --profile web --package flowstamp-wasm --target $(WASM) --target-dir $(CURDIR)/target
 SHRINK := --strip-debug --strip-producers -Oz --enable-bulk-memory --enable-multivalue --enable-mutable-globals \
   --enable-nontrapping-float-to-int --enable-reference-types --enable-sign-ext
 CAN_BUILD_WEB := [ -d "$$(rustc --print target-libdir --target $(WASM))" ] && command -v npm >/dev/null && \
   node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' 2>/dev/null
-MOST_GZIP_BYTES := 480000
+MOST_GZIP_BYTES := 350000
 web:
 	@if $(CAN_BUILD_WEB); then \
-	  set -x; $(BUILD_WASM) && (cd web && npm ci --no-audit --no-fund) && mkdir -p web/build && \
+	  set -x; $(BUILD_WASM) --no-default-features && (cd web && npm ci --no-audit --no-fund) && mkdir -p web/build && \
 	  web/node_modules/.bin/wasm-opt $(SHRINK) $(WASM_MODULE) --output web/build/flowstamp.wasm && \
-	  node tools/wasm.mjs web/build/flowstamp.wasm $(MOST_GZIP_BYTES) && (cd web && npm run build); \
+	  node tools/wasm.mjs web/build/flowstamp.wasm --lab $(MOST_GZIP_BYTES) && (cd web && npm run build); \
 	else \
 	  echo "skipped: make web needs node 20.19 or later, npm and Rust for $(WASM), which rustup target add $(WASM) installs"; \
 	fi

@@ -233,7 +233,9 @@ def test_a_graph_names_its_links(flowstamp: Command, tmp_path: Path) -> None:
             for name, count, to in (("x", 3, "c"), ("y", 2, "d"))
         )
     )
-    found = {one["links"][0]: one for one in json.loads(flowstamp("stability", "g.toml", "--json").stdout)}
+    *each, together = json.loads(flowstamp("stability", "g.toml", "--json").stdout)
+    assert together["links"] == ["trunk", "far", "near"]
+    found = {one["links"][0]: one for one in each}
     trunk = [{"rtt_s": 0.03, "flows": 2}, {"rtt_s": 0.06, "flows": 3}]
     assert {name: one["groups"] for name, one in found.items()} == {"trunk": trunk, "far": [], "near": []}
     assert {name: one["rtt_s"] for name, one in found.items()} == pytest.approx(

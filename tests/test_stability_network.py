@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import Command
 
 import flowstamp as fs
 from flowstamp.errors import TheoryError
-from flowstamp.stability_network import Route, network
+from flowstamp.stability_network import Route, network, of_scenario
 
 LINKS = {"first": "100Mbps", "second": "50Mbps"}
 ROUTES = [Route(["first", "second"], "90ms", flows=2), Route(["first"], "30ms"), Route(["second"], "60ms", flows=3)]
@@ -143,3 +145,75 @@ def test_starts_are_checked() -> None:
     for start in (0.0, [1.0], [1.0, 1.0, -1.0]):
         with pytest.raises(TheoryError, match=r"start is .*; it must be a number above 0, or one for each of 3 routes"):
             lot.trajectory([0.0], start=start)
+
+
+LOT = """
+duration = "20s"
+warmup = "10s"
+header = "0B"
+
+[parking_lot]
+rates = ["100Mbps", "50Mbps", "80Mbps"]
+delay = "10ms"
+router = { law = "xcp", alpha = 0.4, beta = 0.226 }
+
+[[flows]]
+name = "long"
+law = "xcp"
+count = 2
+
+[[flows]]
+name = "first"
+law = "xcp"
+from = "n0"
+to = "n1"
+
+[[flows]]
+name = "third"
+law = "xcp"
+count = 3
+from = "n2"
+to = "n3"
+"""
+
+
+def test_a_scenarios_links_come_to_rest_where_packets_do() -> None:
+    """Its links, ways and times; and XCP's own rest, not max-min fair on the first link, is that of packets."""
+    scenario = fs.loads(LOT)
+    lot = of_scenario(scenario)
+    assert lot is not None
+    assert lot.capacities_bps == {"link1": 100e6, "link2": 50e6, "link3": 80e6}
+    ways = {tuple(link for link, _ in way): (way, rtt, flows) for way, rtt, flows in lot.routes}
+    # Access links have no delay.
+    assert [after for _, after in ways[0, 1, 2][0]] == pytest.approx([0.0, 0.01, 0.02])
+    assert {way: flows for way, (_, _, flows) in ways.items()} == {(0, 1, 2): 2.0, (0,): 1.0, (2,): 3.0}
+    assert {way: rtt for way, (_, rtt, _) in ways.items()} == pytest.approx({(0, 1, 2): 0.06, (0,): 0.02, (2,): 0.02})
+    assert lot.stable
+    assert lot.settles_after_s is not None
+    path = lot.trajectory(np.linspace(0.0, 20.0, 201))
+    last = zip(lot.routes, path.rates_bps, strict=True)
+    rests = {tuple(link for link, _ in way): float(rates[-1]) for (way, _, _), rates in last}
+    assert rests[0,] < 0.9 * 68e6
+    groups = scenario.run(seed=1).groups
+    for name, way, flows in (("long", (0, 1, 2), 2), ("first", (0,), 1), ("third", (2,), 3)):
+        # A window of whole packets: the long flows' 16 Mb/s in 60 ms are 120 of 1000 bytes, the third's in 20 ms 40.
+        assert groups[name]["goodput_bps"] / flows == pytest.approx(rests[way], rel=0.03), name
+
+
+def test_links_that_no_flow_passes_together_are_not_together() -> None:
+    assert of_scenario(fs.dumbbell(rate="10Mbps", rtt="40ms").configure(duration="1s").flows("xcp", 2)) is None
+
+
+@pytest.mark.parametrize(
+    ("gains", "code", "verdict"),
+    [("alpha = 0.4, beta = 0.226", 0, "stable; settles in"), ("alpha = 1.9, beta = 0.9", 1, "unstable")],
+)
+def test_the_command_tells_of_links_together(
+    flowstamp: Command, tmp_path: Path, gains: str, code: int, verdict: str
+) -> None:
+    file = tmp_path / "lot.toml"
+    file.write_text(LOT.replace('law = "xcp"', 'law = "rcp"').replace("alpha = 0.4, beta = 0.226", gains))
+    found = flowstamp("stability", str(file), "--out", str(tmp_path / "out"))
+    assert found.returncode == code
+    assert f"links link1, link2, link3 together, 3 routes: rcp: {verdict}" in found.stdout
+    assert (tmp_path / "out" / "rcp-together.png").stat().st_size > 10_000

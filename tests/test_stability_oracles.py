@@ -141,3 +141,40 @@ def test_margins_and_bode_are_python_controls() -> None:
             else:
                 assert (s.gain_margin, s.delay_margin_s) == (None, None)
                 assert s.phase_margin_deg == pytest.approx(degrees, abs=1e-5)
+
+
+def open_loop(omega: Any, alpha: float, beta: float, shuffled: float, share: Any, rtts: Any) -> Any:
+    """x_i' = F - shuffled / d (x_i - mean of x), an RTT later, F = -(alpha x + beta q / d) / d, q' = x."""
+    d, ones, same = share @ rtts, np.ones(len(share)), np.eye(len(share))
+    found = []
+    for s in 1j * omega:
+        heard = np.diag(np.exp(-s * rtts))
+        each = np.linalg.solve(s * same + heard @ (same - np.outer(ones, share)) * shuffled / d, heard @ ones)
+        found.append(share @ each * (alpha / d + beta / d**2 / s))
+    return np.array(found)
+
+
+def test_margins_of_several_rtts_are_python_controls() -> None:
+    """The response by the groups' own equations, solved at each frequency; margins as it finds them in that."""
+    control = pytest.importorskip("control")
+    for law, shuffled in (("xcp", 0.1), ("rcp", 0.0)):
+        for rtts, flows in (((0.04, 0.08, 0.32), (3, 2, 5)), ((0.02, 0.2), (3, 2)), ((0.05, 0.06), (1, 4))):
+            share = np.array(flows) / sum(flows)
+            d = float(share @ rtts)
+            omega = np.geomspace(0.01 / d, 60.0 / d, 6000)
+            for alpha, beta in ((0.4, 0.226), (0.4, 0.1), (1.0, 0.3), (1.6, 0.226)):
+                exact = open_loop(omega, alpha, beta, shuffled, share, np.array(rtts))
+                # Some responses cross -1's circle and axis more than once: the nearest counts, as ours does.
+                gains, degrees, _, _, gain_at, _ = control.stability_margins(
+                    control.frd(exact, omega, smooth=True), epsw=1e-9, returnall=True
+                )
+                s = stability.of(
+                    law, alpha=alpha, beta=beta, rtt=[f"{1e3 * rtt:.0f}ms" for rtt in rtts], flows=list(flows)
+                )
+                shown = (law, rtts, alpha, beta)
+                nearest = int(np.argmin(degrees))
+                assert s.phase_margin_deg == pytest.approx(degrees[nearest], abs=1e-4), shown
+                assert s.crossover_rad_s == pytest.approx(gain_at[nearest], rel=1e-5), shown
+                assert s.linear_stable == (degrees[nearest] > 0), shown
+                if s.linear_stable:
+                    assert s.gain_margin == pytest.approx(min(g for g in gains if g > 1), rel=1e-5), shown

@@ -154,7 +154,10 @@ def router_loops(
     sets: Sequence[tuple[str, str]] = (),
     base_dir: str = ".",
     memory: int | None = None,
-) -> list[tuple[str, str, float, float, float | None, list[tuple[float, int]]]]:
+) -> tuple[
+    list[tuple[str, str, float, float, float | None, list[tuple[float, int]], float]],
+    list[tuple[list[tuple[str, float]], float, int]],
+]:
     """Links of a checked scenario whose router law has gains: name, law, alpha, beta, gamma where it has one, and the RTTs in seconds
     of flows that obey, each with their number."""
 
@@ -282,12 +285,16 @@ def rcp_trajectory(
 def vcp_windows(
     kappa: float, alpha: float, start: list[float], links: list[tuple[float, list[int]]], times: bytes
 ) -> bytes: ...
-def loop_border(alphas: bytes) -> bytes: ...
+def loop_border(shuffle: float, flows: list[tuple[float, float]], most: tuple[float, float]) -> tuple[bytes, bytes]: ...
 def loop_margins(
-    alpha: float, beta: float, rtt_s: float
+    alpha: float, beta: float, shuffle: float, flows: list[tuple[float, float]]
 ) -> tuple[float | None, float | None, float | None, float | None, float | None]: ...
-def loop_response(alpha: float, beta: float, rtt_s: float, omega: bytes) -> tuple[bytes, bytes, bytes]: ...
-def loop_roots(alpha: float, beta: float, rtt_s: float, right_of: float) -> list[tuple[float, float]]: ...
+def loop_response(
+    alpha: float, beta: float, shuffle: float, flows: list[tuple[float, float]], omega: bytes
+) -> tuple[bytes, bytes, bytes]: ...
+def loop_roots(
+    alpha: float, beta: float, shuffle: float, flows: list[tuple[float, float]], right_of: float
+) -> list[tuple[float, float]]: ...
 def settling(
     model: str, alphas: bytes, betas: bytes, start: tuple[float, float], flows: float, most: float
 ) -> bytes: ...

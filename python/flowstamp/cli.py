@@ -821,9 +821,9 @@ def stability(
         for name, given in unused.items():
             if given is not None:
                 raise UsageError(f"{name} is for --check-by-simulation")
-    found = command.asked(what, alpha, beta, rtt, flows, _load, sets or [])
+    found, together = command.asked(what, alpha, beta, rtt, flows, _load, sets or [])
     _check_out(out)
-    told = command.tell(found, out, pictures, check)
+    told = command.tell(found, together, out, pictures, check)
     if as_json:
         documents = [document for document, _ in told]
         _document(documents[0] if len(documents) == 1 else documents)
@@ -832,7 +832,7 @@ def stability(
         for document, _ in told:
             for path in document["files"]:
                 _say(f"wrote {path}")
-    return 0 if all(one.stable for one in found) else 1
+    return 0 if all(one.stable for one in found) and (together is None or together.stable) else 1
 
 
 @app.command()

@@ -337,6 +337,25 @@ def phase_portrait(paths: Sequence[tuple[Floats, Floats]]) -> Figure:
         return figure
 
 
+def network(seconds: Floats, rates: Mapping[str, Floats], queues: Mapping[str, Floats]) -> Figure:
+    """Draws rates of flows by route, Mb/s, above what queues take to drain by link, milliseconds."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(COLUMN_WIDTH_IN, 3.6), layout="constrained")
+        FigureCanvasAgg(figure)
+        upper, lower = figure.subplots(2, 1, sharex=True)
+        for ax, curves, label in ((upper, rates, "Rate of a flow (Mb/s)"), (lower, queues, "Queue (ms)")):
+            for number, (name, values) in enumerate(curves.items()):
+                style = LINES[number // len(COLOURS) % len(LINES)]
+                colour = COLOURS[number % len(COLOURS)]
+                ax.plot(seconds, values, linestyle=style, color=colour, linewidth=0.9, label=name)
+            ax.set_ylabel(label)
+            ax.set_ylim(bottom=0.0)
+            ax.legend(fontsize=5.5)
+        lower.set_xlabel("Time (s)")
+        lower.set_xlim(0.0, float(seconds[-1]))
+        return figure
+
+
 LEGEND_ROW_PT = 10.5
 LEGEND_CHARACTERS = 62  # of a row above a column's width, handles counted as five each
 

@@ -339,6 +339,15 @@ class Scenario:
 
         RTTs are those of propagation, in seconds; `memory` as in `run`.
         """
+        return [loop[:6] for loop in self._closed(memory)[0]]
+
+    def _closed(
+        self, memory: str | None = None
+    ) -> tuple[
+        list[tuple[str, str, float, float, float | None, list[tuple[float, int]], float]],
+        list[tuple[list[tuple[str, float]], float, int]],
+    ]:
+        """Those with their capacities, bit/s, and ways of lasting flows: links with times to them, RTT, number."""
         text, written_in = self._text()
         with translated():
             return _flowstamp.router_loops(

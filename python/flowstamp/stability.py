@@ -8,11 +8,11 @@
     s.plot()
 
 XCP's and RCP's loops have one linear form near their equilibrium (Katabi 2002, appendix B; Dukkipati 2007, equations
-5.5 to 5.7), in which neither capacity nor number of flows occurs, and the RTT only as the unit of time. The equilibrium
-lies where the queue is empty and cannot be emptier, which the linear form leaves out: what is stable in fact is told by
-the switched system (equation 5.14), in time. Flows of several RTTs have no such form: theirs is the model of their law
-on one link (Katabi 2002, equations 15 to 17; Dukkipati 2007, equations 5.1 to 5.4). The mathematics is the crate
-`flowstamp-fluid`; nothing is computed here.
+5.5 to 5.7), in which neither capacity nor number of flows occurs, and the RTT only as the unit of time; where RTTs
+differ, their ratios and shares of the flows do. The equilibrium lies where the queue is empty and cannot be emptier,
+which the linear form leaves out: what is stable in fact is told in time, by the switched system (equation 5.14), and
+where RTTs differ by the model of the law on one link (Katabi 2002, equations 15 to 17; Dukkipati 2007, equations 5.1
+to 5.4). The mathematics is the crate `flowstamp-fluid`; nothing is computed here.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def response(alpha: float, beta: float, rtt: str, omega: ArrayLike) -> tuple[NDA
     """Of the open loop at angular frequencies in rad/s: the response, and its phase in radians without jumps."""
     with translated():
         seconds = _flowstamp.quantity("time", rtt)
-        re, im, phase = _flowstamp.loop_response(alpha, beta, seconds, _buffer(omega))
+        re, im, phase = _flowstamp.loop_response(alpha, beta, 0.0, [(1.0, seconds)], _buffer(omega))
     return _array(re) + 1j * _array(im), _array(phase)
 
 
@@ -217,14 +217,14 @@ def settling_map(
     if len(a) < 2 or len(b) < 2:
         raise TheoryError("a map needs two alphas and two betas at least")
     times = settling_time(a[None, :], b[:, None], model=model, start=start, flows=flows, most=most)
-    return plot.settling(a, b, times, _border(float(a[-1])))
+    return plot.settling(a, b, times, _border(0.0, [(1.0, 1.0)], a, b))
 
 
-def _border(most: float) -> tuple[Floats, Floats]:
-    """The linear loop's, for each alpha up to the most the beta below which it is stable."""
-    along = np.linspace(0.0, most, 800)
+def _border(shuffle: float, flows: list[tuple[float, float]], alphas: Floats, betas: Floats) -> tuple[Floats, Floats]:
+    """The linear loop's, as far as there are gains: where it has a root on the imaginary axis."""
     with translated():
-        return along, _array(_flowstamp.loop_border(_buffer(along)))
+        found = _flowstamp.loop_border(shuffle, flows, (float(alphas[-1]), float(betas[-1])))
+    return _array(found[0]), _array(found[1])
 
 
 @dataclass(frozen=True)
@@ -243,10 +243,16 @@ class Stability:
     links: tuple[str, ...] = ()
     """In a scenario: those of which it is true."""
 
+    @property
+    def _loop(self) -> tuple[float, list[tuple[float, float]]]:
+        """What is shuffled, and numbers of flows with their RTTs, of the linear loop."""
+        flows = [(float(count), rtt) for rtt, count in self.groups] or [(1.0, self.rtt_s)]
+        return self.gamma if self.law == "xcp" else 0.0, flows
+
     @cached_property
     def _margins(self) -> tuple[float | None, float | None, float | None, float | None, float | None]:
         with translated():
-            return _flowstamp.loop_margins(self.alpha, self.beta, self.rtt_s)
+            return _flowstamp.loop_margins(self.alpha, self.beta, *self._loop)
 
     def _shared(self) -> tuple[bytes, bytes, tuple[float, float]]:
         """RTTs, flows and start of the model of flows that differ."""
@@ -314,9 +320,8 @@ class Stability:
 
     @property
     def linear_stable(self) -> bool:
-        """Near the equilibrium, the queue taken as linear: phase is left at its one gain crossover."""
-        phase = self._margins[2]
-        return phase is not None and phase > 0.0
+        """Near the equilibrium, the queue taken as linear: no root lies right of the imaginary axis."""
+        return all(root.real < 0.0 for root in self.roots)
 
     @property
     def phase_margin_deg(self) -> float | None:
@@ -341,9 +346,10 @@ class Stability:
 
     @cached_property
     def roots(self) -> list[complex]:
-        """The linear loop's closed-loop roots with real parts above -1/RTT, the rightmost first, 1/s."""
+        """The linear loop's closed-loop roots right of -1 over the longest RTT, the rightmost first, 1/s."""
+        longest = max((rtt for rtt, _ in self.groups), default=self.rtt_s)
         with translated():
-            found = _flowstamp.loop_roots(self.alpha, self.beta, self.rtt_s, -1.0 / self.rtt_s)
+            found = _flowstamp.loop_roots(self.alpha, self.beta, *self._loop, -1.0 / longest)
         return [complex(re, im) for re, im in found]
 
     def as_dict(self) -> dict[str, Any]:
@@ -395,7 +401,7 @@ class Stability:
         linear = "stable" if self.linear_stable else "unstable"
         return [
             first,
-            f"linear loop{' with the mean RTT' if self.groups else ''}: {linear}; phase margin {phase}, "
+            f"linear loop: {linear}; phase margin {phase}, "
             f"gain margin {text.maybe(self.gain_margin, 3)}, delay margin {delay}",
         ]
 
@@ -434,7 +440,7 @@ class Stability:
             alphas,
             betas,
             where,
-            _border(ALPHAS[1]),
+            _border(*self._loop, alphas, betas),
             (self.alpha, self.beta, f"{self.law.upper()}, {'stable' if self.stable else 'unstable'}"),
             name="several RTTs" if self.groups else "switched system",
             tried=tried,
@@ -448,7 +454,7 @@ class Stability:
         from flowstamp import plot
 
         times = self._settles_together(*np.meshgrid(alphas, betas), SETTLING_RTTS)
-        return plot.settling(alphas, betas, times, _border(ALPHAS[1]))
+        return plot.settling(alphas, betas, times, _border(*self._loop, alphas, betas))
 
     def plot_portrait(self) -> Figure:
         """Queue against rate from appendix E's starts; of flows that differ as if all had their mean RTT."""

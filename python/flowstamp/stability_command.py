@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flowstamp import executors, plot
+from flowstamp import executors, plot, stability_network
 from flowstamp.errors import UsageError
 from flowstamp.progress import Meter, note
 from flowstamp.stability import MODELS, Stability, of, of_scenario
@@ -40,22 +40,29 @@ def asked(
     flows: str | None,
     load: Callable[[Path, list[str]], Scenario],
     sets: list[str],
-) -> list[Stability]:
-    """What the command is asked of: a law, or a scenario's routers."""
+) -> tuple[list[Stability], stability_network.Network | None]:
+    """What the command is asked of: a law, or a scenario's routers, and those together that flows pass in a row."""
     if what in MODELS or not (what.endswith((".toml", ".json")) or Path(what).exists()):
         if sets:
             raise UsageError("--set is for a scenario; give a law its gains by --alpha and --beta")
         counts = None if flows is None else _whole_numbers("--flows", flows)
-        return [of(what, alpha=alpha, beta=beta, rtt=_several(rtt or "100ms"), flows=counts)]
+        return [of(what, alpha=alpha, beta=beta, rtt=_several(rtt or "100ms"), flows=counts)], None
     if alpha is not None or beta is not None:
         raise UsageError("a scenario has gains of its own; override them by --set dumbbell.router.alpha=0.5")
     if flows is not None:
         raise UsageError("--flows is for a law; a scenario has flows of its own")
-    return of_scenario(load(Path(what), sets), None if rtt is None else _several(rtt))
+    scenario = load(Path(what), sets)
+    if rtt is not None:
+        return of_scenario(scenario, _several(rtt)), None
+    return of_scenario(scenario), stability_network.of_scenario(scenario)
 
 
 def tell(
-    found: list[Stability], out: Path, pictures: bool, packets: Packets | None
+    found: list[Stability],
+    together: stability_network.Network | None,
+    out: Path,
+    pictures: bool,
+    packets: Packets | None,
 ) -> list[tuple[dict[str, Any], list[str]]]:
     """Draws each into `out`, after packets if they are to run; what `--json` has of it, and what a person reads."""
     told = []
@@ -76,6 +83,9 @@ def tell(
             document["simulation"] = simulated.as_dict()
             lines.append(simulated.line())
         told.append((document, lines))
+    if together is not None:
+        files = plot.save(together.plot(), out / f"{together.law}-together")
+        told.append(({**together.as_dict(), "files": [str(path) for path in files]}, together.lines()))
     return told
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """XCP, RCP and VCP on several links, by the models of their papers.
 
-For example::
+`of_scenario` has them from a scenario. For example::
 
     import numpy as np
     from flowstamp.stability_network import Route, network
@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +33,14 @@ from numpy.typing import ArrayLike
 from flowstamp import _flowstamp
 from flowstamp.errors import TheoryError, translated
 from flowstamp.stability import Floats, _array, _buffer, _finite, _gain, _quantity
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from flowstamp.scenario import Scenario
+
+PATIENCE_RTTS = 400.0
+"""How long settling is waited for, in the longest RTT."""
 
 PARAMETERS: dict[str, dict[str, float | str]] = {
     "xcp": {**dict(zip(("alpha", "beta"), _flowstamp.own_gains()["xcp"], strict=True)), "gamma": 0.1},
@@ -111,6 +120,87 @@ class Network:
         queues = {name: rows[:, n] / capacities[n] for n, name in enumerate(self.capacities_bps) if links}
         return NetworkTrajectory(queues, [rows[:, links + n] for n in range(len(self.routes))])
 
+    @cached_property
+    def _path(self) -> tuple[Floats, NetworkTrajectory]:
+        """From half the fair rates for as long as is waited."""
+        longest = max(rtt for _, rtt, _ in self.routes)
+        seconds = np.linspace(0.0, PATIENCE_RTTS * longest, round(PATIENCE_RTTS * 32) + 1)
+        return seconds, self.trajectory(seconds)
+
+    @cached_property
+    def _distance(self) -> Floats:
+        """The most that rates are off their last ones, in 2%, and that queues take to drain, in 1% of a mean RTT."""
+        seconds, path = self._path
+        late = slice(3 * len(seconds) // 4, None)
+        rest = [float(rates[late].mean()) for rates in path.rates_bps]
+        away = [np.abs(rates / at - 1.0) / 0.02 for rates, at in zip(path.rates_bps, rest, strict=True)]
+        for number, queue in enumerate(path.queues_s.values()):
+            over = [(rtt, flows) for way, rtt, flows in self.routes if number in [link for link, _ in way]]
+            if over:
+                mean = sum(rtt * flows for rtt, flows in over) / sum(flows for _, flows in over)
+                away.append(queue / (0.01 * mean))
+        most: Floats = np.max(np.stack(away), axis=0)
+        return most
+
+    @cached_property
+    def stable(self) -> bool:
+        """What is away from rest dies, from half the fair rates on: late there is 2% less of it than early, or more."""
+        quarter = len(self._distance) // 4
+        late = float(self._distance[-quarter:].max())
+        return late <= 1.0 or late < 0.98 * float(self._distance[quarter : 2 * quarter].max())
+
+    @cached_property
+    def settles_after_s(self) -> float | None:
+        """When that is below 1 for good: rates within 2%, queues within 1% of an RTT. None if not in time."""
+        away = np.flatnonzero(self._distance > 1.0)
+        last = int(away[-1]) + 1 if len(away) else 0
+        # What has come so late may yet leave again.
+        return float(self._path[0][last]) if self.stable and last < 3 * len(self._distance) // 4 else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `flowstamp stability --json` prints it."""
+        names = list(self.capacities_bps)
+        return {
+            "law": self.law,
+            "gains": list(self.gains),
+            "links": names,
+            "routes": [
+                {"links": [names[link] for link, _ in way], "rtt_s": rtt, "flows": flows, "fair_bps": fair}
+                for (way, rtt, flows), fair in zip(self.routes, self.fair_bps, strict=True)
+            ],
+            "stable": self.stable,
+            "settles_after_s": self.settles_after_s,
+        }
+
+    def lines(self) -> list[str]:
+        """What a person reads."""
+        from flowstamp import text
+
+        settled = self.settles_after_s
+        if not self.stable:
+            verdict = "unstable: a disturbance does not die"
+        elif settled is None:
+            verdict = "stable; takes more than 300 of the longest RTT to settle"
+        else:
+            verdict = f"stable; settles in {text.seconds(settled)}"
+        return [f"links {', '.join(self.capacities_bps)} together, {len(self.routes)} routes: {self.law}: {verdict}"]
+
+    def plot(self) -> Figure:
+        """Rates of a flow of each route, and what queues take to drain, from half the fair rates on."""
+        from flowstamp import plot
+
+        seconds, path = self._path
+        longest = max(rtt for _, rtt, _ in self.routes)
+        until = max(20.0 * longest, 1.5 * (self.settles_after_s or 60.0 * longest))
+        seen = seconds <= until
+        names = list(self.capacities_bps)
+        rates = {
+            f"{' '.join(names[link] for link, _ in way)}, {1e3 * rtt:.3g} ms": rate[seen] / 1e6
+            for (way, rtt, _), rate in zip(self.routes, path.rates_bps, strict=True)
+        }
+        queues = {name: 1e3 * queue[seen] for name, queue in path.queues_s.items()}
+        return plot.network(seconds[seen], rates, queues)
+
 
 def _number(name: str, value: float | str) -> float:
     if isinstance(value, str):
@@ -172,3 +262,27 @@ def network(law: str, links: Mapping[str, str], routes: Sequence[Route], **param
     made = Network(law, gains, capacities, tuple(_route(n, route, list(capacities)) for n, route in enumerate(routes)))
     _ = made.fair_bps  # refuses what is no network
     return made
+
+
+def of_scenario(scenario: Scenario) -> Network | None:
+    """Links of XCP or RCP with the same gains that flows of a scenario pass one after the other.
+
+    None where no flow passes two of them, where flows come and go, or where there are more than 8 links or 16 routes.
+    """
+    loops, ways = scenario._closed()
+    passed = {name for way, _, _ in ways for name, _ in way}
+    alike: dict[tuple[str, float, float, float | None], list[tuple[str, float]]] = {}
+    for name, law, alpha, beta, gamma, _, bps in loops:
+        if law in ("xcp", "rcp") and name in passed:
+            alike.setdefault((law, alpha, beta, gamma), []).append((name, bps))
+    for (law, alpha, beta, gamma), links in alike.items():
+        numbers = {name: number for number, (name, _) in enumerate(links)}
+        over = [
+            (tuple((numbers[name], after) for name, after in way if name in numbers), rtt, float(flows))
+            for way, rtt, flows in ways
+        ]
+        routes = tuple(route for route in over if route[0])
+        if max((len(way) for way, _, _ in routes), default=0) > 1 and len(links) <= 8 and len(routes) <= 16:
+            gains = (alpha, beta) if gamma is None else (alpha, beta, gamma)
+            return Network(law, gains, dict(links), routes)
+    return None

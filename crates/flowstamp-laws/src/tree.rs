@@ -4,9 +4,10 @@
 //! nothing else: what serde's own buffer for tagged enums and `toml`'s values offer beyond that is most of what a browser would
 //! fetch to read a scenario.
 
+use serde::de::value::StrDeserializer;
 use serde::de::{
-    self, Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer, MapAccess,
-    SeqAccess, Unexpected, VariantAccess, Visitor,
+    self, Deserialize, DeserializeSeed, Deserializer, Error as _, Expected, IntoDeserializer, MapAccess,
+    SeqAccess, Unexpected, Visitor,
 };
 use std::fmt;
 
@@ -29,8 +30,75 @@ pub enum Value {
     Table(Table),
 }
 
+impl Value {
+    /// The text, if it is text.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The value under `key`, if it is a table that has it.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        match self {
+            Self::Table(table) => table.get(key),
+            _ => None,
+        }
+    }
+}
+
 /// Values by key, in their order.
-pub type Table = Vec<(String, Value)>;
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table(Vec<(String, Value)>);
+
+impl Table {
+    /// The value under `key`.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.0.iter().find(|(k, _)| k == key).map(|(_, value)| value)
+    }
+
+    /// The value under `key`, to be changed.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        self.0.iter_mut().find(|(k, _)| k == key).map(|(_, value)| value)
+    }
+
+    /// Puts `value` under `key`, in place of what was there.
+    pub fn insert(&mut self, key: &str, value: Value) -> &mut Value {
+        let at = self.0.iter().position(|(k, _)| k == key).unwrap_or_else(|| {
+            self.0.push((key.to_owned(), Value::Boolean(false)));
+            self.0.len() - 1
+        });
+        self.0[at].1 = value;
+        &mut self.0[at].1
+    }
+
+    /// Takes the value under `key` out.
+    pub fn remove(&mut self, key: &str) -> Option<Value> {
+        let at = self.0.iter().position(|(k, _)| k == key)?;
+        Some(self.0.remove(at).1)
+    }
+}
+
+impl FromIterator<(String, Value)> for Table {
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(entries: I) -> Self {
+        Self(entries.into_iter().collect())
+    }
+}
+
+impl IntoIterator for Table {
+    type Item = (String, Value);
+    type IntoIter = std::vec::IntoIter<(String, Value)>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+/// JSON's null, by its name.
+const NULL: Value = Value::Other("null");
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -57,11 +125,8 @@ impl<'de> Deserialize<'de> for Value {
             fn visit_str<E>(self, text: &str) -> Result<Value, E> {
                 Ok(Value::String(text.to_owned()))
             }
-            fn visit_string<E>(self, text: String) -> Result<Value, E> {
-                Ok(Value::String(text))
-            }
-            fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-                Value::deserialize(deserializer)
+            fn visit_unit<E>(self) -> Result<Value, E> {
+                Ok(NULL)
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
                 let mut array = Vec::new();
@@ -78,44 +143,64 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// A table of what a map has.
+/// A table of what a map has. A key whose value is null is not given: Python's `None`.
 ///
 /// # Errors
 /// What cannot be a value.
 pub fn table<'de, A: MapAccess<'de>>(mut map: A) -> Result<Table, A::Error> {
     let mut table = Vec::new();
-    while let Some(entry) = map.next_entry()? {
-        table.push(entry);
+    while let Some((key, value)) = map.next_entry()? {
+        if value != NULL {
+            table.push((key, value));
+        }
     }
-    Ok(table)
+    Ok(Table(table))
 }
 
-/// What is wrong, and where.
+/// What is wrong, and where. Boxed, as every type that is made of a tree has a result as large as this.
 #[derive(Debug)]
-pub struct Error {
+pub struct Error(Box<Wrong>);
+
+#[derive(Debug)]
+struct Wrong {
     /// From the innermost part outwards: `.key` or `[index]`.
     path: Vec<String>,
-    /// What is wrong.
-    pub message: String,
+    message: String,
 }
 
 impl Error {
-    fn within(mut self, part: String) -> Self {
-        self.path.push(part);
+    // Apart from what is made again for each type.
+    #[cold]
+    #[inline(never)]
+    fn under(mut self, key: &str) -> Self {
+        self.0.path.push(format!(".{key}"));
+        self
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn at(mut self, index: usize) -> Self {
+        self.0.path.push(format!("[{index}]"));
         self
     }
 
     /// The key, such as `flows[0].rate`; empty for the whole.
     #[must_use]
     pub fn key(&self) -> String {
-        let key: String = self.path.iter().rev().map(String::as_str).collect();
+        let key: String = self.0.path.iter().rev().map(String::as_str).collect();
         key.strip_prefix('.').map_or(key.clone(), str::to_owned)
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.0.message)
     }
 }
 
@@ -123,18 +208,19 @@ impl std::error::Error for Error {}
 
 impl de::Error for Error {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self { path: Vec::new(), message: message.to_string() }
+        Self(Box::new(Wrong { path: Vec::new(), message: message.to_string() }))
     }
 }
 
 /// A value to be made a type.
-pub struct Tree(pub Value);
+#[derive(Clone, Copy)]
+pub struct Tree<'a>(pub &'a Value);
 
-impl Tree {
+impl Tree<'_> {
     /// What it is, for who expected something else.
     #[must_use]
     pub fn unexpected(&self) -> Unexpected<'_> {
-        match &self.0 {
+        match self.0 {
             Value::String(text) => Unexpected::Str(text),
             Value::Integer(number) => Unexpected::Signed(*number),
             Value::Float(number) => Unexpected::Float(*number),
@@ -145,17 +231,23 @@ impl Tree {
         }
     }
 
-    fn refuse<'de, V: Visitor<'de>>(&self, visitor: &V) -> Error {
-        Error::invalid_type(self.unexpected(), visitor)
+    #[cold]
+    #[inline(never)]
+    fn refuse(&self, expected: &dyn Expected) -> Error {
+        Error::invalid_type(self.unexpected(), expected)
     }
 
-    /// Visitors of quantities say of numbers which unit is missing.
-    fn scalar<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+    fn number<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0 {
-            Value::String(text) => visitor.visit_string(text),
-            Value::Integer(number) => visitor.visit_i64(number),
-            Value::Float(number) => visitor.visit_f64(number),
-            Value::Boolean(truth) => visitor.visit_bool(truth),
+            Value::Integer(number) => visitor.visit_i64(*number),
+            Value::Float(number) => visitor.visit_f64(*number),
+            _ => Err(self.refuse(&visitor)),
+        }
+    }
+
+    fn text<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.0 {
+            Value::String(text) => visitor.visit_str(text),
             _ => Err(self.refuse(&visitor)),
         }
     }
@@ -163,16 +255,9 @@ impl Tree {
     fn list<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0 {
             Value::Array(items) => {
-                let length = items.len();
-                let mut items = Items { items: items.into_iter(), at: 0 };
-                let made = visitor.visit_seq(&mut items)?;
-                match items.items.len() {
-                    0 => Ok(made),
-                    more => Err(Error::custom(format_args!(
-                        "a list of {length} must be a list of {}",
-                        length - more
-                    ))),
-                }
+                let mut left = Items { items: items.iter(), at: 0 };
+                let made = visitor.visit_seq(&mut left)?;
+                if left.at < items.len() { Err(too_long(items.len(), left.at)) } else { Ok(made) }
             }
             _ => Err(self.refuse(&visitor)),
         }
@@ -180,35 +265,54 @@ impl Tree {
 
     fn table<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0 {
-            Value::Table(table) => visitor.visit_map(Entries { entries: table.into_iter(), value: None }),
+            Value::Table(table) => visitor.visit_map(Entries { entries: table.0.iter(), now: None }),
             _ => Err(self.refuse(&visitor)),
         }
     }
 }
 
-macro_rules! scalars {
-    ($($method:ident)*) => {
-        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> { self.scalar(visitor) })*
+#[cold]
+#[inline(never)]
+fn too_long(length: usize, most: usize) -> Error {
+    Error::custom(format_args!("a list of {length} must be a list of {most}"))
+}
+
+macro_rules! as_ {
+    ($kind:ident: $($method:ident)*) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> { self.$kind(visitor) })*
     };
 }
 
-impl<'de> Deserializer<'de> for Tree {
+impl<'de> Deserializer<'de> for Tree<'_> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0 {
+            Value::String(text) => visitor.visit_str(text),
             Value::Array(_) => self.list(visitor),
             Value::Table(_) => self.table(visitor),
-            _ => self.scalar(visitor),
+            Value::Boolean(truth) => visitor.visit_bool(*truth),
+            _ => self.number(visitor),
         }
     }
 
-    scalars! {
-        deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_u8 deserialize_u16
-        deserialize_u32 deserialize_u64 deserialize_f32 deserialize_f64 deserialize_char deserialize_str
-        deserialize_string deserialize_bytes deserialize_byte_buf deserialize_identifier deserialize_unit
+    as_! { number:
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_u8 deserialize_u16
+        deserialize_u32 deserialize_u64 deserialize_f32 deserialize_f64
     }
+    as_! { text:
+        deserialize_char deserialize_str deserialize_string deserialize_bytes deserialize_byte_buf
+        deserialize_identifier deserialize_unit
+    }
+    as_! { list: deserialize_seq }
+    as_! { table: deserialize_map }
 
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.0 {
+            Value::Boolean(truth) => visitor.visit_bool(*truth),
+            _ => Err(self.refuse(&visitor)),
+        }
+    }
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_some(self)
     }
@@ -217,7 +321,7 @@ impl<'de> Deserializer<'de> for Tree {
         _: &'static str,
         visitor: V,
     ) -> Result<V::Value, Error> {
-        self.scalar(visitor)
+        self.text(visitor)
     }
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
@@ -225,9 +329,6 @@ impl<'de> Deserializer<'de> for Tree {
         visitor: V,
     ) -> Result<V::Value, Error> {
         visitor.visit_newtype_struct(self)
-    }
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.list(visitor)
     }
     fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
         self.list(visitor)
@@ -239,9 +340,6 @@ impl<'de> Deserializer<'de> for Tree {
         visitor: V,
     ) -> Result<V::Value, Error> {
         self.list(visitor)
-    }
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.table(visitor)
     }
     fn deserialize_struct<V: Visitor<'de>>(
         self,
@@ -258,7 +356,7 @@ impl<'de> Deserializer<'de> for Tree {
         visitor: V,
     ) -> Result<V::Value, Error> {
         match self.0 {
-            Value::String(name) => visitor.visit_enum(Name(name)),
+            Value::String(name) => visitor.visit_enum(StrDeserializer::new(name)),
             _ => Err(self.refuse(&visitor)),
         }
     }
@@ -267,82 +365,56 @@ impl<'de> Deserializer<'de> for Tree {
     }
 }
 
-impl IntoDeserializer<'_, Error> for Tree {
+impl IntoDeserializer<'_, Error> for Tree<'_> {
     type Deserializer = Self;
     fn into_deserializer(self) -> Self {
         self
     }
 }
 
-struct Items {
-    items: std::vec::IntoIter<Value>,
+struct Items<'a> {
+    items: std::slice::Iter<'a, Value>,
     at: usize,
 }
 
-impl<'de> SeqAccess<'de> for Items {
+impl<'de> SeqAccess<'de> for Items<'_> {
     type Error = Error;
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
         let Some(item) = self.items.next() else { return Ok(None) };
         let at = self.at;
         self.at += 1;
-        seed.deserialize(Tree(item)).map(Some).map_err(|e| e.within(format!("[{at}]")))
+        match seed.deserialize(Tree(item)) {
+            Ok(item) => Ok(Some(item)),
+            Err(e) => Err(e.at(at)),
+        }
     }
     fn size_hint(&self) -> Option<usize> {
         Some(self.items.len())
     }
 }
 
-struct Entries {
-    entries: std::vec::IntoIter<(String, Value)>,
-    /// The value of the key that was handed out last.
-    value: Option<(String, Value)>,
+struct Entries<'a> {
+    entries: std::slice::Iter<'a, (String, Value)>,
+    /// The one whose key was handed out last.
+    now: Option<&'a (String, Value)>,
 }
 
-impl<'de> MapAccess<'de> for Entries {
+impl<'de> MapAccess<'de> for Entries<'_> {
     type Error = Error;
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
-        let Some((key, value)) = self.entries.next() else { return Ok(None) };
-        let found =
-            seed.deserialize(Tree(Value::String(key.clone()))).map_err(|e| e.within(format!(".{key}")))?;
-        self.value = Some((key, value));
-        Ok(Some(found))
+        self.now = self.entries.next();
+        let Some((key, _)) = self.now else { return Ok(None) };
+        match seed.deserialize(StrDeserializer::<Error>::new(key)) {
+            Ok(found) => Ok(Some(found)),
+            Err(e) => Err(e.under(key)),
+        }
     }
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
-        let (key, value) = self.value.take().ok_or_else(|| Error::custom("a value without a key"))?;
-        seed.deserialize(Tree(value)).map_err(|e| e.within(format!(".{key}")))
-    }
-}
-
-/// The name of a variant without parameters.
-struct Name(String);
-
-impl<'de> EnumAccess<'de> for Name {
-    type Error = Error;
-    type Variant = Unit;
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Unit), Error> {
-        seed.deserialize(Tree(Value::String(self.0))).map(|variant| (variant, Unit))
-    }
-}
-
-struct Unit;
-
-impl<'de> VariantAccess<'de> for Unit {
-    type Error = Error;
-    fn unit_variant(self) -> Result<(), Error> {
-        Ok(())
-    }
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value, Error> {
-        Err(Error::invalid_type(Unexpected::UnitVariant, &"a table"))
-    }
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
-        Err(Error::invalid_type(Unexpected::UnitVariant, &visitor))
-    }
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        Err(Error::invalid_type(Unexpected::UnitVariant, &visitor))
+        let Some((key, value)) = self.now else { return Err(Error::custom("a value without a key")) };
+        match seed.deserialize(Tree(value)) {
+            Ok(made) => Ok(made),
+            Err(e) => Err(e.under(key)),
+        }
     }
 }
 
@@ -366,13 +438,13 @@ mod tests {
     }
 
     fn table<const N: usize>(entries: [(&str, Value); N]) -> Value {
-        Value::Table(entries.map(|(key, value)| (key.to_owned(), value)).to_vec())
+        Value::Table(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
     }
 
     #[test]
     fn what_is_wrong_is_said_under_its_key() {
         let link = |rate, delays, router| {
-            Link::deserialize(Tree(table([
+            Link::deserialize(Tree(&table([
                 ("rate", rate),
                 ("delays", Value::Array(delays)),
                 ("router", router),
@@ -401,13 +473,13 @@ mod tests {
                 link(fine().0, fine().1, table([("alpha", Value::Float(0.3))])),
             ),
             ("router", "unknown variant `cubic`", link(fine().0, fine().1, text("cubic"))),
-            ("", "missing field `rate`", Link::deserialize(Tree(table([])))),
-            ("speed", "unknown field `speed`", Link::deserialize(Tree(table([("speed", text("5Mbps"))])))),
-            ("", "sequence, expected struct Link", Link::deserialize(Tree(Value::Array(vec![fine().0])))),
+            ("", "missing field `rate`", Link::deserialize(Tree(&table([])))),
+            ("speed", "unknown field `speed`", Link::deserialize(Tree(&table([("speed", text("5Mbps"))])))),
+            ("", "sequence, expected struct Link", Link::deserialize(Tree(&Value::Array(vec![fine().0])))),
         ] {
             let error = wrong.expect_err(message);
             assert_eq!(error.key(), key);
-            assert!(error.message.contains(message), "{error}");
+            assert!(error.message().contains(message), "{error}");
         }
     }
 }

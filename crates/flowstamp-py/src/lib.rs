@@ -148,7 +148,7 @@ fn router_loops(
     sets: Vec<(String, String)>,
     base_dir: String,
     memory: Option<u64>,
-) -> PyResult<Vec<shared::Loop>> {
+) -> PyResult<(Vec<shared::Loop>, Vec<shared::Way>)> {
     let source = Source::new(text, source, format, sets, FilesOf::Folder(base_dir), memory);
     wait::interruptible(py, move || shared::loops(&source.load()?.0))
 }

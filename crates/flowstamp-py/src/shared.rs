@@ -3,6 +3,7 @@
 use crate::stability::{growing, mapped, pairs, patience, settled};
 use crate::theory::{buffer, floats, refused, word};
 use flowstamp_fluid::control::settle::{Law, Shared};
+use flowstamp_laws::units::Time;
 use flowstamp_sim::network::Network;
 use flowstamp_sim::scenario::Loaded;
 use pyo3::prelude::*;
@@ -71,19 +72,29 @@ pub fn shared_trajectory<'py>(
 }
 
 /// A link whose router law has gains: its name, the law's, alpha, beta, gamma where the law has one, and the RTTs in seconds of the flows that obey,
-/// each with their number.
-pub type Loop = (String, &'static str, f64, f64, Option<f64>, Vec<(f64, u32)>);
+/// each with their number; its capacity in bit/s.
+pub type Loop = (String, &'static str, f64, f64, Option<f64>, Vec<(f64, u32)>, f64);
 
-/// Links of a checked scenario whose routers close a loop.
-pub fn loops(loaded: &Loaded) -> PyResult<Vec<Loop>> {
+/// Of flows that last: names of links that they obey, each with how long data take to get there in seconds, RTT and number.
+pub type Way = (Vec<(String, f64)>, f64, u32);
+
+/// Links of a checked scenario whose routers close a loop, and the ways of flows through them; none where other flows come and go.
+pub fn loops(loaded: &Loaded) -> PyResult<(Vec<Loop>, Vec<Way>)> {
     let network = Network::new(loaded, loaded.scenario.seed).map_err(refused)?;
+    let named = |links: Vec<(u32, Time)>| {
+        let name = |link: u32| network.links[link as usize].name.clone();
+        links.into_iter().map(|(link, after)| (name(link), after.as_secs_f64())).collect()
+    };
+    let ways = if network.web.is_empty() { network.ways() } else { Vec::new() };
+    let ways = ways.into_iter().map(|way| (named(way.links), way.rtt.as_secs_f64(), way.flows)).collect();
     let mut found = Vec::new();
     for it in network.loops {
         let set = serde_json::to_value(&it.router).map_err(refused)?;
         if let (Some(alpha), Some(beta)) = (set["alpha"].as_f64(), set["beta"].as_f64()) {
             let rtts = it.rtts.iter().map(|(rtt, count)| (rtt.as_secs_f64(), *count)).collect();
-            found.push((it.link, it.router.name(), alpha, beta, set["gamma"].as_f64(), rtts));
+            let bps = it.capacity.bps();
+            found.push((it.link, it.router.name(), alpha, beta, set["gamma"].as_f64(), rtts, bps));
         }
     }
-    Ok(found)
+    Ok((found, ways))
 }

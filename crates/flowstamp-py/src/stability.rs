@@ -5,7 +5,6 @@ use crate::theory::{buffer, floats, refused, word};
 use flowstamp_fluid::control::frequency::OpenLoop;
 use flowstamp_fluid::control::region::{self, Fate, Patience};
 use flowstamp_fluid::control::settle::{Model, Setting};
-use flowstamp_fluid::stability;
 use flowstamp_laws::registry::RouterSpec;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -24,41 +23,54 @@ pub fn own_gains() -> PyResult<BTreeMap<&'static str, (f64, f64)>> {
     Ok(found)
 }
 
-/// For each alpha the beta below which the linear loop is stable; NaN where there is none.
+/// Where a closed-loop root lies on the imaginary axis: alphas and betas up to the most, NaN between pieces of the curve. `flows` are each a number of
+/// flows and their RTT in seconds.
 #[pyfunction]
-pub fn loop_border<'py>(py: Python<'py>, alphas: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-    let betas =
-        floats("alphas", alphas)?.into_iter().map(|alpha| stability::largest_beta(alpha).unwrap_or(f64::NAN));
-    Ok(buffer(py, &betas.collect::<Vec<f64>>()))
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a list as a vector of its own")]
+pub fn loop_border<'py>(
+    py: Python<'py>,
+    shuffle: f64,
+    flows: Vec<(f64, f64)>,
+    most: (f64, f64),
+) -> PyResult<[Bound<'py, PyBytes>; 2]> {
+    let curve = OpenLoop::border(shuffle, &flows, most).ok_or_else(|| no_loop(most.0, most.1, &flows))?;
+    let (alphas, betas): (Vec<f64>, Vec<f64>) = curve.into_iter().unzip();
+    Ok([buffer(py, &alphas), buffer(py, &betas)])
 }
 
-fn open_loop(alpha: f64, beta: f64, rtt_s: f64) -> PyResult<OpenLoop> {
-    OpenLoop::of_gains(alpha, beta, rtt_s)
-        .ok_or_else(|| refused(format!("gains {alpha} and {beta} with an RTT of {rtt_s} s are no loop")))
+fn no_loop(alpha: f64, beta: f64, flows: &[(f64, f64)]) -> PyErr {
+    refused(format!("gains {alpha} and {beta} with flows of RTTs {flows:?} are no loop"))
+}
+
+fn open_loop(alpha: f64, beta: f64, shuffle: f64, flows: &[(f64, f64)]) -> PyResult<OpenLoop> {
+    OpenLoop::of_flows(alpha, beta, shuffle, flows).ok_or_else(|| no_loop(alpha, beta, flows))
 }
 
 /// Gain margin and the frequency there, phase margin and the frequency there, delay margin.
 #[pyfunction]
-#[expect(clippy::type_complexity, reason = "a tuple is what Python gets")]
+#[expect(clippy::type_complexity, clippy::needless_pass_by_value, reason = "tuples and lists are Python's")]
 pub fn loop_margins(
     alpha: f64,
     beta: f64,
-    rtt_s: f64,
+    shuffle: f64,
+    flows: Vec<(f64, f64)>,
 ) -> PyResult<(Option<f64>, Option<f64>, Option<f64>, Option<f64>, Option<f64>)> {
-    let m = open_loop(alpha, beta, rtt_s)?.margins();
+    let m = open_loop(alpha, beta, shuffle, &flows)?.margins();
     Ok((m.gain, m.phase_crossover, m.phase, m.gain_crossover, m.delay))
 }
 
 /// Real part, imaginary part and phase of the response at angular frequencies.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a list as a vector of its own")]
 pub fn loop_response<'py>(
     py: Python<'py>,
     alpha: f64,
     beta: f64,
-    rtt_s: f64,
+    shuffle: f64,
+    flows: Vec<(f64, f64)>,
     omega: &[u8],
 ) -> PyResult<[Bound<'py, PyBytes>; 3]> {
-    let (open, omega) = (open_loop(alpha, beta, rtt_s)?, floats("omega", omega)?);
+    let (open, omega) = (open_loop(alpha, beta, shuffle, &flows)?, floats("omega", omega)?);
     let points: Vec<_> = omega.iter().map(|w| open.response(*w)).collect();
     let of = |value: fn(&flowstamp_fluid::control::frequency::Point) -> f64| {
         buffer(py, &points.iter().map(value).collect::<Vec<f64>>())
@@ -68,8 +80,15 @@ pub fn loop_response<'py>(
 
 /// The closed loop's roots right of a real part, as pairs.
 #[pyfunction]
-pub fn loop_roots(alpha: f64, beta: f64, rtt_s: f64, right_of: f64) -> PyResult<Vec<(f64, f64)>> {
-    let roots = open_loop(alpha, beta, rtt_s)?.roots_right_of(right_of);
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a list as a vector of its own")]
+pub fn loop_roots(
+    alpha: f64,
+    beta: f64,
+    shuffle: f64,
+    flows: Vec<(f64, f64)>,
+    right_of: f64,
+) -> PyResult<Vec<(f64, f64)>> {
+    let roots = open_loop(alpha, beta, shuffle, &flows)?.roots_right_of(right_of);
     let roots = roots.ok_or_else(|| {
         refused(format!("a root has the real part {right_of}; ask for those right of another"))
     })?;

@@ -8,9 +8,9 @@
 //! ```
 
 use crate::error::ScenarioError;
+use flowstamp_laws::tree::{Table, Value};
 use flowstamp_laws::units::{Rate, Time};
 use std::path::Path;
-use toml::{Table, Value};
 
 /// What the table of a graph says of links that do not say it themselves.
 const OF_ALL: [&str; 7] = ["rate", "delay", "buffer", "queue", "router", "share", "priority"];
@@ -31,10 +31,11 @@ struct Edge {
 }
 
 /// Puts the links of a graph's file into its table.
-pub fn expand(tree: &mut Table, text_of: impl FnOnce(&str, &Path) -> Result<String>) -> Result<()> {
+pub fn expand(tree: &mut Value, text_of: impl FnOnce(&str, &Path) -> Result<String>) -> Result<()> {
+    let Value::Table(tree) = tree else { return Ok(()) };
     let Some(Value::Table(graph)) = tree.get_mut("graph") else { return Ok(()) };
     let Some(file) = graph.remove("file") else {
-        return match OF_ALL.into_iter().find(|key| graph.contains_key(*key)) {
+        return match OF_ALL.into_iter().find(|key| graph.get(key).is_some()) {
             Some(key) => Err(ScenarioError::new(
                 format!("graph.{key}"),
                 "is for the links of a file, and none is named; give it with each of graph.links",
@@ -45,7 +46,7 @@ pub fn expand(tree: &mut Table, text_of: impl FnOnce(&str, &Path) -> Result<Stri
     let Value::String(file) = file else {
         return Err(ScenarioError::new("graph.file", "is no text; name a file of GraphML or CSV"));
     };
-    if graph.get("links").and_then(Value::as_array).is_some_and(|links| !links.is_empty()) {
+    if matches!(graph.get("links"), Some(Value::Array(links)) if !links.is_empty()) {
         let message = "is together with graph.links; leave out one of them";
         return Err(ScenarioError::new("graph.file", message));
     }
@@ -61,17 +62,17 @@ pub fn expand(tree: &mut Table, text_of: impl FnOnce(&str, &Path) -> Result<Stri
         let at = format!("{} ({} to {})", edge.at, edge.from, edge.to);
         let mut link = link(edge, &defaults).map_err(|message| of_file(format!("{at}: {message}")))?;
         // Of several edges between two nodes each has a name.
-        if !link.contains_key("name") {
+        if link.get("name").is_none() {
             let ends = format!("{}->{}", said(&link, "from"), said(&link, "to"));
             let count = names.entry(ends.clone()).and_modify(|n| *n += 1).or_insert(1);
             if *count > 1 {
-                link.insert("name".to_owned(), format!("{ends}#{count}").into());
+                link.insert("name", Value::String(format!("{ends}#{count}")));
             }
         }
         Ok(Value::Table(link))
     });
     let links = links.collect::<Result<Vec<_>>>()?;
-    graph.insert("links".to_owned(), Value::Array(links));
+    graph.insert("links", Value::Array(links));
     Ok(())
 }
 
@@ -98,19 +99,22 @@ fn link(edge: Edge, defaults: &[(&str, Value)]) -> std::result::Result<Table, St
         if let Some(wrong) = wrong {
             return Err(format!("{key} is \"{value}\": {wrong}"));
         }
-        let value = if key == "duplex" { Value::Boolean(value == "true") } else { value.into() };
-        link.insert(key, value);
+        let value =
+            if key == "duplex" { Value::Boolean(value == "true") } else { Value::String(value.to_owned()) };
+        link.insert(&key, value);
     }
     for (key, example) in [("rate", "10Gbps"), ("delay", "1us")] {
-        if !link.contains_key(key) {
+        if link.get(key).is_none() {
             return Err(format!(
                 "has no {key}; give the edge one, such as {example}, or graph.{key} for all that have none"
             ));
         }
     }
-    link.insert("from".to_owned(), edge.from.into());
-    link.insert("to".to_owned(), edge.to.into());
-    link.entry("duplex").or_insert(Value::Boolean(edge.duplex));
+    link.insert("from", Value::String(edge.from));
+    link.insert("to", Value::String(edge.to));
+    if link.get("duplex").is_none() {
+        link.insert("duplex", Value::Boolean(edge.duplex));
+    }
     Ok(link)
 }
 

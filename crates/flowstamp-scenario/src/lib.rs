@@ -9,6 +9,8 @@
 mod capacity;
 mod cells;
 mod error;
+#[cfg(feature = "full")]
+mod from_toml;
 mod graph_file;
 mod impairments;
 mod load;
@@ -27,6 +29,7 @@ pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Pattern, Receiver, Siz
 pub use wrong::plainly;
 
 use capacity::is_true;
+use flowstamp_laws::tree::Value;
 use flowstamp_laws::units::{Bytes, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -112,6 +115,7 @@ impl Scenario {
     }
 
     /// As TOML, with every default spelled out.
+    #[cfg(feature = "full")]
     #[must_use]
     pub fn to_toml(&self) -> String {
         // Every type of the scenario serialises to TOML by construction.
@@ -189,7 +193,7 @@ pub struct Loaded {
     /// What to call the source in messages.
     pub source: String,
     /// The text's values, with what has been set since.
-    pub(crate) tree: toml::Table,
+    pub(crate) tree: Value,
 }
 
 impl Loaded {
@@ -199,7 +203,9 @@ impl Loaded {
         let mut same = self.clone();
         same.scenario.seed = seed;
         // A scenario from text has no larger one: where TOML's integers end.
-        same.tree.insert("seed".to_owned(), toml::Value::Integer(seed as i64));
+        if let Value::Table(tree) = &mut same.tree {
+            tree.insert("seed", Value::Integer(seed as i64));
+        }
         same
     }
 }

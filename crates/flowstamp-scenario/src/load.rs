@@ -3,11 +3,10 @@
 use crate::error::ScenarioError;
 use crate::wrong::plainly;
 use crate::{Files, LinkRate, Loaded, Scenario, Sizes, graph_file};
-use flowstamp_laws::tree::{self, Tree};
-use serde::Deserialize;
+use flowstamp_laws::tree::{Table, Tree, Value};
+use serde::{Deserialize, de};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use toml::{Table, Value};
 
 /// The largest file that a scenario may name: a trace of a minute at 5 Gb/s, a list of ten million flows.
 pub const MOST_BYTES: u64 = 1 << 28;
@@ -76,32 +75,19 @@ pub fn read(
     let of_file =
         |key: &str| parts(key).is_ok_and(|p| p[0] == "graph" && p.get(1).is_some_and(|p| *p != "links"));
     let (before, after): (Vec<_>, Vec<_>) = sets.iter().partition(|(key, _)| of_file(key));
-    let set_all = |tree: &mut Table, sets: Vec<&(String, String)>| {
+    let set_all = |tree: &mut Value, sets: Vec<&(String, String)>| {
         sets.into_iter().try_for_each(|(key, value)| set(tree, key, value, from).map_err(|e| e.at("--set")))
     };
     set_all(&mut tree, before)?;
     graph_file::expand(&mut tree, |key, path| text_of(key, path, from, None)).map_err(|e| e.at(source))?;
     set_all(&mut tree, after)?;
-    let scenario = from_tree(tree.clone()).map_err(|e| e.at(source))?;
+    let scenario = from_tree(&tree).map_err(|e| e.at(source))?;
     let files = read_files(&scenario, from, tables).map_err(|e| e.at(source))?;
     Ok(Loaded { scenario, files, source: source.to_owned(), tree })
 }
 
-fn from_tree(tree: Table) -> Result<Scenario, ScenarioError> {
-    let tree = Tree(tree_of(Value::Table(tree)));
-    Scenario::deserialize(tree).map_err(|e| ScenarioError::new(e.key(), plainly(&e.message)))
-}
-
-fn tree_of(value: Value) -> tree::Value {
-    match value {
-        Value::String(text) => tree::Value::String(text),
-        Value::Integer(number) => tree::Value::Integer(number),
-        Value::Float(number) => tree::Value::Float(number),
-        Value::Boolean(truth) => tree::Value::Boolean(truth),
-        Value::Datetime(_) => tree::Value::Other("date"),
-        Value::Array(items) => tree::Value::Array(items.into_iter().map(tree_of).collect()),
-        Value::Table(table) => tree::Value::Table(table.into_iter().map(|(k, v)| (k, tree_of(v))).collect()),
-    }
+fn from_tree(tree: &Value) -> Result<Scenario, ScenarioError> {
+    Scenario::deserialize(Tree(tree)).map_err(|e| ScenarioError::new(e.key(), plainly(e.message())))
 }
 
 /// The same with another value under `key`; no further file is read.
@@ -111,22 +97,29 @@ fn tree_of(value: Value) -> tree::Value {
 pub fn with(loaded: &Loaded, key: &str, text: &str) -> Result<Loaded, ScenarioError> {
     let mut tree = loaded.tree.clone();
     set(&mut tree, key, text, FilesFrom::Contents(&loaded.files))?;
-    Ok(Loaded { scenario: from_tree(tree.clone())?, tree, ..loaded.clone() })
+    Ok(Loaded { scenario: from_tree(&tree)?, tree, ..loaded.clone() })
 }
 
-fn parse(text: &str, format: Format) -> Result<Table, ScenarioError> {
+fn parse(text: &str, format: Format) -> Result<Value, ScenarioError> {
     match format {
-        Format::Toml => text.parse::<Table>().map_err(|e| {
-            let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-            ScenarioError::new(format!("line {line}"), format!("not TOML: {}", e.message()))
-        }),
-        Format::Json => {
-            let value: serde_json::Value =
-                serde_json::from_str(text).map_err(|e| ScenarioError::new("", format!("not JSON: {e}")))?;
-            Table::deserialize(without_nulls(value))
-                .map_err(|e| ScenarioError::new("", format!("not a scenario: {}", plainly(&e.to_string()))))
-        }
+        #[cfg(feature = "full")]
+        Format::Toml => crate::from_toml::tree(text),
+        #[cfg(not(feature = "full"))]
+        Format::Toml => Err(ScenarioError::new("", "this build reads no TOML; give the same as JSON")),
+        Format::Json => match serde_json::from_str(text) {
+            Ok(tree @ Value::Table(_)) => Ok(tree),
+            Ok(other) => {
+                let message = de::Error::invalid_type(Tree(&other).unexpected(), &"a map");
+                Err(not_a_scenario(&message))
+            }
+            Err(e) if e.is_data() => Err(not_a_scenario(&e)),
+            Err(e) => Err(ScenarioError::new("", format!("not JSON: {e}"))),
+        },
     }
+}
+
+fn not_a_scenario(message: &serde_json::Error) -> ScenarioError {
+    ScenarioError::new("", format!("not a scenario: {}", plainly(&message.to_string())))
 }
 
 /// JSON without its nulls: Python's `None` means that a key is not given, for which TOML has no word.
@@ -147,22 +140,32 @@ fn from_here(key: &str, value: Value) -> Value {
         (Value::String(path), Ok(here)) if matches!(key, "trace" | "file" | "list") => {
             Value::String(here.join(path).display().to_string())
         }
-        (Value::Table(table), _) => {
-            Value::Table(table.into_iter().map(|(k, v)| (k.clone(), from_here(&k, v))).collect())
-        }
+        (Value::Table(table), _) => Value::Table(
+            table
+                .into_iter()
+                .map(|(k, v)| {
+                    let v = from_here(&k, v);
+                    (k, v)
+                })
+                .collect(),
+        ),
         (value, _) => value,
     }
 }
 
+#[cfg(feature = "full")]
+use crate::from_toml::value as value_of;
+
+/// Without TOML a number, a list and a table are JSON.
+#[cfg(not(feature = "full"))]
+fn value_of(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok()
+}
+
 /// Sets `key`, a dotted path in which a group of flows goes by its name or number, or several by a pattern such as `up*`, to
 /// `text`: TOML, or else a string.
-fn set(tree: &mut Table, key: &str, text: &str, files: FilesFrom<'_>) -> Result<(), ScenarioError> {
-    let value = format!("v = {text}")
-        .parse::<Table>()
-        .ok()
-        .filter(|t| t.len() == 1)
-        .and_then(|mut t| t.remove("v"))
-        .unwrap_or_else(|| Value::String(text.to_owned()));
+fn set(tree: &mut Value, key: &str, text: &str, files: FilesFrom<'_>) -> Result<(), ScenarioError> {
+    let value = value_of(text).unwrap_or_else(|| Value::String(text.to_owned()));
     let parts = parts(key)?;
     let last = parts.last().copied().unwrap_or_default();
     let value = match files {
@@ -178,12 +181,7 @@ fn set(tree: &mut Table, key: &str, text: &str, files: FilesFrom<'_>) -> Result<
     if parts.iter().any(|p| p.is_empty()) {
         return Err(ScenarioError::new(key, "is not a key; write for example dumbbell.rate=45Mbps"));
     }
-    let mut node = Value::Table(std::mem::take(tree));
-    let result = put(&mut node, "", &parts, value, key);
-    if let Value::Table(t) = node {
-        *tree = t;
-    }
-    result
+    put(tree, "", &parts, value, key)
 }
 
 /// The parts of a dotted path; one that has dots of its own is in quotes: `graph.links."a.b->c".rate`.
@@ -259,8 +257,10 @@ fn put(node: &mut Value, name: &str, parts: &[&str], value: Value, key: &str) ->
             put(&mut items[index], first, rest, value, key)
         }
         Value::Table(table) => {
-            let child = table.entry((*first).to_owned()).or_insert_with(|| Value::Table(Table::new()));
-            put(child, first, rest, value, key)
+            if table.get(first).is_none() {
+                table.insert(first, Value::Table(Table::default()));
+            }
+            table.get_mut(first).map_or(Ok(()), |child| put(child, first, rest, value, key))
         }
         other => {
             // A name becomes the table it stands for: `router = "xcp"`, then `router.alpha=0.3`. Any other value gives

@@ -1,5 +1,8 @@
 //! What serde says of wrong input, in the words of who writes a file: not those of the types that it is read into.
 
+/// Of a name that is not among those known; one that is not known here may be elsewhere.
+const NONE: &str = if cfg!(feature = "full") { "there is no " } else { "this build has no " };
+
 /// The same in words for people: "expected u32" is a whole number, a variant is one of those that there are, a field is a key. Of what is
 /// not known the nearest that is known comes first.
 #[must_use]
@@ -58,7 +61,7 @@ fn unknown(message: &str) -> Option<String> {
     let (what, rest) = message
         .strip_prefix("unknown field ")
         .map(|rest| ("unknown key ", rest))
-        .or_else(|| message.strip_prefix("unknown variant ").map(|rest| ("there is no ", rest)))?;
+        .or_else(|| message.strip_prefix("unknown variant ").map(|rest| (NONE, rest)))?;
     let (found, known) = rest.split_once(", ").unwrap_or((rest, ""));
     let known = known.strip_prefix("expected ").unwrap_or(known);
     let names: Vec<&str> = known.split('`').skip(1).step_by(2).collect();

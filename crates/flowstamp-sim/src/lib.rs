@@ -6,6 +6,7 @@
 //! | feature | without it | default |
 //! |---|---|---|
 //! | `clock` | `wall_s`, `cpu_s` and `packet_hops_per_s` of what a run took are 0 | yes |
+//! | `full` | what the browser lab does not offer is refused by name; no TOML | yes |
 //! | `parallel` | [`run_many`] runs one after the other, on the calling thread | yes |
 //! | `tables` | there is no `output`, and lists of flows are CSV, not Parquet | no |
 //!

@@ -10,7 +10,7 @@
 //!
 //! | request | what it does | reply |
 //! |---|---|---|
-//! | `{"start": {"name", "scenario", "files"}}` | lays out a scenario: a name for messages, its TOML, contents by path | `groups` and `links` by name |
+//! | `{"start": {"name", "scenario", "files"}}` | lays out a scenario: a name for messages, its TOML or the same as a JSON text, contents by path | `groups` and `links` by name |
 //! | `{"step": {"until"}}` | runs on to a time, such as `"12us"` | `now_s` |
 //! | `{"set": {"key", "value"}}` | sets a value from now on | `now_s` |
 //! | `{"look": {"since", "link"}}` | nothing | `series` as kind, name and metric, if `since` is zero; `samples` after `since`, each a time and the values of all series; `packets` on the link: number of the group, 1 for data, thousandths of the way or -1 before it |
@@ -20,6 +20,7 @@
 //! What cannot be is `{"error": "..."}`, in one line.
 
 use flowstamp_laws::registry::RouterSpec;
+use flowstamp_laws::tree::{Tree, Value};
 use flowstamp_laws::units::Time;
 use flowstamp_sim::scenario::Files;
 use flowstamp_sim::{Crossing, Format, Simulation, StepError, load};
@@ -27,29 +28,50 @@ use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase", deny_unknown_fields)]
-enum Request {
-    Start {
-        name: String,
-        scenario: String,
-        #[serde(default)]
-        files: Files,
-    },
-    Step {
-        until: String,
-    },
-    Set {
-        key: String,
-        value: String,
-    },
-    Look {
-        since: String,
-        link: String,
-    },
-    Gains {},
-    Digest {},
+/// One of these.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Request {
+    start: Option<Start>,
+    step: Option<Step>,
+    set: Option<Set>,
+    look: Option<Look>,
+    gains: Option<Nothing>,
+    digest: Option<Nothing>,
 }
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Start {
+    name: String,
+    scenario: String,
+    #[serde(default)]
+    files: Files,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    until: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Set {
+    key: String,
+    value: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Look {
+    since: String,
+    link: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
 
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -80,16 +102,18 @@ enum Reply {
 
 /// Does what a request asks of `run`.
 fn answer(run: &mut Option<Simulation>, request: &[u8]) -> Result<Reply, String> {
-    let request = serde_json::from_slice(request).map_err(|e| format!("not a request: {e}"))?;
-    if let Request::Start { name, scenario, files } = request {
-        let loaded = load(&scenario, Format::Toml, &name, &[], &files).map_err(|e| e.to_string())?;
+    let request: Value = serde_json::from_slice(request).map_err(|e| format!("not a request: {e}"))?;
+    let request = Request::deserialize(Tree(&request)).map_err(|e| format!("not a request: {e}"))?;
+    if let Some(Start { name, scenario, files }) = request.start {
+        let format = if scenario.starts_with('{') { Format::Json } else { Format::Toml };
+        let loaded = load(&scenario, format, &name, &[], &files).map_err(|e| e.to_string())?;
         let new = Simulation::new(&loaded, None).map_err(|e| e.to_string())?;
         let names = |names: &mut dyn Iterator<Item = &str>| names.map(str::to_owned).collect();
         let reply = Reply::Started { groups: names(&mut new.groups()), links: names(&mut new.links()) };
         *run = Some(new);
         return Ok(reply);
     }
-    if let Request::Gains {} = request {
+    if let Some(Nothing {}) = request.gains {
         let gains = RouterSpec::all().into_iter().filter_map(|law| {
             let gains = law.gains()?;
             Some((law.name(), gains.alpha, gains.beta))
@@ -97,21 +121,22 @@ fn answer(run: &mut Option<Simulation>, request: &[u8]) -> Result<Reply, String>
         return Ok(Reply::Gains { gains: gains.collect() });
     }
     let run = run.as_mut().ok_or("nothing has been started")?;
-    match request {
-        Request::Start { .. } | Request::Gains {} => {}
-        Request::Step { until } => {
-            let until = time("until", &until)?;
-            run.run_until(until, &mut |_| ControlFlow::Continue(())).map_err(|e| match e {
-                StepError::Stopped => "stopped".to_owned(),
-                StepError::Refused(e) => e.to_string(),
-            })?;
-        }
-        Request::Set { key, value } => run.set(&key, &value).map_err(|e| e.to_string())?,
-        Request::Look { since, link } => return Ok(look(run, time("since", &since)?, &link)),
-        Request::Digest {} => {
-            let results = run.results().map_err(|e| e.to_string())?;
-            return Ok(Reply::Digest { digest: results.digest().to_string() });
-        }
+    if let Some(Step { until }) = request.step {
+        let until = time("until", &until)?;
+        run.run_until(until, &mut |_| ControlFlow::Continue(())).map_err(|e| match e {
+            StepError::Stopped => "stopped".to_owned(),
+            StepError::Refused(e) => e.to_string(),
+        })?;
+    }
+    if let Some(Set { key, value }) = request.set {
+        run.set(&key, &value).map_err(|e| e.to_string())?;
+    }
+    if let Some(Look { since, link }) = request.look {
+        return Ok(look(run, time("since", &since)?, &link));
+    }
+    if let Some(Nothing {}) = request.digest {
+        let results = run.results().map_err(|e| e.to_string())?;
+        return Ok(Reply::Digest { digest: results.digest().to_string() });
     }
     Ok(Reply::Now { now_s: run.now().as_secs_f64() })
 }

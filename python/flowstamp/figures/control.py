@@ -180,7 +180,7 @@ def _response(keys: Keys) -> Compute:
 
     def compute() -> Measures:
         if loop == "open":
-            re, im, phase = map(_array, _flowstamp.loop_response(alpha, beta, rtt, _buffer(omega)))
+            re, im, phase = map(_array, _flowstamp.loop_response(alpha, beta, 0.0, [(1.0, rtt)], _buffer(omega)))
         else:
             re, im = map(_array, _flowstamp.loop_within(loop, alpha, beta, rtt, _buffer(omega)))
             phase = np.unwrap(np.arctan2(im, re))
@@ -215,7 +215,10 @@ def _margins(keys: Keys) -> Compute:
         grid = gains(rtt=rtt)
         alpha, beta, rtt_s = grid["alpha"], grid["beta"], grid["rtt"]
         gain_crossing, phase_crossing = map(_array, _flowstamp.loop_crossings(_buffer(alpha), _buffer(beta)))
-        found = [_flowstamp.loop_margins(*one) for one in zip(alpha, beta, rtt_s, strict=True)]
+        found = [
+            _flowstamp.loop_margins(a, b, 0.0, [(1.0, seconds)])
+            for a, b, seconds in zip(alpha, beta, rtt_s, strict=True)
+        ]
         roots = _array(_flowstamp.loop_unstable_roots("exact", _buffer(alpha), _buffer(beta)))
         return {
             "alpha": alpha,

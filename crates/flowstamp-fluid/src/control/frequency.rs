@@ -1,21 +1,113 @@
-//! A loop with a delay in the frequency domain, with the delay as it is: no Padé approximation.
+//! A loop with delays in the frequency domain, with the delays as they are: no Padé approximation.
 //!
 //! ```text
-//!   L(s) = n(s) / d(s) e^(-s T)          open loop; closed, its roots are those of d(s) + n(s) e^(-s T)
+//!   L(s) = n(s) / d(s) W(s) / V(s)       open loop; closed, its roots are those of d(s) V(s) + n(s) W(s)
 //! ```
 //!
-//! Polynomials have real coefficients, and `n` is of a lower degree than `d`, as of every loop that integrates: then |L| falls to zero with |s| in
-//! the right half plane, few characteristic roots lie there, and all of them within a radius that the coefficients give.
+//! With one delay W is e^(-s T) and V is 1; with several, see `Lag`. Polynomials have real coefficients, and `n` is of a lower degree
+//! than `d`, as of every loop that integrates: then |L| falls to zero with |s| in the right half plane, few characteristic roots lie there,
+//! and all of them within a radius that the coefficients give.
 
 use num_complex::Complex64;
 use std::f64::consts::{PI, TAU};
+
+/// How traffic follows what a link says, where flows of several RTTs share it:
+///
+/// ```text
+///   W/V = sum(v_i e_i) / sum(v_i)        e_i = e^(-s T_i),  v_i = w_i / (s + g e_i),  w_i the share of the flows, of the sum 1
+/// ```
+///
+/// `g` is what evens rates out, per time: XCP's shuffling, gamma over the mean RTT, and 0 for RCP. Near the equilibrium a flow's rate, `1 + x_i` times
+/// its even part, has `x_i' = F - g (x_i - x)` an RTT later, where F is the feedback to all over the capacity and x the mean of all x_i (Katabi 2002,
+/// equation 17 and section 3.5.2): what is shuffled is of first order where shares differ, and `|F|` in it of second. V and W are without poles, and
+/// the same for all `s` where there is one RTT.
+#[derive(Clone, Debug, PartialEq)]
+struct Lag {
+    /// Shares and delays, which differ.
+    flows: Vec<(f64, f64)>,
+    even: f64,
+}
+
+impl Lag {
+    fn of_one(delay: f64) -> Self {
+        Self { flows: vec![(1.0, delay)], even: 0.0 }
+    }
+
+    fn longest(&self) -> f64 {
+        self.flows.iter().map(|(_, delay)| *delay).fold(0.0, f64::max)
+    }
+
+    fn mean(&self) -> f64 {
+        self.flows.iter().map(|(share, delay)| share * delay).sum()
+    }
+
+    /// Whether rates of flows can differ in V and W: else they are 1 and a sum of delays.
+    fn evens(&self) -> bool {
+        self.even > 0.0 && self.flows.len() > 1
+    }
+
+    /// W over V.
+    fn at(&self, s: Complex64) -> Complex64 {
+        let [v, w] = self.parts(s);
+        w / v
+    }
+
+    /// V and W.
+    fn parts(&self, s: Complex64) -> [Complex64; 2] {
+        self.with_slopes(s)[0]
+    }
+
+    /// V and W, and their slopes.
+    fn with_slopes(&self, s: Complex64) -> [[Complex64; 2]; 2] {
+        let (zero, one) = (Complex64::ZERO, Complex64::ONE);
+        if !self.evens() {
+            let [mut w, mut slope] = [zero; 2];
+            for (share, delay) in &self.flows {
+                let e = (-s * delay).exp() * share;
+                w += e;
+                slope -= e * delay;
+            }
+            return [[one, w], [zero, slope]];
+        }
+        // P is the product of all s + g e_i; the sums are those of V / P and W / P.
+        let (mut p, mut p_slope) = (one, zero);
+        let [mut v, mut w, mut v_slope, mut w_slope] = [zero; 4];
+        for (share, delay) in &self.flows {
+            let e = (-s * delay).exp();
+            let (factor, factor_slope) = (s + e * self.even, one - e * self.even * delay);
+            (p, p_slope) = (p * factor, p_slope * factor + p * factor_slope);
+            let part = *share / factor;
+            v += part;
+            w += part * e;
+            let part_slope = -part * factor_slope / factor;
+            v_slope += part_slope;
+            w_slope += part_slope * e - part * e * delay;
+        }
+        [[p * v, p * w], [p_slope * v + p * v_slope, p_slope * w + p * w_slope]]
+    }
+
+    /// By what their argument turns at the most, over a way's length: V and W are sums of products of these.
+    fn turns(&self) -> f64 {
+        if self.evens() { self.flows.iter().map(|(_, delay)| delay).sum() } else { self.longest() }
+    }
+
+    /// At most |W| / |V| from a radius on, where e_i are at most `growth`; infinite where V may be zero.
+    fn most(&self, r: f64, growth: f64) -> f64 {
+        if !self.evens() {
+            return growth;
+        }
+        // Of n - 1 factors 1 + g e_i / s, each product is within this of 1, and so is the mean of products.
+        let off = (1.0 + self.even * growth / r).powi(self.flows.len() as i32 - 1) - 1.0;
+        if off < 1.0 { growth * (1.0 + off) / (1.0 - off) } else { f64::INFINITY }
+    }
+}
 
 /// An open loop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenLoop {
     numerator: Vec<f64>,
     denominator: Vec<f64>,
-    delay: f64,
+    lag: Lag,
 }
 
 /// A point of a Bode or Nyquist plot.
@@ -72,7 +164,7 @@ impl OpenLoop {
         (finite && delay >= 0.0 && numerator.len() < denominator.len()).then_some(Self {
             numerator,
             denominator,
-            delay,
+            lag: Lag::of_one(delay),
         })
     }
 
@@ -80,6 +172,54 @@ impl OpenLoop {
     #[must_use]
     pub fn of_gains(alpha: f64, beta: f64, delay: f64) -> Option<Self> {
         (delay > 0.0).then(|| Self::new(&[beta, alpha * delay], &[0.0, 0.0, delay * delay], delay)).flatten()
+    }
+
+    /// As [`Self::of_gains`], for flows of several RTTs, each a number of them and the RTT, with `d` their mean. `shuffle` is the share of the traffic that is shuffled in a
+    /// mean RTT: XCP's gamma, and 0 for RCP.
+    ///
+    /// ```text
+    ///   L(s) = (alpha s d + beta) / (s d)^2 sum(v_i e^(-s d_i)) / sum(v_i),  v_i = n_i / (s + shuffle / d e^(-s d_i))
+    /// ```
+    #[must_use]
+    pub fn of_flows(alpha: f64, beta: f64, shuffle: f64, flows: &[(f64, f64)]) -> Option<Self> {
+        let good = flows.iter().all(|(count, rtt)| count.is_finite() && *count > 0.0 && *rtt > 0.0);
+        let count: f64 = flows.iter().map(|(count, _)| count).sum();
+        let mean = flows.iter().map(|(count, rtt)| count * rtt).sum::<f64>() / count;
+        if !good || !(0.0..=1.0).contains(&shuffle) {
+            return None;
+        }
+        let mut each: Vec<(f64, f64)> = Vec::new();
+        for (n, rtt) in flows {
+            match each.iter_mut().find(|(_, other)| other == rtt) {
+                Some((share, _)) => *share += n / count,
+                None => each.push((n / count, *rtt)),
+            }
+        }
+        let lag = Lag { flows: each, even: shuffle / mean };
+        Some(Self { lag, ..Self::of_gains(alpha, beta, mean)? })
+    }
+
+    /// Where flows of several RTTs, as in [`Self::of_flows`], have a closed-loop root on the imaginary axis: pairs of alpha and beta, along the curve `beta + j alpha w d = (w d)^2 V/W`
+    /// for growing `w`, as far as gains are from zero to the most; NaN in between where they are not. One RTT has [`crate::stability`]'s curve; several may have one that
+    /// crosses itself, and what is stable is what it parts from large gains.
+    #[must_use]
+    pub fn border(shuffle: f64, flows: &[(f64, f64)], most: (f64, f64)) -> Option<Vec<(f64, f64)>> {
+        let widest = Self::of_flows(most.0, most.1, shuffle, flows)?;
+        let (lag, d) = (&widest.lag, widest.lag.mean());
+        // Beyond this no smaller gains have a root either.
+        let last = widest.radius(0.0);
+        let points = (last * lag.longest() * 64.0).clamp(1e3, 1e6).ceil();
+        let gains = |i: u32| {
+            let theta = last * d * f64::from(i) / points;
+            let at = theta * theta / lag.at(Complex64::new(0.0, theta / d));
+            let (alpha, beta) = (at.im / theta, at.re);
+            let within = (0.0..=most.0).contains(&alpha) && (0.0..=most.1).contains(&beta);
+            if within { (alpha, beta) } else { (f64::NAN, f64::NAN) }
+        };
+        let mut curve: Vec<(f64, f64)> =
+            std::iter::once((0.0, 0.0)).chain((1..=points as u32).map(gains)).collect();
+        curve.dedup_by(|a, b| a.0.is_nan() && b.0.is_nan());
+        Some(curve)
     }
 
     /// As [`Self::of_gains`], with the second-order Padé approximation in place of the delay (Dukkipati 2007, appendix D):
@@ -103,7 +243,7 @@ impl OpenLoop {
     /// L(s).
     #[must_use]
     pub fn at(&self, s: Complex64) -> Complex64 {
-        polynomial(&self.numerator, s) / polynomial(&self.denominator, s) * (-s * self.delay).exp()
+        polynomial(&self.numerator, s) / polynomial(&self.denominator, s) * self.lag.at(s)
     }
 
     /// L(jw), and its phase without jumps.
@@ -113,8 +253,8 @@ impl OpenLoop {
         Point { omega, response, phase: self.phase(omega) }
     }
 
-    /// The phase of L(jw) for w above zero: each root of either polynomial in the left half plane turns by less than pi, so that nothing jumps; the
-    /// delay by `w T`. A pair of roots in the right half plane makes it jump by a turn.
+    /// The phase of L(jw) for w above zero: each root of either polynomial in the left half plane turns by less than pi, so that nothing jumps; one
+    /// delay by `w T`, several as far as they are followed from zero. A pair of roots in the right half plane makes it jump by a turn.
     fn phase(&self, omega: f64) -> f64 {
         let of = |coefficients: &[f64]| {
             // An integrator's is pi/2 at all frequencies; the rest starts from 0 or pi, and is followed from there.
@@ -124,7 +264,22 @@ impl OpenLoop {
                 + roots(rest).iter().map(|root| (Complex64::new(0.0, omega) - root).arg()).sum::<f64>()
                 + if rest.last().is_some_and(|c| *c < 0.0) { PI } else { 0.0 }
         };
-        of(&self.numerator) - of(&self.denominator) - omega * self.delay
+        of(&self.numerator) - of(&self.denominator) + self.lag_phase(omega)
+    }
+
+    fn lag_phase(&self, omega: f64) -> f64 {
+        if let [(_, delay)] = self.lag.flows[..] {
+            return -omega * delay;
+        }
+        let steps = (omega * self.lag.turns() * 8.0).ceil().clamp(1.0, 1e6);
+        let mut last = Complex64::ONE;
+        let mut turned = 0.0;
+        for i in 1..=steps as u32 {
+            let here = self.lag.at(Complex64::new(0.0, omega * f64::from(i) / steps));
+            turned += (here / last).arg();
+            last = here;
+        }
+        turned
     }
 
     /// Points at so many frequencies from one to the other, evenly on a logarithmic axis.
@@ -134,16 +289,17 @@ impl OpenLoop {
         (0..count).map(|i| self.response(from * (ratio * i as f64).exp())).collect()
     }
 
-    /// Beyond this no closed-loop root lies in the right half plane: there |d| is above |n|.
-    fn radius(&self) -> f64 {
+    /// Beyond this no closed-loop root lies right of `sigma`: there |d V| is above |n W|.
+    fn radius(&self, sigma: f64) -> f64 {
         let Some((leading, lower)) = self.denominator.split_last() else { return 0.0 };
         // |d| >= |leading| r^m - sum |lower| r^i, and |n| <= sum |n_i| r^i; all on one side, divided by r^m (Cauchy's bound).
         let degree = lower.len();
-        let sum: Vec<f64> = (0..degree)
-            .map(|i| (lower[i].abs() + self.numerator.get(i).map_or(0.0, |n| n.abs())) / leading.abs())
-            .collect();
-        let excess =
-            |r: f64| sum.iter().enumerate().map(|(i, c)| c * r.powi(i as i32 - degree as i32)).sum::<f64>();
+        let growth = (-sigma * self.lag.longest()).max(0.0).exp();
+        let excess = |r: f64| {
+            let most = self.lag.most(r, growth);
+            let of = |i: usize| lower[i].abs() + self.numerator.get(i).map_or(0.0, |n| n.abs() * most);
+            (0..degree).map(|i| of(i) / leading.abs() * r.powi(i as i32 - degree as i32)).sum::<f64>()
+        };
         let mut r = 1.0;
         while excess(r) >= 1.0 {
             r *= 2.0;
@@ -158,11 +314,12 @@ impl OpenLoop {
     #[must_use]
     pub fn margins(&self) -> Margins {
         // Beyond the radius |L| is below 1; the phase passes -pi soon after, by the delay.
-        let top = self.radius() * 2.0 + if self.delay > 0.0 { 3.0 * TAU / self.delay } else { 0.0 };
-        // The delay turns the phase by pi in each pi/T: finer than that, and over as many decades as doubles bear without loss.
+        let (mean, longest) = (self.lag.mean(), self.lag.longest());
+        let top = self.radius(0.0) * 2.0 + if mean > 0.0 { 3.0 * TAU / mean } else { 0.0 };
+        // A delay turns the phase by pi in each pi/T: finer than that, and over as many decades as doubles bear without loss.
         let mut grid: Vec<f64> =
             (0..4000).map(|i| top * 10f64.powf(-12.0 + 12.0 * f64::from(i) / 3999.0)).collect();
-        let turns = (top * self.delay / PI).ceil().min(1e5) as usize * 16;
+        let turns = (top * longest / PI).ceil().min(1e5) as usize * 16;
         grid.extend((1..turns).map(|i| top * i as f64 / turns as f64));
         grid.sort_by(f64::total_cmp);
         let crossings = |f: &dyn Fn(f64) -> f64| {
@@ -197,15 +354,18 @@ impl OpenLoop {
         }
     }
 
-    /// d(s) + n(s) e^(-s T).
+    /// d(s) V(s) + n(s) W(s).
     fn characteristic(&self, s: Complex64) -> Complex64 {
-        polynomial(&self.denominator, s) + polynomial(&self.numerator, s) * (-s * self.delay).exp()
+        let [v, w] = self.lag.parts(s);
+        polynomial(&self.denominator, s) * v + polynomial(&self.numerator, s) * w
     }
 
     fn characteristic_slope(&self, s: Complex64) -> Complex64 {
-        let turn = (-s * self.delay).exp();
-        derivative(&self.denominator, s)
-            + turn * (derivative(&self.numerator, s) - polynomial(&self.numerator, s) * self.delay)
+        let [[v, w], [v_slope, w_slope]] = self.lag.with_slopes(s);
+        derivative(&self.denominator, s) * v
+            + polynomial(&self.denominator, s) * v_slope
+            + derivative(&self.numerator, s) * w
+            + polynomial(&self.numerator, s) * w_slope
     }
 
     /// How often `f` goes around zero on the way along a polygon, anticlockwise: its roots inside, by the argument principle. None if one lies on
@@ -227,8 +387,9 @@ impl OpenLoop {
             return None;
         }
         let (first, second) = ((value / from.1).arg(), (to.1 / value).arg());
-        // Small turns in both halves, and a delay that turns by less than a quarter: nothing has gone round unseen.
-        let small = first.abs() < 0.5 && second.abs() < 0.5 && (to.0 - from.0).norm() * self.delay < 0.5;
+        // Small turns in both halves, and delays that turn by less than a quarter: nothing has gone round unseen.
+        let small =
+            first.abs() < 0.5 && second.abs() < 0.5 && (to.0 - from.0).norm() * self.lag.turns() < 0.5;
         if small {
             return Some(first + second);
         }
@@ -242,7 +403,7 @@ impl OpenLoop {
     /// a rectangle that holds all of them. None if a root lies on its edge, as on the border of stability.
     #[must_use]
     pub fn unstable_roots(&self, sigma: f64) -> Option<u32> {
-        if self.delay == 0.0 {
+        if self.lag.longest() == 0.0 {
             return self.roots_right_of(sigma).map(|roots| roots.len() as u32);
         }
         let r = self.radius_from(sigma);
@@ -250,19 +411,16 @@ impl OpenLoop {
         self.windings(&corners).map(|n| n.max(0) as u32)
     }
 
-    /// As [`Self::radius`], for real parts from `sigma` on, where e^(-s T) is at most e^(-sigma T).
+    /// As [`Self::radius`], with room for an edge that no root lies on.
     fn radius_from(&self, sigma: f64) -> f64 {
-        let growth = (-sigma * self.delay).max(0.0).exp();
-        let numerator = self.numerator.iter().map(|c| c * growth).collect();
-        let wider = Self { numerator, denominator: self.denominator.clone(), delay: self.delay };
-        (wider.radius() * 1.5).max(sigma.abs() * 2.0)
+        (self.radius(sigma) * 1.5).max(sigma.abs() * 2.0)
     }
 
     /// All closed-loop roots with a real part above `sigma`, that with the largest real part first. Where the argument principle finds one, the
     /// rectangle is halved until Newton's method finds it. None as [`Self::unstable_roots`].
     #[must_use]
     pub fn roots_right_of(&self, sigma: f64) -> Option<Vec<Complex64>> {
-        if self.delay == 0.0 {
+        if self.lag.longest() == 0.0 {
             return self.polynomial_roots_right_of(sigma);
         }
         let r = self.radius_from(sigma);
@@ -332,7 +490,7 @@ impl OpenLoop {
     }
 
     /// How often the Nyquist plot goes around -1, clockwise, with w from minus to plus infinity and to the right of poles on the imaginary axis: unstable
-    /// closed-loop roots less unstable poles of the open loop. None on the border.
+    /// closed-loop roots less unstable poles of the open loop. None on the border. For a loop of one delay.
     #[must_use]
     pub fn encirclements(&self) -> Option<i64> {
         // Integrators are zeros of the lowest coefficients, and lie on the axis.

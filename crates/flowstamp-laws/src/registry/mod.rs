@@ -3,7 +3,7 @@
 //! A header is what a packet carries, a sender law and a router law are what two ends of a conversation make of it: each
 //! names its header, so that several laws may speak the same one. The macros make an enum of each kind, so that the
 //! engine dispatches by a jump and not through a vtable, and the names and parameters that a scenario may write.
-//! Nothing else in the project lists laws.
+//! Nothing else in the project lists laws. Those under `full` are not in a build without that feature, which refuses them by name.
 
 pub mod headers;
 pub mod queues;
@@ -30,6 +30,17 @@ macro_rules! each {
     };
 }
 use each;
+
+/// Calls a macro with its lines; without the feature `full`, with those only that stand outside of `full`.
+macro_rules! in_this_build {
+    ($make:ident $({ $($always:tt)* } full { $($more:tt)* })*) => {
+        #[cfg(feature = "full")]
+        $make! { $($($always)* $($more)*)* }
+        #[cfg(not(feature = "full"))]
+        $make! { $($($always)*)* }
+    };
+}
+use in_this_build;
 
 /// Makes the type by which a scenario names a law, with its parameters: `$spec`, an enum tagged by `$tag`, in which
 /// `key = "name"` stands for `key = { $tag = "name" }`.
@@ -77,12 +88,13 @@ macro_rules! spec {
                 use crate::tree::{self, Tree, Value};
                 use serde::de;
                 fn of<E: de::Error>(name: &str, parameters: tree::Table) -> Result<$spec, E> {
-                    let parameters = Tree(Value::Table(parameters));
+                    let parameters = Value::Table(parameters);
+                    let parameters = Tree(&parameters);
                     let spec = match name {
                         $( $name => <$params>::deserialize(parameters).map($spec::$variant), )*
                         _ => return Err(E::unknown_variant(name, $spec::NAMES)),
                     };
-                    spec.map_err(|e| E::custom(e.message))
+                    spec.map_err(E::custom)
                 }
                 struct V;
                 impl<'de> de::Visitor<'de> for V {
@@ -91,14 +103,13 @@ macro_rules! spec {
                         f.write_str($expecting)
                     }
                     fn visit_str<E: de::Error>(self, name: &str) -> Result<$spec, E> {
-                        of(name, tree::Table::new())
+                        of(name, tree::Table::default())
                     }
                     fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<$spec, A::Error> {
                         let mut table = tree::table(map)?;
-                        let at = table.iter().position(|(key, _)| key == $tag);
-                        match at.map(|at| table.remove(at).1) {
+                        match table.remove($tag) {
                             Some(Value::String(name)) => of(&name, table),
-                            Some(other) => Err(de::Error::invalid_type(Tree(other).unexpected(), &"a name")),
+                            Some(other) => Err(de::Error::invalid_type(Tree(&other).unexpected(), &"a name")),
                             None => Err(de::Error::missing_field($tag)),
                         }
                     }

@@ -1,10 +1,9 @@
 //! Who is dropped, marked or let in. A queue law is one line of `queues!`: its name, its type.
 
-use super::{each, spec};
+use super::{each, in_this_build, spec};
 use crate::Refused;
 use crate::queue::{
-    Arrival, Departure, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict, avq, codel, csfq, droptail,
-    dualpi2, fq_codel, pi2, red, rem,
+    self, Arrival, Departure, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict, droptail, fq_codel,
 };
 use crate::router::LinkView;
 use crate::units::{Rate, Time};
@@ -98,25 +97,32 @@ macro_rules! queues {
     };
 }
 
-queues! {
-    /// First in, first out; what does not fit is lost.
-    DropTail "droptail" droptail::DropTail;
-    /// Random early detection (Floyd and Jacobson 1993).
-    Red "red" red::Red;
-    /// Controlled delay (Nichols and others, RFC 8289).
-    CoDel "codel" codel::CoDel;
-    /// Random exponential marking (Athuraliya, Low, Li and Yin 2001).
-    Rem "rem" rem::Rem;
-    /// Adaptive virtual queue (Kunniyur and Srikant 2001).
-    Avq "avq" avq::Avq;
-    /// Core-stateless fair queueing (Stoica, Shenker and Zhang 1998).
-    Csfq "csfq" csfq::Csfq;
-    /// A proportional-integral controller, squared for classic flows (De Schepper and others 2016).
-    Pi2 "pi2" pi2::Pi2;
-    /// Two coupled queues, for L4S and for classic flows (RFC 9332).
-    DualPi2 "dualpi2" dualpi2::DualPi2;
-    /// A queue with CoDel for each flow, served in turn, sparse flows first (RFC 8290).
-    FqCodel "fq_codel" fq_codel::Joins;
+in_this_build! { queues
+    {
+        /// First in, first out; what does not fit is lost.
+        DropTail "droptail" queue::droptail::DropTail;
+        /// Random early detection (Floyd and Jacobson 1993).
+        Red "red" queue::red::Red;
+        /// Controlled delay (Nichols and others, RFC 8289).
+        CoDel "codel" queue::codel::CoDel;
+    }
+    full {
+        /// Random exponential marking (Athuraliya, Low, Li and Yin 2001).
+        Rem "rem" queue::rem::Rem;
+        /// Adaptive virtual queue (Kunniyur and Srikant 2001).
+        Avq "avq" queue::avq::Avq;
+        /// Core-stateless fair queueing (Stoica, Shenker and Zhang 1998).
+        Csfq "csfq" queue::csfq::Csfq;
+        /// A proportional-integral controller, squared for classic flows (De Schepper and others 2016).
+        Pi2 "pi2" queue::pi2::Pi2;
+        /// Two coupled queues, for L4S and for classic flows (RFC 9332).
+        DualPi2 "dualpi2" queue::dualpi2::DualPi2;
+    }
+    {
+        /// A queue with CoDel for each flow, served in turn, sparse flows first (RFC 8290).
+        FqCodel "fq_codel" queue::fq_codel::Joins;
+    }
+    full {}
 }
 
 impl QueueSpec {

@@ -1,7 +1,7 @@
 //! What routers write into packets. A router law is one line of `routers!`: its name, the header that it writes into, its
 //! type.
 
-use super::{Header, each, spec};
+use super::{Header, each, in_this_build, spec};
 use crate::router::{Gains, LinkView, NoParams, OwnFlows, Room, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
@@ -184,21 +184,33 @@ macro_rules! routers {
     };
 }
 
-routers! {
-    /// XCP's router, in the paper's terms (Katabi 2002).
-    Xcp "xcp" Xcp xcp::Router<xcp::header::Window>;
-    /// XCP's router, in the Internet-Draft's terms.
-    XcpDraft "xcp-draft" XcpDraft xcp::Router<xcp::header::Throughput>;
-    /// XCP-b's router, which needs no capacity (Abrantes and Ricardo 2006), in the paper's terms.
-    XcpB "xcp-b" Xcp xcp::blind::Router<xcp::header::Window>;
-    /// XCP-b's router, in the Internet-Draft's terms.
-    XcpBDraft "xcp-b-draft" XcpDraft xcp::blind::Router<xcp::header::Throughput>;
-    /// RCP's router: one rate for all flows (Dukkipati 2007).
-    Rcp "rcp" Rcp rcp::Router;
-    /// PCP's router, which estimates in one interval and decides for another (Katabi and Handley 2001).
-    Pcp "pcp" Pcp pcp::Router;
-    /// VCP's router: how loaded the link is, in two bits (Xia 2008).
-    Vcp "vcp" Vcp vcp::Router;
-    /// VCP as its section V models it: the load factor itself.
-    VcpExact "vcp-exact" VcpExact vcp::exact::Router;
+in_this_build! { routers
+    {
+        /// XCP's router, in the paper's terms (Katabi 2002).
+        Xcp "xcp" Xcp xcp::Router<xcp::header::Window>;
+    }
+    full {
+        /// XCP's router, in the Internet-Draft's terms.
+        XcpDraft "xcp-draft" XcpDraft xcp::Router<xcp::header::Throughput>;
+    }
+    {
+        /// XCP-b's router, which needs no capacity (Abrantes and Ricardo 2006), in the paper's terms.
+        XcpB "xcp-b" Xcp xcp::blind::Router<xcp::header::Window>;
+    }
+    full {
+        /// XCP-b's router, in the Internet-Draft's terms.
+        XcpBDraft "xcp-b-draft" XcpDraft xcp::blind::Router<xcp::header::Throughput>;
+    }
+    {
+        /// RCP's router: one rate for all flows (Dukkipati 2007).
+        Rcp "rcp" Rcp rcp::Router;
+        /// PCP's router, which estimates in one interval and decides for another (Katabi and Handley 2001).
+        Pcp "pcp" Pcp pcp::Router;
+        /// VCP's router: how loaded the link is, in two bits (Xia 2008).
+        Vcp "vcp" Vcp vcp::Router;
+    }
+    full {
+        /// VCP as its section V models it: the load factor itself.
+        VcpExact "vcp-exact" VcpExact vcp::exact::Router;
+    }
 }

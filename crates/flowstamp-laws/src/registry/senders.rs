@@ -1,12 +1,12 @@
 //! How flows set their window or rate. A sender law is one line of `senders!`: its name, the header that its packets
 //! carry, its type.
 
-use super::{Header, each, spec};
+use super::{Header, each, in_this_build, spec};
 use crate::sender::{Ack, Echo, FlowView, LostPacket, Recovery, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{AgreedTime, Refused};
-use crate::{liar, pcp, rcp, tcp, told, udp, vcp, xcp};
+use crate::{pcp, rcp, tcp, vcp, xcp};
 
 macro_rules! senders {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ident $sender:ty; )*) => {
@@ -148,59 +148,83 @@ macro_rules! senders {
     };
 }
 
-senders! {
-    /// XCP as the paper writes it (Katabi 2002).
-    Xcp "xcp" Xcp xcp::Sender<xcp::header::Window>;
-    /// XCP as the Internet-Draft writes it.
-    XcpDraft "xcp-draft" XcpDraft xcp::Sender<xcp::header::Throughput>;
-    /// An XCP macro-flow between edges of a core cloud (Katabi 2002, section 8.1).
-    XcpEdge "xcp-edge" Xcp xcp::edge::Sender;
-    /// RCP: the rate that the slowest router gives (Dukkipati 2007).
-    Rcp "rcp" Rcp rcp::Sender;
-    /// PCP, of which XCP came (Katabi and Handley 2001).
-    Pcp "pcp" Pcp pcp::Sender;
-    /// VCP: multiply, add or cut, as two bits say (Xia 2008).
-    Vcp "vcp" Vcp Box<vcp::Sender>;
-    /// A VCP flow between borders of an island (Xia 2008, section VI-D).
-    VcpEdge "vcp-edge" Vcp Box<vcp::edge::Sender>;
-    /// VCP as its section V models it: by the load factor itself.
-    VcpExact "vcp-exact" VcpExact vcp::exact::Sender;
-    /// An XCP sender that lies or does not obey.
-    XcpLiar "xcp-liar" Xcp Box<liar::Sender<xcp::Sender<xcp::header::Window>>>;
-    /// One of XCP as the Internet-Draft writes it.
-    XcpDraftLiar "xcp-draft-liar" XcpDraft Box<liar::Sender<xcp::Sender<xcp::header::Throughput>>>;
-    /// An RCP sender that lies or does not obey.
-    RcpLiar "rcp-liar" Rcp Box<liar::Sender<rcp::Sender>>;
-    /// A VCP sender that lies or does not obey.
-    VcpLiar "vcp-liar" Vcp Box<liar::Sender<vcp::Sender>>;
-    /// TCP Reno (RFC 2581).
-    Reno "reno" Plain tcp::Reno;
-    /// TCP NewReno (RFC 6582).
-    NewReno "newreno" Plain tcp::NewReno;
-    /// TCP with selective acks (RFC 6675).
-    Sack "sack" Plain tcp::Sack;
-    /// HighSpeed TCP (RFC 3649).
-    HighSpeed "highspeed" Plain Box<tcp::HighSpeed>;
-    /// Scalable TCP (Kelly 2003).
-    Scalable "scalable" Plain Box<tcp::Scalable>;
-    /// H-TCP (Leith and Shorten 2004).
-    Htcp "htcp" Plain Box<tcp::Htcp>;
-    /// BIC TCP (Xu, Harfoush and Rhee 2004).
-    Bic "bic" Plain Box<tcp::Bic>;
-    /// CUBIC (RFC 9438; Ha, Rhee and Xu 2008).
-    Cubic "cubic" Plain Box<tcp::Cubic>;
-    /// FAST TCP (Wei, Jin, Low and Hegde 2006).
-    Fast "fast" Plain Box<tcp::Fast>;
-    /// BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00).
-    Bbr "bbr" Plain Box<tcp::Bbr>;
-    /// BBR, version 3 (draft-ietf-ccwg-bbr).
-    Bbr3 "bbr3" Plain Box<tcp::Bbr3>;
-    /// Data Center TCP (RFC 8257).
-    Dctcp "dctcp" Plain Box<tcp::Dctcp>;
-    /// Datagrams at the application's rate, whatever comes back.
-    Udp "udp" Plain udp::Sender;
-    /// The window and the rate that it is told from outside.
-    Told "told" Plain told::Sender;
+in_this_build! { senders
+    {
+        /// XCP as the paper writes it (Katabi 2002).
+        Xcp "xcp" Xcp xcp::Sender<xcp::header::Window>;
+    }
+    full {
+        /// XCP as the Internet-Draft writes it.
+        XcpDraft "xcp-draft" XcpDraft xcp::Sender<xcp::header::Throughput>;
+        /// An XCP macro-flow between edges of a core cloud (Katabi 2002, section 8.1).
+        XcpEdge "xcp-edge" Xcp xcp::edge::Sender;
+    }
+    {
+        /// RCP: the rate that the slowest router gives (Dukkipati 2007).
+        Rcp "rcp" Rcp rcp::Sender;
+        /// PCP, of which XCP came (Katabi and Handley 2001).
+        Pcp "pcp" Pcp pcp::Sender;
+        /// VCP: multiply, add or cut, as two bits say (Xia 2008).
+        Vcp "vcp" Vcp Box<vcp::Sender>;
+    }
+    full {
+        /// A VCP flow between borders of an island (Xia 2008, section VI-D).
+        VcpEdge "vcp-edge" Vcp Box<vcp::edge::Sender>;
+        /// VCP as its section V models it: by the load factor itself.
+        VcpExact "vcp-exact" VcpExact vcp::exact::Sender;
+        /// An XCP sender that lies or does not obey.
+        XcpLiar "xcp-liar" Xcp Box<crate::liar::Sender<xcp::Sender<xcp::header::Window>>>;
+        /// One of XCP as the Internet-Draft writes it.
+        XcpDraftLiar "xcp-draft-liar" XcpDraft Box<crate::liar::Sender<xcp::Sender<xcp::header::Throughput>>>;
+        /// An RCP sender that lies or does not obey.
+        RcpLiar "rcp-liar" Rcp Box<crate::liar::Sender<rcp::Sender>>;
+        /// A VCP sender that lies or does not obey.
+        VcpLiar "vcp-liar" Vcp Box<crate::liar::Sender<vcp::Sender>>;
+    }
+    {
+        /// TCP Reno (RFC 2581).
+        Reno "reno" Plain tcp::Reno;
+        /// TCP NewReno (RFC 6582).
+        NewReno "newreno" Plain tcp::NewReno;
+        /// TCP with selective acks (RFC 6675).
+        Sack "sack" Plain tcp::Sack;
+    }
+    full {
+        /// HighSpeed TCP (RFC 3649).
+        HighSpeed "highspeed" Plain Box<tcp::HighSpeed>;
+        /// Scalable TCP (Kelly 2003).
+        Scalable "scalable" Plain Box<tcp::Scalable>;
+        /// H-TCP (Leith and Shorten 2004).
+        Htcp "htcp" Plain Box<tcp::Htcp>;
+        /// BIC TCP (Xu, Harfoush and Rhee 2004).
+        Bic "bic" Plain Box<tcp::Bic>;
+    }
+    {
+        /// CUBIC (RFC 9438; Ha, Rhee and Xu 2008).
+        Cubic "cubic" Plain Box<tcp::Cubic>;
+    }
+    full {
+        /// FAST TCP (Wei, Jin, Low and Hegde 2006).
+        Fast "fast" Plain Box<tcp::Fast>;
+    }
+    {
+        /// BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00).
+        Bbr "bbr" Plain Box<tcp::Bbr>;
+    }
+    full {
+        /// BBR, version 3 (draft-ietf-ccwg-bbr).
+        Bbr3 "bbr3" Plain Box<tcp::Bbr3>;
+        /// Data Center TCP (RFC 8257).
+        Dctcp "dctcp" Plain Box<tcp::Dctcp>;
+    }
+    {
+        /// Datagrams at the application's rate, whatever comes back.
+        Udp "udp" Plain crate::udp::Sender;
+    }
+    full {
+        /// The window and the rate that it is told from outside.
+        Told "told" Plain crate::told::Sender;
+    }
 }
 
 /// TCP with selective acks, as [`AnySender`] needs some law.

@@ -202,6 +202,7 @@ impl Builder<'_> {
                     link: plan.name.clone(),
                     router: plan.router.clone(),
                     rtts: rtts.each(),
+                    capacity: plan.capacity.mean(Time::ZERO, self.scenario.duration),
                 });
             }
             if let Some(message) = plan.router.gains().and_then(unstable) {

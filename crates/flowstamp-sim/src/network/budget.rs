@@ -149,6 +149,10 @@ impl Budget {
 impl Builder<'_> {
     /// What the run may need; refused if that is more than `memory`.
     pub(super) fn needs(&mut self, core: &Core) -> Result<Needs> {
+        // A page has what its browser gives it.
+        if !cfg!(feature = "full") {
+            return Ok(Needs::default());
+        }
         let longest = self.longest(core);
         // Where no flow has a path, laying them out says so.
         if longest > Time::ZERO {

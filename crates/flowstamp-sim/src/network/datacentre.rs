@@ -1,6 +1,6 @@
 //! Networks of data centres, as the graphs that they stand for.
 
-use super::{Builder, Result, error};
+use super::{Builder, Result, error, of_full};
 use crate::scenario::{Buffer, FatTree, Graph, LeafSpine, Link, LinkRate};
 use flowstamp_laws::units::{Rate, Time};
 
@@ -62,6 +62,7 @@ impl Builder<'_> {
 }
 
 fn leaf_spine(of: &LeafSpine) -> Result<Laid> {
+    of_full("leaf_spine", "networks of data centres")?;
     let links = u64::from(of.leaves).saturating_mul(u64::from(of.spines) + u64::from(of.hosts));
     for (key, count) in [("leaves", of.leaves), ("spines", of.spines), ("hosts", of.hosts)] {
         if count == 0 {
@@ -87,6 +88,7 @@ fn leaf_spine(of: &LeafSpine) -> Result<Laid> {
 }
 
 fn fat_tree(of: &FatTree) -> Result<Laid> {
+    of_full("fat_tree", "networks of data centres")?;
     let k = of.k;
     if !(2..=MOST_PORTS).contains(&k) || k % 2 == 1 {
         return error("fat_tree.k", format!("is {k}; it must be even, and 2 to {MOST_PORTS}"));

@@ -2,7 +2,7 @@
 
 use super::paths::Core;
 use super::plan::Network;
-use super::{Builder, Result, error};
+use super::{Builder, Result, error, of_full};
 use crate::scenario::{FlowGroup, Priority};
 
 impl Builder<'_> {
@@ -19,6 +19,7 @@ impl Builder<'_> {
                 }
                 continue;
             };
+            of_full(key("governs"), "flows that govern links")?;
             check_group(spec)?;
             let Some(link) = self.links.iter().position(|l| l.name == *name) else {
                 let known: Vec<_> = self.links.iter().map(|l| l.name.as_str()).collect();

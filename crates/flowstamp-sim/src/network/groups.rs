@@ -3,7 +3,7 @@
 use super::lists::{Placed, listed};
 use super::paths::{Core, Hashed, Way, Ways};
 use super::plan::{Comes, END, FlowPlan, GroupPlan, LinkPlan, NOBODY, Network, Path, WebPlan};
-use super::{Builder, MOST_FLOWS, MOST_WEB_FLOWS, Result, error, positive};
+use super::{Builder, MOST_FLOWS, MOST_WEB_FLOWS, Result, error, of_full, positive};
 use crate::ScenarioError;
 use crate::random::Stream;
 use crate::scenario::{Access, FlowGroup, OneOrMany, Receiver, Web};
@@ -552,6 +552,7 @@ impl Builder<'_> {
         name: &str,
         shared: f64,
     ) -> Result<(ArrivalProcess, SizeLaw)> {
+        of_full(format!("flows.{}.web", group.name), "flows that arrive at random")?;
         let key = |k: &str| format!("flows.{}.web.{k}", group.name);
         let mut sizes =
             SizeLaw::new(&web.sizes, self.loaded, Stream::new(self.seed, &format!("size/{name}")))

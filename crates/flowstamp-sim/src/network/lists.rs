@@ -1,7 +1,7 @@
 //! Flows that files list: where they go, and how many of them may be there at a time.
 
 use super::paths::{Core, Hashed, Ways};
-use super::{Builder, Result, error};
+use super::{Builder, Result, error, of_full};
 use crate::ScenarioError;
 use crate::flow_list::{Counted, FlowList, Pair};
 use crate::scenario::{FlowGroup, OneOrMany};
@@ -36,6 +36,7 @@ impl Builder<'_> {
         let mut lists = BTreeMap::new();
         for (at, group) in self.scenario.flows.iter().enumerate() {
             let Some(file) = &group.list else { continue };
+            of_full(format!("flows.{}.list", group.name), "lists of flows")?;
             check_keys(group)?;
             let is_table = file.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"));
             let counted = if is_table { Counted::Rows } else { Counted::Lines };

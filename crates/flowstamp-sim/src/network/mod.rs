@@ -46,6 +46,12 @@ fn error<T>(key: impl Into<String>, message: impl Into<String>) -> Result<T> {
     Err(ScenarioError::new(key, message))
 }
 
+/// Refuses what a build without the feature `full` has not. What comes after it is not compiled into such a build either.
+#[inline(always)]
+fn of_full(key: impl Into<String>, what: &str) -> Result<()> {
+    if cfg!(feature = "full") { Ok(()) } else { error(key, format!("this build has no {what}")) }
+}
+
 impl Network {
     /// Lays out the network of `loaded` with this seed.
     ///

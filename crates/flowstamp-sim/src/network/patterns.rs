@@ -1,7 +1,7 @@
 //! Patterns of traffic: between which hosts flows go.
 
 use super::paths::{Core, Way};
-use super::{Builder, MOST_FLOWS, Result, error};
+use super::{Builder, MOST_FLOWS, Result, error, of_full};
 use crate::random::Stream;
 use crate::scenario::{FlowGroup, Pattern};
 use std::collections::BTreeSet;
@@ -14,6 +14,7 @@ impl Builder<'_> {
     pub(super) fn pattern(&self, group: &FlowGroup, core: &Core) -> Result<Vec<(usize, usize)>> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
         let Some(pattern) = group.pattern else { return Ok(Vec::new()) };
+        of_full(key("pattern"), "patterns of flows")?;
         let incast = pattern == Pattern::Incast;
         let given = [
             ("list", group.list.is_some()),

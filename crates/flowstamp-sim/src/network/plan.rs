@@ -11,6 +11,7 @@ use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec, ShareSpec};
 use flowstamp_laws::share::police;
 use flowstamp_laws::units::{Rate, Time};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One directed link between routers.
@@ -238,4 +239,46 @@ pub struct Loop {
     pub router: RouterSpec,
     /// Their propagation RTTs, each with the number of flows that have it; empty where no flow obeys.
     pub rtts: Vec<(Time, u32)>,
+    /// What the link carries, the mean over the run where it varies.
+    pub capacity: Rate,
+}
+
+/// Lasting flows that go one way through links whose routers they obey.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Way {
+    /// Those links in their order, as numbers in [`Network::links`], each with the time that data need to get there without queues.
+    pub links: Vec<(u32, Time)>,
+    /// Their propagation RTT.
+    pub rtt: Time,
+    /// How many there are.
+    pub flows: u32,
+}
+
+impl Network {
+    /// The ways of all flows that are known before the run and obey some link of [`Self::loops`].
+    #[must_use]
+    pub fn ways(&self) -> Vec<Way> {
+        let delay = |link: u32| match self.links.get(link as usize) {
+            Some(plan) => plan.delay,
+            None => self.access[link as usize - self.links.len()].delay,
+        };
+        let route = |from: u32| self.routes[from as usize..].iter().copied().take_while(|link| *link != END);
+        let mut found: BTreeMap<(Vec<(u32, Time)>, Time), u32> = BTreeMap::new();
+        for flow in &self.flows {
+            let Some(law) = self.groups[flow.group as usize].laws.first() else { continue };
+            let (mut links, mut after) = (Vec::new(), Time::ZERO);
+            for link in route(flow.path.data) {
+                let router = self.links.get(link as usize).map(|plan| &plan.router);
+                if router.is_some_and(|it| it.gains().is_some() && it.header() == law.header()) {
+                    links.push((link, after));
+                }
+                after += delay(link);
+            }
+            let rtt = route(flow.path.acks).map(delay).fold(after, |sum, delay| sum + delay);
+            if !links.is_empty() {
+                *found.entry((links, rtt)).or_default() += 1;
+            }
+        }
+        found.into_iter().map(|((links, rtt), flows)| Way { links, rtt, flows }).collect()
+    }
 }
