@@ -158,8 +158,9 @@ def router_loops(
     list[tuple[str, str, float, float, float | None, list[tuple[float, int]], float]],
     list[tuple[list[tuple[str, float]], float, int]],
 ]:
-    """Links of a checked scenario whose router law has gains: name, law, alpha, beta, gamma where it has one, and the RTTs in seconds
-    of flows that obey, each with their number."""
+    """Links of a checked scenario whose router law has gains: name, law, alpha, beta, gamma where it has one, the RTTs in seconds
+    of flows that obey, each with their number, and the capacity in bit/s. And ways of flows that last: names of links, each with
+    the time that data need to get there in seconds, RTT and number; none where other flows come and go."""
 
 def resolve(
     text: str,

@@ -807,7 +807,8 @@ def stability(
 
     Draws the gains on their region into the folder. Exit code 0 if it is stable, 1 if not. With --check-by-simulation
     packets are run at each pair of a grid of gains, on a dumbbell with the RTTs given; the picture shows where they
-    oscillate, and a line says at how many points the model agrees.
+    oscillate, and a line says at how many points the model agrees. Of a scenario's links that flows pass one after the
+    other, a last line tells whether all come to rest together, and when.
     """
     _show_progress(progress)
     from flowstamp import stability_command as command

@@ -39,8 +39,12 @@ if TYPE_CHECKING:
 
     from flowstamp.scenario import Scenario
 
-PATIENCE_RTTS = 400.0
-"""How long settling is waited for, in the longest RTT."""
+SEEN_RTTS = 400.0
+"""How long a model is looked at, in the longest RTT."""
+LATE = 0.75
+"""From this part of it on it is late: what rates are then is their rest, and what settles must have done so before."""
+MOST_LINKS, MOST_ROUTES = 8, 16
+"""The model's most."""
 
 PARAMETERS: dict[str, dict[str, float | str]] = {
     "xcp": {**dict(zip(("alpha", "beta"), _flowstamp.own_gains()["xcp"], strict=True)), "gamma": 0.1},
@@ -124,14 +128,14 @@ class Network:
     def _path(self) -> tuple[Floats, NetworkTrajectory]:
         """From half the fair rates for as long as is waited."""
         longest = max(rtt for _, rtt, _ in self.routes)
-        seconds = np.linspace(0.0, PATIENCE_RTTS * longest, round(PATIENCE_RTTS * 32) + 1)
+        seconds = np.linspace(0.0, SEEN_RTTS * longest, round(SEEN_RTTS * 32) + 1)
         return seconds, self.trajectory(seconds)
 
     @cached_property
     def _distance(self) -> Floats:
         """The most that rates are off their last ones, in 2%, and that queues take to drain, in 1% of a mean RTT."""
         seconds, path = self._path
-        late = slice(3 * len(seconds) // 4, None)
+        late = slice(round(LATE * len(seconds)), None)
         rest = [float(rates[late].mean()) for rates in path.rates_bps]
         away = [np.abs(rates / at - 1.0) / 0.02 for rates, at in zip(path.rates_bps, rest, strict=True)]
         for number, queue in enumerate(path.queues_s.values()):
@@ -147,6 +151,7 @@ class Network:
         """What is away from rest dies, from half the fair rates on: late there is 2% less of it than early, or more."""
         quarter = len(self._distance) // 4
         late = float(self._distance[-quarter:].max())
+        # Peaks of a limit cycle are met within a 64th of an RTT, and so differ between quarters by a few tenths of 1%.
         return late <= 1.0 or late < 0.98 * float(self._distance[quarter : 2 * quarter].max())
 
     @cached_property
@@ -155,7 +160,7 @@ class Network:
         away = np.flatnonzero(self._distance > 1.0)
         last = int(away[-1]) + 1 if len(away) else 0
         # What has come so late may yet leave again.
-        return float(self._path[0][last]) if self.stable and last < 3 * len(self._distance) // 4 else None
+        return float(self._path[0][last]) if self.stable and last < round(LATE * len(self._distance)) else None
 
     def as_dict(self) -> dict[str, Any]:
         """As `flowstamp stability --json` prints it."""
@@ -180,7 +185,7 @@ class Network:
         if not self.stable:
             verdict = "unstable: a disturbance does not die"
         elif settled is None:
-            verdict = "stable; takes more than 300 of the longest RTT to settle"
+            verdict = f"stable; takes more than {LATE * SEEN_RTTS:g} of the longest RTT to settle"
         else:
             verdict = f"stable; settles in {text.seconds(settled)}"
         return [f"links {', '.join(self.capacities_bps)} together, {len(self.routes)} routes: {self.law}: {verdict}"]
@@ -241,8 +246,8 @@ def network(law: str, links: Mapping[str, str], routes: Sequence[Route], **param
 
     Args:
         law: `xcp`, `rcp` or `vcp`.
-        links: By name the capacity, such as `"100Mbps"`; at most 8.
-        routes: Who goes where; at most 16.
+        links: By name the capacity, such as `"100Mbps"`; at most 8 (`MOST_LINKS`).
+        routes: Who goes where; at most 16 (`MOST_ROUTES`).
         parameters: In place of the law's own (`PARAMETERS`).
     """
     if law not in PARAMETERS:
@@ -265,24 +270,26 @@ def network(law: str, links: Mapping[str, str], routes: Sequence[Route], **param
 
 
 def of_scenario(scenario: Scenario) -> Network | None:
-    """Links of XCP or RCP with the same gains that flows of a scenario pass one after the other.
+    """Links of XCP or RCP that flows of a scenario pass one after the other.
 
-    None where no flow passes two of them, where flows come and go, or where there are more than 8 links or 16 routes.
+    None where no flow passes two, where routers that flows obey differ in law or gains, where flows come and go, or
+    where there are more than 8 links or 16 routes. Flows that obey no router, and links without one, are left out.
     """
     loops, ways = scenario._closed()
     passed = {name for way, _, _ in ways for name, _ in way}
-    alike: dict[tuple[str, float, float, float | None], list[tuple[str, float]]] = {}
-    for name, law, alpha, beta, gamma, _, bps in loops:
-        if law in ("xcp", "rcp") and name in passed:
-            alike.setdefault((law, alpha, beta, gamma), []).append((name, bps))
-    for (law, alpha, beta, gamma), links in alike.items():
-        numbers = {name: number for number, (name, _) in enumerate(links)}
-        over = [
-            (tuple((numbers[name], after) for name, after in way if name in numbers), rtt, float(flows))
-            for way, rtt, flows in ways
-        ]
-        routes = tuple(route for route in over if route[0])
-        if max((len(way) for way, _, _ in routes), default=0) > 1 and len(links) <= 8 and len(routes) <= 16:
-            gains = (alpha, beta) if gamma is None else (alpha, beta, gamma)
-            return Network(law, gains, dict(links), routes)
-    return None
+    over = [loop for loop in loops if loop[0] in passed]
+    laws = {(law, alpha, beta, gamma) for _, law, alpha, beta, gamma, _, _ in over}
+    if len(laws) != 1 or len(over) < len(passed):
+        return None
+    [(law, alpha, beta, gamma)] = laws
+    if law not in ("xcp", "rcp"):
+        return None
+    numbers = {name: number for number, (name, *_) in enumerate(over)}
+    routes = [
+        (tuple((numbers[name], after) for name, after in way), rtt, float(flows))
+        for way, rtt, flows in ways
+    ]
+    if max(len(way) for way, _, _ in routes) < 2 or len(over) > MOST_LINKS or len(routes) > MOST_ROUTES:
+        return None
+    gains = (alpha, beta) if gamma is None else (alpha, beta, gamma)
+    return Network(law, gains, {name: bps for name, *_, bps in over}, tuple(routes))

@@ -1,4 +1,4 @@
-//! Links and groups as a user gives them: against the models of one link, max-min fairness, and what a law of VCP's model does at rest.
+//! Links and groups as a user gives them: against the models of one link and max-min fairness. VCP's rest is tested in Python.
 
 use flowstamp_fluid::control::routes::{Group, Law, MOST_GROUPS, Routes};
 use flowstamp_fluid::control::settle::{self, Shared};

@@ -67,12 +67,16 @@ impl Table {
     }
 
     /// Puts `value` under `key`, in place of what was there.
-    pub fn insert(&mut self, key: &str, value: Value) -> &mut Value {
+    pub fn insert(&mut self, key: &str, value: Value) {
+        *self.or_table(key) = value;
+    }
+
+    /// The value under `key`: a new table where there was none.
+    pub fn or_table(&mut self, key: &str) -> &mut Value {
         let at = self.0.iter().position(|(k, _)| k == key).unwrap_or_else(|| {
-            self.0.push((key.to_owned(), Value::Boolean(false)));
+            self.0.push((key.to_owned(), Value::Table(Self::default())));
             self.0.len() - 1
         });
-        self.0[at].1 = value;
         &mut self.0[at].1
     }
 

@@ -256,12 +256,7 @@ fn put(node: &mut Value, name: &str, parts: &[&str], value: Value, key: &str) ->
                 })?;
             put(&mut items[index], first, rest, value, key)
         }
-        Value::Table(table) => {
-            if table.get(first).is_none() {
-                table.insert(first, Value::Table(Table::default()));
-            }
-            table.get_mut(first).map_or(Ok(()), |child| put(child, first, rest, value, key))
-        }
+        Value::Table(table) => put(table.or_table(first), first, rest, value, key),
         other => {
             // A name becomes the table it stands for: `router = "xcp"`, then `router.alpha=0.3`. Any other value gives
             // way: `rate = "1Mbps"`, then `rate.trace=...`.

@@ -40,6 +40,15 @@ struct Request {
     digest: Option<Nothing>,
 }
 
+impl Request {
+    /// How many keys it has.
+    fn keys(&self) -> usize {
+        let runs = [self.start.is_some(), self.step.is_some(), self.set.is_some()];
+        let tells = [self.look.is_some(), self.gains.is_some(), self.digest.is_some()];
+        runs.into_iter().chain(tells).map(usize::from).sum()
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Start {
@@ -104,6 +113,9 @@ enum Reply {
 fn answer(run: &mut Option<Simulation>, request: &[u8]) -> Result<Reply, String> {
     let request: Value = serde_json::from_slice(request).map_err(|e| format!("not a request: {e}"))?;
     let request = Request::deserialize(Tree(&request)).map_err(|e| format!("not a request: {e}"))?;
+    if request.keys() != 1 {
+        return Err("not a request: it must have one key".to_owned());
+    }
     if let Some(Start { name, scenario, files }) = request.start {
         let format = if scenario.starts_with('{') { Format::Json } else { Format::Toml };
         let loaded = load(&scenario, format, &name, &[], &files).map_err(|e| e.to_string())?;
@@ -260,6 +272,9 @@ mod tests {
         assert_eq!(error(json!({"step": {"until": "1s"}})), "nothing has been started");
         let missing = error(json!({"start": {"name": "n"}}));
         assert!(missing.starts_with("not a request: missing field `scenario`"), "{missing}");
+        for keys in [json!({}), json!({"gains": {}, "digest": {}})] {
+            assert_eq!(error(keys), "not a request: it must have one key");
+        }
         let text = TEXT.replace("\"10Mbps\"", "{ trace = \"a\" }");
         let no_file = error(json!({"start": {"name": "n", "scenario": text}}));
         assert_eq!(no_file, "n: dumbbell.rate.trace: \"a\" is not among the files given: none");

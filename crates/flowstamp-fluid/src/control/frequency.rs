@@ -19,8 +19,8 @@ use std::f64::consts::{PI, TAU};
 ///
 /// `g` is what evens rates out, per time: XCP's shuffling, gamma over the mean RTT, and 0 for RCP. Near the equilibrium a flow's rate, `1 + x_i` times
 /// its even part, has `x_i' = F - g (x_i - x)` an RTT later, where F is the feedback to all over the capacity and x the mean of all x_i (Katabi 2002,
-/// equation 17 and section 3.5.2): what is shuffled is of first order where shares differ, and `|F|` in it of second. V and W are without poles, and
-/// the same for all `s` where there is one RTT.
+/// equation 17 and section 3.5.2): what is shuffled is of first order where shares differ, and `|F|` in it of second. V and W are without poles;
+/// where there is one RTT, V is 1 and W is `e^(-s T)`.
 #[derive(Clone, Debug, PartialEq)]
 struct Lag {
     /// Shares and delays, which differ.

@@ -5,7 +5,7 @@
 //! - [`models`]: one link and one RTT: RCP, what XCP and RCP are near their equilibrium, a router that takes the capacity for more than it is, VCP.
 //! - [`network`]: XCP, RCP and VCP on several links, with flows of several RTTs.
 //! - [`region`]: where models settle, over two of their parameters.
-//! - [`routes`]: what a user asks of these.
+//! - [`routes`]: what a user asks of [`network`]: capacities, and who passes which links.
 //! - [`settle`]: what a user asks for: laws by their names, from a disturbance, with one RTT or several.
 
 pub mod delay;
