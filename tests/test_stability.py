@@ -345,6 +345,25 @@ def test_xcps_packets_leave_what_shuffling_holds_back() -> None:
         assert summary["links"]["bc"]["utilization"] == pytest.approx(1.0, abs=0.001)
 
 
+def test_shuffling_bears_no_rtt_far_above_the_mean() -> None:
+    """Alone, `x' = -gamma/d x(t - d_i)` grows where `gamma d_i / d` is above pi/2. So do the loop and packets."""
+    for gamma, flows in ((0.1, 20), (0.1, 30), (0.05, 30)):
+        beyond = gamma * 0.4 * (flows + 1) / (0.01 * flows + 0.4) > math.pi / 2
+        router, paced = {"law": "xcp", "gamma": gamma}, {"law": "xcp", "pacing": True}
+        made = fs.dumbbell("1Gbps", rtt="10ms", router=router).flows(paced, flows, name="short")
+        made = made.flows(paced, 1, name="long", rtt="400ms").probe(every="400ms").configure(duration="120s")
+        [loop] = stability.of_scenario(made)
+        assert any(root.real > 0.0 for root in loop.roots) == beyond
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            times, rate = made.run().series("group", "long", "goodput_bps")
+        assert any("linear model is unstable with the flows' RTTs" in str(one.message) for one in said) == beyond
+        late = rate[times > 80.0]
+        # Whole packets make 0.1%; what grows is bounded by a rate of zero.
+        assert (late.std() > 0.2 * late.mean()) == beyond
+        assert (late.std() < 0.01 * late.mean()) != beyond
+
+
 def test_xcpbs_queue_stays_below_its_bound() -> None:
     """Abrantes 2006, figure 4: what an under-used link hands out fills at most `(5 - alpha - beta) chi Qmax`."""
     peaks = {}

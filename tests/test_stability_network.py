@@ -128,6 +128,7 @@ def test_rcps_packets_rest_where_the_model_does() -> None:
         ("xcp", LINKS, [Route(["first"], "0ms")], {}, 'routes[0].rtt is "0ms"; it must be above 0'),
         ("xcp", LINKS, [Route(["first"], "9ms", flows=0)], {}, "routes[0].flows is 0; it must be 1 or more"),
         ("xcp", LINKS, [Route(["first"], "9ms", passes=["9ms"])], {}, "routes[0].passes is ['9ms']; it must have"),
+        ("xcp", LINKS, [Route(["first"], "9ms", passes=["3"])], {}, 'routes[0].passes: "3" has no unit'),
         ("xcp", LINKS, [], {}, "0 routes; there must be 1 to 16"),
     ],
 )
@@ -196,12 +197,25 @@ def test_a_scenarios_links_come_to_rest_where_packets_do() -> None:
     assert rests[0,] < 0.9 * 68e6
     groups = scenario.run(seed=1).groups
     for name, way, flows in (("long", (0, 1, 2), 2), ("first", (0,), 1), ("third", (2,), 3)):
-        # A window of whole packets: the long flows' 16 Mb/s in 60 ms are 120 of 1000 bytes, the third's in 20 ms 40.
-        assert groups[name]["goodput_bps"] / flows == pytest.approx(rests[way], rel=0.03), name
+        # A window of whole packets: the long flows' 16 Mb/s in 60 ms are 120 of 1000 bytes, the third's in 20 ms 40:
+        # one of these is 2.5%.
+        assert groups[name]["goodput_bps"] / flows == pytest.approx(rests[way], rel=0.025), name
 
 
 def test_links_that_no_flow_passes_together_are_not_together() -> None:
     assert of_scenario(fs.dumbbell(rate="10Mbps", rtt="40ms").configure(duration="1s").flows("xcp", 2)) is None
+
+
+def test_links_of_several_laws_are_not_together() -> None:
+    """The model has one law; a link that holds flows back by another is not left out."""
+    links = "".join(
+        f'[[graph.links]]\nfrom = "{ends[0]}"\nto = "{ends[1]}"\nrate = "10Mbps"\ndelay = "10ms"\nbuffer = "50kB"\n'
+        f'router = {{ law = "xcp", gamma = {gamma} }}\n'
+        for ends, gamma in (("ab", "0.1"), ("bc", "0.1"), ("cd", "0.2"))
+    )
+    flows = '[[flows]]\nname = "f"\nlaw = "xcp"\nfrom = "a"\nto = "%s"\naccess = { rate = "1Gbps", delay = "1ms" }\n'
+    for to, together in (("c", True), ("d", False)):
+        assert (of_scenario(fs.loads(f'duration = "1s"\n{links}{flows % to}')) is not None) == together
 
 
 @pytest.mark.parametrize(

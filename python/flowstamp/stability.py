@@ -479,13 +479,13 @@ def _dies(rate: Floats, queue: Floats) -> bool:
     return bool(size[-quarter:].max() < size[quarter : 2 * quarter].max())
 
 
-def _quantity(name: str, kind: Literal["rate", "time", "size"], text: str) -> float:
+def _quantity(name: str, kind: Literal["rate", "time", "size"], text: str, *, zero: bool = False) -> float:
     try:
         with translated():
             value = _flowstamp.quantity(kind, text)
     except TheoryError as error:
         raise TheoryError(f"{name}: {error}") from error
-    if value <= 0.0:
+    if value <= 0.0 and not (zero and value == 0.0):
         raise TheoryError(f'{name} is "{text}"; it must be above 0')
     return value
 

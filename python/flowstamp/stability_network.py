@@ -231,8 +231,7 @@ def _route(number: int, route: Route, links: Sequence[str]) -> tuple[tuple[tuple
     if route.passes is None:
         passes = [rtt / 2 * hop / len(route.links) for hop in range(len(route.links))]
     else:
-        with translated():
-            passes = [_flowstamp.quantity("time", time) for time in route.passes]
+        passes = [_quantity(f"{where}.passes", "time", time, zero=True) for time in route.passes]
         if len(passes) != len(route.links) or passes != sorted(passes) or not 0.0 <= passes[-1] < rtt:
             raise TheoryError(
                 f"{where}.passes is {list(route.passes)}; it must have a time for each link, which grow up to the RTT"
@@ -285,10 +284,7 @@ def of_scenario(scenario: Scenario) -> Network | None:
     if law not in ("xcp", "rcp"):
         return None
     numbers = {name: number for number, (name, *_) in enumerate(over)}
-    routes = [
-        (tuple((numbers[name], after) for name, after in way), rtt, float(flows))
-        for way, rtt, flows in ways
-    ]
+    routes = [(tuple((numbers[name], after) for name, after in way), rtt, float(flows)) for way, rtt, flows in ways]
     if max(len(way) for way, _, _ in routes) < 2 or len(over) > MOST_LINKS or len(routes) > MOST_ROUTES:
         return None
     gains = (alpha, beta) if gamma is None else (alpha, beta, gamma)

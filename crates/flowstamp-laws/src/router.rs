@@ -16,6 +16,8 @@ pub struct Gains {
     pub alpha: f64,
     /// Gain on the queue; none where the law's paper says that the linear form does not tell how large it may be.
     pub beta: Option<f64>,
+    /// What evens rates of flows out, in a mean round trip: a share of the capacity, 0 for laws that give all the same rate.
+    pub shuffle: f64,
 }
 
 /// What a router law is told of the link it governs when it is made.

@@ -252,6 +252,12 @@ pub trait SenderLaw: Sized {
         false
     }
 
+    /// Whether flows with these parameters send a window as soon as they may, to routers that take packets to be spread over a round trip.
+    fn sends_at_once(params: &Self::Params) -> bool {
+        let _ = params;
+        false
+    }
+
     /// Whether flows with these parameters find out if their receivers know the law's header, and do without if not.
     fn asks_receiver(params: &Self::Params) -> bool {
         let _ = params;
@@ -373,6 +379,9 @@ impl<L: SenderLaw> SenderLaw for Box<L> {
     }
     fn falls_back(params: &Self::Params) -> bool {
         L::falls_back(params)
+    }
+    fn sends_at_once(params: &Self::Params) -> bool {
+        L::sends_at_once(params)
     }
     fn asks_receiver(params: &Self::Params) -> bool {
         L::asks_receiver(params)

@@ -3,7 +3,7 @@
 use crate::error::ScenarioError;
 use crate::wrong::plainly;
 use crate::{Files, LinkRate, Loaded, Scenario, Sizes, graph_file};
-use flowstamp_laws::tree::{Table, Tree, Value};
+use flowstamp_laws::tree::{Tree, Value};
 use serde::{Deserialize, de};
 use std::io::Read;
 use std::path::{Path, PathBuf};

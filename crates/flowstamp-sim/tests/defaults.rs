@@ -162,6 +162,55 @@ fn gains_of_no_stable_loop_warn() {
 }
 
 #[test]
+fn rtts_far_apart_are_told_of() {
+    let with = |gains: &str, law: &str, count: u32, far_ms: u32| {
+        let summary = run(&format!(
+            r#"
+            duration = "16s"
+            warmup = "8s"
+            [dumbbell]
+            rate = "20Mbps"
+            rtt = "10ms"
+            router = {{ law = "xcp" {gains} }}
+            [[flows]]
+            name = "short"
+            law = {{ law = "xcp" {law} }}
+            count = {count}
+            [[flows]]
+            name = "long"
+            law = {{ law = "xcp" {law} }}
+            rtt = "{far_ms}ms"
+            "#
+        ))
+        .summary;
+        let [long, short] = ["long", "short"].map(|name| summary.groups[name].goodput_bps);
+        (summary.warnings, long * f64::from(count) / short)
+    };
+    // Windows that are sent at once (docs/stability.md).
+    let (warnings, share) = with("", "", 5, 120);
+    let told = "router of bottleneck: its flows' RTTs are 10ms to 120ms; the longest starve where windows are sent at once: \
+                give their laws pacing = true";
+    assert_eq!(warnings, [told]);
+    assert!(share < 0.5, "{share}");
+    for (law, far_ms) in [("", 60), (", pacing = true", 120)] {
+        let (warnings, share) = with("", law, 5, far_ms);
+        assert_eq!(warnings, Vec::<String>::new());
+        assert!((0.9..1.1).contains(&share), "{share}");
+    }
+    // The loop of all RTTs, not of their mean: here it bears more, and beyond pi/2 mean RTTs over gamma less.
+    assert_eq!(with(", alpha = 1.5", "", 1, 60).0, Vec::<String>::new());
+    let (told, of) = ("the law's linear model is unstable with the flows' RTTs", "see flowstamp stability");
+    let told = format!("alpha = 0.4, beta = 0.226, gamma = 0.1: {told}, 10ms to 200ms; {of}");
+    let warnings = |gamma: &str| with(gamma, ", pacing = true", 80, 200).0;
+    assert!(
+        warnings("").contains(&format!("router of bottleneck and bottleneck.reverse: {told}")),
+        "{:?}",
+        warnings("")
+    );
+    assert!(!warnings(", gamma = 0.05").iter().any(|line| line.contains("linear model")));
+}
+
+#[test]
 fn rcps_flows_of_less_than_a_packet_per_rtt_are_told_of() {
     let with = |law: &str, count: u32| {
         let summary = run(&format!(

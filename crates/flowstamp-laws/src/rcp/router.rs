@@ -307,7 +307,11 @@ impl RouterLaw for Router {
 
     /// Section 5.2: the loop that switches where the queue is empty is stable with a `beta` with which the linear one is not.
     fn gains(params: &Params) -> Option<Gains> {
-        (params.capacity == Capacity::Known).then_some(Gains { alpha: params.alpha, beta: None })
+        (params.capacity == Capacity::Known).then_some(Gains {
+            alpha: params.alpha,
+            beta: None,
+            shuffle: 0.0,
+        })
     }
 
     fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {

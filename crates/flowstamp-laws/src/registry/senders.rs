@@ -41,6 +41,11 @@ macro_rules! senders {
             pub fn falls_back(&self) -> bool {
                 match self { $( Self::$variant(p) => <$sender as SenderLaw>::falls_back(p) ),* }
             }
+            /// [`SenderLaw::sends_at_once`].
+            #[must_use]
+            pub fn sends_at_once(&self) -> bool {
+                match self { $( Self::$variant(p) => <$sender as SenderLaw>::sends_at_once(p) ),* }
+            }
             /// Whether its flows do without a receiver that echoes its header: a TCP's, or [`SenderLaw::asks_receiver`].
             #[must_use]
             pub fn asks_receiver(&self) -> bool {

@@ -165,6 +165,10 @@ impl<E: Encoding> SenderLaw for Sender<E> {
         params.negotiate
     }
 
+    fn sends_at_once(params: &Params) -> bool {
+        !params.pacing
+    }
+
     fn asks_receiver(params: &Params) -> bool {
         params.negotiate
     }

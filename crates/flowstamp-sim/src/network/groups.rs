@@ -8,7 +8,7 @@ use crate::ScenarioError;
 use crate::random::Stream;
 use crate::scenario::{Access, FlowGroup, OneOrMany, Receiver, Web};
 use crate::workload::{ArrivalProcess, SizeLaw, hold_to_load, wire_bytes};
-use flowstamp_laws::registry::Header;
+use flowstamp_laws::registry::{Header, SenderSpec};
 use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::units::Time;
 use std::borrow::Cow;
@@ -87,12 +87,12 @@ impl Builder<'_> {
             let (mut longest_of_group, mut shortest) = (Time::ZERO, Time::MAX);
             let mut rtts_s = 0.0;
             for (pair, ways) in ways.iter().enumerate() {
-                let laws: Vec<Header> = match &list {
+                let laws: Vec<&SenderSpec> = match &list {
                     Some(list) => {
                         let laws = list.flows.uses.range((pair as u32, 0)..=(pair as u32, u32::MAX));
-                        laws.map(|((_, law), _)| list.flows.laws[*law as usize].header()).collect()
+                        laws.map(|((_, law), _)| &list.flows.laws[*law as usize]).collect()
                     }
-                    None => vec![group.law.header()],
+                    None => vec![&group.law],
                 };
                 // Rows of a list without hosts of their own take the ways of hashed flows in turn.
                 let here = if group.count.is_none() && !apart { ways.len() as u32 } else { count };
@@ -109,8 +109,9 @@ impl Builder<'_> {
                             let rtts = &mut self.rtts[*link as usize];
                             rtts.longest(rtt);
                             let router = self.links[*link as usize].router.header();
-                            if router != Header::Plain && laws.contains(&router) {
-                                rtts.add(acks, rtt, lasts);
+                            let mut obeying = laws.iter().filter(|law| law.header() == router).peekable();
+                            if router != Header::Plain && obeying.peek().is_some() {
+                                rtts.add(acks, rtt, lasts, obeying.any(|law| law.sends_at_once()));
                             }
                         }
                     }
