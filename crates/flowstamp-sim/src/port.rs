@@ -46,17 +46,17 @@ pub fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
     let by_flow = |port: Served| if let Some(flows) = &flows { port.by_flow(flows) } else { port };
     let asking = |port: Served| if plan.medium.is_shared() { port.asking() } else { port };
     let asking = |port: Served| by_flow(if plan.governed { port.governed() } else { asking(port) });
+    let in_order = !(plan.governed || plan.medium.is_shared() || plan.queue.hears().each_departure());
     if plan.priority == Priority::Acks {
-        return Port::Served(asking(Served::new(laws, Classifier::Acks, in_turn, None)));
+        let served = asking(Served::new(laws, Classifier::Acks, in_turn, None));
+        return Port::Served(if in_order { served.catching_up() } else { served });
     }
     if let Some(weights) = plan.queue.two_queues() {
         let scheduler = Scheduler::Wfq(share::wfq::Wfq::new(weights.len()));
         return Port::Served(asking(Served::new(laws, Classifier::L4s, scheduler, None).weighing(weights)));
     }
     match (split, plan.share.build(Classifier::Protocol.classes())) {
-        (None, _) if plan.governed || plan.medium.is_shared() || plan.queue.hears().each_departure() => {
-            Port::Served(asking(Served::new(laws, Classifier::None, in_turn, None)))
-        }
+        (None, _) if !in_order => Port::Served(asking(Served::new(laws, Classifier::None, in_turn, None))),
         (None, _) => Port::Fifo(Fifo::new(laws, Alone)),
         (Some(split), None) => Port::Soft(Fifo::new(laws, Soft::new(split))),
         (Some(split), Some(scheduler)) => {

@@ -16,6 +16,7 @@ use super::laws::{Backlog, Laws, arrival};
 use super::plain::Plain;
 use super::{Admission, Tap};
 use crate::packet::Packet;
+use crate::prefetch::prefetch_ahead;
 use crate::random::Stream;
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::share::{OTHER, OWN};
@@ -135,6 +136,7 @@ impl<S: Sharing> Fifo<S> {
             let Some(arrived) = self.arrived.pop_front() else { break };
             let started = self.next_start;
             let entry = line.last(waiting);
+            prefetch_ahead(entry, 2);
             self.laws.stats.waits.add(started - arrived);
             self.laws.leave(started, entry.packet.size);
             self.sharing.leaves(self.laws.is_own(&entry.packet), entry.packet.size);

@@ -183,7 +183,7 @@ impl Port {
                 }
             }
             Self::Soft(port) => port.advance(line, now, tap),
-            Self::Served(_) => {}
+            Self::Served(port) => port.advance(line, now, tap),
         }
     }
 
