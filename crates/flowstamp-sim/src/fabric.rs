@@ -229,12 +229,9 @@ impl Fabric {
         }
         let steady = |port: &Port| {
             let laws = port.laws();
-            let catches_up = match port {
-                Port::Fifo(_) => true,
-                Port::Soft(_) => false,
-                Port::Served(port) => port.catches_up(),
-            };
-            catches_up && !laws.captured && laws.capacity.known_at(Time::ZERO).1.is_none()
+            matches!(port, Port::Fifo(_) | Port::Ranked(_))
+                && !laws.captured
+                && laws.capacity.known_at(Time::ZERO).1.is_none()
         };
         let routers = self.ports.len();
         let sound = |by: usize| self.impaired.get(by).is_some_and(Option::is_none);

@@ -1,7 +1,7 @@
 //! What stands before each router link's line: laws, classes and who serves them, as a scenario asks for them.
 
 use crate::capture::wanted;
-use crate::link::{Alone, Classifier, Fifo, Laws, Police, Port, Served, Soft};
+use crate::link::{Alone, Classifier, Fifo, Laws, Police, Port, Ranked, Served, Soft};
 use crate::network::{LinkPlan, Medium};
 use crate::random::Stream;
 use crate::scenario::{Priority, Scenario};
@@ -48,8 +48,11 @@ pub fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
     let asking = |port: Served| by_flow(if plan.governed { port.governed() } else { asking(port) });
     let in_order = !(plan.governed || plan.medium.is_shared() || plan.queue.hears().each_departure());
     if plan.priority == Priority::Acks {
-        let served = asking(Served::new(laws, Classifier::Acks, in_turn, None));
-        return Port::Served(if in_order { served.catching_up() } else { served });
+        return if in_order {
+            Port::Ranked(Ranked::new(laws))
+        } else {
+            Port::Served(asking(Served::new(laws, Classifier::Acks, in_turn, None)))
+        };
     }
     if let Some(weights) = plan.queue.two_queues() {
         let scheduler = Scheduler::Wfq(share::wfq::Wfq::new(weights.len()));

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Plain`] | an access link: no laws, no loss |
 //! | [`Fifo`] | a router link in the order of arrival: departures are known on arrival |
+//! | [`Ranked`] | a router link that sends acks first: departures are caught up with |
 //! | [`Served`] | a router link with classes and a scheduler, or whose queue law decides as packets leave: an event for each packet that waited |
 //!
 //! [`Impaired`] is what becomes of packets behind a line that loses, copies or delays them.
@@ -15,6 +16,7 @@ mod labels;
 mod laws;
 mod plain;
 mod police;
+mod ranked;
 mod ring;
 mod served;
 mod stats;
@@ -26,6 +28,7 @@ pub use impaired::{Counts, Fate, Impaired};
 pub use laws::Laws;
 pub use plain::Plain;
 pub use police::{Police, Tested};
+pub use ranked::Ranked;
 pub use ring::{InFlight, Ring};
 pub use served::{Classifier, Served};
 pub use stats::{LinkStats, QueueTimes};
@@ -83,6 +86,8 @@ pub enum Port {
     Fifo(Fifo<Alone>),
     /// One queue, of which the router law takes a part.
     Soft(Fifo<Soft>),
+    /// Acks before data.
+    Ranked(Ranked),
     /// A queue for each class.
     Served(Served),
 }
@@ -93,6 +98,7 @@ macro_rules! each {
         match $port {
             Port::Fifo($it) => $do,
             Port::Soft($it) => $do,
+            Port::Ranked($it) => $do,
             Port::Served($it) => $do,
         }
     };
@@ -115,6 +121,7 @@ impl Port {
     pub fn held(&self) -> u32 {
         match self {
             Self::Fifo(_) | Self::Soft(_) => 0,
+            Self::Ranked(port) => port.waiting(),
             Self::Served(port) => port.waiting(),
         }
     }
@@ -122,7 +129,9 @@ impl Port {
     /// Those packets, in the order of their classes and within one in that of their arrival; not those that wait by flows.
     pub fn before_the_line(&self) -> impl Iterator<Item = &Packet> {
         let served = if let Self::Served(port) = self { Some(port) } else { None };
-        served.into_iter().flat_map(Served::waiting_packets)
+        let ranked = if let Self::Ranked(port) = self { Some(port) } else { None };
+        let ranked = ranked.into_iter().flat_map(Ranked::waiting_packets);
+        served.into_iter().flat_map(Served::waiting_packets).chain(ranked)
     }
 
     /// What the router law sees.
@@ -136,6 +145,7 @@ impl Port {
         match self {
             Self::Fifo(port) => std::slice::from_mut(&mut port.laws.queue),
             Self::Soft(port) => std::slice::from_mut(&mut port.laws.queue),
+            Self::Ranked(port) => std::slice::from_mut(&mut port.laws.queue),
             Self::Served(port) => port.queue_laws(),
         }
     }
@@ -146,6 +156,7 @@ impl Port {
         match self {
             Self::Fifo(port) => port.laws.backlog(),
             Self::Soft(port) => port.laws.backlog(),
+            Self::Ranked(port) => port.laws.backlog(),
             Self::Served(port) => port.seen_by(class),
         }
         .view(now)
@@ -183,7 +194,8 @@ impl Port {
                 }
             }
             Self::Soft(port) => port.advance(line, now, tap),
-            Self::Served(port) => port.advance(line, now, tap),
+            Self::Ranked(port) => port.advance(line, now, tap),
+            Self::Served(_) => {}
         }
     }
 
@@ -199,13 +211,15 @@ impl Port {
         match self {
             Self::Fifo(port) => port.sent_bytes(line, now),
             Self::Soft(port) => port.sent_bytes(line, now),
-            Self::Served(port) => port.laws.sent_bytes(now, line.free_at(), line.in_transmission(now, 0)),
+            Self::Ranked(Ranked { laws, .. }) | Self::Served(Served { laws, .. }) => {
+                laws.sent_bytes(now, line.free_at(), line.in_transmission(now, 0))
+            }
         }
     }
 
     fn split(&mut self) -> Option<&mut Split> {
         match self {
-            Self::Fifo(_) => None,
+            Self::Fifo(_) | Self::Ranked(_) => None,
             Self::Soft(port) => Some(&mut *port.sharing.split),
             Self::Served(port) => port.split(),
         }
@@ -223,7 +237,7 @@ impl Port {
             split.set_own_flows(flows);
         }
         let next = match self {
-            Self::Fifo(_) => None,
+            Self::Fifo(_) | Self::Ranked(_) => None,
             Self::Soft(port) => Some(port.sharing.split.on_timer(now)),
             Self::Served(port) => port.divide(now),
         };
@@ -270,7 +284,7 @@ impl Port {
         match self {
             Self::Fifo(port) => port.retime(gone),
             Self::Soft(port) => port.retime(gone),
-            Self::Served(_) => {}
+            Self::Ranked(_) | Self::Served(_) => {}
         }
         self.laws_mut().capacity = before.from_then_on(now, rate);
         self.learn_capacity(now);
@@ -287,7 +301,7 @@ impl Port {
     #[must_use]
     pub fn choice(&self, line: &Plain) -> Option<Time> {
         match self {
-            Self::Fifo(_) | Self::Soft(_) => None,
+            Self::Fifo(_) | Self::Soft(_) | Self::Ranked(_) => None,
             Self::Served(port) => port.choice(line),
         }
     }
@@ -304,6 +318,7 @@ impl Port {
                 report("own_queue_bytes", port.sharing.queues[0].bytes as f64);
                 report("other_queue_bytes", port.sharing.queues[1].bytes as f64);
             }
+            Self::Ranked(port) => port.variables(report),
             Self::Served(port) => return port.variables(report),
         }
         self.laws().queue.variables(&mut |name, value| report(name, value));

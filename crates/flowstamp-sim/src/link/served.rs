@@ -149,8 +149,6 @@ pub struct Served {
     choice_due: bool,
     /// Who sends next is not for the link alone to say: its medium is shared.
     asks: bool,
-    /// Choices are made up for whenever somebody looks, without an event ([`Served::catching_up`]).
-    catches_up: bool,
     shaper: Option<Shaper>,
     /// Selective acks of packets that were given up for others, to be asked for.
     given_up: Vec<u32>,
@@ -196,7 +194,6 @@ impl Served {
             laws,
             choice_due: false,
             asks: false,
-            catches_up: false,
             shaper: None,
             given_up: Vec::new(),
         };
@@ -247,30 +244,6 @@ impl Served {
     #[must_use]
     pub fn asking(self) -> Self {
         Self { asks: true, ..self }
-    }
-
-    /// The same link, on a medium of its own, without a split and with a queue law that hears of arrivals alone: who is chosen depends on
-    /// who has come before, and nobody hears of it before the packet is at the line's end. So there is an event for nothing else.
-    #[must_use]
-    pub fn catching_up(self) -> Self {
-        Self { catches_up: true, ..self }
-    }
-
-    /// Whether it has no events of its own.
-    #[inline]
-    #[must_use]
-    pub fn catches_up(&self) -> bool {
-        self.catches_up
-    }
-
-    /// Catches up with the transmissions that have begun by `now`. While packets wait one is in transmission, and in the line.
-    #[inline]
-    pub(super) fn advance(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) {
-        while self.choice_due && self.catches_up && line.free_at() <= now {
-            let begins = line.free_at();
-            let chosen = self.choose(line, begins, tap);
-            debug_assert!(matches!(chosen, Some((Admission::Behind, _))), "the line ran empty while packets waited");
-        }
     }
 
     /// The same link with a rate below its own that somebody governs.
@@ -381,9 +354,9 @@ impl Served {
     }
 
     /// A copy of `packet` reaches the link.
+    #[cold]
     pub fn admit(&mut self, line: &mut Plain, now: Time, packet: &Packet, tap: &mut Tap<'_>) -> Admission {
         line.arrivals += 1;
-        self.advance(line, now, tap);
         let seen = self.seen();
         let own = self.laws.is_own(packet);
         let class = self.classifier.class(own, packet);
@@ -461,7 +434,7 @@ impl Served {
         self.laws.enter(now, packet.size);
         self.heads[class].get_or_insert(size);
         self.scheduler.enqueue(class, size, &self.weights);
-        if std::mem::replace(&mut self.choice_due, true) || self.catches_up {
+        if std::mem::replace(&mut self.choice_due, true) {
             Admission::Behind
         } else {
             Admission::Choose(self.ready(line))
@@ -602,6 +575,6 @@ impl Served {
 
     /// When the next choice is due, if one is.
     pub(super) fn choice(&self, line: &Plain) -> Option<Time> {
-        (self.choice_due && !self.catches_up).then(|| self.ready(line))
+        self.choice_due.then(|| self.ready(line))
     }
 }
