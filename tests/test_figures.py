@@ -23,6 +23,7 @@ from flowstamp.figures.fct import FlowTimes
 from flowstamp.figures.measures import Finished, RunSet
 from flowstamp.figures.memory import Known
 from flowstamp.figures.runner import Runner, StoppedError
+from flowstamp.figures.spec import FigureSpec
 
 IDS = {"X-7", "X4", "X5", "X6", "X7", "X8", "X9", "X10", "X11", "X12", "X13", "X16", "X-drop", "X-8.1", "X-8.2"}
 IDS |= {
@@ -629,6 +630,27 @@ def test_the_next_figures_runs_go_on_meanwhile_and_stop_with_the_runner(tmp_path
         began.wait(None)
     alone = Runner(directory=tmp_path, fast=True).run(second, None)
     assert [v.measured for v in ahead.verdicts] == [v.measured for v in alone.verdicts]
+
+
+def test_the_next_figures_runs_begin_when_a_core_is_left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the last of this one's has ended; not where memory is limited, nor if it takes over runs."""
+    (tmp_path / "W.toml").write_text(WEB)
+    (tmp_path / "S.toml").write_text(WEB.replace('id = "W"', 'id = "S"'))
+    (tmp_path / "Y.toml").write_text(WEB.replace('id = "W"', 'id = "Y"').replace("10Mbps", "9Mbps"))
+    begins = Runner._begin
+    ended: list[bool] = []
+
+    def seen(self: Runner, spec: FigureSpec) -> None:
+        ended.append("W" in self._finished)
+        begins(self, spec)
+
+    monkeypatch.setattr(Runner, "_begin", seen)
+    for following, memory, expected in (("Y", None, [False, True]), ("Y", "4GB", [True]), ("S", None, [True])):
+        ended.clear()
+        with Runner(directory=tmp_path, fast=True, memory=memory) as runner:
+            runner.run(runner.figure("W"), None, following=runner.figure(following))
+            assert ended == expected
+            assert set(runner._begun) == {following}
 
 
 def test_ctrl_c_stops_runs_that_were_begun_ahead(tmp_path: Path) -> None:

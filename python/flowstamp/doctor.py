@@ -11,7 +11,7 @@ import sys
 from importlib import metadata
 from typing import Any
 
-from flowstamp import _flowstamp, linux
+from flowstamp import _flowstamp, linux, machine
 
 CORE = ("numpy", "matplotlib", "typer", "rich")
 EXTRAS = {"pandas": "pandas", "pyarrow": "pandas", "polars": "polars", "distributed": "dask"}
@@ -35,7 +35,7 @@ def report() -> dict[str, Any]:
             "os": platform.system(),
             "release": platform.release(),
             "arch": platform.machine(),
-            "cores": _cores(),
+            "cores": machine.cores(),
             "memory_bytes": _memory(),
         },
         "packages": {name: _package(name) for name in (*CORE, *EXTRAS)},
@@ -86,11 +86,6 @@ def _linux_lines(features: list[dict[str, Any]] | None) -> list[str]:
         ready = f"ready; its path by {ways[0]}" if command == "lab" and ways else "ready"
         told.append(f"linux       {command}: {'lacks ' + ', '.join(lacking) if lacking else ready}")
     return told
-
-
-def _cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _memory() -> int | None:

@@ -197,7 +197,7 @@ def _in_process(job: Job, memory: int | None, tables: bool) -> _Came:
 
 
 def _processes(jobs: Sequence[Job], took: _Took, processes: int | None, memory: int | None, tables: bool) -> None:
-    most = processes or _cores()
+    most = processes or machine.cores()
     if memory is not None:  # each has its part, however many of the largest runs come together
         most = min(most, max(1, memory // max(1, *(job.needs_bytes for job in jobs))))
     left = dict(enumerate(jobs))
@@ -254,10 +254,6 @@ def _uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 # ------------------------------------------------------------------------------------------------ a Dask cluster

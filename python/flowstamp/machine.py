@@ -73,3 +73,8 @@ def cgroup_limits(groups: Path, root: Path) -> Iterator[int]:
             # Version 1 says "none" as the largest number of pages, version 2 as "max".
             if text.isdecimal() and int(text) < 2**62:
                 yield int(text)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

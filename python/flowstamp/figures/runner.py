@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from flowstamp import _flowstamp, executors, plot
+from flowstamp import _flowstamp, executors, machine, plot
 from flowstamp.errors import FlowstampError, translated
 from flowstamp.figures import fct
 from flowstamp.figures.analytic import Computed
@@ -110,6 +110,10 @@ class Outcome:
         return document | {"claims": [v.as_json() for v in self.verdicts]}
 
 
+def _simulated_of(spec: FigureSpec) -> list[RunSpec]:
+    return [run for run in spec.runs if run.theory is None and run.on == "simulator"]
+
+
 class StoppedError(Exception):
     """Nobody waits for these runs any more."""
 
@@ -165,7 +169,9 @@ class Runner:
         self._last: dict[str, Finished] = {}
         """The runs of the figure before, by their scenarios: figures drawn from the same runs follow one another."""
         self._begun: dict[str, _Begun] = {}
-        self._pool = ThreadPoolExecutor(max_workers=1)
+        self._next: tuple[str, FigureSpec] | None = None
+        """While a figure is waited for, that and the one after it."""
+        self._pool = ThreadPoolExecutor(max_workers=2)
 
     def __enter__(self) -> Self:
         return self
@@ -191,9 +197,10 @@ class Runner:
     ) -> Outcome:
         """Runs, draws into `out` and holds every claim against its bound.
 
-        While it is measured and drawn, the runs of the figure `following` begin.
+        The runs of the figure `following` begin as soon as a core has no more of this one's.
         """
         began = time.perf_counter()
+        self._next = None if following is None else (spec.id, following)
         notes: list[str] = []
         try:
             self._finish(spec, out, progress, notes.append)
@@ -227,8 +234,33 @@ class Runner:
         if self.executor != executors.THREADS or spec.measured:
             return
         for one in (*(self.figure(reuse.figure) for reuse in spec.reuse), spec):
-            if one.runs and one.id not in self._finished:
+            if one.runs and one.id not in self._finished and one.id not in self._begun:
                 self._begun[one.id] = _Begun(self._pool, partial(self._execute, one))
+
+    def _begin_after(self, spec: FigureSpec, ran: Collection[str]) -> None:
+        """Begins the figure after this one, if this one is waited for: not one that takes over its runs.
+
+        Nor where runs may only need so much together: those of both figures go on for a while.
+        """
+        if self._next is None or self._next[0] != spec.id or self.memory is not None:
+            return
+        (_, following), self._next = self._next, None
+        try:
+            own = {self._scenario(job) for job in self._jobs(following).values()}
+        except FlowstampError:
+            return  # it is told when it is its turn
+        if not following.reuse and own.isdisjoint(ran):
+            self._begin(following)
+
+    def _jobs(self, spec: FigureSpec) -> dict[tuple[str, int, int], tuple[str, str, Sets, str]]:
+        """A figure's runs in the simulator, by curve, point and how often it was run before."""
+        # The last point of a sweep is mostly its longest run: first, so that no core waits for it at the end.
+        return {
+            (run.name, point, again): spec.job(run, point, self.seed, again)
+            for again in range(spec.seeds)
+            for point in reversed(range(spec.points))
+            for run in _simulated_of(spec)
+        }
 
     def _finish(self, spec: FigureSpec, out: Path | None, progress: Progress | None, say: Say) -> None:
         for reuse in spec.reuse:
@@ -254,20 +286,18 @@ class Runner:
         return self._execute(spec, progress) if begun is None else begun.wait(progress)
 
     def _execute(self, spec: FigureSpec, progress: Progress | None) -> dict[str, RunSet]:
-        # The last point of a sweep is mostly its longest run: first, so that no core waits for it at the end.
-        simulated = [run for run in spec.runs if run.theory is None and run.on == "simulator"]
-        jobs = {
-            (run.name, point, again): spec.job(run, point, self.seed, again)
-            for again in range(spec.seeds)
-            for point in reversed(range(spec.points))
-            for run in simulated
-        }
+        jobs = self._jobs(spec)
         keys = {at: self._scenario(job) for at, job in jobs.items()}
         finished = {key: self._last[key] for key in keys.values() if key in self._last}
         missing = {keys[at]: job for at, job in jobs.items() if keys[at] not in finished}
         names = list(missing)
+        left = len(names)
 
         def done(number: int, result: _flowstamp.Run | Results) -> None:
+            nonlocal left
+            left -= 1
+            if left < machine.cores():
+                self._begin_after(spec, keys.values())
             # As it ends, while others go on: so only one needs memory for all that it left.
             ran = json.loads(result.manifest_json())["scenario"]
             finished[names[number]] = Finished.of(
@@ -291,7 +321,7 @@ class Runner:
                 spec.group,
                 spec.split,
             )
-            for run in simulated
+            for run in _simulated_of(spec)
         }
 
     def _scenario(self, job: tuple[str, str, Sets, str]) -> str:
