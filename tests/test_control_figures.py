@@ -161,6 +161,84 @@ def test_vcps_windows_rest_above_the_target_by_what_flows_add() -> None:
     assert found["swing"] == pytest.approx(0.0, abs=1e-9)
 
 
+def test_of_many_equal_flows_each_has_the_window_of_one_on_its_part_of_the_links() -> None:
+    links: list[dict[str, Any]] = [{"carries": 100, "flows": [0, 1]}, {"carries": 300, "flows": [0, 2]}]
+    three: dict[str, Any] = {"control": "windows", "kappa": 0.25, "start": [1, 50, 200], "rtts": 3000}
+    many = curve(**three, links=links, flows=[1, 5])
+    one = curve(**three, links=[{**link, "carries": link["carries"] / 5} for link in links])
+    alone = curve(**three, links=links)
+    assert many["rest"] == pytest.approx([alone["rest"][0], 5 * one["rest"][0]])
+    assert many["window_3"] == pytest.approx(alone["window_3"])
+    assert list(many["flows"]) == [1, 5]
+    # Theorem 1: N flows rest at gamma C T + N alpha / kappa.
+    shared = curve(
+        control="windows", kappa=0.5, start=[9], flows=[1, 7], links=[{"carries": 70, "flows": [0]}], rtts=900
+    )
+    assert shared["rest"] == pytest.approx([72, 84])
+
+
+def test_a_spare_capacity_is_claimed_and_an_over_used_one_released_as_equation_9_says() -> None:
+    """Xia 2008, theorem 3: of the model. In its first RTT it knows the load of the start alone."""
+    kappa, alpha, links = 0.25, 1.0, [{"carries": 1, "flows": [0]}]
+    spare = curve(
+        control="windows", kappa=kappa, start=[2], links=links, carries=[25, 100], rtts=2, steps=20001, alpha=alpha
+    )
+    for carries, after in zip(spare["carries"], spare["claimed_after_rtts"], strict=True):
+        rate = kappa * (carries / 2 - 1)
+        assert after == pytest.approx(math.log((0.9 * carries + alpha / rate) / (2 + alpha / rate)) / rate, abs=2e-4)
+    assert list(spare["released_after_rtts"]) == [0, 0]  # which is not over-used
+    for kappa in (0.1, 0.5):
+        over = curve(
+            control="windows", kappa=kappa, start=[1e8], links=links, carries=[1e5, 5e4], rtts=120, steps=60001
+        )
+        halving = float(np.diff(over["released_after_rtts"])[0])
+        assert halving == pytest.approx(math.log(2) / kappa, rel=3e-3)
+    few = curve(control="windows", kappa=0.25, start=[90], links=links, carries=[9], rtts=100)
+    assert np.isnan(few["released_after_rtts"]).all()  # it rests at 13, which is more than a tenth above
+
+
+VCP = {"law": "vcp", "t_rho": "100ms"}
+
+
+def probed(scenario: dict[str, Any]) -> RunSet:
+    run = _flowstamp.run(json.dumps(scenario), format="json")
+    finished = Finished.of(run, flow_series=True, packet_bytes=1000.0, scenario=scenario)
+    return RunSet("run", [finished], ["bottleneck"], "forward")
+
+
+def test_over_use_lasts_until_the_load_is_below_one() -> None:
+    """Four times the window that the router aims at, on a link that carries all of it: the RTT is the path's."""
+    scenario: dict[str, Any] = {
+        "duration": "10s",
+        "header": "0B",
+        "dumbbell": {"rate": "32Mbps", "access_rate": "32Mbps", "rtt": "100ms", "router": {**VCP, "gamma": 0.25}},
+        "flows": [{"name": "forward", "law": VCP, "transport": {"initial_window": 400}}],
+        "probes": {"every": "100ms", "flows": True, "groups": False, "laws": True},
+    }
+    run = probed(scenario)
+    [after] = run.measure("released_rtts")
+    times, load = run.over_time("load_factor")
+    over = (times > 0.05) & (times < 0.1 * after + 0.05)
+    assert load[over].min() >= 1.0 > load[over.sum()]
+    half = [{"name": "forward", "law": VCP, "transport": {"initial_window": 200}}]
+    [sooner] = probed({**scenario, "flows": half}).measure("released_rtts")
+    assert after - sooner == pytest.approx(2 * math.log(2) / math.log(8 / 7), abs=2)  # a cut, t_rho, an RTT of AI
+    assert run.measure("released_own_rtts") == pytest.approx([after], rel=0.1)
+    # Where a link falls to a quarter, RTTs are up to four times as long.
+    fallen = {"rate": {"steps": [["0s", "32Mbps"], ["2s", "8Mbps"]]}, "access_rate": "32Mbps", "buffer": "1MB"}
+    link = {**fallen, "rtt": "100ms", "router": VCP}
+    flow = {"name": "forward", "law": VCP, "transport": {"initial_window": 300}}
+    falls = probed({**scenario, "dumbbell": link, "flows": [flow]})
+    [after], [own] = falls.measure("released_rtts"), falls.measure("released_own_rtts")
+    assert after / 4 < own < 0.7 * after
+    with pytest.raises(ValueError, match=r"probes\.laws"):
+        probed({**scenario, "probes": {"every": "100ms", "flows": True}}).measure("released_rtts")
+    with pytest.raises(ValueError, match=r"probes\.flows"):
+        probed({**scenario, "probes": {"every": "100ms", "laws": True}}).measure("released_own_rtts")
+    spare = {**scenario, "flows": [{"name": "forward", "law": VCP, "size": "1kB"}]}
+    assert np.isnan(probed(spare).measure("released_rtts")).all()
+
+
 def test_how_soon_a_link_is_full_and_flows_are_even_is_counted_in_path_rtts() -> None:
     scenario = {
         "duration": "20s",
@@ -168,21 +246,42 @@ def test_how_soon_a_link_is_full_and_flows_are_even_is_counted_in_path_rtts() ->
         "flows": [{"name": "forward", "law": "xcp"}, {"name": "second", "law": "xcp", "start": "5s"}],
         "probes": {"every": "100ms", "flows": True, "groups": False},
     }
-    run = _flowstamp.run(json.dumps(scenario), format="json")
-    one = RunSet(
-        "xcp", [Finished.of(run, flow_series=True, packet_bytes=1000.0, scenario=scenario)], ["bottleneck"], "forward"
-    )
+    one = probed(scenario)
     times, used = one.over_time("utilization")
     first = times[np.flatnonzero(used >= 0.9)[0]]
     assert one.measure("reached_90_rtts") == pytest.approx([first / 0.1])
     assert one.measure("reached_75_rtts")[0] <= one.measure("reached_90_rtts")[0]
-    times, even = one.over_time("fairness_index")
-    fair = times[(even >= 0.99) & (times > 5.15)][0]
-    assert one.measure("fair_99_rtts") == pytest.approx([(fair - 5.0) / 0.1])
-    assert 5 < one.measure("fair_99_rtts")[0] < 60
+    [after] = one.measure("even_999_rtts")
+    windows = [
+        one.window_samples(flow, 5.0 + 0.1 * (after - 2), 5.0 + 0.1 * (after + 1)) for flow in ("forward.0", "second.0")
+    ]
+    apart = np.abs(np.subtract(*windows)) / np.add(*windows)
+    even = math.sqrt(1 / 0.999 - 1)  # Jain's index of two
+    assert apart[0] > even > apart[1:].max()
+    assert 5 < after < 60
     alone = {**scenario, "flows": [{"name": "forward", "law": "xcp", "size": "1kB"}]}
-    run = _flowstamp.run(json.dumps(alone), format="json")
-    idle = RunSet(
-        "idle", [Finished.of(run, flow_series=True, packet_bytes=1000.0, scenario=alone)], ["bottleneck"], "forward"
-    )
-    assert np.isnan(idle.measure("reached_90_rtts")).all()
+    assert np.isnan(probed(alone).measure("reached_90_rtts")).all()
+
+
+def test_flows_that_look_even_between_their_cuts_are_not() -> None:
+    """VCP: one has cut and the other has not yet, so that for a sample the larger window is no larger."""
+    scenario = {
+        "duration": "60s",
+        "header": "0B",
+        "dumbbell": {"rate": "8Mbps", "rtt": "200ms", "buffer": "2BDP", "router": {"law": "vcp", "t_rho": "200ms"}},
+        "flows": [
+            {"name": name, "law": {"law": "vcp", "t_rho": "200ms"}, "transport": {"initial_window": window}}
+            for name, window in (("forward", 95), ("second", 72))
+        ],
+        "probes": {"every": "200ms", "flows": True, "groups": False},
+    }
+    run = probed(scenario)
+    times, first = run.many_over_time("flow_cwnd_packets")["forward.0"]
+    _, second = run.many_over_time("flow_cwnd_packets")["second.0"]
+    apart = np.abs(first - second) / (first + second)
+    even = apart <= math.sqrt(1 / 0.999 - 1)
+    [after] = run.measure("even_999_rtts")
+    assert times[np.flatnonzero(even & (times > 0.3))[0]] < 0.2 * after - 0.1
+    later = even[times > 0.2 * after - 0.1]
+    assert later[:2].all()
+    assert later.mean() > 0.8

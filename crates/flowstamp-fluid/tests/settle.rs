@@ -63,6 +63,20 @@ fn the_sum_of_windows_is_the_model_of_the_sum() {
     }
 }
 
+proptest! {
+    /// Theorem 3 of Xia 2008, of the model: `w' = kappa (1 / rho - 1) w`, so that each halving takes `ln 2 / kappa` while the load is large.
+    #[test]
+    fn what_is_over_used_is_released_at_a_rate_of_kappa(kappa in 0.05..0.5f64, over in 1e3..1e6f64, carries in 1e2..1e4f64) {
+        let w = windows(kappa, 1.0, &[over * carries], &[(carries, vec![0])], &[0.0, 1.0, 5.0]).expect("windows");
+        // A load of more than `least` leaves at most that part of the rate, and a flow adds a packet in an RTT.
+        let least = over * (-5.0 * kappa).exp();
+        for (from, to, rtts) in [(w[0], w[1], 1.0), (w[1], w[2], 4.0)] {
+            let rate = (from / to).ln() / rtts;
+            prop_assert!((rate / kappa - 1.0).abs() <= 1.0 / least + 1.0 / (kappa * to) + 1e-6, "{rate} of {kappa}");
+        }
+    }
+}
+
 #[test]
 fn a_link_that_is_not_the_tightest_has_no_say() {
     // Flow 0 crosses both: the first link, with flow 1 on it, is the tighter.

@@ -35,7 +35,10 @@ MARGINS = ("gain_crossing", "phase_crossing", "crosses", "phase_margin_deg", "ga
 BORDER = ("alpha_least", "alpha_most", "edge_alpha", "edge_beta")
 TRAJECTORY = ("time_rtts", "time_s", "rate", "rate_share", "queue_bdp", "queue_bytes")
 SETTLING = ("after_rtts", "settles")
-WINDOWS = ("window_1", "window_2", "window_3", "window_4", "total", "swing", "rest", "claimed_after_rtts")
+WINDOWS = (
+    *(f"window_{n}" for n in range(1, 5)),
+    *("total", "swing", "rest", "claimed_after_rtts", "released_after_rtts"),
+)
 VARIED = ("alpha", "beta", "capacity_mbps", "rtt_ms", "flows", "kappa", "carries")
 MEASURES = tuple(dict.fromkeys((*VARIED, *RESPONSE, *MARGINS, *BORDER, *TRAJECTORY, *SETTLING, *WINDOWS)))
 
@@ -424,8 +427,8 @@ def _settling(keys: Keys) -> Compute:
 
 LINK = "tables such as { carries = 100, flows = [0, 1] }"
 MOST_WINDOWS = 4
-CLAIMED = 0.9
-"""A major part of a capacity (Xia 2008, theorem 3): read."""
+CLAIMED, RELEASED = 0.9, 1.1
+"""A major part of a spare or over-used capacity is claimed or released (Xia 2008, theorem 3): read."""
 
 
 def _windows(keys: Keys) -> Compute:
@@ -438,21 +441,23 @@ def _windows(keys: Keys) -> Compute:
     if {flow for _, flows in links for flow in flows} != set(range(len(start))):
         raise TheoryTableError("links", f"{LINK}, so that each of the {len(start)} flows crosses one")
     varies = keys.numbers("carries", least=1e-9) if keys.has("carries") else None
+    each = keys.numbers("flows", 1.0, least=1.0)
     until, steps = keys.number("rtts", least=0.1), keys.steps()
 
     def compute() -> Measures:
         rtts = np.linspace(0.0, until, steps)
         first = np.array([links[0][0]]) if varies is None else varies
-        grid = _all_of(kappa=kappas, carries=first)
+        grid = _all_of(kappa=kappas, flows=each, carries=first)
         found: list[Floats] = []
         with translated():
-            for kappa, carries in zip(grid["kappa"], grid["carries"], strict=True):
-                here = [(carries, links[0][1]), *links[1:]]
+            for kappa, flows, carries in zip(*grid.values(), strict=True):
+                # Of n equal flows each has the window of a single one on an n-th of every link.
+                here = [(share / flows, crossed) for share, crossed in ((carries, links[0][1]), *links[1:])]
                 native = _flowstamp.vcp_windows(kappa, alpha, [*map(float, start)], here, _buffer(rtts))
                 found.append(_array(native).reshape(-1, len(start)).T)
-        totals = np.array([windows.sum(axis=0) for windows in found])
+        totals = np.array([windows.sum(axis=0) for windows in found]) * grid["flows"][:, None]
         late = totals[:, 3 * steps // 4 :]
-        over = totals >= CLAIMED * grid["carries"][:, None]
+        load = totals / grid["carries"][:, None]
         return {
             **grid,
             "time_rtts": rtts,
@@ -460,10 +465,16 @@ def _windows(keys: Keys) -> Compute:
             "total": totals[0],
             "swing": np.ptp(late, axis=1) / late.mean(axis=1),
             "rest": late.mean(axis=1),
-            "claimed_after_rtts": np.where(over.any(axis=1), rtts[np.argmax(over, axis=1)], np.nan),
+            "claimed_after_rtts": _first(load >= CLAIMED, rtts),
+            "released_after_rtts": _first(load <= RELEASED, rtts),
         }
 
     return compute
+
+
+def _first(there: NDArray[np.bool_], times: Floats) -> Floats:
+    """Of each row the time at which it is first there; NaN where it never is."""
+    return np.where(there.any(axis=1), times[np.argmax(there, axis=1)], np.nan)
 
 
 def _link(table: object, flows_in_all: int) -> tuple[float, list[int]]:

@@ -237,9 +237,14 @@ _PACKETS = {
     "persistent_queue_packets": "persistent_queue_bytes",
 }
 _ACTIVE, _FAIRNESS, _TOTAL = "active_flows", "fairness_index", "total_mbps"
-# Round trips until a link is first used to such a share, and from the last flow's start until Jain's index is 0.99.
+# Round trips until a link is first used to such a share.
 _REACHED = {"reached_75_rtts": 0.75, "reached_90_rtts": 0.9}
-_FAIR, _EVEN = "fair_99_rtts", 0.99
+# And from the last flow's start until Jain's index of the windows is so high, twice in a row: for one sample, between
+# the cuts of two flows, they may look even.
+_FAIR, _EVEN = "even_999_rtts", 0.999
+# And from a VCP link's first load factor of 1 until one is below: in RTTs of the path, and in those that flows have.
+_RELEASED, _RELEASED_OWN = "released_rtts", "released_own_rtts"
+_IN_RTTS = (*_REACHED, _FAIR, _RELEASED, _RELEASED_OWN)
 
 
 @cache
@@ -253,7 +258,7 @@ def _law_measures() -> Mapping[str, str]:
 def measures() -> tuple[str, ...]:
     """Names of all measures."""
     of_link = ("queue_packets", *_law_measures(), _ACTIVE, _FAIRNESS, _TOTAL)
-    return (*_LINK, *_RUN, *_REACHED, _FAIR, *MANY, _INDEX, *of_link, *fct.MEASURES, *analytic.MEASURES)
+    return (*_LINK, *_RUN, *_IN_RTTS, *MANY, _INDEX, *of_link, *fct.MEASURES, *analytic.MEASURES)
 
 
 class RunSet:
@@ -306,7 +311,7 @@ class RunSet:
             return np.mean(values, axis=1) if len(self.runs) > 1 else np.ravel(values)
         if name in _RUN:
             return np.array([_RUN[name](run, self.group) for run in self.runs])
-        if name in (*_REACHED, _FAIR):
+        if name in _IN_RTTS:
             return np.array([self.at(point)._rtts_until(name) for point in range(len(self.runs))])
         if name in fct.MEASURES:
             return fct.measure(self, name)
@@ -317,19 +322,42 @@ class RunSet:
 
     def _rtts_until(self, name: str) -> float:
         """Path RTTs of the group until the only run is as far; not a number where it never is."""
+        if name in (_RELEASED, _RELEASED_OWN):
+            return self._released(own=name == _RELEASED_OWN)
         run, began = self._only(), 0.0
         if name in _REACHED:
             times, values = run.links[self.links[0]]["utilization"]
             there = values >= _REACHED[name]
         else:
-            times, values = self._fairness()
+            times, values = self._fairness(_WINDOW)
             began = max(float(row["start_s"]) for row in run.summary["flows"])
             there = (values >= _EVEN) & (times > began + self.sample_s())
+            there = there & np.append(there[1:], False)
         if not times.size:
             raise ValueError(f'"{name}" needs samples over time: probes.links, or probes.flows')
         first = np.flatnonzero(there)
-        rtt_s = float(run.summary["groups"][self.group]["path_rtt_s"])
-        return (float(times[first[0]]) - began) / rtt_s if first.size else math.nan
+        return (float(times[first[0]]) - began) / self._path_rtt_s() if first.size else math.nan
+
+    def _path_rtt_s(self) -> float:
+        return float(self._only().summary["groups"][self.group]["path_rtt_s"])
+
+    def _released(self, *, own: bool) -> float:
+        """Round trips of over-use: of the path, or as long as those of the flows are while it lasts."""
+        times, load = self.over_time("load_factor")
+        over = np.flatnonzero(load >= 1.0)
+        under = np.flatnonzero(load < 1.0)
+        ends = under[under > over[0]] if over.size else over
+        if not ends.size:
+            return math.nan
+        began, ended = over[0], ends[0]
+        if not own:
+            return float(times[ended] - times[began]) / self._path_rtt_s()
+        found = self.many_over_time("flow_rtt_ms").values()
+        rtts_ms = np.array([values[began + 1 : ended + 1] for _, values in found])
+        if not rtts_ms.size:
+            raise ValueError("no flow was probed: set probes.flows")
+        mean_ms = np.sum(rtts_ms, axis=0) / np.count_nonzero(rtts_ms, axis=0)  # 0 is none yet
+        return float(np.sum(1e3 * self.sample_s() / mean_ms))
 
     def _by_seed(self, name: str) -> Floats:
         """The values of each seed, a row for each."""
@@ -386,9 +414,9 @@ class RunSet:
         active = (starts[:, None] <= times - self.sample_s() * 0.999) & (ends[:, None] >= times)
         return times, np.array([values for _, values in found.values()]), active
 
-    def _fairness(self) -> tuple[Floats, Floats]:
-        """Jain's index of the throughputs in each sampling interval."""
-        times, shares, active = self._while_active(_FLOW)
+    def _fairness(self, name: str = _FLOW) -> tuple[Floats, Floats]:
+        """Jain's index of the throughputs in each sampling interval, or of windows."""
+        times, shares, active = self._while_active(name)
         squares = np.sum(active, axis=0) * np.sum(shares**2 * active, axis=0)
         known = squares > 0
         return times[known], np.sum(shares * active, axis=0)[known] ** 2 / squares[known]
