@@ -31,7 +31,7 @@ PER_CHANGE = {
     "B6": 2.2,
     "B9": 1.8,
     "B12": 2.7,
-    "V-th": 2.0,
+    "V-th": 3.0,
     "R5.2": 0.2,
     "R5.3": 1.1,
     "R5.4": 1.6,
@@ -311,6 +311,15 @@ def test_what_changes_fails(
     failing = document["claims"][0]["status"] == "fails"
     came, document = made.run(measured, seed=7)
     assert (came, document.get("changes")) == (int(failing), None)
+
+
+@pytest.mark.parametrize(("band", "asks"), [((1.5, 2.5), True), ((0.5, 2.5), False), (None, True)])
+def test_an_explanation_of_what_holds_with_every_seed_is_out_of_date(made: Made, band: Any, asks: bool) -> None:
+    made.known("holds", 2.0, band)
+    made.run(2.0)
+    cli_figure(["T1"], fast=True, json=True, out=made.folder / "out", directory=made.folder / "figures")
+    told = made.capsys.readouterr().err
+    assert ("T1 one holds, though its file explains why it differs" in told) == asks
 
 
 def test_what_is_no_number_fails_even_where_it_did_before(made: Made) -> None:

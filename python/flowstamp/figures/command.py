@@ -109,7 +109,7 @@ def cli_figure(
             outcomes.append(outcome)
             if not json:
                 _print(console, outcome)
-            _warn(messages, outcome)
+            _warn(messages, outcome, known)
     document = {"figures": [o.as_json() for o in outcomes]}
     text = json_module.dumps(document, indent=2, ensure_ascii=False) + "\n"
     write_whole(out / "results.json", text)
@@ -188,7 +188,7 @@ def _print_total(console: Console, outcomes: Sequence[Outcome], out: Path) -> No
     )
 
 
-def _warn(messages: Console, outcome: Outcome) -> None:
+def _warn(messages: Console, outcome: Outcome, known: Memory) -> None:
     for note in outcome.notes:
         messages.print(escape(note), soft_wrap=True)
     for change in outcome.changes:
@@ -197,7 +197,8 @@ def _warn(messages: Console, outcome: Outcome) -> None:
         where = f"{outcome.figure.id} {verdict.claim.id}"
         if verdict.problem:
             messages.print(f"{where}: {escape(verdict.problem)}", style="red", soft_wrap=True)
-        if verdict.status == "holds" and verdict.claim.explanation:
+        explained = verdict.status == "holds" and verdict.claim.explanation
+        if explained and not known.differs(outcome.figure.id, verdict.claim):
             messages.print(
                 f"{where} holds, though its file explains why it differs: is that out of date?", soft_wrap=True
             )

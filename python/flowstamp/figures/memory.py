@@ -18,9 +18,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from flowstamp.figures.spec import FigureError
+from flowstamp.figures.spec import Claim, FigureError
 from flowstamp.files import write_whole
 
 if TYPE_CHECKING:
@@ -101,6 +101,11 @@ class Memory:
     def claims(self, figure: str, form: Form) -> Mapping[str, Known]:
         """What is known of a figure's claims; empty if it has never been accepted."""
         return self._known.get(figure, {}).get(form, {})
+
+    def differs(self, figure: str, claim: Claim) -> bool:
+        """Whether a claim does not hold with some seed, in one form or the other."""
+        bands = [known[claim.id].band for form in get_args(Form) if claim.id in (known := self.claims(figure, form))]
+        return any(band is not None and not all(map(claim.expected.holds, band)) for band in bands)
 
     @classmethod
     def beside(cls, files: Mapping[str, Path]) -> Memory:
