@@ -204,6 +204,28 @@ def test_the_table_of_causes_has_every_claim_that_differs(memory: Memory) -> Non
     assert not stale
 
 
+SET_UPS = ("", "-b", "-b-bytes", "-paced")
+"""What the claims of each set-up of X4 to X7 end in, in the order of the table's columns."""
+
+
+def test_the_table_of_set_ups_is_what_is_known(memory: Memory) -> None:
+    text = (Path(__file__).parents[1] / "docs" / "figures.md").read_text(encoding="utf-8")
+    table = text.partition("## How the set-up of X4 to X7 was chosen")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (X[4-7]) `([^`]+)` \|[^|]*\|(.*)\|$", table, re.MULTILINE)
+    assert len(rows) > 10
+    for figure, claim, cells in rows:
+        known = memory.claims(figure, "full")
+        for ending, cell in zip(SET_UPS, cells.split("|"), strict=True):
+            told = re.findall(r"-?[0-9.]+", cell)
+            if not told:
+                continue
+            one = known[claim + ending]
+            digits = len(told[0].partition(".")[2])
+            numbers = [f"{number:.{digits}f}" for number in (one.value, *(one.band or ()))]
+            # A claim that gives one number with all seeds has no brackets.
+            assert told == (numbers if len(set(numbers)) > 1 else numbers[:1]), (figure, claim + ending)
+
+
 def test_the_figures_of_a_change_show_every_law_and_every_kind_of_measure() -> None:
     """What all figures together use of laws, queues, schedulers, measures and functions, these use too."""
     every = {figure.id: used(figure) for figure in map(read, available().values()) if not figure.measured}

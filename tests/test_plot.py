@@ -23,7 +23,8 @@ def test_x10_has_the_papers_axes() -> None:
     axes = runner.draw(spec).axes
     assert [ax.get_ylabel() for ax in axes] == ["Throughput (Mb/s)", "Utilisation", "Queue (packets)"]
     assert axes[-1].get_xlabel() == "Time (s)"
-    assert [len(ax.lines) for ax in axes] == [5, 1, 1]
+    # Of the first, five flows, and what is each one's fair share.
+    assert [len(ax.lines) for ax in axes] == [6, 1, 1]
 
 
 def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
@@ -38,6 +39,13 @@ def test_a_picture_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(plot.PlotError, match="cannot write the picture"):
         plot.save(plot.stack(plot.Stack("x", [plot.Panel("y", [LINE])])), tmp_path / "file" / "a")
+
+
+def test_a_line_of_one_point_can_be_seen() -> None:
+    curves = [plot.Curve("one", np.array([30.0]), np.array([0.8])), LINE]
+    axis = plot.Axis("x", markers=False)
+    [ax] = plot.stack(plot.Stack("x", [plot.Panel("y", curves, axis=axis)])).axes
+    assert [line.get_marker() for line in ax.lines] == [plot.MARKERS[0], "None"]
 
 
 def test_averages_end_where_their_interval_ends() -> None:

@@ -183,7 +183,8 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> 
             curve.y,
             label=curve.label if named else None,
             color=COLOURS[n % len(COLOURS)],
-            marker=MARKERS[n % len(MARKERS)] if axis.markers else None,
+            # A line through one point shows nothing.
+            marker=MARKERS[n % len(MARKERS)] if axis.markers or curve.x.size == 1 else None,
             linestyle=LINES[(n + 3 * (n // len(COLOURS))) % len(LINES)] if spec.lines else "none",
             clip_on=panel.yscale == "linear" and panel.ylim != (None, None) and not axis.markers,
         )
