@@ -49,6 +49,8 @@ def refusal(**table: Any) -> str:
         ({"control": "trajectory", "alpha": 0.4, "beta": 0.2, "start": 1, "rtts": 9}, "start: two numbers"),
         ({"control": "trajectory", "alpha": [0.4], "beta": 0.2, "rtts": 9}, "alpha: a number from 0"),
         ({"control": "settling", "alpha": 0.4, "beta": 0.2, "capacity": ["1Gbps", 3]}, "capacity: a rate above 0"),
+        ({"control": "settling", "alpha": 0.4, "beta": 0.2, "buffer_bdp": 0}, "buffer_bdp: numbers from 0.001"),
+        ({"control": "settling", "model": "linear", "alpha": 1, "beta": 1, "buffer_bdp": 1}, "buffer_bdp: no such key"),
         ({"control": "windows", "kappa": 0.25, "start": [1], "links": [{"carries": 9}], "rtts": 9}, "links: tables"),
         ({"control": "windows", "kappa": 0.25, "start": ["1"], "rtts": 9}, "start: one to four windows"),
         (
@@ -105,7 +107,8 @@ def test_all_measures_of_all_kinds_can_be_named() -> None:
         {"control": "border", "by": "bode", "beta": 0.3},
         {"control": "border", "by": "rcp", "beta": 0.3, "capacity": "1Gbps", "rtt": "1s", "flows": 9, "within": 0.5},
         {"control": "trajectory", "model": "linear", "alpha": 0.4, "beta": 0.2, "rtts": 9, "error": "8kbps"},
-        {"control": "settling", "alpha": 0.4, "beta": 0.2, "capacity": "1Gbps", "rtt": "1s", "flows": 9},
+        {"control": "settling", "alpha": 0.4, "beta": 0.2, "capacity": "1Gbps", "rtt": "1s", "flows": 9}
+        | {"buffer_bdp": 0.5},
         {"control": "windows", "kappa": 0.25, "start": [1, 2, 3, 4], "rtts": 9}
         | {"links": [{"carries": 9, "flows": [0, 1, 2, 3]}]},
     ]

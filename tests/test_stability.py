@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from conftest import Command
 import flowstamp as fs
 from flowstamp import stability, stability_check
 from flowstamp.errors import TheoryError
+from flowstamp.stability_network import Route, network
 
 
 def test_the_response_is_its_formula() -> None:
@@ -119,6 +122,40 @@ def test_a_trajectory_may_be_dense() -> None:
         stability.trajectory(0.5, 0.5, times, error=0.1)
 
 
+def test_a_buffer_bounds_the_queue() -> None:
+    """From twice as many flows as before: what the queue would be above it is lost, and it settles sooner (R5.10)."""
+    times = np.linspace(0.0, 40.0, 4001)
+    _, free = stability.trajectory(0.5, 0.5, times)
+    _, queue = stability.trajectory(0.5, 0.5, times, buffer=0.5)
+    assert free.max() > 1.5
+    assert queue.max() == pytest.approx(0.5, abs=1e-6)  # at its border within the error of a step
+    # The queue grows by the excess of one capacity until it is full, and stays so while more arrives.
+    assert queue[times <= 0.5] == pytest.approx(times[times <= 0.5])
+    both = stability.settling_time([0.5, 0.5], 0.5, buffer=[0.5, math.inf])
+    assert both[0] < both[1] == stability.settling_time(0.5, 0.5)
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"buffer": 0.0}, "buffer is 0.0; it must be above 0, and hold the queue of the start, 0"),
+        ({"buffer": 0.5, "start": (0.0, 1.0)}, "buffer is 0.5; it must be above 0, and hold the queue of the start, 1"),
+        ({"buffer": math.nan}, "buffer is nan; it must be above 0"),
+        ({"buffer": 0.5, "model": "switched"}, "buffer is 0.5; the model that has it is rcp"),
+    )
+    for arguments, told in cases:
+        with pytest.raises(TheoryError, match=f"^{re.escape(told)}"):
+            stability.settling_time(0.5, 0.5, **arguments)
+        with pytest.raises(TheoryError, match=f"^{re.escape(told)}"):
+            stability.trajectory(0.5, 0.5, times, **arguments)
+
+
+def test_rates_far_from_rest_are_not_below_zero() -> None:
+    """From eight times the fair rates, and where flows of three RTTs swing: XCP takes no more than there is."""
+    lot = network("xcp", {"link": "100Mbps"}, [Route(["link"], "90ms"), Route(["link"], "30ms")])
+    rates = lot.trajectory(np.linspace(0.0, 5.0, 1001), start=8.0).rates_bps
+    assert min(rate.min() for rate in rates) == 0.0
+    several = stability.of("xcp", alpha=1.8, beta=1.2, rtt=["40ms", "80ms", "320ms"], flows=[3, 2, 5])
+    path = several.trajectory(np.linspace(0.0, 400.0, 8001))
+    assert min(rate.min() for rate in path.rates.values()) == 0.0
+
+
 def test_a_bare_rtt_is_refused_by_name() -> None:
     with pytest.raises(TheoryError, match=r"^rtt: .*80"):
         stability.of("rcp", rtt="80")
@@ -173,7 +210,11 @@ def test_several_rtts() -> None:
     # Half the link is free, as all hear: F = 0.4 / 2. After 0.3 mean RTTs, 56 ms, one group knows that it is less.
     assert [path.rates[0.08][1], path.rates[0.32][1]] == pytest.approx([0.5 + 0.3 * 0.2] * 2)
     assert 0.55 < path.rates[0.04][1] < 0.559999
-    assert not stability.of("xcp", alpha=1.9, beta=1.2, rtt=["79ms", "80ms"]).stable
+    # They swing by as much as the capacity and no more: XCP's rates are not below zero, RCP's not above it.
+    for law in ("xcp", "rcp"):
+        for alpha, beta in ((1.9, 1.2), (1.6, 0.8), (1.2, 1.0)):
+            assert not stability.of(law, alpha=alpha, beta=beta, rtt=["79ms", "80ms"]).stable
+    assert not stability.of("xcp", alpha=1.9, beta=1.2, rtt=["40ms", "80ms", "320ms"], flows=[3, 2, 5]).stable
 
 
 def test_rtts_that_hardly_differ_settle_as_one() -> None:

@@ -271,6 +271,7 @@ def rcp_settling(
     capacities: bytes,
     rtts: bytes,
     flows: bytes,
+    buffers: bytes,
     start: tuple[float, float],
     most: float,
 ) -> bytes: ...
@@ -280,6 +281,7 @@ def rcp_trajectory(
     capacity: float,
     rtt: float,
     flows: float,
+    buffer_bdp: float,
     start: tuple[float, float],
     times: bytes,
 ) -> bytes: ...
@@ -297,7 +299,13 @@ def loop_roots(
     alpha: float, beta: float, shuffle: float, flows: list[tuple[float, float]], right_of: float
 ) -> list[tuple[float, float]]: ...
 def settling(
-    model: str, alphas: bytes, betas: bytes, start: tuple[float, float], flows: float, most: float
+    model: str,
+    alphas: bytes,
+    betas: bytes,
+    buffers: bytes,
+    start: tuple[float, float],
+    flows: float,
+    most: float,
 ) -> bytes: ...
 def settling_map(
     model: str, alphas: bytes, betas: bytes, start: tuple[float, float], flows: float, most: float
@@ -351,6 +359,7 @@ def trajectory(
     beta: float,
     start: tuple[float, float],
     flows: float,
+    buffer_bdp: float,
     error: float,
     times: bytes,
 ) -> bytes: ...

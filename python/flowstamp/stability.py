@@ -49,6 +49,9 @@ MODELS: dict[str, Model] = {"xcp": "switched", "rcp": "rcp"}
 PATIENCE_RTTS = 2000.0
 """How long settling is waited for."""
 
+LIMIT_CYCLE = 0.98
+"""What is left of a swing that does not die, at least: where laws have bounds it comes to a size, and stays so."""
+
 SETTLING_RTTS = 200.0
 """How long on a map of settling times."""
 
@@ -83,7 +86,14 @@ def _finite(**values: ArrayLike) -> None:
             raise TheoryError(f"{name} is {value!r}; it must be finite numbers")
 
 
-def _checked(alphas: ArrayLike, betas: ArrayLike, start: tuple[float, float], flows: float, most: float) -> None:
+def _checked(
+    alphas: ArrayLike,
+    betas: ArrayLike,
+    start: tuple[float, float],
+    flows: float,
+    most: float,
+    buffer: ArrayLike = math.inf,
+) -> None:
     _finite(alphas=alphas, betas=betas, start=start, flows=flows, most=most)
     if (np.asarray(alphas) < 0).any() or (np.asarray(betas) < 0).any():
         raise TheoryError("alphas and betas must be numbers from 0")
@@ -91,6 +101,14 @@ def _checked(alphas: ArrayLike, betas: ArrayLike, start: tuple[float, float], fl
         raise TheoryError(f"start is {start}; it must be a rate from -1 and a queue from 0")
     if flows < 1.0 or most <= 0.0:
         raise TheoryError(f"flows is {flows} and most is {most}; they must be from 1, and above 0")
+    room = np.asarray(buffer, np.float64)
+    if not ((room > 0.0) & (room >= start[1])).all():
+        raise TheoryError(f"buffer is {buffer!r}; it must be above 0, and hold the queue of the start, {start[1]:g}")
+
+
+def _of_rcp(model: Model, buffer: ArrayLike) -> None:
+    if model != "rcp" and not np.isinf(np.asarray(buffer, np.float64)).all():
+        raise TheoryError(f"buffer is {buffer!r}; the model that has it is rcp")
 
 
 def settling_time(
@@ -100,6 +118,7 @@ def settling_time(
     model: Model = "rcp",
     start: tuple[float, float] = (1.0, 0.0),
     flows: float = 100.0,
+    buffer: ArrayLike = math.inf,
     most: float = PATIENCE_RTTS,
 ) -> Floats:
     """Round trips until the rate is within 2% and the queue within 1% for good (Dukkipati 2007, section 5.4).
@@ -110,16 +129,19 @@ def settling_time(
         model: Which equations.
         start: Where it starts: the rate over the equilibrium's less one, the queue in bandwidth-delay products.
         flows: Highest rate over the equilibrium's: R is at most C. For `rcp`.
+        buffer: In bandwidth-delay products, of any shape that goes with the gains'. For `rcp`.
         most: Round trips that it is waited for.
 
     Returns:
         Round trips, NaN where it does not settle.
     """
-    _checked(alphas, betas, start, flows, most)
-    a, b = np.broadcast_arrays(np.asarray(alphas, np.float64), np.asarray(betas, np.float64))
+    _checked(alphas, betas, start, flows, most, buffer)
+    _of_rcp(model, buffer)
+    grids = np.broadcast_arrays(*(np.asarray(values, np.float64) for values in (alphas, betas, buffer)))
+    a, b, room = (_buffer(grid.ravel()) for grid in grids)
     with translated():
-        found = _flowstamp.settling(model, _buffer(a.ravel()), _buffer(b.ravel()), start, flows, most)
-    return _array(found).reshape(a.shape)
+        found = _flowstamp.settling(model, a, b, room, start, flows, most)
+    return _array(found).reshape(grids[0].shape)
 
 
 def stable_map(
@@ -147,19 +169,21 @@ def trajectory(
     model: Model = "rcp",
     start: tuple[float, float] = (1.0, 0.0),
     flows: float = 100.0,
+    buffer: float = math.inf,
     error: float = 0.0,
 ) -> tuple[Floats, Floats]:
     """Rate over the equilibrium's less one, and queue in bandwidth-delay products, at times in round trips.
 
     `error` is by what share a router takes the capacity for more than it is (Abrantes 2006, equation 3), for
-    `switched` and `linear`.
+    `switched` and `linear`; `buffer` is in bandwidth-delay products, for `rcp`.
     """
-    _checked(alpha, beta, start, flows, 1.0)
+    _checked(alpha, beta, start, flows, 1.0, buffer)
+    _of_rcp(model, buffer)
     _finite(error=error)
     if model == "rcp" and error != 0.0:
         raise TheoryError(f"error is {error}; the models that have it are switched and linear")
     with translated():
-        found = _flowstamp.trajectory(model, alpha, beta, start, flows, error, _buffer(rtts))
+        found = _flowstamp.trajectory(model, alpha, beta, start, flows, buffer, error, _buffer(rtts))
     states = _array(found).reshape(-1, 2)
     return states[:, 0], states[:, 1]
 
@@ -304,7 +328,8 @@ class Stability:
         """The switched system settles: what the law is near its equilibrium, where the queue is not below zero.
 
         It has no scale: what grows from a small disturbance does so from any, and may yet stay within 2%. Flows that
-        differ have the model of their law in its place.
+        differ have the model of their law in its place, whose swings end at its bounds: of one that dies slowly 2% have
+        to be gone between 2000 and 4000 RTTs.
         """
         gains = self.alpha, self.beta
         time = self._own_time if self.groups else float(settling_time(*gains, model="switched", start=(0.5, 0.0)))
@@ -313,7 +338,7 @@ class Stability:
         late = np.linspace(0.0, 2 * PATIENCE_RTTS, 40001)
         try:
             if self.groups:
-                return _dies(*self.trajectory(late)[:2])
+                return _dies(*self.trajectory(late)[:2], left=LIMIT_CYCLE)
             return _dies(*trajectory(*gains, late, model="switched", start=(0.5, 0.0)))
         except TheoryError:
             return False  # it has grown beyond all numbers
@@ -472,11 +497,11 @@ class Trajectory(NamedTuple):
     """Of a flow of each RTT, over its even part; empty where there is one."""
 
 
-def _dies(rate: Floats, queue: Floats) -> bool:
-    """What dies slowly has lower peaks later on: those of the last quarter against those of the second."""
+def _dies(rate: Floats, queue: Floats, left: float = 1.0) -> bool:
+    """What dies slowly has lower peaks later on: of those of the second quarter the last has less left."""
     size = np.maximum(np.abs(rate), queue)
     quarter = len(size) // 4
-    return bool(size[-quarter:].max() < size[quarter : 2 * quarter].max())
+    return bool(size[-quarter:].max() < left * size[quarter : 2 * quarter].max())
 
 
 def _quantity(name: str, kind: Literal["rate", "time", "size"], text: str, *, zero: bool = False) -> float:

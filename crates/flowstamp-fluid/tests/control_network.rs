@@ -72,7 +72,8 @@ fn rcp_is_max_min_fair() {
 fn one_links_rcp_is_that_of_one_link() {
     // Ten flows, from a tenth and from twice their rates, the latter with a queue.
     for (r, q) in [(0.1, 0.0), (2.0, 1.0)] {
-        let one = models::Rcp { alpha: 0.5, beta: 0.5, most: 10.0, queue_in_rtt: true };
+        let one =
+            models::Rcp { alpha: 0.5, beta: 0.5, most: 10.0, buffer: f64::INFINITY, queue_in_rtt: true };
         let many = Rcp::<1, 2, 2>::new(0.5, 0.5, Paths::shared([4.0, 6.0], [1.0, 1.0])).unwrap();
         for end in [1.0, 3.3, 17.0] {
             let [rate, queue] = at(one, [r, q], 1.0 / 32.0, end);
@@ -268,12 +269,59 @@ fn vcp_is_max_min_fair() {
     assert!((a / b - 1.0).abs() < 1e-3, "{a} {b}");
 }
 
+/// XCP's equations 15 to 17 on one link by Euler's method in steps of `h`, with flows of two RTTs: queue and rates, none below zero.
+fn by_euler(gains: (f64, f64), rtts: [f64; 2], start: [f64; 3], h: f64, end: f64) -> Vec<[f64; 3]> {
+    let (mut x, mut found) = (start, vec![start]);
+    let d = 0.5 * (rtts[0] + rtts[1]);
+    for i in 0..(end / h).round() as usize {
+        let mut next = x;
+        for (group, rtt) in rtts.iter().enumerate() {
+            let [q, a, b] = i.checked_sub((rtt / h).round() as usize).map_or(start, |then| found[then]);
+            let (y, r) = (a + b, if group == 0 { a } else { b });
+            let f = (gains.0 * (1.0 - y) - gains.1 * q / d) / d;
+            let h_ = (0.1 * y / d - f.abs()).max(0.0);
+            let taken = if y > 0.0 { r / y * ((-f).max(0.0) + h_) } else { 0.0 };
+            next[group + 1] = (x[group + 1] + h * ((f.max(0.0) + h_) / 2.0 - taken)).max(0.0);
+        }
+        next[0] = (x[0] + h * (x[1] + x[2] - 1.0)).max(0.0);
+        x = next;
+        found.push(x);
+    }
+    found
+}
+
+/// What Euler's method is off from ours falls as its step does, to little.
+#[test]
+fn xcps_rates_at_zero_are_eulers() {
+    // From eight times the fair rates, with a queue that takes all of one's, and with gains that are stable for no RTTs.
+    for (gains, rtts, start) in [
+        ((0.4, 0.226), [1.5, 0.5], [0.0, 4.0, 4.0]),
+        ((0.4, 0.226), [1.0, 1.0], [3.0, 0.5, 0.1]),
+        ((1.8, 1.2), [1.5, 0.5], [0.0, 0.25, 0.25]),
+    ] {
+        let model = Xcp::<1, 2, 3>::new(gains.0, gains.1, 0.1, Paths::shared([1.0; 2], rtts)).unwrap();
+        let times: Vec<f64> = (0..=120).map(|i| f64::from(i) / 10.0).collect();
+        let found = Solution::new(model, start, 1.0 / 32.0).unwrap().sampled(&times).unwrap();
+        let off = |steps: usize| {
+            let euler = by_euler(gains, rtts, start, 1.0 / steps as f64, 12.0);
+            let each = found.iter().zip(euler.iter().step_by(steps / 10));
+            let most = |(x, e): (&[f64; 3], &[f64; 3])| {
+                x.iter().zip(e).map(|(x, e)| (x - e).abs()).fold(0.0, f64::max)
+            };
+            each.map(most).fold(0.0, f64::max)
+        };
+        let (coarse, fine) = (off(2000), off(8000));
+        assert!(fine < coarse / 3.0 && fine < 2e-3, "{gains:?}, {rtts:?}: {coarse} and {fine} from Euler's");
+        assert!(found.iter().any(|x| x[1] == 0.0 || x[2] == 0.0), "{gains:?}, {rtts:?}: no rate is zero");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever the network and the gains, stable or not: queues are not below zero, RCP's rates within their links', and switches are told apart.
+    /// Whatever the network and the gains, stable or not: queues and rates are not below zero, RCP's rates within their links', and switches are told apart.
     #[test]
-    fn queues_are_not_below_zero(
+    fn queues_and_rates_are_not_below_zero(
         second in 0.2..2.0f64,
         rtts in prop::array::uniform3(0.5..3.0f64),
         between in 0.05..0.45f64,
@@ -295,7 +343,7 @@ proptest! {
             let now = f64::from(step) / 32.0;
             xcp.advance(now).unwrap();
             let x = xcp.state();
-            prop_assert!(x[0] >= 0.0 && x[1] >= 0.0, "XCP at {now}: {x:?}");
+            prop_assert!(x.iter().all(|x| *x >= 0.0), "XCP at {now}: {x:?}");
             rcp.advance(now).unwrap();
             let x = rcp.state();
             prop_assert!(x[0] >= 0.0 && x[1] >= 0.0, "RCP at {now}: {x:?}");

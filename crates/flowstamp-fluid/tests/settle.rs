@@ -16,13 +16,17 @@ fn times(end: f64) -> Vec<f64> {
 
 #[test]
 fn rcp_is_the_same_in_bits_and_seconds() {
-    for (capacity, rtt, flows, start) in
-        [(56e3, 0.01, 10.0, [0.5, 2.0]), (0.15e9, 0.2, 10.0, [0.01, 2.0]), (1e12, 2.0, 5000.0, [0.002, 0.0])]
-    {
-        let link = RcpLink { alpha: 0.6, beta: 0.8, capacity, rtt, flows };
+    for (capacity, rtt, flows, buffer, start) in [
+        (56e3, 0.01, 10.0, f64::INFINITY, [0.5, 2.0]),
+        (0.15e9, 0.2, 10.0, f64::INFINITY, [0.01, 2.0]),
+        (0.15e9, 0.2, 10.0, 0.3, [0.2, 0.0]),
+        (1e12, 2.0, 5000.0, f64::INFINITY, [0.002, 0.0]),
+        (1e12, 2.0, 5000.0, 2.0, [0.002, 2.0]),
+    ] {
+        let link = RcpLink { alpha: 0.6, beta: 0.8, capacity, rtt, flows, buffer };
         let seconds: Vec<f64> = times(30.0).iter().map(|t| t * rtt).collect();
         let found = link.states(start, &seconds).expect("states");
-        let scaled = Rcp { alpha: 0.6, beta: 0.8, most: flows, queue_in_rtt: true };
+        let scaled = Rcp { alpha: 0.6, beta: 0.8, most: flows, buffer, queue_in_rtt: true };
         let mut solution =
             Solution::new(scaled, [start[0] * flows, start[1]], 1.0 / STEPS).expect("a solution");
         let expected = solution.sampled(&times(30.0)).expect("states");
@@ -40,7 +44,7 @@ fn rcp_is_the_same_in_bits_and_seconds() {
 fn rcps_fate_in_seconds_is_told_in_round_trips() {
     let patience = Patience { band: 1.0, hold: 20.0, most: 500.0, lost: 1e9 };
     let fate = |alpha: f64, rtt: f64| {
-        let link = RcpLink { alpha, beta: 0.5, capacity: 1e8, rtt, flows: 20.0 };
+        let link = RcpLink { alpha, beta: 0.5, capacity: 1e8, rtt, flows: 20.0, buffer: f64::INFINITY };
         link.fate([0.1, 0.0], &patience)
     };
     let (Fate::Settles { after: short }, Fate::Settles { after: long }) = (fate(0.5, 0.01), fate(0.5, 2.0))

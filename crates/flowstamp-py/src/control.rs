@@ -85,27 +85,30 @@ pub fn loop_within<'py>(
     Ok([buffer(py, &re), buffer(py, &im)])
 }
 
-/// Of many links: gains, C in bit/s, d0 in seconds, N.
-struct Links([Vec<f64>; 5]);
+/// Of many links: gains, C in bit/s, d0 in seconds, N, buffers in bandwidth-delay products.
+struct Links([Vec<f64>; 6]);
 
 impl Links {
-    fn read(buffers: [&[u8]; 5]) -> PyResult<Self> {
-        let names = ["alphas", "betas", "capacities", "rtts", "flows"];
-        let mut read = [const { Vec::new() }; 5];
+    fn read(buffers: [&[u8]; 6]) -> PyResult<Self> {
+        let names = ["alphas", "betas", "capacities", "rtts", "flows", "buffers"];
+        let mut read = [const { Vec::new() }; 6];
         for ((name, bytes), place) in names.iter().zip(buffers).zip(&mut read) {
             *place = floats(name, bytes)?;
             if place.len() != buffers[0].len() / 8 {
                 return Err(refused(format!("{name} are not as many as alphas")));
             }
         }
-        if read[2..].iter().flatten().any(|value| !value.is_finite() || *value <= 0.0) {
+        if read[2..5].iter().flatten().any(|value| !value.is_finite() || *value <= 0.0) {
             return Err(refused("capacities, rtts and flows must be finite numbers above 0"));
+        }
+        if read[5].iter().any(|buffer| buffer.is_nan() || *buffer <= 0.0) {
+            return Err(refused("buffers must be numbers above 0"));
         }
         Ok(Self(read))
     }
 
     fn all(&self) -> Vec<RcpLink> {
-        let [alpha, beta, capacity, rtt, flows] = &self.0;
+        let [alpha, beta, capacity, rtt, flows, buffer] = &self.0;
         (0..alpha.len())
             .map(|i| RcpLink {
                 alpha: alpha[i],
@@ -113,6 +116,7 @@ impl Links {
                 capacity: capacity[i],
                 rtt: rtt[i],
                 flows: flows[i],
+                buffer: buffer[i],
             })
             .collect()
     }
@@ -129,10 +133,11 @@ pub fn rcp_settling<'py>(
     capacities: &[u8],
     rtts: &[u8],
     flows: &[u8],
+    buffers: &[u8],
     start: (f64, f64),
     most: f64,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let links = Links::read([alphas, betas, capacities, rtts, flows])?.all();
+    let links = Links::read([alphas, betas, capacities, rtts, flows, buffers])?.all();
     let start = |link: &RcpLink| [start.0 / link.flows, start.1];
     Ok(settled(py, &links, |link| link.fate(start(link), &patience(most))))
 }
@@ -147,10 +152,11 @@ pub fn rcp_trajectory<'py>(
     capacity: f64,
     rtt: f64,
     flows: f64,
+    buffer_bdp: f64,
     start: (f64, f64),
     times: &[u8],
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let link = RcpLink { alpha, beta, capacity, rtt, flows };
+    let link = RcpLink { alpha, beta, capacity, rtt, flows, buffer: buffer_bdp };
     let times = growing(times)?;
     let found = py.detach(|| link.states([start.0, start.1], &times)).map_err(refused)?;
     Ok(buffer(py, found.as_flattened()))

@@ -117,24 +117,29 @@ pub fn settled<'py, T: Sync>(
     buffer(py, &times)
 }
 
-fn setting(model: &str, start: (f64, f64), flows: f64) -> PyResult<Setting> {
-    let models = [("rcp", Model::Rcp(flows)), ("switched", Model::Switched), ("linear", Model::Linear)];
+fn setting(model: &str, start: (f64, f64), flows: f64, buffer: f64) -> PyResult<Setting> {
+    let rcp = Model::Rcp { most: flows, buffer };
+    let models = [("rcp", rcp), ("switched", Model::Switched), ("linear", Model::Linear)];
     Ok(Setting { model: word("model", model, &models)?, start: [start.0, start.1] })
 }
 
-/// For each pair of gains after how many round trips rate and queue are within 2% and 1% for good; NaN where they are not within `most`.
+/// For each pair of gains, and a buffer with them, after how many round trips rate and queue are within 2% and 1% for good; NaN where they are not within `most`.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub fn settling<'py>(
     py: Python<'py>,
     model: &str,
     alphas: &[u8],
     betas: &[u8],
+    buffers: &[u8],
     start: (f64, f64),
     flows: f64,
     most: f64,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let setting = setting(model, start, flows)?;
-    Ok(settled(py, &pairs(alphas, betas)?, |(alpha, beta)| setting.fate(*alpha, *beta, &patience(most))))
+    let settings = floats("buffers", buffers)?.into_iter().map(|buffer| setting(model, start, flows, buffer));
+    let settings = settings.collect::<PyResult<Vec<_>>>()?;
+    let all: Vec<_> = settings.into_iter().zip(pairs(alphas, betas)?).collect();
+    Ok(settled(py, &all, |(setting, (alpha, beta))| setting.fate(*alpha, *beta, &patience(most))))
 }
 
 /// Whether each pair of a grid settles, by rows of one beta each, and how many were tried: those near the border.
@@ -148,7 +153,7 @@ pub fn settling_map<'py>(
     flows: f64,
     most: f64,
 ) -> PyResult<(Bound<'py, PyBytes>, usize)> {
-    let setting = setting(model, start, flows)?;
+    let setting = setting(model, start, flows, f64::INFINITY)?;
     let (alphas, betas) = (floats("alphas", alphas)?, floats("betas", betas)?);
     mapped(py, &alphas, &betas, |alpha, beta| setting.fate(alpha, beta, &patience(most)).settles())
 }
@@ -191,10 +196,11 @@ pub fn trajectory<'py>(
     beta: f64,
     start: (f64, f64),
     flows: f64,
+    buffer_bdp: f64,
     error: f64,
     times: &[u8],
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let (setting, times) = (setting(model, start, flows)?, growing(times)?);
+    let (setting, times) = (setting(model, start, flows, buffer_bdp)?, growing(times)?);
     let found = py.detach(|| setting.states(alpha, beta, error, &times)).map_err(refused)?;
     Ok(buffer(py, found.as_flattened()))
 }

@@ -39,11 +39,13 @@ WINDOWS = (
     *(f"window_{n}" for n in range(1, 5)),
     *("total", "swing", "rest", "claimed_after_rtts", "released_after_rtts"),
 )
-VARIED = ("alpha", "beta", "capacity_mbps", "rtt_ms", "flows", "kappa", "carries")
+VARIED = ("alpha", "beta", "capacity_mbps", "rtt_ms", "flows", "buffer_bdp", "kappa", "carries")
 MEASURES = tuple(dict.fromkeys((*VARIED, *RESPONSE, *MARGINS, *BORDER, *TRAJECTORY, *SETTLING, *WINDOWS)))
 
 ALPHAS = (0.02, 2.0)
 """Where borders are looked for, as in the thesis, and a little below."""
+LEAST_BUFFER = 1e-3
+"""In bandwidth-delay products."""
 MOST_STEPS = 100_000
 COARSE = 45
 COARSE_IN_TIME = 20
@@ -294,7 +296,8 @@ def _by_network(network: Sequence[Floats], start: tuple[float, float], most: flo
 
     def stable(alpha: Floats, beta: Floats) -> NDArray[np.bool_]:
         each = alpha.size // network[0].size
-        return np.isfinite(_settled(alpha, beta, [np.repeat(values, each) for values in network], start, most))
+        endless = np.full_like(alpha, math.inf)
+        return np.isfinite(_settled(alpha, beta, [np.repeat(values, each) for values in network], endless, start, most))
 
     return stable
 
@@ -345,11 +348,15 @@ def _network(grid: Mapping[str, Floats], *, physical: bool) -> Measures:
     return {"capacity_mbps": grid["capacity"] / 1e6, "rtt_ms": grid["rtt"] * 1e3, "flows": grid["flows"]}
 
 
-def _settled(alpha: Floats, beta: Floats, network: Sequence[Floats], start: tuple[float, float], most: float) -> Floats:
+def _settled(
+    alpha: Floats, beta: Floats, network: Sequence[Floats], buffer: Floats, start: tuple[float, float], most: float
+) -> Floats:
     """Round trips until equations 5.1 to 5.4 in their own units have settled; NaN where they do not."""
-    capacity, rtt, flows = map(_buffer, network)
+    capacity, rtt, flows, buffers = map(_buffer, (*network, buffer))
     with translated():
-        return _array(_flowstamp.rcp_settling(_buffer(alpha), _buffer(beta), capacity, rtt, flows, start, most))
+        return _array(
+            _flowstamp.rcp_settling(_buffer(alpha), _buffer(beta), capacity, rtt, flows, buffers, start, most)
+        )
 
 
 # ---------------------------------------------------------------------------------------------------- time
@@ -363,6 +370,7 @@ def _trajectory(keys: Keys) -> Compute:
     physical = model == "rcp" and keys.has("capacity")
     capacity = keys.quantity("capacity", "rate") if physical else 1.0
     flows = keys.number("flows", 100.0, least=1.0) if model == "rcp" else 1.0
+    buffer = keys.number("buffer_bdp", least=LEAST_BUFFER) if keys.has("buffer_bdp") and model == "rcp" else math.inf
     error = keys.quantity("error", "rate") / 8.0 if keys.has("error") and model == "linear" else 0.0
 
     def compute() -> Measures:
@@ -370,7 +378,9 @@ def _trajectory(keys: Keys) -> Compute:
         if physical:
             shared = (start[0] / flows, start[1])
             with translated():
-                found = _flowstamp.rcp_trajectory(alpha, beta, capacity, rtt, flows, shared, _buffer(rtts * rtt))
+                found = _flowstamp.rcp_trajectory(
+                    alpha, beta, capacity, rtt, flows, buffer, shared, _buffer(rtts * rtt)
+                )
             states = _array(found).reshape(-1, 2)
             rate, queue = states[:, 0] * flows, states[:, 1]
         else:
@@ -381,6 +391,7 @@ def _trajectory(keys: Keys) -> Compute:
                 model=model,
                 start=(start[0] - 1.0, start[1]),
                 flows=flows,
+                buffer=buffer,
                 error=1.0 if error else 0.0,
             )
             rate = over + 1.0
@@ -403,18 +414,21 @@ def _settling(keys: Keys) -> Compute:
     if physical:
         networks = {"capacity": keys.quantities("capacity", "rate"), "rtt": keys.quantities("rtt", "time")}
         networks["flows"] = keys.numbers("flows", least=1.0)
+    buffered = model == "rcp" and keys.has("buffer_bdp")
+    buffers = keys.numbers("buffer_bdp", least=LEAST_BUFFER) if buffered else np.array([math.inf])
 
     def compute() -> Measures:
-        grid = gains(**networks)
+        grid = gains(**networks, buffer_bdp=buffers)
+        alpha, beta, buffer = grid["alpha"], grid["beta"], grid["buffer_bdp"]
         if physical:
-            network = [grid[name] for name in networks]
-            times = _settled(grid["alpha"], grid["beta"], network, start, most)
+            times = _settled(alpha, beta, [grid[name] for name in networks], buffer, start, most)
         else:
             from_rest = (start[0] - 1.0, start[1])
-            times = stability.settling_time(grid["alpha"], grid["beta"], model=model, start=from_rest, most=most)
+            times = stability.settling_time(alpha, beta, model=model, start=from_rest, buffer=buffer, most=most)
         return {
-            "alpha": grid["alpha"],
-            "beta": grid["beta"],
+            "alpha": alpha,
+            "beta": beta,
+            **({"buffer_bdp": buffer} if buffered else {}),
             "after_rtts": times,
             "settles": np.isfinite(times).astype(np.float64),
             **_network(grid, physical=physical),

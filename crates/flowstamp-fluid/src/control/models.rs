@@ -3,25 +3,34 @@
 
 use super::delay::{Past, System};
 
+/// Where a queue is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// Between its bounds.
+    Free,
+    /// There is none, and less arrives than leaves.
+    Empty,
+    /// As long as the buffer, and more arrives than leaves: the rest is lost.
+    Full,
+}
+
 /// How the queue and what is bounded stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
-    /// The queue is empty, and more leaves than arrives.
-    pub empty: bool,
+    /// The queue.
+    pub queue: Queue,
     /// The rate is at its highest, and would grow.
     pub held: bool,
-}
-
-impl Mode {
-    const FREE: Self = Self { empty: false, held: false };
 }
 
 /// One link and flows of one RTT under RCP (Dukkipati 2007, equations 5.1 to 5.4).
 ///
 /// ```text
 ///   r' = r / (1 + q) (alpha (1 - r(t - 1)) - beta q / (1 + q))       r = N R / C,  q = queue / (C d0),  t in d0
-///   q' = r(t - 1) - 1, and max(r(t - 1) - 1, 0) where q = 0
+///   q' = r(t - 1) - 1, and max(r(t - 1) - 1, 0) where q = 0,  min(r(t - 1) - 1, 0) where q = buffer
 /// ```
+///
+/// What a full buffer loses has arrived as far as the router's rate is concerned (appendix F, variable 5).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rcp {
     /// Gain on spare capacity.
@@ -30,6 +39,8 @@ pub struct Rcp {
     pub beta: f64,
     /// Highest `r`: R is at most C, so that it is the number of flows.
     pub most: f64,
+    /// In bandwidth-delay products; infinite in the thesis's equations.
+    pub buffer: f64,
     /// The router's RTT has the queue in it (equation 5.3); else it is `d0`, as where packets carry that.
     pub queue_in_rtt: bool,
 }
@@ -43,33 +54,52 @@ impl System<2> for Rcp {
 
     fn mode(&self, t: f64, x: &[f64; 2], past: &Past<2>) -> Mode {
         let arriving = past.at(t - 1.0)[0];
-        let mode = Mode { empty: x[1] <= 0.0 && arriving < 1.0, held: false };
-        Mode { held: x[0] >= self.most && self.growth(t, x, past) > 0.0, ..mode }
+        let queue = if x[1] <= 0.0 && arriving < 1.0 {
+            Queue::Empty
+        } else if x[1] >= self.buffer && arriving > 1.0 {
+            Queue::Full
+        } else {
+            Queue::Free
+        };
+        Mode { queue, held: x[0] >= self.most && self.growth(t, x, past) > 0.0 }
     }
 
     #[inline]
     fn slope(&self, mode: Mode, t: f64, x: &[f64; 2], past: &Past<2>) -> [f64; 2] {
         let arriving = past.at(t - 1.0)[0];
-        let queue = if mode.empty { 0.0 } else { arriving - 1.0 };
+        let queue = if mode.queue == Queue::Free { arriving - 1.0 } else { 0.0 };
         let rate = if mode.held { 0.0 } else { x[0] * self.growth_at(arriving, x[1]) };
         [rate, queue]
     }
 
     #[inline]
     fn guard(&self, mode: Mode, t: f64, x: &[f64; 2], past: &Past<2>) -> f64 {
-        let queue = if mode.empty { 1.0 - past.at(t - 1.0)[0] } else { x[1] };
+        let queue = match mode.queue {
+            Queue::Empty => 1.0 - past.at(t - 1.0)[0],
+            Queue::Full => past.at(t - 1.0)[0] - 1.0,
+            Queue::Free => x[1].min(self.buffer - x[1]),
+        };
         let rate = if mode.held { self.growth(t, x, past) } else { self.most - x[0] };
         queue.min(rate)
     }
 
     fn switch(&self, mode: Mode, t: f64, x: &mut [f64; 2], past: &Past<2>) -> Mode {
         let mut next = mode;
-        if mode.empty {
-            next.empty = past.at(t - 1.0)[0] < 1.0;
-        } else if x[1] <= 0.0 {
-            x[1] = 0.0;
-            next.empty = past.at(t - 1.0)[0] <= 1.0;
-        }
+        let arriving = past.at(t - 1.0)[0];
+        let stays = |stays: bool, queue: Queue| if stays { queue } else { Queue::Free };
+        next.queue = match mode.queue {
+            Queue::Empty => stays(arriving < 1.0, Queue::Empty),
+            Queue::Full => stays(arriving > 1.0, Queue::Full),
+            Queue::Free if x[1] <= 0.0 => {
+                x[1] = 0.0;
+                stays(arriving <= 1.0, Queue::Empty)
+            }
+            Queue::Free if x[1] >= self.buffer => {
+                x[1] = self.buffer;
+                stays(arriving >= 1.0, Queue::Full)
+            }
+            Queue::Free => Queue::Free,
+        };
         if mode.held {
             next.held = self.growth(t, x, past) > 0.0;
         } else if x[0] >= self.most {
@@ -112,25 +142,26 @@ pub struct Switched {
 }
 
 impl System<2> for Switched {
-    type Mode = Mode;
+    /// The queue is empty, and less arrives than leaves.
+    type Mode = bool;
 
     fn delays(&self) -> (f64, f64) {
         (1.0, 1.0)
     }
 
-    fn mode(&self, _: f64, x: &[f64; 2], _: &Past<2>) -> Mode {
-        Mode { empty: self.floor && x[1] <= 0.0 && x[0] < 0.0, ..Mode::FREE }
+    fn mode(&self, _: f64, x: &[f64; 2], _: &Past<2>) -> bool {
+        self.floor && x[1] <= 0.0 && x[0] < 0.0
     }
 
     #[inline]
-    fn slope(&self, mode: Mode, t: f64, x: &[f64; 2], past: &Past<2>) -> [f64; 2] {
+    fn slope(&self, empty: bool, t: f64, x: &[f64; 2], past: &Past<2>) -> [f64; 2] {
         let [y, q] = past.at(t - 1.0);
-        [self.alpha * (self.error - y) - self.beta * q, if mode.empty { 0.0 } else { x[0] }]
+        [self.alpha * (self.error - y) - self.beta * q, if empty { 0.0 } else { x[0] }]
     }
 
     #[inline]
-    fn guard(&self, mode: Mode, _: f64, x: &[f64; 2], _: &Past<2>) -> f64 {
-        if mode.empty {
+    fn guard(&self, empty: bool, _: f64, x: &[f64; 2], _: &Past<2>) -> f64 {
+        if empty {
             -x[0]
         } else if self.floor {
             x[1]
@@ -139,11 +170,11 @@ impl System<2> for Switched {
         }
     }
 
-    fn switch(&self, mode: Mode, _: f64, x: &mut [f64; 2], _: &Past<2>) -> Mode {
-        if !mode.empty {
+    fn switch(&self, empty: bool, _: f64, x: &mut [f64; 2], _: &Past<2>) -> bool {
+        if !empty {
             x[1] = 0.0;
         }
-        Mode { empty: !mode.empty && x[0] <= 0.0, ..Mode::FREE }
+        !empty && x[0] <= 0.0
     }
 }
 

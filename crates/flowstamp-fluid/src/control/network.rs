@@ -8,6 +8,7 @@
 //! capacity and mean RTT are the natural ones. Groups without flows are left out, so that a model serves for fewer than it has room for.
 
 use super::delay::{Past, System};
+use super::models::Queue;
 
 /// Capacities, routes and delays.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,30 +111,6 @@ impl<const L: usize, const G: usize> Paths<L, G> {
         }
         rates.map(|rate| rate.unwrap_or(0.0))
     }
-
-    /// Takes queues over their border: that of the link whose guard is least, and all that are at it.
-    fn switch_queues<const V: usize>(
-        empty: &mut [bool; L],
-        x: &mut [f64; V],
-        arriving: impl Fn(usize, &[f64; V]) -> f64,
-        capacities: &[f64; L],
-    ) {
-        let guards: [f64; L] =
-            std::array::from_fn(|l| if empty[l] { capacities[l] - arriving(l, x) } else { x[l] });
-        // By rounding, the one that was cut for may be a hair short of its border.
-        let least = guards.iter().copied().fold(f64::INFINITY, f64::min).max(0.0);
-        for (l, guard) in guards.into_iter().enumerate() {
-            if guard > least {
-                continue;
-            }
-            if empty[l] {
-                empty[l] = false;
-            } else {
-                x[l] = 0.0;
-                empty[l] = arriving(l, x) <= capacities[l];
-            }
-        }
-    }
 }
 
 /// XCP (Katabi 2002, equations 15 to 17). A link's control interval is the mean RTT of its flows; a group hears of the feedback after its own.
@@ -141,6 +118,7 @@ impl<const L: usize, const G: usize> Paths<L, G> {
 /// ```text
 ///   F(t)  = alpha (C - y) / d - beta q / d^2                                      rate per time, of all flows
 ///   r_i'  = ([F]+ + h) / n - (r_i / y) ([-F]+ + h),   d_i later                   n flows, h = max(0.1 y / d - |F|, 0)
+///           and not below 0 where r_i = 0
 ///   q'    = y - C, and max(y - C, 0) where q = 0
 /// ```
 ///
@@ -195,58 +173,108 @@ impl<const L: usize, const G: usize, const V: usize> Xcp<L, G, V> {
         let taken = if arriving > 0.0 { rate / arriving * ((-f).max(0.0) + h) } else { 0.0 };
         (f.max(0.0) + h) / self.counts[link] - taken
     }
+
+    /// What a group hears at `t`: the change of one of its flows' rates, per time.
+    #[inline]
+    fn heard(&self, group: usize, t: f64, past: &Past<V>) -> f64 {
+        let said = self.paths.route(group).map(|(l, after)| {
+            let from = t - (self.paths.rtts[group] - after);
+            let then = past.at(from);
+            let rate = if after > 0.0 { past.at(from - after)[L + group] } else { then[L + group] };
+            self.feedback(l, then[l], self.arriving(l, from, &then, past), rate)
+        });
+        said.fold(f64::INFINITY, f64::min)
+    }
+
+    /// How far a queue or a rate is from its border.
+    #[inline]
+    fn border(&self, v: usize, mode: AtZero<L, G>, t: f64, x: &[f64; V], past: &Past<V>) -> f64 {
+        if v < L {
+            return if mode.queues[v] {
+                self.paths.capacities[v] - self.arriving(v, t, x, past)
+            } else {
+                x[v]
+            };
+        }
+        let group = v - L;
+        if self.paths.flows[group] <= 0.0 {
+            f64::INFINITY
+        } else if mode.rates[group] {
+            // Nothing is said of nothing that arrives: that is no border.
+            let change = self.heard(group, t, past);
+            if change == 0.0 { f64::INFINITY } else { -change }
+        } else {
+            x[v]
+        }
+    }
 }
 
-/// Which queues are empty, and of RCP's rates which are at their highest.
+/// Which queues and which rates are at zero, and would be below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Modes<const L: usize> {
-    empty: [bool; L],
-    held: [bool; L],
+pub struct AtZero<const L: usize, const G: usize> {
+    queues: [bool; L],
+    rates: [bool; G],
 }
 
 impl<const L: usize, const G: usize, const V: usize> System<V> for Xcp<L, G, V> {
-    type Mode = [bool; L];
+    type Mode = AtZero<L, G>;
 
     fn delays(&self) -> (f64, f64) {
         self.paths.delays()
     }
 
-    fn mode(&self, t: f64, x: &[f64; V], past: &Past<V>) -> [bool; L] {
-        std::array::from_fn(|l| x[l] <= 0.0 && self.arriving(l, t, x, past) < self.paths.capacities[l])
+    fn mode(&self, t: f64, x: &[f64; V], past: &Past<V>) -> AtZero<L, G> {
+        AtZero {
+            queues: std::array::from_fn(|l| {
+                x[l] <= 0.0 && self.arriving(l, t, x, past) < self.paths.capacities[l]
+            }),
+            rates: std::array::from_fn(|i| {
+                self.paths.flows[i] > 0.0 && x[L + i] <= 0.0 && self.heard(i, t, past) < 0.0
+            }),
+        }
     }
 
     #[inline]
-    fn slope(&self, empty: [bool; L], t: f64, x: &[f64; V], past: &Past<V>) -> [f64; V] {
+    fn slope(&self, mode: AtZero<L, G>, t: f64, x: &[f64; V], past: &Past<V>) -> [f64; V] {
         std::array::from_fn(|v| {
             if v < L {
-                return if empty[v] { 0.0 } else { self.arriving(v, t, x, past) - self.paths.capacities[v] };
+                return if mode.queues[v] {
+                    0.0
+                } else {
+                    self.arriving(v, t, x, past) - self.paths.capacities[v]
+                };
             }
             let i = v - L;
-            if self.paths.flows[i] <= 0.0 {
-                return 0.0;
-            }
-            let heard = self.paths.route(i).map(|(l, after)| {
-                let from = t - (self.paths.rtts[i] - after);
-                let then = past.at(from);
-                let rate = if after > 0.0 { past.at(from - after)[v] } else { then[v] };
-                self.feedback(l, then[l], self.arriving(l, from, &then, past), rate)
-            });
-            heard.fold(f64::INFINITY, f64::min)
+            if self.paths.flows[i] <= 0.0 || mode.rates[i] { 0.0 } else { self.heard(i, t, past) }
         })
     }
 
     #[inline]
-    fn guard(&self, empty: [bool; L], t: f64, x: &[f64; V], past: &Past<V>) -> f64 {
-        let of = |l: usize| {
-            if empty[l] { self.paths.capacities[l] - self.arriving(l, t, x, past) } else { x[l] }
-        };
-        (0..L).map(of).fold(f64::INFINITY, f64::min)
+    fn guard(&self, mode: AtZero<L, G>, t: f64, x: &[f64; V], past: &Past<V>) -> f64 {
+        (0..V).map(|v| self.border(v, mode, t, x, past)).fold(f64::INFINITY, f64::min)
     }
 
-    fn switch(&self, mut empty: [bool; L], t: f64, x: &mut [f64; V], past: &Past<V>) -> [bool; L] {
-        let arriving = |l: usize, x: &[f64; V]| self.arriving(l, t, x, past);
-        Paths::<L, G>::switch_queues(&mut empty, x, arriving, &self.paths.capacities);
-        empty
+    fn switch(&self, mode: AtZero<L, G>, t: f64, x: &mut [f64; V], past: &Past<V>) -> AtZero<L, G> {
+        let borders: [f64; V] = std::array::from_fn(|v| self.border(v, mode, t, x, past));
+        // By rounding, the one that was cut for may be a hair short of its border.
+        let least = borders.iter().copied().fold(f64::INFINITY, f64::min).max(0.0);
+        let mut next = mode;
+        for (v, _) in borders.iter().enumerate().filter(|(_, border)| **border <= least) {
+            if let Some(i) = v.checked_sub(L) {
+                if mode.rates[i] {
+                    next.rates[i] = false;
+                } else {
+                    x[v] = 0.0;
+                    next.rates[i] = self.heard(i, t, past) <= 0.0;
+                }
+            } else if mode.queues[v] {
+                next.queues[v] = false;
+            } else {
+                x[v] = 0.0;
+                next.queues[v] = self.arriving(v, t, x, past) <= self.paths.capacities[v];
+            }
+        }
+        next
     }
 }
 
@@ -254,7 +282,7 @@ impl<const L: usize, const G: usize, const V: usize> System<V> for Xcp<L, G, V> 
 ///
 /// ```text
 ///   R' = R / (C d) (alpha (C - y) - beta q / d)        d = mean RTT of what arrives, and q / C,  R at most C
-///   q' = y - C, and max(y - C, 0) where q = 0
+///   q' = y - C, and max(y - C, 0) where q = 0,  min(y - C, 0) where q fills the buffer
 /// ```
 ///
 /// Variables are queues, then rates of links: `V` is `2 L`.
@@ -264,15 +292,30 @@ pub struct Rcp<const L: usize, const G: usize, const V: usize> {
     beta: f64,
     paths: Paths<L, G>,
     rtts: [f64; L],
+    buffers: [f64; L],
+}
+
+/// Where queues are, and which rates are at their highest and would grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modes<const L: usize> {
+    queues: [Queue; L],
+    held: [bool; L],
 }
 
 impl<const L: usize, const G: usize, const V: usize> Rcp<L, G, V> {
-    /// With gains on spare capacity and on the queue. None where the paths are no network.
+    /// With gains on spare capacity and on the queue, and buffers without end. None where the paths are no network.
     #[must_use]
     pub fn new(alpha: f64, beta: f64, paths: Paths<L, G>) -> Option<Self> {
         const { assert!(V == 2 * L, "a queue and a rate for each link") };
         let paths = paths.checked()?;
-        Some(Self { alpha, beta, rtts: std::array::from_fn(|l| paths.mean_rtt(l)), paths })
+        let rtts = std::array::from_fn(|l| paths.mean_rtt(l));
+        Some(Self { alpha, beta, rtts, paths, buffers: [f64::INFINITY; L] })
+    }
+
+    /// With buffers, of a queue's unit. What a full one loses has arrived as far as rates are concerned.
+    #[must_use]
+    pub fn with_buffers(self, buffers: [f64; L]) -> Self {
+        Self { buffers, ..self }
     }
 
     /// What arrives at a link, and its mean RTT without queues.
@@ -305,7 +348,11 @@ impl<const L: usize, const G: usize, const V: usize> Rcp<L, G, V> {
     #[inline]
     fn guards(&self, link: usize, mode: Modes<L>, x: &[f64; V], arriving: (f64, f64)) -> [f64; 2] {
         let (capacity, rtt) = (self.paths.capacities[link], self.rtts[link]);
-        let queue = if mode.empty[link] { 1.0 - arriving.0 / capacity } else { x[link] / capacity };
+        let queue = match mode.queues[link] {
+            Queue::Empty => 1.0 - arriving.0 / capacity,
+            Queue::Full => arriving.0 / capacity - 1.0,
+            Queue::Free => x[link].min(self.buffers[link] - x[link]) / capacity,
+        };
         let rate = if mode.held[link] {
             self.growth(link, x[link], arriving) * rtt
         } else {
@@ -335,7 +382,16 @@ impl<const L: usize, const G: usize, const V: usize> System<V> for Rcp<L, G, V> 
     fn mode(&self, t: f64, x: &[f64; V], past: &Past<V>) -> Modes<L> {
         let arriving: [(f64, f64); L] = std::array::from_fn(|l| self.arriving(l, t, past));
         Modes {
-            empty: std::array::from_fn(|l| x[l] <= 0.0 && arriving[l].0 < self.paths.capacities[l]),
+            queues: std::array::from_fn(|l| {
+                let over = arriving[l].0 - self.paths.capacities[l];
+                if x[l] <= 0.0 && over < 0.0 {
+                    Queue::Empty
+                } else if x[l] >= self.buffers[l] && over > 0.0 {
+                    Queue::Full
+                } else {
+                    Queue::Free
+                }
+            }),
             held: std::array::from_fn(|l| {
                 x[L + l] >= self.paths.capacities[l] && self.growth(l, x[l], arriving[l]) > 0.0
             }),
@@ -347,7 +403,8 @@ impl<const L: usize, const G: usize, const V: usize> System<V> for Rcp<L, G, V> 
         let arriving: [(f64, f64); L] = std::array::from_fn(|l| self.arriving(l, t, past));
         std::array::from_fn(|v| {
             if v < L {
-                return if mode.empty[v] { 0.0 } else { arriving[v].0 - self.paths.capacities[v] };
+                let over = arriving[v].0 - self.paths.capacities[v];
+                return if mode.queues[v] == Queue::Free { over } else { 0.0 };
             }
             let l = v - L;
             // A link without flows says nothing that is heard.
@@ -368,11 +425,15 @@ impl<const L: usize, const G: usize, const V: usize> System<V> for Rcp<L, G, V> 
         let least = guards.iter().flatten().copied().fold(f64::INFINITY, f64::min).max(0.0);
         for (l, [queue, rate]) in guards.into_iter().enumerate() {
             if queue <= least {
-                if mode.empty[l] {
-                    mode.empty[l] = false;
-                } else {
+                let was = std::mem::replace(&mut mode.queues[l], Queue::Free);
+                let over = arriving[l].0 - capacities[l];
+                // The nearer of its two borders is the one that it has reached.
+                if was == Queue::Free && x[l] > 0.5 * self.buffers[l] {
+                    x[l] = self.buffers[l];
+                    mode.queues[l] = if over >= 0.0 { Queue::Full } else { Queue::Free };
+                } else if was == Queue::Free {
                     x[l] = 0.0;
-                    mode.empty[l] = arriving[l].0 <= capacities[l];
+                    mode.queues[l] = if over <= 0.0 { Queue::Empty } else { Queue::Free };
                 }
             }
             if rate <= least {

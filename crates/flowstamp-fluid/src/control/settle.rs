@@ -21,8 +21,13 @@ fn distance(x: &[f64; 2], rest: f64) -> f64 {
 /// The equations of flows of one RTT.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Model {
-    /// [`Rcp`], with the highest rate over the equilibrium's.
-    Rcp(f64),
+    /// [`Rcp`].
+    Rcp {
+        /// The highest rate over the equilibrium's.
+        most: f64,
+        /// In bandwidth-delay products.
+        buffer: f64,
+    },
     /// [`Switched`].
     Switched,
     /// The same without the queue's floor.
@@ -44,8 +49,8 @@ impl Setting {
     pub fn fate(&self, alpha: f64, beta: f64, patience: &Patience) -> Fate {
         let [rate, queue] = self.start;
         let found = match self.model {
-            Model::Rcp(most) => {
-                let model = Rcp { alpha, beta, most, queue_in_rtt: true };
+            Model::Rcp { most, buffer } => {
+                let model = Rcp { alpha, beta, most, buffer, queue_in_rtt: true };
                 fate(model, [1.0 + rate, queue], STEP, patience, |x| distance(x, 1.0))
             }
             Model::Switched | Model::Linear => {
@@ -65,8 +70,8 @@ impl Setting {
     pub fn states(&self, alpha: f64, beta: f64, error: f64, times: &[f64]) -> Result<Vec<[f64; 2]>, Trouble> {
         let [rate, queue] = self.start;
         match self.model {
-            Model::Rcp(most) => {
-                let model = Rcp { alpha, beta, most, queue_in_rtt: true };
+            Model::Rcp { most, buffer } => {
+                let model = Rcp { alpha, beta, most, buffer, queue_in_rtt: true };
                 let mut found = states(model, [1.0 + rate, queue], STEP, times)?;
                 found.iter_mut().for_each(|x| x[0] -= 1.0);
                 Ok(found)
@@ -104,6 +109,8 @@ pub struct RcpLink {
     pub rtt: f64,
     /// N.
     pub flows: f64,
+    /// In bandwidth-delay products; infinite in the thesis's equations.
+    pub buffer: f64,
 }
 
 impl RcpLink {
@@ -114,11 +121,13 @@ impl RcpLink {
             rtts: [self.rtt],
             passes: [[Some(0.0)]],
         };
-        network::Rcp::new(self.alpha, self.beta, paths).expect("a capacity, an RTT and flows above 0")
+        network::Rcp::new(self.alpha, self.beta, paths)
+            .expect("a capacity, an RTT and flows above 0")
+            .with_buffers([self.buffer * self.capacity * self.rtt])
     }
 
     fn start(&self, [rate, queue]: [f64; 2]) -> [f64; 2] {
-        [queue * self.capacity * self.rtt, rate.min(1.0) * self.capacity]
+        [queue.min(self.buffer) * self.capacity * self.rtt, rate.min(1.0) * self.capacity]
     }
 
     /// What becomes of a start; times of `patience` and the answer are round trips. The rate is within 2% and the queue within 1% of a
