@@ -2,6 +2,7 @@
 //! bandwidth-delay products. What neither capacity, RTT nor number of flows changes is not in them.
 
 use super::delay::{Past, System};
+use flowstamp_laws::{rcp, vcp, xcp};
 
 /// How the queue and what is bounded stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +86,7 @@ impl Rcp {
     #[inline]
     fn growth_at(&self, arriving: f64, queue: f64) -> f64 {
         let d = if self.queue_in_rtt { 1.0 + queue } else { 1.0 };
-        (self.alpha * (1.0 - arriving) - self.beta * queue / d) / d
+        rcp::router::growth(self.alpha, self.beta, 1.0 - arriving, queue, d, 1.0) / d
     }
 
     fn growth(&self, t: f64, x: &[f64; 2], past: &Past<2>) -> f64 {
@@ -125,7 +126,8 @@ impl System<2> for Switched {
     #[inline]
     fn slope(&self, mode: Mode, t: f64, x: &[f64; 2], past: &Past<2>) -> [f64; 2] {
         let [y, q] = past.at(t - 1.0);
-        [self.alpha * (self.error - y) - self.beta * q, if mode.empty { 0.0 } else { x[0] }]
+        let changes = xcp::router::aggregate_feedback(self.alpha, self.beta, self.error - y, q, 1.0);
+        [changes, if mode.empty { 0.0 } else { x[0] }]
     }
 
     #[inline]
@@ -181,7 +183,7 @@ impl System<1> for Miaimd {
 
     #[inline]
     fn slope(&self, (): (), t: f64, x: &[f64; 1], past: &Past<1>) -> [f64; 1] {
-        [self.kappa * x[0] * (1.0 / past.at(t - 1.0)[0] - 1.0) + self.addition]
+        [vcp::growth(self.kappa, past.at(t - 1.0)[0]) * x[0] + self.addition]
     }
 
     #[inline]

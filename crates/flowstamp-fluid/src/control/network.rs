@@ -8,6 +8,8 @@
 //! capacity and mean RTT are the natural ones. Groups without flows are left out, so that a model serves for fewer than it has room for.
 
 use super::delay::{Past, System};
+use flowstamp_laws::xcp::{router::aggregate_feedback, shares::pools};
+use flowstamp_laws::{rcp, vcp};
 
 /// Capacities, routes and delays.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -190,10 +192,11 @@ impl<const L: usize, const G: usize, const V: usize> Xcp<L, G, V> {
     #[inline]
     fn feedback(&self, link: usize, queue: f64, arriving: f64, rate: f64) -> f64 {
         let d = self.rtts[link];
-        let f = (self.alpha * (self.paths.capacities[link] - arriving) - self.beta * queue / d) / d;
-        let h = (self.shuffle * arriving / d - f.abs()).max(0.0);
-        let taken = if arriving > 0.0 { rate / arriving * ((-f).max(0.0) + h) } else { 0.0 };
-        (f.max(0.0) + h) / self.counts[link] - taken
+        let aggregate =
+            aggregate_feedback(self.alpha, self.beta, self.paths.capacities[link] - arriving, queue, d);
+        let [give, take] = pools(aggregate, self.shuffle, arriving);
+        let taken = if arriving > 0.0 { rate / arriving * take } else { 0.0 };
+        (give / self.counts[link] - taken) / d
     }
 }
 
@@ -298,7 +301,7 @@ impl<const L: usize, const G: usize, const V: usize> Rcp<L, G, V> {
     fn growth(&self, link: usize, queue: f64, (arriving, rtt): (f64, f64)) -> f64 {
         let capacity = self.paths.capacities[link];
         let d = rtt + queue / capacity;
-        (self.alpha * (capacity - arriving) - self.beta * queue / d) / (capacity * d)
+        rcp::router::growth(self.alpha, self.beta, capacity - arriving, queue, d, capacity) / d
     }
 
     /// How far a link's queue and rate are from their borders, each in a scale of its own, so that neither hides the other.
@@ -418,14 +421,14 @@ impl<const L: usize, const G: usize> Vcp<L, G> {
     /// The growth per round trip of a rate under a load: `xi_s` of equation 6.
     #[must_use]
     pub fn multiplies_by(&self, load: f64, rtt: f64) -> f64 {
-        let xi = self.kappa * (1.0 / load - 1.0);
-        if rtt == self.t_rho { xi } else { libm::expm1(rtt / self.t_rho * libm::log1p(xi)) }
+        let xi = vcp::growth(self.kappa, load);
+        if rtt == self.t_rho { xi } else { vcp::scaled_growth(libm::log1p(xi), rtt / self.t_rho) }
     }
 
     /// What a round trip adds to a window: `alpha_s` of equation 8.
     #[must_use]
     pub fn adds(&self, rtt: f64) -> f64 {
-        self.addition * (rtt / self.t_rho) * (rtt / self.t_rho)
+        vcp::exact::addition(self.addition, rtt / self.t_rho)
     }
 
     fn load(&self, link: usize, t: f64, x: &[f64; G], past: &Past<G>) -> f64 {
