@@ -426,12 +426,23 @@ impl System<3> for Averaging {
 
 #[test]
 fn with_the_queue_in_the_rtt_it_is_once_the_average_is() {
-    for (alpha, beta) in [(0.5, 0.5), (0.8, 0.2)] {
+    // Round trips until all is within 2% and 1% from twice as many flows, with the average and without.
+    for (alpha, beta, soon) in [(0.5, 0.5, [16, 17]), (0.8, 0.2, [9, 22]), (0.4, 0.5, [21, 15])] {
         let model = Rcp { alpha, beta, most: FLOWS, queue_in_rtt: true };
         let averaging = off((alpha, beta), Says::Queue, Averaging(model), [2.0, 0.0, 1.0]);
         let direct = off((alpha, beta), Says::Queue, model, [2.0, 0.0]);
         assert!(first_order(averaging), "({alpha}, {beta}): {averaging:?}");
         // Equation 5.3 has no average, which lags by as long as an RTT upwards and, at R/C of what it is, ten times that downwards.
+        let patience = Patience { band: 1.0, most: 100.0, ..PATIENCE };
+        let far = |rate: f64, queue: f64| ((rate - 1.0).abs() / 0.02).max(queue / 0.01);
+        let fates = [
+            fate(Averaging(model), [2.0, 0.0, 1.0], 1.0 / 32.0, &patience, |x| far(x[0], x[1])),
+            fate(model, [2.0, 0.0], 1.0 / 32.0, &patience, |x| far(x[0], x[1])),
+        ];
+        for (fate, soon) in fates.into_iter().zip(soon) {
+            let Ok(Fate::Settles { after }) = fate else { panic!("({alpha}, {beta}): {fate:?}") };
+            assert_eq!(after.round() as i32, soon, "({alpha}, {beta}): {after}");
+        }
         assert!(direct[2] > 0.2 && direct[2] > 0.9 * direct[0], "({alpha}, {beta}): {direct:?}");
     }
 }
