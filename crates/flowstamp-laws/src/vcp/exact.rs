@@ -107,7 +107,7 @@ pub fn adjusted(gamma: f64, used: f64, wanted: f64, step: f64, first: f64) -> f6
 }
 
 /// How many load factors one value of `gamma` is for (deviation 4).
-pub const INTERVALS_PER_STEP: u32 = 10;
+const INTERVALS_PER_STEP: u32 = 10;
 
 /// The law's state on one link.
 #[derive(Clone, Debug)]
