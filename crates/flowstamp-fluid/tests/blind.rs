@@ -20,16 +20,16 @@ const LINK: Link = Link {
 
 /// The largest queue over `chi Qmax`, and how many RTTs after there was one it is reached.
 fn peak(link: &Link) -> (f64, f64) {
-    let seen = link.steps(80).unwrap();
-    let first = seen.iter().position(|step| step.queue > 1e-6).unwrap();
-    let top = (0..seen.len()).max_by(|a, b| seen[*a].queue.total_cmp(&seen[*b].queue)).unwrap();
-    let unit = link.chi.unwrap() * link.q_max;
+    let seen = link.steps(80).expect("a link");
+    let first = seen.iter().position(|step| step.queue > 1e-6).expect("a queue");
+    let top = (0..seen.len()).max_by(|a, b| seen[*a].queue.total_cmp(&seen[*b].queue)).expect("steps");
+    let unit = link.chi.expect("chi") * link.q_max;
     (seen[top].queue / unit, (top - first) as f64 / f64::from(link.parts))
 }
 
 /// The worst of instants within an interval at which the link is full.
 fn worst(link: Link) -> f64 {
-    let unit = link.chi.unwrap() * link.q_max;
+    let unit = link.chi.expect("chi") * link.q_max;
     let starts = (0..40).map(|n| link.start + unit * f64::from(n) / 40.0);
     starts.map(|start| peak(&Link { start, ..link }).0).fold(0.0, f64::max)
 }

@@ -365,10 +365,10 @@ fn off<const N: usize>(
     model: impl System<N>,
     start: [f64; N],
 ) -> [f64; 3] {
-    let mut solution = Solution::new(model, start, 1.0 / 64.0).unwrap();
+    let mut solution = Solution::new(model, start, 1.0 / 64.0).expect("a step below the delay");
     let theory: Vec<f64> = (1..=40)
         .map(|half| {
-            solution.advance(f64::from(half) / 2.0).unwrap();
+            solution.advance(f64::from(half) / 2.0).expect("a solution");
             solution.state()[0]
         })
         .collect();

@@ -243,7 +243,8 @@ proptest! {
 /// States of a model at whole multiples of half its unit of time.
 fn by_halves<const N: usize>(model: impl System<N>, start: [f64; N], halves: u32) -> Vec<[f64; N]> {
     let times: Vec<f64> = (1..=halves).map(|half| f64::from(half) / 2.0).collect();
-    Solution::new(model, start, 1.0 / 64.0).unwrap().sampled(&times).unwrap()
+    let mut solution = Solution::new(model, start, 1.0 / 64.0).expect("a step below the delay");
+    solution.sampled(&times).expect("a solution")
 }
 
 /// The most that two paths are apart.
