@@ -12,11 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flowstamp import _flowstamp
+from flowstamp import _flowstamp, stability_blind
+from flowstamp.errors import TheoryError
 from flowstamp.figures import FigureError, analytic, available, read
 from flowstamp.figures.control import MEASURES
 from flowstamp.figures.measures import Finished, RunSet
 from flowstamp.figures.tables import TheoryTableError
+
+BLIND: dict[str, Any] = {"control": "blind", "rtt": "100ms", "q_max": "64kB", "kappa": "3900B", "start": "2600B"}
+BLIND |= {"packet": "1300B", "rtts": 30}
 
 
 def curve(**table: Any) -> Mapping[str, Any]:
@@ -32,7 +36,7 @@ def refusal(**table: Any) -> str:
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        ({"control": "bode"}, "control: one of response, margins, border, trajectory, settling, windows"),
+        ({"control": "bode"}, "control: one of response, margins, border, trajectory, settling, windows, blind"),
         ({"control": "margins", "alpha": 0.4, "beta": 0.2, "gamma": 1}, "gamma: no such key here, but one of alpha, "),
         ({"control": "margins", "alpha": "0.4", "beta": 0.2}, "alpha: numbers from 1e-09, a list"),
         ({"control": "margins", "alpha": True, "beta": 0.2}, "alpha: numbers"),
@@ -110,7 +114,8 @@ def test_all_measures_of_all_kinds_can_be_named() -> None:
         {"control": "settling", "alpha": 0.4, "beta": 0.2, "capacity": "1Gbps", "rtt": "1s", "flows": 9}
         | {"buffer_bdp": 0.5},
         {"control": "windows", "kappa": 0.25, "start": [1, 2, 3, 4], "rtts": 9}
-        | {"links": [{"carries": 9, "flows": [0, 1, 2, 3]}]},
+        | {"links": [{"carries": 9, "flows": [0, 1, 2, 3]}], "adjusts": {"step": 0.01, "every": 1}},
+        BLIND | {"capacity": "2Mbps"},
     ]
     found = set().union(*(curve(**table) for table in tables))
     assert found == set(MEASURES)
@@ -240,6 +245,49 @@ def test_over_use_lasts_until_the_load_is_below_one() -> None:
         probed({**scenario, "probes": {"every": "100ms", "laws": True}}).measure("released_own_rtts")
     spare = {**scenario, "flows": [{"name": "forward", "law": VCP, "size": "1kB"}]}
     assert np.isnan(probed(spare).measure("released_rtts")).all()
+
+
+def test_vcps_adjusted_target_brings_the_use_to_it() -> None:
+    """Xia 2008, equation 14: to within a step of U*, 1 here, by `gamma = 1 - N alpha / (kappa C T)`."""
+    table = {"control": "windows", "kappa": [0.25, 0.5], "start": [1, 90], "carries": [50, 200], "rtts": 2000}
+    table |= {"links": [{"carries": 100, "flows": [0, 1]}], "adjusts": {"step": 0.01, "every": 40}}
+    found = curve(**table)
+    assert found["rest_used"] == pytest.approx(1.0, abs=0.01)
+    assert found["rest_target"] == pytest.approx([0.84, 0.96, 0.92, 0.98], abs=0.01)
+    assert (found["target_moves"] < 0.021).all()
+    assert (found["target_moves"] > 0.009).all()
+    assert found["target"][0] == 1.0
+    assert found["used"][-1] == pytest.approx(1.0, abs=0.015)
+    for wrong in ({"step": 0.01}, {"step": 0.0, "every": 9}, {"step": 0.01, "every": 9, "to": 1}, 3):
+        assert refusal(**table | {"adjusts": wrong}) == "adjusts: a table with step and every, numbers above 0"
+
+
+def test_a_blind_routers_link_fills_at_the_figures_points() -> None:
+    """Figure 4's peak, and equation 7's time, at capacities and chis that the figure varies."""
+    capacities = [5.0, 5.5, 6.0]
+    found = analytic.curve(BLIND | {"over": "capacity", "chi": 0.1}).at(capacities)
+    for n, mbps in enumerate(capacities):
+        one = stability_blind.fill(f"{mbps}Mbps", "100ms", q_max="64kB", kappa="3900B", start="2600B", chi=0.1, rtts=30)
+        assert found["peak_bytes"][n] == one.peak_bytes == 1300 * found["max_queue_packets"][n]
+        assert found["reached_90_rtts"][n] == one.reached_rtts(0.9)
+    over_chi = analytic.curve(BLIND | {"over": "chi", "capacity": "5Mbps"}).at([0.1, 0.2])
+    assert over_chi["peak_bytes"][0] == found["peak_bytes"][0]
+    # 0.9 BDP less what is sent at first, by 6.4 and 12.8 kB in an RTT, and two RTTs before the first of it is back.
+    assert over_chi["reached_90_rtts"] == pytest.approx([2 + 53.65 / 6.4, 2 + 53.65 / 12.8], abs=1.0)
+    at_once = analytic.curve(BLIND | {"capacity": "5.12Mbps", "chi": 0.1, "senders": "at_once", "kappa": "1B"})
+    figure_4 = analytic.curve(
+        BLIND | {"capacity": "5.12Mbps", "chi": 0.1, "senders": "at_once", "kappa": "1B", "start": "12799B"}
+    ).at([])
+    # 64 kB are what the link carries in an RTT: it is as good as full after four intervals.
+    assert figure_4["peak_share"] == pytest.approx([0.1 * (5 - 0.4 - 0.2263)], rel=1e-3)
+    assert figure_4["peak_after_rtts"] == [2.0]
+    assert at_once.at([])["peak_share"] < figure_4["peak_share"]
+    assert refusal(**BLIND | {"capacity": "5Mbps", "senders": "slow"}) == "senders: one of windows, rates, at_once"
+    assert refusal(**BLIND | {"capacity": "5Mbps", "over": "rtt"}) == "over: one of capacity, chi, nothing"
+    with pytest.raises(TheoryError, match=r"q_max is .* of the bandwidth-delay product; it must be above 0"):
+        stability_blind.fill("1kbps", "1ms", q_max="64kB", kappa="3900B", start="2600B")
+    with pytest.raises(TheoryError, match="rtts is 0; it must be 1 to 100000"):
+        stability_blind.fill("1Mbps", "1ms", q_max="64kB", kappa="3900B", start="2600B", rtts=0)
 
 
 def test_how_soon_a_link_is_full_and_flows_are_even_is_counted_in_path_rtts() -> None:

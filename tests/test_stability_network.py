@@ -91,6 +91,23 @@ def test_vcp_rests_above_its_target_by_what_is_added() -> None:
     assert found.rates_bps[0][1] * 0.2 / 8 / 500 == pytest.approx(packets / 4, rel=1e-9)
 
 
+def test_vcps_routers_adjust_their_target() -> None:
+    """Xia 2008, equation 14: what is used is the target's, within a step, and not above it by what flows add."""
+    lot = network("vcp", {"only": "10Mbps"}, [Route(["only"], "200ms", flows=4)], kappa=0.2, step=0.005)
+    seconds = np.linspace(0.0, 400.0, 8001)
+    found = lot.trajectory(seconds)
+    used = 4 * found.rates_bps[0][seconds > 300].mean() / 10e6
+    assert used == pytest.approx(0.98, abs=0.005)
+    late = found.targets["only"][seconds > 300]
+    # Packets in an RTT that flows add: 4 alpha / kappa of 250.
+    assert late == pytest.approx(0.98 - 4 / 0.2 / 250, abs=0.0051)
+    assert np.ptp(late) > 0.0
+    assert lot.trajectory([0.0]).targets["only"] == [0.98]
+    fixed = network("vcp", {"only": "10Mbps"}, [Route(["only"], "200ms", flows=4)], kappa=0.2).trajectory(seconds)
+    assert fixed.targets == {}
+    assert 4 * fixed.rates_bps[0][-1] / 10e6 == pytest.approx(0.98 + 0.08, rel=1e-6)
+
+
 def test_rcps_packets_rest_where_the_model_does() -> None:
     fair = network("rcp", LINKS, ROUTES).trajectory([0.0, 100.0]).rates_bps
     links = "".join(

@@ -285,8 +285,24 @@ def rcp_trajectory(
     start: tuple[float, float],
     times: bytes,
 ) -> bytes: ...
+def blind_steps(
+    senders: str,
+    detection: str,
+    gains: tuple[float, float],
+    chi: float | None,
+    q_max: float,
+    kappa: float,
+    start: float,
+    parts: int,
+    rtts: int,
+) -> bytes: ...
 def vcp_windows(
-    kappa: float, alpha: float, start: list[float], links: list[tuple[float, list[int]]], times: bytes
+    kappa: float,
+    alpha: float,
+    start: list[float],
+    links: list[tuple[float, list[int]]],
+    adjusts: tuple[float, float] | None,
+    times: bytes,
 ) -> bytes: ...
 def loop_border(shuffle: float, flows: list[tuple[float, float]], most: tuple[float, float]) -> tuple[bytes, bytes]: ...
 def loop_margins(

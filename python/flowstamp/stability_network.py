@@ -49,12 +49,24 @@ MOST_LINKS, MOST_ROUTES = 8, 16
 PARAMETERS: dict[str, dict[str, float | str]] = {
     "xcp": {**dict(zip(("alpha", "beta"), _flowstamp.own_gains()["xcp"], strict=True)), "gamma": 0.1},
     "rcp": dict(zip(("alpha", "beta"), _flowstamp.own_gains()["rcp"], strict=True)),
-    "vcp": {"kappa": 0.25, "alpha": 1.0, "target": 0.98, "t_rho": "200ms", "packet": "1000B"},
+    "vcp": {
+        "kappa": 0.25,
+        "alpha": 1.0,
+        "target": 0.98,
+        "t_rho": "200ms",
+        "packet": "1000B",
+        "step": 0.0,
+        "every": "2s",
+    },
 }
-"""What laws have by themselves. VCP's alpha is packets, added in `t_rho`; the target is a share of the capacity."""
+"""What laws have by themselves. VCP's alpha is packets, added in `t_rho`; the target is a share of the capacity, to
+which routers bring the use by adjusting what they take for it, by `step` after each `every`, where `step` is not 0
+(equation 14)."""
 
 
-LIMITS = {"gamma": (0.0, 1.0), "kappa": (0.01, 0.99), "target": (0.01, 1.0)}
+VCP_FIXED = 4
+"""How many gains VCP has whose routers leave their target."""
+LIMITS = {"gamma": (0.0, 1.0), "kappa": (0.01, 0.99), "target": (0.01, 1.0), "step": (0.0, 0.1)}
 
 
 @dataclass(frozen=True)
@@ -78,6 +90,8 @@ class NetworkTrajectory:
     """By link, what it takes to send the queue, seconds. VCP's model has none."""
     rates_bps: list[Floats]
     """Of a flow of each route, bit/s."""
+    targets: dict[str, Floats]
+    """By link, the share of the capacity that routers of VCP take for their target, where these adjust it."""
 
 
 @dataclass(frozen=True)
@@ -120,9 +134,12 @@ class Network:
                 _buffer(seconds),
             )
         links = 0 if self.law == "vcp" else len(capacities)
-        rows = _array(found).reshape(-1, links + len(self.routes))
+        adjusted = len(capacities) if self.law == "vcp" and len(self.gains) > VCP_FIXED else 0
+        rows = _array(found).reshape(-1, links + len(self.routes) + adjusted)
         queues = {name: rows[:, n] / capacities[n] for n, name in enumerate(self.capacities_bps) if links}
-        return NetworkTrajectory(queues, [rows[:, links + n] for n in range(len(self.routes))])
+        first = links + len(self.routes)
+        targets = {name: rows[:, first + n] for n, name in enumerate(self.capacities_bps) if adjusted}
+        return NetworkTrajectory(queues, [rows[:, links + n] for n in range(len(self.routes))], targets)
 
     @cached_property
     def _path(self) -> tuple[Floats, NetworkTrajectory]:
@@ -261,6 +278,8 @@ def network(law: str, links: Mapping[str, str], routes: Sequence[Route], **param
         packet = 8.0 * _quantity("packet", "size", str(used["packet"]))
         kappa, alpha, target = (_number(name, used[name]) for name in ("kappa", "alpha", "target"))
         gains: tuple[float, ...] = (kappa, alpha * packet, target, _quantity("t_rho", "time", str(used["t_rho"])))
+        step, every = _number("step", used["step"]), _quantity("every", "time", str(used["every"]))
+        gains += (step, every) if step else ()
     else:
         gains = tuple(_number(name, value) for name, value in used.items())
     made = Network(law, gains, capacities, tuple(_route(n, route, list(capacities)) for n, route in enumerate(routes)))

@@ -1,15 +1,18 @@
 //! Models of several links and several RTTs: against closed forms at rest, against those of one link, against the laws.
 
-use flowstamp_fluid::control::delay::{Solution, System, Trouble};
+use flowstamp_fluid::control::delay::{Past, Solution, System, Trouble};
 use flowstamp_fluid::control::models::{self, Miaimd};
 use flowstamp_fluid::control::network::{Paths, Rcp, Vcp, Xcp};
 use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
-use flowstamp_laws::sender::{FlowView, SenderLaw};
-use flowstamp_laws::units::{Rate, Time};
+use flowstamp_laws::sender::{Ack, FlowView, SenderLaw};
+use flowstamp_laws::stamp::Stamp;
+use flowstamp_laws::units::{Rate, Ratio, Time};
+use flowstamp_laws::vcp::exact;
 use flowstamp_laws::vcp::sender::{Limiter, Params as VcpParams, Sender};
 use flowstamp_laws::xcp::router::{Params, Router};
 use flowstamp_laws::xcp::{Encoding, Window};
 use proptest::prelude::*;
+use std::collections::VecDeque;
 
 fn at<const N: usize, S: System<N>>(system: S, start: [f64; N], step: f64, end: f64) -> [f64; N] {
     let mut solution = Solution::new(system, start, step).expect("a step below the delay");
@@ -235,6 +238,176 @@ proptest! {
         let (multiplied, added) = (model.multiplies_by(0.8, rtt.as_secs_f64()), model.adds(rtt.as_secs_f64()));
         prop_assert!((sender.multiplies_by(rtt) / multiplied - 1.0).abs() < 1e-12);
         prop_assert!((sender.adds(rtt, 1e9) / added - 1.0).abs() < 1e-12);
+    }
+}
+
+/// States of a model at whole multiples of half its unit of time.
+fn by_halves<const N: usize>(model: impl System<N>, start: [f64; N], halves: u32) -> Vec<[f64; N]> {
+    let times: Vec<f64> = (1..=halves).map(|half| f64::from(half) / 2.0).collect();
+    let mut solution = Solution::new(model, start, 1.0 / 64.0).expect("a step below the delay");
+    solution.sampled(&times).expect("a solution")
+}
+
+/// The most that two paths are apart.
+fn apart<const N: usize>(a: &[[f64; N]], b: &[[f64; N]]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    a.as_flattened().iter().zip(b.as_flattened()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+/// Of the first order: a quarter of the interval, a quarter of the error.
+fn first_order(errors: [f64; 3]) -> bool {
+    errors[1] < errors[0] / 3.0 && errors[2] < errors[1] / 3.0
+}
+
+/// XCP's router every so often, and a flow of half and one of one and a half mean RTTs, which obey it so much later: queue and rates in
+/// capacities and mean RTTs, at multiples of half of one. Before zero all is as it is then.
+///
+/// The law decides once in the RTT that packets say. So that it decides `parts` times as often they say so much less, and its gains are those of the
+/// same slopes: what an interval is to bring is a part, and `Q / d` is as many times what it is.
+fn xcp_by_parts((alpha, beta, gamma): (f64, f64, f64), start: [f64; 2], parts: u32) -> Vec<[f64; 3]> {
+    let (rtts, d, capacity, many) = ([0.05, 0.15], 0.1, 4e10, f64::from(parts));
+    let interval = d / many;
+    let params = Params {
+        alpha: alpha / many,
+        beta: beta / many / many,
+        gamma: gamma / many,
+        initial_interval: Some(Time::from_secs_f64(interval)),
+        ..Params::default()
+    };
+    let mut router = Router::<Window>::new(&params, &RouterView::of(Rate::from_bytes_per_sec(capacity)));
+    let mut rates = start.map(|rate| rate * capacity);
+    let mut told = [parts / 2, 3 * parts / 2].map(|steps| VecDeque::from(vec![0.0; steps as usize]));
+    let (mut queue, mut seen) = (0.0f64, Vec::new());
+    for i in -i64::from(2 * parts)..20 * i64::from(parts) {
+        let sent = rates.map(|rate| (rate * interval) as u32);
+        if i >= 0 {
+            queue = (queue + f64::from(sent[0]) + f64::from(sent[1]) - capacity * interval).max(0.0);
+        }
+        let view = LinkView { now: Time::ZERO, queue_bytes: queue as u64, queue_packets: 0 };
+        for ((rate, told), (size, rtt)) in rates.iter_mut().zip(&mut told).zip(sent.into_iter().zip(rtts)) {
+            let said = rtt / many;
+            let mut stamp = Window::header(*rate * said, said, f64::from(size), 1e15);
+            router.on_arrival(view, size, Some(&stamp));
+            router.on_departure(view, size, &mut stamp);
+            told.push_back(Window::window_change(&stamp, said) / said);
+            let change = told.pop_front().expect("as many as there are steps in an RTT");
+            *rate += if i >= 0 { change } else { 0.0 };
+        }
+        router.on_timer(1, view);
+        router.on_timer(0, view);
+        if i >= 0 && (i + 1) % i64::from(parts / 2) == 0 {
+            seen.push([queue / (capacity * d), rates[0] / capacity, rates[1] / capacity]);
+        }
+    }
+    seen
+}
+
+#[test]
+fn xcps_router_is_the_model_as_its_interval_shrinks() {
+    for (gains, start) in [((0.4, 0.226, 0.1), [0.9, 0.4]), ((0.8, 0.5, 0.05), [0.1, 0.3])] {
+        let paths = Paths::shared([1.0, 1.0], [0.5, 1.5]);
+        let model = Xcp::<1, 2, 3>::new(gains.0, gains.1, gains.2, paths).unwrap();
+        let theory = by_halves(model, [0.0, start[0], start[1]], 40);
+        assert!(theory.iter().any(|x| x[0] > 0.05), "no queue to speak of: {theory:?}");
+        let errors = [10, 40, 160].map(|parts| apart(&xcp_by_parts(gains, start, parts), &theory));
+        assert!(first_order(errors), "{gains:?}: {errors:?}");
+    }
+}
+
+/// Which acks come.
+#[derive(Clone, Copy, PartialEq)]
+enum Acks {
+    /// A window of now in an RTT, as equation 9 has it.
+    Window,
+    /// Those of what was sent an RTT ago.
+    Sent,
+}
+
+/// VCP's router and senders with the exact load, whose router measures `parts` times in an RTT: windows over the link's product of two flows, at multiples of half
+/// an RTT. Before zero they are as they are then.
+fn vcp_by_parts(kappa: f64, addition: f64, start: [f64; 2], acks: Acks, parts: u32) -> Vec<[f64; 2]> {
+    let (rtt, capacity) = (0.1, 1e10);
+    let (t_rho, bdp) = (rtt / f64::from(parts), rtt * capacity);
+    let params = exact::RouterParams {
+        t_rho: Some(Time::from_secs_f64(t_rho)),
+        k_q: 0.0,
+        step: Ratio::new(0.0),
+        ..exact::RouterParams::default()
+    };
+    let mut router = exact::Router::new(&params, &RouterView::of(Rate::from_bytes_per_sec(capacity)));
+    let rtt = Time::from_secs_f64(rtt);
+    // The senders' interval is the RTT: with one that shrinks as the router's, they would take RTTs for as long as their bound of 2.5 lets them.
+    let params = exact::Params { t_rho: Some(rtt), kappa, alpha: addition * bdp };
+    let mut senders = start.map(|window| {
+        let flow = FlowView { packet_bytes: 1, initial_window: window * bdp, app_rate: None };
+        exact::Sender::new(&params, &flow)
+    });
+    let view = LinkView { now: Time::ZERO, queue_bytes: 0, queue_packets: 0 };
+    let (mut told, mut sent, mut seen) = (VecDeque::new(), VecDeque::new(), Vec::new());
+    for i in -i64::from(parts)..20 * i64::from(parts) {
+        let packets = senders.each_ref().map(|sender| (sender.cwnd() / f64::from(parts)) as u32);
+        let mut stamp = Stamp::default();
+        router.on_arrival(view, packets[0] + packets[1], None);
+        router.on_timer(0, view);
+        router.on_departure(view, 1, &mut stamp);
+        told.push_back(stamp);
+        sent.push_back(packets);
+        if i < 0 {
+            continue;
+        }
+        let stamp = told.pop_front().expect("a stamp of an RTT ago");
+        let before = sent.pop_front().expect("packets of an RTT ago");
+        for (sender, newly_acked) in senders.iter_mut().zip(if acks == Acks::Sent { before } else { packets })
+        {
+            sender.on_ack(&Ack { newly_acked, ..Ack::of_one(Time::ZERO, rtt, &stamp) });
+        }
+        if (i + 1) % i64::from(parts / 2) == 0 {
+            seen.push(senders.each_ref().map(|sender| sender.cwnd() / bdp));
+        }
+    }
+    seen
+}
+
+/// Equations 9 to 11 where acks are those of what was sent an RTT ago: a window grows by so much for each of them.
+#[derive(Clone, Copy)]
+struct Clocked {
+    kappa: f64,
+    addition: f64,
+    target: f64,
+}
+
+impl System<2> for Clocked {
+    type Mode = ();
+    fn delays(&self) -> (f64, f64) {
+        (1.0, 1.0)
+    }
+    fn mode(&self, _: f64, _: &[f64; 2], _: &Past<2>) {}
+    fn slope(&self, (): (), t: f64, x: &[f64; 2], past: &Past<2>) -> [f64; 2] {
+        let then = past.at(t - 1.0);
+        let xi = flowstamp_laws::vcp::growth(self.kappa, (then[0] + then[1]) / self.target);
+        std::array::from_fn(|i| then[i] * (xi + self.addition / x[i]))
+    }
+    fn guard(&self, (): (), _: f64, _: &[f64; 2], _: &Past<2>) -> f64 {
+        1.0
+    }
+    fn switch(&self, (): (), _: f64, _: &mut [f64; 2], _: &Past<2>) {}
+}
+
+#[test]
+fn vcps_exact_law_is_the_model_as_its_interval_shrinks() {
+    for (kappa, addition, start) in [(0.25, 0.01, [0.3, 0.1]), (0.5, 0.002, [1.2, 0.3])] {
+        let paths = Paths::shared([1.0, 1.0], [1.0, 1.0]);
+        let model = by_halves(Vcp { kappa, addition, target: 0.98, t_rho: 1.0, paths }, start, 40);
+        let clocked = by_halves(Clocked { kappa, addition, target: 0.98 }, start, 40);
+        let errors = |acks: Acks, theory: &[[f64; 2]]| {
+            [10, 40, 160].map(|parts| apart(&vcp_by_parts(kappa, addition, start, acks, parts), theory))
+        };
+        let (window, sent) = (errors(Acks::Window, &model), errors(Acks::Sent, &clocked));
+        assert!(first_order(window), "kappa {kappa}: {window:?}");
+        assert!(first_order(sent), "kappa {kappa}, acks of what was sent: {sent:?}");
+        // A window has fewer acks than packets while it grows, of which equation 9 does not know.
+        let stays = apart(&model, &clocked);
+        assert!(stays > 0.03, "kappa {kappa}: {stays}");
     }
 }
 

@@ -57,8 +57,8 @@ fn rcps_fate_in_seconds_is_told_in_round_trips() {
 
 #[test]
 fn the_sum_of_windows_is_the_model_of_the_sum() {
-    let found =
-        windows(0.25, 1.0, &[2.0, 20.0, 70.0], &[(300.0, vec![0, 1, 2])], &times(100.0)).expect("windows");
+    let found = windows(0.25, 1.0, &[2.0, 20.0, 70.0], &[(300.0, vec![0, 1, 2])], None, &times(100.0))
+        .expect("windows");
     let sum = Miaimd { kappa: 0.25, addition: 3.0 / 300.0 };
     let mut solution = Solution::new(sum, [92.0 / 300.0], 1.0 / STEPS).expect("a solution");
     for (a, b) in found.chunks(3).zip(solution.sampled(&times(100.0)).expect("states")) {
@@ -85,7 +85,7 @@ proptest! {
 fn a_link_that_is_not_the_tightest_has_no_say() {
     // Flow 0 crosses both: the first link, with flow 1 on it, is the tighter.
     let links = [(100.0, vec![0, 1]), (1000.0, vec![0, 2])];
-    let w = windows(0.25, 1.0, &[10.0; 3], &links, &[4000.0]).expect("windows");
+    let w = windows(0.25, 1.0, &[10.0; 3], &links, None, &[4000.0]).expect("windows");
     assert!((w[0] / w[1] - 1.0).abs() < 1e-6, "{w:?}");
     // At rest kappa w (1 - 1 / rho) = alpha, with rho of the flow's own tightest link.
     for (flow, rho) in [(1, (w[0] + w[1]) / 100.0), (2, (w[0] + w[2]) / 1000.0)] {
@@ -96,12 +96,40 @@ fn a_link_that_is_not_the_tightest_has_no_say() {
 #[test]
 fn flows_that_cross_nothing_are_refused() {
     let told = |start: &[f64], links: &[(f64, Vec<usize>)]| {
-        windows(0.25, 1.0, start, links, &[1.0]).err().unwrap_or_default()
+        windows(0.25, 1.0, start, links, None, &[1.0]).err().unwrap_or_default()
     };
     assert_eq!(told(&[1.0], &[]), "0 links; there must be 1 to 8");
     let neither = "capacities, RTTs and flows must be above 0, and each route has links";
     assert!(told(&[1.0; 2], &[(9.0, vec![0])]).starts_with(neither));
     assert!(told(&[1.0], &[(0.0, vec![0])]).starts_with(neither));
+}
+
+/// Equation 14, whatever flows, kappa, capacity and windows to begin with: what is more than a step away moves towards where the utilisation is the
+/// target, `gamma = U* - N alpha / (kappa C T)`, and from there it moves no further than a step.
+#[test]
+fn vcps_adjustment_ends_at_the_target_and_nowhere_else() {
+    let times: Vec<f64> = (1..=60 * 50).map(f64::from).collect();
+    for (flows, kappa, carries) in
+        [(1, 0.25, 100.0), (4, 0.25, 100.0), (4, 0.5, 400.0), (3, 0.1, 400.0), (2, 0.05, 4000.0)]
+    {
+        for (window, step) in [(2.0, 0.01), (1.2 * carries, 0.01), (2.0, 0.005)] {
+            let of = format!("{flows} flows, kappa {kappa}, {carries} packets, from {window}, step {step}");
+            let links = [(carries, (0..flows).collect())];
+            let rows = windows(kappa, 1.0, &vec![window; flows], &links, Some((step, 50.0)), &times).unwrap();
+            let rows: Vec<&[f64]> = rows.chunks(flows + 1).collect();
+            let wanted = 1.0 - flows as f64 / kappa / carries;
+            let gammas: Vec<f64> = rows.iter().skip(24).step_by(50).map(|row| row[flows] - wanted).collect();
+            for (n, away) in gammas.windows(2).enumerate().skip(25) {
+                let near = if away[0].abs() > step { away[0].abs() - 0.99 * step } else { 1.01 * step };
+                assert!(away[1].abs() < near, "{of}: from {} to {} after {n}", away[0], away[1]);
+            }
+            assert!(gammas[59].abs() < 1.01 * step, "{of}: {gammas:?}");
+            for part in rows[rows.len() - 500..].chunks(50) {
+                let used = part.iter().flat_map(|row| &row[..flows]).sum::<f64>() / 50.0 / carries;
+                assert!((used - 1.0).abs() < 1.01 * step, "{of}: {used}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -163,7 +163,8 @@ pub fn rcp_trajectory<'py>(
 }
 
 /// VCP's MIAIMD model: the windows of up to four flows, at times in round trips that only grow. A link is what it carries in an RTT at its
-/// target, in packets, and the numbers of the flows that cross it.
+/// target, in packets, and the numbers of the flows that cross it. With `adjusts`, the step of equation 14 and after how many round trips it is taken,
+/// rows have by link what routers take for their target, over it.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a list as a vector of its own")]
 pub fn vcp_windows<'py>(
@@ -172,12 +173,13 @@ pub fn vcp_windows<'py>(
     alpha: f64,
     start: Vec<f64>,
     links: Vec<(f64, Vec<usize>)>,
+    adjusts: Option<(f64, f64)>,
     times: &[u8],
 ) -> PyResult<Bound<'py, PyBytes>> {
     let times = growing(times)?;
     if start.iter().any(|w| !w.is_finite() || *w <= 0.0) || links.iter().any(|l| l.0 <= 0.0) {
         return Err(refused("windows and what links carry must be numbers above 0"));
     }
-    let found = py.detach(|| settle::windows(kappa, alpha, &start, &links, &times)).map_err(refused);
+    let found = py.detach(|| settle::windows(kappa, alpha, &start, &links, adjusts, &times)).map_err(refused);
     Ok(buffer(py, &found?))
 }

@@ -2,6 +2,7 @@
 //!
 //! `python/flowstamp/_flowstamp.pyi` is its contract; the typed facade is in the modules beside it.
 
+mod blind;
 mod control;
 mod routes;
 mod run;
@@ -197,6 +198,8 @@ mod _flowstamp {
     use super::PyResult;
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::blind::blind_steps;
     #[pymodule_export]
     use super::control::{
         loop_crossings, loop_unstable_roots, loop_within, rcp_settling, rcp_trajectory, vcp_windows,

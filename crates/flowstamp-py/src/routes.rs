@@ -23,7 +23,8 @@ pub fn max_min(capacities: Vec<f64>, over: Vec<Route>) -> PyResult<Vec<f64>> {
 }
 
 /// At each time a row of queues by link, which `vcp` has none of, and rates of a flow of each route. `gains` are alpha, beta and gamma of `xcp`, alpha
-/// and beta of `rcp`, and kappa, the window that is added, the target and `t_rho` of `vcp`.
+/// and beta of `rcp`, and kappa, the window that is added, the target and `t_rho` of `vcp`; with the step of equation 14 and after how long it is taken a row has by link
+/// the targets, too.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a list as a vector of its own")]
 pub fn network_trajectory<'py>(
@@ -38,8 +39,9 @@ pub fn network_trajectory<'py>(
     let law = match (law, gains.as_slice()) {
         ("xcp", [alpha, beta, gamma]) => Law::Xcp { alpha: *alpha, beta: *beta, gamma: *gamma },
         ("rcp", [alpha, beta]) => Law::Rcp { alpha: *alpha, beta: *beta },
-        ("vcp", [kappa, addition, target, t_rho]) => {
-            Law::Vcp { kappa: *kappa, addition: *addition, target: *target, t_rho: *t_rho }
+        ("vcp", [kappa, addition, target, t_rho, adjusts @ ..]) if matches!(adjusts.len(), 0 | 2) => {
+            let adjusts = adjusts.first().copied().zip(adjusts.last().copied());
+            Law::Vcp { kappa: *kappa, addition: *addition, target: *target, t_rho: *t_rho, adjusts }
         }
         _ => return Err(refused(format!("law \"{law}\" has no model with {} gains", gains.len()))),
     };

@@ -7,6 +7,7 @@ border       between which alphas a loop or a model is stable, for each beta
 trajectory   rate and queue of a model over time
 settling     after how many round trips a model has settled, over gains, capacity, RTT and flows
 windows      VCP's MIAIMD model: windows over time, or what becomes of them over kappa and capacity
+blind        XCP-b's router itself and a fluid: how an under-used link fills, at the figure's points
 
 The mathematics is the crate `flowstamp-fluid`. A number that may vary is one number, a list, or a range such as
 `{ from = 0.1, to = 2.0, steps = 20, scale = "log" }`; of several that vary all combinations are taken.
@@ -22,13 +23,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from flowstamp import _flowstamp, stability
+from flowstamp import _flowstamp, stability, stability_blind
 from flowstamp.errors import FlowstampError, translated
 from flowstamp.figures.tables import TheoryTableError
 
 Floats = NDArray[np.float64]
 Measures = Mapping[str, Floats]
 Compute = Callable[[], Measures]
+AtPoints = Callable[[Sequence[float]], Measures]
 
 RESPONSE = ("omega", "gain", "phase_deg", "re", "im")
 MARGINS = ("gain_crossing", "phase_crossing", "crosses", "phase_margin_deg", "gain_margin", "unstable_roots")
@@ -39,8 +41,12 @@ WINDOWS = (
     *(f"window_{n}" for n in range(1, 5)),
     *("total", "swing", "rest", "claimed_after_rtts", "released_after_rtts"),
 )
+BLIND_OVER_TIME = ("time_rtts", "time_s", "used", "queue_bytes")
+BLIND = (*BLIND_OVER_TIME, "peak_bytes", "peak_share", "peak_after_rtts", "max_queue_packets", "reached_90_rtts")
+ADJUSTED = ("target", "used", "rest_used", "rest_target", "target_moves")
 VARIED = ("alpha", "beta", "capacity_mbps", "rtt_ms", "flows", "buffer_bdp", "kappa", "carries")
-MEASURES = tuple(dict.fromkeys((*VARIED, *RESPONSE, *MARGINS, *BORDER, *TRAJECTORY, *SETTLING, *WINDOWS)))
+IN_TIME_MEASURES = (*TRAJECTORY, *SETTLING, *WINDOWS, *ADJUSTED, *BLIND)
+MEASURES = tuple(dict.fromkeys((*VARIED, *RESPONSE, *MARGINS, *BORDER, *IN_TIME_MEASURES)))
 
 ALPHAS = (0.02, 2.0)
 """Where borders are looked for, as in the thesis, and a little below."""
@@ -131,7 +137,7 @@ class Keys:
         """One quantity with its unit, or a list."""
         value = self._get(key, default)
         texts = value if isinstance(value, list) else [value]
-        example = {"time": "80ms", "rate": "45Mbps"}[kind]
+        example = {"time": "80ms", "rate": "45Mbps", "size": "64kB"}[kind]
         try:
             found = [_flowstamp.quantity(kind, text) for text in texts if isinstance(text, str)]
         except (FlowstampError, _flowstamp.TheoryError) as error:
@@ -153,6 +159,14 @@ class Keys:
         if not (isinstance(value, list) and len(value) == 2 and all(type(v) in (int, float) for v in value)):
             raise TheoryTableError(key, "two numbers")
         return float(value[0]), float(value[1])
+
+    def table_of(self, key: str, names: tuple[str, str]) -> tuple[float, float]:
+        """A table of two numbers above 0."""
+        value = self._get(key, None)
+        values = list(value.values()) if isinstance(value, dict) and set(value) == set(names) else []
+        if not values or not all(type(v) in (int, float) and 0 < v < math.inf for v in values):
+            raise TheoryTableError(key, f"a table with {names[0]} and {names[1]}, numbers above 0")
+        return float(value[names[0]]), float(value[names[1]])
 
     def lists(self, key: str, expected: str) -> list[Any]:
         """A list that is not empty."""
@@ -456,6 +470,7 @@ def _windows(keys: Keys) -> Compute:
         raise TheoryTableError("links", f"{LINK}, so that each of the {len(start)} flows crosses one")
     varies = keys.numbers("carries", least=1e-9) if keys.has("carries") else None
     each = keys.numbers("flows", 1.0, least=1.0)
+    adjusts = keys.table_of("adjusts", ("step", "every")) if keys.has("adjusts") else None
     until, steps = keys.number("rtts", least=0.1), keys.steps()
 
     def compute() -> Measures:
@@ -463,12 +478,15 @@ def _windows(keys: Keys) -> Compute:
         first = np.array([links[0][0]]) if varies is None else varies
         grid = _all_of(kappa=kappas, flows=each, carries=first)
         found: list[Floats] = []
+        targets: list[Floats] = []
         with translated():
-            for kappa, flows, carries in zip(*grid.values(), strict=True):
+            for kappa, flows, carries in zip(grid["kappa"], grid["flows"], grid["carries"], strict=True):
                 # Of n equal flows each has the window of a single one on an n-th of every link.
                 here = [(share / flows, crossed) for share, crossed in ((carries, links[0][1]), *links[1:])]
-                native = _flowstamp.vcp_windows(kappa, alpha, [*map(float, start)], here, _buffer(rtts))
-                found.append(_array(native).reshape(-1, len(start)).T)
+                native = _flowstamp.vcp_windows(kappa, alpha, [*map(float, start)], here, adjusts, _buffer(rtts))
+                rows = _array(native).reshape(steps, -1).T
+                found.append(rows[: len(start)])
+                targets.append(rows[len(start)] if adjusts else np.ones(steps))
         totals = np.array([windows.sum(axis=0) for windows in found]) * grid["flows"][:, None]
         late = totals[:, 3 * steps // 4 :]
         load = totals / grid["carries"][:, None]
@@ -477,8 +495,13 @@ def _windows(keys: Keys) -> Compute:
             "time_rtts": rtts,
             **{f"window_{n + 1}": windows for n, windows in enumerate(found[0])},
             "total": totals[0],
+            "target": targets[0],
+            "used": totals[0] / first[0],
             "swing": np.ptp(late, axis=1) / late.mean(axis=1),
             "rest": late.mean(axis=1),
+            "rest_used": late.mean(axis=1) / grid["carries"],
+            "rest_target": np.array([target[3 * steps // 4 :].mean() for target in targets]),
+            "target_moves": np.array([np.ptp(target[3 * steps // 4 :]) for target in targets]),
             "claimed_after_rtts": _first(load >= CLAIMED, rtts),
             "released_after_rtts": _first(load <= RELEASED, rtts),
         }
@@ -499,24 +522,79 @@ def _link(table: object, flows_in_all: int) -> tuple[float, list[int]]:
     raise TheoryTableError("links", f"{LINK}, flows numbered from 0 as start has them")
 
 
+# ---------------------------------------------------------------------------------------------------- XCP-b
+
+
+def _blind(keys: Keys) -> AtPoints:
+    over = keys.choice("over", ("capacity", "chi", "nothing"), "nothing")
+    capacity = None if over == "capacity" else keys.quantity("capacity", "rate")
+    chi = keys.number("chi", least=1e-6) if over != "chi" and keys.has("chi") else None
+    gains = keys.number("alpha", 0.4), keys.number("beta", 0.2263, least=1e-6)
+    rtt, rtts = keys.quantity("rtt", "time"), round(keys.number("rtts", least=1.0))
+    q_max, kappa, start, packet = (keys.quantity(name, "size") for name in ("q_max", "kappa", "start", "packet"))
+    senders = keys.choice("senders", stability_blind.SENDERS, "windows")
+    detection = keys.choice("detection", stability_blind.DETECTIONS, "average")
+
+    def compute(x: Sequence[float]) -> Measures:
+        found = [
+            stability_blind.filled(
+                capacity_bps=1e6 * value if over == "capacity" else cast("float", capacity),
+                rtt_s=rtt,
+                chi=value if over == "chi" else chi,
+                gains=gains,
+                sizes=(q_max, kappa, start),
+                senders=senders,
+                detection=detection,
+                rtts=rtts,
+            )
+            for value in (x if over != "nothing" else (0.0,))
+        ]
+        peaks = np.array([one.peak_bytes for one in found])
+        return {
+            "time_rtts": found[0].rtts,
+            "time_s": found[0].rtts * rtt,
+            "used": found[0].used,
+            "queue_bytes": found[0].queue_bytes,
+            "peak_bytes": peaks,
+            "peak_share": peaks / q_max,
+            "peak_after_rtts": np.array([one.peak_after_rtts for one in found]),
+            "max_queue_packets": peaks / packet,
+            "reached_90_rtts": np.array([one.reached_rtts(0.9) for one in found]),
+        }
+
+    return compute
+
+
 # ---------------------------------------------------------------------------------------------------- curves
 
-KINDS: Mapping[str, Callable[[Keys], Compute]] = {
-    "response": _response,
-    "margins": _margins,
-    "border": _border,
-    "trajectory": _trajectory,
-    "settling": _settling,
-    "windows": _windows,
+
+def _of_its_own(kind: Callable[[Keys], Compute]) -> Callable[[Keys], AtPoints]:
+    """Of a curve that has points of its own, whatever varies in the figure."""
+
+    def made(keys: Keys) -> AtPoints:
+        compute = kind(keys)
+        return lambda _: compute()
+
+    return made
+
+
+KINDS: Mapping[str, Callable[[Keys], AtPoints]] = {
+    "response": _of_its_own(_response),
+    "margins": _of_its_own(_margins),
+    "border": _of_its_own(_border),
+    "trajectory": _of_its_own(_trajectory),
+    "settling": _of_its_own(_settling),
+    "windows": _of_its_own(_windows),
+    "blind": _blind,
 }
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What such a table says; its measures do not depend on what varies in the figure."""
+    """What such a table says."""
 
     kind: str
-    compute: Compute
+    compute: AtPoints
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Curve:
@@ -527,6 +605,6 @@ class Curve:
         keys.done()
         return cls(kind, compute)
 
-    def at(self, x: Sequence[float]) -> Measures:  # noqa: ARG002 - it has points of its own
-        """The curve's measures."""
-        return self.compute()
+    def at(self, x: Sequence[float]) -> Measures:
+        """The curve's measures; but for `blind` it has points of its own."""
+        return self.compute(x)

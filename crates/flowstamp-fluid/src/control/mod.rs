@@ -1,5 +1,6 @@
 //! Control theory of the papers' laws: their models as delay differential equations, and their loops in the frequency domain.
 //!
+//! - [`blind`]: XCP-b on a link of unknown capacity: the router itself, with a fluid for packets.
 //! - [`delay`]: the solver.
 //! - [`frequency`]: Bode, Nyquist, margins and characteristic roots of a loop with a delay, exactly.
 //! - [`models`]: one link and one RTT: RCP, what XCP and RCP are near their equilibrium, a router that takes the capacity for more than it is, VCP.
@@ -8,6 +9,7 @@
 //! - [`routes`]: what a user asks of [`network`]: capacities, and who passes which links.
 //! - [`settle`]: what a user asks for: laws by their names, from a disturbance, with one RTT or several.
 
+pub mod blind;
 pub mod delay;
 pub mod frequency;
 pub mod models;

@@ -2,6 +2,7 @@
 //! bandwidth-delay products. What neither capacity, RTT nor number of flows changes is not in them.
 
 use super::delay::{Past, System};
+use flowstamp_laws::{rcp, vcp, xcp};
 
 /// Where a queue is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +116,7 @@ impl Rcp {
     #[inline]
     fn growth_at(&self, arriving: f64, queue: f64) -> f64 {
         let d = if self.queue_in_rtt { 1.0 + queue } else { 1.0 };
-        (self.alpha * (1.0 - arriving) - self.beta * queue / d) / d
+        rcp::router::growth(self.alpha, self.beta, 1.0 - arriving, queue, d, 1.0) / d
     }
 
     fn growth(&self, t: f64, x: &[f64; 2], past: &Past<2>) -> f64 {
@@ -156,7 +157,8 @@ impl System<2> for Switched {
     #[inline]
     fn slope(&self, empty: bool, t: f64, x: &[f64; 2], past: &Past<2>) -> [f64; 2] {
         let [y, q] = past.at(t - 1.0);
-        [self.alpha * (self.error - y) - self.beta * q, if empty { 0.0 } else { x[0] }]
+        let changes = xcp::router::aggregate_feedback(self.alpha, self.beta, self.error - y, q, 1.0);
+        [changes, if empty { 0.0 } else { x[0] }]
     }
 
     #[inline]
@@ -212,7 +214,7 @@ impl System<1> for Miaimd {
 
     #[inline]
     fn slope(&self, (): (), t: f64, x: &[f64; 1], past: &Past<1>) -> [f64; 1] {
-        [self.kappa * x[0] * (1.0 / past.at(t - 1.0)[0] - 1.0) + self.addition]
+        [vcp::growth(self.kappa, past.at(t - 1.0)[0]) * x[0] + self.addition]
     }
 
     #[inline]

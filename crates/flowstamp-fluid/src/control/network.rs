@@ -9,6 +9,8 @@
 
 use super::delay::{Past, System};
 use super::models::Queue;
+use flowstamp_laws::xcp::{router::aggregate_feedback, shares::pools};
+use flowstamp_laws::{rcp, vcp};
 
 /// Capacities, routes and delays.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -168,10 +170,11 @@ impl<const L: usize, const G: usize, const V: usize> Xcp<L, G, V> {
     #[inline]
     fn feedback(&self, link: usize, queue: f64, arriving: f64, rate: f64) -> f64 {
         let d = self.rtts[link];
-        let f = (self.alpha * (self.paths.capacities[link] - arriving) - self.beta * queue / d) / d;
-        let h = (self.shuffle * arriving / d - f.abs()).max(0.0);
-        let taken = if arriving > 0.0 { rate / arriving * ((-f).max(0.0) + h) } else { 0.0 };
-        (f.max(0.0) + h) / self.counts[link] - taken
+        let aggregate =
+            aggregate_feedback(self.alpha, self.beta, self.paths.capacities[link] - arriving, queue, d);
+        let [give, take] = pools(aggregate, self.shuffle, arriving);
+        let taken = if arriving > 0.0 { rate / arriving * take } else { 0.0 };
+        (give / self.counts[link] - taken) / d
     }
 
     /// What a group hears at `t`: the change of one of its flows' rates, per time.
@@ -341,7 +344,7 @@ impl<const L: usize, const G: usize, const V: usize> Rcp<L, G, V> {
     fn growth(&self, link: usize, queue: f64, (arriving, rtt): (f64, f64)) -> f64 {
         let capacity = self.paths.capacities[link];
         let d = rtt + queue / capacity;
-        (self.alpha * (capacity - arriving) - self.beta * queue / d) / (capacity * d)
+        rcp::router::growth(self.alpha, self.beta, capacity - arriving, queue, d, capacity) / d
     }
 
     /// How far a link's queue and rate are from their borders, each in a scale of its own, so that neither hides the other.
@@ -479,23 +482,45 @@ impl<const L: usize, const G: usize> Vcp<L, G> {
     /// The growth per round trip of a rate under a load: `xi_s` of equation 6.
     #[must_use]
     pub fn multiplies_by(&self, load: f64, rtt: f64) -> f64 {
-        let xi = self.kappa * (1.0 / load - 1.0);
-        if rtt == self.t_rho { xi } else { libm::expm1(rtt / self.t_rho * libm::log1p(xi)) }
+        let xi = vcp::growth(self.kappa, load);
+        if rtt == self.t_rho { xi } else { vcp::scaled_growth(libm::log1p(xi), rtt / self.t_rho) }
     }
 
     /// What a round trip adds to a window: `alpha_s` of equation 8.
     #[must_use]
     pub fn adds(&self, rtt: f64) -> f64 {
-        self.addition * (rtt / self.t_rho) * (rtt / self.t_rho)
+        vcp::exact::addition(self.addition, rtt / self.t_rho)
     }
 
-    fn load(&self, link: usize, t: f64, x: &[f64; G], past: &Past<G>) -> f64 {
-        let arriving: f64 = self
-            .paths
+    /// What arrives at a link where the state, whose first variables are the rates, is `x` at `t`.
+    fn arriving<const V: usize>(&self, link: usize, t: f64, x: &[f64; V], past: &Past<V>) -> f64 {
+        self.paths
             .over(link)
             .map(|(i, after)| self.paths.flows[i] * if after > 0.0 { past.at(t - after)[i] } else { x[i] })
-            .sum();
-        arriving / (self.target * self.paths.capacities[link])
+            .sum()
+    }
+
+    /// The slope of the rate of a flow of a group, of what a link's target was in the state that is heard of.
+    #[inline]
+    fn rate_slope<const V: usize>(
+        &self,
+        group: usize,
+        t: f64,
+        x: &[f64; V],
+        past: &Past<V>,
+        target: impl Fn(usize, &[f64; V]) -> f64,
+    ) -> f64 {
+        if self.paths.flows[group] <= 0.0 {
+            return 0.0;
+        }
+        let rtt = self.paths.rtts[group];
+        let loads = self.paths.route(group).map(|(l, after)| {
+            let from = t - (rtt - after);
+            let then = past.at(from);
+            self.arriving(l, from, &then, past) / (target(l, &then) * self.paths.capacities[l])
+        });
+        let load = loads.fold(0.0, f64::max);
+        (x[group] * self.multiplies_by(load, rtt) + self.adds(rtt) / rtt) / rtt
     }
 }
 
@@ -509,18 +534,7 @@ impl<const L: usize, const G: usize> System<G> for Vcp<L, G> {
     fn mode(&self, _: f64, _: &[f64; G], _: &Past<G>) {}
 
     fn slope(&self, (): (), t: f64, x: &[f64; G], past: &Past<G>) -> [f64; G] {
-        std::array::from_fn(|i| {
-            if self.paths.flows[i] <= 0.0 {
-                return 0.0;
-            }
-            let rtt = self.paths.rtts[i];
-            let loads = self.paths.route(i).map(|(l, after)| {
-                let from = t - (rtt - after);
-                self.load(l, from, &past.at(from), past)
-            });
-            let load = loads.fold(0.0, f64::max);
-            (x[i] * self.multiplies_by(load, rtt) + self.adds(rtt) / rtt) / rtt
-        })
+        std::array::from_fn(|i| self.rate_slope(i, t, x, past, |_, _| self.target))
     }
 
     fn guard(&self, (): (), _: f64, _: &[f64; G], _: &Past<G>) -> f64 {
@@ -528,4 +542,74 @@ impl<const L: usize, const G: usize> System<G> for Vcp<L, G> {
     }
 
     fn switch(&self, (): (), _: f64, _: &mut [f64; G], _: &Past<G>) {}
+}
+
+/// [`Vcp`] whose routers adjust what they take for their target so that the utilisation comes to it (equation 14).
+///
+/// ```text
+///   gamma <- gamma + step sgn(U* - U)     after each `every`,  U = mean of y / C since the last time,  U* = the model's target
+/// ```
+///
+/// Each router begins with `gamma = U*`, and is [`exact::adjusted`] a time: what is heard of a link is of the `gamma` of then.
+///
+/// Variables are the rates of one flow of each group, then by link `gamma`, and what has arrived since the last time: `V` is `G + 2 L`.
+///
+/// [`exact::adjusted`]: vcp::exact::adjusted
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Adjusting<const L: usize, const G: usize, const V: usize> {
+    /// With the target `U*`.
+    pub vcp: Vcp<L, G>,
+    /// By how much `gamma` changes at a time.
+    pub step: f64,
+    /// How long a value lasts; much longer than an RTT.
+    pub every: f64,
+}
+
+impl<const L: usize, const G: usize, const V: usize> Adjusting<L, G, V> {
+    /// The state in which flows have these rates, and nothing has been adjusted.
+    #[must_use]
+    pub fn begin(&self, rates: [f64; G]) -> [f64; V] {
+        const { assert!(V == G + 2 * L, "a rate for each group, a target and a sum for each link") };
+        std::array::from_fn(|v| match v {
+            v if v < G => rates[v],
+            v if v < G + L => self.vcp.target,
+            _ => 0.0,
+        })
+    }
+}
+
+impl<const L: usize, const G: usize, const V: usize> System<V> for Adjusting<L, G, V> {
+    /// How often it has been adjusted.
+    type Mode = u32;
+
+    fn delays(&self) -> (f64, f64) {
+        self.vcp.paths.delays()
+    }
+
+    fn mode(&self, _: f64, _: &[f64; V], _: &Past<V>) -> u32 {
+        0
+    }
+
+    #[inline]
+    fn slope(&self, _: u32, t: f64, x: &[f64; V], past: &Past<V>) -> [f64; V] {
+        std::array::from_fn(|v| match v {
+            v if v < G => self.vcp.rate_slope(v, t, x, past, |l, then| then[G + l]),
+            v if v < G + L => 0.0,
+            _ => self.vcp.arriving(v - G - L, t, x, past),
+        })
+    }
+
+    fn guard(&self, times: u32, t: f64, _: &[f64; V], _: &Past<V>) -> f64 {
+        f64::from(times + 1) * self.every - t
+    }
+
+    fn switch(&self, times: u32, _: f64, x: &mut [f64; V], _: &Past<V>) -> u32 {
+        let target = self.vcp.target;
+        for (l, capacity) in self.vcp.paths.capacities.iter().enumerate() {
+            let wanted = target * capacity * self.every;
+            x[G + l] = vcp::exact::adjusted(x[G + l], x[G + L + l], wanted, self.step, target);
+            x[G + L + l] = 0.0;
+        }
+        times + 1
+    }
 }

@@ -3,7 +3,7 @@
 //! Models are generic in the numbers of links and groups; here are the sizes that they are compiled for.
 
 use super::delay::{Solution, System};
-use super::network::{Paths, Rcp, Vcp, Xcp};
+use super::network::{Adjusting, Paths, Rcp, Vcp, Xcp};
 use super::settle::STEP;
 
 /// As many links.
@@ -53,6 +53,8 @@ pub enum Law {
         target: f64,
         /// The interval to which senders scale.
         t_rho: f64,
+        /// Routers adjust what they take for the target (equation 14): by how much at a time, and after how long; none leaves it.
+        adjusts: Option<(f64, f64)>,
     },
 }
 
@@ -63,13 +65,13 @@ pub struct Routes {
     groups: Vec<Group>,
 }
 
-/// Calls a function that has the room as its constants: links, groups, and the sizes of the states of XCP and RCP.
+/// Calls a function that has the room as its constants: links, groups, and the sizes of the states of XCP, RCP and VCP that adjusts.
 macro_rules! with_room {
     ($self:ident.$call:ident($($argument:expr),*)) => {
         match ($self.capacities.len(), $self.groups.len()) {
-            (0..=2, 0..=4) => $self.$call::<2, 4, 6, 4>($($argument),*),
-            (0..=4, 0..=8) => $self.$call::<4, 8, 12, 8>($($argument),*),
-            _ => $self.$call::<8, 16, 24, 16>($($argument),*),
+            (0..=2, 0..=4) => $self.$call::<2, 4, 6, 4, 8>($($argument),*),
+            (0..=4, 0..=8) => $self.$call::<4, 8, 12, 8, 16>($($argument),*),
+            _ => $self.$call::<8, 16, 24, 16, 32>($($argument),*),
         }
     };
 }
@@ -121,8 +123,8 @@ impl Routes {
         rates[..self.groups.len()].to_vec()
     }
 
-    /// At times that only grow a row: queues by link, which the model of VCP does not have, and the rate of a flow of each group. Flows
-    /// start with `rates`; routers of RCP with the highest of them over their link, its capacity at the most.
+    /// At times that only grow a row: queues by link, which the model of VCP does not have, the rate of a flow of each group, and of VCP that adjusts
+    /// by link what routers take for their target. Flows start with `rates`; routers of RCP with the highest of them over their link, its capacity at the most.
     ///
     /// # Errors
     ///
@@ -134,7 +136,7 @@ impl Routes {
         with_room!(self.rows_of(law, rates, times))
     }
 
-    fn rows_of<const L: usize, const G: usize, const X: usize, const R: usize>(
+    fn rows_of<const L: usize, const G: usize, const X: usize, const R: usize, const A: usize>(
         &self,
         law: Law,
         rates: &[f64],
@@ -168,9 +170,17 @@ impl Routes {
                     }));
                 }
             }
-            Law::Vcp { kappa, addition, target, t_rho } => {
+            Law::Vcp { kappa, addition, target, t_rho, adjusts } => {
                 let paths = paths.checked().ok_or_else(none)?;
                 let model = Vcp { kappa, addition, target, t_rho, paths };
+                if let Some((step, every)) = adjusts {
+                    let model = Adjusting::<L, G, A> { vcp: model, step, every };
+                    for x in self.sampled(model, model.begin(std::array::from_fn(rate)), times)? {
+                        rows.extend_from_slice(&x[..groups]);
+                        rows.extend_from_slice(&x[G..G + links]);
+                    }
+                    return Ok(rows);
+                }
                 for x in self.sampled(model, std::array::from_fn(rate), times)? {
                     rows.extend_from_slice(&x[..groups]);
                 }

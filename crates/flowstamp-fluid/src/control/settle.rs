@@ -156,7 +156,8 @@ impl RcpLink {
 }
 
 /// VCP's MIAIMD model with the window of each flow (Xia 2008, equations 9 to 15), all of one RTT, at times in round trips that only grow: a row for each. `alpha`
-/// is what a flow adds in a round trip, in packets; a link is what it carries in one at its target, in packets, and the flows that cross it.
+/// is what a flow adds in a round trip, in packets; a link is what it carries in one at its target, in packets, and the flows that cross it. Where
+/// routers adjust what they take for that ([`routes::Law::Vcp`], in round trips), a row has it by link after the windows, over the target.
 ///
 /// # Errors
 ///
@@ -166,6 +167,7 @@ pub fn windows(
     alpha: f64,
     start: &[f64],
     links: &[(f64, Vec<usize>)],
+    adjusts: Option<(f64, f64)>,
     times: &[f64],
 ) -> Result<Vec<f64>, String> {
     let crossed = |flow: usize| {
@@ -175,7 +177,7 @@ pub fn windows(
     let flows: Vec<Group> =
         (0..start.len()).map(|flow| Group { over: crossed(flow), rtt: 1.0, flows: 1.0 }).collect();
     let capacities: Vec<f64> = links.iter().map(|(capacity, _)| *capacity).collect();
-    let law = routes::Law::Vcp { kappa, addition: alpha, target: 1.0, t_rho: 1.0 };
+    let law = routes::Law::Vcp { kappa, addition: alpha, target: 1.0, t_rho: 1.0, adjusts };
     Routes::new(&capacities, &flows)?.rows(law, start, times)
 }
 

@@ -146,6 +146,24 @@ struct ByBytes {
     bytes: f64,
 }
 
+/// What `R` grows by in an average RTT `d`, in its own size (equation 3.3): `spare` is `eta C - y`, `target` is `eta C`.
+#[inline]
+#[must_use]
+pub fn growth(alpha: f64, beta: f64, spare: f64, queue: f64, d: f64, target: f64) -> f64 {
+    (alpha * spare - beta * queue / d) / target
+}
+
+/// `theta`, with which an interval's mean RTT enters the average `d` (section 3.5, lines 3 to 6); `share` is `R/C`.
+#[inline]
+#[must_use]
+pub fn sample_weight(sample: f64, d: f64, interval: f64, share: impl FnOnce() -> f64) -> f64 {
+    if sample >= d {
+        interval / d // line 4
+    } else {
+        share() * (sample / d) * (interval / d) // line 6
+    }
+}
+
 /// The law's state on one link.
 #[derive(Clone, Debug)]
 pub struct Router {
@@ -219,12 +237,8 @@ impl Router {
                 self.begin_interval(queue, input_rate);
                 return;
             }
-            let weight = if sample >= self.avg_rtt {
-                interval / self.avg_rtt // line 4
-            } else {
-                self.link_share(input_rate) * (sample / self.avg_rtt) * (interval / self.avg_rtt) // line 6
-            };
-            let weight = weight.clamp(0.0, 1.0);
+            let share = || self.link_share(input_rate);
+            let weight = sample_weight(sample, self.avg_rtt, interval, share).clamp(0.0, 1.0);
             self.avg_rtt = weight * sample + (1.0 - weight) * self.avg_rtt; // line 7
             self.bound_rtt(sample);
         }
@@ -238,7 +252,7 @@ impl Router {
             // A link that carries nothing: lines 9 and 10 leave no rate.
             Capacity::Known if target <= 0.0 => 0.0,
             Capacity::Known => {
-                (p.alpha * (target - input_rate) - p.beta * queue / self.avg_rtt) / target // line 8
+                growth(p.alpha, p.beta, target - input_rate, queue, self.avg_rtt, target) // line 8
             }
             Capacity::Unknown => {
                 let growth =

@@ -22,8 +22,8 @@
 //! 4. `gamma` changes on a time scale much larger than an RTT / every 10 `t_rho`, of the mean utilisation since, between
 //!    a half and twice its first value / at an idle link it would run away.
 
-use super::T_RHO;
 use super::router::Meter;
+use super::{T_RHO, growth};
 use crate::router::{LinkView, RouterLaw, RouterView};
 use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
 use crate::stamp::{Stamp, StampLaw};
@@ -89,6 +89,21 @@ impl RouterParams {
     fn t_rho(&self) -> Time {
         self.t_rho.unwrap_or(T_RHO)
     }
+}
+
+/// What a round trip of `x` times `t_rho` adds to a window (eqs. 8 and 9).
+#[inline]
+#[must_use]
+pub fn addition(alpha: f64, x: f64) -> f64 {
+    alpha * x * x
+}
+
+/// The next `gamma` (eq. 14), after traffic of `used` where `wanted` is the target's; `first` is the first one (deviation 4).
+#[inline]
+#[must_use]
+pub fn adjusted(gamma: f64, used: f64, wanted: f64, step: f64, first: f64) -> f64 {
+    let step = if used < wanted { step } else { -step };
+    (gamma + step).clamp(0.5 * first, 2.0 * first)
 }
 
 /// How many load factors one value of `gamma` is for (deviation 4).
@@ -163,10 +178,8 @@ impl RouterLaw for Router {
         self.meter.measure(p.k_q, self.gamma, t_rho);
         if self.intervals == INTERVALS_PER_STEP {
             let could = self.meter.capacity * t_rho.as_secs_f64() * f64::from(INTERVALS_PER_STEP);
-            let (first, step) = (p.gamma.get(), p.step.get());
             let wanted = p.target.get() * could;
-            let step = if self.arrived < wanted { step } else { -step }; // eq. 14
-            self.gamma = (self.gamma + step).clamp(0.5 * first, 2.0 * first);
+            self.gamma = adjusted(self.gamma, self.arrived, wanted, p.step.get(), p.gamma.get());
             (self.arrived, self.intervals) = (0.0, 0);
         }
         link.now.saturating_add(t_rho)
@@ -245,10 +258,10 @@ impl SenderLaw for Sender {
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
         let load = Header::read(ack.stamp).load;
-        let xi = if load > 0.0 { (self.kappa * (1.0 - load) / load).min(1.0) } else { 1.0 }; // eq. 10, deviation 2
+        let xi = if load > 0.0 { growth(self.kappa, load).min(1.0) } else { 1.0 }; // eq. 10, deviation 2
         let x = (ack.srtt.as_secs_f64() / self.t_rho).min(2.5);
         let window = self.cwnd / self.packet;
-        let added = (xi * x).clamp(-0.5, 1.0) + self.alpha * x * x / window; // eq. 9, deviation 1
+        let added = (xi * x).clamp(-0.5, 1.0) + addition(self.alpha, x) / window; // eq. 9, deviation 1
         if added > 0.0 && (ack.in_recovery || !ack.window_limited) {
             return;
         }

@@ -26,6 +26,20 @@ pub const TRANSITION: f64 = 0.8;
 
 use crate::AgreedTime;
 
+/// `xi`: the part by which a window grows in `t_rho` under a load factor (eq. 10; eq. 5 at the transition).
+#[inline]
+#[must_use]
+pub fn growth(kappa: f64, load: f64) -> f64 {
+    kappa * (1.0 - load) / load
+}
+
+/// `xi_s`: the part by which a window grows in `x` times `t_rho` (eq. 6), of `ln(1 + xi)`.
+#[inline]
+#[must_use]
+pub fn scaled_growth(ln_growth: f64, x: f64) -> f64 {
+    libm::expm1(x * ln_growth)
+}
+
 /// What routers and senders must have in common.
 pub(crate) fn agreed_time(t_rho: &mut Option<Time>) -> AgreedTime<'_> {
     AgreedTime { name: "t_rho", value: t_rho, per_rtt: T_RHO_PER_RTT }

@@ -31,7 +31,7 @@
 //! 5. The two waits after a cut begin with it / and end by the clock, not by acks / S.3 gives them as times.
 
 use super::header::Code;
-use super::{T_RHO, TRANSITION};
+use super::{T_RHO, TRANSITION, growth, scaled_growth};
 use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Ratio, Time};
@@ -148,7 +148,7 @@ impl Sender {
     #[must_use]
     pub fn multiplies_by(&self, rtt: Time) -> f64 {
         let x = (rtt.as_secs_f64() / self.t_rho).min(self.mi_limit);
-        libm::expm1(x * self.ln_growth)
+        scaled_growth(self.ln_growth, x)
     }
 
     /// `alpha_s`: the packets that a round trip adds to a window of so many at high load (eq. 8, S.2).
@@ -197,7 +197,7 @@ impl SenderLaw for Sender {
             cwnd: (flow.initial_window * packet).max(packet),
             packet,
             t_rho: t_rho.as_secs_f64(),
-            ln_growth: libm::log1p(p.kappa * (1.0 - TRANSITION) / TRANSITION), // eq. 5
+            ln_growth: libm::log1p(growth(p.kappa, TRANSITION)), // eq. 5
             alpha: p.weight * alpha,
             beta,
             mi_limit: p.mi_limit,

@@ -19,7 +19,8 @@
 //! ```
 //!
 //! with `n >= pi alpha / beta`, as long as the loop's oscillation leaves the queue empty (section 3.1). With `chi <= 1 / (5 - alpha - beta)`
-//! what eq. 7 hands out before the queue shows it fills no more than `Qmax` (figure 4), for a capacity that stays.
+//! what eq. 7 hands out before the queue shows it fills no more than `Qmax` (figure 4), for a capacity that stays and senders with windows: of
+//! rates that obey an RTT later the least queue of an interval would tell too late (`flowstamp-fluid`'s `control::blind`).
 //!
 //! On a half-duplex medium (section 5) what comes in takes of the same time on the air as what goes out, and acks for data that came
 //! in wait in this queue: data that come in are counted and stamped like those that leave.

@@ -120,6 +120,13 @@ pub struct Router<E> {
     min_queue: f64,
 }
 
+/// `F`, the throughput that an interval `d` is to bring (eq. 1): `spare` is `C - y`.
+#[inline]
+#[must_use]
+pub fn aggregate_feedback(alpha: f64, beta: f64, spare: f64, queue: f64, d: f64) -> f64 {
+    alpha * spare - beta * queue / d
+}
+
 /// Index of the control-interval timer.
 const CONTROL: usize = 0;
 /// Index of the timer that ends a search for the persistent queue.
@@ -153,8 +160,8 @@ impl<E: Encoding> Router<E> {
     fn decide(&mut self) {
         let p = &self.params;
         let closed = self.shares.close(&p.intervals());
-        let aggregate =
-            p.alpha * (self.capacity - closed.input_rate) - p.beta * self.persistent_queue / closed.delay; // eq. 1
+        let spare = self.capacity - closed.input_rate;
+        let aggregate = aggregate_feedback(p.alpha, p.beta, spare, self.persistent_queue, closed.delay);
         self.shares.hand_out(closed, aggregate, p.gamma);
     }
 }

@@ -67,6 +67,14 @@ pub(super) fn check_times<const N: usize>(times: [(&'static str, Option<Time>); 
     Ok(())
 }
 
+/// What an interval gives and what it takes, so that `aggregate` comes of it: with the shuffled traffic of eq. 2.
+#[inline]
+#[must_use]
+pub fn pools(aggregate: f64, gamma: f64, input_rate: f64) -> [f64; 2] {
+    let shuffled = (gamma * input_rate - aggregate.abs()).max(0.0); // eq. 2
+    [shuffled + aggregate.max(0.0), shuffled + (-aggregate).max(0.0)]
+}
+
 /// An interval has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Closed {
@@ -228,9 +236,7 @@ impl<E: Encoding> Shares<E> {
 
     /// The next interval begins, whose packets are to bring `aggregate`, bytes/s, and the shuffled traffic.
     pub fn hand_out(&mut self, closed: Closed, aggregate: f64, gamma: f64) {
-        let shuffled = (gamma * closed.input_rate - aggregate.abs()).max(0.0); // eq. 2
-        let give = shuffled + aggregate.max(0.0);
-        let take = shuffled + (-aggregate).max(0.0);
+        let [give, take] = pools(aggregate, gamma, closed.input_rate);
         if self.sum_x > 0.0 && closed.was_known {
             self.xi_pos = give / self.sum_x; // eq. 6
             self.xi_neg = take / self.input_bytes; // eq. 9

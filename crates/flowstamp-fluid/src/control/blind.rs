@@ -1,0 +1,154 @@
+//! XCP-b's router itself over a link of which it is not told the capacity, with a fluid for packets (Abrantes and Ricardo 2006, section 3): how fast it fills an
+//! under-used link, and the queue that comes of it.
+//!
+//! The router decides once an interval and what it hands out is discrete, so that this is no differential equation: time goes on in whole parts of an RTT. In each the
+//! router is told of one parcel that comes, and stamps one that leaves.
+
+use flowstamp_laws::queue::Limit;
+use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
+use flowstamp_laws::units::{Bytes, QueueLength, Time};
+use flowstamp_laws::xcp::blind::{Detection, Params, Router};
+use flowstamp_laws::xcp::{Encoding, Window};
+use std::collections::VecDeque;
+
+/// What senders do with what they are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Senders {
+    /// Rates that change by an interval's feedback as it begins, and not again in it: figure 4's, whose queue shows in the interval that follows.
+    AtOnce,
+    /// Rates that change as acks bring feedback, an RTT after it was given. The RTT has no queue in it, as in the paper's figure 3.
+    Rates,
+    /// Windows, as hosts have them: what leaves the link is acknowledged an RTT later, and replaced. The RTT has the queue in it.
+    Windows,
+}
+
+/// A link and its router. Rates are in its capacity, queues in its bandwidth-delay product.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// Gains on the queue's speed and on its distance from `kappa`.
+    pub gains: [f64; 2],
+    /// The share of `q_max` that an interval hands out; the law's own where none.
+    pub chi: Option<f64>,
+    /// `Qmax`.
+    pub q_max: f64,
+    /// The queue at rest; above 0.
+    pub kappa: f64,
+    /// How under-use is found.
+    pub detection: Detection,
+    /// Who obeys.
+    pub senders: Senders,
+    /// What they send at first.
+    pub start: f64,
+    /// Steps of an RTT; figure 4's senders have one.
+    pub parts: u32,
+}
+
+/// What a step was like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seen {
+    /// What came, per time.
+    pub arrived: f64,
+    /// What left, per time.
+    pub left: f64,
+    /// What waits at its end.
+    pub queue: f64,
+}
+
+/// A bandwidth-delay product in bytes and an RTT in seconds, so that a step's parcel is a whole number of bytes to six digits and below 2^32 of them.
+const PRODUCT: f64 = 1e8;
+const RTT: f64 = 0.1;
+/// What may be asked for at the most, in products; and the largest window, which with that much and `chi` of 1 is never reached.
+const MOST: f64 = 4.0;
+const MOST_WINDOW: f64 = 10.0 * MOST;
+
+impl Link {
+    fn params(&self) -> Params {
+        let bytes = |share: f64| Bytes::new(((share * PRODUCT) as u64).max(1));
+        Params {
+            alpha: self.gains[0],
+            beta: self.gains[1],
+            kappa: QueueLength::Bytes(bytes(self.kappa)),
+            q_max: Some(bytes(self.q_max)),
+            chi: self.chi,
+            detection: self.detection,
+            initial_interval: Some(Time::from_secs_f64(RTT)),
+            ..Params::default()
+        }
+    }
+
+    /// So many RTTs from an empty queue, step by step.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the link or the law's parameters.
+    pub fn steps(&self, rtts: u32) -> Result<Vec<Seen>, String> {
+        for (name, value) in [("q_max", self.q_max), ("kappa", self.kappa), ("start", self.start)] {
+            if !(value > 0.0 && value <= MOST) {
+                return Err(format!(
+                    "{name} is {value} of the bandwidth-delay product; it must be above 0 and at most {MOST}"
+                ));
+            }
+        }
+        let (least, most) = if self.senders == Senders::AtOnce { (1, 1) } else { (2, 10_000) };
+        if !(least..=most).contains(&self.parts) {
+            return Err(format!("{} parts of an RTT; there must be {least} to {most}", self.parts));
+        }
+        let params = self.params();
+        Router::<Window>::check(&params).map_err(|(name, wrong)| format!("{name} {wrong}"))?;
+        Ok(self.run(&params, rtts))
+    }
+
+    fn run(&self, params: &Params, rtts: u32) -> Vec<Seen> {
+        let view = RouterView { capacity: None, limit: Limit::Bytes(u64::MAX), packet_bytes: 1000 };
+        let mut router = Router::<Window>::new(params, &view);
+        let dt = RTT / f64::from(self.parts);
+        let carries = PRODUCT / f64::from(self.parts);
+        let mut next = router.first_timer(0).unwrap_or(Time::MAX);
+        let (mut queue, mut rtt) = (0.0f64, RTT);
+        // A window, also of those who send at a rate: what they send in an RTT.
+        let (mut window, mut flight) = (self.start * PRODUCT, 0.0);
+        // What acks of an RTT ago bring: how much, the change of the window, the RTT.
+        let mut acks = VecDeque::from(vec![(0.0, 0.0, RTT); self.parts as usize]);
+        let mut seen = Vec::with_capacity((rtts * self.parts) as usize);
+        for step in 0..u64::from(rtts) * u64::from(self.parts) {
+            let now = Time::from_secs_f64(step as f64 * dt);
+            let link = LinkView { now, queue_bytes: queue as u64, queue_packets: 0 };
+            if now >= next {
+                next = router.on_timer(0, link);
+            }
+            if self.senders == Senders::AtOnce {
+                window += stamped(&mut router, link, window, window, RTT);
+            } else {
+                let (acked, change, of) = acks.pop_front().unwrap_or_default();
+                flight -= acked;
+                (window, rtt) = ((window + change).clamp(1.0, MOST_WINDOW * PRODUCT), of);
+            }
+            let comes = match self.senders {
+                Senders::AtOnce | Senders::Rates => window * dt / RTT,
+                Senders::Windows => {
+                    // The first window is spread over an RTT.
+                    let part = ((step + 1) as f64 * dt / RTT).min(1.0);
+                    (window * part - flight).max(0.0)
+                }
+            };
+            router.on_arrival(link, comes as u32, Some(&Window::header(window, rtt, comes, 1e15)));
+            let leaves = (queue + comes).min(carries);
+            queue += comes - leaves;
+            flight += comes;
+            if self.senders != Senders::AtOnce {
+                let change = stamped(&mut router, link, leaves, window, rtt);
+                let waits = if self.senders == Senders::Windows { queue / PRODUCT * RTT } else { 0.0 };
+                acks.push_back((leaves, change, RTT + waits));
+            }
+            seen.push(Seen { arrived: comes / carries, left: leaves / carries, queue: queue / PRODUCT });
+        }
+        seen
+    }
+}
+
+/// The change of the window that a parcel brings which leaves.
+fn stamped(router: &mut Router<Window>, link: LinkView, size: f64, window: f64, rtt: f64) -> f64 {
+    let mut stamp = Window::header(window, rtt, size, 1e15);
+    router.on_departure(link, size as u32, &mut stamp);
+    Window::window_change(&stamp, rtt)
+}
