@@ -211,7 +211,8 @@ mod _flowstamp {
     use super::simulation::{Simulation, start};
     #[pymodule_export]
     use super::stability::{
-        loop_border, loop_margins, loop_response, loop_roots, own_gains, settling, settling_map, trajectory,
+        loop_border, loop_encirclements, loop_margins, loop_response, loop_roots, own_gains, proved,
+        settling, settling_map, switched_border, trajectory,
     };
     #[pymodule_export]
     use super::table::{Table, parquet_notes};

@@ -82,9 +82,8 @@ pub fn proof(alpha: f64, beta: f64) -> Option<Proof> {
         return None;
     }
     let swing = gain_crossing(alpha, beta);
-    let delays: Vec<f64> = (1..=DELAYS.0 * DELAYS.1)
-        .map(|k| f64::from(k) / f64::from(DELAYS.0) * PI / swing)
-        .collect();
+    let delays: Vec<f64> =
+        (1..=DELAYS.0 * DELAYS.1).map(|k| f64::from(k) / f64::from(DELAYS.0) * PI / swing).collect();
     let mut frequencies = vec![0.0];
     frequencies.extend((0..250).map(|i| 0.02 * swing * (2000.0 / swing).powf(f64::from(i) / 249.0)));
     frequencies.extend((1..240).map(|i| swing * f64::from(i) / 40.0));
@@ -155,12 +154,10 @@ fn game(rows: &[Vec<f64>]) -> Option<(f64, Vec<f64>)> {
             let weights = table[k][n..n + k].iter().map(|p| p.max(0.0) / sum).collect();
             return Some((1.0 / sum - shift, weights));
         }
-        let leaves = (0..k)
-            .filter(|j| table[*j][enters] > 1e-12)
-            .min_by(|a, b| {
-                let ratio = |j: usize| table[j][width - 1] / table[j][enters];
-                ratio(*a).total_cmp(&ratio(*b))
-            })?;
+        let leaves = (0..k).filter(|j| table[*j][enters] > 1e-12).min_by(|a, b| {
+            let ratio = |j: usize| table[j][width - 1] / table[j][enters];
+            ratio(*a).total_cmp(&ratio(*b))
+        })?;
         let by = table[leaves][enters];
         table[leaves].iter_mut().for_each(|cell| *cell /= by);
         let pivot = table[leaves].clone();
@@ -210,7 +207,9 @@ impl Proof {
         let [z, w] = [&self.ahead, &self.products].map(|of| of.iter().map(|(_, weight)| weight).sum::<f64>());
         let square = self.lambda - self.epsilon;
         let least = |at: f64| {
-            square * at * at - z * at - (self.c + z + self.lambda * at) * self.beta / (at - self.alpha)
+            square * at * at
+                - z * at
+                - (self.c + z + self.lambda * at) * self.beta / (at - self.alpha)
                 - w
                 - self.epsilon
         };
