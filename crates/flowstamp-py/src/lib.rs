@@ -134,7 +134,7 @@ fn resolve(
     })
 }
 
-/// Links of a scenario whose routers' laws have gains (`shared::Loop`).
+/// Links of a scenario whose routers' laws have gains (`shared::Loops`).
 #[pyfunction]
 #[pyo3(
     signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".".to_owned(), memory=None),
@@ -148,7 +148,7 @@ fn router_loops(
     sets: Vec<(String, String)>,
     base_dir: String,
     memory: Option<u64>,
-) -> PyResult<(Vec<shared::Loop>, Vec<shared::Way>)> {
+) -> PyResult<shared::Loops> {
     let source = Source::new(text, source, format, sets, FilesOf::Folder(base_dir), memory);
     wait::interruptible(py, move || shared::loops(&source.load()?.0))
 }

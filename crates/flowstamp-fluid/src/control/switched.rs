@@ -3,6 +3,7 @@
 use super::delay::Solution;
 use super::models::Switched;
 use super::settle::STEP;
+use std::f64::consts::FRAC_PI_2;
 use std::ops::ControlFlow;
 
 /// Whether a disturbance dies: it has no scale, so that after long its peaks grow or fall by the same factor in each swing, and those of the last
@@ -25,7 +26,10 @@ pub fn dies(alpha: f64, beta: f64, rtts: f64) -> bool {
 #[must_use]
 pub fn border(beta: f64, rtts: f64, within: f64) -> f64 {
     // Without a queue it is pi/2, and a queue makes it less.
-    let (mut low, mut high) = (0.0, std::f64::consts::FRAC_PI_2);
+    let (mut low, mut high) = (0.0, FRAC_PI_2);
+    if beta <= 0.0 {
+        return high;
+    }
     while high - low > within {
         let middle = f64::midpoint(low, high);
         if dies(middle, beta, rtts) { low = middle } else { high = middle }
