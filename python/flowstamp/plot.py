@@ -21,7 +21,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MultipleLocator, NullFormatter
 from numpy.typing import NDArray
 
 from flowstamp.errors import FlowstampError
@@ -350,29 +350,35 @@ def settling(
         return figure
 
 
-NEAR_REST = (0.15, 0.15)
+NEAR_REST = 0.15
 """Of the rate to either side, and of the queue."""
 
 
 def phase_portrait(paths: Sequence[tuple[Floats, Floats]], labels: Sequence[str]) -> Figure:
-    """Draws queues against rates: each path from its start, a mark, to where it ends; below, what is near rest."""
+    """Draws queues against rates: each path from its start, a mark, to where it ends; below, what swings near rest."""
+    top = 0.0
+    for rate, queue in paths:
+        away = np.flatnonzero(np.maximum(np.abs(rate - 1.0), queue) > NEAR_REST)
+        top = max(top, 1.1 * float(queue[away[-1] + 1 if away.size else 0 :].max(initial=0.0)))
+    swings = top > 0.005
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(COLUMN_WIDTH_IN, 4.2), layout="constrained")
+        figure = Figure(figsize=(COLUMN_WIDTH_IN, 4.2 if swings else 2.4), layout="constrained")
         FigureCanvasAgg(figure)
-        whole, near = figure.subplots(2, 1)
-        for ax in (whole, near):
+        panels: list[Axes] = list(np.atleast_1d(figure.subplots(1 + swings, 1)))
+        for ax in panels:
             for number, ((rate, queue), label) in enumerate(zip(paths, labels, strict=True)):
                 style: Any = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
                 ax.plot(rate, queue, linewidth=0.9, markevery=[0], label=label, **style)
             ax.plot([1.0], [0.0], "+", color="black", markersize=8.0, zorder=5, clip_on=False)
-            ax.set_ylabel("Queue (bandwidth-delay products)")
-        whole.set_xlim(left=0.0)
-        whole.set_ylim(bottom=0.0)
-        near.set_xlim(1.0 - NEAR_REST[0], 1.0 + NEAR_REST[0])
-        near.set_ylim(0.0, NEAR_REST[1])
-        near.set_title("near rest", loc="left")
-        near.set_xlabel("Rate over its equilibrium (N R / C)")
-        _legend_above(whole)
+            ax.set_ylabel("Queue (BDP)")
+        panels[0].set_xlim(left=0.0)
+        panels[0].set_ylim(bottom=0.0)
+        if swings:
+            panels[1].set_xlim(1.0 - NEAR_REST, 1.0 + NEAR_REST)
+            panels[1].set_ylim(0.0, top)
+            panels[1].set_title("near rest", loc="left")
+        panels[-1].set_xlabel("Rate over its equilibrium (N R / C)")
+        _legend_above(panels[0])
         return figure
 
 
@@ -394,6 +400,7 @@ def bode(omega: Floats, gain: Floats, phase_deg: Floats, margins: Sequence[tuple
         upper.set_yscale("log")
         upper.set_ylabel("Gain |G|")
         lower.set_ylabel("Phase (degrees)")
+        lower.yaxis.set_major_locator(MultipleLocator(180.0))
         # After two turns nothing is read off any more.
         lower.set_ylim(bottom=max(float(phase_deg.min()), -720.0))
         lower.set_xlabel("Angular frequency (rad/s)")
