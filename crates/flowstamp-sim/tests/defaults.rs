@@ -144,7 +144,6 @@ fn gains_of_no_stable_loop_warn() {
         let warned = |alpha: f64, beta: f64| {
             with(&format!(r#"{{ law = "{law}", alpha = {alpha}, beta = {beta} }}"#), of)
         };
-        // The last but one is within the linear region.
         for (alpha, beta, most) in [(1.3, 1.0, 0.98), (3.0, 2.0, 0.77), (1.45, 0.246, 1.44), (1.6, 0.0, 1.57)]
         {
             assert_eq!(warned(alpha, beta), told(alpha, beta, most), "{law}");
