@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flowstamp import _flowstamp, stability_blind
+from flowstamp import _flowstamp, stability, stability_blind
 from flowstamp.errors import TheoryError
 from flowstamp.figures import FigureError, analytic, available, read
 from flowstamp.figures.control import MEASURES
@@ -127,6 +127,13 @@ def test_borders_are_the_closed_form_by_every_method() -> None:
         found = curve(control="border", by=by, beta=(theta**2 * np.cos(theta)).tolist(), within=within)
         edges = np.where(theta < 1.0769, found["alpha_least"], found["alpha_most"])
         assert edges == pytest.approx(theta * np.sin(theta), abs=1e-6)
+
+
+def test_borders_by_proof_are_where_proofs_end() -> None:
+    found = curve(control="border", by="proof", beta=[0.3, 1.0], within=1e-3)
+    assert list(found["beta"]) == [0.3, 1.0]
+    for beta, most in zip(found["beta"], found["alpha_most"], strict=True):
+        assert stability.proved([0.02, most, most + 2e-3], beta).tolist() == [True, True, False]
 
 
 def test_borders_leave_out_what_is_nowhere_stable() -> None:

@@ -157,10 +157,11 @@ def router_loops(
 ) -> tuple[
     list[tuple[str, str, float, float, float | None, list[tuple[float, int]], float]],
     list[tuple[list[tuple[str, float]], float, int]],
+    list[str],
 ]:
     """Links of a checked scenario whose router law has gains: name, law, alpha, beta, gamma where it has one, the RTTs in seconds
     of flows that obey, each with their number, and the capacity in bit/s. And ways of flows that last: names of links, each with
-    the time that data need to get there in seconds, RTT and number; none where other flows come and go."""
+    the time that data need to get there in seconds, RTT and number; none where other flows come and go. And what a run warns of."""
 
 def resolve(
     text: str,
@@ -305,6 +306,7 @@ def vcp_windows(
     times: bytes,
 ) -> bytes: ...
 def loop_border(shuffle: float, flows: list[tuple[float, float]], most: tuple[float, float]) -> tuple[bytes, bytes]: ...
+def loop_encirclements(alpha: float, beta: float, shuffle: float, flows: list[tuple[float, float]]) -> int | None: ...
 def loop_margins(
     alpha: float, beta: float, shuffle: float, flows: list[tuple[float, float]]
 ) -> tuple[float | None, float | None, float | None, float | None, float | None]: ...
@@ -314,6 +316,8 @@ def loop_response(
 def loop_roots(
     alpha: float, beta: float, shuffle: float, flows: list[tuple[float, float]], right_of: float
 ) -> list[tuple[float, float]]: ...
+def proved(alphas: bytes, betas: bytes) -> bytes: ...
+def switched_border(betas: bytes) -> bytes: ...
 def settling(
     model: str,
     alphas: bytes,

@@ -824,16 +824,13 @@ def stability(
                 raise UsageError(f"{name} is for --check-by-simulation")
     found, together = command.asked(what, alpha, beta, rtt, flows, _load, sets or [])
     _check_out(out)
-    told = command.tell(found, together, out, pictures, check)
+    document, lines = command.tell(found, together, out, pictures, check)
     if as_json:
-        documents = [document for document, _ in told]
-        _document(documents[0] if len(documents) == 1 else documents)
+        _document(document)
     else:
-        _say("\n\n".join("\n".join(lines) for _, lines in told))
-        for document, _ in told:
-            for path in document["files"]:
-                _say(f"wrote {path}")
-    return 0 if all(one.stable for one in found) and (together is None or together.stable) else 1
+        for line in lines:
+            _say(line)
+    return 0 if document["stable"] else 1
 
 
 @app.command()

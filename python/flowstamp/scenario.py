@@ -341,13 +341,18 @@ class Scenario:
         """
         return [loop[:6] for loop in self._closed(memory)[0]]
 
+    def warnings(self, *, memory: str | None = None) -> list[str]:
+        """What a run of it would warn of before it begins: what it probably does not mean; `memory` as in `run`."""
+        return self._closed(memory)[2]
+
     def _closed(
         self, memory: str | None = None
     ) -> tuple[
         list[tuple[str, str, float, float, float | None, list[tuple[float, int]], float]],
         list[tuple[list[tuple[str, float]], float, int]],
+        list[str],
     ]:
-        """Those with their capacities, bit/s, and ways of lasting flows: links with times to them, RTT, number."""
+        """Those with capacities, bit/s; ways of lasting flows: links with times to them, RTT, number; warnings."""
         text, written_in = self._text()
         with translated():
             return _flowstamp.router_loops(

@@ -4,7 +4,7 @@
     import flowstamp as fs
 
     s = fs.stability.of("rcp", alpha=0.5, beta=0.5, rtt="80ms")
-    s.stable, s.phase_margin_deg, s.settles_after_rtts
+    s.stable, s.proved, s.phase_margin_deg, s.settles_after_rtts
     s.plot()
 
 XCP's and RCP's loops have one linear form near their equilibrium (Katabi 2002, appendix B; Dukkipati 2007, equations
@@ -12,7 +12,8 @@ XCP's and RCP's loops have one linear form near their equilibrium (Katabi 2002, 
 differ, their ratios and shares of the flows do. The equilibrium lies where the queue is empty and cannot be emptier,
 which the linear form leaves out: what is stable in fact is told in time, by the switched system (equation 5.14), and
 where RTTs differ by the model of the law on one link (Katabi 2002, equations 15 to 17; Dukkipati 2007, equations 5.1
-to 5.4). The mathematics is the crate `flowstamp-fluid`; nothing is computed here.
+to 5.4). Of most of what is stable with one RTT there is a proof. The mathematics is the crate `flowstamp-fluid`
+(`control::proof` has the proofs); nothing is computed here.
 """
 
 from __future__ import annotations
@@ -70,13 +71,13 @@ def _array(buffer: bytes) -> Floats:
     return np.frombuffer(buffer, np.float64)
 
 
-MOST_GAIN = 100.0
-"""Far beyond all that is stable; a loop's roots grow in number with it."""
+MOST_GAIN = 10.0
+"""As in a scenario: far beyond all that is stable. A loop's roots grow in number with it."""
 
 
-def _gain(name: str, value: float) -> float:
-    if not 0.0 < value <= MOST_GAIN:
-        raise TheoryError(f"{name} is {value}; it must be a number above 0, and at most {MOST_GAIN:g}")
+def _gain(name: str, value: float, most: float = MOST_GAIN) -> float:
+    if not 0.0 < value <= most:
+        raise TheoryError(f"{name} is {value:g}; it must be a number above 0, and at most {most:g}")
     return float(value)
 
 
@@ -161,6 +162,26 @@ def stable_map(
     return np.frombuffer(cells, np.bool_).reshape(len(b), len(a))
 
 
+def proved(alphas: ArrayLike, betas: ArrayLike) -> NDArray[np.bool_]:
+    """Whether it is proved that the switched system is stable with gains, of any shapes that go together.
+
+    For any RTT, capacity and number of flows, and from any start. What is not proved may be stable all the same.
+    """
+    _finite(alphas=alphas, betas=betas)
+    a, b = np.broadcast_arrays(np.asarray(alphas, np.float64), np.asarray(betas, np.float64))
+    with translated():
+        found = _flowstamp.proved(_buffer(a.ravel()), _buffer(b.ravel()))
+    return np.frombuffer(found, np.bool_).reshape(a.shape)
+
+
+def switched_border(betas: ArrayLike) -> Floats:
+    """Below which alpha the switched system is stable with each beta from 0 on, to a thousandth."""
+    _checked(0.0, betas, (0.0, 0.0), 1.0, 1.0)
+    b = np.asarray(betas, np.float64)
+    with translated():
+        return _array(_flowstamp.switched_border(_buffer(b.ravel()))).reshape(b.shape)
+
+
 def trajectory(
     alpha: float,
     beta: float,
@@ -222,7 +243,8 @@ def phase_portrait(
     _finite(rtts=rtts)
     times = np.linspace(0.0, rtts, max(2, math.ceil(32.0 * rtts)))
     paths = [trajectory(alpha, beta, times, model=model, start=start, flows=flows) for start in starts]
-    return plot.phase_portrait([(rate + 1.0, queue) for rate, queue in paths])
+    named = [f"from {rate + 1.0:.3g}, queue {queue:.3g}" for rate, queue in starts]
+    return plot.phase_portrait([(rate + 1.0, queue) for rate, queue in paths], named)
 
 
 def settling_map(
@@ -233,15 +255,19 @@ def settling_map(
     start: tuple[float, float] = (1.0, 0.0),
     flows: float = 100.0,
     most: float = SETTLING_RTTS,
+    point: tuple[float, float, str] | None = None,
 ) -> Figure:
-    """Draws after how many round trips a law settles, over its gains: `settling_time` of each pair."""
+    """Draws after how many round trips a law settles, over its gains: `settling_time` of each pair.
+
+    `point` is a pair of gains to be marked, and its name.
+    """
     from flowstamp import plot
 
     a, b = (np.asarray(values, np.float64).ravel() for values in (alphas, betas))
     if len(a) < 2 or len(b) < 2:
         raise TheoryError("a map needs two alphas and two betas at least")
     times = settling_time(a[None, :], b[:, None], model=model, start=start, flows=flows, most=most)
-    return plot.settling(a, b, times, _border(0.0, [(1.0, 1.0)], a, b))
+    return plot.settling(a, b, times, _border(0.0, [(1.0, 1.0)], a, b), point)
 
 
 def _border(shuffle: float, flows: list[tuple[float, float]], alphas: Floats, betas: Floats) -> tuple[Floats, Floats]:
@@ -331,17 +357,27 @@ class Stability:
         differ have the model of their law in its place, whose swings end at its bounds: of one that dies slowly 2% have
         to be gone between 2000 and 4000 RTTs.
         """
+        if self.proved:
+            return True
         gains = self.alpha, self.beta
         time = self._own_time if self.groups else float(settling_time(*gains, model="switched", start=(0.5, 0.0)))
         if not math.isnan(time):
             return True
-        late = np.linspace(0.0, 2 * PATIENCE_RTTS, 40001)
+        late = np.linspace(0.0, 2 * PATIENCE_RTTS, 32 * round(2 * PATIENCE_RTTS) + 1)
         try:
             if self.groups:
                 return _dies(*self.trajectory(late)[:2], left=LIMIT_CYCLE)
             return _dies(*trajectory(*gains, late, model="switched", start=(0.5, 0.0)))
         except TheoryError:
             return False  # it has grown beyond all numbers
+
+    @cached_property
+    def proved(self) -> bool | None:
+        """Whether it is proved that the switched system is stable: for any RTT, capacity and number of flows.
+
+        None where RTTs differ: no proof is known there. False says that none was found, and nothing else.
+        """
+        return None if self.groups else bool(proved(self.alpha, self.beta))
 
     @property
     def linear_stable(self) -> bool:
@@ -370,6 +406,22 @@ class Stability:
         return self._margins[3]
 
     @cached_property
+    def encirclements(self) -> int | None:
+        """How often Nyquist's plot goes around -1, clockwise, counted along the imaginary axis; None on the border.
+
+        With one RTT the loop has no unstable poles, so that it is how many closed-loop roots lie right of the axis.
+        """
+        with translated():
+            return _flowstamp.loop_encirclements(self.alpha, self.beta, *self._loop)
+
+    def response(self, omega: ArrayLike) -> tuple[NDArray[np.complex128], Floats]:
+        """Of the open loop at angular frequencies in rad/s: the response, and its phase in radians without jumps."""
+        _finite(omega=omega)
+        with translated():
+            re, im, phase = _flowstamp.loop_response(self.alpha, self.beta, *self._loop, _buffer(omega))
+        return _array(re) + 1j * _array(im), _array(phase)
+
+    @cached_property
     def roots(self) -> list[complex]:
         """The linear loop's closed-loop roots right of -1 over the longest RTT, the rightmost first, 1/s."""
         longest = max((rtt for rtt, _ in self.groups), default=self.rtt_s)
@@ -387,6 +439,7 @@ class Stability:
             "groups": [{"rtt_s": rtt, "flows": flows} for rtt, flows in self.groups],
             "links": list(self.links),
             "stable": self.stable,
+            "proved": self.proved,
             "settles_after_rtts": self.settles_after_rtts,
             "linear": {
                 "stable": self.linear_stable,
@@ -394,6 +447,7 @@ class Stability:
                 "gain_margin": self.gain_margin,
                 "delay_margin_s": self.delay_margin_s,
                 "crossover_rad_s": self.crossover_rad_s,
+                "encirclements": self.encirclements,
                 "roots_per_s": [[root.real, root.imag] for root in self.roots],
             },
         }
@@ -422,13 +476,17 @@ class Stability:
         else:
             first += f"stable; settles in {settled:.1f} round trips, {text.seconds(settled * self.rtt_s)}"
         delay = "-" if self.delay_margin_s is None else text.seconds(self.delay_margin_s)
-        phase = "-" if self.phase_margin_deg is None else f"{self.phase_margin_deg:.1f} degrees"
+        # Rounded first: -0.04 degrees are 0.0.
+        phase = "-" if self.phase_margin_deg is None else f"{round(self.phase_margin_deg, 1) + 0.0:.1f} degrees"
         linear = "stable" if self.linear_stable else "unstable"
-        return [
-            first,
+        second = (
             f"linear loop: {linear}; phase margin {phase}, "
-            f"gain margin {text.maybe(self.gain_margin, 3)}, delay margin {delay}",
-        ]
+            f"gain margin {text.maybe(self.gain_margin, 3)}, delay margin {delay}"
+        )
+        if self.linear_stable != self.stable:
+            second += "; the first line counts: it knows that a queue is never below zero"
+        proof = "proved: stable with any RTT, capacity and number of flows, near rest from any start"
+        return [first, second, *([proof] if self.proved else [])]
 
     def with_gains(self, alpha: float, beta: float) -> Stability:
         """The same law and flows with other gains."""
@@ -450,40 +508,96 @@ class Stability:
         """
         from flowstamp import plot
 
-        cells = cells or (40 if self.groups else 100)
-        alphas, betas = (np.linspace(low, high, cells) for low, high in (ALPHAS, BETAS))
         if self.groups:
-            rtts, flows, start = self._shared()
-            with translated():
-                found, _ = _flowstamp.shared_map(
-                    self.law, self.gamma, _buffer(alphas), _buffer(betas), rtts, flows, start, 1000.0
-                )
-            where = np.frombuffer(found, np.bool_).reshape(cells, cells)
+            alphas, betas, inside = self._region(cells or 40, wide=tried is None)
         else:
-            where = stable_map(alphas, betas)
+            alphas, betas = np.linspace(0.0, ALPHAS[1], 50), np.linspace(0.0, BETAS[1], cells or 100)
+            inside = switched_border(betas)[:, None] - alphas
         return plot.region(
             alphas,
             betas,
-            where,
+            inside,
             _border(*self._loop, alphas, betas),
-            (self.alpha, self.beta, f"{self.law.upper()}, {'stable' if self.stable else 'unstable'}"),
+            self._point,
             name="several RTTs" if self.groups else "switched system",
             tried=tried,
         )
+
+    @property
+    def _point(self) -> tuple[float, float, str]:
+        return self.alpha, self.beta, f"{self.law.upper()}, {'stable' if self.stable else 'unstable'}"
+
+    def _region(self, cells: int, *, wide: bool) -> tuple[Floats, Floats, Floats]:
+        """Gains, and how far inside the region each pair is along its row, at most a cell: zero is the border.
+
+        `wide` if the axes are to go beyond where the linear loop bears no more gain.
+        """
+        bears = (self.gain_margin or 1.0) if wide else 1.0
+        alphas, betas = (
+            np.linspace(low, min(max(high, 1.2 * bears * own), MOST_GAIN), cells)
+            for (low, high), own in ((ALPHAS, self.alpha), (BETAS, self.beta))
+        )
+        rtts, flows, start = self._shared()
+        with translated():
+            found, _ = _flowstamp.shared_map(
+                self.law, self.gamma, _buffer(alphas), _buffer(betas), rtts, flows, start, 1000.0
+            )
+        where = np.frombuffer(found, np.bool_).reshape(cells, cells)
+        # Where a row changes, by halving.
+        rows, columns = np.nonzero(where[:, 1:] != where[:, :-1])
+        low, high, left = alphas[columns], alphas[columns + 1], where[rows, columns]
+        for _ in range(6 if len(rows) else 0):
+            middle = (low + high) / 2
+            alike = np.isfinite(self._settles_together(middle, betas[rows], 1000.0)) == left
+            low, high = np.where(alike, middle, low), np.where(alike, high, middle)
+        away = np.full(where.shape, alphas[1] - alphas[0])
+        for row, cut in zip(rows, (low + high) / 2, strict=True):
+            away[row] = np.minimum(away[row], np.abs(alphas - cut))
+        # Down to the axes it is as where it was last asked.
+        inside = np.pad(np.where(where, away, -away), ((1, 0), (1, 0)), mode="edge")
+        return np.insert(alphas, 0, 0.0), np.insert(betas, 0, 0.0), inside
 
     def plot_settling(self, cells: int = 60) -> Figure:
         """How soon the law settles from its disturbance, over its gains."""
         alphas, betas = (np.linspace(low, high, cells) for low, high in (ALPHAS, BETAS))
         if not self.groups:
-            return settling_map(alphas, betas, model=MODELS[self.law], start=START[self.law])
+            return settling_map(alphas, betas, model=MODELS[self.law], start=START[self.law], point=self._point)
         from flowstamp import plot
 
         times = self._settles_together(*np.meshgrid(alphas, betas), SETTLING_RTTS)
-        return plot.settling(alphas, betas, times, _border(*self._loop, alphas, betas))
+        return plot.settling(alphas, betas, times, _border(*self._loop, alphas, betas), self._point)
 
     def plot_portrait(self) -> Figure:
         """Queue against rate from appendix E's starts; of flows that differ as if all had their mean RTT."""
         return phase_portrait(self.alpha, self.beta, model=MODELS[self.law])
+
+    def _frequencies(self) -> Floats:
+        """Two decades below what counts, and to where all has gone by."""
+        middle = self.crossover_rad_s or 1.0 / self.rtt_s
+        return np.geomspace(0.03 * middle, 30.0 * max(middle, 1.0 / self.rtt_s), 3000)
+
+    def plot_bode(self) -> Figure:
+        """Bode's plot of the linear loop: gain and phase over the angular frequency, with its margins."""
+        from flowstamp import plot
+
+        omega = self._frequencies()
+        g, phase = self.response(omega)
+        gain_at, phase_at = self.crossover_rad_s, self._margins[1]
+        margins = []
+        if gain_at is not None and self.phase_margin_deg is not None:
+            margins.append((gain_at, f"phase margin {round(self.phase_margin_deg, 1) + 0.0:.1f} degrees"))
+        if phase_at is not None and self.gain_margin is not None:
+            margins.append((phase_at, f"gain margin {self.gain_margin:.3g}"))
+        return plot.bode(omega, np.abs(g), np.degrees(phase), margins)
+
+    def plot_nyquist(self) -> Figure:
+        """Nyquist's plot of the linear loop around -1, which it goes around as often as `encirclements` says."""
+        from flowstamp import plot
+
+        g, _ = self.response(self._frequencies())
+        around = self.encirclements
+        told = "on the border" if around is None else f"{around} times around -1"
+        return plot.nyquist(g, told)
 
 
 class Trajectory(NamedTuple):
@@ -497,14 +611,21 @@ class Trajectory(NamedTuple):
     """Of a flow of each RTT, over its even part; empty where there is one."""
 
 
-def _dies(rate: Floats, queue: Floats, left: float = 1.0) -> bool:
-    """What dies slowly has lower peaks later on: of those of the second quarter the last has less left."""
+def _dies(rate: Floats, queue: Floats, left: float = 0.99) -> bool:
+    """What dies has less of it later on: the last quarter's peaks have less left of those of the second, 1% less if nothing else is said.
+
+    Those of a limit cycle differ by what falls between samples, a tenth of that. What only creeps swings no more: there
+    all of the last quarter is below all of the second.
+    """
     size = np.maximum(np.abs(rate), queue)
     quarter = len(size) // 4
-    return bool(size[-quarter:].max() < left * size[quarter : 2 * quarter].max())
+    early, late = size[quarter : 2 * quarter], size[-quarter:]
+    return bool(late.max() < left * early.max() or late.max() < early.min())
 
 
 def _quantity(name: str, kind: Literal["rate", "time", "size"], text: str, *, zero: bool = False) -> float:
+    if not zero and text.strip().startswith("-"):
+        raise TheoryError(f'{name} is "{text}"; it must be above 0')
     try:
         with translated():
             value = _flowstamp.quantity(kind, text)
@@ -522,6 +643,15 @@ def _groups(rtts: Sequence[float], flows: Sequence[int]) -> tuple[float, tuple[t
         each[rtt] = each.get(rtt, 0) + count
     mean = sum(rtt * count for rtt, count in each.items()) / sum(each.values())
     return mean, tuple(sorted(each.items())) if len(each) > 1 else ()
+
+
+def _elsewhere(law: str) -> str:
+    """Where a law that there is has a model."""
+    if law in ("vcp", "vcp-exact"):
+        return "; VCP's model is in Python: flowstamp.stability_network.network"
+    if law in ("xcp-draft", "xcp-b", "xcp-b-draft"):
+        return f"; the loop of {law} is that of xcp near rest"
+    return ""
 
 
 def of(
@@ -542,7 +672,7 @@ def of(
         flows: How many have each RTT; one, if nothing is said.
     """
     if law not in MODELS:
-        raise TheoryError(f'law "{law}" has no model here; it must be one of {", ".join(MODELS)}')
+        raise TheoryError(f'law "{law}" has no model here; it must be one of {", ".join(MODELS)}{_elsewhere(law)}')
     own_alpha, own_beta = _flowstamp.own_gains()[law]
     rtts = [_quantity("rtt", "time", each) for each in ([rtt] if isinstance(rtt, str) else rtt)]
     if not rtts:
@@ -586,11 +716,16 @@ def of_scenario(scenario: Scenario, rtt: str | Sequence[str] | None = None) -> l
     if rtt is not None:
         rtts = [_quantity("rtt", "time", each) for each in ([rtt] if isinstance(rtt, str) else rtt)]
         given = [(seconds, 1) for seconds in rtts]
-    loops = [loop for loop in scenario.router_loops() if loop[1] in MODELS]
+    all_loops = scenario.router_loops()
+    loops = [loop for loop in all_loops if loop[1] in MODELS]
     obeyed = [(*loop[:5], given or loop[5]) for loop in loops if given or loop[5]]
     found: dict[Stability, list[str]] = {}
     for link, law, alpha, beta, gamma, pairs in obeyed:
-        found.setdefault(_of_flows(law, alpha, beta, gamma, pairs), []).append(link)
+        try:
+            one = _of_flows(law, alpha, beta, gamma, pairs)
+        except TheoryError as error:
+            raise TheoryError(f"{scenario.source}: router of {link}: {error}") from None
+        found.setdefault(one, []).append(link)
     if len(found) > MOST_APART:
         together: dict[tuple[str, float, float, float | None], list[tuple[str, list[tuple[float, int]]]]] = {}
         for link, law, alpha, beta, gamma, pairs in obeyed:
@@ -600,9 +735,12 @@ def of_scenario(scenario: Scenario, rtt: str | Sequence[str] | None = None) -> l
             for law, those in together.items()
         }
     if not loops:
+        others = "".join(dict.fromkeys(_elsewhere(law) for _, law, *_ in all_loops))
         raise TheoryError(
-            f"{scenario.source}: no link has a router whose law has a model here; those are {', '.join(MODELS)}"
+            f"{scenario.source}: no link has a router whose law has a model here; those are {', '.join(MODELS)}{others}"
         )
     if not found:
-        raise TheoryError(f"{scenario.source}: no flow obeys its routers; say --rtt, such as --rtt 80ms")
+        raise TheoryError(
+            f"{scenario.source}: no flow that obeys its routers has an RTT above 0; say --rtt, such as --rtt 80ms"
+        )
     return [replace(one, links=tuple(links)) for one, links in found.items()]

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flowstamp import executors, plot, stability_network
-from flowstamp.errors import UsageError
+from flowstamp.errors import ScenarioWarning, UsageError
 from flowstamp.progress import Meter, note
 from flowstamp.stability import MODELS, Stability, of, of_scenario
 
@@ -46,12 +47,16 @@ def asked(
         if sets:
             raise UsageError("--set is for a scenario; give a law its gains by --alpha and --beta")
         counts = None if flows is None else _whole_numbers("--flows", flows)
-        return [of(what, alpha=alpha, beta=beta, rtt=_several(rtt or "100ms"), flows=counts)], None
+        return [of(what, alpha=alpha, beta=beta, rtt=_several("100ms" if rtt is None else rtt), flows=counts)], None
     if alpha is not None or beta is not None:
         raise UsageError("a scenario has gains of its own; override them by --set dumbbell.router.alpha=0.5")
     if flows is not None:
         raise UsageError("--flows is for a law; a scenario has flows of its own")
     scenario = load(Path(what), sets)
+    for line in scenario.warnings():
+        # What this command itself is about, it tells.
+        if not line.endswith("see flowstamp stability"):
+            warnings.warn(f"{scenario.source}: {line}", ScenarioWarning, stacklevel=2)
     if rtt is not None:
         return of_scenario(scenario, _several(rtt)), None
     return of_scenario(scenario), stability_network.of_scenario(scenario)
@@ -63,9 +68,12 @@ def tell(
     out: Path,
     pictures: bool,
     packets: Packets | None,
-) -> list[tuple[dict[str, Any], list[str]]]:
-    """Draws each into `out`, after packets if they are to run; what `--json` has of it, and what a person reads."""
-    told = []
+) -> tuple[dict[str, Any], list[str]]:
+    """Draws each into `out`, after packets if they are to run; what `--json` has of it, and what a person reads.
+
+    The document of one loop alone is its own; of more it has them all, and in the same place whether all are stable.
+    """
+    documents, told, written = [], [], []
     for number, one in enumerate(found):
         stem = out / (one.law if len(found) == 1 else f"{one.law}-{number + 1}")
         simulated = None
@@ -82,11 +90,19 @@ def tell(
         if simulated is not None:
             document["simulation"] = simulated.as_dict()
             lines.append(simulated.line())
-        told.append((document, lines))
+        documents.append(document)
+        told.append("\n".join(lines))
+        written += files
+    if len(found) == 1 and together is None:
+        return documents[0], [told[0], *(f"wrote {path}" for path in written)]
+    whole: dict[str, Any] = {"stable": all(one.stable for one in found), "loops": documents, "together": None}
     if together is not None:
         files = plot.save(together.plot(), out / f"{together.law}-together")
-        told.append(({**together.as_dict(), "files": [str(path) for path in files]}, together.lines()))
-    return told
+        whole["stable"] = whole["stable"] and together.stable
+        whole["together"] = {**together.as_dict(), "files": [str(path) for path in files]}
+        told.append("\n".join(together.lines()))
+        written += files
+    return whole, ["\n\n".join(told), *(f"wrote {path}" for path in written)]
 
 
 def _several(text: str) -> list[str]:

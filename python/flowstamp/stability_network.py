@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 
 from flowstamp import _flowstamp
 from flowstamp.errors import TheoryError, translated
-from flowstamp.stability import Floats, _array, _buffer, _finite, _gain, _quantity
+from flowstamp.stability import MOST_GAIN, Floats, _array, _buffer, _finite, _gain, _quantity
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -205,7 +205,8 @@ class Network:
             verdict = f"stable; takes more than {LATE * SEEN_RTTS:g} of the longest RTT to settle"
         else:
             verdict = f"stable; settles in {text.seconds(settled)}"
-        return [f"links {', '.join(self.capacities_bps)} together, {len(self.routes)} routes: {self.law}: {verdict}"]
+        links, routes = ", ".join(self.capacities_bps), text.counted(len(self.routes), "route")
+        return [f"links {links} together, {routes}: {self.law}: {verdict}"]
 
     def plot(self) -> Figure:
         """Rates of a flow of each route, and what queues take to drain, from half the fair rates on."""
@@ -224,11 +225,15 @@ class Network:
         return plot.network(seconds[seen], rates, queues)
 
 
-def _number(name: str, value: float | str) -> float:
+MOST_PACKETS = 100.0
+"""VCP's alpha."""
+
+
+def _number(name: str, value: float | str, most: float = MOST_GAIN) -> float:
     if isinstance(value, str):
         raise TheoryError(f'{name} is "{value}"; it must be a number')
     if name not in LIMITS:
-        return _gain(name, value)
+        return _gain(name, value, most)
     low, high = LIMITS[name]
     if not low <= value <= high:
         raise TheoryError(f"{name} is {value}; it must be from {low:g} to {high:g}")
@@ -276,7 +281,7 @@ def network(law: str, links: Mapping[str, str], routes: Sequence[Route], **param
     capacities = {name: _quantity(f"links.{name}", "rate", rate) for name, rate in links.items()}
     if law == "vcp":
         packet = 8.0 * _quantity("packet", "size", str(used["packet"]))
-        kappa, alpha, target = (_number(name, used[name]) for name in ("kappa", "alpha", "target"))
+        kappa, alpha, target = (_number(name, used[name], MOST_PACKETS) for name in ("kappa", "alpha", "target"))
         gains: tuple[float, ...] = (kappa, alpha * packet, target, _quantity("t_rho", "time", str(used["t_rho"])))
         step, every = _number("step", used["step"]), _quantity("every", "time", str(used["every"]))
         gains += (step, every) if step else ()
@@ -293,7 +298,7 @@ def of_scenario(scenario: Scenario) -> Network | None:
     None where no flow passes two, where routers that flows obey differ in law or gains, where flows come and go, or
     where there are more than 8 links or 16 routes. Flows that obey no router, and links without one, are left out.
     """
-    loops, ways = scenario._closed()
+    loops, ways, _ = scenario._closed()
     passed = {name for way, _, _ in ways for name, _ in way}
     over = [loop for loop in loops if loop[0] in passed]
     laws = {(law, alpha, beta, gamma) for _, law, alpha, beta, gamma, _, _ in over}

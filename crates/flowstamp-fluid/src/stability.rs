@@ -17,8 +17,9 @@
 //! which is the border. `alpha` grows along it from 0 to pi/2; `beta` from 0 to [`MOST_BETA`] and back to 0. Theorem 1's curve,
 //! `beta = alpha^2 sqrt(2)`, meets it at its end, `alpha = pi / (4 sqrt(2))`. Neither capacity, delay nor number of flows is in it.
 //!
-//! The queue is taken as linear, below zero too. The thesis's section 5.2 has what that leaves out: RCP's loop, which switches where the queue is
-//! empty, is stable in a larger region (with `alpha` of 0.1 and `beta` of 1 as well), and near the right end unstable within this one.
+//! The queue is taken as linear, below zero too. The thesis's section 5.2 has what that leaves out: the loop that switches where the queue is
+//! empty is stable in a larger region (with `alpha` of 0.1 and `beta` of 1 as well), and near the right end unstable within this one. Its border
+//! has no closed form; [`switched_alpha`] has it from [`crate::control::switched`].
 
 use std::f64::consts::FRAC_PI_2;
 
@@ -70,6 +71,43 @@ pub fn largest_alpha(beta: f64) -> Option<f64> {
     (0.0..MOST_BETA).contains(&beta).then(|| {
         let theta = crossing((PEAK, FRAC_PI_2), |theta| theta * theta * libm::cos(theta) > beta);
         theta * libm::sin(theta)
+    })
+}
+
+/// Of the switched system (Dukkipati 2007, equation 5.14) `beta`, and the `alpha` below which it is stable: [`crate::control::switched::border`], with
+/// which the crate's tests compare it.
+const SWITCHED: [(f64, f64); 20] = [
+    (0.0, MOST_ALPHA),
+    (0.1, 1.5236),
+    (0.2, 1.4661),
+    (0.3, 1.4011),
+    (0.4, 1.3317),
+    (0.5, 1.2610),
+    (0.6, 1.1923),
+    (0.7, 1.1287),
+    (0.8, 1.0719),
+    (0.9, 1.0225),
+    (1.0, 0.9801),
+    (1.25, 0.8989),
+    (1.5, 0.8422),
+    (2.0, 0.7689),
+    (2.5, 0.7230),
+    (3.0, 0.6912),
+    (4.0, 0.6490),
+    (5.0, 0.6216),
+    (7.0, 0.5870),
+    (10.0, 0.5571),
+];
+
+/// By how much [`switched_alpha`] may be off: 0.003 between the table's points, and what is as near as that takes thousands of round trips to tell.
+pub const SWITCHED_WITHIN: f64 = 0.01;
+
+/// The `alpha` below which the switched system with this `beta` is stable, within [`SWITCHED_WITHIN`]. None beyond a `beta` of 10.
+#[must_use]
+pub fn switched_alpha(beta: f64) -> Option<f64> {
+    SWITCHED.windows(2).find(|w| (w[0].0..=w[1].0).contains(&beta)).map(|w| {
+        let along = (beta - w[0].0) / (w[1].0 - w[0].0);
+        w[0].1 + along * (w[1].1 - w[0].1)
     })
 }
 

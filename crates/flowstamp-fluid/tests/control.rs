@@ -230,6 +230,8 @@ fn bode_and_nyquist_of_the_thesis() {
         [2, 0, 0, 2]
     );
     assert!((1..40).all(|i| unstable(0.05 * f64::from(i), 0.6) > 0));
+    // Of poles on the axis those at zero are passed by, and no others.
+    assert_eq!(OpenLoop::new(&[1.0], &[1.0, 0.0, 1.0], 1.0).unwrap().encirclements(), None);
     // The phase has no jumps, and starts from -pi.
     let points = OpenLoop::of_gains(0.4, 0.226, 1.0).unwrap().points(1e-4, 1e2, 20_000);
     assert!((points[0].phase + std::f64::consts::PI).abs() < 1e-3);
@@ -594,5 +596,44 @@ fn with_the_queue_in_the_rtt_it_is_once_the_average_is() {
             assert_eq!(after.round() as i32, soon, "({alpha}, {beta}): {after}");
         }
         assert!(direct[2] > 0.2 && direct[2] > 0.9 * direct[0], "({alpha}, {beta}): {direct:?}");
+    }
+}
+
+/// The polynomial of these roots, and their conjugates where they are not real.
+fn with_roots(roots: &[(f64, f64)]) -> Vec<f64> {
+    roots.iter().fold(vec![1.0], |before, (re, im)| {
+        let factor = if *im == 0.0 { vec![-re, 1.0] } else { vec![re * re + im * im, -2.0 * re, 1.0] };
+        let mut product = vec![0.0; before.len() + factor.len() - 1];
+        for (i, b) in before.iter().enumerate() {
+            for (j, f) in factor.iter().enumerate() {
+                product[i + j] += b * f;
+            }
+        }
+        product
+    })
+}
+
+proptest! {
+    /// Two ways to the same number: along the axis, and around all roots.
+    #[test]
+    fn nyquists_plot_goes_around_as_often_as_roots_say(
+        numerator in prop::collection::vec(-3.0f64..3.0, 1..3),
+        poles in prop::collection::vec((-2.0f64..2.0, prop::bool::ANY, 0.1f64..3.0), 1..3),
+        integrators in 0usize..3,
+        delay in prop_oneof![Just(0.0), 0.05f64..3.0],
+    ) {
+        let mut all: Vec<(f64, f64)> =
+            poles.iter().map(|(re, real, im)| (*re, if *real { 0.0 } else { *im })).collect();
+        all.extend((0..integrators).map(|_| (0.0, 0.0)));
+        if let Some(open) = OpenLoop::new(&numerator, &with_roots(&all), delay) {
+            prop_assume!(poles.iter().all(|pole| pole.0.abs() > 1e-3) && numerator[0].abs() > 1e-3);
+            let (Some(roots), Some(around)) = (open.unstable_roots(0.0), open.encirclements()) else {
+                return Ok(());
+            };
+            let unstable: i64 =
+                all.iter().filter(|pole| pole.0 > 0.0).map(|pole| if pole.1 == 0.0 { 1 } else { 2 }).sum();
+            prop_assert_eq!(unstable, open.unstable_poles() as i64);
+            prop_assert_eq!(around, i64::from(roots) - unstable);
+        }
     }
 }

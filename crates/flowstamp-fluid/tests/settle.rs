@@ -71,7 +71,7 @@ proptest! {
     /// Theorem 3 of Xia 2008, of the model: `w' = kappa (1 / rho - 1) w`, so that each halving takes `ln 2 / kappa` while the load is large.
     #[test]
     fn what_is_over_used_is_released_at_a_rate_of_kappa(kappa in 0.05..0.5f64, over in 1e3..1e6f64, carries in 1e2..1e4f64) {
-        let w = windows(kappa, 1.0, &[over * carries], &[(carries, vec![0])], &[0.0, 1.0, 5.0]).expect("windows");
+        let w = windows(kappa, 1.0, &[over * carries], &[(carries, vec![0])], None, &[0.0, 1.0, 5.0]).expect("windows");
         // A load of more than `least` leaves at most that part of the rate, and a flow adds a packet in an RTT.
         let least = over * (-5.0 * kappa).exp();
         for (from, to, rtts) in [(w[0], w[1], 1.0), (w[1], w[2], 4.0)] {

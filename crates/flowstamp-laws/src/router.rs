@@ -14,8 +14,8 @@ pub const MAX_TIMERS: usize = 2;
 pub struct Gains {
     /// Gain on the input rate.
     pub alpha: f64,
-    /// Gain on the queue; none where the law's paper says that the linear form does not tell how large it may be.
-    pub beta: Option<f64>,
+    /// Gain on the queue.
+    pub beta: f64,
     /// What evens rates of flows out, in a mean round trip: a share of the capacity, 0 for laws that give all the same rate.
     pub shuffle: f64,
 }

@@ -135,7 +135,7 @@ fn resolve(
     })
 }
 
-/// Links of a scenario whose routers' laws have gains (`shared::Loop`).
+/// Links of a scenario whose routers' laws have gains (`shared::Loops`).
 #[pyfunction]
 #[pyo3(
     signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".".to_owned(), memory=None),
@@ -149,7 +149,7 @@ fn router_loops(
     sets: Vec<(String, String)>,
     base_dir: String,
     memory: Option<u64>,
-) -> PyResult<(Vec<shared::Loop>, Vec<shared::Way>)> {
+) -> PyResult<shared::Loops> {
     let source = Source::new(text, source, format, sets, FilesOf::Folder(base_dir), memory);
     wait::interruptible(py, move || shared::loops(&source.load()?.0))
 }
@@ -214,7 +214,8 @@ mod _flowstamp {
     use super::simulation::{Simulation, start};
     #[pymodule_export]
     use super::stability::{
-        loop_border, loop_margins, loop_response, loop_roots, own_gains, settling, settling_map, trajectory,
+        loop_border, loop_encirclements, loop_margins, loop_response, loop_roots, own_gains, proved,
+        settling, settling_map, switched_border, trajectory,
     };
     #[pymodule_export]
     use super::table::{Table, parquet_notes};

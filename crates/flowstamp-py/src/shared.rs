@@ -78,8 +78,12 @@ pub type Loop = (String, &'static str, f64, f64, Option<f64>, Vec<(f64, u32)>, f
 /// Of flows that last: names of links that they obey, each with how long data take to get there in seconds, RTT and number.
 pub type Way = (Vec<(String, f64)>, f64, u32);
 
-/// Links of a checked scenario whose routers close a loop, and the ways of flows through them; none where other flows come and go.
-pub fn loops(loaded: &Loaded) -> PyResult<(Vec<Loop>, Vec<Way>)> {
+/// Links of a checked scenario whose routers close a loop, and the ways of flows through them, none where other flows come and go; and
+/// what a run of it warns of.
+pub type Loops = (Vec<Loop>, Vec<Way>, Vec<String>);
+
+/// Those of a checked scenario.
+pub fn loops(loaded: &Loaded) -> PyResult<Loops> {
     let network = Network::new(loaded, loaded.scenario.seed).map_err(refused)?;
     let named = |links: Vec<(u32, Time)>| {
         let name = |link: u32| network.links[link as usize].name.clone();
@@ -96,5 +100,5 @@ pub fn loops(loaded: &Loaded) -> PyResult<(Vec<Loop>, Vec<Way>)> {
             found.push((it.link, it.router.name(), alpha, beta, set["gamma"].as_f64(), rtts, bps));
         }
     }
-    Ok((found, ways))
+    Ok((found, ways, network.warnings))
 }

@@ -3,8 +3,10 @@
 
 use crate::theory::{buffer, floats, refused, word};
 use flowstamp_fluid::control::frequency::OpenLoop;
+use flowstamp_fluid::control::proof::proof;
 use flowstamp_fluid::control::region::{self, Fate, Patience};
 use flowstamp_fluid::control::settle::{Model, Setting};
+use flowstamp_fluid::control::switched;
 use flowstamp_laws::registry::RouterSpec;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -76,6 +78,34 @@ pub fn loop_response<'py>(
         buffer(py, &points.iter().map(value).collect::<Vec<f64>>())
     };
     Ok([of(|p| p.response.re), of(|p| p.response.im), of(|p| p.phase)])
+}
+
+/// How often Nyquist's plot goes around -1, clockwise; None on the border.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a list as a vector of its own")]
+pub fn loop_encirclements(
+    alpha: f64,
+    beta: f64,
+    shuffle: f64,
+    flows: Vec<(f64, f64)>,
+) -> PyResult<Option<i64>> {
+    Ok(open_loop(alpha, beta, shuffle, &flows)?.encirclements())
+}
+
+/// Whether it is proved for each pair of gains that the switched system is stable.
+#[pyfunction]
+pub fn proved<'py>(py: Python<'py>, alphas: &[u8], betas: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let pairs = pairs(alphas, betas)?;
+    let found = py.detach(|| region::all(&pairs, |(alpha, beta)| u8::from(proof(*alpha, *beta).is_some())));
+    Ok(PyBytes::new(py, &found))
+}
+
+/// For each beta the alpha below which the switched system is stable.
+#[pyfunction]
+pub fn switched_border<'py>(py: Python<'py>, betas: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let betas = floats("betas", betas)?;
+    let found = py.detach(|| region::all(&betas, |beta| switched::border(*beta, 1000.0, 1e-3)));
+    Ok(buffer(py, &found))
 }
 
 /// The closed loop's roots right of a real part, as pairs.

@@ -99,7 +99,7 @@ enum Reply {
         packets: Vec<(u32, u8, i32)>,
     },
     Gains {
-        gains: Vec<(&'static str, f64, Option<f64>)>,
+        gains: Vec<(&'static str, f64, f64)>,
     },
     Digest {
         digest: String,

@@ -317,7 +317,7 @@ def _by_network(network: Sequence[Floats], start: tuple[float, float], most: flo
 
 
 IN_TIME = ("linear", "switched", "rcp")
-BY = ("bode", "nyquist", "pade", *IN_TIME)
+BY = ("bode", "nyquist", "pade", "proof", *IN_TIME)
 
 
 def _border(keys: Keys) -> Compute:
@@ -339,7 +339,8 @@ def _border(keys: Keys) -> Compute:
         elif in_time:
             stable = _by_time(in_time, most)
         else:
-            stable = _by_bode if by == "bode" else _by_roots("exact" if by == "nyquist" else "pade")
+            of_loops = {"bode": _by_bode, "nyquist": _by_roots("exact"), "pade": _by_roots("pade")}
+            stable = stability.proved if by == "proof" else of_loops[by]
         low, high = _edges(stable, grid["beta"], within, COARSE_IN_TIME if in_time else COARSE)
         there = np.isfinite(high)
         kept = {name: values[there] for name, values in grid.items()}

@@ -199,6 +199,14 @@ impl OpenLoop {
         Some(Self { lag, ..Self::of_gains(alpha, beta, mean)? })
     }
 
+    /// As [`Self::of_flows`], where the queue stays empty: `alpha / (s d) sum(v_i e^(-s d_i)) / sum(v_i)`.
+    #[must_use]
+    pub fn without_queue(alpha: f64, shuffle: f64, flows: &[(f64, f64)]) -> Option<Self> {
+        let with = Self::of_flows(alpha, 0.0, shuffle, flows)?;
+        let mean = with.lag.mean();
+        Some(Self { numerator: trimmed(&[alpha]), denominator: vec![0.0, mean], ..with })
+    }
+
     /// Where flows of several RTTs, as in [`Self::of_flows`], have a closed-loop root on the imaginary axis: pairs of alpha and beta, along the curve `beta + j alpha w d = (w d)^2 V/W`
     /// for growing `w`, as far as gains are from zero to the most; NaN in between where they are not. One RTT has [`crate::stability`]'s curve; several may have one that
     /// crosses itself, and what is stable is what it parts from large gains.
@@ -368,21 +376,28 @@ impl OpenLoop {
             + polynomial(&self.numerator, s) * w_slope
     }
 
-    /// How often `f` goes around zero on the way along a polygon, anticlockwise: its roots inside, by the argument principle. None if one lies on
-    /// the way.
+    /// How often the closed loop's characteristic goes around zero on the way along a polygon, anticlockwise: its roots inside, by the argument
+    /// principle. None if one lies on the way.
     fn windings(&self, corners: &[Complex64]) -> Option<i64> {
-        let mut turned = 0.0;
-        for (i, from) in corners.iter().enumerate() {
-            let to = corners[(i + 1) % corners.len()];
-            turned += self.turn((*from, self.characteristic(*from)), (to, self.characteristic(to)), 0)?;
-        }
-        Some((turned / TAU).round() as i64)
+        let round: Vec<Complex64> = corners.iter().chain(&corners[..1]).copied().collect();
+        Some((self.turned(&|s| self.characteristic(s), &round)? / TAU).round() as i64)
+    }
+
+    /// By what the argument of `f` turns on the way along corners. None if it is zero there.
+    fn turned(&self, f: &dyn Fn(Complex64) -> Complex64, corners: &[Complex64]) -> Option<f64> {
+        corners.windows(2).map(|way| self.turn(f, (way[0], f(way[0])), (way[1], f(way[1])), 0)).sum()
     }
 
     /// The change of the argument on a straight way, in pieces in which it turns by little.
-    fn turn(&self, from: (Complex64, Complex64), to: (Complex64, Complex64), depth: u32) -> Option<f64> {
+    fn turn(
+        &self,
+        f: &dyn Fn(Complex64) -> Complex64,
+        from: (Complex64, Complex64),
+        to: (Complex64, Complex64),
+        depth: u32,
+    ) -> Option<f64> {
         let middle = (from.0 + to.0) * 0.5;
-        let value = self.characteristic(middle);
+        let value = f(middle);
         if value == Complex64::ZERO || from.1 == Complex64::ZERO || to.1 == Complex64::ZERO {
             return None;
         }
@@ -396,7 +411,8 @@ impl OpenLoop {
         if depth > 60 {
             return None;
         }
-        Some(self.turn(from, (middle, value), depth + 1)? + self.turn((middle, value), to, depth + 1)?)
+        let half = (middle, value);
+        Some(self.turn(f, from, half, depth + 1)? + self.turn(f, half, to, depth + 1)?)
     }
 
     /// How many closed-loop roots have a real part above `sigma`: zero and below is for how fast a stable loop settles. By the argument principle on
@@ -489,14 +505,60 @@ impl OpenLoop {
         None
     }
 
-    /// How often the Nyquist plot goes around -1, clockwise, with w from minus to plus infinity and to the right of poles on the imaginary axis: unstable
-    /// closed-loop roots less unstable poles of the open loop. None on the border. For a loop of one delay.
+    /// How often the Nyquist plot goes around -1, clockwise, with w from minus to plus infinity: counted along `1 + L(jw)`, which goes to the right of poles
+    /// at zero. It is what [`Self::unstable_roots`] has less unstable poles of the open loop. None on the border, and where a pole lies on the axis elsewhere.
     #[must_use]
     pub fn encirclements(&self) -> Option<i64> {
-        // Integrators are zeros of the lowest coefficients, and lie on the axis.
-        let rest = &self.denominator[self.denominator.iter().take_while(|c| **c == 0.0).count()..];
-        let unstable = roots(rest).iter().filter(|pole| pole.re > 1e-9 * pole.norm()).count();
-        Some(i64::from(self.unstable_roots(0.0)?) - unstable as i64)
+        let on_axis = |pole: &Complex64| pole.re.abs() < 1e-9 * pole.norm();
+        if self.poles().iter().any(on_axis) {
+            return None;
+        }
+        // From here on |L| is below 1, and 1 + L right of zero.
+        let far = self.radius_from(0.0);
+        let at = |re: f64, im: f64| Complex64::new(re, im);
+        let around = if self.denominator[0] == 0.0 { self.indentation(far)? } else { far * 1e-12 };
+        // Evenly on a logarithmic axis, as without a delay nothing else says how far an argument may turn unseen.
+        let up: Vec<Complex64> =
+            (0..=400).map(|i| at(0.0, around * (far / around).powf(f64::from(i) / 400.0))).collect();
+        let mut way: Vec<Complex64> = up.iter().rev().map(|s| -s).collect();
+        if self.denominator[0] == 0.0 {
+            way.extend([at(around, -around), at(around, around)]);
+        }
+        way.extend(up);
+        let f = |s: Complex64| 1.0 + self.at(s);
+        let closing = f(way[0]).arg() - f(way[way.len() - 1]).arg();
+        Some((-(self.turned(&f, &way)? + closing) / TAU).round() as i64)
+    }
+
+    /// Half a square's side around zero on which |L| is above 2, and within which it has no poles but those at zero: nor has 1 + L a root there, and none is
+    /// passed by.
+    fn indentation(&self, below: f64) -> Option<f64> {
+        let integrators = self.denominator.iter().take_while(|c| **c == 0.0).count();
+        let mut r = below / 2.0;
+        while r > below * 1e-12 {
+            let around: Vec<Complex64> = (0..=64)
+                .map(|i: u32| {
+                    Complex64::new(r, r * (f64::from(i % 16) / 8.0 - 1.0)) * Complex64::i().powu(i / 16)
+                })
+                .collect();
+            let turns = || Some((self.turned(&|s| self.at(s), &around)? / TAU).round() as i64);
+            if around.iter().all(|s| self.at(*s).norm() > 2.0) && turns() == Some(-(integrators as i64)) {
+                return Some(r);
+            }
+            r /= 2.0;
+        }
+        None
+    }
+
+    /// Of the open loop's polynomials, but for those at zero.
+    fn poles(&self) -> Vec<Complex64> {
+        roots(&self.denominator[self.denominator.iter().take_while(|c| **c == 0.0).count()..])
+    }
+
+    /// Poles of the open loop's polynomials in the right half plane.
+    #[must_use]
+    pub fn unstable_poles(&self) -> usize {
+        self.poles().iter().filter(|pole| pole.re > 1e-9 * pole.norm()).count()
     }
 }
 

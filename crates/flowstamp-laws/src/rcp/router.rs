@@ -319,11 +319,10 @@ impl RouterLaw for Router {
         Ok(())
     }
 
-    /// Section 5.2: the loop that switches where the queue is empty is stable with a `beta` with which the linear one is not.
     fn gains(params: &Params) -> Option<Gains> {
         (params.capacity == Capacity::Known).then_some(Gains {
             alpha: params.alpha,
-            beta: None,
+            beta: params.beta,
             shuffle: 0.0,
         })
     }

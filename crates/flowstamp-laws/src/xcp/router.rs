@@ -185,7 +185,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
     }
 
     fn gains(params: &Params) -> Option<Gains> {
-        Some(Gains { alpha: params.alpha, beta: Some(params.beta), shuffle: params.gamma })
+        Some(Gains { alpha: params.alpha, beta: params.beta, shuffle: params.gamma })
     }
 
     fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {

@@ -6,7 +6,7 @@ use super::{Builder, Result};
 use crate::ScenarioError;
 use crate::medium::Capacity;
 use flowstamp_fluid::control::frequency::OpenLoop;
-use flowstamp_fluid::stability::{MOST_ALPHA, MOST_BETA, largest_alpha, largest_beta, phase_margin};
+use flowstamp_fluid::stability::{SWITCHED_WITHIN, switched_alpha};
 use flowstamp_laws::AgreedTime;
 use flowstamp_laws::registry::Header;
 use flowstamp_laws::router::Gains;
@@ -93,39 +93,28 @@ fn far_off(given: Time, rtt: Time) -> bool {
     given * FAR_OFF < rtt || rtt * FAR_OFF < given
 }
 
-/// What to say of gains with which the loop is unstable: the one that is too large, and how large it may be.
+/// What to say of gains with which the loop is unstable. Of one RTT it is the switched system that tells, as `flowstamp stability` does (Dukkipati 2007, section 5.2): what is
+/// outside the linear region alone, as RCP's own gains are, comes to rest.
 fn unstable(gains: Gains, rtts: &[(Time, u32)]) -> Option<String> {
-    let said = |name: &str, is: f64, with: String, most: f64| {
-        let most = (most * 1000.0).floor() / 1000.0;
-        Some(format!("{name}: is {is}; the law's linear model{with} is stable below {most}"))
-    };
     let Gains { alpha, beta, shuffle } = gains;
-    let Some(beta) = beta else {
-        return if alpha < MOST_ALPHA {
-            None
-        } else {
-            said("alpha", alpha, ", without a queue,".to_owned(), MOST_ALPHA)
-        };
-    };
     if let [(shortest, _), .., (longest, _)] = rtts
         && cfg!(feature = "full")
     {
         let flows: Vec<_> = rtts.iter().map(|(rtt, count)| (f64::from(*count), rtt.as_secs_f64())).collect();
-        let unstable = OpenLoop::of_flows(alpha, beta, shuffle, &flows)?.unstable_roots(0.0) != Some(0);
-        return unstable.then(|| {
+        let grows = |open: OpenLoop| open.unstable_roots(0.0) != Some(0);
+        // The queue stands or is empty: where both of its loops grow nothing rests.
+        let both = grows(OpenLoop::of_flows(alpha, beta, shuffle, &flows)?)
+            && grows(OpenLoop::without_queue(alpha, shuffle, &flows)?);
+        return both.then(|| {
             format!(
                 "alpha = {alpha}, beta = {beta}, gamma = {shuffle}: the law's linear model is unstable with the flows' RTTs, {shortest} to {longest}; see flowstamp stability"
             )
         });
     }
-    if phase_margin(alpha, beta).is_none_or(|margin| margin > 0.0) {
-        return None;
-    }
-    match (largest_alpha(beta), largest_beta(alpha)) {
-        (Some(most), _) if alpha >= most => said("alpha", alpha, format!(" with beta = {beta}"), most),
-        (_, Some(most)) => said("beta", beta, format!(" with alpha = {alpha}"), most),
-        _ => said("beta", beta, ", with the best alpha,".to_owned(), MOST_BETA),
-    }
+    let most = switched_alpha(beta)?;
+    (alpha >= most + SWITCHED_WITHIN).then(|| {
+        format!("alpha: is {alpha}; with beta = {beta} the law's model is stable below {most:.2}; see flowstamp stability")
+    })
 }
 
 /// What to say of an RCP router whose flows have less than a packet each in a round trip.
