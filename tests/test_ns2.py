@@ -160,6 +160,11 @@ def test_flows_of_other_round_trips() -> None:
     assert small[0] > 100
     # Three and a half round trips of 200 ms.
     assert small[1:] == pytest.approx([0.7, 0.7], abs=0.005)
+    arguments = [*(word for text in sets for word in ("--set", text)), "--split", "500", "--group"]
+    assert means(tool("R4.15", "sack", *arguments, "rtt20").stdout)[0][1:] == pytest.approx([0.07, 0.07], abs=0.005)
+    done = tool("R4.15", "sack", *arguments, "rtt30")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("same_flows.py: no flow of the run has the group rtt30; there are rtt")
 
 
 @pytest.mark.usefixtures("ns2")

@@ -202,6 +202,7 @@ def main() -> int:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the scenario")
     parser.add_argument("--ns2", action="append", default=[], metavar="KEY=VALUE", help="a parameter of dumbbell.tcl")
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--group", help="whose flows are shown; default: the figure's")
     parser.add_argument("--split", type=int, metavar="PACKETS", help="means of flows below it, and of the others")
     arguments = parser.parse_args()
     for text in (*arguments.set, *arguments.ns2):
@@ -210,7 +211,9 @@ def main() -> int:
     sets = [(key, value) for key, _, value in (text.partition("=") for text in arguments.set)]
     ours = finished(arguments.figure, arguments.run, sets, arguments.seed)
     spec = load(arguments.figure)
-    group, name = spec.group, spec.links[0]
+    group, name = arguments.group or spec.group, spec.links[0]
+    if group not in ours.times.groups:
+        raise FlowstampError(f"no flow of the run has the group {group}; there are {', '.join(ours.times.groups)}")
     theirs, summary = ns2_times(ours, {k: v for k, _, v in (text.partition("=") for text in arguments.ns2)})
     twin = dataclasses.replace(ours, times=theirs)
 
