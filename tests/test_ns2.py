@@ -115,17 +115,19 @@ SHORT = ["--set", "duration=1s", "--set", "warmup=0s"]
 
 def test_ns2_has_the_figures_buffer_and_hosts_links(tmp_path: Path) -> None:
     # Set-up B: hosts' links as fast as the bottleneck. V4's: twice as fast; and what was set.
+    # ns-2's drop-tail holds one fewer than it is told, its RED as many.
     given = told(tmp_path, "X5", "xcp_b", *SHORT, name="two_way.py")
-    assert (given["rate_mbps"], given["access_rate_mbps"], given["buffer_packets"]) == ("150.0", "150.0", "188")
+    assert (given["rate_mbps"], given["access_rate_mbps"], given["buffer_packets"]) == ("150.0", "150.0", "189")
     given = told(tmp_path, "V4", "xcp", *SHORT, "--set", "dumbbell.buffer=130pkt", name="two_way.py")
-    assert (given["access_rate_mbps"], given["buffer_packets"]) == ("300.0", "130")
+    assert (given["access_rate_mbps"], given["buffer_packets"]) == ("300.0", "131")
+    assert told(tmp_path, "X4", "red_b", *SHORT, name="two_way.py")["buffer_packets"] == "200"
     # Set-up A leaves it to the script, whose default is Flowstamp's: ten times the bottleneck's.
     assert "access_rate_mbps" not in told(tmp_path, "X5", "xcp", *SHORT, name="two_way.py")
     # A fiftieth of the BDP, and of a parking lot the first link's.
     given = told(tmp_path, "R6.21", "b2", *SHORT, "--set", "dumbbell.access_rate=20Mbps", name="same_flows.py")
-    assert (given["access_rate_mbps"], given["buffer_packets"]) == ("20.0", "2")
+    assert (given["access_rate_mbps"], given["buffer_packets"]) == ("20.0", "3")
     given = told(tmp_path, "R4.22", "xcp", *SHORT, name="same_flows.py")
-    assert given["buffer_packets"] == "8000"
+    assert given["buffer_packets"] == "8001"
 
 
 def test_ns2_is_told_when_flows_stop(tmp_path: Path) -> None:

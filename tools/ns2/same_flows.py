@@ -65,7 +65,9 @@ ENDLESS = 10**9
 
 def buffer_and_hosts(run: Finished, network: dict[str, Any], first: str) -> dict[str, str]:
     """The bottlenecks' buffer, which link `first` has, and what the network says of its hosts' links."""
-    more = {"buffer_packets": str(max(1, round(run.summary["links"][first]["buffer_bytes"] / run.packet_bytes)))}
+    packets = max(1, round(run.summary["links"][first]["buffer_bytes"] / run.packet_bytes))
+    # What ns-2's drop-tail holds, XCP's and RCP's too, is a packet fewer than its limit.
+    more = {"buffer_packets": str(packets + (network["queue"]["kind"] == "droptail"))}
     if "access_rate" in network:
         more["access_rate_mbps"] = str(_flowstamp.quantity("rate", network["access_rate"]) / 1e6)
     return more
