@@ -1,6 +1,7 @@
 """The tools that run ns-2 beside a figure; skipped where there is no ns-2."""
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -93,6 +94,91 @@ def test_both_ways() -> None:
     assert 0 < theirs[4] < 0.9 * theirs[3]
 
 
+def told(tmp_path: Path, *arguments: str, name: str) -> dict[str, str]:
+    """What a tool gives dumbbell.tcl: the parameters of a program that stands in for ns-2."""
+    seen, stand_in = tmp_path / "seen", tmp_path / "ns"
+    # It answers the question whether it has XCP, notes the rest, and prints nothing.
+    stand_in.write_text(
+        f"#!{sys.executable}\nimport json, sys\nwords = sys.argv[2:]\n"
+        f"print('Class Class') if not words else open({str(seen)!r}, 'w').write(json.dumps(words))\n"
+    )
+    stand_in.chmod(0o755)
+    command = [sys.executable, str(TOOLS / name), *arguments]
+    environment = os.environ | {"NS2": str(stand_in)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    assert "ns-2 printed no JSON" in done.stderr
+    return dict(word.split("=", 1) for word in json.loads(seen.read_text()))
+
+
+SHORT = ["--set", "duration=1s", "--set", "warmup=0s"]
+
+
+def test_ns2_has_the_figures_buffer_and_hosts_links(tmp_path: Path) -> None:
+    # Set-up B: hosts' links as fast as the bottleneck. V4's: twice as fast; and what was set.
+    # ns-2's drop-tail holds one fewer than it is told, its RED as many.
+    given = told(tmp_path, "X5", "xcp_b", *SHORT, name="two_way.py")
+    assert (given["rate_mbps"], given["access_rate_mbps"], given["buffer_packets"]) == ("150.0", "150.0", "189")
+    given = told(tmp_path, "V4", "xcp", *SHORT, "--set", "dumbbell.buffer=130pkt", name="two_way.py")
+    assert (given["access_rate_mbps"], given["buffer_packets"]) == ("300.0", "131")
+    assert told(tmp_path, "X4", "red_b", *SHORT, name="two_way.py")["buffer_packets"] == "200"
+    # Set-up A leaves it to the script, whose default is Flowstamp's: ten times the bottleneck's.
+    assert "access_rate_mbps" not in told(tmp_path, "X5", "xcp", *SHORT, name="two_way.py")
+    # A fiftieth of the BDP, and of a parking lot the first link's.
+    given = told(tmp_path, "R6.21", "b2", *SHORT, "--set", "dumbbell.access_rate=20Mbps", name="same_flows.py")
+    assert (given["access_rate_mbps"], given["buffer_packets"]) == ("20.0", "3")
+    given = told(tmp_path, "R4.22", "xcp", *SHORT, name="same_flows.py")
+    assert given["buffer_packets"] == "8001"
+
+
+def test_ns2_is_told_when_flows_stop(tmp_path: Path) -> None:
+    given = told(tmp_path, "X11", "red", "--set", "duration=9s", name="two_way.py")
+    stops = given["stops"].split(",")
+    assert (len(stops), set(stops[:10]), set(stops[10:])) == (110, {""}, {"8.000000000"})
+    assert given["reverse_stops"] == ""
+
+
+@pytest.mark.usefixtures("ns2")
+def test_flows_that_stop() -> None:
+    # Five of six flows stop at 6 s. The one that stays has less than the link carries, and grows.
+    sets = ["dumbbell.rate=12Mbps", "flows.burst.count=5", "flows.lasting.count=1", "flows.burst.start=0s"]
+    sets += ["flows.burst.stop=6s", "duration=12s"]
+    arguments = [word for text in sets for word in ("--set", text)]
+    done = tool("X11", "red", *arguments, "--seeds", "1", "--above", "0.9", "--after", "6s", name="two_way.py")
+    assert done.returncode == 0, done.stderr
+    (here, there) = re.findall(r"^1 +above 0.9: ([0-9.]+) s and ([0-9.]+) s$", done.stdout, re.MULTILINE)[0]
+    assert float(there) > 0.3
+    assert 0.5 < float(here) / float(there) < 2
+
+
+@pytest.mark.usefixtures("ns2")
+def test_flows_of_other_round_trips() -> None:
+    # Flows of ten packets, alone on the link: their time is that of their own round trip.
+    sets = ["dumbbell.rate=64Mbps", "duration=8s", "warmup=1s"]
+    web = '{ flows_per_s = 20, sizes = { distribution = "fixed", size = "10kB" } }'
+    sets += [f"flows.rtt{rtt}.web={web}" for rtt in range(20, 201, 20)]
+    done = tool("R4.15", "sack", *(word for text in sets for word in ("--set", text)), "--split", "500")
+    assert done.returncode == 0, done.stderr
+    small = means(done.stdout)[0]
+    assert small[0] > 100
+    # Three and a half round trips of 200 ms.
+    assert small[1:] == pytest.approx([0.7, 0.7], abs=0.005)
+    arguments = [*(word for text in sets for word in ("--set", text)), "--split", "500", "--group"]
+    assert means(tool("R4.15", "sack", *arguments, "rtt20").stdout)[0][1:] == pytest.approx([0.07, 0.07], abs=0.005)
+    done = tool("R4.15", "sack", *arguments, "rtt30")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("same_flows.py: no flow of the run has the group rtt30; there are rtt")
+
+
+@pytest.mark.usefixtures("ns2")
+def test_flows_back() -> None:
+    sets = ["dumbbell.rate=60Mbps", "duration=5s", "warmup=1s"]
+    done = tool("R4.17", "sack", *(word for text in sets for word in ("--set", text)), "--split", "500")
+    assert done.returncode == 0, done.stderr
+    small = means(done.stdout)[0]
+    assert small[0] > 300
+    assert small[1] / small[2] == pytest.approx(1, abs=0.2)
+
+
 def test_what_two_way_cannot_do_is_one_line() -> None:
     done = tool("X4", "csfq", "--seeds", "1", "--set", "duration=1s", "--set", "warmup=0s", name="two_way.py")
     assert done.returncode == 1
@@ -102,7 +188,9 @@ def test_what_two_way_cannot_do_is_one_line() -> None:
 def test_what_it_cannot_do_is_one_line() -> None:
     done = tool("X9", "xcp", "--set", "duration=1s", "--set", "warmup=0s")
     assert done.returncode == 1
-    assert done.stderr == "same_flows.py: ns-2 is given web flows one way only\n"
+    assert done.stderr == (
+        "same_flows.py: ns-2 is given a parking lot's flows one way only, with hosts as far off as the lot says\n"
+    )
     done = tool("R4.14", "vegas")
     assert done.returncode == 1
     assert done.stderr == "same_flows.py: R4.14 has no run vegas; there are rcp, xcp, sack\n"

@@ -30,8 +30,11 @@
 # line "time window window ..." each cwnd_poll_s.
 #
 # Long flows are Reno's, or long_tcp's, and web flows Reno's, or web_tcp's. They arrive at random, or as the lines "start_s packets" of the file web_flows
-# say, so that another simulator can be given the same ones; "start_s packets k" goes over link k alone, from 1 on. web_log names a file for what became of them, one line
-# "start_s packets seconds" for each that was complete; a flow counts from its SYN to its last ack.
+# say, so that another simulator can be given the same ones, in the order of their starts; "start_s packets k extra_ms back" goes over link k alone, from 1 on (0: over all, as without it), has a round
+# trip so much longer, and if back is 1 goes from right to left, which beyond one hop it cannot. web_log names a file for what became of them, one line "start_s packets seconds n" for each that was
+# complete, the n-th of all, from 1 on; a flow counts from its SYN to its last ack.
+#
+# Long flow i is told of no more to send at the i-th of `stops` and `reverse_stops`, where that is not empty; its timer then goes on to expire, which `timeouts` counts. sample_s > 0 gives the forward link's utilisation in each such interval from 0 on.
 #
 # Sizes. ns-2 adds headers to packetSize_ by default (40 bytes, 50 with the timestamps XCP turns on). Here
 # useHeaders_ is off, so that a data packet is packet_bytes on the wire and the size the agent computes with is
@@ -63,6 +66,7 @@ array set param {
     flows 50            reverse 0            duration_s 40        warmup_s ""
     buffer_packets ""   access_rate_mbps ""  packet_bytes 1000    seed 1
     starts ""           reverse_starts ""    stagger_s ""
+    stops ""            reverse_stops ""     sample_s 0
     red_min_fraction 0.3333333333  red_max_fraction 0.6666666667  red_max_p 0.1  red_weight 0.002
     red_mark_p 0.1      red_wait 1           red_adaptive 0
     rcp_alpha 0.4       rcp_beta 0.4         rcp_gamma 1          rcp_interval_s 0.01  rcp_initial 0.05
@@ -276,9 +280,12 @@ proc connect_pair {tcp_class source sink_class destination} {
 set start_rng [new RNG]
 set fixed_starts(forward) [number_list [p starts]]
 set fixed_starts(reverse) [number_list [p reverse_starts]]
+# Empty ones count here: a flow that does not stop.
+set stops(forward) [split [p stops] ,]
+set stops(reverse) [split [p reverse_stops] ,]
 
 proc long_flow {direction index tcp} {
-    global ns start_rng fixed_starts
+    global ns start_rng fixed_starts stops
     if {[llength $fixed_starts($direction)]} {
         set start [lindex $fixed_starts($direction) $index]
         if {$start eq ""} { die "fewer start times than $direction flows" }
@@ -295,6 +302,8 @@ proc long_flow {direction index tcp} {
     set ftp [new Application/FTP]
     $ftp attach-agent $tcp
     $ns at $start "$ftp start"
+    set stop [lindex $stops($direction) $index]
+    if {$stop ne ""} { $ns at $stop "$ftp stop" }
 }
 
 set senders(forward) {}
@@ -316,7 +325,7 @@ for {set i 0} {$i < [p reverse]} {incr i} {
 # Poisson arrivals of Pareto sizes on agents taken from a pool. A finished pair goes back to the pool and is
 # reset when taken again; ns-2 discards packets older than the reset.
 array set web {started 0 completed 0 packets 0 fct_sum 0.0 agents 0}
-# By what they go over: 0 is all links. Each has hosts and a pool of its own.
+# By where they go, "link extra_ms back", of which link 0 is all. Each has hosts and a pool of its own.
 array set web_pool {}
 array set web_sources {}
 array set web_destinations {}
@@ -324,27 +333,47 @@ array set web_destinations {}
 proc web_arrival {} {
     global ns web_gap web_size
     $ns at [expr {[$ns now] + [$web_gap value]}] web_arrival
-    web_start [expr {max(1, int(round([$web_size value])))}] 0
+    web_start [expr {max(1, int(round([$web_size value])))}] {0 0 0}
 }
 
 # One flow of the file at a time is in the event queue.
 proc web_next {} {
     global ns web_file
-    if {[gets $web_file line] >= 0} { $ns at [lindex $line 0] "web_next; web_start [lindex $line 1] [expr {[llength $line] > 2 ? [lindex $line 2] : 0}]" }
+    if {[gets $web_file line] >= 0} { $ns at [lindex $line 0] "web_next; web_start [lindex $line 1] {[web_way $line]}" }
 }
 
-proc web_start {size over} {
+# Where a flow of the file goes; what its line leaves out is 0.
+proc web_way {line} { return [lrange [concat [lrange $line 2 end] {0 0 0}] 0 2] }
+
+proc web_hosts {way} {
+    global routers web_pool web_sources web_destinations
+    if {[info exists web_pool($way)]} return
+    lassign $way link extra_ms back
+    if {$link > [p hops] || $back && [p hops] > 1} { die "web_flows: no such way: $way" }
+    set web_pool($way) {}
+    set from [lindex $routers [expr {$link ? $link - 1 : 0}]]
+    set to [lindex $routers [expr {$link ? $link : "end"}]]
+    for {set i 0} {$i < [p web_hosts]} {incr i} {
+        set left [host $from [expr {$extra_ms / 1000.0}]]
+        set right [host $to]
+        lappend web_sources($way) [expr {$back ? $right : $left}]
+        lappend web_destinations($way) [expr {$back ? $left : $right}]
+    }
+}
+
+proc web_start {size way} {
     global ns web web_pool
-    if {[llength $web_pool($over)]} {
-        lassign [lindex $web_pool($over) end] tcp sink
-        set web_pool($over) [lrange $web_pool($over) 0 end-1]
+    if {[llength $web_pool($way)]} {
+        lassign [lindex $web_pool($way) end] tcp sink
+        set web_pool($way) [lrange $web_pool($way) 0 end-1]
         $tcp reset
         $sink reset
     } else {
-        lassign [web_new_pair $over] tcp sink
+        lassign [web_new_pair $way] tcp sink
     }
     incr web(started)
     incr web(packets) $size
+    set web(number,$tcp) $web(started)
     set web(start,$tcp) [$ns now]
     set web(size,$tcp) $size
     if {[p protocol] eq "rcp"} {
@@ -358,15 +387,15 @@ proc web_start {size over} {
     }
 }
 
-proc web_new_pair {over} {
+proc web_new_pair {way} {
     global web web_class web_sink_class web_sources web_destinations
-    set n [expr {$web(agents) % [llength $web_sources($over)]}]
+    set n [expr {$web(agents) % [llength $web_sources($way)]}]
     incr web(agents)
-    set source [lindex $web_sources($over) $n]
-    set pair [connect_pair $web_class $source $web_sink_class [lindex $web_destinations($over) $n]]
+    set source [lindex $web_sources($way) $n]
+    set pair [connect_pair $web_class $source $web_sink_class [lindex $web_destinations($way) $n]]
     set tcp [lindex $pair 0]
     set web(sink,$tcp) [lindex $pair 1]
-    set web(over,$tcp) $over
+    set web(way,$tcp) $way
     $tcp proc done {} { web_done $self }
     return $pair
 }
@@ -376,27 +405,19 @@ proc web_done {tcp} {
     incr web(completed)
     set fct [expr {[$ns now] - $web(start,$tcp)}]
     set web(fct_sum) [expr {$web(fct_sum) + $fct}]
-    if {$web_log ne ""} { puts $web_log "$web(start,$tcp) $web(size,$tcp) $fct" }
-    lappend web_pool($web(over,$tcp)) [list $tcp $web(sink,$tcp)]
+    if {$web_log ne ""} { puts $web_log "$web(start,$tcp) $web(size,$tcp) $fct $web(number,$tcp)" }
+    lappend web_pool($web(way,$tcp)) [list $tcp $web(sink,$tcp)]
 }
 
 set with_web [expr {[p web_rate] > 0 || [p web_flows] ne ""}]
 set web_log [expr {[p web_log] eq "" ? "" : [open [p web_log] w]}]
-if {$with_web} {
-    for {set over 0} {$over <= ([p hops] > 1 ? [p hops] : 0)} {incr over} {
-        set web_pool($over) {}
-        set from [expr {$over ? [lindex $routers [expr {$over - 1}]] : $left}]
-        set to [expr {$over ? [lindex $routers $over] : $right}]
-        for {set i 0} {$i < [p web_hosts]} {incr i} {
-            lappend web_sources($over) [host $from]
-            lappend web_destinations($over) [host $to]
-        }
-    }
-}
 if {[p web_flows] ne ""} {
     set web_file [open [p web_flows]]
+    while {[gets $web_file line] >= 0} { web_hosts [web_way $line] }
+    seek $web_file 0
     web_next
 } elseif {$with_web} {
+    web_hosts {0 0 0}
     set web_gap [new RandomVariable/Exponential]
     $web_gap set avg_ [expr {1.0 / [p web_rate]}]
     $web_gap use-rng [new RNG]
@@ -433,6 +454,14 @@ proc read_periodically {} {
     global ns read_interval_s
     read_bytes
     $ns at [expr {[$ns now] + $read_interval_s}] read_periodically
+}
+
+proc sample_link {} {
+    global ns bytes rate_bps sampled sampled_bytes
+    read_bytes
+    lappend sampled [expr {8.0 * ($bytes(forward,total) - $sampled_bytes) / ($rate_bps * [p sample_s])}]
+    set sampled_bytes $bytes(forward,total)
+    $ns at [expr {[$ns now] + [p sample_s]}] sample_link
 }
 
 proc poll_queue {} {
@@ -575,6 +604,7 @@ proc report {} {
         set n [expr {max(1, $web(completed))}]
         lappend out "\"web\":{\"started\":$web(started),\"completed\":$web(completed),\"mean_packets\":[format %.3f [expr {double($web(packets)) / max(1, $web(started))}]],\"mean_fct_s\":[format %.6f [expr {$web(fct_sum) / $n}]],\"agent_pairs\":$web(agents)}"
     }
+    if {[p sample_s] > 0} { lappend out "\"utilization_samples\":[json_list $::sampled %.4f]" }
     lappend out "\"setup_cpu_s\":$setup_cpu_s"
     # RCP's agents have written lines of their own, of which half a one may stand here.
     puts "\n{[join $out ,]}"
@@ -584,6 +614,11 @@ proc report {} {
 
 $ns at 0.0 read_periodically
 if {[p queue_poll_s] > 0} { $ns at [p queue_poll_s] poll_queue }
+if {[p sample_s] > 0} {
+    set sampled {}
+    set sampled_bytes 0
+    $ns at [p sample_s] sample_link
+}
 if {[p cwnd_log] ne ""} {
     set cwnd_log [open [p cwnd_log] w]
     $ns at [p warmup_s] poll_windows

@@ -14,10 +14,12 @@ ns-2.35. With today's tools: g++ -std=gnu++98 -fpermissive -DUSE_INTERP_RESULT, 
 libtclcl1. The model as it is patched in has alpha_, beta_, gamma_ as parameters (here: the router's alpha, beta,
 eta), begins with 0.05 of the link and decides every min(RTT, 10 ms).
 
-Dumbbells and parking lots with web flows one way only; of the latter utilisation, queue and drops are the first link's,
-and the hosts of flows over all links are as far off as those of the others. ns-2 counts a flow to the last ack at its
+Dumbbells, and parking lots with flows one way only; of the latter utilisation, queue and drops are the first link's,
+and the hosts of flows over all links are as far off as those of the others. A flow without a size is one of a thousand
+million packets in ns-2. ns-2 counts a flow to the last ack at its
 sender, Flowstamp to the last packet at its receiver: half a round trip is taken off. ns-2's flows are whole packets, so
-that it has half a packet for each more to carry. Flows that were not complete by the end count in neither.
+that it has half a packet for each more to carry. Flows that were not complete by the end count in neither. The buffer,
+bytes in most figures, is as many packets in ns-2, where an ack or a SYN takes a packet's place.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from typing import Any
 
 import ns2
 import numpy as np
+from numpy.typing import NDArray
 
 from flowstamp import _flowstamp
 from flowstamp.errors import FlowstampError
@@ -56,6 +59,20 @@ PROTOCOLS: dict[str, dict[str, str]] = {
 DELAYS = {"hop_delay": "delay", "access_delay": "access_delay"}
 
 
+# Packets of a flow without a size.
+ENDLESS = 10**9
+
+
+def buffer_and_hosts(run: Finished, network: dict[str, Any], first: str) -> dict[str, str]:
+    """The bottlenecks' buffer, which link `first` has, and what the network says of its hosts' links."""
+    packets = max(1, round(run.summary["links"][first]["buffer_bytes"] / run.packet_bytes))
+    # What ns-2's drop-tail holds, XCP's and RCP's too, is a packet fewer than its limit.
+    more = {"buffer_packets": str(packets + (network["queue"]["kind"] == "droptail"))}
+    if "access_rate" in network:
+        more["access_rate_mbps"] = str(_flowstamp.quantity("rate", network["access_rate"]) / 1e6)
+    return more
+
+
 def finished(figure_id: str, run: str, sets: list[tuple[str, str]], seed: int | None) -> Finished:
     """One run of a figure, its first point if there are several."""
     spec = load(figure_id)
@@ -69,32 +86,62 @@ def finished(figure_id: str, run: str, sets: list[tuple[str, str]], seed: int | 
     return Finished.of(result, flow_series=False, packet_bytes=packet, scenario=scenario)
 
 
-def place(run: Finished) -> tuple[dict[str, str], dict[str, Any], dict[str, int]]:
-    """The network for dumbbell.tcl, its table in the scenario, and which link each group goes over: 0 is all."""
+def place(run: Finished) -> tuple[dict[str, str], dict[str, Any], dict[str, str]]:
+    """The network for dumbbell.tcl, its table in the scenario, and each group's way as web_flows has it."""
     groups = run.scenario["flows"]
-    if any(g.get("reverse") or "web" not in g for g in groups):
-        raise FlowstampError("ns-2 is given web flows one way only")
     if "dumbbell" in run.scenario:
         network = run.scenario["dumbbell"]
-        return {"rate_mbps": network["rate"]}, network, {g["name"]: 0 for g in groups}
+        rtt_ms = milliseconds(network["rtt"])
+        placed = {"rate_mbps": network["rate"]}
+        if "delay" in network:
+            delay_ms = milliseconds(network["delay"])
+            placed |= {"hop_delay_ms": str(delay_ms), "access_delay_ms": str((rtt_ms / 2 - delay_ms) / 2)}
+        more_ms = {g["name"]: milliseconds(g["rtt"]) - rtt_ms if "rtt" in g else 0.0 for g in groups}
+        return placed, network, {g["name"]: f"0 {more_ms[g['name']]!r} {int(g.get('reverse', False))}" for g in groups}
     if "parking_lot" not in run.scenario:
         raise FlowstampError("ns-2 is given dumbbells and parking lots only")
     network = run.scenario["parking_lot"]
     rates, delay = network["rates"], network["delay"]
+    if any(g.get("reverse") or "rtt" in g for g in groups):
+        raise FlowstampError("ns-2 is given a parking lot's flows one way only, with hosts as far off as the lot says")
     if isinstance(delay, list) or len(set(rates)) > 1:
         raise FlowstampError("dumbbell.tcl has links of one rate and one delay")
-    over = {g["name"]: 0 for g in groups if not g.get("each_hop")}
-    over |= {f"{g['name']}.{k}": k for g in groups if g.get("each_hop") for k in range(1, len(rates) + 1)}
-    delays = {f"{key}_ms": _flowstamp.quantity("time", network[value]) * 1e3 for key, value in DELAYS.items()}
-    return {"rate_mbps": rates[0], "hops": str(len(rates))} | {k: str(v) for k, v in delays.items()}, network, over
+    over = {g["name"]: "0" for g in groups if not g.get("each_hop")}
+    over |= {f"{g['name']}.{k}": str(k) for g in groups if g.get("each_hop") for k in range(1, len(rates) + 1)}
+    delays = {f"{key}_ms": str(milliseconds(network[value])) for key, value in DELAYS.items()}
+    return {"rate_mbps": rates[0], "hops": str(len(rates))} | delays, network, over
 
 
-def ns2_times(run: Finished, group: str, more: dict[str, str]) -> tuple[fct.FlowTimes, dict[str, Any]]:
+def milliseconds(text: str) -> float:
+    """A time of the scenario."""
+    return round(_flowstamp.quantity("time", text) * 1e3, 9)
+
+
+def file_of(run: Finished, ways: dict[str, str]) -> tuple[list[str], NDArray[np.intp]]:
+    """Lines for dumbbell.tcl in the order of starts, and which of the run's flows with a size each is, or -1."""
+    flows = run.times
+    names = sorted(flows.groups, key=flows.groups.__getitem__)
+    rows = [
+        (start, int(packets), ways[names[group]], number)
+        for number, (start, packets, group) in enumerate(
+            zip(flows.start_s.tolist(), flows.packets.tolist(), flows.group.tolist(), strict=True)
+        )
+    ]
+    known = any("web" not in g for g in run.scenario["flows"])
+    endless = [flow for flow in run.summary["flows"] if flow["size_bytes"] is None] if known else []
+    rows += [(flow["start_s"], ENDLESS, ways[flow["group"]], -1) for flow in endless]
+    rows.sort(key=lambda row: row[0])
+    return [f"{start!r} {packets} {way}\n" for start, packets, way, _ in rows], np.array([row[3] for row in rows])
+
+
+def ns2_times(run: Finished, more: dict[str, str]) -> tuple[fct.FlowTimes, dict[str, Any]]:
     """The same flows in ns-2: their times in the same order, and ns-2's summary."""
     flows = run.times
-    placed, network, over = place(run)
-    law = next(f["law"] for f in run.scenario["flows"] if f["name"] == group)
-    name = law if isinstance(law, str) else law["law"]
+    placed, network, ways = place(run)
+    laws = {f["law"] if isinstance(f["law"], str) else f["law"]["law"] for f in run.scenario["flows"]}
+    if len(laws) > 1:
+        raise FlowstampError(f"dumbbell.tcl has one law for all flows; there are {', '.join(sorted(laws))}")
+    name = laws.pop()
     if name not in PROTOCOLS:
         raise FlowstampError(f"dumbbell.tcl has no {name}; it has {', '.join(PROTOCOLS)}")
     router = network.get("router", "none")
@@ -104,15 +151,13 @@ def ns2_times(run: Finished, group: str, more: dict[str, str]) -> tuple[fct.Flow
     rtt_s = _flowstamp.quantity("time", network["rtt"])
     with tempfile.TemporaryDirectory() as folder:
         given, log = Path(folder) / "flows", Path(folder) / "log"
-        links = np.array([over[name] for name in sorted(flows.groups, key=lambda name: flows.groups[name])])[
-            flows.group
-        ]
-        rows = zip(flows.start_s.tolist(), flows.packets, links, strict=True)
-        given.write_text("".join(f"{start!r} {int(packets)} {link}\n" for start, packets, link in rows))
+        lines, numbers = file_of(run, ways)
+        given.write_text("".join(lines))
         summary = ns2.run(
             timeout_s=7200,
             **PROTOCOLS[name]
             | placed
+            | buffer_and_hosts(run, network, "bottleneck" if "dumbbell" in run.scenario else "link1")
             | {
                 "rate_mbps": str(_flowstamp.quantity("rate", placed["rate_mbps"]) / 1e6),
                 "rtt_ms": str(rtt_s * 1e3),
@@ -125,11 +170,13 @@ def ns2_times(run: Finished, group: str, more: dict[str, str]) -> tuple[fct.Flow
             | more,
         )
         ended = np.loadtxt(log, ndmin=2)
-    # Starts identify flows: they are the numbers that ns-2 was given.
-    order = np.searchsorted(flows.start_s, ended[:, 0] - 1e-12)
-    times = np.full(flows.start_s.size, np.nan)
+    ended = ended[numbers[ended[:, 3].astype(int) - 1] >= 0]
+    order = numbers[ended[:, 3].astype(int) - 1]
     # Of flows over one link the round trip is shorter, but they are not what is asked for.
-    times[order] = ended[:, 2] - rtt_s / 2
+    rtts_s = {g["name"]: _flowstamp.quantity("time", g["rtt"]) for g in run.scenario["flows"] if "rtt" in g}
+    way_back_s = np.array([rtts_s.get(name, rtt_s) / 2 for name in sorted(flows.groups, key=flows.groups.__getitem__)])
+    times = np.full(flows.start_s.size, np.nan)
+    times[order] = ended[:, 2] - way_back_s[flows.group[order]]
     theirs = fct.FlowTimes(flows.start_s, times, flows.packets, flows.packets, flows.group, flows.groups, float("nan"))
     return theirs, summary
 
@@ -157,6 +204,7 @@ def main() -> int:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of the scenario")
     parser.add_argument("--ns2", action="append", default=[], metavar="KEY=VALUE", help="a parameter of dumbbell.tcl")
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--group", help="whose flows are shown; default: the figure's")
     parser.add_argument("--split", type=int, metavar="PACKETS", help="means of flows below it, and of the others")
     arguments = parser.parse_args()
     for text in (*arguments.set, *arguments.ns2):
@@ -165,8 +213,10 @@ def main() -> int:
     sets = [(key, value) for key, _, value in (text.partition("=") for text in arguments.set)]
     ours = finished(arguments.figure, arguments.run, sets, arguments.seed)
     spec = load(arguments.figure)
-    group, name = spec.group, spec.links[0]
-    theirs, summary = ns2_times(ours, group, {k: v for k, _, v in (text.partition("=") for text in arguments.ns2)})
+    group, name = arguments.group or spec.group, spec.links[0]
+    if group not in ours.times.groups:
+        raise FlowstampError(f"no flow of the run has the group {group}; there are {', '.join(ours.times.groups)}")
+    theirs, summary = ns2_times(ours, {k: v for k, _, v in (text.partition("=") for text in arguments.ns2)})
     twin = dataclasses.replace(ours, times=theirs)
 
     link = ours.summary["links"][name]

@@ -7,7 +7,9 @@
         --set duration=400s --set warmup=80s --tcp T_SRTT_BITS:8,T_RTTVAR_BITS:8
 
 One line for each seed: utilisation, mean queue and drops are of both directions after the warm-up, timeouts of the
-whole run; `nrexmit` is how many of these ns-2's own counter has (dumbbell.tcl). The least timeout is the figure's.
+whole run; `nrexmit` is how many of these ns-2's own counter has (dumbbell.tcl). The least timeout, the buffer and the
+hosts' links are the figure's; --ns2 access_rate_mbps=1500 gives ns-2 others. --above 0.9 --after 8s adds the seconds
+after 8 s from which on the forward link is used to 0.9 in every interval in which the figure takes samples.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ import sys
 from typing import Any
 
 import ns2
-from same_flows import finished
+import numpy as np
+from same_flows import buffer_and_hosts, finished
 
 from flowstamp import _flowstamp
 from flowstamp.errors import FlowstampError
@@ -46,9 +49,11 @@ def ns2_run(run: Finished, seed: int, tcp: str, more: dict[str, str]) -> dict[st
             f"dumbbell.tcl has no {law} over {queue}; it has {', '.join(map(' over '.join, PROTOCOLS))}"
         )
     starts: dict[bool, list[str]] = {False: [], True: []}
+    stops: dict[bool, list[str]] = {False: [], True: []}
     back = {g["name"]: bool(g.get("reverse", False)) for g in groups}
     for flow in run.summary["flows"]:
         starts[back[flow["group"]]].append(f"{flow['start_s']:.9f}")
+        stops[back[flow["group"]]].append("" if flow["stop_s"] is None else f"{flow['stop_s']:.9f}")
     least_s = _flowstamp.quantity("time", groups[0]["transport"]["min_rto"])
     return ns2.run(
         timeout_s=7200,
@@ -56,11 +61,14 @@ def ns2_run(run: Finished, seed: int, tcp: str, more: dict[str, str]) -> dict[st
             "protocol": PROTOCOLS[law, queue],
             "rate_mbps": _flowstamp.quantity("rate", network["rate"]) / 1e6,
             "rtt_ms": _flowstamp.quantity("time", network["rtt"]) * 1e3,
-            "buffer_packets": round(run.summary["links"]["bottleneck"]["buffer_bytes"] / run.packet_bytes),
+            **buffer_and_hosts(run, network, "bottleneck"),
             "flows": len(starts[False]),
             "reverse": len(starts[True]),
             "starts": starts[False],
             "reverse_starts": starts[True],
+            "stops": stops[False],
+            "reverse_stops": stops[True],
+            "sample_s": every_s(run),
             "duration_s": run.summary["duration_s"],
             "warmup_s": run.summary["warmup_s"],
             "seed": seed,
@@ -93,6 +101,20 @@ def rows(run: Finished, theirs: dict[str, Any]) -> tuple[list[float], list[float
     ]
 
 
+def every_s(run: Finished) -> float:
+    """The figure's sampling interval."""
+    instants, _ = run.links["bottleneck"]["utilization"]
+    return float(instants[1] - instants[0])
+
+
+def settled(run: Finished, theirs: dict[str, Any], share: float, after_s: float) -> list[float]:
+    """Seconds after `after_s` from which on the forward link's samples stay at `share` or above, here and in ns-2."""
+    first = round(after_s / every_s(run))
+    _, samples = run.links["bottleneck"]["utilization"]
+    below = [np.flatnonzero(np.array(of[first:]) < share) for of in (samples, theirs["utilization_samples"])]
+    return [float(of[-1] + 1) * every_s(run) if of.size else 0.0 for of in below]
+
+
 def main() -> int:
     """Runs both and prints a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -102,6 +124,8 @@ def main() -> int:
     parser.add_argument("--ns2", action="append", default=[], metavar="KEY=VALUE", help="a parameter of dumbbell.tcl")
     parser.add_argument("--tcp", default="", metavar="NAME:VALUE,...", help="variables of ns-2's TCP agent")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--above", type=float, metavar="SHARE", help="when the forward link is used to it for good")
+    parser.add_argument("--after", default="0s", metavar="TIME", help="what --above counts from")
     arguments = parser.parse_args()
     for text in (*arguments.set, *arguments.ns2):
         if "=" not in text:
@@ -109,14 +133,19 @@ def main() -> int:
     sets = [(key, value) for key, _, value in (text.partition("=") for text in arguments.set)]
     more = {key: value for key, _, value in (text.partition("=") for text in arguments.ns2)}
 
+    after_s = _flowstamp.quantity("time", arguments.after)
     print("seed            utilisation  queue kB    drops  timeouts  nrexmit")
     table: dict[str, list[list[float]]] = {"Flowstamp": [], "ns-2": []}
     for seed in range(1, arguments.seeds + 1):
         run = finished(arguments.figure, arguments.run, sets, seed)
-        pair = rows(run, ns2_run(run, seed, arguments.tcp, more))
+        theirs = ns2_run(run, seed, arguments.tcp, more)
+        pair = rows(run, theirs)
         for (name, kept), row in zip(table.items(), pair, strict=True):
             kept.append(row)
             tell(str(seed), name, row)
+        if arguments.above is not None:
+            here, there = settled(run, theirs, arguments.above, after_s)
+            print(f"{seed:<5} above {arguments.above}: {here:.1f} s and {there:.1f} s", flush=True)
     for name, kept in table.items():
         tell("mean", name, [sum(column) / len(kept) for column in zip(*kept, strict=True)])
     return 0
