@@ -126,6 +126,72 @@ impl Node {
     }
 }
 
+/// A pending event that waits for its turn.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    time: u64,
+    source: u32,
+}
+
+/// Events of one turn, in two cache lines, and where more of them are: they are read once and all together.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    events: [Waiting; 7],
+    len: u32,
+    next: u32,
+}
+
+const NO_EVENTS: [Waiting; 7] = [Waiting { time: 0, source: 0 }; 7];
+
+/// Rows of events, each in the list of a turn or in that of the unused.
+#[derive(Clone, Debug)]
+struct Rows {
+    rows: Vec<Row>,
+    /// First of those that are unused.
+    free: u32,
+}
+
+impl Rows {
+    /// Adds an event to the list that begins with `first`; returns where it begins now.
+    #[inline]
+    fn push(&mut self, first: u32, event: Waiting) -> u32 {
+        if let Some(row) = self.rows.get_mut(first as usize) {
+            if let Some(place) = row.events.get_mut(row.len as usize) {
+                *place = event;
+                row.len += 1;
+                return first;
+            }
+        }
+        let mut new = Row { events: NO_EVENTS, len: 1, next: first };
+        new.events[0] = event;
+        let at = self.free;
+        if let Some(row) = self.rows.get_mut(at as usize) {
+            self.free = row.next;
+            *row = new;
+            return at;
+        }
+        self.rows.push(new);
+        (self.rows.len() - 1) as u32
+    }
+
+    /// Takes the first row of a list, whose next row is the list's first from then on.
+    #[inline]
+    fn take(&mut self, first: &mut u32) -> Option<Row> {
+        let row = self.rows.get_mut(*first as usize)?;
+        let taken = *row;
+        row.next = self.free;
+        self.free = std::mem::replace(first, taken.next);
+        Some(taken)
+    }
+
+    /// What is in the list that begins with `first`.
+    fn list(&self, first: u32) -> impl Iterator<Item = Waiting> + '_ {
+        let rows =
+            std::iter::successors(self.rows.get(first as usize), |row| self.rows.get(row.next as usize));
+        rows.flat_map(|row| row.events[..row.len as usize].iter().copied())
+    }
+}
+
 /// First and last node of a bucket; the last means something only if there is a first.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
@@ -137,7 +203,7 @@ const EMPTY: Bucket = Bucket { first: NONE, last: NONE };
 
 /// Pending events, earliest first: a calendar (Brown 1988). Time is cut into buckets of about the mean gap between
 /// events; the next 1024 of them are a wheel of sorted lists. A turn of the wheel is 1024 buckets that begin at a multiple of
-/// 1024: what lies beyond the wheel waits in one list for its turn, in no order, and what lies beyond 1024 turns is in a heap.
+/// 1024: what lies beyond the wheel waits in rows for its turn, in no order, and what lies beyond 1024 turns is in a heap.
 /// Adding and taking an event cost the same however many are pending.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
@@ -153,8 +219,9 @@ pub struct EventQueue {
     current: u64,
     /// How many events are in the wheel.
     in_wheel: usize,
-    /// First node of each turn that comes, at its number's remainder. `current` is in none of them.
+    /// First row of each turn that comes, at its number's remainder. `current` is in none of them.
     turns: Box<[u32; BUCKETS as usize]>,
+    rows: Rows,
     /// A bit for each turn with an event.
     awaited: [u64; WORDS],
     /// How many events wait for their turn.
@@ -179,6 +246,7 @@ impl Default for EventQueue {
             current: 0,
             in_wheel: 0,
             turns: Box::new([NONE; BUCKETS as usize]),
+            rows: Rows { rows: Vec::new(), free: NONE },
             awaited: [0; WORDS],
             in_turns: 0,
             far: Heap::default(),
@@ -226,7 +294,8 @@ impl EventQueue {
             return;
         }
         let slot = (turn % BUCKETS) as usize;
-        self.turns[slot] = self.node(Node { time: time.as_ps(), source: source.0, next: self.turns[slot] });
+        let event = Waiting { time: time.as_ps(), source: source.0 };
+        self.turns[slot] = self.rows.push(self.turns[slot], event);
         self.awaited[slot / 64] |= 1 << (slot % 64);
         self.in_turns += 1;
         self.far_bucket = self.far_bucket.min(turn * BUCKETS);
@@ -251,12 +320,6 @@ impl EventQueue {
     fn insert(&mut self, bucket: u64, time: u64, source: u32) {
         let new = Node { time, source, next: NONE };
         let at = self.node(new);
-        self.enter(bucket, at, new);
-    }
-
-    /// Puts a node that is nobody's next into the wheel.
-    #[inline]
-    fn enter(&mut self, bucket: u64, at: u32, new: Node) {
         self.in_wheel += 1;
         let slot = (bucket % BUCKETS) as usize;
         let Bucket { first, last } = self.buckets[slot];
@@ -363,17 +426,15 @@ impl EventQueue {
 
     /// The events of one turn. What the wheel has is in the same 1024 buckets: it was filled before `current` came here.
     fn take_turn(&mut self, slot: usize) {
-        let mut at = std::mem::replace(&mut self.turns[slot], NONE);
+        let mut first = std::mem::replace(&mut self.turns[slot], NONE);
         self.awaited[slot / 64] &= !(1 << (slot % 64));
-        while at != NONE {
-            let node = self.nodes[at as usize];
-            let bucket = node.time >> self.shift;
-            self.current = self.current.min(bucket);
-            self.in_turns -= 1;
-            let new = Node { next: NONE, ..node };
-            self.nodes[at as usize] = new;
-            self.enter(bucket, at, new);
-            at = node.next;
+        while let Some(row) = self.rows.take(&mut first) {
+            self.in_turns -= row.len as usize;
+            for Waiting { time, source } in &row.events[..row.len as usize] {
+                let bucket = time >> self.shift;
+                self.current = self.current.min(bucket);
+                self.insert(bucket, *time, *source);
+            }
         }
     }
 
@@ -421,8 +482,10 @@ impl EventQueue {
 
     fn take_all(&mut self) -> Vec<Key> {
         let mut keys: Vec<Key> = std::mem::take(&mut self.far.0);
-        for first in self.buckets.iter().map(|bucket| bucket.first).chain(self.turns.iter().copied()) {
-            let mut at = first;
+        let waiting = self.turns.iter().flat_map(|first| self.rows.list(*first));
+        keys.extend(waiting.map(|event| key(Time::from_ps(event.time), Source(event.source))));
+        for bucket in self.buckets.iter() {
+            let mut at = bucket.first;
             while at != NONE {
                 let node = self.nodes[at as usize];
                 keys.push(key(Time::from_ps(node.time), Source(node.source)));

@@ -13,7 +13,7 @@ use crate::link::{Admission, Impaired, Laws, LinkStats, Plain, Port, Tap};
 use crate::medium::dcf::{Happened, Kind};
 use crate::medium::{Capacity, Grant, Service, Turns};
 use crate::network::{CellPlan, END, LinkPlan, Medium};
-use crate::packet::{Packet, SackPool};
+use crate::packet::{DATA, Packet, SackPool};
 use crate::port::port;
 use crate::prefetch::prefetch;
 use crate::random::Stream;
@@ -358,14 +358,15 @@ impl Fabric {
         Exit::Access
     }
 
-    /// The head of a link's flight, which is there, will go on soon: its next link is brought near. Returns its flow's slot.
+    /// A packet that is `behind` after the head of a link's flight will go on soon: its next link is brought near. Returns its flow's
+    /// slot, and whether it is data.
     #[inline]
-    pub fn ask_for_exit(&self, number: u32) -> u32 {
-        let packet = self.links[number as usize].head();
+    pub fn ask_for_exit(&self, number: u32, behind: u32) -> Option<(u32, bool)> {
+        let packet = self.links[number as usize].behind_head(behind)?;
         if let Some(next) = self.links.get(self.routes[packet.next as usize] as usize) {
             prefetch(next);
         }
-        packet.flow
+        Some((packet.flow, packet.flags & DATA != 0))
     }
 
     /// When the next packet on a link arrives at its end, if one is on its way.
@@ -393,16 +394,36 @@ impl Fabric {
         *self.links[number as usize].deliver()
     }
 
-    /// A host's packet goes to the first link of its route. By value and inlined, so that its fields are written where
-    /// they belong: a copy of what was written field by field a moment ago has to wait for the writes.
-    #[inline(always)]
+    /// A host's packet goes to the first link of its route.
     pub fn send(&mut self, packet: Packet) {
         self.sent += 1;
         self.enter(self.routes[packet.next as usize], packet);
     }
 
-    /// A packet enters a link.
+    /// A host's packet of `size` bytes goes to the first link of its route, which begins at `route`. `make` makes it where it
+    /// belongs: what is copied from where it was written field by field a moment ago has to wait for the writes.
     #[inline(always)]
+    pub fn send_made(&mut self, route: u32, size: u16, make: impl FnOnce() -> Packet) {
+        self.sent += 1;
+        let number = self.routes[route as usize];
+        let mut aside = Packet::NONE;
+        let (admission, place) = match self.links.get_mut(number as usize) {
+            Some(link) if number as usize >= self.ports.len() => link.admit_place(self.now, size),
+            _ => (Admission::Behind, &mut aside),
+        };
+        // In one place, so that it is inlined.
+        *place = make();
+        if (number as usize) < self.ports.len() {
+            return self.enter_router(number, aside);
+        }
+        place.next += 1;
+        if let Admission::First(time) = admission {
+            self.events.push(time, Source::new(Class::Delivery, number));
+        }
+    }
+
+    /// A packet enters a link.
+    #[inline]
     fn enter(&mut self, number: u32, packet: Packet) {
         if (number as usize) < self.ports.len() {
             return self.enter_router(number, packet);

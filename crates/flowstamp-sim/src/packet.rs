@@ -35,6 +35,21 @@ pub struct Packet {
 const _: () = assert!(size_of::<Packet>() == 56);
 
 impl Packet {
+    /// What stands where there is no packet.
+    pub const NONE: Self = Self {
+        stamp: Stamp([0.0; 3]),
+        sent_at: Time::ZERO,
+        flow: 0,
+        seq: 0,
+        next: 0,
+        sack: NO_SACK,
+        size: 0,
+        generation: 0,
+        bits: 0,
+        flags: 0,
+        header: Header::Plain,
+    };
+
     /// Whether it belongs into an L4S queue: ECT(1), or marked before (RFC 9331 section 5.1).
     #[inline]
     #[must_use]

@@ -1,5 +1,7 @@
 //! A hint to the processor. It changes no result.
 
+use std::ops::Range;
+
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
@@ -17,13 +19,12 @@ pub fn prefetch_ahead<T>(element: &T, ahead: usize) {
     line_of(element, (ahead + 1) * size_of::<T>() - 1);
 }
 
-/// All of `value` is needed soon, which is larger than a cache line.
+/// These bytes of `value`, which begins with a cache line, are needed soon.
 #[inline(always)]
-pub fn prefetch_whole<T>(value: &T) {
-    for at in (0..size_of::<T>()).step_by(LINE) {
+pub fn prefetch_part<T>(value: &T, bytes: Range<usize>) {
+    for at in bytes.step_by(LINE) {
         line_of(value, at);
     }
-    prefetch(value);
 }
 
 /// Brings near the cache line of the byte `at` of `value`.

@@ -324,6 +324,13 @@ impl Receiver {
         self.next + self.above_gap().map_or(0, |o| o.set.len())
     }
 
+    /// It counts transmissions ([`Recovery::Count`]).
+    #[must_use]
+    #[inline]
+    pub const fn counts(&self) -> bool {
+        self.counts
+    }
+
     /// The next packet in line.
     #[must_use]
     pub const fn next_expected(&self) -> u32 {

@@ -18,7 +18,6 @@ use crate::events::Source;
 use crate::fabric::{Exit, Fabric, RECEIVERS, SENDER};
 use crate::network::{END, Network, WebPlan};
 use crate::packet::{CONTROL, DATA, Packet};
-use crate::prefetch::prefetch_whole;
 use crate::scenario::Scenario;
 use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::transport::Params;
@@ -26,6 +25,9 @@ use flowstamp_laws::units::Time;
 
 /// The most packets that leave a router at once: few enough to stay in the cache.
 const MOST_AT_ONCE: u64 = 32;
+
+/// A packet's flow is asked for so many packets before it is needed, which takes as long as memory does to answer.
+const ASKED_AHEAD: u32 = 3;
 
 /// Who sends into an access link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,9 +155,9 @@ impl Hosts {
             left += 1;
             net.reached = net.reached.max(time);
             next = net.next_arrival(number);
-            if next.is_some() {
-                // Where the next packet goes and whose it is are far away, as flows' packets alternate.
-                prefetch_whole(&self.flows[net.ask_for_exit(number) as usize]);
+            // Where packets go and whose they are is far away, as flows' packets alternate.
+            if let Some((flow, data)) = net.ask_for_exit(number, ASKED_AHEAD) {
+                self.flows[flow as usize].expect(data);
             }
         }
         if let Some(time) = next {

@@ -20,6 +20,7 @@ use crate::fabric::Fabric;
 use crate::flow_list::Listed;
 use crate::network::{Comes, GroupPlan, Path, WebPlan};
 use crate::packet::{CONTROL, DATA, ECN_CAPABLE, L4S, Packet, flow_id};
+use crate::prefetch::prefetch_part;
 use crate::scenario::{self, Scenario};
 use crate::size_bins::{self, BINS};
 use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
@@ -28,6 +29,7 @@ use flowstamp_laws::transport::{self, Agreed, Receiver, Sender};
 use flowstamp_laws::units::{Rate, Time};
 use jitter::Jitter;
 use std::collections::BTreeMap;
+use std::mem::offset_of;
 use std::num::NonZeroU64;
 use std::ops::Range;
 
@@ -135,54 +137,58 @@ impl Sends {
     }
 }
 
-/// One flow: both ends of it.
+/// One flow: both ends of it. Fields stand in the order in which packets need them: the first two cache lines are all that most
+/// data need, and acks need the rest too ([`Flow::expect`]).
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Flow {
-    /// The sending end.
-    pub sender: Sender,
-    /// The sender's law.
-    pub law: AnySender,
-    receiver: Receiver,
+    generation: u16,
+    header: Header,
+    /// What its data packets say of ECN.
+    ect: u8,
+    started: bool,
+    /// Data may leave: there is no handshake, or it has been answered.
+    open: bool,
+    sends: Sends,
+    /// Its receiver knows no stamps and brings none back.
+    deaf: bool,
     path: Path,
+    /// Packets to transfer; `u32::MAX` for endless.
+    packets: u32,
     /// Its group.
     pub group: u32,
     /// Index into the records.
     pub record: u32,
     /// Index into the delays.
     delays: u32,
+    receiver: Receiver,
     /// Unique bytes of payload delivered.
     pub delivered_bytes: u64,
-    /// Packets to transfer; `u32::MAX` for endless.
-    packets: u32,
+    application: LazyTimer,
+    ack: LazyTimer,
     /// Size of the last packet.
     last_size: u16,
-    generation: u16,
-    header: Header,
-    /// What its data packets say of ECN.
-    ect: u8,
-    started: bool,
-    retransmit: LazyTimer,
-    ack: LazyTimer,
-    pace: LazyTimer,
-    application: LazyTimer,
-    control: LazyTimer,
+    /// Its law may give its protocol up.
+    falls_back: bool,
     /// It opens with a SYN and ends with a FIN.
     handshake: bool,
-    /// Its receiver knows no stamps and brings none back.
-    deaf: bool,
-    sends: Sends,
-    /// Datagrams sent.
-    sent: u32,
-    /// Data may leave: there is no handshake, or it has been answered.
-    open: bool,
     /// All is acknowledged, and the FIN is sent.
     closing: bool,
     /// SYNs sent, then FINs.
     tries: u8,
-    /// A paced sender's last departure: when, and how many bytes.
-    last_departure: Time,
+    /// A paced sender's last departure: how many bytes, and when.
     last_departed: u16,
+    last_departure: Time,
+    retransmit: LazyTimer,
+    pace: LazyTimer,
+    control: LazyTimer,
+    /// The sending end.
+    pub sender: Sender,
+    /// The sender's law.
+    pub law: AnySender,
     jitter: Option<Box<Jitter>>, // few flows have one
+    /// Datagrams sent.
+    sent: u32,
 }
 
 /// Bytes of a flow's random delays before departures.
@@ -199,7 +205,13 @@ impl Flow {
     /// ahead of ([`sides`]).
     #[inline]
     fn spoken(&self) -> Header {
-        if self.law.fallen_back().is_some() { Header::Plain } else { self.header }
+        if self.falls_back && self.law.fallen_back().is_some() { Header::Plain } else { self.header }
+    }
+
+    /// A packet of its is about to arrive, data or an ack: what that needs of it is brought near.
+    #[inline]
+    fn expect(&self, data: bool) {
+        prefetch_part(self, 0..if data { offset_of!(Self, last_departure) } else { size_of::<Self>() });
     }
 }
 
@@ -477,7 +489,8 @@ impl Hosts {
             app_rate: spec.plan.governs.map_or_else(|| spec.rate.map(wire), |(_, most)| Some(most)),
         };
         let mut law = law_spec.build(&view);
-        if law_spec.falls_back() {
+        let falls_back = law_spec.falls_back();
+        if falls_back {
             law.passes(net.hops(path.data));
         }
         let bin = size.filter(|_| spec.web).map_or(0, |size| size_bins::bin(size, payload));
@@ -485,6 +498,7 @@ impl Hosts {
         let handshake = transport.handshake.unwrap_or(law.handshake());
         let agreed = Agreed::between(transport, &law);
         let mut flow = Flow {
+            falls_back,
             sender: Sender::new(transport, agreed, size.map(|_| packets)),
             law,
             receiver: Receiver::new(transport, agreed),

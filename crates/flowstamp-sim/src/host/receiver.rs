@@ -33,8 +33,8 @@ impl Hosts {
         let header = flow.header;
         let info = flow.receiver.on_data(now, &data, |pending, newer| header.merge(pending, newer));
         let delivered = flow.receiver.delivered();
-        // With repair by count more may come than the flow has.
-        if delivered != before && before < flow.sender.length() {
+        // With repair by count more may come than the flow has; else there is no need to look at the sender, which is far away.
+        if delivered != before && (!flow.receiver.counts() || before < flow.sender.length()) {
             let mut bytes = u64::from(packet.size - self.header_bytes);
             if delivered == flow.packets {
                 let record = &mut self.records[flow.record as usize];
@@ -57,20 +57,20 @@ impl Hosts {
     fn send_ack(&mut self, net: &mut Fabric, number: u32, info: &AckInfo) {
         let flow = &self.flows[number as usize];
         let (stamp, bits) = if flow.deaf { (Stamp::default(), 0) } else { (info.stamp, info.bits) };
-        let packet = Packet {
+        let sack = net.sacks.put(info.sack);
+        net.send_made(flow.path.acks, self.ack_bytes, || Packet {
             stamp,
             sent_at: info.sent_at,
             flow: number,
             seq: info.cumulative,
             next: flow.path.acks,
-            sack: net.sacks.put(info.sack),
+            sack,
             size: self.ack_bytes,
             generation: flow.generation,
             bits,
             flags: if info.ecn_echo { ECN_ECHO } else { 0 },
             header: flow.spoken(),
-        };
-        net.send(packet);
+        });
     }
 
     /// An ack that was delayed may be due.

@@ -87,7 +87,7 @@ impl Hosts {
             }
             // What is sent again must not be marked: a network that loses it has said more than a mark (RFC 3168 section 6.1.5).
             let ect = if out.retransmission { 0 } else { flow.ect };
-            let packet = Packet {
+            net.send_made(flow.path.data, size, || Packet {
                 stamp: flow.law.stamp(now, flow.sender.srtt()),
                 sent_at: now,
                 flow: number,
@@ -99,8 +99,7 @@ impl Hosts {
                 bits: flow.law.bits(),
                 flags: DATA | ect | if out.cwr { REDUCED } else { 0 },
                 header: flow.spoken(),
-            };
-            net.send(packet);
+            });
         }
         let flow = &mut self.flows[number as usize];
         if let Some(jitter) = &mut flow.jitter {

@@ -81,6 +81,16 @@ impl Plain {
         Admission::sent(first, entry.arrives)
     }
 
+    /// A packet of `size` bytes reaches the link, and is to be written into its place as if it had been on it.
+    #[inline(always)]
+    pub fn admit_place(&mut self, now: Time, size: u16) -> (Admission, &mut Packet) {
+        self.arrivals += 1;
+        self.free_at = self.service.finish(now.max(self.free_at), u32::from(size));
+        let first = self.ring.is_empty();
+        let entry = self.ring.place(self.free_at + self.delay);
+        (Admission::sent(first, entry.arrives), &mut entry.packet)
+    }
+
     /// An access link on which nothing is lets a packet pass that reaches it at `now`: when it arrives at the far end. If
     /// that is not at once what becomes of it, it is to be [appended].
     ///
@@ -115,6 +125,13 @@ impl Plain {
     #[must_use]
     pub fn head(&self) -> &Packet {
         &self.ring.head().packet
+    }
+
+    /// The packet that arrives `behind` after that, if so many are on their way.
+    #[inline]
+    #[must_use]
+    pub fn behind_head(&self, behind: u32) -> Option<&Packet> {
+        self.ring.behind_head(behind).map(|entry| &entry.packet)
     }
 
     /// Takes the packet that arrives at the far end now.

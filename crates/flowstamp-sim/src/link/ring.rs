@@ -57,6 +57,18 @@ impl Ring {
         self.at(self.head)
     }
 
+    /// The packet that is `behind` after the head, if there is one; what comes two after it is brought near.
+    #[inline]
+    #[must_use]
+    pub fn behind_head(&self, behind: u32) -> Option<&InFlight> {
+        if self.len() <= behind {
+            return None;
+        }
+        let slot = self.at(self.head.wrapping_add(behind));
+        prefetch_ahead(slot, 2);
+        Some(slot)
+    }
+
     /// The head, to be changed; there is one.
     #[inline]
     pub fn head_mut(&mut self) -> &mut InFlight {
@@ -80,15 +92,22 @@ impl Ring {
     /// Appends a copy of `packet` and gives its place.
     #[inline(always)]
     pub fn push(&mut self, arrives: Time, packet: &Packet) -> &mut InFlight {
+        let slot = self.place(arrives);
+        slot.packet = *packet;
+        slot
+    }
+
+    /// A place at the end, whose packet is to be written.
+    #[inline(always)]
+    pub fn place(&mut self, arrives: Time) -> &mut InFlight {
         if self.len() as usize == self.slots.len() {
-            self.grow(packet);
+            self.grow();
         }
         let tail = self.tail;
         self.tail = tail.wrapping_add(1);
         let slot = self.at_mut(tail);
         prefetch_ahead(slot, 1);
         slot.arrives = arrives;
-        slot.packet = *packet;
         slot
     }
 
@@ -110,12 +129,12 @@ impl Ring {
     }
 
     #[cold]
-    fn grow(&mut self, filler: &Packet) {
+    fn grow(&mut self) {
         let old = self.slots.len();
         let new = (old * 2).max(2);
         let mut slots = Vec::with_capacity(new);
         slots.extend((0..old as u32).map(|i| *self.at(self.head.wrapping_add(i))));
-        slots.resize(new, InFlight { arrives: Time::ZERO, packet: *filler });
+        slots.resize(new, InFlight { arrives: Time::ZERO, packet: Packet::NONE });
         // Positions keep their distance from the head; the head moves to a multiple of the new size.
         self.head = 0;
         self.tail = old as u32;
