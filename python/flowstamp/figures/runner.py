@@ -451,8 +451,10 @@ class Runner:
             elif against.x == "size":
                 found = fct.bins(runs.runs[panel.point], runs.group)
                 sizes = np.array([b.mean_packets for b in found])
-                times = np.array([b.max_s if panel.y == "max_fct" else b.mean_s for b in found])
-                curves.append(plot.Curve(label, sizes, times, style))
+                longest = panel.y == "max_fct"
+                times = np.array([b.max_s if longest else b.mean_s for b in found])
+                widths = None if longest else np.array([b.half_width_s for b in found])
+                curves.append(plot.Curve(label, sizes, times, style, widths))
             else:
                 y = runs.measure(panel.y)
                 x = np.arange(1.0, y.size + 1) if against.x == "flow" else np.array(spec.x())
@@ -548,13 +550,17 @@ def _computed(spec: FigureSpec, run: RunSpec) -> Computed:
 
 
 def _has_legend(draw: Draw, number: int) -> bool:
-    """Whether a panel names its curves: over time where it has several, else where the panel above has others."""
-    panel = draw.panels[number]
+    """Whether a panel names its curves: over time where it has several, else where the panel above has others.
+
+    References count: their colours go by their order.
+    """
+    panel, above = draw.panels[number], draw.panels[number - 1]
     if panel.published:
         return True
     if draw.of(panel).x == "time":
-        return panel.y in MANY or len(panel.runs) > 1
-    return number == 0 or panel.runs != draw.panels[number - 1].runs
+        return panel.y in MANY or len(panel.runs) + len(panel.references) > 1
+    told = number > 0 and panel.runs == above.runs
+    return not told or panel.references != above.references[: len(panel.references)]
 
 
 def _flow_label(name: str) -> str:
