@@ -521,7 +521,10 @@ xlabel = "RTT (ms)"
 [[draw.panels]]
 y = "afct"
 ylabel = "AFCT (s)"
-published = [{ label = "their table", x = [20], y = [0.1] }]
+published = [
+  { label = "their table", x = [20], y = [0.1] },
+  { label = "their words", times = "tcp", x = [20, 40, 80], y = [2, 3, 4] },
+]
 [[draw.panels]]
 y = "afct"
 ylabel = "AFCT (s)"
@@ -583,8 +586,11 @@ def test_several_seeds_are_one_point(tmp_path: Path) -> None:
     mean_active = Expression("mean(active(r, 1, 4))", ["r"], [])
     alone_active = np.mean([run.measure("active") for run in alone])
     assert mean_active.evaluate({"r": together}, np.array([])) == pytest.approx(alone_active)
-    *ours, theirs = runner._curves(spec, spec.draw.panels[0])
+    *ours, theirs, multiples = runner._curves(spec, spec.draw.panels[0])
     assert [curve.label for curve in ours] == ["TCP"]
+    assert (multiples.label, multiples.published) == ("their words", True)
+    assert multiples.y == pytest.approx([2 * ours[0].y[0], 3 * ours[0].y[1], np.nan], nan_ok=True)
+    assert (theirs.style, multiples.style) == (0, 1)
     assert ours[0].half is not None
     assert (theirs.label, theirs.published, list(theirs.y)) == ("their table", True, [0.1])
     document = json.loads((tmp_path / "out" / "W.fct.json").read_text())

@@ -467,8 +467,7 @@ class Runner:
                 number = panel.runs.index(name) if against.x == "flow" else style
                 curves.append(plot.Curve(label, x, y, number, half))
         curves += self._references(spec, panel, len(spec.runs))
-        curves += [plot.Curve(p.label, np.array(p.x), np.array(p.y), published=True) for p in panel.published]
-        return curves
+        return curves + _published(spec, panel, curves)
 
     @staticmethod
     def _half(spec: FigureSpec, panel: PanelSpec, runs: RunSet, x: Floats) -> Floats | None:
@@ -547,6 +546,22 @@ def _computed(spec: FigureSpec, run: RunSpec) -> Computed:
         return Computed(run.name, run.theory.at(spec.x()) if run.theory else {})
     except FlowstampError as error:
         raise FigureError(f"{spec.path}: runs[{run.name}].theory: {error}") from error
+
+
+def _published(spec: FigureSpec, panel: PanelSpec, curves: Sequence[plot.Curve]) -> list[plot.Curve]:
+    """What the paper prints; multiples of a curve by its values on logarithmic axes, not a number beyond its ends."""
+    names = {run.name: run.label for run in spec.runs} | fct.REFERENCES
+    shown = {curve.label: curve for curve in curves}
+    marks: list[plot.Curve] = []
+    for number, p in enumerate(panel.published):
+        x, y = np.array(p.x), np.array(p.y)
+        if p.times:
+            if names.get(p.times) not in shown:
+                continue  # a run that the short version leaves out
+            of = shown[names[p.times]]
+            y = y * np.exp(np.interp(np.log(x), np.log(of.x), np.log(of.y), left=np.nan, right=np.nan))
+        marks.append(plot.Curve(p.label, x, y, number, published=True))
+    return marks
 
 
 def _has_legend(draw: Draw, number: int) -> bool:
