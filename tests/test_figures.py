@@ -20,9 +20,9 @@ from flowstamp.errors import ScenarioError
 from flowstamp.figures import FigureError, available, cli_figure, fct, load, read, report
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.fct import FlowTimes
-from flowstamp.figures.measures import Finished, RunSet
+from flowstamp.figures.measures import MANY, Finished, RunSet
 from flowstamp.figures.memory import Known
-from flowstamp.figures.runner import Runner, StoppedError
+from flowstamp.figures.runner import Runner, StoppedError, _has_legend
 from flowstamp.figures.spec import FigureSpec
 
 IDS = {"X-7", "X4", "X5", "X6", "X7", "X8", "X9", "X10", "X11", "X12", "X13", "X16", "X-drop", "X-8.1", "X-8.2"}
@@ -521,7 +521,16 @@ xlabel = "RTT (ms)"
 [[draw.panels]]
 y = "afct"
 ylabel = "AFCT (s)"
-published = [{ label = "their table", x = [20], y = [0.1] }]
+published = [
+  { label = "their table", x = [20], y = [0.1] },
+  { label = "their words", times = "tcp", x = [20, 40, 80], y = [2, 3, 4] },
+]
+[[draw.panels]]
+y = "afct"
+ylabel = "AFCT (s)"
+x = "size"
+xlabel = "Size (packets)"
+point = 1
 [[claims]]
 id = "a"
 paper = "something"
@@ -577,12 +586,39 @@ def test_several_seeds_are_one_point(tmp_path: Path) -> None:
     mean_active = Expression("mean(active(r, 1, 4))", ["r"], [])
     alone_active = np.mean([run.measure("active") for run in alone])
     assert mean_active.evaluate({"r": together}, np.array([])) == pytest.approx(alone_active)
-    *ours, theirs = runner._curves(spec, spec.draw.panels[0])
+    *ours, theirs, multiples = runner._curves(spec, spec.draw.panels[0])
     assert [curve.label for curve in ours] == ["TCP"]
+    assert (multiples.label, multiples.published) == ("their words", True)
+    assert multiples.y == pytest.approx([2 * ours[0].y[0], 3 * ours[0].y[1], np.nan], nan_ok=True)
+    assert (theirs.style, multiples.style) == (0, 1)
     assert ours[0].half is not None
     assert (theirs.label, theirs.published, list(theirs.y)) == ("their table", True, [0.1])
     document = json.loads((tmp_path / "out" / "W.fct.json").read_text())
     assert 0.4 < document["runs"][0]["offered_load"] < 0.6
+    [by_size] = runner._curves(spec, spec.draw.panels[1])
+    assert by_size.half is not None
+    assert [None if np.isnan(half) else half for half in by_size.half] == [
+        row["half_width_95_s"] for row in document["runs"][1]["bins"]
+    ]
+    assert np.isfinite(by_size.half).any()
+
+
+def test_every_curve_is_named() -> None:
+    """By its panel's legend or that of the panel above, whose styles it has; one alone over time needs no name."""
+    for path in available().values():
+        draw = read(path).draw
+        for number, panel in enumerate(draw.panels):
+            if _has_legend(draw, number):
+                continue
+            if draw.of(panel).x == "time":
+                assert len(panel.runs) == 1, path.stem
+                assert panel.y not in MANY, path.stem
+                assert not panel.references, path.stem
+            else:
+                above = draw.panels[number - 1]
+                assert number > 0, path.stem
+                assert panel.runs == above.runs, path.stem
+                assert panel.references == above.references[: len(panel.references)], path.stem
 
 
 def test_a_seed_moves_all_seeds_that_vary() -> None:

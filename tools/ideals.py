@@ -36,11 +36,12 @@ WORK_LIMIT = 1e-9  # relative: sums of a hundred thousand numbers of 16 digits
 REASONS: dict[tuple[str, str], str] = {
     (
         figure,
-        "server",
+        ideal,
     ): "with alpha = 0.1 and beta = 1 the law rests where the mean queue is a tenth of the idle share, "
-    "which holds R below a server's share (the figure's file, claim `rcp-server`); a larger "
+    f"which holds R below a server's share (the figure's file, claim `rcp-{ideal}`); a larger "
     "`dumbbell.router.alpha` brings it nearer, at the price of a longer queue"
     for figure in FIGURES
+    for ideal in ("ps", "server")
 }
 
 

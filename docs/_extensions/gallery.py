@@ -23,7 +23,7 @@ from PIL import Image
 from sphinx.application import Sphinx
 
 import flowstamp
-from flowstamp.figures import available, read
+from flowstamp.figures import available, fct, read
 from flowstamp.figures.command import shown_number
 from flowstamp.figures.kept import Kept
 from flowstamp.figures.memory import Form, Known, Memory
@@ -263,8 +263,10 @@ class Gallery:
 
     @staticmethod
     def _published(spec: FigureSpec) -> Iterator[str]:
+        names = {run.name: run.label for run in spec.runs} | fct.REFERENCES
         rows = [
-            f"| {cell(panel.ylabel)} | {cell(numbers.label)} | {cell(spec.draw.of(panel).label)} {x:g} | {y:g} |"
+            f"| {cell(panel.ylabel)} | {cell(numbers.label)} | {cell(spec.draw.of(panel).label)} {x:g} "
+            f"| {y:g}{f' times {cell(names[numbers.times])}' if numbers.times else ''} |"
             for panel in spec.draw.panels
             for numbers in panel.published
             for x, y in zip(numbers.x, numbers.y, strict=True)

@@ -163,15 +163,18 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> 
         # Curves of one name are told of once.
         named = all(before.label != curve.label for before in panel.curves[:number])
         if curve.published:
+            low, high = axis.limits
+            within = (curve.x >= (-np.inf if low is None else low)) & (curve.x <= (np.inf if high is None else high))
             ax.plot(
-                curve.x,
-                curve.y,
-                "o",
+                curve.x[within],
+                curve.y[within],
+                MARKERS[n % len(MARKERS)],
                 label=curve.label if named else None,
                 color="black",
                 fillstyle="none",
                 markersize=5.0,
                 zorder=5,
+                clip_on=False,  # whole on the edge too
             )
             continue
         if curve.half is not None:

@@ -451,8 +451,10 @@ class Runner:
             elif against.x == "size":
                 found = fct.bins(runs.runs[panel.point], runs.group)
                 sizes = np.array([b.mean_packets for b in found])
-                times = np.array([b.max_s if panel.y == "max_fct" else b.mean_s for b in found])
-                curves.append(plot.Curve(label, sizes, times, style))
+                longest = panel.y == "max_fct"
+                times = np.array([b.max_s if longest else b.mean_s for b in found])
+                widths = None if longest else np.array([b.half_width_s for b in found])
+                curves.append(plot.Curve(label, sizes, times, style, widths))
             else:
                 y = runs.measure(panel.y)
                 x = np.arange(1.0, y.size + 1) if against.x == "flow" else np.array(spec.x())
@@ -465,8 +467,7 @@ class Runner:
                 number = panel.runs.index(name) if against.x == "flow" else style
                 curves.append(plot.Curve(label, x, y, number, half))
         curves += self._references(spec, panel, len(spec.runs))
-        curves += [plot.Curve(p.label, np.array(p.x), np.array(p.y), published=True) for p in panel.published]
-        return curves
+        return curves + _published(spec, panel, curves)
 
     @staticmethod
     def _half(spec: FigureSpec, panel: PanelSpec, runs: RunSet, x: Floats) -> Floats | None:
@@ -547,14 +548,34 @@ def _computed(spec: FigureSpec, run: RunSpec) -> Computed:
         raise FigureError(f"{spec.path}: runs[{run.name}].theory: {error}") from error
 
 
+def _published(spec: FigureSpec, panel: PanelSpec, curves: Sequence[plot.Curve]) -> list[plot.Curve]:
+    """What the paper prints; multiples of a curve by its values on logarithmic axes, not a number beyond its ends."""
+    names = {run.name: run.label for run in spec.runs} | fct.REFERENCES
+    shown = {curve.label: curve for curve in curves}
+    marks: list[plot.Curve] = []
+    for number, p in enumerate(panel.published):
+        x, y = np.array(p.x), np.array(p.y)
+        if p.times:
+            if names.get(p.times) not in shown:
+                continue  # a run that the short version leaves out
+            of = shown[names[p.times]]
+            y = y * np.exp(np.interp(np.log(x), np.log(of.x), np.log(of.y), left=np.nan, right=np.nan))
+        marks.append(plot.Curve(p.label, x, y, number, published=True))
+    return marks
+
+
 def _has_legend(draw: Draw, number: int) -> bool:
-    """Whether a panel names its curves: over time where it has several, else where the panel above has others."""
-    panel = draw.panels[number]
+    """Whether a panel names its curves: over time where it has several, else where the panel above has others.
+
+    References count: their colours go by their order.
+    """
+    panel, above = draw.panels[number], draw.panels[number - 1]
     if panel.published:
         return True
     if draw.of(panel).x == "time":
-        return panel.y in MANY or len(panel.runs) > 1
-    return number == 0 or panel.runs != draw.panels[number - 1].runs
+        return panel.y in MANY or len(panel.runs) + len(panel.references) > 1
+    told = number > 0 and panel.runs == above.runs
+    return not told or panel.references != above.references[: len(panel.references)]
 
 
 def _flow_label(name: str) -> str:

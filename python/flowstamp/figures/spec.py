@@ -62,6 +62,7 @@ class Published:
     label: str
     x: tuple[float, ...]
     y: tuple[float, ...]
+    times: str = ""  # a run or formula of the panel, of which `y` are multiples
 
 
 @dataclass(frozen=True)
@@ -604,6 +605,7 @@ def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
     for name in references:
         if name not in fct.REFERENCES:
             raise t.wrong("references", f"names of formulas: {', '.join(fct.REFERENCES)}")
+    published = tuple(_published(p, (*shown, *references)) for p in t.tables("published"))
     panel = PanelSpec(
         y=t.choice("y", measures()),
         ylabel=t.text("ylabel", "a label with its unit"),
@@ -619,18 +621,19 @@ def _panel(t: _Table, runs: Sequence[str]) -> PanelSpec:
         flow=t.text("flow", "a flow's name, group.index", default=""),
         group=t.text("group", "a group's name", default=""),
         link=t.text("link", "a router link's name", default=""),
-        published=tuple(_published(p) for p in t.tables("published")),
+        published=published,
         axis=_axis(t) if "x" in t.data else None,
     )
     t.done()
     return panel
 
 
-def _published(t: _Table) -> Published:
+def _published(t: _Table, curves: Sequence[str]) -> Published:
     x, y = (tuple(map(float, t.take(axis, list, "a list of numbers", ...))) for axis in ("x", "y"))
     if len(x) != len(y) or not x:
         raise t.wrong("y", f"a number for each of the {len(x)} of x")
-    published = Published(t.text("label", default="paper"), x, y)
+    times = t.choice("times", curves) if "times" in t.data else ""
+    published = Published(t.text("label", default="paper"), x, y, times)
     t.done()
     return published
 
