@@ -72,7 +72,7 @@ def _array(buffer: bytes) -> Floats:
 
 
 MOST_GAIN = 10.0
-"""As in a scenario: far beyond all that is stable. A loop's roots grow in number with it."""
+"""As XCP's in a scenario: far beyond all that is stable. A loop's roots grow in number with it."""
 
 
 def _gain(name: str, value: float, most: float = MOST_GAIN) -> float:

@@ -30,7 +30,8 @@ fn sides(proof: &Proof, alpha: f64, beta: f64) -> (f64, f64) {
     let dt = 1.0 / STEPS as f64;
     let times: Vec<f64> = (0..120 * STEPS).map(|i| i as f64 * dt).collect();
     let system = Switched { alpha, beta, floor: true, error: 0.0 };
-    let states = Solution::new(system, [1.0, 0.5], dt).and_then(|mut it| it.sampled(&times)).expect("a solution");
+    let states =
+        Solution::new(system, [1.0, 0.5], dt).and_then(|mut it| it.sampled(&times)).expect("a solution");
     let empty = |from: usize| (from..states.len()).find(|i| states[*i][1] == 0.0).expect("it empties");
     let start = empty(2 * STEPS);
     // The longest that it is seen, to an empty queue.
@@ -38,10 +39,11 @@ fn sides(proof: &Proof, alpha: f64, beta: f64) -> (f64, f64) {
     let queue = |i: usize| if i < end { states[i][1] } else { 0.0 };
     // What is left of what was before: x without the queue from the start on.
     let mut rest: Vec<f64> = states[..=start].iter().map(|x| x[0]).collect();
-    for i in start..end {
+    while rest.len() <= end {
+        let i = rest.len() - 1;
         let slope = |j: usize| -alpha * rest[j] - if j < start { beta * states[j][1] } else { 0.0 };
         let step = dt * (slope(i - STEPS) + slope(i + 1 - STEPS)) / 2.0;
-        rest.push(rest.last().expect("a start") + step);
+        rest.push(rest[i] + step);
     }
     let (mut left, mut right) = (0.0, 0.0);
     for i in start..end {
