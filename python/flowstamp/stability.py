@@ -612,7 +612,7 @@ class Trajectory(NamedTuple):
 
 
 def _dies(rate: Floats, queue: Floats, left: float = 0.99) -> bool:
-    """What dies has less of it later on: the last quarter's peaks have less left of those of the second, 1% less if nothing else is said.
+    """What dies has less of it later on: the last quarter's peaks are below that part of those of the second.
 
     Those of a limit cycle differ by what falls between samples, a tenth of that. What only creeps swings no more: there
     all of the last quarter is below all of the second.
