@@ -46,12 +46,12 @@ fn sides(proof: &Proof, alpha: f64, beta: f64) -> (f64, f64) {
         rest.push(rest[i] + step);
     }
     let (mut left, mut right) = (0.0, 0.0);
-    for i in start..end {
+    for (i, rest) in rest.iter().enumerate().take(end).skip(start) {
         let (q, slope) = (queue(i), (queue(i + 1) - queue(i)) / dt);
         let ahead: f64 =
             proof.ahead.iter().map(|(delay, z)| z * queue(i + (delay / dt).round() as usize)).sum();
         left += proof.epsilon * (q * q + slope * slope) * dt;
-        right += (proof.c * q + proof.lambda * slope - ahead) * rest[i] * dt;
+        right += (proof.c * q + proof.lambda * slope - ahead) * rest * dt;
     }
     (left, right)
 }

@@ -530,11 +530,13 @@ impl OpenLoop {
         Some((-(self.turned(&f, &way)? + closing) / TAU).round() as i64)
     }
 
-    /// Half a square's side around zero on which |L| is above 2, and within which it has no poles but those at zero: nor has 1 + L a root there, and none is
-    /// passed by.
+    /// Half a square's side around zero on which |L| is above 2, and within which it has neither poles nor zeros but those at zero: nor has 1 + L a root there, and
+    /// none is passed by.
     fn indentation(&self, below: f64) -> Option<f64> {
-        let integrators = self.denominator.iter().take_while(|c| **c == 0.0).count();
-        let mut r = below / 2.0;
+        let at_zero = |of: &[f64]| of.iter().take_while(|c| **c == 0.0).count();
+        let [zeros, poles] = [at_zero(&self.numerator), at_zero(&self.denominator)];
+        let others = self.poles().into_iter().chain(roots(&self.numerator[zeros..]));
+        let mut r = others.map(|other| other.norm()).fold(below, f64::min) / 2.0;
         while r > below * 1e-12 {
             let around: Vec<Complex64> = (0..=64)
                 .map(|i: u32| {
@@ -542,7 +544,8 @@ impl OpenLoop {
                 })
                 .collect();
             let turns = || Some((self.turned(&|s| self.at(s), &around)? / TAU).round() as i64);
-            if around.iter().all(|s| self.at(*s).norm() > 2.0) && turns() == Some(-(integrators as i64)) {
+            if around.iter().all(|s| self.at(*s).norm() > 2.0) && turns() == Some(zeros as i64 - poles as i64)
+            {
                 return Some(r);
             }
             r /= 2.0;
