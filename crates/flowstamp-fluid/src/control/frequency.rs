@@ -379,7 +379,13 @@ impl OpenLoop {
     /// How often the closed loop's characteristic goes around zero on the way along a polygon, anticlockwise: its roots inside, by the argument
     /// principle. None if one lies on the way.
     fn windings(&self, corners: &[Complex64]) -> Option<i64> {
-        let round: Vec<Complex64> = corners.iter().chain(&corners[..1]).copied().collect();
+        // A short delay does not say how far an argument may turn unseen on a way that is long beside its roots: not in a thirty-second of a side.
+        let side = |i: usize| {
+            let (from, to) = (corners[i], corners[(i + 1) % corners.len()]);
+            (0..32).map(move |part| from + (to - from) * (f64::from(part) / 32.0))
+        };
+        let mut round: Vec<Complex64> = (0..corners.len()).flat_map(side).collect();
+        round.push(corners[0]);
         Some((self.turned(&|s| self.characteristic(s), &round)? / TAU).round() as i64)
     }
 
