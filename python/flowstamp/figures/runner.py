@@ -282,8 +282,13 @@ class Runner:
         self._computed[spec.id] = computed
 
     def _simulated(self, spec: FigureSpec, progress: Progress | None) -> dict[str, RunSet]:
-        begun = self._begun.pop(spec.id, None)
-        return self._execute(spec, progress) if begun is None else begun.wait(progress)
+        begun = self._begun.get(spec.id)
+        if begun is None:
+            return self._execute(spec, progress)
+        try:
+            return begun.wait(progress)
+        finally:
+            del self._begun[spec.id]  # not before: Ctrl-C in between would leave nobody to stop it
 
     def _execute(self, spec: FigureSpec, progress: Progress | None) -> dict[str, RunSet]:
         jobs = self._jobs(spec)
