@@ -212,11 +212,11 @@ def test_what_is_proved() -> None:
 
 def test_encirclements_are_unstable_roots() -> None:
     """Of one RTT, and of several, whose loop has unstable poles only where shuffling grows by itself."""
-    several: dict[str, object] = {"rtt": ["40ms", "80ms", "320ms"], "flows": [3, 2, 5]}
+    several: dict[str, Any] = {"rtt": ["40ms", "80ms", "320ms"], "flows": [3, 2, 5]}
     for more in ({}, several):
         for law in ("xcp", "rcp"):
             for alpha in (0.4, 1.3, 3.0, 6.0):
-                s = stability.of(law, alpha=alpha, beta=0.3, **more)  # type: ignore[arg-type]
+                s = stability.of(law, alpha=alpha, beta=0.3, **more)
                 assert s.encirclements == sum(root.real > 0.0 for root in s.roots)
                 assert s.as_dict()["linear"]["encirclements"] == s.encirclements
 

@@ -3,9 +3,8 @@
 use super::laws::Laws;
 use super::*;
 use crate::medium::{Capacity, Service};
-use crate::packet::{DATA, NO_SACK};
+use crate::packet::DATA;
 use crate::random::Stream;
-use flowstamp_laws::Stamp;
 use flowstamp_laws::queue::{Hears, Limit, QueueLaw, QueueView};
 use flowstamp_laws::registry::{Header, scripted};
 use flowstamp_laws::router::NoParams;
@@ -28,19 +27,7 @@ fn link(labels: bool, label: Option<f64>) -> (Plain, Served) {
 /// Two packets pass the links one after the other, the second of which waits: the labels that each law saw, and with what
 /// the packets arrive in the end.
 fn pass(flags: u8, header: Header, links: &mut [(Plain, Served)]) -> (Vec<Vec<Option<f64>>>, Vec<f64>) {
-    let packet = Packet {
-        stamp: Stamp([0.0; 3]),
-        sent_at: Time::ZERO,
-        flow: 0,
-        seq: 0,
-        next: 0,
-        sack: NO_SACK,
-        size: 1000,
-        generation: 0,
-        bits: 0,
-        flags,
-        header,
-    };
+    let packet = Packet { size: 1000, flags, header, ..Packet::NONE };
     let (mut capture, sacks) = (Capture::default(), SackPool::default());
     let mut tap = Tap { capture: &mut capture, sacks: &sacks, link: 0 };
     let mut packets = vec![packet; 2];

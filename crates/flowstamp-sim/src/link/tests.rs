@@ -3,11 +3,10 @@
 
 use super::*;
 use crate::medium::{Capacity, Service};
-use crate::packet::{DATA, NO_SACK};
+use crate::packet::DATA;
 use crate::random::Stream;
-use flowstamp_laws::Stamp;
 use flowstamp_laws::queue::{Limit, QueueLaw, QueueView};
-use flowstamp_laws::registry::{Header, QueueSpec, scripted};
+use flowstamp_laws::registry::{QueueSpec, scripted};
 use flowstamp_laws::router::NoParams;
 use flowstamp_laws::share::{self, Scheduler};
 use flowstamp_laws::share::{drr::Drr, priority::Priority, wfq::Wfq};
@@ -16,19 +15,7 @@ use proptest::prelude::*;
 const DELAY: Time = Time::from_millis(3);
 
 fn packet(seq: u32, size: u16, ack: bool) -> Packet {
-    Packet {
-        stamp: Stamp([0.0; 3]),
-        sent_at: Time::ZERO,
-        flow: 0,
-        seq,
-        next: 0,
-        sack: NO_SACK,
-        size,
-        generation: 0,
-        bits: 0,
-        flags: if ack { 0 } else { DATA },
-        header: Header::Plain,
-    }
+    Packet { seq, size, flags: if ack { 0 } else { DATA }, ..Packet::NONE }
 }
 
 fn served(scheduler: Scheduler, rate: Rate, limit: Limit) -> (Plain, Served) {
