@@ -210,6 +210,15 @@ def test_what_is_proved() -> None:
     assert np.isnan(after[1]).all()
 
 
+def test_what_comes_near_rest_and_swings_anew_has_not_settled() -> None:
+    """Beyond pi/2 no loop is stable: RCP's equations are near rest after 74 RTTs, and end in a swing of 7%."""
+    rate, _ = stability.trajectory(1.6, 0.1, np.linspace(0.0, 1000.0, 40001), model="rcp", start=(1.0, 0.0))
+    assert np.abs(rate[3000:3400]).max() < 0.02
+    assert np.abs(rate[-2000:]).max() > 0.05
+    assert np.isnan(stability.settling_time(1.6, 0.1, model="rcp", start=(1.0, 0.0)))
+    assert stability.settling_time(0.5, 0.5, model="rcp", start=(1.0, 0.0)) == pytest.approx(17.3, abs=0.1)
+
+
 def test_encirclements_are_unstable_roots() -> None:
     """Of one RTT, and of several, whose loop has unstable poles only where shuffling grows by itself."""
     several: dict[str, Any] = {"rtt": ["40ms", "80ms", "320ms"], "flows": [3, 2, 5]}

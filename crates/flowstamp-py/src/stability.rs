@@ -125,9 +125,10 @@ pub fn loop_roots(
     Ok(roots.iter().map(|root| (root.re, root.im)).collect())
 }
 
-/// How long settling is waited for.
+/// How long settling is waited for. Gains a hair beyond what is stable bring RCP's model near rest, from where it takes a hundred round trips and more
+/// to swing anew.
 pub fn patience(most: f64) -> Patience {
-    Patience { band: 1.0, hold: 20.0, most, lost: 1e9 }
+    Patience { band: 1.0, hold: 200.0, most, lost: 1e9 }
 }
 
 /// Gains.

@@ -30,7 +30,7 @@ pub struct Patience {
     pub band: f64,
     /// How long it has to stay below.
     pub hold: f64,
-    /// How long it is waited for.
+    /// How long it is waited for until it does.
     pub most: f64,
     /// More than that does not come back.
     pub lost: f64,
@@ -51,20 +51,20 @@ pub fn fate<const N: usize, S: System<N>>(
     let mut solution = Solution::new(system, start, step)?;
     let mut outside = 0.0;
     let mut lost = false;
-    let ended = solution.run(patience.most, |step| {
+    let ended = solution.run(patience.most + patience.hold, |step| {
         let far = distance(&step.end);
         if far > patience.band {
             outside = step.to;
         }
         lost = far > patience.lost;
-        if lost || step.to - outside > patience.hold {
+        if lost || outside > patience.most || step.to - outside > patience.hold {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
         }
     });
     match ended {
-        Ok(ControlFlow::Break(())) if !lost => Ok(Fate::Settles { after: outside }),
+        Ok(_) if !lost && outside <= patience.most => Ok(Fate::Settles { after: outside }),
         Ok(_) | Err(Trouble::Diverged { .. }) => Ok(Fate::Oscillates),
         Err(trouble) => Err(trouble),
     }
