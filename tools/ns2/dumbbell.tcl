@@ -208,10 +208,6 @@ Queue/RED set linterm_ [expr {1.0 / [p red_max_p]}]
 Queue/RED set wait_ [expr {[p red_wait] ? "true" : "false"}]
 Queue/RED set use_mark_p_ true      ;# an ECT packet is marked while the probability is below mark_p_, else dropped
 Queue/RED set mark_p_ [p red_mark_p]
-if {[p protocol] eq "reno-red"} {
-    Queue/RED set thresh_ [expr {[p red_min_fraction] * [p buffer_packets]}]
-    Queue/RED set maxthresh_ [expr {[p red_max_fraction] * [p buffer_packets]}]
-}
 
 foreach class {Queue/REM Queue/Vq} {
     $class set markpkts_ [expr {[p aqm_mark] ? "true" : "false"}]
@@ -220,8 +216,6 @@ foreach class {Queue/REM Queue/Vq} {
 Queue/REM set qib_ true
 Queue/REM set gamma_ [p rem_gamma]
 Queue/REM set phi_ [p rem_phi]
-Queue/REM set pbo_ [expr {[p rem_target_fraction] * [p buffer_packets]}]
-Queue/REM set pupdtime_ [expr {[p rem_update_packets] * 8.0 * [p packet_bytes] / $rate_bps}]
 Queue/Vq set queue_in_bytes_ true
 Queue/Vq set gamma_ [p avq_gamma]
 Queue/Vq set ecnlim_ [p avq_initial]
@@ -247,6 +241,12 @@ foreach one [lrange $routers 0 end-1] other [lrange $routers 1 end] rate_mbps [n
             $queue set-link-capacity $hop_bps
         } elseif {[p protocol] eq "rcp"} {
             $queue set-link-capacity [expr {$hop_bps / 8}]      ;# in bytes, where XCP's is in bits
+        } elseif {[p protocol] eq "reno-red"} {
+            $queue set thresh_ [expr {[p red_min_fraction] * $buffer}]
+            $queue set maxthresh_ [expr {[p red_max_fraction] * $buffer}]
+        } elseif {[p protocol] eq "reno-rem"} {
+            $queue set pbo_ [expr {[p rem_target_fraction] * $buffer}]
+            $queue set pupdtime_ [expr {[p rem_update_packets] * 8.0 * [p packet_bytes] / $hop_bps}]
         }
     }
     if {[p rcp_log] ne "" && $one eq $left} {
