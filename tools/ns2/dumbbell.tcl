@@ -9,7 +9,8 @@
 #     ...  '                          '  ...        every flow has its own L and R host
 #
 # With hops=n the bottleneck is n links of hop_delay_ms and rate_mbps each in a row: a parking lot, in which long flows and web flows
-# without more go over all. Hosts' links have access_delay_ms then. Utilisation, queue and drops are those of the first link.
+# without more go over all. Hosts' links have access_delay_ms then. Utilisation, queue and drops are those of the first link; hop_queue_bytes has
+# the mean queue of each, from left to right. hop_rates_mbps and hop_buffers are lists for links that differ.
 #
 # Forward flow i sends L_i -> R_i. Reverse flows use hosts of their own and send R -> L. Web flows share
 # `web_hosts` host pairs. Round trip = 2 (0.05 + 0.4 + 0.05) rtt, plus transmission times.
@@ -31,8 +32,10 @@
 #
 # Long flows are Reno's, or long_tcp's, and web flows Reno's, or web_tcp's. They arrive at random, or as the lines "start_s packets" of the file web_flows
 # say, so that another simulator can be given the same ones, in the order of their starts; "start_s packets k extra_ms back" goes over link k alone, from 1 on (0: over all, as without it), has a round
-# trip so much longer, and if back is 1 goes from right to left, which beyond one hop it cannot. web_log names a file for what became of them, one line "start_s packets seconds n" for each that was
+# trip so much longer, and if back is 1 goes from right to left. One of RCP's whose line goes on, "k extra_ms back stop_s", is stopped then. web_log names a file for what became of them, one line "start_s packets seconds n" for each that was
 # complete, the n-th of all, from 1 on; a flow counts from its SYN to its last ack.
+#
+# rcp_log names a file for what the first link's RCP router decides, one line for each of its intervals: the second word is the time, the fifth R/C.
 #
 # Long flow i is told of no more to send at the i-th of `stops` and `reverse_stops`, where that is not empty; its timer then goes on to expire, which `timeouts` counts. sample_s > 0 gives the forward link's utilisation in each such interval from 0 on.
 #
@@ -70,6 +73,7 @@ array set param {
     red_min_fraction 0.3333333333  red_max_fraction 0.6666666667  red_max_p 0.1  red_weight 0.002
     red_mark_p 0.1      red_wait 1           red_adaptive 0
     rcp_alpha 0.4       rcp_beta 0.4         rcp_gamma 1          rcp_interval_s 0.01  rcp_initial 0.05
+    rcp_log ""
     aqm_mark 1          rem_gamma 0.001      rem_phi 1.001        rem_target_fraction 0.3333333333
     rem_update_packets 10  avq_gamma 0.98    avq_initial 0.98
     long_tcp Reno
@@ -78,6 +82,7 @@ array set param {
     agent_headers 0     tick_s 0.001         tcp_set ""
     linux_ca ""         linux_set ""         cwnd_log ""          cwnd_poll_s 0.01
     hops 1              hop_delay_ms ""      access_delay_ms ""
+    hop_rates_mbps ""   hop_buffers ""
     queue_poll_s 0      count_access 0       headers min          scheduler Calendar
 }
 
@@ -125,6 +130,10 @@ if {[p hops] < 1 || ([p hops] > 1 && [p reverse] > 0)} { die "hops must be 1 or 
 default hop_delay_ms [expr {0.4 * [p rtt_ms] / [p hops]}]
 default access_delay_ms [expr {0.05 * [p rtt_ms]}]
 default buffer_packets [expr {max(1, int(round($rate_bps * $rtt / 8 / [p packet_bytes])))}]
+foreach {key one} {hop_rates_mbps rate_mbps hop_buffers buffer_packets} {
+    default $key [join [lrepeat [p hops] [p $one]] ,]
+    if {[llength [number_list [p $key]]] != [p hops]} { die "$key must have one number for each hop" }
+}
 if {[p warmup_s] >= [p duration_s]} { die "warmup_s must be below duration_s" }
 
 # ------------------------------------------------------------------------------------------------ simulator
@@ -199,10 +208,6 @@ Queue/RED set linterm_ [expr {1.0 / [p red_max_p]}]
 Queue/RED set wait_ [expr {[p red_wait] ? "true" : "false"}]
 Queue/RED set use_mark_p_ true      ;# an ECT packet is marked while the probability is below mark_p_, else dropped
 Queue/RED set mark_p_ [p red_mark_p]
-if {[p protocol] eq "reno-red"} {
-    Queue/RED set thresh_ [expr {[p red_min_fraction] * [p buffer_packets]}]
-    Queue/RED set maxthresh_ [expr {[p red_max_fraction] * [p buffer_packets]}]
-}
 
 foreach class {Queue/REM Queue/Vq} {
     $class set markpkts_ [expr {[p aqm_mark] ? "true" : "false"}]
@@ -211,8 +216,6 @@ foreach class {Queue/REM Queue/Vq} {
 Queue/REM set qib_ true
 Queue/REM set gamma_ [p rem_gamma]
 Queue/REM set phi_ [p rem_phi]
-Queue/REM set pbo_ [expr {[p rem_target_fraction] * [p buffer_packets]}]
-Queue/REM set pupdtime_ [expr {[p rem_update_packets] * 8.0 * [p packet_bytes] / $rate_bps}]
 Queue/Vq set queue_in_bytes_ true
 Queue/Vq set gamma_ [p avq_gamma]
 Queue/Vq set ecnlim_ [p avq_initial]
@@ -227,17 +230,28 @@ set left [lindex $routers 0]
 set right [lindex $routers end]
 array set queue_of {xcp XCP reno-red RED reno-rem REM reno-avq Vq reno DropTail rcp DropTail/RCP}
 set bottleneck_queue $queue_of([p protocol])
-foreach one [lrange $routers 0 end-1] other [lrange $routers 1 end] {
-    $ns duplex-link $one $other $rate_bps [expr {[p hop_delay_ms] / 1000.0}] $bottleneck_queue
+foreach one [lrange $routers 0 end-1] other [lrange $routers 1 end] rate_mbps [number_list [p hop_rates_mbps]] buffer [number_list [p hop_buffers]] {
+    set hop_bps [expr {$rate_mbps * 1e6}]
+    $ns duplex-link $one $other $hop_bps [expr {[p hop_delay_ms] / 1000.0}] $bottleneck_queue
     foreach {from to} [list $one $other $other $one] {
-        $ns queue-limit $from $to [p buffer_packets]
+        $ns queue-limit $from $to $buffer
         set queue [[$ns link $from $to] queue]
         if {[p protocol] eq "xcp"} {
-            $queue queue-limit [p buffer_packets]       ;# the wrapper's own limit_ is never looked at
-            $queue set-link-capacity $rate_bps
+            $queue queue-limit $buffer                  ;# the wrapper's own limit_ is never looked at
+            $queue set-link-capacity $hop_bps
         } elseif {[p protocol] eq "rcp"} {
-            $queue set-link-capacity [expr {$rate_bps / 8}]     ;# in bytes, where XCP's is in bits
+            $queue set-link-capacity [expr {$hop_bps / 8}]      ;# in bytes, where XCP's is in bits
+        } elseif {[p protocol] eq "reno-red"} {
+            $queue set thresh_ [expr {[p red_min_fraction] * $buffer}]
+            $queue set maxthresh_ [expr {[p red_max_fraction] * $buffer}]
+        } elseif {[p protocol] eq "reno-rem"} {
+            $queue set pbo_ [expr {[p rem_target_fraction] * $buffer}]
+            $queue set pupdtime_ [expr {[p rem_update_packets] * 8.0 * [p packet_bytes] / $hop_bps}]
         }
+    }
+    if {[p rcp_log] ne "" && $one eq $left} {
+        set rcp_log [open [p rcp_log] w]
+        [[$ns link $one $other] queue] attach $rcp_log
     }
     # What a router does not know goes on to the right; what lies to its left it is told of.
     [$one entry] defaulttarget [link_head $one $other]
@@ -339,7 +353,7 @@ proc web_arrival {} {
 # One flow of the file at a time is in the event queue.
 proc web_next {} {
     global ns web_file
-    if {[gets $web_file line] >= 0} { $ns at [lindex $line 0] "web_next; web_start [lindex $line 1] {[web_way $line]}" }
+    if {[gets $web_file line] >= 0} { $ns at [lindex $line 0] "web_next; web_start [lindex $line 1] {[web_way $line]} {[lindex $line 5]}" }
 }
 
 # Where a flow of the file goes; what its line leaves out is 0.
@@ -349,7 +363,7 @@ proc web_hosts {way} {
     global routers web_pool web_sources web_destinations
     if {[info exists web_pool($way)]} return
     lassign $way link extra_ms back
-    if {$link > [p hops] || $back && [p hops] > 1} { die "web_flows: no such way: $way" }
+    if {$link > [p hops]} { die "web_flows: no such way: $way" }
     set web_pool($way) {}
     set from [lindex $routers [expr {$link ? $link - 1 : 0}]]
     set to [lindex $routers [expr {$link ? $link : "end"}]]
@@ -361,7 +375,7 @@ proc web_hosts {way} {
     }
 }
 
-proc web_start {size way} {
+proc web_start {size way {stop ""}} {
     global ns web web_pool
     if {[llength $web_pool($way)]} {
         lassign [lindex $web_pool($way) end] tcp sink
@@ -382,6 +396,7 @@ proc web_start {size way} {
         $sink set fid_ $web(started)
         $tcp set numpkts_ $size
         $tcp sendfile
+        if {$stop ne ""} { $ns at $stop "$tcp stop" }
     } else {
         $tcp advanceby $size            ;# the SYN (packet 0) is added by ns-2
     }
@@ -438,6 +453,9 @@ foreach direction {forward reverse} from [list $left $second] to [list $second $
     foreach field {bdepartures_ last max} { set bytes($direction,$field) 0 }
     set bytes($direction,total) 0
 }
+# And one on each further link of a parking lot, for its queue.
+set hop_monitors [list $monitor(forward)]
+foreach one [lrange $routers 1 end-1] other [lrange $routers 2 end] { lappend hop_monitors [$ns monitor-queue $one $other ""] }
 set read_interval_s [expr {min(1.0, 1e9 / ($rate_bps / 8))}]
 
 proc read_bytes {} {
@@ -481,20 +499,21 @@ proc poll_windows {} {
     $ns at [expr {[$ns now] + [p cwnd_poll_s]}] poll_windows
 }
 
-proc queue_integral {direction} {
-    global ns monitor
-    set integrator [$monitor($direction) get-bytes-integrator]
+proc queue_integral {of} {
+    global ns
+    set integrator [$of get-bytes-integrator]
     $integrator newpoint [$ns now] [$integrator set lasty_]
     return [$integrator set sum_]
 }
 
 # State of every counter, to be subtracted: `at(warm,...)` and `at(end,...)`.
 proc snapshot {moment} {
-    global at monitor bytes senders
+    global at monitor bytes senders hop_monitors
     read_bytes
+    set at($moment,hops) [lmap of $hop_monitors {queue_integral $of}]
     foreach direction {forward reverse} {
         set at($moment,$direction,bytes) $bytes($direction,total)
-        set at($moment,$direction,integral) [queue_integral $direction]
+        set at($moment,$direction,integral) [queue_integral $monitor($direction)]
         foreach field {parrivals_ pdepartures_ pdrops_ pmarks_} {
             set at($moment,$direction,$field) [$monitor($direction) set $field]
         }
@@ -555,6 +574,7 @@ proc report {} {
     global at monitor bytes senders rate_bps web access_monitors setup_cpu_s with_web web_log
     if {$web_log ne ""} { close $web_log }
     if {[p cwnd_log] ne ""} { close $::cwnd_log }
+    if {[p rcp_log] ne ""} { flush $::rcp_log }
     snapshot end
     set span [expr {double([p duration_s]) - [p warmup_s]}]
     array set timeouts [timeouts]
@@ -569,7 +589,7 @@ proc report {} {
         lappend out "\"utilization$suffix\":[format %.6f [expr {8.0 * $sent / ($rate_bps * $span)}]]"
         lappend out "\"mean_queue_bytes$suffix\":[format %.1f [expr {$area / $span}]]"
         lappend out "\"max_queue_bytes$suffix\":[expr {[p queue_poll_s] > 0 ? $bytes($direction,max) : "null"}]"
-        foreach {name field} {drops pdrops_ marks pmarks_} {
+        foreach {name field} {arrivals parrivals_ drops pdrops_ marks pmarks_} {
             lappend out "\"$name$suffix\":$at(end,$direction,$field)"
             lappend out "\"${name}_after_warmup$suffix\":[expr {$at(end,$direction,$field) - $at(warm,$direction,$field)}]"
         }
@@ -587,6 +607,8 @@ proc report {} {
             lappend out "\"$name$suffix\":$count"
         }
     }
+    set queues [lmap before $at(warm,hops) after $at(end,hops) {expr {($after - $before) / $span}}]
+    lappend out "\"hop_queue_bytes\":[json_list $queues %.1f]"
     # Nothing is dropped on an access link, so that what reaches a bottleneck queue has crossed the access link
     # before it, and what leaves the queue crosses the one after it. Off by the packets on the wire at the end.
     set f_in $at(end,forward,parrivals_)

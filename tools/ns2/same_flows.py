@@ -14,12 +14,18 @@ ns-2.35. With today's tools: g++ -std=gnu++98 -fpermissive -DUSE_INTERP_RESULT, 
 libtclcl1. The model as it is patched in has alpha_, beta_, gamma_ as parameters (here: the router's alpha, beta,
 eta), begins with 0.05 of the link and decides every min(RTT, 10 ms).
 
-Dumbbells, and parking lots with flows one way only; of the latter utilisation, queue and drops are the first link's,
+Dumbbells and parking lots; of the latter utilisation, drops and loss are the first link's, the queue is that of each,
 and the hosts of flows over all links are as far off as those of the others. A flow without a size is one of a thousand
-million packets in ns-2. ns-2 counts a flow to the last ack at its
+million packets in ns-2, which only RCP's model can stop. ns-2 counts a flow to the last ack at its
 sender, Flowstamp to the last packet at its receiver: half a round trip is taken off. ns-2's flows are whole packets, so
 that it has half a packet for each more to carry. Flows that were not complete by the end count in neither. The buffer,
 bytes in most figures, is as many packets in ns-2, where an ack or a SYN takes a packet's place.
+
+    --active 15:30,45:60      mean and deviation of the number of active flows from 15 s to 30 s, and from 45 s to 60 s
+    --estimate 45:100         mean, deviation, least and most of C/R, what RCP's router takes for that number
+    --above 0.95 --after 200s seconds after 200 s from which on the link is used to 0.95 in every interval
+
+They count at the instants at which the figure takes samples; for C/R it must have `probes.laws`.
 """
 
 from __future__ import annotations
@@ -63,6 +69,20 @@ DELAYS = {"hop_delay": "delay", "access_delay": "access_delay"}
 ENDLESS = 10**9
 
 
+def every_s(run: Finished) -> float:
+    """The figure's sampling interval."""
+    instants, _ = next(iter(run.links.values()))["utilization"]
+    return float(instants[1] - instants[0])
+
+
+def settled(run: Finished, theirs: dict[str, Any], share: float, after_s: float) -> list[float]:
+    """Seconds after `after_s` from which on the forward link's samples stay at `share` or above, here and in ns-2."""
+    first = round(after_s / every_s(run))
+    _, samples = next(iter(run.links.values()))["utilization"]
+    below = [np.flatnonzero(np.array(of[first:]) < share) for of in (samples, theirs["utilization_samples"])]
+    return [float(of[-1] + 1) * every_s(run) if of.size else 0.0 for of in below]
+
+
 def buffer_and_hosts(run: Finished, network: dict[str, Any], first: str) -> dict[str, str]:
     """The bottlenecks' buffer, which link `first` has, and what the network says of its hosts' links."""
     packets = max(1, round(run.summary["links"][first]["buffer_bytes"] / run.packet_bytes))
@@ -102,14 +122,21 @@ def place(run: Finished) -> tuple[dict[str, str], dict[str, Any], dict[str, str]
         raise FlowstampError("ns-2 is given dumbbells and parking lots only")
     network = run.scenario["parking_lot"]
     rates, delay = network["rates"], network["delay"]
-    if any(g.get("reverse") or "rtt" in g for g in groups):
-        raise FlowstampError("ns-2 is given a parking lot's flows one way only, with hosts as far off as the lot says")
-    if isinstance(delay, list) or len(set(rates)) > 1:
-        raise FlowstampError("dumbbell.tcl has links of one rate and one delay")
-    over = {g["name"]: "0" for g in groups if not g.get("each_hop")}
-    over |= {f"{g['name']}.{k}": str(k) for g in groups if g.get("each_hop") for k in range(1, len(rates) + 1)}
-    delays = {f"{key}_ms": str(milliseconds(network[value])) for key, value in DELAYS.items()}
-    return {"rate_mbps": rates[0], "hops": str(len(rates))} | delays, network, over
+    if any("rtt" in g for g in groups):
+        raise FlowstampError("ns-2 is given a parking lot's flows with hosts as far off as the lot says")
+    if isinstance(delay, list):
+        raise FlowstampError("dumbbell.tcl has links of one delay")
+    back = {g["name"]: f"0 {int(g.get('reverse', False))}" for g in groups}
+    over = {g["name"]: f"0 {back[g['name']]}" for g in groups if not g.get("each_hop")}
+    hops = range(1, len(rates) + 1)
+    over |= {f"{g['name']}.{k}": f"{k} {back[g['name']]}" for g in groups if g.get("each_hop") for k in hops}
+    placed = {f"{key}_ms": str(milliseconds(network[value])) for key, value in DELAYS.items()}
+    placed |= {"rate_mbps": rates[0], "hops": str(len(rates))}
+    if len(set(rates)) > 1:
+        placed["hop_rates_mbps"] = ",".join(str(_flowstamp.quantity("rate", rate) / 1e6) for rate in rates)
+        buffers = [buffer_and_hosts(run, network, f"link{k}")["buffer_packets"] for k in hops]
+        placed["hop_buffers"] = ",".join(buffers)
+    return placed, network, over
 
 
 def milliseconds(text: str) -> float:
@@ -122,16 +149,18 @@ def file_of(run: Finished, ways: dict[str, str]) -> tuple[list[str], NDArray[np.
     flows = run.times
     names = sorted(flows.groups, key=flows.groups.__getitem__)
     rows = [
-        (start, int(packets), ways[names[group]], number)
+        (start, f"{int(packets)} {ways[names[group]]}", number)
         for number, (start, packets, group) in enumerate(
             zip(flows.start_s.tolist(), flows.packets.tolist(), flows.group.tolist(), strict=True)
         )
     ]
     known = any("web" not in g for g in run.scenario["flows"])
     endless = [flow for flow in run.summary["flows"] if flow["size_bytes"] is None] if known else []
-    rows += [(flow["start_s"], ENDLESS, ways[flow["group"]], -1) for flow in endless]
+    for flow in endless:
+        stop = "" if flow["stop_s"] is None else f" {flow['stop_s']!r}"
+        rows.append((flow["start_s"], f"{ENDLESS} {ways[flow['group']]}{stop}", -1))
     rows.sort(key=lambda row: row[0])
-    return [f"{start!r} {packets} {way}\n" for start, packets, way, _ in rows], np.array([row[3] for row in rows])
+    return [f"{start!r} {rest}\n" for start, rest, _ in rows], np.array([row[2] for row in rows])
 
 
 def ns2_times(run: Finished, more: dict[str, str]) -> tuple[fct.FlowTimes, dict[str, Any]]:
@@ -144,13 +173,16 @@ def ns2_times(run: Finished, more: dict[str, str]) -> tuple[fct.FlowTimes, dict[
     name = laws.pop()
     if name not in PROTOCOLS:
         raise FlowstampError(f"dumbbell.tcl has no {name}; it has {', '.join(PROTOCOLS)}")
+    if name != "rcp" and any("web" not in g and "stop" in g for g in run.scenario["flows"]):
+        raise FlowstampError("of the flows that same_flows.py gives to ns-2 only RCP's stop; two_way.py's do")
     router = network.get("router", "none")
     if name == "rcp" and isinstance(router, dict):
         names = {"alpha": "rcp_alpha", "beta": "rcp_beta", "eta": "rcp_gamma"}
         more = {names[key]: str(router[key]) for key in names if key in router} | more
-    rtt_s = _flowstamp.quantity("time", network["rtt"])
+    longest_s = max(float(of["path_rtt_s"]) for of in run.summary["groups"].values())
+    rtt_s = _flowstamp.quantity("time", network["rtt"]) if "rtt" in network else longest_s
     with tempfile.TemporaryDirectory() as folder:
-        given, log = Path(folder) / "flows", Path(folder) / "log"
+        given, log, rates = (Path(folder) / text for text in ("flows", "log", "rates"))
         lines, numbers = file_of(run, ways)
         given.write_text("".join(lines))
         summary = ns2.run(
@@ -166,10 +198,14 @@ def ns2_times(run: Finished, more: dict[str, str]) -> tuple[fct.FlowTimes, dict[
                 "warmup_s": str(run.summary["warmup_s"]),
                 "web_flows": str(given),
                 "web_log": str(log),
+                "sample_s": every_s(run),
             }
+            | ({"rcp_log": str(rates)} if name == "rcp" else {})
             | more,
         )
-        ended = np.loadtxt(log, ndmin=2)
+        if name == "rcp":
+            summary["rcp_rates"] = np.loadtxt(rates, usecols=(1, 4), ndmin=2)
+        ended = np.array(log.read_text().split(), dtype=np.float64).reshape(-1, 4)
     ended = ended[numbers[ended[:, 3].astype(int) - 1] >= 0]
     order = numbers[ended[:, 3].astype(int) - 1]
     # Of flows over one link the round trip is shorter, but they are not what is asked for.
@@ -196,6 +232,38 @@ def tell_split(ours: Finished, theirs: fct.FlowTimes, group: str, packets: int) 
         print(f"{name:5} {packets} packets: {count} flows, {means[0]:.3f} s and {means[1]:.3f} s")
 
 
+def spans(text: str) -> list[tuple[float, float]]:
+    """Pairs of instants, "15:30,45:60"."""
+    pairs = [pair.partition(":") for pair in text.split(",")]
+    return [(float(start), float(end)) for start, _, end in pairs]
+
+
+def spread(values: NDArray[np.float64]) -> str:
+    """Mean, deviation, least and most."""
+    return f"{values.mean():.4g} ± {values.std():.4g} ({values.min():.4g} to {values.max():.4g})"
+
+
+def tell_active(ours: Finished, twin: Finished, group: str, instants: list[tuple[float, float]]) -> None:
+    """How many flows are active at the figure's sampling instants."""
+    for start_s, end_s in instants:
+        at = np.arange(start_s, end_s, every_s(ours))
+        here, there = (spread(fct.active_over_time(run, group, at)) for run in (ours, twin))
+        print(f"active flows {start_s:g} to {end_s:g} s: {here} and {there}")
+
+
+def tell_estimate(ours: Finished, summary: dict[str, Any], instants: list[tuple[float, float]]) -> None:
+    """C/R of both routers at the figure's sampling instants, of which the first is not counted."""
+    sampled = next(iter(ours.links.values())).get("flows_estimate")
+    if "rcp_rates" not in summary or sampled is None or not sampled[0].size:
+        raise FlowstampError("C/R is RCP's, and needs probes.laws")
+    for start_s, end_s in instants:
+        at = sampled[0][(sampled[0] > start_s + 1e-9) & (sampled[0] <= end_s + 1e-9)]
+        decided_s, share = summary["rcp_rates"].T
+        here = sampled[1][np.searchsorted(sampled[0], at)]
+        there = 1 / share[np.searchsorted(decided_s, at, "right") - 1]
+        print(f"C/R {start_s:g} to {end_s:g} s: {spread(here)} and {spread(there)}")
+
+
 def main() -> int:
     """Runs both and prints a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -206,6 +274,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int)
     parser.add_argument("--group", help="whose flows are shown; default: the figure's")
     parser.add_argument("--split", type=int, metavar="PACKETS", help="means of flows below it, and of the others")
+    parser.add_argument("--active", type=spans, metavar="FROM:TO,...", help="active flows between instants, seconds")
+    parser.add_argument("--estimate", type=spans, metavar="FROM:TO,...", help="RCP's C/R between instants, seconds")
+    parser.add_argument("--above", type=float, metavar="SHARE", help="when the link is used to it for good")
+    parser.add_argument("--after", default="0s", metavar="TIME", help="what --above counts from")
     arguments = parser.parse_args()
     for text in (*arguments.set, *arguments.ns2):
         if "=" not in text:
@@ -221,8 +293,19 @@ def main() -> int:
 
     link = ours.summary["links"][name]
     print(f"utilisation   {link['utilization']:9.3f} {summary['utilization']:9.3f}   Flowstamp, ns-2")
-    print(f"mean queue kB {link['mean_queue_bytes'] / 1e3:9.1f} {summary['mean_queue_bytes'] / 1e3:9.1f}")
+    for of, theirs_bytes in zip(spec.links, summary["hop_queue_bytes"], strict=False):
+        ours_bytes = ours.summary["links"][of]["mean_queue_bytes"]
+        print(f"mean queue kB {ours_bytes / 1e3:9.1f} {theirs_bytes / 1e3:9.1f}" + (f"   {of}" * (of != name)))
     print(f"drops         {ours.drops(name):9.0f} {summary['drops']:9d}")
+    lost = summary["drops_after_warmup"] / max(1, summary["arrivals_after_warmup"])
+    print(f"loss          {link['drop_rate']:9.4f} {lost:9.4f}   after the warm-up")
+    if arguments.active:
+        tell_active(ours, twin, group, arguments.active)
+    if arguments.estimate:
+        tell_estimate(ours, summary, arguments.estimate)
+    if arguments.above is not None:
+        here, there = settled(ours, summary, arguments.above, _flowstamp.quantity("time", arguments.after))
+        print(f"above {arguments.above}: {here:.2f} s and {there:.2f} s")
     if arguments.split:
         tell_split(ours, theirs, group, arguments.split)
         return 0

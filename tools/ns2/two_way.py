@@ -19,8 +19,7 @@ import sys
 from typing import Any
 
 import ns2
-import numpy as np
-from same_flows import buffer_and_hosts, finished
+from same_flows import buffer_and_hosts, every_s, finished, settled
 
 from flowstamp import _flowstamp
 from flowstamp.errors import FlowstampError
@@ -99,20 +98,6 @@ def rows(run: Finished, theirs: dict[str, Any]) -> tuple[list[float], list[float
         both("timeouts"),
         both("nrexmit"),
     ]
-
-
-def every_s(run: Finished) -> float:
-    """The figure's sampling interval."""
-    instants, _ = run.links["bottleneck"]["utilization"]
-    return float(instants[1] - instants[0])
-
-
-def settled(run: Finished, theirs: dict[str, Any], share: float, after_s: float) -> list[float]:
-    """Seconds after `after_s` from which on the forward link's samples stay at `share` or above, here and in ns-2."""
-    first = round(after_s / every_s(run))
-    _, samples = run.links["bottleneck"]["utilization"]
-    below = [np.flatnonzero(np.array(of[first:]) < share) for of in (samples, theirs["utilization_samples"])]
-    return [float(of[-1] + 1) * every_s(run) if of.size else 0.0 for of in below]
 
 
 def main() -> int:
