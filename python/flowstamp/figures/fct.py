@@ -18,8 +18,9 @@ formula says of a bin is its mean over the same flows, so that a bin's width pla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -218,44 +219,87 @@ def half_width(values: Floats) -> float:
     return theory.batch_means(values, BATCHES, LEVEL).half_width
 
 
-def chosen(run: Measured, group: str, low: float = 0, high: float = np.inf) -> NDArray[np.bool_]:
-    """A group's completed flows that started after warm-up, with `low <= L < high` packets."""
+def chosen(run: Measured, group: str) -> NDArray[np.bool_]:
+    """Which flows are a group's completed ones that started after warm-up."""
     flows = run.times
     which: NDArray[np.bool_] = (
         (flows.group == flows.groups.get(group, -1))
         & (flows.start_s >= float(run.summary["warmup_s"]))
         & ~np.isnan(flows.fct_s)
-        & (flows.packets >= low)
-        & (flows.packets < high)
     )
     return which
 
 
+@dataclass
+class Flows:
+    """A group of a run, of which several things are asked: each is worked out once."""
+
+    run: Measured
+    group: str
+    _references: dict[str, Floats] = field(default_factory=dict)
+
+    @cached_property
+    def chosen(self) -> NDArray[np.bool_]:
+        """See `chosen`."""
+        return chosen(self.run, self.group)
+
+    @cached_property
+    def packets(self) -> Floats:
+        """Sizes of those."""
+        return self.run.times.packets[self.chosen]
+
+    @cached_property
+    def times(self) -> Floats:
+        """Their times."""
+        return self.run.times.fct_s[self.chosen]
+
+    @cached_property
+    def since_warmup(self) -> FlowTimes:
+        """Those that started after warm-up, completed or not."""
+        return self.run.times.select(self.group, float(self.run.summary["warmup_s"]))
+
+    def sized(self, values: Floats, low: float, high: float) -> Floats:
+        """What is said of each of the completed flows, of those with `low <= L < high` packets."""
+        return values if low <= 0 and high == np.inf else values[(self.packets >= low) & (self.packets < high)]
+
+    def reference(self, name: str) -> Floats:
+        """What a formula, or the server, says of each completed flow."""
+        if name not in REFERENCES:
+            raise ValueError(f'"{name}" is no reference; there are {", ".join(REFERENCES)}')
+        if name not in self._references:
+            self._references[name] = self._worked_out(name)
+        return self._references[name]
+
+    def _worked_out(self, name: str) -> Floats:
+        ideal = self.run.ideal(self.group)
+        if ideal is None:
+            return np.full(self.packets.size, np.nan)
+        if name == SERVER:
+            return 1.5 * ideal.rtt_s + self.run.server(self.group)[self.chosen]
+        return ideal.curve(name, self.packets)
+
+
 def completed(run: Measured, group: str, low: float = 0, high: float = np.inf) -> tuple[Floats, Floats]:
     """Sizes and times of a group's completed flows after warm-up with `low <= L < high`, in order of start."""
-    keep = chosen(run, group, low, high)
-    return run.times.packets[keep], run.times.fct_s[keep]
+    flows = Flows(run, group)
+    return flows.sized(flows.packets, low, high), flows.sized(flows.times, low, high)
 
 
 def reference(run: Measured, group: str, name: str, low: float = 0, high: float = np.inf) -> Floats:
     """What a formula, or the server, says of each flow that `completed` has."""
-    if name not in REFERENCES:
-        raise ValueError(f'"{name}" is no reference; there are {", ".join(REFERENCES)}')
-    ideal = run.ideal(group)
-    keep = chosen(run, group, low, high)
-    if ideal is None:
-        return np.full(int(np.count_nonzero(keep)), np.nan)
-    if name == SERVER:
-        return 1.5 * ideal.rtt_s + run.server(group)[keep]
-    return ideal.curve(name, run.times.packets[keep])
+    flows = Flows(run, group)
+    return flows.sized(flows.reference(name), low, high)
 
 
-def bins(run: Measured, group: str, least: int = 1) -> list[Bin]:
-    """Eight bins a decade; those with fewer flows than `least` are left out."""
-    packets, times = completed(run, group)
+def bins(run: Measured, group: str, least: int = 1, references: Collection[str] | None = None) -> list[Bin]:
+    """Eight bins a decade; those with fewer flows than `least` are left out. Without `references` each has all."""
+    return _bins(Flows(run, group), least, REFERENCES if references is None else references)
+
+
+def _bins(flows: Flows, least: int, references: Collection[str]) -> list[Bin]:
+    packets, times = flows.packets, flows.times
     if not packets.size:
         return []
-    references = {name: reference(run, group, name) for name in REFERENCES}
     top = int(np.ceil(np.log10(packets.max()) * BINS_PER_DECADE)) + 1
     edges = np.unique(np.ceil(10 ** (np.arange(top + 1) / BINS_PER_DECADE)))
     which = np.digitize(packets, edges)
@@ -275,7 +319,7 @@ def bins(run: Measured, group: str, least: int = 1) -> list[Bin]:
                 float(time.mean()),
                 float(time.max()),
                 half_width(time),
-                {name: float(np.mean(values[here])) for name, values in references.items()},
+                {name: float(np.mean(flows.reference(name)[here])) for name in references},
             )
         )
     return found
@@ -300,36 +344,37 @@ def mean_active(run: Measured, group: str, start_s: float, end_s: float) -> floa
     return float(np.sum(there[there > 0])) / (end_s - start_s)
 
 
-def _of_part(run: Measured, group: str, which: str, low: float, high: float) -> float:
-    packets, times = completed(run, group, low, high)
-    if not packets.size:
+def _of_part(flows: Flows, which: str, low: float, high: float) -> float:
+    times = flows.sized(flows.times, low, high)
+    if not times.size:
         return float("nan")
     if which == "afct":
         return float(times.mean())
     if which == "count":
-        return float(packets.size)
-    return float(np.mean(reference(run, group, which, low, high)))
+        return float(times.size)
+    return float(np.mean(flows.sized(flows.reference(which), low, high)))
 
 
-def _one(run: Measured, group: str, name: str, split: float) -> float:
+def _one(of: Flows, name: str, split: float) -> float:
     which, _, part = name.partition("_")
     if part in ("small", "large"):
-        return _of_part(run, group, which, *((0.0, split) if part == "small" else (split, np.inf)))
+        return _of_part(of, which, *((0.0, split) if part == "small" else (split, np.inf)))
+    run, group = of.run, of.group
     start, end = float(run.summary["warmup_s"]), float(run.summary["duration_s"])
-    flows = run.times.select(group, start)
     match name:
         case "afct":
-            return mean(flows.fct_s[~np.isnan(flows.fct_s)])
+            return mean(of.times)
         case "max_fct":
-            return float(np.nanmax(flows.fct_s)) if completed(run, group)[0].size else float("nan")
+            return float(np.nanmax(of.times)) if of.times.size else float("nan")
         case "afct_half_width":
-            return half_width(flows.fct_s[~np.isnan(flows.fct_s)])
+            return half_width(of.times)
         case "afct_ps" | "afct_server":
-            return mean(reference(run, group, name.removeprefix("afct_")))
+            return mean(of.reference(name.removeprefix("afct_")))
         case "completed_share":
+            flows = of.since_warmup
             return float(np.mean(~np.isnan(flows.fct_s))) if flows.fct_s.size else float("nan")
         case "offered_load":
-            ideal = run.ideal(group)
+            ideal, flows = run.ideal(group), of.since_warmup
             if ideal is None or not flows.packets.size:
                 return float("nan")
             return float(np.sum(flows.brought)) / (end - start) / ideal.capacity
@@ -359,7 +404,7 @@ MEASURES = (
 
 def measure(runs: RunSetLike, name: str) -> Floats:
     """One value for each run of a curve."""
-    return np.array([_one(run, runs.group, name, runs.split) for run in runs.runs])
+    return np.array([_one(Flows(run, runs.group), name, runs.split) for run in runs.runs])
 
 
 # ---------------------------------------------------------------------------------------------------- functions
@@ -455,7 +500,8 @@ def document(runs: Mapping[str, RunSetLike]) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     for name, runset in runs.items():
         for point, run in enumerate(runset.runs):
-            found = bins(run, runset.group)
+            flows = Flows(run, runset.group)
+            found = _bins(flows, 1, REFERENCES)
             if not found:
                 continue
             ideal = run.ideal(runset.group)
@@ -466,7 +512,7 @@ def document(runs: Mapping[str, RunSetLike]) -> dict[str, Any]:
                     "simulated_s": run.summary["duration_s"],
                     "warmup_s": run.summary["warmup_s"],
                     "load": None if ideal is None else ideal.load,
-                    **{m: _number(float(runset.measure(m)[point])) for m in MEASURES},
+                    **{m: _number(value) for m, value in _all(run, flows, runset.split).items()},
                     "bins": [
                         {
                             "packets": [b.low, b.high],
@@ -481,6 +527,12 @@ def document(runs: Mapping[str, RunSetLike]) -> dict[str, Any]:
                 }
             )
     return {"runs": rows}
+
+
+def _all(run: Measured, flows: Flows, split: float) -> dict[str, float]:
+    """Every measure of a run; of several seeds the mean."""
+    each = [Flows(member, flows.group) for member in run.members] or [flows]
+    return {name: float(np.mean([_one(of, name, split) for of in each])) for name in MEASURES}
 
 
 def _number(value: float) -> float | None:

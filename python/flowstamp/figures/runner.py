@@ -454,7 +454,7 @@ class Runner:
             elif against.x == "value":
                 curves.append(plot.Curve(label, *self._density(spec, runs, panel), style))
             elif against.x == "size":
-                found = fct.bins(runs.runs[panel.point], runs.group)
+                found = fct.bins(runs.runs[panel.point], runs.group, references=())
                 sizes = np.array([b.mean_packets for b in found])
                 longest = panel.y == "max_fct"
                 times = np.array([b.max_s if longest else b.mean_s for b in found])
@@ -518,7 +518,7 @@ class Runner:
                 continue
             against = spec.draw.of(panel)
             if against.x == "size":
-                found = fct.bins(runs.runs[panel.point], runs.group)
+                found = fct.bins(runs.runs[panel.point], runs.group, references=(name,))
                 x = np.array([b.mean_packets for b in found])
                 y = np.array([b.ideal_s[name] for b in found])
             elif against.x == "rtt":
