@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -124,12 +126,12 @@ class Made:
 
 
 class Runs:
-    """A curve of the one run."""
+    """A curve of one run."""
 
     name, group, split = "made", "forward", 500.0
 
-    def __init__(self) -> None:
-        self.runs = [Made()]
+    def __init__(self, run: fct.Measured | None = None) -> None:
+        self.runs = [run or Made()]
 
     def measure(self, name: str) -> fct.Floats:
         """One value."""
@@ -167,6 +169,18 @@ def test_bins() -> None:
     assert [(b.flows, b.mean_packets, b.mean_s, b.max_s) for b in found] == [(1, 10, 2, 2), (1, 1000, 4, 4)]
     assert all(b.low <= b.mean_packets < b.high for b in found)
     assert fct.bins(Made(), "forward", least=2) == []
+
+
+def test_of_several_seeds_measures_are_means_and_bins_have_all_flows() -> None:
+    one, other, both = Made(), Made(), Made()
+    took = np.array([1.0, 4.0, np.nan, np.nan])
+    other.times = replace(one.times, fct_s=took)
+    both.times = fct.FlowTimes.together([one.times, other.times])
+    both.members = (one, other)
+    (row,) = fct.document({"made": Runs(both)})["runs"]
+    # 2 and 4 s, and 4 s: the mean of 3 and 4, not of the three flows.
+    assert (row["afct"], row["count_small"], row["completed_share"]) == (3.5, 1, pytest.approx(1 / 2))
+    assert [(b["packets"][0] <= 10, b["flows"], b["mean_s"]) for b in row["bins"]] == [(True, 2, 3), (False, 1, 4)]
 
 
 def shared_by_hand(start: fct.Floats, packets: fct.Floats, capacity: float) -> fct.Floats:

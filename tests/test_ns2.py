@@ -83,6 +83,7 @@ def test_links_that_differ_and_flows_back() -> None:
     assert max(ours) == ours[4]
     assert max(theirs) == theirs[4]
     (used,) = re.findall(r"^utilisation +([0-9.]+) +([0-9.]+) ", done.stdout, re.MULTILINE)
+    # 0.93 and 0.88 here.
     assert float(used[0]) == pytest.approx(float(used[1]), abs=0.1)
 
 
@@ -96,7 +97,8 @@ def test_active_flows_and_utilisation_over_time() -> None:
     rows = re.findall(rf"^active flows 2 to 3 s: {number} and {number}$", done.stdout, re.MULTILINE)
     rows += re.findall(rf"^active flows 3 to 5 s: {number} and {number}$", done.stdout, re.MULTILINE)
     assert len(rows) == 2
-    assert all(float(ours) == pytest.approx(float(theirs), rel=0.2) for ours, theirs in rows)
+    # The flows are the same and lose nothing: 135.4 and 135.5, 141.8 and 142.5.
+    assert all(float(ours) == pytest.approx(float(theirs), rel=0.02) for ours, theirs in rows)
     assert re.search(r"^above 0.05: 0.00 s and 0.00 s$", done.stdout, re.MULTILINE)
     done = tool("R4.17", "sack", *arguments, "--estimate", "2:3")
     assert (done.returncode, done.stderr) == (1, "same_flows.py: C/R is RCP's, and needs probes.laws\n")
@@ -111,6 +113,7 @@ def test_rcp_with_flows_that_stop() -> None:
     assert done.returncode == 0, done.stderr
     rows = re.findall(r"^C/R .* s: ([0-9.]+) ± .* and ([0-9.]+) ± ", done.stdout, re.MULTILINE)
     assert len(rows) == 2
+    # Twenty flows, within what figure R3.2 calls back: 20.7 and 20.7, 20.4 and 20.2.
     assert all(float(value) == pytest.approx(20, rel=0.1) for row in rows for value in row)
 
 

@@ -234,8 +234,13 @@ def tell_split(ours: Finished, theirs: fct.FlowTimes, group: str, packets: int) 
 
 def spans(text: str) -> list[tuple[float, float]]:
     """Pairs of instants, "15:30,45:60"."""
-    pairs = [pair.partition(":") for pair in text.split(",")]
-    return [(float(start), float(end)) for start, _, end in pairs]
+    try:
+        pairs = [(float(start), float(end)) for start, end in (pair.split(":") for pair in text.split(","))]
+    except ValueError:
+        pairs = []
+    if not pairs or any(start >= end for start, end in pairs):
+        raise argparse.ArgumentTypeError(f'"{text}" must be pairs of seconds, the lower first, such as 15:30,45:60')
+    return pairs
 
 
 def spread(values: NDArray[np.float64]) -> str:

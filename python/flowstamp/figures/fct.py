@@ -291,9 +291,9 @@ def reference(run: Measured, group: str, name: str, low: float = 0, high: float 
     return flows.sized(flows.reference(name), low, high)
 
 
-def bins(run: Measured, group: str, least: int = 1, references: Collection[str] | None = None) -> list[Bin]:
-    """Eight bins a decade; those with fewer flows than `least` are left out. Without `references` each has all."""
-    return _bins(Flows(run, group), least, REFERENCES if references is None else references)
+def bins(run: Measured, group: str, least: int = 1, references: Collection[str] = tuple(REFERENCES)) -> list[Bin]:
+    """Eight bins a decade, with these references; those with fewer flows than `least` are left out."""
+    return _bins(Flows(run, group), least, references)
 
 
 def _bins(flows: Flows, least: int, references: Collection[str]) -> list[Bin]:
@@ -512,7 +512,7 @@ def document(runs: Mapping[str, RunSetLike]) -> dict[str, Any]:
                     "simulated_s": run.summary["duration_s"],
                     "warmup_s": run.summary["warmup_s"],
                     "load": None if ideal is None else ideal.load,
-                    **{m: _number(value) for m, value in _all(run, flows, runset.split).items()},
+                    **{m: _number(value) for m, value in _all(flows, runset.split).items()},
                     "bins": [
                         {
                             "packets": [b.low, b.high],
@@ -529,9 +529,9 @@ def document(runs: Mapping[str, RunSetLike]) -> dict[str, Any]:
     return {"runs": rows}
 
 
-def _all(run: Measured, flows: Flows, split: float) -> dict[str, float]:
+def _all(flows: Flows, split: float) -> dict[str, float]:
     """Every measure of a run; of several seeds the mean."""
-    each = [Flows(member, flows.group) for member in run.members] or [flows]
+    each = [Flows(member, flows.group) for member in flows.run.members] or [flows]
     return {name: float(np.mean([_one(of, name, split) for of in each])) for name in MEASURES}
 
 
