@@ -574,6 +574,8 @@ def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png
         try:
             with os.fdopen(descriptor, "wb") as file, mpl.rc_context(STYLE):
                 figure.savefig(file, format=form, metadata=metadata.get(form))
+                # Laid out once: with an engine matplotlib draws each format twice, and has a layout of its own for it.
+                figure.set_layout_engine(None)
                 os.fchmod(file.fileno(), 0o644)
             Path(temporary).replace(target)
         except BaseException as error:

@@ -270,7 +270,7 @@ class Runner:
         if not spec.runs:
             return
         finished: dict[str, RunSet] = {}
-        computed = {run.name: _computed(spec, run) for run in spec.runs if run.theory is not None}
+        computed = self._curves_of(spec)
         simulated = spec
         if spec.lab is not None:
             finished, scenario = labs(spec, out, self.seed, say)
@@ -280,6 +280,21 @@ class Runner:
             computed |= forwarding(spec)
         self._finished[spec.id] = finished | self._simulated(simulated, progress)
         self._computed[spec.id] = computed
+
+    def _curves_of(self, spec: FigureSpec) -> dict[str, Computed]:
+        """What is computed of a figure, while its runs go on, or those of the next."""
+        theory = [run for run in spec.runs if run.theory is not None]
+        if theory and not spec.measured:
+            if _simulated_of(spec):
+                self._begin(spec)
+            else:
+                self._begin_after(spec, ())
+        try:
+            return {run.name: _computed(spec, run) for run in theory}
+        except FigureError:
+            if spec.id in self._begun:
+                self._begun.pop(spec.id).stop()
+            raise
 
     def _simulated(self, spec: FigureSpec, progress: Progress | None) -> dict[str, RunSet]:
         begun = self._begun.get(spec.id)
