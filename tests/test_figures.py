@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from flowstamp import plot
 from flowstamp.errors import ScenarioError
 from flowstamp.figures import FigureError, available, cli_figure, fct, load, read, report
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.fct import FlowTimes
 from flowstamp.figures.measures import MANY, Finished, RunSet
 from flowstamp.figures.memory import Known
-from flowstamp.figures.runner import Runner, StoppedError, _has_legend
+from flowstamp.figures.runner import Runner, StoppedError, _has_legend, _styles
 from flowstamp.figures.spec import FigureSpec
 
 IDS = {"X-7", "X4", "X5", "X6", "X7", "X8", "X9", "X10", "X11", "X12", "X13", "X16", "X-drop", "X-8.1", "X-8.2"}
@@ -365,6 +366,20 @@ def test_what_the_short_version_sets_is_not_varied_by_a_run() -> None:
     assert dict(figure.job(reno, 2)[2])["duration"] == '"120s"'
     short = figure.fast_version()
     assert {dict(short.job(run, point)[2])["duration"] for run in short.runs for point in range(3)} == {'"60s"'}
+
+
+def test_no_two_runs_of_a_panel_have_one_colour_where_there_are_enough() -> None:
+    seen = 0
+    for figure in map(load, available()):
+        known = {run.name for run in figure.runs}
+        for panel in figure.draw.panels:
+            own = tuple(name for name in panel.runs if name in known)
+            if len(own) > len(plot.COLOURS):
+                continue
+            styles = _styles(figure, replace(panel, runs=own)).values()
+            assert len({style % len(plot.COLOURS) for style in styles}) == len(own), (figure.id, panel.ylabel)
+            seen += len(own)
+    assert seen > 100
 
 
 @pytest.mark.parametrize(

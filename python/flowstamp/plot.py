@@ -469,7 +469,7 @@ def _columns(labels: Sequence[str]) -> int:
 
 
 def _plain(value: float, _: object = None) -> str:
-    return f"{value:g}"
+    return f"{value:g}".replace("e+0", "e").replace("e-0", "e-")
 
 
 class RunLike(Protocol):

@@ -431,8 +431,9 @@ class Runner:
             return [self._per_figure(spec, panel.y, n, name) for n, name in enumerate(panel.runs)]
         finished = self._finished[spec.id]
         curves: list[plot.Curve] = []
+        styles = _styles(spec, panel)
         for name in panel.runs:
-            style = [r.name for r in spec.runs].index(name)
+            style = styles[name]
             label = next(r.label for r in spec.runs if r.name == name)
             if name in self._computed[spec.id]:
                 one = self._computed[spec.id][name]
@@ -566,6 +567,25 @@ def _computed(spec: FigureSpec, run: RunSpec) -> Computed:
         return Computed(run.name, run.theory.at(spec.x()) if run.theory else {})
     except FlowstampError as error:
         raise FigureError(f"{spec.path}: runs[{run.name}].theory: {error}") from error
+
+
+def _styles(spec: FigureSpec, panel: PanelSpec) -> dict[str, int]:
+    """The number by which each run of a panel has its colour, line and marker.
+
+    It is the same in all panels, but where two runs of a few would have one colour.
+    """
+    names = [run.name for run in spec.runs]
+    colours = len(plot.COLOURS)
+    styles: dict[str, int] = {}
+    for name in panel.runs:
+        style = names.index(name)
+        taken = {other % colours for other in styles.values()}
+        if style % colours in taken and len(panel.runs) <= colours:
+            later = {names.index(run) % colours for run in panel.runs}
+            free = [colour for colour in range(colours) if colour not in taken | later]
+            style = colours + free[0]
+        styles[name] = style
+    return styles
 
 
 def _published(spec: FigureSpec, panel: PanelSpec, curves: Sequence[plot.Curve]) -> list[plot.Curve]:
