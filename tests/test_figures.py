@@ -625,6 +625,9 @@ def test_every_curve_is_named() -> None:
         for number, panel in enumerate(draw.panels):
             if _has_legend(draw, number):
                 continue
+            marks = [mark.label for mark in panel.published]
+            assert number > 0 or not marks, path.stem
+            assert marks == [mark.label for mark in draw.panels[number - 1].published][: len(marks)], path.stem
             if draw.of(panel).x == "time":
                 assert len(panel.runs) == 1, path.stem
                 assert panel.y not in MANY, path.stem

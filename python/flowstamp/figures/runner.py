@@ -610,7 +610,8 @@ def _has_legend(draw: Draw, number: int) -> bool:
     References count: their colours go by their order.
     """
     panel, above = draw.panels[number], draw.panels[number - 1]
-    if panel.published:
+    marks, marks_above = ([mark.label for mark in one.published] for one in (panel, above))
+    if marks and not (number > 0 and panel.runs == above.runs and marks == marks_above[: len(marks)]):
         return True
     if draw.of(panel).x == "time":
         return panel.y in MANY or len(panel.runs) + len(panel.references) > 1
