@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 from flowstamp import plot
 from flowstamp.errors import ScenarioError
 from flowstamp.figures import FigureError, available, cli_figure, fct, load, read, report
+from flowstamp.figures import runner as runner_module
+from flowstamp.figures.analytic import Computed
 from flowstamp.figures.claims import Bound, Expression, ExpressionError
 from flowstamp.figures.fct import FlowTimes
 from flowstamp.figures.measures import MANY, Finished, RunSet
 from flowstamp.figures.memory import Known
-from flowstamp.figures.runner import Runner, StoppedError, _has_legend, _styles
-from flowstamp.figures.spec import FigureSpec
+from flowstamp.figures.runner import Runner, StoppedError, _has_legend, _simulated_of, _styles
+from flowstamp.figures.spec import FigureSpec, RunSpec
 
 IDS = {"X-7", "X4", "X5", "X6", "X7", "X8", "X9", "X10", "X11", "X12", "X13", "X16", "X-drop", "X-8.1", "X-8.2"}
 IDS |= {
@@ -705,6 +707,36 @@ def test_the_next_figures_runs_begin_when_a_core_is_left_over(tmp_path: Path, mo
             runner.run(runner.figure("W"), None, following=runner.figure(following))
             assert ended == expected
             assert set(runner._begun) == {following}
+
+
+def test_curves_are_computed_while_runs_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next figure's if it has none of its own; they stop if a curve cannot be."""
+    computes = runner_module._computed
+    meanwhile: list[set[str]] = []
+
+    def seen(spec: FigureSpec, run: RunSpec) -> Computed:
+        meanwhile.append(set(runner._begun))
+        return computes(spec, run)
+
+    def fails(spec: FigureSpec, run: RunSpec) -> Computed:
+        begun.append(runner._begun[spec.id])
+        raise FigureError(f"{run.name} cannot be")
+
+    begun: list[Any] = []
+    with Runner(fast=True) as runner:
+        computed, mixed = runner.figure("B2"), runner.figure("B4")
+        assert (bool(_simulated_of(computed)), bool(_simulated_of(mixed))) == (False, True)
+        monkeypatch.setattr(runner_module, "_computed", seen)
+        assert {v.status for v in runner.run(computed, None, following=mixed).verdicts} == {"holds"}
+        assert meanwhile == [{"B4"}] * len(computed.runs)
+        runner.run(mixed, None)
+        assert meanwhile[-1] == {"B4"}
+        runner.forget([])
+        monkeypatch.setattr(runner_module, "_computed", fails)
+        with pytest.raises(FigureError, match="cannot be"):
+            runner.run(mixed, None)
+        assert not runner._begun
+        assert begun[0]._stopped
 
 
 def test_ctrl_c_stops_runs_that_were_begun_ahead(tmp_path: Path) -> None:

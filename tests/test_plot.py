@@ -35,6 +35,19 @@ def test_the_same_picture_is_the_same_file(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pdf", "a.png", "b.pdf", "b.png"]
 
 
+def test_a_picture_that_is_saved_can_go_on_changing(tmp_path: Path) -> None:
+    """It is laid out once for both formats, and anew the next time."""
+    figure = plot.stack(plot.Stack("x (s)", [plot.Panel("y (ms)", [LINE])]))
+    engine = figure.get_layout_engine()
+    assert engine is not None
+    plot.save(figure, tmp_path / "a")
+    assert figure.get_layout_engine() is engine
+    left = figure.axes[0].get_position().x0
+    figure.axes[0].set_ylabel("two\nlines")
+    plot.save(figure, tmp_path / "a")
+    assert figure.axes[0].get_position().x0 > left
+
+
 def test_a_picture_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(plot.PlotError, match="cannot write the picture"):

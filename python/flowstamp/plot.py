@@ -558,30 +558,36 @@ def _busiest(summary: Mapping[str, Any]) -> str:
 def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png")) -> list[Path]:
     """Writes `stem.pdf` and `stem.png`; each appears under its name only when it is whole."""
     stem = Path(stem)
+    targets = [stem.with_name(f"{stem.name}.{form}") for form in formats]
+    engine = figure.get_layout_engine()
+    try:
+        for target, form in zip(targets, formats, strict=True):
+            _save_as(figure, target, form)
+            # Laid out once: with an engine matplotlib draws each format twice, and has a layout of its own for it.
+            figure.set_layout_engine(None)
+    finally:
+        figure.set_layout_engine(engine)
+    return targets
+
+
+def _save_as(figure: Figure, target: Path, form: str) -> None:
     # No dates and no program version: the same picture is the same file.
     metadata: dict[str, dict[str, Any]] = {
         "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
         "png": {"Software": None},
     }
-    written: list[Path] = []
-    for form in formats:
-        target = stem.with_name(f"{stem.name}.{form}")
-        try:
-            stem.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=stem.parent)
-        except OSError as error:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        raise PlotError(f"{target}: cannot write the picture: {error.strerror}") from error
+    try:
+        with os.fdopen(descriptor, "wb") as file, mpl.rc_context(STYLE):
+            figure.savefig(file, format=form, metadata=metadata.get(form))
+            os.fchmod(file.fileno(), 0o644)
+        Path(temporary).replace(target)
+    except BaseException as error:
+        Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError):
             raise PlotError(f"{target}: cannot write the picture: {error.strerror}") from error
-        try:
-            with os.fdopen(descriptor, "wb") as file, mpl.rc_context(STYLE):
-                figure.savefig(file, format=form, metadata=metadata.get(form))
-                # Laid out once: with an engine matplotlib draws each format twice, and has a layout of its own for it.
-                figure.set_layout_engine(None)
-                os.fchmod(file.fileno(), 0o644)
-            Path(temporary).replace(target)
-        except BaseException as error:
-            Path(temporary).unlink(missing_ok=True)
-            if isinstance(error, OSError):
-                raise PlotError(f"{target}: cannot write the picture: {error.strerror}") from error
-            raise
-        written.append(target)
-    return written
+        raise

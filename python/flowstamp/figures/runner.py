@@ -291,9 +291,9 @@ class Runner:
                 self._begin_after(spec, ())
         try:
             return {run.name: _computed(spec, run) for run in theory}
-        except FigureError:
+        except BaseException:
             if spec.id in self._begun:
-                self._begun.pop(spec.id).stop()
+                self._begun.pop(spec.id).stop()  # Ctrl-C too: nobody waits for them any more
             raise
 
     def _simulated(self, spec: FigureSpec, progress: Progress | None) -> dict[str, RunSet]:
@@ -575,16 +575,16 @@ def _styles(spec: FigureSpec, panel: PanelSpec) -> dict[str, int]:
     It is the same in all panels, but where two runs of a few would have one colour.
     """
     names = [run.name for run in spec.runs]
+    styles = {name: names.index(name) for name in panel.runs}
     colours = len(plot.COLOURS)
-    styles: dict[str, int] = {}
-    for name in panel.runs:
-        style = names.index(name)
-        taken = {other % colours for other in styles.values()}
-        if style % colours in taken and len(panel.runs) <= colours:
-            later = {names.index(run) % colours for run in panel.runs}
-            free = [colour for colour in range(colours) if colour not in taken | later]
-            style = colours + free[0]
-        styles[name] = style
+    if len(styles) > colours:
+        return styles
+    free = [colour for colour in range(colours) if all(style % colours != colour for style in styles.values())]
+    taken: set[int] = set()
+    for name, style in styles.items():
+        if style % colours in taken:
+            styles[name] = colours + free.pop(0)
+        taken.add(style % colours)
     return styles
 
 
