@@ -128,7 +128,7 @@ class Made:
 class Runs:
     """A curve of one run."""
 
-    name, group, split = "made", "forward", 500.0
+    name, group, split, where = "made", "forward", 500.0, None
 
     def __init__(self, run: fct.Measured | None = None) -> None:
         self.runs = [run or Made()]

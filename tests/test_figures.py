@@ -688,6 +688,60 @@ def test_the_next_figures_runs_go_on_meanwhile_and_stop_with_the_runner(tmp_path
     assert [v.measured for v in ahead.verdicts] == [v.measured for v in alone.verdicts]
 
 
+SOME = WEB.replace('label = "TCP"', 'label = "TCP"\n[[runs]]\nname = "b"\nlabel = "B"\nwhere = "x > 20"').replace(
+    'x = "size"', 'x = "size"\nruns = ["tcp"]'
+)
+CLAIM = """
+[[claims]]
+id = "{0}"
+paper = "something"
+expr = "{1}"
+expected = "> 0"
+tolerance = "0"
+source = "none"
+"""
+
+
+def test_a_run_may_be_at_some_of_the_points_alone(tmp_path: Path) -> None:
+    """Elsewhere its measures are no numbers, which no claim passes, and no curve shows."""
+    asked = ("min(b.utilization)", "min(b.utilization[x > 20])", "max(b.afct)")
+    wanted = "".join(CLAIM.format(n, expr) for n, expr in enumerate(asked))
+    (tmp_path / "W.toml").write_text(SOME.replace("[fast]", wanted + "[fast]"))
+    with Runner(directory=tmp_path) as runner:
+        figure = runner.figure("W")
+        every, there, times = runner.run(figure, tmp_path / "out").verdicts[2:]
+        assert (every.status, there.status, times.status) == ("fails", "holds", "fails")
+        assert "no finite number" in every.problem
+        runs = runner._finished["W"]
+        for measure in ("utilization", "afct"):
+            assert np.isnan(runs["b"].measure(measure)).tolist() == [True, False]
+            assert runs["b"].measure(measure)[1] == runs["tcp"].measure(measure)[1]
+        curves = runner._curves(figure, figure.draw.panels[0])
+        assert [np.isnan(c.y).tolist() for c in curves[:2]] == [[False, False], [True, False]]
+        assert curves[1].half is not None
+        assert np.isnan(curves[1].half).tolist() == [True, False]
+        points = [(row["run"], row["point"]) for row in fct.document(runs)["runs"]]
+        assert points == [("tcp", 0), ("tcp", 1), ("b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("x > 20", "x > 40", "true at some point: 20, 40"),
+        ("x > 20", "x > y", "y"),
+        ("x > 20", "2 * x", "true or false at each point"),
+        ('runs = ["tcp"]', 'runs = ["b"]', "in panels against what varies alone"),
+        ("seeds = 1", 'seeds = 1\nvary = { "dumbbell.rtt" = ["20ms"] }', "true at some point of the short version: 20"),
+    ],
+)
+def test_where_a_run_is_is_checked(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in SOME
+    (tmp_path / "W.toml").write_text(SOME.replace(old, new))
+    with pytest.raises(FigureError, match=r"W\.toml.*runs\[b\]") as refused:
+        load("W", tmp_path)
+    assert message in str(refused.value)
+
+
 def test_the_next_figures_runs_begin_when_a_core_is_left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the last of this one's has ended; not where memory is limited, nor if it takes over runs."""
     (tmp_path / "W.toml").write_text(WEB)

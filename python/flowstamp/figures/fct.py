@@ -196,6 +196,10 @@ class RunSetLike(Protocol):
         """One for each point."""
 
     @property
+    def where(self) -> NDArray[np.bool_] | None:
+        """At which of the figure's points there is one, if not at all."""
+
+    @property
     def group(self) -> str:
         """The group that is measured."""
 
@@ -499,7 +503,8 @@ def document(runs: Mapping[str, RunSetLike]) -> dict[str, Any]:
     """Every bin of every run with its count, mean and confidence, for `ID.fct.json`."""
     rows: list[dict[str, Any]] = []
     for name, runset in runs.items():
-        for point, run in enumerate(runset.runs):
+        points = range(len(runset.runs)) if runset.where is None else np.flatnonzero(runset.where).tolist()
+        for point, run in zip(points, runset.runs, strict=True):
             flows = Flows(run, runset.group)
             found = _bins(flows, 1, REFERENCES)
             if not found:

@@ -261,36 +261,38 @@ def measures() -> tuple[str, ...]:
     return (*_LINK, *_RUN, *_IN_RTTS, *MANY, _INDEX, *of_link, *fct.MEASURES, *analytic.MEASURES)
 
 
+@dataclass(frozen=True, eq=False)
 class RunSet:
     """The runs of one curve, as expressions see them."""
 
-    def __init__(
-        self, name: str, runs: Sequence[Finished], links: Sequence[str], group: str, split: float = 500.0
-    ) -> None:
-        self.name, self.runs, self.links, self.group = name, runs, links, group
-        self.split = split  # packets: where `_small` ends and `_large` begins
+    name: str
+    runs: Sequence[Finished]
+    links: Sequence[str]
+    group: str
+    split: float = 500.0  # packets: where `_small` ends and `_large` begins
+    where: NDArray[np.bool_] | None = None
+    """At which of the figure's points there is a run, if not at all."""
 
     def of(self, group: str) -> RunSet:
         """The same runs, seen by another group."""
         known = self.runs[0].summary["groups"]
         if group not in known:
             raise ValueError(f'there is no group "{group}"; there are {", ".join(known)}')
-        return RunSet(self.name, self.runs, self.links, group, self.split)
+        return dataclasses.replace(self, group=group)
 
     def on(self, link: str) -> RunSet:
         """The same runs, seen on another link."""
         if link not in self.runs[0].links:
             raise ValueError(f'there is no link "{link}"; there are {", ".join(self.runs[0].links)}')
-        return RunSet(self.name, self.runs, [link], self.group, self.split)
+        return dataclasses.replace(self, links=[link])
 
     def seed(self, number: int) -> RunSet:
         """The runs of one of several seeds."""
-        runs = [(run.members or (run,))[number] for run in self.runs]
-        return RunSet(self.name, runs, self.links, self.group, self.split)
+        return dataclasses.replace(self, runs=[(run.members or (run,))[number] for run in self.runs])
 
     def at(self, point: int) -> RunSet:
         """One point alone."""
-        return RunSet(self.name, [self.runs[point]], self.links, self.group, self.split)
+        return dataclasses.replace(self, runs=[self.runs[point]], where=None)
 
     def by_rtt(self, name: str, pattern: str, point: int) -> tuple[Floats, Floats]:
         """Propagation RTTs of the groups of such a name, ms, and a measure of each."""
@@ -302,13 +304,26 @@ class RunSet:
         return np.array([rtt_s * 1e3 for rtt_s, _ in chosen]), np.array(values)
 
     def measure(self, name: str) -> Floats:
-        """One value for each point (runs that vary; the mean of its links), link or flow; of several seeds the mean."""
+        """One value for each point (runs that vary; the mean of its links), link or flow; of several seeds the mean.
+
+        Not a number at points without a run.
+        """
+        return self._everywhere(self._values(name))
+
+    def _everywhere(self, values: Floats) -> Floats:
+        if self.where is None:
+            return values
+        every = np.full(self.where.size, np.nan)
+        every[self.where] = values
+        return every
+
+    def _values(self, name: str) -> Floats:
         if any(run.members for run in self.runs):
             mean: Floats = np.mean(self._by_seed(name), axis=0)
             return mean
         if name in _LINK:
             values: Floats = np.array([[_LINK[name](run, link) for link in self.links] for run in self.runs])
-            return np.mean(values, axis=1) if len(self.runs) > 1 else np.ravel(values)
+            return np.mean(values, axis=1) if len(self.runs) > 1 or self.where is not None else np.ravel(values)
         if name in _RUN:
             return np.array([_RUN[name](run, self.group) for run in self.runs])
         if name in _IN_RTTS:
@@ -362,12 +377,12 @@ class RunSet:
     def _by_seed(self, name: str) -> Floats:
         """The values of each seed, a row for each."""
         seeds = zip(*(run.members or (run,) for run in self.runs), strict=True)
-        return np.array([RunSet(self.name, s, self.links, self.group, self.split).measure(name) for s in seeds])
+        return np.array([dataclasses.replace(self, runs=s)._values(name) for s in seeds])
 
     def half_widths(self, name: str) -> Floats:
         """Half of each value's 95% confidence interval, over the seeds."""
         values = self._by_seed(name)
-        return np.array([theory.batch_means(v, v.size, fct.LEVEL).half_width for v in values.T])
+        return self._everywhere(np.array([theory.batch_means(v, v.size, fct.LEVEL).half_width for v in values.T]))
 
     def over_time(self, name: str) -> tuple[Floats, Floats]:
         """Times and values of a link's measure."""

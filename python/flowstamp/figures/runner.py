@@ -260,6 +260,7 @@ class Runner:
             for again in range(spec.seeds)
             for point in reversed(range(spec.points))
             for run in _simulated_of(spec)
+            if spec.where(run)[point]
         }
 
     def _finish(self, spec: FigureSpec, out: Path | None, progress: Progress | None, say: Say) -> None:
@@ -335,11 +336,12 @@ class Runner:
                 run.name,
                 [
                     pooled([finished[keys[run.name, point, again]] for again in range(spec.seeds)])
-                    for point in range(spec.points)
+                    for point in np.flatnonzero(spec.where(run)).tolist()
                 ],
                 spec.links,
                 spec.group,
                 spec.split,
+                None if run.where is None else spec.where(run),
             )
             for run in _simulated_of(spec)
         }

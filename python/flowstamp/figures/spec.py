@@ -13,6 +13,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from flowstamp import _flowstamp
 from flowstamp.errors import FlowstampError
 from flowstamp.figures import analytic, control, fct
@@ -42,6 +45,7 @@ class RunSpec:
     theory: analytic.Theory | None = None  # a curve that is computed, not run
     on: Where = "simulator"
     vary: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # its own values at the points of the figure
+    where: Expression | None = None  # at which points of the figure it is run; at all if None
 
 
 @dataclass(frozen=True)
@@ -189,6 +193,13 @@ class FigureSpec:
         if self.axis is not None:
             return [axis_value(v, str(self.path), f"vary.{self.axis}") for v in self.vary[self.axis]]
         return [float(n + 1) for n in range(len(self.links))]
+
+    def where(self, run: RunSpec) -> NDArray[np.bool_]:
+        """At which points a run is made."""
+        if run.where is None:
+            return np.ones(self.points, np.bool_)
+        there: NDArray[np.bool_] = run.where.evaluate({}, np.array(self.x()))
+        return there
 
     def job(self, run: RunSpec, point: int, seed: int | None = None, again: int = 0) -> tuple[str, str, Sets, str]:
         """A scenario for `_flowstamp.run_many`. Where seeds vary, all are as much later as `seed` is than the first.
@@ -498,10 +509,27 @@ def _check_runs(t: _Table, figure: FigureSpec) -> None:
             missing = [value for value in figure.fast.vary[figure.axis] if value not in figure.vary[figure.axis]]
             if missing:
                 raise table.wrong("vary", f"fast.vary to have points of vary alone, not {_shown(missing[0])}")
+        if run.where is not None:
+            _check_where(table, figure, run)
     for claim in figure.claims:
         gone = [name for name in figure.fast.without if re.search(rf"\b{name}\b", claim.expr.text)]
         if gone and claim.id not in figure.fast.skip:
             raise t.table("fast").wrong("without", f"fast.skip to have {claim.id}, which is about {gone[0]}")
+
+
+def _check_where(table: _Table, figure: FigureSpec, run: RunSpec) -> None:
+    """That a run is at some of the points in both versions that have it, and nothing shows it against anything else."""
+    against = {figure.draw.of(panel).x for panel in figure.draw.panels if run.name in panel.runs}
+    if run.on != "simulator" or run.theory is not None or not figure.vary or against - {"vary"}:
+        raise table.wrong("where", "of a run in the simulator that varies, in panels against what varies alone")
+    shorter = figure.fast_version()
+    for form in (figure, *(shorter for left in shorter.runs if left.name == run.name)):
+        there = form.where(run)
+        if there.dtype != np.bool_ or there.shape != (form.points,):
+            raise table.wrong("where", "a condition on x, true or false at each point")
+        if not np.any(there):
+            version = "" if form is figure else " of the short version"
+            raise table.wrong("where", f"true at some point{version}: {', '.join(f'{x:g}' for x in form.x())}")
 
 
 def _run(t: _Table) -> RunSpec:
@@ -516,6 +544,7 @@ def _run(t: _Table) -> RunSpec:
         _theory(t),
         cast("Where", t.choice("on", get_args(Where), "simulator")),
         t.vary("vary"),
+        _where(t),
     )
     t.done()
     return run
@@ -532,11 +561,14 @@ def _theory(t: _Table) -> analytic.Theory | None:
 
 
 def _reuse(t: _Table) -> Reuse:
-    where = t.text("where", "a condition on x", default="")
-    expression = _expression(t, "where", (), vector=True) if where else None
-    reuse = Reuse(t.text("figure", "a figure's id"), expression)
+    reuse = Reuse(t.text("figure", "a figure's id"), _where(t))
     t.done()
     return reuse
+
+
+def _where(t: _Table) -> Expression | None:
+    where = t.text("where", "a condition on x", default="")
+    return _expression(t, "where", (), vector=True) if where else None
 
 
 def _expression(
