@@ -88,7 +88,7 @@ impl Probe {
             sent: mark.sent - sent,
             drops: mark.drops.wrapping_sub(stats.drops),
             marks: mark.marks.wrapping_sub(stats.marks),
-            integral: mark.integral.wrapping_sub(stats.queue_integral),
+            integral: mark.integral.wrapping_sub(stats.queue_times.integral()),
         };
     }
 
@@ -103,8 +103,12 @@ impl Probe {
             for (number, (port, line)) in net.routers().enumerate() {
                 let Laws { name, stats, capacity, .. } = port.laws();
                 let sent = port.sent_bytes(line, now);
-                let mark =
-                    LinkMark { sent, drops: stats.drops, marks: stats.marks, integral: stats.queue_integral };
+                let mark = LinkMark {
+                    sent,
+                    drops: stats.drops,
+                    marks: stats.marks,
+                    integral: stats.queue_times.integral(),
+                };
                 let before = std::mem::replace(&mut self.links[number], mark);
                 let room = capacity.bytes_between(now.saturating_sub(self.every), now);
                 let share = if room > 0.0 { (sent - before.sent).max(0.0) / room } else { 0.0 };

@@ -124,7 +124,7 @@ pub fn results(mut run: Finished) -> Results {
                     Limit::Packets(n) => f64::from(n) * sim.scenario.packet.as_f64(),
                 },
                 utilization: if room > 0.0 { sent / room } else { 0.0 },
-                mean_queue_bytes: stats.queue_integral as f64 / (end - start).as_ps() as f64,
+                mean_queue_bytes: stats.queue_times.integral() as f64 / (end - start).as_ps() as f64,
                 p50_queue_bytes: queue(0.5),
                 p90_queue_bytes: queue(0.9),
                 p95_queue_bytes: queue(0.95),

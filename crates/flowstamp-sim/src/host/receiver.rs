@@ -49,12 +49,19 @@ impl Hosts {
             flow.delivered_bytes += bytes;
         }
         match info {
-            Some(info) => self.send_ack(net, number, &info),
+            Some(info) => self.send_ack_here(net, number, &info),
             None => self.schedule_ack(net, number),
         }
     }
 
+    #[inline(never)]
     fn send_ack(&mut self, net: &mut Fabric, number: u32, info: &AckInfo) {
+        self.send_ack_here(net, number, info);
+    }
+
+    /// The same in place, for most acks.
+    #[inline(always)]
+    fn send_ack_here(&mut self, net: &mut Fabric, number: u32, info: &AckInfo) {
         let flow = &self.flows[number as usize];
         let (stamp, bits) = if flow.deaf { (Stamp::default(), 0) } else { (info.stamp, info.bits) };
         let sack = net.sacks.put(info.sack);

@@ -130,7 +130,14 @@ impl<S: Sharing> Fifo<S> {
     }
 
     /// Catches up with the transmissions that have begun by `now`. `tap` sees each such packet.
+    #[inline(always)] // often there are none
     pub fn advance(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) {
+        if self.next_start <= now && !self.arrived.is_empty() {
+            self.catch_up(line, now, tap);
+        }
+    }
+
+    fn catch_up(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) {
         while self.next_start <= now {
             let waiting = self.waiting();
             let Some(arrived) = self.arrived.pop_front() else { break };
@@ -150,12 +157,10 @@ impl<S: Sharing> Fifo<S> {
     }
 
     /// A copy of `packet` reaches the link.
-    #[inline]
+    #[inline(always)]
     pub fn admit(&mut self, line: &mut Plain, now: Time, packet: &Packet, tap: &mut Tap<'_>) -> Admission {
         line.arrivals += 1;
-        if !self.arrived.is_empty() {
-            self.advance(line, now, tap);
-        }
+        self.advance(line, now, tap);
         let laws = &mut self.laws;
         laws.stats.arrivals += 1;
         let seen = self.sharing.seen(laws.backlog());

@@ -124,6 +124,7 @@ impl Laws {
         }
     }
 
+    #[inline(always)]
     fn router_hears(&mut self, now: Time, seen: Backlog, packet: &Packet) {
         if let Some(router) = &mut self.router {
             let own = packet.flags & DATA != 0 && packet.header == router.header();
@@ -145,6 +146,7 @@ impl Laws {
         }
     }
 
+    #[inline(always)]
     fn router_stamps(&mut self, now: Time, seen: Backlog, packet: &mut Packet) {
         if let Some(router) = &mut self.router {
             if self.police.as_ref().is_some_and(|police| police.isolates(packet)) {
@@ -223,7 +225,7 @@ impl Laws {
     }
 
     /// A packet begins to wait.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enter(&mut self, now: Time, size: u16) {
         self.stats.account(now, self.backlog.bytes);
         self.backlog.add(size);

@@ -170,7 +170,7 @@ impl Port {
     }
 
     /// A copy of `packet` reaches the link.
-    #[inline]
+    #[inline(always)]
     pub fn admit(&mut self, line: &mut Plain, now: Time, packet: &Packet, tap: &mut Tap<'_>) -> Admission {
         each!(self, port => port.admit(line, now, packet, tap))
     }
@@ -185,14 +185,10 @@ impl Port {
     }
 
     /// Catches up with the transmissions that have begun by `now`.
-    #[inline]
+    #[inline(always)]
     pub fn advance(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) {
         match self {
-            Self::Fifo(port) => {
-                if port.waiting() > 0 {
-                    port.advance(line, now, tap);
-                }
-            }
+            Self::Fifo(port) => port.advance(line, now, tap),
             Self::Soft(port) => port.advance(line, now, tap),
             Self::Ranked(port) => port.advance(line, now, tap),
             Self::Served(_) => {}

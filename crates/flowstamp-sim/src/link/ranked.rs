@@ -49,7 +49,14 @@ impl Ranked {
     }
 
     /// Catches up with the transmissions that have begun by `now`. `tap` sees each such packet.
+    #[inline(always)] // mostly there are none
     pub fn advance(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) {
+        if line.free_at() <= now && self.waiting() > 0 {
+            self.catch_up(line, now, tap);
+        }
+    }
+
+    fn catch_up(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) {
         while line.free_at() <= now {
             let begins = line.free_at();
             let Some(queue) = self.queues.iter_mut().find(|queue| !queue.is_empty()) else { return };

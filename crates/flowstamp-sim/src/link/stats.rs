@@ -19,8 +19,6 @@ pub struct LinkStats {
     pub marks: u64,
     /// Largest queue, bytes.
     pub max_queue: u64,
-    /// Byte-picoseconds: whole ones, whose sum is the same however often somebody looks.
-    pub queue_integral: u128,
     /// Time spent at each queue length.
     pub queue_times: QueueTimes,
     /// How long packets waited before their transmission began.
@@ -36,7 +34,6 @@ impl LinkStats {
     #[inline]
     pub fn account(&mut self, now: Time, queue_bytes: u64) {
         let span = now - self.accounted;
-        self.queue_integral += u128::from(queue_bytes) * u128::from(span.as_ps());
         self.queue_times.add(queue_bytes, span);
         self.accounted = now;
     }
@@ -91,6 +88,12 @@ impl QueueTimes {
         let bin = &mut self.bins[number];
         bin.time += span.as_ps();
         bin.integral += u128::from(bytes) * u128::from(span.as_ps());
+    }
+
+    /// Byte-picoseconds in all.
+    #[must_use]
+    pub fn integral(&self) -> u128 {
+        self.bins.iter().map(|bin| bin.integral).sum()
     }
 
     /// The length that the queue did not exceed for this share of the time, bytes: the mean of those within a sixteenth of it.

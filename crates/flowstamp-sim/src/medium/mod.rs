@@ -39,6 +39,15 @@ impl Service {
     pub fn finish(&mut self, start: Time, size: u32) -> Time {
         match self {
             Self::Constant(wire) => wire.finish(start, size),
+            _ => self.finish_of_varying(start, size),
+        }
+    }
+
+    #[cold] // to the compiler: most links are not so
+    #[inline(never)]
+    fn finish_of_varying(&mut self, start: Time, size: u32) -> Time {
+        match self {
+            Self::Constant(wire) => wire.finish(start, size),
             Self::Steps(steps) => steps.finish(start, size),
             Self::Trace(trace) => trace.finish(start, size),
             Self::Air => Time::MAX,
