@@ -175,6 +175,32 @@ pub fn slow_start_fct(
     Ok(trips * rtt.as_secs_f64() + seconds_for(packets * packet_bytes, check_capacity(capacity)?))
 }
 
+/// One of the formulas of a flow's completion time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CompletionTime {
+    /// [`ps_fct`] at a load.
+    ProcessorSharing(f64),
+    /// [`lower_bound_fct`].
+    LowerBound,
+    /// [`slow_start_fct`] of packets of so many bytes, from a window of one, as the thesis draws it.
+    SlowStart(f64),
+}
+
+impl CompletionTime {
+    /// Completion times of flows of so many bytes, in seconds.
+    ///
+    /// # Errors
+    /// Those of the formula.
+    pub fn of(self, sizes: &[f64], rtt: Time, capacity: Rate) -> Result<Vec<f64>, FormulaError> {
+        let time = |bytes: f64| match self {
+            Self::ProcessorSharing(load) => ps_fct(bytes, rtt, capacity, load),
+            Self::LowerBound => lower_bound_fct(bytes, rtt, capacity),
+            Self::SlowStart(packet) => slow_start_fct(bytes / packet, packet, 1.0, rtt, capacity),
+        };
+        sizes.iter().map(|bytes| time(*bytes)).collect()
+    }
+}
+
 /// How long a flow of `bytes` lasts that sends at `rate` and whose last packet is delayed by `last_packet_delay_s`:
 /// `L/R + d` (eq. 3.4). In seconds; infinite at rate zero.
 #[must_use]

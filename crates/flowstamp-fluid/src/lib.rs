@@ -4,6 +4,7 @@
 //! - [`formulas`]: mean flow completion times of PS, SRPT, FB/LAS and FCFS (Dukkipati 2007, equations 2.1, 3.5, 4.1, 6.1).
 //! - [`u_curve`]: mean flow duration against the rate that flows send at (section 3.3 and appendix A).
 //! - [`servers`]: the same servers as exact event simulations, for the very flows of a run.
+//! - [`buffers`]: series of numbers as bytes, for bindings.
 //! - [`bianchi`]: throughput and collisions of IEEE 802.11's DCF in saturation (Bianchi 2000, with a retry limit and freezing).
 //! - [`control`]: models of the papers' laws with their delays, solved in time and in the frequency domain.
 //! - [`dctcp`]: queue and marks of DCTCP in the steady state (Alizadeh et al. 2010, section 3.3).
@@ -14,6 +15,7 @@
 //! [`flowstamp_laws::Rate`] and round-trip times [`flowstamp_laws::Time`].
 
 pub mod bianchi;
+pub mod buffers;
 pub mod control;
 pub mod dctcp;
 pub mod formulas;

@@ -45,6 +45,15 @@ pub struct Flow {
     pub size_bytes: f64,
 }
 
+impl Flow {
+    /// Flows by when each arrives and how much it brings.
+    #[must_use]
+    pub fn all(arrivals_s: &[f64], sizes_bytes: &[f64]) -> Vec<Self> {
+        let pairs = arrivals_s.iter().zip(sizes_bytes);
+        pairs.map(|(arrival_s, size_bytes)| Self { arrival_s: *arrival_s, size_bytes: *size_bytes }).collect()
+    }
+}
+
 /// Why flows cannot be served.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ServerError {

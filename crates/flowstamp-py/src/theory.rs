@@ -1,7 +1,8 @@
 //! Formulas, ideal servers and statistics of `flowstamp-fluid`. Glue only: rates are bits/s, times seconds, sizes bytes;
 //! series come and go as native float64 buffers.
 
-use flowstamp_fluid::formulas::{self, Link as Queue, Mean, RoundTrips};
+use flowstamp_fluid::buffers;
+use flowstamp_fluid::formulas::{CompletionTime, Link as Queue, Mean, RoundTrips};
 use flowstamp_fluid::servers::{self, Discipline, Flow};
 use flowstamp_fluid::sizes::SizeDistribution;
 use flowstamp_fluid::stats::{self, Warmup};
@@ -73,36 +74,19 @@ fn seconds(name: &str, value: f64) -> PyResult<Time> {
 }
 
 pub(crate) fn floats(name: &str, buffer: &[u8]) -> PyResult<Vec<f64>> {
-    if buffer.len().is_multiple_of(8) {
-        // Loops here and below: without optimization, which this crate has to be quick to build, iterators take four times as long.
-        let mut numbers = Vec::with_capacity(buffer.len() / 8);
-        for chunk in buffer.chunks_exact(8) {
-            if let Ok(bytes) = chunk.try_into() {
-                numbers.push(f64::from_ne_bytes(bytes));
-            }
-        }
-        Ok(numbers)
-    } else {
-        Err(refused(format!(
-            "{name} has {} bytes; a buffer of float64 has eight to each number",
-            buffer.len()
-        )))
-    }
+    buffers::numbers(buffer).ok_or_else(|| {
+        refused(format!("{name} has {} bytes; a buffer of float64 has eight to each number", buffer.len()))
+    })
 }
 
 pub(crate) fn buffer<'py>(py: Python<'py>, values: &[f64]) -> Bound<'py, PyBytes> {
-    let mut bytes = Vec::with_capacity(size_of_val(values));
-    for value in values {
-        bytes.extend_from_slice(&value.to_ne_bytes());
-    }
-    PyBytes::new(py, &bytes)
+    PyBytes::new(py, &buffers::bytes(values))
 }
 
 fn flows(arrivals_s: &[u8], sizes_bytes: &[u8]) -> PyResult<Vec<Flow>> {
     let (arrivals, sizes) = (floats("arrivals_s", arrivals_s)?, floats("sizes_bytes", sizes_bytes)?);
     if arrivals.len() == sizes.len() {
-        let pairs = arrivals.into_iter().zip(sizes);
-        Ok(pairs.map(|(arrival_s, size_bytes)| Flow { arrival_s, size_bytes }).collect())
+        Ok(Flow::all(&arrivals, &sizes))
     } else {
         Err(refused(format!(
             "{} arrivals and {} sizes; each flow has one of both",
@@ -258,13 +242,10 @@ pub fn completion_times<'py>(
     packet_bytes: f64,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let (rtt, capacity) = (seconds("rtt_s", rtt_s)?, rate("capacity_bps", capacity_bps)?);
-    let time: &dyn Fn(f64) -> Result<f64, formulas::FormulaError> = match formula {
-        "ps" => &|size| formulas::ps_fct(size, rtt, capacity, load),
-        "bound" => &|size| formulas::lower_bound_fct(size, rtt, capacity),
-        // The thesis's curve starts with a window of one packet.
-        "slow_start" => {
-            &|size| formulas::slow_start_fct(size / packet_bytes, packet_bytes, 1.0, rtt, capacity)
-        }
+    let formula = match formula {
+        "ps" => CompletionTime::ProcessorSharing(load),
+        "bound" => CompletionTime::LowerBound,
+        "slow_start" => CompletionTime::SlowStart(packet_bytes),
         _ => {
             return Err(refused(format!(
                 "formula \"{formula}\" is unknown; it must be one of ps, bound, slow_start"
@@ -272,11 +253,7 @@ pub fn completion_times<'py>(
         }
     };
     let sizes = floats("sizes_bytes", sizes_bytes)?;
-    let mut times = Vec::with_capacity(sizes.len());
-    for size in sizes {
-        times.push(time(size).map_err(refused)?);
-    }
-    Ok(buffer(py, &times))
+    Ok(buffer(py, &formula.of(&sizes, rtt, capacity).map_err(refused)?))
 }
 
 /// Seconds that the thesis adds to the time in the queue: 1, 1.5 or 2 round trips.
