@@ -311,7 +311,7 @@ impl Sender {
         }
     }
 
-    #[inline(always)]
+    #[inline(always)] // once per ack
     fn tell<L: SenderLaw>(&self, now: Time, law: &mut L, ack: &AckPacket<'_>, news: News) {
         law.on_ack(&Ack {
             now,

@@ -442,7 +442,7 @@ impl Fabric {
     }
 
     /// What follows from a link's answer.
-    #[inline(always)]
+    #[inline(always)] // mostly one comparison
     fn admitted(&mut self, number: u32, admission: Admission, sack: u32) {
         match admission {
             Admission::First(time) => self.events.push(time, Source::new(Class::Delivery, number)),

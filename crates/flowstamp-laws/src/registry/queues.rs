@@ -63,7 +63,7 @@ macro_rules! queues {
         }
         impl AnyQueue {
             /// [`QueueLaw::on_arrival`].
-            #[inline(always)]
+            #[inline(always)] // once per packet at a router, which is small for most laws
             pub fn on_arrival(&mut self, arrival: &Arrival, uniform: impl FnMut() -> f64) -> Verdict {
                 each!(self, $($variant)*; l => l.on_arrival(arrival, uniform))
             }

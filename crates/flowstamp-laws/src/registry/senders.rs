@@ -147,7 +147,7 @@ macro_rules! senders {
             }
             #[inline(always)] // a stamp that is returned through memory is waited for by who copies it
             fn stamp(&self, now: Time, srtt: Time) -> Stamp { each!(self, $($variant)*; l => l.stamp(now, srtt)) }
-            #[inline(always)]
+            #[inline(always)] // asked for each packet
             fn bits(&self) -> u16 { each!(self, $($variant)*; l => l.bits()) }
         }
     };

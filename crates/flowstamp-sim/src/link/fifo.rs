@@ -157,7 +157,7 @@ impl<S: Sharing> Fifo<S> {
     }
 
     /// A copy of `packet` reaches the link.
-    #[inline(always)]
+    #[inline(always)] // where most packets of most networks go
     pub fn admit(&mut self, line: &mut Plain, now: Time, packet: &Packet, tap: &mut Tap<'_>) -> Admission {
         line.arrivals += 1;
         self.advance(line, now, tap);

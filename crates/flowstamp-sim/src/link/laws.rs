@@ -124,7 +124,7 @@ impl Laws {
         }
     }
 
-    #[inline(always)]
+    #[inline(always)] // a call would save and restore more registers than most laws need
     fn router_hears(&mut self, now: Time, seen: Backlog, packet: &Packet) {
         if let Some(router) = &mut self.router {
             let own = packet.flags & DATA != 0 && packet.header == router.header();
@@ -146,7 +146,7 @@ impl Laws {
         }
     }
 
-    #[inline(always)]
+    #[inline(always)] // likewise
     fn router_stamps(&mut self, now: Time, seen: Backlog, packet: &mut Packet) {
         if let Some(router) = &mut self.router {
             if self.police.as_ref().is_some_and(|police| police.isolates(packet)) {
@@ -225,7 +225,7 @@ impl Laws {
     }
 
     /// A packet begins to wait.
-    #[inline(always)]
+    #[inline(always)] // likewise
     pub(super) fn enter(&mut self, now: Time, size: u16) {
         self.stats.account(now, self.backlog.bytes);
         self.backlog.add(size);

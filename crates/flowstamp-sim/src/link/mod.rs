@@ -170,7 +170,7 @@ impl Port {
     }
 
     /// A copy of `packet` reaches the link.
-    #[inline(always)]
+    #[inline(always)] // once per packet at a router
     pub fn admit(&mut self, line: &mut Plain, now: Time, packet: &Packet, tap: &mut Tap<'_>) -> Admission {
         each!(self, port => port.admit(line, now, packet, tap))
     }
@@ -185,7 +185,7 @@ impl Port {
     }
 
     /// Catches up with the transmissions that have begun by `now`.
-    #[inline(always)]
+    #[inline(always)] // mostly there is nothing to catch up with
     pub fn advance(&mut self, line: &mut Plain, now: Time, tap: &mut Tap<'_>) {
         match self {
             Self::Fifo(port) => port.advance(line, now, tap),
