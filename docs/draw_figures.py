@@ -47,7 +47,7 @@ def main() -> int:
         for number, spec in enumerate(missing, 1):
             left = missing[number:]
             with Meter(f"figure {spec.id}, {number} of {len(missing)}") as report:
-                kept.put_outcome(runner.run(spec, out, report, next(iter(left), None)), spec.seed)
+                kept.put_outcome(runner.run(spec, out, report, left), spec.seed)
             runner.forget(left)
     return 0
 

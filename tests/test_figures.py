@@ -675,12 +675,12 @@ def test_the_next_figures_runs_go_on_meanwhile_and_stop_with_the_runner(tmp_path
         (tmp_path / f"{name}.toml").write_text(WEB.replace('id = "W"', f'id = "{name}"').replace(old, new))
     with Runner(directory=tmp_path, fast=True) as runner:
         first, second, wrong, long = map(runner.figure, "WYQZ")
-        runner.run(first, None, following=second)
+        runner.run(first, None, following=[second])
         assert set(runner._begun) == {"Y"}
-        ahead = runner.run(second, None, following=wrong)
+        ahead = runner.run(second, None, following=[wrong])
         with pytest.raises(ScenarioError, match=r'Q\.toml .* dumbbell\.rate: "quick" is'):
             runner.run(wrong, None)
-        runner.run(first, None, following=long)
+        runner.run(first, None, following=[long])
         began = runner._begun["Z"]
     with pytest.raises((StoppedError, CancelledError)):
         began.wait(None)
@@ -758,9 +758,46 @@ def test_the_next_figures_runs_begin_when_a_core_is_left_over(tmp_path: Path, mo
     for following, memory, expected in (("Y", None, [False, True]), ("Y", "4GB", [True]), ("S", None, [True])):
         ended.clear()
         with Runner(directory=tmp_path, fast=True, memory=memory) as runner:
-            runner.run(runner.figure("W"), None, following=runner.figure(following))
+            runner.run(runner.figure("W"), None, following=[runner.figure(following)])
             assert ended == expected
             assert set(runner._begun) == {following}
+
+
+def test_runs_of_several_figures_begin_ahead_and_none_is_run_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as may wait in memory, in their order; what two are drawn from is run once, whenever they begin."""
+    monkeypatch.setattr(runner_module, "AHEAD", 3)
+    rates = {"W": "10Mbps", "A": "9Mbps", "S": "9Mbps", "B": "8Mbps", "C": "7Mbps", "D": "6Mbps"}
+    for name, rate in rates.items():
+        text = WEB.replace('id = "W"', f'id = "{name}"').replace("10Mbps", rate)
+        (tmp_path / f"{name}.toml").write_text(text)
+    ran: list[int] = []
+    run_all = Runner._run_all
+
+    def counted(self: Runner, runs: Any, *rest: Any) -> None:
+        ran.append(len(runs))
+        run_all(self, runs, *rest)
+
+    monkeypatch.setattr(Runner, "_run_all", counted)
+    with Runner(directory=tmp_path, fast=True) as runner:
+        figures = [runner.figure(name) for name in rates]
+        found, most = [], 0
+        for number, figure in enumerate(figures, 1):
+            found.append(runner.run(figure, None, following=figures[number:]))
+            ended: set[str] = set()
+            while ahead := set(runner._begun) - ended:
+                for name in ahead:
+                    runner._begun[name].wait(None)
+                ended |= ahead
+            most = max(most, len(runner._begun))
+            assert set(runner._begun) == {f.id for f in figures[number:][: len(runner._begun)]}
+        assert most == 3
+        assert not runner._left
+        assert not runner._uncounted
+    assert len(ran) == len(rates) - 1
+    alone = [Runner(directory=tmp_path, fast=True).run(figure, None) for figure in figures]
+    assert [[v.measured for v in o.verdicts] for o in found] == [[v.measured for v in o.verdicts] for o in alone]
 
 
 def test_curves_are_computed_while_runs_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -781,7 +818,7 @@ def test_curves_are_computed_while_runs_go_on(monkeypatch: pytest.MonkeyPatch) -
         computed, mixed = runner.figure("B2"), runner.figure("B4")
         assert (bool(_simulated_of(computed)), bool(_simulated_of(mixed))) == (False, True)
         monkeypatch.setattr(runner_module, "_computed", seen)
-        assert {v.status for v in runner.run(computed, None, following=mixed).verdicts} == {"holds"}
+        assert {v.status for v in runner.run(computed, None, following=[mixed]).verdicts} == {"holds"}
         assert meanwhile == [{"B4"}] * len(computed.runs)
         runner.run(mixed, None)
         assert meanwhile[-1] == {"B4"}
@@ -798,7 +835,7 @@ def test_ctrl_c_stops_runs_that_were_begun_ahead(tmp_path: Path) -> None:
     (tmp_path / "Z.toml").write_text(WEB.replace('id = "W"', 'id = "Z"').replace('duration = "4s"', 'duration = "2h"'))
     with Runner(directory=tmp_path, fast=True) as runner:
         long = runner.figure("Z")
-        runner.run(runner.figure("W"), None, following=long)
+        runner.run(runner.figure("W"), None, following=[long])
         began = runner._begun["Z"]
         main = threading.get_ident()
         threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT)).start()

@@ -101,7 +101,7 @@ def cli_figure(
                 else:
                     missing.remove(figure)
                     with Meter(figure.id) as report:
-                        outcome = runner.run(figure, out, report, next(iter(missing), None))
+                        outcome = runner.run(figure, out, report, missing)
                     runner.forget(missing)
                     kept.put_outcome(outcome, seeds[figure.id])
                 changes, notes = known.compared(outcome, form) if seed is None else ([], [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -33,6 +34,9 @@ Progress = Callable[[int, int, float, float, int], None]
 
 MARKED = 100
 """More points of a computed curve than these are a line."""
+
+AHEAD = 8
+"""Runs of so many figures at most are begun before their turn, as what they give waits in memory."""
 
 
 @dataclass(frozen=True)
@@ -166,12 +170,20 @@ class Runner:
         self.directory = directory
         self._finished: dict[str, dict[str, RunSet]] = {}
         self._computed: dict[str, dict[str, Computed]] = {}
-        self._last: dict[str, Finished] = {}
-        """The runs of the figure before, by their scenarios: figures drawn from the same runs follow one another."""
+        self._ran: dict[str, dict[str, Finished]] = {}
+        """What has ended of this figure, the one before and those begun, by figure and scenario: figures drawn from the
+        same runs follow one another."""
+        self._before = ""
         self._begun: dict[str, _Begun] = {}
-        self._next: tuple[str, FigureSpec] | None = None
-        """While a figure is waited for, that and the one after it."""
-        self._pool = ThreadPoolExecutor(max_workers=2)
+        self._following: list[FigureSpec] = []
+        """Of the figures to come those that may begin ahead; none once one must wait."""
+        self._left: dict[str, set[str]] = {}
+        """The scenarios of figures under way that have not ended."""
+        self._uncounted: set[str] = set()
+        """Figures begun of which it is not known yet how many there are."""
+        self._lock = threading.RLock()
+        """For what is begun and left: runs end in several threads."""
+        self._pool = ThreadPoolExecutor(max_workers=AHEAD)
 
     def __enter__(self) -> Self:
         return self
@@ -179,6 +191,7 @@ class Runner:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._may_begin(())
         for begun in self._begun.values():
             begun.stop()
         self._pool.shutdown()
@@ -193,14 +206,17 @@ class Runner:
         spec: FigureSpec,
         out: Path | None,
         progress: Progress | None = None,
-        following: FigureSpec | None = None,
+        following: Sequence[FigureSpec] = (),
     ) -> Outcome:
         """Runs, draws into `out` and holds every claim against its bound.
 
-        The runs of the figure `following` begin as soon as a core has no more of this one's.
+        The runs of the figures `following`, in their order, begin as soon as a core has no more of this one's.
         """
         began = time.perf_counter()
-        self._next = None if following is None else (spec.id, following)
+        with self._lock:
+            self._ran = {one: ran for one, ran in self._ran.items() if one == self._before or one in self._begun}
+        self._before = spec.id
+        self._may_begin(following)
         notes: list[str] = []
         try:
             self._finish(spec, out, progress, notes.append)
@@ -210,8 +226,10 @@ class Runner:
         except MeasurementError as error:
             verdicts = [Verdict(claim, None, str(error)) for claim in spec.claims]
             return Outcome(spec, time.perf_counter() - began, verdicts, [], notes=notes)
-        if following is not None:
-            self._begin(following)
+        if following:
+            self._begin(following[0])
+            self._may_begin(following)
+            self._look_ahead()
         values: dict[str, RunValues] = dict(
             self._joined(spec) if spec.reuse else self._finished[spec.id] | self._computed[spec.id]
         )
@@ -233,24 +251,35 @@ class Runner:
         """Begins a figure's runs, or those that it reuses, unless they measure this machine or go on elsewhere."""
         if self.executor != executors.THREADS or spec.measured:
             return
-        for one in (*(self.figure(reuse.figure) for reuse in spec.reuse), spec):
-            if one.runs and one.id not in self._finished and one.id not in self._begun:
-                self._begun[one.id] = _Begun(self._pool, partial(self._execute, one))
+        with self._lock:
+            for one in (*(self.figure(reuse.figure) for reuse in spec.reuse), spec):
+                if one.runs and one.id not in self._finished and one.id not in self._begun:
+                    self._uncounted.add(one.id)
+                    self._begun[one.id] = _Begun(self._pool, partial(self._execute, one))
 
-    def _begin_after(self, spec: FigureSpec, ran: Collection[str]) -> None:
-        """Begins the figure after this one, if this one is waited for: not one that takes over its runs.
+    def _may_begin(self, following: Sequence[FigureSpec]) -> None:
+        """Figures to come, of which those that are not begun may be."""
+        with self._lock:
+            # Where runs may only need so much together, none: those of several figures would go on for a while.
+            may = self.memory is None and self.executor == executors.THREADS
+            self._following = [one for one in following if may and one.id not in self._begun]
 
-        Nor where runs may only need so much together: those of both figures go on for a while.
-        """
-        if self._next is None or self._next[0] != spec.id or self.memory is not None:
-            return
-        (_, following), self._next = self._next, None
-        try:
-            own = {self._scenario(job) for job in self._jobs(following).values()}
-        except FlowstampError:
-            return  # it is told when it is its turn
-        if not following.reuse and own.isdisjoint(ran):
-            self._begin(following)
+    def _look_ahead(self) -> None:
+        """Begins runs of figures to come while a core has none: none beyond one that takes over runs or is measured."""
+        with self._lock:
+            while self._following and len(self._begun) < AHEAD and not self._uncounted:
+                left = set[str]().union(*self._left.values())
+                if len(left) >= machine.cores():
+                    return
+                following = self._following.pop(0)
+                try:
+                    waits = following.reuse or following.measured or not left.isdisjoint(self._keys(following).values())
+                except FlowstampError:
+                    waits = True  # it is told when it is its turn
+                if waits:
+                    self._following = []
+                    return
+                self._begin(following)
 
     def _jobs(self, spec: FigureSpec) -> dict[tuple[str, int, int], tuple[str, str, Sets, str]]:
         """A figure's runs in the simulator, by curve, point and how often it was run before."""
@@ -289,7 +318,7 @@ class Runner:
             if _simulated_of(spec):
                 self._begin(spec)
             else:
-                self._begin_after(spec, ())
+                self._look_ahead()
         try:
             return {run.name: _computed(spec, run) for run in theory}
         except BaseException:
@@ -307,30 +336,12 @@ class Runner:
             del self._begun[spec.id]  # not before: Ctrl-C in between would leave nobody to stop it
 
     def _execute(self, spec: FigureSpec, progress: Progress | None) -> dict[str, RunSet]:
-        jobs = self._jobs(spec)
-        keys = {at: self._scenario(job) for at, job in jobs.items()}
-        finished = {key: self._last[key] for key in keys.values() if key in self._last}
-        missing = {keys[at]: job for at, job in jobs.items() if keys[at] not in finished}
-        names = list(missing)
-        left = len(names)
-
-        def done(number: int, result: _flowstamp.Run | Results) -> None:
-            nonlocal left
-            left -= 1
-            if left < machine.cores():
-                self._begin_after(spec, keys.values())
-            # As it ends, while others go on: so only one needs memory for all that it left.
-            ran = json.loads(result.manifest_json())["scenario"]
-            finished[names[number]] = Finished.of(
-                result,
-                flow_series=ran["probes"]["flows"],
-                packet_bytes=_flowstamp.quantity("size", ran["packet"]),
-                scenario=ran,
-            )
-
-        if missing:
-            self._run_all(list(missing.values()), done, progress)
-        self._last = finished
+        try:
+            keys, finished = self._ended(spec, progress)
+        finally:
+            with self._lock:
+                self._uncounted.discard(spec.id)
+                self._left.pop(spec.id, None)
         return {
             run.name: RunSet(
                 run.name,
@@ -345,6 +356,43 @@ class Runner:
             )
             for run in _simulated_of(spec)
         }
+
+    def _keys(self, spec: FigureSpec) -> dict[tuple[str, int, int], str]:
+        """The scenarios of a figure's runs."""
+        return {at: self._scenario(job) for at, job in self._jobs(spec).items()}
+
+    def _ended(
+        self, spec: FigureSpec, progress: Progress | None
+    ) -> tuple[dict[tuple[str, int, int], str], dict[str, Finished]]:
+        """Waits for a figure's runs; their scenarios, and what came of each."""
+        jobs, keys = self._jobs(spec), self._keys(spec)
+        with self._lock:
+            before = {key: run for ran in self._ran.values() for key, run in ran.items()}
+            finished = {key: before[key] for key in keys.values() if key in before}
+            missing = {keys[at]: job for at, job in jobs.items() if keys[at] not in finished}
+            self._ran[spec.id] = finished
+            self._left[spec.id] = set(missing)
+            self._uncounted.discard(spec.id)
+        self._look_ahead()
+        names = list(missing)
+
+        def done(number: int, result: _flowstamp.Run | Results) -> None:
+            # As it ends, while others go on: so only one needs memory for all that it left.
+            ran = json.loads(result.manifest_json())["scenario"]
+            ended = Finished.of(
+                result,
+                flow_series=ran["probes"]["flows"],
+                packet_bytes=_flowstamp.quantity("size", ran["packet"]),
+                scenario=ran,
+            )
+            with self._lock:
+                finished[names[number]] = ended
+                self._left[spec.id].remove(names[number])
+            self._look_ahead()
+
+        if missing:
+            self._run_all(list(missing.values()), done, progress)
+        return keys, finished
 
     def _scenario(self, job: tuple[str, str, Sets, str]) -> str:
         """A run's scenario with every default spelled out, whatever its name."""
