@@ -16,15 +16,18 @@ RUSTFLAGS=-Cprofile-generate=$counts cargo build --locked --profile dist --packa
   --target-dir "$PWD/target/profile"
 
 # One run for each way that packets take: laws with a router and without, queues, web flows and long ones, acks that go first.
-run() { "target/profile/$host/dist/examples/run" "benches/scenarios/$1.toml" "${@:2}" > /dev/null; }
-long() { run xcp-622 duration=8s warmup=2s "flows.long.law=$1" "flows.back.law=$1" "dumbbell.router=$2" "${@:3}"; }
-run xcp-622 duration=8s warmup=2s
+run() { "target/profile/$host/dist/examples/run" "$@" > /dev/null; }
+bench() { run "benches/scenarios/$1.toml" "${@:2}"; }
+long() { bench xcp-622 duration=8s warmup=2s "flows.long.law=$1" "flows.back.law=$1" "dumbbell.router=$2" "${@:3}"; }
+bench xcp-622 duration=8s warmup=2s
 long vcp vcp dumbbell.priority=acks
 for law in reno sack cubic; do
   long $law none dumbbell.queue=red
 done
-run rcp-web duration=10s warmup=2s
-run web-150 duration=20s warmup=4s
-run web-150 duration=20s warmup=4s flows.web.law=sack dumbbell.queue=droptail
+run examples/parking-lot.toml duration=12s warmup=2s flows.long.law=vcp flows.cross.law=vcp parking_lot.router=vcp \
+  'parking_lot.rates=["300Mbps", "200Mbps", "400Mbps"]'
+bench rcp-web duration=10s warmup=2s
+bench web-150 duration=20s warmup=4s
+bench web-150 duration=20s warmup=4s flows.web.law=sack dumbbell.queue=droptail
 
 "$merge" merge --output "$file" "$counts"
