@@ -55,7 +55,7 @@ mkdir "$scratch/empty"
 say "the tutorials, with the wheel alone"
 "$scratch/venv/bin/pip" install --quiet "$wheel[dask,polars]" pytest
 mkdir -p "$scratch/tutorials/tests" "$scratch/tutorials/docs"
-cp tests/test_tutorials.py tests/conftest.py "$scratch/tutorials/tests"
+cp tests/test_tutorials.py tests/cable.py tests/conftest.py "$scratch/tutorials/tests"
 cp -r docs/tutorials "$scratch/tutorials/docs"
 (
   linux=$PWD/.venv/bin/flowstamp-linux
