@@ -49,13 +49,13 @@ linux: $(VENV)/.created
 	install -m 755 $(LINUX_TARGET)/release/flowstamp-linux $(BIN)/flowstamp-linux
 
 # What is given away, into dist/: a wheel for any Linux with glibc 2.17 (zig links it), compiled with counts of where packets
-# go (tools/profile.sh) and with the browser lab's page, what it is built from, and a Debian package of flowstamp-linux for this machine's release; then each is tried where nothing else is.
+# go (tools/profile.sh) and with the browser lab's page, what it is built from, and a Debian package of flowstamp-linux for
+# this machine's release; then each is tried where nothing else is.
 # ZIG= builds the wheel for this machine's glibc, as on systems without zig.
 DIST := dist
 ZIG ?= --zig --compatibility manylinux_2_17
 PROFILE := target/flowstamp.profdata
 CAN_PROFILE := [ -x "$$(rustc --print target-libdir)/../bin/llvm-profdata" ]
-PROFILE_NEEDS := llvm-profdata, which rustup component add llvm-tools installs
 $(VENV)/.release: $(VENV)/.created
 	$(BIN)/pip install 'ziglang>=0.13'
 	@touch $@
@@ -64,7 +64,7 @@ release: $(VENV)/.created $(if $(ZIG),$(VENV)/.release) web
 	@[ -e python/flowstamp/page/index.html ] || { echo "release: the browser lab's page is not built; a wheel needs it" >&2; exit 1; }
 	rm -rf $(DIST)
 	@rm -f $(PROFILE)
-	@if $(CAN_PROFILE); then tools/profile.sh $(PROFILE); else echo "skipped: counts for the compiler need $(PROFILE_NEEDS)"; fi
+	@if $(CAN_PROFILE); then tools/profile.sh $(PROFILE); else echo "skipped: counts for the compiler need llvm-profdata, which rustup component add llvm-tools installs"; fi
 	RUSTFLAGS="$$(! [ -e $(PROFILE) ] || echo -Cprofile-use=$(CURDIR)/$(PROFILE))" PATH="$(CURDIR)/$(BIN):$$PATH" \
 	  maturin build --profile dist $(ZIG) --out $(DIST)
 	$(BIN)/maturin sdist --out $(DIST)

@@ -763,8 +763,22 @@ def test_the_next_figures_runs_begin_when_a_core_is_left_over(tmp_path: Path, mo
             assert set(runner._begun) == {following}
 
 
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many runs went to the simulator each time."""
+    numbers: list[int] = []
+    run_all = Runner._run_all
+
+    def counted(self: Runner, runs: Any, *rest: Any) -> None:
+        numbers.append(len(runs))
+        run_all(self, runs, *rest)
+
+    monkeypatch.setattr(Runner, "_run_all", counted)
+    return numbers
+
+
 def test_runs_of_several_figures_begin_ahead_and_none_is_run_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ran: list[int]
 ) -> None:
     """As many as may wait in memory, in their order; what two are drawn from is run once, whenever they begin."""
     monkeypatch.setattr(runner_module, "AHEAD", 3)
@@ -772,14 +786,6 @@ def test_runs_of_several_figures_begin_ahead_and_none_is_run_twice(
     for name, rate in rates.items():
         text = WEB.replace('id = "W"', f'id = "{name}"').replace("10Mbps", rate)
         (tmp_path / f"{name}.toml").write_text(text)
-    ran: list[int] = []
-    run_all = Runner._run_all
-
-    def counted(self: Runner, runs: Any, *rest: Any) -> None:
-        ran.append(len(runs))
-        run_all(self, runs, *rest)
-
-    monkeypatch.setattr(Runner, "_run_all", counted)
     with Runner(directory=tmp_path, fast=True) as runner:
         figures = [runner.figure(name) for name in rates]
         found, most = [], 0
@@ -845,9 +851,7 @@ def test_ctrl_c_stops_runs_that_were_begun_ahead(tmp_path: Path) -> None:
         began.wait(None)
 
 
-def test_a_figure_drawn_from_the_runs_of_the_one_before_does_not_run_them_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_figure_drawn_from_the_runs_of_the_one_before_does_not_run_them_again(tmp_path: Path, ran: list[int]) -> None:
     """Only what differs: not the scenario's name."""
     (tmp_path / "W.toml").write_text(WEB)
     (tmp_path / "Y.toml").write_text(
@@ -855,14 +859,6 @@ def test_a_figure_drawn_from_the_runs_of_the_one_before_does_not_run_them_again(
         .replace('["20ms", "40ms"]', '["40ms", "60ms"]')
         .replace("[vary]", '[vary]\nname = ["1", "2"]')
     )
-    ran: list[int] = []
-    run_all = Runner._run_all
-
-    def counted(self: Runner, runs: Any, *rest: Any) -> None:
-        ran.append(len(runs))
-        run_all(self, runs, *rest)
-
-    monkeypatch.setattr(Runner, "_run_all", counted)
     runner = Runner(directory=tmp_path)
     runner.run(runner.figure("W"), None)
     found = runner.run(runner.figure("Y"), None)

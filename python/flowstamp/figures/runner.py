@@ -7,7 +7,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,6 +30,8 @@ from flowstamp.results import Results
 
 Status = Literal["holds", "differs", "fails", "skipped", "invalid"]
 Progress = Callable[[int, int, float, float, int], None]
+_At = tuple[str, int, int]
+"""A run of a figure: its curve, its point and how often that was run before."""
 
 
 MARKED = 100
@@ -273,7 +275,8 @@ class Runner:
                     return
                 following = self._following.pop(0)
                 try:
-                    waits = following.reuse or following.measured or not left.isdisjoint(self._keys(following).values())
+                    own = self._keys(self._jobs(following)).values()
+                    waits = following.reuse or following.measured or not left.isdisjoint(own)
                 except FlowstampError:
                     waits = True  # it is told when it is its turn
                 if waits:
@@ -281,8 +284,8 @@ class Runner:
                     return
                 self._begin(following)
 
-    def _jobs(self, spec: FigureSpec) -> dict[tuple[str, int, int], tuple[str, str, Sets, str]]:
-        """A figure's runs in the simulator, by curve, point and how often it was run before."""
+    def _jobs(self, spec: FigureSpec) -> dict[_At, tuple[str, str, Sets, str]]:
+        """A figure's runs in the simulator."""
         # The last point of a sweep is mostly its longest run: first, so that no core waits for it at the end.
         return {
             (run.name, point, again): spec.job(run, point, self.seed, again)
@@ -357,15 +360,14 @@ class Runner:
             for run in _simulated_of(spec)
         }
 
-    def _keys(self, spec: FigureSpec) -> dict[tuple[str, int, int], str]:
+    def _keys(self, jobs: Mapping[_At, tuple[str, str, Sets, str]]) -> dict[_At, str]:
         """The scenarios of a figure's runs."""
-        return {at: self._scenario(job) for at, job in self._jobs(spec).items()}
+        return {at: self._scenario(job) for at, job in jobs.items()}
 
-    def _ended(
-        self, spec: FigureSpec, progress: Progress | None
-    ) -> tuple[dict[tuple[str, int, int], str], dict[str, Finished]]:
+    def _ended(self, spec: FigureSpec, progress: Progress | None) -> tuple[dict[_At, str], dict[str, Finished]]:
         """Waits for a figure's runs; their scenarios, and what came of each."""
-        jobs, keys = self._jobs(spec), self._keys(spec)
+        jobs = self._jobs(spec)
+        keys = self._keys(jobs)
         with self._lock:
             before = {key: run for ran in self._ran.values() for key, run in ran.items()}
             finished = {key: before[key] for key in keys.values() if key in before}
