@@ -743,9 +743,8 @@ def test_where_a_run_is_is_checked(tmp_path: Path, old: str, new: str, message: 
 
 
 def test_the_next_figures_runs_begin_when_a_core_is_left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the last of this one's has ended; not where memory is limited, nor if it takes over runs."""
+    """Before this one is through; not where memory is limited."""
     (tmp_path / "W.toml").write_text(WEB)
-    (tmp_path / "S.toml").write_text(WEB.replace('id = "W"', 'id = "S"'))
     (tmp_path / "Y.toml").write_text(WEB.replace('id = "W"', 'id = "Y"').replace("10Mbps", "9Mbps"))
     begins = Runner._begin
     ended: list[bool] = []
@@ -755,7 +754,7 @@ def test_the_next_figures_runs_begin_when_a_core_is_left_over(tmp_path: Path, mo
         begins(self, spec)
 
     monkeypatch.setattr(Runner, "_begin", seen)
-    for following, memory, expected in (("Y", None, [False, True]), ("Y", "4GB", [True]), ("S", None, [True])):
+    for following, memory, expected in (("Y", None, [False, True]), ("Y", "4GB", [True])):
         ended.clear()
         with Runner(directory=tmp_path, fast=True, memory=memory) as runner:
             runner.run(runner.figure("W"), None, following=[runner.figure(following)])
@@ -775,6 +774,29 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(Runner, "_run_all", counted)
     return numbers
+
+
+def test_a_figure_that_waits_for_runs_under_way_holds_up_only_those_that_need_its_own(tmp_path: Path) -> None:
+    """`both` waits for what `first` runs, and `second`, of which it has a run that has not begun, for `both`."""
+    names = {"first": "10Mbps", "second": "9Mbps", "third": "8Mbps"}
+    for name, rate in names.items():
+        (tmp_path / f"{name}.toml").write_text(WEB.replace('id = "W"', f'id = "{name}"').replace("10Mbps", rate))
+    with Runner(directory=tmp_path, fast=True) as runner:
+        first, second, third = (runner.figure(name) for name in names)
+        rates = ("10Mbps", "10Mbps", "9Mbps", "9Mbps")
+        both = replace(first, id="both", vary={"dumbbell.rate": rates, "dumbbell.rtt": ("20ms", "40ms") * 2})
+        left = runner._keys_of(first)
+        assert left < runner._keys_of(both)
+        for following, expected in (
+            ([second, both], second),
+            ([both, second, third], third),
+            ([both, second], None),
+            ([replace(third, reuse=load("X-drop").reuse), second], None),
+        ):
+            runner._may_begin(following)
+            assert runner._next_of(left) is expected
+        runner._may_begin([both, second])
+        assert runner._next_of([]) is both
 
 
 def test_runs_of_several_figures_begin_ahead_and_none_is_run_twice(

@@ -306,11 +306,12 @@ def _bins(flows: Flows, least: int, references: Collection[str]) -> list[Bin]:
         return []
     top = int(np.ceil(np.log10(packets.max()) * BINS_PER_DECADE)) + 1
     edges = np.unique(np.ceil(10 ** (np.arange(top + 1) / BINS_PER_DECADE)))
-    which = np.digitize(packets, edges)
+    which = np.digitize(packets, edges).astype(np.int16)  # of 16 bits they are sorted by radix
     order = np.argsort(which, kind="stable")
+    begins = np.searchsorted(which[order], np.arange(edges.size + 1))
     found: list[Bin] = []
     for n in range(1, edges.size):
-        here = order[np.searchsorted(which, n, sorter=order) : np.searchsorted(which, n + 1, sorter=order)]
+        here = order[begins[n] : begins[n + 1]]
         if here.size < max(least, 1):
             continue
         size, time = packets[here], times[here]
@@ -448,14 +449,14 @@ def _slowdown_of(runs: RunSetLike, group: str, curve: str, low: float, high: flo
 
 def _bin_ratios(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
     """Mean time over a formula, of each bin within the sizes that has at least `LEAST_FLOWS` flows."""
-    found = bins(_only(runs), runs.group, LEAST_FLOWS)
+    found = bins(_only(runs), runs.group, LEAST_FLOWS, (curve,))
     return np.array([b.mean_s / b.ideal_s[curve] for b in found if b.low >= low and b.high <= high])
 
 
 def _bin_over(runs: RunSetLike, other: RunSetLike, low: float, high: float) -> Floats:
     """Mean time over that of another run, of each bin that has at least `LEAST_FLOWS` flows in both."""
-    theirs = {b.low: b for b in bins(_only(other), other.group, LEAST_FLOWS)}
-    found = bins(_only(runs), runs.group, LEAST_FLOWS)
+    theirs = {b.low: b for b in bins(_only(other), other.group, LEAST_FLOWS, ())}
+    found = bins(_only(runs), runs.group, LEAST_FLOWS, ())
     return np.array(
         [b.mean_s / theirs[b.low].mean_s for b in found if b.low >= low and b.high <= high and b.low in theirs]
     )
@@ -463,13 +464,13 @@ def _bin_over(runs: RunSetLike, other: RunSetLike, low: float, high: float) -> F
 
 def _max_ratios(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
     """Longest time over a formula, of each bin with enough flows."""
-    found = bins(_only(runs), runs.group, LEAST_FLOWS)
+    found = bins(_only(runs), runs.group, LEAST_FLOWS, (curve,))
     return np.array([b.max_s / b.ideal_s[curve] for b in found if b.low >= low and b.high <= high])
 
 
 def _max_over_mean(runs: RunSetLike, low: float, high: float) -> Floats:
     """Longest time over mean, of each bin with enough flows."""
-    found = bins(_only(runs), runs.group, LEAST_FLOWS)
+    found = bins(_only(runs), runs.group, LEAST_FLOWS, ())
     return np.array([b.max_s / b.mean_s for b in found if b.low >= low and b.high <= high])
 
 

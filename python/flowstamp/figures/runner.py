@@ -37,7 +37,7 @@ _At = tuple[str, int, int]
 MARKED = 100
 """More points of a computed curve than these are a line."""
 
-AHEAD = 8
+AHEAD = 16
 """Runs of so many figures at most are begun before their turn, as what they give waits in memory."""
 
 
@@ -178,7 +178,9 @@ class Runner:
         self._before = ""
         self._begun: dict[str, _Begun] = {}
         self._following: list[FigureSpec] = []
-        """Of the figures to come those that may begin ahead; none once one must wait."""
+        """Of the figures to come those that may begin ahead."""
+        self._to_come: dict[str, frozenset[str]] = {}
+        """Scenarios of figures that have not begun, as far as one looked."""
         self._left: dict[str, set[str]] = {}
         """The scenarios of figures under way that have not ended."""
         self._uncounted: set[str] = set()
@@ -271,18 +273,32 @@ class Runner:
         with self._lock:
             while self._following and len(self._begun) < AHEAD and not self._uncounted:
                 left = set[str]().union(*self._left.values())
-                if len(left) >= machine.cores():
+                next_one = self._next_of(left) if len(left) < machine.cores() else None
+                if next_one is None:
                     return
-                following = self._following.pop(0)
-                try:
-                    own = self._keys(self._jobs(following)).values()
-                    waits = following.reuse or following.measured or not left.isdisjoint(own)
-                except FlowstampError:
-                    waits = True  # it is told when it is its turn
-                if waits:
-                    self._following = []
-                    return
-                self._begin(following)
+                self._following = [one for one in self._following if one is not next_one]
+                self._begin(next_one)
+
+    def _next_of(self, left: Collection[str]) -> FigureSpec | None:
+        """Of the next few the first that needs none of these scenarios, nor one of a figure that waits before it."""
+        needed = set(left)
+        for one in self._following[:AHEAD]:
+            if one.reuse or one.measured:
+                return None
+            try:
+                own = self._keys_of(one)
+            except FlowstampError:
+                return None  # it is told when it is its turn
+            if needed.isdisjoint(own):
+                return one
+            needed |= own
+        return None
+
+    def _keys_of(self, spec: FigureSpec) -> frozenset[str]:
+        """The scenarios of a figure to come, worked out once."""
+        if spec.id not in self._to_come:
+            self._to_come[spec.id] = frozenset(self._keys(self._jobs(spec)).values())
+        return self._to_come[spec.id]
 
     def _jobs(self, spec: FigureSpec) -> dict[_At, tuple[str, str, Sets, str]]:
         """A figure's runs in the simulator."""
@@ -369,6 +385,7 @@ class Runner:
         jobs = self._jobs(spec)
         keys = self._keys(jobs)
         with self._lock:
+            self._to_come.pop(spec.id, None)
             before = {key: run for ran in self._ran.values() for key, run in ran.items()}
             finished = {key: before[key] for key in keys.values() if key in before}
             missing = {keys[at]: job for at, job in jobs.items() if keys[at] not in finished}
