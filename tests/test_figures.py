@@ -828,6 +828,23 @@ def test_runs_of_several_figures_begin_ahead_and_none_is_run_twice(
     assert [[v.measured for v in o.verdicts] for o in found] == [[v.measured for v in o.verdicts] for o in alone]
 
 
+def test_runs_that_a_figure_to_come_needs_are_kept_until_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ran: list[int]
+) -> None:
+    """However many figures are run in between, as they may pass it."""
+    monkeypatch.setattr("flowstamp.machine.cores", lambda: 0)  # none looks ahead of the next one
+    rates = {"W": "10Mbps", "A": "9Mbps", "B": "8Mbps", "S": "10Mbps"}
+    for name, rate in rates.items():
+        (tmp_path / f"{name}.toml").write_text(WEB.replace('id = "W"', f'id = "{name}"').replace("10Mbps", rate))
+    with Runner(directory=tmp_path, fast=True) as runner:
+        figures = [runner.figure(name) for name in rates]
+        runner._keys_of(figures[-1])  # it was passed
+        for number, figure in enumerate(figures, 1):
+            runner.run(figure, None, following=figures[number:])
+        assert not runner._to_come
+    assert len(ran) == len(rates) - 1
+
+
 def test_curves_are_computed_while_runs_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next figure's if it has none of its own; they stop if a curve cannot be."""
     computes = runner_module._computed

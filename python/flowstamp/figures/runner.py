@@ -173,8 +173,8 @@ class Runner:
         self._finished: dict[str, dict[str, RunSet]] = {}
         self._computed: dict[str, dict[str, Computed]] = {}
         self._ran: dict[str, dict[str, Finished]] = {}
-        """What has ended of this figure, the one before and those begun, by figure and scenario: figures drawn from the
-        same runs follow one another."""
+        """What has ended of this figure, the one before, those begun and those of which one to come needs a run: by
+        figure and scenario."""
         self._before = ""
         self._begun: dict[str, _Begun] = {}
         self._following: list[FigureSpec] = []
@@ -218,7 +218,12 @@ class Runner:
         """
         began = time.perf_counter()
         with self._lock:
-            self._ran = {one: ran for one, ran in self._ran.items() if one == self._before or one in self._begun}
+            wanted = set[str]().union(*self._to_come.values())
+            self._ran = {
+                one: ran
+                for one, ran in self._ran.items()
+                if one == self._before or one in self._begun or not wanted.isdisjoint(ran)
+            }
         self._before = spec.id
         self._may_begin(following)
         notes: list[str] = []
