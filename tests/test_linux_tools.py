@@ -19,8 +19,7 @@ sys.path.insert(0, str(TOOLS))
 linux_table = pytest.importorskip("linux_table")
 linux_cpu = pytest.importorskip("linux_cpu")
 
-PATHS = [("100Mbps", "40ms", 4), ("1Gbps", "10ms", 4)]
-HOW = linux_table.How("path", 10, 3, 0.95, PATHS, ("rcp", "cubic"))
+HOW = linux_table.How("path", 10, 3, 0.95)
 
 
 def row(rate: str, rtt: str, law: str, **more: Any) -> dict[str, Any]:
@@ -38,29 +37,13 @@ def row(rate: str, rtt: str, law: str, **more: Any) -> dict[str, Any]:
     return {"rate": rate, "rtt": rtt, "flows": 4, "law": law, **measured, **more}
 
 
-def written(document: Path, rows: list[dict[str, Any]]) -> str:
-    kept = linux_table.earlier(document, "x")
-    text = linux_table.report(rows, kept, "Made by hand.", HOW)
-    document.write_text(f"<!-- x:begin -->\n{text}\n<!-- x:end -->\n")
-    return str(text)
-
-
-def test_rows_stay_until_they_are_measured_again(tmp_path: Path) -> None:
-    document = tmp_path / "page.md"
-    first = written(document, [row("1Gbps", "10ms", "cubic"), row("100Mbps", "40ms", "rcp", valid=False)])
-    assert "earlier runs" not in first
-    assert first.count("*invalid* |") == 1
-    second = written(document, [row("100Mbps", "40ms", "rcp"), row("100Mbps", "40ms", "cubic", problem="no a | b")])
-    assert "Of the rows 1 are of earlier runs" in second
-    assert "*invalid* |" not in second
-    rows = [line for line in second.splitlines() if line.startswith("| 1")]
-    assert [line.split("|")[1:4] for line in rows] == [
-        [" 100Mbps, 40ms ", " 4 ", " rcp "],
-        [" 100Mbps, 40ms ", " 4 ", " cubic "],
-        [" 1Gbps, 10ms ", " 4 ", " cubic "],
-    ]
-    assert len({line.count("|") for line in second.splitlines() if line.startswith("|")}) == 1
-    assert written(document, []) == second.replace("Of the rows 1 are", "Of the rows 3 are")
+def test_a_row_says_what_it_is_not_worth() -> None:
+    rows = [row("1Gbps", "10ms", "cubic", left=2), row("100Mbps", "40ms", "rcp", valid=False)]
+    table = linux_table.report([*rows, row("100Mbps", "40ms", "xcp", problem="no a | b")], HOW).splitlines()
+    assert table[2].endswith("| not measurable | 2 of 4 left cubic |")
+    assert table[3].endswith("| *invalid* |")
+    assert "no a / b" in table[4]
+    assert len({line.count("|") for line in table if line.startswith("|")}) == 1
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc is Linux's")

@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """RCP and XCP against the kernel's CUBIC and BBR: the same path, the same applications, the same script.
 
-    python tools/linux_bench.py [--out DIR] [--router path|bpf] [--laws rcp,xcp,cubic,bbr] [--seconds 10] [--json]
-    python tools/linux_bench.py --write [--rates 100Mbps,500Mbps] [--flows 4]    the table of docs/performance.md
-    python tools/linux_bench.py --only-router --write                            what a packet costs in the router
+    .venv/bin/python tools/linux_bench.py [--router path|bpf] [--laws rcp,xcp,cubic,bbr] [--seconds 10] [--json]
+    .venv/bin/python tools/linux_bench.py --only-router       the cost of a packet in the router
 
 As root. Each row is one `flowstamp-linux lab run`. Goodput is the sum over the flows after the warm-up. RTTs are
-iperf3's samples of the kernel's smoothed RTT: the median of the flows' medians, the largest of their 95th percentiles.
-They and what was sent again are of the whole run. CPU of the hosts is by exclusion (`linux_cpu.py`), between the
-moments at which the lab says that 5 s and the last multiple of 5 s are over: neither its making nor its end counts.
-Rows that the lateness gate calls invalid are shown as such and tell nothing; each is tried `--tries` times. With
-`--write`, rows that are not measured stay as the table has them, and each says when it was measured.
-What an earlier run that was killed has left is taken away first, by its names (`--id`, `--prefix`).
-`python` is .venv/bin/python.
+iperf3's samples of the kernel's smoothed RTT: the median of the flows' medians, and the largest of their 95th
+percentiles. RTTs and retransmissions cover the whole run. `linux_cpu.py` finds the hosts' CPU time by exclusion,
+between the moments at which the lab reports 5 s and the last multiple of 5 s. A row that the lateness gate calls
+invalid proves nothing; it is tried up to `--tries` times. The tool first removes what a killed run has left behind
+(`--id`, `--prefix`).
 """
 
 from __future__ import annotations
@@ -30,14 +27,11 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-import engine
 import linux_cpu
-from linux_table import How, earlier, number, report, router_report
+from linux_table import How, number, report, router_report
 
 from flowstamp import router_cost
 from flowstamp.errors import FlowstampError
-
-DOCUMENT = engine.ROOT / "docs" / "performance.md"
 
 # Rate, RTT, flows.
 PATHS = [
@@ -161,14 +155,13 @@ def clean(program: str, lab_id: str) -> None:
     refuse(done.stderr.strip().removeprefix("flowstamp: "))
 
 
-def main() -> int:
+def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=os.environ.get("FLOWSTAMP_LINUX", "flowstamp-linux"))
     parser.add_argument("--laws", help="those that `flowstamp-linux router laws` has and the kernel's own, unless said")
     parser.add_argument("--router", choices=("path", "bpf"), default="path")
     parser.add_argument("--rates", default="100Mbps,500Mbps,1Gbps")
     parser.add_argument("--flows", default="4,8")
-    parser.add_argument("--write", action="store_true", help="into docs/performance.md")
     parser.add_argument("--only-router", action="store_true", help="what a packet costs in the router")
     parser.add_argument("--rounds", type=int, default=10, help="of --only-router")
     parser.add_argument("--packets", type=int, default=300_000, help="of --only-router, in each round")
@@ -178,24 +171,26 @@ def main() -> int:
     parser.add_argument("--id", default="bench")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
+    return parser
+
+
+def main() -> int:
+    arguments = options().parse_args()
     # Told to end, it tidies up as on Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         check(arguments)
         return cost_of_router(arguments) if arguments.only_router else paths(arguments)
     except KeyboardInterrupt:
-        print("linux_bench: stopped; nothing was written", file=sys.stderr)
+        print("linux_bench: stopped", file=sys.stderr)
         return 130
 
 
-def paths(arguments: argparse.Namespace) -> int:
+def measure_paths(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], How]:
+    """One row for each path and law that `arguments` choose, and what all rows have in common."""
     rates = chosen("--rates", arguments.rates, list(dict.fromkeys(rate for rate, _, _ in PATHS)))
     counts = chosen("--flows", arguments.flows, list(dict.fromkeys(str(flows) for _, _, flows in PATHS)))
-    try:
-        there = (*router_cost.laws(arguments.program), *KERNELS)
-    except FlowstampError as error:
-        refuse(str(error))
+    there = (*router_cost.laws(arguments.program), *KERNELS)
     laws = chosen("--laws", arguments.laws or ",".join(there), list(there))
     clean(arguments.program, arguments.id)
     rows = []
@@ -209,50 +204,41 @@ def paths(arguments: argparse.Namespace) -> int:
                 tries, row = tries + 1, measure(arguments.program, lab, arguments.id)
             row = {"rate": rate, "rtt": rtt, "flows": flows, "law": law, "tries": tries, **row}
             rows.append(row)
-            print(line(row), file=sys.stderr if arguments.json else sys.stdout, flush=True)
+            print(line(row), file=sys.stderr, flush=True)
+    return rows, How(arguments.router, arguments.seconds, WARMUP_S, ETA)
+
+
+def paths(arguments: argparse.Namespace) -> int:
+    try:
+        rows, how = measure_paths(arguments)
+    except FlowstampError as error:
+        refuse(str(error))
     document = json.dumps({"router": arguments.router, "seconds": arguments.seconds, "rows": rows}, indent=2)
-    if arguments.json:
-        print(document)
-    if arguments.write:
-        section = "linux-paths" if arguments.router == "path" else "linux-paths-bpf"
-        how = How(arguments.router, arguments.seconds, WARMUP_S, ETA, PATHS, there)
-        engine.write_section(DOCUMENT, section, report(rows, earlier(DOCUMENT, section), made(), how), "Performance")
+    print(document if arguments.json else report(rows, how))
     if arguments.out:
         arguments.out.mkdir(parents=True, exist_ok=True)
         (arguments.out / "linux-bench.json").write_text(document + "\n")
     return 1 if any("problem" in row for row in rows) else 0
 
 
-def made() -> str:
-    """What the tables were made with."""
-    words = sys.argv[1:]
-    for private in ("--program", "--prefix", "--id", "--out"):
-        if private in words:
-            at = words.index(private)
-            del words[at : at + 2]
-    command = " ".join([".venv/bin/python tools/linux_bench.py", *words])
-    text: str = f"Made by `{command}` at commit {engine.commit()} on {time.strftime('%Y-%m-%d')}: {engine.machine()}."
-    return text
+def measure_router(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The cost of a packet in the router, as `flowstamp.router_cost` measures it."""
+    measured: dict[str, Any] = router_cost.measure(
+        arguments.program,
+        arguments.prefix,
+        arguments.rounds,
+        arguments.packets,
+        lambda line: print(line, file=sys.stderr),
+    )
+    return measured
 
 
 def cost_of_router(arguments: argparse.Namespace) -> int:
     try:
-        measured = router_cost.measure(
-            arguments.program,
-            arguments.prefix,
-            arguments.rounds,
-            arguments.packets,
-            lambda line: print(line, file=sys.stderr),
-        )
+        measured = measure_router(arguments)
     except FlowstampError as error:
         refuse(str(error))
-    text = "\n".join(["## Linux: the router's cost per packet", "", made(), "", router_report(measured)])
-    if arguments.json:
-        print(json.dumps(measured, indent=2))
-    else:
-        print(text)
-    if arguments.write:
-        engine.write_section(DOCUMENT, "linux-router", text, "Performance")
+    print(json.dumps(measured, indent=2) if arguments.json else router_report(measured))
     return 0
 
 

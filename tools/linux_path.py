@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """How the lab's path gets its frames: AF_XDP or a TAP device, on the same links in the same script.
 
-    python3 tools/linux_path.py [--by af_xdp,tap] [--rates 100Mbps,1Gbps,20Gbps] [--seconds 5] [--json] [--write]
+    python3 tools/linux_path.py [--by af_xdp,tap] [--rates 100Mbps,1Gbps,20Gbps] [--seconds 5] [--json]
 
 Each row is one `flowstamp-linux lab run` of iperf3 flows with CUBIC, 10 ms, a buffer of one bandwidth-delay product. A
 rate that no way carries shows how much each does carry. Latenesses are of packets due after the first second; CPU is
@@ -16,10 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from typing import Any
-
-import engine
 
 WAYS = ("af_xdp", "tap")
 WARMUP_S = 1
@@ -71,11 +68,6 @@ def line(row: dict[str, Any]) -> str:
 def report(rows: list[dict[str, Any]], seconds: int) -> str:
     return "\n".join(
         [
-            "## Linux: how frames reach the lab's path",
-            "",
-            f"Made by `{' '.join(['.venv/bin/python tools/linux_path.py', *shown()])}` at commit {engine.commit()} on "
-            f"{time.strftime('%Y-%m-%d')}: {engine.machine()}.",
-            "",
             "| link | by | sum, Mb/s | CPU per frame, us | of a processor | within 50 us | late p98 / latest, ms |"
             " overruns | machine idle | |",
             "|---|---|---|---|---|---|---|---|---|---|",
@@ -88,16 +80,6 @@ def report(rows: list[dict[str, Any]], seconds: int) -> str:
     )
 
 
-def shown() -> list[str]:
-    """The command line without what is this machine's own."""
-    words = sys.argv[1:]
-    for private in ("--program", "--id"):
-        if private in words:
-            at = words.index(private)
-            del words[at : at + 2]
-    return words
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=os.environ.get("FLOWSTAMP_LINUX", "flowstamp-linux"))
@@ -105,7 +87,6 @@ def main() -> int:
     parser.add_argument("--rates", default="100Mbps,1Gbps,20Gbps")
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--id", default="pathby")
-    parser.add_argument("--write", action="store_true", help="into docs/performance.md")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     rows = []
@@ -114,9 +95,6 @@ def main() -> int:
             rows.append(measure(arguments.program, by, rate, arguments.seconds, arguments.id))
             print(line(rows[-1]), file=sys.stderr, flush=True)
     print(json.dumps(rows, indent=2) if arguments.json else report(rows, arguments.seconds))
-    if arguments.write:
-        text = report(rows, arguments.seconds)
-        engine.write_section(engine.ROOT / "docs" / "performance.md", "linux-path-by", text, "Performance")
     return 1 if any("problem" in row for row in rows) else 0
 
 

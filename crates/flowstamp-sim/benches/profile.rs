@@ -2,8 +2,7 @@
 //!
 //! Four programs that each do more than the one before, on the same dumbbell (50 flows each way, three links each way):
 //! the event queue alone; a bare loop that only serialises, propagates and acknowledges; the engine with TCP senders of
-//! a fixed window and the link statistics; the engine with XCP. `--write FILE` puts the table between the file's
-//! `profile` markers.
+//! a fixed window and the link statistics; the engine with XCP. It prints a Markdown table.
 
 use cpu_time::ThreadTime;
 use flowstamp_laws::units::Time;
@@ -192,11 +191,4 @@ fn main() {
         before = ns;
     }
     println!("{table}");
-    if let Some(file) = args.iter().position(|a| a == "--write").and_then(|i| args.get(i + 1)) {
-        let text = std::fs::read_to_string(file).expect("the file to write into");
-        let (begin, end) = ("<!-- profile:begin -->\n", "<!-- profile:end -->");
-        let (head, rest) = text.split_once(begin).expect("the begin marker");
-        let (_, tail) = rest.split_once(end).expect("the end marker");
-        std::fs::write(file, format!("{head}{begin}{table}{end}{tail}")).expect("writable");
-    }
 }

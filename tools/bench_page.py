@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""The text of docs/performance.md, from what `bench.py --all` has measured."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import Any
+
+import engine
+
+DOCUMENT = engine.ROOT / "docs" / "performance.md"
+WHAT = {
+    "xcp-150": "50 XCP flows each way, 150 Mb/s, 80 ms, 40 s",
+    "xcp-622": "the same at 622 Mb/s",
+    "web-150": "750 short TCP flows a second over RED, 150 Mb/s, 80 ms, 40 s",
+    "rcp-web": "RCP, 960 Mb/s, 100 ms, 24 s",
+    "rcp-million": "RCP, 9.6 Gb/s, 100 ms, 24 s",
+}
+
+
+def both(values: list[float], form: str = ".3f") -> str:
+    """Median and least."""
+    return f"{statistics.median(values):{form}} ({min(values):{form}})"
+
+
+def engine_table(times: dict[str, Any], instructions: dict[str, float | None]) -> str:
+    lines = [
+        "| scenario | | packet-hops | CPU, s | ns per packet-hop | instructions per packet-hop |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, t in times.items():
+        per_hop = both([s / t.hops * 1e9 for s in t.run_s], ".1f")
+        counted = instructions[name]
+        count = "not counted" if counted is None else f"{counted:.0f}"
+        lines.append(f"| `{name}` | {WHAT[name]} | {t.hops:,} | {both(t.run_s)} | {per_hop} | {count} |")
+    return "\n".join(lines)
+
+
+def ns2_table(times: dict[str, Any]) -> str:
+    lines = [
+        "| scenario | Flowstamp, CPU s | ns-2, CPU s | ns-2 without set-up, CPU s | times as fast |",
+        "|---|---|---|---|---|",
+    ]
+    for name, t in times.items():
+        bare = [a - b for a, b in zip(t.ns2_s, t.ns2_setup_s, strict=True)]
+        factor = statistics.median(bare) / statistics.median(t.process_s)
+        cells = [f"`{name}`", both(t.process_s), both(t.ns2_s), both(bare), f"**{factor:.1f}**"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def flows_table(flows: dict[str, Any]) -> str:
+    lines = [
+        "| scenario | | flows | packet-hops | CPU, s | flows per CPU second | ns per packet-hop | memory, MB |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, f in flows.items():
+        rate = f"{f.flows / statistics.median(f.run_s):,.0f}"
+        per_hop = both([s / f.hops * 1e9 for s in f.run_s], ".1f")
+        peak = f"{statistics.median(f.peak_bytes) / 1e6:.0f}"
+        cells = [f"`{name}`", WHAT[name], f"{f.flows:,}", f"{f.hops:,}", both(f.run_s), rate, per_hop, peak]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def cell_table(cell: dict[str, Any]) -> str:
+    count = len(cell["points"])
+    xcp, reno = cell["cpu_s"][:count], cell["cpu_s"][count:]
+    scales = [1, 5, 20]  # figure B11's axis at these points
+    rows = [f"| {s} | {a:.2f} | {b:.2f} |" for s, a, b in zip(scales, xcp, reno, strict=True)]
+    return "\n".join(["| rates, times 802.11b's | XCP-b, CPU s | NewReno, CPU s |", "|---|---|---|", *rows])
+
+
+def linux_part(kernel: dict[str, Any] | str) -> str:
+    if isinstance(kernel, str):
+        return f"## In the Linux kernel\n\nNot measured: {kernel}."
+    return f"""## A packet's cost in the kernel's router
+
+The eBPF router adds this to forwarding a small packet.
+
+{kernel["router"]}
+
+The RCP thesis reports 2.6% (section 6) on the forwarding path of a kernel of 2006. This share is not reproduced:
+entering a program, finding the option, writing to a packet and mending its checksum cost more than the law itself.
+
+## Flows over a real kernel
+
+Read RTT and drops beside the total: they are what RCP and XCP are for.
+
+{kernel["paths"]}"""
+
+
+def page(
+    commit: str,
+    times: dict[str, Any],
+    instructions: dict[str, float | None],
+    flows: dict[str, Any],
+    memory: Any,
+    cell: dict[str, Any],
+    loop: str,
+    start: dict[str, float],
+    kernel: dict[str, Any] | str,
+) -> str:
+    """The whole page."""
+    return f"""# Performance
+
+How long a simulation takes, and how much memory it needs. All numbers come from one run of `tools/bench.py --all`
+at commit {commit} on {time.strftime("%Y-%m-%d")}. The machine: {engine.machine()}.
+Times are CPU time: the median, and the least in parentheses. [The notes](notes/engine-experiments.md) tell what was
+tried to make the engine faster.
+
+## How long a simulation takes
+
+Count the packet-hops of your scenario, and multiply. A *packet-hop* is a packet or an acknowledgement that reaches a
+link, access links included. A flow that fills 100 Mb/s with packets of 1000 bytes over three links makes 75,000 of
+them in a second.
+
+{engine_table(times, instructions)}
+
+## Beside ns-2
+
+The same scenarios in ns-2, with the same flows and links. The comparison favours ns-2: it counts Flowstamp's whole
+process, and of ns-2 all but its set-up in Tcl.
+
+{ns2_table(times)}
+
+## Many flows that come and go
+
+A flow that arrives takes the memory of one that has left. What remains of each flow is its row of results.
+
+{flows_table(flows)}
+
+## Memory
+
+| what | bytes |
+|---|---|
+| a packet in flight | {memory.per_packet_in_flight:.0f} |
+| a long flow that has sent nothing yet, with two hosts, four links and its results | {memory.per_idle_flow:,.0f} |
+| the whole process, ten XCP flows each way | {memory.small_bytes:,} |
+
+## A Wi-Fi cell
+
+Ten stations and 120 flows that come and go for 300 s (figure B11). Every exchange of frames on the air is simulated.
+
+{cell_table(cell)}
+
+## The command
+
+`flowstamp run examples/five.toml` takes {start["wall_s"]:.2f} s, {start["cpu_s"]:.2f} s of CPU time and
+{start["peak_bytes"] / 1e6:.0f} MB, Python's interpreter included.
+
+## What the engine adds to a bare loop
+
+Each of these programs does more than the one before, on the dumbbell of `xcp-150`. The bare loop has neither laws nor
+losses nor statistics; it is the floor for any simulator with this event queue.
+
+{loop}
+
+{linux_part(kernel)}
+"""
