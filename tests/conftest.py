@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What the tests share: a small scenario, a way to run the command, and the list of what was skipped."""
+"""What the tests share: a small scenario, a way to run the command, two markers, and the list of what was skipped."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -30,6 +32,32 @@ count = 3
 """
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
+
+MARKERS = (
+    "long: takes more than two seconds of CPU time; `make test` leaves it out, `make test-long` runs it",
+    "kernel: watches flows on this machine's kernel; no other test runs beside it",
+)
+RUNNING = Path(tempfile.gettempdir()) / f"flowstamp-tests-{os.getuid()}.lock"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the markers here and not in pyproject.toml, because tools/check-release.sh copies only this file."""
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts tests of the kernel last, so that no worker waits for its turn while there is other work."""
+    items.sort(key=lambda item: item.get_closest_marker("kernel") is not None)
+
+
+@pytest.fixture(autouse=True)
+def turn(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Lets tests run beside one another, except those of the kernel, which run alone."""
+    alone = request.node.get_closest_marker("kernel") is not None
+    with RUNNING.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        yield
 
 
 def command_line(*arguments: object) -> list[str]:

@@ -90,6 +90,7 @@ def python(workspace: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 def test_the_document_leads_to_a_running_law() -> None:
     TARGET.mkdir(parents=True, exist_ok=True)

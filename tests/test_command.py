@@ -99,6 +99,7 @@ def test_a_folder_can_be_written_again(flowstamp: Command, scenario: Path) -> No
     assert json.loads((scenario.parent / "out" / "summary.json").read_text())["name"] == "again"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="needs tshark")
 @pytest.mark.parametrize("law", ["xcp", "xcp-draft"])
 def test_wireshark_reads_the_trace(flowstamp: Command, scenario: Path, law: str) -> None:

@@ -98,6 +98,8 @@ PER_CHANGE = {
 }
 """Figures of each change, with the CPU seconds of their short versions (Xeon at 2.1 GHz): the cheapest, and of what
 only dearer ones show the cheapest of those, within little more than two minutes of two cores."""
+SHORT_S = 0.5
+"""Figures of at most this cost are short tests. The others of each change are long ones."""
 
 
 @pytest.fixture
@@ -111,7 +113,10 @@ def run(capsys: pytest.CaptureFixture[str], figure: str, out: Path, *, fast: boo
     return code, document
 
 
-FIGURES = [name for name in available() if name not in MEASURED] if NIGHTLY else list(PER_CHANGE)
+FIGURES = [
+    pytest.param(name, marks=() if PER_CHANGE.get(name, SHORT_S + 1) <= SHORT_S else pytest.mark.long)
+    for name in ([name for name in available() if name not in MEASURED] if NIGHTLY else PER_CHANGE)
+]
 
 
 DRAWN = Path(__file__).resolve().parents[1] / "target/figures"

@@ -90,6 +90,7 @@ def _why_not() -> str:
     )
 
 
+@pytest.mark.kernel
 @pytest.mark.skipif(bool(_why_not()), reason=_why_not())
 def test_a_lab_of_the_kernels_own_law_runs(tmp_path: Path) -> None:
     short = (LABS / "cubic.toml").read_text().replace('"10s"', '"5s"').replace("count = 20", "count = 5")
@@ -172,6 +173,7 @@ def test_compare_of_a_lab_refuses_in_a_line(capsys: pytest.CaptureFixture[str], 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.kernel
 @pytest.mark.skipif(bool(_why_not()), reason=_why_not())
 def test_a_lab_under_the_kernels_protocols_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "pages.toml"

@@ -42,6 +42,7 @@ def ns2() -> None:
         pytest.skip("ns-2 (Debian's ns2) is missing")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("ns2")
 @pytest.mark.parametrize("law", ["sack", "xcp"])
 def test_the_same_flows(law: str) -> None:
@@ -57,6 +58,7 @@ def test_the_same_flows(law: str) -> None:
     assert len(re.findall(r"^ +\d+-\d+ ", done.stdout, re.MULTILINE)) > 5
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("ns2")
 def test_the_same_flows_over_several_links() -> None:
     sets = ["duration=8s", "warmup=2s", 'parking_lot.rates=["64Mbps","64Mbps","64Mbps"]', "parking_lot.delay=16ms"]
@@ -69,6 +71,7 @@ def test_the_same_flows_over_several_links() -> None:
     assert small[1] / small[2] == pytest.approx(1, abs=0.2)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("ns2")
 def test_links_that_differ_and_flows_back() -> None:
     # 40 Mb/s but the fifth link, which has 20; thirty flows instead of 550, that fill them.
@@ -87,6 +90,7 @@ def test_links_that_differ_and_flows_back() -> None:
     assert float(used[0]) == pytest.approx(float(used[1]), abs=0.1)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("ns2")
 def test_active_flows_and_utilisation_over_time() -> None:
     sets = ["dumbbell.rate=60Mbps", "duration=5s", "warmup=1s"]
@@ -104,6 +108,7 @@ def test_active_flows_and_utilisation_over_time() -> None:
     assert (done.returncode, done.stderr) == (1, "same_flows.py: C/R is RCP's, and needs probes.laws\n")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("ns2")
 def test_rcp_with_flows_that_stop() -> None:
     sets = ["duration=30s", "flows.second.start=10s", "flows.second.stop=20s"]
@@ -117,6 +122,7 @@ def test_rcp_with_flows_that_stop() -> None:
     assert all(float(value) == pytest.approx(20, rel=0.1) for row in rows for value in row)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("ns2")
 def test_rcp_needs_a_patched_ns2() -> None:
     done = tool("R4.14", "rcp", *SMALL, "--split", "500")
@@ -127,6 +133,7 @@ def test_rcp_needs_a_patched_ns2() -> None:
         assert done.stderr.endswith("this ns-2 has no RCP: name a patched one by NS2\n"), done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("ns2")
 def test_both_ways() -> None:
     sets = ["dumbbell.rate=20Mbps", "dumbbell.buffer=200pkt", "duration=20s", "warmup=5s"]
@@ -188,6 +195,7 @@ def test_ns2_is_told_when_flows_stop(tmp_path: Path) -> None:
     assert given["reverse_stops"] == ""
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("ns2")
 def test_flows_that_stop() -> None:
     # Five of six flows stop at 6 s. The one that stays has less than the link carries, and grows.
@@ -201,6 +209,7 @@ def test_flows_that_stop() -> None:
     assert 0.5 < float(here) / float(there) < 2
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("ns2")
 def test_flows_of_other_round_trips() -> None:
     # Flows of ten packets, alone on the link: their time is that of their own round trip.
@@ -220,6 +229,7 @@ def test_flows_of_other_round_trips() -> None:
     assert done.stderr.startswith("same_flows.py: no flow of the run has the group rtt30; there are rtt")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("ns2")
 def test_flows_back() -> None:
     sets = ["dumbbell.rate=60Mbps", "duration=5s", "warmup=1s"]

@@ -196,7 +196,18 @@ iperf3() {{ command iperf3 "${{@//flowstamp_/{name}_}}"; }}"""
     return found
 
 
-@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def marked(page: Path) -> object:
+    """The page, with the markers that its commands ask for."""
+    found = list(steps(page))
+    marks = []
+    if any(step.prompt in ("a#", "b#") for step in found):
+        marks.append(pytest.mark.kernel)
+    if any("tshark" in step.command for step in found):
+        marks.append(pytest.mark.long)
+    return pytest.param(page, id=page.stem, marks=marks)
+
+
+@pytest.mark.parametrize("page", map(marked, TUTORIALS))
 def test_the_tutorial_leads_where_it_says(page: Path, tmp_path: Path) -> None:
     found = list(steps(page))
     assert sum(bool(step.command) for step in found) > 3

@@ -11,6 +11,7 @@ fn main() {
         let source = format!("bpf/{name}.bpf.c");
         SkeletonBuilder::new()
             .source(&source)
+            .clang("../../tools/bpf-cc")
             .clang_args(["-Ibpf", &multiarch, "-Wall", "-Werror", "-mcpu=v3"])
             .build_and_generate(out.join(format!("{name}.skel.rs")))
             .unwrap_or_else(|e| panic!("{source}: {e:?}; tools/install-linux.sh installs what it needs"));
@@ -25,4 +26,5 @@ fn main() {
         .warnings(true)
         .compile("flowstamp_laws");
     println!("cargo:rerun-if-changed=bpf");
+    println!("cargo:rerun-if-changed=../../tools/bpf-cc");
 }

@@ -169,6 +169,7 @@ fn counts_agree(rows: &[Row], results: &Results, announced: bool) {
 
 /// 802.11b, a short preamble, no RTS: a data frame reserves SIFS and an ack at 2 Mb/s, 10 + 96 + 56 us.
 #[test]
+#[ignore = "long: needs tshark"]
 fn data_and_acks_are_those_of_the_summary() {
     let Some(tshark) = tshark() else { return };
     let mac = r#"{ standard = "802.11b", preamble = "short" }"#;
@@ -219,6 +220,7 @@ fn data_and_acks_are_those_of_the_summary() {
 
 /// 802.11g with RTS for data: everything goes by OFDM, and CTS say what is left of what RTS said.
 #[test]
+#[ignore = "long: needs tshark"]
 fn rts_and_cts_are_there() {
     let Some(tshark) = tshark() else { return };
     let mac = r#"{ standard = "802.11g", rts_threshold = "20B" }"#;
@@ -239,6 +241,7 @@ fn rts_and_cts_are_there() {
 
 /// By default links are captured as before and the cell as a monitor hears it; an interface that is named, as its own host sees it.
 #[test]
+#[ignore = "long: needs tshark"]
 fn what_is_captured_is_what_is_named() {
     let Some(_) = tshark() else { return };
     let plain = cell("\"802.11b-ns2\"", STATIONS, "");

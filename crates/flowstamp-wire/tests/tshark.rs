@@ -422,6 +422,7 @@ fn dissect(mut tshark: Command, dir: &Path, args: &[&str]) -> String {
 }
 
 #[test]
+#[ignore = "long: needs tshark"]
 fn every_field_has_its_value() {
     let Some(tshark) = tshark() else { return };
     let mut args = vec!["-T", "fields", "-E", "separator=|"];
@@ -431,6 +432,7 @@ fn every_field_has_its_value() {
 }
 
 #[test]
+#[ignore = "long: needs tshark"]
 fn a_flow_of_rcp_from_syn_to_fin() {
     let Some(tshark) = tshark() else { return };
     let mut args = vec!["-T", "fields", "-E", "separator=|"];
@@ -440,6 +442,7 @@ fn a_flow_of_rcp_from_syn_to_fin() {
 }
 
 #[test]
+#[ignore = "long: needs tshark"]
 fn a_flow_of_pcp() {
     let Some(tshark) = tshark() else { return };
     let mut args = vec!["-T", "fields", "-E", "separator=|"];
@@ -449,6 +452,7 @@ fn a_flow_of_pcp() {
 }
 
 #[test]
+#[ignore = "long: needs tshark"]
 fn the_tcp_option_of_linux() {
     let Some(tshark) = tshark() else { return };
     let mut args = vec!["-T", "fields", "-E", "separator=|"];
@@ -458,6 +462,7 @@ fn the_tcp_option_of_linux() {
 }
 
 #[test]
+#[ignore = "long: needs tshark"]
 fn json_nests_xcp_between_ip_and_tcp() {
     let Some(tshark) = tshark() else { return };
     let output = dissect(tshark, &prepare("json", &packets()), &["-T", "json"]);
@@ -488,6 +493,7 @@ fn json_nests_xcp_between_ip_and_tcp() {
 }
 
 #[test]
+#[ignore = "long: needs tshark"]
 fn fields_are_display_filters() {
     let Some(tshark) = tshark() else { return };
     let filter = "xcp.delta_throughput < 0 && xcp.rtt > 0.0799 && xcp.rtt < 0.0801 && xcp.x == 0.00390625";

@@ -1,7 +1,7 @@
 //! Labs' files changed at random: refused in one line, or a lab, of which there is a scenario or one line why there is none.
 //!
 //! `FLOWSTAMP_FUZZ_SECONDS` says for how long, `FLOWSTAMP_FUZZ_FROM` from which seed. Not with libFuzzer, as fuzz/ is: this crate is a
-//! program alone, and building it takes clang and libelf.
+//! program alone, and building it takes libelf and a compiler for BPF.
 
 #[path = "../../tests/packets/random.rs"]
 mod random;

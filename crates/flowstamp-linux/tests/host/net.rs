@@ -57,7 +57,6 @@ fn missing() -> Option<String> {
         ("iperf3", "-v"),
         ("curl", "-V"),
         ("nginx", "-v"),
-        ("clang", "--version"),
         ("python3", "-V"),
     ] {
         if Command::new(tool).arg(flag).output().is_err() {
@@ -367,7 +366,7 @@ impl Net {
     fn compile(&self, name: &str, source: &str, defines: &[String]) -> String {
         let object = self.file(&format!("{name}.o"));
         let multiarch = format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH);
-        run(Command::new("clang")
+        run(Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/bpf-cc"))
             .args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Ibpf", &multiarch])
             .args(defines)
             .args(["-c", source, "-o"])
