@@ -11,12 +11,14 @@ pub mod droptail;
 pub mod dualpi2;
 pub mod fq_codel;
 pub mod pi2;
+pub mod pie;
 pub mod red;
 pub mod rem;
+pub mod token_bucket;
 
 use crate::Refused;
 use crate::router::LinkView;
-use crate::units::{Rate, Time};
+use crate::units::{Bytes, Rate, Time};
 use std::ops::RangeInclusive;
 
 /// How much may wait in a queue, without the packet in transmission.
@@ -163,6 +165,12 @@ pub trait QueueLaw: Sized {
         None
     }
 
+    /// The parameter that bounds the size of packets, and the largest size that passes; `None` if any does.
+    fn smallest_bucket(params: &Self::Params) -> Option<(&'static str, Bytes)> {
+        let _ = params;
+        None
+    }
+
     /// A queue law at rest.
     fn new(params: &Self::Params, view: &QueueView) -> Self;
 
@@ -221,6 +229,15 @@ impl Limit {
         match self {
             Self::Bytes(max) => queue_bytes + u64::from(size) <= max,
             Self::Packets(max) => queue_packets < max,
+        }
+    }
+
+    /// So many buffers together.
+    #[must_use]
+    pub fn times(self, count: u32) -> Self {
+        match self {
+            Self::Bytes(max) => Self::Bytes(max.saturating_mul(u64::from(count))),
+            Self::Packets(max) => Self::Packets(max.saturating_mul(count)),
         }
     }
 

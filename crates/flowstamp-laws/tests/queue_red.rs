@@ -1,9 +1,8 @@
 //! Drop-tail and RED: the average against its formula, the probabilities by counting, and what must never happen.
 
-use flowstamp_laws::queue::droptail::DropTail;
+use flowstamp_laws::queue::droptail::{DropTail, Params as TailParams};
 use flowstamp_laws::queue::red::{Mode, Params, Red};
 use flowstamp_laws::queue::{Arrival, Limit, QueueLaw, QueueView, Verdict};
-use flowstamp_laws::router::NoParams;
 use flowstamp_laws::{Rate, Ratio, Time};
 use proptest::prelude::*;
 
@@ -61,11 +60,12 @@ fn marked(params: &Params, queue: u32, size: u32, n: u32) -> f64 {
 
 #[test]
 fn droptail_drops_what_does_not_fit() {
-    let mut queue = DropTail::new(&NoParams {}, &view(3));
+    let mut queue = DropTail::new(&TailParams::default(), &view(3));
     for (waiting, verdict) in [(0, Verdict::Enqueue), (2, Verdict::Enqueue), (3, Verdict::Drop)] {
         assert_eq!(queue.on_arrival(&arrival(waiting), || 0.0), verdict);
     }
-    let mut queue = DropTail::new(&NoParams {}, &QueueView { limit: Limit::Bytes(2500), ..view(3) });
+    let mut queue =
+        DropTail::new(&TailParams::default(), &QueueView { limit: Limit::Bytes(2500), ..view(3) });
     assert_eq!(queue.on_arrival(&arrival(1), || 0.0), Verdict::Enqueue);
     assert_eq!(queue.on_arrival(&arrival(2), || 0.0), Verdict::Drop);
     assert_eq!(queue.on_arrival(&Arrival { size: 500, ..arrival(2) }, || 0.0), Verdict::Enqueue);

@@ -12,15 +12,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Which packets of a link go before all others. A transmission is not interrupted, and the buffer is that of all.
+/// Which packets of a link go before all others. A transmission is not interrupted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
     /// None do.
     #[default]
     None,
-    /// Acks, and the answers to packets that open or end a flow or probe its path.
+    /// Acks, and the answers to packets that open or end a flow or probe its path. The buffer is that of all.
     Acks,
+    /// Strict priority by `label` of the flows: the greatest label that waits is next. Each label has a queue and a buffer of its own.
+    Labels,
 }
 
 /// Who is tested on a link, and what becomes of who fails.

@@ -83,9 +83,19 @@ pub struct FlowGroup {
     /// Window, acks and recovery.
     #[serde(default)]
     pub transport: transport::Params,
+    /// Which packets go first on links with `priority = "labels"`: those of flows with a greater label, acks too. 0 to 7, as the priority code
+    /// point of IEEE 802.1Q.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(max = 7))]
+    pub label: u8,
     /// Hosts of their own on access links. Default: as the topology says; in a graph none, flows start at the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(label: &u8) -> bool {
+    *label == 0
 }
 
 fn at_once() -> OneOrMany<Time> {

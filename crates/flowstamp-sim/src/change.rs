@@ -190,6 +190,13 @@ pub fn apply(
                 parts[0] != "graph" || parts[2] == name || parts[2].parse() == Ok(number)
             };
             for (number, (old, new)) in before.links.iter().zip(&after.links).enumerate() {
+                let own = new.queue.shaper().and_then(|shaper| shaper.own_limit(changed.scenario.packet));
+                if own.is_some() && named(number, &new.name) {
+                    return refused(format!(
+                        "cannot change: the shaper of {} says how much may wait",
+                        new.name
+                    ));
+                }
                 if old.limit != new.limit || named(number, &new.name) {
                     net.set_limit(number, new.limit);
                 }

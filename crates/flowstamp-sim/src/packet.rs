@@ -95,6 +95,30 @@ pub const FIN: u8 = 128;
 /// No selective acks.
 pub const NO_SACK: u32 = u32::MAX;
 
+/// Labels of flows, by their slots. Few networks have any, so they are kept beside the packets.
+#[derive(Clone, Debug, Default)]
+pub struct Labels(Vec<u8>);
+
+impl Labels {
+    /// The most that there are: from 0 on.
+    pub const COUNT: usize = 8;
+
+    /// The flow in `slot` has `label`.
+    pub fn set(&mut self, slot: u32, label: u8) {
+        let slot = slot as usize;
+        if slot >= self.0.len() {
+            self.0.resize(slot + 1, 0);
+        }
+        self.0[slot] = label;
+    }
+
+    /// The label of the flow in `slot`.
+    #[must_use]
+    pub fn of(&self, slot: u32) -> u8 {
+        self.0.get(slot as usize).copied().unwrap_or(0)
+    }
+}
+
 /// Selective acks under way. Few acks carry any, so they are kept beside the packets.
 #[derive(Clone, Debug, Default)]
 pub struct SackPool {

@@ -1,7 +1,7 @@
 //! What stands before each router link's line: laws, classes and who serves them, as a scenario asks for them.
 
 use crate::capture::wanted;
-use crate::link::{Alone, Classifier, Fifo, Laws, Police, Port, Ranked, Served, Soft};
+use crate::link::{Alone, Classifier, Fifo, Laws, Police, Port, Ranked, Ranks, Served, Soft};
 use crate::network::{LinkPlan, Medium};
 use crate::random::Stream;
 use crate::scenario::{Priority, Scenario};
@@ -46,7 +46,12 @@ pub fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
     let by_flow = |port: Served| if let Some(flows) = &flows { port.by_flow(flows) } else { port };
     let asking = |port: Served| if plan.medium.is_shared() { port.asking() } else { port };
     let asking = |port: Served| by_flow(if plan.governed { port.governed() } else { asking(port) });
-    let in_order = !(plan.governed || plan.medium.is_shared() || plan.queue.hears().each_departure());
+    let in_order = !(plan.governed || plan.medium.is_shared() || plan.queue.needs_events());
+    if plan.priority == Priority::Labels {
+        let labels: Vec<u8> = scenario.flows.iter().map(|group| group.label).collect();
+        let labels = Classifier::Labels(Ranks::new(&labels));
+        return Port::Served(asking(Served::new(laws, labels, in_turn, None).apart()));
+    }
     if plan.priority == Priority::Acks {
         return if in_order {
             Port::Ranked(Ranked::new(laws))
@@ -59,7 +64,12 @@ pub fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         return Port::Served(asking(Served::new(laws, Classifier::L4s, scheduler, None).weighing(weights)));
     }
     match (split, plan.share.build(Classifier::Protocol.classes())) {
-        (None, _) if !in_order => Port::Served(asking(Served::new(laws, Classifier::None, in_turn, None))),
+        (None, _) if !in_order => {
+            let port = Served::new(laws, Classifier::None, in_turn, None);
+            let port = if plan.queue.drops_head() { port.dropping_head() } else { port };
+            let shaper = plan.queue.shaper().map(|shaper| shaper.buckets(scenario.packet));
+            Port::Served(asking(if let Some(buckets) = shaper { port.shaped(buckets) } else { port }))
+        }
         (None, _) => Port::Fifo(Fifo::new(laws, Alone)),
         (Some(split), None) => Port::Soft(Fifo::new(laws, Soft::new(split))),
         (Some(split), Some(scheduler)) => {

@@ -160,7 +160,11 @@ fn avqs_alpha_follows_from_the_path_where_flows_are_given() {
 #[test]
 fn defaults_work_on_any_path() {
     for (rate, rtt_us) in [("10Gbps", 30), ("60Mbps", 25_000), ("100Mbps", 100_000), ("1Mbps", 1_000_000)] {
-        for queue in ["droptail", "rem", "avq", "csfq", "pi2", "dualpi2", "fq_codel"] {
+        for queue in ["droptail", "rem", "avq", "csfq", "pi2", "dualpi2", "fq_codel", "pie"] {
+            // PIE's gains are for round trips of up to 100 ms, and do not follow the path.
+            if queue == "pie" && rtt_us > 100_000 {
+                continue;
+            }
             let results = run(&format!(
                 r#"
                 duration = "{}us"
@@ -183,5 +187,45 @@ fn defaults_work_on_any_path() {
             // a constant rate: a third of the time at 0.875 in the mean, 0.96 in all. Both together are 0.94, less 4% for chance.
             assert!(used > 0.9, "{rate} {queue}: {used}");
         }
+    }
+}
+
+/// Where Reno's square-root law and PIE's controller meet. Between losses a window grows by a packet in a round trip, with an ack for each
+/// packet, so that W = sqrt(3 / (2 p)) in the mean (Mathis and others 1997); N of them fill the link and the queue: N W = C (R + q0).
+#[test]
+fn pie_rests_where_renos_square_root_law_says() {
+    for (count, ecn) in [(4, false), (8, false), (8, true)] {
+        let results = run(&format!(
+            r#"
+            duration = "120s"
+            warmup = "30s"
+            header = "0B"
+            [dumbbell]
+            rate = "20Mbps"
+            rtt = "60ms"
+            buffer = "4BDP"
+            queue = {{ kind = "pie", ecn = {ecn} }}
+            [[flows]]
+            name = "long"
+            law = "sack"
+            count = {count}
+            spread = "1s"
+            transport = {{ ecn = {ecn} }}
+            "#
+        ));
+        let link = &results.summary.links["bottleneck"];
+        let delay_s = link.mean_queue_bytes * 8.0 / 20e6;
+        // The controller integrates q - q0.
+        assert!((delay_s - 0.015).abs() < 2e-3, "{count}: {delay_s} s");
+        assert!(link.utilization > 0.97, "{count}: {}", link.utilization);
+        let window = 20e6 / 8.0 * (0.060 + delay_s) / 1000.0 / f64::from(count);
+        let law = 1.5 / window.powi(2);
+        let signals = (link.drops + link.marks) as f64 / link.arrivals as f64;
+        assert_eq!((link.marks > 0, link.drops > 0), (ecn, !ecn), "{link:?}");
+        // Of the law's constant, windows that all halve once for several signals of one round trip take a part.
+        assert!(
+            (0.8..1.35).contains(&(signals / law)),
+            "{count} flows: {signals} of packets, {law} by the law"
+        );
     }
 }

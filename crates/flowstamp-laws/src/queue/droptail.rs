@@ -1,19 +1,48 @@
-//! First in, first out; what does not fit is lost.
+//! First in, first out; what does not fit is lost, or takes the place of what waits longest.
 
 use super::{Arrival, Limit, QueueLaw, QueueView, Verdict};
-use crate::router::NoParams;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// A queue that drops the packet that does not fit, and marks none.
+/// Which packet is lost where one does not fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Drop {
+    /// The one that arrives.
+    #[default]
+    Tail,
+    /// Those that have waited longest, until the one that arrives fits: Linux' `pfifo_head_drop`.
+    Head,
+}
+
+/// What a scenario may set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// Which packet is lost where one does not fit.
+    #[serde(skip_serializing_if = "Params::is_tail")]
+    pub drop: Drop,
+}
+
+impl Params {
+    fn is_tail(drop: &Drop) -> bool {
+        *drop == Drop::Tail
+    }
+}
+
+/// A queue that drops what does not fit, and marks nothing. With [`Drop::Head`] it lets in what fits into an empty buffer, and whoever
+/// holds the queue gives up packets at its head until the rest fits.
 #[derive(Clone, Copy, Debug)]
 pub struct DropTail {
     limit: Limit,
+    drop: Drop,
 }
 
 impl QueueLaw for DropTail {
-    type Params = NoParams;
+    type Params = Params;
 
-    fn new(_: &NoParams, view: &QueueView) -> Self {
-        Self { limit: view.limit }
+    fn new(params: &Params, view: &QueueView) -> Self {
+        Self { limit: view.limit, drop: params.drop }
     }
 
     fn set_limit(&mut self, limit: Limit) {
@@ -22,6 +51,8 @@ impl QueueLaw for DropTail {
 
     #[inline]
     fn on_arrival(&mut self, arrival: &Arrival, _: impl FnMut() -> f64) -> Verdict {
-        if arrival.fits(self.limit) { Verdict::Enqueue } else { Verdict::Drop }
+        let fits =
+            arrival.fits(self.limit) || self.drop == Drop::Head && self.limit.admits(0, 0, arrival.size);
+        if fits { Verdict::Enqueue } else { Verdict::Drop }
     }
 }

@@ -4,9 +4,10 @@ use super::{each, in_this_build, spec};
 use crate::Refused;
 use crate::queue::{
     self, Arrival, Departure, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict, droptail, fq_codel,
+    token_bucket,
 };
 use crate::router::LinkView;
-use crate::units::{Rate, Time};
+use crate::units::{Bytes, Rate, Time};
 
 macro_rules! queues {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $queue:ty; )*) => {
@@ -44,6 +45,12 @@ macro_rules! queues {
             #[must_use]
             pub fn two_queues(&self) -> Option<[f64; 2]> {
                 match self { $( Self::$variant(p) => <$queue as QueueLaw>::two_queues(p) ),* }
+            }
+
+            /// [`QueueLaw::smallest_bucket`].
+            #[must_use]
+            pub fn smallest_bucket(&self) -> Option<(&'static str, Bytes)> {
+                match self { $( Self::$variant(p) => <$queue as QueueLaw>::smallest_bucket(p) ),* }
             }
 
             /// The law for one link.
@@ -122,7 +129,14 @@ in_this_build! { queues
         /// A queue with CoDel for each flow, served in turn, sparse flows first (RFC 8290).
         FqCodel "fq_codel" queue::fq_codel::Joins;
     }
-    full {}
+    full {
+        /// A proportional-integral controller of the delay, which drops or marks on arrival (RFC 8033).
+        Pie "pie" queue::pie::Pie;
+        /// A token bucket that drops or marks what comes beyond a rate and a burst.
+        Policer "policer" token_bucket::Policer;
+        /// A token bucket that holds back what would leave beyond a rate and a burst.
+        Shaper "shaper" token_bucket::Shaper;
+    }
 }
 
 impl QueueSpec {
@@ -131,6 +145,44 @@ impl QueueSpec {
     pub const fn by_flow(&self) -> Option<&fq_codel::Params> {
         match self {
             Self::FqCodel(params) => Some(params),
+            _ => None,
+        }
+    }
+
+    /// Whether packets at the head make room for one that arrives: whoever holds them gives them up.
+    #[must_use]
+    pub const fn drops_head(&self) -> bool {
+        matches!(self, Self::DropTail(droptail::Params { drop: droptail::Drop::Head }))
+    }
+
+    /// Whether token buckets say when packets leave, and which.
+    #[must_use]
+    pub const fn shaper(&self) -> Option<&token_bucket::ShaperParams> {
+        match self {
+            #[cfg(feature = "full")]
+            Self::Shaper(params) => Some(params),
+            _ => None,
+        }
+    }
+
+    /// Whether the link must be served by an event for each packet that waits.
+    #[must_use]
+    pub const fn needs_events(&self) -> bool {
+        self.hears().each_departure() || self.drops_head() || self.shaper().is_some()
+    }
+
+    /// Why the queue must be the only one of its link, if it must.
+    #[must_use]
+    pub const fn is_alone(&self) -> Option<&'static str> {
+        match self {
+            Self::FqCodel(_) => Some("divides the link among its flows"),
+            Self::DropTail(droptail::Params { drop: droptail::Drop::Head }) => {
+                Some("with drop = \"head\" gives up what waits longest")
+            }
+            #[cfg(feature = "full")]
+            Self::Policer(_) => Some("has one bucket for the whole link"),
+            #[cfg(feature = "full")]
+            Self::Shaper(_) => Some("has one bucket for the whole link"),
             _ => None,
         }
     }

@@ -44,6 +44,8 @@ pub struct Group {
     pub laws: Vec<Law>,
     /// Their receivers bring no stamps back.
     deaf: bool,
+    /// Of its flows, for links that go by it.
+    label: u8,
     /// Bytes that the link that its flow governs had sent at the last answer.
     carried: f64,
     /// What each flow transfers.
@@ -351,6 +353,7 @@ impl Hosts {
                 laws: plan.laws.iter().map(law).collect(),
                 carried: 0.0,
                 deaf: spec.receiver == scenario::Receiver::Tcp,
+                label: spec.label,
                 size: spec.size.map(flowstamp_laws::Bytes::get),
                 rate: spec.rate,
                 stop: spec.stop.unwrap_or(Time::MAX),
@@ -546,6 +549,7 @@ impl Hosts {
         };
         let generation = self.flows[slot as usize].generation;
         net.capture.open(slot, User { generation, record, packets, last_size });
+        net.label(slot, self.groups[group as usize].label);
         if net.has_police() {
             self.policed.insert(flow_id(slot, generation), record);
         }

@@ -30,11 +30,12 @@ pub use plain::Plain;
 pub use police::{Police, Tested};
 pub use ranked::Ranked;
 pub use ring::{InFlight, Ring};
-pub use served::{Classifier, Served};
+pub use served::{Classifier, Ranks, Served};
 pub use stats::{LinkStats, QueueTimes};
 
 use crate::capture::Capture;
-use crate::packet::{DATA, Packet, SackPool};
+use crate::packet::{DATA, Labels, Packet, SackPool};
+use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{AnyQueue, AnyRouter};
 use flowstamp_laws::router::LinkView;
 use flowstamp_laws::share::split::Split;
@@ -62,12 +63,14 @@ impl Admission {
     }
 }
 
-/// Sees packets whose transmission begins on one link.
+/// Sees packets whose transmission begins on one link, and what is known of packets beside them.
 pub struct Tap<'a> {
     /// Who records them.
     pub capture: &'a mut Capture,
     /// Their selective acks.
     pub sacks: &'a SackPool,
+    /// Their flows' labels.
+    pub labels: &'a Labels,
     /// The link.
     pub link: u32,
 }
@@ -138,6 +141,15 @@ impl Port {
     #[must_use]
     pub fn view(&self, now: Time) -> LinkView {
         each!(self, port => port.seen()).view(now)
+    }
+
+    /// The buffer is `limit` from now on.
+    pub fn set_limit(&mut self, limit: Limit) {
+        let buffers = if let Self::Served(port) = self { port.buffers() } else { 1 };
+        let laws = self.laws_mut();
+        laws.limit = limit.times(buffers);
+        laws.queue.set_limit(limit);
+        self.queue_laws().iter_mut().for_each(|law| law.set_limit(limit));
     }
 
     /// The queue laws: one for each class where the link is divided, else one.

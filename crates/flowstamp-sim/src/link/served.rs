@@ -9,8 +9,9 @@
 use super::laws::{Backlog, Laws, arrival};
 use super::plain::Plain;
 use super::{Admission, Tap};
-use crate::packet::{DATA, ECN_CAPABLE, Packet};
+use crate::packet::{DATA, ECN_CAPABLE, Labels, Packet};
 use flowstamp_laws::queue::fq_codel::{FqCodel, Waits};
+use flowstamp_laws::queue::token_bucket::Buckets;
 use flowstamp_laws::queue::{Departure, Hears, Verdict};
 use flowstamp_laws::registry::{AnyQueue, Header};
 use flowstamp_laws::share::Scheduler;
@@ -29,28 +30,73 @@ pub enum Classifier {
     Acks,
     /// L4S packets, and all others.
     L4s,
+    /// The labels of their flows.
+    Labels(Ranks),
+}
+
+/// The labels that a network has, the greatest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ranks {
+    /// How many there are.
+    count: u8,
+    /// The place of each label among them.
+    of: [u8; Labels::COUNT],
+    /// The label at each place.
+    labels: [u8; Labels::COUNT],
+}
+
+impl Ranks {
+    /// Names of labels, and of their queues in probes.
+    const NAMES: [(&'static str, &'static str); Labels::COUNT] = [
+        ("label0", "label0_queue_bytes"),
+        ("label1", "label1_queue_bytes"),
+        ("label2", "label2_queue_bytes"),
+        ("label3", "label3_queue_bytes"),
+        ("label4", "label4_queue_bytes"),
+        ("label5", "label5_queue_bytes"),
+        ("label6", "label6_queue_bytes"),
+        ("label7", "label7_queue_bytes"),
+    ];
+
+    /// Of these labels, of which there is at least one.
+    #[must_use]
+    pub fn new(labels: &[u8]) -> Self {
+        let mut ranks = Self { count: 0, of: [0; Labels::COUNT], labels: [0; Labels::COUNT] };
+        for label in (0..Labels::COUNT as u8).rev().filter(|label| labels.contains(label)) {
+            ranks.of[usize::from(label)] = ranks.count;
+            ranks.labels[usize::from(ranks.count)] = label;
+            ranks.count += 1;
+        }
+        ranks
+    }
+
+    fn names(&self) -> Vec<(&'static str, &'static str)> {
+        self.labels[..usize::from(self.count)].iter().map(|label| Self::NAMES[usize::from(*label)]).collect()
+    }
 }
 
 impl Classifier {
     /// How many classes there are.
     #[must_use]
-    pub fn classes(self) -> usize {
+    pub fn classes(&self) -> usize {
         self.names().len()
     }
 
     /// Names of the classes, and of their queues in probes.
-    fn names(self) -> &'static [(&'static str, &'static str)] {
+    fn names(&self) -> Vec<(&'static str, &'static str)> {
         match self {
-            Self::None => &[("all", "queue_bytes")],
-            Self::Protocol => &[("own", "own_queue_bytes"), ("other", "other_queue_bytes")],
-            Self::Acks => &[("ack", "ack_queue_bytes"), ("data", "data_queue_bytes")],
-            Self::L4s => &[("l4s", "l4s_queue_bytes"), ("classic", "classic_queue_bytes")],
+            Self::None => vec![("all", "queue_bytes")],
+            Self::Protocol => vec![("own", "own_queue_bytes"), ("other", "other_queue_bytes")],
+            Self::Acks => vec![("ack", "ack_queue_bytes"), ("data", "data_queue_bytes")],
+            Self::L4s => vec![("l4s", "l4s_queue_bytes"), ("classic", "classic_queue_bytes")],
+            Self::Labels(ranks) => ranks.names(),
         }
     }
 
     #[inline]
-    fn class(self, own: bool, packet: &Packet) -> usize {
+    fn class(&self, own: bool, packet: &Packet, labels: &Labels) -> usize {
         usize::from(match self {
+            Self::Labels(ranks) => return usize::from(ranks.of[usize::from(labels.of(packet.flow))]),
             Self::None => false,
             Self::Protocol => !own,
             Self::Acks => packet.flags & DATA != 0,
@@ -125,10 +171,11 @@ impl Queue {
     }
 }
 
-/// The law that moves the weights of the classes, and the queue law of each, which has a part of the buffer.
+/// A queue law for each class.
 #[derive(Clone, Debug)]
 struct Divided {
-    split: Split,
+    /// The law that moves the weights of the classes, of which each has a part of the buffer; without it, each has a buffer of its own.
+    split: Option<Split>,
     laws: Vec<AnyQueue>,
 }
 
@@ -150,6 +197,10 @@ pub struct Served {
     /// Who sends next is not for the link alone to say: its medium is shared.
     asks: bool,
     shaper: Option<Shaper>,
+    /// What says when the first packet of the one class may leave, beside the line.
+    buckets: Option<Box<Buckets>>,
+    /// The packet that has waited longest makes room for one that arrives.
+    drops_head: bool,
     /// Selective acks of packets that were given up for others, to be asked for.
     given_up: Vec<u32>,
 }
@@ -190,18 +241,49 @@ impl Served {
             .into(),
             heads: vec![None; classes].into(),
             weights: vec![1.0; classes].into(),
-            divided: split.map(|split| Box::new(Divided { split, laws: vec![laws.queue.clone(); classes] })),
+            divided: split.map(|split| {
+                Box::new(Divided { split: Some(split), laws: vec![laws.queue.clone(); classes] })
+            }),
             laws,
             choice_due: false,
             asks: false,
             shaper: None,
+            buckets: None,
+            drops_head: false,
             given_up: Vec::new(),
         };
         served.weigh();
-        if let Some(rate) = served.divided.as_ref().map(|d| d.split.capacity()) {
+        if let Some(rate) = served.split().map(|split| split.capacity()) {
             served.tell(rate);
         }
         served
+    }
+
+    /// The same link, which is not divided, with a queue law and a buffer like the link's for each class.
+    #[must_use]
+    pub fn apart(mut self) -> Self {
+        let laws = vec![self.laws.queue.clone(); self.queues.len()];
+        self.divided = Some(Box::new(Divided { split: None, laws }));
+        self.laws.limit = self.laws.limit.times(self.buffers());
+        self
+    }
+
+    /// How many buffers like the link's there are.
+    #[must_use]
+    pub fn buffers(&self) -> u32 {
+        self.divided.as_ref().filter(|d| d.split.is_none()).map_or(1, |d| d.laws.len() as u32)
+    }
+
+    /// The same link, of one class, whose packets leave as the buckets say.
+    #[must_use]
+    pub fn shaped(self, buckets: Buckets) -> Self {
+        Self { buckets: Some(Box::new(buckets)), ..self }
+    }
+
+    /// The same link, of one class, in which what waits longest makes room for what arrives.
+    #[must_use]
+    pub fn dropping_head(self) -> Self {
+        Self { drops_head: true, ..self }
     }
 
     /// The same link, if it is divided, with `law` in the place of the first class's queue law.
@@ -219,8 +301,9 @@ impl Served {
             return;
         }
         let Some(divided) = &mut self.divided else { return self.laws.queue.set_capacity(rate) };
-        for (law, part) in divided.laws.iter_mut().zip(divided.split.shares()) {
-            law.set_capacity(rate * part);
+        let shares = divided.split.as_ref().map(Split::shares);
+        for (class, law) in divided.laws.iter_mut().enumerate() {
+            law.set_capacity(rate * shares.map_or(1.0, |shares| shares[class]));
         }
     }
 
@@ -261,12 +344,20 @@ impl Served {
 
     /// When the line is free for the next transmission.
     fn ready(&self, line: &Plain) -> Time {
-        self.shaper.as_ref().map_or(line.free_at(), |shaper| shaper.next().max(line.free_at()))
+        let paced = self.shaper.as_ref().map_or(line.free_at(), |shaper| shaper.next().max(line.free_at()));
+        self.heads[0].map_or(paced, |size| self.conforms(size).max(paced))
+    }
+
+    /// When there are tokens for a packet of `size` bytes.
+    fn conforms(&self, size: u32) -> Time {
+        // At a rate of next to nothing that is never.
+        let never = Time::from_ps(Time::MAX.as_ps() - 1);
+        self.buckets.as_ref().map_or(Time::ZERO, |buckets| buckets.ready(size).min(never))
     }
 
     fn weigh(&mut self) {
-        if let Some(divided) = &self.divided {
-            self.weights.copy_from_slice(&divided.split.weights());
+        if let Some(weights) = self.split().map(|split| split.weights()) {
+            self.weights.copy_from_slice(&weights);
         }
     }
 
@@ -287,19 +378,20 @@ impl Served {
     /// The queue that the router law sees: where the link is divided, its own class's.
     #[must_use]
     pub fn seen(&self) -> Backlog {
-        if self.divided.is_some() { self.queues[0].backlog } else { self.laws.backlog() }
+        let splits = self.divided.as_ref().is_some_and(|divided| divided.split.is_some());
+        if splits { self.queues[0].backlog } else { self.laws.backlog() }
     }
 
     /// The law that divides the link.
     pub(super) fn split(&mut self) -> Option<&mut Split> {
-        self.divided.as_mut().map(|d| &mut d.split)
+        self.divided.as_mut().and_then(|d| d.split.as_mut())
     }
 
     /// The running period of the law that divides the link has ended; returns when the next one does.
     pub(super) fn divide(&mut self, now: Time) -> Option<Time> {
-        let next = self.divided.as_mut().map(|d| d.split.on_timer(now));
+        let next = self.split().map(|split| split.on_timer(now));
         self.weigh();
-        if let Some(rate) = self.divided.as_ref().map(|d| d.split.capacity()) {
+        if let Some(rate) = self.split().map(|split| split.capacity()) {
             self.tell(rate);
         }
         next
@@ -307,8 +399,8 @@ impl Served {
 
     /// Calls `report` with each variable's name and value, for probes.
     pub(super) fn variables(&self, report: &mut dyn FnMut(&str, f64)) {
-        if let Some(divided) = &self.divided {
-            divided.split.variables(&mut |name, value| report(name, value));
+        if let Some(split) = self.divided.as_ref().and_then(|divided| divided.split.as_ref()) {
+            split.variables(&mut |name, value| report(name, value));
         }
         if self.queues.len() > 1 {
             for ((_, name), queue) in self.classifier.names().iter().zip(&self.queues) {
@@ -348,7 +440,8 @@ impl Served {
     /// buffers' time: to its queue law a queue is as long as it would be if the class had all of the link.
     pub(super) fn seen_by(&self, class: usize) -> Backlog {
         let Some(divided) = &self.divided else { return self.laws.backlog() };
-        let part = divided.split.shares()[class];
+        let Some(split) = &divided.split else { return self.queues[class].backlog };
+        let part = split.shares()[class];
         let Backlog { bytes, packets } = self.queues[class].backlog;
         Backlog { bytes: (bytes as f64 / part) as u64, packets: (f64::from(packets) / part) as u32 }
     }
@@ -359,7 +452,7 @@ impl Served {
         line.arrivals += 1;
         let seen = self.seen();
         let own = self.laws.is_own(packet);
-        let class = self.classifier.class(own, packet);
+        let class = self.classifier.class(own, packet, tap.labels);
         let laws = &mut self.laws;
         laws.stats.arrivals += 1;
         if !laws.admits(now, packet, own) {
@@ -367,15 +460,17 @@ impl Served {
         }
         let size = u32::from(packet.size);
         let random = &mut laws.random;
-        if let Some(divided) = &mut self.divided {
-            divided.split.on_arrival(class, packet.flow_id(), size, || random.uniform());
+        let split = self.divided.as_mut().and_then(|divided| divided.split.as_mut());
+        let hears = own || split.is_none();
+        if let Some(split) = split {
+            split.on_arrival(class, packet.flow_id(), size, || random.uniform());
         }
-        if own || self.divided.is_none() {
+        if hears {
             laws.arrives(now, seen, packet);
         }
         let Backlog { bytes, packets } = self.seen_by(class);
         let mut arrival = arrival(line, now, packet, bytes, packets);
-        if self.choice_due {
+        if self.choice_due || self.conforms(size) > now {
             arrival.idle_since = None;
         }
         let bears_label = self.hears.labels && packet.header == Header::Plain && packet.flags & DATA != 0;
@@ -388,14 +483,15 @@ impl Served {
             Some(divided) => {
                 let random = &mut laws.random;
                 let mut verdict = divided.laws[class].on_arrival(&arrival, || random.uniform());
+                let split = &mut divided.split;
                 // Of a part that has become smaller more may wait than it has room for, and another's has grown meanwhile: the
                 // buffer is that of all.
                 let Backlog { bytes, packets } = laws.backlog();
                 if arrival.idle_since.is_none() && !laws.limit.admits(bytes, packets, size) {
                     verdict = Verdict::Drop;
                 }
-                if verdict != Verdict::Enqueue {
-                    divided.split.on_loss(class);
+                if let (Some(split), true) = (split, verdict != Verdict::Enqueue) {
+                    split.on_loss(class);
                 }
                 laws.settle_verdict(verdict, packet)
             }
@@ -431,6 +527,11 @@ impl Served {
         }
         packets.push_back(waiting);
         queue.backlog.add(packet.size);
+        let Backlog { bytes, packets } = self.laws.backlog();
+        if self.drops_head && !self.laws.limit.admits(bytes, packets, size) && packets > 0 {
+            self.make_room(now, packet.size);
+            return Admission::Overfull;
+        }
         self.laws.enter(now, packet.size);
         self.heads[class].get_or_insert(size);
         self.scheduler.enqueue(class, size, &self.weights);
@@ -466,15 +567,22 @@ impl Served {
         let mut lost = Backlog::default();
         while !self.laws.limit.holds(rest.bytes, rest.packets) {
             let longest = self.queues.iter_mut().max_by_key(|queue| queue.longest_bytes());
-            let Some(Queue { order: Order::Flows(flows), backlog }) = longest else { break };
-            flows.give_up(|waiting| {
+            let Some(Queue { order, backlog }) = longest else { break };
+            let mut lose = |waiting: Waiting| {
                 let size = waiting.packet.size;
                 self.laws.stats.lose(&waiting.packet);
                 lost.add(size);
                 backlog.take(size);
                 rest.take(size);
                 self.given_up.push(waiting.packet.sack);
-            });
+            };
+            match order {
+                Order::Flows(flows) => flows.give_up(lose),
+                Order::Arrival(packets) => match packets.pop_front() {
+                    Some(first) => lose(first),
+                    None => break,
+                },
+            }
         }
         for (head, queue) in self.heads.iter_mut().zip(&self.queues) {
             *head = queue.head();
@@ -519,8 +627,8 @@ impl Served {
             None => self.laws.queue.on_departure(&departure, || random.uniform()),
             Some(divided) => {
                 let verdict = divided.laws[class].on_departure(&departure, || random.uniform());
-                if verdict != Verdict::Enqueue {
-                    divided.split.on_loss(class);
+                if let (Some(split), true) = (&mut divided.split, verdict != Verdict::Enqueue) {
+                    split.on_loss(class);
                 }
                 verdict
             }
@@ -542,6 +650,9 @@ impl Served {
         let seen = self.seen();
         if let Some(shaper) = &mut self.shaper {
             (shaper.began, shaper.size) = (now, u64::from(waiting.packet.size));
+        }
+        if let Some(buckets) = &mut self.buckets {
+            buckets.take(now, u32::from(waiting.packet.size));
         }
         let (first, entry) = line.transmit(now, &waiting.packet);
         entry.packet.flags |= mark;

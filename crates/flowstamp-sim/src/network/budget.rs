@@ -35,7 +35,7 @@ use crate::random::Stream;
 use crate::results::{
     CapturedFrame, CapturedPacket, DelayCurve, FlowRow, GroupSummary, LinkSummary, SeriesKey,
 };
-use crate::scenario::{Access, Arrivals, FlowGroup, OneOrMany, Web};
+use crate::scenario::{Access, Arrivals, FlowGroup, OneOrMany, Priority, Web};
 use crate::size_bins::BINS;
 use crate::workload::SizeLaw;
 use flowstamp_laws::queue::Limit;
@@ -498,10 +498,14 @@ impl Builder<'_> {
         }
         let (mut links, mut waits) = (0.0, 0.0);
         let mut longest = (0.0, 0);
+        // On a link that goes by labels each has a buffer and laws of its own.
+        let labels = s.flows.iter().map(|group| group.label).collect::<BTreeSet<_>>().len() as f64;
         for (number, (plan, (data, acks, acks_per_s))) in self.links.iter().zip(on).enumerate() {
             let delay_s = plan.delay.as_secs_f64();
             let transit = self.peak(plan) * delay_s;
-            let held = |size: f64, most: f64| (packets(plan.limit, size) + transit / size + 2.0).min(most);
+            let buffers = if plan.priority == Priority::Labels { labels } else { 1.0 };
+            let held =
+                |size: f64, most: f64| (buffers * packets(plan.limit, size) + transit / size + 2.0).min(most);
             // Acks that come no faster than they go wait for nobody, if there is no data in their way.
             let steady = matches!(plan.capacity, Capacity::Constant(_)) && !plan.medium.is_shared();
             let acks = if steady && data == 0.0 && acks_per_s * ack <= self.peak(plan) {
@@ -516,7 +520,11 @@ impl Builder<'_> {
             }
             // Times at each length of the queue have bins by its logarithm, and so have the waits in it.
             let bins = (32.0 * 16.0 + 16.0 * 128.0) * (packets(plan.limit, 1.0) + 2.0).log2();
-            links += GROWTH * of::<LinkPlan>() + of::<Port>() + of::<Plain>() + of::<LinkSummary>() + LAWS;
+            links += GROWTH * of::<LinkPlan>()
+                + of::<Port>()
+                + of::<Plain>()
+                + of::<LinkSummary>()
+                + buffers * LAWS;
             links += 8.0 * plan.name.len() as f64 + bins + CURVE + 64.0;
             budget.kept += CURVE;
         }

@@ -5,6 +5,7 @@ use crate::ScenarioError;
 use crate::medium::{Capacity, Trace};
 use crate::scenario::{Buffer, LinkRate};
 use flowstamp_laws::queue::Limit;
+use flowstamp_laws::registry::QueueSpec;
 use flowstamp_laws::units::{Rate, Time};
 use std::path::Path;
 
@@ -72,7 +73,20 @@ impl Builder<'_> {
         capacity.mean(Time::ZERO, self.scenario.duration)
     }
 
-    pub(super) fn limit(&self, key: &str, buffer: Buffer, rate: Rate, rtt: Option<Time>) -> Result<Limit> {
+    /// The buffer before a link: the shaper's own where it has one, and else `buffer` at the rate at which packets leave.
+    pub(super) fn limit(
+        &self,
+        key: &str,
+        buffer: Buffer,
+        rate: Rate,
+        rtt: Option<Time>,
+        queue: &QueueSpec,
+    ) -> Result<Limit> {
+        let shaper = queue.shaper();
+        if let Some(limit) = shaper.and_then(|shaper| shaper.own_limit(self.scenario.packet)) {
+            return Ok(limit);
+        }
+        let rate = shaper.map_or(rate, |shaper| Rate::from_bps(rate.bps().min(shaper.rate.bps())));
         let packet = self.scenario.packet.as_f64();
         Ok(match buffer {
             Buffer::Packets(n) => Limit::Packets(n),

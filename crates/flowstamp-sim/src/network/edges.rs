@@ -69,6 +69,7 @@ impl Builder<'_> {
         let other = [
             ("share", plan.share.params().is_some()),
             ("priority", plan.priority != Priority::None),
+            ("a shaper", plan.queue.shaper().is_some()),
             ("medium", plan.medium.is_shared()),
         ];
         if let Some((k, _)) = other.iter().find(|o| o.1) {

@@ -5,6 +5,7 @@ use super::paths::{Core, Hashed, Way, Ways};
 use super::plan::{Comes, END, FlowPlan, GroupPlan, LinkPlan, NOBODY, Network, Path, WebPlan};
 use super::{Builder, MOST_FLOWS, MOST_WEB_FLOWS, Result, error, of_full, positive};
 use crate::ScenarioError;
+use crate::packet::Labels;
 use crate::random::Stream;
 use crate::scenario::{Access, FlowGroup, OneOrMany, Receiver, Web};
 use crate::workload::{ArrivalProcess, SizeLaw, hold_to_load, wire_bytes};
@@ -340,6 +341,13 @@ impl Builder<'_> {
 
     fn check_group(&self, group: &FlowGroup) -> Result<()> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
+        if usize::from(group.label) >= Labels::COUNT {
+            let most = Labels::COUNT - 1;
+            return error(
+                key("label"),
+                format!("is {}; it must be 0 to {most}, the greatest goes first", group.label),
+            );
+        }
         let starts = match &group.start {
             OneOrMany::One(start) => std::slice::from_ref(start),
             OneOrMany::Many(starts) => {

@@ -29,7 +29,7 @@ use assumed::PathRtts;
 use datacentre::Laid;
 use flowstamp_laws::registry::{RouterSpec, ShareSpec};
 use flowstamp_laws::share::Weights;
-use flowstamp_laws::units::{Rate, Time};
+use flowstamp_laws::units::{Bytes, Rate, Time};
 use lists::Placed;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -205,18 +205,10 @@ impl Builder<'_> {
                     "divides the link's capacity, which rate.known = false keeps from it; leave out one of them",
                 );
             }
-            if plan.share.params().is_some() && plan.queue.by_flow().is_some() {
-                let queue = plan.queue.name();
-                return error(
-                    format!("queue of {}", plan.name),
-                    format!(
-                        "\"{queue}\" divides the link among its flows, and cannot be together with share; leave out one of them"
-                    ),
-                );
-            }
+            check_queue(plan, s.packet)?;
             let classes = Classifier::Protocol.classes();
             let one_queue = plan.share.params().is_some() && plan.share.build(classes).is_none();
-            if one_queue && plan.queue.hears().each_departure() {
+            if one_queue && plan.queue.needs_events() {
                 let (share, queue) = (plan.share.name(), plan.queue.name());
                 return error(
                     format!("queue of {}", plan.name),
@@ -322,6 +314,7 @@ impl Builder<'_> {
         self.edges(&core, &mut network)?;
         self.graph_buffers(longest)?;
         network.warnings.extend(self.idle());
+        network.warnings.extend(labels(s, &self.links));
         self.agree(&mut network);
         self.assume(&mut network)?;
         self.phases(&mut network);
@@ -366,6 +359,64 @@ impl Builder<'_> {
                 names.join(", ")
             )
         })
+    }
+}
+
+/// Whether a link can carry its queue out.
+fn check_queue(plan: &LinkPlan, packet: Bytes) -> Result<()> {
+    let queue = plan.queue.name();
+    let refused = |message: String| error(format!("queue of {}", plan.name), message);
+    let shares = plan.share.params().is_some();
+    if let Some(why) = plan.queue.is_alone() {
+        let acks =
+            plan.priority == Priority::Acks && (plan.queue.drops_head() || plan.queue.shaper().is_some());
+        let other = match plan.priority {
+            _ if shares => Some("share"),
+            Priority::Labels => Some("priority = \"labels\""),
+            Priority::Acks if acks => Some("priority = \"acks\""),
+            _ => None,
+        };
+        if let Some(other) = other {
+            return refused(format!(
+                "\"{queue}\" {why}, and cannot be together with {other}; leave out one of them"
+            ));
+        }
+    }
+    if plan.queue.shaper().is_some() {
+        if !matches!(plan.router, RouterSpec::None(_)) {
+            let law = plan.router.name();
+            return refused(format!(
+                "\"{queue}\" holds packets back from a link whose whole rate router = \"{law}\" gives to flows; give the link the shaper's rate in its place"
+            ));
+        }
+        if plan.medium.is_shared() {
+            return refused(format!(
+                "\"{queue}\" says when packets leave, and so does a shared medium; leave out one of them"
+            ));
+        }
+    }
+    match plan.queue.smallest_bucket() {
+        Some((key, most)) if most < packet => error(
+            format!("queue of {}: {key}", plan.name),
+            format!("is {most}, and no packet of {packet} would pass; give {packet} or more"),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// What is wrong with labels: nobody goes by them, or nobody has one.
+fn labels(scenario: &Scenario, links: &[LinkPlan]) -> Option<String> {
+    let labelled = scenario.flows.iter().find(|group| group.label > 0);
+    match (labelled, links.iter().find(|plan| plan.priority == Priority::Labels)) {
+        (Some(group), None) => Some(format!(
+            "flows.{}.label: is {}, but no link goes by labels; give one priority = \"labels\"",
+            group.name, group.label
+        )),
+        (None, Some(plan)) => Some(format!(
+            "priority of {}: is \"labels\", but no flow has a label; give [[flows]] label = 1 to those that go first",
+            plan.name
+        )),
+        _ => None,
     }
 }
 

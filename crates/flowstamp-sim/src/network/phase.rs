@@ -111,8 +111,9 @@ impl Builder<'_> {
 impl LinkPlan {
     /// Nothing but a buffer decides who is lost here.
     fn is_plain_drop_tail(&self) -> bool {
-        let lawless =
-            matches!(self.queue, QueueSpec::DropTail(_)) && matches!(self.router, RouterSpec::None(_));
+        let lawless = matches!(self.queue, QueueSpec::DropTail(_))
+            && !self.queue.drops_head()
+            && matches!(self.router, RouterSpec::None(_));
         let shared =
             self.share.params().is_some() || self.priority != Priority::None || self.medium != Medium::Own;
         lawless && !shared && !self.governed && self.impairments.is_none() && self.police.is_none()

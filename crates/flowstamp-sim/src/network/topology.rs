@@ -46,7 +46,8 @@ impl Builder<'_> {
             ("bottleneck", forward, there, d.impairments.as_ref(), left, right),
             ("bottleneck.reverse", backward, back, impaired_back, right, left),
         ] {
-            let limit = self.limit("dumbbell.buffer", d.buffer, self.mean_rate(&capacity), Some(d.rtt))?;
+            let limit =
+                self.limit("dumbbell.buffer", d.buffer, self.mean_rate(&capacity), Some(d.rtt), &d.queue)?;
             let police = police("dumbbell.police", d.police, self.mean_rate(&capacity))?;
             let link = self.add_link(LinkPlan {
                 name: name.to_owned(),
@@ -86,7 +87,7 @@ impl Builder<'_> {
         for (i, rate) in p.rates.iter().enumerate() {
             positive(&format!("parking_lot.rates[{i}]"), *rate)?;
             let (a, b) = (core.node(&format!("n{i}")), core.node(&format!("n{}", i + 1)));
-            let limit = self.limit("parking_lot.buffer", p.buffer, *rate, Some(rtt))?;
+            let limit = self.limit("parking_lot.buffer", p.buffer, *rate, Some(rtt), &p.queue)?;
             for (suffix, from, to) in [("", a, b), (".reverse", b, a)] {
                 let link = self.add_link(LinkPlan {
                     name: format!("link{}{suffix}", i + 1),
@@ -172,7 +173,8 @@ impl Builder<'_> {
             for _ in 0..1 + usize::from(l.duplex) {
                 let rate = self.mean_rate(&self.links[at].capacity);
                 let rtt = Some(g.rtt.unwrap_or(longest)).filter(|t| *t > Time::ZERO);
-                self.links[at].limit = self.limit(&format!("{}.buffer", laid.key(i)), l.buffer, rate, rtt)?;
+                self.links[at].limit =
+                    self.limit(&format!("{}.buffer", laid.key(i)), l.buffer, rate, rtt, &l.queue)?;
                 at += 1;
             }
         }
@@ -188,7 +190,8 @@ pub(super) fn priority(
     share: &ShareSpec,
     queue: &QueueSpec,
 ) -> Priority {
-    let wanted = router.acks_first() && share.params().is_none() && queue.two_queues().is_none();
+    let in_order = queue.drops_head() || queue.shaper().is_some();
+    let wanted = router.acks_first() && share.params().is_none() && queue.two_queues().is_none() && !in_order;
     given.unwrap_or(if wanted { Priority::Acks } else { Priority::None })
 }
 

@@ -1,0 +1,321 @@
+//! Token buckets: one that polices, and one that shapes.
+//!
+//! ```text
+//!   tokens(t) = min(b, tokens(t') + r (t - t'))      bytes; b at the beginning
+//!   a packet of s bytes conforms if s <= tokens(t), and takes them
+//!
+//!   policer   a packet that does not conform as it arrives is lost, or marked; one that does joins the queue
+//!   shaper    the packet at the head leaves as soon as it conforms
+//! ```
+//! In any `[t', t]` at most `b + r (t - t')` bytes pass (Cruz 1991, eq. 2.1; RFC 2697 and RFC 2698 describe policers of this kind). With
+//! a peak rate `p` there is a second bucket of `mtu` bytes, and a packet must conform to both: at most
+//! `min(b + r (t - t'), mtu + p (t - t'))`.
+//!
+//! What is kept is not the tokens but the time at which the bucket is full again, as in the virtual scheduling of ITU-T I.371: a packet
+//! conforms from `full + s/r - b/r` on, and then `full = max(full, t) + s/r`. That is exact to a picosecond for each packet.
+//!
+//! Valid for 1 bit/s to 100 Tb/s. A packet larger than the bucket never conforms, and is lost on arrival, as under Linux' `tbf`.
+//!
+//! Deviations (Linux says / we do / because):
+//! 1. `tbf` needs `limit` or `latency` / the link's buffer counts where neither is given / every queue here has that.
+//! 2. `tbf`'s rate is that of the link, and its burst must be larger than a tick of the clock / a packet's transmission takes its time at
+//!    the link's own rate as well / the bucket stands before a line.
+//! 3. `police` may pass what does not conform to another class / it is lost, or with `ecn` marked / those are its uses here.
+
+use super::{Arrival, Limit, QueueLaw, QueueView, Verdict};
+use crate::Refused;
+use crate::units::{Bytes, Rate, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Tokens for bytes, which come at a rate.
+#[derive(Clone, Copy, Debug)]
+pub struct Bucket {
+    rate: Rate,
+    burst: Bytes,
+    /// How long an empty bucket takes to fill.
+    depth: Time,
+    /// When it is full again, if nobody takes anything.
+    full_at: Time,
+}
+
+impl Bucket {
+    /// A full bucket of `burst` bytes, which `rate` fills.
+    #[must_use]
+    pub fn new(rate: Rate, burst: Bytes) -> Self {
+        Self { rate, burst, depth: rate.tx_time(burst), full_at: Time::ZERO }
+    }
+
+    /// Whether a packet of `size` bytes is ever let pass.
+    #[must_use]
+    pub fn holds(&self, size: u32) -> bool {
+        u64::from(size) <= self.burst.get()
+    }
+
+    /// From when on there are tokens for `size` bytes, if nobody takes any before; only of what it [holds](Self::holds).
+    #[must_use]
+    pub fn ready(&self, size: u32) -> Time {
+        self.full_at.saturating_add(self.time_of(size)).saturating_sub(self.depth)
+    }
+
+    /// `size` bytes pass at `now`.
+    pub fn take(&mut self, now: Time, size: u32) {
+        self.full_at = self.full_at.max(now).saturating_add(self.time_of(size));
+    }
+
+    /// Bytes that could pass at `now`.
+    #[must_use]
+    pub fn tokens(&self, now: Time) -> f64 {
+        self.rate.bytes_in(self.depth.saturating_sub(self.full_at.saturating_sub(now)))
+    }
+
+    fn time_of(&self, size: u32) -> Time {
+        self.rate.tx_time(Bytes::new(u64::from(size)))
+    }
+}
+
+/// A bucket for the rate, and one for the peak rate if there is one.
+#[derive(Clone, Copy, Debug)]
+pub struct Buckets {
+    sustained: Bucket,
+    peak: Option<Bucket>,
+}
+
+impl Buckets {
+    /// Full buckets. A peak rate's holds `mtu` bytes.
+    #[must_use]
+    pub fn new(rate: Rate, burst: Bytes, peak: Option<Rate>, mtu: Bytes) -> Self {
+        Self { sustained: Bucket::new(rate, burst), peak: peak.map(|peak| Bucket::new(peak, mtu)) }
+    }
+
+    /// Whether a packet of `size` bytes is ever let pass.
+    #[must_use]
+    pub fn holds(&self, size: u32) -> bool {
+        self.sustained.holds(size) && self.peak.is_none_or(|peak| peak.holds(size))
+    }
+
+    /// From when on a packet of `size` bytes conforms to both.
+    #[must_use]
+    pub fn ready(&self, size: u32) -> Time {
+        self.peak.map_or(Time::ZERO, |peak| peak.ready(size)).max(self.sustained.ready(size))
+    }
+
+    /// `size` bytes pass at `now`.
+    pub fn take(&mut self, now: Time, size: u32) {
+        self.sustained.take(now, size);
+        if let Some(peak) = &mut self.peak {
+            peak.take(now, size);
+        }
+    }
+
+    /// Bytes that could pass at `now` by the rate alone.
+    #[must_use]
+    pub fn tokens(&self, now: Time) -> f64 {
+        self.sustained.tokens(now)
+    }
+}
+
+/// Whether the buckets make sense.
+fn check(rate: Rate, burst: Bytes, peak: Option<Rate>, mtu: Option<Bytes>) -> Result<(), Refused> {
+    let range = 1.0..=1e14;
+    if !range.contains(&rate.bps()) {
+        return Err(("rate", format!("is {rate}; it must be 1bps to 100Tbps")));
+    }
+    if burst.get() == 0 {
+        return Err(("burst", format!("is {burst}; it must be a packet or more")));
+    }
+    match (peak, mtu) {
+        (Some(peak), _) if peak < rate || !range.contains(&peak.bps()) => {
+            Err(("peak", format!("is {peak}; it must be rate, {rate}, or more, and 100Tbps at most")))
+        }
+        (Some(_), Some(mtu)) if mtu.get() == 0 => {
+            Err(("mtu", format!("is {mtu}; it must be a packet or more")))
+        }
+        (None, Some(mtu)) => Err((
+            "mtu",
+            format!("is {mtu}, but there is no peak whose bucket it is; give peak, or leave it out"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What a scenario may set of a policer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicerParams {
+    /// `r`: what may pass on average, headers included. 1bps to 100Tbps.
+    pub rate: Rate,
+    /// `b`: what may pass at once; at least the scenario's `packet`.
+    pub burst: Bytes,
+    /// `p`: the fastest that `burst` may pass, if there is such a limit; `rate` or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak: Option<Rate>,
+    /// What may pass at once at the peak rate. Unset, the scenario's `packet`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<Bytes>,
+    /// ECN-capable packets that do not conform are marked, and take no tokens, instead of being lost.
+    #[serde(default)]
+    pub ecn: bool,
+}
+
+impl Default for PolicerParams {
+    fn default() -> Self {
+        // For lists of all laws: a scenario has to say them.
+        Self { rate: Rate::from_mbps(10.0), burst: Bytes::new(32_000), peak: None, mtu: None, ecn: false }
+    }
+}
+
+/// A drop-tail queue whose input is policed.
+#[derive(Clone, Debug)]
+pub struct Policer {
+    limit: Limit,
+    buckets: Buckets,
+    ecn: bool,
+    /// Of the last arrival, for probes.
+    tokens: f64,
+}
+
+impl QueueLaw for Policer {
+    type Params = PolicerParams;
+
+    fn check(p: &PolicerParams) -> Result<(), Refused> {
+        check(p.rate, p.burst, p.peak, p.mtu)
+    }
+
+    fn smallest_bucket(params: &PolicerParams) -> Option<(&'static str, Bytes)> {
+        smallest(params.burst, params.mtu)
+    }
+
+    fn new(params: &PolicerParams, view: &QueueView) -> Self {
+        let mtu = params.mtu.unwrap_or(Bytes::new(u64::from(view.mean_packet_bytes)));
+        Self {
+            limit: view.limit,
+            buckets: Buckets::new(params.rate, params.burst, params.peak, mtu),
+            ecn: params.ecn,
+            tokens: params.burst.as_f64(),
+        }
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
+    fn on_arrival(&mut self, packet: &Arrival, _: impl FnMut() -> f64) -> Verdict {
+        let conforms = self.buckets.holds(packet.size) && self.buckets.ready(packet.size) <= packet.now;
+        if conforms {
+            self.buckets.take(packet.now, packet.size);
+        }
+        self.tokens = self.buckets.tokens(packet.now);
+        match (packet.fits(self.limit), conforms) {
+            (false, _) => Verdict::Drop,
+            (true, true) => Verdict::Enqueue,
+            (true, false) if self.ecn && packet.ecn_capable => Verdict::Mark,
+            (true, false) => Verdict::Drop,
+        }
+    }
+
+    fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) {
+        report("tokens_bytes", self.tokens);
+    }
+}
+
+/// What a scenario may set of a shaper.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShaperParams {
+    /// `r`: what may leave on average, headers included. 1bps to 100Tbps.
+    pub rate: Rate,
+    /// `b`: what may leave at once, at the link's rate or the peak rate; at least the scenario's `packet`.
+    pub burst: Bytes,
+    /// `p`: the fastest that `burst` may leave, if there is such a limit; `rate` or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak: Option<Rate>,
+    /// What may leave at once at the peak rate. Unset, the scenario's `packet`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<Bytes>,
+    /// How much may wait, in place of the link's `buffer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Bytes>,
+    /// How long a packet may wait at most, in place of the link's `buffer`: as much may wait as leaves in this time, from full buckets. Not
+    /// together with `limit`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Time>,
+}
+
+impl Default for ShaperParams {
+    fn default() -> Self {
+        let PolicerParams { rate, burst, peak, mtu, .. } = PolicerParams::default();
+        Self { rate, burst, peak, mtu, limit: None, latency: None }
+    }
+}
+
+impl ShaperParams {
+    /// How much may wait, where the shaper says so: `latency` as Linux' `tbf` has it, `b + r latency`, and `mtu + p latency` if that is
+    /// less. `packet` is the size of a full packet.
+    #[must_use]
+    pub fn own_limit(&self, packet: Bytes) -> Option<Limit> {
+        let within = |rate: Rate, burst: Bytes, latency| burst.as_f64() + rate.bytes_in(latency);
+        let by_latency = self.latency.map(|latency| {
+            let most = within(self.rate, self.burst, latency);
+            let mtu = self.mtu.unwrap_or(packet);
+            self.peak.map_or(most, |peak| most.min(within(peak, mtu, latency))) as u64
+        });
+        self.limit.map(Bytes::get).or(by_latency).map(Limit::Bytes)
+    }
+
+    /// The buckets that say when packets may leave, for whoever serves the queue. `packet` is the size of a full packet.
+    #[must_use]
+    pub fn buckets(&self, packet: Bytes) -> Buckets {
+        Buckets::new(self.rate, self.burst, self.peak, self.mtu.unwrap_or(packet))
+    }
+}
+
+/// Who joins the queue of a shaper: what fits. When packets leave is said by [`ShaperParams::buckets`].
+#[derive(Clone, Debug)]
+pub struct Shaper {
+    limit: Limit,
+    buckets: Buckets,
+}
+
+impl QueueLaw for Shaper {
+    type Params = ShaperParams;
+
+    fn check(p: &ShaperParams) -> Result<(), Refused> {
+        check(p.rate, p.burst, p.peak, p.mtu)?;
+        match (p.limit, p.latency) {
+            (Some(_), Some(latency)) => {
+                Err(("latency", format!("is {latency}, and limit is given too; leave out one of them")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn smallest_bucket(params: &ShaperParams) -> Option<(&'static str, Bytes)> {
+        smallest(params.burst, params.mtu)
+    }
+
+    fn new(params: &ShaperParams, view: &QueueView) -> Self {
+        let packet = Bytes::new(u64::from(view.mean_packet_bytes));
+        Self { limit: params.own_limit(packet).unwrap_or(view.limit), buckets: params.buckets(packet) }
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
+    fn on_arrival(&mut self, packet: &Arrival, _: impl FnMut() -> f64) -> Verdict {
+        if self.buckets.holds(packet.size) && packet.fits(self.limit) {
+            Verdict::Enqueue
+        } else {
+            Verdict::Drop
+        }
+    }
+}
+
+/// The smaller bucket's parameter, and how many bytes it holds.
+fn smallest(burst: Bytes, mtu: Option<Bytes>) -> Option<(&'static str, Bytes)> {
+    match mtu {
+        Some(mtu) if mtu < burst => Some(("mtu", mtu)),
+        _ => Some(("burst", burst)),
+    }
+}
