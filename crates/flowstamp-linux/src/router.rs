@@ -10,6 +10,7 @@ mod pins;
 pub mod police;
 mod privileges;
 mod program;
+mod reader;
 mod share;
 pub mod sight;
 mod staged;

@@ -2,11 +2,10 @@
 
 mod routers;
 
-use routers::{Net, serve, sh};
+use routers::{Net, eventually, serve, sh};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 fn attach(net: &Net, what: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowstamp-linux"));
@@ -74,11 +73,6 @@ fn killed_before(mut command: Command, n: usize) -> bool {
             }
         }
     }
-}
-
-/// Whether it becomes so, within time enough for a busy machine.
-fn eventually(is_so: impl Fn() -> bool) -> bool {
-    (0..500).any(|_| is_so() || (std::thread::sleep(Duration::from_millis(20)), false).1)
 }
 
 impl Net {

@@ -3,7 +3,7 @@
 mod routers;
 
 use libbpf_rs::MapCore;
-use routers::{Net, serve, sh};
+use routers::{Net, eventually, serve, sh};
 use std::process::Command;
 
 #[test]
@@ -239,22 +239,94 @@ fn refuses_what_it_cannot_do() {
     );
     net.refused(&format!("{on} rcp --rate 1Gbps --eta 0.9 --set eta=0.9"), "say it once");
     net.refused(&format!("police out.1 --netns {}", net.name), "not a router");
-    net.refused("status --metrics 127.0.0.1:0", "no router");
     net.refused(&format!("{on} rcp --rate 1Gbps --metrics 192.0.2.1:1"), "--metrics 192.0.2.1:1");
     assert_eq!(net.pinned(), 0);
     // A bare number has no unit.
     assert_eq!(net.run(&format!("{on} rcp --rate 1000000")).status.code(), Some(2));
 }
 
-/// How many BPF maps a process has open to write to.
-fn writable_maps(process: u32) -> usize {
+/// What the kernel says of each BPF map that a process has open.
+fn open_maps(process: u32) -> Vec<String> {
     let of = |what: &str, file: &str| std::fs::read_to_string(format!("/proc/{process}/{what}/{file}"));
     let open = std::fs::read_dir(format!("/proc/{process}/fdinfo")).expect("it runs").flatten();
     let maps = open.filter_map(|file| of("fdinfo", &file.file_name().into_string().ok()?).ok());
-    let maps: Vec<_> = maps.filter(|info| info.contains("map_type:")).collect();
+    maps.filter(|info| info.contains("map_type:")).collect()
+}
+
+/// How many BPF maps a process has open to write to.
+fn writable_maps(process: u32) -> usize {
+    let maps = open_maps(process);
     assert!(maps.len() >= 2, "{maps:?}");
     // The last octal digit of the flags is zero: O_RDONLY.
     maps.iter().filter(|info| !info.lines().any(|l| l.starts_with("flags:") && l.ends_with('0'))).count()
+}
+
+/// The process that reads for the one that answers, and what the kernel says of it.
+fn reader_of(server: u32) -> (u32, String) {
+    let children =
+        std::fs::read_to_string(format!("/proc/{server}/task/{server}/children")).expect("it runs");
+    let reader = children.trim().parse().expect("it has one child");
+    (reader, std::fs::read_to_string(format!("/proc/{reader}/status")).expect("it runs"))
+}
+
+fn get(address: &str, path: &str) -> String {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).expect("sent");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("text");
+    text
+}
+
+/// Each scrape tells of the routers that are attached then: of none, of one, of another law on the same interface, of one put in
+/// place of another, and of none again once the interface has gone, though its pins are there.
+#[test]
+fn metrics_follow_the_interface() {
+    let Some(net) = Net::new("m") else { return };
+    let (_server, address) = serve(&net, &mut Command::new(env!("CARGO_BIN_EXE_flowstamp-linux")), "status");
+    let scrape = || get(&address, "/metrics");
+    let on = |law: &str| format!("{{interface=\"{}:out.1\",law=\"{law}\"}}", net.name);
+    let none = |text: &str| text.contains("\nflowstamp_routers 0\n") && !text.contains("out.1");
+    let attach = |what: &str| net.ok(&format!("attach out.1 --netns {} --law {what}", net.name));
+    assert!(none(&scrape()), "{}", scrape());
+    // eta is 0.95 unless it is said.
+    for (law, rate, target) in [("rcp", "100Mbps", 95e6), ("xcp", "200Mbps", 190e6)] {
+        attach(&format!("{law} --rate {rate}"));
+        let text = scrape();
+        assert!(text.contains("\nflowstamp_routers 1\n"), "{text}");
+        let line = format!("flowstamp_router_target_rate_bps{} ", on(law));
+        let value = text.lines().find_map(|l| l.strip_prefix(&line)).unwrap_or_else(|| panic!("{text}"));
+        assert!((value.parse::<f64>().expect("a number") / target - 1.0).abs() < 1e-3, "{value}");
+        net.ok(&format!("detach out.1 --netns {}", net.name));
+        assert!(none(&scrape()), "{}", scrape());
+    }
+    attach("rcp --rate 100Mbps");
+    attach("vcp --rate 100Mbps");
+    let text = scrape();
+    assert!(text.contains(&on("vcp")) && !text.contains(&on("rcp")), "{text}");
+    assert!(sh(&format!("ip -n {} link del out.1", net.name)));
+    assert!(net.ok("status").contains("of an interface that is gone"));
+    assert!(none(&scrape()), "{}", scrape());
+    net.ok(&format!("detach out.1 --netns {}", net.name));
+    assert!(none(&scrape()), "{}", scrape());
+}
+
+/// Who cannot read the routers is told so, and not that there are none.
+#[test]
+fn metrics_need_a_capability() {
+    let Some(net) = Net::new("n") else { return };
+    net.ok(&format!("attach out.1 --netns {} --law rcp --rate 100Mbps", net.name));
+    let refused = |user: &str, pins: &std::path::Path, said: &str| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", user, "--regid", user, "--clear-groups", "--bounding-set", "-all"]);
+        command.args([env!("CARGO_BIN_EXE_flowstamp-linux"), "router", "status", "--metrics", "127.0.0.1:0"]);
+        let output = command.arg("--pins").arg(pins).output().expect("util-linux");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && error.contains(said), "{error}");
+    };
+    refused("65534", &net.pins.join("router"), "it needs root, or CAP_BPF");
+    refused("65534", &net.pins.join("nothing"), "--metrics needs root, or CAP_BPF");
+    refused("0", &net.pins.join("router"), "--metrics needs root, or CAP_BPF");
 }
 
 /// By a service manager that gives another user root's capabilities, too.
@@ -268,7 +340,12 @@ fn metrics_keep_no_capability_that_they_were_given() {
     command.args(["--ambient-caps", given, env!("CARGO_BIN_EXE_flowstamp-linux")]);
     let (server, address) = serve(&net, &mut command, "status");
     let user = std::fs::read_to_string(format!("/proc/{}/status", server.0.id())).expect("it runs");
+    let text = get(&address, "/metrics");
+    let (_, reader) = reader_of(server.0.id());
     drop(server);
+    assert!(text.contains("out.1"), "{text}");
+    // CAP_BPF (39) to open maps and CAP_DAC_OVERRIDE (1) for root's folders, of those that it was given.
+    assert!(reader.contains("CapPrm:\t0000008000000002") && reader.contains("NoNewPrivs:\t1"), "{reader}");
     assert!(!address.is_empty() && user.contains("Uid:\t65533\t65533\t65533\t65533"), "{user}");
     for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
         assert!(user.contains(&format!("{set}:\t0000000000000000")), "{user}");
@@ -277,22 +354,20 @@ fn metrics_keep_no_capability_that_they_were_given() {
 
 #[test]
 fn metrics_are_served_without_privileges() {
-    use std::io::{Read, Write};
     let Some(net) = Net::new("d") else { return };
     let attach = format!("attach out.1 --netns {} --law rcp --rate 100Mbps --share htb", net.name);
     let (server, address) = serve(&net, &mut Command::new(env!("CARGO_BIN_EXE_flowstamp-linux")), &attach);
-    let ask = |request: &str| {
-        let mut stream = std::net::TcpStream::connect(&address).expect("it listens");
-        stream.write_all(request.as_bytes()).expect("sent");
-        let mut text = String::new();
-        stream.read_to_string(&mut text).expect("text");
-        text
-    };
-    let text = ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    let text = get(&address, "/metrics");
     let labels = format!("{{interface=\"{}:out.1\",law=\"rcp\"}}", net.name);
-    let missing = ask("GET /x HTTP/1.1\r\n\r\n");
+    let missing = get(&address, "/x");
     let user = std::fs::read_to_string(format!("/proc/{}/status", server.0.id())).expect("it runs");
-    assert_eq!(writable_maps(server.0.id()), 0);
+    // Who answers has no map open; who reads has CAP_BPF (39) alone, and none open between two questions.
+    let (reader, rights) = reader_of(server.0.id());
+    assert_eq!((open_maps(server.0.id()), open_maps(reader)), (Vec::new(), Vec::new()));
+    for set in ["CapPrm", "CapEff"] {
+        assert!(rights.contains(&format!("{set}:\t0000008000000000")), "{rights}");
+    }
+    assert!(rights.contains("NoNewPrivs:\t1"), "{rights}");
     // Whoever has its maps open, a law ends with its router, and nobody is told of it.
     let file = format!("router/{}:out%2e1/state", net.name);
     let state = libbpf_rs::MapHandle::from_pinned_path(net.pins.join(file)).expect("it is pinned");
@@ -303,8 +378,10 @@ fn metrics_are_served_without_privileges() {
     assert_ne!(look(), look());
     net.ok(&format!("detach out.1 --netns {}", net.name));
     assert_eq!(look(), look());
-    let after = ask("GET /metrics HTTP/1.1\r\n\r\n");
+    let after = get(&address, "/metrics");
     drop(server);
+    // Who reads ends with who asks; a process that nobody has waited for has no program.
+    assert!(eventually(|| std::fs::read_link(format!("/proc/{reader}/exe")).is_err()));
     assert!(after.ends_with("# EOF\n") && !after.contains("out.1"), "{after}");
     assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("# EOF\n"), "{text}");
     assert!(text.contains(&format!("flowstamp_router_rate_bps{labels} ")), "{text}");

@@ -112,7 +112,7 @@ pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
     drop(lock);
     match listener {
-        Some(listener) if done.is_ok() => metrics::serve(&listener, &interface.pins.root),
+        Some(listener) if done.is_ok() => metrics::serve(listener, &interface.pins.root),
         _ => done,
     }
 }

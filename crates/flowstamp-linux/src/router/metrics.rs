@@ -1,8 +1,9 @@
-//! `--metrics`: what `router status` says, as Prometheus asks for it.
+//! `--metrics`: what `router status` says, as Prometheus asks for it. Each answer tells of the routers that are attached then.
 
 use super::http::{self, Page};
 use super::privileges;
-use super::status::{Report, Source, sources};
+use super::reader::Reader;
+use super::status::{Report, reports};
 use crate::law::ROUTERS;
 use crate::refusal::Refusal;
 use prometheus_client::encoding::text::encode;
@@ -66,7 +67,11 @@ fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
         ("decisions", "Control intervals that have ended", |r| r.decisions),
         ("dropped_packets", "Packets that the queueing discipline dropped", |r| r.dropped_packets),
     ];
-    let mut registry = Registry::with_prefix("flowstamp_router");
+    let mut all = Registry::default();
+    let attached = Gauge::<i64>::default();
+    attached.set(reports.len() as i64);
+    all.register("flowstamp_routers", "Interfaces with a router", attached);
+    let registry = all.sub_registry_with_prefix("flowstamp_router");
     let labels = |r: &Report| {
         vec![("interface".to_owned(), r.interface.clone()), ("law".to_owned(), r.law.name.to_owned())]
     };
@@ -102,20 +107,23 @@ fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
         }
     }
     let mut text = String::new();
-    encode(&mut text, &registry)?;
+    encode(&mut text, &all)?;
     Ok(text)
 }
 
 /// What is answered to a request.
-fn page(request: &[u8], sources: &[Source]) -> Page {
+fn page(request: &[u8], reader: &mut Reader) -> Page {
     let mut words = request.split(|b| b.is_ascii_whitespace());
     match (words.next(), words.next()) {
-        (Some(b"GET"), Some(b"/metrics" | b"/")) => {
-            let reports: Vec<Report> = sources.iter().filter_map(Source::read).collect();
-            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            // Writing to a string does not fail.
-            ("200 OK", kind, render(&reports).unwrap_or_default())
-        }
+        (Some(b"GET"), Some(b"/metrics" | b"/")) => match reader.ask() {
+            Ok(Ok(text)) => ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", text),
+            Ok(Err(why)) => ("500 Internal Server Error", "text/plain", why + "\n"),
+            Err(error) => {
+                // Whoever supervises it begins anew.
+                eprintln!("flowstamp: the process that reads the routers has ended ({error})");
+                std::process::exit(1)
+            }
+        },
         (Some(b"GET"), _) => ("404 Not Found", "text/plain", "only /metrics is here\n".into()),
         _ => ("405 Method Not Allowed", "text/plain", "only GET is answered\n".into()),
     }
@@ -126,15 +134,20 @@ pub fn listen(at: SocketAddr) -> Result<TcpListener, Refusal> {
     TcpListener::bind(at).map_err(|e| Refusal(format!("--metrics {at}: {e}")))
 }
 
-/// Answers until stopped, about the routers that `root` has when it starts.
-pub fn serve(listener: &TcpListener, root: &Path) -> anyhow::Result<ExitCode> {
-    let sources = sources(root)?;
-    if sources.is_empty() {
-        return Err(Refusal(format!("no router is attached (none in {})", root.display())).into());
-    }
+/// The routers of `root` whose interface is there: what is left of one that has gone tells nothing of now.
+fn attached(root: &Path) -> anyhow::Result<String> {
+    let mut reports = reports(root)?;
+    reports.retain(|report| report.attached);
+    Ok(render(&reports)?)
+}
+
+/// Answers until stopped, about the routers that `root` has at each request.
+pub fn serve(listener: TcpListener, root: &Path) -> anyhow::Result<ExitCode> {
+    reports(root)?; // what would be refused at each request is refused now
+    let (mut reader, listener) = Reader::start(listener, || attached(root))?;
     privileges::keep_only(&[])?;
     println!("listening at http://{}/metrics", listener.local_addr()?);
-    http::serve(listener, |request| page(request, &sources))?;
+    http::serve(&listener, |request| page(request, &mut reader))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,7 +1,11 @@
 //! What a daemon gives up once everything that it needs is open.
 
+/// Access to files whatever their mode says; linux/capability.h.
+pub const CAP_DAC_OVERRIDE: u32 = 1;
 /// Changing network interfaces; linux/capability.h.
 pub const CAP_NET_ADMIN: u32 = 12;
+/// Loading programs and opening maps; linux/capability.h.
+pub const CAP_BPF: u32 = 39;
 
 /// linux/capability.h.
 const VERSION_3: u32 = 0x2008_0522;
@@ -36,11 +40,30 @@ fn give_up(capabilities: &[u32]) -> bool {
         }
 }
 
+/// From here on the same user, with those of the capabilities named that the process holds, and no way to others.
+pub fn keep_held(capabilities: &[u32]) -> anyhow::Result<()> {
+    let held: Vec<u32> = capabilities.iter().copied().filter(|capability| holds(*capability)).collect();
+    // SAFETY: plain numbers.
+    let done = set(&held) && unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 };
+    anyhow::ensure!(done, "cannot give up privileges: {}", std::io::Error::last_os_error());
+    Ok(())
+}
+
+/// Whether the process has a capability.
+pub fn holds(capability: u32) -> bool {
+    let header = [VERSION_3, 0];
+    let mut data = [0u32; 6];
+    // SAFETY: the structures of version 3: a version and this thread, and room for two sets of three words.
+    let done = unsafe { libc::syscall(libc::SYS_capget, header.as_ptr(), data.as_mut_ptr()) == 0 };
+    done && data[capability as usize / 32 * 3] & (1 << (capability % 32)) != 0
+}
+
 /// The effective and permitted sets; nothing is inheritable.
 fn set(capabilities: &[u32]) -> bool {
-    let bits: u32 = capabilities.iter().map(|c| 1 << c).sum();
+    let bits: u64 = capabilities.iter().map(|c| 1u64 << c).sum();
+    let (low, high) = (bits as u32, (bits >> 32) as u32);
     let header = [VERSION_3, 0];
-    let data = [bits, bits, 0, 0, 0, 0];
+    let data = [low, low, 0, high, high, 0];
     // SAFETY: the structures of version 3: a version and this thread, and two sets of three words.
     unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), data.as_ptr()) == 0 }
 }

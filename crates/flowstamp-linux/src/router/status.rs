@@ -1,18 +1,19 @@
 //! `router status`: what is pinned, and what the laws know.
 
 use super::attach::pinned_config;
-use super::pins::{is_gone, open_to_read, shown_name};
+use super::pins::{open_to_read, shown_name};
 use super::program::{types, value_of};
 use super::staged::{STAGED, is_on, settled};
 use super::{Pins, metrics};
 use crate::bpffs;
 use crate::law::{self, Law, bps};
 use crate::path::monotonic_ns;
+use crate::refusal::Refusal;
 use flowstamp_laws::share::{OTHER, OWN};
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::{MapCore, MapFlags};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
@@ -98,83 +99,67 @@ impl Split {
     }
 }
 
-/// One interface's maps, open.
-pub struct Source {
-    directory: File,
-    name: String,
-    /// When it was opened.
-    attached: bool,
-    config: types::fs_config,
-    state: MapHandle,
-    share: MapHandle,
-}
-
-impl Source {
-    /// What is pinned under this name; none if it is not a router's or another version's.
-    fn open(root: &Path, name: &str) -> Option<Self> {
-        let directory = settled(&root.join(name));
-        let state = open_to_read(&directory.join("state")).ok()?;
-        (state.value_size() as usize == size_of::<types::fs_link>()).then_some(Self {
-            directory: File::open(&directory).ok()?,
-            name: shown_name(name),
-            attached: is_on(&directory, None),
-            config: pinned_config(&directory)?,
-            state,
-            share: open_to_read(&directory.join("share")).ok()?,
-        })
+/// What is pinned under this name says now; none if it is not a router's or another version's.
+fn report(root: &Path, name: &str) -> Option<Report> {
+    let directory = settled(&root.join(name));
+    let state = open_to_read(&directory.join("state")).ok()?;
+    if state.value_size() as usize != size_of::<types::fs_link>() {
+        return None;
     }
-
-    /// What it says now; none once it has been detached, or attached anew.
-    pub fn read(&self) -> Option<Report> {
-        if is_gone(&self.directory) {
-            return None;
-        }
-        let bytes = self.state.lookup(&0u32.to_ne_bytes(), MapFlags::LOCK).ok()??;
-        let (c, s): (_, types::fs_link) = (&self.config, value_of(&bytes)?);
-        let law = law::numbered(c.law)?;
-        let split = self.share.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
-        let split = (c.share != 0).then(|| Some(Split::of(&value_of(&split)?, &s))).flatten();
-        let capacity_bps = split.as_ref().map_or(bps(c.link_rate_q16 as f64), |s: &Split| s.own_capacity_bps);
-        Some(Report {
-            interface: self.name.clone(),
-            law,
-            attached: self.attached,
-            link_rate_bps: (!law.blind).then(|| bps(c.link_rate_q16 as f64)),
-            target_rate_bps: (!law.blind).then(|| capacity_bps * c.eta_q32 as f64 / 4_294_967_296.0),
-            variables: law.variables.iter().map(|v| (v.name, (v.of)(c, &s))).collect(),
-            queue_bytes: s.queue_bytes,
-            queue_packets: s.queue_packets,
-            dropped_packets: s.dropped_packets,
-            split,
-            input_bytes: (law.input_bytes)(&s),
-            decisions: s.decisions,
-            interval_s: s.interval_ns as f64 / 1e9,
-            late_mean_s: s.late_sum_ns as f64 / 1e9 / s.decisions.max(1) as f64,
-            late_max_s: s.late_max_ns as f64 / 1e9,
-        })
-    }
+    let bytes = state.lookup(&0u32.to_ne_bytes(), MapFlags::LOCK).ok()??;
+    let (c, s): (_, types::fs_link) = (&pinned_config(&directory)?, value_of(&bytes)?);
+    let law = law::numbered(c.law)?;
+    let share = open_to_read(&directory.join("share")).ok()?;
+    let split = share.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+    let split = (c.share != 0).then(|| Some(Split::of(&value_of(&split)?, &s))).flatten();
+    let capacity_bps = split.as_ref().map_or(bps(c.link_rate_q16 as f64), |s: &Split| s.own_capacity_bps);
+    Some(Report {
+        interface: shown_name(name),
+        law,
+        attached: is_on(&directory, None),
+        link_rate_bps: (!law.blind).then(|| bps(c.link_rate_q16 as f64)),
+        target_rate_bps: (!law.blind).then(|| capacity_bps * c.eta_q32 as f64 / 4_294_967_296.0),
+        variables: law.variables.iter().map(|v| (v.name, (v.of)(c, &s))).collect(),
+        queue_bytes: s.queue_bytes,
+        queue_packets: s.queue_packets,
+        dropped_packets: s.dropped_packets,
+        split,
+        input_bytes: (law.input_bytes)(&s),
+        decisions: s.decisions,
+        interval_s: s.interval_ns as f64 / 1e9,
+        late_mean_s: s.late_sum_ns as f64 / 1e9 / s.decisions.max(1) as f64,
+        late_max_s: s.late_max_ns as f64 / 1e9,
+    })
 }
 
 /// All routers, by name.
-pub fn sources(root: &Path) -> anyhow::Result<Vec<Source>> {
+pub fn reports(root: &Path) -> anyhow::Result<Vec<Report>> {
     bpffs::check_owners(root)?;
-    let names = std::fs::read_dir(root).into_iter().flatten().flatten();
+    let entries = match std::fs::read_dir(root) {
+        Ok(entries) => entries,
+        // The folder is there only while something is pinned in it.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => {
+            let text = format!("{} cannot be read ({error}); it needs root, or CAP_BPF", root.display());
+            return Err(Refusal(text).into());
+        }
+    };
     let name = |entry: std::fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
         Some(name.strip_suffix(STAGED).map(str::to_owned).unwrap_or(name))
     };
-    let mut names: Vec<_> = names.filter_map(name).collect();
+    let mut names: Vec<_> = entries.flatten().filter_map(name).collect();
     names.sort();
     names.dedup();
-    Ok(names.iter().filter_map(|name| Source::open(root, name)).collect())
+    Ok(names.iter().filter_map(|name| report(root, name)).collect())
 }
 
 /// Says it.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let Some(at) = arguments.metrics {
-        return metrics::serve(&metrics::listen(at)?, &arguments.pins.root);
+        return metrics::serve(metrics::listen(at)?, &arguments.pins.root);
     }
-    let reports: Vec<Report> = sources(&arguments.pins.root)?.iter().filter_map(Source::read).collect();
+    let reports = reports(&arguments.pins.root)?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&reports)?);
         return Ok(ExitCode::SUCCESS);

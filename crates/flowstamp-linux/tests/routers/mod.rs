@@ -74,6 +74,11 @@ impl Net {
     }
 }
 
+/// Whether it becomes so, within time enough for a busy machine.
+pub fn eventually(is_so: impl Fn() -> bool) -> bool {
+    (0..500).any(|_| is_so() || (std::thread::sleep(std::time::Duration::from_millis(20)), false).1)
+}
+
 impl Drop for Net {
     fn drop(&mut self) {
         let (n, p) = (&self.name, self.pins.display());
