@@ -93,6 +93,12 @@ class Simulation:
         """Sets a value from now on: a key of the scenario, and TOML or else text. Raises ScenarioError."""
     def results(self) -> Run:
         """The results as if the run ended now. Raises ScenarioError during warm-up."""
+    def links(self) -> list[tuple[str, float, float]]:
+        """The router links: name, mean rate of the run in bit/s (of a trace that of one period), buffer in bytes."""
+    def senders(self) -> list[dict[str, Any]]:
+        """Counts of the flows whose law is `told`, since each began; not of groups whose flows come and go. Packets: `sent`, `lost`
+        (and sent again), `delivered`, `marked`; `acks`, and `rtt_sum_ps` of their samples modulo 2**64; `min_rtt_s`, zero before
+        the first; `group`, `index`, `path_rtt_s`, `payload_bytes`."""
     def series(self, since: str = "0s") -> Table:
         """Samples taken after an instant, in long form."""
     def series_points(self, kind: str, name: str, metric: str, *, since: str = "0s") -> tuple[bytes, bytes]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flowstamp.errors import ResultsError, translated
 from flowstamp.progress import watching
@@ -56,6 +56,27 @@ class Simulation:
         """The results as if the run ended now; there are none before warm-up ends."""
         with translated():
             return Results(self._native.results())
+
+    def links(self) -> dict[str, dict[str, float]]:
+        """The router links by name: `mean_rate_bps` over the whole run, and `buffer_bytes`.
+
+        The mean rate of a trace is that of one period.
+        """
+        return {name: {"mean_rate_bps": rate, "buffer_bytes": buffer} for name, rate, buffer in self._native.links()}
+
+    def senders(self) -> dict[str, dict[str, Any]]:
+        """Counts of each flow whose law is `told`, by "GROUP.NUMBER", since the flow began.
+
+        `sent`, `lost`, `delivered` and `marked` are packets. `sent` includes those that were sent again. `lost` counts
+        those, less the ones that the receiver had already, as D-SACK tells. `delivered` packets are acknowledged, and
+        `marked` ones were marked by routers, as the acks say.
+
+        `acks` counts samples of the round-trip time, whose sum is `rtt_sum_ps`, in picoseconds modulo 2**64.
+        `min_rtt_s` is the least sample, 0 before the first. Constants are `group`, `index`, `path_rtt_s` without queues
+        as the scenario states it, and a full packet's `payload_bytes`. Groups whose flows come and go (web, lists) are
+        left out.
+        """
+        return {f"{row['group']}.{row['index']}": row for row in self._native.senders()}
 
     def series_table(self, since: str = "0s") -> Table:
         """Samples taken after `since` in long form: time_s, kind, name, metric, value."""

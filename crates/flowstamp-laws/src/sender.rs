@@ -147,6 +147,17 @@ impl RateSample {
     }
 }
 
+/// Counts since a flow began, for whoever decides in place of a law ([`SenderLaw::tally`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Acks that acknowledged something new; each gave one sample of the round-trip time.
+    pub acks: u64,
+    /// Acknowledged packets that had been marked.
+    pub marked: u64,
+    /// Sum of the samples of the round-trip time in picoseconds, modulo 2^64: the difference of two is exact for up to 213 days.
+    pub rtt_sum_ps: u64,
+}
+
 /// A packet that was found lost, for laws that ask for delivery rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostPacket {
@@ -218,6 +229,11 @@ pub trait SenderLaw: Sized {
 
     /// How this law's losses are repaired unless the scenario says otherwise.
     fn recovery(&self) -> Recovery;
+
+    /// Counts for whoever decides in place of the law; only laws that are [told](Self::TOLD) keep any.
+    fn tally(&self) -> Option<Tally> {
+        None
+    }
 
     /// How marks are echoed to this law unless the scenario says otherwise.
     fn echo(&self) -> Echo {
@@ -361,6 +377,9 @@ impl<L: SenderLaw> SenderLaw for Box<L> {
     }
     fn recovery(&self) -> Recovery {
         (**self).recovery()
+    }
+    fn tally(&self) -> Option<Tally> {
+        (**self).tally()
     }
     fn echo(&self) -> Echo {
         (**self).echo()

@@ -5,9 +5,10 @@
 //! ```
 //!
 //! Neither acks, losses, marks nor timeouts bear on them; losses are repaired by selective acks. It is for what governs flows
-//! without being a law of the registry: a learner, a trace, another simulator.
+//! without being a law of the registry: a learner, a trace, another simulator. It counts what acks tell, for whoever decides
+//! ([`Tally`]).
 
-use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::sender::{Ack, Echo, FlowView, Recovery, SenderLaw, Tally};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{Refused, within};
@@ -36,6 +37,7 @@ impl Default for Params {
 pub struct Sender {
     params: Params,
     packet_bytes: f64,
+    tally: Tally,
 }
 
 impl SenderLaw for Sender {
@@ -58,7 +60,7 @@ impl SenderLaw for Sender {
     }
 
     fn new(params: &Params, flow: &FlowView) -> Self {
-        Self { params: *params, packet_bytes: f64::from(flow.packet_bytes) }
+        Self { params: *params, packet_bytes: f64::from(flow.packet_bytes), tally: Tally::default() }
     }
 
     fn set_params(&mut self, params: &Params) {
@@ -69,6 +71,11 @@ impl SenderLaw for Sender {
         Recovery::Sack
     }
 
+    /// Whoever decides is told how many packets were marked (RFC 8257 section 3.2), not only that some were.
+    fn echo(&self) -> Echo {
+        Echo::PerPacket
+    }
+
     fn cwnd(&self) -> f64 {
         self.params.window * self.packet_bytes
     }
@@ -77,7 +84,15 @@ impl SenderLaw for Sender {
         self.params.rate
     }
 
-    fn on_ack(&mut self, _: &Ack<'_>) {}
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        self.tally.acks += 1;
+        self.tally.marked += u64::from(ack.marked);
+        self.tally.rtt_sum_ps = self.tally.rtt_sum_ps.wrapping_add(ack.rtt.as_ps());
+    }
+
+    fn tally(&self) -> Option<Tally> {
+        Some(self.tally)
+    }
 
     fn on_loss(&mut self, _: Time, _: u32) {}
 

@@ -5,10 +5,10 @@ use crate::table::Table;
 use crate::wait::{Board, watched};
 use crate::{FilesOf, Source, scenario_error};
 use flowstamp_laws::units::Time;
-use flowstamp_sim::{StepError, output};
+use flowstamp_sim::{SenderView, StepError, output};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 /// A run that has not ended.
 #[pyclass(module = "flowstamp._flowstamp")]
@@ -55,6 +55,17 @@ impl Simulation {
         py.detach(|| self.simulation.results()).map(Run::from).map_err(|e| scenario_error(&e))
     }
 
+    /// The router links: name, mean rate of the run in bit/s, buffer in bytes.
+    fn links(&self) -> Vec<(String, f64, f64)> {
+        let links = self.simulation.link_views();
+        links.map(|link| (link.name.to_owned(), link.mean_rate.bps(), link.buffer_bytes)).collect()
+    }
+
+    /// The flows whose law is told, each with what it has counted.
+    fn senders<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        self.simulation.sender_views().map(|sender| counts(py, &sender)).collect()
+    }
+
     /// Samples taken after an instant, in long form.
     #[pyo3(signature = (since="0s"), text_signature = "($self, since='0s')")]
     fn series(&self, since: &str) -> PyResult<Table> {
@@ -79,6 +90,23 @@ impl Simulation {
         let since = time("since", since)?;
         Ok(series_points(py, &self.simulation.series_since(since), kind, name, metric))
     }
+}
+
+/// One sender's counts by name.
+fn counts<'py>(py: Python<'py>, sender: &SenderView<'_>) -> PyResult<Bound<'py, PyDict>> {
+    let of = PyDict::new(py);
+    of.set_item("group", sender.group)?;
+    of.set_item("index", sender.index)?;
+    of.set_item("path_rtt_s", sender.path_rtt_s)?;
+    of.set_item("sent", sender.sent)?;
+    of.set_item("lost", sender.lost)?;
+    of.set_item("delivered", sender.delivered)?;
+    of.set_item("payload_bytes", sender.payload_bytes)?;
+    of.set_item("marked", sender.tally.marked)?;
+    of.set_item("acks", sender.tally.acks)?;
+    of.set_item("rtt_sum_ps", sender.tally.rtt_sum_ps)?;
+    of.set_item("min_rtt_s", sender.min_rtt.as_secs_f64())?;
+    Ok(of)
 }
 
 /// Lays out a scenario, ready to run.

@@ -45,7 +45,7 @@ pub use flowstamp_scenario as scenario;
 pub use load::{load, load_within};
 pub use many::{run_each_within, run_many, run_many_within};
 pub use network::Needs;
-pub use run::{Crossing, Simulation, StepError, Stopped};
+pub use run::{Crossing, LinkView, SenderView, Simulation, StepError, Stopped};
 pub use scenario::{FilesFrom, Format, Loaded, ScenarioError};
 
 use flowstamp_laws::units::Time;

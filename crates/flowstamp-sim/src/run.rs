@@ -18,6 +18,9 @@ use std::time::Duration;
 
 #[cfg(test)]
 mod tests;
+mod view;
+
+pub use view::{LinkView, SenderView};
 
 /// Events between two calls of the progress function.
 const EVENTS_PER_TICK: u64 = 1 << 16;

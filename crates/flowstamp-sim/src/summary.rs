@@ -13,7 +13,6 @@ use crate::results::{
 };
 use crate::scenario::{Access, Scenario};
 use crate::size_bins::{self, BINS};
-use flowstamp_laws::queue::Limit;
 use flowstamp_laws::units::{Rate, Time};
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -119,10 +118,7 @@ pub fn results(mut run: Finished) -> Results {
             laws.name.clone(),
             LinkSummary {
                 rate_bps: room * 8.0 / span_s,
-                buffer_bytes: match laws.limit {
-                    Limit::Bytes(b) => b as f64,
-                    Limit::Packets(n) => f64::from(n) * sim.scenario.packet.as_f64(),
-                },
+                buffer_bytes: laws.buffer_bytes(sim.scenario.packet.as_f64()),
                 utilization: if room > 0.0 { sent / room } else { 0.0 },
                 mean_queue_bytes: stats.queue_times.integral() as f64 / (end - start).as_ps() as f64,
                 p50_queue_bytes: queue(0.5),

@@ -2,7 +2,7 @@
 //! carry, its type.
 
 use super::{Header, each, in_this_build, spec};
-use crate::sender::{Ack, Echo, FlowView, LostPacket, Recovery, SenderLaw};
+use crate::sender::{Ack, Echo, FlowView, LostPacket, Recovery, SenderLaw, Tally};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{AgreedTime, Refused};
@@ -115,6 +115,7 @@ macro_rules! senders {
                 }
             }
             fn recovery(&self) -> Recovery { each!(self, $($variant)*; l => l.recovery()) }
+            fn tally(&self) -> Option<Tally> { each!(self, $($variant)*; l => l.tally()) }
             fn echo(&self) -> Echo { each!(self, $($variant)*; l => l.echo()) }
             fn wants_delivery_rate(&self) -> bool { each!(self, $($variant)*; l => l.wants_delivery_rate()) }
             fn handshake(&self) -> bool { each!(self, $($variant)*; l => l.handshake()) }

@@ -106,6 +106,8 @@ struct OutOfOrder {
     top: u32,
     /// Runs as last reported, most recent first.
     recent: SackBlocks,
+    /// Packets that arrived once more.
+    copies: u32,
 }
 
 /// What is known of what came above a gap.
@@ -230,15 +232,16 @@ impl Receiver {
             }
             return;
         }
-        if seq < self.next {
-            return; // A copy.
-        }
         let next = self.next;
         let above = self.above.get_or_insert_with(|| {
             let recent = SackBlocks::default();
-            Box::new(Above::Runs(OutOfOrder { set: RunSet::new(next), top: next, recent }))
+            Box::new(Above::Runs(OutOfOrder { set: RunSet::new(next), top: next, recent, copies: 0 }))
         });
         let Above::Runs(o) = &mut **above else { return };
+        if seq < next {
+            o.copies += 1;
+            return;
+        }
         o.set.advance(next);
         if seq == next {
             // RFC 5681 section 4.2: the packet fills a gap.
@@ -249,7 +252,12 @@ impl Receiver {
             return;
         }
         o.top = o.top.max(seq + 1);
-        let run = if o.set.contains(seq) { o.set.run_around(seq) } else { o.set.fill(seq, seq + 1) };
+        let run = if o.set.contains(seq) {
+            o.copies += 1;
+            o.set.run_around(seq)
+        } else {
+            o.set.fill(seq, seq + 1)
+        };
         self.gap = true;
         o.report(Some(run), next);
     }
@@ -322,6 +330,15 @@ impl Receiver {
     #[inline]
     pub fn delivered(&self) -> u32 {
         self.next + self.above_gap().map_or(0, |o| o.set.len())
+    }
+
+    /// Packets that arrived once more: what D-SACK (RFC 2883) tells a sender, which then knows that it sent them again in vain.
+    #[must_use]
+    pub fn copies(&self) -> u32 {
+        match self.above.as_deref() {
+            Some(Above::Runs(o)) => o.copies,
+            _ => 0,
+        }
     }
 
     /// It counts transmissions ([`Recovery::Count`]).

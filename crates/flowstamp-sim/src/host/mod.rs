@@ -203,6 +203,12 @@ impl Flow {
         self.last_departed > 0
     }
 
+    /// Packets that its receiver got once more.
+    #[must_use]
+    pub fn copies(&self) -> u32 {
+        self.receiver.copies()
+    }
+
     /// The header of the packets that it sends now, at both ends: what this looks at of the sender, receivers must not run
     /// ahead of ([`sides`]).
     #[inline]

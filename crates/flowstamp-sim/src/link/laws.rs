@@ -98,6 +98,15 @@ impl Laws {
         }
     }
 
+    /// Bytes that the buffer holds, if packets are of `packet_bytes`.
+    #[must_use]
+    pub fn buffer_bytes(&self, packet_bytes: f64) -> f64 {
+        match self.limit {
+            Limit::Bytes(bytes) => bytes as f64,
+            Limit::Packets(packets) => f64::from(packets) * packet_bytes,
+        }
+    }
+
     /// Bytes that wait.
     #[must_use]
     pub fn queue_bytes(&self) -> u64 {

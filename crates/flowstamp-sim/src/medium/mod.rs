@@ -94,6 +94,15 @@ impl Capacity {
         }
     }
 
+    /// The mean rate of a run of `duration`; of a trace the mean of one period, whatever part of it the run sees.
+    #[must_use]
+    pub fn mean_of_run(&self, duration: Time) -> Rate {
+        match self {
+            Self::Trace(trace, _) => trace.mean(),
+            _ => self.mean(Time::ZERO, duration),
+        }
+    }
+
     /// This capacity until `now`, and `rate` from then on.
     #[must_use]
     pub fn from_then_on(self, now: Time, rate: Rate) -> Self {
@@ -153,6 +162,20 @@ mod tests {
         assert_eq!(s.finish(Time::from_millis(5), 750), Time::from_millis(6));
         // An opportunity that nobody waits for is lost.
         assert_eq!(s.finish(Time::from_ps(Time::from_secs(9).as_ps() + 1), 100), Time::from_millis(9001));
+    }
+
+    #[test]
+    fn a_runs_mean_is_that_of_its_steps_or_of_a_traces_period() {
+        let steps =
+            [(0, 0.0), (1, 10.0), (2, 2.0)].map(|(s, mbps)| (Time::from_secs(s), Rate::from_mbps(mbps)));
+        let mean = Capacity::Steps(steps.into()).mean_of_run(Time::from_secs(4));
+        assert!((mean.bps() / 3.5e6 - 1.0).abs() < 1e-12, "{mean}"); // (0 + 10 + 2 * 2) / 4 Mb/s
+        // Two packets each second, whose first comes after a run of 0.3 s.
+        let late = Capacity::Trace(Box::new(Trace::new(&[500, 1000])), Time::from_millis(100));
+        for ms in [300, 999, 60_000] {
+            assert!((late.mean_of_run(Time::from_millis(ms)).bps() / 24e3 - 1.0).abs() < 1e-12);
+        }
+        assert_eq!(Capacity::Constant(Rate::from_mbps(3.0)).mean_of_run(Time::ZERO), Rate::from_mbps(3.0));
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! Recorded delivery opportunities, in Mahimahi's format.
 
-use flowstamp_laws::units::Time;
+use flowstamp_laws::units::{Rate, Time};
 
 /// Bytes that one opportunity can carry.
 pub(super) const OPPORTUNITY_BYTES: u32 = 1500;
@@ -28,6 +28,13 @@ impl Trace {
             at: 0,
             left: OPPORTUNITY_BYTES,
         }
+    }
+
+    /// The mean rate of one period, and so of all time.
+    #[must_use]
+    pub fn mean(&self) -> Rate {
+        let bytes = self.opportunities.len() as f64 * f64::from(OPPORTUNITY_BYTES);
+        Rate::from_bytes_per_sec(bytes / self.period.as_secs_f64())
     }
 
     /// When opportunity `k`, counted over all repetitions, comes.
