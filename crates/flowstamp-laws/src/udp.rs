@@ -1,16 +1,16 @@
-//! What sends at its application's rate whatever the network says, as UDP lets it.
+//! What sends what its application produces whatever the network says, as UDP lets it.
 //!
 //! ```text
-//!   a packet each s / rate seconds; nothing is acknowledged, nothing is sent again, nothing bears on it
+//!   what the application produces leaves; nothing is acknowledged, nothing is sent again, nothing bears on it
 //! ```
 
 use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
 use crate::stamp::Stamp;
-use crate::units::{Rate, Time};
+use crate::units::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// It has no parameters: its rate is the flow's.
+/// It has no parameters: the flow's application says when it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {}
@@ -19,8 +19,6 @@ pub struct Params {}
 #[derive(Clone, Debug)]
 pub struct Sender {
     packet_bytes: f64,
-    /// None before the engine has seen to it that there is one.
-    rate: Option<Rate>,
 }
 
 impl SenderLaw for Sender {
@@ -32,7 +30,7 @@ impl SenderLaw for Sender {
     }
 
     fn new(_: &Params, flow: &FlowView) -> Self {
-        Self { packet_bytes: f64::from(flow.packet_bytes), rate: flow.app_rate }
+        Self { packet_bytes: f64::from(flow.packet_bytes) }
     }
 
     fn recovery(&self) -> Recovery {
@@ -41,10 +39,6 @@ impl SenderLaw for Sender {
 
     fn cwnd(&self) -> f64 {
         self.packet_bytes
-    }
-
-    fn pacing_rate(&self) -> Option<Rate> {
-        self.rate
     }
 
     fn on_ack(&mut self, _: &Ack<'_>) {}

@@ -127,13 +127,13 @@ fn the_window_is_the_rate() {
     }
 }
 
-/// UDP: the application's rate and nothing else.
+/// UDP: what the application produces and nothing else.
 #[test]
 fn datagrams_heed_nothing() {
     let mut law = udp::Sender::new(&udp::Params {}, &flow(Some(Rate::from_mbps(3.0))));
     law.on_loss(RTT, 10);
     law.on_timeout(RTT, 10);
-    assert_eq!(law.pacing_rate(), Some(Rate::from_mbps(3.0)));
+    assert_eq!(law.pacing_rate(), None);
     assert_eq!((law.stamp(RTT, RTT), law.bits()), (Stamp::default(), 0));
 }
 

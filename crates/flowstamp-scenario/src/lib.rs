@@ -6,6 +6,7 @@
 //! Apart from the simulator because a release compiles what reads text for quick building and what moves packets for
 //! speed. Whether there is a network such as the scenario says, the simulator knows.
 
+mod application;
 mod capacity;
 mod cells;
 mod error;
@@ -19,6 +20,9 @@ mod traffic;
 pub mod wireless;
 mod wrong;
 
+pub use application::{
+    Application, DrawnPeriods, Jitter, MessageSizes, NamedMix, NoJitter, PacketSizes, Periods, WeightedSize,
+};
 pub use capacity::{Buffer, LinkRate, VaryingRate};
 pub use cells::{Cell, Mac, Station};
 pub use error::ScenarioError;

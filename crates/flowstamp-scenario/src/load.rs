@@ -300,8 +300,8 @@ fn read_files(
         }
     }
     for group in &scenario.flows {
-        if let Some(Sizes::Empirical { file }) = group.web.as_ref().map(|w| &w.sizes) {
-            read(&format!("flows.{}.web.sizes.file", group.name), file)?;
+        if let Some((key, Sizes::Empirical { file })) = group.drawn_sizes() {
+            read(&format!("flows.{}.{key}.file", group.name), file)?;
         }
         if let Some(list) = &group.list {
             read(&format!("flows.{}.list", group.name), list)?;

@@ -1,5 +1,6 @@
 //! Flows: groups of them, those that arrive at random, their hosts.
 
+use crate::application::{Application, Jitter, MessageSizes, PacketSizes};
 use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::transport;
 use flowstamp_laws::units::{Bytes, Rate, Ratio, Time};
@@ -61,9 +62,25 @@ pub struct FlowGroup {
     /// How much payload each flow transfers. Default: without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
-    /// How fast the application produces payload. Default: faster than the network.
+    /// How fast the application produces payload: short for an `application` of kind `"constant"`. Default: faster than the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+    /// What the application of each flow produces, and when. Default: more than the network carries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<Application>,
+    /// Sizes of datagrams as they are on the wire: one size, `"imix"`, or a list of sizes with weights. From the scenario's `header` to its `packet`,
+    /// which is the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packet: Option<PacketSizes>,
+    /// How far a datagram application's packets leave behind the ticks of its clock, drawn uniformly for each, in their order: up to 1 s, or `"none"`
+    /// for the bare clock. Default: up to eight times as long as the slowest link on the way takes for a packet, and at most 1 s; of Poisson
+    /// datagrams none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+    /// The most datagrams, in bytes on the wire, that may wait for the host's own link. The source drops what an application produces beyond it. Needs
+    /// hosts of their own (`access`). Default: without bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_buffer: Option<Bytes>,
     /// Flows that arrive at random, each with a size of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<Web>,
@@ -96,6 +113,24 @@ pub struct FlowGroup {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
 fn is_zero(label: &u8) -> bool {
     *label == 0
+}
+
+impl FlowGroup {
+    /// Its flows have an application that does not always have more to send.
+    #[must_use]
+    pub const fn produces(&self) -> bool {
+        self.rate.is_some() || self.application.is_some()
+    }
+
+    /// The distribution from which sizes are drawn, of flows that arrive at random or of what an application produces.
+    #[must_use]
+    pub fn drawn_sizes(&self) -> Option<(&'static str, &Sizes)> {
+        let web = self.web.as_ref().map(|web| ("web.sizes", &web.sizes));
+        web.or_else(|| match self.application.as_ref()?.message_sizes()? {
+            MessageSizes::Drawn(sizes) => Some(("application.sizes", sizes)),
+            _ => None,
+        })
+    }
 }
 
 fn at_once() -> OneOrMany<Time> {

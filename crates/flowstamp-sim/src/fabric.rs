@@ -408,6 +408,16 @@ impl Fabric {
         *self.links[number as usize].deliver()
     }
 
+    /// How long what waits for a host's own link takes, which the route begins with; zero where it begins with a router's.
+    pub fn backlog(&self, route: u32) -> Time {
+        let number = self.routes[route as usize] as usize;
+        if number < self.ports.len() {
+            Time::ZERO
+        } else {
+            self.links[number].free_at().saturating_sub(self.now)
+        }
+    }
+
     /// A host's packet goes to the first link of its route.
     pub fn send(&mut self, packet: Packet) {
         self.sent += 1;

@@ -14,6 +14,7 @@
 
 mod active;
 mod air;
+mod application;
 mod capture;
 mod change;
 mod clock;

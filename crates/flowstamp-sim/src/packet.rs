@@ -84,6 +84,8 @@ pub const ECN_ECHO: u8 = 8;
 pub const L4S: u8 = 8;
 /// Congestion window reduced.
 pub const REDUCED: u8 = 16;
+/// Of a packet without data, in the place of that: the receiver asks for a response.
+pub const REQUEST: u8 = 16;
 
 /// It carries no data and asks for an answer, or is that answer: it opens or ends a flow, or else is a probe.
 pub const CONTROL: u8 = 32;

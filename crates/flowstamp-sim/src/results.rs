@@ -337,8 +337,37 @@ pub struct GroupSummary {
     pub packet_delay_s: Option<PacketDelays>,
     /// Completion times at the receiver over the shortest that there could be ([`FlowRow::ideal_fct_s`]), of the same flows as `fct_s`.
     pub fct_slowdown: Option<FctSummary>,
+    /// What applications produced and how long that took to arrive; `None` of flows without an application, and of those with a window and a constant
+    /// rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub application: Option<ApplicationSummary>,
     /// Little's law after warm-up; `None` of groups that are not web, and where no flow was there.
     pub littles_law: Option<LittlesLaw>,
+}
+
+/// What the applications of a group did: in packets, or in frames or responses if they produce these.
+#[derive(Clone, Debug, Serialize)]
+pub struct ApplicationSummary {
+    /// After warm-up.
+    pub after_warmup: ApplicationCounts,
+    /// From the start on.
+    pub whole_run: ApplicationCounts,
+    /// From when a packet or frame was produced, or a response asked for, until all of it had arrived, of those that arrived after warm-up, seconds.
+    /// `None` if there was none, and of single datagrams, which have `packet_delay_s`. Percentiles to 1/128.
+    pub time_s: Option<Distribution>,
+}
+
+/// What applications did in a part of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ApplicationCounts {
+    /// Packets, frames or responses that were produced.
+    pub offered: u64,
+    /// Their payload, bytes. What has not been delivered waits at a sender with a window, or is lost or under way as a datagram.
+    pub offered_bytes: u64,
+    /// Those that arrived as a whole.
+    pub completed: u64,
+    /// Datagrams that their source dropped, as `send_buffer` was full.
+    pub source_drops: u64,
 }
 
 /// What the flows of a group did in a part of the run.

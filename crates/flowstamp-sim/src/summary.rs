@@ -2,14 +2,14 @@
 
 use crate::delays::Delays;
 use crate::fabric::Fabric;
-use crate::host::{Group, Hosts, Record};
+use crate::host::{Group, Hosts, Offered, Record};
 use crate::link::{Counts, Impaired, Police, Tested};
 use crate::network::{END, GroupPlan, LinkPlan};
 use crate::results::{
-    AccessSummary, Captured, CellCounts, CellSummary, Change, DelayCurve, Distribution, FctSummary, FlowRow,
-    GroupCounts, GroupSummary, ImpairedSummary, LinkCounts, LinkSummary, Named, PacketCount, PacketDelays,
-    Results, Series, SizeBin, StationCounts, StationSummary, Summary, TestedFlow, Took, TotalSummary,
-    jain_index,
+    AccessSummary, ApplicationCounts, ApplicationSummary, Captured, CellCounts, CellSummary, Change,
+    DelayCurve, Distribution, FctSummary, FlowRow, GroupCounts, GroupSummary, ImpairedSummary, LinkCounts,
+    LinkSummary, Named, PacketCount, PacketDelays, Results, Series, SizeBin, StationCounts, StationSummary,
+    Summary, TestedFlow, Took, TotalSummary, jain_index,
 };
 use crate::scenario::{Access, Scenario};
 use crate::size_bins::{self, BINS};
@@ -174,7 +174,7 @@ pub fn results(mut run: Finished) -> Results {
         }
         let jain = (!group.web && !goodputs.is_empty()).then(|| jain_index(&goodputs));
         let there = |i: &usize| sim.hosts.records[*i].start <= start;
-        if let (Some(phase), Some(jain)) = (group.plan.phase, jain) {
+        if let (Some(phase), Some(jain)) = (group.plan.phase.filter(|phase| !phase.datagrams), jain) {
             let unpaced = !paced.contains(&(number as u32)) && of_group.iter().all(there);
             let long = end - start >= phase.span && sim.changes.is_empty();
             if unpaced && long && dropped[phase.link as usize] {
@@ -223,6 +223,7 @@ pub fn results(mut run: Finished) -> Results {
                 whole_run,
                 fct_s: fct(&times(|row| row.fct_s), sim.scenario.payload()),
                 packet_delay_s: packet_delays(sim, group, &mut delays),
+                application: applications(group),
                 fct_slowdown: fct(
                     &times(|row| Some(row.fct_s? / row.ideal_fct_s.get()?)),
                     sim.scenario.payload(),
@@ -239,6 +240,7 @@ pub fn results(mut run: Finished) -> Results {
             },
         );
     }
+    warnings.extend(locked_datagrams(sim, &rows, &dropped));
     let goodput_bps = groups.values().map(|g| g.goodput_bps).sum();
     let flows = rows
         .iter()
@@ -286,6 +288,47 @@ pub fn results(mut run: Finished) -> Results {
         scenario: run.scenario,
         changes: run.changes,
     }
+}
+
+/// What to say of datagrams that are locked in phase: once of each link.
+fn locked_datagrams(sim: &Finished, rows: &[FlowRow], dropped: &[bool]) -> Vec<String> {
+    let (start, end) = (sim.scenario.warmup, sim.net.now);
+    let mut told = Vec::new();
+    let mut warnings = Vec::new();
+    for group in &sim.hosts.groups {
+        let Some(phase) = group.plan.phase.filter(|phase| phase.datagrams) else { continue };
+        let looked = end - start >= phase.span && dropped[phase.link as usize] && sim.changes.is_empty();
+        if !looked || told.contains(&phase.link) {
+            continue;
+        }
+        told.push(phase.link);
+        let share = |(row, record): (&FlowRow, &Record)| {
+            let plan = &sim.hosts.groups[record.group as usize].plan;
+            let rate = plan.application.as_ref()?.constant_rate()?;
+            let counts = plan.links.contains(&phase.link) && record.start <= start;
+            counts.then(|| row.goodput_bps / rate.bps())
+        };
+        let shares: Vec<f64> = rows.iter().zip(&sim.hosts.records).filter_map(share).collect();
+        warnings.extend(phase.warning(&group.name, jain_index(&shares)));
+    }
+    warnings
+}
+
+/// What the applications of a group have done, if they produce messages or datagrams.
+fn applications(group: &Group) -> Option<ApplicationSummary> {
+    group.plan.application.as_ref()?;
+    let (all, before) = (group.tally.now, group.tally.at_warmup);
+    let counts = |of: Offered, less: Offered| ApplicationCounts {
+        offered: of.offered - less.offered,
+        offered_bytes: of.offered_bytes - less.offered_bytes,
+        completed: of.completed - less.completed,
+        source_drops: of.dropped - less.dropped,
+    };
+    Some(ApplicationSummary {
+        after_warmup: counts(all, before),
+        whole_run: counts(all, Offered::default()),
+        time_s: group.tally.times.distribution(),
+    })
 }
 
 fn tested(sim: &Finished, police: &Police) -> Vec<TestedFlow> {

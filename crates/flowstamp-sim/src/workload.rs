@@ -167,7 +167,7 @@ enum Kind {
     Empirical(Vec<(f64, f64)>),
 }
 
-fn shape_with_mean(key: &'static str, shape: f64) -> Result<f64, Refused> {
+pub fn shape_with_mean(key: &'static str, shape: f64) -> Result<f64, Refused> {
     if shape.is_finite() && shape > 1.0 {
         Ok(shape)
     } else {
@@ -205,6 +205,11 @@ impl SizeLaw {
             }
         };
         Ok(Self { kind, stream, drawn: 0, again: Vec::new(), skipped: 0 })
+    }
+
+    /// Draws from another stream from now on.
+    pub fn draws_from(&mut self, stream: Stream) {
+        self.stream = stream;
     }
 
     /// The next transfer's size in bytes, at least one.

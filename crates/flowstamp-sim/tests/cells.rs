@@ -69,7 +69,7 @@ fn flows_wait_apart_before_the_air() {
         let laws = ["cubic", "reno", "sack"].iter().enumerate();
         let transfers: String =
             laws.map(|(i, law)| flow(law, &format!("\"{law}\""), "n", &format!("w{i}"))).collect();
-        let call = flow("call", "\"udp\"", "n", "w3") + "rate = \"52kbps\"\n";
+        let call = flow("call", "\"udp\"", "n", "w3") + "rate = \"52kbps\"\njitter = \"none\"\n";
         let text = cell(
             &["\"11Mbps\""; 4],
             &format!("buffer = \"200pkt\"\nqueue = \"{queue}\""),

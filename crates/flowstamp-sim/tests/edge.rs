@@ -132,6 +132,7 @@ fn datagrams_keep_their_rate() {
             name = "udp"
             law = "udp"
             rate = "{rate}"
+            jitter = "none"
             stop = "{stop}"
             "#
         )

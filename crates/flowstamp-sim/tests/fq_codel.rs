@@ -31,7 +31,7 @@ fn results(link: &str, flows: &str) -> Results {
 }
 
 const CUBIC: &str = "[[flows]]\nname = \"cubic\"\nlaw = \"cubic\"\nstart = \"2s\"\n";
-const CALL: &str = "[[flows]]\nname = \"call\"\nlaw = \"udp\"\nrate = \"100kbps\"\n";
+const CALL: &str = "[[flows]]\nname = \"call\"\nlaw = \"udp\"\njitter = \"none\"\nrate = \"100kbps\"\n";
 
 /// How long packets of the first flow waited, seconds, which sends 1000 bytes each 80 ms: those of its first second found nobody.
 fn waits(results: &Results) -> Vec<f64> {

@@ -21,7 +21,7 @@ fn datagrams(impairments: &str) -> Results {
             {{ name = "b", from = "y", to = "z", rate = "1Gbps", delay = "1ms", duplex = false, buffer = "100pkt" }},
             {{ name = "c", from = "z", to = "x", rate = "1Gbps", delay = "1ms", duplex = false }},
         ]
-        flows = [{{ name = "stream", law = "udp", rate = "8Mbps", from = "x", to = "z", stop = "50s" }}]
+        flows = [{{ name = "stream", law = "udp", jitter = "none", rate = "8Mbps", from = "x", to = "z", stop = "50s" }}]
         capture = {{ links = ["b"], packets = 200000 }}
         "#
     ))

@@ -180,10 +180,77 @@ fn a_pace_is_kept() {
 }
 
 #[test]
-fn what_has_no_window_is_refused_by_name() {
+fn a_delay_of_more_than_a_second_is_refused() {
     let told = |text: &str| try_load(text).expect_err("it is refused").to_string();
     let long = told(&five("sack", "10Mbps", "send_jitter = '2s'", ""));
     assert!(long.contains("flows.tcp.transport.send_jitter: is 2s; it must be at most 1s"), "{long}");
-    let datagrams = told(&five("udp", "10Mbps", "send_jitter = '1ms'", "rate = '1Mbps'"));
-    assert!(datagrams.contains("flows.tcp.transport.send_jitter: is for flows with a window"), "{datagrams}");
+}
+
+/// Datagrams of equal rates over one interface of a cell: by a bare clock one gets all that the others lose, and is told of; with the default jitter
+/// they share.
+#[test]
+fn datagrams_in_a_cell_are_told_of_and_share() {
+    let cell = |jitter: &str| {
+        let flow = |i: usize| {
+            format!(
+                "[[flows]]\nname = \"f{i}\"\nlaw = \"udp\"\nrate = \"6Mbps\"\nfrom = \"n\"\nto = \"w\"\n{jitter}\n"
+            )
+        };
+        let flows: String = (0..3).map(flow).collect();
+        run(&format!(
+            r#"
+            duration = "10s"
+            warmup = "1s"
+            [graph]
+            links = [{{ from = "n", to = "ap", rate = "1Gbps", delay = "1ms", buffer = "1000pkt" }}]
+            [[wireless]]
+            name = "air"
+            access_point = "ap"
+            stations = [{{ name = "w", rate = "11Mbps" }}]
+            buffer = "50pkt"
+            {flows}
+            "#
+        ))
+    };
+    let (locked, free) = (cell("jitter = 'none'"), cell(""));
+    let share =
+        |r: &Results, i: usize| r.summary.groups[&format!("f{i}")].goodput_bps / r.summary.total.goodput_bps;
+    assert!((0..3).all(|i| (share(&free, i) * 3.0 - 1.0).abs() < 0.08), "{:?}", free.summary.groups);
+    assert!(free.summary.warnings.is_empty(), "{:?}", free.summary.warnings);
+    let told = &locked.summary.warnings;
+    assert!(told.len() == 1 && told[0].contains("flows.f0: looks phase-locked"), "{told:?}");
+}
+
+/// Flows that govern a link ask for it later by a delay of their own.
+#[test]
+fn a_flow_that_governs_waits_before_it_asks() {
+    let text = |jitter: &str| {
+        format!(
+            r#"
+            duration = "10s"
+            [graph]
+            links = [
+                {{ name = "edge", from = "site", to = "in", rate = "100Mbps", delay = "1ms", buffer = "50pkt" }},
+                {{ name = "core", from = "in", to = "out", rate = "20Mbps", delay = "10ms", router = "xcp" }},
+            ]
+            [[flows]]
+            name = "macro"
+            law = "xcp-edge"
+            from = "in"
+            to = "out"
+            governs = "edge"
+            transport = {{ {jitter} }}
+            [[flows]]
+            name = "tcp"
+            law = "sack"
+            from = "site"
+            to = "out"
+            "#
+        )
+    };
+    let packets = |r: &Results| r.summary.packets.sent;
+    let (plain, later) = (run(&text("")), run(&text("send_jitter = '20ms'")));
+    let goodput = |r: &Results| r.summary.groups["tcp"].goodput_bps;
+    assert!(packets(&plain) != packets(&later));
+    assert!(goodput(&later) > 0.9 * goodput(&plain), "{} {}", goodput(&later), goodput(&plain));
 }

@@ -55,6 +55,7 @@ impl Flow {
         let paced = self.pace.due() <= now + (srtt * 2).max(probe);
         let probed = !self.pace.is_idle() && self.control.due() <= limit.max(now + probe);
         let delayed = self.jitter.is_some() && !self.pace.is_idle();
-        paced || probed || delayed || group.rate.is_some() && !self.application.is_idle()
+        let produces = group.rate.is_some() || self.app.is_some();
+        paced || probed || delayed || produces && (!self.application.is_idle() || now >= group.stops(record))
     }
 }

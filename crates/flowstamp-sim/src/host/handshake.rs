@@ -3,7 +3,7 @@
 use super::{Hosts, Sends};
 use crate::events::Class;
 use crate::fabric::Fabric;
-use crate::packet::{CONTROL, DATA, FIN, NO_SACK, Packet, SYN};
+use crate::packet::{CONTROL, DATA, FIN, NO_SACK, Packet, REQUEST, SYN};
 use flowstamp_laws::Stamp;
 use flowstamp_laws::sender::SenderLaw;
 use flowstamp_laws::units::Time;
@@ -94,6 +94,9 @@ impl Hosts {
             let (stamp, bits) = if flow.deaf { (Stamp::default(), 0) } else { (packet.stamp, packet.bits) };
             net.send(Packet { stamp, bits, next: flow.path.acks, size: self.ack_bytes, flags, ..*packet });
             return;
+        }
+        if packet.flags & REQUEST != 0 {
+            return self.asked(net, packet);
         }
         if flow.closing {
             // Else a probe's, which comes too late.

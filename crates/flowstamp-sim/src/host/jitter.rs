@@ -33,6 +33,11 @@ impl Jitter {
         })
     }
 
+    /// How long the next of those waits that leave one by one: datagrams behind their clock, requests of a flow that governs a link.
+    pub(super) fn draw(&mut self) -> Time {
+        self.most.scale(self.draws.uniform())
+    }
+
     /// When that may leave which may be sent now, and might have been since `due`.
     pub(super) fn leaves(&mut self, now: Time, due: Time) -> Time {
         if self.until == Time::MAX {

@@ -1,6 +1,7 @@
 //! What hosts do: flows and both of their ends.
 
 mod ahead;
+mod application;
 mod audit;
 mod edge;
 mod handshake;
@@ -10,6 +11,7 @@ mod sender;
 mod timers;
 
 pub use ahead::sides;
+pub use application::{APP_BYTES, MESSAGE_BYTES, MOST_FRAMES, Offered, Tally, WAITING_BYTES};
 pub use timers::LazyTimer;
 
 use crate::active::ActiveFlows;
@@ -23,6 +25,7 @@ use crate::packet::{CONTROL, DATA, ECN_CAPABLE, L4S, Packet, flow_id};
 use crate::prefetch::prefetch_part;
 use crate::scenario::{self, Scenario};
 use crate::size_bins::{self, BINS};
+use application::App;
 use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
 use flowstamp_laws::sender::{FlowView, SenderLaw};
 use flowstamp_laws::transport::{self, Agreed, Receiver, Sender};
@@ -50,8 +53,12 @@ pub struct Group {
     carried: f64,
     /// What each flow transfers.
     pub size: Option<u64>,
-    /// How fast applications produce data.
+    /// How fast applications produce data, at a constant rate.
     pub rate: Option<Rate>,
+    /// What applications have done that produce messages, or datagrams.
+    pub tally: Tally,
+    /// The most bytes of datagrams that wait for a host's link, and how fast that is.
+    send_buffer: Option<(f64, Rate)>,
     /// When flows stop sending new data.
     pub stop: Time,
     /// Unique bytes of payload delivered to all its flows.
@@ -123,6 +130,8 @@ impl Group {
 enum Sends {
     /// What a window allows.
     Window,
+    /// The same of what its application has produced, message by message.
+    Messages,
     /// Datagrams at its pace, whatever comes back.
     Datagrams,
     /// No data: it governs a link and asks for it.
@@ -134,6 +143,7 @@ impl Sends {
         match group.plan.governs {
             Some(_) => Self::Requests,
             None if law.datagrams() => Self::Datagrams,
+            None if group.plan.application.is_some() => Self::Messages,
             None => Self::Window,
         }
     }
@@ -189,6 +199,7 @@ pub struct Flow {
     /// The sender's law.
     pub law: AnySender,
     jitter: Option<Box<Jitter>>, // few flows have one
+    app: Option<Box<App>>,       // as few
     /// Datagrams sent.
     sent: u32,
 }
@@ -361,7 +372,9 @@ impl Hosts {
                 deaf: spec.receiver == scenario::Receiver::Tcp,
                 label: spec.label,
                 size: spec.size.map(flowstamp_laws::Bytes::get),
-                rate: spec.rate,
+                rate: plan.rate,
+                tally: Tally::default(),
+                send_buffer: spec.send_buffer.zip(plan.access).map(|(most, rate)| (most.as_f64(), rate)),
                 stop: spec.stop.unwrap_or(Time::MAX),
                 delivered_bytes: 0,
                 delivered_at_warmup: 0,
@@ -506,6 +519,7 @@ impl Hosts {
         let delays = spec.delays.start + bin;
         let handshake = transport.handshake.unwrap_or(law.handshake());
         let agreed = Agreed::between(transport, &law);
+        let sends = Sends::of(spec, law_spec);
         let mut flow = Flow {
             falls_back,
             sender: Sender::new(transport, agreed, size.map(|_| packets)),
@@ -516,7 +530,8 @@ impl Hosts {
             record,
             delays: delays as u32,
             delivered_bytes: 0,
-            packets,
+            // Of messages each has an end of its own.
+            packets: if sends == Sends::Messages { 0 } else { packets },
             last_size,
             generation: 0,
             header: law_spec.header(),
@@ -529,14 +544,19 @@ impl Hosts {
             control: LazyTimer::IDLE,
             handshake,
             deaf: spec.deaf,
-            sends: Sends::of(spec, law_spec),
+            sends,
             sent: 0,
             open: !handshake,
             closing: false,
             tries: 0,
             last_departure: Time::ZERO,
             last_departed: 0,
-            jitter: Jitter::new(transport.send_jitter, self.seed, &spec.plan.name, index),
+            jitter: Jitter::new(spec.plan.send_jitter, self.seed, &spec.plan.name, index),
+            app: spec
+                .plan
+                .application
+                .as_ref()
+                .map(|it| App::new(it.of_flow(self.seed, &spec.plan.name, index))),
         };
         let slot = if let Some(slot) = self.free.pop() {
             let old = &mut self.flows[slot as usize];
@@ -655,6 +675,8 @@ impl Hosts {
     pub fn end_warmup(&mut self, now: Time) {
         for group in &mut self.groups {
             group.delivered_at_warmup = group.delivered_bytes;
+            group.tally.at_warmup = group.tally.now;
+            group.tally.times = Delays::default();
             group.active.restart(now);
         }
         self.delays.fill(Delays::default());

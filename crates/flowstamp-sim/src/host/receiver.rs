@@ -10,13 +10,27 @@ use flowstamp_laws::transport::{AckInfo, DataPacket};
 impl Hosts {
     #[inline]
     pub(super) fn arrive_data(&mut self, net: &mut Fabric, packet: &Packet) {
-        let now = net.now;
         let number = packet.flow;
         let delays = self.flows[number as usize].delays;
-        self.delays[delays as usize].add(now - packet.sent_at);
-        if self.flows[number as usize].sends == Sends::Datagrams {
-            return self.arrive_datagram(packet);
+        self.delays[delays as usize].add(net.now - packet.sent_at);
+        match self.flows[number as usize].sends {
+            Sends::Datagrams => self.arrive_datagram(net, packet),
+            Sends::Messages => self.arrive_message(net, packet),
+            Sends::Window | Sends::Requests => self.arrive_for_window::<false>(net, packet),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn arrive_message(&mut self, net: &mut Fabric, packet: &Packet) {
+        self.arrive_for_window::<true>(net, packet);
+    }
+
+    /// Data of a flow with a window. With `MESSAGES` its application produces some.
+    #[inline(always)]
+    fn arrive_for_window<const MESSAGES: bool>(&mut self, net: &mut Fabric, packet: &Packet) {
+        let now = net.now;
+        let number = packet.flow;
         if let Some(info) = self.flows[number as usize].receiver.before_data(packet.flags & CONGESTED != 0) {
             self.send_ack(net, number, &info);
         }
@@ -36,7 +50,7 @@ impl Hosts {
         // With repair by count more may come than the flow has; else there is no need to look at the sender, which is far away.
         if delivered != before && (!flow.receiver.counts() || before < flow.sender.length()) {
             let mut bytes = u64::from(packet.size - self.header_bytes);
-            if delivered == flow.packets {
+            if !MESSAGES && delivered == flow.packets {
                 let record = &mut self.records[flow.record as usize];
                 record.end = now;
                 // What stood for a shorter last packet may have been a full one.
@@ -47,6 +61,9 @@ impl Hosts {
             }
             self.groups[flow.group as usize].delivered_bytes += bytes;
             flow.delivered_bytes += bytes;
+            if MESSAGES {
+                self.delivered(net, number);
+            }
         }
         match info {
             Some(info) => self.send_ack_here(net, number, &info),

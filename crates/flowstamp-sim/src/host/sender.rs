@@ -30,17 +30,30 @@ impl Hosts {
 
     /// Sends what the window, the pace and the application allow.
     pub(super) fn send(&mut self, net: &mut Fabric, number: u32) {
+        let flow = &self.flows[number as usize];
+        if !(flow.started && flow.open) {
+            return;
+        }
+        if flow.sends != Sends::Window {
+            return self.send_otherwise(net, number);
+        }
+        self.send_window::<false>(net, number);
+    }
+
+    /// The same of a flow with a window, which is open. With `MESSAGES` its application produces some.
+    #[inline(always)]
+    pub(super) fn send_window<const MESSAGES: bool>(&mut self, net: &mut Fabric, number: u32) {
         let now = net.now;
+        if MESSAGES {
+            let flow = &mut self.flows[number as usize];
+            let una = flow.sender.unacked();
+            flow.app.iter_mut().for_each(|app| app.forget(una));
+        }
         loop {
             let flow = &mut self.flows[number as usize];
-            if !(flow.started && flow.open) {
-                return;
-            }
-            if flow.sends != Sends::Window {
-                return self.send_without_window(net, number);
-            }
             let group = &self.groups[flow.group as usize];
             let available = match group.rate {
+                _ if MESSAGES => flow.app.as_ref().map_or(0, |app| app.available()),
                 None => u32::MAX,
                 Some(rate) => {
                     // The first packet is there at the start, a further one each packet time; what no number counts any more
@@ -73,14 +86,19 @@ impl Hosts {
             }
             let Some(out) = flow.sender.next_packet(now, &flow.law, u32::from(self.packet_bytes), available)
             else {
-                if available != u32::MAX && flow.sender.next_seq() >= available {
+                if !MESSAGES && available != u32::MAX && flow.sender.next_seq() >= available {
                     self.wait_for_application(net, number, available);
                 }
                 break;
             };
             debug_assert!(allowed, "flow {number} sends without its delay");
-            let last = out.seq + 1 == flow.packets || flow.packets == 1;
-            let size = if last { flow.last_size } else { self.packet_bytes };
+            let size = if MESSAGES {
+                flow.app.as_ref().map_or(self.packet_bytes, |app| app.size(out.seq, self.packet_bytes))
+            } else if out.seq + 1 == flow.packets || flow.packets == 1 {
+                flow.last_size
+            } else {
+                self.packet_bytes
+            };
             if pace.is_some() {
                 flow.last_departure = flow.jitter.as_mut().map_or(now, |jitter| jitter.paced());
                 flow.last_departed = size;
@@ -171,6 +189,7 @@ impl Hosts {
         if net.now >= stop {
             flow.sender.stop();
         }
+        self.produce(net, number, stop);
         if begins {
             self.begin(net, number);
         } else {

@@ -28,14 +28,16 @@ use crate::capture::{User, wanted};
 use crate::delays::STEP;
 use crate::events::EventQueue;
 use crate::flow_list::Listed;
-use crate::host::{Flow, Group, JITTER_BYTES, Outcome, Record};
+use crate::host::{
+    APP_BYTES, Flow, Group, JITTER_BYTES, MESSAGE_BYTES, MOST_FRAMES, Outcome, Record, WAITING_BYTES,
+};
 use crate::link::{InFlight, Plain, Port};
 use crate::medium::Capacity;
 use crate::random::Stream;
 use crate::results::{
     CapturedFrame, CapturedPacket, DelayCurve, FlowRow, GroupSummary, LinkSummary, SeriesKey,
 };
-use crate::scenario::{Access, Arrivals, FlowGroup, OneOrMany, Priority, Web};
+use crate::scenario::{Access, Arrivals, FlowGroup, Jitter, OneOrMany, Priority, Web};
 use crate::size_bins::BINS;
 use crate::workload::SizeLaw;
 use flowstamp_laws::queue::Limit;
@@ -310,9 +312,8 @@ impl Builder<'_> {
                 hosts += if list.is_some() { all * LISTED } else { 0.0 };
                 let links = (span.way.links.len() + span.back.links.len()) as f64;
                 hosts += pairs * per_pair(links, !self.nodes.is_empty());
-                hosts += together
-                    * per_live(laws, group.transport.send_jitter)
-                    * if arrives { GROWTH } else { 1.0 };
+                hosts += together * per_live(laws, group) * if arrives { GROWTH } else { 1.0 };
+                hosts += self.messages(group, together);
                 let told = if arrives { 0.0 } else { GROWTH * of::<FlowRow>() + ROW_TOLD };
                 hosts += all
                     * (LONG_GROWTH * (of::<Record>() + of::<Outcome>())
@@ -348,7 +349,11 @@ impl Builder<'_> {
                 () => "count",
             };
             budget.add(hosts, key(many), format!("{flows:.0} flows"));
-            let makes = if group.rate.is_some() { "rate" } else { many };
+            let makes = match () {
+                () if group.rate.is_some() => "rate",
+                () if group.application.is_some() => "application",
+                () => many,
+            };
             budget.add(under_way, key(makes), "packets that these flows have on their way");
         }
         loads
@@ -428,6 +433,15 @@ impl Builder<'_> {
         let produced = |rate_s: f64, time_s: f64| flows * (rate_s * time_s / payload + 2.0);
         let rate = group.rate.map(Rate::bytes_per_sec);
         let all = rate.map_or(f64::MAX, |rate| produced(rate, duration_s));
+        if let (None, Some((per_s, each))) = (rate, self.most(group).filter(|_| group.law.datagrams())) {
+            // Bursts that meet, of packets that may be smaller.
+            let made = |time_s: f64| flows * (per_s * time_s + 20.0) * each;
+            let beyond =
+                per_s * each * packet - access.map_or(f64::MAX, |access| access.rate.bytes_per_sec());
+            let beyond = flows * beyond.max(0.0) / packet * duration_s;
+            let at_hosts = made(duration_s).min(made(rtt_s.min(duration_s)) + beyond);
+            return [made(duration_s).min(at_hosts + room), at_hosts];
+        }
         if let (true, Some(rate)) = (group.law.datagrams(), rate) {
             let beyond = access.map_or(0.0, |access| (rate - access.rate.bytes_per_sec()).max(0.0));
             let at_hosts = all.min(produced(rate, rtt_s.min(duration_s)) + produced(beyond, duration_s));
@@ -459,6 +473,30 @@ impl Builder<'_> {
         let carried = first + gain * slowest * duration_s;
         // A burst of all waits at a host.
         [all.min(transferred).min(path).min(grown).min(carried); 2]
+    }
+
+    /// Messages that the application of a group produces per second at the most, and packets of one.
+    fn most(&self, group: &FlowGroup) -> Option<(f64, f64)> {
+        Some(self.process(group).ok()??.most())
+    }
+
+    /// Messages that wait at the ends of so many flows, bytes: all of a window's may, and as many frames as are kept in mind.
+    fn messages(&self, group: &FlowGroup, flows: f64) -> f64 {
+        let Some((per_s, _)) = self.most(group) else { return 0.0 };
+        let all = per_s * self.scenario.duration.as_secs_f64() + 2.0;
+        if !group.law.datagrams() {
+            return if group.application.is_some() {
+                flows * GROWTH * MESSAGE_BYTES as f64 * all
+            } else {
+                0.0
+            };
+        }
+        let jitter = match group.jitter {
+            Some(Jitter::UpTo(time)) => time,
+            _ => group.transport.send_jitter.max(Time::from_millis(100)),
+        };
+        let waiting = all.min(per_s * jitter.as_secs_f64() + 2.0) * WAITING_BYTES as f64;
+        flows * GROWTH * (all.min(MOST_FRAMES as f64) * MESSAGE_BYTES as f64 + waiting)
     }
 
     fn sizes(&self, web: &Web) -> Option<SizeLaw> {
@@ -596,12 +634,19 @@ fn per_pair(links: f64, cells: bool) -> f64 {
 }
 
 /// A flow that is there: both ends and their events.
-fn per_live(laws: &[SenderSpec], jitter: Time) -> f64 {
+fn per_live(laws: &[SenderSpec], group: &FlowGroup) -> f64 {
     const TIMERS: f64 = 5.0;
     let largest = laws.iter().map(SenderSpec::heap_bytes).max().unwrap_or_default();
     let heaps = (largest + transport::HEAP_BYTES) as f64;
-    let jitter = if jitter > Time::ZERO { JITTER_BYTES as f64 } else { 0.0 };
-    of::<Flow>() + heaps + jitter + of::<User>() + GROWTH * TIMERS * EventQueue::EVENT_BYTES as f64
+    let jitter = group.law.datagrams() || group.transport.send_jitter > Time::ZERO;
+    let jitter = if jitter { JITTER_BYTES as f64 } else { 0.0 };
+    let application = if group.produces() { APP_BYTES as f64 } else { 0.0 };
+    of::<Flow>()
+        + heaps
+        + jitter
+        + application
+        + of::<User>()
+        + GROWTH * TIMERS * EventQueue::EVENT_BYTES as f64
 }
 
 /// A number of bytes for people.

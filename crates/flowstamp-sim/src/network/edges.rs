@@ -127,6 +127,7 @@ fn check_group(spec: &FlowGroup) -> Result<()> {
     let given = [
         ("size", spec.size.is_some()),
         ("rate", spec.rate.is_some()),
+        ("application", spec.application.is_some()),
         ("web", spec.web.is_some()),
         ("stop", spec.stop.is_some()),
         ("lifetime", spec.lifetime.is_some()),

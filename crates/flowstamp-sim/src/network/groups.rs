@@ -56,7 +56,7 @@ impl Builder<'_> {
         for (name, ways) in legs {
             let id = network.groups.len() as u32;
             let arrives = group.web.is_some() || list.is_some();
-            let lasts = !arrives && group.size.is_none() && group.rate.is_none() && group.lifetime.is_none();
+            let lasts = !arrives && group.size.is_none() && !group.produces() && group.lifetime.is_none();
             // Without hosts of their own all flows between two nodes take the same way.
             let apart = group.access.or(core.access).is_some() || list.is_none();
             let count = group.count.unwrap_or(if arrives && apart { WEB_PAIRS } else { 1 });
@@ -138,6 +138,13 @@ impl Builder<'_> {
                 links.dedup();
             }
             self.carries.extend(&links);
+            let made = self.produces(group, &links)?;
+            if group.law.datagrams()
+                && group.jitter.is_none()
+                && made.send_jitter > group.transport.send_jitter
+            {
+                network.assumed.insert(format!("flows.{name}.jitter"), made.send_jitter.to_string());
+            }
             let mut plan = GroupPlan {
                 name: name.clone(),
                 spec,
@@ -154,6 +161,9 @@ impl Builder<'_> {
                 access: group.access.or(core.access).map(|access| access.rate),
                 one_rtt: shortest == longest_of_group,
                 phase: None,
+                application: made.process,
+                rate: made.rate,
+                send_jitter: made.send_jitter,
             };
             if let Some(lifetime) = group.lifetime {
                 let mut draws = Stream::new(self.seed, &format!("lifetime/{name}"));
@@ -384,17 +394,18 @@ impl Builder<'_> {
         if let Some(rate) = group.rate {
             positive(&key("rate"), rate)?;
         }
+        self.check_application(group)?;
         if group.size.is_some_and(|s| s.get() == 0) {
             return error(key("size"), "is 0B; it must be larger");
         }
-        let given = group.size.is_some() || group.rate.is_some() || group.lifetime.is_some();
+        let given = group.size.is_some() || group.produces() || group.lifetime.is_some();
         if group.web.is_some() && (given || group.every > Time::ZERO) {
             return error(key("web"), "sets sizes and arrivals; leave out size, rate, lifetime and every");
         }
         if group.law.datagrams() {
-            if group.rate.is_none() {
+            if !group.produces() {
                 let message = format!(
-                    "is missing; \"{}\" sends at the application's rate, such as \"2Mbps\"",
+                    "is missing; \"{}\" sends at the application's rate, such as \"2Mbps\", or give application",
                     group.law.name()
                 );
                 return error(key("rate"), message);
@@ -431,11 +442,6 @@ impl Builder<'_> {
                 key("transport.send_jitter"),
                 format!("is {}; it must be at most 1s", t.send_jitter),
             );
-        }
-        if t.send_jitter > Time::ZERO && (group.law.datagrams() || group.law.governs()) {
-            let message =
-                format!("is for flows with a window; \"{}\" has none, leave it out", group.law.name());
-            return error(key("transport.send_jitter"), message);
         }
         if t.recovery == Some(Recovery::Count) && !group.law.needs_router() {
             let message = format!(

@@ -165,6 +165,7 @@ fn check_keys(group: &FlowGroup) -> Result<()> {
         ("every", group.every > Time::ZERO),
         ("spread", group.spread > Time::ZERO),
         ("rate", group.rate.is_some()),
+        ("application", group.application.is_some()),
         ("lifetime", group.lifetime.is_some() || group.lifetime_spread > Time::ZERO),
         ("each_hop", group.each_hop),
         ("governs", group.governs.is_some()),

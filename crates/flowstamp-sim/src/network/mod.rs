@@ -1,5 +1,6 @@
 //! From a scenario to a laid-out network: links, routes, flows and arrival processes, all checked.
 
+mod applications;
 mod assumed;
 mod budget;
 mod capacity;

@@ -13,9 +13,18 @@
 //!   converges by epochs (Chiu, Jain 1989);
 //! - Jain's index is below 3/4. Windows out of step, spread evenly from 2/3 to 4/3 of their mean as Reno's sawtooth is,
 //!   scatter by 1/sqrt(27) of it at any instant, and less over time; 3/4 is three times that: 1/(1 + 9/27).
+//!
+//! Datagrams that leave by a bare clock lock as well: it is always the same flow's packet that comes when a place in the queue is free. They are
+//! looked at together, over links and interfaces of cells, by Jain's index of the shares of what they offer that arrive:
+//!
+//! - all data that the link carries are datagrams of a constant rate, without a stop, and some have a jitter of less than a packet time;
+//! - the link has neither router law nor classes, nor impairments, and is the slowest on their way;
+//! - packets were dropped there, and a hundred packets of the slowest flow were looked at: by chance alone a share of them scatters by
+//!   1/20 at most;
+//! - the index is below 9/10: shares scatter by a third of their mean, 1/(1 + 1/9).
 
 use super::Builder;
-use super::plan::{LinkPlan, Medium, Network};
+use super::plan::{GroupPlan, LinkPlan, Medium, Network};
 use crate::medium::Capacity;
 use crate::scenario::{FlowGroup, Priority};
 use flowstamp_laws::Bytes;
@@ -25,18 +34,25 @@ use flowstamp_laws::units::Time;
 
 /// Below this index shares are uneven.
 const JAIN: f64 = 0.75;
+/// The same of shares of what datagram flows offer.
+const JAIN_OF_DATAGRAMS: f64 = 0.9;
 /// Packets of a window that recovers without timeouts.
 const LEAST_WINDOW: f64 = 4.0;
 const EPOCHS: u64 = 4;
 
+/// So many packets of a datagram flow must be looked at.
+const DATAGRAMS: u64 = 100;
+
 /// How a group may be locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
+    /// It sends datagrams by a bare clock.
+    pub datagrams: bool,
     /// Index of the bottleneck.
     pub link: u32,
     /// How long flows must be looked at.
     pub span: Time,
-    /// How long the bottleneck takes for a packet, rounded up to microseconds.
+    /// How long the bottleneck takes for a packet, rounded up to microseconds; of datagrams for as many as their default jitter has.
     pub packet: Time,
 }
 
@@ -44,6 +60,15 @@ impl Phase {
     /// What to say of shares this uneven, if they are.
     #[must_use]
     pub fn warning(&self, group: &str, jain: f64) -> Option<String> {
+        if self.datagrams {
+            return (jain < JAIN_OF_DATAGRAMS).then(|| {
+                format!(
+                    "flows.{group}: looks phase-locked: of what the datagram flows here offer unequal shares arrive (Jain's index of the \
+                     shares is {jain:.2}), over drop-tail by a bare clock; leave out jitter, or set jitter = \"{}\"",
+                    self.packet
+                )
+            });
+        }
         (jain < JAIN).then(|| {
             format!(
                 "flows.{group}: looks phase-locked: Jain's index is {jain:.2}, over drop-tail with hosts' links exactly as fast as \
@@ -59,7 +84,8 @@ impl Builder<'_> {
     pub(super) fn phases(&self, network: &mut Network) {
         let counts: Vec<u32> =
             network.groups.iter().map(|g| self.scenario.flows[g.spec].count.unwrap_or(1)).collect();
-        let phases: Vec<_> = (0..network.groups.len()).map(|g| self.phase(network, &counts, g)).collect();
+        let of = |g| self.phase(network, &counts, g).or_else(|| self.datagram_phase(network, g));
+        let phases: Vec<_> = (0..network.groups.len()).map(of).collect();
         for (plan, phase) in network.groups.iter_mut().zip(phases) {
             plan.phase = phase;
         }
@@ -70,7 +96,7 @@ impl Builder<'_> {
         let spec = &self.scenario.flows[plan.spec];
         let [law] = &plan.laws[..] else { return None };
         let comes = |spec: &FlowGroup| spec.web.is_some() || spec.list.is_some();
-        let endless = !comes(spec) && spec.size.is_none() && spec.rate.is_none();
+        let endless = !comes(spec) && spec.size.is_none() && !spec.produces();
         let stays = spec.stop.is_none() && spec.lifetime.is_none();
         let tcp = law.header() == Header::Plain && !law.datagrams() && !law.governs();
         let alike = plan.one_rtt && counts[number] >= 2;
@@ -101,6 +127,7 @@ impl Builder<'_> {
         let window = access.bytes_per_sec() * full_rtt_s / size / f64::from(flows);
         let packet = access.tx_time(Bytes::new(self.scenario.packet.get()));
         (window >= LEAST_WINDOW).then(|| Phase {
+            datagrams: false,
             link,
             span: Time::from_secs_f64(full_rtt_s * window / 2.0) * EPOCHS,
             packet: Time::from_micros((packet.as_secs_f64() * 1e6).ceil() as u64),
@@ -108,14 +135,48 @@ impl Builder<'_> {
     }
 }
 
+impl Builder<'_> {
+    fn datagram_phase(&self, network: &Network, number: usize) -> Option<Phase> {
+        let beat = |plan: &GroupPlan| {
+            let spec = &self.scenario.flows[plan.spec];
+            let stays = spec.stop.is_none() && spec.lifetime.is_none();
+            let process = plan.application.as_ref().filter(|_| spec.law.datagrams() && stays)?;
+            process.constant_rate().map(|_| process.beat())
+        };
+        let plan = &network.groups[number];
+        beat(plan)?;
+        let process = plan.application.as_ref()?;
+        if plan.send_jitter >= self.slowest_packet_time(process.packet_bytes(), &plan.links) {
+            return None;
+        }
+        let packet = self.default_jitter(process, &plan.links);
+        let rate = |link: &u32| self.mean_rate(&self.links[*link as usize].capacity).bps();
+        let link = *plan.links.iter().min_by(|a, b| rate(a).total_cmp(&rate(b)))?;
+        let bottleneck = &self.links[link as usize];
+        let alone = matches!(bottleneck.medium, Medium::Own | Medium::Cell { .. });
+        let beats = network.groups.iter().filter(|g| g.links.contains(&link)).map(beat);
+        let slowest = beats.collect::<Option<Vec<_>>>()?.into_iter().max()?;
+        (alone && bottleneck.is_lawless_drop_tail()).then(|| Phase {
+            datagrams: true,
+            link,
+            span: slowest * DATAGRAMS,
+            packet,
+        })
+    }
+}
+
 impl LinkPlan {
-    /// Nothing but a buffer decides who is lost here.
+    /// Nothing but a buffer decides who is lost here, and no other link's packets.
     fn is_plain_drop_tail(&self) -> bool {
+        self.is_lawless_drop_tail() && self.medium == Medium::Own
+    }
+
+    /// Nothing but a buffer decides who is lost before this link.
+    fn is_lawless_drop_tail(&self) -> bool {
         let lawless = matches!(self.queue, QueueSpec::DropTail(_))
             && !self.queue.drops_head()
             && matches!(self.router, RouterSpec::None(_));
-        let shared =
-            self.share.params().is_some() || self.priority != Priority::None || self.medium != Medium::Own;
+        let shared = self.share.params().is_some() || self.priority != Priority::None;
         lawless && !shared && !self.governed && self.impairments.is_none() && self.police.is_none()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::budget::Needs;
 use super::phase::Phase;
+use crate::application::Process;
 use crate::flow_list::FlowList;
 use crate::medium::{Capacity, dcf};
 use crate::results::Named;
@@ -199,6 +200,12 @@ pub struct GroupPlan {
     pub phase: Option<Phase>,
     /// Its flows, if a file lists them.
     pub list: Option<Arc<FlowList>>,
+    /// What each of its flows produces, message by message or as datagrams.
+    pub application: Option<Process>,
+    /// The constant rate of payload of applications of flows with a window.
+    pub rate: Option<Rate>,
+    /// Up to so much later than it may does a packet leave its host.
+    pub send_jitter: Time,
 }
 
 /// The network of a scenario.

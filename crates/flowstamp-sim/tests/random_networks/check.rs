@@ -5,7 +5,7 @@ use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_sim::digest::Digest;
 use flowstamp_sim::medium::dcf::Kind;
 use flowstamp_sim::results::{Recorded, Results};
-use flowstamp_sim::scenario::{Impairments, LinkRate, OneOrMany, Scenario};
+use flowstamp_sim::scenario::{Impairments, Jitter, LinkRate, OneOrMany, Scenario};
 use flowstamp_sim::{Format, Loaded, Progress, Simulation, load};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -384,8 +384,13 @@ fn progress(r: &Results) -> Result<u64, Failure> {
     let mut watched = 0;
     for f in &r.flows {
         let spec = scenario.flows.iter().find(|g| f.group.starts_with(&g.name));
-        let Some(spec) = spec else { continue };
-        let patience = (queues + propagation) * 8 + spec.transport.delayed_ack_timeout;
+        // An application may be silent for as long as it likes.
+        let Some(spec) = spec.filter(|spec| spec.application.is_none()) else { continue };
+        let jitter = match spec.jitter {
+            Some(Jitter::UpTo(time)) => time,
+            _ => Time::ZERO,
+        };
+        let patience = (queues + propagation) * 8 + spec.transport.delayed_ack_timeout + jitter;
         let by = Time::from_secs_f64(f.start_s) + patience;
         let stopped = spec.stop.is_some_and(|s| s <= by);
         if by >= scenario.duration

@@ -443,10 +443,17 @@ impl Network<'_> {
             let count =
                 if self.d.dice.chance(0.9) { 1 + self.d.dice.below(5) } else { self.d.dice.below(500) };
             put(&mut t, "count", count as i64);
-            if !datagrams && self.d.dice.chance(0.4) {
+            let applies = self.d.dice.chance(if datagrams { 0.6 } else { 0.2 });
+            if applies {
+                self.application(&mut t, datagrams);
+            }
+            if datagrams {
+                self.datagrams(&mut t);
+            }
+            if !(datagrams || applies) && self.d.dice.chance(0.4) {
                 put(&mut t, "size", bytes(scale.packet * self.d.dice.magnitude(0.01, 3000.0)));
             }
-            if datagrams || self.d.dice.chance(0.2) {
+            if !applies && (datagrams || self.d.dice.chance(0.2)) {
                 put(&mut t, "rate", bits_per_second(scale.rate * self.d.dice.magnitude(1e-3, 2.0)));
             }
             if self.d.dice.chance(0.2) {
@@ -476,6 +483,10 @@ impl Network<'_> {
             "start",
             "size",
             "rate",
+            "application",
+            "packet",
+            "jitter",
+            "send_buffer",
             "rtt",
             "access",
             "each_hop",
@@ -498,6 +509,90 @@ impl Network<'_> {
         done.extend(self.d.dice.chance(0.9).then_some("governs"));
         done.extend(web.then_some("every"));
         self.d.object(self.registry.node("FlowGroup"), t, &done)
+    }
+
+    /// An application of any kind, and the repair that it needs.
+    fn application(&mut self, group: &mut Table, datagrams: bool) {
+        let scale = self.d.scale;
+        let kinds = ["constant", "poisson", "onoff", "frames", "requests"];
+        let kind = kinds[self.d.dice.below(if datagrams { 4 } else { 5 })];
+        let mut t = Table::new();
+        put(&mut t, "kind", kind);
+        let rate = scale.rate * self.d.dice.magnitude(1e-3, 2.0);
+        let frame = scale.packet * self.d.dice.magnitude(0.01, 100.0);
+        match kind {
+            "frames" => {
+                put(&mut t, "fps", round(rate / 8.0 / frame));
+                let sizes = self.message_sizes(frame);
+                t.insert("sizes".into(), sizes);
+            }
+            "requests" => {
+                let sizes = self.message_sizes(frame);
+                t.insert("sizes".into(), sizes);
+                let think = self.periods();
+                t.insert("think".into(), think);
+            }
+            _ if self.d.dice.chance(0.5) => put(&mut t, "rate", bits_per_second(rate)),
+            _ => put(&mut t, "interval", seconds(scale.packet * 8.0 / rate)),
+        }
+        if kind == "onoff" {
+            for key in ["on", "off"] {
+                let periods = self.periods();
+                t.insert(key.into(), periods);
+            }
+        }
+        group.insert("application".into(), Value::Table(t));
+        if !datagrams && self.d.dice.chance(0.9) {
+            let mut transport = Table::new();
+            put(&mut transport, "recovery", *self.d.dice.pick(&["reno", "newreno", "sack"]));
+            group.insert("transport".into(), Value::Table(transport));
+        }
+    }
+
+    /// What only datagrams have.
+    fn datagrams(&mut self, group: &mut Table) {
+        let scale = self.d.scale;
+        if self.d.dice.chance(0.3) {
+            put(
+                group,
+                "jitter",
+                if self.d.dice.chance(0.5) { "none".to_owned() } else { seconds(scale.rtt * 0.1) },
+            );
+        }
+        if self.d.dice.chance(0.2) {
+            put(group, "send_buffer", bytes(scale.packet * self.d.dice.magnitude(1.0, 100.0)));
+        }
+        if self.d.dice.chance(0.2) {
+            put(group, "packet", bytes(scale.packet));
+        }
+    }
+
+    fn message_sizes(&mut self, mean: f64) -> Value {
+        match self.d.dice.below(3) {
+            0 => bytes(mean).into(),
+            1 => Value::Array(vec![bytes(mean * 3.0).into(), bytes(mean.max(1.0)).into()]),
+            _ => {
+                let mut t = Table::new();
+                put(&mut t, "distribution", "exponential");
+                put(&mut t, "mean", bytes(mean));
+                Value::Table(t)
+            }
+        }
+    }
+
+    fn periods(&mut self) -> Value {
+        let mean = seconds(self.d.scale.duration * self.d.dice.magnitude(1e-3, 0.3));
+        let mut t = Table::new();
+        match self.d.dice.below(3) {
+            0 => return mean.into(),
+            1 => put(&mut t, "distribution", "exponential"),
+            _ => {
+                put(&mut t, "distribution", "pareto");
+                put(&mut t, "shape", round(1.0 + self.d.dice.magnitude(0.02, 3.0)));
+            }
+        }
+        put(&mut t, "mean", mean);
+        Value::Table(t)
     }
 
     fn web(&mut self) -> Value {

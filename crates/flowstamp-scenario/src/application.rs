@@ -1,0 +1,299 @@
+//! What applications produce, when, and in packets of which sizes.
+
+use crate::traffic::Sizes;
+use flowstamp_laws::units::{Bytes, Rate, Time};
+use schemars::JsonSchema;
+use serde::de::{self, DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// What the application of each flow produces. Flows with a window queue what they may not send yet. Datagrams leave at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Application {
+    /// A packet at each tick of a clock. `rate` of the group is short for it.
+    Constant {
+        /// Payload per second. Exactly one of `rate` and `interval` is given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rate: Option<Rate>,
+        /// Time from one packet to the next, of packets of different sizes the mean.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interval: Option<Time>,
+    },
+    /// Packets of a Poisson process: the gaps between them are exponential.
+    Poisson {
+        /// Payload per second, the mean. Exactly one of `rate` and `interval` is given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rate: Option<Rate>,
+        /// Mean time from one packet to the next.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interval: Option<Time>,
+    },
+    /// Periods of packets at a constant rate alternate with periods of silence. The first is drawn in proportion to the means. A packet
+    /// that a period ends too early for is due in the next one, so that the mean rate is the share of on-time times `rate`.
+    OnOff {
+        /// Payload per second in an on-period. Exactly one of `rate` and `interval` is given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rate: Option<Rate>,
+        /// Time from one packet to the next in an on-period, of packets of different sizes the mean.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interval: Option<Time>,
+        /// How long on-periods last.
+        on: Periods,
+        /// How long off-periods last.
+        off: Periods,
+    },
+    /// Frames of a video: so many bytes at once, at a constant number of frames per second. Each frame begins a packet.
+    Frames {
+        /// Frames per second, above 0.
+        fps: f64,
+        /// Bytes of payload of each frame: one size, a list that is taken in turn, or a distribution.
+        sizes: MessageSizes,
+    },
+    /// Responses that the receiving host asks for, over one connection: it sends a request of one packet of the size of an ack, receives a
+    /// response, thinks, and asks again. A request that is lost is sent again after the first retransmission timeout, which doubles.
+    Requests {
+        /// Bytes of payload of each response: one size, a list that is taken in turn, or a distribution.
+        sizes: MessageSizes,
+        /// Time from the last byte of a response to the next request.
+        think: Periods,
+    },
+}
+
+impl Application {
+    /// The name that `kind` has.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Constant { .. } => "constant",
+            Self::Poisson { .. } => "poisson",
+            Self::OnOff { .. } => "onoff",
+            Self::Frames { .. } => "frames",
+            Self::Requests { .. } => "requests",
+        }
+    }
+
+    /// The sizes of frames or responses.
+    #[must_use]
+    pub const fn message_sizes(&self) -> Option<&MessageSizes> {
+        match self {
+            Self::Frames { sizes, .. } | Self::Requests { sizes, .. } => Some(sizes),
+            _ => None,
+        }
+    }
+}
+
+/// How long something lasts: always the same, or drawn anew each time.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Periods {
+    /// Always the same.
+    Constant(Time),
+    /// Drawn.
+    Drawn(DrawnPeriods),
+}
+
+/// A distribution of periods.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
+pub enum DrawnPeriods {
+    /// Exponential.
+    Exponential {
+        /// The mean.
+        mean: Time,
+    },
+    /// Pareto: heavy-tailed.
+    Pareto {
+        /// The mean.
+        mean: Time,
+        /// Above 1; the mean diverges at 1. ns-2 has 1.5.
+        shape: f64,
+    },
+}
+
+/// Sizes of frames or responses, in bytes of payload.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum MessageSizes {
+    /// All alike.
+    One(Bytes),
+    /// Taken in turn, again and again.
+    Many(Vec<Bytes>),
+    /// Drawn.
+    Drawn(Sizes),
+}
+
+/// Sizes of a flow's datagrams as they are on the wire, headers included.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum PacketSizes {
+    /// All alike.
+    One(Bytes),
+    /// A mix with a name.
+    Named(NamedMix),
+    /// Drawn by their weights.
+    Mix(Vec<WeightedSize>),
+}
+
+/// A mix of packet sizes with a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum NamedMix {
+    /// 40, 576 and 1500 bytes in the ratio 7:4:1, the simple IMIX: 340.33 bytes on average.
+    Imix,
+}
+
+/// A size of a mix.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WeightedSize {
+    /// The size.
+    pub size: Bytes,
+    /// How often, relative to the weights of the other sizes; above 0.
+    pub weight: f64,
+}
+
+impl PacketSizes {
+    /// Each size with its weight.
+    #[must_use]
+    pub fn weights(&self) -> Vec<(Bytes, f64)> {
+        match self {
+            Self::One(size) => vec![(*size, 1.0)],
+            Self::Named(NamedMix::Imix) => {
+                [(40, 7.0), (576, 4.0), (1500, 1.0)].map(|(size, weight)| (Bytes::new(size), weight)).to_vec()
+            }
+            Self::Mix(mix) => mix.iter().map(|part| (part.size, part.weight)).collect(),
+        }
+    }
+}
+
+/// A random delay of a datagram application's packets behind the ticks of its clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Jitter {
+    /// `"none"`: the bare clock.
+    None(NoJitter),
+    /// Uniform up to this.
+    UpTo(Time),
+}
+
+/// No jitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum NoJitter {
+    /// The bare clock.
+    None,
+}
+
+/// What may be written as a text, a list or a table.
+trait Written: Sized {
+    /// What to say that it may be.
+    const EXPECTED: &'static str;
+    type List: DeserializeOwned;
+    type Table: DeserializeOwned;
+    fn text(text: &str) -> Result<Self, String>;
+    fn list(list: Self::List) -> Option<Self>;
+    fn table(table: Self::Table) -> Option<Self>;
+}
+
+struct Reader<T>(PhantomData<T>);
+
+impl<'de, T: Written> de::Visitor<'de> for Reader<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::EXPECTED)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        T::text(text).map_err(E::custom)
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, list: A) -> Result<T, A::Error> {
+        let list = T::List::deserialize(de::value::SeqAccessDeserializer::new(list))?;
+        T::list(list).ok_or_else(|| de::Error::invalid_type(de::Unexpected::Seq, &self))
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, table: A) -> Result<T, A::Error> {
+        let table = T::Table::deserialize(de::value::MapAccessDeserializer::new(table))?;
+        T::table(table).ok_or_else(|| de::Error::invalid_type(de::Unexpected::Map, &self))
+    }
+}
+
+macro_rules! written {
+    ($($name:ident),*) => { $(
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: de::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                d.deserialize_any(Reader::<Self>(PhantomData))
+            }
+        }
+    )* };
+}
+written!(Periods, MessageSizes, PacketSizes, Jitter);
+
+fn parsed<T: std::str::FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|e: T::Err| e.to_string())
+}
+
+impl Written for Periods {
+    const EXPECTED: &'static str =
+        "a duration such as \"1s\", or a table such as { distribution = \"exponential\", mean = \"1s\" }";
+    type List = IgnoredAny;
+    type Table = DrawnPeriods;
+    fn text(text: &str) -> Result<Self, String> {
+        parsed(text).map(Self::Constant)
+    }
+    fn list(_: IgnoredAny) -> Option<Self> {
+        None
+    }
+    fn table(table: DrawnPeriods) -> Option<Self> {
+        Some(Self::Drawn(table))
+    }
+}
+
+impl Written for MessageSizes {
+    const EXPECTED: &'static str = "a size such as \"20kB\", a list of sizes, or a table such as { distribution = \"exponential\", mean = \"20kB\" }";
+    type List = Vec<Bytes>;
+    type Table = Sizes;
+    fn text(text: &str) -> Result<Self, String> {
+        parsed(text).map(Self::One)
+    }
+    fn list(list: Vec<Bytes>) -> Option<Self> {
+        Some(Self::Many(list))
+    }
+    fn table(table: Sizes) -> Option<Self> {
+        Some(Self::Drawn(table))
+    }
+}
+
+impl Written for PacketSizes {
+    const EXPECTED: &'static str =
+        "a size such as \"200B\", \"imix\", or a list such as [{ size = \"64B\", weight = 1 }]";
+    type List = Vec<WeightedSize>;
+    type Table = IgnoredAny;
+    fn text(text: &str) -> Result<Self, String> {
+        if text == "imix" { Ok(Self::Named(NamedMix::Imix)) } else { parsed(text).map(Self::One) }
+    }
+    fn list(list: Vec<WeightedSize>) -> Option<Self> {
+        Some(Self::Mix(list))
+    }
+    fn table(_: IgnoredAny) -> Option<Self> {
+        None
+    }
+}
+
+impl Written for Jitter {
+    const EXPECTED: &'static str = "\"none\", or a duration such as \"1ms\"";
+    type List = IgnoredAny;
+    type Table = IgnoredAny;
+    fn text(text: &str) -> Result<Self, String> {
+        if text == "none" { Ok(Self::None(NoJitter::None)) } else { parsed(text).map(Self::UpTo) }
+    }
+    fn list(_: IgnoredAny) -> Option<Self> {
+        None
+    }
+    fn table(_: IgnoredAny) -> Option<Self> {
+        None
+    }
+}

@@ -1,0 +1,354 @@
+//! Applications of hosts: what they have produced, what of it has arrived, and requests for more.
+//!
+//! ```text
+//!   window     produced messages wait in the flow until its window lets their packets go
+//!   datagrams  leave at the ticks of a clock, each moved back by a jitter of its own, the first in order at the first time
+//!   requests   the receiver sends one; when it comes, the sender produces a response; when all of that has come, the receiver thinks
+//! ```
+
+use super::jitter::Jitter;
+use super::{Hosts, Sends};
+use crate::application::{Process, Produced};
+use crate::delays::Delays;
+use crate::events::Class;
+use crate::fabric::Fabric;
+use crate::packet::{CONTROL, DATA, NO_SACK, Packet, REQUEST};
+use flowstamp_laws::Stamp;
+use flowstamp_laws::sender::SenderLaw;
+use flowstamp_laws::units::Time;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// So many frames of datagrams may be under way at a time; older ones are lost.
+pub const MOST_FRAMES: usize = 4096;
+
+/// One flow's application.
+#[derive(Clone, Debug)]
+pub(super) struct App {
+    process: Process,
+    /// When it produces something again; [`Time::MAX`] before the flow has begun, and while a response is on its way.
+    due: Time,
+    /// Datagrams and frames of them that are due, with the ticks that they belong to, and when one of them leaves.
+    waiting: VecDeque<(Produced, Time)>,
+    leaves: BinaryHeap<Reverse<Time>>,
+    /// What has been produced and is not known to be done with, in order.
+    messages: VecDeque<Message>,
+    /// Of these so many, the first, have come as a whole.
+    complete: usize,
+    /// The first packet of the first of them.
+    base: u32,
+    /// Packets produced so far.
+    produced: u32,
+    /// Requests so far; when the last was first sent, how often, and whether it has come.
+    asked: u32,
+    asked_at: Time,
+    tries: u8,
+    heard: bool,
+}
+
+/// Bytes of a flow's application, and of a message that waits.
+pub const APP_BYTES: usize = size_of::<App>();
+/// See [`APP_BYTES`].
+pub const MESSAGE_BYTES: usize = size_of::<Message>();
+/// Of a datagram that is due.
+pub const WAITING_BYTES: usize = size_of::<(Produced, Time)>() + size_of::<Time>();
+
+/// A frame, a response, or a packet of an application.
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    at: Time,
+    /// One above its last packet.
+    end: u32,
+    /// Packets that have not come (datagrams).
+    missing: u32,
+    /// Bytes of its last packet.
+    last: u16,
+}
+
+/// What the applications of a group have done.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// So far.
+    pub now: Offered,
+    /// At the end of warm-up.
+    pub at_warmup: Offered,
+    /// How long messages took that came after warm-up, from when they were produced or asked for.
+    pub times: Delays,
+}
+
+/// Counts of messages: packets, frames or responses.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Offered {
+    /// Produced.
+    pub offered: u64,
+    /// Their payload.
+    pub offered_bytes: u64,
+    /// Arrived as a whole.
+    pub completed: u64,
+    /// Datagrams that the source dropped.
+    pub dropped: u64,
+}
+
+impl App {
+    pub(super) fn new(process: Process) -> Box<Self> {
+        Box::new(Self {
+            process,
+            due: Time::MAX,
+            waiting: VecDeque::new(),
+            leaves: BinaryHeap::new(),
+            messages: VecDeque::new(),
+            complete: 0,
+            base: 0,
+            produced: 0,
+            asked: 0,
+            asked_at: Time::ZERO,
+            tries: 0,
+            heard: true,
+        })
+    }
+
+    /// How many packets it has produced.
+    pub(super) fn available(&self) -> u32 {
+        self.produced.min(u32::MAX - 1)
+    }
+
+    /// All packets below `una` are acknowledged.
+    pub(super) fn forget(&mut self, una: u32) {
+        while self.complete > 0 && self.messages.front().is_some_and(|m| m.end <= una) {
+            self.pop();
+        }
+    }
+
+    fn pop(&mut self) {
+        if let Some(message) = self.messages.pop_front() {
+            self.base = message.end;
+            self.complete = self.complete.saturating_sub(1);
+        }
+    }
+
+    /// Bytes of a packet whose message is not done with, on the wire.
+    pub(super) fn size(&self, seq: u32, full: u16) -> u16 {
+        let at = self.messages.partition_point(|m| m.end <= seq);
+        self.messages.get(at).filter(|m| m.end == seq + 1).map_or(full, |m| m.last)
+    }
+
+    fn push(&mut self, made: &Produced, at: Time) {
+        self.produced = self.produced.saturating_add(made.packets);
+        let message = Message { at, end: self.produced, missing: made.packets, last: made.last };
+        self.messages.push_back(message);
+    }
+
+    /// When a datagram or frame leaves next. A tick later than that cannot leave before it.
+    fn next_leaves(&mut self, jitter: &mut Option<Box<Jitter>>) -> Time {
+        loop {
+            let first = self.leaves.peek().map_or(Time::MAX, |Reverse(time)| *time);
+            if self.due >= first {
+                return first;
+            }
+            let made = self.process.produce();
+            let later = jitter.as_mut().map_or(Time::ZERO, |jitter| jitter.draw());
+            self.leaves.push(Reverse(self.due.saturating_add(later)));
+            self.waiting.push_back((made, self.due));
+            self.due = self.due.saturating_add(self.process.gap(&made));
+        }
+    }
+
+    /// A datagram has come at `now`: when its frame was produced, if that is complete now.
+    fn came(&mut self, seq: u32) -> Option<Time> {
+        if seq < self.base {
+            return None;
+        }
+        let at = self.messages.partition_point(|m| m.end <= seq);
+        let message = self.messages.get_mut(at)?;
+        message.missing -= 1;
+        let since = (message.missing == 0).then_some(message.at);
+        while self.messages.front().is_some_and(|m| m.missing == 0) {
+            self.pop();
+        }
+        since
+    }
+}
+
+impl Hosts {
+    /// The application of a flow with a window produces what is due, or its receiver asks for it.
+    pub(super) fn produce(&mut self, net: &mut Fabric, number: u32, stop: Time) {
+        let now = net.now;
+        let flow = &mut self.flows[number as usize];
+        let Some(app) = &mut flow.app else { return };
+        if flow.sends != Sends::Messages || now >= stop {
+            return;
+        }
+        if !flow.started {
+            app.due = now + app.process.first();
+        }
+        if app.process.is_asked() {
+            if app.due <= now {
+                self.ask(net, number);
+            }
+        } else {
+            while app.due <= now {
+                let made = app.process.produce();
+                app.push(&made, now);
+                app.due = app.due.saturating_add(app.process.gap(&made));
+                offered(&mut self.groups[flow.group as usize].tally, &made);
+            }
+        }
+        let flow = &mut self.flows[number as usize];
+        let due = flow.app.as_ref().map_or(Time::MAX, |app| app.due);
+        flow.application.arm(due, &mut net.events, Class::Application, number);
+    }
+
+    /// The receiver sends its request, or the last one again if it has not come.
+    fn ask(&mut self, net: &mut Fabric, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        let Some(app) = &mut flow.app else { return };
+        if app.heard {
+            app.heard = false;
+            app.asked += 1;
+            app.asked_at = net.now;
+            app.tries = 0;
+        }
+        let params = self.groups[flow.group as usize].transport();
+        let wait = (params.first_rto(Time::ZERO) * (1 << app.tries.min(10))).min(params.max_rto);
+        app.tries = app.tries.saturating_add(1);
+        app.due = net.now.saturating_add(wait);
+        let request = Packet {
+            stamp: Stamp::default(),
+            sent_at: net.now,
+            flow: number,
+            seq: app.asked,
+            next: flow.path.acks,
+            sack: NO_SACK,
+            size: self.ack_bytes,
+            generation: flow.generation,
+            bits: 0,
+            flags: CONTROL | REQUEST,
+            header: flow.spoken(),
+        };
+        net.send(request);
+    }
+
+    /// A request has come: the response to it is produced, if it is not a copy.
+    pub(super) fn asked(&mut self, net: &mut Fabric, packet: &Packet) {
+        let flow = &mut self.flows[packet.flow as usize];
+        let Some(app) = &mut flow.app else { return };
+        if app.heard || packet.seq != app.asked {
+            return;
+        }
+        app.heard = true;
+        app.due = Time::MAX;
+        let made = app.process.produce();
+        app.push(&made, app.asked_at);
+        offered(&mut self.groups[flow.group as usize].tally, &made);
+        self.send(net, packet.flow);
+    }
+
+    /// Data of a flow with a window have come in order up to where they have: messages may be complete.
+    pub(super) fn delivered(&mut self, net: &mut Fabric, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        let Some(app) = &mut flow.app else { return };
+        let next = flow.receiver.next_expected();
+        while let Some(message) = app.messages.get(app.complete).filter(|m| m.end <= next) {
+            app.complete += 1;
+            let tally = &mut self.groups[flow.group as usize].tally;
+            tally.now.completed += 1;
+            tally.times.add(net.now - message.at);
+            if app.process.is_asked() {
+                let made = Produced { payload: 0, packets: 0, full: 0, last: 0 };
+                app.due = net.now.saturating_add(app.process.gap(&made));
+                flow.application.arm(app.due, &mut net.events, Class::Application, number);
+            }
+        }
+    }
+
+    /// A flow of datagrams sends what its application has produced, until it stops.
+    pub(super) fn send_datagrams(&mut self, net: &mut Fabric, number: u32) {
+        let now = net.now;
+        let flow = &mut self.flows[number as usize];
+        let stop = self.groups[flow.group as usize].stops(&self.records[flow.record as usize]);
+        if now >= stop {
+            return;
+        }
+        let Some(mut app) = flow.app.take() else { return };
+        if app.due == Time::MAX {
+            app.due = now + app.process.first();
+        }
+        let next = loop {
+            let next = app.next_leaves(&mut self.flows[number as usize].jitter);
+            if next > now {
+                break next.min(Time::from_ps(Time::MAX.as_ps() - 1));
+            }
+            app.leaves.pop();
+            if let Some((made, at)) = app.waiting.pop_front() {
+                self.send_at_once(net, number, &mut app, &made, at);
+            }
+        };
+        let flow = &mut self.flows[number as usize];
+        flow.app = Some(app);
+        flow.pace.arm(next, &mut net.events, Class::Pace, number);
+    }
+
+    /// What was due `at` leaves now.
+    fn send_at_once(&mut self, net: &mut Fabric, number: u32, app: &mut App, made: &Produced, at: Time) {
+        let flow = &mut self.flows[number as usize];
+        let group = &mut self.groups[flow.group as usize];
+        offered(&mut group.tally, made);
+        let first = flow.sent;
+        for left in (0..made.packets).rev() {
+            let size = if left == 0 { made.last } else { made.full };
+            if let Some((most, rate)) = group.send_buffer {
+                if rate.bytes_in(net.backlog(flow.path.data)) + f64::from(size) > most {
+                    group.tally.now.dropped += 1;
+                    continue;
+                }
+            }
+            net.send(Packet {
+                stamp: flow.law.stamp(net.now, Time::ZERO),
+                sent_at: net.now,
+                flow: number,
+                seq: flow.sent,
+                next: flow.path.data,
+                sack: NO_SACK,
+                size,
+                generation: flow.generation,
+                bits: flow.law.bits(),
+                flags: DATA | flow.ect,
+                header: flow.spoken(),
+            });
+            flow.sent = flow.sent.wrapping_add(1);
+        }
+        // A frame of which nothing has left is lost.
+        if app.process.makes_messages() && flow.sent != first {
+            app.messages.push_back(Message { at, end: flow.sent, missing: made.packets, last: made.last });
+            if app.messages.len() > MOST_FRAMES {
+                app.pop();
+            }
+        }
+    }
+
+    /// A datagram has arrived.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn arrive_datagram(&mut self, net: &Fabric, packet: &Packet) {
+        let flow = &mut self.flows[packet.flow as usize];
+        if !flow.receiver.count(packet.seq) {
+            return; // A copy.
+        }
+        let bytes = u64::from(packet.size - self.header_bytes);
+        flow.delivered_bytes += bytes;
+        let group = &mut self.groups[flow.group as usize];
+        group.delivered_bytes += bytes;
+        let Some(app) = &mut flow.app else { return };
+        if !app.process.makes_messages() {
+            group.tally.now.completed += 1;
+        } else if let Some(at) = app.came(packet.seq) {
+            group.tally.now.completed += 1;
+            group.tally.times.add(net.now - at);
+        }
+    }
+}
+
+fn offered(tally: &mut Tally, made: &Produced) {
+    tally.now.offered += 1;
+    tally.now.offered_bytes += made.payload;
+}
