@@ -166,6 +166,18 @@ def test_scripts_run(script: str, tmp_path: Path) -> None:
     assert all(path.stat().st_size > 5_000 for path in pictures)
 
 
+def test_applications() -> None:
+    """Frames wait for the window and the path, responses for a round trip, and a call's packets for nobody."""
+    groups = flowstamp("run", str(EXAMPLES / "applications.toml"))["groups"]
+    # 18 s of a call with a packet each 20 ms.
+    call = groups["voice"]["application"]["after_warmup"]
+    assert call["offered"] == pytest.approx(900, abs=1)
+    assert groups["voice"]["packet_delay_s"]["p99"] < 0.03
+    # The largest frame takes 32 ms at 10 Mb/s, behind a way of 20 ms; a response of any size a round trip.
+    assert groups["video"]["application"]["time_s"]["max"] > 0.052
+    assert groups["pages"]["application"]["time_s"]["p50"] > 0.04
+
+
 def test_flow_list(tmp_path: Path) -> None:
     summary = flowstamp("run", str(EXAMPLES / "flow-list.toml"))
     listed = summary["groups"]["listed"]

@@ -128,6 +128,29 @@ class GroupCounts(TypedDict):
     timeouts: int
 
 
+class ApplicationCounts(TypedDict):
+    """What the applications of a group did in a part of a simulated run, in packets, frames or responses."""
+
+    offered: int
+    """That were produced."""
+    offered_bytes: int
+    """Their payload."""
+    completed: int
+    """That arrived as a whole."""
+    source_drops: int
+    """Datagrams that their source dropped, as `send_buffer` was full."""
+
+
+class ApplicationSummary(TypedDict):
+    """What the applications of a group did."""
+
+    after_warmup: ApplicationCounts
+    whole_run: ApplicationCounts
+    """From the start on."""
+    time_s: dict[str, float] | None
+    """From when something was produced or asked for until all of it had arrived: frame delays, response times."""
+
+
 class GroupSummary(TypedDict):
     """One group of flows; rates in bits per second, times in seconds; counters are those of the whole run."""
 
@@ -157,6 +180,8 @@ class GroupSummary(TypedDict):
     """The same at the sender: until all of the flow was acknowledged there."""
     fct_slowdown: NotRequired[dict[str, Any] | None]
     """`fct_s` over the shortest times that there could be (`ideal_fct_s` of the flows)."""
+    application: NotRequired[ApplicationSummary]
+    """What its applications produced, and how long that took."""
     littles_law: dict[str, float] | None
 
 

@@ -90,6 +90,10 @@ class Scenario:
         stop: str | None = None,
         size: str | None = None,
         rate: str | None = None,
+        application: Mapping[str, Any] | None = None,
+        packet: str | Sequence[Mapping[str, Any]] | None = None,
+        jitter: str | None = None,
+        send_buffer: str | None = None,
         web: Mapping[str, Any] | None = None,
         list_: str | Path | None = None,
         receiver: str | None = None,
@@ -115,6 +119,13 @@ class Scenario:
             stop: when the flows stop sending new data; default never.
             size: how much payload each flow transfers; default without end.
             rate: how fast the application produces payload; default faster than the network.
+            application: what each flow's application produces, such as
+                {"kind": "frames", "fps": 30, "sizes": "20kB"}; kinds are "constant", "poisson", "onoff", "frames" and
+                "requests".
+            packet: size of datagrams on the wire, "imix", or a list such as [{"size": "64B", "weight": 3}].
+            jitter: how far datagrams leave behind their clock, or "none" for the bare clock; default eight packet
+                times of the slowest link.
+            send_buffer: the most datagrams, in bytes, that wait for the host's own link; default without bound.
             web: flows that arrive at random, each with a size of its own.
             list_: flows of a file, CSV or Parquet, a row for each: columns `start` and `size`, and where rows differ
                 `from`, `to` and `law`.
@@ -148,6 +159,10 @@ class Scenario:
             "stop": stop,
             "size": size,
             "rate": rate,
+            "application": application,
+            "packet": packet,
+            "jitter": jitter,
+            "send_buffer": send_buffer,
             "web": web,
             "list": None if list_ is None else str(list_),
             "receiver": receiver,
