@@ -141,6 +141,8 @@ fn memory_is_bounded(r: &Results, peak: usize) -> Result<(), Failure> {
     let links = s.links.len() as u64 + s.access.links;
     let zombies = 1_200_000 * 16 * s.links.len() as u64; // at most a million entries a class
     let shared = r.scenario.to_owned_text().contains("zombies");
+    let produced: u64 =
+        s.groups.values().filter_map(|g| Some(g.application.as_ref()?.whole_run.offered)).sum();
     let bound = (4 << 20)
         + 4096 * (links + s.links.len() as u64)
         + 4 * 1024 * r.flows.len() as u64
@@ -148,6 +150,7 @@ fn memory_is_bounded(r: &Results, peak: usize) -> Result<(), Failure> {
         + 4 * 256 * r.capture.packets.len() as u64
         + 4 * 512 * r.capture.frames.len() as u64
         + 4 * 128 * s.packets.sent
+        + 4 * 32 * produced
         + if shared { zombies } else { 0 };
     ensure!("memory is bounded", peak as u64 <= bound, "{peak} bytes where {bound} are enough: {s:?}");
     Ok(())
