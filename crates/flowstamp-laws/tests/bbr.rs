@@ -152,16 +152,38 @@ fn the_rate_is_the_largest_of_ten_round_trips() {
         assert_eq!(filter.max(), 100.0);
     }
     filter.next_round();
+    filter.add(50.0);
     assert_eq!(filter.max(), 50.0);
     filter.add(70.0);
     filter.add(60.0);
     assert_eq!(filter.max(), 70.0);
 }
 
+/// Linux' `minmax_running_max` (lib/win_minmax.c) is called only for samples that count, and forgets only then: 200 ms of ProbeRTT at a round trip of
+/// 8 ms are 25 round trips without one.
+#[test]
+fn the_largest_rate_ages_only_when_a_sample_enters() {
+    let mut filter = MaxOverRounds::new(10);
+    filter.add(100.0);
+    for _ in 0..1000 {
+        filter.next_round();
+        assert_eq!(filter.max(), 100.0);
+    }
+    filter.add(90.0);
+    assert_eq!(filter.max(), 90.0);
+    // After nine more round trips, of which the last alone brings something, 90 is the tenth.
+    (0..9).for_each(|_| filter.next_round());
+    filter.add(10.0);
+    assert_eq!(filter.max(), 90.0);
+    filter.next_round();
+    filter.add(20.0);
+    assert_eq!(filter.max(), 20.0);
+}
+
 /// Section 4.1.2: the least of 10 s; a sample as small as it renews it.
 #[test]
 fn the_least_round_trip_time_lasts_ten_seconds() {
-    let mut filter = MinRtt::new(Time::from_secs(10));
+    let mut filter = MinRtt::new(None, Time::from_secs(10));
     let (at, ms) = (Time::from_secs, Time::from_millis);
     filter.add(at(1), ms(40));
     filter.add(at(8), ms(50));
@@ -170,6 +192,20 @@ fn the_least_round_trip_time_lasts_ten_seconds() {
     assert_eq!((filter.rtt, filter.expired), (ms(40), false));
     filter.add(Time::from_millis(19_001), ms(60));
     assert_eq!((filter.rtt, filter.expired), (ms(60), true));
+}
+
+/// Deviation 8: ten round trips of 6 s, unless a window is given.
+#[test]
+fn the_least_round_trip_time_lasts_ten_round_trips() {
+    let at = Time::from_secs;
+    for (given, expires) in [(None, 60), (Some(at(30)), 30)] {
+        let mut filter = MinRtt::new(given, at(10));
+        filter.add(at(100), at(6));
+        filter.add(at(100 + expires), at(7));
+        assert_eq!((filter.rtt, filter.expired), (at(6), false));
+        filter.add(at(101 + expires), at(7));
+        assert_eq!((filter.rtt, filter.expired), (at(7), true));
+    }
 }
 
 /// Section 4.3.5: 4 packets for 200 ms and a round trip once the pipe has run down to that, then the window before it.

@@ -13,14 +13,17 @@ pub const fn drawn(now: Time) -> u32 {
     (now.as_ps().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
-/// The largest of what the last `window` round trips gave.
+/// The largest of what the last `window` round trips gave, as of the last value: it ages only when a value enters, as Linux'
+/// `minmax_running_max` does. So a flow that sees nothing but samples that do not count keeps what it knew, however long that lasts.
 #[derive(Clone, Debug)]
 pub struct MaxOverRounds {
-    /// Of each round trip, at its number modulo the length.
+    /// Of each round trip up to `newest`, at its number modulo the length.
     rounds: [f64; LONGEST],
     window: u32,
     round: u32,
-    /// Of the rounds before the present one.
+    /// The round trip of the last value.
+    newest: u32,
+    /// Of the rounds before `newest`.
     earlier: f64,
 }
 
@@ -28,18 +31,19 @@ impl MaxOverRounds {
     /// An empty filter over so many round trips.
     #[must_use]
     pub fn new(window: u32) -> Self {
-        Self { rounds: [0.0; LONGEST], window: window.clamp(1, LONGEST as u32), round: 0, earlier: 0.0 }
+        let window = window.clamp(1, LONGEST as u32);
+        Self { rounds: [0.0; LONGEST], window, round: 0, newest: 0, earlier: 0.0 }
     }
 
-    fn at(&self, back: u32) -> f64 {
-        self.rounds[self.round.wrapping_sub(back) as usize % LONGEST]
-    }
-
-    /// A round trip begins.
-    pub fn next_round(&mut self) {
+    /// A round trip begins; what is too old for it stays until a value enters.
+    pub const fn next_round(&mut self) {
         self.round = self.round.wrapping_add(1);
-        self.rounds[self.round as usize % LONGEST] = 0.0;
-        self.earlier = (1..self.window).map(|back| self.at(back)).fold(0.0, f64::max);
+    }
+
+    /// A round trip begins, and what is too old for it goes at once: for callers that have a value in each.
+    pub fn forget_a_round(&mut self) {
+        self.next_round();
+        self.age();
     }
 
     /// Over so many round trips from the next one on.
@@ -49,14 +53,29 @@ impl MaxOverRounds {
 
     /// A value of the present round trip.
     pub fn add(&mut self, value: f64) {
+        if self.newest != self.round {
+            self.age();
+        }
         let present = &mut self.rounds[self.round as usize % LONGEST];
         *present = present.max(value);
+    }
+
+    /// Forgets what is out of the window of the present round trip.
+    fn age(&mut self) {
+        let since = self.round.wrapping_sub(self.newest).min(LONGEST as u32);
+        (0..since).for_each(|back| *self.at(back) = 0.0);
+        self.newest = self.round;
+        self.earlier = (1..self.window).map(|back| *self.at(back)).fold(0.0, f64::max);
+    }
+
+    const fn at(&mut self, back: u32) -> &mut f64 {
+        &mut self.rounds[self.round.wrapping_sub(back) as usize % LONGEST]
     }
 
     /// The largest, zero while there is none.
     #[must_use]
     pub fn max(&self) -> f64 {
-        self.earlier.max(self.at(0))
+        self.earlier.max(self.rounds[self.newest as usize % LONGEST])
     }
 }
 
@@ -87,6 +106,8 @@ impl Rounds {
 #[derive(Clone, Copy, Debug)]
 pub struct MinRtt {
     window: Time,
+    /// The window follows the path where that is longer than a second.
+    follows: bool,
     /// The least; [`Time::MAX`] while there is none.
     pub rtt: Time,
     /// When it was last seen, or waited for in vain.
@@ -96,10 +117,12 @@ pub struct MinRtt {
 }
 
 impl MinRtt {
-    /// A filter over so long.
+    /// A filter over the time that is given, or else over `usual`, and over as many round trips as that has seconds where they are longer. A
+    /// visit to `ProbeRtt` takes two or three round trips, and would follow upon the last one there.
     #[must_use]
-    pub const fn new(window: Time) -> Self {
-        Self { window, rtt: Time::MAX, seen: Time::ZERO, expired: false }
+    pub fn new(given: Option<Time>, usual: Time) -> Self {
+        let window = given.unwrap_or(usual);
+        Self { window, follows: given.is_none(), rtt: Time::MAX, seen: Time::ZERO, expired: false }
     }
 
     /// A sample, which one as small as the least renews.
@@ -119,7 +142,12 @@ impl MinRtt {
     }
 
     fn expire(&mut self, now: Time) {
-        self.expired = self.rtt < Time::MAX && now > self.seen.saturating_add(self.window);
+        if self.rtt == Time::MAX {
+            return;
+        }
+        let long = self.follows && self.rtt > Time::from_secs(1);
+        let window = if long { self.window.scale(self.rtt.as_secs_f64()) } else { self.window };
+        self.expired = now > self.seen.saturating_add(window);
     }
 }
 

@@ -1,7 +1,8 @@
 //! BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): a pace by the bottleneck's rate, a window by its pipe.
 //!
 //! ```text
-//! btl_bw  = largest delivery rate of 10 round trips         section 4.1.1: samples that the application limited only if larger
+//! btl_bw  = largest delivery rate of 10 round trips         section 4.1.1: samples that the application limited only if larger;
+//!                                                            it ages only when a sample enters
 //! rt_prop = least round-trip time of 10 s                   section 4.1.2
 //! pace    = pacing_gain btl_bw                              section 4.2.1: never down before the pipe was full
 //! window  = cwnd_gain btl_bw rt_prop + 3 packets            section 4.2.3: by what is delivered towards it, 4 packets at least
@@ -41,6 +42,8 @@
 //!    after it does not begin `ProbeRtt` / a law is not told when sending begins, and an idle pipe has been empty.
 //! 7. Marks do not exist for the draft / they are ignored / version 1 goes by rate and
 //!    round-trip time alone.
+//! 8. Section 4.1.2 has a window of 10 s / of 10 round trips where that is longer, unless it is given / at a round trip of 6 s a flow would be in
+//!    ProbeRTT most of the time.
 
 use super::model::{LONGEST, Limited, MaxOverRounds, MinRtt, Pace, Rounds, drawn};
 use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
@@ -62,8 +65,9 @@ pub struct Params {
     pub probe_gain: f64,
     /// `BtlBwFilterLen` in round trips.
     pub bandwidth_rounds: u32,
-    /// `RTpropFilterLen`.
-    pub min_rtt_window: Time,
+    /// `RTpropFilterLen`. Unset, 10 s, or 10 of the least round-trip times where that is longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rtt_window: Option<Time>,
     /// `ProbeRTTDuration`.
     pub probe_rtt_time: Time,
     /// `BBRMinPipeCwnd`: the least window in packets, which ProbeRTT takes.
@@ -77,13 +81,15 @@ impl Default for Params {
             cwnd_gain: 2.0,                           // section 4.3.4
             probe_gain: 0.25,                         // section 4.3.4: 5/4, 3/4
             bandwidth_rounds: 10,                     // section 4.1.1
-            min_rtt_window: Time::from_secs(10),      // section 4.1.2
-            probe_rtt_time: Time::from_millis(200),   // section 4.3.5
-            min_window: 4.0,                          // section 4.2.3.2
+            min_rtt_window: None,
+            probe_rtt_time: Time::from_millis(200), // section 4.3.5
+            min_window: 4.0,                        // section 4.2.3.2
         }
     }
 }
 
+/// `RTpropFilterLen` (section 4.1.2), and deviation 8.
+const MIN_RTT_WINDOW: Time = Time::from_secs(10);
 /// Phases of ProbeBW's cycle.
 const CYCLE: u32 = 8;
 /// Round trips in which the rate did not grow by a quarter, after which the pipe is full (section 4.3.2.2).
@@ -346,7 +352,7 @@ impl SenderLaw for Bbr {
             pace: Pace::new(p.high_gain, initial_window), // section 4.2.1 and deviation 4
             btl_bw: MaxOverRounds::new(p.bandwidth_rounds),
             rounds: Rounds::default(),
-            rt_prop: MinRtt::new(p.min_rtt_window),
+            rt_prop: MinRtt::new(p.min_rtt_window, MIN_RTT_WINDOW),
             filled_pipe: false,
             full_bw: 0.0,
             full_count: 0,

@@ -59,6 +59,8 @@
 //! 7. Section 2 counts bytes / we count packets / all are of one size but a flow's last.
 //! 8. Section 5.6.4.4 leaves the window at a timeout one packet above what is in flight / it is one packet / at a timeout all is
 //!    taken for lost.
+//! 9. Section 2.16 has windows of 10 s and 5 s / of 10 and 5 round trips where that is longer, unless they are given / at a round trip of 6 s a flow
+//!    would be in ProbeRTT most of the time.
 
 mod cycle;
 mod losses;
@@ -108,10 +110,12 @@ pub struct Params {
     pub reno_rounds: u32,
     /// `ExtraAckedFilterLen` in round trips.
     pub extra_acked_rounds: u32,
-    /// `MinRTTFilterLen`.
-    pub min_rtt_window: Time,
-    /// `ProbeRTTInterval`.
-    pub probe_rtt_interval: Time,
+    /// `MinRTTFilterLen`. Unset, 10 s, or 10 of the least round-trip times where that is longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rtt_window: Option<Time>,
+    /// `ProbeRTTInterval`. Unset, 5 s, or 5 of the least round-trip times where that is longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe_rtt_interval: Option<Time>,
     /// `ProbeRTTDuration`.
     pub probe_rtt_time: Time,
     /// `MinPipeCwnd`: the least window in packets.
@@ -121,30 +125,34 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
-            startup_gain: 2.77,                     // section 2.5: about 4 ln(2)
-            drain_gain: 0.5,                        // section 2.5
-            probe_up_gain: 1.25,                    // section 5.3.3.5
-            probe_down_gain: 0.9,                   // section 5.3.3.1
-            cwnd_gain: 2.0,                         // section 2.6
-            probe_up_cwnd_gain: 2.25,               // section 5.3.3.5
-            probe_rtt_gain: 0.5,                    // section 2.16.2
-            pacing_margin: Ratio::new(0.01),        // section 2.5
-            loss_threshold: Ratio::new(0.02),       // section 2.8
-            startup_losses: 6,                      // section 5.3.1.3
-            beta: Ratio::new(0.7),                  // section 2.8
-            headroom: Ratio::new(0.15),             // section 2.8
-            probe_wait: Time::from_secs(2),         // section 5.3.3.8.2
-            probe_wait_spread: Time::from_secs(1),  // section 5.3.3.8.2
-            reno_rounds: 63,                        // section 5.3.3.8.2
-            extra_acked_rounds: 10,                 // section 2.12
-            min_rtt_window: Time::from_secs(10),    // section 2.16.1
-            probe_rtt_interval: Time::from_secs(5), // section 2.16.2
+            startup_gain: 2.77,                    // section 2.5: about 4 ln(2)
+            drain_gain: 0.5,                       // section 2.5
+            probe_up_gain: 1.25,                   // section 5.3.3.5
+            probe_down_gain: 0.9,                  // section 5.3.3.1
+            cwnd_gain: 2.0,                        // section 2.6
+            probe_up_cwnd_gain: 2.25,              // section 5.3.3.5
+            probe_rtt_gain: 0.5,                   // section 2.16.2
+            pacing_margin: Ratio::new(0.01),       // section 2.5
+            loss_threshold: Ratio::new(0.02),      // section 2.8
+            startup_losses: 6,                     // section 5.3.1.3
+            beta: Ratio::new(0.7),                 // section 2.8
+            headroom: Ratio::new(0.15),            // section 2.8
+            probe_wait: Time::from_secs(2),        // section 5.3.3.8.2
+            probe_wait_spread: Time::from_secs(1), // section 5.3.3.8.2
+            reno_rounds: 63,                       // section 5.3.3.8.2
+            extra_acked_rounds: 10,                // section 2.12
+            min_rtt_window: None,
+            probe_rtt_interval: None,
             probe_rtt_time: Time::from_millis(200), // section 2.16.2
             min_window: 4.0,                        // section 2.8
         }
     }
 }
 
+/// `MinRTTFilterLen` (section 2.16.1), and deviation 9.
+const MIN_RTT_WINDOW: Time = Time::from_secs(10);
+/// `ProbeRTTInterval` (section 2.16.2), and deviation 9.
+const PROBE_RTT_INTERVAL: Time = Time::from_secs(5);
 /// Probing cycles whose rates count: this one and the one before it (section 2.11).
 const BANDWIDTH_CYCLES: u32 = 2;
 /// Packets that hosts hold back: three quanta (section 5.5.8.1).
@@ -467,8 +475,8 @@ impl SenderLaw for Bbr3 {
             bw: 0.0,
             rounds: Rounds::default(),
             round_count: 0,
-            min_rtt: MinRtt::new(p.min_rtt_window),
-            probe_rtt_min: MinRtt::new(p.probe_rtt_interval),
+            min_rtt: MinRtt::new(p.min_rtt_window, MIN_RTT_WINDOW),
+            probe_rtt_min: MinRtt::new(p.probe_rtt_interval, PROBE_RTT_INTERVAL),
             probe_rtt_end: None,
             probe_rtt_round_done: false,
             limited: Limited::default(),

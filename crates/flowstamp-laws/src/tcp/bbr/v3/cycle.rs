@@ -73,8 +73,10 @@ impl Bbr3 {
             self.probe_sample = false;
             self.ack_phase = AckPhase::Init;
             if self.state.in_cycle() {
+                // This ack's sample is in the cycle that ends, so that `max_bw` does not lose what it knows; Google's
+                // `bbr_advance_max_bw_filter` asks for that too.
                 if !self.sample.app_limited {
-                    self.max_bw.next_round();
+                    self.max_bw.forget_a_round();
                 }
                 if self.prev_precautionary && !self.prev_too_high {
                     self.start_refill();

@@ -26,7 +26,7 @@ impl Bbr3 {
         if self.rounds.start {
             self.round_count = self.round_count.wrapping_add(1);
             self.rounds_since_probe = self.rounds_since_probe.saturating_add(1);
-            self.extra_acked.next_round();
+            self.extra_acked.forget_a_round();
         }
         if self.sample.rate >= self.max_bw() || !self.sample.app_limited {
             self.max_bw.add(self.sample.rate);
