@@ -178,17 +178,14 @@ fn laws() -> BTreeMap<&'static str, Vec<String>> {
     ])
 }
 
-/// The router law that each sender law has by itself: the first in the registry that writes into its header, or `none`. If `blind`, the
-/// first of those that need no capacity, if there is one.
+/// The router law that each sender law names in the registry, or `none`. If `blind`, the one that it names for links whose capacity
+/// nobody knows, if there is one.
 #[pyfunction]
 #[pyo3(signature = (*, blind = false))]
 fn router_of(blind: bool) -> BTreeMap<&'static str, &'static str> {
-    let routers = registry::RouterSpec::all();
     let of = |sender: &registry::SenderSpec| {
-        let mut own = routers.iter().filter(|router| router.header() == sender.header());
-        let first = own.clone().next();
-        let router = own.find(|router| blind && !router.needs_capacity()).or(first);
-        (sender.name(), router.map_or("none", registry::RouterSpec::name))
+        let router = if blind { sender.blind_router() } else { sender.router() };
+        (sender.name(), router.map_or("none", |router| router.name()))
     };
     registry::SenderSpec::all().iter().map(of).collect()
 }

@@ -31,6 +31,9 @@ macro_rules! each {
 }
 use each;
 
+#[cfg(test)]
+mod tests;
+
 /// Calls a macro with its lines; without the feature `full`, with those only that stand outside of `full`.
 macro_rules! in_this_build {
     ($make:ident $({ $($always:tt)* } full { $($more:tt)* })*) => {

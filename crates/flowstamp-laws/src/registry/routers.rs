@@ -1,7 +1,7 @@
 //! What routers write into packets. A router law is one line of `routers!`: its name, the header that it writes into, its
 //! type.
 
-use super::{Header, each, in_this_build, spec};
+use super::{Header, SenderSpec, each, in_this_build, spec};
 use crate::router::{Gains, LinkView, NoParams, OwnFlows, Room, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
@@ -24,6 +24,12 @@ macro_rules! routers {
             /// Every law with its default parameters, in the order of the registry; without `none`.
             #[must_use]
             pub fn all() -> Vec<Self> { vec![$( Self::$variant(Default::default()) ),*] }
+            /// A router law that writes into the same header and needs no capacity, as the senders name it that have this one by themselves.
+            #[must_use]
+            pub fn blind(&self) -> Option<Self> {
+                let own = |sender: &SenderSpec| sender.router().is_some_and(|router| router.name() == self.name());
+                SenderSpec::all().iter().find(|sender| own(sender))?.blind_router().filter(|it| !it.needs_capacity())
+            }
             /// What it writes into; [`Header::Plain`] where the link only forwards.
             #[must_use]
             pub const fn header(&self) -> Header {
@@ -183,6 +189,9 @@ macro_rules! routers {
         }
     };
 }
+
+#[cfg(test)]
+pub(super) use routers;
 
 in_this_build! { routers
     {

@@ -1,7 +1,8 @@
 //! How flows set their window or rate. A sender law is one line of `senders!`: its name, the header that its packets
-//! carry, its type.
+//! carry, its type, and the router law that its flows have by themselves, if they rely on one. Where that needs the link's capacity, another
+//! may follow that does not, for links whose capacity nobody knows.
 
-use super::{Header, each, in_this_build, spec};
+use super::{Header, RouterSpec, each, in_this_build, spec};
 use crate::sender::{Ack, Echo, FlowView, LostPacket, Recovery, SenderLaw, Tally};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
@@ -9,7 +10,9 @@ use crate::{AgreedTime, Refused};
 use crate::{pcp, rcp, tcp, vcp, xcp};
 
 macro_rules! senders {
-    ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ident $sender:ty; )*) => {
+    ($(
+        $(#[$doc:meta])* $variant:ident $name:literal $header:ident $sender:ty $(=> $router:ident $(, blind $blind:ident)?)?;
+    )*) => {
         spec! {
             /// A sender law and its parameters, as a scenario names them.
             SenderSpec, SenderTable, "law", "the name of a law, or a table with `law` and its parameters",
@@ -23,6 +26,21 @@ macro_rules! senders {
             /// What its packets carry.
             #[must_use]
             pub const fn header(&self) -> Header { match self { $( Self::$variant(_) => Header::$header ),* } }
+            /// The router law that its flows have by themselves, with its defaults; none if they rely on none.
+            #[must_use]
+            pub fn router(&self) -> Option<RouterSpec> {
+                match self {
+                    $( Self::$variant(_) => [$( RouterSpec::$router(Default::default()) )?].into_iter().next(), )*
+                }
+            }
+            /// The same for a link whose capacity nobody knows: a law that needs none, if there is one.
+            #[must_use]
+            pub fn blind_router(&self) -> Option<RouterSpec> {
+                match self {
+                    $( Self::$variant(_) => [$( $( RouterSpec::$blind(Default::default()) )? )?].into_iter().next(), )*
+                }
+                .or_else(|| self.router())
+            }
             /// Whether the parameters make sense; else the parameter, and what would be right.
             ///
             /// # Errors
@@ -154,38 +172,41 @@ macro_rules! senders {
     };
 }
 
+#[cfg(test)]
+pub(super) use senders;
+
 in_this_build! { senders
     {
         /// XCP as the paper writes it (Katabi 2002).
-        Xcp "xcp" Xcp xcp::Sender<xcp::header::Window>;
+        Xcp "xcp" Xcp xcp::Sender<xcp::header::Window> => Xcp, blind XcpB;
     }
     full {
         /// XCP as the Internet-Draft writes it.
-        XcpDraft "xcp-draft" XcpDraft xcp::Sender<xcp::header::Throughput>;
+        XcpDraft "xcp-draft" XcpDraft xcp::Sender<xcp::header::Throughput> => XcpDraft, blind XcpBDraft;
         /// An XCP macro-flow between edges of a core cloud (Katabi 2002, section 8.1).
-        XcpEdge "xcp-edge" Xcp xcp::edge::Sender;
+        XcpEdge "xcp-edge" Xcp xcp::edge::Sender => Xcp, blind XcpB;
     }
     {
         /// RCP: the rate that the slowest router gives (Dukkipati 2007).
-        Rcp "rcp" Rcp rcp::Sender;
+        Rcp "rcp" Rcp rcp::Sender => Rcp;
         /// PCP, of which XCP came (Katabi and Handley 2001).
-        Pcp "pcp" Pcp pcp::Sender;
+        Pcp "pcp" Pcp pcp::Sender => Pcp;
         /// VCP: multiply, add or cut, as two bits say (Xia 2008).
-        Vcp "vcp" Vcp Box<vcp::Sender>;
+        Vcp "vcp" Vcp Box<vcp::Sender> => Vcp;
     }
     full {
         /// A VCP flow between borders of an island (Xia 2008, section VI-D).
-        VcpEdge "vcp-edge" Vcp Box<vcp::edge::Sender>;
+        VcpEdge "vcp-edge" Vcp Box<vcp::edge::Sender> => Vcp;
         /// VCP as its section V models it: by the load factor itself.
-        VcpExact "vcp-exact" VcpExact vcp::exact::Sender;
+        VcpExact "vcp-exact" VcpExact vcp::exact::Sender => VcpExact;
         /// An XCP sender that lies or does not obey.
-        XcpLiar "xcp-liar" Xcp Box<crate::liar::Sender<xcp::Sender<xcp::header::Window>>>;
+        XcpLiar "xcp-liar" Xcp Box<crate::liar::Sender<xcp::Sender<xcp::header::Window>>> => Xcp, blind XcpB;
         /// One of XCP as the Internet-Draft writes it.
-        XcpDraftLiar "xcp-draft-liar" XcpDraft Box<crate::liar::Sender<xcp::Sender<xcp::header::Throughput>>>;
+        XcpDraftLiar "xcp-draft-liar" XcpDraft Box<crate::liar::Sender<xcp::Sender<xcp::header::Throughput>>> => XcpDraft, blind XcpBDraft;
         /// An RCP sender that lies or does not obey.
-        RcpLiar "rcp-liar" Rcp Box<crate::liar::Sender<rcp::Sender>>;
+        RcpLiar "rcp-liar" Rcp Box<crate::liar::Sender<rcp::Sender>> => Rcp;
         /// A VCP sender that lies or does not obey.
-        VcpLiar "vcp-liar" Vcp Box<crate::liar::Sender<vcp::Sender>>;
+        VcpLiar "vcp-liar" Vcp Box<crate::liar::Sender<vcp::Sender>> => Vcp;
     }
     {
         /// TCP Reno (RFC 2581).

@@ -475,10 +475,11 @@ impl Builder<'_> {
         }
         let has_one = route.iter().any(|l| self.links[*l as usize].router.header() == header);
         if group.law.needs_router() && !has_one {
-            let (name, header) = (group.law.name(), header.name());
+            let name = group.law.name();
+            let router = group.law.router().map_or(header.name(), |router| router.name());
             return error(
                 format!("flows.{}.law", group.name),
-                format!("\"{name}\" obeys routers, but no link on the path has router = \"{header}\""),
+                format!("\"{name}\" obeys routers, but no link on the path has router = \"{router}\""),
             );
         }
         Ok(())

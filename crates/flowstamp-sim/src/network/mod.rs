@@ -183,11 +183,7 @@ impl Builder<'_> {
                 let law = plan.router.name();
                 let message = match plan.medium {
                     Medium::Cell { .. } => {
-                        let blind = |other: &&RouterSpec| {
-                            other.header() == plan.router.header() && !other.needs_capacity()
-                        };
-                        let routers = RouterSpec::all();
-                        let other = routers.iter().find(blind);
+                        let other = plan.router.blind();
                         let other =
                             other.map_or(String::new(), |other| format!("take \"{}\", or ", other.name()));
                         format!(
