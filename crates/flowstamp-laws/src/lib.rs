@@ -39,6 +39,25 @@ pub struct AgreedTime<'a> {
     pub per_rtt: f64,
 }
 
+/// A router's parameter that says which RTTs are too long to be true.
+#[derive(Debug)]
+pub struct LongestRtt<'a> {
+    /// The parameter's name.
+    pub name: &'static str,
+    /// What the scenario says; whoever lays out the network fills in what it leaves open, where paths are long.
+    pub value: &'a mut Option<Time>,
+    /// What it is unless it is set.
+    pub usual: Time,
+}
+
+impl LongestRtt<'_> {
+    /// What it must be where paths have this RTT without queues: as XCP's 4 s to the 1.4 s of its paper, three times that.
+    #[must_use]
+    pub fn on(&self, rtt: Time) -> Time {
+        self.usual.max(rtt * 3)
+    }
+}
+
 /// Refuses a parameter unless it is within `least` and `most`.
 pub(crate) fn within(name: &'static str, value: f64, least: f64, most: f64) -> Result<(), Refused> {
     if value >= least && value <= most {

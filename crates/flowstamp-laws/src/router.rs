@@ -3,7 +3,7 @@
 use crate::queue::Limit;
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
-use crate::{AgreedTime, Refused};
+use crate::{AgreedTime, LongestRtt, Refused};
 
 /// The most timers a router law may keep.
 pub const MAX_TIMERS: usize = 2;
@@ -100,6 +100,12 @@ pub trait RouterLaw: Sized {
     /// The parameter that stands for the flows' RTT until packets carry one, by its name: whoever knows the path sets it
     /// where it is open. A law that is told nothing takes the first RTT that it sees.
     fn time_constant(params: &mut Self::Params) -> Option<(&'static str, &mut Option<Time>)> {
+        let _ = params;
+        None
+    }
+
+    /// The longest RTT that the law believes, which is to be beyond those of its flows: whoever knows the paths sets it where it is open.
+    fn longest_rtt(params: &mut Self::Params) -> Option<LongestRtt<'_>> {
         let _ = params;
         None
     }

@@ -24,6 +24,9 @@ pub trait StampLaw {
     /// Whether it tells a flow what no other is told, so that it can be tested whether that one obeys ([`crate::share::police`]).
     const TESTED: bool = false;
 
+    /// The longest RTT that the header can carry, if that is bounded.
+    const LONGEST_RTT: Option<Time> = None;
+
     /// The round trip that its sender names, if it does.
     fn named_rtt(stamp: &Stamp) -> Option<Time> {
         let _ = stamp;

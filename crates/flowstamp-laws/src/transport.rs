@@ -200,7 +200,7 @@ impl Sender {
             due: 0,
             retransmissions: 0,
             timeouts: 0,
-            rtt: RttEstimator::new(params.first_rto(Time::ZERO), params.min_rto, params.max_rto)
+            rtt: RttEstimator::new(params.first_rto(Time::ZERO), params.min_rto, params.last_rto(Time::ZERO))
                 .ticking(params.tick),
             deadline: Time::MAX,
             scoreboard: None,

@@ -480,7 +480,7 @@ fn nonsense_is_refused() {
     assert_eq!(refused(Params { k3: 1.1, ..params() }), "k3");
     assert_eq!(refused(Params { control_interval: Some(Time::ZERO), ..params() }), "control_interval");
     assert_eq!(refused(Params { min_interval: Time::ZERO, ..params() }), "min_interval");
-    assert_eq!(refused(Params { max_rtt: Time::ZERO, ..params() }), "max_rtt");
+    assert_eq!(refused(Params { max_rtt: Some(Time::ZERO), ..params() }), "max_rtt");
     assert!(Router::check(&params()).is_ok());
     let none = sender::Params { desired_rate: Some(Rate::ZERO), ..sender::Params::default() };
     assert_eq!(Sender::check(&none).expect_err("refused").0, "desired_rate");

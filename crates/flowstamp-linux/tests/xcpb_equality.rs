@@ -246,7 +246,7 @@ fn case() -> impl Strategy<Value = Case> {
                     weight,
                     initial_interval: first.map(Time::from_micros),
                     min_interval: Time::from_micros(least),
-                    max_rtt: Time::from_secs(4),
+                    max_rtt: Some(Time::from_secs(4)),
                     max_weight: None,
                 };
                 Case { law, q_max, intervals }

@@ -13,6 +13,7 @@ use crate::results::{
 };
 use crate::scenario::{Access, Scenario};
 use crate::size_bins::{self, BINS};
+use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::units::{Rate, Time};
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -97,7 +98,7 @@ pub fn results(mut run: Finished) -> Results {
         .collect();
     let mut delays = Vec::new();
     let mut links = Named::new();
-    let mut dropped = Vec::new();
+    let (mut dropped, mut used) = (Vec::new(), Vec::new());
     let (mut after_warmup, mut whole_run) = (LinkCounts::default(), LinkCounts::default());
     for (number, (port, line)) in sim.net.routers().enumerate() {
         let laws = port.laws();
@@ -106,6 +107,7 @@ pub fn results(mut run: Finished) -> Results {
         let sent = port.sent_bytes(line, end);
         let queue = |share| stats.queue_times.quantile(share);
         dropped.push(stats.drops > 0);
+        used.push(if room > 0.0 { sent / room } else { 0.0 });
         let impaired = sim.net.impaired(number);
         let [now, all] = [
             counts(stats.counts(), impaired.map(|link| link.counts)),
@@ -150,6 +152,7 @@ pub fn results(mut run: Finished) -> Results {
     let packet_hops = sim.net.packet_hops();
     let paced: Vec<u32> =
         run.hosts.flows.iter().filter(|flow| flow.is_paced()).map(|flow| flow.group).collect();
+    let waiting = waiting(&run.hosts, run.net.now);
     // A row for each flow is as large.
     run.net.drop_links();
     run.hosts.end();
@@ -204,6 +207,11 @@ pub fn results(mut run: Finished) -> Results {
             retransmissions: sum(|row| row.retransmissions_after_warmup),
             timeouts: sum(|row| row.timeouts_after_warmup),
         };
+        let here = of_group.iter().map(|i| present_s(sim, &sim.hosts.records[*i])).sum();
+        let fullest = group.plan.links.iter().map(|link| used[*link as usize]).fold(0.0, f64::max);
+        if fullest < IDLE {
+            warnings.extend(waited(sim, group, whole_run.timeouts, waiting[number], here));
+        }
         let (capacity_bps, offered_load) = slowest(sim, &capacities, &group.plan);
         groups.insert(
             group.name.clone(),
@@ -441,6 +449,55 @@ fn active_s(sim: &Finished, r: &Record) -> f64 {
     let stop = stop(&sim.hosts.groups[r.group as usize], r).unwrap_or(Time::MAX);
     let from = r.start.max(sim.scenario.warmup);
     r.end.min(stop).min(sim.net.now).saturating_sub(from).as_secs_f64()
+}
+
+/// From a flow's start to its end, or to the run's.
+fn present_s(sim: &Finished, r: &Record) -> f64 {
+    r.end.min(sim.net.now).saturating_sub(r.start).as_secs_f64()
+}
+
+/// A least timeout of so many round trips is made for longer paths.
+const LONG_TIMEOUT: f64 = 100.0;
+/// Where a group's fullest link is used less than this, it may be its timeouts that leave it idle.
+const IDLE: f64 = 0.5;
+/// What timeouts may take of the time that flows are there before it is told of.
+const TOLD: f64 = 0.05;
+
+/// Flows of each group that still wait for a timeout, and for how long altogether, seconds; those that have waited for a hundred round trips.
+fn waiting(hosts: &Hosts, now: Time) -> Vec<(u64, f64)> {
+    let mut groups = vec![(0, 0.0); hosts.groups.len()];
+    for flow in &hosts.flows {
+        let number = flow.group as usize;
+        let waited_s = flow.waits_since().map_or(0.0, |since| now.saturating_sub(since).as_secs_f64());
+        if waited_s > LONG_TIMEOUT * hosts.groups[number].plan.path_rtt_s {
+            groups[number].0 += 1;
+            groups[number].1 += waited_s;
+        }
+    }
+    groups
+}
+
+/// What to say of flows that waited for timeouts of the least length, which is far beyond their RTT.
+fn waited(
+    sim: &Finished,
+    group: &Group,
+    timeouts: u64,
+    (waiting, waiting_s): (u64, f64),
+    present_s: f64,
+) -> Option<String> {
+    let transport = &sim.scenario.flows[group.plan.spec].transport;
+    let (least, rtt_s) = (transport.min_rto, group.plan.path_rtt_s);
+    let round_trips = least.as_secs_f64() / rtt_s;
+    let long = rtt_s > 0.0 && round_trips >= LONG_TIMEOUT && transport.recovery != Some(Recovery::Count);
+    let waited_s = timeouts as f64 * least.as_secs_f64() + waiting_s;
+    (long && timeouts + waiting > 0 && waited_s >= TOLD * present_s).then(|| {
+        format!(
+            "flows.{}: {timeouts} timeouts of {least} or more, and {waiting} flows in one at the end; {least} are {round_trips:.0} round trips of \
+             {}: set transport.min_rto to a few of them",
+            group.name,
+            Time::from_secs_f64(rtt_s)
+        )
+    })
 }
 
 fn row(sim: &Finished, names: &[Arc<str>], flow: u32, r: &Record) -> FlowRow {

@@ -1,9 +1,12 @@
 //! What somebody gets who sets nothing: laws start from the path that the scenario describes.
 
+use flowstamp_laws::registry::SenderSpec;
+use flowstamp_laws::units::Rate;
 use flowstamp_sim::results::Results;
 use flowstamp_sim::{Format, Simulation, load};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::str::FromStr;
 
 fn run(text: &str) -> Results {
     let loaded = load(text, Format::Toml, "test", &[], Path::new(".")).expect("a scenario");
@@ -14,8 +17,14 @@ fn run(text: &str) -> Results {
 }
 
 /// Rate, RTT in microseconds.
-const PATHS: [(&str, u64); 4] =
-    [("10Gbps", 30), ("60Mbps", 25_000), ("1Mbps", 1_000_000), ("100Mbps", 100_000)];
+const PATHS: [(&str, u64); 6] = [
+    ("10Gbps", 30),
+    ("60Mbps", 25_000),
+    ("1Mbps", 1_000_000),
+    ("100Mbps", 100_000),
+    ("80kbps", 12_000_000),
+    ("10kbps", 90_000_000),
+];
 
 /// `flows` long flows of `law` that start at once; statistics from `from` to `to` RTTs.
 fn dumbbell(law: &str, (rate, rtt_us): (&str, u64), flows: u32, from: u64, to: u64) -> Results {
@@ -53,6 +62,9 @@ fn round_trips(law: &str) -> u64 {
 fn a_flow_that_sets_nothing_fills_the_link() {
     for law in ["xcp", "xcp-draft", "rcp"] {
         for path in PATHS {
+            if law == "xcp-draft" && path.1 > 16_000_000 {
+                continue; // its header holds 32 bits of 2^-28 s
+            }
             let n = round_trips(law);
             let results = dumbbell(law, path, 1, n, n + 20);
             let used = results.summary.links["bottleneck"].utilization;
@@ -88,6 +100,150 @@ fn what_is_assumed_is_said() {
     ];
     assert_eq!(assumed, expected);
     assert!(results.summary.warnings.is_empty());
+}
+
+/// Every law that has no router of its own on the path, or one: its name and its router's.
+fn laws() -> Vec<(&'static str, &'static str)> {
+    let pairs = SenderSpec::all().into_iter().filter(|law| !(law.datagrams() || law.governs() || law.told()));
+    let pairs = pairs.map(|law| (law.name(), law.router().map_or("none", |router| router.name())));
+    pairs.filter(|(law, _)| !law.ends_with("-liar")).chain([("xcp", "xcp-b")]).collect()
+}
+
+/// What a flow gets on a path that is a thousand times shorter or longer than the Internet's is what it gets on the Internet's: a TCP whose
+/// window is halved on a buffer of a pipe uses 3/4 of the link at the least (`W` from pipe to two, and once from half a pipe, where slow start
+/// overshot), BBR all but its visits to ProbeRTT. Each of those takes 2 or 3 round trips of 10 where paths are long: 0.7.
+#[test]
+fn every_law_works_on_every_path_or_says_why_not() {
+    for (law, router) in laws() {
+        for (rate, rtt_us) in PATHS {
+            let packets = Rate::from_str(rate).expect("a rate").bps() * rtt_us as f64 / 8e9;
+            if packets > 150.0 {
+                continue; // the same at more cost
+            }
+            let summary = run(&format!(
+                r#"
+                duration = "{}us"
+                warmup = "{}us"
+                [dumbbell]
+                rate = "{rate}"
+                rtt = "{rtt_us}us"
+                router = "{router}"
+                [[flows]]
+                name = "long"
+                law = "{law}"
+                count = 2
+                "#,
+                300 * rtt_us,
+                200 * rtt_us,
+            ))
+            .summary;
+            let (used, warnings) = (summary.links["bottleneck"].utilization, &summary.warnings);
+            let why: &[&str] = match (law, rtt_us) {
+                // The first losses cost a timeout, which is longer than the run.
+                ("reno" | "bbr", 30) => &["200ms are 6667 round trips of 30us: set transport.min_rto"],
+                ("xcp-draft", 90_000_000) => &["packets of \"xcp-draft\" carry RTTs up to 16s"],
+                _ => &[],
+            };
+            assert_eq!(warnings.len(), why.len(), "{law} at {rtt_us} us: {warnings:?}");
+            assert!(warnings.iter().zip(why).all(|(line, why)| line.contains(why)), "{law}: {warnings:?}");
+            assert!(used >= 0.7 || !why.is_empty(), "{law} over {router} at {rtt_us} us: {used}");
+        }
+    }
+}
+
+#[test]
+fn timers_follow_long_paths() {
+    let summary = dumbbell("xcp", ("10kbps", 90_000_000), 1, 0, 2).summary;
+    let assumed = &summary.assumed;
+    // RFC 6298 (2.2) gives 3 R after a first sample of R, and (2.5) lets it double; 3 R too, as 4 s to the paper's 1.4 s.
+    assert_eq!(assumed["flows.long.transport.initial_rto"], "270s");
+    assert_eq!(assumed["flows.long.transport.max_rto"], "540s");
+    assert_eq!(assumed["bottleneck.router.max_rtt"], "270s");
+    assert!(summary.warnings.is_empty(), "{:?}", summary.warnings);
+    let usual = dumbbell("xcp", PATHS[2], 1, 0, 2).summary.assumed;
+    assert!(!usual.keys().any(|key| key.ends_with("max_rto") || key.ends_with("max_rtt")), "{usual:?}");
+}
+
+/// What a second of `law` over 1 Mb/s and 6 s with these keys warns of.
+fn over_six_seconds(law: &str, router: &str, link: &str, transport: &str) -> Vec<String> {
+    run(&format!(
+        r#"
+        duration = "1s"
+        [dumbbell]
+        rate = "1Mbps"
+        rtt = "6s"
+        router = {router}
+        {link}
+        [[flows]]
+        name = "long"
+        law = "{law}"
+        transport = {{ {transport} }}
+        "#
+    ))
+    .summary
+    .warnings
+}
+
+/// Of one line each: the key, its value, and what would be right.
+#[test]
+fn time_constants_shorter_than_the_path_warn() {
+    let none = Vec::<String>::new();
+    assert_eq!(over_six_seconds("sack", r#""none""#, "", ""), none);
+    assert_eq!(over_six_seconds("sack", r#""none""#, "", r#"max_rto = "7s""#), none);
+    assert_eq!(over_six_seconds("pcp", r#"{ law = "pcp", max_rtt = "6s" }"#, "", ""), none);
+    let told = "flows.long.transport.max_rto: is 5s, but the flows' RTT is 6s, so that every packet times out; leave it out, or \
+                give more than the RTT";
+    assert_eq!(over_six_seconds("sack", r#""none""#, "", r#"max_rto = "5s""#), [told]);
+    for (law, key) in [("xcp", "max_rtt"), ("rcp", "max_allowable_rtt")] {
+        let router = format!(r#"{{ law = "{law}", {key} = "4s" }}"#);
+        let told = format!("{key}: is 4s, but the flows' RTT is 6s; leave it out, or give more");
+        let told = format!("router of bottleneck and bottleneck.reverse: {told}");
+        assert_eq!(over_six_seconds(law, &router, "", ""), [told]);
+    }
+    let told = "police of bottleneck and bottleneck.reverse: judges flows within round trips of 2s, but their RTT is 6s, so that honest flows fail; \
+                leave it out";
+    assert_eq!(over_six_seconds("xcp", r#""xcp""#, "police = {}", ""), [told]);
+    let told = "share of bottleneck and bottleneck.reverse: max_interval: is 2s, but the flows' RTT is 6s, so that flows are counted over less than a \
+                round trip; set min_interval = \"12s\" and max_interval = \"120s\"";
+    assert_eq!(over_six_seconds("xcp", r#""xcp""#, r#"share = "wfq""#, ""), [told]);
+}
+
+/// RFC 6298 (2.3) and (2.4): RTO = max(min_rto, SRTT + 4 RTTVAR), to which the clock of a simulator adds nothing. Of a buffer of 64 packets
+/// no RTT is above 100 us + 64 * 8 us = 612 us, no deviation above 512 us, and so no RTO above max(2 ms, 612 us + 4 * 512 us) = 2.66 ms. By
+/// ns-2's clock of 10 ms it is two ticks.
+#[test]
+fn incast_waits_for_the_timeout_that_is_asked_for() {
+    let with = |tick: &str| {
+        let summary = run(&format!(
+            r#"
+            duration = "400ms"
+            [dumbbell]
+            rate = "1Gbps"
+            rtt = "100us"
+            buffer = "64pkt"
+            [[flows]]
+            name = "incast"
+            law = "sack"
+            count = 32
+            size = "64kB"
+            transport = {{ min_rto = "2ms", initial_rto = "2ms" {tick} }}
+            "#
+        ))
+        .summary;
+        let group = &summary.groups["incast"];
+        assert!(group.timeouts > 0 && group.completed == 32);
+        let link = &summary.links["bottleneck"];
+        let busy_s = (link.arrivals - link.drops) as f64 * 8e-6;
+        let last_s = summary.flows.iter().filter_map(|flow| flow.fct_s).fold(0.0, f64::max);
+        let timeouts = summary.flows.iter().map(|flow| flow.timeouts).max().expect("flows");
+        (last_s - busy_s, f64::from(timeouts))
+    };
+    let (idle_s, timeouts) = with("");
+    // Each timeout in a row doubles it (5.5); what is lost again is found a round trip later.
+    let most_s = 2.66e-3 * (timeouts.exp2() - 1.0) + 4.0 * 612e-6;
+    assert!(idle_s < most_s, "{idle_s} s idle, {timeouts} timeouts of a flow");
+    let (idle_s, _) = with(r#", tick = "10ms""#);
+    assert!(idle_s > 10e-3, "{idle_s} s idle by a clock of 10 ms");
 }
 
 #[test]

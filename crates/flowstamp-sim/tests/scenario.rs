@@ -117,7 +117,12 @@ fn each_mistake_gets_one_clear_line() {
         ("dumbbell.queue", "{ kind = \"red\", max_threshold = 0.1 }", "max_threshold: is 0.1"),
         ("flows.long.law", "{ law = \"xcp\", price = 0.0 }", "price: is 0"),
         ("flows.long.transport.max_rto", "0s", "1us or longer"),
-        ("flows.long.transport.min_rto", "2min", "at most max_rto"),
+        ("flows.long.transport.max_rto", "100ms", "min_rto: is 200ms; it must be at most max_rto, 100ms"),
+        (
+            "flows.long.transport",
+            "{ initial_rto = \"3s\", max_rto = \"1s\" }",
+            "initial_rto: is 3s; it must be at most max_rto, 1s",
+        ),
         ("flows.long.count", "3000000000", "at least 0 and at most 1000000"),
         ("flows.long.lifetime", "0s", "is 0s; it must be longer"),
         ("flows.long.lifetime_spread", "1s", "flows.long.lifetime: is missing"),

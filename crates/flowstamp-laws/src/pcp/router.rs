@@ -64,7 +64,8 @@ use super::header::{B2, Header, passed};
 use crate::router::{LinkView, OwnFlows, Room, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
-use crate::{Refused, within};
+use crate::xcp::shares::MAX_RTT;
+use crate::{LongestRtt, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -83,8 +84,10 @@ pub struct Params {
     pub control_interval: Option<Time>,
     /// The shortest estimation interval.
     pub min_interval: Time,
-    /// RTTs above this count as this much.
-    pub max_rtt: Time,
+    /// RTTs above this count as this much. Unset, 4 s, or three times the longest propagation RTT of the flows through the link where that is
+    /// more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rtt: Option<Time>,
 }
 
 impl Default for Params {
@@ -95,8 +98,14 @@ impl Default for Params {
             k3: 0.1, // section 3.6.5
             control_interval: None,
             min_interval: Time::from_micros(10), // ours, as XCP's
-            max_rtt: Time::from_secs(4),         // ours, as XCP's
+            max_rtt: None,
         }
+    }
+}
+
+impl Params {
+    fn max_rtt(&self) -> Time {
+        self.max_rtt.unwrap_or(MAX_RTT)
     }
 }
 
@@ -234,7 +243,7 @@ impl Router {
     fn estimate(&mut self) {
         let counted = core::mem::take(&mut self.counted);
         let was_known = self.avg_rtt > 0.0;
-        let (least, most) = (self.params.min_interval.as_secs_f64(), self.params.max_rtt.as_secs_f64());
+        let (least, most) = (self.params.min_interval.as_secs_f64(), self.params.max_rtt().as_secs_f64());
         if counted.all.inter_packet_s > 0.0 {
             self.avg_rtt = (counted.rtt / counted.all.inter_packet_s).min(most); // eq. 4
             self.estimates.cwnd_bytes = counted.cwnd / counted.all.inter_packet_s; // eq. 4
@@ -298,13 +307,17 @@ impl RouterLaw for Router {
         for (name, time) in [
             ("control_interval", p.control_interval),
             ("min_interval", Some(p.min_interval)),
-            ("max_rtt", Some(p.max_rtt)),
+            ("max_rtt", p.max_rtt),
         ] {
             let Some(time) = time else { continue };
             within(name, time.as_secs_f64(), 1e-9, 1e6)
                 .map_err(|_| (name, format!("is {time}; it must be 1ns or longer")))?;
         }
         Ok(())
+    }
+
+    fn longest_rtt(params: &mut Params) -> Option<LongestRtt<'_>> {
+        Some(LongestRtt { name: "max_rtt", value: &mut params.max_rtt, usual: MAX_RTT })
     }
 
     fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {
@@ -369,7 +382,9 @@ impl RouterLaw for Router {
         let Some(stamp) = stamp else { return };
         counted.data_bytes += size;
         let header = Header::from(*stamp);
-        let Some((weight, x, rtt)) = weigh(&header, size, self.params.max_rtt.as_secs_f64()) else { return };
+        let Some((weight, x, rtt)) = weigh(&header, size, self.params.max_rtt().as_secs_f64()) else {
+            return;
+        };
         counted.rtt += x * rtt;
         counted.cwnd += rtt * size; // X H_cwnd
         counted.all.inter_packet_s += x;
@@ -385,7 +400,7 @@ impl RouterLaw for Router {
         let size = f64::from(size);
         let header = Header::from(*stamp);
         let weight =
-            weigh(&header, size, self.params.max_rtt.as_secs_f64()).map_or(0.0, |(weight, ..)| weight);
+            weigh(&header, size, self.params.max_rtt().as_secs_f64()).map_or(0.0, |(weight, ..)| weight);
         let d = &mut self.decision;
         let share = d.positive + if self.bottlenecked { 0.0 } else { d.free_positive };
         let give = (share * weight).min(d.left_positive); // eq. 8

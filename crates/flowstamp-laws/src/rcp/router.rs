@@ -58,7 +58,7 @@ use crate::router::{Gains, LinkView, RouterLaw, RouterView};
 use crate::sender::AS_MUCH_AS_THERE_IS;
 use crate::stamp::Stamp;
 use crate::units::{Bytes, Rate, Time};
-use crate::{Refused, within};
+use crate::{LongestRtt, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -74,8 +74,10 @@ pub struct Params {
     pub eta: f64,
     /// The longest control interval (MAX_RATE_ESTIMATION_INTERVAL).
     pub max_interval: Time,
-    /// RTTs from here on are not believed (MAX_ALLOWABLE_RTT).
-    pub max_allowable_rtt: Time,
+    /// RTTs from here on are not believed (MAX_ALLOWABLE_RTT). Unset, 20 s, or three times the longest propagation RTT of the flows through
+    /// the link where that is more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_allowable_rtt: Option<Time>,
     /// An RTT counts as at most this many times the mean by bytes, by which RTTs then weigh; at least 1. Unset, as in the thesis, each
     /// packet's counts as it is. On Linux 4.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,11 +115,11 @@ pub enum Capacity {
 impl Default for Params {
     fn default() -> Self {
         Self {
-            alpha: 0.4,                             // section 6.3; app. F: 0.4 to 0.6
-            beta: 0.5,                              // section 6.3; app. F: 0.2 to 0.6
-            eta: 1.0,                               // chapter 4
-            max_interval: Time::from_millis(10),    // app. F line 13
-            max_allowable_rtt: Time::from_secs(20), // app. F.2.1
+            alpha: 0.4,                          // section 6.3; app. F: 0.4 to 0.6
+            beta: 0.5,                           // section 6.3; app. F: 0.2 to 0.6
+            eta: 1.0,                            // chapter 4
+            max_interval: Time::from_millis(10), // app. F line 13
+            max_allowable_rtt: None,
             max_rtt_factor: None,
             mtu: Bytes::new(1000), // the data packet of chapter 4
             initial_rate: 0.05,    // figure 3.9
@@ -128,6 +130,15 @@ impl Default for Params {
             long_share: 1.0,
             long_after: Bytes::new(100_000), // ours: section 3.6 leaves the threshold open
         }
+    }
+}
+
+/// RTTs from here on are not believed, unless a scenario or its paths say otherwise: app. F.2.1.
+pub const MAX_ALLOWABLE_RTT: Time = Time::from_secs(20);
+
+impl Params {
+    fn max_allowable_rtt(&self) -> Time {
+        self.max_allowable_rtt.unwrap_or(MAX_ALLOWABLE_RTT)
     }
 }
 
@@ -309,7 +320,7 @@ impl RouterLaw for Router {
         within("mtu", p.mtu.as_f64(), 1.0, 65_535.0)?;
         for (name, time) in [
             ("max_interval", Some(p.max_interval)),
-            ("max_allowable_rtt", Some(p.max_allowable_rtt)),
+            ("max_allowable_rtt", p.max_allowable_rtt),
             ("initial_rtt", p.initial_rtt),
         ] {
             let Some(time) = time else { continue };
@@ -325,6 +336,11 @@ impl RouterLaw for Router {
             beta: params.beta,
             shuffle: 0.0,
         })
+    }
+
+    fn longest_rtt(params: &mut Params) -> Option<LongestRtt<'_>> {
+        let usual = MAX_ALLOWABLE_RTT;
+        Some(LongestRtt { name: "max_allowable_rtt", value: &mut params.max_allowable_rtt, usual })
     }
 
     fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {
@@ -381,7 +397,7 @@ impl RouterLaw for Router {
         self.input_bytes += f64::from(size); // line 18
         if let Some(stamp) = stamp {
             let rtt_s = Header::from(*stamp).rtt_s;
-            if rtt_s > 0.0 && rtt_s < self.params.max_allowable_rtt.as_secs_f64() {
+            if rtt_s > 0.0 && rtt_s < self.params.max_allowable_rtt().as_secs_f64() {
                 let weight = if self.params.max_rtt_factor.is_some() { f64::from(size) } else { 1.0 };
                 self.sum_rtt += rtt_s.min(self.most_rtt) * weight; // line 20
                 self.sum_weight += weight;

@@ -32,6 +32,12 @@ macro_rules! headers {
                 match self { Self::Plain => false, $( Self::$variant => <$header as StampLaw>::TESTED ),* }
             }
 
+            /// [`StampLaw::LONGEST_RTT`].
+            #[must_use]
+            pub const fn longest_rtt(self) -> Option<Time> {
+                match self { Self::Plain => None, $( Self::$variant => <$header as StampLaw>::LONGEST_RTT ),* }
+            }
+
             /// [`StampLaw::named_rtt`].
             #[must_use]
             pub fn named_rtt(self, stamp: &Stamp) -> Option<Time> {

@@ -5,7 +5,7 @@ use super::{Header, SenderSpec, each, in_this_build, spec};
 use crate::router::{Gains, LinkView, NoParams, OwnFlows, Room, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
-use crate::{AgreedTime, Refused, pcp, rcp, vcp, xcp};
+use crate::{AgreedTime, LongestRtt, Refused, pcp, rcp, vcp, xcp};
 
 macro_rules! routers {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ident $router:ty; )*) => {
@@ -50,6 +50,13 @@ macro_rules! routers {
                 match self {
                     Self::None(_) => None,
                     $( Self::$variant(p) => <$router as RouterLaw>::time_constant(p) ),*
+                }
+            }
+            /// [`RouterLaw::longest_rtt`].
+            pub fn longest_rtt(&mut self) -> Option<LongestRtt<'_>> {
+                match self {
+                    Self::None(_) => None,
+                    $( Self::$variant(p) => <$router as RouterLaw>::longest_rtt(p) ),*
                 }
             }
             /// [`RouterLaw::agreed_time`].

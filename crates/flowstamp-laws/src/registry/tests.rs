@@ -17,7 +17,7 @@ macro_rules! with_a_toy {
             use crate::sender::{Ack, Echo, FlowView, LostPacket, Recovery, SenderLaw, Tally};
             use crate::stamp::Stamp;
             use crate::units::{Rate, Time};
-            use crate::{AgreedTime, Refused};
+            use crate::{AgreedTime, LongestRtt, Refused};
 
             senders! {
                 /// RCP.

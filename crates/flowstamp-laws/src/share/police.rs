@@ -40,7 +40,8 @@ use crate::units::{Rate, Time};
 
 /// Bounds of the round trip that a flow may name.
 const MIN_ROUND: Time = Time::from_millis(10);
-const MAX_ROUND: Time = Time::from_secs(2);
+/// The longest; flows whose RTT is more have no time to follow a test.
+pub const MAX_ROUND: Time = Time::from_secs(2);
 /// T where none was named: what RFC 6298 (section 2.1) takes for the timeout of a path of which nothing is known.
 const UNKNOWN_ROUND: Time = Time::from_secs(1);
 /// An ack may be held back this long, and packets queue on the way.

@@ -23,13 +23,13 @@ pub struct Params {
     pub delayed_ack_timeout: Time,
     /// Smallest retransmission timeout: ns-2's 200 ms. RFC 6298 (2.4) says 1 s.
     pub min_rto: Time,
-    /// Largest retransmission timeout; RFC 6298 (2.5) says at least 60 s.
-    pub max_rto: Time,
+    /// Largest retransmission timeout. Unset, RFC 6298 (2.5)'s 60 s, or twice `initial_rto` or `min_rto` where one of these is more.
+    pub max_rto: Option<Time>,
     /// Retransmission timeout before the first sample. Unset, RFC 6298 (2.1)'s 1 s, or where the path's propagation RTT R
     /// is known and long, the 3 R that a first sample of R would give by (2.2).
     pub initial_rto: Option<Time>,
-    /// Period of the clock by which the sender takes its RTT and sets its timeout: ns-2's `tcpTick_`, 100 ms until March 2002. 1 us to 1 s; unset, they
-    /// are exact.
+    /// Period of the clock by which the sender takes its RTT and sets its timeout, and so the granularity G of RFC 6298 (2.3): ns-2's
+    /// `tcpTick_`, 10 ms, and 100 ms until March 2002. 1 us to 1 s; unset, the clock is exact and G is zero.
     pub tick: Option<Time>,
     /// The flow opens with a packet that carries no data, waits for its answer, and ends with such a pair too; the law's
     /// own choice if absent.
@@ -51,7 +51,7 @@ impl Default for Params {
             delayed_acks: false,
             delayed_ack_timeout: Time::from_millis(100), // ns-2 interval_
             min_rto: Time::from_millis(200),             // ns-2 minrto_
-            max_rto: Time::from_secs(60),                // RFC 6298 (2.5)
+            max_rto: None,
             initial_rto: None,
             tick: None,
             handshake: None,
@@ -72,6 +72,14 @@ impl Params {
     #[must_use]
     pub fn first_rto(&self, rtt: Time) -> Time {
         self.initial_rto.unwrap_or((rtt * 3).max(Time::from_secs(1)))
+    }
+
+    /// The largest retransmission timeout, on a path whose RTT is `rtt` without queues; zero if unknown. Unless it is given, the first
+    /// timeout can double once.
+    #[must_use]
+    pub fn last_rto(&self, rtt: Time) -> Time {
+        let longest = self.first_rto(rtt).max(self.min_rto);
+        self.max_rto.unwrap_or((longest * 2).max(Time::from_secs(60))) // RFC 6298 (2.5)
     }
 }
 

@@ -8,6 +8,9 @@
 //! on expiry:        RTO = 2 RTO, at most max_rto                            (5.5)
 //! ```
 //!
+//! G is the clock's granularity. Without a `tick` the clock is exact and G is zero: on a path of constant delay the RTO falls to
+//! SRTT, or to `min_rto` if that is longer.
+//!
 //! With a `tick`, as in ns-2 (`TcpAgent::rtt_update`, without timestamps, and `rtt_timeout`), time is what a clock of that period shows: a sample is the
 //! number of ticks between departure and ack, at least one; G is a tick, and the RTO a whole number of ticks, cut off, at least two.
 //!
@@ -22,9 +25,6 @@
 //!    figures were made with ns-2, whose `minrto_` is 0.2.
 
 use crate::units::Time;
-
-/// Clock granularity `G` of RFC 6298: ns-2's `tcpTick_`. Without it a path of constant delay would end at RTO = SRTT.
-pub const GRANULARITY: Time = Time::from_millis(10);
 
 /// State of the estimator and its bounds.
 #[derive(Clone, Debug)]
@@ -106,8 +106,7 @@ impl RttEstimator {
 
     #[inline]
     fn set_rto(&mut self, rttvar: u64) {
-        let granularity = if self.tick == 0 { GRANULARITY.as_ps() } else { self.tick };
-        let mut rto = self.srtt.saturating_add(rttvar.saturating_mul(4).max(granularity));
+        let mut rto = self.srtt.saturating_add(rttvar.saturating_mul(4).max(self.tick));
         if self.tick > 0 {
             rto = (rto - rto % self.tick).max(2 * self.tick);
         }
@@ -162,7 +161,7 @@ mod tests {
                 rttvar = 0.75 * rttvar + 0.25 * (srtt - ms).abs();
                 srtt = 0.875 * srtt + 0.125 * ms;
             }
-            let rto = srtt + (4.0 * rttvar).max(10.0);
+            let rto = srtt + 4.0 * rttvar;
             assert!((e.srtt().as_secs_f64() * 1e3 - srtt).abs() < 1e-6);
             assert!((e.rto().as_secs_f64() * 1e3 - rto).abs() < 1e-6, "{} {rto}", e.rto());
         }
@@ -190,13 +189,31 @@ mod tests {
         assert_eq!(e.rto(), ms(200));
     }
 
+    /// RFC 6298 (2.3) and (2.4) where RTTVAR is zero: max(min_rto, SRTT + G), whatever the scale of the path.
     #[test]
-    fn a_constant_path_keeps_the_granularity() {
-        let mut e = estimator();
-        for _ in 0..200 {
-            e.sample(Time::from_millis(100), true);
+    fn a_constant_path_keeps_the_stated_granularity_and_no_other() {
+        let settled = |rtt: Time, min_rto: Time, tick: Option<Time>| {
+            let mut e = RttEstimator::new(Time::from_secs(1), min_rto, Time::from_secs(60)).ticking(tick);
+            (0..200).for_each(|_| e.sample(rtt, true));
+            e.rto()
+        };
+        let (us, ms) = (Time::from_micros, Time::from_millis);
+        for (rtt, min_rto, tick, rto) in [
+            (us(100), ms(2), None, ms(2)),
+            (us(100), us(10), None, us(100)),
+            (ms(100), ms(2), None, ms(100)),
+            (ms(100), ms(200), None, ms(200)),
+            (ms(100), ms(2), Some(ms(1)), ms(101)),
+            (ms(100), ms(2), Some(ms(10)), ms(110)),
+        ] {
+            let settled = settled(rtt, min_rto, tick);
+            // RTTVAR is cut off in picoseconds and stays below 4 of them.
+            assert!(
+                settled.saturating_sub(rto) <= Time::from_ps(12),
+                "{rtt}, {min_rto}: {settled}, not {rto}"
+            );
+            assert!(rto <= settled, "{rtt}, {min_rto}: {settled}, not {rto}");
         }
-        assert_eq!(e.rto(), Time::from_millis(110));
     }
 
     #[test]

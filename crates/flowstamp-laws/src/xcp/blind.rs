@@ -40,13 +40,13 @@
 //! 6. `beta` is 0.2263 here and 0.226 in Katabi 2002 / 0.2263 / `chi` follows from it.
 
 use super::header::Encoding;
-use super::shares::{Intervals, Shares, check_max_weight, check_times};
+use super::shares::{Intervals, MAX_RTT, Shares, check_max_weight, check_times};
 use crate::negotiation;
 use crate::queue::Limit;
 use crate::router::{Gains, LinkView, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Bytes, QueueLength, Rate, Time};
-use crate::{Refused, within};
+use crate::{LongestRtt, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -97,8 +97,10 @@ pub struct Params {
     pub initial_interval: Option<Time>,
     /// The shortest control interval.
     pub min_interval: Time,
-    /// RTTs above this count as this much.
-    pub max_rtt: Time,
+    /// RTTs above this count as this much. Unset, 4 s, or three times the longest propagation RTT of the flows through the link where that is
+    /// more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rtt: Option<Time>,
     /// A packet's byte weighs at most this many times what the mean byte of the last interval weighed, in all that is averaged and given;
     /// at least 1. Unset, as in the paper, packets weigh what their senders say. On Linux 16.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,18 +125,22 @@ impl Default for Params {
             weight: None,
             initial_interval: None,
             min_interval: Time::from_micros(10), // XCP's deviation 9
-            max_rtt: Time::from_secs(4),         // as XCP's
+            max_rtt: None,
             max_weight: None,
         }
     }
 }
 
 impl Params {
+    fn max_rtt(&self) -> Time {
+        self.max_rtt.unwrap_or(MAX_RTT)
+    }
+
     fn intervals(&self) -> Intervals {
         Intervals {
             initial: self.initial_interval,
             least: self.min_interval,
-            max_rtt: self.max_rtt,
+            max_rtt: self.max_rtt(),
             max_weight: self.max_weight,
         }
     }
@@ -244,7 +250,7 @@ impl<E: Encoding> Router<E> {
         self.min_packets = self.min_packets.min(link.queue_packets);
         self.packets += 1;
         self.bytes += u64::from(size);
-        self.shares.count(size, stamp, self.params.max_rtt);
+        self.shares.count(size, stamp, self.params.max_rtt());
     }
 }
 
@@ -282,12 +288,16 @@ impl<E: Encoding> RouterLaw for Router<E> {
         check_times([
             ("initial_interval", p.initial_interval),
             ("min_interval", Some(p.min_interval)),
-            ("max_rtt", Some(p.max_rtt)),
+            ("max_rtt", p.max_rtt),
         ])
     }
 
     fn gains(params: &Params) -> Option<Gains> {
         Some(Gains { alpha: params.alpha, beta: params.beta, shuffle: params.gamma })
+    }
+
+    fn longest_rtt(params: &mut Params) -> Option<LongestRtt<'_>> {
+        Some(LongestRtt { name: "max_rtt", value: &mut params.max_rtt, usual: MAX_RTT })
     }
 
     fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {

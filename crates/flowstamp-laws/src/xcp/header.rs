@@ -131,6 +131,8 @@ impl StampLaw for Throughput {
 
     const TESTED: bool = true;
 
+    const LONGEST_RTT: Option<Time> = Some(Time::from_secs(16)); // 32 bits of 2^-28 s
+
     fn named_rtt(stamp: &Stamp) -> Option<Time> {
         named_rtt::<Self>(stamp)
     }

@@ -54,12 +54,12 @@
 //!     XCP-b does it (Abrantes and Ricardo 2006, section 5) / it takes of the capacity that is told.
 
 use super::header::Encoding;
-use super::shares::{Intervals, Shares, check_max_weight, check_times};
+use super::shares::{Intervals, MAX_RTT, Shares, check_max_weight, check_times};
 use crate::negotiation;
 use crate::router::{Gains, LinkView, OwnFlows, Room, RouterLaw, RouterView};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
-use crate::{Refused, within};
+use crate::{LongestRtt, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -78,8 +78,10 @@ pub struct Params {
     pub initial_interval: Option<Time>,
     /// The shortest control interval.
     pub min_interval: Time,
-    /// RTTs above this count as this much.
-    pub max_rtt: Time,
+    /// RTTs above this count as this much. Unset, 4 s, or three times the longest propagation RTT of the flows through the link where that is
+    /// more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rtt: Option<Time>,
     /// The persistent queue is the least seen in this many propagation delays; above 0. The paper says 1; the authors'
     /// ns-2 model and the Internet-Draft take 0.5, which sees more of a burst as persistent.
     pub queue_window: f64,
@@ -98,8 +100,8 @@ impl Default for Params {
             beta: 0.226, // Katabi 2002, section 3.5.1
             gamma: 0.1,  // Katabi 2002, section 3.5.2
             initial_interval: None,
-            min_interval: Time::from_micros(10),       // ours: deviation 9
-            max_rtt: Time::from_secs(4),               // above the 1.4 s of section 5
+            min_interval: Time::from_micros(10), // ours: deviation 9
+            max_rtt: None,
             queue_window: 1.0,                         // Katabi 2002, section 3.5.1
             min_queue_interval: Time::from_micros(10), // ours: deviation 9
             max_weight: None,
@@ -133,11 +135,15 @@ const CONTROL: usize = 0;
 const QUEUE: usize = 1;
 
 impl Params {
+    fn max_rtt(&self) -> Time {
+        self.max_rtt.unwrap_or(MAX_RTT)
+    }
+
     fn intervals(&self) -> Intervals {
         Intervals {
             initial: self.initial_interval,
             least: self.min_interval,
-            max_rtt: self.max_rtt,
+            max_rtt: self.max_rtt(),
             max_weight: self.max_weight,
         }
     }
@@ -179,13 +185,17 @@ impl<E: Encoding> RouterLaw for Router<E> {
         check_times([
             ("initial_interval", p.initial_interval),
             ("min_interval", Some(p.min_interval)),
-            ("max_rtt", Some(p.max_rtt)),
+            ("max_rtt", p.max_rtt),
             ("min_queue_interval", Some(p.min_queue_interval)),
         ])
     }
 
     fn gains(params: &Params) -> Option<Gains> {
         Some(Gains { alpha: params.alpha, beta: params.beta, shuffle: params.gamma })
+    }
+
+    fn longest_rtt(params: &mut Params) -> Option<LongestRtt<'_>> {
+        Some(LongestRtt { name: "max_rtt", value: &mut params.max_rtt, usual: MAX_RTT })
     }
 
     fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {
@@ -224,7 +234,7 @@ impl<E: Encoding> RouterLaw for Router<E> {
     #[inline]
     fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
         self.min_queue = self.min_queue.min(link.queue_bytes as f64);
-        self.shares.count(size, stamp, self.params.max_rtt);
+        self.shares.count(size, stamp, self.params.max_rtt());
     }
 
     /// Deviation 11.

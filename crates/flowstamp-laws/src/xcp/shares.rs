@@ -25,6 +25,9 @@ use core::marker::PhantomData;
 /// How often a law that knows no RTT looks for one (deviation 8).
 const UNKNOWN: Time = Time::from_millis(1);
 
+/// RTTs above this count as this much, unless a scenario or its paths say otherwise: above the 1.4 s of Katabi 2002, section 5.
+pub const MAX_RTT: Time = Time::from_secs(4);
+
 /// Bounds of the control interval: parameters of any XCP router.
 #[derive(Clone, Copy, Debug)]
 pub struct Intervals {

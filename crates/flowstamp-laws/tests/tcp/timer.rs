@@ -25,7 +25,7 @@ fn a_lost_retransmission_costs_a_timeout_and_the_law_hears_of_it_once() {
 
 #[test]
 fn the_timer_doubles_up_to_its_bound() {
-    let params = Params { max_rto: Time::from_secs(10), ..Params::default() };
+    let params = Params { max_rto: Some(Time::from_secs(10)), ..Params::default() };
     let mut law = Noted::<Reno>::with(&reno::Params::default(), 2.0);
     let mut sender = Sender::new(&params, Recovery::NewReno, Some(5));
     let mut now = Time::ZERO;

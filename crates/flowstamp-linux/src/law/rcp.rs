@@ -5,7 +5,8 @@ use super::parameters::{BOUND, RTT, TIMER, between, lacked, lacks};
 use super::{Law, Link, Variable};
 use crate::bpf::router::types;
 use crate::refusal::Refusal;
-use flowstamp_laws::rcp::{Header, router::Params};
+use flowstamp_laws::rcp::Header;
+use flowstamp_laws::rcp::router::{MAX_ALLOWABLE_RTT, Params};
 use flowstamp_laws::registry::{self, RouterSpec};
 use flowstamp_wire::option;
 
@@ -101,7 +102,8 @@ fn translate(
     lacks(&LAW, "growth", growth, &default.growth)?;
     lacks(&LAW, "fairness", fairness, &default.fairness)?;
     let max_interval = between(&LAW, "max_interval", *max_interval, [link.min_interval, TIMER[1]])?;
-    let max_allowable_rtt = between(&LAW, "max_allowable_rtt", *max_allowable_rtt, RTT)?;
+    let max_allowable_rtt =
+        between(&LAW, "max_allowable_rtt", max_allowable_rtt.unwrap_or(MAX_ALLOWABLE_RTT), RTT)?;
     let max_rtt_factor = max_rtt_factor.map(|c| between(&LAW, "max_rtt_factor", c, BOUND)).transpose()?;
     let initial_rtt = initial_rtt.map(|rtt| between(&LAW, "initial_rtt", rtt, RTT)).transpose()?;
 

@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use flowstamp_laws::Stamp;
 use flowstamp_laws::Time;
 use flowstamp_laws::registry::{self, RouterSpec};
-use flowstamp_laws::xcp::router::Params;
+use flowstamp_laws::xcp::{router::Params, shares::MAX_RTT};
 use flowstamp_wire::option;
 
 pub static LAW: Law = Law {
@@ -86,7 +86,8 @@ fn translate(
         min_queue_interval,
         max_weight,
     } = parameters;
-    let Times { min_interval, max_rtt } = times(&LAW, *initial_interval, *min_interval, *max_rtt, first)?;
+    let Times { min_interval, max_rtt } =
+        times(&LAW, *initial_interval, *min_interval, max_rtt.unwrap_or(MAX_RTT), first)?;
     let max_weight_q16 = max_weight_q16(&LAW, *max_weight)?;
     let min_queue_interval = between(&LAW, "min_queue_interval", *min_queue_interval, TIMER)?;
     let queue_window = between(&LAW, "queue_window", *queue_window, FACTOR)?;

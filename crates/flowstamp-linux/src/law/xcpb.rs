@@ -13,6 +13,7 @@ use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::QueueLength;
 use flowstamp_laws::xcp::blind::{Detection, Params};
+use flowstamp_laws::xcp::shares::MAX_RTT;
 
 pub static LAW: Law = Law {
     name: "xcp-b",
@@ -74,7 +75,8 @@ fn translate(
         max_rtt,
         max_weight,
     } = parameters;
-    let Times { min_interval, max_rtt } = times(&LAW, *initial_interval, *min_interval, *max_rtt, first)?;
+    let Times { min_interval, max_rtt } =
+        times(&LAW, *initial_interval, *min_interval, max_rtt.unwrap_or(MAX_RTT), first)?;
     let max_weight_q16 = max_weight_q16(&LAW, *max_weight)?;
     let (in_packets, kappa) = match *kappa {
         QueueLength::Packets(packets) if (PACKETS[0]..=PACKETS[1]).contains(&packets) => (true, packets),

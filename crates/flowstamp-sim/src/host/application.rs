@@ -209,7 +209,7 @@ impl Hosts {
             app.tries = 0;
         }
         let params = self.groups[flow.group as usize].transport();
-        let wait = (params.first_rto(Time::ZERO) * (1 << app.tries.min(10))).min(params.max_rto);
+        let wait = (params.first_rto(Time::ZERO) * (1 << app.tries.min(10))).min(params.last_rto(Time::ZERO));
         app.tries = app.tries.saturating_add(1);
         app.due = net.now.saturating_add(wait);
         let request = Packet {

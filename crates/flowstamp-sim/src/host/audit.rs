@@ -39,7 +39,7 @@ impl Flow {
         // Twice the RTT is the patience of repair by count.
         let srtt = self.sender.srtt();
         let probe = self.law.probe_after(srtt, probe_bytes);
-        let limit = now + group.transport().max_rto.max(srtt * 2);
+        let limit = now + group.transport().last_rto(Time::ZERO).max(srtt * 2);
         if !self.open || self.sends == Sends::Requests {
             return self.control.due() <= limit;
         }

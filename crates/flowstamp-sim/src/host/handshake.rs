@@ -47,7 +47,7 @@ impl Hosts {
         if kind != 0 {
             let params = self.groups[flow.group as usize].transport();
             let first = if flow.open { flow.sender.rto() } else { params.first_rto(Time::ZERO) };
-            let wait = (first * (1 << flow.tries.min(10))).min(params.max_rto);
+            let wait = (first * (1 << flow.tries.min(10))).min(params.last_rto(Time::ZERO));
             flow.tries = flow.tries.saturating_add(1);
             flow.control.set(now + wait, &mut net.events, Class::Control, number);
         }

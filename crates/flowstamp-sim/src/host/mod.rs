@@ -220,6 +220,13 @@ impl Flow {
         self.receiver.copies()
     }
 
+    /// Since when it waits for its retransmission timeout, if it does: from its last ack or packet.
+    #[must_use]
+    pub fn waits_since(&self) -> Option<Time> {
+        let deadline = self.sender.deadline();
+        (deadline < Time::MAX).then(|| deadline.saturating_sub(self.sender.rto()))
+    }
+
     /// The header of the packets that it sends now, at both ends: what this looks at of the sender, receivers must not run
     /// ahead of ([`sides`]).
     #[inline]
@@ -355,6 +362,7 @@ impl Hosts {
                     transport: transport::Params {
                         ecn: Some(ecn),
                         initial_rto: Some(plan.initial_rto),
+                        max_rto: Some(plan.max_rto),
                         ..spec.transport.clone()
                     },
                     ect: match ecn {

@@ -10,6 +10,7 @@ use flowstamp_fluid::stability::{SWITCHED_WITHIN, switched_alpha};
 use flowstamp_laws::AgreedTime;
 use flowstamp_laws::registry::Header;
 use flowstamp_laws::router::Gains;
+use flowstamp_laws::share::police;
 use flowstamp_laws::units::Time;
 use std::collections::BTreeMap;
 
@@ -135,6 +136,39 @@ fn bursts(rtts: &PathRtts) -> Option<String> {
     })
 }
 
+/// What to say of a share whose weights go by less than a round trip. Its defaults are of 2 and 20 round trips of 100 ms.
+fn hasty_share(plan: &LinkPlan, rtt: Time) -> Option<String> {
+    let given = plan.share.params()?.max_interval;
+    (given < rtt).then(|| {
+        format!(
+            "max_interval: is {given}, but the flows' RTT is {rtt}, so that flows are counted over less than a round trip; set min_interval = \"{}\" and \
+             max_interval = \"{}\"",
+            rtt * 2,
+            rtt * 20
+        )
+    })
+}
+
+/// What to say of a police whose tests last longer than it takes into account. A test takes six round trips, for five of which a flow has half
+/// of its rate or gets no more.
+fn hasty_police(plan: &LinkPlan, rtt: Time) -> Option<String> {
+    const TESTS_APART: u64 = 30;
+    let retest = plan.police?.retest;
+    if rtt > police::MAX_ROUND {
+        let most = police::MAX_ROUND;
+        return Some(format!(
+            "judges flows within round trips of {most}, but their RTT is {rtt}, so that honest flows fail; leave it out"
+        ));
+    }
+    (retest < rtt * TESTS_APART).then(|| {
+        let told = "so that flows halve in a test for more than a tenth of the time";
+        format!(
+            "retest: is {retest}, but the flows' RTT is {rtt}, {told}; set retest = \"{}\" or more",
+            rtt * (2 * TESTS_APART)
+        )
+    })
+}
+
 /// What the routers and senders of one header say of the time that they must have in common.
 #[derive(Debug, Default)]
 struct Said {
@@ -235,6 +269,21 @@ impl Builder<'_> {
                 warnings.entry(("router", message)).or_default().push(&plan.name);
             }
             let longest = Some(rtts.longest).filter(|t| *t > Time::ZERO);
+            if let Some(rtt) = longest {
+                if let Some(most) = plan.router.header().longest_rtt().filter(|most| rtt > *most) {
+                    let law = plan.router.name();
+                    let message = format!(
+                        "packets of \"{law}\" carry RTTs up to {most}, but the flows' RTT is {rtt}; take another law"
+                    );
+                    warnings.entry(("router", message)).or_default().push(&plan.name);
+                }
+                if let Some(message) = hasty_share(plan, rtt) {
+                    warnings.entry(("share", message)).or_default().push(&plan.name);
+                }
+                if let Some(message) = hasty_police(plan, rtt) {
+                    warnings.entry(("police", message)).or_default().push(&plan.name);
+                }
+            }
             let router = plan.router.time_constant().and_then(|(name, value)| {
                 let rtt = rtts.mean()?;
                 Some(("router", name, value, rtt, true))
@@ -254,6 +303,22 @@ impl Builder<'_> {
                         let message =
                             format!("{name}: is {given}, but the flows' RTT is {rtt}; leave it out for that");
                         warnings.entry((kind, message)).or_default().push(&plan.name);
+                    }
+                    _ => {}
+                }
+            }
+            if let Some((bound, longest)) = plan.router.longest_rtt().zip(longest) {
+                let name = bound.name;
+                match *bound.value {
+                    None if bound.on(longest) > bound.usual => {
+                        let time = *bound.value.insert(bound.on(longest));
+                        network.assumed.insert(format!("{}.router.{name}", plan.name), time.to_string());
+                    }
+                    Some(given) if given < longest => {
+                        let message = format!(
+                            "{name}: is {given}, but the flows' RTT is {longest}; leave it out, or give more"
+                        );
+                        warnings.entry(("router", message)).or_default().push(&plan.name);
                     }
                     _ => {}
                 }

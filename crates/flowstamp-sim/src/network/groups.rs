@@ -11,6 +11,7 @@ use crate::scenario::{Access, FlowGroup, OneOrMany, Receiver, Web};
 use crate::workload::{ArrivalProcess, SizeLaw, hold_to_load, wire_bytes};
 use flowstamp_laws::registry::{Header, SenderSpec};
 use flowstamp_laws::sender::Recovery;
+use flowstamp_laws::transport;
 use flowstamp_laws::units::Time;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,24 @@ type Hop<'a> = (String, Cow<'a, [Ways]>);
 pub(super) struct Leg {
     pub name: String,
     pub pairs: Vec<(usize, usize)>,
+}
+
+/// What to say of timers that a scenario sets, where they cannot work on a path of this RTT or beside one another.
+fn timers_at_odds(name: &str, t: &transport::Params, rtt: Time) -> Option<String> {
+    let key = |k: &str| format!("flows.{name}.transport.{k}");
+    if let Some(max_rto) = t.max_rto.filter(|max_rto| *max_rto <= rtt) {
+        let message = format!("is {max_rto}, but the flows' RTT is {rtt}, so that every packet times out");
+        return Some(format!("{}: {message}; leave it out, or give more than the RTT", key("max_rto")));
+    }
+    let patience = t.min_rto.max(rtt);
+    (t.delayed_acks && t.delayed_ack_timeout >= patience).then(|| {
+        format!(
+            "{}: is {}, but senders may time out after {patience}, before a delayed ack comes; give less than min_rto, {}",
+            key("delayed_ack_timeout"),
+            t.delayed_ack_timeout,
+            t.min_rto
+        )
+    })
 }
 
 impl Builder<'_> {
@@ -123,12 +142,15 @@ impl Builder<'_> {
                 paths.push(of_pair);
             }
             longest = longest.max(longest_of_group);
-            let initial_rto = group.transport.first_rto(longest_of_group);
-            if initial_rto != group.transport.first_rto(Time::ZERO) {
-                network
-                    .assumed
-                    .insert(format!("flows.{name}.transport.initial_rto"), initial_rto.to_string());
+            let timers = |rtt| [group.transport.first_rto(rtt), group.transport.last_rto(rtt)];
+            let [initial_rto, max_rto] = timers(longest_of_group);
+            let usual = timers(Time::ZERO);
+            for (k, time, usual) in [("initial_rto", initial_rto, usual[0]), ("max_rto", max_rto, usual[1])] {
+                if time != usual {
+                    network.assumed.insert(format!("flows.{name}.transport.{k}"), time.to_string());
+                }
             }
+            network.warnings.extend(timers_at_odds(&name, &group.transport, longest_of_group));
             let rows = list.as_ref().map_or(ways.len().max(1), |list| list.flows.rows.len());
             let all = || ways.iter().flatten().map(|(there, _)| &there.links);
             let several = all().nth(1).is_some();
@@ -156,6 +178,7 @@ impl Builder<'_> {
                 offered_bps: vec![0.0; links.len()],
                 links,
                 initial_rto,
+                max_rto,
                 lifetimes: Vec::new(),
                 list: list.as_ref().map(|list| list.flows.clone()),
                 access: group.access.or(core.access).map(|access| access.rate),
@@ -421,17 +444,19 @@ impl Builder<'_> {
         }
         group.law.check().map_err(|(k, m)| ScenarioError::new(key(&format!("law.{k}")), m))?;
         let t = &group.transport;
-        let initial_rto = t.first_rto(Time::ZERO);
-        for (k, time) in [("initial_rto", initial_rto), ("min_rto", t.min_rto), ("max_rto", t.max_rto)] {
+        let max_rto = t.last_rto(Time::ZERO);
+        let timeouts = [("initial_rto", t.initial_rto), ("min_rto", Some(t.min_rto)), ("max_rto", t.max_rto)];
+        for (k, time) in timeouts {
+            let Some(time) = time else { continue };
             if time < Time::from_micros(1) {
                 return error(key(&format!("transport.{k}")), format!("is {time}; it must be 1us or longer"));
             }
         }
-        if t.min_rto > t.max_rto {
-            return error(
-                key("transport.min_rto"),
-                format!("is {}; it must be at most max_rto, {}", t.min_rto, t.max_rto),
-            );
+        for (k, time) in timeouts {
+            if let Some(time) = time.filter(|time| *time > max_rto) {
+                let message = format!("is {time}; it must be at most max_rto, {max_rto}");
+                return error(key(&format!("transport.{k}")), message);
+            }
         }
         if let Some(tick) = t.tick.filter(|tick| !(Time::from_micros(1)..=Time::from_secs(1)).contains(tick))
         {

@@ -190,6 +190,8 @@ pub struct GroupPlan {
     pub offered_bps: Vec<f64>,
     /// Retransmission timeout before the first RTT sample.
     pub initial_rto: Time,
+    /// The largest retransmission timeout.
+    pub max_rto: Time,
     /// How long each of its flows sends new data; empty where that is not limited.
     pub lifetimes: Vec<Time>,
     /// How fast its hosts' own links are, if they have some.
