@@ -11,7 +11,7 @@ export PIP_QUIET := 1
 RUST_SOURCES := $(shell find crates -path '*/src/*.rs' -o -name '*.lua' -o -name Cargo.toml) Cargo.toml Cargo.lock .cargo/config.toml
 
 .DEFAULT_GOAL := build
-.PHONY: build linux release demo system test test-long test-all test-rust test-python test-linux wasm web web-test lint deny fuzz fuzz-inputs prove determinism bench figures lab docs clean
+.PHONY: build linux release demo system test test-long test-all test-rust test-python test-linux compile-tests wasm web web-test lint deny fuzz fuzz-inputs prove determinism bench figures lab docs clean
 
 # The package is installed as a link to python/: a change there is in effect at once, one in crates/ by a new build.
 build: $(VENV)/.built
@@ -32,8 +32,9 @@ $(VENV)/.built: $(VENV)/.created pyproject.toml $(RUST_SOURCES)
 	$(BIN)/maturin develop --release
 	@touch $@
 
-# What tests and checks need beyond the package: its extra `dev`.
-$(VENV)/.dev: $(VENV)/.created pyproject.toml
+# What tests and checks need beyond the package: its extra `dev`. It is installed after the package, because two pips would
+# get into each other's way.
+$(VENV)/.dev: $(VENV)/.created pyproject.toml | $(VENV)/.built
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["dev"], sep="\n")' > $(VENV)/dev.txt
 	$(BIN)/pip install --requirement $(VENV)/dev.txt
 	@touch $@
@@ -83,8 +84,9 @@ demo: build
 #   make test       the short ones, for people: at most 10 minutes on two cores in a fresh clone, compiling included
 #   make test-long  the long ones, which .ci/run adds to the short ones for each change
 #   make test-all   both, with a million cases of each law in C and all figures; .ci/run nightly runs it
-# Each runs the tests in Rust, then those of the kernel, then those in Python. pytest ends with a list of what was skipped
-# and why (tests/conftest.py).
+# Each compiles the Python extension beside the tests in Rust, because the extension alone keeps one core busy. Then it runs
+# the tests in Rust, those of the kernel and those in Python. pytest ends with a list of what was skipped and why
+# (tests/conftest.py).
 SIZE := short
 IGNORED_short :=
 IGNORED_long := --ignored
@@ -92,7 +94,8 @@ IGNORED_all := --include-ignored
 MARKED_short := not long
 MARKED_long := long
 MARKED_all := long or not long
-test: system $(BPF_COMPILER)
+test: system $(VENV)/.created $(BPF_COMPILER)
+	@$(MAKE) --no-print-directory -j2 $(VENV)/.dev compile-tests
 	@FLOWSTAMP_SKIPPED=$$(mktemp); export FLOWSTAMP_SKIPPED; trap 'rm -f "$$FLOWSTAMP_SKIPPED"' EXIT; \
 	$(MAKE) --no-print-directory test-rust && $(MAKE) --no-print-directory test-linux && \
 	if $(CAN_BUILD_LINUX); then export FLOWSTAMP_LINUX=$(CURDIR)/target/debug/flowstamp-linux; fi && \
@@ -112,6 +115,10 @@ AND_LINUX = $$(! $(CAN_BUILD_LINUX) || echo --workspace)
 CARGO_TEST = $(CARGO) test --locked --all-features $(AND_LINUX)
 test-rust:
 	$(CARGO_TEST) -- $(IGNORED_$(SIZE))
+
+compile-tests:
+	$(CARGO_TEST) --no-run --quiet
+	@! $(CAN_BUILD_LINUX) || $(CARGO_TEST) --no-run --quiet --test host --test lab
 
 # The tests that watch flows on this machine's kernel: one by one, and beside nothing else.
 test-linux:

@@ -86,13 +86,18 @@ def test_scenarios_run(block: Block, folder: Path) -> None:
     assert result.summary["total"]["goodput_bps"] > 0
 
 
-def commands() -> list[tuple[str, str]]:
-    return [
+LONG = re.compile("compare (examples/|five.toml)|python examples/|stability rcp --alpha")
+"""Commands that take more than two seconds: each simulates several scenarios."""
+
+
+def commands() -> list[Any]:
+    lines = [
         (str(block), line.removeprefix("$ "))
         for block in of("console")
         for line in block.text.splitlines()
         if line.startswith("$ ")
     ]
+    return [pytest.param(*one, marks=pytest.mark.long if LONG.search(one[1]) else ()) for one in lines]
 
 
 @pytest.mark.parametrize(("where", "line"), commands())

@@ -60,6 +60,7 @@ def test_cellular(tmp_path: Path) -> None:
     assert (tmp_path / "compare.png").stat().st_size > 10_000
 
 
+@pytest.mark.long
 def test_cellular_with_other_files(tmp_path: Path) -> None:
     """Files by path: the recorded ones where they are at hand, else a trace and sizes made here."""
     if TRACE.exists() and SIZES.exists():
@@ -114,6 +115,7 @@ def test_scripts_are_the_same_scenarios(script: str, scenario: str) -> None:
     assert made == written
 
 
+@pytest.mark.long
 def test_cellular_script_is_the_same_scenario() -> None:
     data = EXAMPLES / "data"
     made = runpy.run_path(str(EXAMPLES / "cellular.py"))["downlink"]("xcp", data / "cellular.down", data / "sizes.txt")
@@ -123,6 +125,7 @@ def test_cellular_script_is_the_same_scenario() -> None:
         assert ours[key] == theirs[key]
 
 
+@pytest.mark.long
 def test_wifi(tmp_path: Path) -> None:
     """What the page says: CUBIC in a plain queue starves who downloads; XCP-b and FQ-CoDel do not."""
     laws = "xcp,cubic,cubic+fq_codel,bbr+fq_codel"
@@ -149,6 +152,7 @@ def test_wifi_script_has_the_same_runs() -> None:
     assert made["XCP-b"].resolved() == fs.load(EXAMPLES / "wifi.toml").resolved()
 
 
+@pytest.mark.long
 def test_cellular_script_without_the_rate(tmp_path: Path) -> None:
     """XCP-b is told nothing, and keeps a shorter queue than XCP that is told the mean, at no less use of the link."""
     printed = run(str(EXAMPLES / "cellular.py"), "--out", str(tmp_path / "out"), cwd=tmp_path)
@@ -158,7 +162,13 @@ def test_cellular_script_without_the_rate(tmp_path: Path) -> None:
     assert int(used[2]) >= int(used[1])
 
 
-@pytest.mark.parametrize("script", ["cellular.py", "parking_lot.py", "graph.py", "wifi.py"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "parking_lot.py",
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("cellular.py", "graph.py", "wifi.py")),
+    ],
+)
 def test_scripts_run(script: str, tmp_path: Path) -> None:
     printed = run(str(EXAMPLES / script), "--out", str(tmp_path / "out"), cwd=tmp_path)
     pictures = [Path(line.removeprefix("wrote ")) for line in printed.splitlines() if line.startswith("wrote ")]

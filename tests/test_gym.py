@@ -283,6 +283,7 @@ def test_a_step_needs_a_run(network: fs.Scenario) -> None:
         Network(network, {"dumbbell.router.alpha": (0.2, 0.6)}).step(np.zeros(1, np.float32))
 
 
+@pytest.mark.long
 def test_the_baseline_says_what_to_beat(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / "gym_baseline.py"))
     said = [line for line in capsys.readouterr().out.splitlines() if "reward" in line]

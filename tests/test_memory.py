@@ -94,6 +94,7 @@ def stop(*_: object) -> None:
     raise StopError
 
 
+@pytest.mark.long
 def test_what_figures_examples_and_golden_runs_need_fits_into_5_gb() -> None:
     for path in [*(ROOT / "examples").glob("*.toml"), *GOLDEN.glob("*.toml")]:
         if "[scenario]" not in path.read_text() and "[path]" not in path.read_text():

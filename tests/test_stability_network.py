@@ -235,6 +235,7 @@ def test_links_of_several_laws_are_not_together() -> None:
         assert (of_scenario(fs.loads(f'duration = "1s"\n{links}{flows % to}')) is not None) == together
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("gains", "code", "verdict"),
     [("alpha = 0.4, beta = 0.226", 0, "stable; settles in"), ("alpha = 1.9, beta = 0.9", 1, "unstable")],

@@ -154,6 +154,7 @@ def open_loop(omega: Any, alpha: float, beta: float, shuffled: float, share: Any
     return np.array(found)
 
 
+@pytest.mark.long
 def test_margins_of_several_rtts_are_python_controls() -> None:
     """The response by the groups' own equations, solved at each frequency; margins as it finds them in that."""
     control = pytest.importorskip("control")

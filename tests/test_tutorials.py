@@ -197,13 +197,10 @@ iperf3() {{ command iperf3 "${{@//flowstamp_/{name}_}}"; }}"""
 
 
 def marked(page: Path) -> object:
-    """The page, with the markers that its commands ask for."""
-    found = list(steps(page))
-    marks = []
-    if any(step.prompt in ("a#", "b#") for step in found):
+    """The page, with its markers: each page but the first takes long."""
+    marks = [] if page.stem == "first-scenario" else [pytest.mark.long]
+    if any(step.prompt in ("a#", "b#") for step in steps(page)):
         marks.append(pytest.mark.kernel)
-    if any("tshark" in step.command for step in found):
-        marks.append(pytest.mark.long)
     return pytest.param(page, id=page.stem, marks=marks)
 
 

@@ -94,6 +94,7 @@ fn a_host_has_its_own_limit() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_router_one_way_is_enough_for_that_way() {
     for (law, stamped) in
         ["rcp", "xcp", "vcp"].into_iter().flat_map(|law| [(law, End::Client), (law, End::Server)])
@@ -124,6 +125,7 @@ fn a_router_one_way_is_enough_for_that_way() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_queue_of_acks_is_not_the_datas() {
     for law in ["rcp", "xcp", "vcp"] {
         let Some(net) = Net::new() else { return };
@@ -186,6 +188,7 @@ fn a_queue_elsewhere_switches_for_good() {
 
 /// The same queue, where the RTT is not to count: of the law's own link that has become slower, for all that the host knows.
 #[test]
+#[ignore = "long"]
 fn a_queue_elsewhere_switches_none_that_takes_any_rtt() {
     let Some(net) = Net::new() else { return };
     net.stamp(2 * R, 20_000, 0);

@@ -95,6 +95,7 @@ fn xcp_b_follows_a_link_whose_rate_steps() {
 /// A flow that takes each echo for the largest, and sends 10 Mb/s whatever it is told, beside two that obey: the kernel's police holds it to half of that,
 /// and tests the others without harm.
 #[test]
+#[ignore = "long"]
 fn the_police_isolates_who_does_not_obey() {
     for law in ["xcp", "rcp"] {
         let lab = format!(

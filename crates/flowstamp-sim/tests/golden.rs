@@ -15,6 +15,7 @@ use flowstamp_sim::{Format, Loaded, load, run_many};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
@@ -35,18 +36,22 @@ fn scenarios() -> BTreeMap<String, Loaded> {
         .collect()
 }
 
-fn run_all(threads: usize) -> BTreeMap<String, Results> {
-    let (names, loaded): (Vec<_>, Vec<_>) = scenarios().into_iter().unzip();
-    let results =
-        run_many(&loaded, None, Some(threads), &|_, _| ControlFlow::Continue(())).expect("nobody stops it");
-    names.into_iter().zip(results).collect()
+/// The results of all golden scenarios by name. The tests share one run of them.
+fn results() -> &'static BTreeMap<String, Results> {
+    static RESULTS: LazyLock<BTreeMap<String, Results>> = LazyLock::new(|| {
+        let (names, loaded): (Vec<_>, Vec<_>) = scenarios().into_iter().unzip();
+        let results =
+            run_many(&loaded, None, Some(2), &|_, _| ControlFlow::Continue(())).expect("nobody stops it");
+        names.into_iter().zip(results).collect()
+    });
+    &RESULTS
 }
 
 #[test]
 fn results_are_those_known_to_the_bit() {
     let path = folder().join("digests.txt");
     let lines: Vec<String> =
-        run_all(2).iter().map(|(name, results)| format!("{name} {}", results.digest())).collect();
+        results().iter().map(|(name, results)| format!("{name} {}", results.digest())).collect();
     if std::env::var_os("FLOWSTAMP_ACCEPT").is_some() {
         std::fs::write(&path, lines.join("\n") + "\n").expect("digests can be written");
         return;
@@ -115,8 +120,8 @@ fn toml_of(scenario: &Scenario) -> String {
 /// A golden run that moves no packet, or loses none where losses are its point, would guard nothing.
 #[test]
 fn golden_runs_have_something_to_guard() {
-    let results = run_all(2);
-    for (name, r) in &results {
+    let results = results();
+    for (name, r) in results {
         assert!(r.summary.packets.arrived > 100, "{name}: {} packets", r.summary.packets.arrived);
         assert!(
             r.summary

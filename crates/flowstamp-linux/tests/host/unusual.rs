@@ -34,6 +34,7 @@ fn nobody_left(net: &Net) {
 }
 
 #[test]
+#[ignore = "long"]
 fn syn_cookies() {
     for law in ["rcp", "xcp", "vcp"] {
         let Some(net) = Net::new() else { return };
@@ -58,6 +59,7 @@ fn syn_cookies() {
 }
 
 #[test]
+#[ignore = "long"]
 fn timestamps_off_at_one_end() {
     for law in ["rcp", "xcp", "vcp"] {
         let Some(net) = Net::new() else { return };
@@ -76,6 +78,7 @@ fn timestamps_off_at_one_end() {
 
 /// One that left for the SYN-ACK would do so each time.
 #[test]
+#[ignore = "long"]
 fn a_synack_that_is_sent_again() {
     for law in ["rcp", "xcp", "vcp"] {
         for last in [false, false, true] {
@@ -100,6 +103,7 @@ fn a_synack_that_is_sent_again() {
 
 /// What one router has lowered the next one does not raise, in either order.
 #[test]
+#[ignore = "long"]
 fn two_routers_in_a_row() {
     for (first, second) in [(2 * R, R / 2), (R / 2, 2 * R)] {
         let Some(net) = Net::new() else { return };
@@ -164,6 +168,7 @@ fn lab_behind_a_router(net: &Net, law: &str, mbps: u32) -> Option<serde_json::Va
 
 /// Routers' laws, both with queues of their own: the slower one sets the flows' rate, whichever comes first.
 #[test]
+#[ignore = "long"]
 fn the_slower_of_two_routers_is_the_bottleneck() {
     for (law, mbps) in [("rcp", 40), ("rcp", 10), ("xcp", 40), ("xcp", 10)] {
         let Some(net) = Net::new() else { return };
@@ -182,6 +187,7 @@ fn the_slower_of_two_routers_is_the_bottleneck() {
 }
 
 #[test]
+#[ignore = "long"]
 fn an_application_that_changes_its_mind() {
     for law in ["rcp", "xcp", "vcp"] {
         for last in [false, false, true] {
@@ -234,6 +240,7 @@ print(s.getsockopt(6, 13, 16).split(b'\\0')[0].decode(), 8 * sent / (time.monoto
 
 /// XCP's window is as stale as the kernel's: the first ack does not bring it back.
 #[test]
+#[ignore = "long"]
 fn a_flow_that_has_been_idle() {
     const SOURCE: &str = "\
 import socket, struct, sys, time

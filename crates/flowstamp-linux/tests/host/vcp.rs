@@ -106,6 +106,7 @@ fn is_told(mbps: u32, code: u8, last: bool) -> bool {
 
 /// Nobody would be heard who wrote or read the bits in another place than IPv6 has them.
 #[test]
+#[ignore = "long"]
 fn over_ipv6() {
     let Some(net) = Net::new() else { return };
     let _pinned = Pinned(pins(&net));
@@ -185,6 +186,7 @@ fn lab(net: &Net) -> Option<serde_json::Value> {
 }
 
 #[test]
+#[ignore = "long"]
 fn flows_share_a_link_and_its_queue_is_short() {
     let Some(net) = Net::new() else { return };
     let Some(summary) = (0..3).find_map(|_| lab(&net)) else {
