@@ -166,6 +166,7 @@ def test_a_bare_rtt_is_refused_by_name() -> None:
         stability.of("rcp", rtt="80")
 
 
+@pytest.mark.long
 def test_the_command(flowstamp: Command, tmp_path: Path) -> None:
     """Its verdict, its exit code, its picture."""
     found = json.loads(
@@ -281,6 +282,7 @@ def test_runs_hints_and_verdicts_agree(flowstamp: Command, tmp_path: Path) -> No
     assert told.startswith("flowstamp: warning: s.toml: router of bottleneck: its flows' RTTs are 40ms to 800ms")
 
 
+@pytest.mark.long
 def test_scenarios_that_have_no_loop_are_refused(flowstamp: Command, tmp_path: Path) -> None:
     for router, rtt, told in (
         ('"xcp"', "0ms", "s.toml: no flow that obeys its routers has an RTT above 0; say --rtt"),
@@ -368,6 +370,7 @@ def test_rtts_that_make_no_sense_are_refused(arguments: dict[str, object], told:
     assert str(raised.value) == told
 
 
+@pytest.mark.long
 def test_the_command_with_several_rtts(flowstamp: Command) -> None:
     done = flowstamp("stability", "rcp", "--rtt", "40ms,80ms", "--flows", "3,1", "--json")
     found = json.loads(done.stdout)
