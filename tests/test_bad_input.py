@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -92,6 +93,38 @@ def test_a_bad_file_is_named(flowstamp: Command, tmp_path: Path, text: str, word
     line = one_line(flowstamp("run", "bad.toml"))
     for word in ["bad.toml", *words]:
         assert word in line
+
+
+def test_a_byte_order_mark_is_no_text(flowstamp: Command, tmp_path: Path) -> None:
+    """Editors of Windows put one first: in scenarios, traces, distributions and lists it is left out."""
+    text = TRACE.replace("[[flows]]", '[[flows]]\nlist = "list.csv"\nname = "listed"\nlaw = "reno"\n\n[[flows]]', 1)
+    web = '[flows.web]\nflows_per_s = 5.0\nsizes = { distribution = "empirical", file = "sizes.txt" }\n'
+    text += f'[[flows]]\nname = "web"\nlaw = "reno"\n{web}'
+    files = {
+        "marked.toml": text,
+        "rate.trace": "1\n2\n",
+        "list.csv": "start,size\n0,1000\n",
+        "sizes.txt": "0 0\n1000 50\n2000 100\n",
+    }
+    results = []
+    for mark in ["", "\ufeff"]:
+        for name, content in files.items():
+            (tmp_path / name).write_text(mark + content, encoding="utf-8")
+        done = flowstamp("run", "marked.toml", "--set", "flows.listed.list=list.csv", "--json")
+        assert done.returncode == 0, done.stderr
+        results.append(done.stdout)
+    assert results[0] == results[1] or json.loads(results[0])["groups"] == json.loads(results[1])["groups"]
+
+
+@pytest.mark.parametrize(
+    ("begin", "what"), [(b"\xff\xfe1\x00", "UTF-16"), (b"\x1f\x8b\x08", "gzip"), (b"\xff", "not UTF-8")]
+)
+def test_what_is_no_text_is_named(flowstamp: Command, tmp_path: Path, begin: bytes, what: str) -> None:
+    (tmp_path / "bad.toml").write_text(TRACE)
+    (tmp_path / "rate.trace").write_bytes(begin)
+    line = one_line(flowstamp("run", "bad.toml"))
+    assert "dumbbell.rate.trace: cannot read" in line
+    assert what in line
 
 
 def test_a_missing_file_is_named(flowstamp: Command) -> None:

@@ -201,7 +201,9 @@ def test_graphs_of_files(tmp_path: Path) -> None:
         "a->d": ("1Mbps", "2ms"),
     }
     of = [
-        fs.graph(file=tmp_path / file, delay="2ms").flows("xcp", from_="a", to="d").configure(duration="1s")
+        fs.graph(file=tmp_path / file, delay="2ms", ignore_columns=["weight"])
+        .flows("xcp", from_="a", to="d")
+        .configure(duration="1s")
         for file in ("net.graphml", "net.csv")
     ]
     assert [names(scenario) for scenario in of] == [expected, expected]
@@ -215,27 +217,75 @@ def test_graphs_of_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (GRAPHML.replace("10Mbps", "10"), r'line 10 \(b & c to d\): rate is "10": "10" has no unit'),
+        (GRAPHML.replace("10Mbps", "10"), r'line 10 \(b & c to d\): capacity is "10": "10" has no unit'),
         (GRAPHML.replace("5ms", "soon"), r'line 10 \(b & c to d\): delay is "soon"'),
         (GRAPHML.replace('target="d"', 'target="e"'), r'line 10: the edge names "e", which is no node'),
         (GRAPHML.replace("</edge>", "", 1), "is not GraphML"),
         (GRAPHML.replace(' source="a"', "", 1), "<edge> has no source"),
-        ("<html/>", "has no <graph>"),
+        ("<html/>", "is XML of <html>, which is not read; write GraphML"),
         ("source,target\na,d\n", r"line 2 \(a to d\): has no rate; give the edge one, such as 10Gbps, or graph.rate"),
         ("from,rate\na,1Mbps\n", 'line 1: has no column "target"'),
         ("source,target,rate\na,,1Mbps\n", "line 2: names no two nodes"),
-        ("source,target,rate\na,d\n", "line: 2"),
+        ("source,target,rate\na,d\n", "line 2: has 2 values for 3 columns"),
         ("source,target,rate,duplex\na,d,1Mbps,yes\n", 'duplex is "yes": write true or false'),
         ("source,target,rate\n", "has no edges"),
+        ("source,target,rate,weight\na,d,1Mbps,1\nd,e,1Mbps,\n", r"line 3 \(d to e\): weight is missing, but other"),
+        ("source,target,rate\na,d,1Mbps\nd,e,0bps\n", r"line 3 \(d to e\): rate is 0bps; a rate is 1bps to"),
+        ("source,target,rate,queue\na,d,1Mbps,blue\n", r"line 2 \(a to d\): queue .*`blue`"),
+        ("source,target,rate,name\na,d,1Mbps,x\nd,e,1Mbps,x\n", r'line 3 \(d to e\): name "x" is there twice'),
     ],
 )
 def test_bad_graphs_of_files_are_named(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "net").write_text(text, encoding="utf-8")
     scenario = fs.graph(file=tmp_path / "net", delay="1ms").flows("sack", from_="a", to="d")
     with pytest.raises(fs.ScenarioError, match=words) as refused:
-        scenario.configure(duration="1s").to_toml()
+        scenario.configure(duration="1s").run()
     assert str(refused.value).startswith(f'scenario: graph.file: "{tmp_path / "net"}": ')
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.filterwarnings("ignore:.*equal-cost paths carry no data")
+@pytest.mark.parametrize("directed", [False, True])
+def test_weights_are_those_of_networkx(tmp_path: Path, directed: bool) -> None:
+    """Flows take a path of least weight, as networkx finds it, and their acks one back."""
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.gnp_random_graph(20, 0.25, seed=5, directed=directed)
+    for a, b in graph.edges:
+        graph.edges[a, b].update(weight=1 + (7 * a + 3 * b) % 11 / 4, rate="1Gbps", delay="1ms")
+    networkx.write_graphml(graph, tmp_path / "net.graphml")
+    paths = dict(networkx.all_pairs_dijkstra_path_length(graph))
+    both_ways = [(a, b) for a in graph for b in graph if a != b and b in paths[a] and a in paths[b]][::9]
+    network = fs.graph(file=tmp_path / "net.graphml")
+    for a, b in both_ways:
+        network = network.flows("reno", name=f"{a} {b}", from_=str(a), to=str(b), size="960B")
+    result = network.configure(duration="500ms").run()
+    # All delays are alike, so that the RTT tells the number of hops: that of one of the paths of least weight.
+    for a, b in both_ways:
+        hops = {
+            (len(there) + len(back) - 2) * 1e-3
+            for there in networkx.all_shortest_paths(graph, a, b, weight="weight")
+            for back in networkx.all_shortest_paths(graph, b, a, weight="weight")
+        }
+        rtt_s = result.groups[f"{a} {b}"]["path_rtt_s"]
+        assert any(rtt_s == pytest.approx(one) for one in hops), (a, b)
+
+
+def test_a_zoo_of_bare_numbers(tmp_path: Path) -> None:
+    """The Topology Zoo has bit/s in `LinkSpeedRaw`; a byte-order mark and parallel edges do no harm."""
+    text = GRAPHML.replace('"capacity" attr.type="string"', '"LinkSpeedRaw" attr.type="double"')
+    text = text.replace("20Mbps", "20000000.0").replace("10Mbps", "1e7").replace("1Mbps", "1000000")
+    text = text.replace("  </graph>", '    <edge source="d" target="a"><data key="d0">5e6</data></edge>\n  </graph>')
+    (tmp_path / "net.graphml").write_text("\ufeff" + text, encoding="utf-8")
+    network = fs.graph(
+        file=tmp_path / "net.graphml", rate_key="LinkSpeedRaw", rate_unit="bps", ignore_columns=["weight"]
+    )
+    links = names(network.flows("sack", from_="a", to="d").configure(duration="1s"))
+    assert {name: rate for name, (rate, _) in links.items()} == {
+        "a->b & c": "20Mbps",
+        "b & c->d": "10Mbps",
+        "a->d": "1Mbps",
+        "d->a#2": "5Mbps",
+    }
 
 
 def test_a_file_and_links_are_not_together(tmp_path: Path) -> None:

@@ -187,12 +187,14 @@ class Scenario:
         priority: str | None = None,
         medium: str | None = None,
         impairments: Mapping[str, Any] | None = None,
+        weight: float | None = None,
         duplex: bool | None = None,
     ) -> Self:
         """Adds a link to a graph, both ways unless `duplex` is false.
 
         `delay` is the one-way propagation delay. Links that name the same `medium` send one at a time, in turn.
         `impairments` are what becomes of packets that have crossed it: `loss`, `duplicate`, `reorder`, `detours`.
+        If links have a `weight`, packets take the path of least weight rather than of least delay.
         """
         if "graph" not in self.tree:
             raise ScenarioError(f"{self.source}: only a graph has links of its own; start with flowstamp.graph()")
@@ -209,6 +211,7 @@ class Scenario:
             "priority": priority,
             "medium": medium,
             "impairments": impairments,
+            "weight": weight,
             "duplex": duplex,
         }
         old = self.tree["graph"]
@@ -619,11 +622,23 @@ def graph(
     router: Spec | None = None,
     share: Spec | None = None,
     priority: str | None = None,
+    weight: float | None = None,
+    directed: bool | None = None,
+    rate_key: str | None = None,
+    rate_unit: str | None = None,
+    delay_key: str | None = None,
+    delay_unit: str | None = None,
+    weight_key: str | None = None,
+    ignore_columns: Sequence[str] = (),
 ) -> Scenario:
     """Any network of named nodes; `Scenario.link` adds links. `rtt` is what a buffer in BDP refers to.
 
     `file` names GraphML (`networkx.write_graphml`) or CSV (`source,target,rate,delay`) in place of links; `rate`,
-    `delay` and the others are those of its links that name none.
+    `delay`, `weight` and the others are those of its links that name none.
+
+    In a `directed` graph links that do not say `duplex` lead one way; default as GraphML says, otherwise false.
+    `rate_key`, `delay_key` and `weight_key` name the file's columns or attributes; `rate_unit` and `delay_unit` are the
+    units of numbers without one, such as "bps". `ignore_columns` are left alone; "*" stands for all unknown ones.
     """
     table = {
         "links": [dict(link) for link in links] if file is None or links else None,
@@ -636,6 +651,14 @@ def graph(
         "router": router,
         "share": share,
         "priority": priority,
+        "weight": weight,
+        "directed": directed,
+        "rate_key": rate_key,
+        "rate_unit": rate_unit,
+        "delay_key": delay_key,
+        "delay_unit": delay_unit,
+        "weight_key": weight_key,
+        "ignore_columns": list(ignore_columns) or None,
     }
     return Scenario({"graph": _given(table)}, routers=True)
 
@@ -651,7 +674,7 @@ def loads(text: str, *, source: str = "scenario", base_dir: str | Path = ".") ->
 def parse(text: str, source: str) -> dict[str, Any]:
     """The tables of TOML text; `source` names it in messages."""
     try:
-        tree = tomllib.loads(text)
+        tree = tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"{source}: not TOML: {one_line(error)}") from None
     except RecursionError:
@@ -712,7 +735,7 @@ def read_text(path: str | Path) -> str:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise ScenarioError(f"{path}: has more than {MOST_BYTES} bytes, which no scenario has; name a TOML file")
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")
     except OSError as error:
         raise ScenarioError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:

@@ -42,7 +42,7 @@ def is_lab(file: Path) -> bool:
     try:
         if not file.is_file() or file.stat().st_size > MOST_BYTES:
             return False
-        return isinstance(tomllib.loads(file.read_text(encoding="utf-8")).get("path"), dict)
+        return isinstance(tomllib.loads(file.read_text(encoding="utf-8-sig")).get("path"), dict)
     except (OSError, ValueError, RecursionError):
         return False  # who reads it next says what is wrong
 
@@ -95,7 +95,7 @@ def run(
     The runs' folders are PROTOCOL/1, ... in `out`.
     """
     check(protocols)
-    tree = tomllib.loads(file.read_text(encoding="utf-8"))
+    tree = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     rows: dict[str, list[Tree]] = {name: [] for name in protocols}
     with tempfile.TemporaryDirectory() as temporary:
         for trial in range(trials):

@@ -1,7 +1,7 @@
 //! Cells of a radio in a graph: who is in one, at which rates, and what waits before the air.
 
 use super::wireless::{Dcf, Standard};
-use super::{Buffer, LinkRate, Priority};
+use super::{Buffer, LinkRate, Priority, Weight};
 use flowstamp_laws::registry::{QueueSpec, RouterSpec};
 use flowstamp_laws::units::{Rate, Ratio};
 use schemars::JsonSchema;
@@ -23,6 +23,9 @@ pub struct Cell {
     /// MAC and PHY: the name of a standard alone, or what is not as that has it.
     #[serde(default)]
     pub mac: Mac,
+    /// What it costs to take one of its links, where links of the graph have weights. Default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<Weight>,
     /// Nodes beside the access point.
     pub stations: Vec<Station>,
     /// Buffer of each interface, in packets or bytes: of a medium nobody knows the bandwidth-delay product.

@@ -7,41 +7,178 @@
 //!     <data key="d0">10Gbps</data> ...                 a,b,10Gbps,1us
 //! ```
 
+#[cfg(feature = "graph-files")]
+mod csv;
+#[cfg(feature = "graph-files")]
+mod graphml;
+
 use crate::error::ScenarioError;
+use crate::weight::Weight;
 use flowstamp_laws::tree::{Table, Value};
 use flowstamp_laws::units::{Rate, Time};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What the table of a graph says of links that do not say it themselves.
-const OF_ALL: [&str; 7] = ["rate", "delay", "buffer", "queue", "router", "share", "priority"];
-/// What an edge may say of itself beside its ends; other attributes, such as weights and positions, are of no concern here.
-const OF_EDGE: [&str; 9] =
-    ["rate", "delay", "name", "buffer", "queue", "router", "priority", "medium", "duplex"];
+const OF_ALL: [&str; 8] = ["rate", "delay", "weight", "buffer", "queue", "router", "share", "priority"];
+/// What an edge may say of itself beside its ends, its rate, its delay and its weight, whose names the scenario may choose.
+const OF_EDGE: [&str; 7] = ["name", "buffer", "queue", "router", "priority", "medium", "duplex"];
+/// networkx' algorithms on flows call a rate so.
+const CAPACITY: &str = "capacity";
 
 type Result<T> = std::result::Result<T, ScenarioError>;
+/// What is wrong in a file, without its name.
+type Read<T> = std::result::Result<T, String>;
 
 /// An edge as the file has it.
 struct Edge {
     from: String,
     to: String,
     says: Vec<(String, String)>,
+    /// Whether it leads both ways, unless it says so itself.
     duplex: bool,
-    /// Where it stands.
-    at: String,
+    line: usize,
 }
 
-/// Puts the links of a graph's file into its table.
-pub fn expand(tree: &mut Value, text_of: impl FnOnce(&str, &Path) -> Result<String>) -> Result<()> {
-    let Value::Table(tree) = tree else { return Ok(()) };
-    let Some(Value::Table(graph)) = tree.get_mut("graph") else { return Ok(()) };
-    let Some(file) = graph.remove("file") else {
-        return match OF_ALL.into_iter().find(|key| graph.get(key).is_some()) {
-            Some(key) => Err(ScenarioError::new(
-                format!("graph.{key}"),
-                "is for the links of a file, and none is named; give it with each of graph.links",
-            )),
-            None => Ok(()),
+/// Where the links of a graph's file stand in it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    file: String,
+    edges: Vec<String>,
+}
+
+impl Places {
+    /// The same error, if it is about a link of the file under a key that nobody wrote: about the file and the line.
+    pub(crate) fn name(&self, error: ScenarioError) -> ScenarioError {
+        let link = error.key.strip_prefix("graph.links[").and_then(|rest| rest.split_once(']'));
+        let edge = link.and_then(|(number, key)| {
+            Some((self.edges.get(number.parse::<usize>().ok()?)?, key.trim_start_matches('.')))
+        });
+        let Some((edge, key)) = edge else { return error };
+        let key = if key.is_empty() { String::new() } else { format!("{key} ") };
+        let message = format!("\"{}\": {edge}: {key}{}", self.file, error.message);
+        ScenarioError { key: "graph.file".to_owned(), message, ..error }
+    }
+}
+
+/// How a file is read: keys of the scenario's graph that are about the file.
+struct Reading {
+    /// The names of what says an edge's rate, delay and weight.
+    rate: String,
+    delay: String,
+    weight: String,
+    /// Units of bare numbers.
+    rate_unit: Option<String>,
+    delay_unit: Option<String>,
+    /// Whether edges lead one way; `None`: as the file says.
+    directed: Option<bool>,
+    /// Columns that are left alone.
+    ignored: Vec<String>,
+}
+
+impl Reading {
+    const KEYS: [&str; 6] =
+        ["rate_key", "delay_key", "weight_key", "rate_unit", "delay_unit", "ignore_columns"];
+
+    /// Takes the keys out of the graph's table.
+    fn take(graph: &mut Table) -> Result<Self> {
+        let named = |graph: &mut Table, key: &str, default: &str| {
+            Ok::<_, ScenarioError>(text(graph, key)?.unwrap_or_else(|| default.to_owned()))
         };
+        let reading = Self {
+            rate: named(graph, "rate_key", "rate")?,
+            delay: named(graph, "delay_key", "delay")?,
+            weight: named(graph, "weight_key", "weight")?,
+            rate_unit: text(graph, "rate_unit")?,
+            delay_unit: text(graph, "delay_unit")?,
+            directed: directed(graph)?,
+            ignored: names(graph, "ignore_columns")?,
+        };
+        let unit_is_right = |key: &str, unit: &Option<String>, parse: fn(&str) -> Option<String>| {
+            let Some(wrong) = unit.as_ref().and_then(|unit| parse(&format!("1{unit}"))) else {
+                return Ok(());
+            };
+            Err(ScenarioError::new(format!("graph.{key}"), wrong))
+        };
+        unit_is_right("rate_unit", &reading.rate_unit, wrong_rate)?;
+        unit_is_right("delay_unit", &reading.delay_unit, wrong_delay)?;
+        let chosen =
+            [("rate_key", &reading.rate), ("delay_key", &reading.delay), ("weight_key", &reading.weight)];
+        for (i, (key, name)) in chosen.iter().enumerate() {
+            let other = chosen[..i].iter().find(|(_, other)| other == name);
+            let taken = other.map(|(other, _)| *other).or(OF_EDGE.into_iter().find(|other| other == name));
+            if let Some(taken) = taken {
+                let message = format!("is \"{name}\", which is {taken}; name another column");
+                return Err(ScenarioError::new(format!("graph.{key}"), message));
+            }
+        }
+        Ok(reading)
+    }
+
+    /// The names that mean something, and by which of them an edge says its rate where it says so twice.
+    fn means(&self, name: &str) -> bool {
+        self.chosen().contains(&name) || OF_EDGE.contains(&name)
+    }
+
+    fn chosen(&self) -> Vec<&str> {
+        let mut chosen = vec![self.rate.as_str(), &self.delay, &self.weight];
+        if self.rate == "rate" {
+            chosen.push(CAPACITY);
+        }
+        chosen
+    }
+}
+
+/// Takes text out of the graph's table.
+fn text(graph: &mut Table, key: &str) -> Result<Option<String>> {
+    match graph.remove(key) {
+        None => Ok(None),
+        Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
+        Some(_) => Err(ScenarioError::new(format!("graph.{key}"), "must be text that is not empty")),
+    }
+}
+
+/// Takes a list of names out of the graph's table.
+fn names(graph: &mut Table, key: &str) -> Result<Vec<String>> {
+    let wrong = || {
+        ScenarioError::new(format!("graph.{key}"), "must be a list of names of columns, such as [\"colour\"]")
+    };
+    match graph.remove(key) {
+        None => Ok(Vec::new()),
+        Some(Value::Array(items)) => {
+            items.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+        }
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// Takes `directed` out of the graph's table.
+fn directed(graph: &mut Table) -> Result<Option<bool>> {
+    match graph.remove("directed") {
+        None => Ok(None),
+        Some(Value::Boolean(directed)) => Ok(Some(directed)),
+        Some(_) => Err(ScenarioError::new("graph.directed", "must be true or false")),
+    }
+}
+
+fn wrong_rate(text: &str) -> Option<String> {
+    text.parse::<Rate>().err().map(|e| e.to_string())
+}
+
+fn wrong_delay(text: &str) -> Option<String> {
+    text.parse::<Time>().err().map(|e| e.to_string())
+}
+
+/// Puts the links of a graph's file into its table, and gives links side by side names that differ.
+pub(crate) fn expand(
+    tree: &mut Value,
+    text_of: impl FnOnce(&str, &Path) -> Result<String>,
+) -> Result<Places> {
+    let Value::Table(tree) = tree else { return Ok(Places::default()) };
+    let Some(Value::Table(graph)) = tree.get_mut("graph") else { return Ok(Places::default()) };
+    let Some(file) = graph.remove("file") else {
+        inline(graph)?;
+        return Ok(Places::default());
     };
     let Value::String(file) = file else {
         return Err(ScenarioError::new("graph.file", "is no text; name a file of GraphML or CSV"));
@@ -50,63 +187,105 @@ pub fn expand(tree: &mut Value, text_of: impl FnOnce(&str, &Path) -> Result<Stri
         let message = "is together with graph.links; leave out one of them";
         return Err(ScenarioError::new("graph.file", message));
     }
+    let reading = Reading::take(graph)?;
     let text = text_of("graph.file", Path::new(&file))?;
     let of_file = |message: String| ScenarioError::new("graph.file", format!("\"{file}\": {message}"));
-    let edges = edges(&text).map_err(of_file)?;
+    let edges = edges(&text, &reading).map_err(of_file)?;
     if edges.is_empty() {
         return Err(of_file("has no edges; a link is expected for each".to_owned()));
     }
     let defaults: Vec<_> = OF_ALL.into_iter().filter_map(|key| Some((key, graph.remove(key)?))).collect();
-    let mut names = std::collections::BTreeMap::new();
-    let links = edges.into_iter().map(|edge| {
-        let at = format!("{} ({} to {})", edge.at, edge.from, edge.to);
-        let mut link = link(edge, &defaults).map_err(|message| of_file(format!("{at}: {message}")))?;
-        // Of several edges between two nodes each has a name.
-        if link.get("name").is_none() {
-            let ends = format!("{}->{}", said(&link, "from"), said(&link, "to"));
-            let count = names.entry(ends.clone()).and_modify(|n| *n += 1).or_insert(1);
-            if *count > 1 {
-                link.insert("name", Value::String(format!("{ends}#{count}")));
+    let (mut links, mut places) = (Vec::new(), Vec::new());
+    for edge in edges {
+        let at = format!("line {} ({} to {})", edge.line, edge.from, edge.to);
+        let link = link(edge, &defaults, &reading).map_err(|message| of_file(format!("{at}: {message}")))?;
+        links.push(Value::Table(link));
+        places.push(at);
+    }
+    name_parallel(&mut links);
+    graph.insert("links", Value::Array(links));
+    Ok(Places { file, edges: places })
+}
+
+/// What a graph says whose links are in the scenario.
+fn inline(graph: &mut Table) -> Result<()> {
+    if let Some(key) = OF_ALL.into_iter().find(|key| graph.get(key).is_some()) {
+        let message = "is for the links of a file, and none is named; give it with each of graph.links";
+        return Err(ScenarioError::new(format!("graph.{key}"), message));
+    }
+    if let Some(key) = Reading::KEYS.into_iter().find(|key| graph.get(key).is_some()) {
+        let message = "is for graph.file, and none is named; leave it out";
+        return Err(ScenarioError::new(format!("graph.{key}"), message));
+    }
+    let directed = directed(graph)?;
+    let Some(Value::Array(links)) = graph.get_mut("links") else { return Ok(()) };
+    if let Some(directed) = directed {
+        for link in links.iter_mut() {
+            if let Value::Table(link) = link {
+                if link.get("duplex").is_none() {
+                    link.insert("duplex", Value::Boolean(!directed));
+                }
             }
         }
-        Ok(Value::Table(link))
-    });
-    let links = links.collect::<Result<Vec<_>>>()?;
-    graph.insert("links", Value::Array(links));
+    }
+    name_parallel(links);
     Ok(())
 }
 
-fn said<'a>(link: &'a Table, key: &str) -> &'a str {
-    link.get(key).and_then(Value::as_str).unwrap_or_default()
+/// Gives a name to each link that has none and goes by the same ends as one before it: `a->b#2`.
+fn name_parallel(links: &mut [Value]) {
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+    for link in links {
+        let Value::Table(link) = link else { continue };
+        let (None, Some(from), Some(to)) = (link.get("name"), said(link, "from"), said(link, "to")) else {
+            continue;
+        };
+        let (there, back) = (format!("{from}->{to}"), format!("{to}->{from}"));
+        let one_way = matches!(link.get("duplex"), Some(Value::Boolean(false)));
+        let ends = [&there, &back].into_iter().take(if one_way { 1 } else { 2 });
+        let count = 1 + ends.clone().filter_map(|ends| counts.get(ends)).max().copied().unwrap_or(0);
+        for ends in ends {
+            counts.insert(ends.clone(), count);
+        }
+        if count > 1 {
+            link.insert("name", Value::String(format!("{there}#{count}")));
+        }
+    }
+}
+
+fn said<'a>(link: &'a Table, key: &str) -> Option<&'a str> {
+    link.get(key).and_then(Value::as_str)
 }
 
 /// The table of a link, or what is wrong with its edge.
-fn link(edge: Edge, defaults: &[(&str, Value)]) -> std::result::Result<Table, String> {
-    let mut link: Table = defaults.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-    for (key, value) in edge.says {
-        // networkx' algorithms on flows call it so.
-        let key = if key == "capacity" { "rate".to_owned() } else { key };
-        let value = value.trim();
-        if value.is_empty() || !OF_EDGE.contains(&key.as_str()) {
-            continue;
-        }
-        let wrong = match key.as_str() {
-            "rate" => value.parse::<Rate>().err().map(|e| e.to_string()),
-            "delay" => value.parse::<Time>().err().map(|e| e.to_string()),
-            "duplex" if !matches!(value, "true" | "false") => Some("write true or false".to_owned()),
-            _ => None,
-        };
-        if let Some(wrong) = wrong {
-            return Err(format!("{key} is \"{value}\": {wrong}"));
-        }
-        let value =
-            if key == "duplex" { Value::Boolean(value == "true") } else { Value::String(value.to_owned()) };
-        link.insert(&key, value);
+fn link(edge: Edge, defaults: &[(&str, Value)], reading: &Reading) -> Read<Table> {
+    if edge.from == edge.to {
+        return Err("is a loop, but a link joins two nodes; remove the edge".to_owned());
     }
-    for (key, example) in [("rate", "10Gbps"), ("delay", "1us")] {
+    let mut link: Table = defaults.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    let by_capacity = edge.says.iter().all(|(name, _)| *name != reading.rate);
+    for (name, value) in &edge.says {
+        let key = match name {
+            name if *name == reading.rate => "rate",
+            name if name == CAPACITY && reading.rate == "rate" && by_capacity => "rate",
+            name if *name == reading.delay => "delay",
+            name if *name == reading.weight => "weight",
+            name => match OF_EDGE.into_iter().find(|key| key == name) {
+                Some(key) => key,
+                None => continue,
+            },
+        };
+        let value = value.trim();
+        if !value.is_empty() {
+            let value =
+                value_of(key, value, reading).map_err(|wrong| format!("{name} is \"{value}\": {wrong}"))?;
+            link.insert(key, value);
+        }
+    }
+    for (key, name, example) in [("rate", &reading.rate, "10Gbps"), ("delay", &reading.delay, "1us")] {
         if link.get(key).is_none() {
             return Err(format!(
-                "has no {key}; give the edge one, such as {example}, or graph.{key} for all that have none"
+                "has no {name}; give the edge one, such as {example}, or graph.{key} for all that have none"
             ));
         }
     }
@@ -118,141 +297,76 @@ fn link(edge: Edge, defaults: &[(&str, Value)]) -> std::result::Result<Table, St
     Ok(link)
 }
 
+/// What an edge says of `key`, as the scenario has it.
+fn value_of(key: &str, value: &str, reading: &Reading) -> Read<Value> {
+    let (unit, wrong): (_, fn(&str) -> Option<String>) = match key {
+        "rate" => (&reading.rate_unit, wrong_rate),
+        "delay" => (&reading.delay_unit, wrong_delay),
+        "weight" => {
+            value.parse::<Weight>()?;
+            return Ok(value.parse().map_or(Value::Other("number"), Value::Float));
+        }
+        "duplex" => {
+            let duplex = value.to_ascii_lowercase().parse().map_err(|_| "write true or false")?;
+            return Ok(Value::Boolean(duplex));
+        }
+        _ => return Ok(Value::String(value.to_owned())),
+    };
+    let bare = value.parse::<f64>().is_ok();
+    let text = match unit {
+        Some(unit) if bare => format!("{value}{unit}"),
+        _ => value.to_owned(),
+    };
+    let hint = if bare && unit.is_none() { format!("; or set graph.{key}_unit") } else { String::new() };
+    wrong(&text).map_or(Ok(Value::String(text)), |wrong| Err(format!("{wrong}{hint}")))
+}
+
 #[cfg(not(feature = "graph-files"))]
-fn edges(_: &str) -> std::result::Result<Vec<Edge>, String> {
+fn edges(_: &str, reading: &Reading) -> Read<Vec<Edge>> {
+    let _ = (reading.directed, &reading.ignored, Reading::means, Reading::chosen);
     Err("this build reads no graphs of files; give graph.links".to_owned())
 }
 
 #[cfg(feature = "graph-files")]
-fn edges(text: &str) -> std::result::Result<Vec<Edge>, String> {
-    let text = text.trim_start_matches('\u{feff}');
-    if text.trim_start().starts_with('<') { graphml(text) } else { table(text) }
+fn edges(text: &str, reading: &Reading) -> Read<Vec<Edge>> {
+    match other_format(text) {
+        Some(format) => Err(unread(format)),
+        None if text.trim_start().starts_with('<') => graphml::edges(text, reading),
+        None => csv::edges(text, reading),
+    }
 }
 
-/// CSV with a line of names.
 #[cfg(feature = "graph-files")]
-fn table(text: &str) -> std::result::Result<Vec<Edge>, String> {
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-    let names = reader.headers().map_err(|e| e.to_string())?.clone();
-    let column = |either: [&str; 2]| {
-        names.iter().position(|name| either.contains(&name)).ok_or_else(|| {
-            format!(
-                "line 1: has no column \"{}\"; columns source, target, rate and delay are expected",
-                either[0]
-            )
-        })
-    };
-    let ends = [column(["source", "from"])?, column(["target", "to"])?];
-    let mut edges = Vec::new();
-    for row in reader.records() {
-        let row = row.map_err(|e| e.to_string())?;
-        let at = format!("line {}", row.position().map_or(0, csv::Position::line));
-        let [from, to] = ends.map(|end| row.get(end).unwrap_or_default().to_owned());
-        if from.is_empty() || to.is_empty() {
-            return Err(format!("{at}: names no two nodes; write source and target"));
-        }
-        let says = names.iter().zip(&row).map(|(name, value)| (name.to_owned(), value.to_owned()));
-        edges.push(Edge { from, to, says: says.collect(), duplex: true, at });
-    }
-    Ok(edges)
+fn unread(format: &str) -> String {
+    format!("is {format}, which is not read; write GraphML, as networkx.write_graphml does, or CSV")
 }
 
-/// GraphML: keys that name attributes, nodes, and edges with data.
+/// The format of a file of a graph that is neither GraphML nor CSV, by how it begins.
 #[cfg(feature = "graph-files")]
-fn graphml(text: &str) -> std::result::Result<Vec<Edge>, String> {
-    use quick_xml::events::{BytesStart, Event};
-    use std::collections::{BTreeMap, BTreeSet};
-
-    let mut reader = quick_xml::Reader::from_str(text);
-    let line = |at: u64| 1 + text.bytes().take(at as usize).filter(|b| *b == b'\n').count();
-    let attribute = |tag: &BytesStart<'_>, name: &str| -> std::result::Result<Option<String>, String> {
-        let found = tag.try_get_attribute(name).map_err(|e| e.to_string())?;
-        found.map(|a| a.unescape_value().map(Into::into).map_err(|e| e.to_string())).transpose()
-    };
-    let (mut keys, mut defaults) = (BTreeMap::new(), Vec::new());
-    let (mut nodes, mut edges): (BTreeSet<String>, Vec<Edge>) = Default::default();
-    let (mut directed, mut graphs) = (false, 0);
-    // The key, or the attribute of an edge, whose text comes next.
-    let (mut of_key, mut of_data): (Option<String>, Option<String>) = (None, None);
-    let mut in_edge = false;
-    loop {
-        let event = reader
-            .read_event()
-            .map_err(|e| format!("line {}: is not GraphML: {e}", line(reader.error_position())))?;
-        let at = reader.buffer_position();
-        let here = |message: String| format!("line {}: {message}", line(at));
-        match &event {
-            Event::Eof => break,
-            Event::Start(tag) | Event::Empty(tag) => {
-                let get = |name: &str| attribute(tag, name).map_err(here);
-                let need = |name: &str| {
-                    get(name)?.ok_or_else(|| {
-                        let tag = String::from_utf8_lossy(tag.local_name().as_ref()).into_owned();
-                        here(format!("<{tag}> has no {name}"))
-                    })
-                };
-                match tag.local_name().as_ref() {
-                    b"key" => {
-                        let id = need("id")?;
-                        let name = get("attr.name")?.unwrap_or_else(|| id.clone());
-                        if get("for")?.is_none_or(|of| of == "edge" || of == "all") {
-                            keys.insert(id, name.clone());
-                            of_key = Some(name).filter(|_| matches!(event, Event::Start(_)));
-                        }
-                    }
-                    b"graph" => {
-                        directed = get("edgedefault")?.is_some_and(|d| d == "directed");
-                        graphs += 1;
-                        if graphs > 1 {
-                            return Err(here("is a second graph; one is expected".to_owned()));
-                        }
-                    }
-                    b"node" => {
-                        nodes.insert(need("id")?);
-                    }
-                    b"edge" => {
-                        let (from, to) = (need("source")?, need("target")?);
-                        let own = get("directed")?.map(|d| d == "true");
-                        let at = format!("line {}", line(at));
-                        edges.push(Edge { from, to, says: Vec::new(), duplex: !own.unwrap_or(directed), at });
-                        in_edge = matches!(event, Event::Start(_));
-                    }
-                    b"data" if in_edge => {
-                        let id = need("key")?;
-                        of_data = keys.get(&id).cloned().filter(|_| matches!(event, Event::Start(_)));
-                    }
-                    _ => {}
-                }
-            }
-            Event::Text(told) => {
-                let told = told.unescape().map_err(|e| here(e.to_string()))?.into_owned();
-                if told.trim().is_empty() {
-                    continue;
-                }
-                if let (Some(name), Some(edge)) = (of_data.clone(), edges.last_mut()) {
-                    edge.says.push((name, told));
-                } else if let Some(name) = of_key.clone() {
-                    defaults.push((name, told));
-                }
-            }
-            Event::End(tag) => match tag.local_name().as_ref() {
-                b"edge" => in_edge = false,
-                b"data" => of_data = None,
-                b"key" => of_key = None,
-                _ => {}
-            },
-            _ => {}
-        }
+fn other_format(text: &str) -> Option<&'static str> {
+    /// So many letters tell the format: GML may begin with some words of its program.
+    const LETTERS: usize = 1000;
+    let begin: String = text.chars().take(LETTERS).collect();
+    let lines = begin.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut lines = lines.skip_while(|line| line.starts_with(['#', '/']));
+    let first = lines.next()?;
+    if first.starts_with('{') || first.starts_with('[') {
+        return Some("JSON");
     }
-    if graphs == 0 {
-        return Err("has no <graph>; GraphML or CSV is expected".to_owned());
+    if first.starts_with('*') {
+        return Some("Pajek");
     }
-    for edge in &mut edges {
-        if let Some(node) = [&edge.from, &edge.to].into_iter().find(|node| !nodes.contains(*node)) {
-            return Err(format!("{}: the edge names \"{node}\", which is no node of the graph", edge.at));
-        }
-        // What the edge says comes later, and so has the last word.
-        edge.says.splice(0..0, defaults.iter().cloned());
+    let spaced = begin.replace('[', " [ ").replace('{', " { ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let pair =
+        |a: &str, b: &str| words.windows(2).any(|pair| pair[0].eq_ignore_ascii_case(a) && pair[1] == b);
+    if pair("graph", "[") {
+        return Some("GML");
     }
-    Ok(edges)
+    let word = first.split(|c: char| !c.is_alphanumeric()).next()?.to_ascii_lowercase();
+    let is_dot = matches!(word.as_str(), "graph" | "digraph" | "strict") && words.contains(&"{");
+    is_dot.then_some("DOT")
 }
+
+#[cfg(all(test, feature = "graph-files"))]
+mod tests;

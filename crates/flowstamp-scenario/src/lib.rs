@@ -15,8 +15,10 @@ mod from_toml;
 mod graph_file;
 mod impairments;
 mod load;
+pub mod rows;
 mod topology;
 mod traffic;
+mod weight;
 pub mod wireless;
 mod wrong;
 
@@ -30,6 +32,7 @@ pub use impairments::{Detour, Impairments};
 pub use load::{FilesFrom, Format, MOST_BYTES, Tables, parts, read, with};
 pub use topology::{Dumbbell, FatTree, Graph, LeafSpine, Link, ParkingLot, Police, Priority};
 pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Pattern, Receiver, Sizes, Web};
+pub use weight::Weight;
 pub use wrong::plainly;
 
 use capacity::is_true;
@@ -198,9 +201,17 @@ pub struct Loaded {
     pub source: String,
     /// The text's values, with what has been set since.
     pub(crate) tree: Value,
+    /// Where the links of a graph's file stand.
+    pub(crate) places: graph_file::Places,
 }
 
 impl Loaded {
+    /// The same error, named by the line of the graph's file if it is about a link of one.
+    #[must_use]
+    pub fn in_file(&self, error: ScenarioError) -> ScenarioError {
+        self.places.name(error)
+    }
+
     /// The same with this seed.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {

@@ -1,6 +1,7 @@
 //! From text to a scenario: TOML or JSON, `--set` overrides, the files it names.
 
 use crate::error::ScenarioError;
+use crate::rows::{matches, without_mark};
 use crate::wrong::plainly;
 use crate::{Files, LinkRate, Loaded, Scenario, Sizes, graph_file};
 use flowstamp_laws::tree::{Tree, Value};
@@ -70,7 +71,7 @@ pub fn read(
     from: FilesFrom<'_>,
     tables: Option<Tables>,
 ) -> Result<Loaded, ScenarioError> {
-    let mut tree = parse(text, format).map_err(|e| e.at(source))?;
+    let mut tree = parse(without_mark(text), format).map_err(|e| e.at(source))?;
     // What is said of a file of links, before it is read; what is said of its links, after.
     let of_file =
         |key: &str| parts(key).is_ok_and(|p| p[0] == "graph" && p.get(1).is_some_and(|p| *p != "links"));
@@ -79,11 +80,12 @@ pub fn read(
         sets.into_iter().try_for_each(|(key, value)| set(tree, key, value, from).map_err(|e| e.at("--set")))
     };
     set_all(&mut tree, before)?;
-    graph_file::expand(&mut tree, |key, path| text_of(key, path, from, None)).map_err(|e| e.at(source))?;
+    let places = graph_file::expand(&mut tree, |key, path| text_of(key, path, from, None));
+    let places = places.map_err(|e| e.at(source))?;
     set_all(&mut tree, after)?;
-    let scenario = from_tree(&tree).map_err(|e| e.at(source))?;
+    let scenario = from_tree(&tree).map_err(|e| places.name(e).at(source))?;
     let files = read_files(&scenario, from, tables).map_err(|e| e.at(source))?;
-    Ok(Loaded { scenario, files, source: source.to_owned(), tree })
+    Ok(Loaded { scenario, files, source: source.to_owned(), tree, places })
 }
 
 fn from_tree(tree: &Value) -> Result<Scenario, ScenarioError> {
@@ -97,7 +99,8 @@ fn from_tree(tree: &Value) -> Result<Scenario, ScenarioError> {
 pub fn with(loaded: &Loaded, key: &str, text: &str) -> Result<Loaded, ScenarioError> {
     let mut tree = loaded.tree.clone();
     set(&mut tree, key, text, FilesFrom::Contents(&loaded.files))?;
-    Ok(Loaded { scenario: from_tree(&tree)?, tree, ..loaded.clone() })
+    let scenario = from_tree(&tree).map_err(|e| loaded.in_file(e))?;
+    Ok(Loaded { scenario, tree, ..loaded.clone() })
 }
 
 fn parse(text: &str, format: Format) -> Result<Value, ScenarioError> {
@@ -272,16 +275,6 @@ fn put(node: &mut Value, name: &str, parts: &[&str], value: Value, key: &str) ->
     }
 }
 
-/// Whether a name is that of a pattern, in which `*` stands for anything.
-fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| {
-            rest.char_indices().map(|(i, _)| i).chain([rest.len()]).any(|i| matches(after, &rest[i..]))
-        }),
-    }
-}
-
 fn read_files(
     scenario: &Scenario,
     from: FilesFrom<'_>,
@@ -320,16 +313,20 @@ fn text_of(
     match from {
         FilesFrom::Folder(folder) => {
             let full = folder.join(path);
-            contents(&full, tables).map_err(|message| {
+            let text = contents(&full, tables).map_err(|message| {
                 ScenarioError::new(key, format!("cannot read \"{}\": {message}", full.display()))
+            })?;
+            // Without a copy where there is none.
+            Ok(if text.len() == without_mark(&text).len() { text } else { without_mark(&text).to_owned() })
+        }
+        FilesFrom::Contents(contents) => {
+            contents.get(path).map(|text| without_mark(text).to_owned()).ok_or_else(|| {
+                let path = path.display();
+                let known: Vec<_> = contents.keys().map(|p| p.display().to_string()).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                ScenarioError::new(key, format!("\"{path}\" is not among the files given: {known}"))
             })
         }
-        FilesFrom::Contents(contents) => contents.get(path).cloned().ok_or_else(|| {
-            let path = path.display();
-            let known: Vec<_> = contents.keys().map(|p| p.display().to_string()).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            ScenarioError::new(key, format!("\"{path}\" is not among the files given: {known}"))
-        }),
     }
 }
 
@@ -357,15 +354,28 @@ fn contents(path: &Path, tables: Option<Tables>) -> Result<String, String> {
         .map_err(said)?;
     if begin == PARQUET {
         let Some(tables) = tables else {
-            return Err("it is Parquet, which this build does not read; write it as CSV".to_owned());
+            return Err("it is Parquet, which is not read here; write it as CSV".to_owned());
         };
         return tables(std::fs::File::open(path).map_err(said)?);
     }
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     // What a file of the system says of its length may be wrong.
     let mut file = std::fs::File::open(path).map_err(said)?.take(MOST_BYTES + 1);
-    file.read_to_string(&mut text).map_err(said)?;
-    if text.len() as u64 > MOST_BYTES { Err(too_large()) } else { Ok(text) }
+    file.read_to_end(&mut bytes).map_err(said)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(too_large());
+    }
+    String::from_utf8(bytes).map_err(|wrong| not_text(wrong.as_bytes()).to_owned())
+}
+
+/// What a file is that is not UTF-8 text, and what would be right.
+fn not_text(bytes: &[u8]) -> &'static str {
+    match bytes {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "it is UTF-16 text; save it as UTF-8",
+        [0x1f, 0x8b, ..] => "it is compressed by gzip; unpack it",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "it is compressed by zstd; unpack it",
+        _ => "it is not UTF-8 text; save it as UTF-8",
+    }
 }
 
 fn link_rates(s: &Scenario) -> Vec<(String, &LinkRate)> {

@@ -3,7 +3,7 @@
 //! The options of a link are written out for each kind of network. As one struct under `#[serde(flatten)]` they would cost a
 //! refusal its key: what is wrong with `dumbbell.queue` would be said of `dumbbell`, and of a misspelt key not what would be right.
 
-use super::{Buffer, Impairments, LinkRate};
+use super::{Buffer, Impairments, LinkRate, Weight};
 use flowstamp_laws::Refused;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};
 use flowstamp_laws::share::police::Params;
@@ -229,8 +229,8 @@ fn host_buffer() -> Buffer {
     Buffer::Bytes(Bytes::new(2_000_000))
 }
 
-/// Any network of named nodes. Of ways of the same least delay between two nodes each flow takes one, by a hash of its group's name, its
-/// number and the seed.
+/// Any network of named nodes. Packets take the path of least delay, or of least weight if links have weights. Of equal paths between two
+/// nodes each flow takes one, by a hash of its group's name, its number and the seed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Graph {
@@ -238,16 +238,42 @@ pub struct Graph {
     #[serde(default)]
     pub links: Vec<Link>,
     /// In place of `links` a file of them, relative to the scenario's folder: GraphML as networkx writes it, whose edges have `rate` (or
-    /// `capacity`) and `delay`, or CSV with columns `source`, `target`, `rate` and `delay`. Both may also say `name`, `buffer`, `queue`, `router`,
-    /// `priority` and `medium`, CSV also `duplex`; edges of an undirected graph lead both ways.
+    /// `capacity`) and `delay`, or CSV (with commas, semicolons or tabs) with columns `source`, `target`, `rate` and `delay`. Both may also say
+    /// `weight`, `name`, `buffer`, `queue`, `router`, `priority`, `medium` and `duplex`. Edges of an undirected graph lead both ways, and so do
+    /// rows of CSV.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
+    /// Links that do not say `duplex` lead one way, from the first node to the second. Default: as the GraphML file says; false otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directed: Option<bool>,
+    /// The file's column or attribute that is the capacity. Default: `rate` or `capacity`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_key: Option<String>,
+    /// The unit of capacities in the file that have none: `"bps"`, `"kbps"`, `"Mbps"`, `"Gbps"` or `"Tbps"`. Default: they are refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_unit: Option<String>,
+    /// The file's column or attribute that is the one-way propagation delay. Default: `delay`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_key: Option<String>,
+    /// The unit of delays in the file that have none, such as `"ms"`. Default: they are refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_unit: Option<String>,
+    /// The file's column or attribute that is the weight. Default: `weight`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight_key: Option<String>,
+    /// Columns of a CSV file that are left alone; any other unknown column is refused. `"*"` stands for all unknown columns. Unknown
+    /// attributes of GraphML are left alone anyway; one that is named here is, too, if it is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore_columns: Vec<String>,
     /// Capacity of the file's links that name none, as are the following.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<LinkRate>,
     /// One-way propagation delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Time>,
+    /// Weight, by which routes go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<Weight>,
     /// Buffer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
@@ -276,13 +302,17 @@ pub struct Link {
     pub from: String,
     /// The node that receives.
     pub to: String,
-    /// Name in results. Default: `from->to`.
+    /// Name in results. Default: `from->to`, and `from->to#2` of a second link between the same nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Capacity.
     pub rate: LinkRate,
     /// One-way propagation delay.
     pub delay: Time,
+    /// What it costs to take the link. If one link has a weight, all need one, and packets take the path whose weights have the least
+    /// sum. Default: paths go by delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<Weight>,
     /// Buffer.
     #[serde(default)]
     pub buffer: Buffer,

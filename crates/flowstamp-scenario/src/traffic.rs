@@ -89,6 +89,9 @@ pub struct FlowGroup {
     /// and `law` say otherwise than the group, where they are not empty: nodes, and a law's name, with the group's parameters if it is the group's and its default ones else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<PathBuf>,
+    /// Columns of `list` that are left alone; any other unknown column is refused. `"*"` stands for all unknown columns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore_columns: Vec<String>,
     /// What the receiving hosts know. With `"tcp"` stamps do not come back, and laws that rely on them are refused, unless they ask for
     /// their protocol first (`negotiate`).
     #[serde(default)]

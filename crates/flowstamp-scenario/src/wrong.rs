@@ -90,7 +90,7 @@ fn missing(message: &str) -> String {
 }
 
 /// The name that is most like `text`, if one is: as near as a letter in three is wrong.
-fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
     let distance = |name: &&&str| strsim::damerau_levenshtein(text, name);
     let name = names.iter().min_by_key(distance)?;
     (distance(&name) * 3 <= name.len().max(text.len()) && text.len() < 100).then_some(*name)

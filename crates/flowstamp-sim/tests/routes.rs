@@ -40,10 +40,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     /// Routes are contiguous, from end to end, and no way is shorter: by Bellman and Ford's relaxation of all links, which knows nothing
-    /// of how the routes were found. Delays of few values make many ways alike.
+    /// of how the routes were found. Delays of few values make many ways alike. By weights, of which 0.1 is added to the delay in
+    /// microseconds, delays and hops do not matter.
     #[test]
     fn every_route_is_a_shortest_one(
-        nodes in 2usize..9, seed in any::<u32>(),
+        nodes in 2usize..9, seed in any::<u32>(), weighted in any::<bool>(),
         links in prop::collection::vec((0usize..9, 0usize..9, 0u32..3, any::<bool>()), 1..30),
         flows in prop::collection::vec((0usize..9, 0usize..9), 1..4),
     ) {
@@ -54,7 +55,8 @@ proptest! {
             if a == b || delays.contains_key(&(a, b)) || (duplex && delays.contains_key(&(b, a))) {
                 continue;
             }
-            let _ = write!(text, "[[graph.links]]\nfrom = \"{a}\"\nto = \"{b}\"\nrate = \"1Gbps\"\ndelay = \"{delay}us\"\nduplex = {duplex}\n");
+            let cost = if weighted { format!("delay = \"{}us\"\nweight = {delay}.1", 3 - delay) } else { format!("delay = \"{delay}us\"") };
+            let _ = write!(text, "[[graph.links]]\nfrom = \"{a}\"\nto = \"{b}\"\nrate = \"1Gbps\"\n{cost}\nduplex = {duplex}\n");
             delays.insert((a, b), delay);
             if duplex {
                 delays.insert((b, a), delay);
@@ -65,10 +67,11 @@ proptest! {
         }
         let Ok(loaded) = try_load(&text) else { return Ok(()) }; // no way there or back
         let network = Network::new(&loaded, loaded.scenario.seed).expect("it was laid out once");
-        // Delay and hops, of which fewer win.
+        // Delay and hops, of which fewer win; or ten times the weight.
+        let of_link = |delay: u32| if weighted { (10 * delay + 1, 0) } else { (delay, 1) };
         let cost = |links: &[&str]| {
-            let delay = |link: &&str| { let (a, b) = ends(link); delays[&(a.parse().unwrap(), b.parse().unwrap())] };
-            (links.iter().map(delay).sum::<u32>(), links.len())
+            let of = |link: &&str| { let (a, b) = ends(link); of_link(delays[&(a.parse().unwrap(), b.parse().unwrap())]) };
+            links.iter().map(of).fold((0, 0), |sum, link| (sum.0 + link.0, sum.1 + link.1))
         };
         for flow in &network.flows {
             let spec = &loaded.scenario.flows[network.groups[flow.group as usize].spec];
@@ -82,7 +85,8 @@ proptest! {
                 for _ in 0..nodes {
                     for ((a, b), delay) in &delays {
                         let Some((sum, hops)) = least[*a] else { continue };
-                        let there = (sum + delay, hops + 1);
+                        let more = of_link(*delay);
+                        let there = (sum + more.0, hops + more.1);
                         if least[*b].is_none_or(|other| there < other) {
                             least[*b] = Some(there);
                         }
@@ -218,4 +222,84 @@ fn the_ideal_is_what_a_flow_alone_takes() {
     assert!((took - ideal).abs() < 1e-11, "{took} {ideal}");
     let slowdown = results.summary.groups["a"].fct_slowdown.as_ref().expect("one flow").all.max;
     assert!((slowdown - 1.0).abs() < 1e-6, "{slowdown}");
+}
+
+/// A graph of links `(from, to, rate, delay, rest)`.
+fn graph(keys: &str, links: &[(&str, &str, &str, &str, &str)]) -> String {
+    let links = links.iter().map(|(from, to, rate, delay, rest)| {
+        format!("[[graph.links]]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{rate}\"\ndelay = \"{delay}\"\n{rest}\n")
+    });
+    format!("duration = \"5s\"\n[graph]\n{keys}\n{}", links.collect::<String>())
+}
+
+/// By delay the direct link is the shortest (1 ms); by weight the way over b is (1 + 1 < 3).
+#[test]
+fn weights_go_before_delays() {
+    let with = |weights: [&str; 3]| {
+        let links = [
+            ("a", "b", "1Mbps", "50ms", weights[0]),
+            ("b", "c", "1Mbps", "50ms", weights[1]),
+            ("a", "c", "1Mbps", "1ms", weights[2]),
+        ];
+        graph("", &links) + &group("g", 1, "from = \"a\"\nto = \"c\"")
+    };
+    assert_eq!(data(&laid(&with([""; 3])), "g"), [["a->c"]]);
+    let by_weight = laid(&with(["weight = 1", "weight = 1", "weight = 3"]));
+    assert_eq!(data(&by_weight, "g"), [["a->b", "b->c"]]);
+    assert_eq!(route(&by_weight, by_weight.flows[0].path.acks), ["c->b", "b->a"]);
+    let refused = try_load(&with(["weight = 1", "", "weight = 3"])).expect_err("one has none").to_string();
+    assert!(refused.contains("graph.links[1].weight: is missing, but other links have weights"), "{refused}");
+    let refused = try_load(&with(["weight = 0", "", ""])).expect_err("it is zero").to_string();
+    assert!(
+        refused.contains("graph.links[0].weight: is 0; write a number from 0.000001 to 1000000000"),
+        "{refused}"
+    );
+}
+
+/// 0.1 + 0.2 is 0.3, whatever floating-point numbers say: flows take both ways.
+#[test]
+fn ways_of_equal_weight_are_shared() {
+    let links = [
+        ("a", "b", "1Mbps", "1ms", "weight = 0.1"),
+        ("b", "c", "1Mbps", "1ms", "weight = 0.2"),
+        ("a", "c", "1Mbps", "9ms", "weight = 0.3"),
+    ];
+    let network = laid(&(graph("", &links) + &group("g", 64, "from = \"a\"\nto = \"c\"")));
+    let ways: BTreeSet<_> = data(&network, "g").into_iter().collect();
+    assert_eq!(ways, BTreeSet::from([vec!["a->b", "b->c"], vec!["a->c"]]));
+}
+
+/// Two links side by side carry twice as much as one: 32 flows leave neither empty (but for once in 2^31 seeds), and each is full.
+#[test]
+fn links_side_by_side_carry_as_much_as_both() {
+    let pair = ("a", "b", "5Mbps", "5ms", "");
+    let goodput = |links: &[(&str, &str, &str, &str, &str)]| {
+        let results = run(&(graph("rtt = \"20ms\"", links) + &group("g", 32, "from = \"a\"\nto = \"b\"")));
+        let names: Vec<_> = results.summary.links.keys().map(|name| name.to_owned()).collect();
+        (results.summary.groups.values().map(|group| group.goodput_bps).sum::<f64>(), names)
+    };
+    let (one, names) = goodput(&[pair]);
+    assert_eq!(names, ["a->b", "b->a"]);
+    let (two, names) = goodput(&[pair, pair]);
+    assert_eq!(names, ["a->b", "a->b#2", "a->b#2.reverse", "b->a"]);
+    assert!((two / one - 2.0).abs() < 0.04, "{two} of two, {one} of one");
+}
+
+/// A ring of one direction: data take one link and acks the two others. The RTT is 1 + 10 + 20 ms and the transmissions of a packet of
+/// 1000 bytes (8 ms) and of an ack of 40 (0.32 ms, twice); without a way back the flow is refused.
+#[test]
+fn acks_of_a_directed_graph_go_round() {
+    let ring =
+        [("a", "b", "1Mbps", "1ms", ""), ("b", "c", "1Mbps", "10ms", ""), ("c", "a", "1Mbps", "20ms", "")];
+    let one = "from = \"a\"\nto = \"b\"\nsize = \"960B\"";
+    let text = graph("directed = true", &ring) + &group("g", 1, one);
+    let network = laid(&text);
+    assert_eq!(data(&network, "g"), [["a->b"]]);
+    assert_eq!(route(&network, network.flows[0].path.acks), ["b->c", "c->a"]);
+    assert_eq!(network.links.len(), 3);
+    let answered_s = run(&text).flows[0].fct_sender_s.get().expect("it is answered");
+    assert!((answered_s - (0.001 + 0.010 + 0.020 + 0.008 + 2.0 * 0.000_32)).abs() < 1e-9, "{answered_s}");
+    let refused =
+        try_load(&(graph("directed = true", &ring[..2]) + &group("g", 1, one))).expect_err("no way back");
+    assert!(refused.to_string().contains("there is no path for acks from b to a"), "{refused}");
 }

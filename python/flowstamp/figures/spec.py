@@ -324,7 +324,7 @@ def matching(pattern: str, directory: Path | None = None) -> list[str]:
 def read(path: Path) -> FigureSpec:
     """One figure file."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise FigureError(f"{path}: cannot be read: {error.strerror}") from error
     try:

@@ -9,6 +9,7 @@ use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{RouterSpec, SenderSpec};
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_laws::vcp::T_RHO;
+use flowstamp_sim::scenario::rows::without_mark;
 use flowstamp_sim::scenario::{Capture, Police, plainly};
 use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
@@ -332,7 +333,8 @@ impl Lab {
             let reason = error.to_string();
             refuse(format!("cannot be read: {}", reason.split(" (os error").next().unwrap_or_default()))
         })?;
-        let mut lab: Self = toml::from_str(&text).map_err(|error| {
+        let text = without_mark(&text);
+        let mut lab: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
             let line = line.map_or(String::new(), |line| format!("line {line}: "));
             // A message may have a second line, of where in an inner table it is.
@@ -548,6 +550,15 @@ mod tests {
         count = 4
         every = "2s"
     "#;
+
+    #[test]
+    fn a_byte_order_mark_is_left_out() {
+        let path = std::env::temp_dir().join(format!("flowstamp-marked-lab-{}.toml", std::process::id()));
+        std::fs::write(&path, format!("\u{feff}{LAB}")).expect("a file");
+        let read = Lab::read(&path);
+        std::fs::remove_file(&path).expect("it is there");
+        assert!(read.is_ok(), "{:?}", read.err().map(|refusal| refusal.0));
+    }
 
     fn refusal(text: &str) -> String {
         match toml::from_str::<Lab>(text) {

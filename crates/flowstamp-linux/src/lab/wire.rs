@@ -5,6 +5,7 @@ use crate::path::QueueKind;
 use flowstamp_laws::units::{Rate, Ratio, Time};
 use flowstamp_sim::medium::Capacity;
 use flowstamp_sim::network::capacity_of;
+use flowstamp_sim::scenario::rows::without_mark;
 use flowstamp_sim::scenario::{Buffer, LinkRate};
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +59,7 @@ impl Path {
                 format!("path.rate.trace: \"{}\" cannot be read: {reason}", trace.display())
             })?;
         }
-        let capacity = capacity_of("path.rate", &self.rate, duration, |_| text)
+        let capacity = capacity_of("path.rate", &self.rate, duration, |_| without_mark(&text).to_owned())
             .map_err(|error| format!("{}: {}", error.key, error.message))?;
         let mean = capacity.mean(Time::ZERO, duration);
         self.resolved = Some((capacity, mean));

@@ -1,13 +1,16 @@
 //! A list of flows in Parquet, made CSV, so that there is one reader of lists and one way to say what is wrong with a row.
 
+use super::arrow;
+use super::zstd::Pages;
 use crate::scenario::MOST_BYTES;
-use parquet::basic::{ConvertedType, LogicalType};
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::basic::{CompressionCodec, ConvertedType, LogicalType};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::DataType;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 /// Rows that are held at a time.
 const BATCH: usize = 1 << 14;
@@ -25,19 +28,23 @@ pub fn csv(file: File) -> Result<String, String> {
 }
 
 fn read(file: File) -> Result<String, String> {
-    let said = |error: parquet::errors::ParquetError| {
-        format!("it is Parquet that is not read: {error}; write it with Snappy or uncompressed, or as CSV")
-    };
+    let said = |error: parquet::errors::ParquetError| format!("it is Parquet that is not read: {error}");
+    // A clone has the same place in the file, which both set before they read.
+    let pages = Arc::new(file.try_clone().map_err(|error| error.to_string())?);
     let reader = SerializedFileReader::new(file).map_err(said)?;
-    let schema = reader.metadata().file_metadata().schema_descr();
+    let about = reader.metadata().file_metadata();
+    let schema = about.schema_descr();
+    let arrow = about.key_value_metadata().into_iter().flatten().find(|entry| entry.key == arrow::KEY);
+    let durations =
+        arrow.and_then(|entry| entry.value.as_deref()).and_then(arrow::durations).unwrap_or_default();
     let kinds: Vec<Kind> =
-        schema.columns().iter().map(|column| Kind::of(column)).collect::<Result<_, _>>()?;
+        schema.columns().iter().map(|column| Kind::of(column, &durations)).collect::<Result<_, _>>()?;
     let names = schema.columns().iter().map(|column| quoted(column.name()));
     let mut text = names.collect::<Vec<_>>().join(",") + "\n";
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group).map_err(said)?;
-        let columns = (0..group.num_columns()).map(|i| group.get_column_reader(i));
-        let mut columns = columns.collect::<Result<Vec<_>, _>>().map_err(said)?;
+        let columns = (0..group.num_columns()).map(|i| column_reader(&*group, i, &pages));
+        let mut columns = columns.collect::<Result<Vec<_>, _>>()?;
         let mut left = u64::try_from(group.metadata().num_rows()).unwrap_or(0);
         while left > 0 {
             let batch = usize::try_from(left).map_or(BATCH, |left| left.min(BATCH));
@@ -65,14 +72,42 @@ fn read(file: File) -> Result<String, String> {
     Ok(text)
 }
 
+/// What reads a column of a group of rows.
+fn column_reader(group: &dyn RowGroupReader, i: usize, file: &Arc<File>) -> Result<ColumnReader, String> {
+    use CompressionCodec as C;
+    let column = group.metadata().column(i);
+    // The library panics at these, which would be more than one line.
+    let starts =
+        [Some(column.data_page_offset()), column.dictionary_page_offset(), Some(column.compressed_size())];
+    if starts.into_iter().flatten().any(|number| number < 0) {
+        return Err("it is Parquet, but damaged: a column begins before the file".to_owned());
+    }
+    let reader = match column.compression_codec() {
+        C::ZSTD => {
+            let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            Pages::new(file.clone(), column, rows)
+                .map(|pages| get_column_reader(column.column_descr_ptr(), Box::new(pages)))
+        }
+        C::UNCOMPRESSED | C::SNAPPY | C::GZIP | C::LZ4 | C::LZ4_RAW => group.get_column_reader(i),
+        other => {
+            return Err(format!(
+                "it is Parquet that is compressed by {other:?}, which is not read; write it with zstd, snappy, gzip, lz4 or none"
+            ));
+        }
+    };
+    reader.map_err(|error| format!("it is Parquet, but damaged: {error}"))
+}
+
 /// What a column holds.
 struct Kind {
+    /// The unit of a duration.
+    unit: &'static str,
     nullable: bool,
     unsigned: bool,
 }
 
 impl Kind {
-    fn of(column: &ColumnDescriptor) -> Result<Self, String> {
+    fn of(column: &ColumnDescriptor, durations: &[(String, Option<&'static str>)]) -> Result<Self, String> {
         let name = column.name();
         if column.max_rep_level() > 0 || column.max_def_level() > 1 {
             return Err(format!("its column \"{name}\" is nested; a list has numbers and text"));
@@ -88,9 +123,23 @@ impl Kind {
             logical.is_none_or(|of| matches!(of, LogicalType::String | LogicalType::Integer { .. }));
         if !(plain || unsigned) || !logical {
             let of = column.logical_type_ref().map_or(format!("{converted}"), |of| format!("{of:?}"));
-            return Err(format!("its column \"{name}\" is of type {of}; a list has numbers and text"));
+            let right = if matches!(
+                column.logical_type_ref(),
+                Some(LogicalType::Timestamp { .. } | LogicalType::Time { .. } | LogicalType::Date)
+            ) {
+                "a list has durations since its start, or seconds as numbers"
+            } else {
+                "a list has numbers, text and durations"
+            };
+            return Err(format!("its column \"{name}\" is of type {of}; {right}"));
         }
-        Ok(Self { nullable: column.max_def_level() > 0, unsigned })
+        let duration = durations.iter().find(|(of, _)| of == name).map(|(_, unit)| unit);
+        let Some(unit) = duration.map_or(Some(""), |unit| *unit) else {
+            return Err(format!(
+                "its column \"{name}\" is a duration in an unknown unit; write s, ms, us or ns"
+            ));
+        };
+        Ok(Self { unit, nullable: column.max_def_level() > 0, unsigned })
     }
 
     fn read(&self, column: &mut ColumnReader, rows: usize) -> parquet::errors::Result<Vec<String>> {
@@ -104,7 +153,7 @@ impl Kind {
             R::Int64ColumnReader(column) if self.unsigned => {
                 self.cells(column, rows, |value| value.cast_unsigned().to_string())
             }
-            R::Int64ColumnReader(column) => self.cells(column, rows, |value| value.to_string()),
+            R::Int64ColumnReader(column) => self.cells(column, rows, |value| format!("{value}{}", self.unit)),
             // A float of 32 bits is written as it is meant, 0.1, not as what it is to 64.
             R::FloatColumnReader(column) => self.cells(column, rows, |value| value.to_string()),
             R::DoubleColumnReader(column) => self.cells(column, rows, |value| value.to_string()),

@@ -6,7 +6,7 @@ use super::topology::priority;
 use super::{Builder, Result, error, positive};
 use crate::ScenarioError;
 use crate::medium::{Capacity, dcf};
-use crate::scenario::{Buffer, Cell, LinkRate, Station};
+use crate::scenario::{Buffer, Cell, LinkRate, Station, Weight};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::ShareSpec;
 use flowstamp_laws::units::{Rate, Time};
@@ -155,6 +155,7 @@ impl Builder<'_> {
             capacity: Capacity::Constant(cell.told.unwrap_or(nominal)),
             told: cell.told.is_some(),
             delay: Time::ZERO,
+            weight: self.weighted().then(|| cell.weight.unwrap_or(Weight::ONE)),
             limit,
             priority: priority(cell.priority, &router, &share, &queue),
             queue,

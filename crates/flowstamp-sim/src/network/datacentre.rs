@@ -28,6 +28,7 @@ macro_rules! plain {
             name: None,
             rate: LinkRate::Constant($of.rate),
             delay: $of.delay,
+            weight: None,
             buffer: $of.buffer,
             queue: $of.queue.clone(),
             router: $of.router.clone(),

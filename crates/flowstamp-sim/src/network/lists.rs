@@ -35,13 +35,20 @@ impl Builder<'_> {
     pub(super) fn read_lists(&self, core: &Core) -> Result<BTreeMap<usize, Placed>> {
         let mut lists = BTreeMap::new();
         for (at, group) in self.scenario.flows.iter().enumerate() {
-            let Some(file) = &group.list else { continue };
+            let Some(file) = &group.list else {
+                if !group.ignore_columns.is_empty() {
+                    let key = format!("flows.{}.ignore_columns", group.name);
+                    return error(key, "is for a list in a file, and none is named; leave it out");
+                }
+                continue;
+            };
             of_full(format!("flows.{}.list", group.name), "lists of flows")?;
             check_keys(group)?;
             let is_table = file.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"));
             let counted = if is_table { Counted::Rows } else { Counted::Lines };
             let text = self.loaded.files.get(file).map_or("", String::as_str);
-            let flows = FlowList::read(text, &group.law, counted).map_err(|m| listed(group, file, &m))?;
+            let flows = FlowList::read(text, &group.law, counted, &group.ignore_columns);
+            let flows = flows.map_err(|m| listed(group, file, &m))?;
             let ways = flows.pairs.iter().map(|pair| self.ways_of(group, pair, core));
             let ways =
                 ways.collect::<std::result::Result<Vec<_>, String>>().map_err(|m| listed(group, file, &m))?;

@@ -85,6 +85,7 @@ impl Network {
             graph: None,
         }
         .build()
+        .map_err(|e| loaded.in_file(e))
         .map_err(|e| if e.source.is_empty() { e.at(&loaded.source) } else { e })
     }
 }

@@ -1,12 +1,13 @@
-//! Routers, the links between them, and the ways of least delay.
+//! Routers, the links between them, and the ways of least cost: of least delay, and then of fewest hops; or of least weight, where links
+//! have weights.
 //!
-//! Of ways with the same delay each flow takes one, by equal-cost multipath routing (ECMP, RFC 2992): every node on the way hashes
+//! Of ways with the same cost each flow takes one, by equal-cost multipath routing (ECMP, RFC 2992): every node on the way hashes
 //! the flow, and takes that link of those which lead on by a shortest way. The hash is of names alone: the flow's, the node's,
 //! the run's seed. So a flow keeps its way whatever else there is, as long as its own ways are the same.
 
 use super::plan::LinkPlan;
 use crate::random::hash;
-use crate::scenario::Access;
+use crate::scenario::{Access, Weight};
 use flowstamp_laws::units::Time;
 use std::cell::{OnceCell, RefCell};
 use std::cmp::Reverse;
@@ -50,7 +51,7 @@ impl Hashed {
     }
 }
 
-/// Least delays to nodes, as far as somebody asked.
+/// Least costs to nodes, as far as somebody asked.
 #[derive(Default)]
 pub(super) struct Known {
     to: BTreeMap<usize, Search>,
@@ -60,10 +61,10 @@ pub(super) struct Known {
 /// A search that went on backward from a destination until what was asked for was found.
 #[derive(Default)]
 struct Search {
-    best: BTreeMap<usize, Time>,
-    heap: BinaryHeap<Reverse<(Time, usize)>>,
+    best: BTreeMap<usize, u64>,
+    heap: BinaryHeap<Reverse<(u64, usize)>>,
     /// All nodes nearer than this are known.
-    done: Option<Time>,
+    done: Option<u64>,
 }
 
 /// All links that shortest ways between two nodes take.
@@ -118,7 +119,7 @@ impl Core {
         Some((self.way(links, from, to, flow)?, self.way(links, to, from, flow.acks())?))
     }
 
-    /// A way of least delay; a flow takes the same whatever the others do.
+    /// A way of least cost; a flow takes the same whatever the others do.
     fn way(&self, links: &[LinkPlan], from: usize, to: usize, flow: Hashed) -> Option<Way> {
         let mut way = Way::default();
         let mut node = from;
@@ -242,18 +243,20 @@ impl Core {
         there.then_some(())
     }
 
-    /// What it costs to take an edge: a hop takes a picosecond, so that of equal delays the fewer hops win.
-    fn cost(&self, links: &[LinkPlan], edge: usize) -> Time {
-        links[self.edges[edge].2 as usize].delay + Time::from_ps(1)
+    /// What it costs to take an edge, at least 1: its weight, or else its delay in picoseconds and one for the hop, so that of equal
+    /// delays the fewer hops win.
+    fn cost(&self, links: &[LinkPlan], edge: usize) -> u64 {
+        let link = &links[self.edges[edge].2 as usize];
+        link.weight.map_or_else(|| link.delay.as_ps().saturating_add(1), Weight::millionths)
     }
 }
 
 impl Search {
-    /// Goes on until the least delay from `from` is known, and with it those of all nodes that are nearer; false if it has none.
+    /// Goes on until the least cost from `from` is known, and with it those of all nodes that are nearer; false if it has none.
     fn until(&mut self, core: &Core, links: &[LinkPlan], from: usize, to: usize) -> bool {
         if self.done.is_none() {
-            self.best.insert(to, Time::ZERO);
-            self.heap.push(Reverse((Time::ZERO, to)));
+            self.best.insert(to, 0);
+            self.heap.push(Reverse((0, to)));
         }
         let known = |search: &Self| search.best.get(&from).is_some_and(|cost| Some(*cost) <= search.done);
         while !known(self) {
@@ -266,7 +269,7 @@ impl Search {
                 let before = core.edges[*edge].0;
                 let there = cost.saturating_add(core.cost(links, *edge));
                 // Longer than can be told: there is no way.
-                if there < Time::MAX && self.best.get(&before).is_none_or(|least| there < *least) {
+                if there < u64::MAX && self.best.get(&before).is_none_or(|least| there < *least) {
                     self.best.insert(before, there);
                     self.heap.push(Reverse((there, before)));
                 }
@@ -280,7 +283,7 @@ impl Search {
 struct Shortest<'a> {
     core: &'a Core,
     links: &'a [LinkPlan],
-    best: &'a BTreeMap<usize, Time>,
+    best: &'a BTreeMap<usize, u64>,
     to: usize,
 }
 

@@ -6,7 +6,7 @@ use crate::application::Process;
 use crate::flow_list::FlowList;
 use crate::medium::{Capacity, dcf};
 use crate::results::Named;
-use crate::scenario::{Access, Impairments, Priority};
+use crate::scenario::{Access, Impairments, Priority, Weight};
 use crate::workload::{ArrivalProcess, SizeLaw};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec, ShareSpec};
@@ -26,6 +26,8 @@ pub struct LinkPlan {
     pub told: bool,
     /// One-way propagation delay.
     pub delay: Time,
+    /// What it costs to take the link, where routes go by weights; else they go by delay.
+    pub weight: Option<Weight>,
     /// Buffer.
     pub limit: Limit,
     /// Queue law.

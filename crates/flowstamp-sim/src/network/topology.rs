@@ -54,6 +54,7 @@ impl Builder<'_> {
                 capacity,
                 told,
                 delay,
+                weight: None,
                 limit,
                 queue: d.queue.clone(),
                 router: d.router.clone(),
@@ -94,6 +95,7 @@ impl Builder<'_> {
                     capacity: Capacity::Constant(*rate),
                     told: true,
                     delay: p.delay,
+                    weight: None,
                     limit,
                     queue: p.queue.clone(),
                     router: p.router.clone(),
@@ -115,6 +117,7 @@ impl Builder<'_> {
         if g.links.is_empty() && self.scenario.wireless.is_empty() {
             return error("graph.links", "is empty; give at least one [[graph.links]]");
         }
+        self.check_weights(laid)?;
         let mut core = Core::default();
         let mut media = Vec::new();
         let mut names = BTreeSet::new();
@@ -146,6 +149,7 @@ impl Builder<'_> {
                     capacity: capacity.clone(),
                     told: l.rate.known(),
                     delay: l.delay,
+                    weight: l.weight,
                     limit: Limit::Packets(0), // known when all flows are: graph_buffers
                     queue: l.queue.clone(),
                     router: l.router.clone(),
@@ -162,6 +166,24 @@ impl Builder<'_> {
         core.hosts = laid.hosts.iter().map(|host| core.nodes[host]).collect();
         self.cells(&mut core)?;
         Ok(core)
+    }
+
+    /// Whether routes go by weights: if one link has a weight, or one cell.
+    pub(super) fn weighted(&self) -> bool {
+        let links = self.scenario.graph.iter().flat_map(|graph| &graph.links).map(|link| link.weight);
+        links.chain(self.scenario.wireless.iter().map(|cell| cell.weight)).any(|weight| weight.is_some())
+    }
+
+    /// Where routes go by weights every link needs one.
+    fn check_weights(&self, laid: &Laid) -> Result<()> {
+        match laid.graph.links.iter().position(|link| link.weight.is_none()).filter(|_| self.weighted()) {
+            None => Ok(()),
+            Some(bare) => error(
+                format!("{}.weight", laid.key(bare)),
+                "is missing, but other links have weights, by which all routes then go; give every link one (of a file: graph.weight for those \
+                 that have none, or ignore_columns = [\"weight\"] for routes by delay)",
+            ),
+        }
     }
 
     /// Buffers in BDP refer to the longest flow, which is known last.
