@@ -158,7 +158,7 @@ fn what_would_start_too_late_does_not() {
     assert_eq!(all.littles_law.expect("flows were there").unaccounted, 0.0);
     assert_eq!(
         results.summary.warnings,
-        ["flows.all.list: 2 of 5 flows would start at 2s or later, and do not"]
+        ["flows.all.list: 2 of 5 flows would start at 2s or later, and do not; set stop to more than 8s"]
     );
     assert_eq!(results.flows[3].start_s, 8.0);
     assert_eq!(results.flows[3].delivered_bytes, 0);

@@ -11,7 +11,7 @@ use flowstamp_laws::AgreedTime;
 use flowstamp_laws::registry::Header;
 use flowstamp_laws::router::Gains;
 use flowstamp_laws::share::police;
-use flowstamp_laws::units::Time;
+use flowstamp_laws::units::{Rate, Time};
 use std::collections::BTreeMap;
 
 /// A time constant this many times longer or shorter than the path's RTT is probably a mistake.
@@ -104,18 +104,36 @@ fn unstable(gains: Gains, rtts: &[(Time, u32)]) -> Option<String> {
         let flows: Vec<_> = rtts.iter().map(|(rtt, count)| (f64::from(*count), rtt.as_secs_f64())).collect();
         let grows = |open: OpenLoop| open.unstable_roots(0.0) != Some(0);
         // The queue stands or is empty: where both of its loops grow nothing rests.
-        let both = grows(OpenLoop::of_flows(alpha, beta, shuffle, &flows)?)
-            && grows(OpenLoop::without_queue(alpha, shuffle, &flows)?);
-        return both.then(|| {
+        let both = |alpha: f64| {
+            Some(
+                grows(OpenLoop::of_flows(alpha, beta, shuffle, &flows)?)
+                    && grows(OpenLoop::without_queue(alpha, shuffle, &flows)?),
+            )
+        };
+        return both(alpha)?.then(|| {
+            let advice = largest(alpha, |alpha| both(alpha) == Some(false)).map_or_else(
+                || "set a smaller beta and alpha".to_owned(),
+                |most| format!("set alpha to {most:.2} or less, which is stable with this beta"),
+            );
             format!(
-                "alpha = {alpha}, beta = {beta}, gamma = {shuffle}: the law's linear model is unstable with the flows' RTTs, {shortest} to {longest}; see flowstamp stability"
+                "alpha = {alpha}, beta = {beta}, gamma = {shuffle}: the law's linear model is unstable with the flows' RTTs, {shortest} to {longest}; {advice}; see flowstamp stability"
             )
         });
     }
     let most = switched_alpha(beta)?;
     (alpha >= most + SWITCHED_WITHIN).then(|| {
-        format!("alpha: is {alpha}; with beta = {beta} the law's model is stable below {most:.2}; see flowstamp stability")
+        format!("alpha: is {alpha}; with beta = {beta} the law's model is stable below {most:.2}; set alpha below that; see flowstamp stability")
     })
+}
+
+/// The largest hundredth below `alpha` that is `right`, of what is right up to somewhere and then no more.
+fn largest(alpha: f64, right: impl Fn(f64) -> bool) -> Option<f64> {
+    let (mut low, mut high) = (0, (alpha * 100.0).ceil() as u32);
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        *(if right(f64::from(middle) / 100.0) { &mut low } else { &mut high }) = middle;
+    }
+    (low > 0).then(|| f64::from(low) / 100.0)
 }
 
 /// What to say of an RCP router whose flows have less than a packet each in a round trip.
@@ -124,7 +142,11 @@ fn sparse(plan: &LinkPlan, rtts: &PathRtts, packet_bytes: f64) -> Option<String>
     let rtt = rtts.mean()?;
     let (packets, flows) = (rate.bytes_in(rtt) / packet_bytes, rtts.lasting);
     (packets < f64::from(flows)).then(|| {
-        format!("its link carries {packets:.2} packets in a round trip of {rtt}, fewer than its {flows} flows; packets that meet by chance then keep R low and the link is not full")
+        let rate = Rate::from_bytes_per_sec(f64::from(flows) * packet_bytes / rtt.as_secs_f64());
+        let mbps = rate.bps() / 1e6;
+        format!(
+            "its link carries {packets:.2} packets in a round trip of {rtt}, fewer than its {flows} flows; packets that meet by chance then keep R low and the link is not full; set a rate of at least {mbps:.3}Mbps, a smaller packet or a smaller count"
+        )
     })
 }
 
@@ -219,7 +241,7 @@ impl Builder<'_> {
             }
             if let [(first, one), (second, other), ..] = said.given.as_slice() {
                 network.warnings.push(format!(
-                    "{one}: {}: is {first}, but {second} in {other}; all of a network must have the same",
+                    "{one}: {}: is {first}, but {second} in {other}; all of a network must have the same: set {first} in both, or leave it out of both",
                     said.name
                 ));
             }
