@@ -107,6 +107,17 @@ def test_graph() -> None:
         assert goodput[(t > 12) & (t < 20)].mean() == pytest.approx(0.96 * 50e6 * flows / 12, rel=0.03)
 
 
+def test_backbone() -> None:
+    summary = flowstamp("run", str(EXAMPLES / "backbone.toml"))
+    backup = summary["groups"]["backup"]
+    # Data over a fibre and F3, acks over the satellite.
+    assert backup["path_rtt_s"] == pytest.approx(0.009 + 0.004 + 0.020)
+    # Both fibres are full; 960 of 1000 bytes are payload.
+    assert [summary["links"][name]["utilization"] > 0.9 for name in ("porto->lyon", "porto->lyon#2")] == [True, True]
+    assert backup["goodput_bps"] == pytest.approx(0.96 * 200e6, rel=0.08)
+    assert summary["links"]["porto->milan"]["utilization"] == 0
+
+
 @pytest.mark.parametrize(("script", "scenario"), [("parking_lot.py", "parking-lot.toml"), ("graph.py", "graph.toml")])
 def test_scripts_are_the_same_scenarios(script: str, scenario: str) -> None:
     made = runpy.run_path(str(EXAMPLES / script))["scenario"]().resolved()

@@ -45,6 +45,21 @@ to = "c"
 list = "list"
 "#;
 
+pub const GRAPH: &str = r#"
+duration = "2s"
+[graph]
+file = "graph"
+delay = "1ms"
+rate_key = "speed"
+rate_unit = "Mbps"
+ignore_columns = ["note*"]
+[[flows]]
+name = "a"
+law = "reno"
+from = "a"
+to = "c"
+"#;
+
 /// What may be named: a trace, a distribution and a list of flows.
 pub fn files(trace: &str, sizes: &str) -> Files {
     let list = "start,size\n0,1000\n";
