@@ -221,7 +221,7 @@ impl Simulation {
     }
 
     /// Sets a value of the scenario from now on; `text` is TOML, or else a string. Links' rates, delays and
-    /// buffers, data rates of a cell's stations, parameters of router laws and the start and stop of flows can change in mid-run.
+    /// buffers, data rates of a cell's stations, parameters of router laws and of senders that are told, and the start and stop of flows can change in mid-run.
     ///
     /// # Errors
     /// One line for a key that cannot change, or a value that cannot be; nothing has changed then.
