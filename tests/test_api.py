@@ -184,6 +184,19 @@ def test_links_can_be_impaired() -> None:
     assert "lost" not in fs.dumbbell("10Mbps", rtt="40ms").flows("sack").run("1s").links["bottleneck"]
 
 
+def test_links_can_fail() -> None:
+    net = fs.graph()
+    for middle, delay in (("north", "5ms"), ("south", "10ms")):
+        net = net.link("west", middle, rate="10Mbps", delay=delay).link(middle, "east", rate="10Mbps", delay=delay)
+    net = net.flows("sack", 2, from_="west", to="east").outage("north->east", "1s", "2s")
+    late = net.routing(convergence="50ms").run("3s")
+    assert late.links["north->east"]["lost"] > 0
+    assert late.links["west->south"]["arrivals"] > 0
+    assert net.routing(reroute=False).run("3s").links["west->south"]["arrivals"] == 0
+    held = net.outage("west->north", "1s", "2s", both_ways=False, on_failure="hold").run("3s")
+    assert "lost" not in held.links["west->north"]
+
+
 def test_series_are_arrays(results: fs.Results) -> None:
     times, values = results.series("link", "bottleneck", "utilization")
     assert times.dtype == values.dtype == np.float64

@@ -206,11 +206,11 @@ def test_impaired_links_stay_so_and_are_shown(flowstamp: Command, scenario: Path
     link = document(flowstamp("run", scenario, *impaired, "--json"))["links"]["bottleneck"]  # type: ignore[index]
     assert link["lost"] > 0
     shown = [line.split() for line in flowstamp("run", scenario, *impaired).stdout.splitlines()]
-    header = shown.index(["impaired", "link", "lost", "duplicated", "reordered", "detoured"])
+    header = shown.index(["impaired", "link", "lost", "duplicated", "reordered", "detoured", "marked"])
     rows = [row for row in shown[header + 1 :] if row and row[0].startswith("bottleneck")]
     assert rows == [
-        ["bottleneck", str(link["lost"]), str(link["duplicated"]), "0", "0"],
-        ["bottleneck.reverse", *"0000"],
+        ["bottleneck", str(link["lost"]), str(link["duplicated"]), *"000"],
+        ["bottleneck.reverse", *"00000"],
     ]
     # The same network for each protocol.
     protocols = document(

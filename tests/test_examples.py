@@ -222,3 +222,29 @@ def test_invented_data_are_what_their_script_makes() -> None:
     made = runpy.run_path(str(EXAMPLES / "data/make.py"))
     assert (EXAMPLES / "data/cellular.down").read_text(encoding="utf-8") == made["trace"]()
     assert (EXAMPLES / "data/flows.csv").read_text(encoding="utf-8") == made["flows"]()
+    assert (EXAMPLES / "data/leo.down").read_text(encoding="utf-8") == made["leo_trace"]()
+    assert (EXAMPLES / "data/leo-delay.txt").read_text(encoding="utf-8") == made["leo_delay"]()
+
+
+def test_leo() -> None:
+    """RTTs follow the satellite: twice its delay and the hosts' links, from 56 ms at its highest to 76 ms between two."""
+    result = fs.load(EXAMPLES / "leo.toml").run()
+    link = result.links["bottleneck"]
+    assert link["lost"] > 0
+    assert link["utilization"] > 0.5
+    sender = next(flow for flow in result.flows if flow["group"] == "ping")
+    assert sender["min_rtt_s"] == pytest.approx(0.056, abs=0.012)
+    assert sender["min_rtt_s"] >= 0.056
+
+
+def test_outage() -> None:
+    """While the north side is down all goes by the south; the link carries nothing and loses what ran into it."""
+    result = fs.load(EXAMPLES / "outage.toml").run()
+    t, north = result.series("link", "north->east", "utilization")
+    _, south = result.series("link", "south->east", "utilization")
+    down, up = (t > 4.5) & (t < 8), (t < 3.9) | (t > 8.5)
+    assert north[down].max() == 0.0
+    assert south[down].mean() > 0.8
+    assert south[up & (t < 3.9)].max() == 0.0
+    assert north[(t > 10)].mean() > 0.8
+    assert 0 < result.links["north->east"]["lost"] < 1000

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Makes `cellular.down`, the trace that `cellular.toml` uses until a recorded one is given, and `flows.csv`.
+"""Makes the data of the examples: `cellular.down`, `leo.down`, `leo-delay.txt` and `flows.csv`.
 
-The trace is invented: ten seconds in Mahimahi's format (one line for each 1500 bytes that could be carried, in
+`cellular.down` is the trace that `cellular.toml` uses until a recorded one is given. It is invented: ten seconds in Mahimahi's format (one line for each 1500 bytes that could be carried, in
 milliseconds) of a rate that swings between 1 and 11 Mb/s and is cut off for 300 ms. A recording takes its place by
 `--set dumbbell.rate.trace=PATH`.
+
+`leo.down` and `leo-delay.txt`, which `leo.toml` uses, are of one pass of a satellite of 15 s: the rate rises to 5 Mb/s and falls to 2 Mb/s, the one-way
+delay falls from 32 ms to 22 ms and rises again.
 
 So is the list that `flow-list.toml` uses: 1000 flows in 80 ms between four hosts, sizes from 1 kB to 1 MB evenly on a
 logarithmic scale; every tenth is by CUBIC.
@@ -15,6 +18,7 @@ from pathlib import Path
 
 MS = 10_000
 OUTAGE = range(7_000, 7_300)
+PASS_MS = 15_000
 
 
 def trace() -> str:
@@ -30,6 +34,28 @@ def trace() -> str:
     return "".join(f"{ms}\n" for ms in [*lines, MS])
 
 
+def height(ms: int) -> float:
+    """How high the satellite stands, 0 to 1."""
+    return math.sin(math.pi * ms / PASS_MS)
+
+
+def leo_trace() -> str:
+    """The lines of the satellite's rate."""
+    lines = []
+    credit = 0.0
+    for ms in range(1, PASS_MS + 1):
+        credit += (2 + 3 * height(ms)) * 1e3 / 8 / 1500
+        while credit >= 1:
+            lines.append(ms)
+            credit -= 1
+    return "".join(f"{ms}\n" for ms in [*lines, PASS_MS])
+
+
+def leo_delay() -> str:
+    """The lines of its delay: a time and a one-way delay, in milliseconds."""
+    return "".join(f"{ms} {32 - 10 * height(ms):.2f}\n" for ms in range(0, PASS_MS + 1, 250))
+
+
 def flows() -> str:
     """The rows of the list."""
     draw = random.Random(1)
@@ -43,5 +69,6 @@ def flows() -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("cellular.down").write_text(trace(), encoding="utf-8")
-    Path(__file__).with_name("flows.csv").write_text(flows(), encoding="utf-8")
+    made = {"cellular.down": trace, "leo.down": leo_trace, "leo-delay.txt": leo_delay, "flows.csv": flows}
+    for name, make in made.items():
+        Path(__file__).with_name(name).write_text(make(), encoding="utf-8")

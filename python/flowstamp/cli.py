@@ -339,7 +339,7 @@ def _summary(results: Results) -> str:
         for name, cell in results.cells.items()
         for node, station in cell["stations"].items()
     ]
-    counts = ("lost", "duplicated", "reordered", "detoured")
+    counts = ("lost", "duplicated", "reordered", "detoured", "marked")
     broken = {name: link for name, link in results.links.items() if "lost" in link}
     impaired = [[name, *(str(link.get(key)) for key in counts)] for name, link in broken.items()]
     title = f"{summary['name'] or 'run'}: {summary['duration_s']:g} s simulated, seed {summary['seed']}"

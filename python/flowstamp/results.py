@@ -30,10 +30,11 @@ class LinkCounts(TypedDict):
     """Of `drops`, acks and answers."""
     marks: int
     lost: NotRequired[int]
-    """Lost behind it, of a link with impairments, as are the next three."""
+    """Lost behind it, of a link with impairments, as are the next four."""
     duplicated: NotRequired[int]
     reordered: NotRequired[int]
     detoured: NotRequired[int]
+    marked: NotRequired[int]
 
 
 class LinkSummary(TypedDict):
@@ -61,10 +62,11 @@ class LinkSummary(TypedDict):
     whole_run: NotRequired[LinkCounts]
     """From the first packet on."""
     lost: NotRequired[int]
-    """Lost behind it, of a link with impairments, as are the next three; the queue's `drops` are others."""
+    """Lost behind it, of a link with impairments, as are the next four; the queue's `drops` and `marks` are others."""
     duplicated: NotRequired[int]
     reordered: NotRequired[int]
     detoured: NotRequired[int]
+    marked: NotRequired[int]
 
 
 class StationCounts(TypedDict):

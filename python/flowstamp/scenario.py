@@ -193,7 +193,7 @@ class Scenario:
         """Adds a link to a graph, both ways unless `duplex` is false.
 
         `delay` is the one-way propagation delay. Links that name the same `medium` send one at a time, in turn.
-        `impairments` are what becomes of packets that have crossed it: `loss`, `duplicate`, `reorder`, `detours`.
+        `impairments` are what becomes of packets that have crossed it: `loss`, `jitter` and the others of docs/impairments.md.
         If links have a `weight`, packets take the path of least weight rather than of least delay.
         """
         if "graph" not in self.tree:
@@ -216,6 +216,27 @@ class Scenario:
         }
         old = self.tree["graph"]
         return self._with(graph={**old, "links": [*old.get("links", ()), _given(new)]})
+
+    def outage(
+        self,
+        link: str,
+        from_: str,
+        until: str | None = None,
+        *,
+        both_ways: bool | None = None,
+        on_failure: str | None = None,
+    ) -> Self:
+        """Adds a time during which a link carries nothing, and its way back neither unless `both_ways` is false.
+
+        Without `until` it does not return. `on_failure` is "lose" (default) or "hold": what becomes of its packets.
+        """
+        new = {"link": link, "from": from_, "until": until, "both_ways": both_ways, "on_failure": on_failure}
+        return self._with(outages=[*self.tree.get("outages", ()), _given(new)])
+
+    def routing(self, *, reroute: bool | None = None, convergence: str | None = None) -> Self:
+        """Says whether routes follow outages (default: they do), and how long after each; what is not named stays."""
+        new = {"reroute": reroute, "convergence": convergence}
+        return self._with(routing={**self.tree.get("routing", {}), **_given(new)})
 
     def probe(
         self,
@@ -449,7 +470,7 @@ def dumbbell(
         priority: packets that go before all others: "none" (default) or "acks"; not together with share.
         access_rate: capacity of each access link; default ten times the bottleneck's.
         reverse_rate: capacity from right to left, where it differs.
-        impairments: what becomes of packets that crossed the bottleneck: `loss`, `duplicate`, `reorder`, `detours`.
+        impairments: what becomes of packets that crossed the bottleneck: `loss`, `jitter` and others (docs/impairments.md).
         reverse_impairments: the same from right to left, where it differs.
     """
     table = {
@@ -496,7 +517,7 @@ def parking_lot(
         priority: packets that go before all others: "none" (default) or "acks"; not together with share.
         access_rate: capacity of each access link; default ten times the fastest link's.
         access_delay: one-way propagation delay of each access link.
-        impairments: what becomes of packets that have crossed a link: `loss`, `duplicate`, `reorder`, `detours`.
+        impairments: what becomes of packets that have crossed a link: `loss`, `jitter` and others (docs/impairments.md).
     """
     table = {
         "rates": list(rates),

@@ -15,6 +15,7 @@ mod from_toml;
 mod graph_file;
 mod impairments;
 mod load;
+mod outages;
 pub mod rows;
 mod topology;
 mod traffic;
@@ -28,8 +29,9 @@ pub use application::{
 pub use capacity::{Buffer, LinkRate, VaryingRate};
 pub use cells::{Cell, Mac, Station};
 pub use error::ScenarioError;
-pub use impairments::{Detour, Impairments};
+pub use impairments::{BurstLoss, Delays, Detour, Impairments, LinkJitter};
 pub use load::{FilesFrom, Format, MOST_BYTES, Tables, parts, read, with};
+pub use outages::{OnFailure, Outage, Routing};
 pub use topology::{Dumbbell, FatTree, Graph, LeafSpine, Link, ParkingLot, Police, Priority};
 pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Pattern, Receiver, Sizes, Web};
 pub use weight::Weight;
@@ -89,6 +91,12 @@ pub struct Scenario {
     /// Cells of a radio, whose nodes are of the graph.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wireless: Vec<Cell>,
+    /// Times during which links carry nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<Outage>,
+    /// What routes do then.
+    #[serde(default, skip_serializing_if = "Routing::is_default")]
+    pub routing: Routing,
     /// Groups of flows.
     #[serde(default)]
     pub flows: Vec<FlowGroup>,

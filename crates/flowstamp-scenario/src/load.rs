@@ -3,7 +3,7 @@
 use crate::error::ScenarioError;
 use crate::rows::{matches, without_mark};
 use crate::wrong::plainly;
-use crate::{Files, LinkRate, Loaded, Scenario, Sizes, graph_file};
+use crate::{Files, Impairments, LinkRate, Loaded, Scenario, Sizes, graph_file};
 use flowstamp_laws::tree::{Tree, Value};
 use serde::{Deserialize, de};
 use std::io::Read;
@@ -292,6 +292,11 @@ fn read_files(
             }
         }
     }
+    for (key, impairments) in impaired(scenario) {
+        if let Some(path) = impairments.delays.as_ref().and_then(|delays| delays.trace.as_ref()) {
+            read(&format!("{key}.delays.trace"), path)?;
+        }
+    }
     for group in &scenario.flows {
         if let Some((key, Sizes::Empirical { file })) = group.drawn_sizes() {
             read(&format!("flows.{}.{key}.file", group.name), file)?;
@@ -376,6 +381,18 @@ fn not_text(bytes: &[u8]) -> &'static str {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => "it is compressed by zstd; unpack it",
         _ => "it is not UTF-8 text; save it as UTF-8",
     }
+}
+
+fn impaired(s: &Scenario) -> Vec<(String, &Impairments)> {
+    let mut all = Vec::new();
+    if let Some(d) = &s.dumbbell {
+        all.push(("dumbbell.impairments".to_owned(), &d.impairments));
+        all.push(("dumbbell.reverse_impairments".to_owned(), &d.reverse_impairments));
+    }
+    all.extend(s.parking_lot.iter().map(|p| ("parking_lot.impairments".to_owned(), &p.impairments)));
+    let of_graph = s.graph.iter().flat_map(|g| g.links.iter().enumerate());
+    all.extend(of_graph.map(|(i, l)| (format!("graph.links[{i}].impairments"), &l.impairments)));
+    all.into_iter().filter_map(|(key, given)| Some((key, given.as_ref()?))).collect()
 }
 
 fn link_rates(s: &Scenario) -> Vec<(String, &LinkRate)> {

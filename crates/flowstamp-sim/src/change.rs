@@ -8,7 +8,7 @@ use crate::fabric::Fabric;
 use crate::host::Hosts;
 use crate::load;
 use crate::medium::Capacity;
-use crate::network::{LinkPlan, Medium, Network};
+use crate::network::{Medium, Network};
 use crate::scenario::{LinkRate, Loaded, Scenario, parts};
 use flowstamp_laws::units::Time;
 
@@ -96,6 +96,12 @@ pub fn apply(
                     ));
                 }
                 match (&old.capacity, &new.capacity) {
+                    _ if new.holds => {
+                        let name = &new.name;
+                        return refused(format!(
+                            "cannot change in mid-run: {name} has outages that hold its packets"
+                        ));
+                    }
                     _ if new.medium.is_shared() => {
                         return refused(format!("cannot change in mid-run: {} shares its medium", new.name));
                     }
@@ -161,14 +167,16 @@ pub fn apply(
             }
         }
         What::Delay => {
-            if before.routes != after.routes {
+            if before.routes != after.routes || before.reroutes != after.reroutes {
                 return refused("cannot change in mid-run: packets would take other links".to_owned());
             }
-            let impaired = |link: &LinkPlan| link.impairments.is_some();
             let mut moved: Vec<(usize, Time)> = Vec::new();
             for (number, (old, new)) in before.links.iter().zip(&after.links).enumerate() {
-                if old.delay != new.delay && impaired(new) {
-                    return refused(format!("cannot change in mid-run: {} has impairments", new.name));
+                if old.delay != new.delay && new.is_impaired() {
+                    return refused(format!(
+                        "cannot change in mid-run: {} has impairments or outages",
+                        new.name
+                    ));
                 }
                 if old.delay != new.delay {
                     moved.push((number, new.delay));

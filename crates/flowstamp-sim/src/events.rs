@@ -10,7 +10,7 @@ use flowstamp_laws::units::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
-    /// Warm-up ends.
+    /// Warm-up ends, number 0; or flows take other routes.
     Warmup,
     /// A link's capacity changes, as its router law knows it.
     Capacity,

@@ -16,7 +16,6 @@ use crate::network::{CellPlan, END, LinkPlan, Medium};
 use crate::packet::{DATA, Labels, Packet, SackPool};
 use crate::port::port;
 use crate::prefetch::prefetch;
-use crate::random::Stream;
 use crate::scenario::{Access, Priority, Scenario};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::router::MAX_TIMERS;
@@ -118,11 +117,8 @@ impl Fabric {
             Medium::Cell { .. } => Service::Air,
             _ => plan.capacity.service(),
         };
-        let impaired = |plan: &LinkPlan| {
-            let random = Stream::new(scenario.seed, &format!("impairments/{}", plan.name));
-            plan.impairments.as_ref().map(|what| Box::new(Impaired::new(what, random)))
-        };
-        let router_links = plans.iter().map(|plan| Plain::new(service(plan), plan.delay));
+        let impaired = |plan: &LinkPlan| Impaired::new(plan, scenario.seed).map(Box::new);
+        let router_links = plans.iter().map(|plan| Plain::new(service(plan), plan.line_delay()));
         let media = plans.iter().map(|p| if let Medium::Turns(m) = p.medium { m as usize + 1 } else { 0 });
         let access = access.iter().map(|a| Plain::new(Service::constant(a.rate), a.delay));
         let capture = scenario.capture.as_ref().map(|capture| {

@@ -43,6 +43,12 @@ impl Stream {
         -mean * libm::log(1.0 - self.uniform())
     }
 
+    /// Normal with mean 0 and variance 1, by two draws (Box and Muller 1958).
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * libm::log(1.0 - self.uniform())).sqrt();
+        radius * libm::cos(std::f64::consts::TAU * self.uniform())
+    }
+
     /// Pareto with this mean and a shape above 1.
     pub fn pareto(&mut self, mean: f64, shape: f64) -> f64 {
         let scale = mean * (shape - 1.0) / shape;

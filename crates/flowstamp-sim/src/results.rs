@@ -218,6 +218,8 @@ pub struct ImpairedSummary {
     pub reordered: u64,
     /// On another route, copies among them.
     pub detoured: u64,
+    /// ECN-capable data that were marked; the queue's `marks` are others.
+    pub marked: u64,
 }
 
 /// A cell of a radio, after warm-up.

@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::events::{Class, Source};
 use crate::fabric::{Fabric, Onward};
 use crate::host::{Hosts, sides};
-use crate::network::Network;
+use crate::network::{Network, Reroute};
 use crate::packet::{DATA, Packet};
 use crate::probe::Probe;
 use crate::results::{Change, Named, Results, Series};
@@ -68,7 +68,10 @@ pub struct Simulation {
     probe: Option<Probe>,
     /// [`Time::MAX`] if there is none.
     next_probe: Time,
-    /// The last instant before hosts are looked at: by a probe or the end of warm-up.
+    /// When flows take other routes, and how often they have.
+    reroutes: Vec<Reroute>,
+    rerouted: usize,
+    /// The last instant before hosts are looked at, by a probe or the end of warm-up, or take other routes.
     unseen: Time,
     /// Events handled.
     events: u64,
@@ -87,7 +90,18 @@ impl Simulation {
         let network = Network::new(loaded, scenario.seed)?;
         let sides = sides(&network, &scenario);
         let Network {
-            links, access, routes, cells, receivers, groups, flows, web, assumed, warnings, ..
+            links,
+            access,
+            routes,
+            cells,
+            receivers,
+            reroutes,
+            groups,
+            flows,
+            web,
+            assumed,
+            warnings,
+            ..
         } = network;
         let routed = summary::Routed::new(&links, &access, &routes, &scenario);
         let mut net = Fabric::new(&scenario, &links, &access, routes, &sides, (&cells, receivers));
@@ -99,6 +113,9 @@ impl Simulation {
         }
         hosts.add_listed();
         net.events.push(scenario.warmup, Source::new(Class::Warmup, 0));
+        for (number, reroute) in (1..).zip(&reroutes) {
+            net.events.push(reroute.time, Source::new(Class::Warmup, number));
+        }
         let probe = Probe::new(&scenario, &net, &hosts);
         let next_probe = probe.as_ref().map_or(Time::MAX, Probe::every);
         if probe.is_some() {
@@ -115,6 +132,8 @@ impl Simulation {
             hosts,
             probe,
             next_probe,
+            reroutes,
+            rerouted: 0,
             unseen: Time::ZERO,
             events: 0,
             took: (Duration::ZERO, Duration::ZERO),
@@ -311,7 +330,8 @@ impl Simulation {
         let (net, hosts) = (&mut self.net, &mut self.hosts);
         match class {
             Class::Delivery | Class::Air => {}
-            Class::Warmup => self.end_warmup(),
+            Class::Warmup if number == 0 => self.end_warmup(),
+            Class::Warmup => self.reroute(),
             Class::Capacity => net.learn_capacity(number),
             Class::Transmit => net.choose(number),
             Class::Rejoin => {
@@ -343,7 +363,17 @@ impl Simulation {
     fn unseen(&self) -> Time {
         let warmup = self.scenario.warmup;
         let look = if self.net.now < warmup { warmup.min(self.next_probe) } else { self.next_probe };
-        look - Time::from_ps(1)
+        let reroute = self.reroutes.get(self.rerouted).map_or(Time::MAX, |reroute| reroute.time);
+        look.min(reroute).saturating_sub(Time::from_ps(1))
+    }
+
+    /// Flows take other routes.
+    fn reroute(&mut self) {
+        if let Some(reroute) = self.reroutes.get(self.rerouted) {
+            self.hosts.reroute(&self.net, reroute);
+            self.rerouted += 1;
+        }
+        self.unseen = self.unseen();
     }
 
     fn end_warmup(&mut self) {

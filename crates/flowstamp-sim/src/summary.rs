@@ -418,11 +418,12 @@ fn slowest(sim: &Finished, capacities: &[Rate], plan: &GroupPlan) -> (f64, f64) 
 }
 
 fn counts([arrivals, drops, drops_acks, marks]: [u64; 4], impaired: Option<Counts>) -> LinkCounts {
-    let impaired = impaired.map(|Counts { lost, duplicated, reordered, detoured }| ImpairedSummary {
+    let impaired = impaired.map(|Counts { lost, duplicated, reordered, detoured, marked }| ImpairedSummary {
         lost,
         duplicated,
         reordered,
         detoured,
+        marked,
     });
     LinkCounts { arrivals, drops, drops_data: drops - drops_acks, drops_acks, marks, impaired }
 }

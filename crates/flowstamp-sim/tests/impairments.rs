@@ -67,7 +67,7 @@ fn as_many_are_lost_as_are_asked_for_and_counted() {
 fn as_many_are_copied_as_are_asked_for_and_counted() {
     let r = datagrams("{ duplicate = \"2%\" }");
     let seen = came(&r);
-    let ImpairedSummary { lost, duplicated, reordered, detoured } = counts(&r, "a");
+    let ImpairedSummary { lost, duplicated, reordered, detoured, .. } = counts(&r, "a");
     assert_eq!((lost, reordered, detoured), (0, 0, 0));
     is_binomial(duplicated, SENT, 0.02);
     // A copy follows at once, and is a packet that the network sent.
@@ -126,7 +126,7 @@ fn the_same_are_lost_whatever_else_is_asked_for() {
 #[test]
 fn shares_are_of_what_is_left() {
     let r = datagrams("{ loss = \"20%\", duplicate = \"10%\", reorder = \"5%\", reorder_delay = \"2ms\" }");
-    let ImpairedSummary { lost, duplicated, reordered, detoured } = counts(&r, "a");
+    let ImpairedSummary { lost, duplicated, reordered, detoured, .. } = counts(&r, "a");
     is_binomial(lost, SENT, 0.2);
     is_binomial(duplicated, SENT - lost, 0.1);
     is_binomial(reordered, SENT - lost + duplicated, 0.05);
@@ -230,7 +230,9 @@ fn impairing_nothing_changes_nothing() {
     assert!(tried > 50, "{tried}");
 }
 
-const BROKEN: &str = "{ loss = 0.03, duplicate = 0.05, reorder = 0.05, reorder_delay = \"7ms\", detours = [{ from = \"1s\", until = \"2s\", delay = \"30ms\" }] }";
+const BROKEN: &str = "{ loss = 0.02, burst_loss = { p = 0.005, r = 0.5 }, lost_packets = [1, 20, 21], mark = 0.01, \
+                      jitter = { distribution = \"normal\", deviation = \"2ms\" }, delays = { steps = [[\"0s\", \"16ms\"], [\"3s\", \"10ms\"]], interpolate = true }, \
+                      duplicate = 0.05, reorder = 0.05, reorder_delay = \"7ms\", detours = [{ from = \"1s\", until = \"2s\", delay = \"30ms\" }] }";
 
 /// Transfers of each kind of sender arrive, whole and once, over links that do everything at a time.
 #[test]

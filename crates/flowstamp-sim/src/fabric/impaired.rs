@@ -14,12 +14,12 @@ impl Fabric {
     pub fn impair(&mut self, number: u32, source: Source) -> [Option<Packet>; 2] {
         let link = &mut self.links[number as usize];
         let left = self.now.saturating_sub(link.delay());
-        let packet = *link.deliver();
+        let mut packet = *link.deliver();
         if let Some(time) = link.next_arrival() {
             self.events.push(time, source);
         }
         let Some(impaired) = &mut self.impaired[number as usize] else { return [None, None] };
-        match impaired.fate(left) {
+        match impaired.fate(left, self.now, &mut packet) {
             Fate::Lost => {
                 self.lost += 1;
                 self.sacks.release(packet.sack);
@@ -44,11 +44,12 @@ impl Fabric {
 
     /// A packet goes on from the end of a link, now or later. Returns it if it has reached its host.
     fn onward(&mut self, number: u32, after: Time, packet: Packet) -> Option<Packet> {
-        if after == Time::ZERO {
+        let impaired = self.impaired[number as usize].as_mut()?;
+        if impaired.passes(after) {
             return self.go_on(packet);
         }
         let until = self.now.saturating_add(after);
-        self.impaired[number as usize].as_mut()?.put_aside(until, &packet);
+        impaired.put_aside(until, &packet);
         self.events.push(until, Source::new(Class::Rejoin, number));
         None
     }

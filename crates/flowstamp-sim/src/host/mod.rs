@@ -20,7 +20,7 @@ use crate::delays::Delays;
 use crate::events::{Class, Source};
 use crate::fabric::Fabric;
 use crate::flow_list::Listed;
-use crate::network::{Comes, GroupPlan, Path, WebPlan};
+use crate::network::{Comes, GroupPlan, Path, Reroute, WebPlan};
 use crate::packet::{CONTROL, DATA, ECN_CAPABLE, L4S, Packet, flow_id};
 use crate::prefetch::prefetch_part;
 use crate::scenario::{self, Scenario};
@@ -677,6 +677,26 @@ impl Hosts {
         let flow = &mut self.flows[number];
         self.records[flow.record as usize].start = start;
         flow.application.set(start, &mut net.events, Class::Application, number as u32);
+    }
+
+    /// Flows take other routes from now on, those to come too. Packets under way keep theirs.
+    pub fn reroute(&mut self, net: &Fabric, reroute: &Reroute) {
+        let follow = |path: &mut Path| {
+            let to = [path.data, path.acks].map(|route| reroute.of(route));
+            let before = *path;
+            *path = Path { data: to[0].unwrap_or(path.data), acks: to[1].unwrap_or(path.acks) };
+            before != *path
+        };
+        for flow in &mut self.flows {
+            let before = flow.path.data;
+            if follow(&mut flow.path) && flow.falls_back && flow.started {
+                // Routers are counted in packets of both ways for a while: more of them than told are none that is unknown.
+                flow.law.passes(net.hops(before).min(net.hops(flow.path.data)));
+            }
+        }
+        self.web.iter_mut().flat_map(|web| web.paths.iter_mut().flatten()).for_each(|path| {
+            follow(path);
+        });
     }
 
     /// Warm-up ends: what was delivered before does not count.

@@ -9,6 +9,7 @@
 //!
 //! [`Impaired`] is what becomes of packets behind a line that loses, copies or delays them.
 
+mod delays;
 mod fifo;
 mod impaired;
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+pub use delays::VaryingDelay;
 pub use fifo::{Alone, Fifo, Sharing, Soft};
 pub use impaired::{Counts, Fate, Impaired};
 pub use laws::Laws;

@@ -62,6 +62,11 @@ impl PathRtts {
         }
     }
 
+    /// No flow's data or acks pass.
+    pub(super) fn is_unused(&self) -> bool {
+        self.longest == Time::ZERO
+    }
+
     /// A flow's data or acks pass.
     pub(super) fn longest(&mut self, rtt: Time) {
         self.longest = self.longest.max(rtt);

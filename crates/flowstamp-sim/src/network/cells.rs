@@ -165,6 +165,9 @@ impl Builder<'_> {
             medium: Medium::Cell { cell: cell_number, station: station_number },
             governed: false,
             impairments: None,
+            varying_delay: None, // known when impairments are checked, as are outages
+            outages: Vec::new(),
+            holds: false,
         }))
     }
 

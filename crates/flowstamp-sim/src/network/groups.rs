@@ -1,6 +1,7 @@
 //! Flows: what may be asked of a group, where its hosts hang, which way its packets go.
 
-use super::lists::{Placed, listed};
+use super::lists::{Placed, listed, listed_name};
+use super::outages::Demand;
 use super::paths::{Core, Hashed, Way, Ways};
 use super::plan::{Comes, END, FlowPlan, GroupPlan, LinkPlan, NOBODY, Network, Path, WebPlan};
 use super::{Builder, MOST_FLOWS, MOST_WEB_FLOWS, Result, error, of_full, positive};
@@ -71,6 +72,8 @@ impl Builder<'_> {
             None => self.hops(spec, group, core)?,
         };
         let header = self.scenario.header.get();
+        // A flow that governs a link keeps its way.
+        let follows = self.reroutes() && group.governs.is_none();
         let mut longest = Time::ZERO;
         for (name, ways) in legs {
             let id = network.groups.len() as u32;
@@ -121,6 +124,26 @@ impl Builder<'_> {
                 for i in 0..here {
                     let (there, back) = &ways[(i as usize).min(ways.len() - 1)];
                     let (path, rtt) = self.place(group, pair as u32 * count + i, core, there, back)?;
+                    if let (true, Some(from), Some(to)) = (follows, back.nodes.last(), there.nodes.last()) {
+                        let index = if group.pattern.is_some() { pair as u64 } else { u64::from(i) };
+                        let hashed = match &list {
+                            Some(_) => listed_name(group, &core.names[*from], &core.names[*to]),
+                            None => name.clone(),
+                        };
+                        let inner = there.links.iter().chain(&back.links);
+                        let inner =
+                            inner.fold(Time::ZERO, |sum, link| sum + self.links[*link as usize].delay);
+                        self.demands.push(Demand {
+                            from: *from,
+                            to: *to,
+                            flow: Hashed::new(self.seed, &hashed, index),
+                            path,
+                            group: group.name.clone(),
+                            laws: laws.iter().map(|law| (*law).clone()).collect(),
+                            lasts,
+                            access: rtt.saturating_sub(inner),
+                        });
+                    }
                     longest_of_group = longest_of_group.max(rtt);
                     shortest = shortest.min(rtt);
                     rtts_of_pair_s += rtt.as_secs_f64();
@@ -575,7 +598,7 @@ impl Builder<'_> {
         Ok((Path { data, acks: self.route(Some(ack_up), back, Some(ack_down)) }, rtt))
     }
 
-    fn route(&mut self, first: Option<u32>, way: &Way, last: Option<u32>) -> u32 {
+    pub(super) fn route(&mut self, first: Option<u32>, way: &Way, last: Option<u32>) -> u32 {
         let at = self.routes.len() as u32;
         self.routes.extend(first);
         self.routes.extend_from_slice(&way.links);

@@ -30,6 +30,11 @@ pub(super) fn listed(group: &FlowGroup, list: &Path, message: &str) -> ScenarioE
     ScenarioError::new(format!("flows.{}.list", group.name), format!("\"{}\": {message}", list.display()))
 }
 
+/// By what name the rows of a group's list between two nodes are hashed.
+pub(super) fn listed_name(group: &FlowGroup, from: &str, to: &str) -> String {
+    format!("{}/{from}/{to}", group.name)
+}
+
 impl Builder<'_> {
     /// The lists of all groups that have one, by the group's number.
     pub(super) fn read_lists(&self, core: &Core) -> Result<BTreeMap<usize, Placed>> {
@@ -85,7 +90,7 @@ impl Builder<'_> {
         let (from, to) = if group.reverse { (to, from) } else { (from, to) };
         // Rows take these in turn.
         let turns = group.count.unwrap_or(LISTED_TURNS);
-        let name = format!("{}/{}/{}", group.name, from.0, to.0);
+        let name = listed_name(group, &from.0, &to.0);
         let flows = (0..u64::from(turns.max(1))).map(|flow| Hashed::new(self.seed, &name, flow));
         core.all_ways(&self.links, (from.1, to.1), flows).ok_or_else(|| {
             if core.leads(&self.links, from.1, to.1) {

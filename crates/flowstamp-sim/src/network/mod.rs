@@ -6,9 +6,11 @@ mod budget;
 mod capacity;
 mod cells;
 mod datacentre;
+mod delays;
 mod edges;
 mod groups;
 mod lists;
+mod outages;
 mod paths;
 mod patterns;
 mod phase;
@@ -18,8 +20,8 @@ mod topology;
 pub use budget::{Needs, size};
 pub use capacity::capacity_of;
 pub use plan::{
-    CellPlan, Comes, END, FlowPlan, GroupPlan, LinkPlan, Loop, Medium, NOBODY, Network, Path, StationPlan,
-    WebPlan,
+    CellPlan, Comes, END, FlowPlan, GroupPlan, LinkPlan, Loop, Medium, NOBODY, Network, Path, Reroute,
+    StationPlan, WebPlan,
 };
 
 use crate::ScenarioError;
@@ -32,6 +34,7 @@ use flowstamp_laws::registry::{RouterSpec, ShareSpec};
 use flowstamp_laws::share::Weights;
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use lists::Placed;
+use outages::{Demand, Outages};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The fastest link: at more, an ack would be shorter than the engine's picosecond.
@@ -82,6 +85,8 @@ impl Network {
             lists: BTreeMap::new(),
             carries: BTreeSet::new(),
             parallel: BTreeSet::new(),
+            outages: Outages::default(),
+            demands: Vec::new(),
             graph: None,
         }
         .build()
@@ -110,6 +115,9 @@ struct Builder<'a> {
     /// Links that data take, and those that they might take beside others of the same cost.
     carries: BTreeSet<u32>,
     parallel: BTreeSet<u32>,
+    /// When links are down, and the flows whose routes follow that.
+    outages: Outages,
+    demands: Vec<Demand>,
     /// The links that the topology stands for, if it is not a dumbbell or a parking lot.
     graph: Option<Laid>,
 }
@@ -178,7 +186,9 @@ impl Builder<'_> {
             plan.queue.check().map_err(|(k, m)| ScenarioError::new(at("queue", k), m))?;
             plan.share.check().map_err(|(k, m)| ScenarioError::new(at("share", k), m))?;
             if let Some(impairments) = &plan.impairments {
-                impairments.check().map_err(|(k, m)| ScenarioError::new(at("impairments", &k), m))?;
+                impairments
+                    .check_on(plan.delay)
+                    .map_err(|(k, m)| ScenarioError::new(at("impairments", &k), m))?;
             }
             if !plan.told && plan.router.needs_capacity() {
                 let law = plan.router.name();
@@ -252,6 +262,8 @@ impl Builder<'_> {
                 );
             }
         }
+        self.varying_delays()?;
+        self.outages()?;
         if let Some(plan) =
             self.links.iter().find(|l| l.share.params().is_some() && l.priority != Priority::None)
         {
@@ -289,6 +301,7 @@ impl Builder<'_> {
             routes: Vec::new(),
             cells: Vec::new(),
             receivers: Vec::new(),
+            reroutes: Vec::new(),
             groups: Vec::new(),
             flows: Vec::new(),
             web: Vec::new(),
@@ -309,6 +322,7 @@ impl Builder<'_> {
             }
             longest = longest.max(self.group(i, group, &mut core, &mut network)?);
         }
+        self.reroute(&core, &mut network)?;
         self.edges(&core, &mut network)?;
         self.graph_buffers(longest)?;
         network.warnings.extend(self.idle());
@@ -329,6 +343,7 @@ impl Builder<'_> {
                 }
             }
         }
+        self.pause();
         network.links = self.links;
         network.access = self.access;
         network.routes = self.routes;

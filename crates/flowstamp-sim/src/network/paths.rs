@@ -36,7 +36,7 @@ impl Hashed {
         Self(hash(seed, name).wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
-    fn acks(self) -> Self {
+    pub(super) fn acks(self) -> Self {
         Self(!self.0)
     }
 
@@ -108,6 +108,13 @@ impl Core {
         self.names.len() - 1
     }
 
+    /// The same nodes without these links.
+    pub(super) fn without(&self, down: &BTreeSet<u32>) -> Self {
+        let up = |edge: &&(usize, usize, u32)| !down.contains(&edge.2);
+        let edges = self.edges.iter().filter(up).copied().collect();
+        Self { nodes: self.nodes.clone(), names: self.names.clone(), edges, ..Self::default() }
+    }
+
     /// The way that a flow's data take, and that of its acks; `None` if there is none.
     pub(super) fn ways(
         &self,
@@ -120,7 +127,7 @@ impl Core {
     }
 
     /// A way of least cost; a flow takes the same whatever the others do.
-    fn way(&self, links: &[LinkPlan], from: usize, to: usize, flow: Hashed) -> Option<Way> {
+    pub(super) fn way(&self, links: &[LinkPlan], from: usize, to: usize, flow: Hashed) -> Option<Way> {
         let mut way = Way::default();
         let mut node = from;
         self.follow(links, from, to, |search| {

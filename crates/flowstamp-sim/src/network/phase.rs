@@ -177,6 +177,6 @@ impl LinkPlan {
             && !self.queue.drops_head()
             && matches!(self.router, RouterSpec::None(_));
         let shared = self.share.params().is_some() || self.priority != Priority::None;
-        lawless && !shared && !self.governed && self.impairments.is_none() && self.police.is_none()
+        lawless && !shared && !self.governed && !self.is_impaired() && !self.holds && self.police.is_none()
     }
 }

@@ -4,6 +4,7 @@ use super::budget::Needs;
 use super::phase::Phase;
 use crate::application::Process;
 use crate::flow_list::FlowList;
+use crate::link::VaryingDelay;
 use crate::medium::{Capacity, dcf};
 use crate::results::Named;
 use crate::scenario::{Access, Impairments, Priority, Weight};
@@ -46,6 +47,27 @@ pub struct LinkPlan {
     pub governed: bool,
     /// What becomes of packets that have crossed it.
     pub impairments: Option<Impairments>,
+    /// Its delay over time, where that varies.
+    pub varying_delay: Option<VaryingDelay>,
+    /// When it is down and its packets are lost, in their order.
+    pub outages: Vec<(Time, Time)>,
+    /// It is down at times and holds its packets then.
+    pub holds: bool,
+}
+
+impl LinkPlan {
+    /// What becomes of packets at its end is not only that they go on.
+    #[must_use]
+    pub fn is_impaired(&self) -> bool {
+        self.impairments.is_some() || !self.outages.is_empty()
+    }
+
+    /// The delay of all packets alike: none where each has its own, which is said by the impairments.
+    #[must_use]
+    pub fn line_delay(&self) -> Time {
+        let own = self.impairments.as_ref().is_some_and(Impairments::have_delays);
+        if own { Time::ZERO } else { self.delay }
+    }
 }
 
 /// With whom a link shares its medium.
@@ -107,6 +129,24 @@ pub struct Path {
     pub data: u32,
     /// Likewise for acks.
     pub acks: u32,
+}
+
+/// Flows take other routes, as a link has failed or returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reroute {
+    /// From then on.
+    pub time: Time,
+    /// Where a route begins that is left, and the one that is taken in its place, in the order of the first.
+    pub changes: Vec<(u32, u32)>,
+}
+
+impl Reroute {
+    /// The route that is taken in place of one, if that is left.
+    #[must_use]
+    pub fn of(&self, route: u32) -> Option<u32> {
+        let at = self.changes.binary_search_by_key(&route, |(before, _)| *before).ok()?;
+        Some(self.changes[at].1)
+    }
 }
 
 /// Marks the end of a route: the packet has arrived.
@@ -225,6 +265,8 @@ pub struct Network {
     pub cells: Vec<CellPlan>,
     /// For each link of `routes` the station of its cell that it leads to, or [`NOBODY`]; empty where there are no cells.
     pub receivers: Vec<u32>,
+    /// When flows take other routes, in the order of time.
+    pub reroutes: Vec<Reroute>,
     /// Groups.
     pub groups: Vec<GroupPlan>,
     /// Flows known before the run.

@@ -64,6 +64,9 @@ impl Builder<'_> {
                 medium: Medium::Own,
                 governed: false,
                 impairments: impairments.cloned(),
+                varying_delay: None, // known when impairments are checked, as are outages
+                outages: Vec::new(),
+                holds: false,
             });
             core.edges.push((from, to, link));
         }
@@ -105,6 +108,9 @@ impl Builder<'_> {
                     medium: Medium::Own,
                     governed: false,
                     impairments: p.impairments.clone(),
+                    varying_delay: None, // known when impairments are checked, as are outages
+                    outages: Vec::new(),
+                    holds: false,
                 });
                 core.edges.push((from, to, link));
             }
@@ -159,6 +165,9 @@ impl Builder<'_> {
                     medium: l.medium.as_ref().map_or(Medium::Own, |name| medium(name, &mut media)),
                     governed: false,
                     impairments: l.impairments.clone(),
+                    varying_delay: None, // known when impairments are checked, as are outages
+                    outages: Vec::new(),
+                    holds: false,
                 });
                 core.edges.push((from, to, link));
             }

@@ -5,7 +5,7 @@ use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_sim::digest::Digest;
 use flowstamp_sim::medium::dcf::Kind;
 use flowstamp_sim::results::{Recorded, Results};
-use flowstamp_sim::scenario::{Impairments, Jitter, LinkRate, OneOrMany, Scenario};
+use flowstamp_sim::scenario::{Impairments, Jitter, LinkJitter, LinkRate, OneOrMany, Scenario};
 use flowstamp_sim::{Format, Loaded, Progress, Simulation, load};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -353,6 +353,10 @@ fn cells(r: &Results) -> Result<(), Failure> {
 /// The least propagation time that the scenario asks for, where it says so: on a dumbbell.
 fn least_rtt(s: &Scenario, group: &str) -> f64 {
     let Some(dumbbell) = &s.dumbbell else { return 0.0 };
+    let impaired = [&dumbbell.impairments, &dumbbell.reverse_impairments];
+    if impaired.into_iter().flatten().any(Impairments::have_delays) {
+        return 0.0;
+    }
     let own = s.flows.iter().find(|g| g.name == group).and_then(|g| {
         g.access.is_none().then_some(())?;
         let path = match &g.rtt {
@@ -377,7 +381,7 @@ fn progress(r: &Results) -> Result<u64, Failure> {
     let (s, scenario) = (&r.summary, &r.scenario);
     // What a macro-flow lets through is no link's rate, and what a station can send depends on others.
     let governed = scenario.flows.iter().any(|g| g.governs.is_some());
-    let held = governed || !scenario.wireless.is_empty();
+    let held = governed || !scenario.wireless.is_empty() || !scenario.outages.is_empty();
     let Some(slowest) = slowest(scenario).filter(|_| s.packets.lost == 0 && !held) else { return Ok(0) };
     let longest_hop = [scenario.packet, scenario.ack].into_iter().map(|b| slowest.tx_time(b)).max();
     // All bytes of the run through the slowest link: no queue can have been longer.
@@ -464,7 +468,17 @@ fn longest_path(s: &Scenario) -> Time {
 fn longest_detour(s: &Scenario) -> Time {
     let longer = |i: &Impairments| {
         let detour = i.detours.iter().map(|d| d.delay).max().unwrap_or_default();
-        detour + i.reorder_delay.unwrap_or_default()
+        // A Pareto delay of shape 2.05 is 10^4 deviations above its mean for one packet in 10^8.
+        let jitter = match i.jitter {
+            None => Time::ZERO,
+            Some(LinkJitter::Uniform { spread }) => spread,
+            Some(LinkJitter::Normal { deviation }) => deviation * 10,
+            Some(LinkJitter::Pareto { deviation, .. }) => deviation * 10_000,
+        };
+        let steps = i.delays.iter().flat_map(|d| d.steps.iter().flatten()).map(|(_, delay)| *delay).max();
+        let trace = i.delays.as_ref().filter(|d| d.trace.is_some()).map(|_| Time::from_secs(1));
+        let varying = steps.or(trace).unwrap_or_default();
+        detour + i.reorder_delay.unwrap_or_default() + jitter + varying
     };
     let one = |i: &Option<Impairments>| i.as_ref().map_or(Time::ZERO, longer);
     let dumbbell = s.dumbbell.iter().map(|d| one(&d.impairments) * 2 + one(&d.reverse_impairments));
@@ -489,6 +503,9 @@ pub fn words(tree: &Value, found: &mut Vec<String>) {
                     (Some(tag), Value::String(name)) => found.push(format!("{tag} {name}")),
                     (Some("router"), Value::Table(t)) => {
                         found.extend(t.get("law").and_then(Value::as_str).map(|n| format!("router {n}")));
+                    }
+                    _ if key == "outages" => {
+                        found.extend(value.as_array().map(|_| "impairment outages".to_owned()));
                     }
                     _ if key.ends_with("impairments") => {
                         let keys = value.as_table().into_iter().flat_map(Table::keys);

@@ -4,7 +4,7 @@
 //! the topology, that a flow which obeys routers has one of its kind on its path. All else is drawn from the schema.
 
 use super::cells::{MOST_PACKET, is_blind};
-use super::impairments::impair;
+use super::impairments::{fail, impair};
 use super::lists::list;
 use super::schema::{Dice, Drawer, Scale, bits_per_second, bytes, resolve, round, seconds, variants};
 use flowstamp_sim::random::Stream;
@@ -123,6 +123,7 @@ pub fn scenario(registry: &Registry, seed: u64) -> Table {
         mend(registry, &mut tree);
     }
     impair(&mut tree, seed, scale);
+    fail(&mut tree, &network.links, seed, scale);
     list(&mut tree, seed, scale);
     tree
 }
@@ -222,7 +223,7 @@ impl Network<'_> {
         }
         let mut done =
             vec!["dumbbell", "parking_lot", "graph", "flows", "probes", "capture", "name", "description"];
-        done.extend(["leaf_spine", "fat_tree"]);
+        done.extend(["leaf_spine", "fat_tree", "outages", "routing"]);
         // What the schema alone makes of cells is refused.
         done.extend((self.radio || self.d.dice.chance(0.95)).then_some("wireless"));
         self.d.object(&self.registry.schema, s, &done)

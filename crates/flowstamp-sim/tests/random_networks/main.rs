@@ -205,7 +205,18 @@ fn summarise(registry: &Registry, tally: &Tally, cases: u64) {
         let n = used.get(&format!("mac {standard}")).copied().unwrap_or(0);
         assert!(n > 0, "no cell of {standard} is in any run: {told}");
     }
-    for impairment in ["loss", "duplicate", "reorder", "detours"] {
+    for impairment in [
+        "loss",
+        "duplicate",
+        "reorder",
+        "detours",
+        "burst_loss",
+        "lost_packets",
+        "mark",
+        "jitter",
+        "delays",
+        "outages",
+    ] {
         let n = used.get(&format!("impairment {impairment}")).copied().unwrap_or(0);
         assert!(n > cases / 100, "{impairment} is in {n} runs: {told}");
     }

@@ -1,0 +1,298 @@
+//! Links that fail and return, and the routes that flows take then.
+//!
+//! Outages are known before the run, and so are all routes. For each failure and each return the builder looks for the ways of all flows again,
+//! as it did at first, in the graph of the links that are up. A new way becomes one more route. In mid-run a flow only begins another route
+//! ([`Reroute`]).
+
+use super::paths::{Core, Hashed, Way};
+use super::plan::{END, Network, Path, Reroute};
+use super::{Builder, Medium, Result, error, of_full};
+use crate::medium::Capacity;
+use crate::scenario::{OnFailure, Outage};
+use flowstamp_laws::registry::{Header, SenderSpec};
+use flowstamp_laws::units::{Rate, Time};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most memory that routes may take.
+const MOST_ROUTED_BYTES: u64 = 1 << 30;
+
+/// A flow between two nodes, or those that take one way in turn.
+pub(super) struct Demand {
+    pub from: usize,
+    pub to: usize,
+    pub flow: Hashed,
+    pub path: Path,
+    /// Name of its group.
+    pub group: String,
+    pub laws: Vec<SenderSpec>,
+    /// It lasts and takes all that it is given.
+    pub lasts: bool,
+    /// Round-trip propagation time of its hosts' own links.
+    pub access: Time,
+}
+
+/// When links are down.
+#[derive(Default)]
+pub(super) struct Outages {
+    /// Of each link that fails, in their order.
+    down: BTreeMap<u32, Vec<(Time, Time)>>,
+    /// Links that hold their packets then.
+    held: BTreeMap<u32, Vec<(Time, Time)>>,
+}
+
+impl Outages {
+    fn add(&mut self, link: u32, outage: &Outage) -> std::result::Result<(), String> {
+        let (from, until) = (outage.from, outage.until.unwrap_or(Time::MAX));
+        let down = self.down.entry(link).or_default();
+        if let Some((other, ends)) = down.iter().find(|(other, ends)| from < *ends && *other < until) {
+            let ends =
+                if *ends == Time::MAX { "and does not return".to_owned() } else { format!("to {ends}") };
+            return Err(format!("is {from}, but the link is down from {other} {ends}"));
+        }
+        down.push((from, until));
+        down.sort_unstable();
+        if outage.on_failure == OnFailure::Hold {
+            let held = self.held.entry(link).or_default();
+            held.push((from, until));
+            held.sort_unstable();
+        }
+        Ok(())
+    }
+
+    /// The links that routes do without at an instant, when all know what was `late` before.
+    fn known_down(&self, at: Time, late: Time) -> BTreeSet<u32> {
+        let known = |time: Time| time.saturating_add(late);
+        let down = |times: &&Vec<(Time, Time)>| {
+            times.iter().any(|(from, until)| known(*from) <= at && at < known(*until))
+        };
+        self.down.iter().filter(|(_, times)| down(times)).map(|(link, _)| *link).collect()
+    }
+}
+
+impl Builder<'_> {
+    /// Which links fail, and when.
+    pub(super) fn outages(&mut self) -> Result<()> {
+        for (number, outage) in self.scenario.outages.iter().enumerate() {
+            let key = |k: &str| format!("outages[{number}].{k}");
+            of_full(key("link"), "outages of links")?;
+            if let Some(until) = outage.until.filter(|until| *until <= outage.from) {
+                return error(
+                    key("until"),
+                    format!("is {until}; it must be later than from, {}", outage.from),
+                );
+            }
+            let named = |name: &str| self.links.iter().position(|link| link.name == name);
+            let Some(link) = named(&outage.link) else {
+                let known: Vec<_> = self.links.iter().map(|link| link.name.as_str()).collect();
+                let message = format!("\"{}\" is no link; there are {}", outage.link, known.join(", "));
+                return error(key("link"), message);
+            };
+            let back = outage
+                .both_ways
+                .then(|| way_back(&outage.link))
+                .into_iter()
+                .flatten()
+                .find_map(|name| named(&name));
+            for link in [Some(link), back].into_iter().flatten() {
+                let plan = &self.links[link];
+                if matches!(plan.medium, Medium::Cell { .. }) {
+                    let message = format!(
+                        "\"{}\" is an interface of a cell, which does not fail; name a link",
+                        plan.name
+                    );
+                    return error(key("link"), message);
+                }
+                let hold = outage.on_failure == OnFailure::Hold;
+                if hold && matches!(plan.capacity, Capacity::Trace(..)) {
+                    let message = format!(
+                        "is \"hold\", but {} follows a trace; leave the time out of the trace",
+                        plan.name
+                    );
+                    return error(key("on_failure"), message);
+                }
+                self.outages.add(link as u32, outage).or_else(|message| error(key("from"), message))?;
+                let plan = &mut self.links[link];
+                plan.holds |= hold;
+                if !hold {
+                    plan.outages.push((outage.from, outage.until.unwrap_or(Time::MAX)));
+                    plan.outages.sort_unstable();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Links that hold their packets have no capacity while they are down.
+    pub(super) fn pause(&mut self) {
+        let end = self.scenario.duration;
+        for (link, times) in &self.outages.held {
+            let plan = &mut self.links[*link as usize];
+            plan.capacity = paused(&plan.capacity, times, end);
+        }
+    }
+
+    /// Whether routes follow outages.
+    pub(super) fn reroutes(&self) -> bool {
+        self.scenario.routing.reroute && !self.scenario.outages.is_empty()
+    }
+
+    /// Finds the routes of all flows whenever a link has failed or returned.
+    pub(super) fn reroute(&mut self, core: &Core, network: &mut Network) -> Result<()> {
+        let demands = std::mem::take(&mut self.demands);
+        let late = self.scenario.routing.convergence;
+        let instants = self.outages.down.values().flatten().flat_map(|(from, until)| [*from, *until]);
+        let instants: BTreeSet<Time> = instants.map(|time| time.saturating_add(late)).collect();
+        let idle: BTreeSet<u32> =
+            (0..).zip(&self.rtts).filter(|(_, rtts)| rtts.is_unused()).map(|(link, _)| link).collect();
+        // Of each flow the routes that it has had, data and acks, and which of them it has now.
+        let mut known: Vec<[Routes; 2]> = demands
+            .iter()
+            .map(|of| [of.path.data, of.path.acks].map(|at| Routes::of(&self.routes, at, self.links.len())))
+            .collect();
+        let mut changed = 0;
+        for time in instants.into_iter().filter(|time| *time < self.scenario.duration) {
+            let now = core.without(&self.outages.known_down(time, late));
+            let mut changes = Vec::new();
+            for (demand, known) in demands.iter().zip(&mut known) {
+                let found = [
+                    now.way(&self.links, demand.from, demand.to, demand.flow),
+                    now.way(&self.links, demand.to, demand.from, demand.flow.acks()),
+                ];
+                if let Some(there) = found[0].as_ref().filter(|there| !known[0].has(there)) {
+                    self.check_rerouted(demand, there, time)?;
+                    if let Some(back) = &found[1] {
+                        self.note_rtts(demand, there, back, &idle);
+                    }
+                }
+                for (way, known) in found.iter().zip(known) {
+                    if let Some(way) = way {
+                        changes.extend(self.follow_on(way, known));
+                    }
+                }
+            }
+            changed += changes.len();
+            self.check_routed(changed, time)?;
+            changes.sort_unstable();
+            if !changes.is_empty() {
+                network.reroutes.push(Reroute { time, changes });
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses more routes than memory should hold: each link of a route takes 8 bytes, and so does each change.
+    fn check_routed(&self, changed: usize, time: Time) -> Result<()> {
+        let bytes = 8 * (self.routes.len() + changed) as u64;
+        let most = self.memory.map_or(MOST_ROUTED_BYTES, |memory| (memory / 4).min(MOST_ROUTED_BYTES));
+        if bytes <= most {
+            return Ok(());
+        }
+        error(
+            "outages",
+            format!("need routes of more than {most} bytes up to {time}; give fewer outages or fewer flows"),
+        )
+    }
+
+    /// A flow takes this way from now on: returns the route that it had and the one that it has, if they differ.
+    fn follow_on(&mut self, way: &Way, known: &mut Routes) -> Option<(u32, u32)> {
+        let before = known.now;
+        known.now = match known.all.iter().find(|(links, _)| *links == way.links) {
+            Some((_, at)) => *at,
+            None => {
+                let at = self.route(known.first, way, known.last);
+                known.all.push((way.links.clone(), at));
+                at
+            }
+        };
+        (before != known.now).then_some((before, known.now))
+    }
+
+    /// A flow whose law obeys routers needs one on each way that it takes.
+    fn check_rerouted(&self, demand: &Demand, there: &Way, time: Time) -> Result<()> {
+        for law in demand.laws.iter().filter(|law| law.needs_router()) {
+            let header = law.header();
+            if there.links.iter().all(|link| self.links[*link as usize].router.header() != header) {
+                let (name, header) = (law.name(), header.name());
+                return error(
+                    format!("flows.{}.law", demand.group),
+                    format!(
+                        "\"{name}\" obeys routers, but no link on the path that it takes from {time} on, in an outage, has router = \"{header}\""
+                    ),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Routers of links that no flow takes before one fails learn their flows' RTTs from those that will.
+    fn note_rtts(&mut self, demand: &Demand, there: &Way, back: &Way, idle: &BTreeSet<u32>) {
+        let links = || there.links.iter().chain(&back.links);
+        if !links().any(|link| idle.contains(link)) {
+            return;
+        }
+        let rtt = links().fold(demand.access, |sum, link| sum + self.links[*link as usize].delay);
+        for (acks, way) in [(false, there), (true, back)] {
+            for link in way.links.iter().filter(|link| idle.contains(link)) {
+                let header = self.links[*link as usize].router.header();
+                let rtts = &mut self.rtts[*link as usize];
+                rtts.longest(rtt);
+                let mut obeying = demand.laws.iter().filter(|law| law.header() == header).peekable();
+                if header != Header::Plain && obeying.peek().is_some() {
+                    rtts.add(acks, rtt, demand.lasts, obeying.any(|law| law.sends_at_once()));
+                }
+            }
+        }
+    }
+}
+
+/// The routes that a flow has had one way.
+struct Routes {
+    /// Its hosts' own links.
+    first: Option<u32>,
+    last: Option<u32>,
+    /// The router links of each, and where it begins.
+    all: Vec<(Vec<u32>, u32)>,
+    now: u32,
+}
+
+impl Routes {
+    /// Of a flow that has had one.
+    fn of(routes: &[u32], at: u32, routers: usize) -> Self {
+        let links: Vec<u32> = routes[at as usize..].iter().copied().take_while(|link| *link != END).collect();
+        let own = |link: Option<&u32>| link.copied().filter(|link| *link as usize >= routers);
+        let (first, last) = (own(links.first()), own(links.last()));
+        let between = links.into_iter().filter(|link| (*link as usize) < routers).collect();
+        Self { first, last, all: vec![(between, at)], now: at }
+    }
+
+    fn has(&self, way: &Way) -> bool {
+        self.all.iter().any(|(links, _)| *links == way.links)
+    }
+}
+
+/// What the link back may be called.
+fn way_back(name: &str) -> Vec<String> {
+    let swapped = name.split_once("->").map(|(from, to)| format!("{to}->{from}"));
+    let named = name.strip_suffix(".reverse").map_or_else(|| format!("{name}.reverse"), str::to_owned);
+    swapped.into_iter().chain([named]).collect()
+}
+
+/// A capacity with none at these times. What does not return by the end of the run may do so after it.
+fn paused(capacity: &Capacity, times: &[(Time, Time)], end: Time) -> Capacity {
+    let before: Vec<(Time, Rate)> = match capacity {
+        Capacity::Constant(rate) => vec![(Time::ZERO, *rate)],
+        Capacity::Steps(steps) => steps.clone(),
+        Capacity::Trace(..) => return capacity.clone(),
+    };
+    let rate_at = |time: Time| before[before.partition_point(|(from, _)| *from <= time).max(1) - 1].1;
+    let times: Vec<_> = times
+        .iter()
+        .map(|(from, until)| (*from, (*until).min(end.saturating_add(Time::from_secs(1)))))
+        .collect();
+    let is_down = |time: Time| times.iter().any(|(from, until)| *from <= time && time < *until);
+    let instants =
+        before.iter().map(|(from, _)| *from).chain(times.iter().flat_map(|(from, until)| [*from, *until]));
+    let instants: BTreeSet<Time> = instants.collect();
+    let rate = |time: Time| if is_down(time) { Rate::from_bps(0.0) } else { rate_at(time) };
+    Capacity::Steps(instants.into_iter().map(|time| (time, rate(time))).collect())
+}
