@@ -227,14 +227,14 @@ def test_invented_data_are_what_their_script_makes() -> None:
 
 
 def test_leo() -> None:
-    """RTTs follow the satellite: twice its delay and the hosts' links, from 56 ms at its highest to 76 ms between two."""
+    """The ping's least RTT is that of the satellite at its highest: 22 ms each way, and four hosts' links of 2 ms."""
     result = fs.load(EXAMPLES / "leo.toml").run()
     link = result.links["bottleneck"]
     assert link["lost"] > 0
     assert link["utilization"] > 0.5
-    sender = next(flow for flow in result.flows if flow["group"] == "ping")
-    assert sender["min_rtt_s"] == pytest.approx(0.056, abs=0.012)
-    assert sender["min_rtt_s"] >= 0.056
+    rtts = dict(zip(result.flows.column("group"), result.flows.column("min_rtt_s"), strict=True))
+    # Two packets wait for the next chance to be sent, 2.4 ms apart at 5 Mb/s.
+    assert 0.052 <= rtts["ping"] <= 0.058
 
 
 def test_outage() -> None:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Makes the data of the examples: `cellular.down`, `leo.down`, `leo-delay.txt` and `flows.csv`.
 
-`cellular.down` is the trace that `cellular.toml` uses until a recorded one is given. It is invented: ten seconds in Mahimahi's format (one line for each 1500 bytes that could be carried, in
-milliseconds) of a rate that swings between 1 and 11 Mb/s and is cut off for 300 ms. A recording takes its place by
-`--set dumbbell.rate.trace=PATH`.
+`cellular.down` is the trace that `cellular.toml` uses until a recorded one is given. It is invented: ten seconds in
+Mahimahi's format (one line for each 1500 bytes that could be carried, in milliseconds) of a rate that swings between
+1 and 11 Mb/s and is cut off for 300 ms. A recording takes its place by `--set dumbbell.rate.trace=PATH`.
 
-`leo.down` and `leo-delay.txt`, which `leo.toml` uses, are of one pass of a satellite of 15 s: the rate rises to 5 Mb/s and falls to 2 Mb/s, the one-way
-delay falls from 32 ms to 22 ms and rises again.
+`leo.toml` uses `leo.down` and `leo-delay.txt`: one pass of a satellite of 15 s. The rate rises from 2 to 5 Mb/s and
+falls again; the one-way delay falls from 32 ms to 22 ms and rises again.
 
-So is the list that `flow-list.toml` uses: 1000 flows in 80 ms between four hosts, sizes from 1 kB to 1 MB evenly on a
+`flow-list.toml` uses `flows.csv`: 1000 flows in 80 ms between four hosts, sizes from 1 kB to 1 MB evenly on a
 logarithmic scale; every tenth is by CUBIC.
 """
 

@@ -193,7 +193,7 @@ class Scenario:
         """Adds a link to a graph, both ways unless `duplex` is false.
 
         `delay` is the one-way propagation delay. Links that name the same `medium` send one at a time, in turn.
-        `impairments` are what becomes of packets that have crossed it: `loss`, `jitter` and the others of docs/impairments.md.
+        `impairments` are of packets that have crossed it: `loss`, `jitter` and others (docs/impairments.md).
         If links have a `weight`, packets take the path of least weight rather than of least delay.
         """
         if "graph" not in self.tree:
@@ -470,7 +470,7 @@ def dumbbell(
         priority: packets that go before all others: "none" (default) or "acks"; not together with share.
         access_rate: capacity of each access link; default ten times the bottleneck's.
         reverse_rate: capacity from right to left, where it differs.
-        impairments: what becomes of packets that crossed the bottleneck: `loss`, `jitter` and others (docs/impairments.md).
+        impairments: of packets that crossed the bottleneck: `loss`, `jitter` and others (docs/impairments.md).
         reverse_impairments: the same from right to left, where it differs.
     """
     table = {
@@ -517,7 +517,7 @@ def parking_lot(
         priority: packets that go before all others: "none" (default) or "acks"; not together with share.
         access_rate: capacity of each access link; default ten times the fastest link's.
         access_delay: one-way propagation delay of each access link.
-        impairments: what becomes of packets that have crossed a link: `loss`, `jitter` and others (docs/impairments.md).
+        impairments: of packets that have crossed a link: `loss`, `jitter` and others (docs/impairments.md).
     """
     table = {
         "rates": list(rates),
