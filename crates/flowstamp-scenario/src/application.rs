@@ -236,6 +236,12 @@ fn parsed<T: std::str::FromStr<Err: fmt::Display>>(text: &str) -> Result<T, Stri
     text.parse().map_err(|e: T::Err| e.to_string())
 }
 
+/// The same where a word may stand too: what is no number is a wrong word.
+fn parsed_or_word<T: std::str::FromStr<Err: fmt::Display>>(text: &str, expected: &str) -> Result<T, String> {
+    let is_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+    parsed(text).map_err(|e| if is_number { e } else { format!("\"{text}\" must be {expected}") })
+}
+
 impl Written for Periods {
     const EXPECTED: &'static str =
         "a duration such as \"1s\", or a table such as { distribution = \"exponential\", mean = \"1s\" }";
@@ -273,7 +279,10 @@ impl Written for PacketSizes {
     type List = Vec<WeightedSize>;
     type Table = IgnoredAny;
     fn text(text: &str) -> Result<Self, String> {
-        if text == "imix" { Ok(Self::Named(NamedMix::Imix)) } else { parsed(text).map(Self::One) }
+        if text == "imix" {
+            return Ok(Self::Named(NamedMix::Imix));
+        }
+        parsed_or_word(text, Self::EXPECTED).map(Self::One)
     }
     fn list(list: Vec<WeightedSize>) -> Option<Self> {
         Some(Self::Mix(list))
@@ -288,7 +297,10 @@ impl Written for Jitter {
     type List = IgnoredAny;
     type Table = IgnoredAny;
     fn text(text: &str) -> Result<Self, String> {
-        if text == "none" { Ok(Self::None(NoJitter::None)) } else { parsed(text).map(Self::UpTo) }
+        if text == "none" {
+            return Ok(Self::None(NoJitter::None));
+        }
+        parsed_or_word(text, Self::EXPECTED).map(Self::UpTo)
     }
     fn list(_: IgnoredAny) -> Option<Self> {
         None

@@ -395,13 +395,31 @@ fn what_makes_no_sense_is_refused_by_key() {
             "jitter: says how long packets wait at random",
         ),
         ("udp", frames, "send_buffer = '20B'", "send_buffer: is 20B; it must hold a packet, 1kB"),
-        ("udp", "{ kind = 'video' }", "", "application"),
-        ("udp", "{ kind = 'frames', fps = 30, sizes = 7 }", "", "sizes"),
+        ("udp", "{ kind = 'video' }", "", "application.kind: there is no `video`"),
+        (
+            "udp",
+            "{ kind = 'frames', fps = 30, sizes = 7 }",
+            "",
+            "application: 7 must be a size such as \"20kB\"",
+        ),
+        (
+            "udp",
+            "{ kind = 'frames', fp = 30, sizes = '7B' }",
+            "",
+            "application: unknown key `fp`; did you mean `fps`?",
+        ),
+        ("udp", frames, "packet = 'jmix'", "packet: \"jmix\" must be a size such as \"200B\", \"imix\""),
+        ("udp", frames, "packet = '7'", "packet: \"7\" has no unit"),
+        ("udp", frames, "jitter = 'off'", "jitter: \"off\" must be \"none\", or a duration such as \"1ms\""),
     ] {
         let refused = try_load(&one(law, application, more)).expect_err(message).to_string();
         assert!(refused.contains(message), "{refused}\nshould have: {message}");
         assert_eq!(refused.lines().count(), 1, "{refused}");
     }
+    let text = "duration = '1s'\ngraph = { links = [{ from = 'a', to = 'b', rate = '1Mbps', delay = '1ms' }] }\n[[flows]]\nname = 'one'\n\
+                law = 'udp'\nrate = '1Mbps'\nfrom = 'a'\nto = 'b'\nsend_buffer = '20kB'";
+    let refused = try_load(text).expect_err("there are no hosts").to_string();
+    assert!(refused.contains("flows.one.send_buffer: needs a host's link"), "{refused}");
 }
 
 /// The example of the documentation: each kind does something.

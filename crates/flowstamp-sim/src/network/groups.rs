@@ -184,6 +184,12 @@ impl Builder<'_> {
             }
             self.carries.extend(&links);
             let made = self.produces(group, &links)?;
+            if group.send_buffer.is_some() && group.access.or(core.access).is_none() {
+                return error(
+                    key("send_buffer"),
+                    "needs a host's link to wait for; give access = { rate, delay }",
+                );
+            }
             if group.law.datagrams()
                 && group.jitter.is_none()
                 && made.send_jitter > group.transport.send_jitter
