@@ -48,6 +48,9 @@ TABLES = {
     "Web": "`[flows.web]`",
     "Arrivals": "`arrivals`",
     "Sizes": "`sizes`",
+    "Application": "`[flows.application]`",
+    "DrawnPeriods": "Periods",
+    "WeightedSize": "A mix of packet sizes",
     "Probes": "`[probes]`",
     "Capture": "`[capture]`",
     "SenderSpec": "Sender laws",
@@ -91,8 +94,9 @@ def scenario_page(schema: Mapping[str, Any]) -> str:
 
 
 def _inline(defs: Mapping[str, Any]) -> set[str]:
-    """Definitions shown where they are used: lists of words, and one value or a list of them."""
-    return {name for name, d in defs.items() if name == "OneOrMany" or _words(d)}
+    """Definitions shown where they are used: lists of words, and what may be written in several ways."""
+    several = {"OneOrMany", "Periods", "MessageSizes", "PacketSizes", "Jitter"}
+    return {name for name, d in defs.items() if name in several or _words(d)}
 
 
 def _words(definition: Mapping[str, Any]) -> list[str]:
