@@ -46,8 +46,8 @@ class Simulation:
         What can change in mid-run: a link's `rate` (to a constant one; its buffer keeps its bytes, access links their
         rates), delays (`dumbbell.rtt`, `flows.far.rtt`; what is under way keeps its part of the way), a link's `buffer`
         (thresholds of its laws that followed from it stay), the data `rate` of a cell's station, a parameter of a
-        `router` law, `window` and `rate` of the law `told` (`flows.NAME.law.window`), the `start` of flows that have not
-        begun and the `stop` of a group. All else is refused. The run's manifest lists what was set.
+        `router` law, `window` and `rate` of the law `told` (`flows.NAME.law.window`), the `start` of flows that have
+        not begun and the `stop` of a group. All else is refused. The run's manifest lists what was set.
         """
         with translated():
             self._native.set(key, toml(value, key))
