@@ -103,6 +103,8 @@ def test_other_separators_are_the_same(tmp_path: Path, csv_times: list[float | N
         refused.run()
     for ignored in ["note", "*"]:
         assert times(refused.set("flows.listed.ignore_columns", [ignored])) == csv_times
+    listed = fs.dumbbell("10Mbps", rtt="20ms").flows("reno", list_=tmp_path / "other.csv", ignore_columns=["note"])
+    assert times(listed.configure(duration="3s")) == csv_times
 
 
 @pytest.mark.parametrize("keep", [4, 9, 60, 200, -1, -8, -30])

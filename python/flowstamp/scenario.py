@@ -96,6 +96,7 @@ class Scenario:
         send_buffer: str | None = None,
         web: Mapping[str, Any] | None = None,
         list_: str | Path | None = None,
+        ignore_columns: Sequence[str] = (),
         receiver: str | None = None,
         governs: str | None = None,
         transport: Mapping[str, Any] | None = None,
@@ -129,6 +130,7 @@ class Scenario:
             web: flows that arrive at random, each with a size of its own.
             list_: flows of a file, CSV or Parquet, a row for each: columns `start` and `size`, and where rows differ
                 `from`, `to` and `law`.
+            ignore_columns: other columns of the list, which are left alone; "*" stands for all.
             receiver: "tcp" for receiving hosts that know TCP alone and echo no stamps; default "any".
             governs: of an XCP macro-flow, "xcp-edge": the link whose rate it sets.
             transport: window, acks and recovery.
@@ -165,6 +167,7 @@ class Scenario:
             "send_buffer": send_buffer,
             "web": web,
             "list": None if list_ is None else str(list_),
+            "ignore_columns": list(ignore_columns) or None,
             "receiver": receiver,
             "governs": governs,
             "transport": transport,
