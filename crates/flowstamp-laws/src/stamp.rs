@@ -1,6 +1,6 @@
 //! The stamp: what a packet carries between hosts and routers for its law.
 
-use crate::share::police::Told;
+use crate::share::police::{Belief, Told};
 use crate::units::{Rate, Time};
 
 /// Three 64-bit words that ride in every data packet and come back in its ack.
@@ -33,9 +33,19 @@ pub trait StampLaw {
         None
     }
 
-    /// It names none any more: to routers the packet is input, and no more.
+    /// Removes the round trip: to routers the packet is input, and no more.
     fn forget_rtt(stamp: &mut Stamp) {
         let _ = stamp;
+    }
+
+    /// Puts back what [`Self::forget_rtt`] removed from `named`, or [`Self::believe`] changed.
+    fn recall(stamp: &mut Stamp, named: &Stamp) {
+        let _ = (stamp, named);
+    }
+
+    /// Bounds what a packet of `size` bytes says by what its flow is believed.
+    fn believe(stamp: &mut Stamp, size: u32, belief: &Belief) {
+        let _ = (stamp, size, belief);
     }
 
     /// The rate that it tells, where it is one.

@@ -1,6 +1,6 @@
 //! The police's judgement on flows that obey and flows that do not (Katabi 2002, section 7).
 
-use flowstamp_laws::share::police::{Flow, Packet, Params, Phase};
+use flowstamp_laws::share::police::{Flow, Packet, Params, Phase, Trouble, Witnesses};
 use flowstamp_laws::units::{Rate, Time};
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -30,10 +30,12 @@ enum Habit {
 /// A `suspect` is tested even if it sends no more than it is told. `held` packets leave at once, as a stack with
 /// segmentation offload and held-back acks lets them.
 fn live(habit: Habit, suspect: bool, offer: f64, round: Time, held: u32, rounds: u64) -> (Flow, Time) {
-    live_naming(habit, suspect, offer, round, held, rounds, &[Some(round)])
+    live_naming(habit, suspect, offer, round, held, rounds, &[Some(round)], 0)
 }
 
-/// The same, with what its packets name, one after the other and over again.
+/// The same, with what its packets name, one after the other and over again. One packet of `lose` is dropped, by chance; who obeys then halves
+/// its rate, once in a round trip.
+#[expect(clippy::too_many_arguments, reason = "a path and a habit")]
 fn live_naming(
     habit: Habit,
     suspect: bool,
@@ -42,7 +44,10 @@ fn live_naming(
     held: u32,
     rounds: u64,
     names: &[Option<Time>],
+    lose: u64,
 ) -> (Flow, Time) {
+    let mut random = 88_172_645_463_325_252u64 ^ round.as_ps();
+    let (mut drops, mut halved) = (0, Time::ZERO);
     let mut names = names.iter().cycle();
     let mut flow = Flow::default();
     let mut rate = offer;
@@ -66,7 +71,18 @@ fn live_naming(
         for _ in 0..held {
             let told = (!suspect).then(|| Rate::from_bytes_per_sec(offer));
             let rtt = *names.next().expect("a flow names something or nothing");
-            flow.on_packet(&PARAMS, &Packet { now, bytes: PACKET, rtt, told, free: true });
+            flow.on_packet(&PARAMS, &Packet { now, bytes: PACKET, rtt, told, free: true, drops });
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            if lose > 0 && random % lose == 0 {
+                drops += 1;
+                if habit != Habit::Ignores && now >= halved + round {
+                    rate = (rate / 2.0).max(f64::from(PACKET) / round.as_secs_f64());
+                    halved = now;
+                }
+                continue;
+            }
             let told = match habit {
                 Habit::ObeysChanges => {
                     // The router gives back a tenth of the offer in a round trip.
@@ -103,6 +119,18 @@ proptest! {
         prop_assert!(tests > 0, "{:?}", flow);
     }
 
+    /// Its own losses, from one packet in ten to one in a thousand, do not make it look like one that does not obey.
+    #[test]
+    fn who_obeys_and_loses_packets_is_never_isolated(
+        changes in any::<bool>(), (round, offer) in path(), held in 1u32..5, lose in 10u64..1000,
+    ) {
+        // A window of one packet cannot be halved.
+        prop_assume!(offer * round.as_secs_f64() >= 4.0 * f64::from(PACKET));
+        let habit = if changes { Habit::ObeysChanges } else { Habit::ObeysRates };
+        let (flow, _) = live_naming(habit, true, offer, round, held, 400, &[Some(round)], lose);
+        prop_assert_eq!(flow.outcome().2, 0, "{:?}", flow);
+    }
+
     #[test]
     fn who_ignores_is_isolated((round, offer) in path(), held in 1u32..5) {
         let (flow, since) = live(Habit::Ignores, true, offer, round, held, 80);
@@ -121,7 +149,7 @@ proptest! {
     ) {
         let names: Vec<_> = names.into_iter().map(|us| us.map(Time::from_micros)).collect();
         let offer = 5.0 * PARAMS.heavy.bytes_per_sec();
-        let (flow, since) = live_naming(Habit::Ignores, true, offer, Time::from_secs(1), held, 40, &names);
+        let (flow, since) = live_naming(Habit::Ignores, true, offer, Time::from_secs(1), held, 40, &names, 0);
         prop_assert_eq!(flow.phase(), Phase::Isolate, "{:?}", flow);
         prop_assert!(since - START <= Time::from_secs(30), "{} for {:?}", since - START, names);
     }
@@ -142,7 +170,7 @@ proptest! {
         };
         // So long that ten watches of the longest fit in.
         let rounds = 400 + (Time::from_secs(20).as_ps() / round.as_ps()).min(4000);
-        let (flow, _) = live_naming(habit, true, offer, round, 2, rounds, &names);
+        let (flow, _) = live_naming(habit, true, offer, round, 2, rounds, &names, 0);
         prop_assert_eq!((flow.outcome().1, flow.outcome().2), (0, 0), "{:?}", flow);
     }
 
@@ -173,7 +201,7 @@ proptest! {
                 let free = now >= busy_until || flow.phase() != Phase::Watch;
                 let before = flow.phase();
                 for _ in 0..held {
-                    flow.on_packet(&PARAMS, &Packet { now, bytes: PACKET, rtt: Some(round), told: None, free });
+                    flow.on_packet(&PARAMS, &Packet { now, bytes: PACKET, rtt: Some(round), told: None, free, drops: 0 });
                 }
                 if before == Phase::Watch && flow.phase() == Phase::Hold {
                     prop_assert!(now >= busy_until);
@@ -185,7 +213,7 @@ proptest! {
             prop_assert!(flows.iter().filter(testing).count() <= 1, "{:?}", flows);
             now += gap;
         }
-        prop_assert!(tests >= 4, "{}", tests);
+        prop_assert!(tests >= 3, "{}", tests);
     }
 
     /// The test feedback of XCP adds up to half of the rate, that of RCP is half of it.
@@ -195,7 +223,7 @@ proptest! {
         let gap = Time::from_secs_f64(f64::from(PACKET) / offer);
         let (mut now, mut sum) = (START, 0.0);
         while flow.phase() != Phase::Judge {
-            flow.on_packet(&PARAMS, &Packet { now, bytes: PACKET, rtt: Some(round), told: None, free: true });
+            flow.on_packet(&PARAMS, &Packet { now, bytes: PACKET, rtt: Some(round), told: None, free: true, drops: 0 });
             let change = flow.most_change(now, PACKET);
             match flow.phase() {
                 Phase::Watch => prop_assert_eq!(change, None),
@@ -223,7 +251,7 @@ proptest! {
             now += Time::from_nanos(gap_ns);
             let rtt = rtt_us.map(Time::from_micros);
             let before = flow.clone();
-            flow.on_packet(&PARAMS, &Packet { now, bytes, rtt, told: told.map(Rate::from_bytes_per_sec), free });
+            flow.on_packet(&PARAMS, &Packet { now, bytes, rtt, told: told.map(Rate::from_bytes_per_sec), free, drops: 0 });
             if let Some(round) = flow.round() {
                 prop_assert!((MIN_ROUND..=Time::from_secs(2)).contains(&round));
             }
@@ -231,23 +259,25 @@ proptest! {
                 prop_assert!(free);
             }
             let (tests, failures, isolations) = flow.outcome();
-            prop_assert!(failures <= 2 && 2 * isolations <= tests, "{flow:?}");
+            prop_assert!(failures <= 2 && (isolations == 0 || isolations < tests), "{flow:?}");
             prop_assert!(flow.most_change(now, bytes).is_none_or(|c| c <= 0.0));
             prop_assert!(flow.phase() != Phase::Isolate || failures == 2);
             if tests > before.outcome().0 {
-                prop_assert!(flow.reference().bps() >= PARAMS.heavy.bps());
+                // What is told again after a failure is above three quarters of what was told before.
+                prop_assert!(flow.reference().bps() >= 0.75 * PARAMS.heavy.bps());
             }
         }
     }
 
     #[test]
     fn an_isolated_flow_has_half_its_rate(bytes_per_s in 100_000.0f64..1e9, share in 0.6f64..3.0) {
+        let params = Params { heavy: Rate::from_bytes_per_sec(bytes_per_s / 4.0), ..PARAMS };
         let mut flow = Flow::default();
         let mut now = START;
         let gap = Time::from_secs_f64(f64::from(PACKET) / bytes_per_s);
         let rtt = Some(Time::from_millis(200));
         while flow.phase() != Phase::Isolate {
-            flow.on_packet(&PARAMS, &Packet { now, bytes: PACKET, rtt, told: None, free: true });
+            flow.on_packet(&params, &Packet { now, bytes: PACKET, rtt, told: None, free: true, drops: 0 });
             now += gap;
         }
         let begun = flow.running().0;
@@ -256,7 +286,7 @@ proptest! {
         // Long enough for the bucket's depth not to count.
         for _ in 0..20_000 {
             now += gap;
-            sent += if flow.admits(now, PACKET) { f64::from(PACKET) } else { 0.0 };
+            sent += if flow.admits(&params, now, PACKET, &Trouble::default()) { f64::from(PACKET) } else { 0.0 };
         }
         let allowed = flow.reference().bytes_per_sec() / 2.0 * (now - begun).as_secs_f64();
         prop_assert!(sent <= allowed + f64::from(PACKET));
@@ -271,15 +301,126 @@ fn isolation_ends() {
     let mut phases = vec![];
     while now < Time::from_secs(9) {
         let rtt = Some(Time::from_millis(20));
-        flow.on_packet(&PARAMS, &Packet { now, bytes: PACKET, rtt, told: None, free: true });
+        flow.on_packet(&PARAMS, &Packet { now, bytes: PACKET, rtt, told: None, free: true, drops: 0 });
         if phases.last() != Some(&flow.phase()) {
             phases.push(flow.phase());
         }
         now += Time::from_millis(1);
     }
     use Phase::{Hold, Isolate, Judge, Refer, Tell, Watch};
-    let test = [Watch, Hold, Refer, Tell, Judge];
-    assert_eq!(phases, [&test[..], &test, &[Isolate], &test, &test, &[Isolate]].concat());
+    // A failure is told again at once; on probation one is enough.
+    let (test, again) = ([Watch, Hold, Refer, Tell, Judge], [Tell, Judge, Isolate]);
+    assert_eq!(phases, [&test[..], &again, &test, &[Isolate]].concat());
+}
+
+/// A flow at 1 MB/s that names 100 ms, from `now` until `done`; its link has dropped `drops`.
+fn deaf(flow: &mut Flow, now: &mut Time, drops: u64, mut done: impl FnMut(&Flow, Time) -> bool) {
+    while !done(flow, *now) {
+        let rtt = Some(Time::from_millis(100));
+        flow.on_packet(&PARAMS, &Packet { now: *now, bytes: PACKET, rtt, told: None, free: true, drops });
+        *now += Time::from_micros(1500);
+    }
+}
+
+/// What an isolated flow sends in a second that is all of its bucket's rate, bytes/s, the link having dropped more or not.
+fn allowance(
+    params: &Params,
+    flow: &mut Flow,
+    now: &mut Time,
+    trouble: &mut Trouble,
+    drops: &mut u64,
+    more: bool,
+) -> f64 {
+    let mut sent = 0.0;
+    *drops += u64::from(more);
+    for _ in 0..10_000 {
+        *now += Time::from_micros(100);
+        trouble.look(*now, *drops);
+        sent += if flow.admits(params, *now, PACKET, trouble) { f64::from(PACKET) } else { 0.0 };
+    }
+    sent
+}
+
+/// Half of r_0, and half again after each second in which the link dropped packets, but an eighth of `heavy` at least (deviation 8).
+#[test]
+fn isolation_falls_in_steps_while_the_link_drops() {
+    let params = Params { heavy: Rate::from_bytes_per_sec(4e6), isolate: Time::from_secs(100), ..PARAMS };
+    let (mut flow, mut now) = (Flow::default(), START);
+    while flow.phase() != Phase::Isolate {
+        let rtt = Some(Time::from_millis(100));
+        flow.on_packet(&params, &Packet { now, bytes: PACKET, rtt, told: None, free: true, drops: 0 });
+        now += Time::from_micros(150);
+    }
+    let (mut trouble, mut drops) = (Trouble::default(), 0);
+    trouble.look(now, 0);
+    // The bucket is filled and empty before anything is measured.
+    allowance(&params, &mut flow, &mut now, &mut trouble, &mut drops, false);
+    let first = allowance(&params, &mut flow, &mut now, &mut trouble, &mut drops, false);
+    assert!((first - 5e6).abs() < 0.02 * 5e6, "{first}");
+    let steps: Vec<f64> =
+        (0..6).map(|_| allowance(&params, &mut flow, &mut now, &mut trouble, &mut drops, true)).collect();
+    let least = params.heavy.bytes_per_sec() / 8.0;
+    for (i, sent) in steps.iter().enumerate().skip(1) {
+        let wanted = (5e6 / f64::from(1u32 << i)).max(least);
+        assert!(*sent <= 2.0 * wanted + 3e5, "second {i}: {sent}, {wanted}");
+    }
+    let last = allowance(&params, &mut flow, &mut now, &mut trouble, &mut drops, false);
+    assert!((last - least).abs() < 0.02 * least, "{last}, {least}");
+}
+
+/// On a link that drops packets all the time, a flow that is not proven has `heavy`; a proven one is free (deviation 10).
+#[test]
+fn trouble_holds_who_is_not_proven() {
+    let mut trouble = Trouble::default();
+    for second in 0..4 {
+        trouble.look(Time::from_secs(1 + second), 10 * second);
+    }
+    assert!(trouble.lasts());
+    let proven = live(Habit::ObeysRates, true, 1e6, Time::from_millis(20), 1, 60).0;
+    assert!(proven.is_proven());
+    for (mut flow, free) in [(proven, true), (Flow::default(), false)] {
+        let mut now = Time::from_secs(9);
+        let mut sent = 0.0;
+        for _ in 0..20_000 {
+            now += Time::from_millis(1);
+            let within = flow.admits(&PARAMS, now, PACKET, &trouble);
+            sent += if within { f64::from(PACKET) } else { 0.0 };
+        }
+        assert_eq!(flow.is_isolated(), !free);
+        let most = if free { 1.5e6 } else { PARAMS.heavy.bytes_per_sec() } * 20.0;
+        let bucket = 2.0 * 65536.0;
+        assert!(sent <= most + bucket && sent > 0.9 * most - bucket, "{sent} of {most}");
+    }
+}
+
+/// A flow that falls silent during its test has not obeyed: less than a quarter is no pass (deviation 7).
+#[test]
+fn silence_is_no_obedience() {
+    let (mut flow, mut now) = (Flow::default(), START);
+    deaf(&mut flow, &mut now, 0, |flow, _| flow.phase() == Phase::Judge);
+    now += Time::from_secs(1);
+    deaf(&mut flow, &mut now, 0, |flow, _| flow.phase() == Phase::Watch);
+    assert!(!flow.is_proven() && flow.passed().is_none(), "{flow:?}");
+    // Nor does it count against it.
+    assert_eq!(flow.outcome(), (1, 0, 0));
+}
+
+/// RTTs are believed up to four times the longest that a proven flow has named, and windows down to 0.8 of the rate that was measured.
+#[test]
+fn beliefs_are_bounded_by_what_was_seen() {
+    let mut witnesses = Witnesses::default();
+    let (mut flow, mut now) = (Flow::default(), START);
+    deaf(&mut flow, &mut now, 0, |_, now| now > Time::from_secs(2));
+    assert_eq!(flow.belief(&witnesses).most_rtt, None);
+    witnesses.passed(&PARAMS, now, Time::from_millis(50));
+    let belief = flow.belief(&witnesses);
+    assert_eq!(belief.most_rtt, Some(Time::from_millis(200)));
+    assert!((belief.least_rate - 8e5).abs() < 2e4, "{belief:?}");
+    // One of the last retest time is remembered, one of long ago is not.
+    witnesses.passed(&PARAMS, now + Time::from_secs(3), Time::from_millis(10));
+    assert_eq!(witnesses.longest(), Some(Time::from_millis(50)));
+    witnesses.passed(&PARAMS, now + Time::from_secs(9), Time::from_millis(20));
+    assert_eq!(witnesses.longest(), Some(Time::from_millis(20)));
 }
 
 #[test]

@@ -365,13 +365,18 @@ FS_LAW struct fs_xcp_closed fs_xcp_close(const struct fs_xcp_params *p, struct f
  * What the packets of the next interval are to bring: F = rise - fall, both below 2^62, and the shuffled traffic.
  *
  * Error against shares.rs, u = 2^-29:
- *   pools: twice that of F, and 2^-15 bytes/s and 2 u gamma y
+ *   pools: twice that of F, and 2^-15 bytes/s and 3 u gamma y
  *   gains: 2^-22 of themselves, and the pools' relative errors
  */
 FS_LAW void fs_xcp_hand_out(const struct fs_xcp_params *p, struct fs_xcp *s, const struct fs_xcp_sums *sums,
 			    const struct fs_xcp_closed *closed, __u64 rise, __u64 fall)
 {
-	__u64 shuffled = fs_times(closed->input_q16, p->gamma_q32), give, take; /* eq. 2 */
+	/* shares.rs: with the bound, eqs. 2 and 9 go by packets from which something can be taken. */
+	__u64 taken_from = p->max_weight_q16 ? fs_min(sums->x_bytes, sums->input_bytes) : sums->input_bytes;
+	__u64 shuffled_of = taken_from < sums->input_bytes
+				    ? fs_mul_div(closed->input_q16, taken_from, sums->input_bytes)
+				    : closed->input_q16;
+	__u64 shuffled = fs_times(shuffled_of, p->gamma_q32), give, take; /* eq. 2 */
 
 	if (rise >= fall) {
 		rise -= fall;
@@ -389,7 +394,7 @@ FS_LAW void fs_xcp_hand_out(const struct fs_xcp_params *p, struct fs_xcp *s, con
 	if (sums->sum_x_q4 == 0 || !closed->known)
 		give = take = 0; /* xcp.rs, deviations 4 and 8 */
 	s->give = fs_ratio(give, sums->sum_x_q4); /* eq. 6 */
-	s->take = fs_ratio(take, sums->input_bytes); /* eq. 9 */
+	s->take = fs_ratio(take, taken_from); /* eq. 9 */
 	s->residue_pos_q16 = give;
 	s->residue_neg_q16 = take;
 	s->input_rate_q16 = closed->input_q16;

@@ -117,9 +117,16 @@ FS_HOST __u64 fs_host_rtt_unpack(__u32 bits)
 #include "police.h"
 
 void fs_host_police_packet(const struct fs_police_params *p, struct fs_police_flow *f, const struct fs_police_view *v);
-__u64 fs_host_police_told(const struct fs_police_flow *f);
-__s64 fs_host_police_change(const struct fs_police_flow *f, __u64 now, __u64 bytes);
-bool fs_host_police_admit(struct fs_police_flow *f, __u64 now, __u64 bytes);
+__u64 fs_host_police_told(const struct fs_police_params *p, const struct fs_police_flow *f);
+__s64 fs_host_police_change(const struct fs_police_params *p, const struct fs_police_flow *f, __u64 now, __u64 bytes);
+bool fs_host_police_admit(const struct fs_police_params *p, struct fs_police_flow *f, __u64 now, __u64 bytes,
+			  const struct fs_police_link *l);
+void fs_host_police_look(struct fs_police_link *l, __u64 now, __u64 drops);
+void fs_host_police_witness(const struct fs_police_params *p, struct fs_police_link *l, __u64 now, __u64 rtt_ns);
+bool fs_host_police_isolated(const struct fs_police_flow *f);
+bool fs_host_police_proven(const struct fs_police_flow *f);
+__u64 fs_host_police_most_rtt_us(const struct fs_police_flow *f, const struct fs_police_link *l);
+__u64 fs_host_police_least_flight(const struct fs_police_flow *f, __u64 rtt_us, __u64 bytes);
 __u64 fs_host_police_test_ns(const struct fs_police_flow *f);
 
 FS_HOST void fs_host_police_packet(const struct fs_police_params *p, struct fs_police_flow *f,
@@ -128,19 +135,50 @@ FS_HOST void fs_host_police_packet(const struct fs_police_params *p, struct fs_p
 	fs_police_packet(p, f, v);
 }
 
-FS_HOST __u64 fs_host_police_told(const struct fs_police_flow *f)
+FS_HOST __u64 fs_host_police_told(const struct fs_police_params *p, const struct fs_police_flow *f)
 {
-	return fs_police_told(f);
+	return fs_police_told(p, f);
 }
 
-FS_HOST __s64 fs_host_police_change(const struct fs_police_flow *f, __u64 now, __u64 bytes)
+FS_HOST __s64 fs_host_police_change(const struct fs_police_params *p, const struct fs_police_flow *f, __u64 now, __u64 bytes)
 {
-	return fs_police_change(f, now, bytes);
+	return fs_police_change(p, f, now, bytes);
 }
 
-FS_HOST bool fs_host_police_admit(struct fs_police_flow *f, __u64 now, __u64 bytes)
+FS_HOST bool fs_host_police_admit(const struct fs_police_params *p, struct fs_police_flow *f, __u64 now, __u64 bytes,
+				  const struct fs_police_link *l)
 {
-	return fs_police_admit(f, now, bytes);
+	return fs_police_admit(p, f, now, bytes, l);
+}
+
+FS_HOST void fs_host_police_look(struct fs_police_link *l, __u64 now, __u64 drops)
+{
+	fs_police_look(l, now, drops);
+}
+
+FS_HOST void fs_host_police_witness(const struct fs_police_params *p, struct fs_police_link *l, __u64 now, __u64 rtt_ns)
+{
+	fs_police_witness(p, l, now, rtt_ns);
+}
+
+FS_HOST bool fs_host_police_isolated(const struct fs_police_flow *f)
+{
+	return fs_police_isolated(f);
+}
+
+FS_HOST bool fs_host_police_proven(const struct fs_police_flow *f)
+{
+	return fs_police_proven(f);
+}
+
+FS_HOST __u64 fs_host_police_most_rtt_us(const struct fs_police_flow *f, const struct fs_police_link *l)
+{
+	return fs_police_most_rtt_us(f, l);
+}
+
+FS_HOST __u64 fs_host_police_least_flight(const struct fs_police_flow *f, __u64 rtt_us, __u64 bytes)
+{
+	return fs_police_least_flight(f, rtt_us, bytes);
 }
 
 #include "share.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Tests the heavy flows of one interface behind its router (fs_police), and isolates those that do not obey before it (fs_gate): into a
- * class of the root's queueing discipline if one is given, else to half the rate that they had.
+ * class of the root's queueing discipline if one is given, else to an allowance.
  *
  * A flow's packets nearly always come by one CPU; where two count at once, an update may be lost, and the flow seems
  * lighter than it is.
@@ -10,7 +10,7 @@
  * are within the same 64 MiB of the 4 GiB as its own: of those that guess, one in 64. A flow that goes on into the next region takes what
  * is known of it along. Who sees the flow's packets can count as it all the same (docs/security.md).
  */
-#include "kernel.h"
+#include "qdisc.h"
 #include "packet.h"
 #include "police.h"
 
@@ -51,6 +51,30 @@ struct {
 	__type(key, struct fs_flow_key);
 	__type(value, struct fs_police_flow);
 } flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fs_police_link);
+} link_state SEC(".maps");
+
+/* How many packets the interface's root queueing discipline has dropped. */
+FS_INLINE __u64 link_drops(struct __sk_buff *skb)
+{
+	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
+	struct Qdisc *root = bpf_rdonly_cast(kernel->dev->qdisc, bpf_core_type_id_kernel(struct Qdisc));
+
+	return root->qstats.drops;
+}
+
+/* The RTT that an option names, us; zero: none. */
+FS_INLINE __u64 named_rtt(const __u8 *option)
+{
+	__u16 rtt = (__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1];
+
+	return rtt == FS_RTT_UNKNOWN ? 0 : fs_rtt_unpack(rtt);
+}
 
 /* Until when flows of a source are being tested. Where two CPUs begin one at once, both do; no harm but more of a dent. */
 struct fs_source {
@@ -128,36 +152,77 @@ FS_INLINE __u64 *free_test(const struct fs_flow_key *flow, __u64 now)
 }
 
 /*
- * Before the router: an isolated flow's packets go to its class, or no more of them on than half of its rate, and to the router what goes
- * on is input that names no RTT. What it gave to who does not take it, others would not get; nor if it took what is held back for input.
+ * What the router is to read in the place of `word`, the RTT and the packets in flight. An isolated flow names no RTT, so that its
+ * packets are input to the router and no more. What any other says is bounded by what it is believed.
+ */
+FS_INLINE __u32 believed(const struct fs_police_flow *flow, const struct fs_police_link *link, __u64 rtt_us, __u64 bytes, __u32 word)
+{
+	__u64 most, least;
+
+	if (fs_police_isolated(flow))
+		return word | (__u32)FS_RTT_UNKNOWN << 16;
+	if (rtt_us == 0)
+		return word;
+	most = fs_police_most_rtt_us(flow, link);
+	if (rtt_us > most) {
+		rtt_us = most;
+		word = (word & 0xffff) | (__u32)fs_rtt_pack(most) << 16;
+	}
+	if (config.exid != FS_EXID_XCP)
+		return word;
+	least = fs_min(fs_police_least_flight(flow, rtt_us, bytes), 0xffff);
+	return (word & 0xffff) < least ? (word & 0xffff0000) | (__u32)least : word;
+}
+
+/*
+ * Before the router: an isolated flow's packets go to its class, or no more of them go on than its allowance. What goes on is bounded in
+ * what it says.
  */
 SEC("tcx/egress")
 int fs_gate(struct __sk_buff *skb)
 {
+	struct fs_police_params params = config.params;
+	__u64 now = bpf_ktime_get_ns(), rtt_us;
+	struct fs_police_flow *flow;
+	struct fs_police_link *link;
 	struct fs_found found = {};
 	struct fs_flow_key key = {};
-	struct fs_police_flow *flow;
+	__u32 zero = 0, packets;
+	bool isolated;
 	__be32 was, is;
 	__u8 *option;
 
 	if (!fs_find(skb, config.link_bytes, config.exid, &found) || !read_key(skb, &found, &key))
 		return TCX_NEXT;
 	flow = bpf_map_lookup_elem(&flows, &key);
-	if (!flow || flow->phase != FS_ISOLATE)
+	link = bpf_map_lookup_elem(&link_state, &zero);
+	if (!flow || !link)
 		return TCX_NEXT;
-	if (!config.class && !fs_police_admit(flow, bpf_ktime_get_ns(), skb->wire_len)) {
-		flow->held += fs_segments(skb);
-		return TCX_DROP;
-	}
-	if (config.class)
-		skb->priority = config.class;
 	option = FS_AT(found.option, FS_LONG_LEN);
 	if (!option)
 		return TCX_NEXT;
 	__builtin_memcpy(&was, option + FS_AT_RTT, sizeof(was));
-	is = was | bpf_htonl((__u32)FS_RTT_UNKNOWN << 16);
-	if (is != was)
+	rtt_us = named_rtt(option);
+	packets = fs_segments(skb);
+	fs_police_look(link, now, link_drops(skb));
+	isolated = fs_police_isolated(flow);
+	if (!(isolated && config.class) && !fs_police_admit(&params, flow, now, skb->wire_len, link)) {
+		if (!config.class) {
+			/* Nobody behind here sees it: it was sent all the same. */
+			flow->held += packets - 1;
+			flow->bytes += skb->wire_len;
+			flow->named_ns = fs_max(flow->named_ns, rtt_us * 1000);
+			return TCX_DROP;
+		}
+		isolated = true;
+	}
+	if (isolated && config.class)
+		skb->priority = config.class;
+	is = bpf_htonl(believed(flow, link, rtt_us, skb->wire_len / fs_max(packets, 1), bpf_ntohl(was)));
+	if (is != was) {
+		flow->named_ns = fs_max(flow->named_ns, rtt_us * 1000);
 		fs_write_word(skb, &found, FS_AT_RTT, was, is);
+	}
 	return TCX_NEXT;
 }
 
@@ -170,8 +235,9 @@ int fs_police(struct __sk_buff *skb)
 	struct fs_police_flow *flow;
 	struct fs_flow_key key = {};
 	struct fs_found found = {};
+	struct fs_police_link *link;
 	__u64 *test = 0;
-	__u32 bytes, carried, packets;
+	__u32 bytes, carried, packets, zero = 0;
 	__be32 was, stamp;
 	__u8 *option;
 
@@ -181,10 +247,10 @@ int fs_police(struct __sk_buff *skb)
 	if (!option)
 		return TCX_NEXT;
 	__builtin_memcpy(&was, option + FS_AT_STAMP, sizeof(was));
-	rtt_us = (__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1];
-	rtt_us = rtt_us == FS_RTT_UNKNOWN ? 0 : fs_rtt_unpack(rtt_us);
+	rtt_us = named_rtt(option);
 	flow = find_flow(skb, &found, &key);
-	if (!flow)
+	link = bpf_map_lookup_elem(&link_state, &zero);
+	if (!flow || !link)
 		return TCX_NEXT;
 	now = bpf_ktime_get_ns();
 	bytes = skb->wire_len;
@@ -194,6 +260,7 @@ int fs_police(struct __sk_buff *skb)
 	view.bytes = bytes;
 	view.rtt_us = rtt_us;
 	view.told = config.exid == FS_EXID_RCP ? carried * 1000ULL : 0;
+	view.drops = link_drops(skb);
 	phase = flow->phase;
 	/* Asked for when a watch is over, not of each packet. */
 	if (phase == FS_WATCH && now >= flow->until_ns)
@@ -202,15 +269,17 @@ int fs_police(struct __sk_buff *skb)
 	fs_police_packet(&params, flow, &view);
 	if (test && phase == FS_WATCH && flow->phase == FS_HOLD)
 		*test = now + fs_police_test_ns(flow);
-	if (flow->phase == FS_WATCH || flow->phase == FS_ISOLATE)
+	if (flow->since_ns == now && fs_police_proven(flow))
+		fs_police_witness(&params, link, now, flow->passed_ns);
+	if ((flow->phase == FS_WATCH || flow->phase == FS_ISOLATE) && !fs_police_bound(flow))
 		return TCX_NEXT;
 	if (config.exid == FS_EXID_RCP) {
-		told = fs_min(fs_max(fs_police_told(flow) / 1000, 1), 0xffffffff);
+		told = fs_min(fs_max(fs_police_told(&params, flow) / 1000, 1), 0xffffffff);
 		if (told >= carried)
 			return TCX_NEXT;
 		stamp = bpf_htonl((__u32)told);
 	} else {
-		__s64 change = fs_police_change(flow, now, bytes / packets);
+		__s64 change = fs_police_change(&params, flow, now, bytes / packets);
 
 		if (change >= (__s32)carried)
 			return TCX_NEXT;

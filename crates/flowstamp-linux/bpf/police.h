@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Whether a flow obeys, Katabi 2002, section 7: share/police.rs in fixed point, where phases, limits and deviations are told.
+ * Tests whether a flow obeys, Katabi 2002, section 7: share/police.rs in fixed point. Phases, limits and deviations are described there.
  * tests/police_equality.rs holds it against that law, for rates of 1 kB/s to 100 Gb/s.
  *
  * A flow's rate is within 2^-29 of itself and 1 byte/s; what is decided by rates that close to a limit may be decided the
@@ -18,6 +18,19 @@
 /* An ack may be held back this long, and packets queue on the way. */
 #define FS_POLICE_GRACE_NS (50 * 1000 * 1000ULL)
 #define FS_POLICE_FAILURES 2
+/* What proves that a flow obeys; what a void test takes of that. */
+#define FS_POLICE_PROOF 4
+#define FS_POLICE_VOID 2
+/* Isolation begins with at most so many times `heavy`. */
+#define FS_POLICE_MOST_HEAVY 2
+/* The link's drops are looked at this often; after so many periods in a row with drops it is in trouble. */
+#define FS_POLICE_PERIOD_NS FS_NS_PER_S
+#define FS_POLICE_TROUBLED 2
+/* A flow's packets weigh at most as so many quarters of flows; an RTT counts as at most so many times what witnesses named. */
+#define FS_POLICE_MOST_QUARTERS 5
+#define FS_POLICE_MOST_RTT 4
+/* Witnesses are remembered for one to two times so many retest times. */
+#define FS_POLICE_MEMORY 2
 
 enum fs_police_phase { FS_WATCH, FS_HOLD, FS_REFER, FS_TELL, FS_JUDGE, FS_ISOLATE };
 
@@ -38,6 +51,20 @@ struct fs_police_view {
 	__u64 told;
 	/* Not too many flows of its source are being tested. */
 	__u64 free;
+	/* How many packets the link has dropped so far. */
+	__u64 drops;
+};
+
+/* What is known of the link: whether it drops packets all the time, and RTTs that proven flows have named. */
+struct fs_police_link {
+	__u64 since_ns;
+	__u64 seen;
+	/* Periods with drops, in a row and in all. */
+	__u64 row;
+	__u64 all;
+	__u64 longest_ns;
+	__u64 before_ns;
+	__u64 until_ns;
 };
 
 struct fs_police_flow {
@@ -52,6 +79,22 @@ struct fs_police_flow {
 	/* The longest round trip that was named since the last watch began, and in the one before; zero: none. */
 	__u64 named_ns;
 	__u64 named_before_ns;
+	/* The rate of the last phase that has ended, bytes/s. */
+	__u64 last_rate;
+	/* The RTT that it named when it was last proven; zero if it never was, or has failed since. */
+	__u64 passed_ns;
+	/* Isolation has ended, or begun without a verdict, and no test has ended since. */
+	__u64 probation;
+	__u64 credit;
+	/* The link's drops when the test began, and this flow's packets held back when its judgement did. */
+	__u64 test_drops;
+	__u64 judge_held;
+	/* Packets were held back since it was last proven. */
+	__u64 marked;
+	/* The most that it may send while isolated, bytes/s; zero: no bound yet. */
+	__u64 allowed;
+	/* How many bad periods of the link it has been slowed down for. */
+	__u64 eased;
 	__u64 failures;
 	/* bytes/s */
 	__u64 told;
@@ -78,29 +121,101 @@ FS_LAW void fs_police_watch(struct fs_police_flow *f, __u64 now)
 {
 	__u64 named = fs_max(f->named_ns, f->named_before_ns);
 
-	f->round_ns = named ? named : FS_POLICE_UNKNOWN_ROUND_NS;
+	f->round_ns = FS_POLICE_UNKNOWN_ROUND_NS;
+	if (named)
+		f->round_ns = fs_min(fs_max(named, FS_POLICE_MIN_ROUND_NS), FS_POLICE_MAX_ROUND_NS);
 	f->named_before_ns = f->named_ns;
 	f->named_ns = 0;
-	fs_police_enter(f, FS_WATCH, now, f->round_ns);
+	fs_police_enter(f, FS_WATCH, now, f->probation ? FS_POLICE_MAX_ROUND_NS : f->round_ns);
 }
 
 /* How long a test that now begins may take, and what it leaves behind. Exact. */
 FS_LAW __u64 fs_police_test_ns(const struct fs_police_flow *f)
 {
-	return 12 * f->round_ns + 3 * FS_POLICE_GRACE_NS;
+	return 12 * f->round_ns + 5 * FS_POLICE_GRACE_NS;
+}
+
+/* The link has dropped `drops` packets by now. Exact. */
+FS_LAW void fs_police_look(struct fs_police_link *l, __u64 now, __u64 drops)
+{
+	if (now - l->since_ns < FS_POLICE_PERIOD_NS)
+		return;
+	if (drops != l->seen) {
+		l->row++;
+		l->all++;
+	} else {
+		l->row = 0;
+	}
+	l->seen = drops;
+	l->since_ns = now;
+}
+
+/* A proven flow has named `rtt_ns`. Exact. */
+FS_LAW void fs_police_witness(const struct fs_police_params *p, struct fs_police_link *l, __u64 now, __u64 rtt_ns)
+{
+	if (now >= l->until_ns) {
+		l->before_ns = l->longest_ns;
+		l->longest_ns = 0;
+		l->until_ns = now + FS_POLICE_MEMORY * p->retest_ns;
+	}
+	l->longest_ns = fs_max(l->longest_ns, rtt_ns);
+}
+
+FS_LAW bool fs_police_isolated(const struct fs_police_flow *f)
+{
+	return f->phase == FS_ISOLATE || f->probation;
+}
+
+FS_LAW bool fs_police_proven(const struct fs_police_flow *f)
+{
+	return f->credit >= FS_POLICE_PROOF;
+}
+
+/* Something speaks for it. */
+FS_LAW void fs_police_credit(struct fs_police_flow *f, __u64 credit)
+{
+	f->credit = fs_min(f->credit + credit, FS_POLICE_PROOF);
+	if (f->credit < FS_POLICE_PROOF)
+		return;
+	if (f->failures)
+		f->failures--;
+	if (f->failures) {
+		f->credit = 0;
+		return;
+	}
+	f->probation = 0;
+	f->marked = 0;
+	f->allowed = 0;
+	f->passed_ns = fs_max(f->named_ns, f->named_before_ns);
+}
+
+/* It is told to halve `rate`. */
+FS_LAW void fs_police_tell(struct fs_police_flow *f, __u64 now, __u64 rate)
+{
+	f->rate = rate;
+	f->tests++;
+	fs_police_enter(f, FS_TELL, now, 2 * f->round_ns + FS_POLICE_GRACE_NS);
+}
+
+FS_LAW void fs_police_isolate(const struct fs_police_params *p, struct fs_police_flow *f, __u64 now)
+{
+	f->isolations++;
+	f->failures = FS_POLICE_FAILURES;
+	f->allowed = (f->allowed ? fs_min(f->allowed, f->rate) : f->rate) / 2;
+	f->allowed = fs_min(fs_max(f->allowed, fs_max(p->heavy / 8, 1)), FS_POLICE_MOST_HEAVY * p->heavy);
+	f->tokens_q16 = 0;
+	f->tokens_ns = now;
+	fs_police_enter(f, FS_ISOLATE, now, p->isolate_ns);
 }
 
 FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_flow *f, const struct fs_police_view *v)
 {
-	__u64 now = v->now_ns, rate, told, named = v->rtt_us * 1000;
+	__u64 now = v->now_ns, rate, told, least, named = v->rtt_us * 1000;
 	/* What a watch of an unknown flow would wait for has come. */
 	bool begins = f->until_ns == 0 ||
 		      (named > 0 && f->phase == FS_WATCH && (f->named_ns | f->named_before_ns) == 0);
 
-	if (named > 0) {
-		named = fs_min(fs_max(named, FS_POLICE_MIN_ROUND_NS), FS_POLICE_MAX_ROUND_NS);
-		f->named_ns = fs_max(f->named_ns, named);
-	}
+	f->named_ns = fs_max(f->named_ns, named);
 	f->told = fs_max(f->told, v->told);
 	if (begins)
 		fs_police_watch(f, now);
@@ -112,70 +227,107 @@ FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_
 	told = fs_max(f->told, f->told_before);
 	f->told_before = f->told;
 	f->told = v->told;
+	f->last_rate = rate;
+	/* A marked flow is told to stay below `heavy`. */
+	least = p->heavy >> (f->marked ? 1 : 0);
 	if (f->phase == FS_WATCH) {
-		if (v->free && rate >= p->heavy && rate > told + told / 4 &&
-		    (__s64)(now - f->rest_until_ns) >= 0) {
+		bool heavy = rate >= least, suspect = heavy && (f->probation || rate > told + told / 4);
+
+		if (suspect && v->free && (f->probation || (__s64)(now - f->rest_until_ns) >= 0)) {
+			f->test_drops = v->drops;
 			fs_police_enter(f, FS_HOLD, now, f->round_ns + FS_POLICE_GRACE_NS);
 		} else {
+			if (heavy && told > 0 && !suspect && !f->probation)
+				fs_police_credit(f, 1);
+			if (f->probation && !suspect) {
+				f->probation = 0;
+				f->failures = fs_min(f->failures, FS_POLICE_FAILURES - 1);
+			}
 			fs_police_watch(f, now);
 		}
 	} else if (f->phase == FS_HOLD) {
-		fs_police_enter(f, FS_REFER, now, f->round_ns);
-	} else if (f->phase == FS_REFER && rate >= p->heavy) {
 		f->rate = rate;
-		f->tests++;
-		fs_police_enter(f, FS_TELL, now, 2 * f->round_ns + FS_POLICE_GRACE_NS);
+		fs_police_enter(f, FS_REFER, now, f->round_ns);
 	} else if (f->phase == FS_REFER) {
-		fs_police_watch(f, now);
+		rate = fs_max(rate, f->rate);
+		if (rate >= least)
+			fs_police_tell(f, now, rate);
+		else
+			fs_police_watch(f, now);
 	} else if (f->phase == FS_TELL) {
+		f->judge_held = f->held;
 		fs_police_enter(f, FS_JUDGE, now, f->round_ns + FS_POLICE_GRACE_NS);
-	} else if (f->phase == FS_JUDGE) {
-		if (rate <= f->rate - f->rate / 4) {
-			f->failures = 0;
-			f->rest_until_ns = now + p->retest_ns;
-			fs_police_watch(f, now);
-		} else if (++f->failures >= FS_POLICE_FAILURES) {
-			f->isolations++;
-			f->tokens_q16 = 0;
-			f->tokens_ns = now;
-			fs_police_enter(f, FS_ISOLATE, now, p->isolate_ns);
+	} else if (f->phase == FS_JUDGE && rate > f->rate - f->rate / 4) {
+		f->credit = 0;
+		f->passed_ns = 0;
+		if (++f->failures >= FS_POLICE_FAILURES) {
+			fs_police_isolate(p, f, now);
 		} else {
-			fs_police_watch(f, now);
+			f->test_drops = v->drops;
+			fs_police_tell(f, now, rate);
 		}
+	} else if (f->phase == FS_JUDGE) {
+		f->rest_until_ns = now + p->retest_ns / 4;
+		if (rate >= f->rate / 4 && f->held == f->judge_held) {
+			__u64 clean = f->marked ? FS_POLICE_PROOF / 2 : FS_POLICE_PROOF;
+
+			fs_police_credit(f, v->drops == f->test_drops ? clean : 1);
+			if (fs_police_proven(f))
+				f->rest_until_ns = now + p->retest_ns;
+		} else {
+			f->credit -= fs_min(f->credit, FS_POLICE_VOID);
+		}
+		fs_police_watch(f, now);
 	} else {
-		f->failures = 0;
-		f->rest_until_ns = now;
+		f->probation = 1;
 		fs_police_watch(f, now);
 	}
 	f->bytes += v->bytes;
 }
 
-/* The most that the flow is to be told, bytes/s; all ones when it is not being tested. Off by the rate's error and 1. */
-FS_LAW __u64 fs_police_told(const struct fs_police_flow *f)
+/* What an allowance of so many bytes/s lets go on at once. */
+FS_LAW __u64 fs_police_depth(__u64 allowed)
 {
-	return f->phase == FS_TELL || f->phase == FS_JUDGE ? f->rate / 2 : ~0ULL;
+	return fs_max(allowed / 10, 2 * 65536);
+}
+
+/* Whether it is to stay within `heavy`. */
+FS_LAW bool fs_police_bound(const struct fs_police_flow *f)
+{
+	return f->marked && !fs_police_isolated(f);
+}
+
+/* The most that the flow is to be told, bytes/s; all ones when it is not being tested. Off by the rate's error and 1. */
+FS_LAW __u64 fs_police_told(const struct fs_police_params *p, const struct fs_police_flow *f)
+{
+	__u64 most = f->phase == FS_TELL || f->phase == FS_JUDGE ? f->rate / 2 : ~0ULL;
+
+	return fs_police_bound(f) ? fs_min(most, p->heavy) : most;
 }
 
 /*
  * The change that one of its packets, of `bytes`, is to carry at most, bytes/s; the largest when it is not being tested.
  * Within 2^-29 of itself and 1, towards less.
  */
-FS_LAW __s64 fs_police_change(const struct fs_police_flow *f, __u64 now, __u64 bytes)
+FS_LAW __s64 fs_police_change(const struct fs_police_params *p, const struct fs_police_flow *f, __u64 now, __u64 bytes)
 {
-	if (f->phase == FS_WATCH || f->phase == FS_ISOLATE)
-		return 0x7fffffff;
+	/* What half of the rate, or half as much again, is for this packet. */
+	__u64 half = fs_min(fs_mul_div(bytes, FS_NS_PER_S / 2, f->round_ns), 0x7ffffffe);
+
+	if (f->phase == FS_WATCH && !f->probation) {
+		if (!fs_police_bound(f))
+			return 0x7fffffff;
+		return f->tokens_q16 < fs_police_depth(p->heavy) << 15 ? 0 : (__s64)half;
+	}
 	if (f->phase == FS_TELL && now - f->since_ns < f->round_ns)
-		return -(__s64)fs_min(fs_mul_div(bytes, FS_NS_PER_S / 2, f->round_ns) + 1, 0x7fffffff);
+		return -(__s64)(half + 1);
 	return 0;
 }
 
-/*
- * Whether an isolated flow's packet is within half of r_0; a token bucket of 100 ms.
- * A packet adds an error of 2^-16 bytes, and that of the rate in the time since the one before.
- */
-FS_LAW bool fs_police_admit(struct fs_police_flow *f, __u64 now, __u64 bytes)
+/* Whether the bucket of `allowed` bytes/s has a packet's tokens, which are then gone. */
+FS_LAW bool fs_police_takes(struct fs_police_flow *f, __u64 now, __u64 bytes, __u64 allowed)
 {
-	__u64 allowed = f->rate / 2, depth = fs_max(allowed / 10, 4 * 65536);
+	__u64 depth = fs_police_depth(allowed);
 
 	f->tokens_q16 += fs_mul_div(fs_min(now - f->tokens_ns, FS_NS_PER_S), allowed << 16, FS_NS_PER_S);
 	f->tokens_q16 = fs_min(f->tokens_q16, depth << 16);
@@ -184,6 +336,53 @@ FS_LAW bool fs_police_admit(struct fs_police_flow *f, __u64 now, __u64 bytes)
 		return false;
 	f->tokens_q16 -= bytes << 16;
 	return true;
+}
+
+/*
+ * Whether a flow's packet may go on, by a token bucket of 100 ms: of its allowance if it is isolated, of `heavy` if the flow is not
+ * proven and the link is in trouble, or was once when it sent more. A packet adds an error of 2^-16 bytes, and that of the rate in the time since the one before.
+ */
+FS_LAW bool fs_police_admit(const struct fs_police_params *p, struct fs_police_flow *f, __u64 now, __u64 bytes,
+			    const struct fs_police_link *l)
+{
+	bool isolated = fs_police_isolated(f);
+
+	if (!isolated) {
+		f->eased = l->all;
+		if (fs_police_proven(f) || (l->row < FS_POLICE_TROUBLED && !f->marked))
+			return true;
+	}
+	if (f->eased != l->all) {
+		if (f->allowed)
+			f->allowed = fs_min(f->allowed, fs_max(f->allowed / 2, fs_max(p->heavy / (f->failures ? 8 : 2), 1)));
+		f->eased = l->all;
+	}
+	if (fs_police_takes(f, now, bytes, isolated ? f->allowed : p->heavy))
+		return true;
+	f->held++;
+	f->marked = 1;
+	if (!isolated) {
+		f->probation = 1;
+		f->allowed = f->allowed ? fs_min(f->allowed, p->heavy) : p->heavy;
+	}
+	return false;
+}
+
+/* The longest RTT that a flow's packet is believed, us. Exact to 1 us, rounded down, but 1 at least; all ones: any. */
+FS_LAW __u64 fs_police_most_rtt_us(const struct fs_police_flow *f, const struct fs_police_link *l)
+{
+	__u64 longest = fs_max(l->longest_ns, l->before_ns);
+
+	return longest ? fs_max(FS_POLICE_MOST_RTT * fs_max(longest, f->passed_ns) / 1000, 1) : ~0ULL;
+}
+
+/*
+ * The least number of packets of `bytes` in flight that a flow with this RTT is believed: those of 0.8 of its rate. Within 2^-29 of itself
+ * and of the rate's error, and 1.
+ */
+FS_LAW __u64 fs_police_least_flight(const struct fs_police_flow *f, __u64 rtt_us, __u64 bytes)
+{
+	return fs_mul_div(f->last_rate, rtt_us, FS_POLICE_MOST_QUARTERS * 250000ULL * fs_max(bytes, 1));
 }
 
 #endif

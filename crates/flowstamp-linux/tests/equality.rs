@@ -676,7 +676,7 @@ proptest! {
             + if d > 0.0 { drain * bound_d / d } else { 0.0 };
         prop_assert!(case.told || c.residue_pos_q16 | c.residue_neg_q16 == 0, "nothing is given of an RTT that is new");
         close!(c.aggregate_q16 as f64 / 65536.0, v["aggregate_feedback_bps"] / 8.0, bound_f, "F");
-        let bound_pool = 2.0 * bound_f + 2f64.powi(-15) + 2.0 * U * case.rust.gamma * y;
+        let bound_pool = 2.0 * bound_f + 2f64.powi(-15) + 3.0 * U * case.rust.gamma * y;
         let (pos, neg) = rust.residues();
         close!(q16(c.residue_pos_q16), pos, bound_pool, "pool to give");
         close!(q16(c.residue_neg_q16), neg, bound_pool, "pool to take");
@@ -686,7 +686,8 @@ proptest! {
         let (xi_pos, xi_neg) = (v["xi_pos"], v["xi_neg"]);
         let sum_x = sums.sum_x_q4 as f64 / 16e9;
         let bound_give = if sums.sum_x_q4 > 0 { gain_u * xi_pos + bound_pool / sum_x } else { 0.0 };
-        let bound_take = if sums.sum_x_q4 > 0 { gain_u * xi_neg + bound_pool / sums.input_bytes as f64 } else { 0.0 };
+        let taken_from = if case.rust.max_weight.is_some() { sums.x_bytes } else { sums.input_bytes };
+        let bound_take = if sums.sum_x_q4 > 0 { gain_u * xi_neg + bound_pool / taken_from as f64 } else { 0.0 };
         close!(give, xi_pos, bound_give, "xi_p");
         close!(take, xi_neg, bound_take, "xi_n");
 

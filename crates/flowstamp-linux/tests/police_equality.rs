@@ -37,6 +37,15 @@ struct Flow {
     round_ns: u64,
     named_ns: u64,
     named_before_ns: u64,
+    last_rate: u64,
+    passed_ns: u64,
+    probation: u64,
+    credit: u64,
+    test_drops: u64,
+    judge_held: u64,
+    marked: u64,
+    allowed: u64,
+    eased: u64,
     failures: u64,
     told: u64,
     told_before: u64,
@@ -55,14 +64,33 @@ struct View {
     rtt_us: u64,
     told: u64,
     free: u64,
+    drops: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Link {
+    since_ns: u64,
+    seen: u64,
+    row: u64,
+    all: u64,
+    longest_ns: u64,
+    before_ns: u64,
+    until_ns: u64,
 }
 
 #[link(name = "flowstamp_laws", kind = "static")]
 unsafe extern "C" {
     safe fn fs_host_police_packet(p: &Params, f: &mut Flow, v: &View);
-    safe fn fs_host_police_told(f: &Flow) -> u64;
-    safe fn fs_host_police_change(f: &Flow, now: u64, bytes: u64) -> i64;
-    safe fn fs_host_police_admit(f: &mut Flow, now: u64, bytes: u64) -> bool;
+    safe fn fs_host_police_told(p: &Params, f: &Flow) -> u64;
+    safe fn fs_host_police_change(p: &Params, f: &Flow, now: u64, bytes: u64) -> i64;
+    safe fn fs_host_police_admit(p: &Params, f: &mut Flow, now: u64, bytes: u64, l: &Link) -> bool;
+    safe fn fs_host_police_look(l: &mut Link, now: u64, drops: u64);
+    safe fn fs_host_police_witness(p: &Params, l: &mut Link, now: u64, rtt_ns: u64);
+    safe fn fs_host_police_isolated(f: &Flow) -> bool;
+    safe fn fs_host_police_proven(f: &Flow) -> bool;
+    safe fn fs_host_police_most_rtt_us(f: &Flow, l: &Link) -> u64;
+    safe fn fs_host_police_least_flight(f: &Flow, rtt_us: u64, bytes: u64) -> u64;
     safe fn fs_host_police_test_ns(f: &Flow) -> u64;
 }
 
@@ -96,6 +124,8 @@ struct Train {
     /// Of the flow's rate; none with XCP.
     told: Option<f64>,
     free: bool,
+    /// Packets that the link drops for each of it.
+    drops: u64,
 }
 
 /// Half of them go on as a flow that does not obey would.
@@ -105,8 +135,17 @@ fn train() -> impl Strategy<Value = Train> {
         prop_oneof![6 => Just(Some(1.0)), 1 => Just(None), 1 => log_uniform(1e-3, 1e3).prop_map(Some)];
     let told = prop_oneof![Just(None), log_uniform(0.3, 1.5).prop_map(Some)];
     let free = prop::bool::weighted(0.9);
-    (1u32..24, log_uniform(0.1, 8.0), pace, names, told, free).prop_map(
-        |(packets, rounds, pace, names, told, free)| Train { packets, rounds, pace, names, told, free },
+    let drops = prop_oneof![3 => Just(0), 1 => 1u64..3];
+    (1u32..24, log_uniform(0.1, 8.0), pace, names, told, free, drops).prop_map(
+        |(packets, rounds, pace, names, told, free, drops)| Train {
+            packets,
+            rounds,
+            pace,
+            names,
+            told,
+            free,
+            drops,
+        },
     )
 }
 
@@ -138,12 +177,16 @@ fn case() -> impl Strategy<Value = Case> {
 /// Whether what the phase that ends at `now` is decided by is closer to its limit than the errors are.
 fn is_close(c: &Flow, heavy: u64, now_ns: u64, told: u64) -> bool {
     let rate = c.bytes as f64 * 1e9 / (now_ns - c.since_ns).max(1) as f64;
+    let heavy = heavy >> c.marked;
     let near = |limit: f64, more: f64| (rate - limit).abs() <= U * rate + 1.0 + more;
     let told = 1.25 * told.max(c.told).max(c.told_before) as f64;
     match PHASES[c.phase as usize] {
         Phase::Watch => near(heavy as f64, 0.0) || near(told, 1.0),
-        Phase::Refer => near(heavy as f64, 0.0),
-        Phase::Judge => near(0.75 * c.rate as f64, U * c.rate as f64 + 2.0),
+        // The larger of Hold's and this one's counts.
+        Phase::Refer => {
+            near(heavy as f64, 0.0) || (c.rate as f64 - heavy as f64).abs() <= U * c.rate as f64 + 1.0
+        }
+        Phase::Judge => [0.25, 0.75].iter().any(|limit| near(limit * c.rate as f64, U * c.rate as f64 + 2.0)),
         _ => false,
     }
 }
@@ -163,7 +206,10 @@ fn follow(case: &Case, entered: &[Cell<u64>; 6], refused: &Cell<u64>) -> Result<
         isolate: Time::from_nanos(case.c.isolate_ns),
     };
     let (mut rust, mut c) = (police::Flow::default(), Flow::default());
+    let (mut witnesses, mut trouble, mut link) =
+        (police::Witnesses::default(), police::Trouble::default(), Link::default());
     let mut now_ns = 1_000_000_000;
+    let mut drops = 0;
     let mut tokens_error = 0.0;
     for train in &case.trains {
         let gap_ns = (case.round_us * 1000.0 * train.rounds / f64::from(train.packets)) as u64 + 1;
@@ -172,6 +218,7 @@ fn follow(case: &Case, entered: &[Cell<u64>; 6], refused: &Cell<u64>) -> Result<
         let told = train.told.map(|told| (case.rate * told) as u64);
         for _ in 0..train.packets {
             now_ns += gap_ns;
+            drops += train.drops;
             let now = Time::from_nanos(now_ns);
             let view = View {
                 now_ns,
@@ -179,6 +226,7 @@ fn follow(case: &Case, entered: &[Cell<u64>; 6], refused: &Cell<u64>) -> Result<
                 rtt_us,
                 told: told.unwrap_or(0),
                 free: u64::from(train.free),
+                drops,
             };
             if c.until_ns != 0 && now_ns >= c.until_ns && is_close(&c, case.c.heavy, now_ns, view.told) {
                 return Ok(());
@@ -193,6 +241,7 @@ fn follow(case: &Case, entered: &[Cell<u64>; 6], refused: &Cell<u64>) -> Result<
                     rtt: (rtt_us > 0).then(|| Time::from_micros(rtt_us)),
                     told: told.map(|told| Rate::from_bytes_per_sec(told as f64)),
                     free: train.free,
+                    drops,
                 },
             );
             if c.phase != before {
@@ -208,50 +257,77 @@ fn follow(case: &Case, entered: &[Cell<u64>; 6], refused: &Cell<u64>) -> Result<
             prop_assert_eq!(Time::from_nanos(c.since_ns), since);
             prop_assert_eq!((c.round_ns > 0).then(|| Time::from_nanos(c.round_ns)), rust.round());
             prop_assert_eq!(Time::from_nanos(fs_host_police_test_ns(&c)), rust.test_time());
+            prop_assert_eq!(
+                (fs_host_police_isolated(&c), fs_host_police_proven(&c), c.passed_ns),
+                (rust.is_isolated(), rust.is_proven(), rust.passed().map_or(0, |rtt| rtt.as_ps() / 1000))
+            );
+            trouble.look(now, drops);
+            fs_host_police_look(&mut link, now_ns, drops);
+            if let (true, Some(rtt)) = (c.since_ns == now_ns && rust.is_proven(), rust.passed()) {
+                witnesses.passed(&params, now, rtt);
+                fs_host_police_witness(&case.c, &mut link, now_ns, c.passed_ns);
+            }
+            let belief = rust.belief(&witnesses);
+            let most_us = belief.most_rtt.map_or(u64::MAX, |rtt| (rtt.as_ps() / 1_000_000).max(1));
+            prop_assert_eq!(fs_host_police_most_rtt_us(&c, &link), most_us);
+            let flight = fs_host_police_least_flight(&c, rtt_us, u64::from(bytes)) as f64;
+            let exact = belief.least_rate * rtt_us as f64 / 1e6 / f64::from(bytes);
+            let rate_error = (U * 1.25 * belief.least_rate + 1.0) * rtt_us as f64 / 1e6 / f64::from(bytes);
+            close!(flight, exact, 2.0 * U * exact + rate_error + 1.0, "packets in flight");
 
+            let half = (case.c.heavy as f64 / 10.0).max(131_072.0) / 2.0;
+            if c.marked > 0 && (c.tokens_q16 as f64 / 65536.0 - half).abs() <= tokens_error + 1.0 {
+                return Ok(());
+            }
             let reference = rust.reference().bytes_per_sec();
             let rate_error = U * reference + 1.0;
             close!(c.rate as f64, reference, rate_error, "r_0");
-            match (fs_host_police_told(&c), rust.most_told()) {
+            match (fs_host_police_told(&case.c, &c), rust.told(&params, now, bytes).rate) {
                 (u64::MAX, None) => {}
                 (got, exact) => {
                     let exact = exact.map_or(f64::NAN, Rate::bytes_per_sec);
                     close!(got as f64, exact, rate_error / 2.0 + 1.0, "told");
                 }
             }
-            let got = fs_host_police_change(&c, now_ns, u64::from(bytes));
-            match rust.most_change(now, bytes) {
+            let got = fs_host_police_change(&case.c, &c, now_ns, u64::from(bytes));
+            match rust.told(&params, now, bytes).change {
                 None => prop_assert_eq!(got, 0x7fff_ffff),
                 Some(0.0) => prop_assert_eq!(got, 0),
                 Some(exact) => {
                     let exact = exact.max(-f64::from(i32::MAX));
-                    prop_assert!(got as f64 <= exact + U * -exact, "{got} is more than {exact}");
-                    close!(got as f64, exact, U * -exact + 1.0, "change");
+                    let (exact, error) = (exact.min(f64::from(i32::MAX)), U * exact.abs());
+                    prop_assert!(got as f64 <= exact + error, "{got} is more than {exact}");
+                    close!(got as f64, exact, error + 1.0, "change");
                 }
             }
-            if rust.phase() != Phase::Isolate {
+            if rust.phase() == Phase::Isolate && c.tokens_ns == now_ns {
                 tokens_error = 0.0;
-                continue;
             }
-            let passed_s = ((now_ns - c.tokens_ns) as f64 / 1e9).min(1.0);
-            tokens_error += 1.0 / 65536.0
-                + passed_s * (rate_error / 2.0 + 1.0 + U * reference / 2.0)
-                + F64 * reference * passed_s;
-            // Near what the packet needs, one may let it pass and the other not.
-            let allowed = (c.rate / 2) as f64;
-            let mut full = (allowed / 10.0).max(262_144.0);
-            full = (c.tokens_q16 as f64 / 65536.0 + passed_s * allowed).min(full);
-            if (full - f64::from(bytes)).abs() <= tokens_error + 1.0 {
-                return Ok(());
+            let isolated = rust.is_isolated();
+            if isolated || (!rust.is_proven() && (trouble.lasts() || c.marked > 0)) {
+                // Near what the packet needs, one may let it pass and the other not.
+                let mut after = c;
+                fs_host_police_admit(&case.c, &mut after, now_ns, u64::from(bytes), &link);
+                let allowed = if isolated { after.allowed } else { case.c.heavy } as f64;
+                let passed_s = ((now_ns - c.tokens_ns) as f64 / 1e9).min(1.0);
+                tokens_error +=
+                    1.0 / 65536.0 + passed_s * (2.0 * U * allowed + 4.0) + F64 * allowed * passed_s;
+                let mut full = (allowed / 10.0).max(131_072.0);
+                full = (c.tokens_q16 as f64 / 65536.0 + passed_s * allowed).min(full);
+                if (full - f64::from(bytes)).abs() <= tokens_error + 1.0 {
+                    return Ok(());
+                }
             }
-            let admitted = rust.admits(now, bytes);
+            let admitted = rust.admits(&params, now, bytes, &trouble);
             prop_assert_eq!(
-                fs_host_police_admit(&mut c, now_ns, u64::from(bytes)),
+                fs_host_police_admit(&case.c, &mut c, now_ns, u64::from(bytes), &link),
                 admitted,
-                "{} of {}",
-                full,
+                "{:?}, {:?}, {} bytes",
+                c,
+                rust,
                 bytes
             );
+            prop_assert_eq!(fs_host_police_isolated(&c), rust.is_isolated());
             refused.set(refused.get() + u64::from(!admitted));
         }
     }

@@ -1,6 +1,6 @@
 //! What an RCP packet carries (Dukkipati 2007, section 6.1.1).
 
-use crate::share::police::Told;
+use crate::share::police::{Belief, Told};
 use crate::stamp::{Stamp, StampLaw};
 use crate::units::{Rate, Time};
 
@@ -40,6 +40,16 @@ impl StampLaw for Header {
 
     fn forget_rtt(stamp: &mut Stamp) {
         *stamp = Self { rtt_s: 0.0, ..(*stamp).into() }.into();
+    }
+
+    fn recall(stamp: &mut Stamp, named: &Stamp) {
+        *stamp = Self { rtt_s: Self::from(*named).rtt_s, ..(*stamp).into() }.into();
+    }
+
+    fn believe(stamp: &mut Stamp, _: u32, belief: &Belief) {
+        let header = Self::from(*stamp);
+        let most = belief.most_rtt.map_or(header.rtt_s, Time::as_secs_f64);
+        *stamp = Self { rtt_s: header.rtt_s.min(most), ..header }.into();
     }
 
     fn told(stamp: &Stamp) -> Option<Rate> {

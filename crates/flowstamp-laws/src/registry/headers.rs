@@ -1,6 +1,6 @@
 //! What packets can carry for a law. A header is one line of `headers!`.
 
-use crate::share::police::Told;
+use crate::share::police::{Belief, Told};
 use crate::stamp::{Stamp, StampLaw};
 use crate::units::{Rate, Time};
 use crate::{pcp, rcp, vcp, xcp};
@@ -47,6 +47,16 @@ macro_rules! headers {
             /// [`StampLaw::forget_rtt`].
             pub fn forget_rtt(self, stamp: &mut Stamp) {
                 match self { Self::Plain => {} $( Self::$variant => <$header as StampLaw>::forget_rtt(stamp) ),* }
+            }
+
+            /// [`StampLaw::recall`].
+            pub fn recall(self, stamp: &mut Stamp, named: &Stamp) {
+                match self { Self::Plain => {} $( Self::$variant => <$header as StampLaw>::recall(stamp, named) ),* }
+            }
+
+            /// [`StampLaw::believe`].
+            pub fn believe(self, stamp: &mut Stamp, size: u32, belief: &Belief) {
+                match self { Self::Plain => {} $( Self::$variant => <$header as StampLaw>::believe(stamp, size, belief) ),* }
             }
 
             /// [`StampLaw::told`].

@@ -7,7 +7,7 @@
 //!   2      H_feedback, bytes of window      Delta_Throughput, bytes/s
 //! ```
 
-use crate::share::police::Told;
+use crate::share::police::{Belief, Told};
 use crate::stamp::{Stamp, StampLaw};
 use crate::units::Time;
 
@@ -65,6 +65,17 @@ impl StampLaw for Window {
 
     fn forget_rtt(stamp: &mut Stamp) {
         stamp.0[1] = 0.0;
+    }
+
+    fn recall(stamp: &mut Stamp, named: &Stamp) {
+        (stamp.0[0], stamp.0[1]) = (named.0[0], named.0[1]);
+    }
+
+    /// A longer RTT is cut, and a window that stands for less than the flow's rate is raised to it.
+    fn believe(stamp: &mut Stamp, _: u32, belief: &Belief) {
+        let [cwnd, rtt_s, _] = &mut stamp.0;
+        *rtt_s = most_rtt_s(*rtt_s, belief);
+        *cwnd = cwnd.max(belief.least_rate * *rtt_s);
     }
 
     fn test(stamp: &mut Stamp, size: u32, test: &Told) {
@@ -141,6 +152,19 @@ impl StampLaw for Throughput {
         (stamp.0[0], stamp.0[1]) = (0.0, 0.0);
     }
 
+    fn recall(stamp: &mut Stamp, named: &Stamp) {
+        (stamp.0[0], stamp.0[1]) = (named.0[0], named.0[1]);
+    }
+
+    /// A longer RTT is cut, and so is a time between packets that is longer than the flow's rate leaves.
+    fn believe(stamp: &mut Stamp, size: u32, belief: &Belief) {
+        let [x, rtt_s, _] = &mut stamp.0;
+        *rtt_s = most_rtt_s(*rtt_s, belief);
+        if *x * belief.least_rate > f64::from(size) {
+            *x = f64::from(size) / belief.least_rate;
+        }
+    }
+
     fn test(stamp: &mut Stamp, size: u32, test: &Told) {
         lower::<Self>(stamp, size, test);
     }
@@ -187,6 +211,10 @@ pub(crate) fn add_up(pending: &mut Stamp, newer: &Stamp) {
 fn named_rtt<E: Encoding>(stamp: &Stamp) -> Option<Time> {
     let rtt_s = E::read(stamp, 1.0).rtt_s;
     (rtt_s > 0.0).then(|| Time::from_secs_f64(rtt_s))
+}
+
+fn most_rtt_s(rtt_s: f64, belief: &Belief) -> f64 {
+    belief.most_rtt.map_or(rtt_s, |most| rtt_s.min(most.as_secs_f64()))
 }
 
 /// Writes what a test tells, where the header allows more.

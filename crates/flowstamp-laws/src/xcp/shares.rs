@@ -11,6 +11,9 @@
 //!   X <- min(X, c s (sum X / sum s))        sums over the last interval's packets with an RTT
 //! ```
 //!
+//! With the bound, equations 2 and 9 go by the bytes of packets that have an RTT. Nothing can be taken from others, such as those of an
+//! isolated flow: shuffling a tenth of them as well would leave a standing queue.
+//!
 //! Then packets with a share `b` of the bytes have at most `c b` of `sum X` of the interval before, whatever they say, and `sum X` is at most
 //! `1 / (1 - c b)` of what it is without them. A bound by multiples of `d` would follow what it bounds.
 
@@ -85,6 +88,8 @@ pub struct Closed {
     pub delay: f64,
     /// `y`, bytes/s.
     pub input_rate: f64,
+    /// Bytes of the packets from which something can be taken.
+    taken_from: f64,
     /// `d` was known before it began.
     was_known: bool,
 }
@@ -234,15 +239,17 @@ impl<E: Encoding> Shares<E> {
             true => self.avg_rtt.max(intervals.least.as_secs_f64()), // deviation 3
             false => UNKNOWN.max(intervals.least).as_secs_f64(),
         };
-        Closed { delay, input_rate: self.input_bytes / self.interval, was_known }
+        let taken_from = if intervals.max_weight.is_some() { self.sum_bytes } else { self.input_bytes };
+        Closed { delay, input_rate: self.input_bytes / self.interval, taken_from, was_known }
     }
 
     /// The next interval begins, whose packets are to bring `aggregate`, bytes/s, and the shuffled traffic.
     pub fn hand_out(&mut self, closed: Closed, aggregate: f64, gamma: f64) {
-        let [give, take] = pools(aggregate, gamma, closed.input_rate);
+        let shuffled_of = closed.input_rate.min(closed.taken_from / self.interval);
+        let [give, take] = pools(aggregate, gamma, shuffled_of);
         if self.sum_x > 0.0 && closed.was_known {
             self.xi_pos = give / self.sum_x; // eq. 6
-            self.xi_neg = take / self.input_bytes; // eq. 9
+            self.xi_neg = take / closed.taken_from; // eq. 9
             self.residue_pos = give;
             self.residue_neg = take;
         } else {

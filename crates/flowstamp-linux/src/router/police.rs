@@ -52,7 +52,7 @@ pub struct Arguments {
     /// Time that a flow is isolated for.
     #[arg(long, default_value = "30s")]
     isolate: Time,
-    /// Class of the root queueing discipline (htb) for isolated flows; without it, they are held to half their rate.
+    /// Class of the root queueing discipline (htb) for isolated flows; without it, they are held to half their rate, and less while the link drops packets.
     #[arg(long, value_name = "MAJOR:MINOR", value_parser = class)]
     class: Option<u32>,
 }

@@ -137,13 +137,13 @@ impl Laws {
     fn router_hears(&mut self, now: Time, seen: Backlog, packet: &Packet) {
         if let Some(router) = &mut self.router {
             let own = packet.flags & DATA != 0 && packet.header == router.header();
-            let own = own && !self.police.as_ref().is_some_and(|police| police.isolates(packet));
-            router.on_arrival(
-                seen.view(now),
-                u32::from(packet.size),
-                own.then_some(&packet.stamp),
-                packet.bits,
-            );
+            let size = u32::from(packet.size);
+            if let (true, Some(police)) = (own, &self.police) {
+                let believed = police.believed(packet);
+                router.on_arrival(seen.view(now), size, believed.as_ref(), packet.bits);
+            } else {
+                router.on_arrival(seen.view(now), size, own.then_some(&packet.stamp), packet.bits);
+            }
         }
     }
 
@@ -158,15 +158,13 @@ impl Laws {
     #[inline(always)] // likewise
     fn router_stamps(&mut self, now: Time, seen: Backlog, packet: &mut Packet) {
         if let Some(router) = &mut self.router {
-            if self.police.as_ref().is_some_and(|police| police.isolates(packet)) {
-                packet.header.forget_rtt(&mut packet.stamp);
-            }
+            let named = self.police.as_ref().map(|police| police.bound(packet));
             let Packet { stamp, bits, size, flags, header, .. } = packet;
             let random = &mut self.random;
             if *flags & DATA != 0 && *header == router.header() {
                 router.on_departure(seen.view(now), u32::from(*size), stamp, bits, || random.uniform());
-                if let Some(police) = &mut self.police {
-                    police.tell(now, packet);
+                if let (Some(police), Some(named)) = (&mut self.police, named) {
+                    police.tell(now, packet, &named);
                 }
             } else if *flags & (ECN_CAPABLE | CONGESTED) == ECN_CAPABLE
                 && router.marks(seen.view(now), u32::from(*size), || random.uniform())
@@ -182,7 +180,7 @@ impl Laws {
     #[inline(always)] // most links have no police
     pub(super) fn admits(&mut self, now: Time, packet: &Packet, own: bool) -> bool {
         let Some(police) = self.police.as_mut().filter(|_| own) else { return true };
-        let admitted = police.admits(now, packet);
+        let admitted = police.admits(now, packet, self.stats.whole_run()[1]);
         if !admitted {
             self.stats.lose(packet);
         }

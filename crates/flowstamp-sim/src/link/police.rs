@@ -4,7 +4,8 @@
 //! behind the router. Each flow is a source of its own, as each has hosts of its own.
 
 use crate::packet::{DATA, Packet};
-use flowstamp_laws::share::police::{self, Flow, Params, Phase};
+use flowstamp_laws::Stamp;
+use flowstamp_laws::share::police::{self, Flow, Params, Phase, Trouble, Witnesses};
 use flowstamp_laws::units::{Rate, Time};
 use std::collections::BTreeMap;
 
@@ -16,6 +17,10 @@ const MOST: usize = 4096;
 pub struct Police {
     params: Params,
     flows: BTreeMap<u64, Entry>,
+    witnesses: Witnesses,
+    trouble: Trouble,
+    /// Packets that isolation held back.
+    held: u64,
     /// Those that were tested, in the order of their first tests.
     pub tested: Vec<Tested>,
 }
@@ -55,11 +60,18 @@ impl Police {
     /// Nobody is known.
     #[must_use]
     pub fn new(params: Params) -> Self {
-        Self { params, flows: BTreeMap::new(), tested: Vec::new() }
+        Self {
+            params,
+            flows: BTreeMap::new(),
+            witnesses: Witnesses::default(),
+            trouble: Trouble::default(),
+            held: 0,
+            tested: Vec::new(),
+        }
     }
 
-    /// A packet of the router's own protocol arrives. Whether it may go on.
-    pub fn admits(&mut self, now: Time, packet: &Packet) -> bool {
+    /// A packet of the router's own protocol arrives at a link that has lost `lost` packets. Whether it may go on.
+    pub fn admits(&mut self, now: Time, packet: &Packet, lost: u64) -> bool {
         if packet.flags & DATA == 0 {
             return true;
         }
@@ -72,37 +84,67 @@ impl Police {
         let before = entry.flow.phase();
         let bytes = u32::from(packet.size);
         entry.seen = now;
+        let drops = lost.saturating_sub(self.held);
         let rtt = packet.header.named_rtt(&packet.stamp);
-        let seen = police::Packet { now, bytes, rtt, told: entry.told, free: true };
+        let seen = police::Packet { now, bytes, rtt, told: entry.told, free: true, drops };
         entry.flow.on_packet(&self.params, &seen);
-        let phase = entry.flow.phase();
-        if phase != before {
-            self.note(id, now, before);
+        if entry.flow.running().0 == now {
+            if let (true, Some(rtt)) = (entry.flow.is_proven(), entry.flow.passed()) {
+                self.witnesses.passed(&self.params, now, rtt);
+            }
+            if entry.flow.phase() != before {
+                self.note(id, now, before);
+            }
         }
-        if phase != Phase::Isolate {
-            return true;
-        }
+        self.trouble.look(now, drops);
         let Some(entry) = self.flows.get_mut(&id) else { return true };
-        let admitted = entry.flow.admits(now, bytes);
-        if let (false, Some(place)) = (admitted, entry.place) {
-            self.tested[place].drops += 1;
+        let admitted = entry.flow.admits(&self.params, now, bytes, &self.trouble);
+        if !admitted {
+            self.held += 1;
+            if let Some(place) = entry.place {
+                self.tested[place].drops += 1;
+            }
         }
         admitted
     }
 
-    /// Whether it is of an isolated flow. To the router law such a packet is input, and no more: what it gave to who does not take it, others
-    /// would not get.
+    /// What the router law is to read in `packet`; `None` if it is input to it, and no more: it would share out to others' loss.
     #[must_use]
-    pub fn isolates(&self, packet: &Packet) -> bool {
-        self.flows.get(&packet.flow_id()).is_some_and(|entry| entry.flow.phase() == Phase::Isolate)
+    pub fn believed(&self, packet: &Packet) -> Option<Stamp> {
+        let mut stamp = packet.stamp;
+        if let Some(entry) = self.flows.get(&packet.flow_id()) {
+            if entry.flow.is_isolated() {
+                return None;
+            }
+            let belief = entry.flow.belief(&self.witnesses);
+            packet.header.believe(&mut stamp, u32::from(packet.size), &belief);
+        }
+        Some(stamp)
     }
 
-    /// A packet leaves, with what the router has written.
-    pub fn tell(&mut self, now: Time, packet: &mut Packet) {
+    /// Bounds what `packet`, which is about to be stamped, says by what its flow is believed; an isolated flow's says nothing. Returns what it
+    /// said.
+    pub fn bound(&self, packet: &mut Packet) -> Stamp {
+        let named = packet.stamp;
+        let Some(entry) = self.flows.get(&packet.flow_id()) else { return named };
+        if entry.flow.is_isolated() {
+            packet.header.forget_rtt(&mut packet.stamp);
+        } else {
+            let belief = entry.flow.belief(&self.witnesses);
+            packet.header.believe(&mut packet.stamp, u32::from(packet.size), &belief);
+        }
+        named
+    }
+
+    /// A packet leaves, with what the router has written; `named` is what it said before [`Self::bound`].
+    pub fn tell(&mut self, now: Time, packet: &mut Packet, named: &Stamp) {
         let Some(entry) = self.flows.get_mut(&packet.flow_id()) else { return };
+        if entry.flow.is_isolated() {
+            packet.header.recall(&mut packet.stamp, named);
+        }
         entry.told = packet.header.told(&packet.stamp);
         let size = u32::from(packet.size);
-        packet.header.test(&mut packet.stamp, size, &entry.flow.told(now, size));
+        packet.header.test(&mut packet.stamp, size, &entry.flow.told(&self.params, now, size));
     }
 
     /// A flow has left a phase.
