@@ -199,6 +199,22 @@ def test_applications() -> None:
     assert groups["pages"]["application"]["time_s"]["p50"] > 0.04
 
 
+def test_queues() -> None:
+    """Each queue keeps to its closed form: the shaper's and the policer's rate and burst, and a call that waits for one packet at most."""
+    first = flowstamp("run", str(EXAMPLES / "queues.toml"))
+    measured_s = first["duration_s"] - first["warmup_s"]
+    modem = first["links"]["modem"]
+    assert modem["utilization"] * modem["rate_bps"] == pytest.approx(20e6, rel=0.03)
+    assert modem["buffer_bytes"] == 32e3 + 20e6 / 8 * 0.040
+    assert first["groups"]["guest"]["goodput_bps"] < 4e6 + 16e3 * 8 / measured_s
+    assert first["links"]["guests"]["drops"] > 0
+    assert first["groups"]["call"]["goodput_bps"] == pytest.approx(100e3, rel=0.02)
+    # On the Wi-Fi a packet of the call waits for what is left of another, 1000 bytes at 12 Mb/s; without priority for PIE's target.
+    without = flowstamp("run", str(EXAMPLES / "queues.toml"), "--set", "graph.links.wifi.priority=none")
+    waits = [run["groups"]["call"]["packet_delay_s"]["mean"] for run in (first, without)]
+    assert waits[1] - waits[0] > 0.005
+
+
 def test_flow_list(tmp_path: Path) -> None:
     summary = flowstamp("run", str(EXAMPLES / "flow-list.toml"))
     listed = summary["groups"]["listed"]

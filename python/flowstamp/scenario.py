@@ -99,6 +99,7 @@ class Scenario:
         ignore_columns: Sequence[str] = (),
         receiver: str | None = None,
         governs: str | None = None,
+        label: int | None = None,
         transport: Mapping[str, Any] | None = None,
         access: Mapping[str, Any] | None = None,
     ) -> Self:
@@ -133,6 +134,7 @@ class Scenario:
             ignore_columns: other columns of the list, which are left alone; "*" stands for all.
             receiver: "tcp" for receiving hosts that know TCP alone and echo no stamps; default "any".
             governs: of an XCP macro-flow, "xcp-edge": the link whose rate it sets.
+            label: 0 (default) to 7; links with priority="labels" send packets of a greater label first.
             transport: window, acks and recovery.
             access: access link of the flows' hosts: `rate` and `delay`.
 
@@ -170,6 +172,7 @@ class Scenario:
             "ignore_columns": list(ignore_columns) or None,
             "receiver": receiver,
             "governs": governs,
+            "label": label,
             "transport": transport,
             "access": access,
         }
@@ -470,7 +473,7 @@ def dumbbell(
         queue: the bottleneck's queue; default "droptail".
         router: the bottleneck's router law; default the law of the first flows that need one.
         share: how the router law shares the bottleneck with other traffic: "none" (default), "fifo", "wfq" or "drr".
-        priority: packets that go before all others: "none" (default) or "acks"; not together with share.
+        priority: packets that go before all others: "none" (default), "acks" or "labels"; not with share.
         access_rate: capacity of each access link; default ten times the bottleneck's.
         reverse_rate: capacity from right to left, where it differs.
         impairments: of packets that crossed the bottleneck: `loss`, `jitter` and others (docs/impairments.md).
@@ -517,7 +520,7 @@ def parking_lot(
         queue: the queue of each link; default "droptail".
         router: the router law of each link; default the law of the first flows that need one.
         share: how the router laws share the links with other traffic: "none" (default), "fifo", "wfq" or "drr".
-        priority: packets that go before all others: "none" (default) or "acks"; not together with share.
+        priority: packets that go before all others: "none" (default), "acks" or "labels"; not with share.
         access_rate: capacity of each access link; default ten times the fastest link's.
         access_delay: one-way propagation delay of each access link.
         impairments: of packets that have crossed a link: `loss`, `jitter` and others (docs/impairments.md).
@@ -571,7 +574,7 @@ def leaf_spine(
         queue: the queue of each link; default "droptail".
         router: the router law of each link; default the law of the first flows that need one.
         share: how the router laws share the links with other traffic: "none" (default), "fifo", "wfq" or "drr".
-        priority: packets that go before all others: "none" (default) or "acks"; not together with share.
+        priority: packets that go before all others: "none" (default), "acks" or "labels"; not with share.
     """
     table = {
         "leaves": leaves,
@@ -617,7 +620,7 @@ def fat_tree(
         queue: the queue of each link; default "droptail".
         router: the router law of each link; default the law of the first flows that need one.
         share: how the router laws share the links with other traffic: "none" (default), "fifo", "wfq" or "drr".
-        priority: packets that go before all others: "none" (default) or "acks"; not together with share.
+        priority: packets that go before all others: "none" (default), "acks" or "labels"; not with share.
     """
     table = {
         "k": k,

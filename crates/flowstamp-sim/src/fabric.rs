@@ -13,7 +13,7 @@ use crate::link::{Admission, Impaired, Laws, LinkStats, Plain, Port, Tap};
 use crate::medium::dcf::{Happened, Kind};
 use crate::medium::{Capacity, Grant, Service, Turns};
 use crate::network::{CellPlan, END, LinkPlan, Medium};
-use crate::packet::{DATA, Labels, Packet, SackPool};
+use crate::packet::{DATA, Packet, SackPool};
 use crate::port::port;
 use crate::prefetch::prefetch;
 use crate::scenario::{Access, Priority, Scenario};
@@ -88,8 +88,7 @@ pub struct Fabric {
     leads_to: Vec<u32>,
     /// Selective acks of packets that are under way.
     pub sacks: SackPool,
-    /// Labels of flows, where a link goes by them.
-    labels: Labels,
+    /// Some link goes by labels of flows.
     labelled: bool,
     /// Packets that are recorded.
     pub capture: Capture,
@@ -139,7 +138,6 @@ impl Fabric {
             policed: plans.iter().any(|plan| plan.police.is_some()),
             routes,
             sacks: SackPool::default(),
-            labels: Labels::default(),
             labelled: plans.iter().any(|plan| plan.priority == Priority::Labels),
             capture: capture.unwrap_or_default(),
             sent: 0,
@@ -187,7 +185,7 @@ impl Fabric {
     /// The flow that has `slot` from now on has this label.
     pub fn label(&mut self, slot: u32, label: u8) {
         if self.labelled {
-            self.labels.set(slot, label);
+            self.sacks.labels.set(slot, label);
         }
     }
 
@@ -308,8 +306,7 @@ impl Fabric {
         let at = number as usize;
         let link = &mut self.links[at];
         if let Some(port) = self.ports.get_mut(at) {
-            let mut tap =
-                Tap { capture: &mut self.capture, sacks: &self.sacks, labels: &self.labels, link: number };
+            let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
             port.advance(link, self.now, &mut tap);
         }
         // Without a look at the packet where that is possible: it is far away.
@@ -329,8 +326,7 @@ impl Fabric {
         let admission = match self.ports.get_mut(to as usize) {
             None => next.admit(self.now, packet),
             Some(port) => {
-                let mut tap =
-                    Tap { capture: &mut self.capture, sacks: &self.sacks, labels: &self.labels, link: to };
+                let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: to };
                 port.admit(next, self.now, packet, &mut tap)
             }
         };
@@ -456,8 +452,7 @@ impl Fabric {
     #[inline(never)]
     fn enter_router(&mut self, number: u32, packet: Packet) {
         let at = number as usize;
-        let mut tap =
-            Tap { capture: &mut self.capture, sacks: &self.sacks, labels: &self.labels, link: number };
+        let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
         let admission = self.ports[at].admit(&mut self.links[at], self.now, &packet, &mut tap);
         self.admitted(number, admission, packet.sack);
     }
@@ -500,8 +495,7 @@ impl Fabric {
         let at = number as usize;
         loop {
             let Port::Served(port) = &mut self.ports[at] else { return };
-            let mut tap =
-                Tap { capture: &mut self.capture, sacks: &self.sacks, labels: &self.labels, link: number };
+            let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
             let Some((admission, sack)) = port.choose(&mut self.links[at], self.now, &mut tap) else { break };
             self.admitted(number, admission, sack);
             if admission != Admission::Dropped {
@@ -534,8 +528,7 @@ impl Fabric {
         }
         let at = number as usize;
         while let Port::Served(port) = &mut self.ports[at] {
-            let mut tap =
-                Tap { capture: &mut self.capture, sacks: &self.sacks, labels: &self.labels, link: number };
+            let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number };
             let Some((admission, sack)) = port.choose(&mut self.links[at], self.now, &mut tap) else {
                 return;
             };
@@ -605,22 +598,19 @@ impl Fabric {
 
     /// A router link's laws hear of all transmissions that have begun by now.
     pub fn advance(&mut self, number: usize) {
-        let mut tap =
-            Tap { capture: &mut self.capture, sacks: &self.sacks, labels: &self.labels, link: number as u32 };
+        let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number as u32 };
         self.ports[number].advance(&mut self.links[number], self.now, &mut tap);
     }
 
     fn settle_link(&mut self, number: usize) {
-        let mut tap =
-            Tap { capture: &mut self.capture, sacks: &self.sacks, labels: &self.labels, link: number as u32 };
+        let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number as u32 };
         self.ports[number].settle(&mut self.links[number], self.now, &mut tap);
     }
 
     /// A router law's timer.
     pub fn router_timer(&mut self, source: u32) {
         let (number, which) = (source as usize / MAX_TIMERS, source as usize % MAX_TIMERS);
-        let mut tap =
-            Tap { capture: &mut self.capture, sacks: &self.sacks, labels: &self.labels, link: number as u32 };
+        let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number as u32 };
         let port = &mut self.ports[number];
         port.advance(&mut self.links[number], self.now, &mut tap);
         let view = port.view(self.now);
@@ -634,8 +624,7 @@ impl Fabric {
     /// A queue law's timer.
     pub fn queue_timer(&mut self, source: u32) {
         let (number, class) = (source as usize / MAX_QUEUES, source as usize % MAX_QUEUES);
-        let mut tap =
-            Tap { capture: &mut self.capture, sacks: &self.sacks, labels: &self.labels, link: number as u32 };
+        let mut tap = Tap { capture: &mut self.capture, sacks: &self.sacks, link: number as u32 };
         let port = &mut self.ports[number];
         port.advance(&mut self.links[number], self.now, &mut tap);
         let view = port.queue_view(class, self.now);

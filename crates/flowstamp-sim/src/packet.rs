@@ -121,11 +121,13 @@ impl Labels {
     }
 }
 
-/// Selective acks under way. Few acks carry any, so they are kept beside the packets.
+/// What packets have no room for: selective acks under way, of which few carry any, and their flows' labels.
 #[derive(Clone, Debug, Default)]
 pub struct SackPool {
     blocks: Vec<SackBlocks>,
     free: Vec<u32>,
+    /// Labels of flows, where a link goes by them.
+    pub labels: Labels,
 }
 
 impl SackPool {

@@ -46,7 +46,7 @@ impl Bucket {
         Self { rate, burst, depth: rate.tx_time(burst), full_at: Time::ZERO }
     }
 
-    /// Whether a packet of `size` bytes is ever let pass.
+    /// Whether a packet of `size` bytes can ever pass.
     #[must_use]
     pub fn holds(&self, size: u32) -> bool {
         u64::from(size) <= self.burst.get()
@@ -88,7 +88,7 @@ impl Buckets {
         Self { sustained: Bucket::new(rate, burst), peak: peak.map(|peak| Bucket::new(peak, mtu)) }
     }
 
-    /// Whether a packet of `size` bytes is ever let pass.
+    /// Whether a packet of `size` bytes can ever pass.
     #[must_use]
     pub fn holds(&self, size: u32) -> bool {
         self.sustained.holds(size) && self.peak.is_none_or(|peak| peak.holds(size))
@@ -250,8 +250,8 @@ impl Default for ShaperParams {
 }
 
 impl ShaperParams {
-    /// How much may wait, where the shaper says so: `latency` as Linux' `tbf` has it, `b + r latency`, and `mtu + p latency` if that is
-    /// less. `packet` is the size of a full packet.
+    /// How much may wait by `limit` or `latency`, if one is given. A latency allows `b + r latency` bytes, or `mtu + p latency` if that is less, as
+    /// in Linux' `tbf`. `packet` is the size of a full packet.
     #[must_use]
     pub fn own_limit(&self, packet: Bytes) -> Option<Limit> {
         let within = |rate: Rate, burst: Bytes, latency| burst.as_f64() + rate.bytes_in(latency);
@@ -270,7 +270,7 @@ impl ShaperParams {
     }
 }
 
-/// Who joins the queue of a shaper: what fits. When packets leave is said by [`ShaperParams::buckets`].
+/// The queue of a shaper, which admits what fits. [`ShaperParams::buckets`] says when packets leave.
 #[derive(Clone, Debug)]
 pub struct Shaper {
     limit: Limit,

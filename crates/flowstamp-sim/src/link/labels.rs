@@ -29,7 +29,7 @@ fn link(labels: bool, label: Option<f64>) -> (Plain, Served) {
 fn pass(flags: u8, header: Header, links: &mut [(Plain, Served)]) -> (Vec<Vec<Option<f64>>>, Vec<f64>) {
     let packet = Packet { size: 1000, flags, header, ..Packet::NONE };
     let (mut capture, sacks) = (Capture::default(), SackPool::default());
-    let mut tap = Tap { capture: &mut capture, sacks: &sacks, labels: &Labels::default(), link: 0 };
+    let mut tap = Tap { capture: &mut capture, sacks: &sacks, link: 0 };
     let mut packets = vec![packet; 2];
     let mut seen = Vec::new();
     for (line, port) in links {

@@ -36,7 +36,7 @@ pub use served::{Classifier, Ranks, Served};
 pub use stats::{LinkStats, QueueTimes};
 
 use crate::capture::Capture;
-use crate::packet::{DATA, Labels, Packet, SackPool};
+use crate::packet::{DATA, Packet, SackPool};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{AnyQueue, AnyRouter};
 use flowstamp_laws::router::LinkView;
@@ -69,10 +69,8 @@ impl Admission {
 pub struct Tap<'a> {
     /// Who records them.
     pub capture: &'a mut Capture,
-    /// Their selective acks.
+    /// Their selective acks and labels.
     pub sacks: &'a SackPool,
-    /// Their flows' labels.
-    pub labels: &'a Labels,
     /// The link.
     pub link: u32,
 }

@@ -452,7 +452,7 @@ impl Served {
         line.arrivals += 1;
         let seen = self.seen();
         let own = self.laws.is_own(packet);
-        let class = self.classifier.class(own, packet, tap.labels);
+        let class = self.classifier.class(own, packet, &tap.sacks.labels);
         let laws = &mut self.laws;
         laws.stats.arrivals += 1;
         if !laws.admits(now, packet, own) {

@@ -48,7 +48,7 @@ fn pass(scheduler: Scheduler, limit: Limit, arrivals: &[(u64, u16, bool)]) -> (V
     let rate = Rate::from_mbps(8.0); // a microsecond a byte
     let (mut line, mut port) = served(scheduler, rate, limit);
     let (mut capture, sacks) = (Capture::default(), SackPool::default());
-    let mut tap = Tap { capture: &mut capture, sacks: &sacks, labels: &Labels::default(), link: 0 };
+    let mut tap = Tap { capture: &mut capture, sacks: &sacks, link: 0 };
     let mut came = Vec::new();
     let mut choice = None;
     let mut lost = 0;
@@ -64,7 +64,7 @@ fn pass(scheduler: Scheduler, limit: Limit, arrivals: &[(u64, u16, bool)]) -> (V
         // A choice of the same instant comes before an arrival, as `Class` orders them.
         serve(&mut port, &mut line, now, &mut choice);
         let mut none = Capture::default();
-        let mut tap = Tap { capture: &mut none, sacks: &sacks, labels: &Labels::default(), link: 0 };
+        let mut tap = Tap { capture: &mut none, sacks: &sacks, link: 0 };
         match port.admit(&mut line, now, &packet(seq as u32, *size, *ack), &mut tap) {
             Admission::Dropped => lost += 1,
             Admission::Choose(at) => choice = Some(at),
@@ -180,7 +180,7 @@ fn each_classs_law_is_told_its_part_of_the_capacity() {
     let mut port = Served::new(laws, Classifier::Protocol, Scheduler::Wfq(Wfq::new(2)), Some(split));
     let mut line = Plain::new(Service::constant(rate), DELAY);
     let (mut capture, sacks) = (Capture::default(), SackPool::default());
-    let mut tap = Tap { capture: &mut capture, sacks: &sacks, labels: &Labels::default(), link: 0 };
+    let mut tap = Tap { capture: &mut capture, sacks: &sacks, link: 0 };
     // 200 packets in the 200 ms of the first period are 8 Mb/s of the other class.
     for n in 0..200 {
         port.admit(&mut line, Time::from_millis(n), &packet(n as u32, 1000, false), &mut tap);
