@@ -209,7 +209,7 @@ def test_queues() -> None:
     assert first["groups"]["guest"]["goodput_bps"] < 1e6 + 8e3 * 8 / measured_s
     assert first["links"]["guests"]["drops"] > 0
     assert first["groups"]["call"]["goodput_bps"] == pytest.approx(100e3, rel=0.02)
-    # From where the television is, a call's packet takes 1 ms and its transmission of 1.6 ms, and waits for the rest of another.
+    # After the shaper a call's packet takes 1 ms and its transmission of 1.6 ms, and waits for the rest of another.
     delay_s = {group: first["groups"][group]["packet_delay_s"]["mean"] for group in ("call", "tv")}
     assert 0.0016 < delay_s["call"] - delay_s["tv"] < 0.0052
     # Without priority it waits with the downloads, about PIE's target of 15 ms.

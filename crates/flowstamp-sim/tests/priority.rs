@@ -189,16 +189,19 @@ fn a_greater_label_takes_what_it_asks_for() {
         [[flows]]
         name = "high"
         law = "udp"
+        jitter = "none"
         label = 7
         rate = "6Mbps"
         [[flows]]
         name = "middle"
         law = "udp"
+        jitter = "none"
         label = 3
         rate = "7Mbps"
         [[flows]]
         name = "low"
         law = "udp"
+        jitter = "none"
         rate = "5Mbps"
         [probes]
         laws = true
