@@ -130,7 +130,7 @@ test-linux:
 	fi
 
 test-python: build $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto -m '$(MARKED_$(SIZE))'
+	$(BIN)/python -m pytest -n auto --durations=10 --durations-min=5 -m '$(MARKED_$(SIZE))'
 
 # The simulator without default features, which needs no operating system: golden scenarios have the same digests there.
 WASM := wasm32-unknown-unknown

@@ -52,6 +52,7 @@ def small(**given: Any) -> fs.Scenario:
     return fs.leaf_spine(2, 2, 4, **network).flows("rcp", name="web", pattern="random", web=web)
 
 
+@pytest.mark.long
 def test_the_example_works_under_each_law(tmp_path: Path) -> None:
     """Laws that are told nothing work at RTTs of microseconds: most of what came is over, no law stands."""
     done = flowstamp(
@@ -86,6 +87,7 @@ def test_a_step_that_drops_acks_stalls_flows() -> None:
     assert stalled[1] > 1.5 * stalled[0]
 
 
+@pytest.mark.long
 def test_the_script_has_the_same_runs(tmp_path: Path) -> None:
     made = runpy.run_path(str(EXAMPLES / "fat_tree.py"))["scenario"]
     ours = made("rcp", EXAMPLES / "data/datacentre-sizes.txt").set("duration", "600us").run().summary

@@ -300,6 +300,7 @@ def test_scenarios_that_have_no_loop_are_refused(flowstamp: Command, tmp_path: P
         assert refused.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 def test_a_scenario_gives_law_gains_and_rtt(flowstamp: Command, tmp_path: Path) -> None:
     """The mean RTT of its flows, and the gains that its router has."""
     (tmp_path / "s.toml").write_text(
@@ -386,6 +387,7 @@ def test_the_command_with_several_rtts(flowstamp: Command) -> None:
         assert refused.stderr.count("\n") == 1
 
 
+@pytest.mark.long
 def test_a_graph_names_its_links(flowstamp: Command, tmp_path: Path) -> None:
     """Each with the RTTs of the flows over it, without --rtt: 2 (10 + 20) ms and 2 (10 + 5) ms."""
     (tmp_path / "g.toml").write_text(
@@ -479,6 +481,7 @@ def test_why_packets_rest_where_models_do_not() -> None:
     assert swings[3] == pytest.approx(model, rel=0.2)
 
 
+@pytest.mark.long
 def test_the_command_checks_by_simulation(flowstamp: Command) -> None:
     done = flowstamp("stability", "rcp", "--rtt", "20ms,40ms", "--check-by-simulation", "--points", "2", "--json")
     found = json.loads(done.stdout)["simulation"]
@@ -513,6 +516,7 @@ def test_xcps_packets_leave_what_shuffling_holds_back() -> None:
         assert summary["links"]["bc"]["utilization"] == pytest.approx(1.0, abs=0.001)
 
 
+@pytest.mark.long
 def test_shuffling_bears_no_rtt_far_above_the_mean() -> None:
     """Alone, `x' = -gamma/d x(t - d_i)` grows where `gamma d_i / d` is above pi/2. So do the loop and packets."""
     for gamma, flows in ((0.1, 20), (0.1, 30), (0.05, 30)):

@@ -204,7 +204,7 @@ def marked(page: Path) -> object:
     return pytest.param(page, id=page.stem, marks=marks)
 
 
-@pytest.mark.parametrize("page", map(marked, TUTORIALS))
+@pytest.mark.parametrize("page", [marked(page) for page in TUTORIALS])
 def test_the_tutorial_leads_where_it_says(page: Path, tmp_path: Path) -> None:
     found = list(steps(page))
     assert sum(bool(step.command) for step in found) > 3
