@@ -467,7 +467,8 @@ FS_INLINE bool read_queue(struct fs_link *link)
 	return true;
 }
 
-FS_INLINE void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
+/* This and look() have stack frames of their own: together in on_timer() they exceed the 512 bytes of one frame with newer clang. */
+static __noinline void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 {
 	__u64 interval_ns = now - link->decided_ns, late = now - link->decide_at_ns;
 	/* In the map, as a program's stack is small; nobody else touches them. */
@@ -555,7 +556,7 @@ FS_INLINE void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 }
 
 /* The law looks at its queue between decisions; returns when it will again. */
-FS_INLINE __u64 look(struct fs_link *link)
+static __noinline __u64 look(struct fs_link *link)
 {
 	struct fs_xcp_params params = config.xcp;
 
