@@ -227,7 +227,7 @@ impl Impaired {
     /// instant and came before.
     #[must_use]
     pub fn passes(&self, after: Time) -> bool {
-        after == Time::ZERO && !(self.what.keep_order && !self.aside.is_empty())
+        after == Time::ZERO && (self.aside.is_empty() || !self.what.keep_order)
     }
 
     /// How much longer the way is of what left the transmitter at `left`, if it took another.
