@@ -65,6 +65,7 @@ QUANTITIES = {
     "Ratio": "share",
     "Buffer": "buffer",
     "QueueLength": "length of queue",
+    "Weight": "weight",
 }
 PLAIN = {"string": "text", "number": "number", "integer": "whole number", "boolean": "true or false", "null": "nothing"}
 
@@ -82,7 +83,7 @@ def scenario_page(schema: Mapping[str, Any]) -> str:
         "[Scenarios](../scenarios.md) explains them by examples. Where a law or a queue is asked for, its name alone "
         "stands for a table with that name and all defaults.\n",
         "## Quantities\n",
-        "Text with a unit; a bare number is refused.\n",
+        "Text with a unit; a bare number is refused, except for a share or a weight, which have none.\n",
         "| quantity | meaning | example |\n|---|---|---|",
         *(_quantity(title, defs[name]) for name, title in QUANTITIES.items() if name in defs),
         "",
