@@ -19,7 +19,9 @@ fn edges(nodes: u32) -> impl Iterator<Item = (u32, u32)> {
 
 fn csv(nodes: u32) -> String {
     let mut text = String::from("source,target,rate,delay\n");
-    edges(nodes).for_each(|(a, b)| drop(writeln!(text, "n{a},n{b},10Gbps,1ms")));
+    for (a, b) in edges(nodes) {
+        let _ = writeln!(text, "n{a},n{b},10Gbps,1ms");
+    }
     text
 }
 
@@ -27,7 +29,9 @@ fn graphml(nodes: u32) -> String {
     let mut text = String::from(
         "<graphml>\n<key id=\"d0\" for=\"edge\" attr.name=\"rate\"/>\n<key id=\"d1\" for=\"edge\" attr.name=\"delay\"/>\n<graph edgedefault=\"undirected\">\n",
     );
-    (0..nodes).for_each(|node| drop(writeln!(text, "  <node id=\"n{node}\"/>")));
+    for node in 0..nodes {
+        let _ = writeln!(text, "  <node id=\"n{node}\"/>");
+    }
     for (a, b) in edges(nodes) {
         let data = "<data key=\"d0\">10Gbps</data>\n    <data key=\"d1\">1ms</data>";
         let _ = writeln!(text, "  <edge source=\"n{a}\" target=\"n{b}\">\n    {data}\n  </edge>");

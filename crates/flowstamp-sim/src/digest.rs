@@ -86,8 +86,7 @@ fn timeless(summary: &Summary) -> Timeless {
 
 /// What results have had since digests were first kept. They are left out, so that digests stay comparable with those of engines
 /// that had none; tests of their own hold them.
-const LATER: [&str; 13] = [
-    "marked",
+const LATER: [&str; 12] = [
     "drops_data",
     "drops_acks",
     "after_warmup",
