@@ -306,6 +306,7 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	__u32 packet, why, most, srtt_us;
 	__s64 change;
 	__u64 bytes;
+	int told;
 
 	if (fs_is_late(sk, flow)) {
 		fs_xcp_begin(sk);
@@ -323,6 +324,8 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	}
 	change = (__s32)(flow->heard - flow->applied);
 	flow->applied = flow->heard;
+	/* A change that is not obeyed was told all the same: the router is there. */
+	told = change != 0;
 	/* Growth is for windows that are used, and not before a loss is repaired. */
 	if (change > 0 && (flow->state >= TCP_CA_RECOVERY || tp->app_limited))
 		change = 0;
@@ -334,7 +337,7 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	if (fs_xcp_packets(flow->window, packet, 1) > most)
 		flow->window = (__u64)most * packet << FS_XCP_FRACTION_BITS;
 	bytes = flow->window >> FS_XCP_FRACTION_BITS;
-	why = fs_watch(tp, flow, bytes > 0xffffffff ? 0xffffffff : bytes, change || tp->app_limited || fs_xcp_is_content(tp, flow));
+	why = fs_watch(tp, flow, bytes > 0xffffffff ? 0xffffffff : bytes, told || tp->app_limited || fs_xcp_is_content(tp, flow));
 	if (why < FS_COUNTERS) {
 		fs_leaves(sk, why);
 		fs_leave(sk, flow, fs_xcp_packets(flow->window, packet, FS_WINDOW_MIN));

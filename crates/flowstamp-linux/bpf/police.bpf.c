@@ -271,7 +271,7 @@ int fs_police(struct __sk_buff *skb)
 		*test = now + fs_police_test_ns(flow);
 	if (flow->since_ns == now && fs_police_proven(flow))
 		fs_police_witness(&params, link, now, flow->passed_ns);
-	if ((flow->phase == FS_WATCH || flow->phase == FS_ISOLATE) && !fs_police_bound(flow))
+	if (flow->phase == FS_WATCH && !fs_police_bound(flow) && !fs_police_isolated(flow))
 		return TCX_NEXT;
 	if (config.exid == FS_EXID_RCP) {
 		told = fs_min(fs_max(fs_police_told(&params, flow) / 1000, 1), 0xffffffff);
@@ -281,6 +281,9 @@ int fs_police(struct __sk_buff *skb)
 	} else {
 		__s64 change = fs_police_change(&params, flow, now, bytes / packets);
 
+		/* For seconds: who is told zero for so long takes the router for gone and leaves its law (FS_UNTOLD_ROUNDS_MAX). */
+		if (change == 0 && (fs_police_isolated(flow) || fs_police_bound(flow)))
+			change = -1;
 		if (change >= (__s32)carried)
 			return TCX_NEXT;
 		stamp = bpf_htonl((__u32)(__s32)change);
