@@ -34,7 +34,7 @@ pub struct Police {
     pub heavy: Option<Rate>,
     /// Time from a test passed to the next of that flow.
     pub retest: Time,
-    /// How long a flow that has failed is held to half of its rate.
+    /// How long a flow that has failed is held to its allowance: half of its rate at first, less while the link drops packets.
     pub isolate: Time,
 }
 
