@@ -258,7 +258,8 @@ impl ShaperParams {
         let by_latency = self.latency.map(|latency| {
             let most = within(self.rate, self.burst, latency);
             let mtu = self.mtu.unwrap_or(packet);
-            self.peak.map_or(most, |peak| most.min(within(peak, mtu, latency))) as u64
+            // The nearest byte: 50 ms at 8 Mb/s are 50,000 bytes, less the last bit of a real number.
+            self.peak.map_or(most, |peak| most.min(within(peak, mtu, latency))).round() as u64
         });
         self.limit.map(Bytes::get).or(by_latency).map(Limit::Bytes)
     }
