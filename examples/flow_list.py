@@ -22,7 +22,7 @@ def scenario(flows: Path = LIST) -> fs.Scenario:
         delay = "5us" if switch == "spine" else "2us"
         queue = {"kind": "red", "step": 65}
         network = network.link(host, switch, rate="10Gbps", delay=delay, buffer="200pkt", queue=queue)
-    network = network.flows("dctcp", name="listed", list_=flows, transport={"initial_rto": "10ms", "min_rto": "10ms"})
+    network = network.flows("dctcp", name="listed", list_=flows, transport={"initial_rto": "1ms", "min_rto": "1ms"})
     return network.configure(name="A list of flows", duration="200ms", packet="1500B")
 
 

@@ -75,7 +75,7 @@ fn live_naming(
             random ^= random << 13;
             random ^= random >> 7;
             random ^= random << 17;
-            if lose > 0 && random % lose == 0 {
+            if lose > 0 && random.is_multiple_of(lose) {
                 drops += 1;
                 if habit != Habit::Ignores && now >= halved + round {
                     rate = (rate / 2.0).max(f64::from(PACKET) / round.as_secs_f64());
