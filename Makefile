@@ -84,10 +84,12 @@ demo: build
 #   make test       the short ones, for people: at most 10 minutes on two cores in a fresh clone, compiling included
 #   make test-long  the long ones, which .ci/run adds to the short ones for each change
 #   make test-all   both, with a million cases of each law in C and all figures; .ci/run nightly runs it
-# Each compiles the Python extension beside the tests in Rust, because the extension alone keeps one core busy. Then it runs
-# the tests in Rust, those of the kernel and those in Python. pytest ends with a list of what was skipped and why
+# Each compiles the Python extension beside the tests in Rust, because the extension alone keeps one core busy. The tests that
+# watch this machine's kernel come first and run alone. The others in Rust wait more than they compute, so the short ones run
+# beside those in Python; the long ones come before them. pytest ends with a list of what was skipped and why
 # (tests/conftest.py).
 SIZE := short
+RUST_LOG := target/test-rust.log
 IGNORED_short :=
 IGNORED_long := --ignored
 IGNORED_all := --include-ignored
@@ -96,10 +98,20 @@ MARKED_long := long
 MARKED_all := long or not long
 test: system $(VENV)/.created $(BPF_COMPILER)
 	@$(MAKE) --no-print-directory -j2 $(VENV)/.dev compile-tests
-	@FLOWSTAMP_SKIPPED=$$(mktemp); export FLOWSTAMP_SKIPPED; trap 'rm -f "$$FLOWSTAMP_SKIPPED"' EXIT; \
-	$(MAKE) --no-print-directory test-rust && $(MAKE) --no-print-directory test-linux && \
+	@FLOWSTAMP_SKIPPED=$$(mktemp); export FLOWSTAMP_SKIPPED; trap 'rm -f "$$FLOWSTAMP_SKIPPED" "$$FLOWSTAMP_SKIPPED".rust' EXIT; \
+	$(MAKE) --no-print-directory test-linux && \
 	if $(CAN_BUILD_LINUX); then export FLOWSTAMP_LINUX=$(CURDIR)/target/debug/flowstamp-linux; fi && \
-	$(MAKE) --no-print-directory test-python
+	if [ $(SIZE) = short ]; then \
+	  echo "The tests in Rust run beside those in Python; $(RUST_LOG) has their output."; \
+	  : > "$$FLOWSTAMP_SKIPPED".rust; \
+	  { $(MAKE) --no-print-directory test-rust; echo $$? > "$$FLOWSTAMP_SKIPPED".rust; } > $(RUST_LOG) 2>&1 & \
+	  $(MAKE) --no-print-directory test-python; python=$$?; wait; \
+	  grep '^test result: ' $(RUST_LOG); \
+	  [ "$$(cat "$$FLOWSTAMP_SKIPPED".rust)" = 0 ] || { sed -n '/^failures:/,$$p; /^error/,$$p' $(RUST_LOG); exit 1; }; \
+	  exit $$python; \
+	else \
+	  $(MAKE) --no-print-directory test-rust && $(MAKE) --no-print-directory test-python; \
+	fi
 test-long:
 	$(MAKE) --no-print-directory test SIZE=long
 test-all:
