@@ -347,7 +347,7 @@ def kernel(program: str | None) -> dict[str, Any] | str:
     import linux_bench
     import linux_table
 
-    words = ["--program", program, "--flows", "4", "--laws", "rcp,xcp,cubic,bbr"]
+    words = ["--program", program, "--rates", "100Mbps,1Gbps", "--flows", "4", "--laws", "rcp,xcp,cubic,bbr"]
     arguments = linux_bench.options().parse_args(words)
     router = linux_table.router_report(linux_bench.measure_router(arguments))
     return {"router": router, "paths": linux_table.report(*linux_bench.measure_paths(arguments))}
@@ -368,7 +368,7 @@ def everything(arguments: argparse.Namespace) -> None:
     linux = engine.ROOT / ".venv" / "bin" / "flowstamp-linux"
     times = measure_times(program, arguments.repetitions, with_ns2=True)
     counts = {n: instructions_per_hop(program, n, t.hops) for n, t in times.items()}
-    flows, memory = measure_flows(program, 3), measure_memory(program)
+    flows, memory = measure_flows(program, arguments.repetitions), measure_memory(program)
     wifi, loop, start = cell(), bare_loop(), command()
     text = bench_page.page(
         name, times, counts, flows, memory, wifi, loop, start, kernel(str(linux) if linux.exists() else None)
@@ -379,7 +379,7 @@ def everything(arguments: argparse.Namespace) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repetitions", type=int, default=5, help="runs of each scenario (default: 5)")
+    parser.add_argument("--repetitions", type=int, default=3, help="runs of each scenario (default: 3)")
     parser.add_argument("--all", action="store_true", help="measure everything and write docs/performance.md")
     parser.add_argument("--against", metavar="COMMIT", help="only the comparison with COMMIT")
     arguments = parser.parse_args()
