@@ -481,6 +481,7 @@ impl Network<'_> {
             "pattern",
             "web",
             "list",
+            "ignore_columns",
             "start",
             "size",
             "rate",

@@ -19,6 +19,7 @@ pub fn list(tree: &mut Table, seed: u64, scale: Scale) {
         }
         group.remove("web");
         group.remove("each_hop");
+        group.remove("spread");
         put(group, "list", LISTS[dice.below(nodes)]);
         if dice.chance(0.3) {
             put(group, "start", seconds(scale.duration * dice.magnitude(1e-4, 1.0)));
