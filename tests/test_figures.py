@@ -877,7 +877,7 @@ def test_curves_are_computed_while_runs_go_on(monkeypatch: pytest.MonkeyPatch) -
 
 def test_ctrl_c_stops_runs_that_were_begun_ahead(tmp_path: Path) -> None:
     (tmp_path / "W.toml").write_text(WEB)
-    (tmp_path / "Z.toml").write_text(WEB.replace('id = "W"', 'id = "Z"').replace('duration = "4s"', 'duration = "2h"'))
+    (tmp_path / "Z.toml").write_text(WEB.replace('id = "W"', 'id = "Z"').replace('duration = "4s"', 'duration = "40h"'))
     with Runner(directory=tmp_path, fast=True) as runner:
         long = runner.figure("Z")
         runner.run(runner.figure("W"), None, following=[long])
