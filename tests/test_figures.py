@@ -875,7 +875,7 @@ def test_curves_are_computed_while_runs_go_on(monkeypatch: pytest.MonkeyPatch) -
         assert begun[0]._stopped
 
 
-@pytest.mark.kernel  # it runs alone: beside other tests the run that is to be stopped may end before
+@pytest.mark.kernel  # alone: it failed beside other tests, for a reason not found yet
 def test_ctrl_c_stops_runs_that_were_begun_ahead(tmp_path: Path) -> None:
     (tmp_path / "W.toml").write_text(WEB)
     (tmp_path / "Z.toml").write_text(WEB.replace('id = "W"', 'id = "Z"').replace('duration = "4s"', 'duration = "40h"'))
