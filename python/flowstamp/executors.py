@@ -13,7 +13,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +34,8 @@ THREADS = "threads"
 KINDS = "threads, processes or dask=ADDRESS, such as dask=tcp://127.0.0.1:8786"
 CONNECT_S = 10
 """How long a Dask scheduler has to answer."""
+LOOK_UP_S = 0.1
+"""How often a waiting thread looks for signals. Where system calls restart, as after a Dask client, none wakes it."""
 TRIES = 3
 """How often in succession processes may die without a run that ended."""
 
@@ -231,8 +233,11 @@ def _pool(left: dict[int, Job], took: _Took, processes: int, memory: int | None,
             del left[futures.pop(future)]
 
         try:
-            for future in as_completed(list(futures)):
-                take(future)
+            left_to_end = set(futures)
+            while left_to_end:
+                ended, left_to_end = wait(left_to_end, LOOK_UP_S, FIRST_COMPLETED)
+                for future in ended:
+                    take(future)
         except BaseException as error:
             stop.set()
             pool.shutdown(cancel_futures=True)

@@ -51,6 +51,8 @@ fn live_naming(
     let mut names = names.iter().cycle();
     let mut flow = Flow::default();
     let mut rate = offer;
+    // One packet in a round trip, or the offer where that is less.
+    let least = (f64::from(PACKET) / round.as_secs_f64()).min(offer);
     let mut now = START;
     let end = now + round.max(MIN_ROUND) * rounds;
     // What was stamped, and when it is back at the sender.
@@ -61,7 +63,7 @@ fn live_naming(
             match habit {
                 Habit::ObeysRates => rate = answer,
                 Habit::ObeysChanges => {
-                    rate = (rate + answer).clamp(f64::from(PACKET) / round.as_secs_f64(), offer);
+                    rate = (rate + answer).clamp(least, offer);
                 }
                 Habit::ObeysOnce if flow.outcome().0 < 2 => rate = answer,
                 Habit::ObeysOnce => rate = offer,
@@ -78,7 +80,7 @@ fn live_naming(
             if lose > 0 && random.is_multiple_of(lose) {
                 drops += 1;
                 if habit != Habit::Ignores && now >= halved + round {
-                    rate = (rate / 2.0).max(f64::from(PACKET) / round.as_secs_f64());
+                    rate = (rate / 2.0).max(least);
                     halved = now;
                 }
                 continue;

@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -141,6 +141,8 @@ class _Begun:
     def wait(self, progress: Progress | None) -> dict[str, RunSet]:
         self._progress = progress
         try:
+            while not self._runs.done():
+                wait([self._runs], timeout=executors.LOOK_UP_S)
             return self._runs.result()
         except BaseException:
             self.stop()  # Ctrl-C too: nobody else would tell the thread
