@@ -190,6 +190,7 @@ lint: build $(VENV)/.dev $(BPF_COMPILER)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/typos
+	$(BIN)/python tools/check_structure.py
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest flowstamp._flowstamp --allowlist tests/stubtest.allow
 
