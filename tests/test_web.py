@@ -46,7 +46,7 @@ def test_the_page_is_served_on_loopback(server: web.Server) -> None:
             assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
 
 
-@pytest.mark.parametrize(("path", "host", "status"), [("../cli.py", None, 404), ("", "evil.example", 403)])
+@pytest.mark.parametrize(("path", "host", "status"), [("../errors.py", None, 404), ("", "evil.example", 403)])
 def test_nothing_else_is(server: web.Server, path: str, host: str | None, status: int) -> None:
     request = urllib.request.Request(server.url + path, headers={"Host": host} if host else {})
     with pytest.raises(urllib.error.HTTPError) as refused:

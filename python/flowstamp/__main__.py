@@ -41,10 +41,10 @@ def _version() -> int:
 
 
 def _command() -> int:
+    # Modules, and what a picture is made of, live on: a look through them every 700 objects takes a tenth more.
+    gc.set_threshold(50_000)
     from flowstamp.cli import run_command
 
-    # What a picture is made of lives until it is written: to look it through every 700 objects takes a tenth more.
-    gc.set_threshold(50_000)
     return run_command(sys.argv[1:])
 
 

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""The command `flowstamp`: its words, options and exit codes.
+
+Standard output carries what was asked for, and with `--json` one document and nothing else; progress and messages go
+to standard error. Exit code 0: done; 1: done, and something that was claimed does not hold; 2: bad input, or results
+that could not be written, in one line; 130: interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from flowstamp import streams
+from flowstamp.cli.common import say
+from flowstamp.errors import FlowstampError, ResultsWarning, ScenarioWarning, one_line
+
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+
+
+def _version(value: bool) -> None:
+    if value:
+        from flowstamp import _flowstamp
+
+        say(f"flowstamp {_flowstamp.__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    del version
+
+
+LINUX = ("host", "router", "lab")
+COMMANDS = (
+    *("run", "compare", "sweep", "figure", "demo", "examples", "stability", "doctor", "web"),
+    *LINUX,
+    *("schema", "dissector"),
+)
+
+
+def _app(wanted: Iterable[str]) -> typer.Typer:
+    """The command with some of its commands: the start of one need not wait for the others."""
+    app = typer.Typer(
+        name="flowstamp",
+        callback=_root,
+        help="Explicit-feedback congestion control: simulate it, compare it, reproduce the papers' figures.",
+        add_completion=True,
+        rich_markup_mode=None,  # plain help and one-line errors, no boxes
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for name in wanted:
+        module = import_module(f"flowstamp.cli.{'linux' if name in LINUX else name}")
+        app.command(context_settings=getattr(module, "AS_IT_IS", None))(getattr(module, name))
+    return app
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Runs the command with these arguments; returns its exit code. Whatever goes wrong is one line."""
+    try:
+        with warnings.catch_warnings():
+            for kind in (ScenarioWarning, ResultsWarning):
+                warnings.simplefilter("always", kind)
+            warnings.showwarning = _warn
+            app = _app(arguments[:1] if set(COMMANDS).intersection(arguments[:1]) else COMMANDS)
+            code = app(args=list(arguments), prog_name="flowstamp", standalone_mode=False)
+        sys.stdout.flush()
+    except FlowstampError as error:
+        return _fail(one_line(error))
+    except (KeyboardInterrupt, typer.Abort):
+        return _interrupted()
+    except OSError as error:
+        streams.output_failed(error)
+        return EXIT_BAD_INPUT
+    except Exception as error:
+        # What typer says of a command line: it has no public base class in all its versions.
+        told = getattr(error, "format_message", None)
+        if told is None:
+            raise
+        return _fail(_usage(one_line(told())))
+    if code == EXIT_INTERRUPTED:
+        return _interrupted()  # typer turns KeyboardInterrupt into this code
+    return int(code or 0)
+
+
+def _usage(message: str) -> str:
+    return f"{message.rstrip('.')}; see flowstamp --help" if message else "see flowstamp --help"
+
+
+def _fail(message: str) -> int:
+    streams.tell(f"flowstamp: {message}")
+    return EXIT_BAD_INPUT
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    streams.tell(f"flowstamp: warning: {one_line(message)}")
+
+
+def _interrupted() -> int:
+    streams.tell("interrupted")
+    return EXIT_INTERRUPTED

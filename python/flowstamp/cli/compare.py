@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""`flowstamp compare`: a scenario or a lab under several protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from flowstamp.cli.common import as_text, document, load, say, say_written, show_progress
+from flowstamp.cli.options import Executor, Json, Memory, OutHere, ScenarioFile, Seed, Sets, ShownAs, among
+from flowstamp.errors import UsageError
+
+if TYPE_CHECKING:
+    from flowstamp.results import Results
+    from flowstamp.scenario import Scenario
+
+    Confidences = dict[str, dict[str, dict[str, Any]]]
+    """By group and protocol: how well mean completion times are known."""
+
+
+class _Compared(NamedTuple):
+    """What protocols gave, and the files that were written of it."""
+
+    results: dict[str, Results]
+    times: dict[str, list[dict[str, Any]]]
+    known: Confidences
+    differences: list[dict[str, Any]]
+    written: list[Path]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "protocols": {name: result.summary for name, result in self.results.items()},
+            "afct": self.times,
+            "confidence": self.known,
+            "paired": self.differences,
+            "files": [str(path) for path in self.written],
+        }
+
+
+def _protocols(incomplete: str) -> list[str]:
+    """The last of a list: a law, or behind its plus a queue."""
+    from flowstamp import _flowstamp
+
+    before, comma, last = incomplete.rpartition(",")
+    law, plus, queue = last.partition("+")
+    known = _flowstamp.laws()
+    words = [f"{law}+{word}" for word in known["queues"]] if plus else known["senders"]
+    return [f"{before}{comma}{word}" for word in words if word.startswith(f"{law}{plus}{queue}")]
+
+
+Protocols = Annotated[
+    str,
+    typer.Option(
+        "--protocols",
+        metavar="A,B+QUEUE,...",
+        help="Laws, each with a queue if it is to change.",
+        autocompletion=_protocols,
+    ),
+]
+Against = Annotated[
+    str,
+    typer.Option(
+        "--against", metavar="sim", help="Of a lab's file: the lab beside the simulator.", autocompletion=among("sim")
+    ),
+]
+Trials = Annotated[
+    int | None,
+    typer.Option("--trials", metavar="N", min=1, help="Of a lab's file: runs of each protocol; default 3."),
+]
+Confidence = Annotated[
+    float,
+    typer.Option(
+        "--confidence", metavar="PERCENT", min=0.01, max=100.0, help="Wanted half width of 95% intervals of times."
+    ),
+]
+MaxDuration = Annotated[
+    str,
+    typer.Option(
+        "--max-duration", metavar="TIME", help="Double the duration, up to this, until --confidence is reached."
+    ),
+]
+Metric = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        help="Say of each two protocols which is better, flow by flow: mean_fct, p50_fct, p95_fct or p99_fct.",
+        autocompletion=among("mean_fct", "p50_fct", "p95_fct", "p99_fct"),
+    ),
+]
+Everything = Annotated[bool, typer.Option("--all", help="Every percentile, times by size, marks and Little's law.")]
+
+
+def compare(
+    scenario: ScenarioFile,
+    *,
+    protocols: Protocols = "",
+    sets: Sets = None,
+    seed: Seed = None,
+    out: OutHere = Path("out/compare"),
+    against: Against = "",
+    trials: Trials = None,
+    confidence: Confidence = 5.0,
+    max_duration: MaxDuration = "",
+    metric: Metric = "",
+    everything: Everything = False,
+    executor: Executor = "threads",
+    as_json: Json = False,
+    progress: ShownAs = "auto",
+    memory: Memory = None,
+) -> int:
+    """Run a scenario under several protocols and show them side by side.
+
+    All flows get the protocol's law and the links its router law, or none; cells get one that needs no capacity, as
+    XCP has XCP-b, unless they say what it is told. Queues stay, unless one is named as in reno+red. One table has
+    what is asked first, the rest with --all. The folder gets compare.pdf and compare.png, delays.pdf and delays.png
+    (distributions of packet delays), and a run's folder for each protocol. With random flows (`web`) it is said of
+    each protocol whether the 95% intervals (batch means after warm-up) of mean completion times, over all and by
+    size, are as narrow as --confidence asks; with --all the table has them, beside processor sharing and the lower
+    bound; and the folder gets afct.pdf and afct.png, times over size, and cdf.pdf and cdf.png, their distributions.
+    --metric compares the same flows under each two protocols. With --max-duration, runs that are too short for
+    --confidence are done again, each time twice as long.
+
+    A lab's file runs on this machine's kernel, with real applications: under each protocol in turn, --trials times.
+    The table has medians of the trials, and in brackets the lowest and the highest; times.pdf and times.png have the
+    distribution of all downloads' times, as curl tells them. With --against sim a lab runs as its file says, and the
+    simulator runs the same. Exit code 3 if the machine was too busy for a lab to say anything.
+    """
+    show_progress(progress)
+    if against:
+        return _against(against, scenario, protocols, sets, out, seed, as_json)
+    if not protocols:
+        raise UsageError("--protocols is missing; write for example --protocols xcp,reno+red")
+    names = [name.strip() for name in protocols.split(",") if name.strip()]
+    from flowstamp import compare as comparison
+    from flowstamp import executors, paired
+    from flowstamp import trials as labs
+    from flowstamp.files import check_folder
+    from flowstamp.sweeps import run_many
+
+    if labs.is_lab(scenario):
+        return _lab_trials(scenario, names, sets, trials or 3, out, seed, as_json)
+    if trials is not None:
+        raise UsageError(f"--trials: is for a lab's file, which has a table [path]; {scenario} has none")
+    executors.check(executor)
+    if metric:
+        paired.check(metric)
+    loaded = load(scenario, sets)
+    scenarios = comparison.variants(loaded, names, memory=memory)
+    check_folder(out)
+    run = partial(run_many, seed=seed, memory=memory, executor=executor)
+    longest_s = comparison.longest(loaded, max_duration)
+    results, known = _until_confident(scenario.name, scenarios, run, confidence / 100, longest_s)
+    compared = _compared(results, known, metric, out)
+    if as_json:
+        document(compared.as_json())
+    else:
+        _tell(compared, metric, out, everything=everything)
+    return 0
+
+
+def _until_confident(
+    title: str,
+    scenarios: dict[str, Scenario],
+    run: Callable[..., list[Results]],
+    within: float,
+    longest_s: float,
+) -> tuple[dict[str, Results], Confidences]:
+    """Runs all protocols, and again for twice as long until times are known well enough or take `longest_s`."""
+    from flowstamp import afct
+    from flowstamp.progress import Meter
+
+    while True:
+        with Meter(title) as meter:
+            results = dict(zip(scenarios, run(list(scenarios.values()), progress=meter), strict=True))
+        known = afct.confidence(results, within)
+        duration_s = next(iter(results.values())).summary["duration_s"]
+        if duration_s >= longest_s or all(row["reached"] for group in known.values() for row in group.values()):
+            return results, known
+        duration = f"{min(2 * duration_s, longest_s)!r}s"
+        scenarios = {name: one.set("duration", duration) for name, one in scenarios.items()}
+
+
+def _compared(results: dict[str, Results], known: Confidences, metric: str, out: Path) -> _Compared:
+    from flowstamp import afct, paired
+
+    times = afct.by_size(results)
+    written = _write(results, times, out)
+    differences = paired.differences(results, metric) if metric else []
+    return _Compared(results, times, known, differences, written)
+
+
+def _tell(compared: _Compared, metric: str, out: Path, *, everything: bool) -> None:
+    """The comparison for people."""
+    from flowstamp import afct, paired
+    from flowstamp import compare as comparison
+
+    say(comparison.table(compared.results, compared.times, everything=everything))
+    say("")
+    for row in compared.differences:
+        say(paired.text_of(row))
+    if metric:
+        several = "--metric compares two protocols or more, by flows that arrive at random or by a list\n"
+        say("" if compared.differences else several)
+    for group in compared.times:
+        say(afct.confidence_text(group, compared.known[group]))
+        say("")
+    say_written(path for path in compared.written if path.parent == out)
+    say(f"wrote {', '.join(str(out / name) for name in compared.results)}")
+
+
+def _write(results: dict[str, Results], times: dict[str, list[dict[str, Any]]], out: Path) -> list[Path]:
+    """A folder for each protocol, and the pictures of all of them."""
+    from flowstamp import afct, paired, plot
+    from flowstamp.delays import delay_figure
+
+    written = [path for name, result in results.items() for path in result.write(out / name)]
+    written += plot.save(plot.overview(results), out / "compare")
+    if any(group.get("packet_delay_s") for result in results.values() for group in result.groups.values()):
+        written += plot.save(delay_figure(results), out / "delays")
+    if times:
+        written += plot.save(afct.draw(times, list(results)), out / "afct")
+        written += plot.save(paired.distributions(results), out / "cdf")
+    some = next(iter(results.values()))
+    if any(key in some.manifest["scenario"] for key in ("leaf_spine", "fat_tree")) and any(
+        one["fct_slowdown"] for result in results.values() for one in result.groups.values()
+    ):
+        from flowstamp.fct import slowdown_figure
+
+        written += plot.save(slowdown_figure(results), out / "slowdown")
+    return written
+
+
+def _lab_trials(
+    file: Path, names: list[str], sets: list[str] | None, trials: int, out: Path, seed: int | None, as_json: bool
+) -> int:
+    from flowstamp import plot, progress
+    from flowstamp import trials as labs
+    from flowstamp.files import check_folder, write_whole
+
+    if sets:
+        raise UsageError("--set: is not for a lab; write the value into its file")
+    labs.check(names)
+    check_folder(out)
+    rows = labs.run(file, names, out, trials=trials, seed=seed, say=progress.note)
+    found = {"lab": str(file), "protocols": rows}
+    written = [write_whole(out / "trials.json", as_text(found) + "\n")]
+    picture = labs.draw(rows)
+    if picture is not None:
+        written += plot.save(picture, out / "times")
+    if as_json:
+        document(found | {"files": [str(path) for path in written]})
+    else:
+        say(labs.table(rows))
+        say("")
+        say_written(written)
+    return labs.exit_code(rows)
+
+
+def _against(
+    against: str, file: Path, protocols: str, sets: list[str] | None, out: Path, seed: int | None, as_json: bool
+) -> int:
+    from flowstamp import lab
+
+    if against != "sim":
+        raise UsageError(f'--against is "{against}"; it must be sim')
+    if protocols or sets:
+        raise UsageError("--against sim runs a lab as its file says; leave out --protocols and --set")
+    compared = lab.against_simulator(file, out, seed=seed)
+    if as_json:
+        both = {"lab": compared.lab.results.summary, "sim": compared.simulated.summary}
+        document(both | {"invalid": compared.lab.invalid})
+    else:
+        say(lab.text_of(compared))
+        pictures = [out / f"{name}.png" for name in ("compare", "rate") if (out / f"{name}.png").exists()]
+        say(f"wrote {', '.join(str(path) for path in [*pictures, out / 'lab', out / 'sim'])}")
+    return lab.exit_code(compared)

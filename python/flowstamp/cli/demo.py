@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""`flowstamp demo`: what explicit feedback does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flowstamp.cli.common import check_out
+from flowstamp.cli.options import Json, OutHere, Seed
+
+
+def demo(
+    seed: Seed = None,
+    out: OutHere = Path("out/demo"),
+    as_json: Json = False,
+) -> int:
+    """See in a minute what explicit feedback does."""
+    from flowstamp.demo import run as run_demo
+
+    check_out(out)
+    return int(run_demo(out, as_json, seed))

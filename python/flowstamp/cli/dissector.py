@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""`flowstamp dissector`: the plug-in for Wireshark."""
+
+from __future__ import annotations
+
+from flowstamp.cli.common import say
+from flowstamp.cli.options import Json, Out, UnusedSeed
+
+
+def dissector(seed: UnusedSeed = None, out: Out = None, as_json: Json = False) -> int:
+    """Print the Lua plug-in that shows stamps in Wireshark and tshark. With --out, the folder gets flowstamp.lua."""
+    import json
+
+    from flowstamp._flowstamp import dissector_lua
+    from flowstamp.files import write_whole
+
+    del seed
+    text = dissector_lua()
+    if out is not None:
+        write_whole(out / "flowstamp.lua", text)
+    say(json.dumps({"flowstamp.lua": text}) if as_json else text)
+    return 0

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""`flowstamp host`, `router` and `lab`: what the program `flowstamp-linux` does."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import typer
+
+AS_IT_IS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+"""That program reads the arguments."""
+
+
+def host(context: typer.Context) -> None:
+    """TCP of this host obeys stamps: enable, disable, status. Linux; see flowstamp host --help."""
+    _linux("host", context)
+
+
+def router(context: typer.Context) -> None:
+    """An interface stamps what it sends: attach, detach, status, police, share. Linux; see flowstamp router --help."""
+    _linux("router", context)
+
+
+def lab(context: typer.Context) -> None:
+    """Real applications over an emulated path: run, clean. Linux; see flowstamp lab --help."""
+    _linux("lab", context)
+
+
+def _linux(command: str, context: typer.Context) -> NoReturn:
+    from flowstamp import linux
+
+    linux.call(command, context.args)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Options that several commands have, and what a shell completes them with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+SEED_END = 2**63  # where TOML's integers end
+
+
+def seed_of(text: str) -> int:
+    """What `--seed` gives."""
+    if not text.isascii() or not text.isdecimal() or int(text) >= SEED_END:
+        raise typer.BadParameter(f'"{text}" is not a whole number from 0 to 2^63 - 1')
+    return int(text)
+
+
+def folder_of(text: str | Path) -> Path:
+    """What `--out` gives."""
+    if not str(text):
+        raise typer.BadParameter("it is empty; give the path of a folder, . for this one")
+    return Path(text)
+
+
+def among(*words: str) -> Callable[[str], list[str]]:
+    """What a shell offers where one of a few words is wanted."""
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+
+
+ScenarioFile = Annotated[
+    Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario, a TOML file, or a run's manifest.json.")
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a value: dumbbell.rate=90Mbps, flows.xcp.count=3."),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed", metavar="N", parser=seed_of, help="Every random choice follows from it; default the scenario's."
+    ),
+]
+UnusedSeed = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", parser=seed_of, help="Accepted, and without effect: nothing is random here."),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output and nothing else.")]
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", parser=folder_of, help="Folder for the results.")]
+OutHere = Annotated[Path, typer.Option("--out", metavar="DIR", parser=folder_of, help="Folder for the results.")]
+
+ShownAs = Annotated[
+    str,
+    typer.Option(
+        "--progress",
+        metavar="HOW",
+        help="auto: a bar, at a terminal; plain: a line every 10 s; none.",
+        autocompletion=among("auto", "plain", "none"),
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="Refuse runs that may need more, such as 4GB; default three quarters of what the machine has.",
+    ),
+]
+Executor = Annotated[
+    str,
+    typer.Option(
+        "--executor",
+        metavar="WHERE",
+        help="Where runs go on: threads of this process, processes of this machine, or dask=ADDRESS, a cluster.",
+        autocompletion=among("threads", "processes", "dask="),
+    ),
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Run also what the folder has already.")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Default: all cores.")]

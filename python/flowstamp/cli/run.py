@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""`flowstamp run`: one scenario and its summary."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flowstamp.cli.common import as_text, check_out, load, say, say_written, show_progress
+from flowstamp.cli.options import Json, Memory, Out, ScenarioFile, Seed, Sets, ShownAs
+from flowstamp.errors import UsageError
+
+if TYPE_CHECKING:
+    from flowstamp.results import Results
+    from flowstamp.scenario import Scenario
+
+
+def run(
+    scenario: ScenarioFile,
+    sets: Sets = None,
+    seed: Seed = None,
+    out: Out = None,
+    as_json: Json = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Record packets to trace.pcapng in the folder --out.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Show rates and queues as the run goes, in a terminal.")] = False,
+    json_stream: Annotated[
+        bool, typer.Option("--json-stream", help="A line of JSON for each sample as the run goes; at last the summary.")
+    ] = False,
+    progress: ShownAs = "auto",
+    memory: Memory = None,
+) -> int:
+    """Run a scenario and print its summary.
+
+    With --out, the folder gets manifest.json, summary.json, series.parquet, flows.parquet and delays.parquet.
+
+    With --live a view of links, groups and flows stands on standard error as long as the run goes. Up to 16 flows are
+    sampled for it, unless the scenario says what probes.flows is. With --json-stream each instant that probes sample is
+    a line on standard output, {"time_s": ..., "link": {NAME: {METRIC: value}}, "group": ..., "flow": ..., "law": ...},
+    and the last line is {"summary": ...}.
+    """
+    show_progress(progress)
+    from flowstamp.progress import Meter
+
+    _check_shown(as_json, live, json_stream)
+    if trace and out is None:
+        raise UsageError("--trace needs --out DIR: the folder that trace.pcapng is written to")
+    loaded = load(scenario, sets)
+    if trace and "capture" not in loaded.tree:
+        loaded = loaded.capture()
+    check_out(out)
+    if live:
+        from flowstamp.live import watched
+
+        results = watched(loaded, title=scenario.name, seed=seed, memory=memory)
+    elif json_stream:
+        results = _streamed(loaded, seed, memory)
+    else:
+        with Meter(scenario.name) as meter:
+            results = loaded.run(seed=seed, memory=memory, progress=meter)
+    written = results.write(out) if out is not None else []
+    if json_stream:
+        say(f'{{"summary": {results.summary_json()}}}')
+    elif as_json:
+        # Of many flows it is long: as the engine writes it, and not taken apart and put together again.
+        text = results.summary_json(pretty=True)
+        if written:
+            files = as_text([str(path) for path in written]).replace("\n", "\n  ")
+            text = f'{text.removesuffix("}").rstrip()},\n  "files": {files}\n}}'
+        say(text)
+    else:
+        assumed = _assumed(results.summary.get("assumed", {}))
+        say(_summary(results) + (f"\nassumed: {assumed}" if assumed else ""))
+        say_written(written)
+    return 0
+
+
+def _check_shown(as_json: bool, live: bool, json_stream: bool) -> None:
+    if sum((as_json, live, json_stream)) > 1:
+        raise UsageError("--json, --live and --json-stream are ways to show a run; give one of them")
+    if live and not sys.stderr.isatty():
+        raise UsageError("--live: standard error is no terminal; --json-stream gives the same as lines of JSON")
+
+
+def _streamed(scenario: Scenario, seed: int | None, memory: str | None) -> Results:
+    from flowstamp.live import lines
+
+    for line in lines(scenario, seed=seed, memory=memory):
+        if not isinstance(line, str):
+            return line
+        say(line)
+        sys.stdout.flush()
+    raise AssertionError("a run ends with its results")
+
+
+def _assumed(assumed: dict[str, str]) -> str:
+    """What the scenario left open; of many links what they have in common."""
+    from flowstamp import text
+
+    of: dict[str, list[str]] = {}
+    for key, value in assumed.items():
+        of.setdefault(key.rpartition(".router.")[2] if ".router." in key else key, []).append(value)
+    if len(assumed) <= text.MOST_LINKS:
+        return ", ".join(f"{key} = {value}" for key, value in assumed.items())
+    told = []
+    for key, values in of.items():
+        most = max(values, key=values.count)
+        others = f" (others of {len(set(values))} values)" if len(set(values)) > 1 else ""
+        told.append(f"{key} = {most}" + (f" on {values.count(most)} links{others}" if len(values) > 1 else ""))
+    return ", ".join(told)
+
+
+def _summary(results: Results) -> str:
+    """The summary for people."""
+    from flowstamp import overview, text
+
+    summary = results.summary
+    stations = [
+        [
+            f"{name}.{node}",
+            text.rate(station["rate_bps"]) if station["rate_bps"] else "-",
+            f"{100 * station['airtime']:.1f}%",
+            f"{100 * station['collisions'] / max(station['attempts'], 1):.1f}%",
+            str(station["retries"]),
+            str(station["given_up"]),
+            text.seconds(station["mean_mac_delay_s"]),
+        ]
+        for name, cell in results.cells.items()
+        for node, station in cell["stations"].items()
+    ]
+    counts = ("lost", "duplicated", "reordered", "detoured", "marked")
+    broken = {name: link for name, link in results.links.items() if "lost" in link}
+    impaired = [[name, *(str(link.get(key)) for key in counts)] for name, link in broken.items()]
+    title = f"{summary['name'] or 'run'}: {summary['duration_s']:g} s simulated, seed {summary['seed']}"
+    speed = (
+        f"{summary['packet_hops']:,} packet-hops in {results.took['wall_s']:.2f} s"
+        f" ({results.took['packet_hops_per_s'] / 1e6:.1f} million per second)"
+    )
+    header_stations = ["station", "data rate", "airtime", "collided", "retries", "given up", "time in MAC"]
+    tables = [text.table(*overview.links(results)), text.table(*overview.groups(results))]
+    if stations:
+        tables.insert(1, text.table(header_stations, stations))
+    if impaired:
+        tables.insert(1, text.table(["impaired link", *counts], impaired))
+    return "\n\n".join([title, *tables, speed])

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""`flowstamp schema`: the JSON Schema of scenarios."""
+
+from __future__ import annotations
+
+from flowstamp.cli.common import as_text, say
+from flowstamp.cli.options import Json, Out, UnusedSeed
+
+
+def schema(seed: UnusedSeed = None, out: Out = None, as_json: Json = False) -> int:
+    """Print the JSON Schema of scenarios. With --out, the folder gets scenario.schema.json."""
+    from flowstamp import scenario
+    from flowstamp.files import write_whole
+
+    del seed, as_json  # it is a JSON document anyway
+    text = as_text(scenario.schema())
+    if out is not None:
+        write_whole(out / "scenario.schema.json", text + "\n")
+    say(text)
+    return 0

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""`flowstamp stability`: gains, margins and settling times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flowstamp.cli.common import check_out, document, load, say, show_progress
+from flowstamp.cli.options import Executor, Json, Memory, OutHere, Sets, ShownAs, Threads, seed_of
+from flowstamp.errors import UsageError
+
+Alpha = Annotated[
+    float | None,
+    typer.Option("--alpha", metavar="NUMBER", help="Gain on spare capacity, above 0; default the law's."),
+]
+Beta = Annotated[
+    float | None, typer.Option("--beta", metavar="NUMBER", help="Gain on the queue, above 0; default the law's.")
+]
+Rtts = Annotated[
+    str | None,
+    typer.Option(
+        "--rtt", metavar="TIME,...", help="RTT of all flows, or of several groups; default 100ms or the scenario's."
+    ),
+]
+Counts = Annotated[
+    str | None, typer.Option("--flows", metavar="N,...", help="How many flows have each RTT; default one each.")
+]
+Pictures = Annotated[
+    bool, typer.Option("--pictures", help="Draw settling times over both gains, and a phase portrait, too.")
+]
+BySimulation = Annotated[
+    bool,
+    typer.Option("--check-by-simulation", help="Run packets over a grid of gains, and tell where they oscillate."),
+]
+Points = Annotated[int | None, typer.Option("--points", min=2, help="Of that grid along each axis; default 12.")]
+Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Runs at each of its points; default 1.")]
+FirstSeed = Annotated[
+    int | None, typer.Option("--seed", metavar="N", parser=seed_of, help="Of these runs, the first; default 1.")
+]
+
+
+def stability(
+    what: Annotated[
+        str, typer.Argument(metavar="LAW|SCENARIO.toml", help="xcp, rcp, or a scenario whose routers have them.")
+    ],
+    *,
+    alpha: Alpha = None,
+    beta: Beta = None,
+    rtt: Rtts = None,
+    flows: Counts = None,
+    pictures: Pictures = False,
+    by_simulation: BySimulation = False,
+    points: Points = None,
+    seeds: Seeds = None,
+    sets: Sets = None,
+    seed: FirstSeed = None,
+    threads: Threads = None,
+    executor: Executor = "threads",
+    out: OutHere = Path("out/stability"),
+    as_json: Json = False,
+    progress: ShownAs = "auto",
+    memory: Memory = None,
+) -> int:
+    """Tell whether a law is stable with its gains, its margins, and after how many round trips it settles.
+
+    Draws the gains on their region into the folder. Exit code 0 if it is stable, 1 if not. With --check-by-simulation
+    packets are run at each pair of a grid of gains, on a dumbbell with the RTTs given; the picture shows where they
+    oscillate, and a line says at how many points the model agrees. Of a scenario's links that flows pass one after the
+    other, a last line tells whether all come to rest together, and when.
+    """
+    show_progress(progress)
+    from flowstamp import stability_command as command
+
+    check: command.Packets | None = None
+    if by_simulation:
+        check = command.Packets(points or 12, seeds or 1, 1 if seed is None else seed, threads, memory, executor)
+    else:
+        unused = {"--points": points, "--seeds": seeds, "--threads": threads, "--memory": memory}
+        unused["--executor"] = None if executor == "threads" else executor
+        for name, given in unused.items():
+            if given is not None:
+                raise UsageError(f"{name} is for --check-by-simulation")
+    found, together = command.asked(what, alpha, beta, rtt, flows, load, sets or [])
+    check_out(out)
+    told, lines = command.tell(found, together, out, pictures, check)
+    if as_json:
+        document(told)
+    else:
+        for line in lines:
+            say(line)
+    return 0 if told["stable"] else 1

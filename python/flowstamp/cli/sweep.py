@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""`flowstamp sweep`: a scenario over a grid of values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from flowstamp import streams
+from flowstamp.cli.common import check_out, document, load, say, say_written, show_progress
+from flowstamp.cli.options import Executor, Fresh, Json, Memory, Out, ScenarioFile, Seed, Sets, ShownAs, Threads
+from flowstamp.errors import UsageError
+
+
+def sweep(
+    scenario: ScenarioFile,
+    *,
+    grid: Annotated[
+        list[str], typer.Option("--grid", metavar="KEY=V1,V2,...", help="Values of a key; every combination is run.")
+    ],
+    sets: Sets = None,
+    seed: Seed = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Run each point with so many seeds.")] = 1,
+    threads: Threads = None,
+    executor: Executor = "threads",
+    out: Out = None,
+    tables: Annotated[bool, typer.Option("--tables", help="Keep each run's series and flows, too.")] = False,
+    fresh: Fresh = False,
+    as_json: Json = False,
+    progress: ShownAs = "auto",
+    memory: Memory = None,
+) -> int:
+    """Run a scenario over a grid of values on all cores, or on many machines; print a tidy table.
+
+    With --out, the folder gets sweep.csv, a row for each run and metric, and as each run ends its file in points:
+    called again, the sweep runs what is missing there. A file is of a scenario as it is resolved, with what is in the
+    files that it names, of a seed, and of a build of this program. With --executor dask=ADDRESS runs go to the workers
+    of that Dask scheduler, which need the same build; what a worker had that was killed is done by the others.
+    """
+    show_progress(progress)
+    from flowstamp import overview, text
+    from flowstamp.files import write_whole
+    from flowstamp.progress import Meter
+    from flowstamp.sweeps import sweep as run_sweep
+
+    loaded = load(scenario, sets)
+    axes = dict(_axis(text) for text in grid)
+    if len(axes) < len(grid):
+        raise UsageError("--grid: a key is there twice; give all its values in one: dumbbell.rate=20Mbps,80Mbps")
+    _check(executor, threads, out, tables=tables, fresh=fresh)
+    if seed is not None and seeds == 1:
+        loaded = loaded.set("seed", seed)
+    first = seed if seed is not None else 1
+    several = range(first, first + seeds) if seeds > 1 else ()
+    with Meter(scenario.name) as meter:
+        swept = run_sweep(
+            loaded,
+            axes,
+            seeds=several,
+            threads=threads,
+            memory=memory,
+            executor=executor,
+            keep=out / "points" if out is not None else None,
+            tables=tables,
+            fresh=fresh,
+            progress=meter,
+        )
+    if swept.kept:
+        again = "--fresh runs all of them again"
+        streams.tell(f"{swept.kept} of {len(swept.points)} points are in {out}/points from before; {again}")
+    written = [write_whole(out / "sweep.csv", swept.csv())] if out is not None else []
+    if as_json:
+        runs = [
+            {"point": point, "summary": result.summary}
+            for point, result in zip(swept.points, swept.results, strict=True)
+        ]
+        document({"keys": swept.keys, "runs": runs, "kept": swept.kept, "files": [str(path) for path in written]})
+    else:
+        say(text.table(*overview.points(swept)))
+        say_written(written)
+    return 0
+
+
+def _check(executor: str, threads: int | None, out: Path | None, *, tables: bool, fresh: bool) -> None:
+    from flowstamp.executors import check
+
+    check(executor)
+    check_out(out)
+    if (tables or fresh) and out is None:
+        raise UsageError(f"{'--tables' if tables else '--fresh'} needs --out DIR: the folder that points are kept in")
+    if threads is not None and executor.startswith("dask"):
+        raise UsageError(
+            "--threads: is not for --executor dask: how many runs a worker takes at a time, its --nthreads says"
+        )
+
+
+def _axis(text: str) -> tuple[str, list[Any]]:
+    """`KEY=V1,V2` of --grid; commas within brackets or quotes belong to a value. A value is TOML, or else a string."""
+    import tomllib
+
+    key, equals, values = text.partition("=")
+    if not equals or not key.strip() or not values.strip():
+        raise UsageError(f'--grid: "{text}" is not KEY=V1,V2,...; write for example dumbbell.rate=20Mbps,80Mbps')
+    parts, depth, quote = [""], 0, ""
+    for char in values:
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        else:
+            depth += (char in "[{") - (char in "]}")
+        if char == "," and depth == 0 and not quote:
+            parts.append("")
+        else:
+            parts[-1] += char
+    parsed: list[Any] = []
+    for part in (part.strip() for part in parts):
+        if not part:
+            raise UsageError(f'--grid: "{text}" has an empty value')
+        try:
+            table = tomllib.loads(f"v = {part}")
+            parsed.append(table["v"] if len(table) == 1 else part)
+        except (tomllib.TOMLDecodeError, RecursionError):
+            parsed.append(part)
+    return key.strip(), parsed

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""`flowstamp web`: the browser lab."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from flowstamp.cli.common import document, say
+from flowstamp.cli.options import Json, Out, UnusedSeed
+
+
+def web(
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port on 127.0.0.1; 0 for any that is free.")
+    ] = 8043,
+    seed: UnusedSeed = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> int:
+    """Serve the browser lab to this machine until Ctrl-C. With --out, write its one page, index.html, instead."""
+    from flowstamp import web as lab
+    from flowstamp.files import write_whole
+
+    del seed
+    if out is not None:
+        written = write_whole(out / "index.html", lab.page())
+        document({"files": [str(written)]}) if as_json else say(f"wrote {written}")
+        return 0
+    with lab.Server(port) as server:
+        document({"url": server.url}) if as_json else say(f"{server.url} has the lab; Ctrl-C ends it")
+        sys.stdout.flush()
+        server.serve_forever()
+    return 0
