@@ -312,6 +312,7 @@ impl Builder<'_> {
                 hosts += if list.is_some() { all * LISTED } else { 0.0 };
                 let links = (span.way.links.len() + span.back.links.len()) as f64;
                 hosts += pairs * per_pair(links, !self.nodes.is_empty());
+                hosts += if self.is_rerouted(group) { self.routed_bytes(pairs, links) } else { 0.0 };
                 hosts += together * per_live(laws, group) * if arrives { GROWTH } else { 1.0 };
                 hosts += self.messages(group, together);
                 let told = if arrives { 0.0 } else { GROWTH * of::<FlowRow>() + ROW_TOLD };

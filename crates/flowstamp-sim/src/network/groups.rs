@@ -72,8 +72,7 @@ impl Builder<'_> {
             None => self.hops(spec, group, core)?,
         };
         let header = self.scenario.header.get();
-        // A flow that governs a link keeps its way.
-        let follows = self.reroutes() && group.governs.is_none();
+        let follows = self.is_rerouted(group);
         let mut longest = Time::ZERO;
         for (name, ways) in legs {
             let id = network.groups.len() as u32;
@@ -138,8 +137,8 @@ impl Builder<'_> {
                             to: *to,
                             flow: Hashed::new(self.seed, &hashed, index),
                             path,
-                            group: group.name.clone(),
-                            laws: laws.iter().map(|law| (*law).clone()).collect(),
+                            group: network.groups.len(),
+                            pair: pair as u32,
                             lasts,
                             access: rtt.saturating_sub(inner),
                         });

@@ -5,10 +5,10 @@
 //! ([`Reroute`]).
 
 use super::paths::{Core, Hashed, Way};
-use super::plan::{END, Network, Path, Reroute};
+use super::plan::{END, GroupPlan, Network, Path, Reroute};
 use super::{Builder, Medium, Result, error, of_full};
 use crate::medium::Capacity;
-use crate::scenario::{OnFailure, Outage};
+use crate::scenario::{FlowGroup, OnFailure, Outage};
 use flowstamp_laws::registry::{Header, SenderSpec};
 use flowstamp_laws::units::{Rate, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,9 +22,9 @@ pub(super) struct Demand {
     pub to: usize,
     pub flow: Hashed,
     pub path: Path,
-    /// Name of its group.
-    pub group: String,
-    pub laws: Vec<SenderSpec>,
+    /// Index into [`Network::groups`], and which pair of nodes of that group it goes between.
+    pub group: usize,
+    pub pair: u32,
     /// It lasts and takes all that it is given.
     pub lasts: bool,
     /// Round-trip propagation time of its hosts' own links.
@@ -131,9 +131,9 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether routes follow outages.
-    pub(super) fn reroutes(&self) -> bool {
-        self.scenario.routing.reroute && !self.scenario.outages.is_empty()
+    /// Whether the routes of a group follow outages. A flow that governs a link keeps its way.
+    pub(super) fn is_rerouted(&self, group: &FlowGroup) -> bool {
+        self.scenario.routing.reroute && !self.scenario.outages.is_empty() && group.governs.is_none()
     }
 
     /// Finds the routes of all flows whenever a link has failed or returned.
@@ -159,9 +159,11 @@ impl Builder<'_> {
                     now.way(&self.links, demand.to, demand.from, demand.flow.acks()),
                 ];
                 if let Some(there) = found[0].as_ref().filter(|there| !known[0].has(there)) {
-                    self.check_rerouted(demand, there, time)?;
+                    let plan = &network.groups[demand.group];
+                    let laws: Vec<_> = plan.laws_between(demand.pair).collect();
+                    self.check_rerouted(plan, &laws, there, time)?;
                     if let Some(back) = &found[1] {
-                        self.note_rtts(demand, there, back, &idle);
+                        self.note_rtts(demand, &laws, there, back, &idle);
                     }
                 }
                 for (way, known) in found.iter().zip(known) {
@@ -183,7 +185,7 @@ impl Builder<'_> {
     /// Refuses more routes than memory should hold: each link of a route takes 8 bytes, and so does each change.
     fn check_routed(&self, changed: usize, time: Time) -> Result<()> {
         let bytes = 8 * (self.routes.len() + changed) as u64;
-        let most = self.memory.map_or(MOST_ROUTED_BYTES, |memory| (memory / 4).min(MOST_ROUTED_BYTES));
+        let most = self.most_routed_bytes();
         if bytes <= most {
             return Ok(());
         }
@@ -191,6 +193,20 @@ impl Builder<'_> {
             "outages",
             format!("need routes of more than {most} bytes up to {time}; give fewer outages or fewer flows"),
         )
+    }
+
+    fn most_routed_bytes(&self) -> u64 {
+        self.memory.map_or(MOST_ROUTED_BYTES, |memory| (memory / 4).min(MOST_ROUTED_BYTES))
+    }
+
+    /// The memory that finding routes anew takes for so many flows with so many router links there and back, bytes.
+    pub(super) fn routed_bytes(&self, flows: f64, links: f64) -> f64 {
+        let of_a_route = (size_of::<(Vec<u32>, u32)>() + size_of::<(u32, u32)>()) as f64;
+        // The first routes, then at most one more each way at each failure and return. `check_routed` bounds those.
+        let both = 2.0 * of_a_route + 4.0 * (links + 2.0);
+        let instants = 2.0 * self.scenario.outages.len() as f64;
+        let later = (flows * instants * 2.0 * (both + 4.0 * links)).min(self.most_routed_bytes() as f64);
+        flows * (2.0 * size_of::<Demand>() as f64 + size_of::<[Routes; 2]>() as f64 + both) + later
     }
 
     /// A flow takes this way from now on: returns the route that it had and the one that it has, if they differ.
@@ -208,13 +224,13 @@ impl Builder<'_> {
     }
 
     /// A flow whose law obeys routers needs one on each way that it takes.
-    fn check_rerouted(&self, demand: &Demand, there: &Way, time: Time) -> Result<()> {
-        for law in demand.laws.iter().filter(|law| law.needs_router()) {
+    fn check_rerouted(&self, plan: &GroupPlan, laws: &[&SenderSpec], there: &Way, time: Time) -> Result<()> {
+        for law in laws.iter().filter(|law| law.needs_router()) {
             let header = law.header();
             if there.links.iter().all(|link| self.links[*link as usize].router.header() != header) {
                 let (name, header) = (law.name(), header.name());
                 return error(
-                    format!("flows.{}.law", demand.group),
+                    format!("flows.{}.law", self.scenario.flows[plan.spec].name),
                     format!(
                         "\"{name}\" obeys routers, but no link on the path that it takes from {time} on, in an outage, has router = \"{header}\""
                     ),
@@ -225,7 +241,14 @@ impl Builder<'_> {
     }
 
     /// Routers of links that no flow takes before one fails learn their flows' RTTs from those that will.
-    fn note_rtts(&mut self, demand: &Demand, there: &Way, back: &Way, idle: &BTreeSet<u32>) {
+    fn note_rtts(
+        &mut self,
+        demand: &Demand,
+        laws: &[&SenderSpec],
+        there: &Way,
+        back: &Way,
+        idle: &BTreeSet<u32>,
+    ) {
         let links = || there.links.iter().chain(&back.links);
         if !links().any(|link| idle.contains(link)) {
             return;
@@ -236,7 +259,7 @@ impl Builder<'_> {
                 let header = self.links[*link as usize].router.header();
                 let rtts = &mut self.rtts[*link as usize];
                 rtts.longest(rtt);
-                let mut obeying = demand.laws.iter().filter(|law| law.header() == header).peekable();
+                let mut obeying = laws.iter().filter(|law| law.header() == header).peekable();
                 if header != Header::Plain && obeying.peek().is_some() {
                     rtts.add(acks, rtt, demand.lasts, obeying.any(|law| law.sends_at_once()));
                 }

@@ -252,6 +252,15 @@ pub struct GroupPlan {
     pub send_jitter: Time,
 }
 
+impl GroupPlan {
+    /// The laws of its flows between one pair of nodes.
+    pub(super) fn laws_between(&self, pair: u32) -> impl Iterator<Item = &SenderSpec> {
+        let listed = self.list.iter().flat_map(move |list| list.uses.range((pair, 0)..=(pair, u32::MAX)));
+        let all = if self.list.is_some() { &[] } else { self.laws.as_slice() };
+        listed.map(|((_, law), _)| &self.laws[*law as usize]).chain(all)
+    }
+}
+
 /// The network of a scenario.
 #[derive(Clone, Debug)]
 pub struct Network {

@@ -135,8 +135,7 @@ fn with_another_rate(loaded: &Loaded) -> Option<Results> {
 }
 
 /// Fewer bytes than this hold any run: what its scenario makes, what its results hold, and the packets under way, each of
-/// which was sent. A ring doubles, and is there twice while it is copied. While routes are found anew for outages, each flow's are
-/// kept, those of all slots of web flows among them.
+/// which was sent. A ring doubles, and is there twice while it is copied.
 fn memory_is_bounded(r: &Results, peak: usize) -> Result<(), Failure> {
     let s = &r.summary;
     let links = s.links.len() as u64 + s.access.links;
@@ -152,7 +151,6 @@ fn memory_is_bounded(r: &Results, peak: usize) -> Result<(), Failure> {
         + 4 * 512 * r.capture.frames.len() as u64
         + 4 * 128 * s.packets.sent
         + 4 * 32 * produced
-        + if r.scenario.to_owned_text().contains("outages") { 4 << 20 } else { 0 }
         + if shared { zombies } else { 0 };
     ensure!("memory is bounded", peak as u64 <= bound, "{peak} bytes where {bound} are enough: {s:?}");
     Ok(())
