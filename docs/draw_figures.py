@@ -10,20 +10,62 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from flowstamp.figures import available, read
+from flowstamp import _flowstamp
+from flowstamp.figures import FigureSpec, available, read
 from flowstamp.figures.kept import Kept
 from flowstamp.figures.memory import Form
 from flowstamp.figures.runner import Runner
+from flowstamp.figures.spec import RunSpec
 from flowstamp.progress import Meter
 
-DEAR = {
-    *("B11", "R1.5", "R2.2", "R4.1", "R4.2", "R4.4", "R4.5", "R4.9", "R4.10", "R4.12", "R4.13", "R4.14", "R4.17"),
-    *("R4.22", "R5.7", "R5.14", "R5.15", "R6.19", "R6.22", "R6.23", "V3", "V4", "V5", "V6", "V7", "V8", "V9", "X-drop"),
-    *("X4", "X5", "X6", "X7", "X9"),
-}
-"""Their short versions take more than ten seconds of a processor each, and together four fifths of all."""
+CHEAP_BITS = 1e11
+"""What the links of a cheap figure may carry at most: about ten seconds of a processor."""
+
+
+@cache
+def short(file: Path) -> FigureSpec:
+    """A figure's short version."""
+    return read(file).fast_version()
+
+
+@cache
+def scenarios(file: Path) -> list[tuple[RunSpec, dict[str, Any]]]:
+    """The simulated curves of a figure's short version, each with the scenario of its last point and all defaults."""
+    spec, found = short(file), []
+    for run in spec.runs:
+        if run.theory is None and run.on == "simulator":
+            point = max(point for point, there in enumerate(spec.where(run)) if there)
+            text, source, sets, folder = spec.job(run, point)
+            found.append((run, tomllib.loads(_flowstamp.check(text, source=source, sets=sets, base_dir=folder))))
+    return found
+
+
+def bits(file: Path) -> float:
+    """How many bits the links of a figure's short version could carry. Its CPU time is about proportional to that.
+
+    A figure that only computes has none.
+    """
+    spec = short(file)
+    own = sum(
+        sum(rates(tree)) * _flowstamp.quantity("time", tree["duration"]) * int(sum(spec.where(run))) * spec.seeds
+        for run, tree in scenarios(file)
+    )
+    return own + sum(bits(available(file.parent)[reuse.figure]) for reuse in spec.reuse)
+
+
+def rates(tree: dict[str, Any]) -> Iterator[float]:
+    """The rates of a scenario's links in bits/s, the highest of those that change, but for access links and traces."""
+    lot = [{"rate": rate} for rate in tree.get("parking_lot", {}).get("rates", ())]
+    for link in [*([tree["dumbbell"]] if "dumbbell" in tree else ()), *lot, *tree.get("graph", {}).get("links", ())]:
+        rate = link["rate"]
+        steps = [rate] if isinstance(rate, str) else [step for _, step in rate.get("steps", ())]
+        yield max((_flowstamp.quantity("rate", step) for step in steps), default=0.0)
 
 
 def main() -> int:
@@ -31,7 +73,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("out", type=Path, metavar="DIR")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--cheap", action="store_true", help="none that takes more than ten seconds of a processor")
+    which.add_argument(
+        "--cheap", action="store_true", help="none that takes more than about ten seconds of a processor"
+    )
     which.add_argument("--full", action="store_true", help="whole versions: an hour of a processor")
     options = parser.parse_args()
     form: Form = "full" if options.full else "fast"
@@ -39,7 +83,7 @@ def main() -> int:
     runner = Runner(fast=form == "fast")
     kept = Kept(out, runner.files, form)
     wanted = [name for name, file in available().items() if not read(file).measured]
-    figures = [runner.figure(name) for name in wanted if not (options.cheap and name in DEAR)]
+    figures = [runner.figure(name) for name in wanted if not (options.cheap and bits(runner.files[name]) > CHEAP_BITS)]
     missing = [spec for spec in figures if kept.outcome(spec, spec.seed) is None]
     if missing:
         print(f"{out}: {len(missing)} of {len(figures)} figures are to be drawn", file=sys.stderr)

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
-import tomllib
+import runpy
+from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,92 +16,64 @@ from typing import Any
 
 import pytest
 
-from flowstamp import _flowstamp, linux
+from flowstamp import linux
 from flowstamp.figures import FigureError, FigureSpec, Outcome, Verdict, available, cli_figure, load, read
 from flowstamp.figures.kept import KEPT
 from flowstamp.figures.measured import NotMeasuredError
 from flowstamp.figures.memory import NAME, Form, Known, Memory
 from flowstamp.figures.runner import Runner
 
+ROOT = Path(__file__).resolve().parents[1]
 NIGHTLY = os.environ.get("FLOWSTAMP_NIGHTLY") == "1"
 MEASURED = {figure.id for figure in map(read, available().values()) if figure.measured}
 """On this machine's kernel: what comes out is no matter of the code alone."""
-PER_CHANGE = {
-    "B2": 0.2,
-    "B4": 0.7,
-    "B5": 0.3,
-    "B6": 2.2,
-    "B9": 1.8,
-    "B12": 2.7,
-    "V-th": 3.0,
-    "R5.2": 0.2,
-    "R5.3": 1.1,
-    "R5.4": 1.6,
-    "R5.10": 0.4,
-    "RC": 0.3,
-    "RE": 0.1,
-    "X14": 0.8,
-    "P7": 0.1,
-    "P8": 0.5,
-    "P9": 0.5,
-    "P10": 0.5,
-    "P11": 1.0,
-    "P12": 2.4,
-    "P13": 0.3,
-    "P15": 7.2,
-    "P16": 2.4,
-    "R2.3": 0.1,
-    "R2.4": 0.6,
-    "R2.5": 0.2,
-    "R2.6": 3.8,
-    "R2.7": 1.4,
-    "R2.8": 1.2,
-    "R2.9": 0.0,
-    "R3.2": 0.8,
-    "R3.3": 2.1,
-    "R3.4": 0.3,
-    "R3.5": 1.0,
-    "R3.6": 1.9,
-    "R3.6s": 0.5,
-    "R3.7": 6.2,
-    "R4.1": 18.8,
-    "R4.3": 9.0,
-    "R4.6": 6.1,
-    "R4.9": 20.0,
-    "R4.14": 16.8,
-    "R4.15": 10.1,
-    "R4.ex1": 0.0,
-    "R4.ex3": 1.1,
-    "R6.2eq": 0.2,
-    "R6.11": 0.5,
-    "R6.13": 2.6,
-    "R6.14": 1.8,
-    "R6.16": 3.3,
-    "R6.17": 1.3,
-    "R6.18": 0.3,
-    "R6.24": 11.4,
-    "RA.3": 6.3,
-    "RF": 1.1,
-    "V-tcp": 3.3,
-    "V-island": 4.0,
-    "V7": 20.0,
-    "V13": 2.8,
-    "X-drop": 35.0,
-    "X7": 11.0,
-    "X8": 0.8,
-    "X10": 0.0,
-    "X11": 0.1,
-    "X12": 0.0,
-    "X-8.1": 2.0,
-    "X-8.2": 0.1,
-    "X-7": 3.0,
-    "X13": 4.0,
-    "X16": 0.0,
-}
-"""Figures of each change, with the CPU seconds of their short versions (Xeon at 2.1 GHz): the cheapest, and of what
-only dearer ones show the cheapest of those, within little more than two minutes of two cores."""
-SHORT_S = 0.5
-"""Figures of at most this cost are short tests. The others of each change are long ones."""
+COST: Any = runpy.run_path(str(ROOT / "docs/draw_figures.py"))
+SHORT_BITS = 4e9
+"""Figures whose links carry at most this are short tests: less than two seconds of a processor."""
+CHANGE_BITS = 8e10
+"""Figures whose links carry at most this are tests of each change."""
+
+
+def words(tree: object) -> Iterator[str]:
+    """Laws, queues, schedulers and distributions of a scenario with every default."""
+    match tree:
+        case dict():
+            for key, value in tree.items():
+                if key in ("law", "kind", "scheduler", "distribution", "recovery") and isinstance(value, str):
+                    yield f"{key} {value}"
+                yield from words(value)
+        case list():
+            for value in tree:
+                yield from words(value)
+
+
+def used(file: Path) -> set[str]:
+    """What a figure is an example of: words of its scenarios, kind of network, measures and functions of its claims."""
+    figure = COST["short"](file)
+    found = {"reuse"} if figure.reuse else set()
+    found |= {"theory" for curve in figure.runs if curve.theory is not None}
+    for _, tree in COST["scenarios"](file):
+        found |= {kind for kind in ("dumbbell", "parking_lot", "graph") if kind in tree} | set(words(tree))
+    for claim in figure.claims:
+        found |= set(
+            re.findall(r"\b[a-z_0-9]+(?=\()|(?<=\.)[a-z][a-z_0-9]*", re.sub(r"'[^']*'|\"[^\"]*\"", "", claim.expr.text))
+        )
+    return found
+
+
+def of_a_change() -> dict[str, float]:
+    """The figures that each change runs: the cheap ones, and dearer ones for what only those show."""
+    files = {name: file for name, file in available().items() if name not in MEASURED}
+    bits = {name: COST["bits"](file) for name, file in files.items()}
+    showing = {name: used(file) for name, file in files.items()}
+    times = Counter(word for words in showing.values() for word in words)
+    for name in sorted(bits, key=bits.__getitem__, reverse=True):
+        if bits[name] > CHANGE_BITS and all(times[word] > 1 for word in showing[name]):
+            times -= Counter(showing.pop(name))
+    return {name: bits[name] for name in showing}
+
+
+PER_CHANGE = of_a_change()
 
 
 @pytest.fixture
@@ -114,12 +88,12 @@ def run(capsys: pytest.CaptureFixture[str], figure: str, out: Path, *, fast: boo
 
 
 FIGURES = [
-    pytest.param(name, marks=() if PER_CHANGE.get(name, SHORT_S + 1) <= SHORT_S else pytest.mark.long)
+    pytest.param(name, marks=() if PER_CHANGE.get(name, math.inf) <= SHORT_BITS else pytest.mark.long)
     for name in ([name for name in available() if name not in MEASURED] if NIGHTLY else PER_CHANGE)
 ]
 
 
-DRAWN = Path(__file__).resolve().parents[1] / "target/figures"
+DRAWN = ROOT / "target/figures"
 """Where `make docs` looks for figures that have been run: what is run here is not run for the gallery again."""
 
 
@@ -149,36 +123,6 @@ def test_every_claim_of_a_figure_that_is_checked_is_known(memory: Memory) -> Non
             assert {was.status for was in known.values()} <= {"holds", "differs"}, (figure.id, form)
             assert all(was.band for was in known.values()), (figure.id, form)
     assert memory.text() == memory.path.read_text(encoding="utf-8")
-
-
-def words(tree: object) -> Iterator[str]:
-    """Laws, queues, schedulers and distributions of a scenario with every default."""
-    match tree:
-        case dict():
-            for key, value in tree.items():
-                if key in ("law", "kind", "scheduler", "distribution", "recovery") and isinstance(value, str):
-                    yield f"{key} {value}"
-                yield from words(value)
-        case list():
-            for value in tree:
-                yield from words(value)
-
-
-def used(figure: FigureSpec) -> set[str]:
-    """What a figure is an example of: words of its scenarios, kind of network, measures and functions of its claims."""
-    found = {"reuse"} if figure.reuse else set()
-    for curve in figure.runs:
-        if curve.theory is not None:
-            found.add("theory")
-            continue
-        text, source, sets, folder = figure.job(curve, 0)
-        tree = tomllib.loads(_flowstamp.check(text, source=source, sets=sets, base_dir=folder))
-        found |= {kind for kind in ("dumbbell", "parking_lot", "graph") if kind in tree} | set(words(tree))
-    for claim in figure.claims:
-        found |= set(
-            re.findall(r"\b[a-z_0-9]+(?=\()|(?<=\.)[a-z][a-z_0-9]*", re.sub(r"'[^']*'|\"[^\"]*\"", "", claim.expr.text))
-        )
-    return found
 
 
 def claims_of(cell: str) -> Iterator[tuple[str, str]]:
@@ -229,14 +173,6 @@ def test_the_table_of_set_ups_is_what_is_known(memory: Memory) -> None:
             numbers = [f"{number:.{digits}f}" for number in (one.value, *(one.band or ()))]
             # A claim that gives one number with all seeds has no brackets.
             assert told == (numbers if len(set(numbers)) > 1 else numbers[:1]), (figure, claim + ending)
-
-
-def test_the_figures_of_a_change_show_every_law_and_every_kind_of_measure() -> None:
-    """What all figures together use of laws, queues, schedulers, measures and functions, these use too."""
-    every = {figure.id: used(figure) for figure in map(read, available().values()) if not figure.measured}
-    left = set().union(*every.values()) - set().union(*(every[figure] for figure in PER_CHANGE))
-    assert not left
-    assert sum(PER_CHANGE.values()) <= 250, "little more than two minutes of two cores"
 
 
 # ---------------------------------------------------------------------------------------------------- made up
