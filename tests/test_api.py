@@ -343,14 +343,6 @@ def test_the_interpreter_is_free_while_a_run_goes_on() -> None:
     assert ticks > 20
 
 
-def test_the_laws_are_listed() -> None:
-    known = fs.laws()
-    assert {"xcp", "reno"} <= set(known["senders"])
-    assert {"none", "xcp"} <= set(known["routers"])
-    assert "reno" not in known["routers"]
-    assert {"droptail", "red"} <= set(known["queues"])
-
-
 def test_the_stub_is_what_the_module_has() -> None:
     import ast
 

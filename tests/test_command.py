@@ -134,6 +134,7 @@ def test_wireshark_reads_the_trace(flowstamp: Command, scenario: Path, law: str)
     assert any(float(row[5]) < 0 for row in acks)
 
 
+@pytest.mark.long
 def test_compare_shows_protocols_side_by_side(flowstamp: Command, scenario: Path) -> None:
     done = flowstamp("compare", scenario, "--protocols", "xcp,reno+red", "--out", "out")
     assert done.returncode == 0, done.stderr
@@ -196,32 +197,34 @@ def test_a_manifest_runs_again(flowstamp: Command, scenario: Path) -> None:
         assert said in done.stderr
 
 
-def test_impaired_links_stay_so_and_are_shown(flowstamp: Command, scenario: Path) -> None:
-    impaired = [
-        "--set",
-        "dumbbell.impairments={ loss = 0.02, duplicate = '1%' }",
-        "--set",
-        "dumbbell.reverse_impairments={}",
-    ]
-    link = document(flowstamp("run", scenario, *impaired, "--json"))["links"]["bottleneck"]  # type: ignore[index]
+IMPAIRED = [
+    *("--set", "dumbbell.impairments={ loss = 0.02, duplicate = '1%' }"),
+    *("--set", "dumbbell.reverse_impairments={}"),
+]
+
+
+def test_impaired_links_are_shown(flowstamp: Command, scenario: Path) -> None:
+    link = document(flowstamp("run", scenario, *IMPAIRED, "--json"))["links"]["bottleneck"]  # type: ignore[index]
     assert link["lost"] > 0
-    shown = [line.split() for line in flowstamp("run", scenario, *impaired).stdout.splitlines()]
+    shown = [line.split() for line in flowstamp("run", scenario, *IMPAIRED).stdout.splitlines()]
     header = shown.index(["impaired", "link", "lost", "duplicated", "reordered", "detoured", "marked"])
     rows = [row for row in shown[header + 1 :] if row and row[0].startswith("bottleneck")]
     assert rows == [
         ["bottleneck", str(link["lost"]), str(link["duplicated"]), *"000"],
         ["bottleneck.reverse", *"00000"],
     ]
-    # The same network for each protocol.
-    protocols = document(
-        flowstamp("compare", scenario, *impaired, "--protocols", "xcp,reno+red", "--out", "out", "--json")
-    )
-    for summary in protocols["protocols"].values():  # type: ignore[attr-defined]
-        assert summary["links"]["bottleneck"]["lost"] > 0
-    table = flowstamp("compare", scenario, *impaired, "--protocols", "xcp,reno+red", "--out", "out").stdout
-    (cells,) = [line.split()[-2:] for line in table.splitlines() if line.startswith("bottleneck lost")]
-    lost = [str(summary["links"]["bottleneck"]["lost"]) for summary in protocols["protocols"].values()]  # type: ignore[attr-defined]
-    assert cells == lost
+
+
+@pytest.mark.long
+def test_impaired_links_stay_so_for_each_protocol(flowstamp: Command, scenario: Path) -> None:
+    command = ("compare", scenario, *IMPAIRED, "--protocols", "xcp,reno+red", "--out", "out")
+    protocols = document(flowstamp(*command, "--json"))["protocols"]
+    lost = [summary["links"]["bottleneck"]["lost"] for summary in protocols.values()]  # type: ignore[attr-defined]
+    assert min(lost) > 0
+    (cells,) = [
+        line.split()[-2:] for line in flowstamp(*command).stdout.splitlines() if line.startswith("bottleneck lost")
+    ]
+    assert cells == list(map(str, lost))
 
 
 CELL = """
@@ -250,6 +253,18 @@ to = "n"
 """
 
 
+@pytest.mark.parametrize("law", ["rcp", "vcp"])
+def test_compare_refuses_a_law_that_a_cell_tells_too_little(flowstamp: Command, tmp_path: Path, law: str) -> None:
+    (tmp_path / "cell.toml").write_text(CELL)
+    refused = flowstamp("compare", "cell.toml", "--protocols", f"xcp,{law}", "--out", "none")
+    assert refused.returncode == 2
+    assert refused.stdout == ""
+    (line,) = refused.stderr.splitlines()
+    assert f'cell.toml with {law}: router of air.ap: "{law}" needs the link\'s capacity' in line
+    assert "say with `told`" in line
+
+
+@pytest.mark.long
 def test_compare_puts_a_laws_router_on_cells(flowstamp: Command, tmp_path: Path) -> None:
     (tmp_path / "cell.toml").write_text(CELL)
     told = ["--set", "wireless.air.told=5Mbps"]
@@ -285,13 +300,6 @@ def test_compare_puts_a_laws_router_on_cells(flowstamp: Command, tmp_path: Path)
         "rcp": ("rcp", "rcp", None, stay),
         "vcp": ("vcp", "vcp", None, stay),
     }
-    for law in ("rcp", "vcp"):
-        refused = flowstamp("compare", "cell.toml", "--protocols", f"xcp,{law}", "--out", "none")
-        assert refused.returncode == 2
-        assert refused.stdout == ""
-        (line,) = refused.stderr.splitlines()
-        assert f'cell.toml with {law}: router of air.ap: "{law}" needs the link\'s capacity' in line
-        assert "say with `told`" in line
     shown = flowstamp("compare", "cell.toml", "--protocols", "xcp,cubic", "--out", "out").stdout.splitlines()
     assert [len(line.split()) for line in shown if line.startswith("air busy")] == [4]
 
@@ -302,6 +310,7 @@ def test_compare_takes_the_scenario_of_a_figure(flowstamp: Command, tmp_path: Pa
     protocols = document(flowstamp("compare", file, *options))["protocols"]
     assert isinstance(protocols, dict)
     assert [summary["groups"]["flows"]["law"] for summary in protocols.values()] == ["xcp", "cubic"]
+    assert {"compare.png", "delays.png", *protocols} <= set(names(tmp_path / "out"))
 
 
 def test_sweep_runs_every_combination(flowstamp: Command, scenario: Path) -> None:
@@ -403,6 +412,7 @@ def test_progress_is_shown_at_a_terminal_only(scenario: Path) -> None:
     assert b"events" in said
 
 
+@pytest.mark.long
 def test_compare_shows_completion_times_by_size(flowstamp: Command, tmp_path: Path) -> None:
     scenario = tmp_path / "web.toml"
     scenario.write_text(

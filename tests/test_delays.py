@@ -79,6 +79,7 @@ def test_a_folder_has_them(results: fs.Results, tmp_path: Path) -> None:
         assert read.column(name) == results.delays.column(name)
 
 
+@pytest.mark.long
 def test_compare_shows_and_draws_them(scenario: fs.Scenario, tmp_path: Path, flowstamp: Command) -> None:
     (tmp_path / "a.toml").write_text(scenario.to_toml())
     done = flowstamp("compare", tmp_path / "a.toml", "--protocols", "reno,cubic", "--all", "--out", tmp_path / "out")

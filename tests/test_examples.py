@@ -52,6 +52,7 @@ def check_cellular(protocols: dict[str, Any]) -> None:
         assert summary["groups"]["web"]["completed"] > 10
 
 
+@pytest.mark.long
 def test_cellular(tmp_path: Path) -> None:
     document = flowstamp(
         "compare", str(EXAMPLES / "cellular.toml"), "--protocols", "xcp,sack,sack+red", "--out", str(tmp_path)

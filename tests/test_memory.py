@@ -137,7 +137,7 @@ MEASURED = {
     + DUMBBELL.format(rate="1Gbps")
     + FLOWS.format(name="g", law="sack")
     + '[flows.web]\nload = 0.8\nsizes = { distribution = "exponential", mean = "20kB" }\n',
-    "hops": hops(500, 'buffer = "50pkt"\n') + "each_hop = true\ncount = 4\n",
+    "hops": hops(300, 'buffer = "50pkt"\n') + "each_hop = true\ncount = 4\n",
     "captured packets": 'duration = "4s"\n'
     + DUMBBELL.format(rate="1Gbps")
     + 'router = "xcp"\n[capture]\npackets = 400000\n'

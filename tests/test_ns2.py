@@ -168,6 +168,7 @@ def told(tmp_path: Path, *arguments: str, name: str) -> dict[str, str]:
 SHORT = ["--set", "duration=1s", "--set", "warmup=0s"]
 
 
+@pytest.mark.long
 def test_ns2_has_the_figures_buffer_and_hosts_links(tmp_path: Path) -> None:
     # Set-up B: hosts' links as fast as the bottleneck. V4's: twice as fast; and what was set.
     # ns-2's drop-tail holds one fewer than it is told, its RED as many.
