@@ -161,7 +161,7 @@ def test_trials_are_told_by_their_medians() -> None:
 def test_compare_of_a_lab_refuses_in_a_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "three.toml").write_text(SCENARIO)
     for file, arguments, wanted in (
-        (LABS / "pages.toml", ("--protocols", "rcp,newreno"), '"newreno" is no protocol of a lab; there are rcp, xcp,'),
+        (LABS / "pages.toml", ("--protocols", "rcp,cubik"), '"cubik" is no protocol; there are xcp, xcp-draft,'),
         (LABS / "pages.toml", ("--protocols", "rcp,rcp"), '"rcp" is there twice'),
         (LABS / "pages.toml", ("--protocols", "rcp", "--set", "duration=5s"), "--set: is not for a lab"),
         (tmp_path / "three.toml", ("--protocols", "xcp", "--trials", "2"), "--trials: is for a lab's file"),
@@ -193,5 +193,15 @@ def test_a_lab_under_the_kernels_protocols_runs(tmp_path: Path, capsys: pytest.C
 def test_compare_says_in_which_lab_a_mistake_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "pages.toml"
     file.write_text((LABS / "pages.toml").read_text().replace('"60Mbps"', '"60mbps"'))
-    assert run_command(["compare", str(file), "--protocols", "cubic", "--out", str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err.startswith(f"flowstamp: {file}: ")
+    out = tmp_path / "out"
+    assert run_command(["compare", str(file), "--protocols", "cubic", "--out", str(out)]) == 2
+    assert capsys.readouterr().err.startswith(f"flowstamp: {file}: line ")
+    # A law that the kernel has not is refused before the others run.
+    pages = LABS / "pages.toml"
+    for law in ("newreno", "pcp"):
+        assert run_command(["compare", str(pages), "--protocols", f"rcp,{law}", "--out", str(out)]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"flowstamp: {pages} with {law}: ")
+        assert f'no law "{law}"' in said
+        assert said.count("\n") == 1
+    assert not out.exists()

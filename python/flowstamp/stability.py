@@ -647,11 +647,10 @@ def _groups(rtts: Sequence[float], flows: Sequence[int]) -> tuple[float, tuple[t
 
 def _elsewhere(law: str) -> str:
     """Where a law that there is has a model."""
-    if law in ("vcp", "vcp-exact"):
+    first = law.partition("-")[0]
+    if first == "vcp":
         return "; VCP's model is in Python: flowstamp.stability_network.network"
-    if law in ("xcp-draft", "xcp-b", "xcp-b-draft"):
-        return f"; the loop of {law} is that of xcp near rest"
-    return ""
+    return f"; the loop of {law} is that of {first} near rest" if law != first and law in _flowstamp.own_gains() else ""
 
 
 def of(

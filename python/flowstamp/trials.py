@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import statistics
 import tempfile
 import tomllib
@@ -22,13 +23,11 @@ import numpy as np
 from flowstamp import lab
 from flowstamp.errors import FlowstampError, ScenarioError, UsageError
 from flowstamp.paired import percentile
+from flowstamp.scenario import laws, router_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STAMPED = {"rcp": "rcp", "xcp": "xcp", "xcp-b": "xcp", "vcp": "vcp"}
-"""The hosts' law under each router law."""
-KERNELS = ("cubic", "bbr", "reno")
 TRIES = 3
 MOST_BYTES = 1 << 20
 """No lab is as long; a scenario may be."""
@@ -48,14 +47,23 @@ def is_lab(file: Path) -> bool:
 
 
 def check(protocols: Sequence[str]) -> None:
-    """Refuses what no lab's hosts have, and what is there twice."""
+    """Refuses what no law is called, and what is there twice. What the kernel has no law for, the lab refuses."""
     for name in protocols:
-        if name not in STAMPED and name not in KERNELS:
-            there = ", ".join([*STAMPED, *KERNELS])
-            raise UsageError(f'--protocols: "{name}" is no protocol of a lab; there are {there}')
+        if not _hosts_law(name):
+            known = laws()
+            there = ", ".join(dict.fromkeys([*known["senders"], *filter(_hosts_law, known["routers"])]))
+            raise UsageError(f'--protocols: "{name}" is no protocol; there are {there}')
     twice = next((name for name in protocols if protocols.count(name) > 1), None)
     if twice:
         raise UsageError(f'--protocols: "{twice}" is there twice')
+
+
+def _hosts_law(protocol: str) -> str:
+    """The law of hosts under a protocol: its own, or the first whose router it is where nobody knows the capacity."""
+    senders = laws()["senders"]
+    if protocol in senders or protocol == "none":
+        return protocol.removeprefix("none")
+    return next((sender for sender in senders if router_of(sender, blind=True) == protocol), "")
 
 
 def variant(tree: Tree, protocol: str, folder: Path) -> Tree:
@@ -65,11 +73,11 @@ def variant(tree: Tree, protocol: str, folder: Path) -> Tree:
     """
     router = dict(tree.get("router", {}))
     place = {"where": router.get("where", "bpf")}
-    law = protocol if protocol in STAMPED else "none"
+    law = protocol if protocol in laws()["routers"] else "none"
     new: Tree = json.loads(json.dumps(tree))
     new["router"] = router if router.get("law") == law else {"law": law} | place
-    new["host"] = dict(tree.get("host", {})) | {"law": STAMPED.get(protocol, protocol)}
-    if protocol in KERNELS:
+    new["host"] = dict(tree.get("host", {})) | {"law": _hosts_law(protocol)}
+    if law == "none":
         new["host"].pop("any_rtt", None)
     for flows in new.get("flows", ()):
         flows.pop("law", None)
@@ -78,6 +86,18 @@ def variant(tree: Tree, protocol: str, folder: Path) -> Tree:
         if isinstance(rate, dict) and isinstance(rate.get("trace"), str):
             rate["trace"] = str((folder / rate["trace"]).resolve())
     return new
+
+
+def _variant_file(tree: Tree, protocol: str, file: Path, folder: Path) -> Path:
+    """Writes the lab under a protocol into `folder`. A law that the kernel lacks is refused before anything runs."""
+    one = folder / f"{protocol}.toml"
+    one.write_text(lab.toml_of(variant(tree, protocol, file.parent)), encoding="utf-8")
+    try:
+        lab.scenario_of(one)
+    except ScenarioError as error:
+        said = re.sub(r": line \d+", "", str(error).replace(str(one), f"{file} with {protocol}"))
+        raise ScenarioError(said) from None
+    return one
 
 
 def run(
@@ -95,20 +115,18 @@ def run(
     The runs' folders are PROTOCOL/1, ... in `out`.
     """
     check(protocols)
+    lab.scenario_of(file)  # refuses what is wrong with the file itself
     tree = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    first = seed if seed is not None else tree.get("seed", 1)
     rows: dict[str, list[Tree]] = {name: [] for name in protocols}
     with tempfile.TemporaryDirectory() as temporary:
+        variants = {name: _variant_file(tree, name, file, Path(temporary)) for name in protocols}
         for trial in range(trials):
-            for name in protocols:
-                one = Path(temporary) / f"{name}.toml"
-                one.write_text(lab.toml_of(variant(tree, name, file.parent)), encoding="utf-8")
-                first = seed if seed is not None else tree.get("seed", 1)
+            for name, one in variants.items():
                 for again in range(TRIES):
                     say(f"{name}, trial {trial + 1} of {trials}" + (", again" if again else ""))
                     try:
                         measured = lab.run(one, out / name / str(trial + 1), seed=first + trial, lab_id=lab_id)
-                    except ScenarioError as error:
-                        raise ScenarioError(str(error).replace(str(one), str(file))) from None
                     except FlowstampError as error:
                         raise type(error)(f"{file}: {name}: {error}") from None
                     if not measured.invalid:

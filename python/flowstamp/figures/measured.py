@@ -142,7 +142,7 @@ def forwarding(spec: FigureSpec) -> dict[str, Computed]:
         values: dict[str, Any] = {"thread_ns": np.array(measured["thread"][name])}
         if name in measured["own"]:
             values["bpf_ns"] = np.array(measured["own"][name])
-        if name == "rcp":
-            values |= {key: np.array([float(measured["bench"]["rcp"][key])]) for key in router_cost.OPERATIONS}
+        counted = measured["bench"].get(name, {})
+        values |= {key: np.array([float(counted[key])]) for key in router_cost.OPERATIONS if key in counted}
         found[name] = Computed(name, values)
     return found
