@@ -161,7 +161,7 @@ SHRINK := --strip-debug --strip-producers -Oz --enable-bulk-memory --enable-mult
   --enable-nontrapping-float-to-int --enable-reference-types --enable-sign-ext
 CAN_BUILD_WEB := [ -d "$$(rustc --print target-libdir --target $(WASM))" ] && command -v npm >/dev/null && \
   node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' 2>/dev/null
-MOST_GZIP_BYTES := 350000
+MOST_GZIP_BYTES := 400000
 web:
 	@if $(CAN_BUILD_WEB); then \
 	  set -x; $(BUILD_WASM) --no-default-features && (cd web && npm ci --no-audit --no-fund) && mkdir -p web/build && \

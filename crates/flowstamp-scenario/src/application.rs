@@ -9,8 +9,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// What the application of each flow produces. Flows with a window queue what they may not send yet. Datagrams leave at once.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[cfg_attr(feature = "full", derive(Deserialize))]
+#[serde(tag = "kind", rename_all = "lowercase")]
+#[cfg_attr(feature = "full", serde(deny_unknown_fields))]
 pub enum Application {
     /// A packet at each tick of a clock. `rate` of the group is short for it.
     Constant {
@@ -59,6 +61,14 @@ pub enum Application {
         /// Time from the last byte of a response to the next request.
         think: Periods,
     },
+}
+
+/// Reading an application would be a tenth of the browser lab's module.
+#[cfg(not(feature = "full"))]
+impl<'de> Deserialize<'de> for Application {
+    fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(de::Error::custom("this build has no applications but those of a constant rate"))
+    }
 }
 
 impl Application {
