@@ -133,7 +133,10 @@ impl Builder<'_> {
 
     /// Whether the routes of a group follow outages. A flow that governs a link keeps its way.
     pub(super) fn is_rerouted(&self, group: &FlowGroup) -> bool {
-        cfg!(feature = "full") && self.scenario.routing.reroute && !self.scenario.outages.is_empty() && group.governs.is_none()
+        cfg!(feature = "full")
+            && self.scenario.routing.reroute
+            && !self.scenario.outages.is_empty()
+            && group.governs.is_none()
     }
 
     /// Finds the routes of all flows whenever a link has failed or returned.
