@@ -1,7 +1,7 @@
 //! Golden runs: small scenarios of every kind, in `golden/`, whose results are known to the bit.
 //!
 //! A change that only rearranges the code leaves `golden/digests.txt` as it is. One that changes behaviour on purpose
-//! changes it, in a commit of its own that says why:
+//! changes it and `golden/table.txt`, which shows what changed, in a commit of its own that says why:
 //!
 //! ```text
 //! FLOWSTAMP_ACCEPT=1 cargo test -p flowstamp-sim --test golden
@@ -9,7 +9,7 @@
 
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec, ShareSpec};
 use flowstamp_laws::sender::Recovery;
-use flowstamp_sim::results::Results;
+use flowstamp_sim::results::{LinkSummary, Results};
 use flowstamp_sim::scenario::{Arrivals, Link, LinkRate, Scenario, Sizes};
 use flowstamp_sim::{Format, Loaded, load, run_many};
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,25 +47,74 @@ fn results() -> &'static BTreeMap<String, Results> {
     &RESULTS
 }
 
-#[test]
-fn results_are_those_known_to_the_bit() {
-    let path = folder().join("digests.txt");
-    let lines: Vec<String> =
-        results().iter().map(|(name, results)| format!("{name} {}", results.digest())).collect();
+/// Compares lines with a file of `golden/`; writes the file instead where a change is meant.
+fn as_known(file: &str, columns: &str, lines: &[String]) {
+    let path = folder().join(file);
     if std::env::var_os("FLOWSTAMP_ACCEPT").is_some() {
-        std::fs::write(&path, lines.join("\n") + "\n").expect("digests can be written");
+        std::fs::write(&path, lines.join("\n") + "\n").unwrap_or_else(|e| panic!("golden/{file}: {e}"));
         return;
     }
-    let known = std::fs::read_to_string(&path).expect("golden/digests.txt");
+    let known = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("golden/{file}: {e}"));
     let known: BTreeSet<&str> = known.lines().collect();
     let now: BTreeSet<&str> = lines.iter().map(String::as_str).collect();
     let changed: Vec<_> = now.difference(&known).collect();
     let was: Vec<_> = known.difference(&now).collect();
     assert!(
         changed.is_empty() && was.is_empty(),
-        "name, then digests of summary, flows, series, capture; now {changed:#?}, known {was:#?}; seed 1. Where the \
-         change is meant: FLOWSTAMP_ACCEPT=1 cargo test -p flowstamp-sim --test golden, in a commit that says why"
+        "{columns}; now {changed:#?}, known {was:#?}; seed 1. Where the change is meant: FLOWSTAMP_ACCEPT=1 cargo test \
+         -p flowstamp-sim --test golden, in a commit that says why"
     );
+}
+
+#[test]
+fn results_are_those_known_to_the_bit() {
+    let line = |(name, results): (&String, &Results)| format!("{name} {}", results.digest());
+    let lines: Vec<String> = results().iter().map(line).collect();
+    as_known("digests.txt", "name, then digests of summary, flows, series, capture", &lines);
+}
+
+/// What a reviewer sees of a change: a line for each scenario in `golden/table.txt`.
+#[test]
+fn the_table_shows_what_changed() {
+    let header = format!(
+        "{:25} {:18} {:>8} {:>12} {:>12} {:>8} {:>8} {:>8} {:>8} {:>10}",
+        "# scenario",
+        "busiest link",
+        "utilis.",
+        "mean queue B",
+        "p95 queue B",
+        "drops",
+        "marks",
+        "retrans.",
+        "Jain",
+        "Mb/s"
+    );
+    let lines =
+        [header.clone()].into_iter().chain(results().iter().map(|(name, results)| row(name, results)));
+    as_known("table.txt", &header, &lines.collect::<Vec<_>>());
+}
+
+/// The link that was used most; drops and marks of all links, retransmissions of all flows, the least of the groups' Jain indices.
+fn row(name: &str, results: &Results) -> String {
+    let summary = &results.summary;
+    let used = |link: &LinkSummary| link.utilization;
+    let (link, busiest) = summary
+        .links
+        .iter()
+        .max_by(|(_, a), (_, b)| used(a).total_cmp(&used(b)))
+        .expect("a scenario has a router link");
+    let jain = summary.groups.values().filter_map(|group| group.jain_index).min_by(f64::total_cmp);
+    let jain = jain.map_or_else(|| "-".to_owned(), |jain| format!("{jain:.4}"));
+    let marks: u64 = summary.links.values().map(|link| link.marks).sum();
+    let retransmissions: u64 = summary.groups.values().map(|group| group.retransmissions).sum();
+    format!(
+        "{name:25} {link:18} {:8.4} {:12.0} {:12.0} {:8} {marks:8} {retransmissions:8} {jain:>8} {:10.3}",
+        busiest.utilization,
+        busiest.mean_queue_bytes,
+        busiest.p95_queue_bytes,
+        summary.total.drops,
+        summary.total.goodput_bps / 1e6,
+    )
 }
 
 /// Every word that a scenario may use for a law, a queue, a scheduler, a repair or a kind of network occurs.

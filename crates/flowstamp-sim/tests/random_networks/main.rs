@@ -28,10 +28,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use toml::{Table, Value};
 
-/// Cases of a run that is not told otherwise: about 20 seconds of CPU time. `.ci/run` has 3,000 for each change.
-const CASES: u64 = 500;
+/// Cases of a run that is not told otherwise: about 45 seconds of CPU time. With `FLOWSTAMP_NIGHTLY=1` there are twice as
+/// many. `.ci/run` has 3,000 for each change, without debug assertions.
+const CASES: u64 = 250;
 /// Cases between two looks at the clock, and at the runs of several threads.
-const ROUND: u64 = 100;
+const ROUND: u64 = 50;
 
 /// Where the files are that scenarios name.
 fn folder() -> PathBuf {
@@ -69,7 +70,8 @@ fn random_networks_keep_every_invariant() {
     }
     let first = from_environment("FLOWSTAMP_FUZZ_FROM").unwrap_or(0);
     let limit = from_environment("FLOWSTAMP_FUZZ_SECONDS").map(Duration::from_secs);
-    let cases = from_environment("FLOWSTAMP_FUZZ_CASES").unwrap_or(CASES);
+    let nightly = from_environment("FLOWSTAMP_NIGHTLY").is_some();
+    let cases = from_environment("FLOWSTAMP_FUZZ_CASES").unwrap_or(if nightly { 2 * CASES } else { CASES });
     #[expect(
         clippy::disallowed_methods,
         reason = "how long to go on is said in seconds; no case depends on it"
