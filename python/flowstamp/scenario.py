@@ -777,11 +777,6 @@ def router_of(law: str, *, blind: bool = False) -> str:
     return _flowstamp.router_of(blind=blind).get(law, "none")
 
 
-def needs_router(law: Spec) -> bool:
-    """Whether flows of this law rely on routers."""
-    return router_of(_name_of(law, "law")) != "none"
-
-
 def _with_routers(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     """Puts the law of the first flows that need routers on links whose router is not named."""
     used = (_name_of(group.get("law", ""), "law") for group in tree.get("flows", ()) if isinstance(group, Mapping))

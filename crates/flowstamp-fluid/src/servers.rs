@@ -393,18 +393,3 @@ pub fn rate_limited(flows: &[Flow], flow_rate: Rate, capacity: Rate) -> Result<R
         if now > 0.0 { (queue_seconds / now, (sent - queue) / (capacity * now)) } else { (0.0, 0.0) };
     Ok(RateLimited { durations_s, mean_queue_bytes, utilization })
 }
-
-/// The stretches of time, in seconds, during which any flow was there; `flows` sorted by arrival.
-///
-/// A gap of at most `slack_s` seconds is none: completions are rounded.
-#[must_use]
-pub fn busy_periods(flows: &[Flow], completions_s: &[f64], slack_s: f64) -> Vec<(f64, f64)> {
-    let mut periods: Vec<(f64, f64)> = Vec::new();
-    for (flow, &end) in flows.iter().zip(completions_s) {
-        match periods.last_mut() {
-            Some(last) if flow.arrival_s <= last.1 + slack_s => last.1 = last.1.max(end),
-            _ => periods.push((flow.arrival_s, end)),
-        }
-    }
-    periods
-}

@@ -53,11 +53,6 @@ impl Interval {
     pub fn contains(&self, value: f64) -> bool {
         (value - self.mean).abs() <= self.half_width
     }
-    /// Half width over mean: how many percent the mean is known to, as a share.
-    #[must_use]
-    pub fn relative_half_width(&self) -> f64 {
-        self.half_width / self.mean.abs()
-    }
 }
 
 /// The mean of `values`, a series in time, by `batches` batches of equal length, at a confidence `level` such as 0.95.

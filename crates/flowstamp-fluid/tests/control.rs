@@ -1,7 +1,7 @@
 //! The solver against closed forms, loops against their characteristic roots, models against what the papers say and against the laws.
 
 use flowstamp_fluid::control::delay::{Past, Solution, System, Trouble};
-use flowstamp_fluid::control::frequency::{OpenLoop, lambert_w};
+use flowstamp_fluid::control::frequency::OpenLoop;
 use flowstamp_fluid::control::models::{Miaimd, Rcp, Switched};
 use flowstamp_fluid::control::region::{Fate, Patience, fate, map};
 use flowstamp_fluid::stability::phase_margin;
@@ -11,8 +11,46 @@ use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
 use flowstamp_laws::units::{Rate, Time};
 use num_complex::Complex64;
 use proptest::prelude::*;
-use std::f64::consts::{FRAC_PI_4, SQRT_2};
+use std::f64::consts::{E, FRAC_PI_4, SQRT_2, TAU};
 use std::ops::ControlFlow;
+
+/// Branch `k` of Lambert's function, the roots of `w e^w = z`: those of `s + a e^(-s T) = 0` are `W_k(-a T) / T`. By Halley's iteration (Corless et al. 1996,
+/// section 5). None at zero but for branch 0.
+fn lambert_w(k: i32, z: Complex64) -> Option<Complex64> {
+    if z == Complex64::ZERO {
+        return (k == 0).then_some(Complex64::ZERO);
+    }
+    let log = z.ln() + Complex64::new(0.0, TAU * f64::from(k));
+    // Near the branch point -1/e, where branches 0, 1 and -1 meet, its series; else the asymptotic one.
+    let p = (2.0 * (E * z + 1.0)).sqrt();
+    let meets = match k {
+        0 => true,
+        -1 => z.im >= 0.0,
+        1 => z.im < 0.0,
+        _ => false,
+    };
+    let mut w = if meets && p.norm() < 1.0 {
+        let p = if k == 0 { p } else { -p };
+        -1.0 + p - p * p / 3.0
+    } else if k == 0 && z.norm() < 1.0 {
+        z
+    } else {
+        log - log.ln()
+    };
+    for _ in 0..100 {
+        let e = w.exp();
+        let f = w * e - z;
+        let step = f / (e * (w + 1.0) - (w + 2.0) * f / (2.0 * w + 2.0));
+        if !step.is_finite() {
+            break;
+        }
+        w -= step;
+        if step.norm() <= 4.0 * f64::EPSILON * w.norm() {
+            break;
+        }
+    }
+    Some(w)
+}
 
 /// x' = -a x(t - 1), from x = 1.
 #[derive(Clone, Copy)]

@@ -1,8 +1,6 @@
 //! What must hold of the ideal servers on every input, and a second, slower account of each to agree with.
 
-use flowstamp_fluid::servers::{
-    Discipline, Flow, ServerError, busy_periods, completions, rate_limited, sojourns,
-};
+use flowstamp_fluid::servers::{Discipline, Flow, ServerError, completions, rate_limited, sojourns};
 use flowstamp_laws::Rate;
 use proptest::prelude::*;
 
@@ -25,6 +23,20 @@ fn flows() -> impl Strategy<Value = Vec<Flow>> {
             })
             .collect()
     })
+}
+
+/// The stretches of time, in seconds, during which any flow was there; `flows` sorted by arrival.
+///
+/// A gap of at most `slack_s` seconds is none: completions are rounded.
+fn busy_periods(flows: &[Flow], completions_s: &[f64], slack_s: f64) -> Vec<(f64, f64)> {
+    let mut periods: Vec<(f64, f64)> = Vec::new();
+    for (flow, &end) in flows.iter().zip(completions_s) {
+        match periods.last_mut() {
+            Some(last) if flow.arrival_s <= last.1 + slack_s => last.1 = last.1.max(end),
+            _ => periods.push((flow.arrival_s, end)),
+        }
+    }
+    periods
 }
 
 /// The same disciplines from their definitions: every flow's remaining work, stepped from event to event.

@@ -8,6 +8,7 @@
 //! than `d`, as of every loop that integrates: then |L| falls to zero with |s| in the right half plane, few characteristic roots lie there,
 //! and all of them within a radius that the coefficients give.
 
+use crate::control::roots::{bisect, polynomial, roots};
 use num_complex::Complex64;
 use std::f64::consts::{PI, TAU};
 
@@ -134,10 +135,6 @@ pub struct Margins {
     pub gain_crossover: Option<f64>,
     /// The delay that may be added, in the unit of time.
     pub delay: Option<f64>,
-}
-
-fn polynomial(coefficients: &[f64], s: Complex64) -> Complex64 {
-    coefficients.iter().rev().fold(Complex64::ZERO, |sum, c| sum * s + c)
 }
 
 fn derivative(coefficients: &[f64], s: Complex64) -> Complex64 {
@@ -569,83 +566,4 @@ impl OpenLoop {
     pub fn unstable_poles(&self) -> usize {
         self.poles().iter().filter(|pole| pole.re > 1e-9 * pole.norm()).count()
     }
-}
-
-/// The roots of a polynomial of any degree, by Durand and Kerner's iteration.
-fn roots(coefficients: &[f64]) -> Vec<Complex64> {
-    let Some((leading, lower)) = coefficients.split_last() else { return Vec::new() };
-    let bound = 1.0 + lower.iter().map(|c| (c / leading).abs()).fold(0.0, f64::max);
-    let mut found: Vec<Complex64> = (0..lower.len())
-        .map(|i| Complex64::from_polar(bound * 0.7, 0.4 + TAU * i as f64 / lower.len() as f64))
-        .collect();
-    for _ in 0..500 {
-        let mut moved = 0.0f64;
-        for i in 0..found.len() {
-            let others =
-                (0..found.len()).filter(|j| *j != i).map(|j| found[i] - found[j]).product::<Complex64>();
-            let step = polynomial(coefficients, found[i]) / (others * leading);
-            if step.is_finite() {
-                found[i] -= step;
-                moved = moved.max(step.norm() / found[i].norm().max(f64::MIN_POSITIVE));
-            }
-        }
-        if moved < 1e-15 {
-            break;
-        }
-    }
-    found
-}
-
-fn bisect(mut low: f64, mut high: f64, f: &dyn Fn(f64) -> f64) -> f64 {
-    let sign = f(low) > 0.0;
-    loop {
-        let middle = f64::midpoint(low, high);
-        if middle <= low || middle >= high {
-            return middle;
-        }
-        if (f(middle) > 0.0) == sign {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-}
-
-/// Branch `k` of Lambert's function, the roots of `w e^w = z`: those of `s + a e^(-s T) = 0` are `W_k(-a T) / T`. By Halley's iteration (Corless et al. 1996,
-/// section 5). None at zero but for branch 0.
-#[must_use]
-pub fn lambert_w(k: i32, z: Complex64) -> Option<Complex64> {
-    if z == Complex64::ZERO {
-        return (k == 0).then_some(Complex64::ZERO);
-    }
-    let log = z.ln() + Complex64::new(0.0, TAU * f64::from(k));
-    // Near the branch point -1/e, where branches 0, 1 and -1 meet, its series; else the asymptotic one.
-    let p = (2.0 * (std::f64::consts::E * z + 1.0)).sqrt();
-    let meets = match k {
-        0 => true,
-        -1 => z.im >= 0.0,
-        1 => z.im < 0.0,
-        _ => false,
-    };
-    let mut w = if meets && p.norm() < 1.0 {
-        let p = if k == 0 { p } else { -p };
-        -1.0 + p - p * p / 3.0
-    } else if k == 0 && z.norm() < 1.0 {
-        z
-    } else {
-        log - log.ln()
-    };
-    for _ in 0..100 {
-        let e = w.exp();
-        let f = w * e - z;
-        let step = f / (e * (w + 1.0) - (w + 2.0) * f / (2.0 * w + 2.0));
-        if !step.is_finite() {
-            break;
-        }
-        w -= step;
-        if step.norm() <= 4.0 * f64::EPSILON * w.norm() {
-            break;
-        }
-    }
-    Some(w)
 }

@@ -18,6 +18,7 @@ pub mod models;
 pub mod network;
 pub mod proof;
 pub mod region;
+mod roots;
 pub mod routes;
 pub mod settle;
 pub mod switched;
