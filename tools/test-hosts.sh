@@ -1,19 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Runs tests that watch real flows: tools/test-hosts.sh HARNESS_OPTION cargo test ... --test host. HARNESS_OPTION goes to the
-# test harness and may be empty. Whatever else the machine does disturbs these tests, so those that fail run once more, one
-# by one.
+# Runs the tests that watch flows on this machine's kernel: tools/test-hosts.sh [HARNESS_OPTION]. Whatever else the machine
+# does disturbs these tests, so those that fail run once more, one by one.
 set -uo pipefail
-option=$1
-shift
+. tools/can.sh
+if ! can_linux; then
+  echo "skipped: the tests of crates/flowstamp-linux need $needs_linux"
+  if [ -n "${FLOWSTAMP_SKIPPED:-}" ]; then
+    printf '%s\t*\t%s\n' crates/flowstamp-linux "it needs $needs_linux" >> "$FLOWSTAMP_SKIPPED"
+  fi
+  exit 0
+fi
+run() { tools/cargo-all.sh test --test host --test lab -- "$@"; }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# shellcheck disable=SC2086
-"$@" -- $option 2>&1 | tee "$log"
+run ${1:+"$1"} 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}
 [ "$status" = 0 ] && exit 0
 mapfile -t failed < <(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' "$log")
 [ ${#failed[@]} = 0 ] && exit "$status"
 echo "once more, one by one: ${failed[*]}"
-# shellcheck disable=SC2086
-"$@" -- $option --exact "${failed[@]}" --test-threads 1
+run ${1:+"$1"} --exact "${failed[@]}" --test-threads 1

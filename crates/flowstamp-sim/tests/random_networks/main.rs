@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use toml::{Table, Value};
 
-/// Cases of a run that is not told otherwise: about 45 seconds of CPU time. With `FLOWSTAMP_NIGHTLY=1` there are twice as
+/// Cases of a run that is not told otherwise: about 20 seconds of CPU time. With `FLOWSTAMP_NIGHTLY=1` there are twice as
 /// many. `.ci/run` has 3,000 for each change, without debug assertions.
 const CASES: u64 = 250;
 /// Cases between two looks at the clock, and at the runs of several threads.

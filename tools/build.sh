@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# Builds the package into .venv, as a link to python/: tools/build.sh [first]. The first time, what Python needs is
+# installed while Rust compiles, which leaves a core idle at its end. What both have made is then put together, and later
+# builds do only that.
+set -euo pipefail
+bin=.venv/bin
+if [ "${1:-}" = first ]; then
+  $bin/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' > .venv/needed.txt
+  $bin/pip install --requirement .venv/needed.txt &
+  needed=$!
+  trap 'kill $needed 2>/dev/null' EXIT
+  $bin/maturin develop --release --skip-install
+  wait $needed
+  trap - EXIT
+fi
+$bin/maturin develop --release

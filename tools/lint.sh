@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# Format, lints, documentation's links, types, spelling and sizes: what `make lint` checks. Warnings are errors.
+set -euo pipefail
+. tools/can.sh
+set -x
+"$cargo" fmt --all --check
+tools/cargo-all.sh clippy --all-targets -- -D warnings
+if can_linux; then tools/cargo-all.sh clippy --test host --test lab -- -D warnings; fi
+"$cargo" clippy --locked --package flowstamp-sim --package flowstamp-wasm --no-default-features -- -D warnings
+RUSTDOCFLAGS='-D warnings' "$cargo" doc --locked --quiet --all-features --no-deps
+$bin/ruff check
+$bin/ruff format --check
+$bin/typos
+$bin/python tools/check_structure.py
+$bin/mypy
+$bin/python -m mypy.stubtest flowstamp._flowstamp --allowlist tests/stubtest.allow

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+# Runs the tests of one size, which are compiled already: MAKE=make tools/test.sh short|long|all.
+#
+# The tests that watch this machine's kernel come first and run alone. The others in Rust wait more than they compute, so the
+# short ones run beside those in Python; the long ones come before them. pytest ends with a list of what was skipped and why
+# (tests/conftest.py).
+set -uo pipefail
+. tools/can.sh
+log=target/test-rust.log
+part() { "$MAKE" --no-print-directory "$@"; }
+
+FLOWSTAMP_SKIPPED=$(mktemp)
+export FLOWSTAMP_SKIPPED
+trap 'rm -f "$FLOWSTAMP_SKIPPED" "$FLOWSTAMP_SKIPPED".rust' EXIT
+part test-linux || exit
+if can_linux; then export FLOWSTAMP_LINUX=$PWD/target/debug/flowstamp-linux; fi
+if [ "$1" != short ]; then
+  part test-rust && part test-python
+  exit
+fi
+echo "The tests in Rust run beside those in Python; $log has their output."
+: > "$FLOWSTAMP_SKIPPED".rust
+{ part test-rust; echo $? > "$FLOWSTAMP_SKIPPED".rust; } > $log 2>&1 &
+part test-python
+python=$?
+wait
+grep '^test result: ' $log
+if [ "$(cat "$FLOWSTAMP_SKIPPED".rust)" != 0 ]; then
+  sed -n '/^failures:/,$p; /^error/,$p' $log
+  exit 1
+fi
+exit $python
