@@ -4,9 +4,11 @@
 //! packet. The simulator, the analysis and the Linux datapath all use these and write none of their own.
 
 pub mod liar;
+pub mod medium;
 pub mod negotiation;
 pub mod pcp;
 pub mod queue;
+pub mod random;
 pub mod rcp;
 pub mod registry;
 pub mod router;

@@ -177,7 +177,7 @@ fn status(name: &str, json: bool, departures: bool) -> Result<()> {
                 congestion_controls: LAWS.map(|law| law.congestion_control(name)).into(),
                 fallback: settings.fallback(),
                 max_rate_bps: settings.rate_max().map(|bytes_per_ms| u64::from(bytes_per_ms) * 8000),
-                default_congestion_control: default::current()?,
+                default_congestion_control: place::current()?,
                 interfaces: pins.interfaces()?,
                 counters: pins.counters()?,
                 departures: departures.then(|| pins.departures()).transpose()?,

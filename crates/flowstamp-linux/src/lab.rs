@@ -6,10 +6,14 @@ mod departures;
 mod file;
 #[cfg(test)]
 mod mutated;
+mod namespaces;
 mod network;
+mod output;
+mod parquet;
 mod results;
 mod shaper;
 mod stamped;
+mod watches;
 mod wire;
 
 use crate::law::Law;
@@ -17,18 +21,19 @@ use crate::path::{By, Epoch, Liars, LinkSpecification, Path, QueueKind, Report, 
 use crate::refusal::Refusal;
 use anyhow::Context;
 use applications::{Applications, Planned};
-use backlog::Watch;
 use file::{Lab, Where};
 use flowstamp_laws::liar::Hears;
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
-pub use network::Within;
-use network::{Id, Lock, Network, Place};
+pub use namespaces::Within;
+use namespaces::{Id, Lock};
+use network::Network;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use watches::Watches;
 
 /// What to do.
 #[derive(clap::Subcommand)]
@@ -133,94 +138,87 @@ fn run_lab(run: &Run) -> anyhow::Result<ExitCode> {
     }
     let begun = Epoch::start();
     let plan = applications::plan(&lab);
-    let with_router = lab.router.place == Where::Bpf;
     let by = run.path_by.map_or_else(By::choose, Ok)?;
-    let network = Network::make(&id, with_router, by)?;
-    if let Some(law) = our_law(&lab) {
-        stamped::enable_hosts(&id, law, lab.host.any_rtt)?;
-    }
-    network.congestion_control(&id.congestion_control(lab.host.law))?;
-    if with_router {
-        stamped::attach_router(&id, &lab)?;
-        stamped::police_router(&id, &lab)?;
-    }
-    let (report, observed) = {
-        let mut applications = Applications::start(&id, &lab, &plan)?;
-        let path = Path::start(path_of(&lab, &plan, &network))?;
-        // A TAP device drops what the host says while the path is not there: before this, and after the path's end.
-        let dropped_before = network.dropped()?;
-        let shaped = with_router && lab.path.varies();
-        let shaper =
-            shaped.then(|| shaper::Shaper::start(&id, lab.path.capacity(), path.epoch)).transpose()?;
-        let mut watches = None;
-        let mut sharer = lab.router.share.map(|_| stamped::Sharer::start(&id)).transpose()?;
-        if with_router {
-            let every = Duration::from_nanos(lab.probes.every.as_ps() / 1000);
-            let queue = Watch::start(&id, Place::Router, "out", path.epoch)?;
-            let law = stamped::watch_law(&id, &lab, every, path.epoch)?;
-            watches = Some((queue, law, stamped::watch_police(&id, &lab, every, path.epoch)?));
-        }
-        let before = processors();
-        let finished = drive(&lab, &plan, &path, &mut applications)?;
-        if !path.is_running() {
-            path.stop()?;
-            anyhow::bail!("the path has ended by itself");
-        }
-        let after = processors();
-        let dropped = network.dropped()? - dropped_before;
-        let epoch = path.epoch;
-        // Before the path, whose end holds up all changes.
-        let changes = shaper.map(shaper::Shaper::finish).transpose()?;
-        let report = path.stop()?;
-        if !finished {
-            note("stopped; nothing was written");
-            return Ok(ExitCode::from(130));
-        }
-        let [idle, all] = [0, 1].map(|n| after[n].saturating_sub(before[n]) as f64);
-        anyhow::ensure!(
-            sharer.as_mut().is_none_or(stamped::Sharer::is_running),
-            "`router share` has ended before the lab"
-        );
-        let idle_share = if all > 0.0 { idle / all } else { 0.0 };
-        let failures = std::mem::take(&mut applications.failures);
-        let said: Vec<_> = (0..plan.len()).map(|number| applications.said(number)).collect();
-        let router = watches.map(|(queue, law, police)| results::Router {
-            queue: queue.finish(),
-            law: law.finish(),
-            police: police.map(stamped::Watch::finish),
-        });
-        anyhow::ensure!(
-            router.as_ref().is_none_or(|router| !router.queue.is_empty()),
-            "the router's queue could not be read"
-        );
-        let hosts = our_law(&lab).map(|_| stamped::hosts_status(&id)).transpose()?.unwrap_or_default();
-        let control = |planned: &Planned| {
-            let law = lab.law_of(&lab.flows[planned.group]);
-            law.law().map(|_| id.congestion_control(law))
-        };
-        let controls: Vec<_> = plan.iter().map(control).collect();
-        let left = departures::of_flows(&lab, &plan, &hosts, |at_s| epoch.since(at_s), &said, &controls);
-        let counters = hosts["counters"].clone();
-        let wall_s = begun.now().as_secs_f64();
-        (
-            report,
-            results::Observed {
-                by,
-                dropped,
-                idle_share,
-                said,
-                failures,
-                router,
-                changes,
-                counters,
-                left,
-                wall_s,
-            },
-        )
+    let network = set_up(&id, &lab, by)?;
+    let Some((report, observed)) = measure(&id, &lab, &plan, &network, begun)? else {
+        note("stopped; nothing was written");
+        return Ok(ExitCode::from(130));
     };
     drop(network);
     heed_pipes(true);
     deliver(run, &lab, &plan, &report, &observed)
+}
+
+/// The network, with our laws in its hosts and its router.
+fn set_up(id: &Id, lab: &Lab, by: By) -> anyhow::Result<Network> {
+    let with_router = lab.router.place == Where::Bpf;
+    let network = Network::make(id, with_router, by)?;
+    if let Some(law) = our_law(lab) {
+        stamped::enable_hosts(id, law, lab.host.any_rtt)?;
+    }
+    network.congestion_control(&id.congestion_control(lab.host.law))?;
+    if with_router {
+        stamped::attach_router(id, lab)?;
+        stamped::police_router(id, lab)?;
+    }
+    Ok(network)
+}
+
+/// Runs the flows over the path, and looks at all of it; nothing if the lab was stopped.
+fn measure(
+    id: &Id,
+    lab: &Lab,
+    plan: &[Planned],
+    network: &Network,
+    begun: Epoch,
+) -> anyhow::Result<Option<(Report, results::Observed)>> {
+    let mut applications = Applications::start(id, lab, plan)?;
+    let path = Path::start(path_of(lab, plan, network))?;
+    let epoch = path.epoch;
+    // A TAP device drops what the host says while the path is not there: before this, and after the path's end.
+    let dropped_before = network.dropped()?;
+    let mut watches = Watches::start(id, lab, epoch)?;
+    let before = processors();
+    let finished = drive(lab, plan, &path, &mut applications)?;
+    if !path.is_running() {
+        path.stop()?;
+        anyhow::bail!("the path has ended by itself");
+    }
+    let after = processors();
+    let dropped = network.dropped()? - dropped_before;
+    // Before the path, whose end holds up all changes.
+    let changes = watches.as_mut().map_or(Ok(None), Watches::end_changes)?;
+    let report = path.stop()?;
+    if !finished {
+        return Ok(None);
+    }
+    let router = watches.map(Watches::finish).transpose()?;
+    let [idle, all] = [0, 1].map(|n| after[n].saturating_sub(before[n]) as f64);
+    let idle_share = if all > 0.0 { idle / all } else { 0.0 };
+    let failures = std::mem::take(&mut applications.failures);
+    let said: Vec<_> = (0..plan.len()).map(|number| applications.said(number)).collect();
+    let hosts = our_law(lab).map(|_| stamped::hosts_status(id)).transpose()?.unwrap_or_default();
+    let control = |planned: &Planned| {
+        let law = lab.law_of(&lab.flows[planned.group]);
+        law.law().map(|_| id.congestion_control(law))
+    };
+    let controls: Vec<_> = plan.iter().map(control).collect();
+    let left = departures::of_flows(lab, plan, &hosts, |at_s| epoch.since(at_s), &said, &controls);
+    let counters = hosts["counters"].clone();
+    let (by, wall_s) = (network.path_by(), begun.now().as_secs_f64());
+    let observed = results::Observed {
+        by,
+        dropped,
+        idle_share,
+        said,
+        failures,
+        router,
+        changes,
+        counters,
+        left,
+        wall_s,
+    };
+    Ok(Some((report, observed)))
 }
 
 /// What the hosts ask for, one law at a time: theirs, or that of the first group that has one of ours.
@@ -325,15 +323,7 @@ fn deliver(
 ) -> anyhow::Result<ExitCode> {
     let results = results::results(lab, plan, report, observed);
     if let Some(folder) = &run.out {
-        flowstamp_sim::output::write_measured(
-            folder,
-            &results.manifest,
-            &results.summary,
-            &results.series,
-            &results.flows,
-            lab.capture.is_some().then(|| results::trace(lab, report)).as_ref(),
-        )
-        .context("results")?;
+        output::write(folder, lab, report, &results).context("results")?;
     }
     if run.json {
         println!("{}", serde_json::to_string_pretty(&results.summary)?);

@@ -11,6 +11,7 @@ pub mod police;
 mod privileges;
 mod program;
 mod reader;
+mod report;
 mod share;
 pub mod sight;
 mod staged;

@@ -1,11 +1,13 @@
 //! What a link carries, and how much may wait in front of it.
 
+use crate::ScenarioError;
+use flowstamp_laws::medium::{Capacity, Trace};
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de};
 use std::borrow::Cow;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Capacity of a link: a rate, or a rate that varies.
@@ -54,6 +56,100 @@ impl LinkRate {
             Self::Constant(_) => true,
             Self::Varying(v) => v.known,
         }
+    }
+
+    /// The capacity of a link with this rate, in a run of `duration`. `text` reads the file of a trace; errors call the rate `key`.
+    ///
+    /// # Errors
+    ///
+    /// The key, its value, and what would be right.
+    pub fn capacity(
+        &self,
+        key: &str,
+        duration: Time,
+        text: impl FnOnce(&Path) -> String,
+    ) -> Result<Capacity, ScenarioError> {
+        let error = |key: String, message: String| Err(ScenarioError::new(key, message));
+        let varying = match self {
+            Self::Constant(rate) => return check_rate(key, *rate).map(|()| Capacity::Constant(*rate)),
+            Self::Varying(varying) => varying,
+        };
+        match (&varying.steps, &varying.trace) {
+            (Some(steps), None) => match wrong_steps(steps) {
+                Some(message) => error(format!("{key}.steps"), message),
+                None => Ok(Capacity::Steps(steps.clone())),
+            },
+            (None, Some(path)) => {
+                if varying.capacity_window < Time::from_millis(1) {
+                    let message = format!("is {}; it must be 1ms or longer", varying.capacity_window);
+                    return error(format!("{key}.capacity_window"), message);
+                }
+                let key = format!("{key}.trace");
+                let trace = match parse_trace(&text(path)) {
+                    Ok(trace) => trace,
+                    Err(message) => return error(key, format!("\"{}\": {message}", path.display())),
+                };
+                if trace.capacity_bytes(Time::ZERO, duration) == 0.0 {
+                    let message = format!("\"{}\" has nothing before duration, {duration}", path.display());
+                    return error(key, message);
+                }
+                Ok(Capacity::Trace(Box::new(trace), varying.capacity_window))
+            }
+            _ => error(key.to_owned(), "needs exactly one of `steps` and `trace`".to_owned()),
+        }
+    }
+}
+
+/// The fastest link: at more, an ack would be shorter than the engine's picosecond.
+const FASTEST: Rate = Rate::from_gbps(100_000.0);
+
+/// Refuses a rate that no link has.
+///
+/// # Errors
+///
+/// The key, its value, and what would be right.
+pub fn check_rate(key: &str, rate: Rate) -> Result<(), ScenarioError> {
+    if is_plausible(rate) {
+        return Ok(());
+    }
+    Err(ScenarioError::new(key, format!("is {rate}; a rate is 1bps to {FASTEST}")))
+}
+
+fn is_plausible(rate: Rate) -> bool {
+    (1.0..=FASTEST.bps()).contains(&rate.bps())
+}
+
+/// What is wrong with a list of steps.
+fn wrong_steps(steps: &[(Time, Rate)]) -> Option<String> {
+    if steps.first().is_none_or(|(t, _)| *t != Time::ZERO) {
+        return Some("must start with an entry at \"0s\"".to_owned());
+    }
+    if steps.windows(2).any(|w| w[1].0 <= w[0].0) {
+        return Some("must be in rising order of time".to_owned());
+    }
+    if let Some((at, rate)) = steps.iter().find(|(_, r)| r.bps() > 0.0 && !is_plausible(*r)) {
+        return Some(format!("has {rate} at {at}; a rate is 0bps, or 1bps to {FASTEST}"));
+    }
+    let ends_idle = steps.last().is_some_and(|(_, r)| r.bps() == 0.0);
+    ends_idle.then(|| "ends with a rate of zero; the last rate must be above 0bps".to_owned())
+}
+
+/// Reads a trace in Mahimahi's format: milliseconds, one per line, never falling.
+fn parse_trace(text: &str) -> Result<Trace, String> {
+    let mut lines = Vec::new();
+    for (n, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        let ms: u64 = line.trim().parse().map_err(|_| {
+            format!("line {}: \"{}\" is not a whole number of milliseconds", n + 1, line.trim())
+        })?;
+        if lines.last().is_some_and(|last| ms < *last) {
+            return Err(format!("line {}: {ms} is before the line above; times must not fall", n + 1));
+        }
+        lines.push(ms);
+    }
+    match lines.last() {
+        None => Err("has no lines; one number of milliseconds is expected per line".to_owned()),
+        Some(0) => Err("ends at 0 ms; the last time is the period and must be later".to_owned()),
+        Some(_) => Ok(Trace::new(&lines)),
     }
 }
 

@@ -26,7 +26,7 @@ mod wrong;
 pub use application::{
     Application, DrawnPeriods, Jitter, MessageSizes, NamedMix, NoJitter, PacketSizes, Periods, WeightedSize,
 };
-pub use capacity::{Buffer, LinkRate, VaryingRate};
+pub use capacity::{Buffer, LinkRate, VaryingRate, check_rate};
 pub use cells::{Cell, Mac, Station};
 pub use error::ScenarioError;
 pub use impairments::{BurstLoss, Delays, Detour, Impairments, LinkJitter};

@@ -35,13 +35,13 @@ mod packet;
 mod port;
 mod prefetch;
 mod probe;
-pub mod random;
 pub mod results;
 mod run;
 mod size_bins;
 mod summary;
 mod workload;
 
+pub use flowstamp_laws::random;
 pub use flowstamp_scenario as scenario;
 pub use load::{load, load_within};
 pub use many::{run_each_within, run_many, run_many_within};

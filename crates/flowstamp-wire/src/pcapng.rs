@@ -84,6 +84,20 @@ impl<W: Write> Writer<W> {
         Ok(Self { out, interfaces: 0 })
     }
 
+    /// Starts a file of packets that links sent. Interface `n` is `links[n]`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::new`] and [`Writer::add_interface`].
+    pub fn of_links(out: W, links: &[impl AsRef<str>]) -> io::Result<Self> {
+        let mut writer = Self::new(out, concat!("flowstamp ", env!("CARGO_PKG_VERSION")))?;
+        for link in links {
+            let description = "departures, at the start of transmission";
+            writer.add_interface(link.as_ref(), description, LinkType::Ethernet)?;
+        }
+        Ok(writer)
+    }
+
     /// Adds an interface and returns its number, counted from 0, for [`Writer::write_packet`].
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! A network namespace's default congestion control.
 
 use super::pins::Pins;
+use super::place::{DEFAULT, OWN, available, current, namespace};
 use crate::refusal::Refusal;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
@@ -8,25 +9,6 @@ use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-
-const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
-const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-const OWN: &str = "/proc/self/ns/net";
-
-/// This namespace's.
-pub fn current() -> Result<String> {
-    Ok(fs::read_to_string(DEFAULT).context(DEFAULT)?.trim().to_owned())
-}
-
-/// Whether sockets may be given the congestion control `name`.
-pub fn available(name: &str) -> Result<bool> {
-    Ok(fs::read_to_string(AVAILABLE).context(AVAILABLE)?.split_whitespace().any(|n| n == name))
-}
-
-/// What identifies this namespace.
-pub fn namespace() -> Result<u64> {
-    Ok(fs::metadata(OWN).context(OWN)?.ino())
-}
 
 /// Makes `name` this namespace's default, and keeps what it was.
 pub fn set(pins: &Pins, name: &str) -> Result<()> {

@@ -1,6 +1,5 @@
 //! The BPF objects, and their pins.
 
-use super::default;
 use super::place::{self, Cgroup, Interface};
 use crate::bpffs;
 use crate::law::{self, LAWS, Law, VcpSender};
@@ -173,7 +172,7 @@ impl Pins {
         self.remove()?; // what an enable that was killed has left
         for law in LAWS {
             let name = law.congestion_control(&self.name);
-            if default::available(&name)? {
+            if place::available(&name)? {
                 let what = "is registered already, by something that this did not pin";
                 return Err(Refusal(format!("a congestion control named {name} {what}")).into());
             }
@@ -225,7 +224,7 @@ impl Pins {
         for law in LAWS {
             names[law.number as usize] = padded(&law.congestion_control(&self.name));
         }
-        let fallback = padded(if default::available("cubic")? { "cubic" } else { "reno" });
+        let fallback = padded(if place::available("cubic")? { "cubic" } else { "reno" });
         Ok(Settings {
             law: wanted.law.number,
             silent_rounds_max: SILENT_ROUNDS_MAX,
@@ -358,7 +357,7 @@ impl Pins {
 
     /// Repairs acks on these too.
     pub fn attach_interfaces(&self, interfaces: &[Interface]) -> Result<()> {
-        let namespace = default::namespace()?;
+        let namespace = place::namespace()?;
         let program = Program::fd_from_pinned_path(self.at("egress"))?;
         for interface in interfaces {
             let pin = self.interface_pin(namespace, interface.index);
@@ -377,7 +376,7 @@ impl Pins {
 
     /// Names of this namespace's interfaces on which acks are repaired.
     pub fn interfaces(&self) -> Result<Vec<String>> {
-        let namespace = default::namespace()?;
+        let namespace = place::namespace()?;
         let all = place::all_interfaces()?;
         Ok(all
             .into_iter()
@@ -412,7 +411,7 @@ impl Pins {
         for law in LAWS {
             let name = law.congestion_control(&self.name);
             let mut waits = 0;
-            while default::available(&name)? {
+            while place::available(&name)? {
                 if waits == 300 {
                     bail!("the congestion control {name} is still registered: another process holds it");
                 }

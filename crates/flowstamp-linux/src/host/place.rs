@@ -1,4 +1,4 @@
-//! Where things are: mount namespaces, cgroups and interfaces.
+//! Where things are: namespaces, cgroups and interfaces.
 
 use crate::bpffs;
 use crate::refusal::Refusal;
@@ -9,6 +9,12 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+/// The default congestion control of this network namespace.
+pub const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+/// This network namespace.
+pub const OWN: &str = "/proc/self/ns/net";
 
 /// Refuses unless this is root.
 pub fn require_root() -> Result<()> {
@@ -46,6 +52,21 @@ fn ancestors() -> Vec<u32> {
         process = parent;
     }
     found
+}
+
+/// The default congestion control of this network namespace.
+pub fn current() -> Result<String> {
+    Ok(std::fs::read_to_string(DEFAULT).context(DEFAULT)?.trim().to_owned())
+}
+
+/// Whether sockets may be given the congestion control `name`.
+pub fn available(name: &str) -> Result<bool> {
+    Ok(std::fs::read_to_string(AVAILABLE).context(AVAILABLE)?.split_whitespace().any(|n| n == name))
+}
+
+/// What identifies this network namespace.
+pub fn namespace() -> Result<u64> {
+    Ok(std::fs::metadata(OWN).context(OWN)?.ino())
 }
 
 /// A cgroup of the second version, open.

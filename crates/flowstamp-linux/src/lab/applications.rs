@@ -1,7 +1,8 @@
 //! iperf3, nginx and curl: started in time, ended with the lab.
 
 use super::file::{Application, Flows, Lab};
-use super::network::{Id, LEFT, Place, RIGHT, command};
+use super::namespaces::{Id, Place, command};
+use super::network::{LEFT, RIGHT};
 use crate::path::{Epoch, PORTS};
 use crate::refusal::Refusal;
 use anyhow::{Context, bail};

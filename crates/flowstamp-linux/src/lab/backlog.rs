@@ -1,6 +1,6 @@
 //! The queue of a kernel's qdisc over time, by rtnetlink: what a BPF router's link is measured by.
 
-use super::network::{Id, Place};
+use super::namespaces::{Id, Place};
 use crate::netlink::{Object, Socket, TC_H_ROOT, TCA_STATS2, attribute, u32_at};
 use crate::path::{Epoch, real_time};
 use crate::router::htb::socket_in;

@@ -1,5 +1,6 @@
 //! The lab's file: a path, a router's law on it, the hosts' law, and applications.
 
+pub use super::wire::PACKET_BYTES;
 use super::wire::Path;
 use crate::law::{self, Law};
 use crate::path::QueueKind;
@@ -9,8 +10,8 @@ use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{RouterSpec, SenderSpec};
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use flowstamp_laws::vcp::T_RHO;
-use flowstamp_sim::scenario::rows::without_mark;
-use flowstamp_sim::scenario::{Capture, Police, plainly};
+use flowstamp_scenario::rows::without_mark;
+use flowstamp_scenario::{Capture, Police, plainly};
 use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
 use std::path::Path as FilePath;
@@ -60,9 +61,6 @@ pub const LINKS: [&str; 2] = ["bottleneck", "bottleneck.reverse"];
 fn one() -> u64 {
     1
 }
-
-/// A full Ethernet frame without its checksum.
-pub const PACKET_BYTES: u64 = 1514;
 
 /// Where the router's law runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,21 +1,17 @@
-//! The lab's namespaces and what holds them together. Everything outside this process carries the lab's id in its name, and only
-//! such names are ever taken away.
+//! What holds the lab's namespaces together. Only names that carry the lab's id are ever taken away.
 //!
 //! ```text
 //!   left 10.199.1.2 l0 ------- in  path  out ------- r0 10.199.2.2 right
 //!   left 10.199.1.2 l0 ------- in router out ------- in  path  out ------- r0 10.199.2.2 right      with a BPF router
 //! ```
 
+use super::namespaces::{Id, Place, command, run, sysctl};
+use super::stamped;
 use crate::path::{By, PROCESSOR};
-use crate::refusal::Refusal;
-use anyhow::{Context, bail};
-use std::fs::{self, File};
-use std::io::Write;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use anyhow::Context;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
 
 /// The sender of data.
 pub const LEFT: &str = "10.199.1.2";
@@ -23,196 +19,12 @@ pub const LEFT: &str = "10.199.1.2";
 pub const RIGHT: &str = "10.199.2.2";
 const ROUTER: [&str; 2] = ["10.199.1.1", "10.199.2.1"];
 
-/// Which namespace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    Left,
-    Router,
-    Path,
-    Right,
-}
-
-impl Place {
-    const ALL: [Self; 4] = [Self::Left, Self::Router, Self::Path, Self::Right];
-
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Left => "left",
-            Self::Router => "router",
-            Self::Path => "path",
-            Self::Right => "right",
-        }
-    }
-}
-
-/// A lab's name among others on this machine.
-#[derive(Clone, Debug)]
-pub struct Id(String);
-
-impl Id {
-    /// Lower-case letters and digits.
-    pub fn new(text: &str) -> Result<Self, Refusal> {
-        let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        if text.is_empty() || text.len() > 8 || !text.chars().all(good) {
-            return Err(Refusal(format!(
-                "--id: \"{text}\" must be 1 to 8 lower-case letters and digits, such as \"lab\""
-            )));
-        }
-        Ok(Self(text.to_owned()))
-    }
-
-    /// The id.
-    pub fn text(&self) -> &str {
-        &self.0
-    }
-
-    /// A namespace's name.
-    pub fn namespace(&self, place: Place) -> String {
-        format!("fs-{}-{}", self.0, place.word())
-    }
-
-    /// A namespace's file.
-    pub fn file(&self, place: Place) -> PathBuf {
-        Path::new("/run/netns").join(self.namespace(place))
-    }
-
-    /// The folder of what the applications need and leave.
-    pub fn folder(&self) -> PathBuf {
-        PathBuf::from(format!("/run/fs-{}-lab", self.0))
-    }
-
-    /// The control group of the applications, if there is a second-version hierarchy.
-    pub fn cgroup(&self) -> Option<PathBuf> {
-        let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-        let mount = mounts.lines().find_map(|line| {
-            let mut words = line.split(' ').skip(1);
-            let (path, kind) = (words.next()?, words.next()?);
-            (kind == "cgroup2").then(|| PathBuf::from(path))
-        })?;
-        Some(mount.join(format!("fs-{}-lab", self.0)))
-    }
-}
-
-/// Holds the id against a second lab of the same name, for as long as it lives.
-pub struct Lock {
-    path: PathBuf,
-    file: File,
-}
-
-impl Lock {
-    /// Takes the lock, or says that another lab runs.
-    pub fn take(id: &Id) -> anyhow::Result<Self> {
-        let path = PathBuf::from(format!("/run/fs-{}-lab.lock", id.0));
-        loop {
-            let file = File::create(&path).map_err(|error| {
-                Refusal(format!(
-                    "{}: {error}; a lab makes network namespaces and needs to be root",
-                    path.display()
-                ))
-            })?;
-            // SAFETY: the descriptor is open.
-            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } < 0 {
-                return Err(Refusal(format!(
-                    "a lab of the id \"{}\" runs already; name another with --id",
-                    id.0
-                ))
-                .into());
-            }
-            let lock = Self { path: path.clone(), file };
-            if lock.is_current() {
-                return Ok(lock);
-            }
-        }
-    }
-
-    /// Whether the file that is locked still is the one of that name: its holder removes it at the end.
-    fn is_current(&self) -> bool {
-        let named = fs::metadata(&self.path).map(|m| m.ino());
-        matches!((named, self.file.metadata()), (Ok(named), Ok(held)) if named == held.ino())
-    }
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        if self.is_current() {
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// Runs a command to its end; its words are in the error.
-pub fn run(command: &mut Command) -> anyhow::Result<String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => {
-            anyhow::Error::new(Refusal(format!("{program} is missing; tools/install-linux.sh installs it")))
-        }
-        _ => anyhow::Error::new(error).context(program.clone()),
-    })?;
-    if !output.status.success() {
-        let words: Vec<_> = command.get_args().map(|a| a.to_string_lossy()).collect();
-        bail!("{program} {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
 fn ip(words: &str) -> anyhow::Result<String> {
     ip_with(words, &[])
 }
 
 fn ip_with(words: &str, more: &[&str]) -> anyhow::Result<String> {
     run(Command::new("ip").args(words.split(' ')).args(more))
-}
-
-/// A program to be started in a namespace (and the lab's control group). It dies with the lab, and Ctrl-C does not reach it.
-pub fn command(id: &Id, place: Place, program: &str) -> anyhow::Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg("within").arg("--netns").arg(id.file(place));
-    if let Some(procs) = id.cgroup().map(|path| path.join("cgroup.procs")).filter(|procs| procs.exists()) {
-        command.arg("--procs").arg(procs);
-    }
-    command.args(["--", program]);
-    Ok(command)
-}
-
-/// What [`command`] becomes before it becomes the program: a process of its own, as the lab's own memory would have to be marked for copying page by page
-/// to do so between fork and exec, and the path's thread would wait for that.
-#[derive(clap::Args)]
-pub struct Within {
-    #[arg(long)]
-    netns: PathBuf,
-    #[arg(long)]
-    procs: Option<PathBuf>,
-    #[arg(last = true, required = true)]
-    program: Vec<std::ffi::OsString>,
-}
-
-impl Within {
-    /// Only comes back with an error.
-    pub fn run(&self) -> anyhow::Result<ExitCode> {
-        // SAFETY: no memory is involved.
-        unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            libc::setpgid(0, 0);
-        }
-        let namespace = File::open(&self.netns).with_context(|| format!("{}", self.netns.display()))?;
-        // SAFETY: the descriptor is open.
-        if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } < 0 {
-            return Err(std::io::Error::last_os_error()).context("setns");
-        }
-        if let Some(procs) = &self.procs {
-            File::options().write(true).open(procs)?.write_all(b"0")?;
-        }
-        let mut program = Command::new(&self.program[0]);
-        Err(program.args(&self.program[1..]).exec())
-            .with_context(|| self.program[0].to_string_lossy().into_owned())
-    }
-}
-
-/// Sets a value under /proc/sys/net in a namespace.
-pub fn sysctl(id: &Id, place: Place, key: &str, value: &str) -> anyhow::Result<()> {
-    let script = format!("echo '{value}' > /proc/sys/net/{}", key.replace('.', "/"));
-    run(command(id, place, "sh")?.args(["-c", &script])).map(|_| ())
 }
 
 /// The lab's network. It goes when this goes.
@@ -409,8 +221,8 @@ impl Drop for Network {
 /// Takes away whatever carries the lab's id; returns the names.
 pub fn clean(id: &Id) -> Vec<String> {
     let mut gone = Vec::new();
-    if super::stamped::remove(id) {
-        gone.push(format!("BPF objects of fs-{}", id.0));
+    if stamped::remove(id) {
+        gone.push(format!("BPF objects of fs-{}", id.text()));
     }
     for place in Place::ALL {
         let name = id.namespace(place);

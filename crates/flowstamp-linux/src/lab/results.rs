@@ -11,11 +11,10 @@ use super::shaper::{Changes, LATEST};
 use super::stamped::Variables;
 use crate::path::{By, Flow, LatenessSummary, Link, Report, number_of};
 use crate::router::police as policing;
+use flowstamp_laws::medium::Capacity;
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
-use flowstamp_sim::medium::Capacity;
-use flowstamp_sim::output::{Trace, TracedPacket};
-use flowstamp_sim::results::{
+use flowstamp_results::{
     Distribution, FctSummary, FlowRow, GroupCounts, GroupSummary, LinkCounts, LinkSummary, Series, SeriesKey,
     TestedFlow, jain_index,
 };
@@ -72,62 +71,16 @@ pub struct Router {
 
 /// Puts all together.
 pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> Results {
-    let flows: Vec<FlowRow> = plan
-        .iter()
-        .zip(report.flows.flows())
-        .zip(&observed.said)
-        .enumerate()
-        .map(|(number, ((planned, flow), said))| {
-            let row = row(lab, number, planned, flow, said);
-            let left = observed.left[number].as_ref();
-            FlowRow {
-                switched_s: left.map(|left| left.at.map_or(row.start_s, Time::as_secs_f64)).into(),
-                ..row
-            }
-        })
-        .collect();
+    let flows = rows(lab, plan, report, observed);
     let lateness = report.lateness.summary();
     let invalid = invalid(lab, report.overruns + observed.dropped, &lateness)
         .or_else(|| observed.changes.as_ref().and_then(late_changes));
-    let capacities = [lab.path.capacity(), lab.path.reverse_capacity()];
-    let links: Map<String, Value> = LINKS
-        .iter()
-        .zip(&report.links)
-        .zip(&capacities)
-        .map(|((name, link), capacity)| {
-            let summary = match observed.router.as_ref().filter(|_| *name == LINKS[0]) {
-                Some(router) => LinkSummary {
-                    police: router.police.as_ref().map(|seen| tested(lab, plan, seen)),
-                    ..watched_summary(lab, &Window::of(&router.queue, lab.warmup, lab.duration))
-                },
-                None => link_summary(lab, link, capacity),
-            };
-            ((*name).to_owned(), counted(&summary))
-        })
-        .collect();
-    let groups: Map<String, Value> = lab
-        .flows
-        .iter()
-        .enumerate()
-        .map(|(number, group)| {
-            let rows: Vec<&FlowRow> =
-                flows.iter().zip(plan).filter(|(_, p)| p.group == number).map(|(row, _)| row).collect();
-            let taken: Vec<&Flow> = report
-                .flows
-                .flows()
-                .iter()
-                .zip(plan)
-                .filter(|(_, p)| p.group == number)
-                .map(|(f, _)| f)
-                .collect();
-            (group.name.clone(), json!(group_summary(lab, lab.law_of(group), &rows, &taken)))
-        })
-        .collect();
+    let links = links(lab, plan, report, observed);
+    let groups = groups(lab, plan, report, &flows);
     let total_bps: f64 = groups.values().filter_map(|group| group["goodput_bps"].as_f64()).sum();
     let long: Vec<f64> =
         flows.iter().filter(|row| row.size_bytes.is_none()).map(|row| row.goodput_bps).collect();
     let opened: Vec<bool> = report.flows.flows().iter().map(|flow| flow.opened.is_some()).collect();
-    let counters = report.links.each_ref().map(Link::counters);
     let count = |name| links.values().filter_map(|link| link[name].as_u64()).sum();
     let (drops, arrivals): (u64, u64) = (count("drops"), count("arrivals"));
     let summary = json!({
@@ -149,19 +102,7 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
         "wall_s": observed.wall_s,
         "valid": invalid.is_none(),
         "invalid": invalid,
-        "path": {
-            "by": observed.by,
-            "lateness": lateness,
-            "lateness_bound_s": lab.path.lateness_bound().as_secs_f64(),
-            "overruns": report.overruns + observed.dropped,
-            "cpu_s": report.cpu_s,
-            "frames": report.frames,
-            "real_time": report.real_time,
-            "idle_share": observed.idle_share,
-            "rate_changes": observed.changes,
-            "random_losses": counters.iter().map(|c| c.losses).sum::<u64>(),
-            "stamped": counters.iter().map(|c| c.stamped).sum::<u64>(),
-        },
+        "path": path(lab, report, observed, &lateness),
         "applications": plan.iter().zip(&observed.said).map(|(p, said)| application(lab, p, said)).collect::<Vec<_>>(),
         "hosts": {
             "counters": observed.counters,
@@ -169,8 +110,77 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
         },
         "failures": observed.failures,
     });
+    Results { manifest: manifest(lab), summary, series: series(lab, plan, report, observed), flows, invalid }
+}
+
+/// One row per flow.
+fn rows(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> Vec<FlowRow> {
+    let flows = plan.iter().zip(report.flows.flows()).zip(&observed.said).enumerate();
+    flows
+        .map(|(number, ((planned, flow), said))| {
+            let row = row(lab, number, planned, flow, said);
+            let left = observed.left[number].as_ref();
+            FlowRow {
+                switched_s: left.map(|left| left.at.map_or(row.start_s, Time::as_secs_f64)).into(),
+                ..row
+            }
+        })
+        .collect()
+}
+
+/// The links by name.
+fn links(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> Map<String, Value> {
+    let capacities = [lab.path.capacity(), lab.path.reverse_capacity()];
+    let links = LINKS.iter().zip(&report.links).zip(&capacities);
+    links
+        .map(|((name, link), capacity)| {
+            let summary = match observed.router.as_ref().filter(|_| *name == LINKS[0]) {
+                Some(router) => LinkSummary {
+                    police: router.police.as_ref().map(|seen| tested(lab, plan, seen)),
+                    ..watched_summary(lab, &Window::of(&router.queue, lab.warmup, lab.duration))
+                },
+                None => link_summary(lab, link, capacity),
+            };
+            ((*name).to_owned(), counted(&summary))
+        })
+        .collect()
+}
+
+/// The groups of flows by name.
+fn groups(lab: &Lab, plan: &[Planned], report: &Report, flows: &[FlowRow]) -> Map<String, Value> {
+    let all = || flows.iter().zip(report.flows.flows()).zip(plan);
+    let groups = lab.flows.iter().enumerate();
+    groups
+        .map(|(number, group)| {
+            let (rows, taken): (Vec<_>, Vec<_>) =
+                all().filter(|(_, planned)| planned.group == number).map(|(both, _)| both).unzip();
+            (group.name.clone(), json!(group_summary(lab, lab.law_of(group), &rows, &taken)))
+        })
+        .collect()
+}
+
+/// What the path did, and how well it kept its times.
+fn path(lab: &Lab, report: &Report, observed: &Observed, lateness: &LatenessSummary) -> Value {
+    let counters = report.links.each_ref().map(Link::counters);
+    json!({
+        "by": observed.by,
+        "lateness": lateness,
+        "lateness_bound_s": lab.path.lateness_bound().as_secs_f64(),
+        "overruns": report.overruns + observed.dropped,
+        "cpu_s": report.cpu_s,
+        "frames": report.frames,
+        "real_time": report.real_time,
+        "idle_share": observed.idle_share,
+        "rate_changes": observed.changes,
+        "random_losses": counters.iter().map(|c| c.losses).sum::<u64>(),
+        "stamped": counters.iter().map(|c| c.stamped).sum::<u64>(),
+    })
+}
+
+/// What ran, and where.
+fn manifest(lab: &Lab) -> Value {
     let scenario = lab.scenario();
-    let manifest = json!({
+    json!({
         "version": env!("CARGO_PKG_VERSION"),
         "seed": lab.seed,
         "lab": lab,
@@ -182,24 +192,7 @@ pub fn results(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed
             "cpus": std::thread::available_parallelism().map_or(1, usize::from),
             "kernel": std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
         },
-    });
-    Results { manifest, summary, series: series(lab, plan, report, observed), flows, invalid }
-}
-
-/// What was recorded, the first packets of all links.
-pub fn trace(lab: &Lab, report: &Report) -> Trace {
-    let mut packets: Vec<TracedPacket> = Vec::new();
-    for (number, link) in report.links.iter().enumerate() {
-        packets.extend(link.recorded().iter().map(|packet| TracedPacket {
-            time_ps: packet.time.as_ps(),
-            link: number,
-            headers: packet.headers.clone(),
-            wire_len: packet.wire_len,
-        }));
-    }
-    packets.sort_by_key(|packet| (packet.time_ps, packet.link));
-    packets.truncate(lab.capture.as_ref().map_or(0, |capture| capture.packets as usize));
-    Trace { links: LINKS.map(str::to_owned).to_vec(), packets }
+    })
 }
 
 /// The gate: a machine too busy to keep the path's times says nothing about congestion control.

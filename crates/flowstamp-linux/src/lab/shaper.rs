@@ -7,12 +7,12 @@
 //! without an opportunity it is that at which a packet that starts now ends at the next one. A packet that has started ends at the rate at
 //! which it started.
 
-use super::network::{Id, Place};
+use super::namespaces::{Id, Place};
 use crate::path::{Epoch, real_time};
 use crate::router::htb;
 use anyhow::Context;
+use flowstamp_laws::medium::{Capacity, OPPORTUNITY_BYTES};
 use flowstamp_laws::units::{Rate, Time};
-use flowstamp_sim::medium::Capacity;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,8 +21,6 @@ use std::time::Duration;
 
 /// Of a trace.
 const WINDOW: Time = Time::from_millis(10);
-/// One opportunity of a trace.
-const OPPORTUNITY_BYTES: f64 = 1500.0;
 /// The longest sleep, so that a stop is seen.
 const MAX_SLEEP: Duration = Duration::from_millis(20);
 
@@ -35,7 +33,7 @@ fn rate_at(capacity: &Capacity, now: Time) -> (Rate, Option<Time>) {
     while capacity.bytes_between(now, end) == 0.0 {
         end += WINDOW;
     }
-    let bytes = if end == next { capacity.bytes_between(now, end) } else { OPPORTUNITY_BYTES };
+    let bytes = if end == next { capacity.bytes_between(now, end) } else { f64::from(OPPORTUNITY_BYTES) };
     (Rate::from_bytes_per_sec(bytes / (end - now).as_secs_f64()), Some(next))
 }
 
@@ -129,7 +127,7 @@ impl Drop for Shaper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flowstamp_sim::medium::Trace;
+    use flowstamp_laws::medium::Trace;
 
     #[test]
     fn steps_are_followed_to_the_instant() {

@@ -2,7 +2,7 @@
 //! name and none of the machine's own is touched.
 
 use super::file::{Control, Lab, PACKET_BYTES};
-use super::network::{Id, Place, command, run};
+use super::namespaces::{Id, Place, command, run};
 use super::shaper;
 use crate::features::Feature;
 use crate::law::{self, Law};

@@ -1,13 +1,14 @@
 //! The path as a lab's file has it.
 
-use super::file::PACKET_BYTES;
 use crate::path::QueueKind;
+use flowstamp_laws::medium::Capacity;
 use flowstamp_laws::units::{Rate, Ratio, Time};
-use flowstamp_sim::medium::Capacity;
-use flowstamp_sim::network::capacity_of;
-use flowstamp_sim::scenario::rows::without_mark;
-use flowstamp_sim::scenario::{Buffer, LinkRate};
+use flowstamp_scenario::rows::without_mark;
+use flowstamp_scenario::{Buffer, LinkRate};
 use serde::{Deserialize, Serialize};
+
+/// A full Ethernet frame without its checksum.
+pub const PACKET_BYTES: u64 = 1514;
 
 /// The path, the same both ways unless `reverse_rate` says otherwise.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -59,7 +60,9 @@ impl Path {
                 format!("path.rate.trace: \"{}\" cannot be read: {reason}", trace.display())
             })?;
         }
-        let capacity = capacity_of("path.rate", &self.rate, duration, |_| without_mark(&text).to_owned())
+        let capacity = self
+            .rate
+            .capacity("path.rate", duration, |_| without_mark(&text).to_owned())
             .map_err(|error| format!("{}: {}", error.key, error.message))?;
         let mean = capacity.mean(Time::ZERO, duration);
         self.resolved = Some((capacity, mean));

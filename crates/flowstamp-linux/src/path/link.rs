@@ -4,11 +4,11 @@
 use super::frame;
 use super::queue::{self, Queue, Waiting};
 use crate::law::{self, Law};
+use flowstamp_laws::medium::Service;
+use flowstamp_laws::random::Stream;
 use flowstamp_laws::registry::AnyRouter;
 use flowstamp_laws::router::{LinkView, MAX_TIMERS};
 use flowstamp_laws::units::Time;
-use flowstamp_sim::medium::Service;
-use flowstamp_sim::random::Stream;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a link is like.

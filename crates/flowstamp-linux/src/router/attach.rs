@@ -1,14 +1,15 @@
 //! `router attach` and `router detach`.
 
-use super::program::{self, Link, Share, bytes_of, load, start, types, value_of};
-use super::{Interface, htb, metrics, pins, police, share, sight, staged};
+use super::pins::{self, pinned_config};
+use super::program::{self, Link, Share, bytes_of, load, start};
+use super::{Interface, htb, metrics, share, sight, staged};
 use crate::bpffs;
 use crate::law::{self, Law};
 use crate::netlink::Socket;
 use crate::refusal::Refusal;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::{Bytes, Rate, Time};
-use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, MapHandle, MapMut};
+use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -64,12 +65,6 @@ enum Scheduler {
 /// Room for packets where none is asked for, and for ten large ones on slow links.
 const DEFAULT_BUFFER: Time = Time::from_millis(100);
 const LEAST_DEFAULT_BUFFER: u64 = 15_140;
-
-/// What the router pinned in `directory` was attached with.
-pub fn pinned_config(directory: &Path) -> Option<types::fs_config> {
-    let map = MapHandle::from_pinned_path(directory.join("config")).ok()?;
-    value_of(&map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??)
-}
 
 /// Does it.
 pub fn attach(arguments: &Arguments) -> anyhow::Result<ExitCode> {
@@ -151,7 +146,7 @@ fn attach_prepared(interface: &Interface, law: &Law, mut wanted: Link) -> anyhow
     let mut object = MaybeUninit::uninit();
     let mut skeleton = load(&mut object, &config, &first, false)?;
     // The police is told anew what its router is, and comes behind it.
-    let policed = police::directory(interface);
+    let policed = pins::of_police(interface);
     if policed.exists() {
         pins::remove(&policed)?;
         println!("{} is policed no more: `router police` it again", interface.name);
@@ -259,24 +254,6 @@ fn put_on(
     Ok(())
 }
 
-/// Pins a link and its maps in `directory`: all of them, or nothing is left.
-pub fn adopt(
-    directory: &Path,
-    link: &mut libbpf_rs::Link,
-    maps: &mut [(&mut MapMut<'_>, &str)],
-) -> anyhow::Result<()> {
-    pins::create(directory)?;
-    let pinned = maps
-        .iter_mut()
-        .try_for_each(|(map, name)| map.pin(directory.join(name)))
-        .and_then(|()| link.pin(directory.join("link")));
-    if let Err(error) = pinned {
-        let _ = pins::remove(directory);
-        return Err(error.into());
-    }
-    Ok(())
-}
-
 /// Takes classes away that `attach` has made; where the interface has gone, they have gone with it.
 fn remove_classes(interface: &Interface) -> anyhow::Result<()> {
     if !owns_classes(&pins::directory(interface)) {
@@ -297,7 +274,7 @@ fn remove_classes(interface: &Interface) -> anyhow::Result<()> {
 pub fn detach(interface: &Interface) -> anyhow::Result<ExitCode> {
     bpffs::check_owners(&interface.pins.root)?;
     let directory = pins::directory(interface);
-    let directories = [police::directory(interface), staged::beside(&directory), directory];
+    let directories = [pins::of_police(interface), staged::beside(&directory), directory];
     // Nothing is created in order to take something away.
     if !directories.iter().any(|d| d.exists()) {
         // SAFETY: no arguments.

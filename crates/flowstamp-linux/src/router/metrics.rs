@@ -3,7 +3,7 @@
 use super::http::{self, Page};
 use super::privileges;
 use super::reader::Reader;
-use super::status::{Report, reports};
+use super::report::{Report, reports};
 use crate::law::ROUTERS;
 use crate::refusal::Refusal;
 use prometheus_client::encoding::text::encode;
@@ -154,7 +154,7 @@ pub fn serve(listener: TcpListener, root: &Path) -> anyhow::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::router::status::Split;
+    use crate::router::report::Split;
     use std::collections::BTreeSet;
 
     /// A router of each law, on a link that is shared unless the law is told no rate.

@@ -1,9 +1,11 @@
 //! What outlives the command: a directory for each interface in a BPF file system.
 
 use super::Interface;
+use crate::bpf::router::types;
+use crate::bpf::value_of;
 use crate::bpffs;
 use crate::refusal::Refusal;
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut};
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -79,6 +81,19 @@ pub fn directory(interface: &Interface) -> PathBuf {
     interface.pins.root.join(file_name(interface))
 }
 
+/// The police's own directory, beside the router's.
+pub fn of_police(interface: &Interface) -> PathBuf {
+    let mut name = directory(interface).into_os_string();
+    name.push("+police");
+    name.into()
+}
+
+/// What the router pinned in `directory` was attached with.
+pub fn pinned_config(directory: &Path) -> Option<types::fs_config> {
+    let map = MapHandle::from_pinned_path(directory.join("config")).ok()?;
+    value_of(&map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??)
+}
+
 /// A pinned map, to be read alone: what a daemon keeps open it keeps when it has given up its privileges.
 pub fn open_to_read(path: &Path) -> libbpf_rs::Result<MapHandle> {
     MapHandle::from_pinned_path_with_file_flags(path, libbpf_rs::libbpf_sys::BPF_F_RDONLY)
@@ -93,6 +108,24 @@ pub fn is_gone(directory: &File) -> bool {
 fn stop_timer(directory: &Path) -> libbpf_rs::Result<()> {
     let (state, key) = (MapHandle::from_pinned_path(directory.join("state"))?, 0u32.to_ne_bytes());
     state.lookup(&key, MapFlags::ANY)?.map_or(Ok(()), |bytes| state.update(&key, &bytes, MapFlags::ANY))
+}
+
+/// Pins a link and its maps in `directory`: all of them, or nothing is left.
+pub fn adopt(
+    directory: &Path,
+    link: &mut libbpf_rs::Link,
+    maps: &mut [(&mut MapMut<'_>, &str)],
+) -> anyhow::Result<()> {
+    create(directory)?;
+    let pinned = maps
+        .iter_mut()
+        .try_for_each(|(map, name)| map.pin(directory.join(name)))
+        .and_then(|()| link.pin(directory.join("link")));
+    if let Err(error) = pinned {
+        let _ = remove(directory);
+        return Err(error.into());
+    }
+    Ok(())
 }
 
 /// Takes it away, with all that is in it, whoever has it open.

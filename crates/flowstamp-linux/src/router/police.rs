@@ -1,7 +1,6 @@
 //! `router police`: heavy flows are told to halve, and isolated if they do not (Katabi 2002, section 7).
 
-use super::attach::{adopt, pinned_config};
-use super::pins::{self, no_bpf};
+use super::pins::{self, adopt, no_bpf, pinned_config};
 use super::program::{Place, bytes_of, value_of};
 use super::staged::{is_on, settled};
 use super::{Interface, htb, program};
@@ -11,13 +10,13 @@ use crate::netlink::Socket;
 use crate::refusal::Refusal;
 use anyhow::Context;
 use flowstamp_laws::{Rate, Time};
-use flowstamp_sim::scenario::Police;
+use flowstamp_scenario::Police;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags, MapHandle};
 use serde::{Deserialize, Serialize};
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 #[allow(clippy::all, clippy::pedantic, reason = "generated")]
@@ -86,13 +85,6 @@ pub struct Flow {
     pub round_s: f64,
 }
 
-/// The police's own directory, beside the router's.
-pub fn directory(interface: &Interface) -> PathBuf {
-    let mut name = pins::directory(interface).into_os_string();
-    name.push("+police");
-    name.into()
-}
-
 fn address(bytes: [u8; 16], version: u32, port: u16) -> SocketAddr {
     let ip = if version == 4 {
         IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]))
@@ -139,7 +131,7 @@ fn list(directory: &Path, json: bool) -> anyhow::Result<ExitCode> {
 /// Does it.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let interface = &arguments.interface;
-    let directory = directory(interface);
+    let directory = pins::of_police(interface);
     if arguments.list {
         bpffs::check_owners(&interface.pins.root)?;
         return list(&directory, arguments.json);

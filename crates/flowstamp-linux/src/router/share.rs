@@ -3,10 +3,10 @@
 //! A daemon, not a timer in the kernel: its periods are 200 ms and more, so that it may come late by what an ordinary thread
 //! does, and the law is the simulator's own. Without it the link works on as it was last divided.
 
-use super::attach::pinned_config;
+use super::pins::{self, pinned_config};
 use super::program::{bytes_of, types, value_of};
 use super::staged::{is_on, settled};
-use super::{Interface, htb, pins, privileges};
+use super::{Interface, htb, privileges};
 use crate::bpffs;
 use crate::law::{ns, q16, q32};
 use crate::netlink::Socket;

@@ -3,10 +3,10 @@
 use super::paths::Core;
 use super::plan::{CellPlan, LinkPlan, Medium, NOBODY, StationPlan};
 use super::topology::priority;
-use super::{Builder, Result, error, positive};
+use super::{Builder, Result, error};
 use crate::ScenarioError;
 use crate::medium::{Capacity, dcf};
-use crate::scenario::{Buffer, Cell, LinkRate, Station, Weight};
+use crate::scenario::{Buffer, Cell, LinkRate, Station, Weight, check_rate};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::ShareSpec;
 use flowstamp_laws::units::{Rate, Time};
@@ -33,7 +33,7 @@ impl Builder<'_> {
             params.check_packet(size).map_err(|m| ScenarioError::new(k, m))?;
         }
         if let Some(rate) = cell.told {
-            positive(&format!("{key}.told"), rate)?;
+            check_rate(&format!("{key}.told"), rate)?;
         }
         if cell.stations.len() + usize::from(cell.access_point.is_some()) < 2 {
             return error(format!("{key}.stations"), "needs two nodes at least to be a cell; name more");

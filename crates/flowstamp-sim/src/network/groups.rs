@@ -4,11 +4,11 @@ use super::lists::{Placed, listed, listed_name};
 use super::outages::Demand;
 use super::paths::{Core, Hashed, Way, Ways};
 use super::plan::{Comes, END, FlowPlan, GroupPlan, LinkPlan, NOBODY, Network, Path, WebPlan};
-use super::{Builder, MOST_FLOWS, MOST_WEB_FLOWS, Result, error, of_full, positive};
+use super::{Builder, MOST_FLOWS, MOST_WEB_FLOWS, Result, error, of_full};
 use crate::ScenarioError;
 use crate::packet::Labels;
 use crate::random::Stream;
-use crate::scenario::{Access, FlowGroup, OneOrMany, Receiver, Web};
+use crate::scenario::{Access, FlowGroup, OneOrMany, Receiver, Web, check_rate};
 use crate::workload::{ArrivalProcess, SizeLaw, hold_to_load, wire_bytes};
 use flowstamp_laws::registry::{Header, SenderSpec};
 use flowstamp_laws::sender::Recovery;
@@ -448,7 +448,7 @@ impl Builder<'_> {
             _ => {}
         }
         if let Some(rate) = group.rate {
-            positive(&key("rate"), rate)?;
+            check_rate(&key("rate"), rate)?;
         }
         self.check_application(group)?;
         if group.size.is_some_and(|s| s.get() == 0) {
@@ -579,7 +579,7 @@ impl Builder<'_> {
                 inner,
             ));
         };
-        positive(&key("access.rate"), access.rate)?;
+        check_rate(&key("access.rate"), access.rate)?;
         let sender_delay = match wanted {
             None => access.delay,
             Some(rtt) => {

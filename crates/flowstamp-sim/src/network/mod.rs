@@ -18,7 +18,6 @@ mod plan;
 mod topology;
 
 pub use budget::{Needs, size};
-pub use capacity::capacity_of;
 pub use plan::{
     CellPlan, Comes, END, FlowPlan, GroupPlan, LinkPlan, Loop, Medium, NOBODY, Network, Path, Reroute,
     StationPlan, WebPlan,
@@ -32,13 +31,11 @@ use assumed::PathRtts;
 use datacentre::Laid;
 use flowstamp_laws::registry::{RouterSpec, ShareSpec};
 use flowstamp_laws::share::Weights;
-use flowstamp_laws::units::{Bytes, Rate, Time};
+use flowstamp_laws::units::{Bytes, Time};
 use lists::Placed;
 use outages::{Demand, Outages};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The fastest link: at more, an ack would be shorter than the engine's picosecond.
-const FASTEST: Rate = Rate::from_gbps(100_000.0);
 /// The most samples of one quantity, and the most flows of a group, that a run may have: what memory holds.
 const MOST_SAMPLES: u64 = 10_000_000;
 const MOST_FLOWS: u32 = 1_000_000;
@@ -431,12 +428,4 @@ fn labels(scenario: &Scenario, links: &[LinkPlan]) -> Option<String> {
         )),
         _ => None,
     }
-}
-
-fn positive(key: &str, rate: Rate) -> Result<()> {
-    if plausible(rate) { Ok(()) } else { error(key, format!("is {rate}; a rate is 1bps to {FASTEST}")) }
-}
-
-fn plausible(rate: Rate) -> bool {
-    (1.0..=FASTEST.bps()).contains(&rate.bps())
 }

@@ -3,9 +3,9 @@
 use super::datacentre::Laid;
 use super::paths::Core;
 use super::plan::{LinkPlan, Medium};
-use super::{Builder, Result, error, positive};
+use super::{Builder, Result, error};
 use crate::medium::Capacity;
-use crate::scenario::{Access, Police, Priority};
+use crate::scenario::{Access, Police, Priority, check_rate};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};
 use flowstamp_laws::share::police;
@@ -31,7 +31,7 @@ impl Builder<'_> {
         };
         let fastest = self.mean_rate(&forward).bps().max(self.mean_rate(&backward).bps());
         let access_rate = d.access_rate.unwrap_or(Rate::from_bps(10.0 * fastest));
-        positive("dumbbell.access_rate", access_rate)?;
+        check_rate("dumbbell.access_rate", access_rate)?;
         let mut core = Core {
             access: Some(Access { rate: access_rate, delay: Time::from_ps(rest / 2) }),
             first: "left".to_owned(),
@@ -89,7 +89,7 @@ impl Builder<'_> {
             ..Core::default()
         };
         for (i, rate) in p.rates.iter().enumerate() {
-            positive(&format!("parking_lot.rates[{i}]"), *rate)?;
+            check_rate(&format!("parking_lot.rates[{i}]"), *rate)?;
             let (a, b) = (core.node(&format!("n{i}")), core.node(&format!("n{}", i + 1)));
             let limit = self.limit("parking_lot.buffer", p.buffer, *rate, Some(rtt), &p.queue)?;
             for (suffix, from, to) in [("", a, b), (".reverse", b, a)] {

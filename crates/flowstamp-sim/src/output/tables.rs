@@ -1,12 +1,10 @@
 //! Series and flows as Arrow tables, and those as Parquet.
 
-use crate::results::{DelayCurve, FlowRow, Series};
-use arrow_array::builder::{Float64Builder, UInt64Builder};
+use crate::results::{DelayCurve, FlowRow, Seconds, Series, Values, flow_columns};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray, UInt32Array,
-    UInt64Array,
+    Array, ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
@@ -17,7 +15,6 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,97 +26,58 @@ use std::sync::Arc;
 ///
 /// None that a run's results can cause; Arrow's constructors return one.
 pub fn series_table(series: &Series) -> Result<RecordBatch, ArrowError> {
-    let text = |words_of_keys: Vec<&str>| -> Result<ArrayRef, ArrowError> {
-        let mut words: Vec<&str> = Vec::new();
-        let mut seen: HashMap<&str, i32> = HashMap::new();
-        let code_of_key: Vec<i32> = words_of_keys
-            .into_iter()
-            .map(|word| {
-                *seen.entry(word).or_insert_with(|| {
-                    words.push(word);
-                    words.len() as i32 - 1
-                })
-            })
-            .collect();
-        let codes = Int32Array::from_iter_values(series.key.iter().map(|key| code_of_key[*key as usize]));
-        let words = StringArray::from_iter_values(words);
-        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(codes, Arc::new(words))?))
-    };
-    let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-    let schema = Schema::new(vec![
-        Field::new("time_s", DataType::Float64, false),
-        Field::new("kind", dictionary.clone(), false),
-        Field::new("name", dictionary.clone(), false),
-        Field::new("metric", dictionary, false),
-        Field::new("value", DataType::Float64, false),
-    ]);
-    RecordBatch::try_new(
-        Arc::new(schema),
-        vec![
-            Arc::new(Float64Array::from(series.time_s.clone())),
-            text(series.keys.iter().map(|key| key.kind).collect())?,
-            text(series.keys.iter().map(|key| key.name.as_str()).collect())?,
-            text(series.keys.iter().map(|key| key.metric.as_str()).collect())?,
-            Arc::new(Float64Array::from(series.value.clone())),
-        ],
-    )
+    let mut table = Table::default();
+    series.columns(&mut |name, values| table.add(name, values));
+    table.finish()
 }
 
-/// One row per flow, with the fields of [`crate::results::FlowRow`].
+/// One row per flow, with the fields of [`FlowRow`].
 ///
 /// # Errors
 ///
 /// As [`series_table`].
 pub fn flows_table(rows: &[FlowRow]) -> Result<RecordBatch, ArrowError> {
-    let mut fields = Vec::new();
-    let mut arrays: Vec<ArrayRef> = Vec::new();
-    let mut add = |name: &str, array: ArrayRef, nullable: bool| {
-        fields.push(Field::new(name, array.data_type().clone(), nullable));
-        arrays.push(array);
-    };
-    macro_rules! column {
-        ($field:ident: text) => {
-            let array: DictionaryArray<Int32Type> = rows.iter().map(|row| &*row.$field).collect();
-            add(stringify!($field), Arc::new(array), false)
-        };
-        ($field:ident: option $builder:ty) => {
-            let mut builder = <$builder>::with_capacity(rows.len());
-            for row in rows {
-                builder.append_option(row.$field);
+    let mut table = Table::default();
+    flow_columns(rows, &mut |name, values| table.add(name, values));
+    table.finish()
+}
+
+/// A table as it is filled.
+#[derive(Default)]
+struct Table {
+    fields: Vec<Field>,
+    arrays: Vec<ArrayRef>,
+}
+
+impl Table {
+    fn add(&mut self, name: &str, values: Values<'_>) {
+        let array: ArrayRef = match values {
+            Values::Words { words, codes } => {
+                let words = StringArray::from_iter_values(words);
+                Arc::new(DictionaryArray::<Int32Type>::new(codes.into(), Arc::new(words)))
             }
-            add(stringify!($field), Arc::new(builder.finish()), true)
+            Values::Numbers(numbers) => Arc::new(Float64Array::from(numbers.into_owned())),
+            Values::Seconds(seconds) => {
+                let array: Float64Array = seconds.into_iter().map(Seconds::get).collect();
+                return self.push(name, Arc::new(array), true);
+            }
+            Values::OptionalCounts(counts) => {
+                return self.push(name, Arc::new(UInt64Array::from(counts)), true);
+            }
+            Values::Counts(counts) => Arc::new(UInt64Array::from(counts)),
+            Values::Small(counts) => Arc::new(UInt32Array::from(counts)),
         };
-        ($field:ident: seconds) => {
-            let array: Float64Array = rows.iter().map(|row| row.$field.get()).collect();
-            add(stringify!($field), Arc::new(array), true)
-        };
-        ($field:ident: $array:ty) => {
-            let array = <$array>::from_iter_values(rows.iter().map(|row| row.$field));
-            add(stringify!($field), Arc::new(array), false)
-        };
+        self.push(name, array, false);
     }
-    column!(flow: UInt32Array);
-    column!(group: text);
-    column!(index: UInt32Array);
-    column!(law: text);
-    column!(start_s: Float64Array);
-    column!(end_s: option Float64Builder);
-    column!(size_bytes: option UInt64Builder);
-    column!(fct_s: option Float64Builder);
-    column!(fct_sender_s: seconds);
-    column!(ideal_fct_s: seconds);
-    column!(delivered_bytes: UInt64Array);
-    column!(delivered_bytes_after_warmup: UInt64Array);
-    column!(goodput_bps: Float64Array);
-    column!(retransmissions: UInt32Array);
-    column!(retransmissions_after_warmup: UInt32Array);
-    column!(timeouts: UInt32Array);
-    column!(timeouts_after_warmup: UInt32Array);
-    column!(min_rtt_s: seconds);
-    column!(srtt_s: seconds);
-    column!(switched_s: seconds);
-    column!(stop_s: seconds);
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+
+    fn push(&mut self, name: &str, array: ArrayRef, nullable: bool) {
+        self.fields.push(Field::new(name, array.data_type().clone(), nullable));
+        self.arrays.push(array);
+    }
+
+    fn finish(self) -> Result<RecordBatch, ArrowError> {
+        RecordBatch::try_new(Arc::new(Schema::new(self.fields)), self.arrays)
+    }
 }
 
 /// Distributions of delays: `kind`, `name`, `min_bytes`, `max_bytes` (null where flows of all sizes count), `delay_s`, `share`.

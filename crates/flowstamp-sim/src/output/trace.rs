@@ -1,57 +1,9 @@
 //! Captured packets as pcapng.
 
-use super::folder::{OutputError, Pending, TRACE};
 use super::frame::{frame_of, heard_of, tcp_sequence};
 use crate::results::{CapturedCell, CapturedPacket, Recorded, Results};
 use flowstamp_wire::{frame, pcapng, radio};
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
-
-/// Packets of a run that was no simulation, as they were on the wire.
-#[derive(Clone, Debug, Default)]
-pub struct Trace {
-    /// Names of links.
-    pub links: Vec<String>,
-    /// In the order of their departures.
-    pub packets: Vec<TracedPacket>,
-}
-
-/// One of them.
-#[derive(Clone, Debug)]
-pub struct TracedPacket {
-    /// Start of its transmission.
-    pub time_ps: u64,
-    /// Index into [`Trace::links`].
-    pub link: usize,
-    /// Its first bytes, from Ethernet's on.
-    pub headers: Vec<u8>,
-    /// All of its bytes.
-    pub wire_len: u32,
-}
-
-/// The capture, and what Wireshark needs to read its stamps.
-pub(super) fn add_trace(
-    pending: &mut Pending,
-    folder: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> Result<(), OutputError> {
-    pending.add(folder, TRACE, write)?;
-    pending.add(folder, "flowstamp.lua", |out| out.write_all(flowstamp_wire::DISSECTOR.as_bytes()))
-}
-
-/// A capture with an interface for each link.
-pub(super) fn trace_writer<W: Write>(out: W, links: &[String]) -> io::Result<(pcapng::Writer<W>, Vec<u32>)> {
-    let mut writer = pcapng::Writer::new(out, concat!("flowstamp ", env!("CARGO_PKG_VERSION")))?;
-    let interfaces = links
-        .iter()
-        .map(|link| {
-            let description = "departures, at the start of transmission";
-            writer.add_interface(link, description, pcapng::LinkType::Ethernet)
-        })
-        .collect::<io::Result<_>>()?;
-    Ok((writer, interfaces))
-}
+use std::io::{self, Write};
 
 /// What a cell's interface says of itself.
 fn description(cell: &CapturedCell) -> String {
@@ -71,7 +23,7 @@ fn description(cell: &CapturedCell) -> String {
 /// Those of `out`.
 pub fn trace_to(results: &Results, out: impl Write) -> io::Result<()> {
     let capture = &results.capture;
-    let (mut writer, interfaces) = trace_writer(out, &capture.links)?;
+    let mut writer = pcapng::Writer::of_links(out, &capture.links)?;
     let cells = capture
         .cells
         .iter()
@@ -84,8 +36,7 @@ pub fn trace_to(results: &Results, out: impl Write) -> io::Result<()> {
         match recorded {
             Recorded::Packet(packet) => {
                 let (bytes, wire_len) = headers.of(packet);
-                let interface = interfaces[packet.link as usize];
-                writer.write_packet(interface, packet.time_ps, bytes, wire_len, None)?;
+                writer.write_packet(packet.link, packet.time_ps, bytes, wire_len, None)?;
             }
             Recorded::Frame(captured) => {
                 let heard = heard_of(captured, &capture.cells[captured.cell as usize]);

@@ -36,11 +36,15 @@ impl OutputError {
     }
 }
 
-pub(super) const TRACE: &str = "trace.pcapng";
+const TRACE: &str = "trace.pcapng";
 
-/// Makes the folder, adds files by `add`, and gives them their names if all are there. What a run that was killed has left
-/// there goes.
-pub(super) fn whole(
+/// Makes the folder, adds files by `add`, and gives them their names if all are there; returns their paths. What a run that was
+/// killed has left there goes.
+///
+/// # Errors
+///
+/// [`OutputError`] names the path and the system's reason; nothing new is left then.
+pub fn whole(
     folder: &Path,
     add: impl FnOnce(&mut Pending) -> Result<(), OutputError>,
 ) -> Result<Vec<PathBuf>, OutputError> {
@@ -49,7 +53,7 @@ pub(super) fn whole(
     }
     let made = make_folder(folder)?;
     remove_abandoned(folder);
-    let mut pending = Pending { files: Vec::new(), open: Vec::new() };
+    let mut pending = Pending { folder: folder.to_owned(), files: Vec::new(), open: Vec::new() };
     let paths = add(&mut pending).and_then(|()| pending.commit());
     drop(pending);
     match &paths {
@@ -133,7 +137,8 @@ fn remove_abandoned(folder: &Path) {
 }
 
 /// Files under temporary names; those not committed are removed when this goes.
-pub(super) struct Pending {
+pub struct Pending {
+    folder: PathBuf,
     /// Temporary name, final name.
     files: Vec<(PathBuf, PathBuf)>,
     /// The files themselves, which are locked as long as they are open.
@@ -142,18 +147,21 @@ pub(super) struct Pending {
 
 impl Pending {
     /// Writes one file under a temporary name and syncs it.
-    pub(super) fn add(
+    ///
+    /// # Errors
+    ///
+    /// As [`whole`].
+    pub fn add(
         &mut self,
-        folder: &Path,
         name: &str,
         write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
     ) -> Result<(), OutputError> {
-        let path = folder.join(name);
+        let path = self.folder.join(name);
         let failed = |error| OutputError::io(&path, error);
         if path.is_dir() {
             return Err(failed(io::ErrorKind::IsADirectory.into()));
         }
-        let temporary = folder.join(temporary(name));
+        let temporary = self.folder.join(temporary(name));
         let file = File::create(&temporary).map_err(failed)?;
         self.files.push((temporary, path.clone()));
         // Where files cannot be locked, another run may take it for abandoned: then this one fails, and says so.
@@ -163,6 +171,31 @@ impl Pending {
         // Taken apart, or it would try once more to write what it holds.
         self.open.push(out.into_parts().0);
         written.map_err(failed)
+    }
+
+    /// Writes a document as JSON.
+    ///
+    /// # Errors
+    ///
+    /// As [`whole`].
+    pub fn add_json(&mut self, name: &str, document: &impl serde::Serialize) -> Result<(), OutputError> {
+        self.add(name, |out| {
+            serde_json::to_writer_pretty(&mut *out, document)?;
+            out.write_all(b"\n")
+        })
+    }
+
+    /// Writes captured packets, and what Wireshark needs to read their stamps.
+    ///
+    /// # Errors
+    ///
+    /// As [`whole`].
+    pub fn add_trace(
+        &mut self,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<(), OutputError> {
+        self.add(TRACE, write)?;
+        self.add("flowstamp.lua", |out| out.write_all(flowstamp_wire::DISSECTOR.as_bytes()))
     }
 
     /// Gives every file its name.
@@ -207,8 +240,7 @@ mod tests {
         }
         let busy = File::open(folder.join(".series.parquet.7.tmp")).expect("a file");
         assert!(lock(&busy));
-        let write =
-            |pending: &mut Pending| pending.add(&folder, "summary.json", |out| out.write_all(b"whole"));
+        let write = |pending: &mut Pending| pending.add("summary.json", |out| out.write_all(b"whole"));
         let written = whole(&folder, write).expect("it is written");
         assert_eq!(written, [folder.join("summary.json")]);
         let mut left: Vec<_> =

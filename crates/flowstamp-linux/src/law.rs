@@ -3,6 +3,7 @@
 //! in them, and a parameter that the kernel's law lacks, are refused by name before anything is touched.
 
 mod fixed;
+mod given;
 mod parameters;
 mod rcp;
 mod vcp;
@@ -10,7 +11,7 @@ mod xcp;
 mod xcpb;
 
 pub use fixed::{bps, ns, q16, q32};
-pub use parameters::{Given, given, law_of, sender};
+pub use given::{Given, given, law_of, sender};
 pub use vcp::VcpSender;
 
 use crate::bpf::router::types;

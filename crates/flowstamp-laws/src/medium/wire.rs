@@ -1,6 +1,6 @@
 //! A constant rate.
 
-use flowstamp_laws::units::{PS_PER_SEC, Rate, Time};
+use crate::units::{PS_PER_SEC, Rate, Time};
 
 /// Fraction bits of a transmission time per byte: rounding stays below a picosecond for packets up to 1 MB.
 const FRACTION: u32 = 20;

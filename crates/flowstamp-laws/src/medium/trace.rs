@@ -1,9 +1,9 @@
 //! Recorded delivery opportunities, in Mahimahi's format.
 
-use flowstamp_laws::units::{Rate, Time};
+use crate::units::{Rate, Time};
 
 /// Bytes that one opportunity can carry.
-pub(super) const OPPORTUNITY_BYTES: u32 = 1500;
+pub const OPPORTUNITY_BYTES: u32 = 1500;
 
 /// Delivery opportunities, repeated for ever.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! Rates from instants on.
 
-use flowstamp_laws::units::{Rate, Time};
+use crate::units::{Rate, Time};
 
 /// Rates from instants on.
 #[derive(Clone, Debug)]

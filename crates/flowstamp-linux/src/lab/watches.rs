@@ -1,0 +1,54 @@
+//! What changes and watches the kernel's router while the lab runs.
+
+use super::backlog;
+use super::file::{Lab, Where};
+use super::namespaces::{Id, Place};
+use super::results::Router;
+use super::shaper::{Changes, Shaper};
+use super::stamped::{self, Sharer, Variables};
+use crate::path::Epoch;
+use crate::router::police::Flow;
+use std::time::Duration;
+
+/// All of it, for as long as this lives.
+pub struct Watches {
+    shaper: Option<Shaper>,
+    sharer: Option<Sharer>,
+    queue: backlog::Watch,
+    law: stamped::Watch<Variables>,
+    police: Option<stamped::Watch<Vec<Flow>>>,
+}
+
+impl Watches {
+    /// Starts it, if the router is the kernel's.
+    pub fn start(id: &Id, lab: &Lab, epoch: Epoch) -> anyhow::Result<Option<Self>> {
+        if lab.router.place != Where::Bpf {
+            return Ok(None);
+        }
+        let every = Duration::from_nanos(lab.probes.every.as_ps() / 1000);
+        let varies = lab.path.varies();
+        Ok(Some(Self {
+            shaper: varies.then(|| Shaper::start(id, lab.path.capacity(), epoch)).transpose()?,
+            sharer: lab.router.share.map(|_| Sharer::start(id)).transpose()?,
+            queue: backlog::Watch::start(id, Place::Router, "out", epoch)?,
+            law: stamped::watch_law(id, lab, every, epoch)?,
+            police: stamped::watch_police(id, lab, every, epoch)?,
+        }))
+    }
+
+    /// Ends the changes of the rate, and says how late they came.
+    pub fn end_changes(&mut self) -> anyhow::Result<Option<Changes>> {
+        self.shaper.take().map(Shaper::finish).transpose()
+    }
+
+    /// Ends it, and says what was seen.
+    pub fn finish(mut self) -> anyhow::Result<Router> {
+        anyhow::ensure!(
+            self.sharer.as_mut().is_none_or(Sharer::is_running),
+            "`router share` has ended before the lab"
+        );
+        let (queue, law) = (self.queue.finish(), self.law.finish());
+        anyhow::ensure!(!queue.is_empty(), "the router's queue could not be read");
+        Ok(Router { queue, law, police: self.police.map(stamped::Watch::finish) })
+    }
+}

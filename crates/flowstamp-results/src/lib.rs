@@ -1,0 +1,16 @@
+//! What a run leaves, whether it was simulated or measured in a lab: a summary, series over time, and one row per flow.
+//!
+//! The simulator and the labs fill in the same types and write the same folder, so that Python reads both alike.
+
+#[cfg(feature = "folder")]
+pub mod folder;
+mod summary;
+mod tables;
+
+pub use summary::{
+    AccessSummary, ApplicationCounts, ApplicationSummary, CellCounts, CellSummary, Distribution, FctSummary,
+    GroupCounts, GroupSummary, ImpairedSummary, LinkCounts, LinkSummary, LittlesLaw, Named, PacketCount,
+    PacketDelays, SizeBin, StationCounts, StationSummary, Summary, TestedFlow, Took, TotalSummary,
+    jain_index,
+};
+pub use tables::{DelayCurve, FlowRow, Seconds, Series, SeriesKey, Values, flow_columns};
