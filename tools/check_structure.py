@@ -50,14 +50,6 @@ crates/flowstamp-laws/src/sender.rs: trait SenderLaw: over 14 items
 crates/flowstamp-laws/src/share/police.rs: over 600 lines
 crates/flowstamp-laws/src/tcp/bbr/v3.rs: over 600 lines
 crates/flowstamp-laws/src: circle of queue, router, share, stamp
-crates/flowstamp-linux/bpf/router.bpf.c: over 600 lines
-crates/flowstamp-linux/src/host: circle of default, pins
-crates/flowstamp-linux/src/lab.rs: run_lab: over 100 lines
-crates/flowstamp-linux/src/lab/results.rs: results: over 100 lines
-crates/flowstamp-linux/src/lab: circle of file, wire
-crates/flowstamp-linux/src/lab: circle of network, shaper, stamped
-crates/flowstamp-linux/src/law: circle of parameters, vcp
-crates/flowstamp-linux/src/router: circle of attach, metrics, police, share, status
 crates/flowstamp-scenario/src: circle of application, traffic
 crates/flowstamp-sim/src/change.rs: apply: over 100 lines
 crates/flowstamp-sim/src/fabric.rs: over 600 lines
@@ -69,7 +61,6 @@ crates/flowstamp-sim/src/network/groups.rs: group: over 100 lines
 crates/flowstamp-sim/src/network/groups.rs: over 600 lines
 crates/flowstamp-sim/src/network/mod.rs: build: over 100 lines
 crates/flowstamp-sim/src/network: circle of budget, groups, lists, outages, paths, phase, plan
-crates/flowstamp-sim/src/results.rs: over 600 lines
 crates/flowstamp-sim/src/summary.rs: results: over 100 lines
 crates/flowstamp-sim/src: circle of air, capture, fabric, host, link, network, port
 crates/flowstamp-wire/src: circle of codec, frame, pcp, rcp, vcp, xcp

@@ -68,7 +68,7 @@ pub struct PacketCount {
 }
 
 /// One router link.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct LinkSummary {
     /// Capacity in bits per second; the mean over the run where it varies.
     pub rate_bps: f64,

@@ -306,6 +306,98 @@ fn one_flow() -> u32 {
     1
 }
 
+impl Flows {
+    /// What its application and its law cannot do.
+    fn check(&self, control: Control) -> Result<(), String> {
+        let is_download = self.app == Application::Http;
+        let wrong = match self {
+            Self { size: None, .. } if is_download => "a download needs a size, such as \"100kB\"",
+            Self { size: Some(_), .. } if !is_download => {
+                "iperf3 stops once its last byte is written, not delivered; use app = \"http\""
+            }
+            Self { pace: Some(_), .. } if is_download => {
+                "downloads go as fast as they may; leave out pace, or use app = \"iperf3\""
+            }
+            Self { pace: Some(pace), .. } if pace.bps() < 8000.0 => {
+                return Err(format!("pace is {pace}; it must be 8kbps or more"));
+            }
+            Self { law: Some(_), .. } if is_download => "downloads go by the hosts' law; set host.law",
+            _ => {
+                if self.hears != Hears::All && !control.law().is_some_and(|law| law.header.is_tested()) {
+                    let name = control.name();
+                    return Err(format!(
+                        "hears: {name} tells no flow what it alone is to do; take rcp or xcp"
+                    ));
+                }
+                return Ok(());
+            }
+        };
+        Err(wrong.to_owned())
+    }
+
+    /// Whether they start and stop within the lab.
+    fn check_times(&self, duration: Time) -> Result<(), String> {
+        let later = self.every.as_ps().saturating_mul(u64::from(self.count.max(1) - 1));
+        let last = Time::from_ps(self.start.as_ps().saturating_add(later));
+        if last >= duration {
+            return Err("its last flow starts after the lab's end".to_owned());
+        }
+        let Some(stop) = self.stop else { return Ok(()) };
+        if self.app == Application::Http {
+            return Err("a download ends with its size; leave out stop".to_owned());
+        }
+        if stop <= last {
+            return Err(format!("stop is {stop}; it must be after its last flow's start, {last}"));
+        }
+        let whole = |time: Time| time.as_ps().is_multiple_of(flowstamp_laws::units::PS_PER_SEC);
+        if !whole(stop.saturating_sub(self.start)) || (self.count > 1 && !whole(self.every)) {
+            return Err("iperf3 counts in whole seconds; stop must be some after each start".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The same flows in the simulator, or why there are none.
+    fn scenario(&self, law: Control, duration: Time) -> Result<serde_json::Value, String> {
+        if !law.is_simulated() {
+            return Err(format!("the simulator has no {}", law.name()));
+        }
+        let sender = match (self.hears, self.pace) {
+            (Hears::All, None) => serde_json::json!(law.name()),
+            (Hears::All, Some(_)) => {
+                return Err(format!("flows.{}.pace: the simulator paces no flow that obeys", self.name));
+            }
+            (hears, pace) => {
+                let mut liar = serde_json::json!({"law": format!("{}-liar", law.name()), "hears": hears});
+                if let Some(pace) = pace {
+                    liar["pace"] = serde_json::json!(pace);
+                }
+                liar
+            }
+        };
+        let mut group = serde_json::json!({
+            "name": self.name, "law": sender, "count": self.count, "start": self.start, "every": self.every,
+        });
+        if let Some(size) = self.size {
+            group["size"] = serde_json::json!(size);
+        }
+        if let Some(stop) = self.stop.filter(|stop| *stop < duration) {
+            group["stop"] = serde_json::json!(stop);
+        }
+        Ok(group)
+    }
+}
+
+/// Whether so much can be recorded, of links that there are.
+fn check_capture(capture: &Capture) -> Result<(), String> {
+    if !(1..=MAX_CAPTURED).contains(&capture.packets) {
+        return Err(format!("capture.packets is {}; it must be 1 to {MAX_CAPTURED}", capture.packets));
+    }
+    if let Some(name) = capture.links.iter().flatten().find(|name| !LINKS.contains(&name.as_str())) {
+        return Err(format!("capture.links: \"{name}\" is no link; there are {}", LINKS.join(", ")));
+    }
+    Ok(())
+}
+
 /// Samples.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -362,70 +454,17 @@ impl Lab {
         if self.router.share.is_some() && (self.path.varies() || !self.router.law.needs_capacity()) {
             return Err("router.share divides a rate that is known and stays; leave it out".to_owned());
         }
-        if let Some(capture) = &self.capture {
-            if !(1..=MAX_CAPTURED).contains(&capture.packets) {
-                return Err(format!(
-                    "capture.packets is {}; it must be 1 to {MAX_CAPTURED}",
-                    capture.packets
-                ));
-            }
-            if let Some(name) = capture.links.iter().flatten().find(|name| !LINKS.contains(&name.as_str())) {
-                return Err(format!("capture.links: \"{name}\" is no link; there are {}", LINKS.join(", ")));
-            }
-        }
+        self.capture.as_ref().map_or(Ok(()), check_capture)?;
         if self.flows.is_empty() {
             return Err("there are no flows; write a table [[flows]]".to_owned());
         }
         for (index, flows) in self.flows.iter().enumerate() {
-            let refuse = |what: String| Err(format!("flows.{}: {what}", flows.name));
-            if self.flows[..index].iter().any(|other| other.name == flows.name) {
-                return refuse("the name is there twice".to_owned());
-            }
-            if flows.app == Application::Http && flows.size.is_none() {
-                return refuse("a download needs a size, such as \"100kB\"".to_owned());
-            }
-            if flows.app == Application::Iperf3 && flows.size.is_some() {
-                return refuse(
-                    "iperf3 stops once its last byte is written, not delivered; use app = \"http\""
-                        .to_owned(),
-                );
-            }
-            if flows.app == Application::Http && flows.pace.is_some() {
-                return refuse(
-                    "downloads go as fast as they may; leave out pace, or use app = \"iperf3\"".to_owned(),
-                );
-            }
-            if let Some(pace) = flows.pace.filter(|pace| pace.bps() < 8000.0) {
-                return refuse(format!("pace is {pace}; it must be 8kbps or more"));
-            }
-            if flows.app == Application::Http && flows.law.is_some() {
-                return refuse("downloads go by the hosts' law; set host.law".to_owned());
-            }
-            let control = self.law_of(flows);
-            if flows.hears != Hears::All && !control.law().is_some_and(|law| law.header.is_tested()) {
-                let name = control.name();
-                return refuse(format!(
-                    "hears: {name} tells no flow what it alone is to do; take rcp or xcp"
-                ));
-            }
-            let later = flows.every.as_ps().saturating_mul(u64::from(flows.count.max(1) - 1));
-            let last = Time::from_ps(flows.start.as_ps().saturating_add(later));
-            if last >= self.duration {
-                return refuse("its last flow starts after the lab's end".to_owned());
-            }
-            let Some(stop) = flows.stop else { continue };
-            if flows.app == Application::Http {
-                return refuse("a download ends with its size; leave out stop".to_owned());
-            }
-            if stop <= last {
-                return refuse(format!("stop is {stop}; it must be after its last flow's start, {last}"));
-            }
-            let whole = |time: Time| time.as_ps().is_multiple_of(flowstamp_laws::units::PS_PER_SEC);
-            if !whole(stop.saturating_sub(flows.start)) || (flows.count > 1 && !whole(flows.every)) {
-                return refuse(
-                    "iperf3 counts in whole seconds; stop must be some after each start".to_owned(),
-                );
-            }
+            let checked = if self.flows[..index].iter().any(|other| other.name == flows.name) {
+                Err("the name is there twice".to_owned())
+            } else {
+                flows.check(self.law_of(flows)).and_then(|()| flows.check_times(self.duration))
+            };
+            checked.map_err(|what| format!("flows.{}: {what}", flows.name))?;
         }
         let laws = || self.flows.iter().map(|flows| self.law_of(flows)).chain([self.host.law]);
         let mut ours = laws().filter_map(Control::law);
@@ -457,37 +496,8 @@ impl Lab {
 
     /// The same network and flows for the simulator, or why there is none.
     pub fn scenario(&self) -> Result<serde_json::Value, String> {
-        let mut groups = Vec::new();
-        for flows in &self.flows {
-            let law = self.law_of(flows);
-            if !law.is_simulated() {
-                return Err(format!("the simulator has no {}", law.name()));
-            }
-            let sender = match (flows.hears, flows.pace) {
-                (Hears::All, None) => serde_json::json!(law.name()),
-                (Hears::All, Some(_)) => {
-                    return Err(format!("flows.{}.pace: the simulator paces no flow that obeys", flows.name));
-                }
-                (hears, pace) => {
-                    let mut liar = serde_json::json!({"law": format!("{}-liar", law.name()), "hears": hears});
-                    if let Some(pace) = pace {
-                        liar["pace"] = serde_json::json!(pace);
-                    }
-                    liar
-                }
-            };
-            let mut group = serde_json::json!({
-                "name": flows.name, "law": sender, "count": flows.count, "start": flows.start,
-                "every": flows.every,
-            });
-            if let Some(size) = flows.size {
-                group["size"] = serde_json::json!(size);
-            }
-            if let Some(stop) = flows.stop.filter(|stop| *stop < self.duration) {
-                group["stop"] = serde_json::json!(stop);
-            }
-            groups.push(group);
-        }
+        let groups = self.flows.iter().map(|flows| flows.scenario(self.law_of(flows), self.duration));
+        let groups: Vec<_> = groups.collect::<Result<_, _>>()?;
         // A lab's flows bear no marks.
         let queue = match self.path.queue {
             QueueKind::Droptail => serde_json::json!("droptail"),

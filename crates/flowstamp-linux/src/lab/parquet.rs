@@ -264,12 +264,12 @@ mod tests {
         for row in 0..300 {
             series.time_s.push(f64::from(row));
             series.key.push(u32::from(row % 150 == 7));
-            series.value.push(-0.5);
+            series.value.push(1.5);
         }
         let rows = rows(&table(|add| series.columns(add)));
         assert_eq!(rows.len(), 300);
-        assert_eq!(rows[7], r#"{time_s: 7.0, kind: "flow", name: "a", metric: "rtt_s", value: -0.5}"#);
-        assert_eq!(rows[299], r#"{time_s: 299.0, kind: "link", name: "a", metric: "drops", value: -0.5}"#);
+        assert_eq!(rows[7], r#"{time_s: 7.0, kind: "flow", name: "a", metric: "rtt_s", value: 1.5}"#);
+        assert_eq!(rows[299], r#"{time_s: 299.0, kind: "link", name: "a", metric: "drops", value: 1.5}"#);
     }
 
     #[test]

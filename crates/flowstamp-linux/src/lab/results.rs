@@ -15,8 +15,8 @@ use flowstamp_laws::medium::Capacity;
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::units::Time;
 use flowstamp_results::{
-    Distribution, FctSummary, FlowRow, GroupCounts, GroupSummary, LinkCounts, LinkSummary, Series, SeriesKey,
-    TestedFlow, jain_index,
+    Distribution, FctSummary, FlowRow, GroupCounts, GroupSummary, LinkSummary, Series, SeriesKey, TestedFlow,
+    jain_index,
 };
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -258,17 +258,10 @@ fn link_summary(lab: &Lab, link: &Link, capacity: &Capacity) -> LinkSummary {
         p95_queue_bytes: link.queue_quantile(0.95) as f64,
         p99_queue_bytes: link.queue_quantile(0.99) as f64,
         max_queue_bytes: c.max_queue_bytes as f64,
-        queueing_delay_s: None,
         arrivals: c.arrivals,
         drops: c.drops + c.losses,
-        marks: 0,
         drop_rate: share(c.drops + c.losses, c.arrivals),
-        drops_data: 0,
-        drops_acks: 0,
-        after_warmup: LinkCounts::default(),
-        whole_run: LinkCounts::default(),
-        police: None,
-        impaired: None,
+        ..LinkSummary::default()
     }
 }
 
@@ -286,17 +279,10 @@ fn watched_summary(lab: &Lab, queue: &Window) -> LinkSummary {
         p95_queue_bytes: queue.quantile(0.95),
         p99_queue_bytes: queue.quantile(0.99),
         max_queue_bytes: queue.quantile(1.0),
-        queueing_delay_s: None,
         arrivals,
         drops,
-        marks: 0,
         drop_rate: share(drops, arrivals),
-        drops_data: 0,
-        drops_acks: 0,
-        after_warmup: LinkCounts::default(),
-        whole_run: LinkCounts::default(),
-        police: None,
-        impaired: None,
+        ..LinkSummary::default()
     }
 }
 
@@ -432,7 +418,7 @@ fn application(lab: &Lab, planned: &Planned, said: &Value) -> Value {
                 intervals(said).filter_map(|(_, i)| i["rtt"].as_f64()).filter(|us| *us > 0.0).collect();
             let rtt = Distribution::of(&mut rtts);
             json!({
-                "flow": format!("{}.{}", group.name, planned.index),
+                "flow": name_of(lab, planned),
                 "app": "iperf3",
                 "received_bps": said["end"]["sum_received"]["bits_per_second"],
                 "retransmits": said["end"]["sum_sent"]["retransmits"],
@@ -442,7 +428,7 @@ fn application(lab: &Lab, planned: &Planned, said: &Value) -> Value {
             })
         }
         Application::Http => json!({
-            "flow": format!("{}.{}", group.name, planned.index),
+            "flow": name_of(lab, planned),
             "app": "http",
             "time_total_s": said["time_total"],
             "time_starttransfer_s": said["time_starttransfer"],
@@ -482,7 +468,18 @@ impl Rows {
 
 fn series(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> Series {
     let mut rows = Rows::default();
-    let every_s = lab.probes.every.as_secs_f64();
+    series_of_links(&mut rows, lab, report, observed.router.as_ref());
+    series_of_goodput(&mut rows, lab, plan, report);
+    for ((planned, flow), said) in plan.iter().zip(report.flows.flows()).zip(&observed.said) {
+        if let Some(started) = flow.started {
+            series_of_iperf3(&mut rows, lab, planned, started, said);
+        }
+    }
+    rows.series
+}
+
+/// What the links did, and what the router's law knew.
+fn series_of_links(rows: &mut Rows, lab: &Lab, report: &Report, router: Option<&Router>) {
     let capacities = [lab.path.capacity(), lab.path.reverse_capacity()];
     for ((name, link), capacity) in LINKS.iter().zip(&report.links).zip(&capacities) {
         for sample in link.samples() {
@@ -493,20 +490,23 @@ fn series(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> 
                 room if room > 0.0 => bytes / room,
                 _ => 1.0,
             };
+            let [sent, waiting, mean, drops] = match router.filter(|_| *name == LINKS[0]) {
+                Some(router) => {
+                    let queue = Window::of(&router.queue, since, sample.time);
+                    let counts = [queue.bytes(), queue.drops()].map(|count| count as f64);
+                    [counts[0], queue.queue_bytes(), queue.mean_queue_bytes(), counts[1]]
+                }
+                None => {
+                    let counts =
+                        [sample.sent_bytes, sample.queue_bytes, sample.drops].map(|count| count as f64);
+                    [counts[0], counts[1], sample.mean_queue_bytes, counts[2]]
+                }
+            };
             let mut push = |metric, value| rows.push(time_s, "link", name, metric, value);
-            if let Some(router) = observed.router.as_ref().filter(|_| *name == LINKS[0]) {
-                let queue =
-                    Window::of(&router.queue, sample.time.saturating_sub(lab.probes.every), sample.time);
-                push("utilization", used(queue.bytes() as f64));
-                push("queue_bytes", queue.queue_bytes());
-                push("mean_queue_bytes", queue.mean_queue_bytes());
-                push("drops", queue.drops() as f64);
-            } else {
-                push("utilization", used(sample.sent_bytes as f64));
-                push("queue_bytes", sample.queue_bytes as f64);
-                push("mean_queue_bytes", sample.mean_queue_bytes);
-                push("drops", sample.drops as f64);
-            }
+            push("utilization", used(sent));
+            push("queue_bytes", waiting);
+            push("mean_queue_bytes", mean);
+            push("drops", drops);
             push("marks", 0.0);
             for (metric, value) in &sample.law {
                 rows.push(time_s, "law", name, metric, *value);
@@ -514,12 +514,17 @@ fn series(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> 
         }
     }
     for (time, values) in
-        observed.router.iter().flat_map(|router| &router.law).filter(|(time, _)| *time <= lab.duration)
+        router.iter().flat_map(|router| &router.law).filter(|(time, _)| *time <= lab.duration)
     {
         for (metric, value) in values {
             rows.push(time.as_secs_f64(), "law", LINKS[0], metric, *value);
         }
     }
+}
+
+/// What groups and flows got.
+fn series_of_goodput(rows: &mut Rows, lab: &Lab, plan: &[Planned], report: &Report) {
+    let every_s = lab.probes.every.as_secs_f64();
     let mut before = vec![0; plan.len()];
     for (time, delivered) in report.flows.samples() {
         let time_s = time.as_secs_f64();
@@ -529,35 +534,34 @@ fn series(lab: &Lab, plan: &[Planned], report: &Report, observed: &Observed) -> 
             rows.push(time_s, "group", &group.name, "goodput_bps", of_group.map(bps).sum());
         }
         for (flow, planned) in plan.iter().enumerate() {
-            let name = format!("{}.{}", lab.flows[planned.group].name, planned.index);
-            rows.push(time_s, "flow", &name, "goodput_bps", bps(flow));
+            rows.push(time_s, "flow", &name_of(lab, planned), "goodput_bps", bps(flow));
         }
         before.clone_from(delivered);
     }
-    for ((planned, flow), said) in plan.iter().zip(report.flows.flows()).zip(&observed.said) {
-        let name = format!("{}.{}", lab.flows[planned.group].name, planned.index);
-        let Some(started) = flow.started else { continue };
-        for (end_s, sample) in intervals(said) {
-            let time_s = started.as_secs_f64() + end_s;
-            if time_s > lab.duration.as_secs_f64() {
-                break;
-            }
-            if let Some(cwnd_bytes) = sample["snd_cwnd"].as_f64() {
-                // iperf3 gives the window times the segment's size; a packet here is a full frame.
-                rows.push(
-                    time_s,
-                    "flow",
-                    &name,
-                    "cwnd_packets",
-                    cwnd_bytes / (PACKET_BYTES - HEADERS_BYTES) as f64,
-                );
-            }
-            if let Some(us) = sample["rtt"].as_f64() {
-                rows.push(time_s, "flow", &name, "rtt_s", us * 1e-6);
-            }
+}
+
+/// Window and RTT of a flow.
+fn series_of_iperf3(rows: &mut Rows, lab: &Lab, planned: &Planned, started: Time, said: &Value) {
+    let name = name_of(lab, planned);
+    for (end_s, sample) in intervals(said) {
+        let time_s = started.as_secs_f64() + end_s;
+        if time_s > lab.duration.as_secs_f64() {
+            break;
+        }
+        if let Some(cwnd_bytes) = sample["snd_cwnd"].as_f64() {
+            // iperf3 gives the window times the segment's size; a packet here is a full frame.
+            let packets = cwnd_bytes / (PACKET_BYTES - HEADERS_BYTES) as f64;
+            rows.push(time_s, "flow", &name, "cwnd_packets", packets);
+        }
+        if let Some(us) = sample["rtt"].as_f64() {
+            rows.push(time_s, "flow", &name, "rtt_s", us * 1e-6);
         }
     }
-    rows.series
+}
+
+/// A flow's name in series.
+fn name_of(lab: &Lab, planned: &Planned) -> String {
+    format!("{}.{}", lab.flows[planned.group].name, planned.index)
 }
 
 /// Ethernet, IPv4 and TCP with time stamps.

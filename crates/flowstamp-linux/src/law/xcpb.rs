@@ -78,24 +78,8 @@ fn translate(
     let Times { min_interval, max_rtt } =
         times(&LAW, *initial_interval, *min_interval, max_rtt.unwrap_or(MAX_RTT), first)?;
     let max_weight_q16 = max_weight_q16(&LAW, *max_weight)?;
-    let (in_packets, kappa) = match *kappa {
-        QueueLength::Packets(packets) if (PACKETS[0]..=PACKETS[1]).contains(&packets) => (true, packets),
-        QueueLength::Packets(_) => {
-            return Err(cannot(
-                &LAW,
-                "kappa",
-                kappa,
-                &format!("it must be {}pkt to {}pkt", PACKETS[0], PACKETS[1]),
-            ));
-        }
-        QueueLength::Bytes(bytes) => (false, between(&LAW, "kappa", bytes, QUEUE)?.as_f64()),
-    };
-    let q_max = match (q_max, link.limit) {
-        (Some(bytes), _) => between(&LAW, "q_max", *bytes, QUEUE)?.as_f64(),
-        (None, Some(Limit::Bytes(bytes))) => bytes as f64,
-        (None, Some(Limit::Packets(packets))) => f64::from(packets) * f64::from(PACKET_BYTES),
-        (None, None) => return Err(Refusal(NO_LIMIT.to_owned())),
-    };
+    let (in_packets, kappa) = in_packets(*kappa)?;
+    let q_max = most_queue(*q_max, link.limit)?;
     let weight_q32 = q32(parameters.weight());
     // tau follows from the weight as it is carried out.
     let carried = Params { weight: weight.map(|_| weight_q32 as f64 / 4_294_967_296.0), ..*parameters };
@@ -129,6 +113,28 @@ fn translate(
         ..Default::default()
     };
     Ok(())
+}
+
+/// Whether kappa counts packets, and in its own unit.
+fn in_packets(kappa: QueueLength) -> Result<(bool, f64), Refusal> {
+    match kappa {
+        QueueLength::Packets(packets) if (PACKETS[0]..=PACKETS[1]).contains(&packets) => Ok((true, packets)),
+        QueueLength::Packets(_) => {
+            let right = format!("it must be {}pkt to {}pkt", PACKETS[0], PACKETS[1]);
+            Err(cannot(&LAW, "kappa", kappa, &right))
+        }
+        QueueLength::Bytes(bytes) => Ok((false, between(&LAW, "kappa", bytes, QUEUE)?.as_f64())),
+    }
+}
+
+/// Qmax in bytes: as it is said, or what may wait.
+fn most_queue(q_max: Option<Bytes>, limit: Option<Limit>) -> Result<f64, Refusal> {
+    match (q_max, limit) {
+        (Some(bytes), _) => Ok(between(&LAW, "q_max", bytes, QUEUE)?.as_f64()),
+        (None, Some(Limit::Bytes(bytes))) => Ok(bytes as f64),
+        (None, Some(Limit::Packets(packets))) => Ok(f64::from(packets) * f64::from(PACKET_BYTES)),
+        (None, None) => Err(Refusal(NO_LIMIT.to_owned())),
+    }
 }
 
 /// What to say where no limit can be read.

@@ -145,12 +145,7 @@ fn attach_prepared(interface: &Interface, law: &Law, mut wanted: Link) -> anyhow
     htb::check(&interface.name, &root, wanted.share.is_some())?;
     let mut object = MaybeUninit::uninit();
     let mut skeleton = load(&mut object, &config, &first, false)?;
-    // The police is told anew what its router is, and comes behind it.
-    let policed = pins::of_police(interface);
-    if policed.exists() {
-        pins::remove(&policed)?;
-        println!("{} is policed no more: `router police` it again", interface.name);
-    }
+    end_police(interface)?;
     let stood = staged::is_on(&directory, Some(ifindex));
     let done = stage(&staged::beside(&directory), &mut skeleton, &wanted)
         .and_then(|()| Ok(arrange(&interface.name, &socket, ifindex, &root, &wanted)?))
@@ -176,6 +171,16 @@ fn attach_prepared(interface: &Interface, law: &Law, mut wanted: Link) -> anyhow
     // Last of all: what is pinned there says that classes are ours.
     staged::discard(&directory)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The police is told anew what its router is, and comes behind it.
+fn end_police(interface: &Interface) -> anyhow::Result<()> {
+    let policed = pins::of_police(interface);
+    if policed.exists() {
+        pins::remove(&policed)?;
+        println!("{} is policed no more: `router police` it again", interface.name);
+    }
+    Ok(())
 }
 
 /// Whether pins say that classes of the interface are ours, also those of an `attach` that was killed.

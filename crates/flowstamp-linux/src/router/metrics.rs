@@ -19,54 +19,52 @@ use std::sync::atomic::AtomicU64;
 type Labels = Vec<(String, String)>;
 type Floats = Family<Labels, Gauge<f64, AtomicU64>>;
 type Counts = Family<Labels, Counter>;
+type Value = fn(&Report) -> Option<f64>;
+type Count = fn(&Report) -> u64;
 
 /// A variable's name with the unit as Prometheus has it.
 fn in_words(name: &str) -> String {
     name.strip_suffix("_s").map_or_else(|| name.to_owned(), |name| format!("{name}_seconds"))
 }
 
+/// What every law tells, by the metric's name, and what that is.
+const GAUGES: [(&str, &str, Value); 17] = [
+    ("target_rate_bps", "Input rate that the law aims at", |r| r.target_rate_bps),
+    ("queue_bytes", "Backlog of the law's queue: the root's, or its own class's", |r| {
+        Some(r.queue_bytes as f64)
+    }),
+    ("queue_packets", "Its packets", |r| Some(r.queue_packets as f64)),
+    ("own_weight", "Weight of the law's own class", |r| r.split.as_ref().map(|s| s.own_weight)),
+    ("own_capacity_bps", "Part of the link that the law works with", |r| {
+        r.split.as_ref().map(|s| s.own_capacity_bps)
+    }),
+    ("own_flows", "Flows of the law's own class", |r| r.split.as_ref().map(|s| s.own_flows)),
+    ("other_flows", "All other flows", |r| r.split.as_ref().map(|s| s.other_flows)),
+    ("own_input_bps", "Input of the law's own class", |r| r.split.as_ref().map(|s| s.own_input_bps)),
+    ("other_input_bps", "All other input", |r| r.split.as_ref().map(|s| s.other_input_bps)),
+    ("own_queue_bytes", "Backlog of the law's own class", |r| {
+        r.split.as_ref().map(|s| s.own_queue_bytes as f64)
+    }),
+    ("other_queue_bytes", "Backlog of all others", |r| r.split.as_ref().map(|s| s.other_queue_bytes as f64)),
+    ("update_interval_seconds", "Period of the weights", |r| r.split.as_ref().map(|s| s.update_interval_s)),
+    ("share_is_updated", "Whether router share runs", |r| r.split.as_ref().map(|s| f64::from(s.is_updated))),
+    ("share_has_classes", "Whether the classes that attach made are there", |r| {
+        r.split.as_ref().map(|s| f64::from(s.has_classes))
+    }),
+    ("interval_seconds", "The last control interval", |r| Some(r.interval_s)),
+    ("late_mean_seconds", "Mean lateness of decisions", |r| Some(r.late_mean_s)),
+    ("late_max_seconds", "Greatest lateness of a decision", |r| Some(r.late_max_s)),
+];
+
+/// What only grows.
+const COUNTERS: [(&str, &str, Count); 3] = [
+    ("input_bytes", "Bytes sent to the link", |r| r.input_bytes),
+    ("decisions", "Control intervals that have ended", |r| r.decisions),
+    ("dropped_packets", "Packets that the queueing discipline dropped", |r| r.dropped_packets),
+];
+
 /// The text of all `reports`.
 fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
-    type Value = fn(&Report) -> Option<f64>;
-    type Count = fn(&Report) -> u64;
-    let gauges: [(&str, &str, Value); 17] = [
-        ("target_rate_bps", "Input rate that the law aims at", |r| r.target_rate_bps),
-        ("queue_bytes", "Backlog of the law's queue: the root's, or its own class's", |r| {
-            Some(r.queue_bytes as f64)
-        }),
-        ("queue_packets", "Its packets", |r| Some(r.queue_packets as f64)),
-        ("own_weight", "Weight of the law's own class", |r| r.split.as_ref().map(|s| s.own_weight)),
-        ("own_capacity_bps", "Part of the link that the law works with", |r| {
-            r.split.as_ref().map(|s| s.own_capacity_bps)
-        }),
-        ("own_flows", "Flows of the law's own class", |r| r.split.as_ref().map(|s| s.own_flows)),
-        ("other_flows", "All other flows", |r| r.split.as_ref().map(|s| s.other_flows)),
-        ("own_input_bps", "Input of the law's own class", |r| r.split.as_ref().map(|s| s.own_input_bps)),
-        ("other_input_bps", "All other input", |r| r.split.as_ref().map(|s| s.other_input_bps)),
-        ("own_queue_bytes", "Backlog of the law's own class", |r| {
-            r.split.as_ref().map(|s| s.own_queue_bytes as f64)
-        }),
-        ("other_queue_bytes", "Backlog of all others", |r| {
-            r.split.as_ref().map(|s| s.other_queue_bytes as f64)
-        }),
-        ("update_interval_seconds", "Period of the weights", |r| {
-            r.split.as_ref().map(|s| s.update_interval_s)
-        }),
-        ("share_is_updated", "Whether router share runs", |r| {
-            r.split.as_ref().map(|s| f64::from(s.is_updated))
-        }),
-        ("share_has_classes", "Whether the classes that attach made are there", |r| {
-            r.split.as_ref().map(|s| f64::from(s.has_classes))
-        }),
-        ("interval_seconds", "The last control interval", |r| Some(r.interval_s)),
-        ("late_mean_seconds", "Mean lateness of decisions", |r| Some(r.late_mean_s)),
-        ("late_max_seconds", "Greatest lateness of a decision", |r| Some(r.late_max_s)),
-    ];
-    let counters: [(&str, &str, Count); 3] = [
-        ("input_bytes", "Bytes sent to the link", |r| r.input_bytes),
-        ("decisions", "Control intervals that have ended", |r| r.decisions),
-        ("dropped_packets", "Packets that the queueing discipline dropped", |r| r.dropped_packets),
-    ];
     let mut all = Registry::default();
     let attached = Gauge::<i64>::default();
     attached.set(reports.len() as i64);
@@ -75,7 +73,7 @@ fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
     let labels = |r: &Report| {
         vec![("interface".to_owned(), r.interface.clone()), ("law".to_owned(), r.law.name.to_owned())]
     };
-    for (name, help, value) in gauges {
+    for (name, help, value) in GAUGES {
         let family = Floats::default();
         registry.register(name, help, family.clone());
         for r in reports {
@@ -99,7 +97,7 @@ fn render(reports: &[Report]) -> Result<String, std::fmt::Error> {
             }
         }
     }
-    for (name, help, value) in counters {
+    for (name, help, value) in COUNTERS {
         let family = Counts::default();
         registry.register(name, help, family.clone());
         for r in reports {

@@ -4,6 +4,7 @@ use super::pins::{self, adopt, no_bpf, pinned_config};
 use super::program::{Place, bytes_of, value_of};
 use super::staged::{is_on, settled};
 use super::{Interface, htb, program};
+use crate::bpf::router::types as router_types;
 use crate::bpffs;
 use crate::law;
 use crate::netlink::Socket;
@@ -145,42 +146,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let router = settled(&pins::directory(interface));
-    let Some(config) = pinned_config(&router).filter(|_| is_on(&router, None)) else {
+    let Some(router) = pinned_config(&router).filter(|_| is_on(&router, None)) else {
         pins::tidy(&interface.pins.root);
         let text = format!("{} is not a router: `router attach` makes it one", interface.name);
         return Err(Refusal(text).into());
     };
-    let law = law::numbered(config.law).context("the pinned router is another version's")?;
-    if !law.header.is_tested() {
-        // The test tells a flow a rate of its own; a code is for all.
-        let text =
-            format!("police: {} tells no flow a rate that could be tested; it knows rcp and xcp", law.name);
-        return Err(Refusal(text).into());
-    }
-    if law.blind && arguments.least.is_none() {
-        let text = format!(
-            "police: {} does not know the link's rate; say what a heavy flow is with --least",
-            law.name
-        );
-        return Err(Refusal(text).into());
-    }
-    let wish = Police { heavy: arguments.least, retest: arguments.retest, isolate: arguments.isolate };
-    let rate = Rate::from_bytes_per_sec((config.link_rate_q16 / 65536) as f64);
-    let params = wish.params(rate).map_err(|(name, text)| {
-        let option = if name == "heavy" { "least" } else { name };
-        Refusal(format!("--{option} {text}"))
-    })?;
-    let ns = |t: Time| t.as_ps() / 1000;
-    let wanted = types::fs_police_config {
-        exid: u16::from_be_bytes(law.option.identifier()).into(),
-        link_bytes: config.link_bytes,
-        class: u64::from(arguments.class.unwrap_or(0)),
-        params: types::fs_police_params {
-            heavy: params.heavy.bytes_per_sec() as u64,
-            retest_ns: ns(params.retest),
-            isolate_ns: ns(params.isolate),
-        },
-    };
+    let wanted = wanted(arguments, &router)?;
     pins::enter(interface)?;
     let (ifindex, _) = pins::look_up(&interface.name)?;
     if let Some(class) = arguments.class
@@ -201,17 +172,60 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
     }
+    put_on(&interface.name, ifindex, &directory, wanted)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the program is loaded with beside this router.
+fn wanted(
+    arguments: &Arguments,
+    router: &router_types::fs_config,
+) -> anyhow::Result<types::fs_police_config> {
+    let law = law::numbered(router.law).context("the pinned router is another version's")?;
+    if !law.header.is_tested() {
+        // The test tells a flow a rate of its own; a code is for all.
+        let text =
+            format!("police: {} tells no flow a rate that could be tested; it knows rcp and xcp", law.name);
+        return Err(Refusal(text).into());
+    }
+    if law.blind && arguments.least.is_none() {
+        let text = format!(
+            "police: {} does not know the link's rate; say what a heavy flow is with --least",
+            law.name
+        );
+        return Err(Refusal(text).into());
+    }
+    let wish = Police { heavy: arguments.least, retest: arguments.retest, isolate: arguments.isolate };
+    let rate = Rate::from_bytes_per_sec((router.link_rate_q16 / 65536) as f64);
+    let params = wish.params(rate).map_err(|(name, text)| {
+        let option = if name == "heavy" { "least" } else { name };
+        Refusal(format!("--{option} {text}"))
+    })?;
+    Ok(types::fs_police_config {
+        exid: u16::from_be_bytes(law.option.identifier()).into(),
+        link_bytes: router.link_bytes,
+        class: u64::from(arguments.class.unwrap_or(0)),
+        params: types::fs_police_params {
+            heavy: params.heavy.bytes_per_sec() as u64,
+            retest_ns: law::ns(params.retest),
+            isolate_ns: law::ns(params.isolate),
+        },
+    })
+}
+
+/// Puts the programs before and behind the router, in place of those pinned in `directory`.
+fn put_on(name: &str, ifindex: u32, directory: &Path, config: types::fs_police_config) -> anyhow::Result<()> {
     libbpf_rs::set_print(None);
     let mut object = MaybeUninit::uninit();
     let mut open = PoliceSkelBuilder::default().open(&mut object)?;
     if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
-        rodata.config = wanted;
+        rodata.config = config;
     }
     let mut skeleton = open.load().map_err(|e| no_bpf(&e))?;
     if directory.exists() {
-        pins::remove(&directory)?;
+        pins::remove(directory)?;
     }
-    let refused = |e| Refusal(format!("cannot attach to {} ({e}); it needs Linux 6.6", interface.name));
+    let refused = |e| Refusal(format!("cannot attach to {name} ({e}); it needs Linux 6.6"));
     let (police, gate) =
         (skeleton.progs.fs_police.as_libbpf_object(), skeleton.progs.fs_gate.as_libbpf_object());
     // SAFETY: loaded programs.
@@ -219,13 +233,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     // SAFETY: as above.
     let mut gate = unsafe { program::attach_tcx(gate, ifindex, Place::First) }.map_err(refused)?;
     adopt(
-        &directory,
+        directory,
         &mut link,
         &mut [(&mut skeleton.maps.flows, "flows"), (&mut skeleton.maps.rodata, "config")],
     )?;
     if let Err(error) = gate.pin(directory.join(GATE)) {
-        let _ = pins::remove(&directory);
+        let _ = pins::remove(directory);
         return Err(error.into());
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
