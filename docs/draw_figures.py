@@ -38,11 +38,10 @@ def short(file: Path) -> FigureSpec:
 def scenarios(file: Path) -> list[tuple[RunSpec, dict[str, Any]]]:
     """The simulated curves of a figure's short version, each with the scenario of its last point and all defaults."""
     spec, found = short(file), []
-    for run in spec.runs:
-        if run.theory is None and run.on == "simulator":
-            point = max(point for point, there in enumerate(spec.where(run)) if there)
-            text, source, sets, folder = spec.job(run, point)
-            found.append((run, tomllib.loads(_flowstamp.check(text, source=source, sets=sets, base_dir=folder))))
+    for run in spec.simulated:
+        point = max(point for point, there in enumerate(spec.where(run)) if there)
+        text, source, sets, folder = spec.job(run, point)
+        found.append((run, tomllib.loads(_flowstamp.check(text, source=source, sets=sets, base_dir=folder))))
     return found
 
 

@@ -56,7 +56,7 @@ def used(file: Path) -> set[str]:
         found |= {kind for kind in ("dumbbell", "parking_lot", "graph") if kind in tree} | set(words(tree))
     for claim in figure.claims:
         found |= set(
-            re.findall(r"\b[a-z_0-9]+(?=\()|(?<=\.)[a-z][a-z_0-9]*", re.sub(r"'[^']*'|\"[^\"]*\"", "", claim.expr.text))
+            re.findall(r"\b[a-z_0-9]+(?=\()|(?<=\.)[a-z][a-z_0-9]*", re.sub(r"'[^']*'|\"[^\"]*\"", "", claim.expr))
         )
     return found
 

@@ -12,7 +12,7 @@ import flowstamp as fs
 from flowstamp import theory
 from flowstamp.figures import fct
 from flowstamp.figures.measures import Finished, RunSet
-from flowstamp.figures.spec import toml_text
+from flowstamp.scenario import toml_text
 
 
 def summary() -> dict[str, object]:

@@ -14,7 +14,7 @@ from conftest import SCENARIO, Command
 
 import flowstamp as fs
 from flowstamp import _flowstamp, machine
-from flowstamp.figures.spec import available, read
+from flowstamp.figures.catalogue import available, read
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "crates/flowstamp-sim/tests/golden"

@@ -64,11 +64,6 @@ crates/flowstamp-sim/src/network: circle of budget, groups, lists, outages, path
 crates/flowstamp-sim/src/summary.rs: results: over 100 lines
 crates/flowstamp-sim/src: circle of air, capture, fabric, host, link, network, port
 crates/flowstamp-wire/src: circle of codec, frame, pcp, rcp, vcp, xcp
-python/flowstamp/cli.py: compare: over 100 lines
-python/flowstamp/cli.py: over 600 lines
-python/flowstamp/figures/control.py: over 600 lines
-python/flowstamp/figures/runner.py: over 600 lines
-python/flowstamp/figures/spec.py: over 600 lines
 python/flowstamp/scenario.py: flows: over 100 lines
 python/flowstamp/scenario.py: over 600 lines
 python/flowstamp/stability.py: over 600 lines

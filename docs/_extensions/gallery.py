@@ -27,8 +27,8 @@ from flowstamp.figures import available, fct, read
 from flowstamp.figures.command import shown_number
 from flowstamp.figures.kept import Kept
 from flowstamp.figures.memory import Form, Known, Memory
-from flowstamp.figures.runner import Outcome
 from flowstamp.figures.spec import Claim, FigureSpec
+from flowstamp.figures.verdicts import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "gallery"
@@ -213,7 +213,7 @@ class Gallery:
     @staticmethod
     def _alt(spec: FigureSpec) -> str:
         """What a picture shows, for who cannot see it: the claims below say what is in it."""
-        panels = (f"{panel.ylabel} against {spec.draw.of(panel).label}" for panel in spec.draw.panels)
+        panels = (f"{panel.ylabel} against {spec.draw.of(panel).xlabel}" for panel in spec.draw.panels)
         return plain(f"{spec.title}: {'; '.join(dict.fromkeys(panels))}.")
 
     @staticmethod
@@ -245,7 +245,7 @@ class Gallery:
     def _row(
         self, spec: FigureSpec, claim: Claim, here: Mapping[str, Any], whole: Mapping[str, Known], drawn: bool
     ) -> str:
-        bound, known = claim.expected, whole.get(claim.id)
+        bound, known = claim.bound, whole.get(claim.id)
         expected = bound.expected + (f" ± {bound.tolerance}" if bound.slack else "")
         cells = [cell(claim.paper) + (" *(ours)*" if claim.ours else ""), f"`{expected}`"]
         if drawn:
@@ -265,7 +265,7 @@ class Gallery:
     def _published(spec: FigureSpec) -> Iterator[str]:
         names = {run.name: run.label for run in spec.runs} | fct.REFERENCES
         rows = [
-            f"| {cell(panel.ylabel)} | {cell(numbers.label)} | {cell(spec.draw.of(panel).label)} {x:g} "
+            f"| {cell(panel.ylabel)} | {cell(numbers.label)} | {cell(spec.draw.of(panel).xlabel)} {x:g} "
             f"| {y:g}{f' times {cell(names[numbers.times])}' if numbers.times else ''} |"
             for panel in spec.draw.panels
             for numbers in panel.published

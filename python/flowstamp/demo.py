@@ -17,8 +17,8 @@ import numpy as np
 
 from flowstamp import _flowstamp, machine, plot, text
 from flowstamp.errors import translated
+from flowstamp.figures.catalogue import load
 from flowstamp.figures.claims import FUNCTIONS
-from flowstamp.figures.spec import load
 from flowstamp.files import check_folder
 from flowstamp.progress import Meter
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from flowstamp import _flowstamp, linux, machine
 
-CORE = ("numpy", "matplotlib", "typer", "rich")
+CORE = ("numpy", "matplotlib", "msgspec", "typer", "rich")
 EXTRAS = {"pandas": "pandas", "pyarrow": "pandas", "polars": "polars", "distributed": "dask"}
 """Optional packages, and the extra that brings them."""
 

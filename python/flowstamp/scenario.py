@@ -442,10 +442,9 @@ class Scenario:
         except (TypeError, ValueError):
             pass
         try:
-            lines = [f"{json.dumps(str(key))} = {toml(value, str(key))}\n" for key, value in _given(tree).items()]
+            return toml_text(tree), "toml"
         except ScenarioError as error:
             raise ScenarioError(f"{self.source}: {error}") from None
-        return "".join(lines), "toml"
 
 
 def dumbbell(
@@ -815,10 +814,15 @@ def toml(value: object, key: str) -> str:
         return repr(value)
     if isinstance(value, str):
         # TOML's basic strings have the escapes of JSON, which also escapes what TOML forbids, except DEL.
-        return json.dumps(value).replace("\x7f", "\\u007f")
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
         pairs = (f"{json.dumps(str(name))} = {toml(item, f'{key}.{name}')}" for name, item in _given(value).items())
         return "{" + ", ".join(pairs) + "}"
     if isinstance(value, Sequence):
         return "[" + ", ".join(toml(item, f"{key}[{at}]") for at, item in enumerate(value)) + "]"
     raise ScenarioError(f"{key}: {value!r} is no value of a scenario; write text, a number, a list or a table")
+
+
+def toml_text(tree: Mapping[str, Any]) -> str:
+    """Tables as a TOML document, a line for each key."""
+    return "".join(f"{json.dumps(str(key))} = {toml(value, str(key))}\n" for key, value in _given(tree).items())

@@ -45,8 +45,8 @@ from numpy.typing import NDArray
 from flowstamp import _flowstamp
 from flowstamp.errors import FlowstampError
 from flowstamp.figures import fct
+from flowstamp.figures.catalogue import load
 from flowstamp.figures.measures import Finished
-from flowstamp.figures.spec import load
 
 # What a law is called in dumbbell.tcl.
 PROTOCOLS: dict[str, dict[str, str]] = {

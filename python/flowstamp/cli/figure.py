@@ -13,7 +13,7 @@ from flowstamp.cli.options import Executor, Fresh, Json, Memory, OutHere, Seed, 
 
 
 def _figure_ids(incomplete: str) -> list[str]:
-    from flowstamp.figures.spec import available
+    from flowstamp.figures.catalogue import available
 
     return [word for word in ("list", "all", *available()) if word.startswith(incomplete)]
 

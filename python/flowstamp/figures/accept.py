@@ -13,10 +13,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from flowstamp import executors
+from flowstamp.figures.catalogue import available
 from flowstamp.figures.kept import Kept, Values
 from flowstamp.figures.memory import SEEDS, Form, Known, Memory
-from flowstamp.figures.runner import Outcome, Progress, Runner, Verdict
-from flowstamp.figures.spec import FigureSpec, available
+from flowstamp.figures.runner import Runner
+from flowstamp.figures.schedule import Progress
+from flowstamp.figures.spec import FigureSpec
+from flowstamp.figures.verdicts import Outcome, Verdict
 
 Report = Callable[[str], AbstractContextManager[Progress]]
 """Shows the progress of what has this name."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from flowstamp import _flowstamp, theory
 from flowstamp.errors import FlowstampError
 from flowstamp.figures import control
-from flowstamp.figures.tables import TheoryTableError
+from flowstamp.figures.tables import TableError
 from flowstamp.router_cost import OPERATIONS
 
 Floats = NDArray[np.float64]
@@ -36,7 +36,7 @@ class Theory(Protocol):
 
 
 def curve(table: Mapping[str, Any]) -> Theory:
-    """What a `[runs.theory]` table says; raises `TheoryTableError`."""
+    """What a `[runs.theory]` table says; raises `TableError`."""
     return control.Curve.of(table) if "control" in table else Curve.of(table)
 
 
@@ -57,15 +57,15 @@ class Curve:
         known = ("capacity", "rtt", "sizes", "discipline", "flows_per_s", "blocking")
         for key in table:
             if key not in known:
-                raise TheoryTableError(key, f"no such key here, but one of {', '.join(known)}")
+                raise TableError(key, f"no such key here, but one of {', '.join(known)}")
         for key in ("capacity", "rtt"):
             if not isinstance(table.get(key), str):
-                raise TheoryTableError(key, "a text with its unit")
+                raise TableError(key, "a text with its unit")
         if ("discipline" in table) == ("blocking" in table):
-            raise TheoryTableError("discipline", "either a discipline or a blocking with flows_per_s")
+            raise TableError("discipline", "either a discipline or a blocking with flows_per_s")
         rate = table.get("flows_per_s")
         if ("blocking" in table) != isinstance(rate, int | float):
-            raise TheoryTableError("flows_per_s", "a number beside blocking")
+            raise TableError("flows_per_s", "a number beside blocking")
         return cls(
             table["capacity"],
             table["rtt"],
@@ -106,8 +106,8 @@ def _sizes(table: object) -> theory.Sizes:
                 if not rest and (largest is None or isinstance(largest, str)):
                     return theory.pareto(mean, shape, largest)
     except FlowstampError as error:
-        raise TheoryTableError("sizes", str(error)) from error
-    raise TheoryTableError("sizes", expected)
+        raise TableError("sizes", str(error)) from error
+    raise TableError("sizes", expected)
 
 
 class Computed:

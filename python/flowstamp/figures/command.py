@@ -17,10 +17,12 @@ from rich.table import Table
 
 from flowstamp import executors
 from flowstamp.figures.accept import Fill
+from flowstamp.figures.catalogue import load, matching
 from flowstamp.figures.kept import Kept
 from flowstamp.figures.memory import Form, Memory
-from flowstamp.figures.runner import Outcome, Runner, Status
-from flowstamp.figures.spec import FigureError, load, matching
+from flowstamp.figures.runner import Runner
+from flowstamp.figures.tables import FigureError
+from flowstamp.figures.verdicts import Outcome, Status
 from flowstamp.files import write_whole
 from flowstamp.progress import Meter
 from flowstamp.text import counted
@@ -163,7 +165,7 @@ def _print(console: Console, outcome: Outcome) -> None:
         pad_edge=False,
     )
     for verdict in outcome.verdicts:
-        expected = verdict.claim.expected
+        expected = verdict.claim.bound
         bound = expected.expected + (f" ± {expected.tolerance}" if expected.slack else "")
         colour = COLOURS[verdict.status]
         shown = f"[{colour}]{verdict.status}[/]"

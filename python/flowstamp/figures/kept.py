@@ -18,8 +18,8 @@ from typing import Any
 
 from flowstamp.executors import engine
 from flowstamp.figures.memory import Form
-from flowstamp.figures.runner import Outcome, Verdict
 from flowstamp.figures.spec import FigureSpec
+from flowstamp.figures.verdicts import Outcome, Verdict
 
 KEPT = "kept.jsonl"
 Values = Mapping[str, tuple[float | None, str]]

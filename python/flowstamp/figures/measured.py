@@ -24,7 +24,9 @@ from flowstamp import lab, linux, router_cost
 from flowstamp.errors import FlowstampError, ScenarioError
 from flowstamp.figures.analytic import Computed
 from flowstamp.figures.measures import Finished, RunSet
-from flowstamp.figures.spec import FigureError, FigureSpec, Sets, toml_text
+from flowstamp.figures.spec import FigureSpec, Sets, overrides
+from flowstamp.figures.tables import FigureError
+from flowstamp.scenario import toml_text
 
 if TYPE_CHECKING:
     from flowstamp.results import Results
@@ -69,7 +71,7 @@ def labs(spec: FigureSpec, out: Path | None, seed: int | None, say: Say) -> tupl
         temporary = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for run in (run for run in spec.runs if run.on == "linux"):
             file = temporary / f"{spec.id}-{run.name}.toml"
-            tree = changed(dict(spec.lab or {}), (*spec.sets, *run.sets), str(spec.path))
+            tree = changed(dict(spec.lab or {}), (*spec.sets, *overrides(run.set)), str(spec.path))
             file.write_text(toml_text({"name": spec.title, **tree}), encoding="utf-8")
             folder = (out or temporary) / spec.id / run.name
             try:
@@ -79,7 +81,7 @@ def labs(spec: FigureSpec, out: Path | None, seed: int | None, say: Say) -> tupl
             except ScenarioError as error:
                 raise FigureError(f"{spec.path}: lab, run {run.name}: {error}") from None
             results = _valid(file, folder, seed, f"{spec.id} {run.name}", say)
-            finished[run.name] = run_set(run.name, results, spec.group)
+            finished[run.name] = run_set(run.name, results, spec.measure.group)
     return finished, scenario
 
 
@@ -130,7 +132,7 @@ def forwarding(spec: FigureSpec) -> dict[str, Computed]:
     wanted: Sequence[str] = [run.name for run in spec.runs if run.on == "forwarding"]
     try:
         program = linux.required("router")
-        measured = router_cost.measure(program, f"fs-{prefix()}", spec.points, spec.packets, lambda _: None)
+        measured = router_cost.measure(program, f"fs-{prefix()}", spec.points, spec.packets or 0, lambda _: None)
     except linux.NotHereError as error:
         raise NotMeasuredError("skipped", str(error)) from None
     except FlowstampError as error:

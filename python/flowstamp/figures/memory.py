@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from flowstamp.figures.spec import Claim, FigureError
+from flowstamp.figures.spec import Claim
+from flowstamp.figures.tables import FigureError
 from flowstamp.files import write_whole
 
 if TYPE_CHECKING:
-    from flowstamp.figures.runner import Outcome, Verdict
+    from flowstamp.figures.verdicts import Outcome, Verdict
 
 NAME = "expected.json"
 SEEDS = (1, 2, 3, 4, 5)
@@ -105,7 +106,7 @@ class Memory:
     def differs(self, figure: str, claim: Claim) -> bool:
         """Whether a claim does not hold with some seed, in one form or the other."""
         bands = [known[claim.id].band for form in get_args(Form) if claim.id in (known := self.claims(figure, form))]
-        return any(band is not None and not all(map(claim.expected.holds, band)) for band in bands)
+        return any(band is not None and not all(map(claim.bound.holds, band)) for band in bands)
 
     @classmethod
     def beside(cls, files: Mapping[str, Path]) -> Memory:

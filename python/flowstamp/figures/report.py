@@ -7,9 +7,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from flowstamp.figures.catalogue import available, read
 from flowstamp.figures.command import shown_number
 from flowstamp.figures.memory import Known, Memory
-from flowstamp.figures.spec import FigureSpec, available, read
+from flowstamp.figures.spec import FigureSpec
 from flowstamp.files import write_whole
 
 BEGIN, END = "<!-- figures: begin, written by flowstamp.figures.report -->", "<!-- figures: end -->"
@@ -25,7 +26,7 @@ def rows(figure: FigureSpec, known: Mapping[str, Known], *, ours: bool) -> list[
     for claim in figure.claims:
         if claim.id not in known or claim.ours != ours:
             continue
-        was, bound = known[claim.id], claim.expected
+        was, bound = known[claim.id], claim.bound
         slack = "" if bound.tolerance == "0" else f" ± {bound.tolerance}"
         band = " to ".join(dict.fromkeys(map(shown_number, was.band or ())))
         result = was.status if was.status != "fails" else "**fails**"

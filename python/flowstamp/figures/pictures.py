@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""Draws a figure from what its runs gave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from flowstamp import plot
+from flowstamp.figures import fct
+from flowstamp.figures.analytic import Computed
+from flowstamp.figures.measures import MANY, Floats, RunSet, kept
+from flowstamp.figures.spec import Axis, Draw, FigureSpec, PanelSpec, ends
+from flowstamp.figures.tables import FigureError
+from flowstamp.figures.verdicts import Given
+
+MARKED = 100
+"""More points of a computed curve than these are a line."""
+
+
+def draw(given: Given) -> Any:
+    """The picture of a figure."""
+    spec = given.figure
+    panels = [
+        plot.Panel(
+            panel.ylabel,
+            curves(given, panel),
+            title=panel.title,
+            yscale=panel.yscale,
+            ylim=ends(panel.ylim),
+            linthresh=panel.linthresh,
+            legend=has_legend(spec.draw, n),
+            axis=_axis(given, spec.draw.of(panel)),
+        )
+        for n, panel in enumerate(spec.draw.panels)
+    ]
+    per_figure = spec.draw.x == "figure"
+    ticks = [(float(n), reuse.figure) for n, reuse in enumerate(spec.reuse)] if per_figure else []
+    return plot.stack(plot.Stack(spec.draw.xlabel, panels, xticks=ticks, lines=not per_figure))
+
+
+def _axis(given: Given, axis: Axis) -> plot.Axis:
+    """The x axis; of time it ends with the longest run."""
+    low, high = axis.limits
+    if axis.x == "time" and high is not None:
+        runs = [run for curve in given.runs.values() for run in curve.runs]
+        high = min(high, max((run.summary["duration_s"] for run in runs), default=high))
+    markers = axis.x not in ("time", "size", "value")
+    if axis.x == "curve":
+        computed = given.computed.values()
+        markers = all(one.values[axis.along].size <= MARKED for one in computed if axis.along in one.values)
+    return plot.Axis(axis.xlabel, axis.xscale, (low, high), markers=markers)
+
+
+def curves(given: Given, panel: PanelSpec) -> list[plot.Curve]:
+    """What a panel shows: its runs, formulas beside them, and what the paper prints."""
+    spec = given.figure
+    if spec.draw.of(panel).x == "figure":
+        return [_per_figure(given, panel.y, n, name) for n, name in enumerate(panel.runs)]
+    found: list[plot.Curve] = []
+    for name, style in styles(spec, panel).items():
+        label = next(run.label for run in spec.runs if run.name == name)
+        if name in given.computed:
+            found.append(_computed(spec, panel, given.computed[name], label, style))
+        else:
+            found += _simulated(spec, panel, given.runs[name], label, style)
+    found += _references(given, panel, len(spec.runs))
+    return found + _published(spec, panel, found)
+
+
+def _computed(spec: FigureSpec, panel: PanelSpec, computed: Computed, label: str, style: int) -> plot.Curve:
+    against = spec.draw.of(panel)
+    along = {"curve": against.along, "time": "time_s"}.get(against.x or "")
+    x = computed.measure(along) if along else np.array(spec.x())
+    return plot.Curve(label, x, computed.measure(panel.y), style)
+
+
+def _simulated(spec: FigureSpec, panel: PanelSpec, runs: RunSet, label: str, style: int) -> Iterator[plot.Curve]:
+    runs = _seen(spec, panel, runs)
+    match spec.draw.of(panel).x:
+        case "time" if panel.y in MANY:
+            yield from _of_flows(spec, panel, runs, label, style)
+        case "time":
+            yield plot.Curve(label, *_averaged(panel, *runs.over_time(panel.y)), style)
+        case "rtt":
+            yield plot.Curve(label, *runs.by_rtt(panel.y, panel.group, panel.point), style)
+        case "value":
+            yield plot.Curve(label, *density(spec, runs, panel), style)
+        case "size":
+            found = fct.bins(runs.runs[panel.point], runs.group, references=())
+            sizes = np.array([b.mean_packets for b in found])
+            longest = panel.y == "max_fct"
+            times = np.array([b.max_s if longest else b.mean_s for b in found])
+            widths = None if longest else np.array([b.half_width_s for b in found])
+            yield plot.Curve(label, sizes, times, style, widths)
+        case "flow":
+            y = runs.measure(panel.y)
+            # Panels beside one another have runs of their own: theirs are told apart within each.
+            number = panel.runs.index(runs.name)
+            yield plot.Curve(label, np.arange(1.0, y.size + 1), y, number, _half(spec, panel, runs, y.size))
+        case against:
+            y, x = runs.measure(panel.y), np.array(spec.x())
+            if against == "vary":  # points that differ by their seed are one
+                x, which = np.unique(x, return_inverse=True)
+                y = np.bincount(which, y) / np.bincount(which)
+                y = y / x if panel.per_x else y
+            half = _half(spec, panel, runs, x.size)
+            if half is not None and against == "vary":
+                half = half[np.argsort(spec.x())]
+                half = half / x if panel.per_x else half
+            yield plot.Curve(label, x, y, style, half)
+
+
+def _half(spec: FigureSpec, panel: PanelSpec, runs: RunSet, points: int) -> Floats | None:
+    """Half of each point's interval, where there are several seeds; not where a seed makes a point of its own."""
+    if spec.seeds == 1:
+        return None
+    half = runs.half_widths(panel.y)
+    return None if spec.draw.of(panel).x == "vary" and points < half.size else half
+
+
+def _of_flows(spec: FigureSpec, panel: PanelSpec, runs: RunSet, label: str, style: int) -> Iterator[plot.Curve]:
+    """A curve over time for each flow or group."""
+    flows = runs.many_over_time(panel.y)
+    if panel.flow and panel.flow not in flows:
+        known = ", ".join(flows) or "none: set probes.flows"
+        raise FigureError(f'{spec.path}: draw.panels: flow "{panel.flow}" was not probed; there are {known}')
+    several = len(panel.runs) > 1
+    kinds = list(dict.fromkeys(map(_flow_label, flows)))
+    for flow, (t, v) in flows.items():
+        if panel.flow in ("", flow):
+            kind = _flow_label(flow)
+            named = kind if not several else label if panel.flow else f"{label}: {kind}"
+            yield plot.Curve(named, *_averaged(panel, t, v), style if several else kinds.index(kind))
+
+
+def _averaged(panel: PanelSpec, t: Floats, v: Floats) -> tuple[Floats, Floats]:
+    return plot.averaged(t, v, panel.average_s) if panel.average_s else (t, v)
+
+
+def _seen(spec: FigureSpec, panel: PanelSpec, runs: RunSet) -> RunSet:
+    """The runs as a panel shows them: of its group, on its link, at its point."""
+    if panel.group and spec.draw.of(panel).x != "rtt":
+        runs = runs.of(panel.group)
+    if panel.link:
+        runs = runs.on(panel.link)
+    return runs.at(panel.point) if spec.draw.of(panel).x in ("time", "value") else runs
+
+
+def density(spec: FigureSpec, runs: RunSet, panel: PanelSpec) -> tuple[Floats, Floats]:
+    """Samples of all flows after warm-up: centres of 80 bins over the x axis, and the share of samples per unit."""
+    summary = runs.runs[0].summary
+    values = runs.flow_samples_of_all(panel.y, summary["warmup_s"], summary["duration_s"])
+    if not values.size:
+        raise FigureError(f"{spec.path}: draw.panels: {runs.name} has no samples of {panel.y} after warm-up")
+    low, high = spec.draw.of(panel).limits
+    within = (np.min(values) if low is None else low, np.max(values) if high is None else high)
+    density, edges = np.histogram(values, 80, within)
+    return (edges[1:] + edges[:-1]) / 2, density / (values.size * (edges[1] - edges[0]))
+
+
+def _references(given: Given, panel: PanelSpec, style: int) -> list[plot.Curve]:
+    """Formulas beside the measured curves, of the first run that the panel shows."""
+    found: list[plot.Curve] = []
+    if not panel.references:
+        return found
+    spec = given.figure
+    runs = _seen(spec, panel, given.runs[panel.runs[0]])
+    for number, name in enumerate(panel.references):
+        ideal = runs.runs[panel.point if len(runs.runs) > panel.point else 0].ideal(runs.group)
+        if ideal is None:
+            continue
+        against = spec.draw.of(panel)
+        if against.x == "size":
+            bins = fct.bins(runs.runs[panel.point], runs.group, references=(name,))
+            x = np.array([b.mean_packets for b in bins])
+            y = np.array([b.ideal_s[name] for b in bins])
+        elif against.x == "rtt":
+            x, y = runs.by_rtt(f"afct_{name}", panel.group, panel.point)
+        elif against.x == "time":  # Little's law
+            x, _ = runs.over_time("utilization")
+            mean = np.array([ideal.mean_packets])
+            arrivals = ideal.load * ideal.capacity / ideal.mean_packets
+            y = np.full(x.size, arrivals * float(ideal.curve(name, mean)[0]))
+        else:
+            part = panel.y.removeprefix("afct")
+            x = np.array(spec.x())
+            y = runs.measure(f"{name}{part}" if part else f"afct_{name}")
+        found.append(plot.Curve(fct.REFERENCES[name], x, y, style + number))
+    return found
+
+
+def _per_figure(given: Given, y: str, style: int, name: str) -> plot.Curve:
+    means: dict[str, list[float]] = {}
+    parts = given.parts[name]
+    for part in parts:
+        means.setdefault(part.figure.id, []).extend(kept(part.runs.measure(y), part.points))
+    # A figure without such a run has no point here.
+    values = np.array([float(np.mean(means.get(reuse.figure, [math.nan]))) for reuse in given.figure.reuse])
+    return plot.Curve(parts[0].run.label, np.arange(float(values.size)), values, style)
+
+
+def styles(spec: FigureSpec, panel: PanelSpec) -> dict[str, int]:
+    """The number by which each run of a panel has its colour, line and marker.
+
+    It is the same in all panels, but where two runs of a few would have one colour.
+    """
+    names = [run.name for run in spec.runs]
+    styles = {name: names.index(name) for name in panel.runs}
+    colours = len(plot.COLOURS)
+    if len(styles) > colours:
+        return styles
+    free = [colour for colour in range(colours) if all(style % colours != colour for style in styles.values())]
+    taken: set[int] = set()
+    for name, style in styles.items():
+        if style % colours in taken:
+            styles[name] = colours + free.pop(0)
+        taken.add(style % colours)
+    return styles
+
+
+def _published(spec: FigureSpec, panel: PanelSpec, curves: Sequence[plot.Curve]) -> list[plot.Curve]:
+    """What the paper prints; multiples of a curve by its values on logarithmic axes, not a number beyond its ends."""
+    names = {run.name: run.label for run in spec.runs} | fct.REFERENCES
+    shown = {curve.label: curve for curve in curves}
+    marks: list[plot.Curve] = []
+    for number, p in enumerate(panel.published):
+        x, y = np.array(p.x), np.array(p.y)
+        if p.times:
+            if names.get(p.times) not in shown:
+                continue  # a run that the short version leaves out
+            of = shown[names[p.times]]
+            y = y * np.exp(np.interp(np.log(x), np.log(of.x), np.log(of.y), left=np.nan, right=np.nan))
+        marks.append(plot.Curve(p.label, x, y, number, published=True))
+    return marks
+
+
+def has_legend(draw: Draw, number: int) -> bool:
+    """Whether a panel names its curves: over time where it has several, else where the panel above has others.
+
+    References count: their colours go by their order.
+    """
+    panel, above = draw.panels[number], draw.panels[number - 1]
+    marks, marks_above = ([mark.label for mark in one.published] for one in (panel, above))
+    if marks and not (number > 0 and panel.runs == above.runs and marks == marks_above[: len(marks)]):
+        return True
+    if draw.of(panel).x == "time":
+        return panel.y in MANY or len(panel.runs) + len(panel.references) > 1
+    told = number > 0 and panel.runs == above.runs
+    return not told or panel.references != above.references[: len(panel.references)]
+
+
+def _flow_label(name: str) -> str:
+    """Of a flow, `group.index`, or of a group."""
+    group, _, index = name.partition(".")
+    if index and group in ("flows", "forward"):
+        return f"flow {int(index) + 1}"
+    return group.replace("_", " ").replace("rtt", "RTT")

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0 OR MIT
+"""The queue of figures' runs: they go on in the order in which they were asked for.
+
+In threads of this process a run begins as soon as a core is free, whether anyone waits for it or not. So the runs of
+figures to come begin while this one's last run goes on or its picture is drawn. A scenario that is asked for twice runs
+once.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from functools import partial
+
+from flowstamp import _flowstamp, executors, machine
+from flowstamp.errors import translated
+from flowstamp.figures.measures import Finished
+from flowstamp.figures.spec import Sets
+from flowstamp.results import Results
+
+Progress = Callable[[int, int, float, float, int], None]
+Job = tuple[str, str, Sets, str]
+"""A scenario as the native module takes it: text, name, overrides and the folder of its files."""
+
+
+class StoppedError(Exception):
+    """Nobody waits for this run any more."""
+
+
+class Run:
+    """A run in the queue."""
+
+    def __init__(self, job: Job, needs_bytes: int) -> None:
+        self.job, self.needs_bytes = job, needs_bytes
+        self.ended: Future[Finished] = Future()
+        self.seen = (0.0, 0.0, 0)
+        """Simulated seconds, duration in seconds and events so far."""
+        self.stopped = False
+
+    def watch(self, _run: int, _runs: int, simulated_s: float, duration_s: float, events: int) -> None:
+        """The progress of the run, as the engine reports it."""
+        if self.stopped:
+            raise StoppedError
+        self.seen = simulated_s, duration_s, events
+
+    def end(self, _number: int, result: _flowstamp.Run | Results) -> None:
+        """Keeps what claims and pictures need: the rest of a run takes much more memory."""
+        ran = json.loads(result.manifest_json())["scenario"]
+        packet = _flowstamp.quantity("size", ran["packet"])
+        self.ended.set_result(
+            Finished.of(result, flow_series=ran["probes"]["flows"], packet_bytes=packet, scenario=ran)
+        )
+
+    def fail(self, error: BaseException) -> None:
+        """Tells whoever waits what went wrong."""
+        with suppress(InvalidStateError):  # nobody waits
+            self.ended.set_exception(error)
+
+    def stop(self) -> None:
+        """Ends it before its time."""
+        self.stopped = True
+        self.ended.cancel()
+
+
+class Queue:
+    """Runs in threads of this process, or elsewhere as `flowstamp.executors` has it."""
+
+    def __init__(self, executor: str, memory: str | None) -> None:
+        self._executor, self._memory = executor, memory
+        self._limit = executors.memory_here(executor, memory)
+        self._room = _Room(self._limit)
+        # One thread more than cores: while it makes numbers of what a run gave, the others keep all cores busy.
+        self._pool = ThreadPoolExecutor(machine.cores() + 1)
+        self.runs: dict[str, Run] = {}
+        """What was asked for, by its scenario with every default spelled out."""
+
+    def ask(self, job: Job) -> Run:
+        """Checks a scenario and puts its run at the end of the queue, if it is not there."""
+        text, source, sets, base_dir = job
+        with translated():
+            scenario, _, needs_bytes = _flowstamp.resolve(
+                text,
+                source=source,
+                format="toml",
+                sets=(*sets, ("name", '"any"')),  # whatever it is called
+                base_dir=base_dir,
+                memory=self._limit,
+            )
+        if scenario not in self.runs:
+            self.runs[scenario] = run = Run(job, needs_bytes)
+            if self.looks_ahead:
+                self._pool.submit(self._execute, run)
+        return self.runs[scenario]
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether runs begin before anyone waits for them. Elsewhere they would take others' turns."""
+        return self._executor == executors.THREADS
+
+    def wait(self, wanted: Iterable[Run], progress: Progress | None) -> None:
+        """Returns when these runs have ended. Whatever interrupts that stops the whole queue."""
+        runs = list(dict.fromkeys(wanted))
+        left = {run.ended: number for number, run in enumerate(runs) if not run.ended.done()}
+        try:
+            if left and not self.looks_ahead:
+                self._elsewhere([runs[number] for number in left.values()], progress)
+            while left:
+                ended, _ = wait(left, executors.LOOK_UP_S, FIRST_COMPLETED)
+                if progress is not None:
+                    for number in left.values():
+                        progress(number, len(runs), *runs[number].seen)
+                for one in ended:
+                    one.result()
+                    del left[one]
+        except BaseException:
+            self.stop()
+            raise
+
+    def keep(self, wanted: Collection[Run]) -> None:
+        """Forgets all other runs."""
+        for scenario, run in list(self.runs.items()):
+            if run not in wanted:
+                self.runs.pop(scenario).stop()
+
+    def stop(self) -> None:
+        """Stops all that goes on, and begins nothing that waits."""
+        self.keep(())
+
+    def close(self) -> None:
+        """Stops all, and returns when nothing goes on."""
+        self.stop()
+        self._pool.shutdown()
+
+    def _execute(self, run: Run) -> None:
+        try:
+            with self._room.of(run.needs_bytes), translated():
+                if not run.stopped:
+                    _flowstamp.run_each([run.job], run.end, threads=1, memory=self._limit, progress=run.watch)
+        except BaseException as error:
+            run.fail(error)
+
+    def _elsewhere(self, runs: Sequence[Run], progress: Progress | None) -> None:
+        jobs = [executors.Job.read(*run.job, memory=self._limit) for run in runs]
+        executors.run(
+            jobs,
+            lambda number, results: runs[number].end(number, results),
+            executor=self._executor,
+            memory=self._memory,
+            progress=progress,
+        )
+
+
+class _Room:
+    """The memory that runs share: one waits until there is room beside the others, or until it is alone."""
+
+    def __init__(self, total: int | None) -> None:
+        self._total, self._taken = total, list[int]()
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def of(self, needs: int) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(partial(self._fits, needs))
+            self._taken.append(needs)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken.remove(needs)
+                self._changed.notify_all()
+
+    def _fits(self, needs: int) -> bool:
+        return self._total is None or not self._taken or sum(self._taken) + needs <= self._total
