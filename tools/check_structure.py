@@ -51,18 +51,6 @@ crates/flowstamp-laws/src/share/police.rs: over 600 lines
 crates/flowstamp-laws/src/tcp/bbr/v3.rs: over 600 lines
 crates/flowstamp-laws/src: circle of queue, router, share, stamp
 crates/flowstamp-scenario/src: circle of application, traffic
-crates/flowstamp-sim/src/change.rs: apply: over 100 lines
-crates/flowstamp-sim/src/fabric.rs: over 600 lines
-crates/flowstamp-sim/src/host/mod.rs: over 600 lines
-crates/flowstamp-sim/src/link/served.rs: over 600 lines
-crates/flowstamp-sim/src/network/budget.rs: over 600 lines
-crates/flowstamp-sim/src/network/groups.rs: check_group: over 100 lines
-crates/flowstamp-sim/src/network/groups.rs: group: over 100 lines
-crates/flowstamp-sim/src/network/groups.rs: over 600 lines
-crates/flowstamp-sim/src/network/mod.rs: build: over 100 lines
-crates/flowstamp-sim/src/network: circle of budget, groups, lists, outages, paths, phase, plan
-crates/flowstamp-sim/src/summary.rs: results: over 100 lines
-crates/flowstamp-sim/src: circle of air, capture, fabric, host, link, network, port
 crates/flowstamp-wire/src: circle of codec, frame, pcp, rcp, vcp, xcp
 python/flowstamp/scenario.py: flows: over 100 lines
 python/flowstamp/scenario.py: over 600 lines

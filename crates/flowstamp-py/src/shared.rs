@@ -4,7 +4,7 @@ use crate::stability::{growing, mapped, pairs, patience, settled};
 use crate::theory::{buffer, floats, refused, word};
 use flowstamp_fluid::control::settle::{Law, Shared};
 use flowstamp_laws::units::Time;
-use flowstamp_sim::network::Network;
+use flowstamp_sim::plan::Network;
 use flowstamp_sim::scenario::Loaded;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

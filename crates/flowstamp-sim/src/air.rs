@@ -1,8 +1,8 @@
 //! Cells between their interfaces' queues and the packets' next links: which frame each MAC has, and when to look.
 
 use crate::medium::dcf::{Cell, Frame, Happened, Medium, Stats, Transmission};
-use crate::network::{CellPlan, NOBODY, StationPlan};
 use crate::packet::Packet;
+use crate::plan::{CellPlan, NOBODY, StationPlan};
 use crate::random::Stream;
 use flowstamp_laws::units::{Rate, Time};
 

@@ -102,7 +102,6 @@ impl Process {
         let mean = |of: fn(u16) -> f64| mix.iter().map(|(size, share)| of(*size) * share).sum::<f64>();
         let wire = mean(f64::from);
         let payload = wire - f64::from(header);
-        // As on the wire, of packets of the mean size.
         let wire_rate = |rate: &Option<Rate>, interval: &Option<Time>| match (rate, interval) {
             (Some(rate), None) if rate.bps() > 0.0 && rate.bps().is_finite() && payload > 0.0 => {
                 Ok(Rate::from_bps(rate.bps() * (wire / payload)))
@@ -146,23 +145,7 @@ impl Process {
                 Clock::Requests { think: think.clone() }
             }
         };
-        let content = match (application.message_sizes(), mix.as_slice()) {
-            (Some(sizes), [(full, _)]) if *full > header => {
-                Content::Messages { sizes: messages(&key("sizes"), sizes, loaded)?, full: *full }
-            }
-            (Some(_), [(full, _)]) => {
-                return refused("packet", format!("is {full}B; it must be larger than header, {header}B"));
-            }
-            (Some(_), _) => {
-                let kind = application.kind();
-                return refused(
-                    "packet",
-                    format!("must be one size for \"{kind}\", which are cut into packets"),
-                );
-            }
-            (None, [(size, _)]) => Content::Packet(*size),
-            (None, _) => Content::Mix(cumulative(&mix), Stream::new(0, "")),
-        };
+        let content = content(application, &mix, header, &key, loaded)?;
         Ok(Some(Self { clock, content, rate, header, draws: Stream::new(0, "") }))
     }
 
@@ -338,6 +321,30 @@ impl Process {
             *left_s = if *sends { &*on } else { &*off }.draw_s(&mut self.draws);
         }
         Time::from_secs_f64(passed_s)
+    }
+}
+
+/// What an application's messages are, in packets of these sizes.
+fn content(
+    application: &scenario::Application,
+    mix: &[(u16, f64)],
+    header: u16,
+    key: &dyn Fn(&str) -> String,
+    loaded: &Loaded,
+) -> Result<Content, Refused> {
+    match (application.message_sizes(), mix) {
+        (Some(sizes), [(full, _)]) if *full > header => {
+            Ok(Content::Messages { sizes: messages(&key("sizes"), sizes, loaded)?, full: *full })
+        }
+        (Some(_), [(full, _)]) => {
+            refused("packet", format!("is {full}B; it must be larger than header, {header}B"))
+        }
+        (Some(_), _) => {
+            let kind = application.kind();
+            refused("packet", format!("must be one size for \"{kind}\", which are cut into packets"))
+        }
+        (None, [(size, _)]) => Ok(Content::Packet(*size)),
+        (None, _) => Ok(Content::Mix(cumulative(mix), Stream::new(0, ""))),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Records packets whose transmission begins, and frames on the air of cells, until it has enough.
 
 use crate::medium::dcf::{Kind, Transmission};
-use crate::network::CellPlan;
 use crate::packet::{
     CONGESTED, CONTROL, DATA, ECN_CAPABLE, ECN_ECHO, FIN, L4S, Packet, REDUCED, SYN, SackPool,
 };
+use crate::plan::CellPlan;
 use crate::results::{Captured, CapturedCell, CapturedFrame, CapturedPacket, Recorded};
 use crate::scenario::Scenario;
 use crate::scenario::wireless::Standard;

@@ -4,22 +4,21 @@
 //! event queue holds one event per busy link and the timers. State is in flat arrays; nothing is allocated, hashed or
 //! looked up through a vtable per packet.
 
+mod change;
 mod impaired;
+mod layout;
 
 use crate::air::Air;
-use crate::capture::{Capture, wanted};
+use crate::capture::Capture;
 use crate::events::{Class, EventQueue, Source};
-use crate::link::{Admission, Impaired, Laws, LinkStats, Plain, Port, Tap};
+use crate::link::{Admission, Impaired, Plain, Port, Tap};
 use crate::medium::dcf::{Happened, Kind};
-use crate::medium::{Capacity, Grant, Service, Turns};
-use crate::network::{CellPlan, END, LinkPlan, Medium};
+use crate::medium::{Grant, Turns};
 use crate::packet::{DATA, Packet, SackPool};
-use crate::port::port;
+use crate::plan::{END, Medium};
 use crate::prefetch::prefetch;
-use crate::scenario::{Access, Priority, Scenario};
-use flowstamp_laws::queue::Limit;
 use flowstamp_laws::router::MAX_TIMERS;
-use flowstamp_laws::units::{Rate, Time};
+use flowstamp_laws::units::Time;
 
 /// The most queue laws that a link may have.
 const MAX_QUEUES: usize = 8;
@@ -101,81 +100,6 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// Links at rest, with the first event of each of their timers. `sides` is what may be done ahead of time where a link
-    /// leads to a host.
-    #[must_use]
-    pub fn new(
-        scenario: &Scenario,
-        plans: &[LinkPlan],
-        access: &[Access],
-        routes: Vec<u32>,
-        sides: &[u32],
-        (cells, receivers): (&[CellPlan], Vec<u32>),
-    ) -> Self {
-        let service = |plan: &LinkPlan| match plan.medium {
-            Medium::Cell { .. } => Service::Air,
-            _ => plan.capacity.service(),
-        };
-        let impaired = |plan: &LinkPlan| Impaired::new(plan, scenario.seed).map(Box::new);
-        let router_links = plans.iter().map(|plan| Plain::new(service(plan), plan.line_delay()));
-        let media = plans.iter().map(|p| if let Medium::Turns(m) = p.medium { m as usize + 1 } else { 0 });
-        let access = access.iter().map(|a| Plain::new(Service::constant(a.rate), a.delay));
-        let capture = scenario.capture.as_ref().map(|capture| {
-            let names = plans.iter().map(|p| p.name.clone()).collect();
-            Capture::new(names, capture.packets, scenario.packet.get() as u32)
-        });
-        let mut fabric = Self {
-            now: Time::ZERO,
-            reached: Time::ZERO,
-            events: EventQueue::default(),
-            links: router_links.chain(access).collect(),
-            ports: plans.iter().map(|plan| port(scenario, plan)).collect(),
-            media: vec![Turns::default(); media.max().unwrap_or(0)],
-            air: Air::new(cells, receivers, scenario.seed),
-            medium_of: plans.iter().map(|p| p.medium).collect(),
-            impaired: plans.iter().map(impaired).collect(),
-            leads_to: Vec::new(),
-            policed: plans.iter().any(|plan| plan.police.is_some()),
-            routes,
-            sacks: SackPool::default(),
-            labelled: plans.iter().any(|plan| plan.priority == Priority::Labels),
-            capture: capture.unwrap_or_default(),
-            sent: 0,
-            arrived: 0,
-            lost: 0,
-        };
-        fabric.leads_to = fabric.leads_to(sides);
-        for (number, cell) in cells.iter().enumerate().filter(|(_, c)| wanted(scenario, &c.name, false)) {
-            let captured = fabric.capture.add_cell(cell);
-            fabric.air.listen(number as u32, captured);
-        }
-        for (number, port) in fabric.ports.iter_mut().enumerate() {
-            for (class, law) in port.queue_laws().iter().enumerate() {
-                if let Some(at) = law.first_timer() {
-                    let source = Source::new(Class::Queue, (number * MAX_QUEUES + class) as u32);
-                    fabric.events.push(at, source);
-                }
-            }
-            let laws = port.laws();
-            for which in 0..MAX_TIMERS {
-                if let Some(at) = laws.router.as_ref().and_then(|r| r.first_timer(which)) {
-                    let source = Source::new(Class::Router, (number * MAX_TIMERS + which) as u32);
-                    fabric.events.push(at, source);
-                }
-            }
-            if let (true, (_, Some(at))) = (port.hears_capacity(), laws.capacity.known_at(Time::ZERO)) {
-                fabric.events.push(at, Source::new(Class::Capacity, number as u32));
-            }
-            if let Some(at) = port.first_division() {
-                fabric.events.push(at, Source::new(Class::Share, number as u32));
-            }
-        }
-        for (number, at) in fabric.air.changes() {
-            fabric.events.push(at, Source::new(Class::Capacity, number));
-        }
-        fabric
-    }
-
     /// Whether flows are tested anywhere.
     #[must_use]
     pub fn has_police(&self) -> bool {
@@ -194,55 +118,6 @@ impl Fabric {
     pub fn hops(&self, route: u32) -> u8 {
         let links = self.routes[route as usize..].iter().take_while(|link| **link != END);
         links.filter(|link| (**link as usize) < self.ports.len()).count().min(usize::from(u8::MAX)) as u8
-    }
-
-    /// Where each link leads; of one that leads to a host, `sides` too.
-    fn leads_to(&self, sides: &[u32]) -> Vec<u32> {
-        let mut next_of = vec![None; self.links.len()];
-        for pair in self.routes.windows(2).filter(|pair| pair[0] != END) {
-            let next = next_of[pair[0] as usize].get_or_insert(pair[1]);
-            if *next != pair[1] {
-                *next = SEVERAL;
-            }
-        }
-        let fed_by_one = self.fed_by_one();
-        let all = next_of.iter().zip(&fed_by_one).zip(sides).enumerate();
-        all.map(|(number, ((next, by_one), side))| match next.unwrap_or(SEVERAL) {
-            _ if self.impaired.get(number).is_some_and(Option::is_some) => IMPAIRED,
-            END => HOST | side | if *by_one { BY_ONE } else { 0 },
-            next => next,
-        })
-        .collect()
-    }
-
-    /// Of each link, whether it is an access link that one router link feeds and nobody else. The router link must be one
-    /// whose laws hear of nothing but packets and their own timers: both catch up with what was transmitted before. And what
-    /// reaches its end must go on then.
-    fn fed_by_one(&self) -> Vec<bool> {
-        /// Nothing seen yet; a host, or several links.
-        const NOBODY: u32 = u32::MAX;
-        const OTHERS: u32 = u32::MAX - 1;
-        let mut feeder = vec![NOBODY; self.links.len()];
-        let mut before = OTHERS;
-        for link in &self.routes {
-            if *link == END {
-                before = OTHERS;
-                continue;
-            }
-            let feeder = &mut feeder[*link as usize];
-            *feeder = if *feeder == NOBODY || *feeder == before { before } else { OTHERS };
-            before = *link;
-        }
-        let steady = |port: &Port| {
-            let laws = port.laws();
-            matches!(port, Port::Fifo(_) | Port::Ranked(_))
-                && !laws.captured
-                && laws.capacity.known_at(Time::ZERO).1.is_none()
-        };
-        let routers = self.ports.len();
-        let sound = |by: usize| self.impaired.get(by).is_some_and(Option::is_none);
-        let by_one = |by: &u32| sound(*by as usize) && self.ports.get(*by as usize).is_some_and(steady);
-        feeder.iter().enumerate().map(|(number, by)| number >= routers && by_one(by)).collect()
     }
 
     /// From now on each packet goes on by an event of its own, whatever else is known of it.
@@ -654,91 +529,6 @@ impl Fabric {
         }
         if let Some(next) = self.ports[number as usize].learn_capacity(self.now) {
             self.events.push(next, Source::new(Class::Capacity, number));
-        }
-    }
-
-    /// A router link's rate is `rate` from now on.
-    pub fn set_rate(&mut self, number: usize, rate: Rate) {
-        self.settle_link(number);
-        let (port, link) = (&mut self.ports[number], &mut self.links[number]);
-        let before = (link.next_arrival(), port.choice(link));
-        port.set_rate(link, self.now, rate);
-        let after = (link.next_arrival(), port.choice(link));
-        for (class, from, to) in [(Class::Delivery, before.0, after.0), (Class::Transmit, before.1, after.1)]
-        {
-            if let (Some(from), Some(to)) = (from, to) {
-                self.events.reschedule(from, to, Source::new(class, number as u32));
-            }
-        }
-    }
-
-    /// The propagation delay of any link is `delay` from now on.
-    pub fn set_delay(&mut self, number: usize, delay: Time) {
-        if number < self.ports.len() {
-            self.settle_link(number);
-        }
-        let link = &mut self.links[number];
-        let before = link.next_arrival();
-        link.set_delay(self.now, delay);
-        if let (Some(from), Some(to)) = (before, link.next_arrival()) {
-            self.events.reschedule(from, to, Source::new(Class::Delivery, number as u32));
-        }
-    }
-
-    /// A router link's buffer is `limit` from now on.
-    pub fn set_limit(&mut self, number: usize, limit: Limit) {
-        self.ports[number].set_limit(limit);
-    }
-
-    /// A station's data rate is `rate` from now on.
-    pub fn set_station_rate(&mut self, cell: u32, station: u32, rate: Rate) {
-        self.air.set_rate(self.now, cell, station, rate);
-        let moved = self.air.planned(cell);
-        self.air_moves(cell, moved);
-    }
-
-    /// A rate that stands for the capacity of an interface of a cell, the fastest that there is, is now at least this.
-    pub fn raise_capacity(&mut self, number: usize, rate: Rate) {
-        let port = &mut self.ports[number];
-        if matches!(port.laws().capacity, Capacity::Constant(before) if before < rate) {
-            port.laws_mut().capacity = Capacity::Constant(rate);
-            port.learn_capacity(self.now);
-        }
-    }
-
-    /// What waits for a governed link leaves at `rate` from now on. Returns the bytes that it has sent so far.
-    pub fn shape(&mut self, number: usize, rate: Option<Rate>) -> f64 {
-        self.settle_link(number);
-        let (port, link) = (&mut self.ports[number], &self.links[number]);
-        if let Some(rate) = rate {
-            let before = port.choice(link);
-            port.shape(rate);
-            if let (Some(from), Some(to)) = (before, port.choice(link)) {
-                // It may be overdue by the new rate, as the old one was lower.
-                let to = to.max(self.now);
-                self.events.reschedule(from, to, Source::new(Class::Transmit, number as u32));
-            }
-        }
-        port.sent_bytes(link, self.now)
-    }
-
-    /// Laws and statistics of a router link, to be changed.
-    pub fn laws_mut(&mut self, number: usize) -> &mut Laws {
-        self.ports[number].laws_mut()
-    }
-
-    /// Statistics of router links begin anew, as of now; `before` sees each link's number, bytes sent and statistics.
-    pub fn end_warmup(&mut self, mut before: impl FnMut(usize, f64, &LinkStats)) {
-        self.settle();
-        self.air.end_warmup(self.now);
-        self.impaired.iter_mut().flatten().for_each(|link| link.restart());
-        for (number, (port, link)) in self.ports.iter_mut().zip(&self.links).enumerate() {
-            before(number, port.sent_bytes(link, self.now), &port.laws().stats);
-            let queue = port.laws().queue_bytes();
-            port.laws_mut().stats.restart(self.now, queue);
-            // What waits or is under way was accepted before and is sent after.
-            let sent = port.sent_bytes(link, self.now);
-            port.laws_mut().stats.accepted_bytes = 0.0 - sent;
         }
     }
 }

@@ -88,6 +88,11 @@ impl Counted {
 const MOST_PAIRS: usize = 1_000_000;
 
 impl FlowList {
+    /// The laws of its flows between one pair of nodes.
+    pub fn laws_between(&self, pair: u32) -> impl Iterator<Item = &SenderSpec> {
+        self.uses.range((pair, 0)..=(pair, u32::MAX)).map(|((_, law), _)| &self.laws[*law as usize])
+    }
+
     /// The list in `text`, of a group whose flows have the law `group` unless the list says otherwise. Columns that `ignored` names are left
     /// alone.
     ///

@@ -32,6 +32,7 @@ pub mod network;
 #[cfg(feature = "tables")]
 pub mod output;
 mod packet;
+pub mod plan;
 mod port;
 mod prefetch;
 mod probe;
@@ -45,7 +46,7 @@ pub use flowstamp_laws::random;
 pub use flowstamp_scenario as scenario;
 pub use load::{load, load_within};
 pub use many::{run_each_within, run_many, run_many_within};
-pub use network::Needs;
+pub use plan::Needs;
 pub use run::{Crossing, LinkView, SenderView, Simulation, StepError, Stopped};
 pub use scenario::{FilesFrom, Format, Loaded, ScenarioError};
 

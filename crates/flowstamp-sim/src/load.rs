@@ -1,6 +1,6 @@
 //! From text to a checked scenario: one whose network can be laid out.
 
-use crate::network::{Needs, Network};
+use crate::plan::{Needs, Network};
 use crate::scenario::{self, FilesFrom, Format, Loaded, ScenarioError};
 
 /// Reads a scenario from `text`. `source` names it in messages; `files` is the folder of the files that it names, or their

@@ -1,6 +1,6 @@
 //! Several runs at a time.
 
-use crate::network::Needs;
+use crate::plan::Needs;
 use crate::results::Results;
 use crate::{Loaded, Progress, Simulation, Stopped};
 use std::ops::ControlFlow;

@@ -2,7 +2,7 @@
 
 use crate::capture::wanted;
 use crate::link::{Alone, Classifier, Fifo, Laws, Police, Port, Ranked, Ranks, Served, Soft};
-use crate::network::{LinkPlan, Medium};
+use crate::plan::{LinkPlan, Medium};
 use crate::random::Stream;
 use crate::scenario::{Priority, Scenario};
 use flowstamp_laws::queue::QueueView;
@@ -11,7 +11,7 @@ use flowstamp_laws::registry::QueueSpec;
 use flowstamp_laws::router::{Room, RouterView};
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::share::{self, Scheduler};
-use flowstamp_laws::units::Time;
+use flowstamp_laws::units::{Rate, Time};
 
 /// What stands before the line of a link.
 pub fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
@@ -24,62 +24,68 @@ pub fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
     let room = plan.router.by_windows().unwrap_or(Room::Leftover);
     let split = plan.share.params().map(|params| Split::new(params, rate).with_room(room));
     let known = plan.told.then(|| split.as_ref().map_or(rate, Split::own_capacity));
-    let router_view =
-        RouterView { capacity: known, limit: plan.limit, packet_bytes: scenario.packet.get() as u32 };
+    let mut laws = laws(scenario, plan, &view, known);
+    let flows = plan.queue.by_flow().map(|params| {
+        // Which flows have a queue in common is another matter on each link.
+        let salt = laws.random.uniform().to_bits();
+        FqCodel::new(params, &view, salt)
+    });
+    let served = |laws: Laws, classifier: Classifier, scheduler: Scheduler, split: Option<Split>| {
+        let port = Served::new(laws, classifier, scheduler, split);
+        let port = match plan.medium {
+            _ if plan.governed => port.governed(),
+            Medium::Own => port,
+            _ => port.asking(),
+        };
+        if let Some(flows) = &flows { port.by_flow(flows) } else { port }
+    };
+    let in_turn = Scheduler::Priority(share::priority::Priority);
+    let in_order = !(plan.governed || plan.medium.is_shared() || plan.queue.needs_events());
+    if plan.priority == Priority::Labels {
+        let labels: Vec<u8> = scenario.flows.iter().map(|group| group.label).collect();
+        return Port::Served(served(laws, Classifier::Labels(Ranks::new(&labels)), in_turn, None).apart());
+    }
+    if plan.priority == Priority::Acks {
+        return if in_order {
+            Port::Ranked(Ranked::new(laws))
+        } else {
+            Port::Served(served(laws, Classifier::Acks, in_turn, None))
+        };
+    }
+    if let Some(weights) = plan.queue.two_queues() {
+        let scheduler = Scheduler::Wfq(share::wfq::Wfq::new(weights.len()));
+        return Port::Served(served(laws, Classifier::L4s, scheduler, None).weighing(weights));
+    }
+    match (split, plan.share.build(Classifier::Protocol.classes())) {
+        (None, _) if in_order => Port::Fifo(Fifo::new(laws, Alone)),
+        (None, _) => {
+            let port = served(laws, Classifier::None, in_turn, None);
+            let port = if plan.queue.drops_head() { port.dropping_head() } else { port };
+            let shaper = plan.queue.shaper().map(|shaper| shaper.buckets(scenario.packet));
+            Port::Served(if let Some(buckets) = shaper { port.shaped(buckets) } else { port })
+        }
+        (Some(split), None) => Port::Soft(Fifo::new(laws, Soft::new(split))),
+        (Some(split), Some(scheduler)) => {
+            let port = served(laws, Classifier::Protocol, scheduler, Some(split));
+            let own_droptail = plan.share.params().is_some_and(|params| params.own_droptail);
+            Port::Served(if own_droptail { port.with_first(QueueSpec::default().build(&view)) } else { port })
+        }
+    }
+}
+
+/// A link's laws, whose router law is told this capacity.
+fn laws(scenario: &Scenario, plan: &LinkPlan, view: &QueueView, capacity: Option<Rate>) -> Laws {
+    let router_view = RouterView { capacity, limit: plan.limit, packet_bytes: scenario.packet.get() as u32 };
     let mut laws = Laws::new(
         plan.name.clone(),
         plan.capacity.clone(),
         plan.limit,
-        plan.queue.build(&view),
+        plan.queue.build(view),
         plan.router.build(&router_view),
         Stream::new(scenario.seed, &format!("queue/{}", plan.name)),
         wanted(scenario, &plan.name, matches!(plan.medium, Medium::Cell { .. })),
     );
     laws.told = plan.told;
     laws.police = plan.police.map(|params| Box::new(Police::new(params)));
-    let in_turn = Scheduler::Priority(share::priority::Priority);
-    let flows = plan.queue.by_flow().map(|params| {
-        // Which flows have a queue in common is another matter on each link.
-        let salt = laws.random.uniform().to_bits();
-        FqCodel::new(params, &view, salt)
-    });
-    let by_flow = |port: Served| if let Some(flows) = &flows { port.by_flow(flows) } else { port };
-    let asking = |port: Served| if plan.medium.is_shared() { port.asking() } else { port };
-    let asking = |port: Served| by_flow(if plan.governed { port.governed() } else { asking(port) });
-    let in_order = !(plan.governed || plan.medium.is_shared() || plan.queue.needs_events());
-    if plan.priority == Priority::Labels {
-        let labels: Vec<u8> = scenario.flows.iter().map(|group| group.label).collect();
-        let labels = Classifier::Labels(Ranks::new(&labels));
-        return Port::Served(asking(Served::new(laws, labels, in_turn, None).apart()));
-    }
-    if plan.priority == Priority::Acks {
-        return if in_order {
-            Port::Ranked(Ranked::new(laws))
-        } else {
-            Port::Served(asking(Served::new(laws, Classifier::Acks, in_turn, None)))
-        };
-    }
-    if let Some(weights) = plan.queue.two_queues() {
-        let scheduler = Scheduler::Wfq(share::wfq::Wfq::new(weights.len()));
-        return Port::Served(asking(Served::new(laws, Classifier::L4s, scheduler, None).weighing(weights)));
-    }
-    match (split, plan.share.build(Classifier::Protocol.classes())) {
-        (None, _) if !in_order => {
-            let port = Served::new(laws, Classifier::None, in_turn, None);
-            let port = if plan.queue.drops_head() { port.dropping_head() } else { port };
-            let shaper = plan.queue.shaper().map(|shaper| shaper.buckets(scenario.packet));
-            Port::Served(asking(if let Some(buckets) = shaper { port.shaped(buckets) } else { port }))
-        }
-        (None, _) => Port::Fifo(Fifo::new(laws, Alone)),
-        (Some(split), None) => Port::Soft(Fifo::new(laws, Soft::new(split))),
-        (Some(split), Some(scheduler)) => {
-            let served = Served::new(laws, Classifier::Protocol, scheduler, Some(split));
-            let own_droptail = plan.share.params().is_some_and(|params| params.own_droptail);
-            Port::Served(asking(if own_droptail {
-                served.with_first(QueueSpec::default().build(&view))
-            } else {
-                served
-            }))
-        }
-    }
+    laws
 }

@@ -95,54 +95,22 @@ impl Probe {
     /// Takes one sample of everything; returns when the next is due.
     pub fn sample(&mut self, net: &Fabric, hosts: &Hosts) -> Time {
         let now = net.now;
-        let seconds = self.every.as_secs_f64();
         let probes = &self.what;
-        let mut rows =
-            Rows { series: &mut self.series, at: 0, name_keys: !self.keys_made, time_s: now.as_secs_f64() };
+        let mut rows = Rows {
+            series: &mut self.series,
+            at: 0,
+            name_keys: !self.keys_made,
+            time_s: now.as_secs_f64(),
+            every: self.every,
+        };
         if probes.links {
-            for (number, (port, line)) in net.routers().enumerate() {
-                let Laws { name, stats, capacity, .. } = port.laws();
-                let sent = port.sent_bytes(line, now);
-                let mark = LinkMark {
-                    sent,
-                    drops: stats.drops,
-                    marks: stats.marks,
-                    integral: stats.queue_times.integral(),
-                };
-                let before = std::mem::replace(&mut self.links[number], mark);
-                let room = capacity.bytes_between(now.saturating_sub(self.every), now);
-                let share = if room > 0.0 { (sent - before.sent).max(0.0) / room } else { 0.0 };
-                rows.push("link", name, "utilization", share);
-                rows.push("link", name, "queue_bytes", port.laws().queue_bytes() as f64);
-                rows.push(
-                    "link",
-                    name,
-                    "mean_queue_bytes",
-                    mark.integral.wrapping_sub(before.integral) as f64 / self.every.as_ps() as f64,
-                );
-                rows.push("link", name, "drops", mark.drops.wrapping_sub(before.drops) as f64);
-                rows.push("link", name, "marks", mark.marks.wrapping_sub(before.marks) as f64);
-            }
+            rows.links(net, &mut self.links);
         }
         if probes.groups {
-            for (number, group) in hosts.groups.iter().enumerate() {
-                let before = std::mem::replace(&mut self.groups[number], group.delivered_bytes);
-                let bits = (group.delivered_bytes - before) as f64 * 8.0;
-                rows.push("group", &group.name, "goodput_bps", bits / seconds);
-            }
+            rows.groups(hosts, &mut self.groups);
         }
         if probes.flows {
-            // Flows known before the run keep their slots; web flows are seen as a group.
-            for (number, before) in self.flows.iter_mut().enumerate() {
-                let flow = &hosts.flows[number];
-                let record = &hosts.records[flow.record as usize];
-                let name = format!("{}.{}", hosts.groups[flow.group as usize].name, record.index);
-                let bits = (flow.delivered_bytes - *before) as f64 * 8.0;
-                *before = flow.delivered_bytes;
-                rows.push("flow", &name, "goodput_bps", bits / seconds);
-                rows.push("flow", &name, "cwnd_packets", flow.law.cwnd() / self.packet_bytes);
-                rows.push("flow", &name, "rtt_s", flow.sender.srtt().as_secs_f64());
-            }
+            rows.flows(hosts, &mut self.flows, self.packet_bytes);
         }
         if probes.laws {
             for (port, _) in net.routers() {
@@ -151,25 +119,7 @@ impl Probe {
             }
         }
         if probes.cells {
-            let share = |time: Time| time.as_secs_f64() / seconds;
-            for ((name, medium, _), before) in net.cells().cells(now).zip(&mut self.cells) {
-                let busy = medium.busy - std::mem::replace(before, medium.busy);
-                rows.push("cell", name, "busy", share(busy));
-            }
-            for (view, before) in net.cells().stations().zip(&mut self.stations) {
-                let (cell, node) = view.name;
-                let (name, stats) = (format!("{cell}.{node}"), view.stats);
-                let before = std::mem::replace(before, stats);
-                let done = (stats.sent + stats.given_up) - (before.sent + before.given_up);
-                let delay = (stats.delay - before.delay).as_secs_f64() / done.max(1) as f64;
-                rows.push("station", &name, "airtime", share(stats.airtime - before.airtime));
-                rows.push("station", &name, "collisions", (stats.collisions - before.collisions) as f64);
-                rows.push("station", &name, "retries", (stats.retries - before.retries) as f64);
-                rows.push("station", &name, "mac_delay_s", delay);
-                if let Some(rate) = view.rate {
-                    rows.push("station", &name, "rate_bps", rate.bps());
-                }
-            }
+            rows.cells(net, &mut self.cells, &mut self.stations);
         }
         self.keys_made = true;
         now + self.every
@@ -182,9 +132,72 @@ struct Rows<'a> {
     at: u32,
     name_keys: bool,
     time_s: f64,
+    /// The sampling interval.
+    every: Time,
 }
 
 impl Rows<'_> {
+    /// What links did since `marks`, which move on.
+    fn links(&mut self, net: &Fabric, marks: &mut [LinkMark]) {
+        for ((port, line), mark) in net.routers().zip(marks) {
+            let Laws { name, stats, capacity, .. } = port.laws();
+            let sent = port.sent_bytes(line, net.now);
+            let integral = stats.queue_times.integral();
+            let now = LinkMark { sent, drops: stats.drops, marks: stats.marks, integral };
+            let before = std::mem::replace(mark, now);
+            let room = capacity.bytes_between(net.now.saturating_sub(self.every), net.now);
+            let share = if room > 0.0 { (sent - before.sent).max(0.0) / room } else { 0.0 };
+            let queued = integral.wrapping_sub(before.integral) as f64 / self.every.as_ps() as f64;
+            self.push("link", name, "utilization", share);
+            self.push("link", name, "queue_bytes", port.laws().queue_bytes() as f64);
+            self.push("link", name, "mean_queue_bytes", queued);
+            self.push("link", name, "drops", now.drops.wrapping_sub(before.drops) as f64);
+            self.push("link", name, "marks", now.marks.wrapping_sub(before.marks) as f64);
+        }
+    }
+
+    fn groups(&mut self, hosts: &Hosts, marks: &mut [u64]) {
+        for (group, mark) in hosts.groups.iter().zip(marks) {
+            let bits = (group.delivered_bytes - std::mem::replace(mark, group.delivered_bytes)) as f64 * 8.0;
+            self.push("group", &group.name, "goodput_bps", bits / self.every.as_secs_f64());
+        }
+    }
+
+    /// Flows known before the run, which keep their slots; web flows are seen as a group.
+    fn flows(&mut self, hosts: &Hosts, marks: &mut [u64], packet_bytes: f64) {
+        for (flow, mark) in hosts.flows.iter().zip(marks) {
+            let record = &hosts.records[flow.record as usize];
+            let name = format!("{}.{}", hosts.groups[flow.group as usize].name, record.index);
+            let bits = (flow.delivered_bytes - std::mem::replace(mark, flow.delivered_bytes)) as f64 * 8.0;
+            self.push("flow", &name, "goodput_bps", bits / self.every.as_secs_f64());
+            self.push("flow", &name, "cwnd_packets", flow.law.cwnd() / packet_bytes);
+            self.push("flow", &name, "rtt_s", flow.sender.srtt().as_secs_f64());
+        }
+    }
+
+    fn cells(&mut self, net: &Fabric, cells: &mut [Time], stations: &mut [Stats]) {
+        let seconds = self.every.as_secs_f64();
+        let share = |time: Time| time.as_secs_f64() / seconds;
+        for ((name, medium, _), before) in net.cells().cells(net.now).zip(cells) {
+            let busy = medium.busy - std::mem::replace(before, medium.busy);
+            self.push("cell", name, "busy", share(busy));
+        }
+        for (view, before) in net.cells().stations().zip(stations) {
+            let (cell, node) = view.name;
+            let (name, stats) = (format!("{cell}.{node}"), view.stats);
+            let before = std::mem::replace(before, stats);
+            let done = (stats.sent + stats.given_up) - (before.sent + before.given_up);
+            let delay = (stats.delay - before.delay).as_secs_f64() / done.max(1) as f64;
+            self.push("station", &name, "airtime", share(stats.airtime - before.airtime));
+            self.push("station", &name, "collisions", (stats.collisions - before.collisions) as f64);
+            self.push("station", &name, "retries", (stats.retries - before.retries) as f64);
+            self.push("station", &name, "mac_delay_s", delay);
+            if let Some(rate) = view.rate {
+                self.push("station", &name, "rate_bps", rate.bps());
+            }
+        }
+    }
+
     fn push(&mut self, kind: &'static str, name: &str, metric: &str, value: f64) {
         if self.name_keys {
             self.series.keys.push(SeriesKey { kind, name: name.to_owned(), metric: metric.to_owned() });

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{run, try_load};
-use flowstamp_sim::network::{END, Network};
+use flowstamp_sim::plan::{END, Network};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

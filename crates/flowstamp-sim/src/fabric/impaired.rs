@@ -3,8 +3,8 @@
 use super::Fabric;
 use crate::events::{Class, Source};
 use crate::link::{Fate, Impaired};
-use crate::network::END;
 use crate::packet::Packet;
+use crate::plan::END;
 use flowstamp_laws::units::Time;
 
 impl Fabric {

@@ -16,8 +16,8 @@
 use super::Hosts;
 use crate::events::Source;
 use crate::fabric::{Exit, Fabric, RECEIVERS, SENDER};
-use crate::network::{END, Network, WebPlan};
 use crate::packet::{CONTROL, DATA, Packet};
+use crate::plan::{END, Network, WebPlan};
 use crate::scenario::Scenario;
 use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::transport::Params;

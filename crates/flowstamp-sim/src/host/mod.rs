@@ -3,15 +3,18 @@
 mod ahead;
 mod application;
 mod audit;
+mod change;
 mod edge;
 mod handshake;
 mod jitter;
 mod receiver;
+mod record;
 mod sender;
 mod timers;
 
 pub use ahead::sides;
 pub use application::{APP_BYTES, MESSAGE_BYTES, MOST_FRAMES, Offered, Tally, WAITING_BYTES};
+pub use record::{Done, Outcome, Record};
 pub use timers::LazyTimer;
 
 use crate::active::ActiveFlows;
@@ -20,8 +23,8 @@ use crate::delays::Delays;
 use crate::events::{Class, Source};
 use crate::fabric::Fabric;
 use crate::flow_list::Listed;
-use crate::network::{Comes, GroupPlan, Path, Reroute, WebPlan};
 use crate::packet::{CONTROL, DATA, ECN_CAPABLE, L4S, Packet, flow_id};
+use crate::plan::{Comes, GroupPlan, Path, WebPlan};
 use crate::prefetch::prefetch_part;
 use crate::scenario::{self, Scenario};
 use crate::size_bins::{self, BINS};
@@ -89,6 +92,47 @@ pub struct Law {
 }
 
 impl Group {
+    fn new(scenario: &Scenario, plan: &GroupPlan) -> Self {
+        let spec = &scenario.flows[plan.spec];
+        let law = |law: &SenderSpec| {
+            let ecn = spec.transport.ecn.unwrap_or(law.ecn());
+            Law {
+                spec: law.clone(),
+                transport: transport::Params {
+                    ecn: Some(ecn),
+                    initial_rto: Some(plan.initial_rto),
+                    max_rto: Some(plan.max_rto),
+                    ..spec.transport.clone()
+                },
+                ect: match ecn {
+                    true if law.l4s() => ECN_CAPABLE | L4S,
+                    true => ECN_CAPABLE,
+                    false => 0,
+                },
+            }
+        };
+        Self {
+            name: plan.name.clone(),
+            plan: plan.clone(),
+            laws: plan.laws.iter().map(law).collect(),
+            carried: 0.0,
+            deaf: spec.receiver == scenario::Receiver::Tcp,
+            label: spec.label,
+            size: spec.size.map(flowstamp_laws::Bytes::get),
+            rate: plan.rate,
+            tally: Tally::default(),
+            send_buffer: spec.send_buffer.zip(plan.access).map(|(most, rate)| (most.as_f64(), rate)),
+            stop: spec.stop.unwrap_or(Time::MAX),
+            delivered_bytes: 0,
+            delivered_at_warmup: 0,
+            web: spec.web.is_some() || spec.list.is_some(),
+            flows: 0,
+            first_record: 0,
+            active: ActiveFlows::default(),
+            delays: 0..0,
+        }
+    }
+
     /// Window, acks and recovery, apart from what follows from a law.
     fn transport(&self) -> &transport::Params {
         &self.laws[0].transport
@@ -241,90 +285,6 @@ impl Flow {
     }
 }
 
-/// What the results say of a flow, and is known when it begins or arrives.
-#[derive(Clone, Debug)]
-pub struct Record {
-    /// Its group.
-    pub group: u32,
-    /// Number within the group.
-    pub index: u32,
-    /// When it started.
-    pub start: Time,
-    /// When its last byte arrived; [`Time::MAX`] if it has not.
-    pub end: Time,
-    /// What it was to transfer.
-    pub size: Option<NonZeroU64>,
-    /// Where its data go: the beginning of its route.
-    pub route: u32,
-    /// What it had done by the end of warm-up.
-    pub at_warmup: Done,
-}
-
-/// What a flow has done so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Done {
-    /// Unique bytes of payload delivered.
-    pub delivered_bytes: u64,
-    /// Packets sent again.
-    pub retransmissions: u32,
-    /// Retransmission timeouts.
-    pub timeouts: u32,
-}
-
-impl Done {
-    fn of(flow: &Flow) -> Self {
-        Self {
-            delivered_bytes: flow.delivered_bytes,
-            retransmissions: flow.sender.retransmissions(),
-            timeouts: flow.sender.timeouts(),
-        }
-    }
-}
-
-impl Record {
-    /// Of a flow that has not delivered anything.
-    fn new(group: u32, index: u32, start: Time, size: Option<u64>) -> Self {
-        let size = size.and_then(NonZeroU64::new);
-        Self { group, index, start, end: Time::MAX, size, route: u32::MAX, at_warmup: Done::default() }
-    }
-}
-
-/// What else they say: known of a flow that is over, or when the run is.
-#[derive(Clone, Copy, Debug)]
-pub struct Outcome {
-    /// What it has done.
-    pub done: Done,
-    /// When all of it was acknowledged at the sender; [`Time::MAX`] if it was not.
-    pub acknowledged: Time,
-    /// Least RTT sample.
-    pub min_rtt: Time,
-    /// Last smoothed RTT.
-    pub srtt: Time,
-    /// When the flow gave up its protocol; [`Time::MAX`] if it did not.
-    pub switched: Time,
-}
-
-impl Outcome {
-    /// Of a flow of which nothing is known.
-    const NONE: Self = Self {
-        done: Done { delivered_bytes: 0, retransmissions: 0, timeouts: 0 },
-        acknowledged: Time::MAX,
-        min_rtt: Time::ZERO,
-        srtt: Time::ZERO,
-        switched: Time::MAX,
-    };
-
-    fn of(flow: &Flow, acknowledged: Time) -> Self {
-        Self {
-            done: Done::of(flow),
-            acknowledged,
-            min_rtt: flow.sender.min_rtt(),
-            srtt: flow.sender.srtt(),
-            switched: flow.law.fallen_back().unwrap_or(Time::MAX),
-        }
-    }
-}
-
 /// All flows.
 #[derive(Clone, Debug)]
 pub struct Hosts {
@@ -353,47 +313,7 @@ impl Hosts {
     /// Hosts without flows; web flows arrive from their first gap on.
     #[must_use]
     pub fn new(scenario: &Scenario, groups: &[GroupPlan], web: Vec<WebPlan>, net: &mut Fabric) -> Self {
-        let group = |plan: &GroupPlan| {
-            let spec = &scenario.flows[plan.spec];
-            let law = |law: &SenderSpec| {
-                let ecn = spec.transport.ecn.unwrap_or(law.ecn());
-                Law {
-                    spec: law.clone(),
-                    transport: transport::Params {
-                        ecn: Some(ecn),
-                        initial_rto: Some(plan.initial_rto),
-                        max_rto: Some(plan.max_rto),
-                        ..spec.transport.clone()
-                    },
-                    ect: match ecn {
-                        true if law.l4s() => ECN_CAPABLE | L4S,
-                        true => ECN_CAPABLE,
-                        false => 0,
-                    },
-                }
-            };
-            Group {
-                name: plan.name.clone(),
-                plan: plan.clone(),
-                laws: plan.laws.iter().map(law).collect(),
-                carried: 0.0,
-                deaf: spec.receiver == scenario::Receiver::Tcp,
-                label: spec.label,
-                size: spec.size.map(flowstamp_laws::Bytes::get),
-                rate: plan.rate,
-                tally: Tally::default(),
-                send_buffer: spec.send_buffer.zip(plan.access).map(|(most, rate)| (most.as_f64(), rate)),
-                stop: spec.stop.unwrap_or(Time::MAX),
-                delivered_bytes: 0,
-                delivered_at_warmup: 0,
-                web: spec.web.is_some() || spec.list.is_some(),
-                flows: 0,
-                first_record: 0,
-                active: ActiveFlows::default(),
-                delays: 0..0,
-            }
-        };
-        let mut groups: Vec<Group> = groups.iter().map(group).collect();
+        let mut groups: Vec<Group> = groups.iter().map(|plan| Group::new(scenario, plan)).collect();
         let mut delays = 0;
         for group in &mut groups {
             let first = delays;
@@ -501,15 +421,36 @@ impl Hosts {
     /// Takes a slot for the flow of a record.
     fn add_flow(&mut self, net: &mut Fabric, record: u32, law: u32, path: Path) -> u32 {
         self.records[record as usize].route = path.data;
-        let Record { group, index, size, .. } = self.records[record as usize];
-        let size = size.map(NonZeroU64::get);
+        let flow = self.flow(net, record, law, path);
+        let Record { group, size, .. } = self.records[record as usize];
+        self.groups[group as usize].flows += 1;
+        let (packets, last_size) = self.packets(size.map(NonZeroU64::get));
+        let slot = self.take_slot(flow);
+        let generation = self.flows[slot as usize].generation;
+        net.capture.open(slot, User { generation, record, packets, last_size });
+        net.label(slot, self.groups[group as usize].label);
+        if net.has_police() {
+            self.policed.insert(flow_id(slot, generation), record);
+        }
+        slot
+    }
+
+    /// How many packets a size takes, and how large the last one is; `u32::MAX` of an endless flow.
+    fn packets(&self, size: Option<u64>) -> (u32, u16) {
         let payload = u64::from(self.payload());
-        let spec = &mut self.groups[group as usize];
-        spec.flows += 1;
         let packets = size.map_or(u32::MAX, |s| s.div_ceil(payload).min(u64::from(u32::MAX - 1)) as u32);
         // A size of more packets than are counted ends with a full one.
         let last = size.map_or(payload, |s| (s - (u64::from(packets) - 1) * payload).min(payload));
-        let last_size = self.header_bytes + last as u16;
+        (packets, self.header_bytes + last as u16)
+    }
+
+    /// The two ends of a flow that has not begun.
+    fn flow(&self, net: &Fabric, record: u32, law: u32, path: Path) -> Flow {
+        let Record { group, index, size, .. } = self.records[record as usize];
+        let size = size.map(NonZeroU64::get);
+        let (packets, last_size) = self.packets(size);
+        let payload = u64::from(self.payload());
+        let spec = &self.groups[group as usize];
         // Laws count packets as they are on the wire.
         let wire = |rate: Rate| Rate::from_bps(rate.bps() * (f64::from(self.packet_bytes) / payload as f64));
         let Law { spec: law_spec, transport, ect } = &spec.laws[law as usize];
@@ -528,7 +469,7 @@ impl Hosts {
         let handshake = transport.handshake.unwrap_or(law.handshake());
         let agreed = Agreed::between(transport, &law);
         let sends = Sends::of(spec, law_spec);
-        let mut flow = Flow {
+        Flow {
             falls_back,
             sender: Sender::new(transport, agreed, size.map(|_| packets)),
             law,
@@ -565,8 +506,12 @@ impl Hosts {
                 .application
                 .as_ref()
                 .map(|it| App::new(it.of_flow(self.seed, &spec.plan.name, index))),
-        };
-        let slot = if let Some(slot) = self.free.pop() {
+        }
+    }
+
+    /// Puts a flow where another has left, or behind all.
+    fn take_slot(&mut self, mut flow: Flow) -> u32 {
+        if let Some(slot) = self.free.pop() {
             let old = &mut self.flows[slot as usize];
             flow.generation = old.generation.wrapping_add(1);
             // Events of the flow before are still pending; they find nothing due and are reused.
@@ -580,14 +525,7 @@ impl Hosts {
         } else {
             self.flows.push(flow);
             (self.flows.len() - 1) as u32
-        };
-        let generation = self.flows[slot as usize].generation;
-        net.capture.open(slot, User { generation, record, packets, last_size });
-        net.label(slot, self.groups[group as usize].label);
-        if net.has_police() {
-            self.policed.insert(flow_id(slot, generation), record);
         }
-        slot
     }
 
     /// A flow has everything acknowledged: its figures go into its record. What had a handshake ends with a FIN.
@@ -641,78 +579,5 @@ impl Hosts {
             }
         }
         self.flows = Vec::new();
-    }
-
-    /// The flows of a group stop at `stop`, which is yet to come, as was their stop before.
-    pub fn set_stop(&mut self, net: &mut Fabric, group: usize, stop: Time) {
-        self.groups[group].stop = stop;
-        for web in self.web.iter_mut().filter(|web| web.group as usize == group) {
-            web.stop = stop;
-        }
-        if self.groups[group].web {
-            return; // their stop ends arrivals, not flows
-        }
-        for (number, flow) in self.flows.iter_mut().enumerate() {
-            if flow.group as usize == group && flow.started {
-                let stop = self.groups[group].stops(&self.records[flow.record as usize]);
-                flow.application.arm(stop, &mut net.events, Class::Application, number as u32);
-            }
-        }
-    }
-
-    /// The law of a group's flows, which is told, has these parameters from now on.
-    pub fn set_law(&mut self, net: &mut Fabric, group: usize, law: &SenderSpec) {
-        self.groups[group].laws[0].spec = law.clone();
-        for number in 0..self.flows.len() {
-            let flow = &mut self.flows[number];
-            if flow.group as usize == group {
-                flow.law.set_params(law);
-                self.send(net, number as u32); // which more may allow now
-            }
-        }
-    }
-
-    /// A flow that is known before the run and has not begun starts at `start`, which is yet to come.
-    pub fn set_start(&mut self, net: &mut Fabric, number: usize, start: Time) {
-        let flow = &mut self.flows[number];
-        self.records[flow.record as usize].start = start;
-        flow.application.set(start, &mut net.events, Class::Application, number as u32);
-    }
-
-    /// Flows take other routes from now on, those to come too. Packets under way keep theirs.
-    pub fn reroute(&mut self, net: &Fabric, reroute: &Reroute) {
-        let follow = |path: &mut Path| {
-            let to = [path.data, path.acks].map(|route| reroute.of(route));
-            let before = *path;
-            *path = Path { data: to[0].unwrap_or(path.data), acks: to[1].unwrap_or(path.acks) };
-            before != *path
-        };
-        for flow in &mut self.flows {
-            let before = flow.path.data;
-            if follow(&mut flow.path) && flow.falls_back && flow.started {
-                // Routers are counted in packets of both ways for a while: more of them than told are none that is unknown.
-                flow.law.passes(net.hops(before).min(net.hops(flow.path.data)));
-            }
-        }
-        self.web.iter_mut().flat_map(|web| web.paths.iter_mut().flatten()).for_each(|path| {
-            follow(path);
-        });
-    }
-
-    /// Warm-up ends: what was delivered before does not count.
-    pub fn end_warmup(&mut self, now: Time) {
-        for group in &mut self.groups {
-            group.delivered_at_warmup = group.delivered_bytes;
-            group.tally.at_warmup = group.tally.now;
-            group.tally.times = Delays::default();
-            group.active.restart(now);
-        }
-        self.delays.fill(Delays::default());
-        for (record, outcome) in self.records.iter_mut().zip(&self.outcomes) {
-            record.at_warmup = outcome.done;
-        }
-        for flow in self.flows.iter().filter(|f| f.started) {
-            self.records[flow.record as usize].at_warmup = Done::of(flow);
-        }
     }
 }

@@ -17,8 +17,8 @@
 //! copies and holding back. Loss in bursts, marks and delays have streams of their own for the same reason.
 
 use super::delays::OwnDelays;
-use crate::network::LinkPlan;
 use crate::packet::{CONGESTED, DATA, ECN_CAPABLE, Packet};
+use crate::plan::LinkPlan;
 use crate::random::Stream;
 use crate::scenario::{BurstLoss, Impairments};
 use flowstamp_laws::units::Time;

@@ -9,6 +9,7 @@
 //!
 //! [`Impaired`] is what becomes of packets behind a line that loses, copies or delays them.
 
+mod classes;
 mod delays;
 mod fifo;
 mod impaired;
@@ -23,8 +24,9 @@ mod served;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
-pub use delays::VaryingDelay;
+pub use classes::{Classifier, Ranks};
 pub use fifo::{Alone, Fifo, Sharing, Soft};
 pub use impaired::{Counts, Fate, Impaired};
 pub use laws::Laws;
@@ -32,7 +34,7 @@ pub use plain::Plain;
 pub use police::{Police, Tested};
 pub use ranked::Ranked;
 pub use ring::{InFlight, Ring};
-pub use served::{Classifier, Ranks, Served};
+pub use served::Served;
 pub use stats::{LinkStats, QueueTimes};
 
 use crate::capture::Capture;

@@ -6,11 +6,13 @@
 //! One class alone is served like this where the queue law decides on packets as they leave, or labels them. A packet that
 //! is dropped as it leaves has had its class's turn. A class whose packets wait by flows has an order within it that is theirs.
 
+use super::classes::Classifier;
 use super::laws::{Backlog, Laws, arrival};
 use super::plain::Plain;
+use super::waiting::{Order, Queue, Waiting};
 use super::{Admission, Tap};
-use crate::packet::{DATA, ECN_CAPABLE, Labels, Packet};
-use flowstamp_laws::queue::fq_codel::{FqCodel, Waits};
+use crate::packet::{DATA, ECN_CAPABLE, Packet};
+use flowstamp_laws::queue::fq_codel::FqCodel;
 use flowstamp_laws::queue::token_bucket::Buckets;
 use flowstamp_laws::queue::{Departure, Hears, Verdict};
 use flowstamp_laws::registry::{AnyQueue, Header};
@@ -18,158 +20,6 @@ use flowstamp_laws::share::Scheduler;
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use std::collections::VecDeque;
-
-/// By what packets are told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Classifier {
-    /// The router law's own protocol, and everything else.
-    Protocol,
-    /// Nothing: there is one class.
-    None,
-    /// Acks and answers, and all that goes the way of the data.
-    Acks,
-    /// L4S packets, and all others.
-    L4s,
-    /// The labels of their flows.
-    Labels(Ranks),
-}
-
-/// The labels that a network has, the greatest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ranks {
-    /// How many there are.
-    count: u8,
-    /// The place of each label among them.
-    of: [u8; Labels::COUNT],
-    /// The label at each place.
-    labels: [u8; Labels::COUNT],
-}
-
-impl Ranks {
-    /// Names of labels, and of their queues in probes.
-    const NAMES: [(&'static str, &'static str); Labels::COUNT] = [
-        ("label0", "label0_queue_bytes"),
-        ("label1", "label1_queue_bytes"),
-        ("label2", "label2_queue_bytes"),
-        ("label3", "label3_queue_bytes"),
-        ("label4", "label4_queue_bytes"),
-        ("label5", "label5_queue_bytes"),
-        ("label6", "label6_queue_bytes"),
-        ("label7", "label7_queue_bytes"),
-    ];
-
-    /// Of these labels, of which there is at least one.
-    #[must_use]
-    pub fn new(labels: &[u8]) -> Self {
-        let mut ranks = Self { count: 0, of: [0; Labels::COUNT], labels: [0; Labels::COUNT] };
-        for label in (0..Labels::COUNT as u8).rev().filter(|label| labels.contains(label)) {
-            ranks.of[usize::from(label)] = ranks.count;
-            ranks.labels[usize::from(ranks.count)] = label;
-            ranks.count += 1;
-        }
-        ranks
-    }
-
-    fn names(&self) -> Vec<(&'static str, &'static str)> {
-        self.labels[..usize::from(self.count)].iter().map(|label| Self::NAMES[usize::from(*label)]).collect()
-    }
-}
-
-impl Classifier {
-    /// How many classes there are.
-    #[must_use]
-    pub fn classes(&self) -> usize {
-        self.names().len()
-    }
-
-    /// Names of the classes, and of their queues in probes.
-    fn names(&self) -> Vec<(&'static str, &'static str)> {
-        match self {
-            Self::None => vec![("all", "queue_bytes")],
-            Self::Protocol => vec![("own", "own_queue_bytes"), ("other", "other_queue_bytes")],
-            Self::Acks => vec![("ack", "ack_queue_bytes"), ("data", "data_queue_bytes")],
-            Self::L4s => vec![("l4s", "l4s_queue_bytes"), ("classic", "classic_queue_bytes")],
-            Self::Labels(ranks) => ranks.names(),
-        }
-    }
-
-    #[inline]
-    fn class(&self, own: bool, packet: &Packet, labels: &Labels) -> usize {
-        usize::from(match self {
-            Self::Labels(ranks) => return usize::from(ranks.of[usize::from(labels.of(packet.flow))]),
-            Self::None => false,
-            Self::Protocol => !own,
-            Self::Acks => packet.flags & DATA != 0,
-            Self::L4s => !packet.is_l4s(),
-        })
-    }
-}
-
-/// A packet, and since when it waits.
-#[derive(Clone, Debug)]
-pub struct Waiting {
-    since: Time,
-    packet: Packet,
-}
-
-impl Waits for Waiting {
-    fn size(&self) -> u32 {
-        u32::from(self.packet.size)
-    }
-    fn since(&self) -> Time {
-        self.since
-    }
-    fn ecn_capable(&self) -> bool {
-        self.packet.flags & ECN_CAPABLE != 0
-    }
-}
-
-/// In which order packets of one class go.
-#[derive(Clone, Debug)]
-enum Order {
-    /// As they came.
-    Arrival(VecDeque<Waiting>),
-    /// By their flows.
-    Flows(Box<FqCodel<Waiting>>),
-}
-
-/// What waits of one class.
-#[derive(Clone, Debug)]
-struct Queue {
-    order: Order,
-    backlog: Backlog,
-}
-
-impl Queue {
-    /// The size of the packet that is next. Who that is among flows is known as it leaves: a scheduler that looks at sizes cannot serve them.
-    fn head(&self) -> Option<u32> {
-        match &self.order {
-            Order::Arrival(packets) => packets.front().map(|w| u32::from(w.packet.size)),
-            Order::Flows(_) => (self.backlog.packets > 0).then_some(0),
-        }
-    }
-
-    /// Takes the packet that is next; and what becomes of it, where that goes by flows.
-    fn take(&mut self, now: Time) -> Option<(Waiting, Option<Verdict>)> {
-        let (waiting, verdict) = match &mut self.order {
-            Order::Arrival(packets) => (packets.pop_front()?, None),
-            Order::Flows(flows) => {
-                let (waiting, verdict) = flows.dequeue(now)?;
-                (waiting, Some(verdict))
-            }
-        };
-        self.backlog.take(waiting.packet.size);
-        Some((waiting, verdict))
-    }
-
-    /// Bytes of the longest flow.
-    fn longest_bytes(&self) -> u64 {
-        match &self.order {
-            Order::Arrival(_) => self.backlog.bytes,
-            Order::Flows(flows) => flows.longest_bytes(),
-        }
-    }
-}
 
 /// A queue law for each class.
 #[derive(Clone, Debug)]

@@ -1,10 +1,11 @@
 //! What laws take for the RTT until packets carry one: the paths', where the scenario does not say. And what it says that is
 //! probably wrong: time constants, and gains with which no loop is stable.
 
-use super::plan::{LinkPlan, Loop, Network};
 use super::{Builder, Result};
 use crate::ScenarioError;
 use crate::medium::Capacity;
+use crate::plan::{LinkPlan, Loop, Network};
+use crate::results::Named;
 use flowstamp_fluid::control::frequency::OpenLoop;
 use flowstamp_fluid::stability::{SWITCHED_WITHIN, switched_alpha};
 use flowstamp_laws::AgreedTime;
@@ -276,8 +277,9 @@ impl Builder<'_> {
 
     /// Sets what the scenario leaves open, and looks at what it does not.
     pub(super) fn assume(&mut self, network: &mut Network) -> Result<()> {
-        let mut warnings: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
+        let mut warnings = Warnings::default();
         for (plan, rtts) in self.links.iter_mut().zip(&self.rtts) {
+            let longest = Some(rtts.longest).filter(|t| *t > Time::ZERO);
             if plan.router.gains().is_some() {
                 network.loops.push(Loop {
                     link: plan.name.clone(),
@@ -286,78 +288,100 @@ impl Builder<'_> {
                     capacity: plan.capacity.mean(Time::ZERO, self.scenario.duration),
                 });
             }
-            if let Some(message) = plan.router.gains().and_then(|gains| unstable(gains, &rtts.each())) {
-                warnings.entry(("router", message)).or_default().push(&plan.name);
-            }
-            if let Some(message) = bursts(rtts) {
-                warnings.entry(("router", message)).or_default().push(&plan.name);
-            }
-            if let Some(message) = sparse(plan, rtts, self.scenario.packet.as_f64()) {
-                warnings.entry(("router", message)).or_default().push(&plan.name);
-            }
-            let longest = Some(rtts.longest).filter(|t| *t > Time::ZERO);
-            if let Some(rtt) = longest {
-                if let Some(most) = plan.router.header().longest_rtt().filter(|most| rtt > *most) {
-                    let law = plan.router.name();
-                    let message = format!(
-                        "packets of \"{law}\" carry RTTs up to {most}, but the flows' RTT is {rtt}; take another law"
-                    );
-                    warnings.entry(("router", message)).or_default().push(&plan.name);
-                }
-                if let Some(message) = hasty_share(plan, rtt) {
-                    warnings.entry(("share", message)).or_default().push(&plan.name);
-                }
-                if let Some(message) = hasty_police(plan, rtt) {
-                    warnings.entry(("police", message)).or_default().push(&plan.name);
-                }
-            }
-            let router = plan.router.time_constant().and_then(|(name, value)| {
-                let rtt = rtts.mean()?;
-                Some(("router", name, value, rtt, true))
-            });
-            let queue = plan.queue.time_constant().and_then(|constant| {
-                let rtt = longest?;
-                let follows = constant.usual_for.is_none_or(|rtts| !rtts.contains(&rtt));
-                Some(("queue", constant.name, constant.value, rtt, follows))
-            });
-            for (kind, name, value, rtt, follows) in router.into_iter().chain(queue) {
-                match *value {
-                    None if follows => {
-                        *value = Some(rtt);
-                        network.assumed.insert(format!("{}.{kind}.{name}", plan.name), rtt.to_string());
-                    }
-                    Some(given) if far_off(given, rtt) => {
-                        let message =
-                            format!("{name}: is {given}, but the flows' RTT is {rtt}; leave it out for that");
-                        warnings.entry((kind, message)).or_default().push(&plan.name);
-                    }
-                    _ => {}
-                }
-            }
-            if let Some((bound, longest)) = plan.router.longest_rtt().zip(longest) {
-                let name = bound.name;
-                match *bound.value {
-                    None if bound.on(longest) > bound.usual => {
-                        let time = *bound.value.insert(bound.on(longest));
-                        network.assumed.insert(format!("{}.router.{name}", plan.name), time.to_string());
-                    }
-                    Some(given) if given < longest => {
-                        let message = format!(
-                            "{name}: is {given}, but the flows' RTT is {longest}; leave it out, or give more"
-                        );
-                        warnings.entry(("router", message)).or_default().push(&plan.name);
-                    }
-                    _ => {}
-                }
-            }
+            warnings.look_at(plan, rtts, longest, self.scenario.packet.as_f64());
+            warnings.time_constants(plan, rtts, longest, &mut network.assumed);
+            warnings.longest_rtt(plan, longest, &mut network.assumed);
             // What is assumed must go with what is given.
             plan.queue
                 .check()
                 .map_err(|(k, m)| ScenarioError::new(format!("queue of {}: {k}", plan.name), m))?;
         }
-        for ((kind, message), links) in warnings {
+        for ((kind, message), links) in warnings.0 {
             network.warnings.push(format!("{kind} of {}: {message}", links.join(" and ")));
         }
         Ok(())
+    }
+}
+
+/// What to say of links: the kind of law and the message, and the links of which it is to be said.
+#[derive(Default)]
+struct Warnings(BTreeMap<(&'static str, String), Vec<String>>);
+
+impl Warnings {
+    fn add(&mut self, kind: &'static str, message: String, link: &str) {
+        self.0.entry((kind, message)).or_default().push(link.to_owned());
+    }
+
+    /// Looks at what does not fit the RTTs of a link's flows, of which nothing is left open.
+    fn look_at(&mut self, plan: &LinkPlan, rtts: &PathRtts, longest: Option<Time>, packet_bytes: f64) {
+        let router = [
+            plan.router.gains().and_then(|gains| unstable(gains, &rtts.each())),
+            bursts(rtts),
+            sparse(plan, rtts, packet_bytes),
+            longest.and_then(|rtt| {
+                let most = plan.router.header().longest_rtt().filter(|most| rtt > *most)?;
+                let law = plan.router.name();
+                Some(format!(
+                    "packets of \"{law}\" carry RTTs up to {most}, but the flows' RTT is {rtt}; take another law"
+                ))
+            }),
+        ];
+        router.into_iter().flatten().for_each(|message| self.add("router", message, &plan.name));
+        let share = longest.and_then(|rtt| hasty_share(plan, rtt));
+        share.into_iter().for_each(|message| self.add("share", message, &plan.name));
+        let police = longest.and_then(|rtt| hasty_police(plan, rtt));
+        police.into_iter().for_each(|message| self.add("police", message, &plan.name));
+    }
+
+    /// Sets the time constants of router and queue that are left open.
+    fn time_constants(
+        &mut self,
+        plan: &mut LinkPlan,
+        rtts: &PathRtts,
+        longest: Option<Time>,
+        assumed: &mut Named<String>,
+    ) {
+        let router = plan.router.time_constant().and_then(|(name, value)| {
+            let rtt = rtts.mean()?;
+            Some(("router", name, value, rtt, true))
+        });
+        let queue = plan.queue.time_constant().and_then(|constant| {
+            let rtt = longest?;
+            let follows = constant.usual_for.is_none_or(|rtts| !rtts.contains(&rtt));
+            Some(("queue", constant.name, constant.value, rtt, follows))
+        });
+        for (kind, name, value, rtt, follows) in router.into_iter().chain(queue) {
+            match *value {
+                None if follows => {
+                    *value = Some(rtt);
+                    assumed.insert(format!("{}.{kind}.{name}", plan.name), rtt.to_string());
+                }
+                Some(given) if far_off(given, rtt) => {
+                    let message =
+                        format!("{name}: is {given}, but the flows' RTT is {rtt}; leave it out for that");
+                    self.add(kind, message, &plan.name);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Sets the longest RTT that a router law takes into account, if that is left open and the usual one is too short.
+    fn longest_rtt(&mut self, plan: &mut LinkPlan, longest: Option<Time>, assumed: &mut Named<String>) {
+        let Some((bound, longest)) = plan.router.longest_rtt().zip(longest) else { return };
+        let name = bound.name;
+        match *bound.value {
+            None if bound.on(longest) > bound.usual => {
+                let time = *bound.value.insert(bound.on(longest));
+                assumed.insert(format!("{}.router.{name}", plan.name), time.to_string());
+            }
+            Some(given) if given < longest => {
+                let message = format!(
+                    "{name}: is {given}, but the flows' RTT is {longest}; leave it out, or give more"
+                );
+                self.add("router", message, &plan.name);
+            }
+            _ => {}
+        }
     }
 }

@@ -19,10 +19,11 @@
 //! | flows that arrive at random and are there at a time | all at a load of 1; below, those of 30 round trips and a second, and a queue's |
 //! | samples | the duration over the interval, of each series |
 
-use super::groups::Leg;
+mod spans;
+
+use super::groups::WEB_PAIRS;
 use super::lists::Placed;
-use super::paths::{Core, Hashed, Way, Ways};
-use super::plan::{FlowPlan, GroupPlan, LinkPlan, Path};
+use super::paths::Core;
 use super::{Builder, MOST_FLOWS, Result, error};
 use crate::capture::{User, wanted};
 use crate::delays::STEP;
@@ -33,11 +34,12 @@ use crate::host::{
 };
 use crate::link::{InFlight, Plain, Port};
 use crate::medium::Capacity;
+use crate::plan::{FlowPlan, GroupPlan, LinkPlan, Needs, Path};
 use crate::random::Stream;
 use crate::results::{
     CapturedFrame, CapturedPacket, DelayCurve, FlowRow, GroupSummary, LinkSummary, SeriesKey,
 };
-use crate::scenario::{Access, Arrivals, FlowGroup, Jitter, OneOrMany, Priority, Web};
+use crate::scenario::{Access, Arrivals, FlowGroup, Jitter, Priority, Web};
 use crate::size_bins::BINS;
 use crate::workload::SizeLaw;
 use flowstamp_laws::queue::Limit;
@@ -45,7 +47,8 @@ use flowstamp_laws::registry::{Header, SenderSpec};
 use flowstamp_laws::sender::{FlowView, SenderLaw};
 use flowstamp_laws::transport::{self, Agreed, SackBlocks};
 use flowstamp_laws::units::{Rate, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use spans::Span;
+use std::collections::BTreeSet;
 
 /// The interpreter, its libraries and the engine: what a run of nothing takes.
 const PROGRAM: f64 = 96e6;
@@ -80,50 +83,12 @@ fn of<T>() -> f64 {
     size_of::<T>() as f64
 }
 
-/// What a run may need.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Needs {
-    /// At its height, bytes.
-    pub bytes: u64,
-    /// As long as its results are kept, bytes.
-    pub kept: u64,
-}
-
-impl Needs {
-    /// What runs may need of which at least one is under way at a time, and whose results are kept, bytes.
-    #[must_use]
-    pub fn together(all: &[Self]) -> u64 {
-        let kept = all.iter().fold(0u64, |sum, needs| sum.saturating_add(needs.kept));
-        let most = all.iter().map(|needs| needs.bytes.saturating_sub(needs.kept)).max().unwrap_or(0);
-        kept.saturating_add(most)
-    }
-}
-
-/// One part of it.
+/// One part of what a run may need.
 #[derive(Clone, Debug)]
 struct Part {
     bytes: f64,
     key: String,
     what: String,
-}
-
-/// Where the flows of a group go.
-struct Span {
-    name: String,
-    /// The longest ways there and back.
-    way: Way,
-    back: Way,
-    /// All links that they may take.
-    there: Vec<u32>,
-    acks: Vec<u32>,
-    /// Links by which their data leave the nodes where they start.
-    first: usize,
-    /// The shortest and the longest round-trip propagation time.
-    rtts: [Time; 2],
-    /// Pairs of hosts, if a pattern says between which.
-    pairs: Option<usize>,
-    /// What their load is a share of, bytes per second.
-    shared: f64,
 }
 
 /// What the flows of a group have on their way over one path, packets.
@@ -133,6 +98,20 @@ struct Load {
     data: f64,
     /// Acks that come of it, per second.
     acks_per_s: f64,
+}
+
+/// How many flows there are.
+struct Count {
+    /// Pairs of hosts.
+    pairs: f64,
+    /// In the whole run.
+    all: f64,
+    /// At a time.
+    live: f64,
+    /// At a time, where those of a list are counted once for all pairs.
+    together: f64,
+    /// Rows of a list.
+    rows: f64,
 }
 
 #[derive(Default)]
@@ -186,161 +165,43 @@ impl Builder<'_> {
         )
     }
 
-    /// The longest round trip of any flow, which buffers in BDP may refer to.
-    fn longest(&self, core: &Core) -> Time {
-        let of = |(at, group): (usize, &FlowGroup)| {
-            self.spans(at, group, core).into_iter().map(|span| span.rtts[1]).max()
-        };
-        self.scenario.flows.iter().enumerate().filter_map(of).max().unwrap_or_default()
-    }
-
-    /// Where the flows of a group go; none where something is wrong with it, which is said when it is placed.
-    fn spans(&self, at: usize, group: &FlowGroup, core: &Core) -> Vec<Span> {
-        if let Some(list) = self.lists.get(&at) {
-            let span = |ways: &Ways| {
-                let (way, back) = ways.first()?.clone();
-                let all = |of: fn(&(Way, Way)) -> &Way| -> BTreeSet<u32> {
-                    ways.iter().flat_map(|both| &of(both).links).copied().collect()
-                };
-                let reaches = [all(|both| &both.0), all(|both| &both.1)];
-                let first = ways.iter().map(|both| both.0.links.first()).collect::<BTreeSet<_>>().len();
-                self.span(group, core, &group.name, (way, back), reaches, first)
-            };
-            return list.ways.iter().filter_map(span).collect();
-        }
-        let legs = self.legs(at, group, core).unwrap_or_default();
-        legs.iter().filter_map(|leg| self.of_leg(group, leg, core)).collect()
-    }
-
-    /// The ways of a leg's flows together.
-    fn of_leg(&self, group: &FlowGroup, leg: &Leg, core: &Core) -> Option<Span> {
-        let any = Hashed::new(0, "", 0);
-        let mut ends: [BTreeMap<usize, BTreeSet<usize>>; 2] = Default::default();
-        for (from, to) in &leg.pairs {
-            ends[0].entry(*to).or_default().insert(*from);
-            ends[1].entry(*from).or_default().insert(*to);
-        }
-        let mut reaches: [BTreeSet<u32>; 2] = Default::default();
-        for (ends, reach) in ends.iter().zip(&mut reaches) {
-            for (to, from) in ends {
-                reach.extend(core.reach(&self.links, from, *to)?.links);
-            }
-        }
-        let leaving = ends[1].keys().flat_map(|node| &core.leaving()[*node]);
-        let first = leaving.map(|edge| core.edges[*edge].2).filter(|link| reaches[0].contains(link));
-        let first = first.collect::<BTreeSet<_>>().len();
-        let ways = leg.pairs.iter().map(|(from, to)| core.ways(&self.links, *from, *to, any));
-        let ways = ways.collect::<Option<Vec<_>>>()?;
-        let mut rtts = ways.iter().map(|(way, back)| self.rtts(group, way, back, core));
-        let [mut least, mut most] = rtts.next()?;
-        rtts.for_each(|rtts| (least, most) = (least.min(rtts[0]), most.max(rtts[1])));
-        let peak = |link: &u32| self.peak(&self.links[*link as usize]);
-        let shared = core.hosts_carry(ways.iter(), peak);
-        let longest = ways.into_iter().max_by_key(|(way, back)| way.links.len() + back.links.len())?;
-        let span = self.span(group, core, &leg.name, longest, reaches, first)?;
-        let pairs = group.pattern.map(|_| leg.pairs.len());
-        let shared = if pairs.is_some() { shared } else { span.shared };
-        Some(Span { rtts: [least, most], pairs, shared, ..span })
-    }
-
-    fn span(
-        &self,
-        group: &FlowGroup,
-        core: &Core,
-        name: &str,
-        (way, back): (Way, Way),
-        [there, acks]: [BTreeSet<u32>; 2],
-        first: usize,
-    ) -> Option<Span> {
-        let rtts = self.rtts(group, &way, &back, core);
-        let (there, acks): (Vec<_>, Vec<_>) = (there.into_iter().collect(), acks.into_iter().collect());
-        let shared = self.slowest(&there);
-        Some(Span { name: name.to_owned(), way, back, there, acks, first, rtts, pairs: None, shared })
-    }
-
     /// The laws of a group's flows.
     fn laws<'b>(&'b self, at: usize, group: &'b FlowGroup) -> &'b [SenderSpec] {
         self.lists.get(&at).map_or(std::slice::from_ref(&group.law), |list| &list.flows.laws)
     }
 
-    /// The shortest and the longest round-trip propagation time of a group's flows over a path.
-    fn rtts(&self, group: &FlowGroup, way: &Way, back: &Way, core: &Core) -> [Time; 2] {
-        let delays = way.links.iter().chain(&back.links).map(|link| self.links[*link as usize].delay);
-        let inner = delays.fold(Time::ZERO, Time::saturating_add);
-        let ends = group.access.or(core.access).map_or(Time::ZERO, |access| access.delay * 4);
-        let least = inner.saturating_add(ends);
-        let wanted = match &group.rtt {
-            Some(OneOrMany::One(rtt)) => [*rtt; 2],
-            Some(OneOrMany::Many(rtts)) => {
-                [rtts.iter().min(), rtts.iter().max()].map(|rtt| rtt.copied().unwrap_or_default())
-            }
-            None => [core.rtt.unwrap_or_default(); 2],
-        };
-        wanted.map(|rtt| rtt.max(least))
-    }
-
     /// Flows, their hosts and what these have on their way.
     fn group_flows(&self, core: &Core, budget: &mut Budget) -> Vec<Load> {
-        let s = self.scenario;
         let mut loads = Vec::new();
-        for (at, group) in s.flows.iter().enumerate() {
+        for (at, group) in self.scenario.flows.iter().enumerate() {
             let spans = self.spans(at, group, core);
-            let laws = self.laws(at, group);
             let list = self.lists.get(&at);
             let arrives = group.web.is_some() || list.is_some();
-            let (mut hosts, mut under_way, mut flows) = (0.0, 0.0, 0.0);
-            let histograms = if arrives { BINS as f64 + 1.0 } else { 1.0 };
-            hosts += histograms * (HISTOGRAM + CURVE);
-            budget.kept += histograms * CURVE;
-            let mut listed = list.map(|list| {
+            let access = group.access.or(core.access);
+            let mut live = list.map(|list| {
                 let rtts_s = spans.iter().map(|span| span.rtts[1].as_secs_f64());
                 self.live(list, group, &rtts_s.collect::<Vec<_>>())
             });
+            let histograms = if arrives { BINS as f64 + 1.0 } else { 1.0 };
+            budget.kept += histograms * CURVE;
+            let (mut hosts, mut under_way, mut flows) = (histograms * (HISTOGRAM + CURVE), 0.0, 0.0);
             for (number, span) in spans.into_iter().enumerate() {
-                let rtts_s = span.rtts.map(Time::as_secs_f64);
-                let apart = group.access.or(core.access).is_some() || list.is_none();
-                let pairs = group.count.unwrap_or(if arrives && apart { 10 } else { 1 });
-                let pairs =
-                    if apart { pairs } else { pairs.max(list.map_or(1, |l| l.ways[number].len() as u32)) };
-                let pairs = span.pairs.map_or(f64::from(pairs.min(MOST_FLOWS)), |pairs| pairs as f64);
-                let (all, live) = match (list, &listed) {
-                    (Some(list), Some((_, live))) => (f64::from(list.rows[number]), live[number]),
-                    _ => self.arrivals(group, &span, rtts_s[1]).unwrap_or((pairs, pairs)),
-                };
-                // Of a list together, with its rows.
-                let together = listed.as_mut().map_or(live, |(live, _)| std::mem::take(live));
-                hosts += if list.is_some() { all * LISTED } else { 0.0 };
-                let links = (span.way.links.len() + span.back.links.len()) as f64;
-                hosts += pairs * per_pair(links, !self.nodes.is_empty());
-                hosts += if self.is_rerouted(group) { self.routed_bytes(pairs, links) } else { 0.0 };
-                hosts += together * per_live(laws, group) * if arrives { GROWTH } else { 1.0 };
-                hosts += self.messages(group, together);
-                let told = if arrives { 0.0 } else { GROWTH * of::<FlowRow>() + ROW_TOLD };
-                hosts += all
-                    * (LONG_GROWTH * (of::<Record>() + of::<Outcome>())
-                        + of::<FlowRow>()
-                        + ROW_COLUMNS
-                        + 48.0
-                        + told);
-                hosts += of::<GroupPlan>() * GROWTH
-                    + of::<Group>()
-                    + of::<GroupSummary>()
-                    + 8.0 * span.name.len() as f64;
-                hosts += 3.0 * 4.0 * links;
-                budget.kept += all * (of::<FlowRow>() + told);
-                budget.series += if s.probes.groups { 1.0 } else { 0.0 };
-                budget.series += if s.probes.flows && !arrives { 3.0 * all } else { 0.0 };
-                let access = group.access.or(core.access);
-                let transfers = self.transfers(group, live, list.map(|list| (list, number)));
-                let [data, at_hosts] =
-                    self.on_their_way(group, laws, (live, transfers), &span, rtts_s, access);
+                let count = self.count(group, list.map(|list| (list, number)), &span, access, &mut live);
+                let laws = self.laws(at, group);
+                hosts += self.bytes_at_hosts(group, laws, &span, &count, arrives);
+                let told = row_told(arrives);
+                budget.kept += count.all * (of::<FlowRow>() + told);
+                budget.series += if self.scenario.probes.groups { 1.0 } else { 0.0 };
+                budget.series += if self.scenario.probes.flows && !arrives { 3.0 * count.all } else { 0.0 };
+                let transfers = self.transfers(group, count.live, list.map(|list| (list, number)));
+                let [data, at_hosts] = self.on_their_way(group, laws, (count.live, transfers), &span, access);
                 let waits = (of::<InFlight>() + of::<SackBlocks>()) * GROWTH;
                 // A burst of all waits at one of a host's links at a time, and a link has room for two at the least.
-                under_way += waits * (2.0 * at_hosts + ACCESS_LINKS * 2.0 * pairs);
+                under_way += waits * (2.0 * at_hosts + ACCESS_LINKS * 2.0 * count.pairs);
                 under_way +=
                     if group.law.datagrams() { 0.0 } else { self.known_per_packet(group, laws) * data };
-                flows += all;
-                let acks_per_s = self.slowest(&span.there) / s.packet.as_f64();
+                flows += count.all;
+                let acks_per_s = self.slowest(&span.there) / self.scenario.packet.as_f64();
                 loads.push(Load { way: span.there, back: span.acks, data, acks_per_s });
             }
             let key = |k: &str| format!("flows.{}.{k}", group.name);
@@ -360,9 +221,63 @@ impl Builder<'_> {
         loads
     }
 
+    /// How many flows of a group, or of one pair of its list, there are. `listed` has how many of a list are there at a time: all, which
+    /// are counted with its first pair, and of each pair.
+    fn count(
+        &self,
+        group: &FlowGroup,
+        list: Option<(&Placed, usize)>,
+        span: &Span,
+        access: Option<Access>,
+        listed: &mut Option<(f64, Vec<f64>)>,
+    ) -> Count {
+        let apart = access.is_some() || list.is_none();
+        let many = apart && (group.web.is_some() || list.is_some());
+        let pairs = group.count.unwrap_or(if many { WEB_PAIRS } else { 1 });
+        let turns = list.filter(|_| !apart).map_or(0, |(list, pair)| list.ways[pair].len() as u32);
+        let pairs = f64::from(pairs.max(turns).min(MOST_FLOWS));
+        let pairs = span.pairs.map_or(pairs, |pairs| pairs as f64);
+        if let (Some((list, pair)), Some((together, live))) = (list, listed) {
+            let (all, live) = (f64::from(list.rows[pair]), live[pair]);
+            return Count { pairs, all, live, together: std::mem::take(together), rows: all };
+        }
+        let (all, live) = self.arrivals(group, span).unwrap_or((pairs, pairs));
+        Count { pairs, all, live, together: live, rows: 0.0 }
+    }
+
+    /// What the ends of so many flows take, from the layout to the tables.
+    fn bytes_at_hosts(
+        &self,
+        group: &FlowGroup,
+        laws: &[SenderSpec],
+        span: &Span,
+        count: &Count,
+        arrives: bool,
+    ) -> f64 {
+        let links = (span.way.links.len() + span.back.links.len()) as f64;
+        let routed = if self.is_rerouted(group) { self.routed_bytes(count.pairs, links) } else { 0.0 };
+        let live = per_live(laws, group) * if arrives { GROWTH } else { 1.0 };
+        let row = LONG_GROWTH * (of::<Record>() + of::<Outcome>())
+            + of::<FlowRow>()
+            + ROW_COLUMNS
+            + 48.0
+            + row_told(arrives);
+        let named =
+            of::<GroupPlan>() * GROWTH + of::<Group>() + of::<GroupSummary>() + 8.0 * span.name.len() as f64;
+        count.rows * LISTED
+            + count.pairs * per_pair(links, !self.nodes.is_empty())
+            + routed
+            + count.together * live
+            + self.messages(group, count.together)
+            + count.all * row
+            + named
+            + 3.0 * 4.0 * links
+    }
+
     /// How many flows arrive at random in the run, and how many of them are there at a time.
-    fn arrivals(&self, group: &FlowGroup, span: &Span, rtt_s: f64) -> Option<(f64, f64)> {
+    fn arrivals(&self, group: &FlowGroup, span: &Span) -> Option<(f64, f64)> {
         let web = group.web.as_ref()?;
+        let rtt_s = span.rtts[1].as_secs_f64();
         let s = self.scenario;
         let sizes = self.sizes(web)?;
         let slowest = span.shared;
@@ -424,10 +339,10 @@ impl Builder<'_> {
         laws: &[SenderSpec],
         (flows, transfers): (f64, Option<(f64, bool)>),
         span: &Span,
-        [least_rtt_s, rtt_s]: [f64; 2],
         access: Option<Access>,
     ) -> [f64; 2] {
         let s = self.scenario;
+        let [least_rtt_s, rtt_s] = span.rtts.map(Time::as_secs_f64);
         let (packet, payload) = (s.packet.as_f64(), s.payload() as f64);
         let duration_s = s.duration.as_secs_f64();
         let room: f64 = span.there.iter().map(|link| packets(self.links[*link as usize].limit, packet)).sum();
@@ -568,22 +483,27 @@ impl Builder<'_> {
             budget.kept += CURVE;
         }
         let number = self.links.len();
-        let laid = self.graph.as_ref().and_then(|laid| laid.of);
-        let (key, buffer) = match (&s.dumbbell, &s.parking_lot) {
-            _ if laid.is_some() => (laid.unwrap_or_default(), format!("{}.buffer", laid.unwrap_or_default())),
-            (Some(_), _) => ("dumbbell", "dumbbell.buffer".to_owned()),
-            (_, Some(_)) => ("parking_lot.rates", "parking_lot.buffer".to_owned()),
-            _ => (
-                "graph.links",
-                self.links.get(longest.1).map_or_else(String::new, |l| format!("buffer of {}", l.name)),
-            ),
-        };
+        let (key, buffer) = self.keys_of_links(longest.1);
         budget.add(links, key, format!("{number} links"));
         budget.add(waits, buffer, format!("packets that may wait at {number} links"));
         budget.series += if s.probes.links { 5.0 * number as f64 } else { 0.0 };
         budget.series += if s.probes.laws { VARIABLES * number as f64 } else { 0.0 };
         let stations: usize = self.nodes.iter().map(Vec::len).sum();
         budget.series += if s.probes.cells { (5 * stations + self.cells.len()) as f64 } else { 0.0 };
+    }
+
+    /// The key that says how many links there are, and the one of the buffer of the link at which most may wait.
+    fn keys_of_links(&self, longest: usize) -> (&'static str, String) {
+        let laid = self.graph.as_ref().and_then(|laid| laid.of);
+        match (&self.scenario.dumbbell, &self.scenario.parking_lot) {
+            _ if laid.is_some() => (laid.unwrap_or_default(), format!("{}.buffer", laid.unwrap_or_default())),
+            (Some(_), _) => ("dumbbell", "dumbbell.buffer".to_owned()),
+            (_, Some(_)) => ("parking_lot.rates", "parking_lot.buffer".to_owned()),
+            _ => (
+                "graph.links",
+                self.links.get(longest).map_or_else(String::new, |l| format!("buffer of {}", l.name)),
+            ),
+        }
     }
 
     fn samples(&self, budget: &mut Budget) {
@@ -623,6 +543,11 @@ fn packets(limit: Limit, size: f64) -> f64 {
         Limit::Bytes(bytes) => bytes as f64 / size,
         Limit::Packets(packets) => f64::from(packets),
     }
+}
+
+/// A row of the table of flows as it is told: not of flows that arrive in the run.
+fn row_told(arrives: bool) -> f64 {
+    if arrives { 0.0 } else { GROWTH * of::<FlowRow>() + ROW_TOLD }
 }
 
 /// A pair of hosts whose packets take so many router links there and back.

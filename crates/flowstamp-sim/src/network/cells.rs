@@ -1,11 +1,11 @@
 //! Cells of the scenario: interfaces, which are links, and who can reach whom by them.
 
 use super::paths::Core;
-use super::plan::{CellPlan, LinkPlan, Medium, NOBODY, StationPlan};
 use super::topology::priority;
 use super::{Builder, Result, error};
 use crate::ScenarioError;
 use crate::medium::{Capacity, dcf};
+use crate::plan::{CellPlan, LinkPlan, Medium, NOBODY, StationPlan};
 use crate::scenario::{Buffer, Cell, LinkRate, Station, Weight, check_rate};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::ShareSpec;
@@ -21,6 +21,52 @@ impl Builder<'_> {
     }
 
     fn cell(&mut self, key: &str, number: u32, cell: &Cell, core: &mut Core) -> Result<()> {
+        self.check_cell(key, cell)?;
+        let mut plan =
+            CellPlan { name: cell.name.clone(), params: cell.mac.0.params(), stations: Vec::new() };
+        let mut nodes = Vec::new();
+        if let Some(name) = &cell.access_point {
+            let fastest = self.fastest(key, &plan.params, cell)?;
+            let link = self.interface(key, number, 0, cell, name, None, fastest)?;
+            plan.stations.push(StationPlan {
+                name: name.clone(),
+                link,
+                params: dcf::StationParams::ACCESS_POINT,
+                rates: Vec::new(),
+            });
+            nodes.push(core.node(name));
+        }
+        for (i, station) in cell.stations.iter().enumerate() {
+            let key = format!("{key}.stations[{i}]");
+            let rates = rates(&key, &plan.params, station)?;
+            let node = core.node(&station.name);
+            self.check_station(&key, station, node, &nodes)?;
+            let (name, index) = (&station.name, plan.stations.len() as u32);
+            let fastest = Rate::from_bps(rates.iter().map(|r| r.1.bps()).fold(0.0, f64::max));
+            let link = self.interface(&key, number, index, cell, name, Some(station), fastest)?;
+            plan.stations.push(StationPlan {
+                name: name.clone(),
+                link,
+                params: dcf::StationParams { rate: Some(rates[0].1), error_rate: station.error_rate },
+                rates: if rates.len() > 1 { rates } else { Vec::new() },
+            });
+            nodes.push(node);
+        }
+        for (i, from) in plan.stations.iter().enumerate() {
+            for (j, to) in nodes.iter().enumerate() {
+                let by_access_point = cell.access_point.is_some() && i > 0 && j > 0;
+                if i != j && !by_access_point {
+                    core.edges.push((nodes[i], *to, from.link));
+                }
+            }
+        }
+        self.nodes.push(nodes);
+        self.cells.push(plan);
+        Ok(())
+    }
+
+    /// Checks what a cell says, apart from its stations.
+    fn check_cell(&self, key: &str, cell: &Cell) -> Result<()> {
         if self.cells.iter().any(|other| other.name == cell.name) {
             return error(
                 format!("{key}.name"),
@@ -38,69 +84,28 @@ impl Builder<'_> {
         if cell.stations.len() + usize::from(cell.access_point.is_some()) < 2 {
             return error(format!("{key}.stations"), "needs two nodes at least to be a cell; name more");
         }
-        let mut plan = CellPlan { name: cell.name.clone(), params, stations: Vec::new() };
-        let mut nodes = Vec::new();
-        if let Some(name) = &cell.access_point {
-            let fastest = self.fastest(key, &plan.params, cell)?;
-            let link = self.interface(key, number, 0, cell, name, None, fastest)?;
-            plan.stations.push(StationPlan {
-                name: name.clone(),
-                link,
-                params: dcf::StationParams::ACCESS_POINT,
-                rates: Vec::new(),
-            });
-            nodes.push(core.node(name));
+        Ok(())
+    }
+
+    /// Checks a station, whose cell has these nodes already.
+    fn check_station(&self, key: &str, station: &Station, node: usize, nodes: &[usize]) -> Result<()> {
+        if !(0.0..1.0).contains(&station.error_rate.get()) {
+            let message = format!("is {}; it must be at least 0 and below 1", station.error_rate);
+            return error(format!("{key}.error_rate"), message);
         }
-        for (i, station) in cell.stations.iter().enumerate() {
-            let key = format!("{key}.stations[{i}]");
-            let rates = rates(&key, &plan.params, station)?;
-            if !(0.0..1.0).contains(&station.error_rate.get()) {
-                let message = format!("is {}; it must be at least 0 and below 1", station.error_rate);
-                return error(format!("{key}.error_rate"), message);
-            }
-            let node = core.node(&station.name);
-            if nodes.contains(&node) {
-                return error(format!("{key}.name"), format!("\"{}\" is in the cell already", station.name));
-            }
-            let taken = self.nodes.iter().zip(&self.cells).find(|(nodes, _)| nodes.contains(&node));
-            if let Some((_, other)) = taken {
-                let message = format!(
+        if nodes.contains(&node) {
+            return error(format!("{key}.name"), format!("\"{}\" is in the cell already", station.name));
+        }
+        match self.nodes.iter().zip(&self.cells).find(|(nodes, _)| nodes.contains(&node)) {
+            Some((_, other)) => error(
+                format!("{key}.name"),
+                format!(
                     "\"{}\" is a node of cell \"{}\" already; a node has one radio",
                     station.name, other.name
-                );
-                return error(format!("{key}.name"), message);
-            }
-            let index = plan.stations.len() as u32;
-            let fastest = rates.iter().map(|r| r.1.bps()).fold(0.0, f64::max);
-            let link = self.interface(
-                &key,
-                number,
-                index,
-                cell,
-                &station.name,
-                Some(station),
-                Rate::from_bps(fastest),
-            )?;
-            let params = dcf::StationParams { rate: Some(rates[0].1), error_rate: station.error_rate };
-            plan.stations.push(StationPlan {
-                name: station.name.clone(),
-                link,
-                params,
-                rates: if rates.len() > 1 { rates } else { Vec::new() },
-            });
-            nodes.push(node);
+                ),
+            ),
+            None => Ok(()),
         }
-        for (i, from) in plan.stations.iter().enumerate() {
-            for (j, to) in nodes.iter().enumerate() {
-                let by_access_point = cell.access_point.is_some() && i > 0 && j > 0;
-                if i != j && !by_access_point {
-                    core.edges.push((nodes[i], *to, from.link));
-                }
-            }
-        }
-        self.nodes.push(nodes);
-        self.cells.push(plan);
-        Ok(())
     }
 
     /// The fastest rate of any station: what an access point's link reports as its own.

@@ -2,7 +2,7 @@
 
 use super::{Builder, Result};
 use crate::ScenarioError;
-use crate::link::VaryingDelay;
+use crate::medium::VaryingDelay;
 use crate::scenario::Delays;
 use flowstamp_laws::units::Time;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Edges of a core cloud: which flow governs which link, and for how many flows it speaks.
 
 use super::paths::Core;
-use super::plan::Network;
 use super::{Builder, Result, error, of_full};
+use crate::plan::Network;
 use crate::scenario::{FlowGroup, Priority};
 
 impl Builder<'_> {

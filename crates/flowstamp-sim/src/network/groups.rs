@@ -1,18 +1,16 @@
 //! Flows: what may be asked of a group, where its hosts hang, which way its packets go.
 
-use super::lists::{Placed, listed, listed_name};
+use super::group_checks::{check_count, timers_at_odds};
+use super::lists::{Placed, listed_name};
 use super::outages::Demand;
 use super::paths::{Core, Hashed, Way, Ways};
-use super::plan::{Comes, END, FlowPlan, GroupPlan, LinkPlan, NOBODY, Network, Path, WebPlan};
 use super::{Builder, MOST_FLOWS, MOST_WEB_FLOWS, Result, error, of_full};
 use crate::ScenarioError;
-use crate::packet::Labels;
+use crate::plan::{Comes, END, FlowPlan, GroupPlan, LinkPlan, NOBODY, Network, Path, WebPlan};
 use crate::random::Stream;
-use crate::scenario::{Access, FlowGroup, OneOrMany, Receiver, Web, check_rate};
+use crate::scenario::{Access, FlowGroup, OneOrMany, Web, check_rate};
 use crate::workload::{ArrivalProcess, SizeLaw, hold_to_load, wire_bytes};
 use flowstamp_laws::registry::{Header, SenderSpec};
-use flowstamp_laws::sender::Recovery;
-use flowstamp_laws::transport;
 use flowstamp_laws::units::Time;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,22 +27,70 @@ pub(super) struct Leg {
     pub pairs: Vec<(usize, usize)>,
 }
 
-/// What to say of timers that a scenario sets, where they cannot work on a path of this RTT or beside one another.
-fn timers_at_odds(name: &str, t: &transport::Params, rtt: Time) -> Option<String> {
-    let key = |k: &str| format!("flows.{name}.transport.{k}");
-    if let Some(max_rto) = t.max_rto.filter(|max_rto| *max_rto <= rtt) {
-        let message = format!("is {max_rto}, but the flows' RTT is {rtt}, so that every packet times out");
-        return Some(format!("{}: {message}; leave it out, or give more than the RTT", key("max_rto")));
+/// How the flows of a group are placed that have one name in results.
+struct Placing<'a> {
+    /// Index into `flows` of the scenario.
+    spec: usize,
+    group: &'a FlowGroup,
+    name: String,
+    /// The ways there and back, by the pair of nodes.
+    ways: &'a [Ways],
+    list: Option<&'a Placed>,
+    /// Its hosts' own links, if they have some. Without them all flows between two nodes take the same way.
+    access: Option<Access>,
+    /// Pairs of hosts between two nodes, or of a list between all.
+    count: u32,
+}
+
+impl Placing<'_> {
+    /// Its flows come during the run.
+    fn arrives(&self) -> bool {
+        self.group.web.is_some() || self.list.is_some()
     }
-    let patience = t.min_rto.max(rtt);
-    (t.delayed_acks && t.delayed_ack_timeout >= patience).then(|| {
-        format!(
-            "{}: is {}, but senders may time out after {patience}, before a delayed ack comes; give less than min_rto, {}",
-            key("delayed_ack_timeout"),
-            t.delayed_ack_timeout,
-            t.min_rto
-        )
-    })
+
+    /// Each of its flows stays and takes all that it is given.
+    fn lasts(&self) -> bool {
+        let group = self.group;
+        !self.arrives() && group.size.is_none() && !group.produces() && group.lifetime.is_none()
+    }
+
+    /// Pairs of hosts between one pair of nodes. Rows of a list without hosts of their own take the ways of hashed flows in turn.
+    fn hosts_between(&self, ways: &Ways) -> u32 {
+        let takes_turns = self.list.is_some() && self.access.is_none();
+        if self.group.count.is_none() && takes_turns { ways.len() as u32 } else { self.count }
+    }
+
+    fn laws_between(&self, pair: usize) -> Vec<&SenderSpec> {
+        match self.list {
+            Some(list) => list.flows.laws_between(pair as u32).collect(),
+            None => vec![&self.group.law],
+        }
+    }
+
+    /// The links that its data takes, by the way; a way may come several times.
+    fn data_ways(&self) -> impl Iterator<Item = &Vec<u32>> {
+        self.ways.iter().flatten().map(|(there, _)| &there.links)
+    }
+
+    /// The links that its data takes, each once: of one way in its order.
+    fn links(&self) -> Vec<u32> {
+        let mut links: Vec<u32> = self.data_ways().flatten().copied().collect();
+        if self.data_ways().nth(1).is_some() || self.list.is_some() {
+            links.sort_unstable();
+            links.dedup();
+        }
+        links
+    }
+}
+
+/// Where the flows of a group have been placed.
+struct Routed {
+    /// By the pair of nodes.
+    paths: Vec<Vec<Path>>,
+    /// Round-trip propagation times.
+    longest: Time,
+    shortest: Time,
+    mean_s: f64,
 }
 
 impl Builder<'_> {
@@ -56,7 +102,6 @@ impl Builder<'_> {
         core: &mut Core,
         network: &mut Network,
     ) -> Result<Time> {
-        let key = |k: &str| format!("flows.{}.{k}", group.name);
         self.check_group(group)?;
         let list = self.lists.remove(&spec);
         let legs = match &list {
@@ -71,192 +116,206 @@ impl Builder<'_> {
             }
             None => self.hops(spec, group, core)?,
         };
-        let header = self.scenario.header.get();
-        let follows = self.is_rerouted(group);
         let mut longest = Time::ZERO;
         for (name, ways) in legs {
-            let id = network.groups.len() as u32;
-            let arrives = group.web.is_some() || list.is_some();
-            let lasts = !arrives && group.size.is_none() && !group.produces() && group.lifetime.is_none();
-            // Without hosts of their own all flows between two nodes take the same way.
-            let apart = group.access.or(core.access).is_some() || list.is_none();
-            let count = group.count.unwrap_or(if arrives && apart { WEB_PAIRS } else { 1 });
-            let least = u32::from(arrives);
-            let count = if group.pattern.is_some() { 1 } else { count };
-            let pairs = u64::from(count) * ways.len() as u64;
-            if count < least || pairs > u64::from(MOST_FLOWS) {
-                let of =
-                    if list.is_some() { ", which the pairs of nodes of its list take together" } else { "" };
-                return error(
-                    key("count"),
-                    format!("is {count}; it must be at least {least} and at most {MOST_FLOWS}{of}"),
-                );
+            let access = group.access.or(core.access);
+            let list = list.as_ref();
+            let mut placing = Placing { spec, group, name, ways: &ways, list, access, count: 1 };
+            if group.pattern.is_none() {
+                let many = group.web.is_some() || list.is_some() && access.is_some();
+                placing.count = group.count.unwrap_or(if many { WEB_PAIRS } else { 1 });
             }
-            let flows = if list.is_some() { u64::from(count) } else { pairs };
-            let entries = [("rtt", group.rtt.as_ref()), ("start", Some(&group.start))];
-            for (k, given) in entries {
-                if let Some(OneOrMany::Many(list)) = given {
-                    if list.len() as u64 != flows {
-                        return error(
-                            key(k),
-                            format!("has {} entries; it needs one for each of {flows} flows", list.len()),
-                        );
-                    }
-                }
-            }
-            let mut starts = Stream::new(self.seed, &format!("start/{name}"));
-            let mut paths = Vec::with_capacity(ways.len());
-            let (mut longest_of_group, mut shortest) = (Time::ZERO, Time::MAX);
-            let mut rtts_s = 0.0;
-            for (pair, ways) in ways.iter().enumerate() {
-                let laws: Vec<&SenderSpec> = match &list {
-                    Some(list) => {
-                        let laws = list.flows.uses.range((pair as u32, 0)..=(pair as u32, u32::MAX));
-                        laws.map(|((_, law), _)| &list.flows.laws[*law as usize]).collect()
-                    }
-                    None => vec![&group.law],
-                };
-                // Rows of a list without hosts of their own take the ways of hashed flows in turn.
-                let here = if group.count.is_none() && !apart { ways.len() as u32 } else { count };
-                let mut of_pair = Vec::with_capacity(here as usize);
-                let mut rtts_of_pair_s = 0.0;
-                for i in 0..here {
-                    let (there, back) = &ways[(i as usize).min(ways.len() - 1)];
-                    let (path, rtt) = self.place(group, pair as u32 * count + i, core, there, back)?;
-                    if let (true, Some(from), Some(to)) = (follows, back.nodes.last(), there.nodes.last()) {
-                        let index = if group.pattern.is_some() { pair as u64 } else { u64::from(i) };
-                        let hashed = match &list {
-                            Some(_) => listed_name(group, &core.names[*from], &core.names[*to]),
-                            None => name.clone(),
-                        };
-                        let inner = there.links.iter().chain(&back.links);
-                        let inner =
-                            inner.fold(Time::ZERO, |sum, link| sum + self.links[*link as usize].delay);
-                        self.demands.push(Demand {
-                            from: *from,
-                            to: *to,
-                            flow: Hashed::new(self.seed, &hashed, index),
-                            path,
-                            group: network.groups.len(),
-                            pair: pair as u32,
-                            lasts,
-                            access: rtt.saturating_sub(inner),
-                        });
-                    }
-                    longest_of_group = longest_of_group.max(rtt);
-                    shortest = shortest.min(rtt);
-                    rtts_of_pair_s += rtt.as_secs_f64();
-                    for (acks, route) in [(false, there), (true, back)] {
-                        for link in &route.links {
-                            let rtts = &mut self.rtts[*link as usize];
-                            rtts.longest(rtt);
-                            let router = self.links[*link as usize].router.header();
-                            let mut obeying = laws.iter().filter(|law| law.header() == router).peekable();
-                            if router != Header::Plain && obeying.peek().is_some() {
-                                rtts.add(acks, rtt, lasts, obeying.any(|law| law.sends_at_once()));
-                            }
-                        }
-                    }
-                    of_pair.push(path);
-                }
-                let rows = list.as_ref().map_or(1.0, |list| f64::from(list.rows[pair]));
-                rtts_s += rtts_of_pair_s * rows * (f64::from(count) / f64::from(here.max(1)));
-                paths.push(of_pair);
-            }
-            longest = longest.max(longest_of_group);
-            let timers = |rtt| [group.transport.first_rto(rtt), group.transport.last_rto(rtt)];
-            let [initial_rto, max_rto] = timers(longest_of_group);
-            let usual = timers(Time::ZERO);
-            for (k, time, usual) in [("initial_rto", initial_rto, usual[0]), ("max_rto", max_rto, usual[1])] {
-                if time != usual {
-                    network.assumed.insert(format!("flows.{name}.transport.{k}"), time.to_string());
-                }
-            }
-            network.warnings.extend(timers_at_odds(&name, &group.transport, longest_of_group));
-            let rows = list.as_ref().map_or(ways.len().max(1), |list| list.flows.rows.len());
-            let all = || ways.iter().flatten().map(|(there, _)| &there.links);
-            let several = all().nth(1).is_some();
-            let mut links: Vec<u32> = all().flatten().copied().collect();
-            if several || list.is_some() {
-                links.sort_unstable();
-                links.dedup();
-            }
-            self.carries.extend(&links);
-            let made = self.produces(group, &links)?;
-            if group.send_buffer.is_some() && group.access.or(core.access).is_none() {
-                return error(
-                    key("send_buffer"),
-                    "needs a host's link to wait for; give access = { rate, delay }",
-                );
-            }
-            if group.law.datagrams()
-                && group.jitter.is_none()
-                && made.send_jitter > group.transport.send_jitter
-            {
-                network.assumed.insert(format!("flows.{name}.jitter"), made.send_jitter.to_string());
-            }
-            let mut plan = GroupPlan {
-                name: name.clone(),
-                spec,
-                laws: list.as_ref().map_or_else(|| vec![group.law.clone()], |list| list.flows.laws.clone()),
-                ways: all().collect::<BTreeSet<_>>().into_iter().cloned().collect(),
-                governs: None,
-                path_rtt_s: rtts_s / (f64::from(count.max(1)) * rows as f64),
-                mean_size_bytes: group.size.map(flowstamp_laws::Bytes::as_f64),
-                offered_bps: vec![0.0; links.len()],
-                links,
-                initial_rto,
-                max_rto,
-                lifetimes: Vec::new(),
-                list: list.as_ref().map(|list| list.flows.clone()),
-                access: group.access.or(core.access).map(|access| access.rate),
-                one_rtt: shortest == longest_of_group,
-                phase: None,
-                application: made.process,
-                rate: made.rate,
-                send_jitter: made.send_jitter,
-            };
-            if let Some(lifetime) = group.lifetime {
-                let mut draws = Stream::new(self.seed, &format!("lifetime/{name}"));
-                let longer = |_| lifetime + group.lifetime_spread.scale(draws.uniform());
-                plan.lifetimes = (0..count).map(longer).collect();
-            }
-            let web = |comes| WebPlan {
-                group: id,
-                paths: Vec::new(),
-                comes,
-                start: group.start.of(0),
-                stop: group.stop.unwrap_or(self.scenario.duration),
-            };
-            if let Some(spec) = &group.web {
-                let (arrivals, sizes) = self.web(group, spec, &name, self.shared(group, core, &ways))?;
-                plan.mean_size_bytes = Some(sizes.mean_bytes());
-                let wire = sizes.mean_wire_bytes(self.scenario.payload(), header);
-                let turns = all().count() as f64;
-                for link in all().flatten() {
-                    if let Some(at) = plan.links.iter().position(|l| l == link) {
-                        plan.offered_bps[at] += 1.0;
-                    }
-                }
-                let offered = 8.0 * wire * arrivals.flows_per_s();
-                plan.offered_bps.iter_mut().for_each(|share| *share = offered * (*share / turns));
-                let paths = vec![paths.into_iter().flatten().collect()];
-                network.web.push(WebPlan { paths, ..web(Comes::Random { arrivals, sizes }) });
-            } else if let Some(list) = &list {
-                plan.mean_size_bytes = Some(list.flows.mean_bytes());
-                let web = WebPlan { paths, ..web(Comes::Listed { list: list.flows.clone(), next: 0 }) };
-                self.offered(&mut plan, list, &web, network);
-                network.web.push(web);
-            } else {
-                for (i, path) in paths.into_iter().flatten().enumerate() {
-                    let offset = group.spread.scale(starts.uniform());
-                    let start = group.start.of(i) + group.every * i as u64 + offset;
-                    network.flows.push(FlowPlan { group: id, index: i as u32, path, start });
-                }
-            }
-            network.groups.push(plan);
+            longest = longest.max(self.place_group(&placing, core, network)?);
         }
         Ok(longest)
+    }
+
+    /// Places the flows of one name; returns their longest round-trip propagation time.
+    fn place_group(&mut self, placing: &Placing<'_>, core: &Core, network: &mut Network) -> Result<Time> {
+        let pairs = u64::from(placing.count) * placing.ways.len() as u64;
+        check_count(placing.group, placing.count, pairs, placing.arrives())?;
+        let Routed { paths, longest, shortest, mean_s } =
+            self.place_hosts(placing, core, network.groups.len())?;
+        let (group, name) = (placing.group, &placing.name);
+        let timers = |rtt| [group.transport.first_rto(rtt), group.transport.last_rto(rtt)];
+        let [initial_rto, max_rto] = timers(longest);
+        let usual = timers(Time::ZERO);
+        for (k, time, usual) in [("initial_rto", initial_rto, usual[0]), ("max_rto", max_rto, usual[1])] {
+            if time != usual {
+                network.assumed.insert(format!("flows.{name}.transport.{k}"), time.to_string());
+            }
+        }
+        network.warnings.extend(timers_at_odds(name, &group.transport, longest));
+        let links = placing.links();
+        self.carries.extend(&links);
+        let made = self.produces(group, &links)?;
+        if group.send_buffer.is_some() && placing.access.is_none() {
+            return error(
+                format!("flows.{}.send_buffer", group.name),
+                "needs a host's link to wait for; give access = { rate, delay }",
+            );
+        }
+        if group.law.datagrams() && group.jitter.is_none() && made.send_jitter > group.transport.send_jitter {
+            network.assumed.insert(format!("flows.{name}.jitter"), made.send_jitter.to_string());
+        }
+        let list = placing.list.map(|list| list.flows.clone());
+        let mut plan = GroupPlan {
+            name: name.clone(),
+            spec: placing.spec,
+            laws: list.as_ref().map_or_else(|| vec![group.law.clone()], |list| list.laws.clone()),
+            ways: placing.data_ways().collect::<BTreeSet<_>>().into_iter().cloned().collect(),
+            governs: None,
+            path_rtt_s: mean_s,
+            mean_size_bytes: group.size.map(flowstamp_laws::Bytes::as_f64),
+            offered_bps: vec![0.0; links.len()],
+            links,
+            initial_rto,
+            max_rto,
+            lifetimes: self.lifetimes(placing),
+            list,
+            access: placing.access.map(|access| access.rate),
+            one_rtt: shortest == longest,
+            phase: None,
+            application: made.process,
+            rate: made.rate,
+            send_jitter: made.send_jitter,
+        };
+        self.arrivals_of(placing, core, paths, &mut plan, network)?;
+        network.groups.push(plan);
+        Ok(longest)
+    }
+
+    /// Gives the flows of one name their hosts and routes.
+    fn place_hosts(&mut self, placing: &Placing<'_>, core: &Core, number: usize) -> Result<Routed> {
+        let Placing { group, ways, count, .. } = *placing;
+        let mut paths = Vec::with_capacity(ways.len());
+        let (mut longest, mut shortest, mut sum_s) = (Time::ZERO, Time::MAX, 0.0);
+        for (pair, ways) in ways.iter().enumerate() {
+            let laws = placing.laws_between(pair);
+            let here = placing.hosts_between(ways);
+            let mut of_pair = Vec::with_capacity(here as usize);
+            let mut sum_of_pair_s = 0.0;
+            for i in 0..here {
+                let (there, back) = &ways[(i as usize).min(ways.len() - 1)];
+                let (path, rtt) = self.place(group, pair as u32 * count + i, core, there, back)?;
+                if self.is_rerouted(group) {
+                    self.demands.extend(self.demand(placing, core, number, (pair, i), path, rtt));
+                }
+                longest = longest.max(rtt);
+                shortest = shortest.min(rtt);
+                sum_of_pair_s += rtt.as_secs_f64();
+                for (acks, route) in [(false, there), (true, back)] {
+                    for link in &route.links {
+                        self.note_rtt(*link, acks, rtt, &laws, placing.lasts());
+                    }
+                }
+                of_pair.push(path);
+            }
+            let rows = placing.list.map_or(1.0, |list| f64::from(list.rows[pair]));
+            sum_s += sum_of_pair_s * rows * (f64::from(count) / f64::from(here.max(1)));
+            paths.push(of_pair);
+        }
+        let rows = placing.list.map_or(ways.len().max(1), |list| list.flows.rows.len());
+        Ok(Routed { paths, longest, shortest, mean_s: sum_s / (f64::from(count.max(1)) * rows as f64) })
+    }
+
+    /// A flow between a pair of nodes, whose routes follow outages.
+    fn demand(
+        &self,
+        placing: &Placing<'_>,
+        core: &Core,
+        group: usize,
+        (pair, flow): (usize, u32),
+        path: Path,
+        rtt: Time,
+    ) -> Option<Demand> {
+        let ways = &placing.ways[pair];
+        let (there, back) = &ways[(flow as usize).min(ways.len() - 1)];
+        let (from, to) = (*back.nodes.last()?, *there.nodes.last()?);
+        let index = if placing.group.pattern.is_some() { pair as u64 } else { u64::from(flow) };
+        let hashed = match placing.list {
+            Some(_) => Cow::Owned(listed_name(placing.group, &core.names[from], &core.names[to])),
+            None => Cow::Borrowed(&placing.name),
+        };
+        let inner = there.links.iter().chain(&back.links);
+        let inner = inner.fold(Time::ZERO, |sum, link| sum + self.links[*link as usize].delay);
+        Some(Demand {
+            from,
+            to,
+            flow: Hashed::new(self.seed, &hashed, index),
+            path,
+            group,
+            pair: pair as u32,
+            lasts: placing.lasts(),
+            access: rtt.saturating_sub(inner),
+        })
+    }
+
+    /// A link's router learns the RTT of a flow that takes the link.
+    pub(super) fn note_rtt(&mut self, link: u32, acks: bool, rtt: Time, laws: &[&SenderSpec], lasts: bool) {
+        let rtts = &mut self.rtts[link as usize];
+        rtts.longest(rtt);
+        let router = self.links[link as usize].router.header();
+        let mut obeying = laws.iter().filter(|law| law.header() == router).peekable();
+        if router != Header::Plain && obeying.peek().is_some() {
+            rtts.add(acks, rtt, lasts, obeying.any(|law| law.sends_at_once()));
+        }
+    }
+
+    /// How long each flow sends new data; empty where that is not limited.
+    fn lifetimes(&self, placing: &Placing<'_>) -> Vec<Time> {
+        let Some(lifetime) = placing.group.lifetime else { return Vec::new() };
+        let mut draws = Stream::new(self.seed, &format!("lifetime/{}", placing.name));
+        let longer = |_| lifetime + placing.group.lifetime_spread.scale(draws.uniform());
+        (0..placing.count).map(longer).collect()
+    }
+
+    /// When the flows of a group come: at random, as a list says, or at times that are known.
+    fn arrivals_of(
+        &self,
+        placing: &Placing<'_>,
+        core: &Core,
+        paths: Vec<Vec<Path>>,
+        plan: &mut GroupPlan,
+        network: &mut Network,
+    ) -> Result<()> {
+        let Placing { group, name, list, .. } = placing;
+        let id = network.groups.len() as u32;
+        let web = |paths, comes| WebPlan {
+            group: id,
+            paths,
+            comes,
+            start: group.start.of(0),
+            stop: group.stop.unwrap_or(self.scenario.duration),
+        };
+        if let Some(spec) = &group.web {
+            let (arrivals, sizes) = self.web(group, spec, name, self.shared(group, core, placing.ways))?;
+            plan.mean_size_bytes = Some(sizes.mean_bytes());
+            let wire = sizes.mean_wire_bytes(self.scenario.payload(), self.scenario.header.get());
+            for link in placing.data_ways().flatten() {
+                if let Some(at) = plan.links.iter().position(|l| l == link) {
+                    plan.offered_bps[at] += 1.0;
+                }
+            }
+            let turns = placing.data_ways().count() as f64;
+            let offered = 8.0 * wire * arrivals.flows_per_s();
+            plan.offered_bps.iter_mut().for_each(|share| *share = offered * (*share / turns));
+            let paths = vec![paths.into_iter().flatten().collect()];
+            network.web.push(web(paths, Comes::Random { arrivals, sizes }));
+        } else if let Some(list) = list {
+            plan.mean_size_bytes = Some(list.flows.mean_bytes());
+            let web = web(paths, Comes::Listed { list: list.flows.clone(), next: 0 });
+            self.offered(plan, list, &web, network);
+            network.web.push(web);
+        } else {
+            let mut starts = Stream::new(self.seed, &format!("start/{name}"));
+            for (i, path) in paths.into_iter().flatten().enumerate() {
+                let offset = group.spread.scale(starts.uniform());
+                let start = group.start.of(i) + group.every * i as u64 + offset;
+                network.flows.push(FlowPlan { group: id, index: i as u32, path, start });
+            }
+        }
+        Ok(())
     }
 
     /// What a list brings to each link on average, and whether some of it comes too late.
@@ -294,21 +353,6 @@ impl Builder<'_> {
         }
     }
 
-    /// What each law that a list names asks of its group, and of the links on its flows' ways.
-    fn check_listed(&self, group: &FlowGroup, list: &Placed) -> Result<()> {
-        let Some(file) = &group.list else { return Ok(()) };
-        for ((pair, law), at) in &list.flows.uses {
-            let group = FlowGroup { law: list.flows.laws[*law as usize].clone(), ..group.clone() };
-            let checked =
-                self.check_group(&group).and_then(|()| self.check_ways(&group, &list.ways[*pair as usize]));
-            if let Err(e) = checked {
-                let key = e.key.rsplit('.').next().unwrap_or_default();
-                return Err(listed(&group, file, &format!("{at}: {key}: {}", e.message)));
-            }
-        }
-        Ok(())
-    }
-
     /// Each hop that the flows of a group go by itself: its name, and the ways there and back.
     fn hops(&mut self, spec: usize, group: &FlowGroup, core: &Core) -> Result<Vec<Hop<'static>>> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
@@ -344,10 +388,6 @@ impl Builder<'_> {
             hops.push((name, Cow::Owned(all)));
         }
         Ok(hops)
-    }
-
-    fn check_ways(&self, group: &FlowGroup, ways: &Ways) -> Result<()> {
-        ways.iter().try_for_each(|(there, _)| self.check_routers(group, &there.links))
     }
 
     /// Notes which links flows between these nodes might take beside others.
@@ -403,144 +443,6 @@ impl Builder<'_> {
             legs.iter_mut().flat_map(|leg| &mut leg.pairs).for_each(|(from, to)| std::mem::swap(from, to));
         }
         Ok(legs)
-    }
-
-    fn check_group(&self, group: &FlowGroup) -> Result<()> {
-        let key = |k: &str| format!("flows.{}.{k}", group.name);
-        if usize::from(group.label) >= Labels::COUNT {
-            let most = Labels::COUNT - 1;
-            return error(
-                key("label"),
-                format!("is {}; it must be 0 to {most}, the greatest goes first", group.label),
-            );
-        }
-        let starts = match &group.start {
-            OneOrMany::One(start) => std::slice::from_ref(start),
-            OneOrMany::Many(starts) => {
-                let other = [
-                    ("every", group.every > Time::ZERO),
-                    ("web", group.web.is_some()),
-                    ("list", group.list.is_some()),
-                ];
-                if let Some((k, _)) = other.iter().find(|o| o.1) {
-                    let message =
-                        format!("says when each flow starts, and so does {k}; leave out one of them");
-                    return error(key("start"), message);
-                }
-                starts
-            }
-        };
-        let latest = starts.iter().max().copied().unwrap_or_default();
-        if latest >= self.scenario.duration {
-            return error(
-                key("start"),
-                format!("is {latest}; it must be before duration, {}", self.scenario.duration),
-            );
-        }
-        if group.stop.is_some_and(|s| s <= latest) {
-            return error(key("stop"), format!("must be after start, {latest}"));
-        }
-        match group.lifetime {
-            Some(Time::ZERO) => return error(key("lifetime"), "is 0s; it must be longer"),
-            None if group.lifetime_spread > Time::ZERO => {
-                return error(key("lifetime"), "is missing; lifetime_spread is what flows last beyond it");
-            }
-            _ => {}
-        }
-        if let Some(rate) = group.rate {
-            check_rate(&key("rate"), rate)?;
-        }
-        self.check_application(group)?;
-        if group.size.is_some_and(|s| s.get() == 0) {
-            return error(key("size"), "is 0B; it must be larger");
-        }
-        let given = group.size.is_some() || group.produces() || group.lifetime.is_some();
-        if group.web.is_some() && (given || group.every > Time::ZERO) {
-            return error(key("web"), "sets sizes and arrivals; leave out size, rate, lifetime and every");
-        }
-        if group.law.datagrams() {
-            if !group.produces() {
-                let message = format!(
-                    "is missing; \"{}\" sends at the application's rate, such as \"2Mbps\", or give application",
-                    group.law.name()
-                );
-                return error(key("rate"), message);
-            }
-            let given = [("size", group.size.is_some()), ("web", group.web.is_some())];
-            if let Some((k, _)) = given.iter().find(|(_, given)| *given) {
-                let message = format!(
-                    "is for flows that end; \"{}\" hears of nothing that came, leave it out",
-                    group.law.name()
-                );
-                return error(key(k), message);
-            }
-        }
-        group.law.check().map_err(|(k, m)| ScenarioError::new(key(&format!("law.{k}")), m))?;
-        let t = &group.transport;
-        let max_rto = t.last_rto(Time::ZERO);
-        let timeouts = [("initial_rto", t.initial_rto), ("min_rto", Some(t.min_rto)), ("max_rto", t.max_rto)];
-        for (k, time) in timeouts {
-            let Some(time) = time else { continue };
-            if time < Time::from_micros(1) {
-                return error(key(&format!("transport.{k}")), format!("is {time}; it must be 1us or longer"));
-            }
-        }
-        for (k, time) in timeouts {
-            if let Some(time) = time.filter(|time| *time > max_rto) {
-                let message = format!("is {time}; it must be at most max_rto, {max_rto}");
-                return error(key(&format!("transport.{k}")), message);
-            }
-        }
-        if let Some(tick) = t.tick.filter(|tick| !(Time::from_micros(1)..=Time::from_secs(1)).contains(tick))
-        {
-            return error(key("transport.tick"), format!("is {tick}; it must be 1us to 1s"));
-        }
-        if t.send_jitter > Time::from_secs(1) {
-            return error(
-                key("transport.send_jitter"),
-                format!("is {}; it must be at most 1s", t.send_jitter),
-            );
-        }
-        if t.recovery == Some(Recovery::Count) && !group.law.needs_router() {
-            let message = format!(
-                "is \"count\", which tells the law of no loss; \"{}\" must hear of them, where it does without routers: \
-                 leave it out",
-                group.law.name()
-            );
-            return error(key("transport.recovery"), message);
-        }
-        let window = group.transport.initial_window;
-        if !(1.0..=65_536.0).contains(&window) {
-            return error(
-                key("transport.initial_window"),
-                format!("is {window}; it must be 1 to 65536 packets"),
-            );
-        }
-        Ok(())
-    }
-
-    /// A flow whose law obeys routers needs one on its path that writes into its header: nothing else would limit it.
-    fn check_routers(&self, group: &FlowGroup, route: &[u32]) -> Result<()> {
-        let header = group.law.header();
-        if group.receiver == Receiver::Tcp && !group.law.asks_receiver() {
-            let name = group.law.name();
-            return error(
-                format!("flows.{}.receiver", group.name),
-                format!(
-                    "is \"tcp\", which echoes nothing, but \"{name}\" obeys what comes back; leave it out, or take a law with negotiate = true"
-                ),
-            );
-        }
-        let has_one = route.iter().any(|l| self.links[*l as usize].router.header() == header);
-        if group.law.needs_router() && !has_one {
-            let name = group.law.name();
-            let router = group.law.router().map_or(header.name(), |router| router.name());
-            return error(
-                format!("flows.{}.law", group.name),
-                format!("\"{name}\" obeys routers, but no link on the path has router = \"{router}\""),
-            );
-        }
-        Ok(())
     }
 
     /// Gives one flow its access links and its path; returns its round-trip propagation time too.

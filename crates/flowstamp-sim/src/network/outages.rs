@@ -5,11 +5,11 @@
 //! ([`Reroute`]).
 
 use super::paths::{Core, Hashed, Way};
-use super::plan::{END, GroupPlan, Network, Path, Reroute};
-use super::{Builder, Medium, Result, error, of_full};
+use super::{Builder, Result, error, of_full};
 use crate::medium::Capacity;
+use crate::plan::{END, GroupPlan, Medium, Network, Path, Reroute};
 use crate::scenario::{FlowGroup, OnFailure, Outage};
-use flowstamp_laws::registry::{Header, SenderSpec};
+use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::units::{Rate, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -163,7 +163,7 @@ impl Builder<'_> {
                 ];
                 if let Some(there) = found[0].as_ref().filter(|there| !known[0].has(there)) {
                     let plan = &network.groups[demand.group];
-                    let laws: Vec<_> = plan.laws_between(demand.pair).collect();
+                    let laws = plan.laws_between(demand.pair);
                     self.check_rerouted(plan, &laws, there, time)?;
                     if let Some(back) = &found[1] {
                         self.note_rtts(demand, &laws, there, back, &idle);
@@ -259,13 +259,7 @@ impl Builder<'_> {
         let rtt = links().fold(demand.access, |sum, link| sum + self.links[*link as usize].delay);
         for (acks, way) in [(false, there), (true, back)] {
             for link in way.links.iter().filter(|link| idle.contains(link)) {
-                let header = self.links[*link as usize].router.header();
-                let rtts = &mut self.rtts[*link as usize];
-                rtts.longest(rtt);
-                let mut obeying = laws.iter().filter(|law| law.header() == header).peekable();
-                if header != Header::Plain && obeying.peek().is_some() {
-                    rtts.add(acks, rtt, demand.lasts, obeying.any(|law| law.sends_at_once()));
-                }
+                self.note_rtt(*link, acks, rtt, laws, demand.lasts);
             }
         }
     }

@@ -5,7 +5,7 @@
 //! the flow, and takes that link of those which lead on by a shortest way. The hash is of names alone: the flow's, the node's,
 //! the run's seed. So a flow keeps its way whatever else there is, as long as its own ways are the same.
 
-use super::plan::LinkPlan;
+use crate::plan::LinkPlan;
 use crate::random::hash;
 use crate::scenario::{Access, Weight};
 use flowstamp_laws::units::Time;

@@ -15,20 +15,7 @@ impl Builder<'_> {
         let key = |k: &str| format!("flows.{}.{k}", group.name);
         let Some(pattern) = group.pattern else { return Ok(Vec::new()) };
         of_full(key("pattern"), "patterns of flows")?;
-        let incast = pattern == Pattern::Incast;
-        let given = [
-            ("list", group.list.is_some()),
-            ("each_hop", group.each_hop),
-            ("governs", group.governs.is_some()),
-            ("from", group.from.is_some()),
-            ("to", group.to.is_some() && !incast),
-        ];
-        if let Some((k, _)) = given.iter().find(|(_, given)| *given) {
-            return error(
-                key(k),
-                "is not for a pattern, which says between which hosts flows go; leave it out",
-            );
-        }
+        check_beside(group, pattern)?;
         let hosts = core.hosts();
         if hosts.len() < 2 {
             return error(
@@ -39,53 +26,78 @@ impl Builder<'_> {
                 ),
             );
         }
-        let all = hosts.len() as u32;
-        let default = match pattern {
-            _ if group.web.is_some() && pattern == Pattern::Random => PAIRS,
-            Pattern::Incast => all - 1,
-            Pattern::Random | Pattern::Permutation => all,
-        };
-        let count = group.count.unwrap_or(default);
-        if count > MOST_FLOWS || (group.web.is_some() && count == 0) {
-            let least = u32::from(group.web.is_some());
-            return error(
-                key("count"),
-                format!("is {count}; it must be at least {least} and at most {MOST_FLOWS}"),
-            );
-        }
+        let count = pairs(group, pattern, hosts.len() as u32)?;
         let mut draws = Stream::new(self.seed, &format!("pattern/{}", group.name));
         let mut shuffled = |mut nodes: Vec<usize>| {
             (1..nodes.len()).rev().for_each(|i| nodes.swap(i, draws.below(i + 1)));
             nodes
         };
-        let pairs = match pattern {
-            Pattern::Random => (0..count)
-                .map(|_| {
+        match pattern {
+            Pattern::Random => {
+                let mut drawn = || {
                     let (from, to) = (draws.below(hosts.len()), draws.below(hosts.len() - 1));
                     (hosts[from], hosts[to + usize::from(to >= from)])
-                })
-                .collect(),
+                };
+                Ok((0..count).map(|_| drawn()).collect())
+            }
             Pattern::Permutation => {
                 let ring = shuffled(hosts);
-                (0..count as usize).map(|i| (ring[i % ring.len()], ring[(i + 1) % ring.len()])).collect()
+                Ok((0..count).map(|i| (ring[i % ring.len()], ring[(i + 1) % ring.len()])).collect())
             }
             Pattern::Incast => {
-                let last = hosts[hosts.len() - 1];
-                let to = match &group.to {
-                    None => last,
-                    Some(name) => *core.nodes.get(name).filter(|n| hosts.contains(n)).ok_or_else(|| {
-                        let known = core.some_names(&hosts);
-                        crate::ScenarioError::new(
-                            key("to"),
-                            format!("\"{name}\" is no host; there are {known}"),
-                        )
-                    })?,
-                };
+                let to = receiver(group, core, &hosts)?;
                 let from = shuffled(hosts.into_iter().filter(|host| *host != to).collect());
-                (0..count as usize).map(|i| (from[i % from.len()], to)).collect()
+                Ok((0..count).map(|i| (from[i % from.len()], to)).collect())
             }
-        };
-        Ok(pairs)
+        }
+    }
+}
+
+/// Checks that nothing else says between which nodes the flows go.
+fn check_beside(group: &FlowGroup, pattern: Pattern) -> Result<()> {
+    let given = [
+        ("list", group.list.is_some()),
+        ("each_hop", group.each_hop),
+        ("governs", group.governs.is_some()),
+        ("from", group.from.is_some()),
+        ("to", group.to.is_some() && pattern != Pattern::Incast),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((k, _)) => error(
+            format!("flows.{}.{k}", group.name),
+            "is not for a pattern, which says between which hosts flows go; leave it out",
+        ),
+        None => Ok(()),
+    }
+}
+
+/// How many pairs of hosts a group has.
+fn pairs(group: &FlowGroup, pattern: Pattern, hosts: u32) -> Result<usize> {
+    let web = group.web.is_some();
+    let count = group.count.unwrap_or(match pattern {
+        Pattern::Random if web => PAIRS,
+        Pattern::Incast => hosts - 1,
+        Pattern::Random | Pattern::Permutation => hosts,
+    });
+    if count > MOST_FLOWS || (web && count == 0) {
+        let least = u32::from(web);
+        return error(
+            format!("flows.{}.count", group.name),
+            format!("is {count}; it must be at least {least} and at most {MOST_FLOWS}"),
+        );
+    }
+    Ok(count as usize)
+}
+
+/// The host that all flows of an incast go to.
+fn receiver(group: &FlowGroup, core: &Core, hosts: &[usize]) -> Result<usize> {
+    let Some(name) = &group.to else { return Ok(hosts[hosts.len() - 1]) };
+    match core.nodes.get(name).filter(|node| hosts.contains(node)) {
+        Some(node) => Ok(*node),
+        None => {
+            let known = core.some_names(hosts);
+            error(format!("flows.{}.to", group.name), format!("\"{name}\" is no host; there are {known}"))
+        }
     }
 }
 

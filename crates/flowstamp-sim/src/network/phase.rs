@@ -24,60 +24,20 @@
 //! - the index is below 9/10: shares scatter by a third of their mean, 1/(1 + 1/9).
 
 use super::Builder;
-use super::plan::{GroupPlan, LinkPlan, Medium, Network};
 use crate::medium::Capacity;
+use crate::plan::{GroupPlan, LinkPlan, Medium, Network, Phase};
 use crate::scenario::{FlowGroup, Priority};
 use flowstamp_laws::Bytes;
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{Header, QueueSpec, RouterSpec};
 use flowstamp_laws::units::Time;
 
-/// Below this index shares are uneven.
-const JAIN: f64 = 0.75;
-/// The same of shares of what datagram flows offer.
-const JAIN_OF_DATAGRAMS: f64 = 0.9;
 /// Packets of a window that recovers without timeouts.
 const LEAST_WINDOW: f64 = 4.0;
 const EPOCHS: u64 = 4;
 
 /// So many packets of a datagram flow must be looked at.
 const DATAGRAMS: u64 = 100;
-
-/// How a group may be locked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Phase {
-    /// It sends datagrams by a bare clock.
-    pub datagrams: bool,
-    /// Index of the bottleneck.
-    pub link: u32,
-    /// How long flows must be looked at.
-    pub span: Time,
-    /// How long the bottleneck takes for a packet, rounded up to microseconds; of datagrams for as many as their default jitter has.
-    pub packet: Time,
-}
-
-impl Phase {
-    /// What to say of shares this uneven, if they are.
-    #[must_use]
-    pub fn warning(&self, group: &str, jain: f64) -> Option<String> {
-        if self.datagrams {
-            return (jain < JAIN_OF_DATAGRAMS).then(|| {
-                format!(
-                    "flows.{group}: looks phase-locked: of what the datagram flows here offer unequal shares arrive (Jain's index of the \
-                     shares is {jain:.2}), over drop-tail by a bare clock; leave out jitter, or set jitter = \"{}\"",
-                    self.packet
-                )
-            });
-        }
-        (jain < JAIN).then(|| {
-            format!(
-                "flows.{group}: looks phase-locked: Jain's index is {jain:.2}, over drop-tail with hosts' links exactly as fast as \
-                 the bottleneck; set transport.send_jitter = \"{}\", or another access rate",
-                self.packet
-            )
-        })
-    }
-}
 
 impl Builder<'_> {
     /// Finds the groups that may be locked.

@@ -2,9 +2,9 @@
 
 use super::datacentre::Laid;
 use super::paths::Core;
-use super::plan::{LinkPlan, Medium};
 use super::{Builder, Result, error};
 use crate::medium::Capacity;
+use crate::plan::{LinkPlan, Medium};
 use crate::scenario::{Access, Police, Priority, check_rate};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, ShareSpec};

@@ -1,11 +1,8 @@
 //! What a laid-out network consists of.
 
-use super::budget::Needs;
-use super::phase::Phase;
 use crate::application::Process;
 use crate::flow_list::FlowList;
-use crate::link::VaryingDelay;
-use crate::medium::{Capacity, dcf};
+use crate::medium::{Capacity, VaryingDelay, dcf};
 use crate::results::Named;
 use crate::scenario::{Access, Impairments, Priority, Weight};
 use crate::workload::{ArrivalProcess, SizeLaw};
@@ -254,15 +251,48 @@ pub struct GroupPlan {
 
 impl GroupPlan {
     /// The laws of its flows between one pair of nodes.
-    pub(super) fn laws_between(&self, pair: u32) -> impl Iterator<Item = &SenderSpec> {
-        let listed = self.list.iter().flat_map(move |list| list.uses.range((pair, 0)..=(pair, u32::MAX)));
-        let all = if self.list.is_some() { &[] } else { self.laws.as_slice() };
-        listed.map(|((_, law), _)| &self.laws[*law as usize]).chain(all)
+    #[must_use]
+    pub fn laws_between(&self, pair: u32) -> Vec<&SenderSpec> {
+        self.list
+            .as_ref()
+            .map_or_else(|| self.laws.iter().collect(), |list| list.laws_between(pair).collect())
+    }
+}
+
+/// How a group may be locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Phase {
+    /// It sends datagrams by a bare clock.
+    pub datagrams: bool,
+    /// Index of the bottleneck.
+    pub link: u32,
+    /// How long flows must be looked at.
+    pub span: Time,
+    /// How long the bottleneck takes for a packet, rounded up to microseconds; of datagrams for as many as their default jitter has.
+    pub packet: Time,
+}
+
+/// What a run may need.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Needs {
+    /// At its height, bytes.
+    pub bytes: u64,
+    /// As long as its results are kept, bytes.
+    pub kept: u64,
+}
+
+impl Needs {
+    /// What runs may need of which at least one is under way at a time, and whose results are kept, bytes.
+    #[must_use]
+    pub fn together(all: &[Self]) -> u64 {
+        let kept = all.iter().fold(0u64, |sum, needs| sum.saturating_add(needs.kept));
+        let most = all.iter().map(|needs| needs.bytes.saturating_sub(needs.kept)).max().unwrap_or(0);
+        kept.saturating_add(most)
     }
 }
 
 /// The network of a scenario.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Network {
     /// Directed links between routers, numbered from 0.
     pub links: Vec<LinkPlan>,

@@ -1,0 +1,145 @@
+//! Links at rest before a run, and where packets go from each.
+
+use super::{BY_ONE, Fabric, HOST, IMPAIRED, MAX_QUEUES, SEVERAL};
+use crate::air::Air;
+use crate::capture::{Capture, wanted};
+use crate::events::{Class, EventQueue, Source};
+use crate::link::{Impaired, Plain, Port};
+use crate::medium::{Service, Turns};
+use crate::packet::SackPool;
+use crate::plan::{CellPlan, END, LinkPlan, Medium};
+use crate::port::port;
+use crate::scenario::{Access, Priority, Scenario};
+use flowstamp_laws::router::MAX_TIMERS;
+use flowstamp_laws::units::Time;
+
+impl Fabric {
+    /// Links at rest, with the first event of each of their timers. `sides` is what may be done ahead of time where a link
+    /// leads to a host.
+    #[must_use]
+    pub fn new(
+        scenario: &Scenario,
+        plans: &[LinkPlan],
+        access: &[Access],
+        routes: Vec<u32>,
+        sides: &[u32],
+        (cells, receivers): (&[CellPlan], Vec<u32>),
+    ) -> Self {
+        let service = |plan: &LinkPlan| match plan.medium {
+            Medium::Cell { .. } => Service::Air,
+            _ => plan.capacity.service(),
+        };
+        let impaired = |plan: &LinkPlan| Impaired::new(plan, scenario.seed).map(Box::new);
+        let router_links = plans.iter().map(|plan| Plain::new(service(plan), plan.line_delay()));
+        let media = plans.iter().map(|p| if let Medium::Turns(m) = p.medium { m as usize + 1 } else { 0 });
+        let access = access.iter().map(|a| Plain::new(Service::constant(a.rate), a.delay));
+        let capture = scenario.capture.as_ref().map(|capture| {
+            let names = plans.iter().map(|p| p.name.clone()).collect();
+            Capture::new(names, capture.packets, scenario.packet.get() as u32)
+        });
+        let mut fabric = Self {
+            now: Time::ZERO,
+            reached: Time::ZERO,
+            events: EventQueue::default(),
+            links: router_links.chain(access).collect(),
+            ports: plans.iter().map(|plan| port(scenario, plan)).collect(),
+            media: vec![Turns::default(); media.max().unwrap_or(0)],
+            air: Air::new(cells, receivers, scenario.seed),
+            medium_of: plans.iter().map(|p| p.medium).collect(),
+            impaired: plans.iter().map(impaired).collect(),
+            leads_to: Vec::new(),
+            policed: plans.iter().any(|plan| plan.police.is_some()),
+            routes,
+            sacks: SackPool::default(),
+            labelled: plans.iter().any(|plan| plan.priority == Priority::Labels),
+            capture: capture.unwrap_or_default(),
+            sent: 0,
+            arrived: 0,
+            lost: 0,
+        };
+        fabric.leads_to = fabric.leads_to(sides);
+        for (number, cell) in cells.iter().enumerate().filter(|(_, c)| wanted(scenario, &c.name, false)) {
+            let captured = fabric.capture.add_cell(cell);
+            fabric.air.listen(number as u32, captured);
+        }
+        fabric.set_timers();
+        for (number, at) in fabric.air.changes() {
+            fabric.events.push(at, Source::new(Class::Capacity, number));
+        }
+        fabric
+    }
+
+    /// The first events of laws' timers, and of capacities that change.
+    fn set_timers(&mut self) {
+        for (number, port) in self.ports.iter_mut().enumerate() {
+            for (class, law) in port.queue_laws().iter().enumerate() {
+                if let Some(at) = law.first_timer() {
+                    let source = Source::new(Class::Queue, (number * MAX_QUEUES + class) as u32);
+                    self.events.push(at, source);
+                }
+            }
+            let laws = port.laws();
+            for which in 0..MAX_TIMERS {
+                if let Some(at) = laws.router.as_ref().and_then(|r| r.first_timer(which)) {
+                    let source = Source::new(Class::Router, (number * MAX_TIMERS + which) as u32);
+                    self.events.push(at, source);
+                }
+            }
+            if let (true, (_, Some(at))) = (port.hears_capacity(), laws.capacity.known_at(Time::ZERO)) {
+                self.events.push(at, Source::new(Class::Capacity, number as u32));
+            }
+            if let Some(at) = port.first_division() {
+                self.events.push(at, Source::new(Class::Share, number as u32));
+            }
+        }
+    }
+
+    /// Where each link leads; of one that leads to a host, `sides` too.
+    fn leads_to(&self, sides: &[u32]) -> Vec<u32> {
+        let mut next_of = vec![None; self.links.len()];
+        for pair in self.routes.windows(2).filter(|pair| pair[0] != END) {
+            let next = next_of[pair[0] as usize].get_or_insert(pair[1]);
+            if *next != pair[1] {
+                *next = SEVERAL;
+            }
+        }
+        let fed_by_one = self.fed_by_one();
+        let all = next_of.iter().zip(&fed_by_one).zip(sides).enumerate();
+        all.map(|(number, ((next, by_one), side))| match next.unwrap_or(SEVERAL) {
+            _ if self.impaired.get(number).is_some_and(Option::is_some) => IMPAIRED,
+            END => HOST | side | if *by_one { BY_ONE } else { 0 },
+            next => next,
+        })
+        .collect()
+    }
+
+    /// Of each link, whether it is an access link that one router link feeds and nobody else. The router link must be one
+    /// whose laws hear of nothing but packets and their own timers: both catch up with what was transmitted before. And what
+    /// reaches its end must go on then.
+    fn fed_by_one(&self) -> Vec<bool> {
+        /// Nothing seen yet; a host, or several links.
+        const NOBODY: u32 = u32::MAX;
+        const OTHERS: u32 = u32::MAX - 1;
+        let mut feeder = vec![NOBODY; self.links.len()];
+        let mut before = OTHERS;
+        for link in &self.routes {
+            if *link == END {
+                before = OTHERS;
+                continue;
+            }
+            let feeder = &mut feeder[*link as usize];
+            *feeder = if *feeder == NOBODY || *feeder == before { before } else { OTHERS };
+            before = *link;
+        }
+        let steady = |port: &Port| {
+            let laws = port.laws();
+            matches!(port, Port::Fifo(_) | Port::Ranked(_))
+                && !laws.captured
+                && laws.capacity.known_at(Time::ZERO).1.is_none()
+        };
+        let routers = self.ports.len();
+        let sound = |by: usize| self.impaired.get(by).is_some_and(Option::is_none);
+        let by_one = |by: &u32| sound(*by as usize) && self.ports.get(*by as usize).is_some_and(steady);
+        feeder.iter().enumerate().map(|(number, by)| number >= routers && by_one(by)).collect()
+    }
+}

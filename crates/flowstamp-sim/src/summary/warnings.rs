@@ -1,0 +1,128 @@
+//! What results say of runs that probably do not show what was meant.
+
+use super::groups::GroupFlows;
+use super::{Finished, Settled};
+use crate::host::{Hosts, Record};
+use crate::plan::Phase;
+use crate::results::{FlowRow, GroupSummary, jain_index};
+use flowstamp_laws::sender::Recovery;
+use flowstamp_laws::units::Time;
+
+/// Below this index shares are uneven.
+const JAIN: f64 = 0.75;
+/// The same of shares of what datagram flows offer.
+const JAIN_OF_DATAGRAMS: f64 = 0.9;
+impl Phase {
+    /// What to say of shares this uneven, if they are.
+    #[must_use]
+    pub fn warning(&self, group: &str, jain: f64) -> Option<String> {
+        if self.datagrams {
+            return (jain < JAIN_OF_DATAGRAMS).then(|| {
+                format!(
+                    "flows.{group}: looks phase-locked: of what the datagram flows here offer unequal shares arrive (Jain's index of the \
+                     shares is {jain:.2}), over drop-tail by a bare clock; leave out jitter, or set jitter = \"{}\"",
+                    self.packet
+                )
+            });
+        }
+        (jain < JAIN).then(|| {
+            format!(
+                "flows.{group}: looks phase-locked: Jain's index is {jain:.2}, over drop-tail with hosts' links exactly as fast as \
+                 the bottleneck; set transport.send_jitter = \"{}\", or another access rate",
+                self.packet
+            )
+        })
+    }
+}
+
+/// A least timeout of so many round trips is made for longer paths.
+const LONG_TIMEOUT: f64 = 100.0;
+/// Where a group's fullest link is used less than this, it may be its timeouts that leave it idle.
+const IDLE: f64 = 0.5;
+/// What timeouts may take of the time that flows are there before it is told of.
+const TOLD: f64 = 0.05;
+
+impl GroupFlows<'_> {
+    /// What to say of the flows of this group.
+    pub fn warnings(&self, settled: &Settled, summary: &GroupSummary) -> Vec<String> {
+        let used = self.group.plan.links.iter().map(|link| settled.links[*link as usize].1.utilization);
+        let waited = if used.fold(0.0, f64::max) < IDLE { self.waited(settled, summary) } else { None };
+        self.locked(settled, summary).into_iter().chain(waited).collect()
+    }
+
+    /// What to say of flows with a window that are locked in phase.
+    fn locked(&self, settled: &Settled, summary: &GroupSummary) -> Option<String> {
+        let (start, end) = (self.sim.scenario.warmup, self.sim.net.now);
+        let phase = self.group.plan.phase.filter(|phase| !phase.datagrams)?;
+        let there = self.flows.iter().all(|(_, record)| record.start <= start);
+        let unpaced = !settled.paced.contains(&(self.number as u32)) && there;
+        let long = end - start >= phase.span && self.sim.changes.is_empty();
+        if unpaced && long && settled.drops(phase.link) {
+            phase.warning(&self.group.name, summary.jain_index?)
+        } else {
+            None
+        }
+    }
+
+    /// What to say of flows that waited for timeouts of the least length, which is far beyond their RTT.
+    fn waited(&self, settled: &Settled, summary: &GroupSummary) -> Option<String> {
+        let transport = &self.sim.scenario.flows[self.group.plan.spec].transport;
+        let (timeouts, (waiting, waiting_s)) = (summary.whole_run.timeouts, settled.waiting[self.number]);
+        let (least, rtt_s) = (transport.min_rto, self.group.plan.path_rtt_s);
+        let round_trips = least.as_secs_f64() / rtt_s;
+        let long = rtt_s > 0.0 && round_trips >= LONG_TIMEOUT && transport.recovery != Some(Recovery::Count);
+        let present_s: f64 = self.flows.iter().map(|(_, record)| present_s(self.sim, record)).sum();
+        let waited_s = timeouts as f64 * least.as_secs_f64() + waiting_s;
+        (long && timeouts + waiting > 0 && waited_s >= TOLD * present_s).then(|| {
+            format!(
+                "flows.{}: {timeouts} timeouts of {least} or more, and {waiting} flows in one at the end; {least} are {round_trips:.0} round trips of \
+                 {}: set transport.min_rto to a few of them",
+                self.group.name,
+                Time::from_secs_f64(rtt_s)
+            )
+        })
+    }
+}
+
+/// Flows of each group that still wait for a timeout, and for how long altogether, seconds; those that have waited for a hundred round trips.
+pub(super) fn waiting(hosts: &Hosts, now: Time) -> Vec<(u64, f64)> {
+    let mut groups = vec![(0, 0.0); hosts.groups.len()];
+    for flow in &hosts.flows {
+        let number = flow.group as usize;
+        let waited_s = flow.waits_since().map_or(0.0, |since| now.saturating_sub(since).as_secs_f64());
+        if waited_s > LONG_TIMEOUT * hosts.groups[number].plan.path_rtt_s {
+            groups[number].0 += 1;
+            groups[number].1 += waited_s;
+        }
+    }
+    groups
+}
+
+/// From a flow's start to its end, or to the run's.
+fn present_s(sim: &Finished, r: &Record) -> f64 {
+    r.end.min(sim.net.now).saturating_sub(r.start).as_secs_f64()
+}
+
+/// What to say of datagrams that are locked in phase: once of each link.
+pub(super) fn locked_datagrams(sim: &Finished, rows: &[FlowRow], settled: &Settled) -> Vec<String> {
+    let (start, end) = (sim.scenario.warmup, sim.net.now);
+    let mut told = Vec::new();
+    let mut warnings = Vec::new();
+    for group in &sim.hosts.groups {
+        let Some(phase) = group.plan.phase.filter(|phase| phase.datagrams) else { continue };
+        let looked = end - start >= phase.span && settled.drops(phase.link) && sim.changes.is_empty();
+        if !looked || told.contains(&phase.link) {
+            continue;
+        }
+        told.push(phase.link);
+        let share = |(row, record): (&FlowRow, &Record)| {
+            let plan = &sim.hosts.groups[record.group as usize].plan;
+            let rate = plan.application.as_ref()?.constant_rate()?;
+            let counts = plan.links.contains(&phase.link) && record.start <= start;
+            counts.then(|| row.goodput_bps / rate.bps())
+        };
+        let shares: Vec<f64> = rows.iter().zip(&sim.hosts.records).filter_map(share).collect();
+        warnings.extend(phase.warning(&group.name, jain_index(&shares)));
+    }
+    warnings
+}
