@@ -3,7 +3,8 @@
 
 Usage: python docs/make_reference.py
 
-`tests/test_docs.py` compares the pages with what this makes.
+It also makes the keyword arguments of scenarios in Python (`make_keys.py`). `tests/test_docs.py` compares all of it
+with what this makes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -238,7 +240,9 @@ def pages() -> dict[Path, str]:
     """Every page that is made, by its path."""
     from flowstamp import schema
 
+    keys = runpy.run_path(str(HERE / "make_keys.py"))
     return {
+        HERE.parent / "python/flowstamp/keys.py": keys["module"](schema()),
         HERE / "reference/scenario.md": scenario_page(schema()),
         HERE / "reference/command.md": command_page(),
     }

@@ -1,32 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Scenarios as Python objects: the same tree of tables as a TOML file, checked by the same code.
 
-Quantities are strings with units ("45Mbps", "40ms", "1BDP", "10MB"), as in a file. Every method returns a new scenario
-and leaves the old one as it was.
+Quantities are strings with units ("45Mbps", "40ms", "1BDP", "10MB"), as in a file. Keyword arguments are a file's keys
+(`flowstamp.keys`). Every method returns a new scenario and leaves the old one as it was. Links whose router law is not
+given get that of the first flows that need one.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import tomllib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from functools import wraps
+from inspect import Parameter
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeAlias, TypeVar, Unpack
 
-from flowstamp import _flowstamp, machine
+from flowstamp import _flowstamp, keys, machine
 from flowstamp.errors import ScenarioError, ScenarioWarning, one_line, translated
+from flowstamp.keys import LinkRate, Spec
 
 if TYPE_CHECKING:
     from flowstamp.results import Results
     from flowstamp.simulation import Simulation
-
-Spec: TypeAlias = str | Mapping[str, Any]
-"""A law or queue: its name, or a table of its name (`law`, of a queue `kind`) and parameters."""
-
-LinkRate: TypeAlias = str | Mapping[str, Any]
-"""A capacity such as "45Mbps", or a table with `steps` or `trace`."""
 
 Progress: TypeAlias = Callable[[int, int, float, float, int], None]
 """Called about ten times a second with run, runs, simulated seconds, duration in seconds, events."""
@@ -54,6 +53,38 @@ def schema() -> dict[str, Any]:
     return document
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _spelled_out(kind: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Lists the keys of a table in a function's signature and documentation, and refuses others as Python does."""
+    required: frozenset[str] = kind.__required_keys__  # type: ignore[attr-defined]
+    told, named = "", []
+    for key in sorted(kind.__annotations__, key=lambda key: key not in required):
+        annotated = kind.__annotations__[key]
+        told += f"\n    {key}: {annotated.__metadata__[0]}"
+        default, one = Parameter.empty if key in required else None, annotated.__origin__
+        one = one.__args__[0] if key in required else one
+        named.append(Parameter(key, Parameter.KEYWORD_ONLY, default=default, annotation=one))
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        *own, _ = (signature := inspect.signature(function)).parameters.values()
+        signature = signature.replace(parameters=[*own, *named])
+
+        @wraps(function)
+        def checked(*args: P.args, **given: P.kwargs) -> R:
+            signature.bind(*args, **given)
+            return function(*args, **given)
+
+        doc = inspect.getdoc(function) or ""
+        checked.__doc__ = doc + ("" if "\nArgs:" in doc else "\n\nArgs:") + told
+        checked.__signature__ = signature  # type: ignore[attr-defined]
+        return checked
+
+    return decorate
+
+
 @dataclass(frozen=True)
 class Scenario:
     """A network, the flows on it and what to record.
@@ -72,130 +103,26 @@ class Scenario:
     routers: bool = False
     """Links whose router is not named get the law that the flows need; a file names them."""
 
-    def flows(
-        self,
-        law: Spec,
-        count: int | None = None,
-        *,
-        name: str | None = None,
-        from_: str | None = None,
-        to: str | None = None,
-        pattern: str | None = None,
-        reverse: bool | None = None,
-        each_hop: bool | None = None,
-        rtt: str | Sequence[str] | None = None,
-        start: str | Sequence[str] | None = None,
-        every: str | None = None,
-        spread: str | None = None,
-        stop: str | None = None,
-        size: str | None = None,
-        rate: str | None = None,
-        application: Mapping[str, Any] | None = None,
-        packet: str | Sequence[Mapping[str, Any]] | None = None,
-        jitter: str | None = None,
-        send_buffer: str | None = None,
-        web: Mapping[str, Any] | None = None,
-        list_: str | Path | None = None,
-        ignore_columns: Sequence[str] = (),
-        receiver: str | None = None,
-        governs: str | None = None,
-        label: int | None = None,
-        transport: Mapping[str, Any] | None = None,
-        access: Mapping[str, Any] | None = None,
-    ) -> Self:
-        """Adds a group of flows.
+    @_spelled_out(keys.FlowGroup)
+    def flows(self, law: Spec, count: int | None = None, **given: Unpack[keys.FlowGroup]) -> Self:
+        """Adds a group of flows. Its name is the law's, if none is given.
+
+        A law that needs routers, such as XCP, gets them in a scenario made by `dumbbell` and its like:
+        where that names none, its links get the law. A scenario from a file names its routers.
 
         Args:
             law: the sender's law, such as "xcp" or {"law": "xcp", "price": 5.0}.
             count: how many flows; default 1, of web flows and of a list 10 pairs of hosts.
-            name: name in results; default the law's name.
-            from_: where data comes from: a node; default the first.
-            to: where data goes: a node; default the last.
-            pattern: between which hosts, in place of `from_` and `to`: "random", "permutation" or "incast".
-            reverse: data goes the other way.
-            each_hop: in a parking lot, one such group over each single link.
-            rtt: round-trip propagation time: one for all, or a list with one for each.
-            start: when the first flow starts, or a list with one for each; of `list_` what is added to each row's.
-            every: how much later than the one before each flow starts.
-            spread: each flow starts up to so much later, drawn uniformly.
-            stop: when the flows stop sending new data; default never.
-            size: how much payload each flow transfers; default without end.
-            rate: how fast the application produces payload; default faster than the network.
-            application: what each flow's application produces, such as
-                {"kind": "frames", "fps": 30, "sizes": "20kB"}; kinds are "constant", "poisson", "onoff", "frames" and
-                "requests".
-            packet: size of datagrams on the wire, "imix", or a list such as [{"size": "64B", "weight": 3}].
-            jitter: how far datagrams leave behind their clock, or "none" for the bare clock; default eight packet
-                times of the slowest link.
-            send_buffer: the most datagrams, in bytes, that wait for the host's own link; default without bound.
-            web: flows that arrive at random, each with a size of its own.
-            list_: flows of a file, CSV or Parquet, a row for each: columns `start` and `size`, and where rows differ
-                `from`, `to` and `law`.
-            ignore_columns: other columns of the list, which are left alone; "*" stands for all.
-            receiver: "tcp" for receiving hosts that know TCP alone and echo no stamps; default "any".
-            governs: of an XCP macro-flow, "xcp-edge": the link whose rate it sets.
-            label: 0 (default) to 7; links with priority="labels" send packets of a greater label first.
-            transport: window, acks and recovery.
-            access: access link of the flows' hosts: `rate` and `delay`.
-
-        A law that needs routers, such as XCP, gets them in a scenario made by `dumbbell` and its like:
-        where that names none, its links get the law. A scenario from a file names its routers.
         """
         groups = list(self.tree.get("flows", ()))
         taken = {group.get("name") for group in groups}
-        if name is None:
-            base = _name_of(law, "law")
-            numbered = (base if n == 1 else f"{base}-{n}" for n in range(1, len(groups) + 2))
-            name = next(candidate for candidate in numbered if candidate not in taken)
-        group = {
-            "name": name,
-            "law": law,
-            "count": count,
-            "from": from_,
-            "to": to,
-            "pattern": pattern,
-            "reverse": reverse,
-            "each_hop": each_hop,
-            "rtt": rtt,
-            "start": start,
-            "every": every,
-            "spread": spread,
-            "stop": stop,
-            "size": size,
-            "rate": rate,
-            "application": application,
-            "packet": packet,
-            "jitter": jitter,
-            "send_buffer": send_buffer,
-            "web": web,
-            "list": None if list_ is None else str(list_),
-            "ignore_columns": list(ignore_columns) or None,
-            "receiver": receiver,
-            "governs": governs,
-            "label": label,
-            "transport": transport,
-            "access": access,
-        }
-        return self._with(flows=[*groups, _given(group)])
+        base = _name_of(law, "law")
+        numbered = (base if n == 1 else f"{base}-{n}" for n in range(1, len(groups) + 2))
+        name = given.pop("name", None) or next(candidate for candidate in numbered if candidate not in taken)
+        return self._with(flows=[*groups, _table(name=name, law=law, count=count, **given)])
 
-    def link(
-        self,
-        from_: str,
-        to: str,
-        *,
-        rate: LinkRate,
-        delay: str,
-        name: str | None = None,
-        buffer: str | None = None,
-        queue: Spec | None = None,
-        router: Spec | None = None,
-        share: Spec | None = None,
-        priority: str | None = None,
-        medium: str | None = None,
-        impairments: Mapping[str, Any] | None = None,
-        weight: float | None = None,
-        duplex: bool | None = None,
-    ) -> Self:
+    @_spelled_out(keys.Link)
+    def link(self, from_: str, to: str, **given: Unpack[keys.Link]) -> Self:
         """Adds a link to a graph, both ways unless `duplex` is false.
 
         `delay` is the one-way propagation delay. Links that name the same `medium` send one at a time, in turn.
@@ -204,87 +131,37 @@ class Scenario:
         """
         if "graph" not in self.tree:
             raise ScenarioError(f"{self.source}: only a graph has links of its own; start with flowstamp.graph()")
-        new = {
-            "from": from_,
-            "to": to,
-            "rate": rate,
-            "delay": delay,
-            "name": name,
-            "buffer": buffer,
-            "queue": queue,
-            "router": router,
-            "share": share,
-            "priority": priority,
-            "medium": medium,
-            "impairments": impairments,
-            "weight": weight,
-            "duplex": duplex,
-        }
         old = self.tree["graph"]
-        return self._with(graph={**old, "links": [*old.get("links", ()), _given(new)]})
+        new = _table(from_=from_, to=to, **given)
+        return self._with(graph={**old, "links": [*old.get("links", ()), new]})
 
-    def outage(
-        self,
-        link: str,
-        from_: str,
-        until: str | None = None,
-        *,
-        both_ways: bool | None = None,
-        on_failure: str | None = None,
-    ) -> Self:
+    @_spelled_out(keys.Outage)
+    def outage(self, link: str, from_: str, until: str | None = None, **given: Unpack[keys.Outage]) -> Self:
         """Adds a time during which a link carries nothing, and its way back neither unless `both_ways` is false.
 
         Without `until` it does not return. `on_failure` is "lose" (default) or "hold": what becomes of its packets.
         """
-        new = {"link": link, "from": from_, "until": until, "both_ways": both_ways, "on_failure": on_failure}
-        return self._with(outages=[*self.tree.get("outages", ()), _given(new)])
+        new = _table(link=link, from_=from_, until=until, **given)
+        return self._with(outages=[*self.tree.get("outages", ()), new])
 
-    def routing(self, *, reroute: bool | None = None, convergence: str | None = None) -> Self:
+    @_spelled_out(keys.Routing)
+    def routing(self, **given: Unpack[keys.Routing]) -> Self:
         """Says whether routes follow outages (default: they do), and how long after each; what is not named stays."""
-        new = {"reroute": reroute, "convergence": convergence}
-        return self._with(routing={**self.tree.get("routing", {}), **_given(new)})
+        return self._with(routing={**self.tree.get("routing", {}), **_table(**given)})
 
-    def probe(
-        self,
-        *,
-        every: str | None = None,
-        links: bool | None = None,
-        groups: bool | None = None,
-        flows: bool | None = None,
-        laws: bool | None = None,
-    ) -> Self:
+    @_spelled_out(keys.Probes)
+    def probe(self, **given: Unpack[keys.Probes]) -> Self:
         """Says what is sampled over time, and how often; what is not named stays."""
-        new = {"every": every, "links": links, "groups": groups, "flows": flows, "laws": laws}
-        return self._with(probes={**self.tree.get("probes", {}), **_given(new)})
+        return self._with(probes={**self.tree.get("probes", {}), **_table(**given)})
 
     def capture(self, links: Sequence[str] | None = None, *, packets: int | None = None) -> Self:
         """Records what leaves `links`, and the frames of the cells among them (default: all), at most `packets`."""
-        return self._with(capture=_given({"links": links, "packets": packets}))
+        return self._with(capture=_table(links=links, packets=packets))
 
-    def configure(
-        self,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        duration: str | None = None,
-        warmup: str | None = None,
-        seed: int | None = None,
-        packet: str | None = None,
-        header: str | None = None,
-        ack: str | None = None,
-    ) -> Self:
+    @_spelled_out(keys.Scenario)
+    def configure(self, **given: Unpack[keys.Scenario]) -> Self:
         """Sets what concerns the whole run: name, times, seed, the sizes of packets and of their headers."""
-        new = {
-            "name": name,
-            "description": description,
-            "duration": duration,
-            "warmup": warmup,
-            "seed": seed,
-            "packet": packet,
-            "header": header,
-            "ack": ack,
-        }
-        return self._with(**_given(new))
+        return self._with(**_table(**given))
 
     def set(self, key: str, value: object) -> Self:
         """Overrides one value: `set("dumbbell.rate", "90Mbps")`, `set("flows.xcp.count", 3)`.
@@ -447,246 +324,62 @@ class Scenario:
             raise ScenarioError(f"{self.source}: {error}") from None
 
 
-def dumbbell(
-    rate: LinkRate,
-    *,
-    rtt: str,
-    delay: str | None = None,
-    buffer: str | None = None,
-    queue: Spec | None = None,
-    router: Spec | None = None,
-    share: Spec | None = None,
-    priority: str | None = None,
-    access_rate: str | None = None,
-    reverse_rate: LinkRate | None = None,
-    impairments: Mapping[str, Any] | None = None,
-    reverse_impairments: Mapping[str, Any] | None = None,
-) -> Scenario:
+@_spelled_out(keys.Dumbbell)
+def dumbbell(rate: LinkRate, **given: Unpack[keys.Dumbbell]) -> Scenario:
     """One bottleneck, `bottleneck` from left to right and `bottleneck.reverse` back.
 
     Args:
         rate: capacity of the bottleneck, both ways.
-        rtt: round-trip propagation time of flows that do not name their own.
-        delay: one-way propagation delay of the bottleneck; default 0.4 rtt.
-        buffer: room for waiting packets: "1BDP" (default), "100pkt", "64kB" or "50ms".
-        queue: the bottleneck's queue; default "droptail".
-        router: the bottleneck's router law; default the law of the first flows that need one.
-        share: how the router law shares the bottleneck with other traffic: "none" (default), "fifo", "wfq" or "drr".
-        priority: packets that go before all others: "none" (default), "acks" or "labels"; not with share.
-        access_rate: capacity of each access link; default ten times the bottleneck's.
-        reverse_rate: capacity from right to left, where it differs.
-        impairments: of packets that crossed the bottleneck: `loss`, `jitter` and others (docs/impairments.md).
-        reverse_impairments: the same from right to left, where it differs.
     """
-    table = {
-        "rate": rate,
-        "rtt": rtt,
-        "delay": delay,
-        "buffer": buffer,
-        "queue": queue,
-        "router": router,
-        "share": share,
-        "priority": priority,
-        "access_rate": access_rate,
-        "reverse_rate": reverse_rate,
-        "impairments": impairments,
-        "reverse_impairments": reverse_impairments,
-    }
-    return Scenario({"dumbbell": _given(table)}, routers=True)
+    return _network("dumbbell", rate=rate, **given)
 
 
-def parking_lot(
-    rates: Sequence[str],
-    *,
-    delay: str,
-    rtt: str | None = None,
-    buffer: str | None = None,
-    queue: Spec | None = None,
-    router: Spec | None = None,
-    share: Spec | None = None,
-    priority: str | None = None,
-    access_rate: str | None = None,
-    access_delay: str | None = None,
-    impairments: Mapping[str, Any] | None = None,
-) -> Scenario:
+@_spelled_out(keys.ParkingLot)
+def parking_lot(rates: Sequence[str], **given: Unpack[keys.ParkingLot]) -> Scenario:
     """Several bottlenecks in a row: `link1` leads from `n0` to `n1`, `link1.reverse` back, and so on.
 
     Args:
         rates: capacity of each link in turn, both ways.
-        delay: one-way propagation delay of each link.
-        rtt: the round-trip time that a buffer in BDP refers to; default that of a flow over all links.
-        buffer: room for waiting packets on each link.
-        queue: the queue of each link; default "droptail".
-        router: the router law of each link; default the law of the first flows that need one.
-        share: how the router laws share the links with other traffic: "none" (default), "fifo", "wfq" or "drr".
-        priority: packets that go before all others: "none" (default), "acks" or "labels"; not with share.
-        access_rate: capacity of each access link; default ten times the fastest link's.
-        access_delay: one-way propagation delay of each access link.
-        impairments: of packets that have crossed a link: `loss`, `jitter` and others (docs/impairments.md).
     """
-    table = {
-        "rates": list(rates),
-        "delay": delay,
-        "rtt": rtt,
-        "buffer": buffer,
-        "queue": queue,
-        "router": router,
-        "share": share,
-        "priority": priority,
-        "access_rate": access_rate,
-        "access_delay": access_delay,
-        "impairments": impairments,
-    }
-    return Scenario({"parking_lot": _given(table)}, routers=True)
+    return _network("parking_lot", rates=list(rates), **given)
 
 
-def leaf_spine(
-    leaves: int,
-    spines: int,
-    hosts: int,
-    *,
-    rate: str,
-    delay: str,
-    spine_rate: str | None = None,
-    spine_delay: str | None = None,
-    buffer: str | None = None,
-    host_buffer: str | None = None,
-    rtt: str | None = None,
-    queue: Spec | None = None,
-    router: Spec | None = None,
-    share: Spec | None = None,
-    priority: str | None = None,
-) -> Scenario:
+@_spelled_out(keys.LeafSpine)
+def leaf_spine(leaves: int, spines: int, hosts: int, **given: Unpack[keys.LeafSpine]) -> Scenario:
     """A network of a data centre in two stages: hosts `h0`, ..., switches `leaf0`, ... and `spine0`, ....
 
     Args:
         leaves: leaf switches, each joined with every spine switch.
         spines: spine switches.
         hosts: hosts of each leaf.
-        rate: capacity of each host's link.
-        delay: one-way propagation delay of each host's link.
-        spine_rate: capacity of each link between leaf and spine; default the hosts'.
-        spine_delay: its delay; default the hosts'.
-        buffer: room for waiting packets in front of each link, but hosts' own: "1BDP" (default), "100pkt", "64kB".
-        host_buffer: room in front of a host's own link, its memory; default "2MB".
-        rtt: the round-trip time that a buffer in BDP refers to; default the longest of any flow.
-        queue: the queue of each link; default "droptail".
-        router: the router law of each link; default the law of the first flows that need one.
-        share: how the router laws share the links with other traffic: "none" (default), "fifo", "wfq" or "drr".
-        priority: packets that go before all others: "none" (default), "acks" or "labels"; not with share.
     """
-    table = {
-        "leaves": leaves,
-        "spines": spines,
-        "hosts": hosts,
-        "rate": rate,
-        "delay": delay,
-        "spine_rate": spine_rate,
-        "spine_delay": spine_delay,
-        "buffer": buffer,
-        "host_buffer": host_buffer,
-        "rtt": rtt,
-        "queue": queue,
-        "router": router,
-        "share": share,
-        "priority": priority,
-    }
-    return Scenario({"leaf_spine": _given(table)}, routers=True)
+    return _network("leaf_spine", leaves=leaves, spines=spines, hosts=hosts, **given)
 
 
-def fat_tree(
-    k: int,
-    *,
-    rate: str,
-    delay: str,
-    buffer: str | None = None,
-    host_buffer: str | None = None,
-    rtt: str | None = None,
-    queue: Spec | None = None,
-    router: Spec | None = None,
-    share: Spec | None = None,
-    priority: str | None = None,
-) -> Scenario:
+@_spelled_out(keys.FatTree)
+def fat_tree(k: int, **given: Unpack[keys.FatTree]) -> Scenario:
     """A fat tree of switches with `k` ports and `k**3 / 4` hosts, `h0`, ..., all links alike.
 
     Args:
         k: ports of each switch: even.
-        rate: capacity of each link.
-        delay: one-way propagation delay of each link.
-        buffer: room for waiting packets in front of each link, but hosts' own: "1BDP" (default), "100pkt", "64kB".
-        host_buffer: room in front of a host's own link, its memory; default "2MB".
-        rtt: the round-trip time that a buffer in BDP refers to; default the longest of any flow.
-        queue: the queue of each link; default "droptail".
-        router: the router law of each link; default the law of the first flows that need one.
-        share: how the router laws share the links with other traffic: "none" (default), "fifo", "wfq" or "drr".
-        priority: packets that go before all others: "none" (default), "acks" or "labels"; not with share.
     """
-    table = {
-        "k": k,
-        "rate": rate,
-        "delay": delay,
-        "buffer": buffer,
-        "host_buffer": host_buffer,
-        "rtt": rtt,
-        "queue": queue,
-        "router": router,
-        "share": share,
-        "priority": priority,
-    }
-    return Scenario({"fat_tree": _given(table)}, routers=True)
+    return _network("fat_tree", k=k, **given)
 
 
-def graph(
-    links: Sequence[Mapping[str, Any]] = (),
-    *,
-    rtt: str | None = None,
-    file: str | Path | None = None,
-    rate: LinkRate | None = None,
-    delay: str | None = None,
-    buffer: str | None = None,
-    queue: Spec | None = None,
-    router: Spec | None = None,
-    share: Spec | None = None,
-    priority: str | None = None,
-    weight: float | None = None,
-    directed: bool | None = None,
-    rate_key: str | None = None,
-    rate_unit: str | None = None,
-    delay_key: str | None = None,
-    delay_unit: str | None = None,
-    weight_key: str | None = None,
-    ignore_columns: Sequence[str] = (),
-) -> Scenario:
+@_spelled_out(keys.Graph)
+def graph(links: Sequence[Mapping[str, Any]] = (), **given: Unpack[keys.Graph]) -> Scenario:
     """Any network of named nodes; `Scenario.link` adds links. `rtt` is what a buffer in BDP refers to.
 
     `file` names GraphML (`networkx.write_graphml`) or CSV (`source,target,rate,delay`) in place of links; `rate`,
-    `delay`, `weight` and the others are those of its links that name none.
-
-    In a `directed` graph links that do not say `duplex` lead one way; default as GraphML says, otherwise false.
-    `rate_key`, `delay_key` and `weight_key` name the file's columns or attributes; `rate_unit` and `delay_unit` are the
-    units of numbers without one, such as "bps". `ignore_columns` are left alone; "*" stands for all unknown ones.
+    `delay`, `weight` and the others are those of its links that name none. In a `directed` graph links that do not say
+    `duplex` lead one way.
     """
-    table = {
-        "links": [dict(link) for link in links] if file is None or links else None,
-        "rtt": rtt,
-        "file": None if file is None else str(file),
-        "rate": rate,
-        "delay": delay,
-        "buffer": buffer,
-        "queue": queue,
-        "router": router,
-        "share": share,
-        "priority": priority,
-        "weight": weight,
-        "directed": directed,
-        "rate_key": rate_key,
-        "rate_unit": rate_unit,
-        "delay_key": delay_key,
-        "delay_unit": delay_unit,
-        "weight_key": weight_key,
-        "ignore_columns": list(ignore_columns) or None,
-    }
-    return Scenario({"graph": _given(table)}, routers=True)
+    own = [dict(link) for link in links] if given.get("file") is None or links else None
+    return _network("graph", links=own, **given)
+
+
+def _network(kind: str, **table: object) -> Scenario:
+    return Scenario({kind: _table(**table)}, routers=True)
 
 
 def loads(text: str, *, source: str = "scenario", base_dir: str | Path = ".") -> Scenario:
@@ -798,6 +491,12 @@ def _name_of(spec: Spec, tag: str) -> str:
 def _given(table: Mapping[str, Any]) -> dict[str, Any]:
     """Without what was not given."""
     return {key: value for key, value in table.items() if value is not None}
+
+
+def _table(**given: object) -> dict[str, Any]:
+    """Keyword arguments as a table of the file format."""
+    plain = ((key.rstrip("_"), str(one) if isinstance(one, PurePath) else one) for key, one in given.items())
+    return _given(dict(plain))
 
 
 def plain(value: Any) -> Any:
