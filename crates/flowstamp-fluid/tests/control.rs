@@ -7,7 +7,7 @@ use flowstamp_fluid::control::region::{Fate, Patience, fate, map};
 use flowstamp_fluid::stability::phase_margin;
 use flowstamp_laws::rcp::Header;
 use flowstamp_laws::rcp::router::{Params, Router, growth, sample_weight};
-use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
+use flowstamp_laws::router::{LinkView, PacketIn, RouterLaw, RouterView};
 use flowstamp_laws::units::{Rate, Time};
 use num_complex::Complex64;
 use proptest::prelude::*;
@@ -532,13 +532,16 @@ fn law(alpha: f64, beta: f64, start: f64, says: Says, parts: u32) -> Vec<f64> {
     let step = rtt / f64::from(parts);
     let mut rates = vec![start; parts as usize];
     let (mut queue, mut seen) = (0.0f64, Vec::new());
-    let mut next = router.first_timer(0).expect("a timer");
+    let mut next = Router::traits(&params).first_timers[0].expect("a timer");
     for i in 1..=20 * parts {
         let arriving = rates[rates.len() - parts as usize] * capacity * step;
         queue = (queue + arriving - capacity * step).max(0.0);
         let view = LinkView { now: next, queue_bytes: queue as u64, queue_packets: 0 };
         let rtt_s = if says == Says::Queue { rtt + queue / capacity } else { rtt };
-        router.on_arrival(view, arriving as u32, Some(&Header { rate: 1e15, rtt_s, age_bytes: 0.0 }.into()));
+        router.on_arrival(
+            view,
+            PacketIn::of(arriving as u32, Some(&Header { rate: 1e15, rtt_s, age_bytes: 0.0 }.into())),
+        );
         next = router.on_timer(0, view);
         rates.push(router.rate() * flows / capacity);
         if i % (parts / 2) == 0 {

@@ -3,7 +3,7 @@
 use flowstamp_fluid::control::delay::{Past, Solution, System, Trouble};
 use flowstamp_fluid::control::models::{self, Miaimd};
 use flowstamp_fluid::control::network::{Paths, Rcp, Vcp, Xcp};
-use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
+use flowstamp_laws::router::{LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
 use flowstamp_laws::sender::{Ack, FlowView, SenderLaw};
 use flowstamp_laws::stamp::Stamp;
 use flowstamp_laws::units::{Rate, Ratio, Time};
@@ -152,8 +152,12 @@ fn routed(capacity: f64, gains: (f64, f64, f64), queue: f64, groups: &[Seen]) ->
             let rate = f64::from(group.packets) * PACKET / d;
             for _ in 0..group.flows * group.packets {
                 let mut stamp = Window::header(rate * group.rtt_s, group.rtt_s, PACKET, 1e15);
-                router.on_arrival(view, PACKET as u32, Some(&stamp));
-                router.on_departure(view, PACKET as u32, &mut stamp);
+                router.on_arrival(view, PacketIn::of(PACKET as u32, Some(&stamp)));
+                router.on_departure(
+                    view,
+                    PacketOut { size: PACKET as u32, stamp: &mut stamp, bits: &mut 0 },
+                    || 0.5,
+                );
                 if round == 2 {
                     *given +=
                         Window::window_change(&stamp, group.rtt_s) / group.rtt_s / f64::from(group.flows);
@@ -287,8 +291,8 @@ fn xcp_by_parts((alpha, beta, gamma): (f64, f64, f64), start: [f64; 2], parts: u
         for ((rate, told), (size, rtt)) in rates.iter_mut().zip(&mut told).zip(sent.into_iter().zip(rtts)) {
             let said = rtt / many;
             let mut stamp = Window::header(*rate * said, said, f64::from(size), 1e15);
-            router.on_arrival(view, size, Some(&stamp));
-            router.on_departure(view, size, &mut stamp);
+            router.on_arrival(view, PacketIn::of(size, Some(&stamp)));
+            router.on_departure(view, PacketOut { size, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
             told.push_back(Window::window_change(&stamp, said) / said);
             let change = told.pop_front().expect("as many as there are steps in an RTT");
             *rate += if i >= 0 { change } else { 0.0 };
@@ -347,9 +351,9 @@ fn vcp_by_parts(kappa: f64, addition: f64, start: [f64; 2], acks: Acks, parts: u
     for i in -i64::from(parts)..20 * i64::from(parts) {
         let packets = senders.each_ref().map(|sender| (sender.cwnd() / f64::from(parts)) as u32);
         let mut stamp = Stamp::default();
-        router.on_arrival(view, packets[0] + packets[1], None);
+        router.on_arrival(view, PacketIn::of(packets[0] + packets[1], None));
         router.on_timer(0, view);
-        router.on_departure(view, 1, &mut stamp);
+        router.on_departure(view, PacketOut { size: 1, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
         told.push_back(stamp);
         sent.push_back(packets);
         if i < 0 {

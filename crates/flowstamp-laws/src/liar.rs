@@ -14,12 +14,14 @@
 //! None of it is in a paper; section 7 of Katabi 2002 says that such senders have to be policed, and `share/police.rs` does.
 
 use crate::rcp;
-use crate::sender::{AS_MUCH_AS_THERE_IS, Ack, FlowView, Recovery, SenderLaw};
+use crate::sender::{
+    AS_MUCH_AS_THERE_IS, Ack, Congestion, Feedback, FlowView, Pacing, SenderLaw, SenderTraits,
+};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::vcp::{self, header::Code};
 use crate::xcp::{self, Encoding};
-use crate::{AgreedTime, Refused, within};
+use crate::{Open, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -103,10 +105,10 @@ pub trait Mask: SenderLaw {
     }
     /// An answer as it is heard, if it is at all, and what is to be remembered of all so far.
     fn heard(hears: Hears, answer: (Stamp, u16), best: &mut Option<Stamp>) -> Option<(Stamp, u16)>;
-    /// The parameter that all senders have in common.
-    fn agreed(lies: &mut Params) -> Option<AgreedTime<'_>> {
+    /// [`SenderLaw::open`].
+    fn open(lies: &mut Params) -> Open<'_> {
         let _ = lies;
-        None
+        Open::default()
     }
 }
 
@@ -198,8 +200,8 @@ impl Mask for vcp::Sender {
         Some((stamp, heard))
     }
 
-    fn agreed(lies: &mut Params) -> Option<AgreedTime<'_>> {
-        Some(vcp::agreed_time(&mut lies.t_rho))
+    fn open(lies: &mut Params) -> Open<'_> {
+        vcp::open(&mut lies.t_rho)
     }
 }
 
@@ -224,6 +226,11 @@ impl<L: Mask> Sender<L> {
 impl<L: Mask> SenderLaw for Sender<L> {
     type Params = Params;
 
+    fn traits(p: &Params) -> SenderTraits {
+        let SenderTraits { recovery, handshake, .. } = L::traits(&L::honest(p));
+        SenderTraits { recovery, handshake, ..SenderTraits::DEFAULT }
+    }
+
     fn check(p: &Params) -> Result<(), Refused> {
         if let Some(name) = p.named().find(|name| !L::LIES.contains(name)) {
             let lies = L::LIES.join(", ");
@@ -247,8 +254,8 @@ impl<L: Mask> SenderLaw for Sender<L> {
         within("most", p.most, 1.0, 1e7)
     }
 
-    fn agreed_time(params: &mut Params) -> Option<AgreedTime<'_>> {
-        L::agreed(params)
+    fn open(params: &mut Params) -> Open<'_> {
+        <L as Mask>::open(params)
     }
 
     fn new(params: &Params, flow: &FlowView) -> Self {
@@ -259,14 +266,6 @@ impl<L: Mask> SenderLaw for Sender<L> {
             packet_bytes: f64::from(flow.packet_bytes),
             srtt: Time::ZERO,
         }
-    }
-
-    fn recovery(&self) -> Recovery {
-        self.mask.recovery()
-    }
-
-    fn handshake(&self) -> bool {
-        self.mask.handshake()
     }
 
     fn cwnd(&self) -> f64 {
@@ -281,8 +280,9 @@ impl<L: Mask> SenderLaw for Sender<L> {
         }
     }
 
-    fn pacing_rate(&self) -> Option<Rate> {
-        self.lies.pace.or_else(|| self.mask.pacing_rate())
+    fn pacing(&self) -> Option<Pacing> {
+        let honest = || self.mask.pacing().map(|pace| pace.rate);
+        self.lies.pace.or_else(honest).map(Pacing::from)
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
@@ -292,28 +292,17 @@ impl<L: Mask> SenderLaw for Sender<L> {
         }
     }
 
-    fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp, bits: u16) {
-        self.srtt = srtt;
-        if let Some((stamp, bits)) = L::heard(self.lies.hears, (*stamp, bits), &mut self.best) {
-            self.mask.on_feedback(now, srtt, &stamp, bits);
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        self.srtt = feedback.srtt;
+        let answer = (*feedback.stamp, feedback.bits);
+        if let Some((stamp, bits)) = L::heard(self.lies.hears, answer, &mut self.best) {
+            self.mask.on_feedback(&Feedback { stamp: &stamp, bits, ..*feedback });
         }
     }
 
-    fn on_loss(&mut self, now: Time, flight: u32) {
+    fn on_congestion(&mut self, now: Time, sign: Congestion<'_>) {
         if !self.is_deaf() {
-            self.mask.on_loss(now, flight);
-        }
-    }
-
-    fn on_mark(&mut self, now: Time, flight: u32) {
-        if !self.is_deaf() {
-            self.mask.on_mark(now, flight);
-        }
-    }
-
-    fn on_timeout(&mut self, now: Time, flight: u32) {
-        if !self.is_deaf() {
-            self.mask.on_timeout(now, flight);
+            self.mask.on_congestion(now, sign);
         }
     }
 

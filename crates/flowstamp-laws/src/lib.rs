@@ -30,6 +30,19 @@ pub use units::{Bytes, Rate, Ratio, Time};
 /// A parameter that was refused: its name, and its value and what would be right.
 pub type Refused = (&'static str, String);
 
+/// Parameters that follow from the network: whoever lays it out fills in what the scenario leaves open.
+#[derive(Debug, Default)]
+pub struct Open<'a> {
+    /// A time that must be the same on all routers and senders of the law's header.
+    pub agreed_time: Option<AgreedTime<'a>>,
+    /// A router's stand-in for the flows' RTT until packets carry one, and its name. A law that is told nothing takes the first RTT that it sees.
+    pub time_constant: Option<(&'static str, &'a mut Option<Time>)>,
+    /// The longest RTT that a router believes, which is to be beyond those of its flows.
+    pub longest_rtt: Option<LongestRtt<'a>>,
+    /// How many flows take the link that a sender governs.
+    pub micro_flows: Option<&'a mut Option<u32>>,
+}
+
 /// A time that all routers and senders of one header must have in common.
 #[derive(Debug)]
 pub struct AgreedTime<'a> {

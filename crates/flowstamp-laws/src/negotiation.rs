@@ -15,7 +15,7 @@
 //! 1. A flow that finds later that its path has changed falls back / its window is halved then / somewhere on the path is
 //!    a queue that no feedback knows of, which may be full.
 
-use crate::sender::{Ack, FlowView, SenderLaw};
+use crate::sender::{Ack, Congestion, FlowView, Report, SenderLaw};
 use crate::tcp::{Params as TcpParams, Sack};
 use crate::units::Time;
 
@@ -63,16 +63,16 @@ impl Negotiation {
         Self { flow: *flow, hops: 0, fallen: None }
     }
 
-    /// [`SenderLaw::passes`].
+    /// [`FlowChange::Hops`](crate::sender::FlowChange::Hops).
     pub const fn passes(&mut self, hops: u8) {
         self.hops = hops;
     }
 
-    /// [`SenderLaw::fallen_back`].
+    /// [`SenderLaw::report`].
     #[inline]
     #[must_use]
-    pub fn fallen_back(&self) -> Option<Time> {
-        Some(self.fallen.as_ref()?.since)
+    pub fn report(&self) -> Report {
+        Report { fallen_back: self.fallen.as_ref().map(|it| it.since), ..Report::default() }
     }
 
     /// The TCP that the flow has become.
@@ -103,7 +103,7 @@ impl Negotiation {
         let just_now = self.judge(ack.now, ack.bits, cwnd / f64::from(self.flow.packet_bytes));
         let Some(tcp) = self.tcp_mut() else { return false };
         if just_now {
-            tcp.on_loss(ack.now, ack.flight); // deviation 1
+            tcp.on_congestion(ack.now, Congestion::Loss { flight: ack.flight }); // deviation 1
         }
         tcp.on_ack(ack);
         true

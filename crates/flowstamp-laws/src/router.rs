@@ -3,7 +3,7 @@
 use crate::queue::Limit;
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
-use crate::{AgreedTime, LongestRtt, Refused};
+use crate::{Open, Refused};
 
 /// The most timers a router law may keep.
 pub const MAX_TIMERS: usize = 2;
@@ -38,7 +38,7 @@ impl RouterView {
         Self { capacity: Some(capacity), limit: Limit::Bytes(1_000_000), packet_bytes: 1000 }
     }
 
-    /// The capacity, for a law that cannot do without ([`RouterLaw::needs_capacity`]): who makes one has seen to it that
+    /// The capacity, for a law that cannot do without ([`RouterTraits::needs_capacity`]): who makes one has seen to it that
     /// it is known.
     #[must_use]
     pub fn known_capacity(&self) -> Rate {
@@ -62,7 +62,7 @@ pub struct OwnFlows {
 /// What a law works with of a link that it shares by windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// What other traffic leaves, and beside it its part, of which [`RouterLaw::set_part`] tells.
+    /// What other traffic leaves, and beside it its part, of which [`LinkChange::Part`] tells.
     Leftover,
     /// Its part alone.
     Part,
@@ -79,6 +79,92 @@ pub struct LinkView {
     pub queue_packets: u32,
 }
 
+/// A packet that reached the queue.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketIn<'a> {
+    /// Bytes.
+    pub size: u32,
+    /// There for data packets with the law's header; acks and packets with other headers come without.
+    pub stamp: Option<&'a Stamp>,
+    /// The bits of a packet with a stamp ([`crate::sender::SenderLaw::bits`]).
+    pub bits: u16,
+}
+
+impl<'a> PacketIn<'a> {
+    /// A packet without bits.
+    #[inline]
+    #[must_use]
+    pub const fn of(size: u32, stamp: Option<&'a Stamp>) -> Self {
+        Self { size, stamp, bits: 0 }
+    }
+}
+
+/// A packet whose transmission starts.
+#[derive(Debug)]
+pub struct PacketOut<'a> {
+    /// Bytes.
+    pub size: u32,
+    /// What the law may change.
+    pub stamp: &'a mut Stamp,
+    /// Likewise. Of a packet of another protocol they are its ECN field (RFC 3168 section 5).
+    pub bits: &'a mut u16,
+}
+
+/// What is known of a law and its parameters before it is made. A law names what differs from the default.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
+pub struct RouterTraits {
+    /// When each timer that the law keeps first fires.
+    pub first_timers: [Option<Time>; MAX_TIMERS],
+    /// The law cannot do without the link's capacity. Where nobody knows it, only a law that can is made.
+    pub needs_capacity: bool,
+    /// Gains by which its loop is stable or not, if its linear form is [that of XCP](Gains).
+    pub gains: Option<Gains>,
+    /// A link with this law sends acks before data unless the scenario says otherwise.
+    pub acks_first: bool,
+    /// The law marks ECN-capable packets of other protocols: [`RouterLaw::on_departure`] is told of these with an empty stamp and
+    /// the bits of ECT(1), and the packet is marked if it leaves them as those of CE.
+    pub marks: bool,
+    /// The law counts and stamps what comes in over a medium that the link shares with other stations as it does what goes out, since
+    /// both take of the same time on the air.
+    pub over_medium: bool,
+    /// What the law works with on a link that is shared by windows: if anything, it knows of its own flows what
+    /// [`RouterLaw::own_flows`] tells.
+    pub by_windows: Option<Room>,
+    /// Parameters by which the law begins, and which mean nothing later.
+    pub begins_with: &'static [&'static str],
+}
+
+impl RouterTraits {
+    /// A law that needs the capacity and keeps no timer.
+    pub const DEFAULT: Self = Self {
+        first_timers: [None; MAX_TIMERS],
+        needs_capacity: true,
+        gains: None,
+        acks_first: false,
+        marks: false,
+        over_medium: false,
+        by_windows: None,
+        begins_with: &[],
+    };
+}
+
+/// A change from outside while the law governs its link.
+#[derive(Clone, Copy, Debug)]
+pub enum LinkChange<'a, P> {
+    /// The parameters are these from now on; estimates stay.
+    Params(&'a P),
+    /// The link's capacity is this from now on; never told where nobody knows it. With [`Room::Leftover`], what other traffic leaves.
+    Capacity(Rate),
+    /// The link is shared by windows, [`Room::Leftover`].
+    Part {
+        /// What the law's own traffic is to have.
+        own: Rate,
+        /// The link's capacity.
+        link: Rate,
+    },
+}
+
 /// A router's control law on one output link: a state machine that is told of arrivals, departures and its own
 /// timers. It has no clock and does no I/O.
 ///
@@ -87,6 +173,9 @@ pub struct LinkView {
 pub trait RouterLaw: Sized {
     /// What the scenario may set.
     type Params: Default;
+
+    /// What is known of the law with these parameters.
+    fn traits(params: &Self::Params) -> RouterTraits;
 
     /// Whether the parameters make sense; else the parameter, and what would be right.
     ///
@@ -97,111 +186,31 @@ pub trait RouterLaw: Sized {
         Ok(())
     }
 
-    /// The parameter that stands for the flows' RTT until packets carry one, by its name: whoever knows the path sets it
-    /// where it is open. A law that is told nothing takes the first RTT that it sees.
-    fn time_constant(params: &mut Self::Params) -> Option<(&'static str, &mut Option<Time>)> {
+    /// The parameters that follow from the network where the scenario leaves them open.
+    fn open(params: &mut Self::Params) -> Open<'_> {
         let _ = params;
-        None
-    }
-
-    /// The longest RTT that the law believes, which is to be beyond those of its flows: whoever knows the paths sets it where it is open.
-    fn longest_rtt(params: &mut Self::Params) -> Option<LongestRtt<'_>> {
-        let _ = params;
-        None
-    }
-
-    /// The parameter that must be the same on all routers and senders of the law's header.
-    fn agreed_time(params: &mut Self::Params) -> Option<AgreedTime<'_>> {
-        let _ = params;
-        None
-    }
-
-    /// The gains by which its loop is stable or not, if its linear form is [that of XCP](Gains).
-    fn gains(params: &Self::Params) -> Option<Gains> {
-        let _ = params;
-        None
-    }
-
-    /// Whether a link with this law sends acks before data unless the scenario says otherwise.
-    const ACKS_FIRST: bool = false;
-
-    /// Whether the law marks packets of other protocols ([`RouterLaw::marks`]).
-    const MARKS: bool = false;
-
-    /// Whether the law cannot do without the link's capacity. Where nobody knows it, only a law that can is made.
-    fn needs_capacity(params: &Self::Params) -> bool {
-        let _ = params;
-        true
+        Open::default()
     }
 
     /// A law for this link, with all estimates at their start.
     fn new(params: &Self::Params, link: &RouterView) -> Self;
 
-    /// Parameters by which the law begins, and which mean nothing later.
-    const BEGINS_WITH: &'static [&'static str] = &[];
+    /// A packet reached the queue.
+    fn on_arrival(&mut self, link: LinkView, packet: PacketIn<'_>);
 
-    /// The link's capacity is `capacity` from now on; never called where nobody knows it.
-    fn set_capacity(&mut self, capacity: Rate);
+    /// A data packet with this law's header starts its transmission: stamp it. `uniform` draws from 0 to 1.
+    fn on_departure(&mut self, link: LinkView, packet: PacketOut<'_>, uniform: impl FnMut() -> f64);
 
-    /// What the law works with on a link that is shared by windows: if anything, it knows of its own flows what
-    /// [`own_flows`](Self::own_flows) tells.
-    const BY_WINDOWS: Option<Room> = None;
+    /// Timer `which` (below [`MAX_TIMERS`]) fired; returns when it fires next, later than now.
+    fn on_timer(&mut self, which: usize, link: LinkView) -> Time;
 
-    /// What it knows of them, if it has seen any.
+    /// Something outside of the law has changed.
+    fn on_change(&mut self, change: LinkChange<'_, Self::Params>);
+
+    /// What the law knows of its own flows, if it has seen any.
     fn own_flows(&self) -> Option<OwnFlows> {
         None
     }
-
-    /// The link is shared by windows, [`Room::Leftover`]: of its capacity `link` the law's own traffic is to have `part`. What
-    /// [`set_capacity`](Self::set_capacity) tells then is what other traffic leaves.
-    fn set_part(&mut self, part: Rate, link: Rate) {
-        let _ = (part, link);
-    }
-
-    /// The parameters are these from now on; estimates stay.
-    fn set_params(&mut self, params: &Self::Params);
-
-    /// The bits of the data packet with this law's header of which `on_arrival` or `on_departure` is told next, for laws that
-    /// look at them there; `bits` changes them.
-    #[inline]
-    fn read_bits(&mut self, bits: u16) {
-        let _ = bits;
-    }
-
-    /// A packet of `size` bytes reached the queue. `stamp` is there for data packets with this law's header; acks and
-    /// packets with other headers come without.
-    fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>);
-
-    /// A packet of `size` bytes has come in over the medium that this link shares with other stations. What comes in has taken
-    /// of the same time on the air as what goes out, so a law may count it, and stamp it if it is a data packet with its
-    /// header. A link with a medium of its own never calls this.
-    fn on_medium_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&mut Stamp>) {
-        let _ = (link, size, stamp);
-    }
-
-    /// A data packet with this law's header starts its transmission: stamp it.
-    fn on_departure(&mut self, link: LinkView, size: u32, stamp: &mut Stamp);
-
-    /// What becomes of the packet's bits ([`crate::sender::SenderLaw::bits`]) after `on_departure`. `uniform` draws from 0 to 1.
-    #[inline]
-    fn bits(&mut self, link: LinkView, size: u32, bits: u16, uniform: impl FnMut() -> f64) -> u16 {
-        let _ = (link, size, uniform);
-        bits
-    }
-
-    /// Whether a packet of another protocol that is ECN-capable has its congestion-experienced mark set as its transmission
-    /// starts; asked only of laws that mark ([`RouterLaw::MARKS`]).
-    #[inline]
-    fn marks(&mut self, link: LinkView, size: u32, uniform: impl FnMut() -> f64) -> bool {
-        let _ = (link, size, uniform);
-        false
-    }
-
-    /// When timer `which` (below [`MAX_TIMERS`]) first fires, if the law keeps it.
-    fn first_timer(&self, which: usize) -> Option<Time>;
-
-    /// Timer `which` fired; returns when it fires next, later than now.
-    fn on_timer(&mut self, which: usize, link: LinkView) -> Time;
 
     /// Calls `report` with each variable's name and value, for probes.
     fn variables(&self, report: &mut dyn FnMut(&'static str, f64));

@@ -6,7 +6,7 @@
 
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
-use crate::{AgreedTime, Refused};
+use crate::{Open, Refused};
 
 /// How lost packets are found and repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -65,7 +65,7 @@ pub struct Ack<'a> {
     pub min_rtt: Time,
     /// Smoothed round-trip time (RFC 6298), after this ack's sample.
     pub srtt: Time,
-    /// How fast packets were delivered, for laws that ask for it ([`SenderLaw::wants_delivery_rate`]).
+    /// How fast packets were delivered, for laws that ask for it ([`SenderTraits::delivery_rate`]).
     pub rate: Option<RateSample>,
     /// The stamp that the receiver echoed.
     pub stamp: &'a Stamp,
@@ -147,7 +147,7 @@ impl RateSample {
     }
 }
 
-/// Counts since a flow began, for whoever decides in place of a law ([`SenderLaw::tally`]).
+/// Counts since a flow began, for whoever decides in place of a law ([`Report::tally`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Acks that acknowledged something new; each gave one sample of the round-trip time.
@@ -175,10 +175,170 @@ pub struct LostPacket {
     pub selective: bool,
 }
 
+/// What is known of a law and its parameters before any flow begins. A law names what differs from the default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each says something of its own")]
+pub struct SenderTraits {
+    /// How losses are repaired unless the scenario says otherwise.
+    pub recovery: Recovery,
+    /// How marks are echoed unless the scenario says otherwise.
+    pub echo: Echo,
+    /// Flows are ECN-capable unless the scenario says otherwise. A law that does not answer marks is not.
+    pub ecn: bool,
+    /// Packets of ECN-capable flows say that they are L4S ones, ECT(1) (RFC 9331).
+    pub l4s: bool,
+    /// Acks bring a [`RateSample`], and the law hears of each lost packet. The transport then keeps a record of each packet in flight.
+    pub delivery_rate: bool,
+    /// A flow opens with a packet without data, whose answer the law needs before the first data leave, and ends with one, unless
+    /// the scenario says otherwise.
+    pub handshake: bool,
+    /// Flows do without routers that write into their header where there are none.
+    pub falls_back: bool,
+    /// Flows find out whether their receivers know the law's header, and do without where these do not.
+    pub asks_receiver: bool,
+    /// Flows send a window as soon as they may, to routers that expect its packets to be spread over a round trip.
+    pub sends_at_once: bool,
+    /// Packets leave at the pace whatever comes back. They are not acknowledged and not sent again.
+    pub datagrams: bool,
+    /// The law has no data to send and governs a link. One control packet each round trip asks for it, and what waits for the link
+    /// leaves at the pace.
+    pub governs: bool,
+    /// Parameters may change while flows are there ([`FlowChange::Params`]).
+    pub told: bool,
+    /// Bytes that one flow's law allocates beside its own size.
+    pub heap_bytes: usize,
+}
+
+impl SenderTraits {
+    /// A window law with selective acks that answers marks as losses.
+    pub const DEFAULT: Self = Self {
+        recovery: Recovery::Sack,
+        echo: Echo::Classic,
+        ecn: true,
+        l4s: false,
+        delivery_rate: false,
+        handshake: false,
+        falls_back: false,
+        asks_receiver: false,
+        sends_at_once: false,
+        datagrams: false,
+        governs: false,
+        told: false,
+        heap_bytes: 0,
+    };
+}
+
+/// How often a flow that waits for its pace asks the path again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Probes {
+    /// The most of the rate that probes may take.
+    pub share: f64,
+    /// Round trips between two probes at the most, whatever they take.
+    pub longest_gap: u64,
+}
+
+/// How fast packets leave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pacing {
+    /// The rate of departures.
+    pub rate: Rate,
+    /// The pace alone holds the flow, and the window bounds nothing.
+    pub alone: bool,
+    /// How probes are limited; `None` allows one each round trip.
+    pub probes: Option<Probes>,
+}
+
+impl Pacing {
+    /// How long a waiting flow waits before it asks the path again, with a packet of `probe_bytes`.
+    #[must_use]
+    pub fn probe_after(&self, srtt: Time, probe_bytes: u32) -> Time {
+        let Some(probes) = self.probes else { return srtt };
+        let held = Time::from_secs_f64(f64::from(probe_bytes) / (probes.share * self.rate.bytes_per_sec()));
+        held.clamp(srtt, srtt * probes.longest_gap)
+    }
+}
+
+/// A pace beside the window, with a probe each round trip.
+impl From<Rate> for Pacing {
+    #[inline]
+    fn from(rate: Rate) -> Self {
+        Self { rate, alone: false, probes: None }
+    }
+}
+
+/// The answer to a packet without data: to the handshake, to a probe, or to the question of a law that governs a link.
+#[derive(Clone, Copy, Debug)]
+pub struct Feedback<'a> {
+    /// Now.
+    pub now: Time,
+    /// Smoothed round-trip time, after this answer's sample.
+    pub srtt: Time,
+    /// The stamp that the receiver echoed.
+    pub stamp: &'a Stamp,
+    /// The bits that the receiver echoed.
+    pub bits: u16,
+    /// Bytes that the governed link has carried since the last answer.
+    pub carried: f64,
+}
+
+/// A sign of congestion, or that an earlier one was wrong. `flight` counts packets.
+#[derive(Clone, Copy, Debug)]
+pub enum Congestion<'a> {
+    /// Duplicate acks showed a loss: at most once per window of data (Reno: per fast retransmit).
+    Loss {
+        /// In flight.
+        flight: u32,
+    },
+    /// An ECN echo came: at most once per window of data, losses among them. It follows the ack that brought it.
+    Mark {
+        /// In flight.
+        flight: u32,
+    },
+    /// The retransmission timer expired.
+    Timeout {
+        /// In flight.
+        flight: u32,
+    },
+    /// A packet was found lost. This comes before the ack that showed it but after the timeout that did, and only with
+    /// [`SenderTraits::delivery_rate`].
+    Packet(&'a LostPacket),
+    /// All that was found lost since the last repair began has arrived all the same. This comes before the ack that showed it, and only
+    /// with [`SenderTraits::delivery_rate`].
+    Spurious {
+        /// Packets delivered after that ack.
+        delivered: u32,
+    },
+}
+
+/// A change from outside in the middle of a flow.
+#[derive(Clone, Copy, Debug)]
+pub enum FlowChange<'a, P> {
+    /// The parameters are these from now on; only with [`SenderTraits::told`].
+    Params(&'a P),
+    /// The flow's data pass so many routers of any kind, as the time to live of what has come back tells; only with
+    /// [`SenderTraits::falls_back`].
+    Hops(u8),
+}
+
+/// What others may know of a flow's law.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// When the law gave up its routers: its packets are plain ones since then.
+    pub fallen_back: Option<Time>,
+    /// Counts for whoever decides in place of the law; only with [`SenderTraits::told`].
+    pub tally: Option<Tally>,
+}
+
 /// A window or rate law: told of acks and losses, asked for its window. It has no clock and does no I/O.
 pub trait SenderLaw: Sized {
     /// What the scenario may set.
     type Params: Default;
+
+    /// What is known of the law with these parameters.
+    fn traits(params: &Self::Params) -> SenderTraits {
+        let _ = params;
+        SenderTraits::DEFAULT
+    }
 
     /// Whether the parameters make sense; else the parameter, and what would be right.
     ///
@@ -189,265 +349,95 @@ pub trait SenderLaw: Sized {
         Ok(())
     }
 
-    /// The parameter that must be the same on all routers and senders of the law's header.
-    fn agreed_time(params: &mut Self::Params) -> Option<AgreedTime<'_>> {
+    /// The parameters that follow from the network where the scenario leaves them open.
+    fn open(params: &mut Self::Params) -> Open<'_> {
         let _ = params;
-        None
-    }
-
-    /// Whether packets leave at the pace whatever comes back: they are not acknowledged and not sent again. Such a law has a pace.
-    const DATAGRAMS: bool = false;
-
-    /// Whether the law has no data to send, but governs a link: one control packet each round trip asks for it, and what waits for
-    /// the link leaves at the pace.
-    const GOVERNS: bool = false;
-
-    /// Whether the law's parameters may change while its flows are there ([`SenderLaw::set_params`]).
-    const TOLD: bool = false;
-
-    /// Bytes of one flow's law that are in a place of their own, beyond its size.
-    const HEAP_BYTES: usize = 0;
-
-    /// Of a law that governs: how many flows take the link, which whoever knows the network fills in where it is open.
-    fn micro_flows(params: &mut Self::Params) -> Option<&mut Option<u32>> {
-        let _ = params;
-        None
-    }
-
-    /// The governed link has carried so many bytes since the last answer; told before [`on_feedback`](Self::on_feedback).
-    fn carried(&mut self, bytes: f64) {
-        let _ = bytes;
+        Open::default()
     }
 
     /// A law at the start of a flow.
     fn new(params: &Self::Params, flow: &FlowView) -> Self;
 
-    /// The parameters are these from now on; asked only of laws that are [told](Self::TOLD).
-    fn set_params(&mut self, params: &Self::Params) {
-        let _ = params;
-    }
-
-    /// How this law's losses are repaired unless the scenario says otherwise.
-    fn recovery(&self) -> Recovery;
-
-    /// Counts for whoever decides in place of the law; only laws that are [told](Self::TOLD) keep any.
-    fn tally(&self) -> Option<Tally> {
-        None
-    }
-
-    /// How marks are echoed to this law unless the scenario says otherwise.
-    fn echo(&self) -> Echo {
-        Echo::Classic
-    }
-
-    /// Whether its flows are ECN-capable where the scenario does not say: a law that does not answer marks is not.
-    fn ecn() -> bool {
-        true
-    }
-
-    /// Whether packets of flows with these parameters say that they are L4S ones, ECT(1) (RFC 9331); only if the flow does ECN.
-    fn l4s(params: &Self::Params) -> bool {
-        let _ = params;
-        false
-    }
-
-    /// Whether acks shall bring a [`RateSample`], and each loss be told: the transport then keeps a record of each packet in flight.
-    fn wants_delivery_rate(&self) -> bool {
-        false
-    }
-
-    /// Whether a flow opens with a packet that carries no data, whose answer the law needs before the first data leave, and
-    /// ends with one, unless the scenario says otherwise.
-    fn handshake(&self) -> bool {
-        false
-    }
-
-    /// Whether flows with these parameters do without routers that write into their header.
-    fn falls_back(params: &Self::Params) -> bool {
-        let _ = params;
-        false
-    }
-
-    /// Whether flows with these parameters send a window as soon as they may, to routers that take packets to be spread over a round trip.
-    fn sends_at_once(params: &Self::Params) -> bool {
-        let _ = params;
-        false
-    }
-
-    /// Whether flows with these parameters find out if their receivers know the law's header, and do without if not.
-    fn asks_receiver(params: &Self::Params) -> bool {
-        let _ = params;
-        false
-    }
-
-    /// The law gave up its routers then: since that time its packets are plain ones.
-    fn fallen_back(&self) -> Option<Time> {
-        None
-    }
-
-    /// The flow's data pass so many routers of any kind, as the time to live of what has come back tells.
-    fn passes(&mut self, hops: u8) {
-        let _ = hops;
-    }
-
     /// The congestion window in bytes, at least one packet.
     fn cwnd(&self) -> f64;
 
-    /// What may be in flight, bytes: the congestion window, but for a law that holds flows by their pace alone.
-    fn limit(&self) -> f64 {
-        self.cwnd()
-    }
-
     /// The pace of departures; `None` sends whatever the window allows at once.
-    fn pacing_rate(&self) -> Option<Rate> {
+    fn pacing(&self) -> Option<Pacing> {
         None
-    }
-
-    /// How long a flow that waits for its pace does so before it asks the path again, with a packet of `probe_bytes`.
-    fn probe_after(&self, srtt: Time, probe_bytes: u32) -> Time {
-        let _ = probe_bytes;
-        srtt
-    }
-
-    /// New data was acknowledged.
-    fn on_ack(&mut self, ack: &Ack<'_>);
-
-    /// A packet that carried no data came back: the answer to the handshake or to a probe.
-    fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp, bits: u16) {
-        let _ = (now, srtt, stamp, bits);
-    }
-
-    /// A loss was found by duplicate acks: at most once per window of data (Reno: per fast retransmit).
-    fn on_loss(&mut self, now: Time, flight: u32);
-
-    /// An ECN echo came: at most once per window of data, losses among them. It is told after the ack that brought it.
-    fn on_mark(&mut self, now: Time, flight: u32) {
-        self.on_loss(now, flight);
-    }
-
-    /// The retransmission timer expired.
-    fn on_timeout(&mut self, now: Time, flight: u32);
-
-    /// A packet was found lost: told before the ack that showed it, but after the timeout that did, and only to laws that ask for
-    /// delivery rates.
-    fn on_packet_lost(&mut self, now: Time, packet: &LostPacket) {
-        let _ = (now, packet);
-    }
-
-    /// All that was found lost since the last repair began has arrived all the same: nothing was lost. Told before the ack that
-    /// showed it, after which `delivered` packets have been delivered, and only to laws that ask for delivery rates.
-    fn on_spurious_loss(&mut self, delivered: u32) {
-        let _ = delivered;
     }
 
     /// The stamp for a data packet that leaves now. `srtt` is zero before the first sample.
     fn stamp(&self, now: Time, srtt: Time) -> Stamp;
 
-    /// Sixteen bits beside the stamp, for laws whose header has no more; routers may change them
-    /// ([`crate::router::RouterLaw::bits`]), and an ack echoes those of the newest packet that it answers.
+    /// Sixteen bits beside the stamp, for laws whose header has no more. Routers may change them
+    /// ([`crate::router::PacketOut::bits`]), and an ack echoes those of the newest packet that it answers.
     fn bits(&self) -> u16 {
         0
+    }
+
+    /// New data was acknowledged.
+    fn on_ack(&mut self, ack: &Ack<'_>);
+
+    /// A packet without data was answered.
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        let _ = feedback;
+    }
+
+    /// A loss, a mark or a timeout.
+    fn on_congestion(&mut self, now: Time, sign: Congestion<'_>);
+
+    /// Something outside of the law has changed.
+    fn on_change(&mut self, change: FlowChange<'_, Self::Params>) {
+        let _ = change;
+    }
+
+    /// What others may know of it.
+    fn report(&self) -> Report {
+        Report::default()
     }
 }
 
 /// A law of which much is to be remembered, in a place of its own: a flow of any other law is then no larger for it.
 impl<L: SenderLaw> SenderLaw for Box<L> {
     type Params = L::Params;
-    const DATAGRAMS: bool = L::DATAGRAMS;
-    const GOVERNS: bool = L::GOVERNS;
-    const TOLD: bool = L::TOLD;
-    const HEAP_BYTES: usize = size_of::<L>() + L::HEAP_BYTES;
-    fn micro_flows(params: &mut Self::Params) -> Option<&mut Option<u32>> {
-        L::micro_flows(params)
-    }
-    fn carried(&mut self, bytes: f64) {
-        (**self).carried(bytes);
+    fn traits(params: &Self::Params) -> SenderTraits {
+        let traits = L::traits(params);
+        SenderTraits { heap_bytes: size_of::<L>() + traits.heap_bytes, ..traits }
     }
     fn check(params: &Self::Params) -> Result<(), Refused> {
         L::check(params)
     }
-    fn agreed_time(params: &mut Self::Params) -> Option<AgreedTime<'_>> {
-        L::agreed_time(params)
+    fn open(params: &mut Self::Params) -> Open<'_> {
+        L::open(params)
     }
     fn new(params: &Self::Params, flow: &FlowView) -> Self {
         Self::new(L::new(params, flow))
     }
-    fn set_params(&mut self, params: &Self::Params) {
-        (**self).set_params(params);
-    }
-    fn recovery(&self) -> Recovery {
-        (**self).recovery()
-    }
-    fn tally(&self) -> Option<Tally> {
-        (**self).tally()
-    }
-    fn echo(&self) -> Echo {
-        (**self).echo()
-    }
-    fn ecn() -> bool {
-        L::ecn()
-    }
-    fn l4s(params: &Self::Params) -> bool {
-        L::l4s(params)
-    }
-    fn wants_delivery_rate(&self) -> bool {
-        (**self).wants_delivery_rate()
-    }
-    fn handshake(&self) -> bool {
-        (**self).handshake()
-    }
-    fn falls_back(params: &Self::Params) -> bool {
-        L::falls_back(params)
-    }
-    fn sends_at_once(params: &Self::Params) -> bool {
-        L::sends_at_once(params)
-    }
-    fn asks_receiver(params: &Self::Params) -> bool {
-        L::asks_receiver(params)
-    }
-    fn fallen_back(&self) -> Option<Time> {
-        (**self).fallen_back()
-    }
     fn cwnd(&self) -> f64 {
         (**self).cwnd()
     }
-    fn limit(&self) -> f64 {
-        (**self).limit()
-    }
-    fn pacing_rate(&self) -> Option<Rate> {
-        (**self).pacing_rate()
-    }
-    fn probe_after(&self, srtt: Time, probe_bytes: u32) -> Time {
-        (**self).probe_after(srtt, probe_bytes)
-    }
-    fn on_ack(&mut self, ack: &Ack<'_>) {
-        (**self).on_ack(ack);
-    }
-    fn passes(&mut self, hops: u8) {
-        (**self).passes(hops);
-    }
-    fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp, bits: u16) {
-        (**self).on_feedback(now, srtt, stamp, bits);
-    }
-    fn on_loss(&mut self, now: Time, flight: u32) {
-        (**self).on_loss(now, flight);
-    }
-    fn on_mark(&mut self, now: Time, flight: u32) {
-        (**self).on_mark(now, flight);
-    }
-    fn on_timeout(&mut self, now: Time, flight: u32) {
-        (**self).on_timeout(now, flight);
-    }
-    fn on_packet_lost(&mut self, now: Time, packet: &LostPacket) {
-        (**self).on_packet_lost(now, packet);
-    }
-    fn on_spurious_loss(&mut self, delivered: u32) {
-        (**self).on_spurious_loss(delivered);
+    fn pacing(&self) -> Option<Pacing> {
+        (**self).pacing()
     }
     fn stamp(&self, now: Time, srtt: Time) -> Stamp {
         (**self).stamp(now, srtt)
     }
     fn bits(&self) -> u16 {
         (**self).bits()
+    }
+    fn on_ack(&mut self, ack: &Ack<'_>) {
+        (**self).on_ack(ack);
+    }
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        (**self).on_feedback(feedback);
+    }
+    fn on_congestion(&mut self, now: Time, sign: Congestion<'_>) {
+        (**self).on_congestion(now, sign);
+    }
+    fn on_change(&mut self, change: FlowChange<'_, Self::Params>) {
+        (**self).on_change(change);
+    }
+    fn report(&self) -> Report {
+        (**self).report()
     }
 }

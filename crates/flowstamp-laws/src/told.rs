@@ -8,7 +8,9 @@
 //! without being a law of the registry: a learner, a trace, another simulator. It counts what acks tell, for whoever decides
 //! ([`Tally`]).
 
-use crate::sender::{Ack, Echo, FlowView, Recovery, SenderLaw, Tally};
+use crate::sender::{
+    Ack, Congestion, Echo, FlowChange, FlowView, Pacing, Report, SenderLaw, SenderTraits, Tally,
+};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{Refused, within};
@@ -42,7 +44,11 @@ pub struct Sender {
 
 impl SenderLaw for Sender {
     type Params = Params;
-    const TOLD: bool = true;
+
+    fn traits(_: &Params) -> SenderTraits {
+        // It answers no mark. Whoever decides is told how many packets were marked (RFC 8257 section 3.2), not only that some were.
+        SenderTraits { told: true, ecn: false, echo: Echo::PerPacket, ..SenderTraits::DEFAULT }
+    }
 
     fn check(p: &Params) -> Result<(), Refused> {
         within("window", p.window, 1.0, 1e6)?;
@@ -54,34 +60,22 @@ impl SenderLaw for Sender {
         }
     }
 
-    /// It answers no mark.
-    fn ecn() -> bool {
-        false
-    }
-
     fn new(params: &Params, flow: &FlowView) -> Self {
         Self { params: *params, packet_bytes: f64::from(flow.packet_bytes), tally: Tally::default() }
     }
 
-    fn set_params(&mut self, params: &Params) {
-        self.params = *params;
-    }
-
-    fn recovery(&self) -> Recovery {
-        Recovery::Sack
-    }
-
-    /// Whoever decides is told how many packets were marked (RFC 8257 section 3.2), not only that some were.
-    fn echo(&self) -> Echo {
-        Echo::PerPacket
+    fn on_change(&mut self, change: FlowChange<'_, Params>) {
+        if let FlowChange::Params(params) = change {
+            self.params = *params;
+        }
     }
 
     fn cwnd(&self) -> f64 {
         self.params.window * self.packet_bytes
     }
 
-    fn pacing_rate(&self) -> Option<Rate> {
-        self.params.rate
+    fn pacing(&self) -> Option<Pacing> {
+        self.params.rate.map(Pacing::from)
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
@@ -90,13 +84,11 @@ impl SenderLaw for Sender {
         self.tally.rtt_sum_ps = self.tally.rtt_sum_ps.wrapping_add(ack.rtt.as_ps());
     }
 
-    fn tally(&self) -> Option<Tally> {
-        Some(self.tally)
+    fn report(&self) -> Report {
+        Report { tally: Some(self.tally), ..Report::default() }
     }
 
-    fn on_loss(&mut self, _: Time, _: u32) {}
-
-    fn on_timeout(&mut self, _: Time, _: u32) {}
+    fn on_congestion(&mut self, _: Time, _: Congestion<'_>) {}
 
     fn stamp(&self, _: Time, _: Time) -> Stamp {
         Stamp::default()

@@ -65,7 +65,7 @@ mod seen;
 pub use params::{Agreed, Params};
 pub use receiver::{AckInfo, DataPacket, MAX_SACK_BLOCKS, Receiver, SackBlocks};
 
-use crate::sender::{Ack, Echo, RateSample, Recovery, SenderLaw};
+use crate::sender::{Ack, Congestion, Echo, RateSample, Recovery, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::Time;
 use rates::Rates;
@@ -253,7 +253,8 @@ impl Sender {
 
     #[inline]
     fn window_allows<L: SenderLaw>(&self, law: &L, packet_bytes: u32, flight: u32) -> bool {
-        (f64::from(flight) + 1.0 - f64::from(self.inflation)) * f64::from(packet_bytes) <= law.limit()
+        let bytes = (f64::from(flight) + 1.0 - f64::from(self.inflation)) * f64::from(packet_bytes);
+        bytes <= law.cwnd() || law.pacing().is_some_and(|pace| pace.alone)
     }
 
     /// New data, if there is any.
@@ -307,7 +308,7 @@ impl Sender {
     fn react_to_mark<L: SenderLaw>(&mut self, now: Time, law: &mut L, flight: u32) {
         if self.reduced_at == 0 || self.una > self.reduced_at {
             self.note_reduction(true);
-            law.on_mark(now, flight);
+            law.on_congestion(now, Congestion::Mark { flight });
         }
     }
 

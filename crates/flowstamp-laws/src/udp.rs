@@ -4,7 +4,7 @@
 //!   what the application produces leaves; nothing is acknowledged, nothing is sent again, nothing bears on it
 //! ```
 
-use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::sender::{Ack, Congestion, FlowView, Recovery, SenderLaw, SenderTraits};
 use crate::stamp::Stamp;
 use crate::units::Time;
 use schemars::JsonSchema;
@@ -23,18 +23,14 @@ pub struct Sender {
 
 impl SenderLaw for Sender {
     type Params = Params;
-    const DATAGRAMS: bool = true;
 
-    fn ecn() -> bool {
-        false
+    fn traits(_: &Params) -> SenderTraits {
+        // Its recovery is never asked for.
+        SenderTraits { recovery: Recovery::Count, datagrams: true, ecn: false, ..SenderTraits::DEFAULT }
     }
 
     fn new(_: &Params, flow: &FlowView) -> Self {
         Self { packet_bytes: f64::from(flow.packet_bytes) }
-    }
-
-    fn recovery(&self) -> Recovery {
-        Recovery::Count // which is never asked for
     }
 
     fn cwnd(&self) -> f64 {
@@ -43,9 +39,7 @@ impl SenderLaw for Sender {
 
     fn on_ack(&mut self, _: &Ack<'_>) {}
 
-    fn on_loss(&mut self, _: Time, _: u32) {}
-
-    fn on_timeout(&mut self, _: Time, _: u32) {}
+    fn on_congestion(&mut self, _: Time, _: Congestion<'_>) {}
 
     fn stamp(&self, _: Time, _: Time) -> Stamp {
         Stamp::default()

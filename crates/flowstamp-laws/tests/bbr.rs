@@ -1,7 +1,7 @@
 //! BBR against the arithmetic of draft-cardwell-iccrg-bbr-congestion-control-00: gains, filters, states.
 
 use flowstamp_laws::registry::SenderSpec;
-use flowstamp_laws::sender::{Ack, FlowView, RateSample, Recovery, SenderLaw};
+use flowstamp_laws::sender::{Ack, Congestion, FlowView, RateSample, Recovery, SenderLaw};
 use flowstamp_laws::tcp::bbr::model::{MaxOverRounds, MinRtt};
 use flowstamp_laws::tcp::bbr::v1::{Bbr, Params, State};
 use flowstamp_laws::transport::{Agreed, Params as Transport};
@@ -60,13 +60,13 @@ impl Flow {
     }
 
     fn pace(&self) -> f64 {
-        self.law.pacing_rate().expect("a paced law").bytes_per_sec() / PACKET
+        self.law.pacing().expect("a paced law").rate.bytes_per_sec() / PACKET
     }
 }
 
 #[test]
 fn it_asks_for_rates_and_selective_acks() {
-    let law = SenderSpec::Bbr(Params::default()).build(&FLOW);
+    let law = SenderSpec::Bbr(Params::default()).traits();
     let agreed = Agreed::between(&Transport::default(), &law);
     assert_eq!((agreed.recovery, agreed.delivery_rate), (Recovery::Sack, true));
 }
@@ -246,13 +246,13 @@ fn a_loss_conserves_packets_and_leaves_the_window_that_was() {
     (0..20).for_each(|_| flow.ack(RATE, RTT, 66));
     let before = flow.window();
     flow.ack(RATE, RTT, 80); // 50 of these arrive, 30 are left
-    flow.law.on_loss(flow.now, 80);
+    flow.law.on_congestion(flow.now, Congestion::Loss { flight: 80 });
     assert_eq!(flow.window(), 80.0, "in flight and delivered: as many leave as arrive");
     flow.ack(RATE, RTT, 30); // not in recovery any more
     assert!((flow.window() - before).abs() < 1e-9);
-    flow.law.on_mark(flow.now, 80);
+    flow.law.on_congestion(flow.now, Congestion::Mark { flight: 80 });
     assert!((flow.window() - before).abs() < 1e-9, "version 1 knows no marks");
-    flow.law.on_timeout(flow.now, 80);
+    flow.law.on_congestion(flow.now, Congestion::Timeout { flight: 80 });
     assert_eq!(flow.window(), 1.0);
     flow.ack(25.0, RTT, 1);
     assert_eq!(flow.window(), 4.0);
@@ -307,9 +307,9 @@ proptest! {
                 ..Ack::of_one(flow.now, rtt, &stamp)
             });
             match event {
-                0 => flow.law.on_loss(flow.now, newly + more),
-                1 => flow.law.on_timeout(flow.now, newly + more),
-                2 => flow.law.on_mark(flow.now, newly + more),
+                0 => flow.law.on_congestion(flow.now, Congestion::Loss { flight: newly + more }),
+                1 => flow.law.on_congestion(flow.now, Congestion::Timeout { flight: newly + more }),
+                2 => flow.law.on_congestion(flow.now, Congestion::Mark { flight: newly + more }),
                 _ => {}
             }
             prop_assert!(flow.window().is_finite() && flow.window() >= 1.0, "{}", flow.window());

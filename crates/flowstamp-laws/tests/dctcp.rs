@@ -1,7 +1,7 @@
 //! DCTCP's estimate and window against RFC 8257 section 3.3, line by line, and what must hold whatever is marked.
 
 use flowstamp_laws::registry::SenderSpec;
-use flowstamp_laws::sender::{Ack, Echo, FlowView, Recovery, SenderLaw};
+use flowstamp_laws::sender::{Ack, Congestion, Echo, FlowView, Recovery, SenderLaw};
 use flowstamp_laws::tcp::dctcp::{Dctcp, Params};
 use flowstamp_laws::tcp::{Sack, reno};
 use flowstamp_laws::transport::{Agreed, Params as Transport};
@@ -41,7 +41,7 @@ impl Acked {
 
 #[test]
 fn it_asks_for_an_echo_per_packet_and_selective_acks() {
-    let law = SenderSpec::Dctcp(Params::default()).build(&FLOW);
+    let law = SenderSpec::Dctcp(Params::default()).traits();
     let agreed = Agreed::between(&Transport::default(), &law);
     assert_eq!(
         (agreed.echo, agreed.recovery, agreed.delivery_rate),
@@ -82,12 +82,12 @@ fn alpha_is_that_of_section_3_3() {
 fn a_mark_takes_half_of_alpha() {
     for (initial, left) in [(1.0, 0.5), (0.5, 0.75), (0.1, 0.95), (0.0, 1.0)] {
         let mut law = Dctcp::new(&Params { initial_alpha: Ratio::new(initial), ..Params::default() }, &FLOW);
-        law.on_mark(Time::ZERO, 10);
+        law.on_congestion(Time::ZERO, Congestion::Mark { flight: 10 });
         assert!((law.cwnd() - 10_000.0 * left).abs() < 1e-9, "{}", law.cwnd()); // step 9
         assert_eq!(law.cwnd(), law.ssthresh());
-        law.on_loss(Time::ZERO, 10);
+        law.on_congestion(Time::ZERO, Congestion::Loss { flight: 10 });
         assert_eq!(law.cwnd(), 10_000.0 * left / 2.0, "section 3.5: a loss is TCP's");
-        law.on_timeout(Time::ZERO, 10);
+        law.on_congestion(Time::ZERO, Congestion::Timeout { flight: 10 });
         assert_eq!(law.cwnd(), 1000.0);
     }
 }
@@ -109,9 +109,9 @@ proptest! {
             acked.ack(newly, marked, newly + more);
             prop_assert!(!marked || acked.law.cwnd() == before, "an ack with an echo opens no window");
             match event {
-                0 => acked.law.on_mark(Time::ZERO, newly + more),
-                1 => acked.law.on_loss(Time::ZERO, newly + more),
-                2 => acked.law.on_timeout(Time::ZERO, newly + more),
+                0 => acked.law.on_congestion(Time::ZERO, Congestion::Mark { flight: newly + more }),
+                1 => acked.law.on_congestion(Time::ZERO, Congestion::Loss { flight: newly + more }),
+                2 => acked.law.on_congestion(Time::ZERO, Congestion::Timeout { flight: newly + more }),
                 _ => {}
             }
             prop_assert!((0.0..=1.0).contains(&acked.alpha()), "{}", acked.alpha());
@@ -130,8 +130,8 @@ proptest! {
             let ack = Ack::of_one(Time::ZERO, Time::from_millis(1), &stamp);
             sack.on_ack(&Ack { newly_acked: newly, flight: 8, ..ack });
             match event {
-                0 => { acked.law.on_loss(Time::ZERO, 8); sack.on_loss(Time::ZERO, 8); }
-                1 => { acked.law.on_timeout(Time::ZERO, 8); sack.on_timeout(Time::ZERO, 8); }
+                0 => { acked.law.on_congestion(Time::ZERO, Congestion::Loss { flight: 8 }); sack.on_congestion(Time::ZERO, Congestion::Loss { flight: 8 }); }
+                1 => { acked.law.on_congestion(Time::ZERO, Congestion::Timeout { flight: 8 }); sack.on_congestion(Time::ZERO, Congestion::Timeout { flight: 8 }); }
                 _ => {}
             }
             prop_assert_eq!(acked.law.cwnd(), sack.cwnd());

@@ -1,7 +1,7 @@
 //! HighSpeed TCP (RFC 3649): its response against the RFC's table, and the window that follows from it.
 
 use flowstamp_laws::Stamp;
-use flowstamp_laws::sender::{Ack, FlowView, Recovery, SenderLaw};
+use flowstamp_laws::sender::{Ack, Congestion, FlowView, SenderLaw};
 use flowstamp_laws::tcp::highspeed::{HighSpeed, Params, Response};
 use flowstamp_laws::tcp::reno::{self, Sack};
 use flowstamp_laws::units::{Ratio, Time};
@@ -89,7 +89,7 @@ fn the_mean_window_is_that_of_the_response_function() {
                 }
                 law.on_ack(&ack(&stamp));
             }
-            law.on_loss(Time::ZERO, u32::MAX);
+            law.on_congestion(Time::ZERO, Congestion::Loss { flight: u32::MAX });
         }
         let mean = acks / round_trips;
         assert!((mean / wanted - 1.0).abs() < 0.1, "p = {p}: {mean} packets, {wanted} wanted");
@@ -99,14 +99,14 @@ fn the_mean_window_is_that_of_the_response_function() {
 #[test]
 fn losses_take_b_of_the_window_and_timeouts_half() {
     let mut law = law(1529.0);
-    law.on_loss(Time::ZERO, 1529);
+    law.on_congestion(Time::ZERO, Congestion::Loss { flight: 1529 });
     let left = law.cwnd() / 1_529_000.0;
     assert!((left - 0.69).abs() < 0.005, "{left}"); // appendix B: b = 0.31
     assert_eq!(law.ssthresh(), law.cwnd());
     let before = law.cwnd();
-    law.on_timeout(Time::ZERO, 10_000);
+    law.on_congestion(Time::ZERO, Congestion::Timeout { flight: 10_000 });
     assert_eq!((law.cwnd(), law.ssthresh()), (PACKET, before / 2.0));
-    law.on_timeout(Time::ZERO, 1);
+    law.on_congestion(Time::ZERO, Congestion::Timeout { flight: 1 });
     assert_eq!(law.ssthresh(), before / 2.0);
 }
 
@@ -119,7 +119,6 @@ fn the_window_does_not_grow_in_recovery_nor_beyond_what_is_used() {
     assert_eq!(law.cwnd(), 500.0 * PACKET);
     law.on_ack(&ack(&stamp));
     assert!(law.cwnd() > 500.0 * PACKET);
-    assert_eq!(law.recovery(), Recovery::Sack);
 }
 
 /// What may happen to a flow.
@@ -142,8 +141,8 @@ fn tell(law: &mut impl SenderLaw, event: Event) {
     let stamp = Stamp::default();
     match event {
         Event::Acks(n) => (0..n).for_each(|_| law.on_ack(&ack(&stamp))),
-        Event::Loss(flight) => law.on_loss(Time::ZERO, flight),
-        Event::Timeout(flight) => law.on_timeout(Time::ZERO, flight),
+        Event::Loss(flight) => law.on_congestion(Time::ZERO, Congestion::Loss { flight }),
+        Event::Timeout(flight) => law.on_congestion(Time::ZERO, Congestion::Timeout { flight }),
     }
 }
 

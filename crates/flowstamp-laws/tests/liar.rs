@@ -2,7 +2,7 @@
 
 use flowstamp_laws::liar::{Hears, Params, Sender};
 use flowstamp_laws::rcp;
-use flowstamp_laws::sender::{Ack, FlowView, SenderLaw};
+use flowstamp_laws::sender::{Ack, Congestion, FlowView, Pacing, SenderLaw};
 use flowstamp_laws::units::{Rate, Time};
 use flowstamp_laws::vcp::{self, header::Code};
 use flowstamp_laws::xcp::{self, Throughput, Window};
@@ -101,10 +101,10 @@ fn a_pace_is_kept() {
     let mut liar =
         liar::<xcp::Sender<Window>>(Params { hears: Hears::Nothing, pace, most: 50.0, ..Params::default() });
     for _ in 0..10 {
-        liar.on_loss(Time::ZERO, 10);
-        liar.on_timeout(Time::ZERO, 10);
+        liar.on_congestion(Time::ZERO, Congestion::Loss { flight: 10 });
+        liar.on_congestion(Time::ZERO, Congestion::Timeout { flight: 10 });
         liar.on_ack(&Ack::of_one(Time::ZERO, RTT, &Stamp([0.0, 0.0, -1e9])));
-        assert_eq!((liar.pacing_rate(), liar.cwnd()), (pace, 50_000.0));
+        assert_eq!((liar.pacing(), liar.cwnd()), (pace.map(Pacing::from), 50_000.0));
     }
 }
 

@@ -5,8 +5,8 @@ use flowstamp_laws::negotiation::{FIRST_PTL, ptl};
 use flowstamp_laws::pcp::header::{B1, B2, passed, sent};
 use flowstamp_laws::pcp::router::{Params, Router};
 use flowstamp_laws::pcp::{Header, Sender, sender};
-use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
-use flowstamp_laws::sender::{Ack, FlowView, SenderLaw};
+use flowstamp_laws::router::{LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
+use flowstamp_laws::sender::{Ack, Congestion, Feedback, FlowChange, FlowView, SenderLaw};
 use flowstamp_laws::stamp::StampLaw;
 use flowstamp_laws::units::{Rate, Time};
 use proptest::prelude::*;
@@ -38,16 +38,14 @@ fn flow(packets: f64, rtt_s: f64) -> Stamp {
 
 fn arrive(router: &mut Router, count: usize, stamp: &Stamp, bits: u16) {
     for _ in 0..count {
-        router.read_bits(bits);
-        router.on_arrival(view(0), 1000, Some(stamp));
+        router.on_arrival(view(0), PacketIn { size: 1000, stamp: Some(stamp), bits });
     }
 }
 
 /// The feedback of a packet that leaves.
-fn leave(router: &mut Router, size: u32, stamp: &Stamp, bits: u16) -> f64 {
+fn leave(router: &mut Router, size: u32, stamp: &Stamp, mut bits: u16) -> f64 {
     let mut stamp = *stamp;
-    router.read_bits(bits);
-    router.on_departure(view(0), size, &mut stamp);
+    router.on_departure(view(0), PacketOut { size, stamp: &mut stamp, bits: &mut bits }, || 0.5);
     stamp.0[2]
 }
 
@@ -114,7 +112,7 @@ fn numbers_of_one_interval() {
         let mut r = router(1e6);
         r.on_timer(CONTROL, view(90_000));
         for queue in [queue + 500, queue, queue + 3000] {
-            r.on_arrival(view(queue), 0, None);
+            r.on_arrival(view(queue), PacketIn::of(0, None));
         }
         arrive_at(&mut r, queue + 100);
         r.on_timer(ESTIMATION, view(90_000));
@@ -144,8 +142,7 @@ fn numbers_of_one_interval() {
 
 fn arrive_at(r: &mut Router, queue: u64) {
     for _ in 0..10 {
-        r.read_bits(0);
-        r.on_arrival(view(queue), 1000, Some(&flow(10.0, 0.05)));
+        r.on_arrival(view(queue), PacketIn::of(1000, Some(&flow(10.0, 0.05))));
     }
 }
 
@@ -249,14 +246,13 @@ fn spare_bandwidth_goes_to_flows_without_a_bottleneck() {
 fn the_bottleneck_bit() {
     let mut r = router(1e6);
     for n in 1..=9 {
-        r.on_arrival(view(0), 47_500, None);
+        r.on_arrival(view(0), PacketIn::of(47_500, None));
         r.on_timer(ESTIMATION, view(0));
         close(variable(&r, "smoothed_spare_bps"), 8e6 * (0.05 + 0.95 * 0.7_f64.powi(n)));
-        assert_eq!(
-            r.bits(view(0), 1000, sent(true), || 0.5) & (B1 | B2),
-            if n < 9 { B2 } else { B1 | B2 },
-            "{n}"
-        );
+        let mut bits = sent(true);
+        let packet = PacketOut { size: 1000, stamp: &mut flow(1.0, 0.05), bits: &mut bits };
+        r.on_departure(view(0), packet, || 0.5);
+        assert_eq!(bits & (B1 | B2), if n < 9 { B2 } else { B1 | B2 }, "{n}");
     }
 }
 
@@ -278,7 +274,7 @@ fn the_first_rtt_is_the_packets() {
     let mut r = Router::new(&Params::default(), &RouterView::of(Rate::from_bytes_per_sec(1e6)));
     let at = |ms| LinkView { now: Time::from_millis(ms), queue_bytes: 0, queue_packets: 0 };
     for which in [ESTIMATION, CONTROL] {
-        assert_eq!(r.first_timer(which), Some(Time::from_millis(1)));
+        assert_eq!(Router::traits(&Params::default()).first_timers[which], Some(Time::from_millis(1)));
         assert_eq!(r.on_timer(which, at(1)), Time::from_millis(2));
     }
     arrive(&mut r, 1, &flow(2.0, 0.25), 0);
@@ -303,8 +299,11 @@ fn the_first_rtt_is_the_packets() {
 fn beside_tcp_it_gives_way_to_its_part() {
     for (part, allocate, free) in [(0.5, 6000.0, 0.0), (0.15, 0.0, 1000.0), (0.05, 0.0, 2000.0)] {
         let mut r = router(1e6);
-        r.set_capacity(Rate::from_bytes_per_sec(1e5));
-        r.set_part(Rate::from_bytes_per_sec(part * 1e6), Rate::from_bytes_per_sec(1e6));
+        r.on_change(LinkChange::Capacity(Rate::from_bytes_per_sec(1e5)));
+        r.on_change(LinkChange::Part {
+            own: Rate::from_bytes_per_sec(part * 1e6),
+            link: Rate::from_bytes_per_sec(1e6),
+        });
         arrive(&mut r, 10, &flow(10.0, 0.05), 0);
         assert_eq!(r.own_flows(), None);
         r.on_timer(ESTIMATION, view(0));
@@ -354,9 +353,9 @@ fn a_sender_obeys() {
     assert_eq!(law.cwnd(), 11_000.0, "no increase in recovery");
     law.on_ack(&Ack { in_recovery: true, stamp: &take, ..ack });
     assert_eq!(law.cwnd(), 10_500.0);
-    law.on_loss(Time::ZERO, 9);
+    law.on_congestion(Time::ZERO, Congestion::Loss { flight: 9 });
     assert_eq!(law.cwnd(), 4500.0);
-    law.on_timeout(Time::ZERO, 4);
+    law.on_congestion(Time::ZERO, Congestion::Timeout { flight: 4 });
     assert_eq!(law.cwnd(), 1000.0);
     law.on_ack(&Ack { stamp: &take, ..ack });
     assert_eq!(law.cwnd(), 1000.0, "at least a packet");
@@ -434,33 +433,34 @@ fn a_router_without_pcp_makes_it_a_tcp() {
     let after = |routers: u32| (0..routers).fold(sent(false), |bits, _| passed(bits, false));
     let new = || {
         let mut law = law(params, None);
-        law.passes(3);
-        assert!(law.handshake());
+        law.on_change(FlowChange::Hops(3));
+        assert!(Sender::traits(&params).handshake);
         law
     };
     let stamp = answer(0.0);
     let mut flow = new();
-    flow.on_feedback(RTT, RTT, &stamp, after(2));
-    assert_eq!((flow.fallen_back(), flow.cwnd()), (Some(RTT), 10_000.0));
+    flow.on_feedback(&Feedback { now: RTT, srtt: RTT, stamp: &stamp, bits: after(2), carried: 0.0 });
+    assert_eq!((flow.report().fallen_back, flow.cwnd()), (Some(RTT), 10_000.0));
     assert_eq!((flow.bits(), flow.stamp(RTT, RTT)), (0, Stamp::default()));
     flow.on_ack(&Ack { flight: 10, ..Ack::of_one(RTT * 2, RTT, &stamp) });
     assert_eq!(flow.cwnd(), 11_000.0, "slow start");
     // The path is right at first, and has changed later: half of what is in flight.
     let mut flow = new();
-    flow.on_feedback(RTT, RTT, &stamp, after(3));
-    assert_eq!(flow.fallen_back(), None);
+    flow.on_feedback(&Feedback { now: RTT, srtt: RTT, stamp: &stamp, bits: after(3), carried: 0.0 });
+    assert_eq!(flow.report().fallen_back, None);
     flow.on_ack(&Ack { flight: 10, bits: after(3), ..Ack::of_one(RTT * 2, RTT, &stamp) });
-    assert_eq!(flow.fallen_back(), None);
+    assert_eq!(flow.report().fallen_back, None);
     flow.on_ack(&Ack { flight: 10, bits: after(2), ..Ack::of_one(RTT * 3, RTT, &stamp) });
-    assert_eq!(flow.fallen_back(), Some(RTT * 3));
+    assert_eq!(flow.report().fallen_back, Some(RTT * 3));
     assert!((5000.0..6000.0).contains(&flow.cwnd()), "{}", flow.cwnd());
-    flow.on_timeout(RTT * 4, 5);
+    flow.on_congestion(RTT * 4, Congestion::Timeout { flight: 5 });
     assert_eq!(flow.cwnd(), 1000.0);
     // Who does not negotiate does not look.
     let mut flow = law(sender::Params::default(), None);
-    flow.passes(3);
+    flow.on_change(FlowChange::Hops(3));
     flow.on_ack(&Ack { bits: after(1), ..Ack::of_one(RTT, RTT, &stamp) });
-    assert_eq!((flow.fallen_back(), flow.handshake()), (None, false));
+    assert_eq!(flow.report().fallen_back, None);
+    assert!(!Sender::traits(&sender::Params::default()).handshake);
 }
 
 /// One ack for two packets brings both changes.
@@ -527,10 +527,10 @@ proptest! {
         for (estimate, packets) in &intervals {
             for Made { stamp, size, bits, queue } in packets {
                 let view = LinkView { now, queue_bytes: *queue, queue_packets: 0 };
-                r.read_bits(*bits);
-                r.on_arrival(view, *size, Some(stamp));
+                let (size, mut bits) = (*size, *bits);
+                r.on_arrival(view, PacketIn { size, stamp: Some(stamp), bits });
                 let (before, mut after) = (r.pools(), *stamp);
-                r.on_departure(view, *size, &mut after);
+                r.on_departure(view, PacketOut { size, stamp: &mut after, bits: &mut bits }, || 0.5);
                 let (give, take) = (before.0 - r.pools().0, before.1 - r.pools().1);
                 prop_assert!(give >= 0.0 && take >= 0.0);
                 if stamp.0[2].is_nan() || after.0[2] != stamp.0[2] {
@@ -540,7 +540,6 @@ proptest! {
                     given += give;
                     taken += take;
                 }
-                r.bits(view, *size, *bits, || 0.5);
             }
             prop_assert!(given <= pools.0 * (1.0 + 1e-9) && taken <= pools.1 * (1.0 + 1e-9), "{given} {taken} of {pools:?}");
             let view = LinkView { now, queue_bytes: packets.last().map_or(0, |p| p.queue), queue_packets: 0 };

@@ -4,8 +4,8 @@ use flowstamp_laws::Stamp;
 use flowstamp_laws::rcp::Header;
 use flowstamp_laws::rcp::router::{Capacity, Params, Router};
 use flowstamp_laws::rcp::sender::Sender;
-use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
-use flowstamp_laws::sender::{FlowView, SenderLaw};
+use flowstamp_laws::router::{LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
+use flowstamp_laws::sender::{Congestion, Feedback, FlowView, SenderLaw};
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use proptest::prelude::*;
 
@@ -36,14 +36,14 @@ fn params() -> Params {
 #[test]
 fn the_first_rtt_is_the_packets() {
     let mut router = Router::new(&Params::default(), &RouterView::of(Rate::from_bytes_per_sec(1e9)));
-    assert_eq!(router.first_timer(0), Some(Time::from_millis(10)));
+    assert_eq!(Router::traits(&Params::default()).first_timers[0], Some(Time::from_millis(10)));
     let mut now = Time::from_millis(10);
-    router.on_arrival(view(now, 0), 1000, Some(&packet(0.0))); // carries none
+    router.on_arrival(view(now, 0), PacketIn::of(1000, Some(&packet(0.0)))); // carries none
     assert_eq!(router.on_timer(0, view(now, 0)), Time::from_millis(20));
     assert_eq!((router.rate(), router.avg_rtt_s()), (50_000_000.0, 0.0));
     now = Time::from_millis(20);
-    router.on_arrival(view(now, 0), 1000, Some(&packet(20e-6)));
-    router.on_arrival(view(now, 0), 1000, Some(&packet(40e-6)));
+    router.on_arrival(view(now, 0), PacketIn::of(1000, Some(&packet(20e-6))));
+    router.on_arrival(view(now, 0), PacketIn::of(1000, Some(&packet(40e-6))));
     assert_eq!(router.on_timer(0, view(now, 0)), now + Time::from_micros(30));
     assert_eq!(router.rate(), 50_000_000.0);
     assert!((router.avg_rtt_s() - 30e-6).abs() < 1e-15);
@@ -59,13 +59,13 @@ fn the_first_rtt_is_the_packets() {
 fn a_router_without_a_capacity() {
     let known = Params { capacity: Capacity::Known, ..params() };
     let unknown = Params { capacity: Capacity::Unknown, growth: 0.5, alpha: 0.4, ..params() };
-    assert!(Router::needs_capacity(&known) && !Router::needs_capacity(&unknown));
+    assert!(Router::traits(&known).needs_capacity && !Router::traits(&unknown).needs_capacity);
     let link = RouterView { capacity: None, packet_bytes: 1000, ..RouterView::of(Rate::ZERO) };
     let mut router = Router::new(&unknown, &link);
     assert_eq!(router.rate(), 1000.0 / 0.2);
     let mut now = Time::from_millis(10);
     // A packet of an RTT of 0.1 s: theta = (5 kB/s / 100 kB/s) x 0.5 x 0.05 = 0.00125 of y = 100 kB/s.
-    router.on_arrival(view(now, 0), 1000, Some(&packet(0.1)));
+    router.on_arrival(view(now, 0), PacketIn::of(1000, Some(&packet(0.1))));
     router.on_timer(0, view(now, 0));
     let delay = 0.2 - 0.00125 * 0.1;
     assert!((router.avg_rtt_s() - delay).abs() < 1e-12, "{}", router.avg_rtt_s());
@@ -84,12 +84,12 @@ fn a_router_without_a_capacity() {
 fn numbers_of_two_intervals() {
     let params = Params { alpha: 0.4, beta: 0.5, ..params() };
     let mut router = Router::new(&params, &RouterView::of(Rate::from_bytes_per_sec(1e6)));
-    assert_eq!(router.first_timer(0), Some(Time::from_millis(10)));
+    assert_eq!(Router::traits(&params).first_timers[0], Some(Time::from_millis(10)));
     assert_eq!(router.rate(), 50_000.0);
     // Ten packets of 1000 bytes with an RTT of 0.1 s in 10 ms: y = 1 MB/s, d_T = 0.1 < d = 0.2:
     // theta = 0.05 x 0.5 x 0.05 = 0.00125; d = 0.2 - 0.00125 x 0.1 = 0.199875.
     for _ in 0..10 {
-        router.on_arrival(view(Time::ZERO, 0), 1000, Some(&packet(0.1)));
+        router.on_arrival(view(Time::ZERO, 0), PacketIn::of(1000, Some(&packet(0.1))));
     }
     let next = router.on_timer(0, view(Time::from_millis(10), 4000));
     assert_eq!(next, Time::from_millis(20));
@@ -98,10 +98,10 @@ fn numbers_of_two_intervals() {
     let expected = 50_000.0 * (1.0 + 0.01 / 0.199_875 * (-0.5 * 4000.0 / 0.199_875) / 1e6);
     assert!((router.rate() - expected).abs() < 1e-6, "{}", router.rate());
     // A longer RTT counts by T/d; packets without one, or beyond 20 s, count as traffic alone.
-    router.on_arrival(view(Time::ZERO, 0), 1000, Some(&packet(0.4)));
-    router.on_arrival(view(Time::ZERO, 0), 1000, Some(&packet(0.0)));
-    router.on_arrival(view(Time::ZERO, 0), 1000, Some(&packet(20.0)));
-    router.on_arrival(view(Time::ZERO, 0), 40, None);
+    router.on_arrival(view(Time::ZERO, 0), PacketIn::of(1000, Some(&packet(0.4))));
+    router.on_arrival(view(Time::ZERO, 0), PacketIn::of(1000, Some(&packet(0.0))));
+    router.on_arrival(view(Time::ZERO, 0), PacketIn::of(1000, Some(&packet(20.0))));
+    router.on_arrival(view(Time::ZERO, 0), PacketIn::of(40, None));
     router.on_timer(0, view(Time::from_millis(20), 0));
     let weight = 0.01 / 0.199_875;
     let d = weight * 0.4 + (1.0 - weight) * 0.199_875;
@@ -113,10 +113,18 @@ fn numbers_of_two_intervals() {
 fn the_stamp_is_the_smaller_of_rate_and_wish() {
     let mut router = Router::new(&params(), &RouterView::of(Rate::from_bytes_per_sec(1e6)));
     let mut large = packet(0.1);
-    router.on_departure(view(Time::ZERO, 0), 1000, &mut large);
+    router.on_departure(
+        view(Time::ZERO, 0),
+        PacketOut { size: 1000, stamp: &mut large, bits: &mut 0 },
+        || 0.5,
+    );
     assert_eq!(Header::from(large).rate, router.rate());
     let mut small: Stamp = Header { rate: 10.0, rtt_s: 0.1, age_bytes: 0.0 }.into();
-    router.on_departure(view(Time::ZERO, 0), 1000, &mut small);
+    router.on_departure(
+        view(Time::ZERO, 0),
+        PacketOut { size: 1000, stamp: &mut small, bits: &mut 0 },
+        || 0.5,
+    );
     assert_eq!(Header::from(small).rate, 10.0);
 }
 
@@ -128,7 +136,11 @@ fn two_classes_by_age() {
     let offers = |router: &mut Router| {
         [0.0, 6000.0].map(|age_bytes| {
             let mut stamp: Stamp = Header { rate: 1e15, rtt_s: 0.1, age_bytes }.into();
-            router.on_departure(view(Time::ZERO, 0), 1000, &mut stamp);
+            router.on_departure(
+                view(Time::ZERO, 0),
+                PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 },
+                || 0.5,
+            );
             Header::from(stamp).rate
         })
     };
@@ -149,9 +161,17 @@ fn alpha_fair_stamps() {
         let params = Params { fairness: alpha, ..params() };
         let mut router = Router::new(&params, &RouterView::of(Rate::from_bytes_per_sec(1e6)));
         let mut stamp = packet(0.1);
-        router.on_departure(view(Time::ZERO, 0), 1000, &mut stamp);
+        router.on_departure(
+            view(Time::ZERO, 0),
+            PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 },
+            || 0.5,
+        );
         assert!((Header::from(stamp).rate / router.rate() - 1.0).abs() < 1e-3, "one router alone");
-        router.on_departure(view(Time::ZERO, 0), 1000, &mut stamp);
+        router.on_departure(
+            view(Time::ZERO, 0),
+            PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 },
+            || 0.5,
+        );
         let share = Header::from(stamp).rate / router.rate();
         assert!((share / factor - 1.0).abs() < 1e-3, "alpha {alpha}: {share}");
     }
@@ -165,7 +185,7 @@ fn converge(params: &Params, n: f64, rtt_s: f64, capacity: f64) -> (f64, f64) {
     // From when on each rate holds where the flows' bytes arrive. An RTT is no whole number of intervals: a delay rounded up to one
     // would be half as long again at the shortest RTT, and no gains stand that.
     let mut rates = std::collections::VecDeque::from([(0.0, router.rate())]);
-    let mut next = router.first_timer(0).expect("a timer");
+    let mut next = Router::traits(params).first_timers[0].expect("a timer");
     for _ in 0..200_000 {
         let (from, to) = (now.as_secs_f64(), next.as_secs_f64());
         let step = to - from;
@@ -181,8 +201,7 @@ fn converge(params: &Params, n: f64, rtt_s: f64, capacity: f64) -> (f64, f64) {
         // Packets large enough that the interval's traffic is one packet.
         router.on_arrival(
             view(now, queue as u64),
-            input.min(4e9) as u32,
-            Some(&packet(rtt_s + queue / capacity)),
+            PacketIn::of(input.min(4e9) as u32, Some(&packet(rtt_s + queue / capacity))),
         );
         next = router.on_timer(0, view(now, queue as u64));
         rates.push_back((to + rtt_s, router.rate()));
@@ -229,8 +248,8 @@ proptest! {
         for (packets, queue) in intervals {
             for (size, rtt) in packets {
                 let mut stamp = packet(10f64.powf(rtt));
-                router.on_arrival(view(now, queue), size, Some(&stamp));
-                router.on_departure(view(now, queue), size, &mut stamp);
+                router.on_arrival(view(now, queue), PacketIn::of(size, Some(&stamp)));
+                router.on_departure(view(now, queue), PacketOut { size, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
                 prop_assert!(Header::from(stamp).rate <= 1e15);
                 prop_assert!(Header::from(stamp).rate >= 0.0);
             }
@@ -250,16 +269,16 @@ proptest! {
 fn a_sender_takes_the_rate_and_paces() {
     let flow = FlowView { packet_bytes: 1000, initial_window: 2.0, app_rate: None };
     let mut law = Sender::new(&Default::default(), &flow);
-    assert!(law.handshake());
-    assert!(law.pacing_rate().is_none(), "no rate before the answer: the handshake holds the data back");
+    assert!(Sender::traits(&Default::default()).handshake);
+    assert!(law.pacing().is_none(), "no rate before the answer: the handshake holds the data back");
     let rtt = Time::from_millis(100);
     let answer: Stamp = Header { rate: 50_000.0, rtt_s: 0.0, age_bytes: 0.0 }.into();
-    law.on_feedback(Time::ZERO, rtt, &answer, 0);
-    assert_eq!(law.pacing_rate(), Some(Rate::from_bytes_per_sec(50_000.0)));
+    law.on_feedback(&Feedback { now: Time::ZERO, srtt: rtt, stamp: &answer, bits: 0, carried: 0.0 });
+    assert_eq!(law.pacing().map(|it| it.rate), Some(Rate::from_bytes_per_sec(50_000.0)));
     // R rtt = 5000 bytes, and a packet to spare (deviation 1).
     assert!((law.cwnd() - 6000.0).abs() < 1e-9);
-    law.on_loss(Time::ZERO, 5);
-    law.on_timeout(Time::ZERO, 5);
+    law.on_congestion(Time::ZERO, Congestion::Loss { flight: 5 });
+    law.on_congestion(Time::ZERO, Congestion::Timeout { flight: 5 });
     assert!((law.cwnd() - 6000.0).abs() < 1e-9, "losses are repaired and do not change the rate");
 }
 
@@ -269,10 +288,16 @@ fn without_a_window_the_pace_alone_holds() {
     let flow = FlowView { packet_bytes: 1000, initial_window: 2.0, app_rate: None };
     let mut law =
         Sender::new(&flowstamp_laws::rcp::sender::Params { window: false, ..Default::default() }, &flow);
-    assert_eq!(law.limit(), 1000.0);
+    assert_eq!((law.pacing(), law.cwnd()), (None, 1000.0));
     let answer: Stamp = Header { rate: 50_000.0, rtt_s: 0.0, age_bytes: 0.0 }.into();
-    law.on_feedback(Time::ZERO, Time::from_millis(100), &answer, 0);
-    assert_eq!((law.limit(), law.cwnd()), (f64::INFINITY, 6000.0));
+    law.on_feedback(&Feedback {
+        now: Time::ZERO,
+        srtt: Time::from_millis(100),
+        stamp: &answer,
+        bits: 0,
+        carried: 0.0,
+    });
+    assert_eq!((law.pacing().map(|it| it.alone), law.cwnd()), (Some(true), 6000.0));
 }
 
 /// Alone on its path a router gives its own R, whatever the exponent and the capacity: no power may leave the range of
@@ -284,11 +309,19 @@ fn alpha_fair_rates_stay_numbers() {
             let mut router =
                 Router::new(&Params { fairness, ..params() }, &RouterView::of(Rate::from_mbps(mbps)));
             let mut stamp = Header { rate: 1e15, rtt_s: 0.1, age_bytes: 0.0 }.into();
-            router.on_departure(view(Time::ZERO, 0), 1000, &mut stamp);
+            router.on_departure(
+                view(Time::ZERO, 0),
+                PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 },
+                || 0.5,
+            );
             let given = Header::from(stamp).rate;
             assert!((given / router.rate() - 1.0).abs() < 0.05, "{fairness}, {mbps} Mb/s: {given}");
             // A second like it halves R^-alpha's inverse: R 2^(-1/alpha).
-            router.on_departure(view(Time::ZERO, 0), 1000, &mut stamp);
+            router.on_departure(
+                view(Time::ZERO, 0),
+                PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 },
+                || 0.5,
+            );
             let both = Header::from(stamp).rate / given;
             assert!(
                 (both / 0.5f64.powf(1.0 / fairness) - 1.0).abs() < 0.05,
@@ -303,9 +336,9 @@ fn alpha_fair_rates_stay_numbers() {
 fn an_outage_leaves_no_trace() {
     let capacity = Rate::from_mbps(20.0);
     let mut router = Router::new(&params(), &RouterView::of(capacity));
-    let mut now = router.first_timer(0).expect("a timer");
+    let mut now = Router::traits(&params()).first_timers[0].expect("a timer");
     let mut interval = |router: &mut Router, rtt_s| {
-        router.on_arrival(view(now, 0), 1000, Some(&packet(rtt_s)));
+        router.on_arrival(view(now, 0), PacketIn::of(1000, Some(&packet(rtt_s))));
         now = router.on_timer(0, view(now, 0));
         router.variables(&mut |name, value| assert!(value.is_finite(), "{name} is {value}"));
     };
@@ -313,13 +346,13 @@ fn an_outage_leaves_no_trace() {
         interval(&mut router, 0.1);
     }
     let before = router.avg_rtt_s();
-    router.set_capacity(Rate::ZERO);
+    router.on_change(LinkChange::Capacity(Rate::ZERO));
     for _ in 0..100 {
         interval(&mut router, 0.05);
         assert_eq!(router.rate(), 0.0);
     }
     assert!((router.avg_rtt_s() / before - 1.0).abs() < 0.1, "{} was {before}", router.avg_rtt_s());
-    router.set_capacity(capacity);
+    router.on_change(LinkChange::Capacity(capacity));
     let share = |router: &Router| router.rate() / capacity.bytes_per_sec();
     interval(&mut router, 0.1);
     assert!(share(&router) < 0.01, "it starts anew from the least rate: {}", share(&router));
@@ -350,10 +383,10 @@ proptest! {
         let mut now = Time::from_millis(10);
         let first = [vec![]];
         for lies in first.iter().chain(&intervals) {
-            router.on_arrival(view(now, 0), honest_bytes, Some(&packet(r)));
+            router.on_arrival(view(now, 0), PacketIn::of(honest_bytes, Some(&packet(r))));
             let each = f64::from(honest_bytes) * b / (1.0 - b) / lies.len().max(1) as f64;
             for rtt_s in lies {
-                router.on_arrival(view(now, 0), each as u32, Some(&packet(*rtt_s)));
+                router.on_arrival(view(now, 0), PacketIn::of(each as u32, Some(&packet(*rtt_s))));
             }
             now = router.on_timer(0, view(now, 0));
             let bound = (1.0 - b) * r / (1.0 - c * b);
@@ -373,7 +406,7 @@ proptest! {
         for _ in 0..intervals {
             for router in &mut routers {
                 for rtt_s in &rtts {
-                    router.on_arrival(view(Time::ZERO, 0), 1000, Some(&packet(*rtt_s)));
+                    router.on_arrival(view(Time::ZERO, 0), PacketIn::of(1000, Some(&packet(*rtt_s))));
                 }
                 router.on_timer(0, view(Time::ZERO, 0));
             }

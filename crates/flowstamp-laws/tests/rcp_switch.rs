@@ -3,7 +3,7 @@
 use flowstamp_laws::Stamp;
 use flowstamp_laws::rcp::Header;
 use flowstamp_laws::rcp::sender::{Params, Sender};
-use flowstamp_laws::sender::{Ack, FlowView, SenderLaw};
+use flowstamp_laws::sender::{Ack, Congestion, Feedback, FlowView, SenderLaw};
 use flowstamp_laws::units::Time;
 use proptest::prelude::*;
 
@@ -16,7 +16,13 @@ fn answer(rate: f64) -> Stamp {
 /// A sender that got `rate` in its handshake at 100 ms.
 fn opened(switch: bool, rate: f64) -> Sender {
     let mut sender = Sender::new(&Params { switch, ..Params::default() }, &FLOW);
-    sender.on_feedback(Time::from_millis(100), Time::from_millis(100), &answer(rate), 0);
+    sender.on_feedback(&Feedback {
+        now: Time::from_millis(100),
+        srtt: Time::from_millis(100),
+        stamp: &answer(rate),
+        bits: 0,
+        carried: 0.0,
+    });
     sender
 }
 
@@ -29,7 +35,7 @@ fn ack(sender: &mut Sender, at_ms: u64, srtt_ms: u64, rate: f64) {
 }
 
 fn switched(sender: &Sender) -> Option<Time> {
-    sender.fallen_back()
+    sender.report().fallen_back
 }
 
 #[test]
@@ -40,7 +46,7 @@ fn no_answer_means_tcp() {
     let sender = opened(true, asked.rate);
     assert_eq!(switched(&sender), Some(Time::from_millis(100)));
     assert_eq!(sender.cwnd(), 2000.0, "from the initial window");
-    assert!(sender.pacing_rate().is_none());
+    assert!(sender.pacing().is_none());
     assert_eq!(sender.stamp(Time::ZERO, Time::ZERO), Stamp::default(), "it asks for nothing any more");
     assert_eq!(switched(&opened(false, asked.rate)), None, "only where the scenario says so");
 }
@@ -66,14 +72,14 @@ fn a_doubled_rtt_without_a_lower_rate_means_tcp() {
         ack(&mut sender, at, 100, 9e6);
     }
     assert!(switched(&sender).is_some());
-    assert!(sender.pacing_rate().is_none());
+    assert!(sender.pacing().is_none());
 }
 
 #[test]
 fn a_loss_without_a_lower_rate_means_tcp() {
     let mut sender = opened(true, 1e6);
     ack(&mut sender, 200, 100, 1e6);
-    sender.on_loss(Time::from_millis(250), 40);
+    sender.on_congestion(Time::from_millis(250), Congestion::Loss { flight: 40 });
     // Not in the round trip of the loss, but when the one after it has ended.
     ack(&mut sender, 310, 100, 1e6);
     assert_eq!(switched(&sender), None);
@@ -82,7 +88,7 @@ fn a_loss_without_a_lower_rate_means_tcp() {
     assert_eq!(sender.cwnd(), 25_000.0);
     let mut sender = opened(true, 1e6);
     ack(&mut sender, 200, 100, 1e6);
-    sender.on_timeout(Time::from_millis(450), 40);
+    sender.on_congestion(Time::from_millis(450), Congestion::Timeout { flight: 40 });
     assert_eq!(switched(&sender), Some(Time::from_millis(450)));
     assert_eq!(sender.cwnd(), 1000.0);
 }
@@ -100,7 +106,7 @@ proptest! {
             now += 100;
             ack(&mut sender, now, if step < 4 { 100 } else { 220 }, rate);
             if step >= 4 && losses.contains(&step) {
-                sender.on_loss(Time::from_millis(now), 30);
+                sender.on_congestion(Time::from_millis(now), Congestion::Loss { flight: 30 });
             }
             rate *= fall;
             prop_assert_eq!(switched(&sender), None);
@@ -115,7 +121,7 @@ proptest! {
             let given = if at % 2 == 0 { rate } else { rate * (1.0 - wobble) };
             ack(&mut sender, 100 + at * 100, 100, given);
         }
-        sender.on_loss(Time::from_millis(100 + rounds * 100 + 50), 30);
+        sender.on_congestion(Time::from_millis(100 + rounds * 100 + 50), Congestion::Loss { flight: 30 });
         for at in rounds + 1..=rounds + 3 {
             ack(&mut sender, 100 + at * 100, 100, rate);
         }
@@ -127,10 +133,7 @@ proptest! {
 #[test]
 fn no_answer_to_the_first_data_means_tcp() {
     let mut sender = Sender::new(&Params { switch: true, ..Params::default() }, &FLOW);
-    assert!(
-        sender.pacing_rate().is_none(),
-        "nothing to keep to, and the first packet may have to leave twice"
-    );
+    assert!(sender.pacing().is_none(), "nothing to keep to, and the first packet may have to leave twice");
     let asked = Header::from(sender.stamp(Time::ZERO, Time::ZERO)).rate;
     ack(&mut sender, 100, 100, asked);
     assert_eq!(switched(&sender), Some(Time::from_millis(100)));

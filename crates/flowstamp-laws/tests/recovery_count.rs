@@ -1,6 +1,6 @@
 //! Repair by count (Dukkipati 2007, section 6.3.1) over a pipe that loses what it is told to.
 
-use flowstamp_laws::sender::{Ack, FlowView, Recovery, SenderLaw};
+use flowstamp_laws::sender::{Ack, Congestion, FlowView, Recovery, SenderLaw};
 use flowstamp_laws::transport::{AckInfo, AckPacket, DataPacket, Outgoing, Params, Receiver, Sender};
 use flowstamp_laws::{Stamp, Time};
 use proptest::prelude::*;
@@ -24,19 +24,13 @@ impl SenderLaw for Fixed {
     fn new((): &(), flow: &FlowView) -> Self {
         Self { window: flow.initial_window as u32, ..Self::default() }
     }
-    fn recovery(&self) -> Recovery {
-        Recovery::Count
-    }
     fn cwnd(&self) -> f64 {
         f64::from(self.window * PACKET)
     }
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.newly += ack.newly_acked;
     }
-    fn on_loss(&mut self, _: Time, _: u32) {
-        self.losses += 1;
-    }
-    fn on_timeout(&mut self, _: Time, _: u32) {
+    fn on_congestion(&mut self, _: Time, _: Congestion<'_>) {
         self.losses += 1;
     }
     fn stamp(&self, _: Time, _: Time) -> Stamp {

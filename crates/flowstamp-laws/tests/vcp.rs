@@ -1,7 +1,7 @@
 //! VCP against what Xia and others 2008 compute: load factor and code, the steps of the window, their scaling with the RTT.
 
-use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
-use flowstamp_laws::sender::{Ack, FlowView, SenderLaw};
+use flowstamp_laws::router::{LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
+use flowstamp_laws::sender::{Ack, Congestion, Feedback, FlowView, SenderLaw};
 use flowstamp_laws::units::{Rate, Time};
 use flowstamp_laws::vcp::sender::Limiter;
 use flowstamp_laws::vcp::{Code, Router, Sender, exact, router, sender};
@@ -23,7 +23,7 @@ fn router_after(params: &router::Params, input: u32, queue: u64) -> Router {
     for sample in 1..=20 {
         law.on_timer(QUEUE, link(queue, MS(10 * sample)));
     }
-    law.on_arrival(link(0, MS(1)), input, None);
+    law.on_arrival(link(0, MS(1)), PacketIn::of(input, None));
     law.on_timer(LOAD, link(queue, MS(200)));
     law
 }
@@ -32,8 +32,15 @@ fn never() -> f64 {
     panic!("no chance is asked")
 }
 
+/// The bits of a packet that came with these.
+fn leaves(law: &mut Router, link: LinkView, mut bits: u16, uniform: impl FnMut() -> f64) -> u16 {
+    let packet = PacketOut { size: 1000, stamp: &mut Stamp::default(), bits: &mut bits };
+    law.on_departure(link, packet, uniform);
+    bits
+}
+
 fn bits(law: &mut Router, code: Code) -> Code {
-    Code::read(law.bits(link(0, MS(200)), 1000, code.bits(), never))
+    Code::read(leaves(law, link(0, MS(200)), code.bits(), never))
 }
 
 #[test]
@@ -63,8 +70,8 @@ fn the_code_is_that_of_figure_2_and_only_rises() {
             assert_eq!(bits(&mut law, code), code.max(own), "{input} bytes, {code:?} before");
         }
         assert_eq!(bits(&mut law, Code::NotCapable), Code::NotCapable);
-        let mut uniform = never;
-        assert_eq!(law.marks(link(0, MS(200)), 1000, &mut uniform), own == Code::Overload);
+        // Of a packet of another protocol these are ECT(1), and CE where it is marked.
+        assert_eq!(leaves(&mut law, link(0, MS(200)), 1, never) == 3, own == Code::Overload);
     }
 }
 
@@ -80,13 +87,12 @@ fn friendly_overload_is_told_with_reds_probability() {
         for sample in 1..=400 {
             law.on_timer(QUEUE, link(queue, MS(10 * sample)));
         }
-        law.on_arrival(link(0, MS(1)), 1_000_000, None);
+        law.on_arrival(link(0, MS(1)), PacketIn::of(1_000_000, None));
         law.on_timer(LOAD, link(queue, MS(4000)));
         for (uniform, told) in [(probability - 1e-9_f64, Code::Overload), (probability + 1e-9, Code::High)] {
             let told = if probability > 0.0 { told } else { Code::High };
-            let found = Code::read(law.bits(link(0, MS(4000)), 1000, Code::Low.bits(), || uniform.max(0.0)));
-            assert_eq!(found, told, "{queue} {uniform}");
-            assert_eq!(law.marks(link(0, MS(4000)), 1000, || uniform.max(0.0)), found == Code::Overload);
+            let bits = leaves(&mut law, link(0, MS(4000)), Code::Low.bits(), || uniform.max(0.0));
+            assert_eq!(Code::read(bits), told, "{queue} {uniform}");
         }
     }
 }
@@ -219,9 +225,9 @@ fn friendly_senders_add_as_general_aimd() {
 fn losses_are_answered_as_by_reno() {
     let view = FlowView { initial_window: 100.0, ..FLOW };
     let mut law = Sender::new(&unbounded(), &view);
-    law.on_loss(MS(1), 60);
+    law.on_congestion(MS(1), Congestion::Loss { flight: 60 });
     assert_eq!(law.cwnd(), 30_000.0);
-    law.on_timeout(MS(2), 30);
+    law.on_congestion(MS(2), Congestion::Timeout { flight: 30 });
     assert_eq!(law.cwnd(), 1000.0);
 }
 
@@ -257,7 +263,7 @@ fn equation_14_moves_the_target_until_the_use_is_as_wanted() {
     };
     for (bytes, expected) in [(240_000, 0.99), (250_000, 0.98), (250_000, 0.97)] {
         for _ in 0..10 {
-            law.on_arrival(link(0, MS(0)), bytes, None); // 96% and 100% of 250,000 bytes
+            law.on_arrival(link(0, MS(0)), PacketIn::of(bytes, None)); // 96% and 100% of 250,000 bytes
             law.on_timer(LOAD, link(0, MS(0)));
         }
         assert!((target(&law) - expected).abs() < 1e-12, "{}", target(&law));
@@ -284,18 +290,18 @@ proptest! {
         for (size, queue, code, rtt_us) in steps {
             now = now.saturating_add(Time::from_micros(t_rho_us));
             let view = link(queue, now);
-            law.on_arrival(view, size, None);
+            law.on_arrival(view, PacketIn::of(size, None));
             prop_assert!(law.on_timer(QUEUE, view) > now || now == Time::MAX);
             prop_assert!(law.on_timer(LOAD, view) > now || now == Time::MAX);
             prop_assert!(law.load().is_finite() && law.load() >= 0.0, "{}", law.load());
-            let told = law.bits(view, size, code, || 0.5);
+            let told = leaves(&mut law, view, code, || 0.5);
             prop_assert!(told >= code && told <= 3 && (code != 0 || told == 0));
             let (rtt, stamp) = (Time::from_micros(rtt_us), Stamp([law.load(), 0.0, 0.0]));
             flow.on_ack(&Ack { bits: told, ..Ack::of_one(now, rtt, &stamp) });
             model.on_ack(&Ack::of_one(now, rtt, &stamp));
             if code == 0 {
-                flow.on_loss(now, size);
-                model.on_timeout(now, size);
+                flow.on_congestion(now, Congestion::Loss { flight: size });
+                model.on_congestion(now, Congestion::Timeout { flight: size });
             }
             for window in [flow.cwnd(), model.cwnd()] {
                 prop_assert!(window >= 1000.0 && window.is_finite(), "{window}");
@@ -321,11 +327,17 @@ fn a_border_counts_a_code_for_a_window() {
     ] {
         let params = edge::Params { t_rho: Some(rtt), weight };
         let mut law = edge::Sender::new(&params, &flow);
-        assert_eq!((law.pacing_rate(), law.bits(), law.handshake()), (None, Code::Low.bits(), true));
-        law.carried(carried);
-        law.on_feedback(rtt, rtt, &Stamp::default(), code.bits());
+        assert_eq!((law.pacing(), law.bits()), (None, Code::Low.bits()));
+        assert!(edge::Sender::traits(&params).handshake);
+        law.on_feedback(&Feedback {
+            now: rtt,
+            srtt: rtt,
+            stamp: &Stamp::default(),
+            bits: code.bits(),
+            carried,
+        });
         assert!((law.cwnd() / 1000.0 - packets).abs() < 1e-9, "{code:?} {weight} {carried}: {}", law.cwnd());
-        let rate = law.pacing_rate().expect("an answer").bytes_per_sec();
+        let rate = law.pacing().expect("an answer").rate.bytes_per_sec();
         assert!((rate * 0.2 / 1000.0 - packets).abs() < 1e-9, "{rate}");
     }
 }

@@ -1,7 +1,7 @@
 //! An XCP macro-flow between edges of a cloud (Katabi 2002, section 8.1), and datagrams.
 
-use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
-use flowstamp_laws::sender::{FlowView, SenderLaw};
+use flowstamp_laws::router::{LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
+use flowstamp_laws::sender::{Congestion, Feedback, FlowView, SenderLaw};
 use flowstamp_laws::units::{Rate, Time};
 use flowstamp_laws::xcp::edge::{Params, Sender};
 use flowstamp_laws::xcp::header::{Encoding, Window};
@@ -42,23 +42,21 @@ fn given(flows: &[(u16, u32)], by_control: bool) -> (Router<Window>, Vec<f64>) {
             let cwnd = f64::from(*window) * 1000.0 / f64::from(*n);
             let mut arrive = |bits: u16, size: u32, wish: f64| {
                 let stamp = Window::header(cwnd, 0.1, 1000.0, wish);
-                router.read_bits(bits);
-                router.on_arrival(VIEW, size, Some(&stamp));
+                router.on_arrival(VIEW, PacketIn { size, stamp: Some(&stamp), bits });
             };
             if by_control {
                 arrive(*n, 40, 1e12);
-                (0..*window).for_each(|_| router.on_arrival(VIEW, 1000, None)); // data carry no header
+                (0..*window).for_each(|_| router.on_arrival(VIEW, PacketIn::of(1000, None))); // data carry no header
             } else {
                 (0..*window).for_each(|_| arrive(0, 1000, 1e12));
-                router.on_arrival(VIEW, 40, None);
+                router.on_arrival(VIEW, PacketIn::of(40, None));
             }
         }
         for (n, window) in flows {
             let cwnd = f64::from(*window) * 1000.0 / f64::from(*n);
-            let mut leave = |bits: u16, size: u32| {
+            let mut leave = |mut bits: u16, size: u32| {
                 let mut stamp = Window::header(cwnd, 0.1, 1000.0, 1e12);
-                router.read_bits(bits);
-                router.on_departure(VIEW, size, &mut stamp);
+                router.on_departure(VIEW, PacketOut { size, stamp: &mut stamp, bits: &mut bits }, || 0.5);
                 stamp.0[2]
             };
             got.push(if by_control { leave(*n, 40) } else { (0..*window).map(|_| leave(0, 1000)).sum() });
@@ -97,13 +95,20 @@ fn a_control_packet_stands_for_a_window() {
 /// `W` moves by the feedback for the whole window, and the link's rate is `W / rtt`. Two flows share 1 MB/s, at most.
 #[test]
 fn the_window_is_the_rate() {
-    let mut law = Sender::new(&Params { flows: Some(2) }, &flow(Some(Rate::from_bytes_per_sec(1e6))));
-    assert_eq!((law.cwnd(), law.pacing_rate(), law.bits()), (10_000.0, None, 2));
-    assert!(law.handshake());
+    let params = Params { flows: Some(2) };
+    let mut law = Sender::new(&params, &flow(Some(Rate::from_bytes_per_sec(1e6))));
+    assert_eq!((law.cwnd(), law.pacing(), law.bits()), (10_000.0, None, 2));
+    assert!(Sender::traits(&params).handshake);
     // What opens knows no RTT and wishes for nothing.
     assert_eq!(law.stamp(Time::ZERO, Time::ZERO), Stamp([5000.0, 0.0, 0.0]));
-    law.on_feedback(RTT, RTT, &Stamp([5000.0, 0.0, 0.0]), 2);
-    assert!((law.pacing_rate().expect("an answer").bytes_per_sec() - 1e5).abs() < 1e-6);
+    law.on_feedback(&Feedback {
+        now: RTT,
+        srtt: RTT,
+        stamp: &Stamp([5000.0, 0.0, 0.0]),
+        bits: 2,
+        carried: 0.0,
+    });
+    assert!((law.pacing().expect("an answer").rate.bytes_per_sec() - 1e5).abs() < 1e-6);
     // 1 MB/s times 100 ms less the window.
     for (word, wanted) in law.stamp(RTT, RTT).0.iter().zip([5000.0, 0.1, 90_000.0]) {
         assert!((word / wanted - 1.0).abs() < 1e-12, "{word} for {wanted}");
@@ -116,8 +121,13 @@ fn the_window_is_the_rate() {
         (9000.0, 1e9, 100_000.0), // no more than was asked for
         (1e5, -1e9, 1000.0),      // a packet at least
     ] {
-        law.carried(carried);
-        law.on_feedback(RTT, RTT, &Stamp([0.0, 0.1, change]), 2);
+        law.on_feedback(&Feedback {
+            now: RTT,
+            srtt: RTT,
+            stamp: &Stamp([0.0, 0.1, change]),
+            bits: 2,
+            carried,
+        });
         assert!((law.cwnd() / window - 1.0).abs() < 1e-12, "{} for {window}", law.cwnd());
     }
     for (flows, fine) in
@@ -131,9 +141,9 @@ fn the_window_is_the_rate() {
 #[test]
 fn datagrams_heed_nothing() {
     let mut law = udp::Sender::new(&udp::Params {}, &flow(Some(Rate::from_mbps(3.0))));
-    law.on_loss(RTT, 10);
-    law.on_timeout(RTT, 10);
-    assert_eq!(law.pacing_rate(), None);
+    law.on_congestion(RTT, Congestion::Loss { flight: 10 });
+    law.on_congestion(RTT, Congestion::Timeout { flight: 10 });
+    assert_eq!(law.pacing(), None);
     assert_eq!((law.stamp(RTT, RTT), law.bits()), (Stamp::default(), 0));
 }
 
@@ -148,11 +158,10 @@ proptest! {
         let mut law = Sender::new(&Params { flows: Some(flows) }, &flow(Some(Rate::from_bytes_per_sec(rate))));
         for (change, carried, us) in answers {
             let srtt = Time::from_micros(us);
-            law.carried(carried);
-            law.on_feedback(srtt, srtt, &Stamp([0.0, 0.0, change]), 0);
+                law.on_feedback(&Feedback { now: srtt, srtt, stamp: &Stamp([0.0, 0.0, change]), bits: 0, carried });
             prop_assert!(law.cwnd().is_finite() && law.cwnd() >= 1000.0);
             let Stamp([_, rtt_s, wish]) = law.stamp(srtt, srtt);
-            prop_assert!(wish <= rate * rtt_s && law.pacing_rate().is_some());
+            prop_assert!(wish <= rate * rtt_s && law.pacing().is_some());
         }
     }
 }

@@ -252,6 +252,7 @@ fn path_of(lab: &Lab, plan: &[Planned], network: &Network) -> Specification {
             limit: flowstamp_laws::queue::Limit::Bytes(lab.path.buffer_bytes()),
             packet_bytes: file::PACKET_BYTES as u32,
         }),
+        timers: router.traits().first_timers,
         told,
         seed: (lab.seed, name),
         warmup: lab.warmup,

@@ -4,7 +4,7 @@
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
 
-use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
+use flowstamp_laws::router::{LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
 use flowstamp_laws::xcp::Throughput;
 use flowstamp_laws::{Bytes, Rate, Stamp, Time};
 use flowstamp_laws::{rcp, xcp};
@@ -194,7 +194,7 @@ fn variables(law: &impl RouterLaw) -> HashMap<&'static str, f64> {
 fn arrive(law: &mut impl RouterLaw, mut size: u64) {
     while size > 0 {
         let part = size.min(u64::from(u32::MAX));
-        law.on_arrival(link(0), part as u32, None);
+        law.on_arrival(link(0), PacketIn::of(part as u32, None));
         size -= part;
     }
 }
@@ -306,7 +306,7 @@ fn rcp_step(
     fs_host_rcp_input(&mut sums, input_bytes - input_bytes / 3);
     for (rtt, packets) in &it.rtts_us {
         for _ in 0..*packets {
-            rust.on_arrival(link(0), 0, Some(&Stamp([0.0, *rtt as f64 / 1e6, 0.0])));
+            rust.on_arrival(link(0), PacketIn::of(0, Some(&Stamp([0.0, *rtt as f64 / 1e6, 0.0]))));
         }
         fs_host_rcp_rtt(&mut sums, case.c.max_rtt_us, 0, *rtt, *packets);
     }
@@ -470,7 +470,7 @@ proptest! {
             let mut sums = RcpSums::default();
             for (rtt, bytes) in packets {
                 let rtt = *rtt as u64;
-                rust.on_arrival(link(0), *bytes as u32, Some(&Stamp([0.0, rtt as f64 / 1e6, 0.0])));
+                rust.on_arrival(link(0), PacketIn::of(*bytes as u32, Some(&Stamp([0.0, rtt as f64 / 1e6, 0.0]))));
                 fs_host_rcp_input(&mut sums, *bytes);
                 fs_host_rcp_rtt(&mut sums, c_params.max_rtt_us, c.most_rtt_us, rtt, *bytes);
             }
@@ -489,7 +489,7 @@ proptest! {
         let mut law = rcp::Router::new(
             &rcp::router::Params { initial_rate: 1.0, ..rcp::router::Params::default() }, &RouterView::of(Rate::from_bytes_per_sec(f64::from(offer))));
         let mut stamp = Stamp([f64::from(carried), 0.0, 0.0]);
-        law.on_departure(link(0), 1000, &mut stamp);
+        law.on_departure(link(0), PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
         let got = fs_host_rcp_stamp(offer, carried);
         prop_assert_eq!(f64::from(got), stamp.0[0]);
         prop_assert!(got <= carried);
@@ -649,7 +649,7 @@ proptest! {
         for p in &case.packets {
             let x_q4 = fs_host_xcp_x_q4(p.rtt_us, p.in_flight);
             fs_host_xcp_arrival(&case.c, &mut sums, u64::from(p.bytes), 1, p.rtt_us, x_q4);
-            rust.on_arrival(link(u64::MAX), p.bytes, Some(&stamp(p, x_q4)));
+            rust.on_arrival(link(u64::MAX), PacketIn::of(p.bytes, Some(&stamp(p, x_q4))));
         }
 
         // Second block.
@@ -699,7 +699,7 @@ proptest! {
             let before = rust.residues();
             let pools = (c.residue_pos_q16, c.residue_neg_q16);
             let mut carried = stamp(p, x_q4);
-            rust.on_departure(link(0), p.bytes, &mut carried);
+            rust.on_departure(link(0), PacketOut { size: p.bytes, stamp: &mut carried, bits: &mut 0 }, || 0.5);
             let named = x_q4 as f64 / 16e9;
             let x_q4 = fs_host_xcp_bounded(&c, u64::from(p.bytes), x_q4);
             let got = fs_host_xcp_departure(&mut c, u64::from(p.bytes), 1, p.rtt_us, x_q4, p.carried);

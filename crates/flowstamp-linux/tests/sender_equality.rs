@@ -6,7 +6,7 @@
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of a part in 256, f64's rounding is of 2^-53")]
 
-use flowstamp_laws::sender::{Ack, FlowView, SenderLaw};
+use flowstamp_laws::sender::{Ack, Congestion, Feedback, FlowView, SenderLaw};
 use flowstamp_laws::xcp::Throughput;
 use flowstamp_laws::{Rate, Stamp, Time};
 use flowstamp_laws::{rcp, xcp};
@@ -129,7 +129,7 @@ proptest! {
     fn rcp_windows(rate in log_uniform(1.0, 1.25e7), srtt in srtt_us(), packet in 64u32..9000) {
         let rate = rate as u32;
         let mut law = rcp::Sender::new(&rcp::sender::Params::default(), &flow(packet, f64::from(packet)));
-        law.on_feedback(Time::ZERO, micros(srtt + BURST_US), &rate_stamp(rate, srtt), 0);
+        law.on_feedback(&Feedback { now: Time::ZERO, srtt: micros(srtt + BURST_US), stamp: &rate_stamp(rate, srtt), bits: 0, carried: 0.0 });
         let exact = (law.cwnd() / f64::from(packet)).clamp(*WINDOW.start(), *WINDOW.end());
         let got = f64::from(fs_host_rcp_window(rate, srtt, packet));
         prop_assert!(got <= exact * (1.0 + 1e-12) && exact - got <= 1.0, "C {got}, Rust {exact}");
@@ -140,8 +140,8 @@ proptest! {
     fn rcp_paces(rate in log_uniform(1.0, 1.25e7), mss in 24u32..9000, header in 40u32..120) {
         let rate = rate as u32;
         let mut law = rcp::Sender::new(&rcp::sender::Params::default(), &flow(mss + header, 1e4));
-        law.on_feedback(Time::ZERO, micros(1000), &rate_stamp(rate, 1000), 0);
-        let pace = law.pacing_rate().map_or(0.0, Rate::bytes_per_sec);
+        law.on_feedback(&Feedback { now: Time::ZERO, srtt: micros(1000), stamp: &rate_stamp(rate, 1000), bits: 0, carried: 0.0 });
+        let pace = law.pacing().map_or(0.0, |pacing| pacing.rate.bytes_per_sec());
         let exact = pace * f64::from(mss) / f64::from(mss + header);
         let got = fs_host_rcp_pace(rate, mss, header) as f64;
         prop_assert!(got <= exact * (1.0 + 1e-12) && exact - got <= 1.0 + exact * 1e-12, "C {got}, Rust {exact}");
@@ -208,8 +208,8 @@ proptest! {
             let srtt = base.max((f64::from(base) * stretch) as u32);
             law.on_ack(&ack(now, srtt, &rate_stamp(rate, srtt)));
             let said = fs_host_switch_watch(&mut c, now, now, srtt, rate, 0);
-            prop_assert_eq!(said & 2 != 0, law.fallen_back().is_some(), "at {} us", now);
-            if law.fallen_back().is_some() {
+            prop_assert_eq!(said & 2 != 0, law.report().fallen_back.is_some(), "at {} us", now);
+            if law.report().fallen_back.is_some() {
                 break;
             }
         }
@@ -219,7 +219,7 @@ proptest! {
     #[test]
     fn xcp_losses(cwnd in log_uniform(3000.0, 6e10), packet in 64u32..3000, timeout in any::<bool>()) {
         let mut law = xcp::Sender::<Throughput>::new(&xcp::sender::Params::default(), &flow(packet, cwnd.floor()));
-        if timeout { law.on_timeout(Time::ZERO, u32::MAX) } else { law.on_loss(Time::ZERO, u32::MAX) }
+        if timeout { law.on_congestion(Time::ZERO, Congestion::Timeout { flight: u32::MAX }) } else { law.on_congestion(Time::ZERO, Congestion::Loss { flight: u32::MAX }) }
         let got = fs_host_xcp_lost((cwnd.floor() * FRACTIONS) as u64, i32::from(timeout), packet) as f64 / FRACTIONS;
         prop_assert!((got - law.cwnd()).abs() <= 1.0 / FRACTIONS + law.cwnd() * 1e-12, "C {got}, Rust {}", law.cwnd());
     }
@@ -239,7 +239,7 @@ proptest! {
         for now in (first - 50..first + 60).map(|number| number * gap) {
             let rate = if now < loss_us { before } else { after };
             if now == loss_us {
-                law.on_loss(Time::from_micros(now), 10);
+                law.on_congestion(Time::from_micros(now), Congestion::Loss { flight: 10 });
                 lost = 1;
             }
             law.on_ack(&ack(now, srtt, &rate_stamp(rate, srtt)));
@@ -248,7 +248,7 @@ proptest! {
                 left.get_or_insert(now);
             }
         }
-        let law_left = law.fallen_back();
+        let law_left = law.report().fallen_back;
         prop_assert_eq!(left.is_some(), law_left.is_some(), "C {:?}, Rust {:?}", left, law_left);
         let round = u64::from(srtt);
         if let (Some(at), Some(law_at)) = (left, law_left) {

@@ -3,8 +3,8 @@
 
 #![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
 
-use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
-use flowstamp_laws::sender::{Ack, FlowView, SenderLaw};
+use flowstamp_laws::router::{LinkView, PacketIn, RouterLaw, RouterView};
+use flowstamp_laws::sender::{Ack, Congestion, FlowView, SenderLaw};
 use flowstamp_laws::vcp::{self, Code};
 use flowstamp_laws::{Rate, Ratio, Stamp, Time};
 use proptest::prelude::*;
@@ -173,7 +173,7 @@ proptest! {
             let mut rest = input;
             while rest > 0 {
                 let part = rest.min(u64::from(u32::MAX));
-                rust.on_arrival(link(0), part as u32, None);
+                rust.on_arrival(link(0), PacketIn::of(part as u32, None));
                 rest -= part;
             }
             rust.on_timer(0, link(0));
@@ -271,7 +271,7 @@ proptest! {
     fn losses(packets in log_uniform(1.0, 1e6), packet in 64u32..9000, timeout in any::<bool>()) {
         let window = (packets * f64::from(packet) * FRACTIONS) as u64;
         let mut law = vcp::Sender::new(&vcp::sender::Params::default(), &flow(packet, window as f64 / FRACTIONS));
-        if timeout { law.on_timeout(Time::ZERO, u32::MAX) } else { law.on_loss(Time::ZERO, u32::MAX) }
+        if timeout { law.on_congestion(Time::ZERO, Congestion::Timeout { flight: u32::MAX }) } else { law.on_congestion(Time::ZERO, Congestion::Loss { flight: u32::MAX }) }
         close!(fs_host_vcp_lost(window, timeout, packet) as f64 / FRACTIONS, law.cwnd(), 1.0 / FRACTIONS + law.cwnd() * 1e-14, "window");
     }
 

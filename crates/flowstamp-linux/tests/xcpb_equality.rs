@@ -4,7 +4,7 @@
 #![expect(clippy::cast_precision_loss, reason = "bounds are of 2^-29, f64's rounding is of 2^-53")]
 
 use flowstamp_laws::queue::Limit;
-use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
+use flowstamp_laws::router::{LinkView, PacketIn, RouterLaw, RouterView};
 use flowstamp_laws::units::QueueLength;
 use flowstamp_laws::xcp::Throughput;
 use flowstamp_laws::xcp::blind::{Detection, Params, Router};
@@ -335,7 +335,7 @@ proptest! {
                 } else {
                     sums.input_bytes += u64::from(packet.bytes);
                 }
-                rust.on_arrival(view(packet.queue), packet.bytes, packet.stamped.then_some(&stamp));
+                rust.on_arrival(view(packet.queue), PacketIn::of(packet.bytes, packet.stamped.then_some(&stamp)));
             }
             (s.min_queue_bytes, b.min_frames) = least;
             fs_host_xcp_b_decide(&x, &p, &mut s, &mut b, &sums, &came, interval_ns, at_end.bytes(), at_end.frames.into());

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 #[pyfunction]
 pub fn own_gains() -> PyResult<BTreeMap<&'static str, (f64, f64)>> {
     let mut found = BTreeMap::new();
-    for law in RouterSpec::all().into_iter().filter(|law| law.gains().is_some()) {
+    for law in RouterSpec::all().into_iter().filter(|law| law.traits().gains.is_some()) {
         let set = serde_json::to_value(&law).map_err(refused)?;
         if let (Some(alpha), Some(beta)) = (set["alpha"].as_f64(), set["beta"].as_f64()) {
             found.insert(law.name(), (alpha, beta));

@@ -4,8 +4,8 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use flowstamp_laws::Stamp;
-use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
-use flowstamp_laws::sender::{FlowView, SenderLaw};
+use flowstamp_laws::router::{LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
+use flowstamp_laws::sender::{FlowView, Recovery, SenderLaw};
 use flowstamp_laws::tcp::reno::Sack;
 use flowstamp_laws::transport::{self, AckPacket, DataPacket, Receiver, Sender};
 use flowstamp_laws::units::{Rate, Time};
@@ -80,8 +80,8 @@ fn xcp_router(c: &mut Criterion) {
     group.bench_function("window form", |b| {
         b.iter(|| {
             let mut stamp = black_box(header);
-            window.on_arrival(view, 1000, Some(&stamp));
-            window.on_departure(view, 1000, &mut stamp);
+            window.on_arrival(view, PacketIn::of(1000, Some(&stamp)));
+            window.on_departure(view, PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
             stamp
         });
     });
@@ -90,8 +90,8 @@ fn xcp_router(c: &mut Criterion) {
     group.bench_function("throughput form", |b| {
         b.iter(|| {
             let mut stamp = black_box(header);
-            draft.on_arrival(view, 1000, Some(&stamp));
-            draft.on_departure(view, 1000, &mut stamp);
+            draft.on_arrival(view, PacketIn::of(1000, Some(&stamp)));
+            draft.on_departure(view, PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
             stamp
         });
     });
@@ -105,8 +105,8 @@ fn transport_ends(c: &mut Criterion) {
     let params = transport::Params { initial_window: 30.0, ..transport::Params::default() };
     let flow = FlowView { packet_bytes: 1000, initial_window: 30.0, app_rate: None };
     let mut law = Sack::new(&Default::default(), &flow);
-    let mut sender = Sender::new(&params, law.recovery(), None);
-    let mut receiver = Receiver::new(&params, law.recovery());
+    let mut sender = Sender::new(&params, Recovery::Sack, None);
+    let mut receiver = Receiver::new(&params, Recovery::Sack);
     let mut now = Time::ZERO;
     group.bench_function("sack, no loss", |b| {
         b.iter(|| {

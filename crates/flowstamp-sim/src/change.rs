@@ -10,6 +10,7 @@ use crate::load;
 use crate::medium::Capacity;
 use crate::plan::{Medium, Network};
 use crate::scenario::{LinkRate, Loaded, Scenario, parts};
+use flowstamp_laws::router::LinkChange;
 use flowstamp_laws::units::Time;
 
 /// What is wrong with a value, whose key is known.
@@ -114,7 +115,7 @@ fn is_there(scenario: &Scenario, parts: &[&str], what: &What<'_>) -> Refused {
     let flows = || scenario.flows.iter().enumerate();
     let named = flows().find(|(number, group)| group.name == parts[1] || parts[1].parse() == Ok(*number));
     match (what, named) {
-        (What::Sender, Some((_, group))) if !group.law.told() => Err(format!(
+        (What::Sender, Some((_, group))) if !group.law.traits().told => Err(format!(
             "cannot change in mid-run: {} sets its window itself; law = \"told\" is a sender that is told",
             group.law.name()
         )),
@@ -177,15 +178,14 @@ impl Change<'_> {
         let differ = |number: &usize| before[*number].router != after[*number].router;
         let numbers: Vec<usize> = (0..after.len()).filter(differ).collect();
         for number in &numbers {
-            let law = net.laws_mut(*number).router.as_ref();
-            if law.is_some_and(|law| law.begins_with().contains(&parameter)) {
+            if before[*number].router.traits().begins_with.contains(&parameter) {
                 return Err("is what the law begins with; it means nothing in mid-run".to_owned());
             }
         }
         for number in numbers {
             net.advance(number); // what left before was stamped before
             if let Some(law) = &mut net.laws_mut(number).router {
-                law.set_params(&after[number].router);
+                law.on_change(LinkChange::Params(&after[number].router));
             }
         }
         Ok(())

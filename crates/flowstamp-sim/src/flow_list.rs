@@ -170,8 +170,8 @@ impl FlowList {
             ));
         };
         let reason = match &law {
-            law if law.governs() => "has no data of its own",
-            law if law.datagrams() => "hears of nothing that came, so that it has no size",
+            law if law.traits().governs => "has no data of its own",
+            law if law.traits().datagrams => "hears of nothing that came, so that it has no size",
             _ => {
                 self.laws.push(law);
                 return Ok(self.laws.len() as u32 - 1);

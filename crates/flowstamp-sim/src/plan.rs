@@ -361,7 +361,7 @@ impl Network {
             let (mut links, mut after) = (Vec::new(), Time::ZERO);
             for link in route(flow.path.data) {
                 let router = self.links.get(link as usize).map(|plan| &plan.router);
-                if router.is_some_and(|it| it.gains().is_some() && it.header() == law.header()) {
+                if router.is_some_and(|it| it.traits().gains.is_some() && it.header() == law.header()) {
                     links.push((link, after));
                 }
                 after += delay(link);

@@ -21,7 +21,7 @@ pub fn port(scenario: &Scenario, plan: &LinkPlan) -> Port {
         capacity: plan.capacity.mean(Time::ZERO, scenario.duration),
         mean_packet_bytes: scenario.packet.get() as u32,
     };
-    let room = plan.router.by_windows().unwrap_or(Room::Leftover);
+    let room = plan.router.traits().by_windows.unwrap_or(Room::Leftover);
     let split = plan.share.params().map(|params| Split::new(params, rate).with_room(room));
     let known = plan.told.then(|| split.as_ref().map_or(rate, Split::own_capacity));
     let mut laws = laws(scenario, plan, &view, known);
@@ -85,6 +85,8 @@ fn laws(scenario: &Scenario, plan: &LinkPlan, view: &QueueView, capacity: Option
         Stream::new(scenario.seed, &format!("queue/{}", plan.name)),
         wanted(scenario, &plan.name, matches!(plan.medium, Medium::Cell { .. })),
     );
+    let traits = plan.router.traits();
+    (laws.marks, laws.over_medium) = (traits.marks, traits.over_medium);
     laws.told = plan.told;
     laws.police = plan.police.map(|params| Box::new(Police::new(params)));
     laws

@@ -104,7 +104,9 @@ fn what_is_assumed_is_said() {
 
 /// Every law that has no router of its own on the path, or one: its name and its router's.
 fn laws() -> Vec<(&'static str, &'static str)> {
-    let pairs = SenderSpec::all().into_iter().filter(|law| !(law.datagrams() || law.governs() || law.told()));
+    let pairs = SenderSpec::all()
+        .into_iter()
+        .filter(|law| !(law.traits().datagrams || law.traits().governs || law.traits().told));
     let pairs = pairs.map(|law| (law.name(), law.router().map_or("none", |router| router.name())));
     pairs.filter(|(law, _)| !law.ends_with("-liar")).chain([("xcp", "xcp-b")]).collect()
 }

@@ -127,7 +127,7 @@ fn answer(run: &mut Option<Simulation>, request: &[u8]) -> Result<Reply, String>
     }
     if let Some(Nothing {}) = request.gains {
         let gains = RouterSpec::all().into_iter().filter_map(|law| {
-            let gains = law.gains()?;
+            let gains = law.traits().gains?;
             Some((law.name(), gains.alpha, gains.beta))
         });
         return Ok(Reply::Gains { gains: gains.collect() });

@@ -5,7 +5,7 @@
 //! router is told of one parcel that comes, and stamps one that leaves.
 
 use flowstamp_laws::queue::Limit;
-use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
+use flowstamp_laws::router::{LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
 use flowstamp_laws::units::{Bytes, QueueLength, Time};
 use flowstamp_laws::xcp::blind::{Detection, Params, Router};
 use flowstamp_laws::xcp::{Encoding, Window};
@@ -103,7 +103,7 @@ impl Link {
         let mut router = Router::<Window>::new(params, &view);
         let dt = RTT / f64::from(self.parts);
         let carries = PRODUCT / f64::from(self.parts);
-        let mut next = router.first_timer(0).unwrap_or(Time::MAX);
+        let mut next = Router::<Window>::traits(params).first_timers[0].unwrap_or(Time::MAX);
         let (mut queue, mut rtt) = (0.0f64, RTT);
         // A window, also of those who send at a rate: what they send in an RTT.
         let (mut window, mut flight) = (self.start * PRODUCT, 0.0);
@@ -131,7 +131,8 @@ impl Link {
                     (window * part - flight).max(0.0)
                 }
             };
-            router.on_arrival(link, comes as u32, Some(&Window::header(window, rtt, comes, 1e15)));
+            let stamp = Window::header(window, rtt, comes, 1e15);
+            router.on_arrival(link, PacketIn::of(comes as u32, Some(&stamp)));
             let leaves = (queue + comes).min(carries);
             queue += comes - leaves;
             flight += comes;
@@ -149,6 +150,7 @@ impl Link {
 /// The change of the window that a parcel brings which leaves.
 fn stamped(router: &mut Router<Window>, link: LinkView, size: f64, window: f64, rtt: f64) -> f64 {
     let mut stamp = Window::header(window, rtt, size, 1e15);
-    router.on_departure(link, size as u32, &mut stamp);
+    let packet = PacketOut { size: size as u32, stamp: &mut stamp, bits: &mut 0 };
+    router.on_departure(link, packet, || 0.5);
     Window::window_change(&stamp, rtt)
 }

@@ -61,11 +61,13 @@
 //!    figure P16 either gives the same to within 0.12 of the mean throughput.)
 
 use super::header::{B2, Header, passed};
-use crate::router::{LinkView, OwnFlows, Room, RouterLaw, RouterView};
-use crate::stamp::Stamp;
-use crate::units::{Rate, Time};
+use crate::router::{
+    LinkChange, LinkView, MAX_TIMERS, OwnFlows, PacketIn, PacketOut, Room, RouterLaw, RouterTraits,
+    RouterView,
+};
+use crate::units::Time;
 use crate::xcp::shares::MAX_RTT;
-use crate::{LongestRtt, Refused, within};
+use crate::{LongestRtt, Open, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +108,12 @@ impl Default for Params {
 impl Params {
     fn max_rtt(&self) -> Time {
         self.max_rtt.unwrap_or(MAX_RTT)
+    }
+
+    /// How long the first estimation interval lasts, seconds.
+    fn first_interval_s(&self) -> f64 {
+        let first = self.control_interval.filter(|first| *first > Time::ZERO).unwrap_or(UNKNOWN);
+        first.max(self.min_interval).as_secs_f64()
     }
 }
 
@@ -210,8 +218,6 @@ pub struct Router {
     /// Least queue since `T_c` began, and that of the `T_c` before, bytes.
     min_queue: f64,
     persistent_queue: f64,
-    /// `H_B2` of the packet at hand.
-    bottlenecked: bool,
 }
 
 /// A packet's part in increases, `s (H_rtt / H_cwnd)^2`, and its `X = s H_rtt / H_cwnd`; nothing of one without an RTT.
@@ -300,6 +306,13 @@ impl Router {
 impl RouterLaw for Router {
     type Params = Params;
 
+    fn traits(p: &Params) -> RouterTraits {
+        let mut first_timers = [None; MAX_TIMERS];
+        first_timers[ESTIMATION] = Some(Time::from_secs_f64(p.first_interval_s()));
+        first_timers[CONTROL] = Some(p.control_interval.unwrap_or(UNKNOWN.max(p.min_interval)));
+        RouterTraits { first_timers, by_windows: Some(Room::Leftover), ..RouterTraits::DEFAULT }
+    }
+
     fn check(p: &Params) -> Result<(), Refused> {
         within("k1", p.k1, 0.0, 10.0)?;
         within("k2", p.k2, 0.0, 10.0)?;
@@ -316,18 +329,16 @@ impl RouterLaw for Router {
         Ok(())
     }
 
-    fn longest_rtt(params: &mut Params) -> Option<LongestRtt<'_>> {
-        Some(LongestRtt { name: "max_rtt", value: &mut params.max_rtt, usual: MAX_RTT })
-    }
-
-    fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {
-        Some(("control_interval", &mut params.control_interval))
+    fn open(params: &mut Params) -> Open<'_> {
+        Open {
+            longest_rtt: Some(LongestRtt { name: "max_rtt", value: &mut params.max_rtt, usual: MAX_RTT }),
+            time_constant: Some(("control_interval", &mut params.control_interval)),
+            ..Open::default()
+        }
     }
 
     fn new(params: &Params, link: &RouterView) -> Self {
         let capacity = link.known_capacity().bytes_per_sec();
-        let first = params.control_interval.unwrap_or(Time::ZERO);
-        let interval = if first > Time::ZERO { first } else { UNKNOWN };
         Self {
             params: *params,
             capacity,
@@ -335,22 +346,25 @@ impl RouterLaw for Router {
             counted: Counted::default(),
             estimates: Estimates::default(),
             smoothed_spare: capacity,
-            avg_rtt: first.as_secs_f64(),
-            interval: interval.max(params.min_interval).as_secs_f64(),
+            avg_rtt: params.control_interval.unwrap_or(Time::ZERO).as_secs_f64(),
+            interval: params.first_interval_s(),
             found: None,
             known: false,
             decision: Decision::default(),
             min_queue: 0.0,
             persistent_queue: 0.0,
-            bottlenecked: false,
         }
     }
 
-    fn set_capacity(&mut self, capacity: Rate) {
-        self.capacity = capacity.bytes_per_sec();
+    fn on_change(&mut self, change: LinkChange<'_, Params>) {
+        match change {
+            LinkChange::Params(params) => self.params = *params,
+            LinkChange::Capacity(capacity) => self.capacity = capacity.bytes_per_sec(),
+            LinkChange::Part { own, link } => {
+                self.part = Some(Part { own: own.bytes_per_sec(), link: link.bytes_per_sec() });
+            }
+        }
     }
-
-    const BY_WINDOWS: Option<Room> = Some(Room::Leftover);
 
     fn own_flows(&self) -> Option<OwnFlows> {
         let seen = self.known && self.estimates.cwnd_bytes > 0.0;
@@ -360,26 +374,13 @@ impl RouterLaw for Router {
         })
     }
 
-    fn set_part(&mut self, part: Rate, link: Rate) {
-        self.part = Some(Part { own: part.bytes_per_sec(), link: link.bytes_per_sec() });
-    }
-
-    fn set_params(&mut self, params: &Params) {
-        self.params = *params;
-    }
-
     #[inline]
-    fn read_bits(&mut self, bits: u16) {
-        self.bottlenecked = bits & B2 != 0;
-    }
-
-    #[inline]
-    fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
-        let size = f64::from(size);
+    fn on_arrival(&mut self, link: LinkView, packet: PacketIn<'_>) {
+        let size = f64::from(packet.size);
         let counted = &mut self.counted;
         counted.input_bytes += size;
         self.min_queue = self.min_queue.min(link.queue_bytes as f64);
-        let Some(stamp) = stamp else { return };
+        let Some(stamp) = packet.stamp else { return };
         counted.data_bytes += size;
         let header = Header::from(*stamp);
         let Some((weight, x, rtt)) = weigh(&header, size, self.params.max_rtt().as_secs_f64()) else {
@@ -389,20 +390,23 @@ impl RouterLaw for Router {
         counted.cwnd += rtt * size; // X H_cwnd
         counted.all.inter_packet_s += x;
         counted.all.weights += weight;
-        if !self.bottlenecked {
+        if packet.bits & B2 == 0 {
             counted.free.inter_packet_s += x;
             counted.free.weights += weight;
         }
     }
 
     #[inline]
-    fn on_departure(&mut self, _: LinkView, size: u32, stamp: &mut Stamp) {
-        let size = f64::from(size);
-        let header = Header::from(*stamp);
+    fn on_departure(&mut self, _: LinkView, packet: PacketOut<'_>, _: impl FnMut() -> f64) {
+        let size = f64::from(packet.size);
+        let header = Header::from(*packet.stamp);
+        let bottlenecked = *packet.bits & B2 != 0;
+        let capacity = self.part.map_or(self.capacity, |part| part.link);
+        *packet.bits = passed(*packet.bits, self.smoothed_spare < BOTTLENECK * capacity); // section 3.6.6
         let weight =
             weigh(&header, size, self.params.max_rtt().as_secs_f64()).map_or(0.0, |(weight, ..)| weight);
         let d = &mut self.decision;
-        let share = d.positive + if self.bottlenecked { 0.0 } else { d.free_positive };
+        let share = d.positive + if bottlenecked { 0.0 } else { d.free_positive };
         let give = (share * weight).min(d.left_positive); // eq. 8
         let take = (d.negative * size).min(d.left_negative); // eq. 9
         if header.feedback_bytes < give - take {
@@ -410,22 +414,8 @@ impl RouterLaw for Router {
         }
         d.left_positive -= give;
         d.left_negative -= take;
-        *stamp = Header { feedback_bytes: give - take, ..header }.into(); // eq. 10
+        *packet.stamp = Header { feedback_bytes: give - take, ..header }.into(); // eq. 10
         debug_assert!(d.left_positive >= 0.0 && d.left_negative >= 0.0, "more than TPF or TNF: {d:?}");
-    }
-
-    #[inline]
-    fn bits(&mut self, _: LinkView, _: u32, bits: u16, _: impl FnMut() -> f64) -> u16 {
-        let capacity = self.part.map_or(self.capacity, |part| part.link);
-        passed(bits, self.smoothed_spare < BOTTLENECK * capacity) // section 3.6.6
-    }
-
-    fn first_timer(&self, which: usize) -> Option<Time> {
-        match which {
-            ESTIMATION => Some(Time::from_secs_f64(self.interval)),
-            CONTROL => Some(self.params.control_interval.unwrap_or(UNKNOWN.max(self.params.min_interval))),
-            _ => None,
-        }
     }
 
     fn on_timer(&mut self, which: usize, link: LinkView) -> Time {

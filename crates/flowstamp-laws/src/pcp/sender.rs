@@ -28,7 +28,10 @@
 use super::header::{B1, Header, sent};
 use crate::Refused;
 use crate::negotiation::Negotiation;
-use crate::sender::{AS_MUCH_AS_THERE_IS, Ack, FlowView, Recovery, SenderLaw};
+use crate::sender::{
+    AS_MUCH_AS_THERE_IS, Ack, Congestion, Feedback, FlowChange, FlowView, Recovery, Report, SenderLaw,
+    SenderTraits,
+};
 use crate::stamp::Stamp;
 use crate::tcp::Sack;
 use crate::units::{Rate, Time};
@@ -101,6 +104,17 @@ impl Sender {
 impl SenderLaw for Sender {
     type Params = Params;
 
+    /// The paper's TCP is Reno; as for XCP, with selective acks rare losses cost less and the law is the same.
+    fn traits(p: &Params) -> SenderTraits {
+        SenderTraits {
+            recovery: Recovery::Sack,
+            handshake: p.negotiate,
+            falls_back: p.negotiate,
+            asks_receiver: p.negotiate,
+            ..SenderTraits::DEFAULT
+        }
+    }
+
     fn check(p: &Params) -> Result<(), Refused> {
         match p.desired_rate {
             Some(rate) if rate <= Rate::ZERO => Err((
@@ -127,30 +141,13 @@ impl SenderLaw for Sender {
         }
     }
 
-    fn recovery(&self) -> Recovery {
-        // The paper's TCP is Reno; as for XCP, with selective acks rare losses cost less and the law is the same.
-        Recovery::Sack
-    }
-
-    fn handshake(&self) -> bool {
-        self.negotiation.is_some()
-    }
-
-    fn falls_back(params: &Params) -> bool {
-        params.negotiate
-    }
-
-    fn asks_receiver(params: &Params) -> bool {
-        params.negotiate
-    }
-
     #[inline]
-    fn fallen_back(&self) -> Option<Time> {
-        self.negotiation.as_ref()?.fallen_back()
+    fn report(&self) -> Report {
+        self.negotiation.as_ref().map_or(Report::default(), |negotiation| negotiation.report())
     }
 
-    fn passes(&mut self, hops: u8) {
-        if let Some(negotiation) = &mut self.negotiation {
+    fn on_change(&mut self, change: FlowChange<'_, Params>) {
+        if let (FlowChange::Hops(hops), Some(negotiation)) = (change, &mut self.negotiation) {
             negotiation.passes(hops);
         }
     }
@@ -180,28 +177,28 @@ impl SenderLaw for Sender {
         self.no_more = ack.bits & B1 != 0 || self.unused || self.cwnd >= enough; // section 3.4
     }
 
-    fn on_feedback(&mut self, now: Time, _: Time, stamp: &Stamp, bits: u16) {
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        let Feedback { now, bits, .. } = *feedback;
         if self.negotiation.as_mut().is_none_or(|negotiation| negotiation.on_answer(now, bits)) {
             return;
         }
-        let change = Header::from(*stamp).feedback_bytes;
+        let change = Header::from(*feedback.stamp).feedback_bytes;
         self.cwnd = (self.cwnd + change.min(0.0)).max(self.packet_bytes);
         self.no_more = bits & B1 != 0;
     }
 
-    fn on_loss(&mut self, now: Time, flight: u32) {
+    fn on_congestion(&mut self, now: Time, sign: Congestion<'_>) {
         if let Some(tcp) = self.tcp_mut() {
-            return tcp.on_loss(now, flight);
+            return tcp.on_congestion(now, sign);
         }
-        let flight = f64::from(flight) * self.packet_bytes;
-        self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet_bytes);
-    }
-
-    fn on_timeout(&mut self, now: Time, flight: u32) {
-        if let Some(tcp) = self.tcp_mut() {
-            return tcp.on_timeout(now, flight);
+        match sign {
+            Congestion::Loss { flight } | Congestion::Mark { flight } => {
+                let flight = f64::from(flight) * self.packet_bytes;
+                self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet_bytes);
+            }
+            Congestion::Timeout { .. } => self.cwnd = self.packet_bytes,
+            _ => {}
         }
-        self.cwnd = self.packet_bytes;
     }
 
     #[inline]

@@ -54,11 +54,10 @@
 //!    `d` is unknown) / `R/C` in line 6 is the inverse of the number of flows, which `R/y` is too.
 
 use super::header::Header;
-use crate::router::{Gains, LinkView, RouterLaw, RouterView};
+use crate::router::{Gains, LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterTraits, RouterView};
 use crate::sender::AS_MUCH_AS_THERE_IS;
-use crate::stamp::Stamp;
 use crate::units::{Bytes, Rate, Time};
-use crate::{LongestRtt, Refused, within};
+use crate::{LongestRtt, Open, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -139,6 +138,11 @@ pub const MAX_ALLOWABLE_RTT: Time = Time::from_secs(20);
 impl Params {
     fn max_allowable_rtt(&self) -> Time {
         self.max_allowable_rtt.unwrap_or(MAX_ALLOWABLE_RTT)
+    }
+
+    /// How long the first interval lasts, seconds.
+    fn first_interval_s(&self) -> f64 {
+        self.initial_rtt.unwrap_or(Time::MAX).min(self.max_interval).as_secs_f64()
     }
 }
 
@@ -306,7 +310,17 @@ impl Router {
 
 impl RouterLaw for Router {
     type Params = Params;
-    const BEGINS_WITH: &'static [&'static str] = &["initial_rate", "initial_rtt"];
+
+    fn traits(p: &Params) -> RouterTraits {
+        let known = p.capacity == Capacity::Known;
+        RouterTraits {
+            first_timers: [Some(Time::from_secs_f64(p.first_interval_s())), None],
+            needs_capacity: known,
+            gains: known.then_some(Gains { alpha: p.alpha, beta: p.beta, shuffle: 0.0 }),
+            begins_with: &["initial_rate", "initial_rtt"],
+            ..RouterTraits::DEFAULT
+        }
+    }
 
     fn check(p: &Params) -> Result<(), Refused> {
         within("alpha", p.alpha, 0.0, 10.0)?;
@@ -330,25 +344,11 @@ impl RouterLaw for Router {
         Ok(())
     }
 
-    fn gains(params: &Params) -> Option<Gains> {
-        (params.capacity == Capacity::Known).then_some(Gains {
-            alpha: params.alpha,
-            beta: params.beta,
-            shuffle: 0.0,
-        })
-    }
-
-    fn longest_rtt(params: &mut Params) -> Option<LongestRtt<'_>> {
+    fn open(params: &mut Params) -> Open<'_> {
         let usual = MAX_ALLOWABLE_RTT;
-        Some(LongestRtt { name: "max_allowable_rtt", value: &mut params.max_allowable_rtt, usual })
-    }
-
-    fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {
-        Some(("initial_rtt", &mut params.initial_rtt))
-    }
-
-    fn needs_capacity(params: &Params) -> bool {
-        params.capacity == Capacity::Known
+        let longest = LongestRtt { name: "max_allowable_rtt", value: &mut params.max_allowable_rtt, usual };
+        let time_constant = Some(("initial_rtt", &mut params.initial_rtt));
+        Open { longest_rtt: Some(longest), time_constant, ..Open::default() }
     }
 
     fn new(params: &Params, link: &RouterView) -> Self {
@@ -366,7 +366,7 @@ impl RouterLaw for Router {
             link_rate,
             rate,
             avg_rtt: first_rtt,
-            interval: params.initial_rtt.unwrap_or(Time::MAX).min(params.max_interval).as_secs_f64(),
+            interval: params.first_interval_s(),
             input_bytes: 0.0,
             sum_rtt: 0.0,
             sum_weight: 0.0,
@@ -381,19 +381,21 @@ impl RouterLaw for Router {
         }
     }
 
-    fn set_capacity(&mut self, capacity: Rate) {
-        self.link_rate = Some(capacity.bytes_per_sec());
-    }
-
-    fn set_params(&mut self, params: &Params) {
-        self.params = *params;
-        if params.max_rtt_factor.is_none() {
-            self.most_rtt = f64::INFINITY;
+    fn on_change(&mut self, change: LinkChange<'_, Params>) {
+        match change {
+            LinkChange::Params(params) => {
+                self.params = *params;
+                if params.max_rtt_factor.is_none() {
+                    self.most_rtt = f64::INFINITY;
+                }
+            }
+            LinkChange::Capacity(capacity) => self.link_rate = Some(capacity.bytes_per_sec()),
+            LinkChange::Part { .. } => {}
         }
     }
 
     #[inline]
-    fn on_arrival(&mut self, _: LinkView, size: u32, stamp: Option<&Stamp>) {
+    fn on_arrival(&mut self, _: LinkView, PacketIn { size, stamp, .. }: PacketIn<'_>) {
         self.input_bytes += f64::from(size); // line 18
         if let Some(stamp) = stamp {
             let rtt_s = Header::from(*stamp).rtt_s;
@@ -407,7 +409,8 @@ impl RouterLaw for Router {
     }
 
     #[inline]
-    fn on_departure(&mut self, _: LinkView, _: u32, stamp: &mut Stamp) {
+    fn on_departure(&mut self, _: LinkView, packet: PacketOut<'_>, _: impl FnMut() -> f64) {
+        let stamp = packet.stamp;
         let mut header = Header::from(*stamp);
         let p = &self.params;
         let long = header.age_bytes > p.long_after.as_f64();
@@ -426,10 +429,6 @@ impl RouterLaw for Router {
             header.rate = offer; // lines 22 and 23
             *stamp = header.into();
         }
-    }
-
-    fn first_timer(&self, which: usize) -> Option<Time> {
-        (which == 0).then(|| Time::from_secs_f64(self.interval))
     }
 
     fn on_timer(&mut self, _: usize, link: LinkView) -> Time {

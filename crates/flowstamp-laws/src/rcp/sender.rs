@@ -48,7 +48,9 @@
 use super::header::Header;
 use super::switch::Switch;
 use crate::Refused;
-use crate::sender::{AS_MUCH_AS_THERE_IS, Ack, FlowView, Recovery, SenderLaw};
+use crate::sender::{
+    AS_MUCH_AS_THERE_IS, Ack, Congestion, Feedback, FlowView, Pacing, Probes, Report, SenderLaw, SenderTraits,
+};
 use crate::stamp::Stamp;
 use crate::tcp::Sack;
 use crate::units::{Rate, Time};
@@ -74,12 +76,9 @@ impl Default for Params {
     }
 }
 
-/// Of R, what probes may take.
-const PROBES_SHARE: f64 = 0.1;
-
-/// Round trips of its own that a flow is without a probe at the most: a router's rate is never below a packet in so many of the mean ones
-/// (`MIN_RATE`, app. F line 9), and what is below comes of routers that add up, or of one that has just come back.
-const LONGEST_GAP: u64 = 100;
+/// Probes take a tenth of R. A router's rate is never below a packet in 100 of the mean round trips (`MIN_RATE`, app. F line 9): what is
+/// below comes of routers that add up, or of one that has just come back.
+const PROBES: Probes = Probes { share: 0.1, longest_gap: 100 };
 
 /// Rate and window of one flow.
 #[derive(Clone, Debug)]
@@ -134,6 +133,10 @@ impl Sender {
 impl SenderLaw for Sender {
     type Params = Params;
 
+    fn traits(p: &Params) -> SenderTraits {
+        SenderTraits { handshake: true, falls_back: p.switch, ..SenderTraits::DEFAULT }
+    }
+
     fn check(p: &Params) -> Result<(), Refused> {
         match p.desired_rate {
             Some(rate) if rate <= Rate::ZERO => Err((
@@ -151,21 +154,10 @@ impl SenderLaw for Sender {
         Self { desired, rate: 0.0, cwnd: packet_bytes, packet_bytes, window: params.window, age: 0.0, switch }
     }
 
-    fn recovery(&self) -> Recovery {
-        Recovery::Sack
-    }
-
-    fn handshake(&self) -> bool {
-        true
-    }
-
-    fn falls_back(params: &Params) -> bool {
-        params.switch
-    }
-
     #[inline]
-    fn fallen_back(&self) -> Option<Time> {
-        self.switch.as_ref().filter(|s| s.tcp.is_some()).map(|s| s.switched)
+    fn report(&self) -> Report {
+        let switch = self.switch.as_ref().filter(|s| s.tcp.is_some());
+        Report { fallen_back: switch.map(|s| s.switched), ..Report::default() }
     }
 
     #[inline]
@@ -174,24 +166,13 @@ impl SenderLaw for Sender {
     }
 
     #[inline]
-    fn limit(&self) -> f64 {
-        // Before there is a rate nothing paces.
-        let paced_alone = !self.window && self.rate > 0.0 && self.tcp().is_none();
-        if paced_alone { f64::INFINITY } else { self.cwnd() }
-    }
-
-    #[inline]
-    fn pacing_rate(&self) -> Option<Rate> {
+    fn pacing(&self) -> Option<Pacing> {
         // Without a handshake the first packet leaves before there is a rate, and if it is lost, leaves again.
-        (self.tcp().is_none() && self.rate > 0.0).then(|| Rate::from_bytes_per_sec(self.rate))
-    }
-
-    fn probe_after(&self, srtt: Time, probe_bytes: u32) -> Time {
-        if !self.window || self.rate <= 0.0 {
-            return srtt;
-        }
-        let held = Time::from_secs_f64(f64::from(probe_bytes) / (PROBES_SHARE * self.rate));
-        held.clamp(srtt, srtt * LONGEST_GAP)
+        (self.tcp().is_none() && self.rate > 0.0).then(|| Pacing {
+            rate: Rate::from_bytes_per_sec(self.rate),
+            alone: !self.window,
+            probes: self.window.then_some(PROBES),
+        })
     }
 
     #[inline]
@@ -210,7 +191,8 @@ impl SenderLaw for Sender {
         }
     }
 
-    fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp, _: u16) {
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        let Feedback { now, srtt, stamp, .. } = *feedback;
         self.look_for_routers(now, stamp);
         if self.tcp().is_some() {
             return;
@@ -221,20 +203,18 @@ impl SenderLaw for Sender {
         }
     }
 
-    fn on_loss(&mut self, now: Time, flight: u32) {
-        match self.switch.as_deref_mut() {
-            Some(Switch { tcp: Some(tcp), .. }) => tcp.on_loss(now, flight),
-            // Judged a round trip later: an overshoot of R itself fills a small buffer before the rate has come down.
-            Some(switch) => switch.lost[0] = true,
-            None => {}
-        }
-    }
-
-    fn on_timeout(&mut self, now: Time, flight: u32) {
+    fn on_congestion(&mut self, now: Time, sign: Congestion<'_>) {
         let (rate, window) = (self.rate, self.cwnd / self.packet_bytes);
-        match self.switch.as_deref_mut() {
-            Some(Switch { tcp: Some(tcp), .. }) => tcp.on_timeout(now, flight),
-            Some(switch) if !switch.fell_to(rate) => switch.become_tcp(now, window).on_timeout(now, flight),
+        let Some(switch) = self.switch.as_deref_mut() else { return };
+        if let Some(tcp) = &mut switch.tcp {
+            return tcp.on_congestion(now, sign);
+        }
+        match sign {
+            // Judged a round trip later: an overshoot of R itself fills a small buffer before the rate has come down.
+            Congestion::Loss { .. } | Congestion::Mark { .. } => switch.lost[0] = true,
+            Congestion::Timeout { .. } if !switch.fell_to(rate) => {
+                switch.become_tcp(now, window).on_congestion(now, sign);
+            }
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! When an RCP flow becomes a TCP (Dukkipati 2007, section 6.2.2): the signs that routers of another kind are the
 //! bottleneck. The rules and their deviations are in the header of [`super::sender`].
 
-use crate::sender::{FlowView, SenderLaw};
+use crate::sender::{Congestion, FlowView, SenderLaw};
 use crate::tcp::{Params as TcpParams, Sack};
 use crate::units::Time;
 
@@ -76,7 +76,7 @@ impl Switch {
         self.doubled = true;
         self.lost = [false, self.lost[0]];
         if not_the_bottleneck {
-            self.become_tcp(now, window).on_loss(now, flight);
+            self.become_tcp(now, window).on_congestion(now, Congestion::Loss { flight });
         }
     }
 }

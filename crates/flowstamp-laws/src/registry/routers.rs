@@ -2,10 +2,11 @@
 //! type.
 
 use super::{Header, SenderSpec, each, in_this_build, spec};
-use crate::router::{Gains, LinkView, NoParams, OwnFlows, Room, RouterLaw, RouterView};
-use crate::stamp::Stamp;
-use crate::units::{Rate, Time};
-use crate::{AgreedTime, LongestRtt, Refused, pcp, rcp, vcp, xcp};
+use crate::router::{
+    LinkChange, LinkView, NoParams, OwnFlows, PacketIn, PacketOut, RouterLaw, RouterTraits, RouterView,
+};
+use crate::units::Time;
+use crate::{Open, Refused, pcp, rcp, vcp, xcp};
 
 macro_rules! routers {
     ($( $(#[$doc:meta])* $variant:ident $name:literal $header:ident $router:ty; )*) => {
@@ -28,7 +29,7 @@ macro_rules! routers {
             #[must_use]
             pub fn blind(&self) -> Option<Self> {
                 let own = |sender: &SenderSpec| sender.router().is_some_and(|router| router.name() == self.name());
-                SenderSpec::all().iter().find(|sender| own(sender))?.blind_router().filter(|it| !it.needs_capacity())
+                SenderSpec::all().iter().find(|sender| own(sender))?.blind_router().filter(|it| !it.traits().needs_capacity)
             }
             /// What it writes into; [`Header::Plain`] where the link only forwards.
             #[must_use]
@@ -45,54 +46,19 @@ macro_rules! routers {
                     $( Self::$variant(p) => <$router as RouterLaw>::check(p) ),*
                 }
             }
-            /// [`RouterLaw::time_constant`].
-            pub fn time_constant(&mut self) -> Option<(&'static str, &mut Option<Time>)> {
-                match self {
-                    Self::None(_) => None,
-                    $( Self::$variant(p) => <$router as RouterLaw>::time_constant(p) ),*
-                }
-            }
-            /// [`RouterLaw::longest_rtt`].
-            pub fn longest_rtt(&mut self) -> Option<LongestRtt<'_>> {
-                match self {
-                    Self::None(_) => None,
-                    $( Self::$variant(p) => <$router as RouterLaw>::longest_rtt(p) ),*
-                }
-            }
-            /// [`RouterLaw::agreed_time`].
-            pub fn agreed_time(&mut self) -> Option<AgreedTime<'_>> {
-                match self {
-                    Self::None(_) => None,
-                    $( Self::$variant(p) => <$router as RouterLaw>::agreed_time(p) ),*
-                }
-            }
-            /// [`RouterLaw::gains`].
+            /// [`RouterLaw::traits`].
             #[must_use]
-            pub fn gains(&self) -> Option<Gains> {
+            pub fn traits(&self) -> RouterTraits {
                 match self {
-                    Self::None(_) => None,
-                    $( Self::$variant(p) => <$router as RouterLaw>::gains(p) ),*
+                    Self::None(_) => RouterTraits { needs_capacity: false, ..RouterTraits::DEFAULT },
+                    $( Self::$variant(p) => <$router as RouterLaw>::traits(p) ),*
                 }
             }
-            /// [`RouterLaw::ACKS_FIRST`].
-            #[must_use]
-            pub const fn acks_first(&self) -> bool {
-                match self { Self::None(_) => false, $( Self::$variant(_) => <$router as RouterLaw>::ACKS_FIRST ),* }
-            }
-            /// [`RouterLaw::needs_capacity`].
-            #[must_use]
-            pub fn needs_capacity(&self) -> bool {
+            /// [`RouterLaw::open`].
+            pub fn open(&mut self) -> Open<'_> {
                 match self {
-                    Self::None(_) => false,
-                    $( Self::$variant(p) => <$router as RouterLaw>::needs_capacity(p) ),*
-                }
-            }
-            /// [`RouterLaw::BY_WINDOWS`].
-            #[must_use]
-            pub const fn by_windows(&self) -> Option<Room> {
-                match self {
-                    Self::None(_) => None,
-                    $( Self::$variant(_) => <$router as RouterLaw>::BY_WINDOWS ),*
+                    Self::None(_) => Open::default(),
+                    $( Self::$variant(p) => <$router as RouterLaw>::open(p) ),*
                 }
             }
             /// The law on this link; `None` where the link only forwards.
@@ -124,73 +90,32 @@ macro_rules! routers {
                     Self::Scripted(l) => l.header,
                 }
             }
-            /// [`RouterLaw::set_capacity`].
-            pub fn set_capacity(&mut self, capacity: Rate) { each!(self, $($variant)*; l => l.set_capacity(capacity)) }
-            /// [`RouterLaw::own_flows`].
-            #[must_use]
-            pub fn own_flows(&self) -> Option<OwnFlows> { each!(self, $($variant)*; l => l.own_flows()) }
-            /// [`RouterLaw::set_part`].
-            pub fn set_part(&mut self, part: Rate, link: Rate) { each!(self, $($variant)*; l => l.set_part(part, link)) }
-            /// [`RouterLaw::set_params`], if they are this law's; else nothing happens.
-            pub fn set_params(&mut self, spec: &RouterSpec) {
-                match (self, spec) {
-                    $( (Self::$variant(l), RouterSpec::$variant(p)) => l.set_params(p), )*
+            /// [`RouterLaw::on_arrival`].
+            #[inline]
+            pub fn on_arrival(&mut self, link: LinkView, packet: PacketIn<'_>) {
+                each!(self, $($variant)*; l => l.on_arrival(link, packet))
+            }
+            /// [`RouterLaw::on_departure`].
+            #[inline]
+            pub fn on_departure(&mut self, link: LinkView, packet: PacketOut<'_>, uniform: impl FnMut() -> f64) {
+                each!(self, $($variant)*; l => l.on_departure(link, packet, uniform))
+            }
+            /// [`RouterLaw::on_timer`].
+            pub fn on_timer(&mut self, which: usize, link: LinkView) -> Time { each!(self, $($variant)*; l => l.on_timer(which, link)) }
+            /// [`RouterLaw::on_change`]; parameters of another law change nothing.
+            pub fn on_change(&mut self, change: LinkChange<'_, RouterSpec>) {
+                match (self, change) {
+                    $(
+                        (Self::$variant(l), LinkChange::Params(RouterSpec::$variant(p))) => l.on_change(LinkChange::Params(p)),
+                        (Self::$variant(l), LinkChange::Capacity(rate)) => l.on_change(LinkChange::Capacity(rate)),
+                        (Self::$variant(l), LinkChange::Part { own, link }) => l.on_change(LinkChange::Part { own, link }),
+                    )*
                     _ => {}
                 }
             }
-            /// [`RouterLaw::BEGINS_WITH`].
+            /// [`RouterLaw::own_flows`].
             #[must_use]
-            pub const fn begins_with(&self) -> &'static [&'static str] {
-                match self {
-                    $( Self::$variant(_) => <$router as RouterLaw>::BEGINS_WITH, )*
-                    #[cfg(feature = "scripted")]
-                    Self::Scripted(_) => &[],
-                }
-            }
-            /// [`RouterLaw::on_arrival`], after [`RouterLaw::read_bits`] where there is a stamp.
-            #[inline]
-            pub fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>, bits: u16) {
-                each!(self, $($variant)*; l => {
-                    if stamp.is_some() {
-                        l.read_bits(bits);
-                    }
-                    l.on_arrival(link, size, stamp);
-                })
-            }
-            /// [`RouterLaw::on_medium_arrival`], after [`RouterLaw::read_bits`] where there is a stamp.
-            pub fn on_medium_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&mut Stamp>, bits: u16) {
-                each!(self, $($variant)*; l => {
-                    if stamp.is_some() {
-                        l.read_bits(bits);
-                    }
-                    l.on_medium_arrival(link, size, stamp);
-                })
-            }
-            /// [`RouterLaw::read_bits`], [`RouterLaw::on_departure`], then [`RouterLaw::bits`].
-            #[inline]
-            pub fn on_departure(
-                &mut self, link: LinkView, size: u32, stamp: &mut Stamp, bits: &mut u16, uniform: impl FnMut() -> f64,
-            ) {
-                each!(self, $($variant)*; l => {
-                    l.read_bits(*bits);
-                    l.on_departure(link, size, stamp);
-                    *bits = l.bits(link, size, *bits, uniform);
-                })
-            }
-            /// [`RouterLaw::marks`], of a law with [`RouterLaw::MARKS`].
-            #[inline]
-            pub fn marks(&mut self, link: LinkView, size: u32, uniform: impl FnMut() -> f64) -> bool {
-                match self {
-                    $( Self::$variant(l) => <$router as RouterLaw>::MARKS && l.marks(link, size, uniform), )*
-                    #[cfg(feature = "scripted")]
-                    Self::Scripted(_) => false,
-                }
-            }
-            /// [`RouterLaw::first_timer`].
-            #[must_use]
-            pub fn first_timer(&self, which: usize) -> Option<Time> { each!(self, $($variant)*; l => l.first_timer(which)) }
-            /// [`RouterLaw::on_timer`].
-            pub fn on_timer(&mut self, which: usize, link: LinkView) -> Time { each!(self, $($variant)*; l => l.on_timer(which, link)) }
+            pub fn own_flows(&self) -> Option<OwnFlows> { each!(self, $($variant)*; l => l.own_flows()) }
             /// [`RouterLaw::variables`].
             pub fn variables(&self, report: &mut dyn FnMut(&'static str, f64)) { each!(self, $($variant)*; l => l.variables(report)) }
         }

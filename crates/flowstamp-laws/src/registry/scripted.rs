@@ -5,8 +5,10 @@
 
 use super::Header;
 use crate::queue::{Arrival, Departure, Hears, Limit, QueueLaw, QueueView, Verdict};
-use crate::router::{LinkView, NoParams, RouterLaw, RouterView};
-use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::router::{
+    LinkChange, LinkView, NoParams, PacketIn, PacketOut, RouterLaw, RouterTraits, RouterView,
+};
+use crate::sender::{Ack, Congestion, FlowView, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 
@@ -93,27 +95,20 @@ impl RouterLaw for Router {
         Self { header: Header::Plain, adds: 0, wrote: Vec::new() }
     }
 
-    fn set_capacity(&mut self, _: Rate) {}
-    fn set_params(&mut self, _: &NoParams) {}
-    fn on_arrival(&mut self, _: LinkView, _: u32, _: Option<&Stamp>) {}
+    fn traits(_: &NoParams) -> RouterTraits {
+        RouterTraits::DEFAULT
+    }
+    fn on_change(&mut self, _: LinkChange<'_, NoParams>) {}
+    fn on_arrival(&mut self, _: LinkView, _: PacketIn<'_>) {}
 
-    fn on_departure(&mut self, _: LinkView, _: u32, stamp: &mut Stamp) {
-        stamp.0[0] += self.wrote.len() as f64;
-        self.wrote.push((0, 0, *stamp));
+    fn on_departure(&mut self, _: LinkView, packet: PacketOut<'_>, _: impl FnMut() -> f64) {
+        let nth = self.wrote.len();
+        packet.stamp.0[0] += nth as f64;
+        let found = *packet.bits;
+        *packet.bits = found.wrapping_add(self.adds).wrapping_add(nth as u16);
+        self.wrote.push((found, *packet.bits, *packet.stamp));
     }
 
-    fn bits(&mut self, _: LinkView, _: u32, bits: u16, _: impl FnMut() -> f64) -> u16 {
-        let nth = self.wrote.len() as u16 - 1;
-        let left = bits.wrapping_add(self.adds).wrapping_add(nth);
-        if let Some(wrote) = self.wrote.last_mut() {
-            (wrote.0, wrote.1) = (bits, left);
-        }
-        left
-    }
-
-    fn first_timer(&self, _: usize) -> Option<Time> {
-        None
-    }
     fn on_timer(&mut self, _: usize, _: LinkView) -> Time {
         Time::MAX
     }
@@ -141,17 +136,13 @@ impl SenderLaw for Sender {
         Self { window, stamp: Stamp::default(), bits: 0, acks: Vec::new() }
     }
 
-    fn recovery(&self) -> Recovery {
-        Recovery::Sack
-    }
     fn cwnd(&self) -> f64 {
         self.window
     }
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.acks.push((ack.newly_acked, ack.bits, *ack.stamp));
     }
-    fn on_loss(&mut self, _: Time, _: u32) {}
-    fn on_timeout(&mut self, _: Time, _: u32) {}
+    fn on_congestion(&mut self, _: Time, _: Congestion<'_>) {}
     fn stamp(&self, _: Time, _: Time) -> Stamp {
         self.stamp
     }

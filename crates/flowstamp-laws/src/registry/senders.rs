@@ -3,11 +3,12 @@
 //! may follow that does not, for links whose capacity nobody knows.
 
 use super::{Header, RouterSpec, each, in_this_build, spec};
-use crate::sender::{Ack, Echo, FlowView, LostPacket, Recovery, SenderLaw, Tally};
+use crate::sender::{
+    Ack, Congestion, Feedback, FlowChange, FlowView, Pacing, Report, SenderLaw, SenderTraits,
+};
 use crate::stamp::Stamp;
-use crate::units::{Rate, Time};
-use crate::{AgreedTime, Refused};
-use crate::{pcp, rcp, tcp, vcp, xcp};
+use crate::units::Time;
+use crate::{Open, Refused, pcp, rcp, tcp, vcp, xcp};
 
 macro_rules! senders {
     ($(
@@ -48,65 +49,14 @@ macro_rules! senders {
             pub fn check(&self) -> Result<(), Refused> {
                 match self { $( Self::$variant(p) => <$sender as SenderLaw>::check(p) ),* }
             }
-            /// Whether flows of this law rely on a router that writes into their header: without one on their path
-            /// nothing limits them.
+            /// [`SenderLaw::traits`].
             #[must_use]
-            pub fn needs_router(&self) -> bool {
-                self.header() != Header::Plain && !self.falls_back()
+            pub fn traits(&self) -> SenderTraits {
+                match self { $( Self::$variant(p) => <$sender as SenderLaw>::traits(p) ),* }
             }
-            /// Whether a flow may give up its protocol.
-            #[must_use]
-            pub fn falls_back(&self) -> bool {
-                match self { $( Self::$variant(p) => <$sender as SenderLaw>::falls_back(p) ),* }
-            }
-            /// [`SenderLaw::sends_at_once`].
-            #[must_use]
-            pub fn sends_at_once(&self) -> bool {
-                match self { $( Self::$variant(p) => <$sender as SenderLaw>::sends_at_once(p) ),* }
-            }
-            /// Whether its flows do without a receiver that echoes its header: a TCP's, or [`SenderLaw::asks_receiver`].
-            #[must_use]
-            pub fn asks_receiver(&self) -> bool {
-                self.header() == Header::Plain
-                    || match self { $( Self::$variant(p) => <$sender as SenderLaw>::asks_receiver(p) ),* }
-            }
-            /// [`SenderLaw::agreed_time`].
-            pub fn agreed_time(&mut self) -> Option<AgreedTime<'_>> {
-                match self { $( Self::$variant(p) => <$sender as SenderLaw>::agreed_time(p) ),* }
-            }
-            /// [`SenderLaw::ecn`].
-            #[must_use]
-            pub fn ecn(&self) -> bool {
-                match self { $( Self::$variant(_) => <$sender as SenderLaw>::ecn() ),* }
-            }
-            /// [`SenderLaw::l4s`].
-            #[must_use]
-            pub fn l4s(&self) -> bool {
-                match self { $( Self::$variant(p) => <$sender as SenderLaw>::l4s(p) ),* }
-            }
-            /// [`SenderLaw::DATAGRAMS`].
-            #[must_use]
-            pub const fn datagrams(&self) -> bool {
-                match self { $( Self::$variant(_) => <$sender as SenderLaw>::DATAGRAMS ),* }
-            }
-            /// [`SenderLaw::GOVERNS`].
-            #[must_use]
-            pub const fn governs(&self) -> bool {
-                match self { $( Self::$variant(_) => <$sender as SenderLaw>::GOVERNS ),* }
-            }
-            /// [`SenderLaw::TOLD`].
-            #[must_use]
-            pub const fn told(&self) -> bool {
-                match self { $( Self::$variant(_) => <$sender as SenderLaw>::TOLD ),* }
-            }
-            /// [`SenderLaw::HEAP_BYTES`].
-            #[must_use]
-            pub const fn heap_bytes(&self) -> usize {
-                match self { $( Self::$variant(_) => <$sender as SenderLaw>::HEAP_BYTES ),* }
-            }
-            /// [`SenderLaw::micro_flows`].
-            pub fn micro_flows(&mut self) -> Option<&mut Option<u32>> {
-                match self { $( Self::$variant(p) => <$sender as SenderLaw>::micro_flows(p) ),* }
+            /// [`SenderLaw::open`].
+            pub fn open(&mut self) -> Open<'_> {
+                match self { $( Self::$variant(p) => <$sender as SenderLaw>::open(p) ),* }
             }
             /// The law for one flow.
             #[must_use]
@@ -126,48 +76,31 @@ macro_rules! senders {
         impl SenderLaw for AnySender {
             type Params = SenderSpec;
             fn new(params: &SenderSpec, flow: &FlowView) -> Self { params.build(flow) }
-            fn set_params(&mut self, params: &SenderSpec) {
-                match (self, params) {
-                    $( (Self::$variant(l), SenderSpec::$variant(p)) => l.set_params(p), )*
-                    _ => {}
-                }
-            }
-            fn recovery(&self) -> Recovery { each!(self, $($variant)*; l => l.recovery()) }
-            fn tally(&self) -> Option<Tally> { each!(self, $($variant)*; l => l.tally()) }
-            fn echo(&self) -> Echo { each!(self, $($variant)*; l => l.echo()) }
-            fn wants_delivery_rate(&self) -> bool { each!(self, $($variant)*; l => l.wants_delivery_rate()) }
-            fn handshake(&self) -> bool { each!(self, $($variant)*; l => l.handshake()) }
-            #[inline]
-            fn fallen_back(&self) -> Option<Time> { each!(self, $($variant)*; l => l.fallen_back()) }
-            fn passes(&mut self, hops: u8) { each!(self, $($variant)*; l => l.passes(hops)) }
-            fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp, bits: u16) {
-                each!(self, $($variant)*; l => l.on_feedback(now, srtt, stamp, bits))
-            }
-            fn carried(&mut self, bytes: f64) { each!(self, $($variant)*; l => l.carried(bytes)) }
-            #[inline]
-            fn cwnd(&self) -> f64 { each!(self, $($variant)*; l => l.cwnd()) }
             #[inline(always)] // asked for each packet
-            fn limit(&self) -> f64 { each!(self, $($variant)*; l => l.limit()) }
+            fn cwnd(&self) -> f64 { each!(self, $($variant)*; l => l.cwnd()) }
             #[inline(always)]
-            fn pacing_rate(&self) -> Option<Rate> { each!(self, $($variant)*; l => l.pacing_rate()) }
-            fn probe_after(&self, srtt: Time, probe_bytes: u32) -> Time {
-                each!(self, $($variant)*; l => l.probe_after(srtt, probe_bytes))
-            }
-            #[inline]
-            fn on_ack(&mut self, ack: &Ack<'_>) { each!(self, $($variant)*; l => l.on_ack(ack)) }
-            fn on_loss(&mut self, now: Time, flight: u32) { each!(self, $($variant)*; l => l.on_loss(now, flight)) }
-            fn on_mark(&mut self, now: Time, flight: u32) { each!(self, $($variant)*; l => l.on_mark(now, flight)) }
-            fn on_timeout(&mut self, now: Time, flight: u32) { each!(self, $($variant)*; l => l.on_timeout(now, flight)) }
-            fn on_packet_lost(&mut self, now: Time, packet: &LostPacket) {
-                each!(self, $($variant)*; l => l.on_packet_lost(now, packet))
-            }
-            fn on_spurious_loss(&mut self, delivered: u32) {
-                each!(self, $($variant)*; l => l.on_spurious_loss(delivered))
-            }
+            fn pacing(&self) -> Option<Pacing> { each!(self, $($variant)*; l => l.pacing()) }
             #[inline(always)] // a stamp that is returned through memory is waited for by who copies it
             fn stamp(&self, now: Time, srtt: Time) -> Stamp { each!(self, $($variant)*; l => l.stamp(now, srtt)) }
             #[inline(always)] // asked for each packet
             fn bits(&self) -> u16 { each!(self, $($variant)*; l => l.bits()) }
+            #[inline]
+            fn on_ack(&mut self, ack: &Ack<'_>) { each!(self, $($variant)*; l => l.on_ack(ack)) }
+            fn on_feedback(&mut self, feedback: &Feedback<'_>) { each!(self, $($variant)*; l => l.on_feedback(feedback)) }
+            fn on_congestion(&mut self, now: Time, sign: Congestion<'_>) {
+                each!(self, $($variant)*; l => l.on_congestion(now, sign))
+            }
+            fn on_change(&mut self, change: FlowChange<'_, SenderSpec>) {
+                match (self, change) {
+                    $(
+                        (Self::$variant(l), FlowChange::Params(SenderSpec::$variant(p))) => l.on_change(FlowChange::Params(p)),
+                        (Self::$variant(l), FlowChange::Hops(hops)) => l.on_change(FlowChange::Hops(hops)),
+                    )*
+                    _ => {}
+                }
+            }
+            #[inline(always)] // asked for each packet of a flow that may fall back
+            fn report(&self) -> Report { each!(self, $($variant)*; l => l.report()) }
         }
     };
 }
@@ -251,6 +184,20 @@ in_this_build! { senders
     full {
         /// The window and the rate that it is told from outside.
         Told "told" Plain crate::told::Sender;
+    }
+}
+
+impl SenderSpec {
+    /// Whether flows of this law rely on a router that writes into their header: without one on their path nothing limits them.
+    #[must_use]
+    pub fn needs_router(&self) -> bool {
+        self.header() != Header::Plain && !self.traits().falls_back
+    }
+
+    /// Whether its flows do without a receiver that echoes its header: a TCP's, or [`SenderTraits::asks_receiver`].
+    #[must_use]
+    pub fn asks_receiver(&self) -> bool {
+        self.header() == Header::Plain || self.traits().asks_receiver
     }
 }
 

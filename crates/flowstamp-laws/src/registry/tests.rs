@@ -13,11 +13,16 @@ macro_rules! with_a_toy {
             use crate::registry::routers::routers;
             use crate::registry::senders::senders;
             use crate::registry::{Header, spec};
-            use crate::router::{Gains, LinkView, NoParams, OwnFlows, Room, RouterLaw, RouterView};
-            use crate::sender::{Ack, Echo, FlowView, LostPacket, Recovery, SenderLaw, Tally};
+            use crate::router::{
+                LinkChange, LinkView, NoParams, OwnFlows, PacketIn, PacketOut, RouterLaw, RouterTraits,
+                RouterView,
+            };
+            use crate::sender::{
+                Ack, Congestion, Feedback, FlowChange, FlowView, Pacing, Report, SenderLaw, SenderTraits,
+            };
             use crate::stamp::Stamp;
-            use crate::units::{Rate, Time};
-            use crate::{AgreedTime, LongestRtt, Refused};
+            use crate::units::Time;
+            use crate::{Open, Refused};
 
             senders! {
                 /// RCP.
@@ -72,6 +77,6 @@ fn each_sender_has_a_router_of_its_header_or_none_at_all() {
     }
     for router in RouterSpec::all() {
         let Some(blind) = router.blind() else { continue };
-        assert!(blind.header() == router.header() && !blind.needs_capacity(), "{}", router.name());
+        assert!(blind.header() == router.header() && !blind.traits().needs_capacity, "{}", router.name());
     }
 }

@@ -20,7 +20,7 @@
 //!    packets / the paper's incast needs no more.
 
 use super::window::{Growth, Limits, Window};
-use crate::sender::{Ack, Echo, FlowView};
+use crate::sender::{Ack, Echo, FlowView, SenderTraits};
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
 use schemars::JsonSchema;
@@ -84,15 +84,14 @@ impl Marked {
 
 impl Growth for Marked {
     type Params = Params;
-    const ECHO: Echo = Echo::PerPacket;
+
+    fn traits(p: &Params) -> SenderTraits {
+        SenderTraits { echo: Echo::PerPacket, l4s: p.l4s, ..SenderTraits::DEFAULT }
+    }
 
     fn check(p: &Params) -> Result<(), Refused> {
         within("g", p.g.get(), 1e-6, 1.0)?;
         within("initial_alpha", p.initial_alpha.get(), 0.0, 1.0)
-    }
-
-    fn l4s(p: &Params) -> bool {
-        p.l4s
     }
 
     fn limits(p: &Params) -> Limits {

@@ -26,7 +26,7 @@
 //! 5. What a loss leaves is TCP's / half of the lesser of the window and what is in flight / as in `window.rs`, deviation 1.
 //! 6. The window is held while the application limits the sender / as in `window.rs`, deviation 2.
 
-use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::sender::{Ack, Congestion, FlowView, SenderLaw};
 use crate::stamp::Stamp;
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
@@ -123,10 +123,6 @@ impl SenderLaw for Fast {
         }
     }
 
-    fn recovery(&self) -> Recovery {
-        Recovery::Sack
-    }
-
     #[inline]
     fn cwnd(&self) -> f64 {
         self.window * self.packet
@@ -159,12 +155,12 @@ impl SenderLaw for Fast {
         self.window = (self.window + self.step * f64::from(ack.newly_acked)).min(self.target);
     }
 
-    fn on_loss(&mut self, _: Time, flight: u32) {
-        self.halve(flight);
-    }
-
-    fn on_timeout(&mut self, _: Time, _: u32) {
-        self.set(1.0);
+    fn on_congestion(&mut self, _: Time, sign: Congestion<'_>) {
+        match sign {
+            Congestion::Loss { flight } | Congestion::Mark { flight } => self.halve(flight),
+            Congestion::Timeout { .. } => self.set(1.0),
+            _ => {}
+        }
     }
 
     #[inline]

@@ -11,7 +11,7 @@
 //! laws share, and its deviations, is in [`super::window`].
 
 use super::window::{Growth, Limits, Window};
-use crate::sender::{Ack, FlowView, Recovery};
+use crate::sender::{Ack, FlowView, Recovery, SenderTraits};
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
 use core::marker::PhantomData;
@@ -88,7 +88,10 @@ pub struct Additive<V> {
 
 impl<V: Variant> Growth for Additive<V> {
     type Params = Params;
-    const RECOVERY: Recovery = V::RECOVERY;
+
+    fn traits(_: &Params) -> SenderTraits {
+        SenderTraits { recovery: V::RECOVERY, ..SenderTraits::DEFAULT }
+    }
 
     fn limits(p: &Params) -> Limits {
         Limits {

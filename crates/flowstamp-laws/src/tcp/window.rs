@@ -15,7 +15,7 @@
 //! 2. RFC 5681 lets the window grow whatever is sent. We hold it while the application, not the window, limits the
 //!    sender (RFC 7661's reason; Linux does the same).
 
-use crate::sender::{Ack, Echo, FlowView, Recovery, SenderLaw};
+use crate::sender::{Ack, Congestion, FlowView, SenderLaw, SenderTraits};
 use crate::stamp::Stamp;
 use crate::units::Time;
 use crate::{Refused, within};
@@ -36,16 +36,10 @@ pub trait Growth: Sized {
     /// What the scenario may set.
     type Params: Default;
 
-    /// How the law's losses are repaired.
-    const RECOVERY: Recovery = Recovery::Sack;
-
-    /// How marks are echoed to it.
-    const ECHO: Echo = Echo::Classic;
-
-    /// Whether flows with these parameters are L4S ones.
-    fn l4s(params: &Self::Params) -> bool {
+    /// What is known of the law with these parameters.
+    fn traits(params: &Self::Params) -> SenderTraits {
         let _ = params;
-        false
+        SenderTraits::DEFAULT
     }
 
     /// Whether the parameters make sense; else the parameter, and what would be right.
@@ -133,6 +127,10 @@ impl<G> Window<G> {
 impl<G: Growth> SenderLaw for Window<G> {
     type Params = G::Params;
 
+    fn traits(params: &G::Params) -> SenderTraits {
+        G::traits(params)
+    }
+
     fn check(params: &G::Params) -> Result<(), Refused> {
         // The windows in packets that every TCP is valid for.
         let limits = G::limits(params);
@@ -158,18 +156,6 @@ impl<G: Growth> SenderLaw for Window<G> {
         }
     }
 
-    fn recovery(&self) -> Recovery {
-        G::RECOVERY
-    }
-
-    fn echo(&self) -> Echo {
-        G::ECHO
-    }
-
-    fn l4s(params: &G::Params) -> bool {
-        G::l4s(params)
-    }
-
     #[inline]
     fn cwnd(&self) -> f64 {
         self.cwnd
@@ -186,29 +172,21 @@ impl<G: Growth> SenderLaw for Window<G> {
         self.cwnd = (self.cwnd + step).min(f64::from(self.max_window) * self.packet());
     }
 
-    fn on_loss(&mut self, now: Time, flight: u32) {
-        let used = self.used(flight);
-        let left = self.growth.after_loss(now, used);
+    fn on_congestion(&mut self, now: Time, sign: Congestion<'_>) {
+        let left = match sign {
+            Congestion::Loss { flight } => self.growth.after_loss(now, self.used(flight)),
+            Congestion::Mark { flight } => self.growth.after_mark(now, self.cwnd, self.used(flight)),
+            // Section 3.1: a packet that times out again leaves ssthresh as it is.
+            Congestion::Timeout { .. } if self.timed_out => self.ssthresh,
+            Congestion::Timeout { flight } => self.growth.after_timeout(now, self.used(flight)),
+            _ => return,
+        };
         self.ssthresh = self.at_least(left);
         self.cwnd = self.ssthresh;
-    }
-
-    fn on_mark(&mut self, now: Time, flight: u32) {
-        let used = self.used(flight);
-        let left = self.growth.after_mark(now, self.cwnd, used);
-        self.ssthresh = self.at_least(left);
-        self.cwnd = self.ssthresh;
-    }
-
-    fn on_timeout(&mut self, now: Time, flight: u32) {
-        // Section 3.1: a packet that times out again leaves ssthresh as it is.
-        if !self.timed_out {
-            let used = self.used(flight);
-            let left = self.growth.after_timeout(now, used);
-            self.ssthresh = self.at_least(left);
+        if let Congestion::Timeout { .. } = sign {
+            self.timed_out = true;
+            self.cwnd = self.packet();
         }
-        self.timed_out = true;
-        self.cwnd = self.packet();
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! What a scenario may say of a flow's transport, and what both of its ends make of that.
 
-use crate::sender::{Echo, Recovery, SenderLaw};
+use crate::sender::{Echo, Recovery, SenderTraits};
 use crate::units::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -97,11 +97,11 @@ pub struct Agreed {
 impl Agreed {
     /// What the parameters say, and the law where they are silent.
     #[must_use]
-    pub fn between<L: SenderLaw>(params: &Params, law: &L) -> Self {
+    pub fn between(params: &Params, law: &SenderTraits) -> Self {
         Self {
-            recovery: params.recovery.unwrap_or(law.recovery()),
-            echo: params.echo.unwrap_or(law.echo()),
-            delivery_rate: law.wants_delivery_rate(),
+            recovery: params.recovery.unwrap_or(law.recovery),
+            echo: params.echo.unwrap_or(law.echo),
+            delivery_rate: law.delivery_rate,
         }
     }
 }

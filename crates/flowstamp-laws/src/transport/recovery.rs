@@ -4,7 +4,7 @@
 
 use super::scoreboard::Scoreboard;
 use super::{AckPacket, DUP_THRESHOLD, News, Outgoing, Phase, Sender};
-use crate::sender::{Recovery, SenderLaw};
+use crate::sender::{Congestion, Recovery, SenderLaw};
 use crate::units::Time;
 
 impl Sender {
@@ -178,7 +178,7 @@ impl Sender {
     /// What an ack showed of losses, to a law that asks for delivery rates: the scoreboard's edge was at `from` before it.
     fn tell_losses<L: SenderLaw>(&mut self, now: Time, law: &mut L, from: u32) {
         if self.rates.as_mut().is_some_and(|rates| rates.repair_was_vain()) {
-            law.on_spurious_loss(self.delivered());
+            law.on_congestion(now, Congestion::Spurious { delivered: self.delivered() });
         }
         let to = self.lost_edge();
         if from < to {
@@ -190,7 +190,7 @@ impl Sender {
     fn lose<L: SenderLaw>(&mut self, now: Time, law: &mut L, packets: (u32, u32), how: (bool, bool)) {
         let known = (self.delivered(), self.recovery == Recovery::Sack);
         if let Some(rates) = &mut self.rates {
-            rates.lose(packets, how, known, |packet| law.on_packet_lost(now, packet));
+            rates.lose(packets, how, known, |packet| law.on_congestion(now, Congestion::Packet(packet)));
         }
     }
 
@@ -274,7 +274,7 @@ impl Sender {
         // RFC 3168 section 6.1.2: a loss in a window that a mark already reduced does not reduce it again.
         if !(self.reduced_by_mark && self.una < self.reduced_at) {
             self.note_reduction(false);
-            law.on_loss(now, flight);
+            law.on_congestion(now, Congestion::Loss { flight });
         }
         self.phase = Phase::Recovery;
         self.partial_seen = false;
@@ -326,7 +326,8 @@ impl Sender {
         }
         let fresh = self.phase == Phase::Open;
         self.timeouts += 1;
-        law.on_timeout(now, self.outstanding().saturating_sub(u32::from(self.limited_sent)).max(1));
+        let flight = self.outstanding().saturating_sub(u32::from(self.limited_sent)).max(1);
+        law.on_congestion(now, Congestion::Timeout { flight });
         self.note_reduction(false);
         self.rtt.back_off(); // RFC 6298 (5.5)
         self.deadline = now.saturating_add(self.rtt.rto()); // RFC 6298 (5.6)

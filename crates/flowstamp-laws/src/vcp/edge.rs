@@ -12,12 +12,12 @@
 //! 2. Nothing on windows that are not used / no increase after a round trip that left more than a tenth of it unused, and a
 //!    packet / as VCP's senders do not grow where the application limits them.
 
-use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::sender::{Ack, Congestion, Feedback, FlowView, Pacing, Recovery, SenderLaw, SenderTraits};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::vcp::sender;
 use crate::xcp::edge::in_use;
-use crate::{AgreedTime, Refused};
+use crate::{Open, Refused};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -48,20 +48,23 @@ pub struct Sender {
     packet_bytes: f64,
     /// Of the control packet that came back last; zero before.
     rtt: Time,
-    /// Bytes that the link has carried since.
-    carried: f64,
 }
 
 impl SenderLaw for Sender {
     type Params = Params;
-    const GOVERNS: bool = true;
+
+    fn traits(_: &Params) -> SenderTraits {
+        // Its recovery is never asked for.
+        let recovery = Recovery::Count;
+        SenderTraits { recovery, handshake: true, governs: true, ..SenderTraits::DEFAULT }
+    }
 
     fn check(p: &Params) -> Result<(), Refused> {
         sender::Sender::check(&of_one_flow(p))
     }
 
-    fn agreed_time(p: &mut Params) -> Option<AgreedTime<'_>> {
-        Some(super::agreed_time(&mut p.t_rho))
+    fn open(p: &mut Params) -> Open<'_> {
+        super::open(&mut p.t_rho)
     }
 
     fn new(params: &Params, flow: &FlowView) -> Self {
@@ -69,34 +72,22 @@ impl SenderLaw for Sender {
             flow: sender::Sender::new(&of_one_flow(params), flow),
             packet_bytes: f64::from(flow.packet_bytes),
             rtt: Time::ZERO,
-            carried: 0.0,
         }
-    }
-
-    fn recovery(&self) -> Recovery {
-        Recovery::Count // which is never asked for
-    }
-
-    fn handshake(&self) -> bool {
-        true
     }
 
     fn cwnd(&self) -> f64 {
         self.flow.cwnd()
     }
 
-    fn pacing_rate(&self) -> Option<Rate> {
+    fn pacing(&self) -> Option<Pacing> {
         let seconds = self.rtt.as_secs_f64();
-        (seconds > 0.0).then(|| Rate::from_bytes_per_sec(self.cwnd() / seconds))
+        (seconds > 0.0).then(|| Rate::from_bytes_per_sec(self.cwnd() / seconds).into())
     }
 
-    fn carried(&mut self, bytes: f64) {
-        self.carried = bytes;
-    }
-
-    fn on_feedback(&mut self, now: Time, srtt: Time, stamp: &Stamp, bits: u16) {
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        let Feedback { now, srtt, stamp, bits, carried } = *feedback;
         let packets = (self.cwnd() / self.packet_bytes).clamp(1.0, 1e9) as u32;
-        let window_limited = in_use(self.carried, self.cwnd(), self.packet_bytes); // deviation 2
+        let window_limited = in_use(carried, self.cwnd(), self.packet_bytes); // deviation 2
         let acked = Ack {
             newly_acked: packets,
             flight: packets,
@@ -110,9 +101,7 @@ impl SenderLaw for Sender {
 
     fn on_ack(&mut self, _: &Ack<'_>) {}
 
-    fn on_loss(&mut self, _: Time, _: u32) {}
-
-    fn on_timeout(&mut self, _: Time, _: u32) {}
+    fn on_congestion(&mut self, _: Time, _: Congestion<'_>) {}
 
     fn stamp(&self, now: Time, srtt: Time) -> Stamp {
         self.flow.stamp(now, srtt)

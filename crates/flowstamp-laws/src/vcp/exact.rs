@@ -24,11 +24,11 @@
 
 use super::router::Meter;
 use super::{T_RHO, growth};
-use crate::router::{LinkView, RouterLaw, RouterView};
-use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::router::{LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterTraits, RouterView};
+use crate::sender::{Ack, Congestion, FlowView, SenderLaw};
 use crate::stamp::{Stamp, StampLaw};
-use crate::units::{Rate, Ratio, Time};
-use crate::{AgreedTime, Refused, within};
+use crate::units::{Ratio, Time};
+use crate::{Open, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -123,8 +123,15 @@ pub struct Router {
 
 impl RouterLaw for Router {
     type Params = RouterParams;
-    const BEGINS_WITH: &'static [&'static str] = &["t_rho"];
-    const ACKS_FIRST: bool = true;
+
+    fn traits(p: &RouterParams) -> RouterTraits {
+        RouterTraits {
+            first_timers: [Some(p.t_rho()), None],
+            acks_first: true,
+            begins_with: &["t_rho"],
+            ..RouterTraits::DEFAULT
+        }
+    }
 
     fn check(p: &RouterParams) -> Result<(), Refused> {
         let t_rho = p.t_rho();
@@ -136,8 +143,8 @@ impl RouterLaw for Router {
         within("step", p.step.get(), 0.0, 0.1)
     }
 
-    fn agreed_time(p: &mut RouterParams) -> Option<AgreedTime<'_>> {
-        Some(super::agreed_time(&mut p.t_rho))
+    fn open(p: &mut RouterParams) -> Open<'_> {
+        super::open(&mut p.t_rho)
     }
 
     fn new(params: &RouterParams, link: &RouterView) -> Self {
@@ -145,28 +152,26 @@ impl RouterLaw for Router {
         Self { params: *params, meter: Meter::new(link), gamma, arrived: 0.0, intervals: 0 }
     }
 
-    fn set_capacity(&mut self, capacity: Rate) {
-        self.meter.capacity = capacity.bytes_per_sec();
-    }
-
-    fn set_params(&mut self, params: &RouterParams) {
-        self.params = *params;
-        self.gamma = params.gamma.get();
-    }
-
-    #[inline]
-    fn on_arrival(&mut self, _: LinkView, size: u32, _: Option<&Stamp>) {
-        self.meter.input += f64::from(size);
+    fn on_change(&mut self, change: LinkChange<'_, RouterParams>) {
+        match change {
+            LinkChange::Params(params) => {
+                self.params = *params;
+                self.gamma = params.gamma.get();
+            }
+            LinkChange::Capacity(capacity) => self.meter.capacity = capacity.bytes_per_sec(),
+            LinkChange::Part { .. } => {}
+        }
     }
 
     #[inline]
-    fn on_departure(&mut self, _: LinkView, _: u32, stamp: &mut Stamp) {
-        let load = Header::read(stamp).load.max(self.meter.load); // eq. 15
-        *stamp = Header { load }.write();
+    fn on_arrival(&mut self, _: LinkView, packet: PacketIn<'_>) {
+        self.meter.input += f64::from(packet.size);
     }
 
-    fn first_timer(&self, which: usize) -> Option<Time> {
-        (which == 0).then_some(self.params.t_rho())
+    #[inline]
+    fn on_departure(&mut self, _: LinkView, packet: PacketOut<'_>, _: impl FnMut() -> f64) {
+        let load = Header::read(packet.stamp).load.max(self.meter.load); // eq. 15
+        *packet.stamp = Header { load }.write();
     }
 
     fn on_timer(&mut self, _: usize, link: LinkView) -> Time {
@@ -233,8 +238,8 @@ impl SenderLaw for Sender {
         within("alpha", p.alpha, 0.0, 1e6)
     }
 
-    fn agreed_time(p: &mut Params) -> Option<AgreedTime<'_>> {
-        Some(super::agreed_time(&mut p.t_rho))
+    fn open(p: &mut Params) -> Open<'_> {
+        super::open(&mut p.t_rho)
     }
 
     fn new(p: &Params, flow: &FlowView) -> Self {
@@ -246,10 +251,6 @@ impl SenderLaw for Sender {
             kappa: p.kappa,
             alpha: p.alpha,
         }
-    }
-
-    fn recovery(&self) -> Recovery {
-        Recovery::Sack
     }
 
     fn cwnd(&self) -> f64 {
@@ -268,13 +269,15 @@ impl SenderLaw for Sender {
         self.cwnd = (self.cwnd + f64::from(ack.newly_acked) * added * self.packet).max(self.packet);
     }
 
-    fn on_loss(&mut self, _: Time, flight: u32) {
-        let flight = f64::from(flight) * self.packet;
-        self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet);
-    }
-
-    fn on_timeout(&mut self, _: Time, _: u32) {
-        self.cwnd = self.packet;
+    fn on_congestion(&mut self, _: Time, sign: Congestion<'_>) {
+        match sign {
+            Congestion::Loss { flight } | Congestion::Mark { flight } => {
+                let flight = f64::from(flight) * self.packet;
+                self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet);
+            }
+            Congestion::Timeout { .. } => self.cwnd = self.packet,
+            _ => {}
+        }
     }
 
     fn stamp(&self, _: Time, _: Time) -> Stamp {

@@ -24,7 +24,7 @@ pub const T_RHO_PER_RTT: f64 = 2.5;
 /// The load factor at which low load ends and high load begins (section III-B).
 pub const TRANSITION: f64 = 0.8;
 
-use crate::AgreedTime;
+use crate::{AgreedTime, Open};
 
 /// `xi`: the part by which a window grows in `t_rho` under a load factor (eq. 10; eq. 5 at the transition).
 #[inline]
@@ -40,7 +40,8 @@ pub fn scaled_growth(ln_growth: f64, x: f64) -> f64 {
     libm::expm1(x * ln_growth)
 }
 
-/// What routers and senders must have in common.
-pub(crate) fn agreed_time(t_rho: &mut Option<Time>) -> AgreedTime<'_> {
-    AgreedTime { name: "t_rho", value: t_rho, per_rtt: T_RHO_PER_RTT }
+/// `t_rho`, which routers and senders must have in common.
+pub(crate) fn open(t_rho: &mut Option<Time>) -> Open<'_> {
+    let agreed = AgreedTime { name: "t_rho", value: t_rho, per_rtt: T_RHO_PER_RTT };
+    Open { agreed_time: Some(agreed), ..Open::default() }
 }

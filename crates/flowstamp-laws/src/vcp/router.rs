@@ -33,10 +33,11 @@ use super::T_RHO;
 use super::header::Code;
 use crate::queue::Limit;
 use crate::queue::red::base_probability;
-use crate::router::{LinkView, RouterLaw, RouterView};
-use crate::stamp::Stamp;
-use crate::units::{Rate, Ratio, Time};
-use crate::{AgreedTime, Refused, within};
+use crate::router::{
+    LinkChange, LinkView, MAX_TIMERS, PacketIn, PacketOut, RouterLaw, RouterTraits, RouterView,
+};
+use crate::units::{Ratio, Time};
+use crate::{Open, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -163,9 +164,18 @@ impl Router {
 
 impl RouterLaw for Router {
     type Params = Params;
-    const BEGINS_WITH: &'static [&'static str] = &["t_rho"];
-    const ACKS_FIRST: bool = true;
-    const MARKS: bool = true;
+
+    fn traits(p: &Params) -> RouterTraits {
+        let mut first_timers = [None; MAX_TIMERS];
+        (first_timers[LOAD], first_timers[QUEUE]) = (Some(p.t_rho()), Some(p.t_q()));
+        RouterTraits {
+            first_timers,
+            acks_first: true,
+            marks: true,
+            begins_with: &["t_rho"],
+            ..RouterTraits::DEFAULT
+        }
+    }
 
     fn check(p: &Params) -> Result<(), Refused> {
         for (name, time) in [("t_rho", p.t_rho()), ("t_q", p.t_q())] {
@@ -186,8 +196,8 @@ impl RouterLaw for Router {
         Ok(())
     }
 
-    fn agreed_time(p: &mut Params) -> Option<AgreedTime<'_>> {
-        Some(super::agreed_time(&mut p.t_rho))
+    fn open(p: &mut Params) -> Open<'_> {
+        super::open(&mut p.t_rho)
     }
 
     fn new(params: &Params, link: &RouterView) -> Self {
@@ -198,38 +208,23 @@ impl RouterLaw for Router {
         Self { params: *params, meter: Meter::new(link), code: Code::Low, buffer: buffer.max(1.0) }
     }
 
-    fn set_capacity(&mut self, capacity: Rate) {
-        self.meter.capacity = capacity.bytes_per_sec();
-    }
-
-    fn set_params(&mut self, params: &Params) {
-        self.params = *params;
-    }
-
-    #[inline]
-    fn on_arrival(&mut self, _: LinkView, size: u32, _: Option<&Stamp>) {
-        self.meter.input += f64::from(size); // R.1
-    }
-
-    #[inline]
-    fn on_departure(&mut self, _: LinkView, _: u32, _: &mut Stamp) {}
-
-    #[inline]
-    fn bits(&mut self, _: LinkView, _: u32, bits: u16, uniform: impl FnMut() -> f64) -> u16 {
-        Code::read(bits).raised(self.told(uniform)).bits() // R.4
-    }
-
-    #[inline]
-    fn marks(&mut self, _: LinkView, _: u32, uniform: impl FnMut() -> f64) -> bool {
-        self.told(uniform) == Code::Overload
-    }
-
-    fn first_timer(&self, which: usize) -> Option<Time> {
-        match which {
-            LOAD => Some(self.params.t_rho()),
-            QUEUE => Some(self.params.t_q()),
-            _ => None,
+    fn on_change(&mut self, change: LinkChange<'_, Params>) {
+        match change {
+            LinkChange::Params(params) => self.params = *params,
+            LinkChange::Capacity(capacity) => self.meter.capacity = capacity.bytes_per_sec(),
+            LinkChange::Part { .. } => {}
         }
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, _: LinkView, packet: PacketIn<'_>) {
+        self.meter.input += f64::from(packet.size); // R.1
+    }
+
+    #[inline]
+    fn on_departure(&mut self, _: LinkView, packet: PacketOut<'_>, uniform: impl FnMut() -> f64) {
+        // R.4. The codes are ECN's: of another protocol's packet, overload is congestion experienced.
+        *packet.bits = Code::read(*packet.bits).raised(self.told(uniform)).bits();
     }
 
     fn on_timer(&mut self, which: usize, link: LinkView) -> Time {

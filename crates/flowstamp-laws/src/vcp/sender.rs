@@ -32,10 +32,10 @@
 
 use super::header::Code;
 use super::{T_RHO, TRANSITION, growth, scaled_growth};
-use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::sender::{Ack, Congestion, FlowView, Recovery, SenderLaw, SenderTraits};
 use crate::stamp::Stamp;
 use crate::units::{Ratio, Time};
-use crate::{AgreedTime, Refused, within};
+use crate::{Open, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -168,6 +168,11 @@ impl Sender {
 impl SenderLaw for Sender {
     type Params = Params;
 
+    /// The authors built VCP on Reno; with selective acks the rare losses cost less and the law is the same.
+    fn traits(_: &Params) -> SenderTraits {
+        SenderTraits { recovery: Recovery::Sack, ..SenderTraits::DEFAULT }
+    }
+
     fn check(p: &Params) -> Result<(), Refused> {
         for (name, time) in [("t_rho", p.t_rho), ("ai_base", p.ai_base)] {
             let Some(time) = time else { continue };
@@ -184,8 +189,8 @@ impl SenderLaw for Sender {
         within("ai_most", p.ai_most, 1e-9, 1e9)
     }
 
-    fn agreed_time(p: &mut Params) -> Option<AgreedTime<'_>> {
-        Some(super::agreed_time(&mut p.t_rho))
+    fn open(p: &mut Params) -> Open<'_> {
+        super::open(&mut p.t_rho)
     }
 
     fn new(p: &Params, flow: &FlowView) -> Self {
@@ -209,11 +214,6 @@ impl SenderLaw for Sender {
             frozen_until: Time::ZERO,
             adds_until: Time::ZERO,
         }
-    }
-
-    fn recovery(&self) -> Recovery {
-        // The authors built VCP on Reno; with selective acks the rare losses cost less and the law is the same.
-        Recovery::Sack
     }
 
     #[inline]
@@ -243,15 +243,15 @@ impl SenderLaw for Sender {
         self.cwnd += f64::from(ack.newly_acked) * per_packet * self.packet;
     }
 
-    fn on_loss(&mut self, _: Time, flight: u32) {
-        let flight = f64::from(flight) * self.packet;
-        self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet);
-    }
-
-    fn on_mark(&mut self, _: Time, _: u32) {} // the code says it
-
-    fn on_timeout(&mut self, _: Time, _: u32) {
-        self.cwnd = self.packet;
+    fn on_congestion(&mut self, _: Time, sign: Congestion<'_>) {
+        match sign {
+            Congestion::Loss { flight } => {
+                let flight = f64::from(flight) * self.packet;
+                self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet);
+            }
+            Congestion::Timeout { .. } => self.cwnd = self.packet,
+            _ => {} // of marks the code says more
+        }
     }
 
     #[inline]

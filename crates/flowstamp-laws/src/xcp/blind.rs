@@ -43,10 +43,9 @@ use super::header::Encoding;
 use super::shares::{Intervals, MAX_RTT, Shares, check_max_weight, check_times};
 use crate::negotiation;
 use crate::queue::Limit;
-use crate::router::{Gains, LinkView, RouterLaw, RouterView};
-use crate::stamp::Stamp;
-use crate::units::{Bytes, QueueLength, Rate, Time};
-use crate::{LongestRtt, Refused, within};
+use crate::router::{Gains, LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterTraits, RouterView};
+use crate::units::{Bytes, QueueLength, Time};
+use crate::{Open, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -243,20 +242,21 @@ impl<E: Encoding> Router<E> {
         (self.min_bytes, self.min_packets) = (link.queue_bytes, link.queue_packets);
         self.shares.hand_out(closed, aggregate, p.gamma);
     }
-
-    #[inline]
-    fn count(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
-        self.min_bytes = self.min_bytes.min(link.queue_bytes);
-        self.min_packets = self.min_packets.min(link.queue_packets);
-        self.packets += 1;
-        self.bytes += u64::from(size);
-        self.shares.count(size, stamp, self.params.max_rtt());
-    }
 }
 
 impl<E: Encoding> RouterLaw for Router<E> {
     type Params = Params;
-    const BEGINS_WITH: &'static [&'static str] = &["initial_interval"];
+
+    fn traits(p: &Params) -> RouterTraits {
+        RouterTraits {
+            first_timers: [Some(p.intervals().first()), None],
+            needs_capacity: false,
+            gains: Some(Gains { alpha: p.alpha, beta: p.beta, shuffle: p.gamma }),
+            over_medium: true, // section 5
+            begins_with: &["initial_interval"],
+            ..RouterTraits::DEFAULT
+        }
+    }
 
     fn check(p: &Params) -> Result<(), Refused> {
         within("alpha", p.alpha, 0.0, 2.0)?;
@@ -292,20 +292,8 @@ impl<E: Encoding> RouterLaw for Router<E> {
         ])
     }
 
-    fn gains(params: &Params) -> Option<Gains> {
-        Some(Gains { alpha: params.alpha, beta: params.beta, shuffle: params.gamma })
-    }
-
-    fn longest_rtt(params: &mut Params) -> Option<LongestRtt<'_>> {
-        Some(LongestRtt { name: "max_rtt", value: &mut params.max_rtt, usual: MAX_RTT })
-    }
-
-    fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {
-        Some(("initial_interval", &mut params.initial_interval))
-    }
-
-    fn needs_capacity(_: &Params) -> bool {
-        false
+    fn open(params: &mut Params) -> Open<'_> {
+        super::open(&mut params.max_rtt, &mut params.initial_interval)
     }
 
     fn new(params: &Params, link: &RouterView) -> Self {
@@ -331,10 +319,9 @@ impl<E: Encoding> RouterLaw for Router<E> {
         }
     }
 
-    /// It goes by its queue.
-    fn set_capacity(&mut self, _: Rate) {}
-
-    fn set_params(&mut self, params: &Params) {
+    /// It goes by its queue, whatever the capacity is.
+    fn on_change(&mut self, change: LinkChange<'_, Params>) {
+        let LinkChange::Params(params) = change else { return };
         if let Some(q_max) = params.q_max {
             self.q_max = q_max.get() as f64;
         }
@@ -342,36 +329,18 @@ impl<E: Encoding> RouterLaw for Router<E> {
     }
 
     #[inline]
-    fn read_bits(&mut self, bits: u16) {
-        self.shares.read_bits(bits);
+    fn on_arrival(&mut self, link: LinkView, packet: PacketIn<'_>) {
+        self.min_bytes = self.min_bytes.min(link.queue_bytes);
+        self.min_packets = self.min_packets.min(link.queue_packets);
+        self.packets += 1;
+        self.bytes += u64::from(packet.size);
+        self.shares.count(packet, self.params.max_rtt());
     }
 
     #[inline]
-    fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
-        self.count(link, size, stamp);
-    }
-
-    /// Section 5: data packets are processed as they come in, too.
-    #[inline]
-    fn on_medium_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&mut Stamp>) {
-        self.count(link, size, stamp.as_deref());
-        if let Some(stamp) = stamp {
-            self.shares.stamp(size, stamp);
-        }
-    }
-
-    #[inline]
-    fn on_departure(&mut self, _: LinkView, size: u32, stamp: &mut Stamp) {
-        self.shares.stamp(size, stamp);
-    }
-
-    #[inline]
-    fn bits(&mut self, _: LinkView, _: u32, bits: u16, _: impl FnMut() -> f64) -> u16 {
-        negotiation::passed(bits) // Katabi 2002, section 8.2
-    }
-
-    fn first_timer(&self, which: usize) -> Option<Time> {
-        (which == 0).then(|| self.params.intervals().first())
+    fn on_departure(&mut self, _: LinkView, mut packet: PacketOut<'_>, _: impl FnMut() -> f64) {
+        self.shares.stamp(&mut packet);
+        *packet.bits = negotiation::passed(*packet.bits); // Katabi 2002, section 8.2
     }
 
     fn on_timer(&mut self, _: usize, link: LinkView) -> Time {

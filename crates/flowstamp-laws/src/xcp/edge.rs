@@ -25,10 +25,12 @@
 //! 3. The number of micro-flows is known / it is given, and at most 255 / a packet's bits have no more room; several edge links may lead
 //!    to one egress.
 
-use crate::sender::{AS_MUCH_AS_THERE_IS, Ack, FlowView, Recovery, SenderLaw};
+use crate::sender::{
+    AS_MUCH_AS_THERE_IS, Ack, Congestion, Feedback, FlowView, Pacing, Recovery, SenderLaw, SenderTraits,
+};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
-use crate::{Refused, within};
+use crate::{Open, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -65,8 +67,6 @@ pub struct Sender {
     most: f64,
     /// Of the control packet that came back last; zero before.
     rtt: Time,
-    /// Bytes that the link has carried since.
-    carried: f64,
 }
 
 impl Sender {
@@ -77,14 +77,19 @@ impl Sender {
 
 impl SenderLaw for Sender {
     type Params = Params;
-    const GOVERNS: bool = true;
+
+    fn traits(_: &Params) -> SenderTraits {
+        // Its recovery is never asked for.
+        let recovery = Recovery::Count;
+        SenderTraits { recovery, handshake: true, governs: true, ..SenderTraits::DEFAULT }
+    }
 
     fn check(p: &Params) -> Result<(), Refused> {
         within("flows", f64::from(p.flows.unwrap_or(1)), 1.0, f64::from(MICRO_FLOWS))
     }
 
-    fn micro_flows(params: &mut Params) -> Option<&mut Option<u32>> {
-        Some(&mut params.flows)
+    fn open(params: &mut Params) -> Open<'_> {
+        Open { micro_flows: Some(&mut params.flows), ..Open::default() }
     }
 
     fn new(params: &Params, flow: &FlowView) -> Self {
@@ -95,36 +100,24 @@ impl SenderLaw for Sender {
             flows: f64::from(params.flows.unwrap_or(1)),
             most: flow.app_rate.map_or(AS_MUCH_AS_THERE_IS, Rate::bytes_per_sec),
             rtt: Time::ZERO,
-            carried: 0.0,
         }
-    }
-
-    fn recovery(&self) -> Recovery {
-        Recovery::Count // which is never asked for
-    }
-
-    fn handshake(&self) -> bool {
-        true
     }
 
     fn cwnd(&self) -> f64 {
         self.window
     }
 
-    fn pacing_rate(&self) -> Option<Rate> {
+    fn pacing(&self) -> Option<Pacing> {
         let seconds = self.rtt.as_secs_f64();
-        (seconds > 0.0).then(|| Rate::from_bytes_per_sec(self.window / seconds))
+        (seconds > 0.0).then(|| Rate::from_bytes_per_sec(self.window / seconds).into())
     }
 
-    fn carried(&mut self, bytes: f64) {
-        self.carried = bytes;
-    }
-
-    fn on_feedback(&mut self, _: Time, srtt: Time, stamp: &Stamp, _: u16) {
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        let Feedback { srtt, stamp, carried, .. } = *feedback;
         let change = stamp.0[2];
         // Never beyond what was asked for, whatever came back.
         let most = self.wanted(srtt).max(self.window);
-        let used = in_use(self.carried, self.window, self.packet_bytes); // deviation 2
+        let used = in_use(carried, self.window, self.packet_bytes); // deviation 2
         if change <= 0.0 || used {
             self.window = (self.window + change).min(most).max(self.packet_bytes);
         }
@@ -133,9 +126,7 @@ impl SenderLaw for Sender {
 
     fn on_ack(&mut self, _: &Ack<'_>) {}
 
-    fn on_loss(&mut self, _: Time, _: u32) {}
-
-    fn on_timeout(&mut self, _: Time, _: u32) {}
+    fn on_congestion(&mut self, _: Time, _: Congestion<'_>) {}
 
     fn stamp(&self, _: Time, srtt: Time) -> Stamp {
         let rtt_s = srtt.as_secs_f64();

@@ -1,6 +1,9 @@
 //! XCP, the eXplicit Control Protocol (Katabi, Handley, Rohrs 2002), in the paper's form and in the Internet-Draft's, and XCP-b
 //! for links of unknown capacity (Abrantes and Ricardo 2006).
 
+use crate::units::Time;
+use crate::{LongestRtt, Open};
+
 pub mod blind;
 pub mod edge;
 pub mod header;
@@ -11,3 +14,12 @@ pub mod shares;
 pub use header::{Encoding, Throughput, View, Window};
 pub use router::Router;
 pub use sender::Sender;
+
+/// What routers are told of RTTs.
+fn open<'a>(max_rtt: &'a mut Option<Time>, initial_interval: &'a mut Option<Time>) -> Open<'a> {
+    Open {
+        longest_rtt: Some(LongestRtt { name: "max_rtt", value: max_rtt, usual: shares::MAX_RTT }),
+        time_constant: Some(("initial_interval", initial_interval)),
+        ..Open::default()
+    }
+}

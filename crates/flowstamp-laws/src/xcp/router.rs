@@ -56,10 +56,12 @@
 use super::header::Encoding;
 use super::shares::{Intervals, MAX_RTT, Shares, check_max_weight, check_times};
 use crate::negotiation;
-use crate::router::{Gains, LinkView, OwnFlows, Room, RouterLaw, RouterView};
-use crate::stamp::Stamp;
-use crate::units::{Rate, Time};
-use crate::{LongestRtt, Refused, within};
+use crate::router::{
+    Gains, LinkChange, LinkView, MAX_TIMERS, OwnFlows, PacketIn, PacketOut, Room, RouterLaw, RouterTraits,
+    RouterView,
+};
+use crate::units::Time;
+use crate::{Open, Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -174,7 +176,20 @@ impl<E: Encoding> Router<E> {
 
 impl<E: Encoding> RouterLaw for Router<E> {
     type Params = Params;
-    const BEGINS_WITH: &'static [&'static str] = &["initial_interval"];
+
+    fn traits(p: &Params) -> RouterTraits {
+        let mut first_timers = [None; MAX_TIMERS];
+        first_timers[CONTROL] = Some(p.intervals().first());
+        first_timers[QUEUE] = Some(p.min_queue_interval);
+        RouterTraits {
+            first_timers,
+            gains: Some(Gains { alpha: p.alpha, beta: p.beta, shuffle: p.gamma }),
+            over_medium: true, // deviation 11
+            by_windows: Some(Room::Part),
+            begins_with: &["initial_interval"],
+            ..RouterTraits::DEFAULT
+        }
+    }
 
     fn check(p: &Params) -> Result<(), Refused> {
         within("alpha", p.alpha, 0.0, 10.0)?;
@@ -190,16 +205,8 @@ impl<E: Encoding> RouterLaw for Router<E> {
         ])
     }
 
-    fn gains(params: &Params) -> Option<Gains> {
-        Some(Gains { alpha: params.alpha, beta: params.beta, shuffle: params.gamma })
-    }
-
-    fn longest_rtt(params: &mut Params) -> Option<LongestRtt<'_>> {
-        Some(LongestRtt { name: "max_rtt", value: &mut params.max_rtt, usual: MAX_RTT })
-    }
-
-    fn time_constant(params: &mut Params) -> Option<(&'static str, &mut Option<Time>)> {
-        Some(("initial_interval", &mut params.initial_interval))
+    fn open(params: &mut Params) -> Open<'_> {
+        super::open(&mut params.max_rtt, &mut params.initial_interval)
     }
 
     fn new(params: &Params, link: &RouterView) -> Self {
@@ -212,56 +219,29 @@ impl<E: Encoding> RouterLaw for Router<E> {
         }
     }
 
-    fn set_capacity(&mut self, capacity: Rate) {
-        self.capacity = capacity.bytes_per_sec();
+    fn on_change(&mut self, change: LinkChange<'_, Params>) {
+        match change {
+            LinkChange::Params(params) => self.params = *params,
+            LinkChange::Capacity(capacity) => self.capacity = capacity.bytes_per_sec(),
+            LinkChange::Part { .. } => {}
+        }
     }
-
-    const BY_WINDOWS: Option<Room> = Some(Room::Part);
 
     fn own_flows(&self) -> Option<OwnFlows> {
         self.shares.own_flows()
     }
 
-    fn set_params(&mut self, params: &Params) {
-        self.params = *params;
-    }
-
     #[inline]
-    fn read_bits(&mut self, bits: u16) {
-        self.shares.read_bits(bits);
-    }
-
-    #[inline]
-    fn on_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&Stamp>) {
+    fn on_arrival(&mut self, link: LinkView, packet: PacketIn<'_>) {
         self.min_queue = self.min_queue.min(link.queue_bytes as f64);
-        self.shares.count(size, stamp, self.params.max_rtt());
-    }
-
-    /// Deviation 11.
-    fn on_medium_arrival(&mut self, link: LinkView, size: u32, stamp: Option<&mut Stamp>) {
-        self.on_arrival(link, size, stamp.as_deref());
-        if let Some(stamp) = stamp {
-            self.shares.stamp(size, stamp);
-        }
+        self.shares.count(packet, self.params.max_rtt());
     }
 
     /// Appendix A, third block, in throughput.
     #[inline]
-    fn on_departure(&mut self, _: LinkView, size: u32, stamp: &mut Stamp) {
-        self.shares.stamp(size, stamp);
-    }
-
-    #[inline]
-    fn bits(&mut self, _: LinkView, _: u32, bits: u16, _: impl FnMut() -> f64) -> u16 {
-        negotiation::passed(bits) // section 8.2
-    }
-
-    fn first_timer(&self, which: usize) -> Option<Time> {
-        match which {
-            CONTROL => Some(self.params.intervals().first()),
-            QUEUE => Some(self.params.min_queue_interval),
-            _ => None,
-        }
+    fn on_departure(&mut self, _: LinkView, mut packet: PacketOut<'_>, _: impl FnMut() -> f64) {
+        self.shares.stamp(&mut packet);
+        *packet.bits = negotiation::passed(*packet.bits); // section 8.2
     }
 
     fn on_timer(&mut self, which: usize, link: LinkView) -> Time {

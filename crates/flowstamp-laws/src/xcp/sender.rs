@@ -32,7 +32,10 @@
 
 use super::header::Encoding;
 use crate::negotiation::{ASKING, Negotiation};
-use crate::sender::{AS_MUCH_AS_THERE_IS, Ack, FlowView, Recovery, SenderLaw};
+use crate::sender::{
+    AS_MUCH_AS_THERE_IS, Ack, Congestion, Feedback, FlowChange, FlowView, Pacing, Recovery, Report,
+    SenderLaw, SenderTraits,
+};
 use crate::stamp::Stamp;
 use crate::tcp::Sack;
 use crate::units::{Rate, Time};
@@ -131,6 +134,18 @@ impl<E> Sender<E> {
 impl<E: Encoding> SenderLaw for Sender<E> {
     type Params = Params;
 
+    /// The authors built XCP on Reno; with selective acks the rare losses cost less and the law is the same.
+    fn traits(p: &Params) -> SenderTraits {
+        SenderTraits {
+            recovery: Recovery::Sack,
+            handshake: p.negotiate,
+            falls_back: p.negotiate,
+            asks_receiver: p.negotiate,
+            sends_at_once: !p.pacing,
+            ..SenderTraits::DEFAULT
+        }
+    }
+
     fn check(p: &Params) -> Result<(), Refused> {
         within("price", p.price, 1e-6, 1e6)
     }
@@ -152,34 +167,13 @@ impl<E: Encoding> SenderLaw for Sender<E> {
         }
     }
 
-    fn recovery(&self) -> Recovery {
-        // The authors built XCP on Reno; with selective acks the rare losses cost less and the law is the same.
-        Recovery::Sack
-    }
-
-    fn handshake(&self) -> bool {
-        self.negotiation.is_some()
-    }
-
-    fn falls_back(params: &Params) -> bool {
-        params.negotiate
-    }
-
-    fn sends_at_once(params: &Params) -> bool {
-        !params.pacing
-    }
-
-    fn asks_receiver(params: &Params) -> bool {
-        params.negotiate
-    }
-
     #[inline]
-    fn fallen_back(&self) -> Option<Time> {
-        self.negotiation.as_ref()?.fallen_back()
+    fn report(&self) -> Report {
+        self.negotiation.as_ref().map_or(Report::default(), |negotiation| negotiation.report())
     }
 
-    fn passes(&mut self, hops: u8) {
-        if let Some(negotiation) = &mut self.negotiation {
+    fn on_change(&mut self, change: FlowChange<'_, Params>) {
+        if let (FlowChange::Hops(hops), Some(negotiation)) = (change, &mut self.negotiation) {
             negotiation.passes(hops);
         }
     }
@@ -190,9 +184,10 @@ impl<E: Encoding> SenderLaw for Sender<E> {
     }
 
     #[inline]
-    fn pacing_rate(&self) -> Option<Rate> {
+    fn pacing(&self) -> Option<Pacing> {
         // The first window leaves as it is: no pace follows from it without an RTT.
-        (self.srtt_s > 0.0 && self.tcp().is_none()).then(|| Rate::from_bytes_per_sec(self.cwnd / self.srtt_s))
+        (self.srtt_s > 0.0 && self.tcp().is_none())
+            .then(|| Rate::from_bytes_per_sec(self.cwnd / self.srtt_s).into())
     }
 
     #[inline]
@@ -217,25 +212,24 @@ impl<E: Encoding> SenderLaw for Sender<E> {
         }
     }
 
-    fn on_feedback(&mut self, now: Time, _: Time, _: &Stamp, bits: u16) {
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         if let Some(negotiation) = &mut self.negotiation {
-            negotiation.on_answer(now, bits);
+            negotiation.on_answer(feedback.now, feedback.bits);
         }
     }
 
-    fn on_loss(&mut self, now: Time, flight: u32) {
+    fn on_congestion(&mut self, now: Time, sign: Congestion<'_>) {
         if let Some(tcp) = self.tcp_mut() {
-            return tcp.on_loss(now, flight);
+            return tcp.on_congestion(now, sign);
         }
-        let flight = f64::from(flight) * self.packet_bytes;
-        self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet_bytes);
-    }
-
-    fn on_timeout(&mut self, now: Time, flight: u32) {
-        if let Some(tcp) = self.tcp_mut() {
-            return tcp.on_timeout(now, flight);
+        match sign {
+            Congestion::Loss { flight } | Congestion::Mark { flight } => {
+                let flight = f64::from(flight) * self.packet_bytes;
+                self.cwnd = (flight.min(self.cwnd) / 2.0).max(self.packet_bytes);
+            }
+            Congestion::Timeout { .. } => self.cwnd = self.packet_bytes,
+            _ => {}
         }
-        self.cwnd = self.packet_bytes;
     }
 
     #[inline]

@@ -19,7 +19,7 @@
 
 use super::edge::MICRO_FLOWS;
 use super::header::Encoding;
-use crate::router::OwnFlows;
+use crate::router::{OwnFlows, PacketIn, PacketOut};
 use crate::stamp::Stamp;
 use crate::units::Time;
 use crate::{Refused, within};
@@ -128,8 +128,6 @@ pub struct Shares<E> {
     /// `phi / d` and `y` of the last decision, bytes/s, for probes.
     aggregate_feedback: f64,
     input_rate: f64,
-    /// For how many micro-flows the packet at hand speaks; zero for itself.
-    micro_flows: u16,
     encoding: PhantomData<E>,
 }
 
@@ -153,7 +151,6 @@ impl<E: Encoding> Shares<E> {
             interval: intervals.first().as_secs_f64(),
             aggregate_feedback: 0.0,
             input_rate: 0.0,
-            micro_flows: 0,
             encoding: PhantomData,
         }
     }
@@ -183,19 +180,14 @@ impl<E: Encoding> Shares<E> {
         known.then(|| OwnFlows { window_bytes: self.avg_window, rtt: Time::from_secs_f64(self.interval) })
     }
 
-    /// The bits of the packet that is told of next.
+    /// `s` of a packet of so many bytes, whose bits say for how many micro-flows it speaks; zero for itself.
     #[inline]
-    pub fn read_bits(&mut self, bits: u16) {
-        self.micro_flows = bits & MICRO_FLOWS;
-    }
-
-    /// `s` of the packet at hand, of so many bytes.
-    #[inline]
-    fn stands_for(&self, stamp: &Stamp, size: f64) -> f64 {
-        if self.micro_flows == 0 {
+    fn stands_for(stamp: &Stamp, size: f64, bits: u16) -> f64 {
+        let micro_flows = bits & MICRO_FLOWS;
+        if micro_flows == 0 {
             return size;
         }
-        E::stands_for(stamp, f64::from(self.micro_flows)).unwrap_or(size).max(size)
+        E::stands_for(stamp, f64::from(micro_flows)).unwrap_or(size).max(size)
     }
 
     /// What `X` counts as.
@@ -206,11 +198,11 @@ impl<E: Encoding> Shares<E> {
 
     /// A packet came (appendix A, first block).
     #[inline]
-    pub fn count(&mut self, size: u32, stamp: Option<&Stamp>, max_rtt: Time) {
-        let size = f64::from(size);
+    pub fn count(&mut self, packet: PacketIn<'_>, max_rtt: Time) {
+        let size = f64::from(packet.size);
         self.input_bytes += size;
-        if let Some(stamp) = stamp {
-            let size = self.stands_for(stamp, size);
+        if let Some(stamp) = packet.stamp {
+            let size = Self::stands_for(stamp, size, packet.bits);
             let view = E::read(stamp, size);
             // A packet without an RTT has X = 0 and so enters no sum (deviation 2).
             if view.inter_packet_s > 0.0 {
@@ -272,8 +264,9 @@ impl<E: Encoding> Shares<E> {
 
     /// A packet leaves (appendix A, third block, in throughput).
     #[inline]
-    pub fn stamp(&mut self, size: u32, stamp: &mut Stamp) {
-        let size = self.stands_for(stamp, f64::from(size));
+    pub fn stamp(&mut self, packet: &mut PacketOut<'_>) {
+        let stamp = &mut *packet.stamp;
+        let size = Self::stands_for(stamp, f64::from(packet.size), *packet.bits);
         let view = E::read(stamp, size);
         if view.rtt_s <= 0.0 {
             E::refuse_increase(stamp); // deviation 2

@@ -2,7 +2,7 @@
 
 use crate::path::{PACKET, RATE, RTT};
 use flowstamp_laws::registry::SenderSpec;
-use flowstamp_laws::sender::{Ack, FlowView, LostPacket, RateSample, Recovery, SenderLaw};
+use flowstamp_laws::sender::{Ack, Congestion, FlowView, LostPacket, RateSample, Recovery, SenderLaw};
 use flowstamp_laws::tcp::Bbr3;
 use flowstamp_laws::tcp::bbr::v3::{Params, State};
 use flowstamp_laws::transport::{Agreed, Params as Transport};
@@ -55,7 +55,7 @@ impl Flow {
     fn lose(&mut self, seq: u32, tx_in_flight: u32, lost: u32) {
         let delivered = self.delivered;
         let packet = LostPacket { seq, tx_in_flight, lost, delivered, app_limited: false, selective: true };
-        self.law.on_packet_lost(self.now, &packet);
+        self.law.on_congestion(self.now, Congestion::Packet(&packet));
     }
 
     /// Round trips of the link alone, with a full pipe after each, until the law is in a state.
@@ -74,7 +74,7 @@ impl Flow {
     }
 
     fn pace(&self) -> f64 {
-        self.law.pacing_rate().expect("a paced law").bytes_per_sec() / f64::from(PACKET)
+        self.law.pacing().expect("a paced law").rate.bytes_per_sec() / f64::from(PACKET)
     }
 }
 
@@ -84,10 +84,10 @@ fn near(value: f64, wanted: f64) -> bool {
 
 #[test]
 fn it_asks_for_rates_and_selective_acks() {
-    let law = SenderSpec::Bbr3(Params::default()).build(&FLOW);
-    let agreed = Agreed::between(&Transport::default(), &law);
+    let traits = SenderSpec::Bbr3(Params::default()).traits();
+    let agreed = Agreed::between(&Transport::default(), &traits);
     assert_eq!((agreed.recovery, agreed.delivery_rate), (Recovery::Sack, true));
-    assert!(!Bbr3::ecn(), "section 3.7 specifies no response");
+    assert!(!traits.ecn, "section 3.7 specifies no response");
 }
 
 /// The table of section 5.6.1, and the pace that is 1% less (section 5.6.2).
@@ -192,7 +192,7 @@ fn startup_ends_by_losses_in_six_ranges_above_two_percent() {
         flow.ack(500.0, RTT, 100);
         lost.iter().enumerate().for_each(|(i, seq)| flow.lose(*seq, 100, i as u32 + 1));
         flow.ack_with(1000.0, RTT, 60, |sample| sample.prior_delivered = 0); // what left before that
-        flow.law.on_loss(flow.now, 100);
+        flow.law.on_congestion(flow.now, Congestion::Loss { flight: 100 });
         flow.in_recovery = recovering;
         flow.ack_with(1300.0, RTT, 60, |sample| (sample.tx_in_flight, sample.lost) = (100, share));
         (flow.law.state() == State::Drain).then(|| flow.law.inflight_longterm())
@@ -456,7 +456,7 @@ fn a_loss_that_was_none_is_taken_back() {
     flow.ack(RATE, RTT, 25);
     assert_eq!(flow.law.state(), State::Cruise);
     assert!(flow.law.inflight_longterm() < 60.0 && flow.window() < window);
-    flow.law.on_spurious_loss(flow.delivered);
+    flow.law.on_congestion(flow.now, Congestion::Spurious { delivered: flow.delivered });
     assert_eq!((flow.law.state(), flow.law.inflight_longterm()), (State::Refill, f64::INFINITY));
     assert!(flow.window() >= window);
     // Startup that ended by losses goes on.
@@ -467,7 +467,7 @@ fn a_loss_that_was_none_is_taken_back() {
     flow.in_recovery = true;
     flow.ack_with(RATE, RTT, 60, |sample| (sample.tx_in_flight, sample.lost) = (100, 6));
     assert_eq!(flow.law.state(), State::Drain);
-    flow.law.on_spurious_loss(flow.delivered);
+    flow.law.on_congestion(flow.now, Congestion::Spurious { delivered: flow.delivered });
     assert_eq!((flow.law.state(), flow.law.inflight_longterm()), (State::Startup, f64::INFINITY));
 }
 
@@ -478,7 +478,7 @@ fn a_timeout_leaves_one_packet_until_it_is_repaired() {
     flow.until(State::Cruise);
     (0..3).for_each(|_| flow.ack(RATE, RTT, 50));
     let before = flow.window();
-    flow.law.on_timeout(flow.now, 50);
+    flow.law.on_congestion(flow.now, Congestion::Timeout { flight: 50 });
     (0..50).for_each(|seq| flow.lose(1000 + seq, 50, seq + 1));
     assert_eq!(flow.window(), 1.0);
     flow.ack(25.0, RTT, 0);
@@ -498,13 +498,13 @@ fn a_mark_is_congestion() {
     let mut flow = Flow::new();
     flow.until(State::Cruise);
     for _ in 0..2 {
-        flow.law.on_mark(flow.now, 50);
+        flow.law.on_congestion(flow.now, Congestion::Mark { flight: 50 });
         flow.ack(600.0, RTT, 50);
     }
     assert!(near(flow.law.shortterm().0, 875.0), "{:?}", flow.law.shortterm());
     flow.until(State::Up);
     flow.ack_with(RATE, RTT, 60, |sample| sample.tx_in_flight = 62);
-    flow.law.on_mark(flow.now, 60);
+    flow.law.on_congestion(flow.now, Congestion::Mark { flight: 60 });
     assert_eq!((flow.law.state(), flow.law.inflight_longterm()), (State::Down, 62.0));
 }
 
@@ -580,10 +580,10 @@ proptest! {
                 ..Ack::of_one(flow.now, rtt, &stamp)
             });
             match event {
-                0..=3 => flow.law.on_loss(flow.now, newly + more),
-                4 => flow.law.on_timeout(flow.now, newly + more),
-                5 => flow.law.on_mark(flow.now, newly + more),
-                6 => flow.law.on_spurious_loss(flow.delivered),
+                0..=3 => flow.law.on_congestion(flow.now, Congestion::Loss { flight: newly + more }),
+                4 => flow.law.on_congestion(flow.now, Congestion::Timeout { flight: newly + more }),
+                5 => flow.law.on_congestion(flow.now, Congestion::Mark { flight: newly + more }),
+                6 => flow.law.on_congestion(flow.now, Congestion::Spurious { delivered: flow.delivered }),
                 _ => {}
             }
             seen.insert(format!("{:?}", flow.law.state()));

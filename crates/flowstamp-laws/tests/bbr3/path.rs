@@ -48,7 +48,7 @@ impl<L: SenderLaw> Path<L> {
     pub fn new(params: &L::Params, initial_window: f64) -> Self {
         let law = L::new(params, &FlowView { packet_bytes: PACKET, initial_window, app_rate: None });
         let transport = Params { min_rto: Time::from_secs(1), ..Params::default() };
-        let agreed = Agreed::between(&transport, &law);
+        let agreed = Agreed::between(&transport, &L::traits(params));
         Self {
             law,
             now: Time::ZERO,
@@ -108,8 +108,8 @@ impl<L: SenderLaw> Path<L> {
     fn send(&mut self) {
         self.pace_at = Time::MAX;
         loop {
-            if let (Some(last), Some(pace)) = (self.last_departure, self.law.pacing_rate()) {
-                let next = last + Time::from_secs_f64(f64::from(PACKET) / pace.bytes_per_sec());
+            if let (Some(last), Some(pace)) = (self.last_departure, self.law.pacing()) {
+                let next = last + Time::from_secs_f64(f64::from(PACKET) / pace.rate.bytes_per_sec());
                 if next > self.now {
                     self.pace_at = next;
                     return;

@@ -1,7 +1,7 @@
 //! BIC against Xu, Harfoush and Rhee 2004: the search, its limits, and the window that follows from them.
 
 use super::path::{Path, near, refused};
-use flowstamp_laws::sender::SenderLaw;
+use flowstamp_laws::sender::{Congestion, SenderLaw};
 use flowstamp_laws::tcp::bic::{Bic, Params};
 use flowstamp_laws::tcp::{Sack, reno};
 use flowstamp_laws::{Ratio, Time};
@@ -109,7 +109,7 @@ fn below_low_window_it_is_tcp() {
     small.lose();
     assert_eq!(small.window(), 6.5);
     let mut late = path(1000.0);
-    late.law.on_timeout(late.now, u32::MAX);
+    late.law.on_congestion(late.now, Congestion::Timeout { flight: u32::MAX });
     assert_eq!((late.window(), late.law.ssthresh() / super::path::PACKET), (1.0, 875.0));
 }
 

@@ -1,7 +1,7 @@
 //! CUBIC against Ha, Rhee and Xu 2008 and against RFC 9438: K, the curve, and the tables of the RFC's section 5.1.
 
 use super::path::{Path, near, refused};
-use flowstamp_laws::sender::SenderLaw;
+use flowstamp_laws::sender::{Congestion, SenderLaw};
 use flowstamp_laws::tcp::cubic::{Cubic, Params, Variant, k};
 use flowstamp_laws::{Ratio, Time};
 
@@ -139,7 +139,7 @@ fn fast_convergence_lowers_the_maximum() {
 fn after_a_timeout_the_curve_begins_at_the_threshold() {
     for variant in VARIANTS {
         let mut path = path(variant, 1000.0, Time::from_millis(100));
-        path.law.on_timeout(path.now, u32::MAX);
+        path.law.on_congestion(path.now, Congestion::Timeout { flight: u32::MAX });
         assert_eq!(path.window(), 1.0);
         near(path.law.ssthresh(), 1000.0 * super::path::PACKET * variant.beta(), 1e-12);
         while path.law.cwnd() < path.law.ssthresh() {

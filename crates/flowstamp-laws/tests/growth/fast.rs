@@ -1,7 +1,7 @@
 //! FAST against Wei, Jin, Low and Hegde 2006: the update, and where it rests.
 
 use super::path::{PACKET, Path, near, refused};
-use flowstamp_laws::sender::SenderLaw;
+use flowstamp_laws::sender::{Congestion, SenderLaw};
 use flowstamp_laws::tcp::fast::{Fast, Params, update};
 use flowstamp_laws::{Ratio, Time};
 
@@ -60,11 +60,11 @@ fn it_doubles_while_nothing_is_queued() {
 #[test]
 fn a_loss_halves_the_window_and_a_timeout_leaves_a_packet() {
     let mut path = Path::<Fast>::new(&Params::default(), 100.0, Time::from_millis(80));
-    path.law.on_loss(path.now, 60);
+    path.law.on_congestion(path.now, Congestion::Loss { flight: 60 });
     assert_eq!(path.law.cwnd(), 30.0 * PACKET, "of what was in flight");
     path.lose();
     assert_eq!(path.law.cwnd(), 15.0 * PACKET);
-    path.law.on_timeout(path.now, 10);
+    path.law.on_congestion(path.now, Congestion::Timeout { flight: 10 });
     assert_eq!(path.law.cwnd(), PACKET);
 }
 

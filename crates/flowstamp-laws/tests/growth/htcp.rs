@@ -1,7 +1,7 @@
 //! H-TCP against Leith and Shorten 2004: alpha(Delta), and what a loss leaves.
 
 use super::path::{Path, near, refused};
-use flowstamp_laws::sender::SenderLaw;
+use flowstamp_laws::sender::{Congestion, SenderLaw};
 use flowstamp_laws::tcp::htcp::{Htcp, Params, alpha_h};
 use flowstamp_laws::{Ratio, Time};
 
@@ -60,7 +60,7 @@ fn the_queue_is_emptied_by_a_loss_and_no_more() {
         let before = path.window();
         path.lose();
         assert!(path.window() <= beta * before * (1.0 + 1e-9));
-        path.law.on_timeout(path.now, u32::MAX);
+        path.law.on_congestion(path.now, Congestion::Timeout { flight: u32::MAX });
         assert_eq!((path.law.growth().beta(), path.law.cwnd()), (0.5, super::path::PACKET));
     }
 }

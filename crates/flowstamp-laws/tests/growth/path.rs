@@ -1,6 +1,6 @@
 //! A path on which acks come one by one, and what tests say of numbers.
 
-use flowstamp_laws::sender::{Ack, FlowView, SenderLaw};
+use flowstamp_laws::sender::{Ack, Congestion, FlowView, SenderLaw};
 use flowstamp_laws::{Refused, Stamp, Time};
 
 pub const PACKET: f64 = 1000.0;
@@ -63,7 +63,7 @@ impl<L: SenderLaw> Path<L> {
     }
 
     pub fn lose(&mut self) {
-        self.law.on_loss(self.now, u32::MAX);
+        self.law.on_congestion(self.now, Congestion::Loss { flight: u32::MAX });
     }
 
     /// The mean window over time where one packet in `1 / p` is lost, from a loss at the present window on. Curves that are flat

@@ -2,7 +2,7 @@
 
 use super::path::PACKET;
 use flowstamp_laws::registry::SenderSpec;
-use flowstamp_laws::sender::{Ack, FlowView, SenderLaw};
+use flowstamp_laws::sender::{Ack, Congestion, FlowView, SenderLaw};
 use flowstamp_laws::{Ratio, Stamp, Time, tcp};
 use proptest::prelude::*;
 
@@ -132,9 +132,9 @@ proptest! {
                         prop_assert!(law.cwnd().is_finite() && law.cwnd() >= PACKET, "{}", law.cwnd());
                     }
                 }
-                Event::Loss(flight) => law.on_loss(now, flight),
-                Event::Mark(flight) => law.on_mark(now, flight),
-                Event::Timeout(flight) => law.on_timeout(now, flight),
+                Event::Loss(flight) => law.on_congestion(now, Congestion::Loss { flight }),
+                Event::Mark(flight) => law.on_congestion(now, Congestion::Mark { flight }),
+                Event::Timeout(flight) => law.on_congestion(now, Congestion::Timeout { flight }),
                 Event::Silence(ns) => now = now.saturating_add(Time::from_nanos(ns)),
             }
             prop_assert!(law.cwnd().is_finite() && law.cwnd() >= PACKET, "{}", law.cwnd());

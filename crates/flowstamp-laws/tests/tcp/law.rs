@@ -1,9 +1,9 @@
 //! Reno's window, and what the transport tells a law.
 
 use super::pipe::{DELAY, Noted, PACKET, Path, measured};
-use flowstamp_laws::sender::{Ack, FlowView, RateSample, Recovery, SenderLaw};
+use flowstamp_laws::sender::{Ack, Congestion, FlowView, RateSample, Recovery, SenderLaw};
 use flowstamp_laws::tcp::reno::{self, Reno};
-use flowstamp_laws::transport::{AckPacket, Agreed, Params, Sender};
+use flowstamp_laws::transport::{AckPacket, Params, Sender};
 use flowstamp_laws::{Stamp, Time};
 
 fn window(packets: f64) -> Reno {
@@ -14,20 +14,20 @@ fn window(packets: f64) -> Reno {
 #[test]
 fn the_window_is_halved_but_never_raised_by_a_loss() {
     let mut law = window(20.0);
-    law.on_loss(Time::ZERO, 16);
+    law.on_congestion(Time::ZERO, Congestion::Loss { flight: 16 });
     assert_eq!(law.cwnd(), 8_000.0);
-    law.on_loss(Time::ZERO, 16);
+    law.on_congestion(Time::ZERO, Congestion::Loss { flight: 16 });
     assert_eq!(law.cwnd(), 4_000.0);
-    law.on_loss(Time::ZERO, 1);
+    law.on_congestion(Time::ZERO, Congestion::Loss { flight: 1 });
     assert_eq!(law.cwnd(), 2_000.0); // RFC 5681 eq. 4
 }
 
 #[test]
 fn a_second_timeout_leaves_ssthresh() {
     let mut law = window(20.0);
-    law.on_timeout(Time::ZERO, 20);
+    law.on_congestion(Time::ZERO, Congestion::Timeout { flight: 20 });
     assert_eq!((law.cwnd(), law.ssthresh()), (1_000.0, 10_000.0));
-    law.on_timeout(Time::ZERO, 1);
+    law.on_congestion(Time::ZERO, Congestion::Timeout { flight: 1 });
     assert_eq!((law.cwnd(), law.ssthresh()), (1_000.0, 10_000.0)); // RFC 5681 section 3.1
 }
 
@@ -91,7 +91,7 @@ fn the_delivery_rate_is_that_of_window_or_link() {
 fn a_sample_of_an_application_that_is_slow_says_so() {
     let mut law = Noted::<Reno>::with(&reno::Params::default(), 50.0);
     law.wants_rate = true;
-    let agreed = Agreed::between(&Params::default(), &law);
+    let agreed = law.agreed(&Params::default(), Recovery::Reno);
     let mut sender = Sender::new(&Params::default(), agreed, None);
     let stamp = Stamp::default();
     // A packet each 10 ms, answered 40 ms later: 100 packets/s, whatever the window.

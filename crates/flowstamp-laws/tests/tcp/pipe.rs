@@ -1,6 +1,8 @@
 //! A pipe of fixed rate and delay, with chosen losses, marks and reordering, and a law that notes what it is told.
 
-use flowstamp_laws::sender::{Ack, FlowView, LostPacket, RateSample, Recovery, SenderLaw};
+use flowstamp_laws::sender::{
+    Ack, Congestion, FlowView, LostPacket, RateSample, Recovery, SenderLaw, SenderTraits,
+};
 use flowstamp_laws::tcp::reno::{self, Reno};
 use flowstamp_laws::transport::{AckInfo, AckPacket, Agreed, DataPacket, Outgoing, Params, Receiver, Sender};
 use flowstamp_laws::{Stamp, Time};
@@ -48,15 +50,18 @@ impl<L: SenderLaw> Noted<L> {
             in_recovery: 0,
         }
     }
+
+    /// What both ends agree on: this repair, and rates if the law wants them.
+    pub fn agreed(&self, params: &Params, recovery: Recovery) -> Agreed {
+        let traits = SenderTraits { recovery, delivery_rate: self.wants_rate, ..SenderTraits::DEFAULT };
+        Agreed { recovery, ..Agreed::between(params, &traits) }
+    }
 }
 
 impl<L: SenderLaw> SenderLaw for Noted<L> {
     type Params = L::Params;
     fn new(params: &L::Params, flow: &FlowView) -> Self {
         Self::with(params, flow.initial_window)
-    }
-    fn recovery(&self) -> Recovery {
-        self.law.recovery()
     }
     fn cwnd(&self) -> f64 {
         self.law.cwnd()
@@ -75,29 +80,24 @@ impl<L: SenderLaw> SenderLaw for Noted<L> {
         self.in_recovery += usize::from(ack.in_recovery);
         self.law.on_ack(ack);
     }
-    fn on_loss(&mut self, now: Time, flight: u32) {
-        self.congestion.push(flight);
-        self.law.on_loss(now, flight);
-    }
-    fn on_mark(&mut self, now: Time, flight: u32) {
-        self.congestion.push(flight);
-        self.marks += 1;
-        self.law.on_mark(now, flight);
-    }
-    fn on_packet_lost(&mut self, _: Time, packet: &LostPacket) {
-        assert!(self.wants_rate);
-        self.lost.push(*packet);
-    }
-    fn on_spurious_loss(&mut self, delivered: u32) {
-        assert!(self.wants_rate);
-        self.spurious.push(delivered);
-    }
-    fn wants_delivery_rate(&self) -> bool {
-        self.wants_rate
-    }
-    fn on_timeout(&mut self, now: Time, flight: u32) {
-        self.timeouts.push(flight);
-        self.law.on_timeout(now, flight);
+    fn on_congestion(&mut self, now: Time, sign: Congestion<'_>) {
+        match sign {
+            Congestion::Loss { flight } => self.congestion.push(flight),
+            Congestion::Mark { flight } => {
+                self.congestion.push(flight);
+                self.marks += 1;
+            }
+            Congestion::Timeout { flight } => self.timeouts.push(flight),
+            Congestion::Packet(packet) => {
+                assert!(self.wants_rate);
+                self.lost.push(*packet);
+            }
+            Congestion::Spurious { delivered } => {
+                assert!(self.wants_rate);
+                self.spurious.push(delivered);
+            }
+        }
+        self.law.on_congestion(now, sign);
     }
     fn stamp(&self, now: Time, srtt: Time) -> Stamp {
         self.law.stamp(now, srtt)
@@ -156,7 +156,7 @@ pub fn run<L: SenderLaw>(
     law: &mut Noted<L>,
     path: &Path,
 ) -> Run {
-    let agreed = Agreed { recovery, ..Agreed::between(params, law) };
+    let agreed = law.agreed(params, recovery);
     let mut sender = Sender::new(params, agreed, Some(length));
     let mut receiver = Receiver::new(params, agreed);
     let (mut now, mut link_free, mut order) = (Time::ZERO, Time::ZERO, 0u64);

@@ -1,8 +1,8 @@
 //! Losses: how each kind of recovery finds and repairs them.
 
-use super::pipe::{MODES, Noted, PACKET, Path, feed, in_flight, losing, run, tcp};
+use super::pipe::{MODES, Noted, Path, feed, in_flight, losing, run, tcp};
 use flowstamp_laws::Time;
-use flowstamp_laws::sender::{FlowView, Recovery, SenderLaw};
+use flowstamp_laws::sender::{Recovery, SenderLaw};
 use flowstamp_laws::tcp::reno::{self, NewReno, Reno, Sack};
 use flowstamp_laws::transport::Params;
 
@@ -174,9 +174,8 @@ fn the_law_is_told_of_recovery_and_does_not_grow_in_it() {
 
 #[test]
 fn the_three_names_differ_in_their_repair() {
-    let flow = FlowView { packet_bytes: PACKET, initial_window: 2.0, app_rate: None };
     let params = reno::Params::default();
-    assert_eq!(Reno::new(&params, &flow).recovery(), Recovery::Reno);
-    assert_eq!(NewReno::new(&params, &flow).recovery(), Recovery::NewReno);
-    assert_eq!(Sack::new(&params, &flow).recovery(), Recovery::Sack);
+    assert_eq!(Reno::traits(&params).recovery, Recovery::Reno);
+    assert_eq!(NewReno::traits(&params).recovery, Recovery::NewReno);
+    assert_eq!(Sack::traits(&params).recovery, Recovery::Sack);
 }

@@ -2,7 +2,7 @@
 
 use crate::made::{self, Made, capacity, feedback, only_lowers, packet, stays_finite};
 use flowstamp_laws::queue::Limit;
-use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
+use flowstamp_laws::router::{LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
 use flowstamp_laws::units::{Bytes, QueueLength, Rate, Time};
 use flowstamp_laws::xcp::blind::{Detection, Params, Router};
 use flowstamp_laws::xcp::{Encoding, Throughput, Window};
@@ -41,8 +41,12 @@ fn value(router: &Router<Window>, name: &str) -> f64 {
 fn interval(router: &mut Router<Window>, waiting: u32) -> f64 {
     for _ in 0..10 {
         let mut stamp = Window::header(10.0 * f64::from(PACKET), RTT, f64::from(PACKET), 1e9);
-        router.on_arrival(view(waiting), PACKET, Some(&stamp));
-        router.on_departure(view(waiting), PACKET, &mut stamp);
+        router.on_arrival(view(waiting), PacketIn::of(PACKET, Some(&stamp)));
+        router.on_departure(
+            view(waiting),
+            PacketOut { size: PACKET, stamp: &mut stamp, bits: &mut 0 },
+            || 0.5,
+        );
     }
     router.on_timer(0, view(waiting + 100));
     value(router, "aggregate_feedback_bps") / 8.0
@@ -125,16 +129,18 @@ fn both_detections_wait_for_n_intervals() {
 
 #[test]
 fn what_comes_in_over_the_medium_is_counted_and_stamped() {
+    assert!(Router::<Window>::traits(&Params::default()).over_medium);
     let mut law = router(&Params::default());
     let header = || Window::header(10.0 * f64::from(PACKET), RTT, f64::from(PACKET), 1e9);
     let upload = |law: &mut Router<Window>| {
         let mut stamp = header();
-        law.on_medium_arrival(view(0), PACKET, Some(&mut stamp));
+        law.on_arrival(view(0), PacketIn::of(PACKET, Some(&stamp)));
+        law.on_departure(view(0), PacketOut { size: PACKET, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
         stamp.0[2] / RTT
     };
     for _ in 0..10 {
         upload(&mut law);
-        law.on_medium_arrival(view(0), 40, None); // an ack: it has no header, and takes of the medium
+        law.on_arrival(view(0), PacketIn::of(40, None)); // an ack: it has no header, and takes of the medium
     }
     law.on_timer(0, view(0));
     close(value(&law, "input_rate_bps") / 8.0, 10.0 * 1340.0 / RTT);
@@ -160,7 +166,7 @@ fn parameters_that_cannot_be_are_refused_by_name() {
         assert_eq!(refused, Err(key), "{params:?}");
     }
     assert_eq!(Router::<Window>::check(&Params::default()), Ok(()));
-    assert!(!Router::<Window>::needs_capacity(&Params::default()));
+    assert!(!Router::<Window>::traits(&Params::default()).needs_capacity);
 }
 
 fn blind<E: Encoding>(q_max: u64, detection: Detection) -> Router<E> {
@@ -180,8 +186,12 @@ fn gives_a_part_of_the_buffer<E: Encoding>(q_max: u64, intervals: &[Vec<Made>]) 
         let mut given = 0.0;
         for p in packets {
             let mut stamp = E::header(p.cwnd, p.rtt_s, f64::from(p.size), 1e30);
-            law.on_arrival(p.view(now), p.size, Some(&stamp));
-            law.on_departure(p.view(now), p.size, &mut stamp);
+            law.on_arrival(p.view(now), PacketIn::of(p.size, Some(&stamp)));
+            law.on_departure(
+                p.view(now),
+                PacketOut { size: p.size, stamp: &mut stamp, bits: &mut 0 },
+                || 0.5,
+            );
             given += feedback::<E>(&stamp, p).max(0.0);
         }
         prop_assert!(given <= pool_pos * (1.0 + 1e-9) + 1e-6, "{given} given of {pool_pos}");
@@ -227,7 +237,7 @@ proptest! {
         t in prop::collection::vec(prop::collection::vec(packet(), 1..20), 1..6),
     ) {
         let mut told = blind::<Window>(Q_MAX, Detection::Average);
-        told.set_capacity(c);
+        told.on_change(LinkChange::Capacity(c));
         let mut results = [Vec::new(), Vec::new()];
         for (router, results) in [told, blind::<Window>(Q_MAX, Detection::Average)].into_iter().zip(&mut results) {
             made::drive::<_, Window>(router, &t, |_, _, _, got| { results.push(got); Ok(()) })?;

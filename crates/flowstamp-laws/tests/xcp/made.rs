@@ -1,7 +1,7 @@
 //! Made-up traffic, and routers that are driven through it.
 
 use flowstamp_laws::Stamp;
-use flowstamp_laws::router::{LinkView, RouterLaw};
+use flowstamp_laws::router::{LinkView, PacketIn, PacketOut, RouterLaw};
 use flowstamp_laws::units::{Rate, Time};
 use flowstamp_laws::xcp::Encoding;
 use proptest::prelude::*;
@@ -54,8 +54,8 @@ pub fn drive<L: RouterLaw, E: Encoding>(
             let view = p.view(now);
             let mut stamp = header::<E>(p);
             let asked = feedback::<E>(&stamp, p);
-            router.on_arrival(view, p.size, Some(&stamp));
-            router.on_departure(view, p.size, &mut stamp);
+            router.on_arrival(view, PacketIn::of(p.size, Some(&stamp)));
+            router.on_departure(view, PacketOut { size: p.size, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
             check(&router, p, asked, feedback::<E>(&stamp, p))?;
         }
         now = tick(&mut router, now, packets.last())?;
@@ -68,7 +68,7 @@ pub fn tick<L: RouterLaw>(router: &mut L, now: Time, last: Option<&Made>) -> Res
     let view = last.map_or(LinkView { now, queue_bytes: 0, queue_packets: 0 }, |p| p.view(now));
     let next = router.on_timer(0, view);
     prop_assert!(next > now, "the control interval is not empty");
-    if router.first_timer(1).is_some() {
+    if L::traits(&L::Params::default()).first_timers[1].is_some() {
         prop_assert!(router.on_timer(1, view) > now);
     }
     Ok(next)

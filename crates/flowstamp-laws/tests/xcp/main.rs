@@ -1,8 +1,8 @@
 //! Properties of the XCP law (Katabi 2002, section 3.5 and appendix A), in both encodings.
 
 use flowstamp_laws::Stamp;
-use flowstamp_laws::router::{LinkView, RouterLaw, RouterView};
-use flowstamp_laws::sender::{Ack, FlowView, SenderLaw};
+use flowstamp_laws::router::{LinkChange, LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
+use flowstamp_laws::sender::{Ack, Congestion, Feedback, FlowChange, FlowView, SenderLaw};
 use flowstamp_laws::stamp::StampLaw;
 use flowstamp_laws::units::{Rate, Time};
 use flowstamp_laws::xcp::router::{Params, Router};
@@ -44,9 +44,9 @@ fn within_pools<E: Encoding>(capacity: Rate, intervals: &[Vec<Made>]) -> Result<
             let view = LinkView { now, queue_bytes: p.queue, queue_packets: 0 };
             // The flow asks for more than there is, so that this router decides alone.
             let mut stamp = E::header(p.cwnd, p.rtt_s, f64::from(p.size), 1e30);
-            router.on_arrival(view, p.size, Some(&stamp));
+            router.on_arrival(view, PacketIn::of(p.size, Some(&stamp)));
             let before = router.residues();
-            router.on_departure(view, p.size, &mut stamp);
+            router.on_departure(view, PacketOut { size: p.size, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
             let after = router.residues();
             prop_assert!(after.0 >= 0.0 && after.1 >= 0.0, "a residue below zero: {after:?}");
             let net = feedback::<E>(&stamp, p);
@@ -149,7 +149,7 @@ fn view(queue_bytes: u64) -> LinkView {
 fn numbers_of_one_interval() {
     let mut router = Router::<Window>::new(&params(), &RouterView::of(Rate::from_bytes_per_sec(1e6)));
     for _ in 0..10 {
-        router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.1, 1e9])));
+        router.on_arrival(view(0), PacketIn::of(1000, Some(&Stamp([10_000.0, 0.1, 1e9]))));
     }
     router.on_timer(CONTROL, view(0));
     // d = 0.1; y = 10 kB / 50 ms = 200 kB/s; F = 0.4 (1e6 - 2e5) = 320 kB/s; h = max(0, 2e4 - 3.2e5) = 0.
@@ -159,7 +159,7 @@ fn numbers_of_one_interval() {
     assert!(take.abs() < 1e-9, "{take}");
     // X = 0.1 x 1000 / 10000 = 10 ms, sum X = 0.1: xi_p = 3.2e6; each packet gets 32 kB/s, a window of 3200 bytes.
     let mut stamp = Stamp([10_000.0, 0.1, 1e9]);
-    router.on_departure(view(0), 1000, &mut stamp);
+    router.on_departure(view(0), PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
     assert!((stamp.0[2] - 3200.0).abs() < 1e-6, "{}", stamp.0[2]);
 }
 
@@ -169,19 +169,19 @@ fn shuffling_moves_a_tenth() {
     let capacity = 200_000.0;
     let mut router = Router::<Window>::new(&params(), &RouterView::of(Rate::from_bytes_per_sec(capacity)));
     for _ in 0..10 {
-        router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.1, 1e9])));
+        router.on_arrival(view(0), PacketIn::of(1000, Some(&Stamp([10_000.0, 0.1, 1e9]))));
     }
     router.on_timer(CONTROL, view(0));
     let (give, take) = router.residues();
     assert!((give - 20_000.0).abs() < 1e-6 && (take - 20_000.0).abs() < 1e-6, "{give} {take}");
     let mut stamp = Stamp([10_000.0, 0.1, 1e9]);
-    router.on_departure(view(0), 1000, &mut stamp);
+    router.on_departure(view(0), PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
     assert!(stamp.0[2].abs() < 1e-9);
     // A flow of half the window has half the packet rate: it gains, and one of twice the window loses.
     let mut small = Stamp([5_000.0, 0.1, 1e9]);
     let mut large = Stamp([20_000.0, 0.1, 1e9]);
-    router.on_departure(view(0), 1000, &mut small);
-    router.on_departure(view(0), 1000, &mut large);
+    router.on_departure(view(0), PacketOut { size: 1000, stamp: &mut small, bits: &mut 0 }, || 0.5);
+    router.on_departure(view(0), PacketOut { size: 1000, stamp: &mut large, bits: &mut 0 }, || 0.5);
     assert!(small.0[2] > 0.0 && large.0[2] < 0.0, "{small:?} {large:?}");
 }
 
@@ -191,10 +191,10 @@ fn the_average_rtt_is_over_flows() {
     let mut router = Router::<Window>::new(&params(), &RouterView::of(Rate::from_mbps(100.0)));
     // In one interval of 0.2 s: flow A, RTT 0.1 s, 100 packets a window; flow B, RTT 0.2 s, 2 packets a window.
     for _ in 0..200 {
-        router.on_arrival(view(0), 1000, Some(&Stamp([100_000.0, 0.1, 0.0])));
+        router.on_arrival(view(0), PacketIn::of(1000, Some(&Stamp([100_000.0, 0.1, 0.0]))));
     }
     for _ in 0..2 {
-        router.on_arrival(view(0), 1000, Some(&Stamp([2_000.0, 0.2, 0.0])));
+        router.on_arrival(view(0), PacketIn::of(1000, Some(&Stamp([2_000.0, 0.2, 0.0]))));
     }
     router.on_timer(CONTROL, view(0));
     assert!((router.avg_rtt_s() - 0.15).abs() < 1e-9, "{}", router.avg_rtt_s());
@@ -205,7 +205,7 @@ fn the_average_rtt_is_over_flows() {
 fn packets_without_an_rtt() {
     let mut router = Router::<Window>::new(&params(), &RouterView::of(Rate::from_bytes_per_sec(1e6)));
     for _ in 0..10 {
-        router.on_arrival(view(0), 1000, Some(&Stamp([2_000.0, 0.0, 500.0])));
+        router.on_arrival(view(0), PacketIn::of(1000, Some(&Stamp([2_000.0, 0.0, 500.0]))));
     }
     router.on_timer(CONTROL, view(0));
     assert_eq!(router.residues(), (0.0, 0.0));
@@ -217,10 +217,10 @@ fn packets_without_an_rtt() {
     });
     assert!((input - 10_000.0 * 8.0 / 0.05).abs() < 1e-6, "{input}");
     let mut stamp = Stamp([2_000.0, 0.0, 500.0]);
-    router.on_departure(view(0), 1000, &mut stamp);
+    router.on_departure(view(0), PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
     assert_eq!(stamp.0[2], 0.0);
     let mut stamp = Stamp([2_000.0, 0.0, -500.0]);
-    router.on_departure(view(0), 1000, &mut stamp);
+    router.on_departure(view(0), PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
     assert_eq!(stamp.0[2], -500.0, "a decrease passes");
 }
 
@@ -228,14 +228,14 @@ fn packets_without_an_rtt() {
 #[test]
 fn an_idle_interval() {
     let mut router = Router::<Window>::new(&params(), &RouterView::of(Rate::from_mbps(10.0)));
-    router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.08, 1e9])));
+    router.on_arrival(view(0), PacketIn::of(1000, Some(&Stamp([10_000.0, 0.08, 1e9]))));
     let next = router.on_timer(CONTROL, view(0));
     assert_eq!(next, Time::from_millis(80));
     let next = router.on_timer(CONTROL, view(0));
     assert_eq!(next, Time::from_millis(80));
     assert_eq!(router.residues(), (0.0, 0.0));
     let mut stamp = Stamp([10_000.0, 0.08, 1e9]);
-    router.on_departure(view(0), 1000, &mut stamp);
+    router.on_departure(view(0), PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
     assert_eq!(stamp.0[2], 0.0);
 }
 
@@ -253,18 +253,18 @@ fn the_persistent_queue() {
     };
     let stamp = Stamp([10_000.0, 0.1, 0.0]);
     let mut router = Router::<Window>::new(&params(), &RouterView::of(Rate::from_bytes_per_sec(1e6)));
-    router.on_arrival(view(9000), 1000, Some(&stamp));
+    router.on_arrival(view(9000), PacketIn::of(1000, Some(&stamp)));
     router.on_timer(CONTROL, view(9000));
     router.on_timer(QUEUE, view(9000));
     assert_eq!(persistent(&router), 0.0, "the queue was empty at the start");
     for queue in [30_000, 20_000, 40_000] {
-        router.on_arrival(view(queue), 1000, Some(&stamp));
+        router.on_arrival(view(queue), PacketIn::of(1000, Some(&stamp)));
     }
     // The local queueing delay, 50 kB at 1 MB/s, comes off the average RTT of 100 ms.
     let next = router.on_timer(QUEUE, view(50_000));
     assert_eq!(persistent(&router), 9000.0, "a burst is not persistent");
     assert_eq!(next, Time::from_millis(50));
-    router.on_arrival(view(60_000), 1000, Some(&stamp));
+    router.on_arrival(view(60_000), PacketIn::of(1000, Some(&stamp)));
     router.on_timer(QUEUE, view(55_000));
     assert_eq!(persistent(&router), 50_000.0);
 }
@@ -275,7 +275,7 @@ fn an_upstream_bottleneck_counts() {
     let setup = || {
         let mut router = Router::<Window>::new(&params(), &RouterView::of(Rate::from_bytes_per_sec(1e6)));
         for _ in 0..10 {
-            router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.1, 1e9])));
+            router.on_arrival(view(0), PacketIn::of(1000, Some(&Stamp([10_000.0, 0.1, 1e9]))));
         }
         router.on_timer(CONTROL, view(0));
         router
@@ -283,13 +283,13 @@ fn an_upstream_bottleneck_counts() {
     // 3200 bytes are on offer (see numbers_of_one_interval); upstream allowed 1000, that is 10 kB/s.
     let mut router = setup();
     let mut stamp = Stamp([10_000.0, 0.1, 1000.0]);
-    router.on_departure(view(0), 1000, &mut stamp);
+    router.on_departure(view(0), PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
     assert_eq!(stamp.0[2], 1000.0);
     assert!((router.residues().0 - 310_000.0).abs() < 1e-6);
     // Upstream takes: nothing is given here.
     let mut router = setup();
     let mut stamp = Stamp([10_000.0, 0.1, -1000.0]);
-    router.on_departure(view(0), 1000, &mut stamp);
+    router.on_departure(view(0), PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
     assert_eq!(stamp.0[2], -1000.0);
     assert!((router.residues().0 - 320_000.0).abs() < 1e-6);
 }
@@ -301,11 +301,11 @@ fn an_upstream_bottleneck_spares_the_taking() {
         let mut router =
             Router::<Window>::new(&params(), &RouterView::of(Rate::from_bytes_per_sec(200_000.0)));
         for _ in 0..10 {
-            router.on_arrival(view(0), 1000, Some(&Stamp([10_000.0, 0.1, 1e9])));
+            router.on_arrival(view(0), PacketIn::of(1000, Some(&Stamp([10_000.0, 0.1, 1e9]))));
         }
         router.on_timer(CONTROL, view(0));
         let mut stamp = Stamp([cwnd, 0.1, upstream]);
-        router.on_departure(view(0), 1000, &mut stamp);
+        router.on_departure(view(0), PacketOut { size: 1000, stamp: &mut stamp, bits: &mut 0 }, || 0.5);
         assert_eq!(stamp.0[2], upstream, "upstream allowed less");
         router.residues()
     };
@@ -332,11 +332,11 @@ fn increases_follow_the_price() {
             .stamp(Time::ZERO, rtt)
     };
     let (mut one, mut three) = (header(1.0), header(3.0));
-    router.on_arrival(view(0), 1000, Some(&one));
-    router.on_arrival(view(0), 1000, Some(&three));
+    router.on_arrival(view(0), PacketIn::of(1000, Some(&one)));
+    router.on_arrival(view(0), PacketIn::of(1000, Some(&three)));
     router.on_timer(CONTROL, view(0));
-    router.on_departure(view(0), 1000, &mut one);
-    router.on_departure(view(0), 1000, &mut three);
+    router.on_departure(view(0), PacketOut { size: 1000, stamp: &mut one, bits: &mut 0 }, || 0.5);
+    router.on_departure(view(0), PacketOut { size: 1000, stamp: &mut three, bits: &mut 0 }, || 0.5);
     assert!((three.0[2] / one.0[2] - 3.0).abs() < 1e-9, "{} {}", one.0[2], three.0[2]);
 }
 
@@ -366,9 +366,9 @@ fn a_desired_rate_is_asked_for_and_kept() {
     law.on_ack(&Ack { stamp: &take, ..ack });
     assert!((law.cwnd() - 19_500.0).abs() < 1e-9);
     // Losses as TCP: half, and one packet at a timeout.
-    law.on_loss(Time::ZERO, 18);
+    law.on_congestion(Time::ZERO, Congestion::Loss { flight: 18 });
     assert!((law.cwnd() - 9_000.0).abs() < 1e-9);
-    law.on_timeout(Time::ZERO, 9);
+    law.on_congestion(Time::ZERO, Congestion::Timeout { flight: 9 });
     assert!((law.cwnd() - 1_000.0).abs() < 1e-9);
 }
 
@@ -425,16 +425,17 @@ fn delayed_acks_add_up() {
 fn the_first_rtt_is_the_packets() {
     let mut router =
         Router::<Window>::new(&Params::default(), &RouterView::of(Rate::from_bytes_per_sec(1e6)));
-    assert_eq!(router.first_timer(CONTROL), Some(Time::from_millis(1)));
+    let first = Router::<Window>::traits(&Params::default()).first_timers;
+    assert_eq!(first[CONTROL], Some(Time::from_millis(1)));
     let view = |ms| LinkView { now: Time::from_millis(ms), queue_bytes: 0, queue_packets: 0 };
     assert_eq!(router.on_timer(CONTROL, view(1)), Time::from_millis(2));
-    router.on_arrival(view(2), 1000, Some(&Window::header(2000.0, 0.0, 1000.0, 0.0)));
+    router.on_arrival(view(2), PacketIn::of(1000, Some(&Window::header(2000.0, 0.0, 1000.0, 0.0))));
     assert_eq!(router.on_timer(CONTROL, view(2)), Time::from_millis(3));
     assert_eq!(router.avg_rtt_s(), 0.0);
-    router.on_arrival(view(3), 1000, Some(&Window::header(2000.0, 0.25, 1000.0, 1e9)));
+    router.on_arrival(view(3), PacketIn::of(1000, Some(&Window::header(2000.0, 0.25, 1000.0, 1e9))));
     assert_eq!(router.on_timer(CONTROL, view(3)), Time::from_millis(253));
     assert_eq!((router.residues(), router.avg_rtt_s()), ((0.0, 0.0), 0.25));
-    router.on_arrival(view(100), 1000, Some(&Window::header(2000.0, 0.25, 1000.0, 1e9)));
+    router.on_arrival(view(100), PacketIn::of(1000, Some(&Window::header(2000.0, 0.25, 1000.0, 1e9))));
     router.on_timer(CONTROL, view(253));
     // alpha (C - y), y being 1000 bytes in 250 ms, and no more shuffled than that: gamma y is less.
     let (give, take) = router.residues();
@@ -448,13 +449,13 @@ fn knows_its_flows<E: Encoding>() {
     let at = Params { initial_interval: Some(Time::from_millis(100)), ..params() };
     let mut router = Router::<E>::new(&at, &RouterView::of(Rate::from_bytes_per_sec(1e6)));
     assert_eq!(router.own_flows(), None);
-    router.set_capacity(Rate::from_bytes_per_sec(3e5));
+    router.on_change(LinkChange::Capacity(Rate::from_bytes_per_sec(3e5)));
     for (packets, window, rtt_s) in [(20, 20.0, 0.1), (10, 5.0, 0.05)] {
         let stamp = E::header(window * 1000.0, rtt_s, 1000.0, 0.0);
-        (0..packets).for_each(|_| router.on_arrival(view, 1000, Some(&stamp)));
+        (0..packets).for_each(|_| router.on_arrival(view, PacketIn::of(1000, Some(&stamp))));
     }
-    router.on_arrival(view, 40, None); // an ack says nothing of windows
-    router.on_arrival(view, 1000, Some(&E::header(1000.0, 0.0, 1000.0, 0.0))); // nor does a packet without an RTT
+    router.on_arrival(view, PacketIn::of(40, None)); // an ack says nothing of windows
+    router.on_arrival(view, PacketIn::of(1000, Some(&E::header(1000.0, 0.0, 1000.0, 0.0)))); // nor does a packet without an RTT
     router.on_timer(CONTROL, view);
     let flows = router.own_flows().expect("seen");
     // The draft's fields round to 2^-28 s: 3.7 ns of 5 ms.
@@ -488,49 +489,54 @@ fn asks_its_path<E: Encoding>() {
     let new = |negotiate| {
         let params = flowstamp_laws::xcp::sender::Params { negotiate, ..Default::default() };
         let mut law = Sender::<E>::new(&params, &flow);
-        law.passes(3);
-        assert_eq!(law.handshake(), negotiate);
+        law.on_change(FlowChange::Hops(3));
+        assert_eq!(Sender::<E>::traits(&params).handshake, negotiate);
         law
     };
     let mut router = Router::<E>::new(&params(), &RouterView::of(Rate::from_mbps(10.0)));
     let mut after = |law: &Sender<E>, routers: u32| {
-        (0..routers).fold(law.bits(), |b, _| router.bits(view, 1000, b, || 0.5))
+        let mut bits = law.bits();
+        for _ in 0..routers {
+            let packet = PacketOut { size: 1000, stamp: &mut Stamp([0.0; 3]), bits: &mut bits };
+            router.on_departure(view, packet, || 0.5);
+        }
+        bits
     };
     let stamp = Stamp([0.0; 3]);
     // Two of three routers know XCP: TCP from its initial window, in slow start.
     let mut law = new(true);
     let bits = after(&law, 2);
-    law.on_feedback(RTT, RTT, &stamp, bits);
-    assert_eq!((law.fallen_back(), law.cwnd()), (Some(RTT), 10_000.0));
+    law.on_feedback(&Feedback { now: RTT, srtt: RTT, stamp: &stamp, bits, carried: 0.0 });
+    assert_eq!((law.report().fallen_back, law.cwnd()), (Some(RTT), 10_000.0));
     assert_eq!((law.bits(), law.stamp(RTT, RTT)), (0, Stamp::default()));
     law.on_ack(&Ack { flight: 10, ..Ack::of_one(RTT * 2, RTT, &stamp) });
     assert_eq!(law.cwnd(), 11_000.0, "slow start");
-    law.on_loss(RTT * 3, 10);
+    law.on_congestion(RTT * 3, Congestion::Loss { flight: 10 });
     // RFC 5681: half of the flight.
     assert_eq!(law.cwnd(), 5000.0);
-    law.on_timeout(RTT * 4, 5);
+    law.on_congestion(RTT * 4, Congestion::Timeout { flight: 5 });
     assert_eq!(law.cwnd(), 1000.0);
     // A receiver without XCP: no bits come back.
     let mut law = new(true);
-    law.on_feedback(RTT, RTT, &stamp, 0);
-    assert_eq!(law.fallen_back(), Some(RTT));
+    law.on_feedback(&Feedback { now: RTT, srtt: RTT, stamp: &stamp, bits: 0, carried: 0.0 });
+    assert_eq!(law.report().fallen_back, Some(RTT));
     // All know XCP: it stays, and obeys; then the path changes, and half of the flight is left.
     let mut law = new(true);
     let bits = after(&law, 3);
-    law.on_feedback(RTT, RTT, &stamp, bits);
-    assert_eq!((law.fallen_back(), law.bits()), (None, new(true).bits()));
+    law.on_feedback(&Feedback { now: RTT, srtt: RTT, stamp: &stamp, bits, carried: 0.0 });
+    assert_eq!((law.report().fallen_back, law.bits()), (None, new(true).bits()));
     let granted = E::header(10_000.0, 0.1, 1000.0, 500.0);
     law.on_ack(&Ack { flight: 10, bits, ..Ack::of_one(RTT * 2, RTT, &granted) });
-    assert_eq!((law.fallen_back(), law.cwnd()), (None, 10_500.0));
+    assert_eq!((law.report().fallen_back, law.cwnd()), (None, 10_500.0));
     let bits = after(&law, 2);
     law.on_ack(&Ack { flight: 10, bits, ..Ack::of_one(RTT * 3, RTT, &granted) });
-    assert_eq!(law.fallen_back(), Some(RTT * 3));
+    assert_eq!(law.report().fallen_back, Some(RTT * 3));
     assert!((5000.0..6000.0).contains(&law.cwnd()), "{}", law.cwnd());
     // Who does not ask.
     let mut law = new(false);
     let bits = after(&law, 1);
     law.on_ack(&Ack { bits, ..Ack::of_one(RTT, RTT, &granted) });
-    assert_eq!((bits, law.fallen_back(), law.cwnd()), (0, None, 10_500.0));
+    assert_eq!((bits, law.report().fallen_back, law.cwnd()), (0, None, 10_500.0));
 }
 
 #[test]
@@ -548,7 +554,7 @@ fn paces<E: Encoding>(acks: &[(u32, f64, u8)], negotiate: bool) -> Result<(), Te
         Sender::<E>::new(&params, &flow)
     };
     let (mut paced, mut plain) = (new(true), new(false));
-    prop_assert_eq!(paced.pacing_rate(), None);
+    prop_assert_eq!(paced.pacing(), None);
     let mut now = Time::ZERO;
     for (rtt_us, change, event) in acks {
         let srtt = Time::from_micros(u64::from(*rtt_us));
@@ -556,8 +562,8 @@ fn paces<E: Encoding>(acks: &[(u32, f64, u8)], negotiate: bool) -> Result<(), Te
         let given = E::header(plain.cwnd(), srtt.as_secs_f64(), 1000.0, *change);
         for law in [&mut paced, &mut plain] {
             match event {
-                0 => law.on_loss(now, 7),
-                1 => law.on_timeout(now, 7),
+                0 => law.on_congestion(now, Congestion::Loss { flight: 7 }),
+                1 => law.on_congestion(now, Congestion::Timeout { flight: 7 }),
                 // Of what was asked for, as if all routers knew XCP; or else not.
                 2 if negotiate => law.on_ack(&Ack { bits: 0, ..Ack::of_one(now, srtt, &given) }),
                 _ => law.on_ack(&Ack { bits: law.bits(), ..Ack::of_one(now, srtt, &given) }),
@@ -565,11 +571,11 @@ fn paces<E: Encoding>(acks: &[(u32, f64, u8)], negotiate: bool) -> Result<(), Te
         }
         prop_assert_eq!(paced.cwnd(), plain.cwnd());
         prop_assert_eq!(paced.stamp(now, srtt), plain.stamp(now, srtt));
-        prop_assert_eq!(plain.pacing_rate(), None);
-        if paced.fallen_back().is_some() {
-            prop_assert_eq!(paced.pacing_rate(), None);
+        prop_assert_eq!(plain.pacing(), None);
+        if paced.report().fallen_back.is_some() {
+            prop_assert_eq!(paced.pacing(), None);
         } else if *event > 1 {
-            let rate = paced.pacing_rate().expect("a pace").bytes_per_sec();
+            let rate = paced.pacing().expect("a pace").rate.bytes_per_sec();
             let expected = paced.cwnd() / srtt.as_secs_f64();
             prop_assert!((rate / expected - 1.0).abs() < 1e-12, "{} {}", rate, expected);
         }

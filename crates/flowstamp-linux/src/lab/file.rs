@@ -134,7 +134,7 @@ impl Router {
         if self.law == RouterSpec::default() {
             return Ok(());
         }
-        if path.varies() && self.law.needs_capacity() {
+        if path.varies() && self.law.traits().needs_capacity {
             let name = law::law_of(&self.law)?.name;
             return Err(Refusal(format!(
                 "router.law: {name} is told one rate, and path.rate varies; take xcp-b, or a rate that stays"
@@ -451,7 +451,7 @@ impl Lab {
         {
             return Err("router.share divides a kernel's link; set where = \"bpf\", and a law".to_owned());
         }
-        if self.router.share.is_some() && (self.path.varies() || !self.router.law.needs_capacity()) {
+        if self.router.share.is_some() && (self.path.varies() || !self.router.law.traits().needs_capacity) {
             return Err("router.share divides a rate that is known and stays; leave it out".to_owned());
         }
         self.capture.as_ref().map_or(Ok(()), check_capture)?;

@@ -335,9 +335,10 @@ fn what_the_option_says_is_what_the_law_reads() {
         let mut stamp = (law.read)(&least);
         let spec = given(law, &[], None, None).expect("defaults").spec;
         let view = flowstamp_laws::router::LinkView { now: Time::ZERO, queue_bytes: 0, queue_packets: 0 };
+        let packet = flowstamp_laws::router::PacketOut { size: 1500, stamp: &mut stamp, bits: &mut 0 };
         spec.build(&flowstamp_laws::router::RouterView::of(link().rate.expect("known")))
             .expect("a law")
-            .on_departure(view, 1500, &mut stamp, &mut 0, || 0.5);
+            .on_departure(view, packet, || 0.5);
         assert_eq!((law.write)(&stamp), law.least);
     }
 }

@@ -7,7 +7,7 @@ use crate::law::{self, Law};
 use flowstamp_laws::medium::Service;
 use flowstamp_laws::random::Stream;
 use flowstamp_laws::registry::AnyRouter;
-use flowstamp_laws::router::{LinkView, MAX_TIMERS};
+use flowstamp_laws::router::{LinkView, MAX_TIMERS, PacketIn, PacketOut};
 use flowstamp_laws::units::Time;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,6 +25,8 @@ pub struct LinkSpecification {
     pub loss: f64,
     /// The law that governs it.
     pub router: Option<AnyRouter>,
+    /// When its timers first fire.
+    pub timers: [Option<Time>; MAX_TIMERS],
     /// What that one's packets are told of it, if anything: [`Law::told`].
     pub told: u32,
     /// Seed of the losses, and the link's name in it.
@@ -143,12 +145,6 @@ enum Event {
 impl Link {
     /// An idle link.
     pub fn new(spec: LinkSpecification) -> Self {
-        let mut timers = [None; MAX_TIMERS];
-        if let Some(router) = &spec.router {
-            for (which, timer) in timers.iter_mut().enumerate() {
-                *timer = router.first_timer(which);
-            }
-        }
         Self {
             law: spec.router.as_ref().and_then(|router| law::of_header(router.header())),
             random: Stream::new(spec.seed.0, spec.seed.1),
@@ -157,7 +153,7 @@ impl Link {
             starts: None,
             waiting: Queue::new(spec.queue, spec.buffer_bytes),
             frames: VecDeque::new(),
-            timers,
+            timers: spec.timers,
             counters: Counters::default(),
             warm: false,
             ended: None,
@@ -284,7 +280,8 @@ impl Link {
         {
             let random = &mut self.random;
             let mut bits = frame::ecn(&frame.bytes, &segment);
-            router.on_departure(view, size as u32, &mut stamped.stamp, &mut bits, || random.uniform());
+            let packet = PacketOut { size: size as u32, stamp: &mut stamped.stamp, bits: &mut bits };
+            router.on_departure(view, packet, || random.uniform());
             (law.tell)(&mut stamped.stamp, self.spec.told);
             frame::write(&mut frame.bytes, &stamped, law);
             frame::write_ecn(&mut frame.bytes, &segment, bits);
@@ -334,7 +331,7 @@ impl Link {
             };
             let stamped =
                 self.law.and_then(|law| frame::segment(&bytes).and_then(|s| frame::stamp(&bytes, &s, law)));
-            router.on_arrival(view, size as u32, stamped.as_ref().map(|s| &s.stamp), 0);
+            router.on_arrival(view, PacketIn::of(size as u32, stamped.as_ref().map(|s| &s.stamp)));
         }
         let is_idle = self.starts.is_none() && self.free <= at;
         // What a FIFO loses on arrival has no luck to be drawn.
@@ -383,6 +380,7 @@ mod tests {
             queue: queue::Kind::Droptail,
             loss: 0.0,
             router: None,
+            timers: [None; MAX_TIMERS],
             told: 0,
             seed: (1, "test"),
             warmup: Time::ZERO,

@@ -165,6 +165,7 @@ mod tests {
                 buffer_bytes: 1 << 20,
                 loss: 0.0,
                 router: None,
+                timers: [None; flowstamp_laws::router::MAX_TIMERS],
                 seed: (1, "test"),
                 warmup: Time::ZERO,
                 until: Time::from_secs(100),

@@ -62,7 +62,7 @@ impl Fabric {
             let captured = fabric.capture.add_cell(cell);
             fabric.air.listen(number as u32, captured);
         }
-        fabric.set_timers();
+        fabric.set_timers(plans);
         for (number, at) in fabric.air.changes() {
             fabric.events.push(at, Source::new(Class::Capacity, number));
         }
@@ -70,8 +70,8 @@ impl Fabric {
     }
 
     /// The first events of laws' timers, and of capacities that change.
-    fn set_timers(&mut self) {
-        for (number, port) in self.ports.iter_mut().enumerate() {
+    fn set_timers(&mut self, plans: &[LinkPlan]) {
+        for ((number, port), plan) in self.ports.iter_mut().enumerate().zip(plans) {
             for (class, law) in port.queue_laws().iter().enumerate() {
                 if let Some(at) = law.first_timer() {
                     let source = Source::new(Class::Queue, (number * MAX_QUEUES + class) as u32);
@@ -79,8 +79,8 @@ impl Fabric {
                 }
             }
             let laws = port.laws();
-            for which in 0..MAX_TIMERS {
-                if let Some(at) = laws.router.as_ref().and_then(|r| r.first_timer(which)) {
+            for (which, first) in plan.router.traits().first_timers.into_iter().enumerate() {
+                if let Some(at) = first {
                     let source = Source::new(Class::Router, (number * MAX_TIMERS + which) as u32);
                     self.events.push(at, source);
                 }

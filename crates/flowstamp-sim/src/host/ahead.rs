@@ -19,7 +19,6 @@ use crate::fabric::{Exit, Fabric, RECEIVERS, SENDER};
 use crate::packet::{CONTROL, DATA, Packet};
 use crate::plan::{END, Network, WebPlan};
 use crate::scenario::Scenario;
-use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::transport::Params;
 use flowstamp_laws::units::Time;
 
@@ -74,7 +73,7 @@ pub fn sides(network: &Network, scenario: &Scenario) -> Vec<u32> {
         // Delayed acks leave by a timer; where a law falls back, a receiver's header follows what the sender does, so that
         // neither may be ahead of the other.
         let laws = &network.groups[*group as usize].laws;
-        let (prompt, apart) = (!delayed_acks, !laws.iter().any(SenderSpec::falls_back));
+        let (prompt, apart) = (!delayed_acks, !laws.iter().any(|law| law.traits().falls_back));
         let receivers = if prompt && apart { Users::AcksFor(data.1 as u32) } else { Users::Several };
         let sender = if !*web && apart { Users::OneFlow(acks.1 as u32) } else { Users::Several };
         join(acks.0, receivers, true);

@@ -38,7 +38,7 @@ impl Flow {
     fn goes_on(&self, now: Time, group: &Group, record: &Record, probe_bytes: u32) -> bool {
         // Twice the RTT is the patience of repair by count.
         let srtt = self.sender.srtt();
-        let probe = self.law.probe_after(srtt, probe_bytes);
+        let probe = self.law.pacing().map_or(srtt, |pacing| pacing.probe_after(srtt, probe_bytes));
         let limit = now + group.transport().last_rto(Time::ZERO).max(srtt * 2);
         if !self.open || self.sends == Sends::Requests {
             return self.control.due() <= limit;

@@ -6,7 +6,7 @@ use crate::events::Class;
 use crate::fabric::Fabric;
 use crate::plan::{Path, Reroute};
 use flowstamp_laws::registry::SenderSpec;
-use flowstamp_laws::sender::SenderLaw;
+use flowstamp_laws::sender::{FlowChange, SenderLaw};
 use flowstamp_laws::units::Time;
 
 impl Hosts {
@@ -33,7 +33,7 @@ impl Hosts {
         for number in 0..self.flows.len() {
             let flow = &mut self.flows[number];
             if flow.group as usize == group {
-                flow.law.set_params(law);
+                flow.law.on_change(FlowChange::Params(law));
                 self.send(net, number as u32); // which more may allow now
             }
         }
@@ -58,7 +58,8 @@ impl Hosts {
             let before = flow.path.data;
             if follow(&mut flow.path) && flow.falls_back && flow.started {
                 // Routers are counted in packets of both ways for a while: more of them than told are none that is unknown.
-                flow.law.passes(net.hops(before).min(net.hops(flow.path.data)));
+                let hops = net.hops(before).min(net.hops(flow.path.data));
+                flow.law.on_change(FlowChange::Hops(hops));
             }
         }
         self.web.iter_mut().flat_map(|web| web.paths.iter_mut().flatten()).for_each(|path| {

@@ -28,22 +28,22 @@ impl Hosts {
         flow.control.set(next, &mut net.events, Class::Control, number);
     }
 
-    /// An answer to it is on its way to the law: what the link has carried since the last.
-    pub(super) fn tell_carried(&mut self, net: &mut Fabric, number: u32) {
-        let flow = &mut self.flows[number as usize];
-        let group = &mut self.groups[flow.group as usize];
-        let Some((link, _)) = group.plan.governs else { return };
+    /// Bytes that the governed link has carried since the last answer.
+    pub(super) fn carried(&mut self, net: &mut Fabric, number: u32) -> f64 {
+        let group = &mut self.groups[self.flows[number as usize].group as usize];
+        let Some((link, _)) = group.plan.governs else { return 0.0 };
         let sent = net.shape(link as usize, None);
         // At the end of warm-up a link counts anew.
-        flow.law.carried((sent - group.carried).max(0.0));
+        let carried = (sent - group.carried).max(0.0);
         group.carried = sent;
+        carried
     }
 
     /// The law has heard of the answer: the link's rate is its pace.
     pub(super) fn govern(&mut self, net: &mut Fabric, number: u32) {
         let flow = &self.flows[number as usize];
         if let Some((link, _)) = self.groups[flow.group as usize].plan.governs {
-            net.shape(link as usize, flow.law.pacing_rate());
+            net.shape(link as usize, flow.law.pacing().map(|pacing| pacing.rate));
         }
     }
 }

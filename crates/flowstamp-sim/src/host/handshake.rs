@@ -5,7 +5,7 @@ use crate::events::Class;
 use crate::fabric::Fabric;
 use crate::packet::{CONTROL, DATA, FIN, NO_SACK, Packet, REQUEST, SYN};
 use flowstamp_laws::Stamp;
-use flowstamp_laws::sender::SenderLaw;
+use flowstamp_laws::sender::{Feedback, SenderLaw};
 use flowstamp_laws::units::Time;
 
 /// How often a FIN is sent before its answer is no longer waited for: 31 timeouts in all.
@@ -107,12 +107,11 @@ impl Hosts {
             return;
         }
         let edge = flow.sends == Sends::Requests;
-        if edge {
-            self.tell_carried(net, packet.flow);
-        }
+        let carried = if edge { self.carried(net, packet.flow) } else { 0.0 };
         let flow = &mut self.flows[packet.flow as usize];
         flow.sender.on_answer(now, packet.sent_at);
-        flow.law.on_feedback(now, flow.sender.srtt(), &packet.stamp, packet.bits);
+        let (srtt, stamp, bits) = (flow.sender.srtt(), &packet.stamp, packet.bits);
+        flow.law.on_feedback(&Feedback { now, srtt, stamp, bits, carried });
         let opens = !flow.open;
         if opens {
             flow.open = true;

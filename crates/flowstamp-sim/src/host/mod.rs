@@ -30,7 +30,7 @@ use crate::scenario::{self, Scenario};
 use crate::size_bins::{self, BINS};
 use application::App;
 use flowstamp_laws::registry::{AnySender, Header, SenderSpec};
-use flowstamp_laws::sender::{FlowView, SenderLaw};
+use flowstamp_laws::sender::{FlowChange, FlowView, SenderLaw, SenderTraits};
 use flowstamp_laws::transport::{self, Agreed, Receiver, Sender};
 use flowstamp_laws::units::{Rate, Time};
 use jitter::Jitter;
@@ -85,6 +85,7 @@ pub struct Group {
 pub struct Law {
     /// The sender's law.
     pub spec: SenderSpec,
+    traits: SenderTraits,
     /// Window, acks and recovery.
     transport: transport::Params,
     /// What its data packets say of ECN.
@@ -95,9 +96,11 @@ impl Group {
     fn new(scenario: &Scenario, plan: &GroupPlan) -> Self {
         let spec = &scenario.flows[plan.spec];
         let law = |law: &SenderSpec| {
-            let ecn = spec.transport.ecn.unwrap_or(law.ecn());
+            let traits = law.traits();
+            let ecn = spec.transport.ecn.unwrap_or(traits.ecn);
             Law {
                 spec: law.clone(),
+                traits,
                 transport: transport::Params {
                     ecn: Some(ecn),
                     initial_rto: Some(plan.initial_rto),
@@ -105,7 +108,7 @@ impl Group {
                     ..spec.transport.clone()
                 },
                 ect: match ecn {
-                    true if law.l4s() => ECN_CAPABLE | L4S,
+                    true if traits.l4s => ECN_CAPABLE | L4S,
                     true => ECN_CAPABLE,
                     false => 0,
                 },
@@ -183,10 +186,10 @@ enum Sends {
 }
 
 impl Sends {
-    fn of(group: &Group, law: &SenderSpec) -> Self {
+    fn of(group: &Group, law: &SenderTraits) -> Self {
         match group.plan.governs {
             Some(_) => Self::Requests,
-            None if law.datagrams() => Self::Datagrams,
+            None if law.datagrams => Self::Datagrams,
             None if group.plan.application.is_some() => Self::Messages,
             None => Self::Window,
         }
@@ -275,7 +278,7 @@ impl Flow {
     /// ahead of ([`sides`]).
     #[inline]
     fn spoken(&self) -> Header {
-        if self.falls_back && self.law.fallen_back().is_some() { Header::Plain } else { self.header }
+        if self.falls_back && self.law.report().fallen_back.is_some() { Header::Plain } else { self.header }
     }
 
     /// A packet of its is about to arrive, data or an ack: what that needs of it is brought near.
@@ -453,24 +456,23 @@ impl Hosts {
         let spec = &self.groups[group as usize];
         // Laws count packets as they are on the wire.
         let wire = |rate: Rate| Rate::from_bps(rate.bps() * (f64::from(self.packet_bytes) / payload as f64));
-        let Law { spec: law_spec, transport, ect } = &spec.laws[law as usize];
+        let Law { spec: law_spec, traits, transport, ect } = &spec.laws[law as usize];
         let view = FlowView {
             packet_bytes: u32::from(self.packet_bytes),
             initial_window: transport.initial_window,
             app_rate: spec.plan.governs.map_or_else(|| spec.rate.map(wire), |(_, most)| Some(most)),
         };
         let mut law = law_spec.build(&view);
-        let falls_back = law_spec.falls_back();
-        if falls_back {
-            law.passes(net.hops(path.data));
+        if traits.falls_back {
+            law.on_change(FlowChange::Hops(net.hops(path.data)));
         }
         let bin = size.filter(|_| spec.web).map_or(0, |size| size_bins::bin(size, payload));
         let delays = spec.delays.start + bin;
-        let handshake = transport.handshake.unwrap_or(law.handshake());
-        let agreed = Agreed::between(transport, &law);
-        let sends = Sends::of(spec, law_spec);
+        let handshake = transport.handshake.unwrap_or(traits.handshake);
+        let agreed = Agreed::between(transport, traits);
+        let sends = Sends::of(spec, traits);
         Flow {
-            falls_back,
+            falls_back: traits.falls_back,
             sender: Sender::new(transport, agreed, size.map(|_| packets)),
             law,
             receiver: Receiver::new(transport, agreed),

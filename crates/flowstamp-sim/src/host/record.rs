@@ -84,7 +84,7 @@ impl Outcome {
             acknowledged,
             min_rtt: flow.sender.min_rtt(),
             srtt: flow.sender.srtt(),
-            switched: flow.law.fallen_back().unwrap_or(Time::MAX),
+            switched: flow.law.report().fallen_back.unwrap_or(Time::MAX),
         }
     }
 }

@@ -63,11 +63,11 @@ impl Hosts {
                     ((further + 1e-9) as u32).saturating_add(1)
                 }
             };
-            let pace = flow.law.pacing_rate();
+            let pacing = flow.law.pacing();
             let mut due = now;
-            if let Some(rate) = pace {
+            if let Some(pacing) = &pacing {
                 let size = flowstamp_laws::Bytes::new(u64::from(flow.last_departed));
-                due = flow.last_departure.saturating_add(rate.tx_time(size));
+                due = flow.last_departure.saturating_add(pacing.rate.tx_time(size));
                 if due > now {
                     self.wait_for_pace(net, number, due);
                     break;
@@ -99,7 +99,7 @@ impl Hosts {
             } else {
                 self.packet_bytes
             };
-            if pace.is_some() {
+            if pacing.is_some() {
                 flow.last_departure = flow.jitter.as_mut().map_or(now, |jitter| jitter.paced());
                 flow.last_departed = size;
             }
@@ -141,7 +141,8 @@ impl Hosts {
         if next <= net.now + srtt || srtt == Time::ZERO {
             return;
         }
-        let probe = net.now + flow.law.probe_after(srtt, self.ack_bytes.into());
+        let Some(pacing) = flow.law.pacing() else { return };
+        let probe = net.now + pacing.probe_after(srtt, self.ack_bytes.into());
         if next > probe {
             self.arm_probe(net, number, probe);
         }

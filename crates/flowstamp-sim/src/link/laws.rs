@@ -6,10 +6,15 @@ use super::police::Police;
 use crate::medium::Capacity;
 use crate::packet::{CONGESTED, DATA, ECN_CAPABLE, Packet};
 use crate::random::Stream;
+use flowstamp_laws::Stamp;
 use flowstamp_laws::queue::{Arrival, Limit, Verdict};
 use flowstamp_laws::registry::{AnyQueue, AnyRouter};
-use flowstamp_laws::router::LinkView;
+use flowstamp_laws::router::{LinkView, PacketIn, PacketOut};
 use flowstamp_laws::units::Time;
+
+/// ECN fields (RFC 3168 section 5): of a packet that may be marked, and of one that is.
+const ECT_1: u16 = 1;
+const CE: u16 = 3;
 
 /// What waits somewhere.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,6 +57,10 @@ pub struct Laws {
     pub capacity: Capacity,
     /// The router law is told of that.
     pub told: bool,
+    /// The router law marks packets of other protocols.
+    pub marks: bool,
+    /// The router law hears of what comes in over a shared medium.
+    pub over_medium: bool,
     /// Buffer.
     pub limit: Limit,
     /// Queue law.
@@ -87,6 +96,8 @@ impl Laws {
             name,
             capacity,
             told: true,
+            marks: false,
+            over_medium: false,
             limit,
             queue,
             router,
@@ -137,12 +148,13 @@ impl Laws {
     fn router_hears(&mut self, now: Time, seen: Backlog, packet: &Packet) {
         if let Some(router) = &mut self.router {
             let own = packet.flags & DATA != 0 && packet.header == router.header();
-            let size = u32::from(packet.size);
+            let (size, bits) = (u32::from(packet.size), packet.bits);
             if let (true, Some(police)) = (own, &self.police) {
                 let believed = police.believed(packet);
-                router.on_arrival(seen.view(now), size, believed.as_ref(), packet.bits);
+                router.on_arrival(seen.view(now), PacketIn { size, stamp: believed.as_ref(), bits });
             } else {
-                router.on_arrival(seen.view(now), size, own.then_some(&packet.stamp), packet.bits);
+                let stamp = own.then_some(&packet.stamp);
+                router.on_arrival(seen.view(now), PacketIn { size, stamp, bits });
             }
         }
     }
@@ -161,16 +173,19 @@ impl Laws {
             let named = self.police.as_ref().map(|police| police.bound(packet));
             let Packet { stamp, bits, size, flags, header, .. } = packet;
             let random = &mut self.random;
+            let size = u32::from(*size);
             if *flags & DATA != 0 && *header == router.header() {
-                router.on_departure(seen.view(now), u32::from(*size), stamp, bits, || random.uniform());
+                router.on_departure(seen.view(now), PacketOut { size, stamp, bits }, || random.uniform());
                 if let (Some(police), Some(named)) = (&mut self.police, named) {
                     police.tell(now, packet, &named);
                 }
-            } else if *flags & (ECN_CAPABLE | CONGESTED) == ECN_CAPABLE
-                && router.marks(seen.view(now), u32::from(*size), || random.uniform())
-            {
-                *flags |= CONGESTED;
-                self.stats.marks += 1;
+            } else if self.marks && *flags & (ECN_CAPABLE | CONGESTED) == ECN_CAPABLE {
+                let (stamp, bits) = (&mut Stamp::default(), &mut { ECT_1 });
+                router.on_departure(seen.view(now), PacketOut { size, stamp, bits }, || random.uniform());
+                if *bits == CE {
+                    *flags |= CONGESTED;
+                    self.stats.marks += 1;
+                }
             }
         }
     }

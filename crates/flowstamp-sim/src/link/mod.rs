@@ -41,7 +41,7 @@ use crate::capture::Capture;
 use crate::packet::{DATA, Packet, SackPool};
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::registry::{AnyQueue, AnyRouter};
-use flowstamp_laws::router::LinkView;
+use flowstamp_laws::router::{LinkChange, LinkView, PacketIn, PacketOut};
 use flowstamp_laws::share::split::Split;
 use flowstamp_laws::units::{Rate, Time};
 
@@ -192,10 +192,15 @@ impl Port {
     /// A packet has come in over the medium that the link shares.
     pub fn comes_in(&mut self, now: Time, packet: &mut Packet) {
         let view = self.view(now);
-        let Some(router) = &mut self.laws_mut().router else { return };
+        let Laws { router: Some(router), over_medium: true, random, .. } = self.laws_mut() else { return };
         let own = packet.flags & DATA != 0 && packet.header == router.header();
-        let (size, bits) = (u32::from(packet.size), packet.bits);
-        router.on_medium_arrival(view, size, own.then_some(&mut packet.stamp), bits);
+        let (size, mut bits) = (u32::from(packet.size), packet.bits);
+        router.on_arrival(view, PacketIn { size, stamp: own.then_some(&packet.stamp), bits });
+        if own {
+            // Its bits say what it has passed: the router that sent it.
+            let packet = PacketOut { size, stamp: &mut packet.stamp, bits: &mut bits };
+            router.on_departure(view, packet, || random.uniform());
+        }
     }
 
     /// Catches up with the transmissions that have begun by `now`.
@@ -260,9 +265,9 @@ impl Port {
     /// The router law hears of the capacity, and of its part where the link is shared by windows.
     fn tell_router(&mut self, capacity: Rate, part: Option<(Rate, Rate)>) {
         let Some(router) = &mut self.laws_mut().router else { return };
-        router.set_capacity(capacity);
+        router.on_change(LinkChange::Capacity(capacity));
         if let Some((own, link)) = part {
-            router.set_part(own, link);
+            router.on_change(LinkChange::Part { own, link });
         }
     }
 

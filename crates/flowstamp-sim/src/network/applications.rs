@@ -4,7 +4,7 @@ use super::{Builder, Result, error, of_full};
 use crate::ScenarioError;
 use crate::application::Process;
 use crate::scenario::{Application, FlowGroup, Jitter};
-use flowstamp_laws::sender::{FlowView, Recovery};
+use flowstamp_laws::sender::Recovery;
 use flowstamp_laws::transport::Agreed;
 use flowstamp_laws::units::{Rate, Time};
 
@@ -27,7 +27,7 @@ impl Builder<'_> {
     /// What the application of a group does that has been checked, whose data take these router links.
     pub(super) fn produces(&self, group: &FlowGroup, links: &[u32]) -> Result<Produces> {
         let process = self.process(group)?;
-        if group.law.datagrams() {
+        if group.law.traits().datagrams {
             let send_jitter = self.datagram_jitter(group, process.as_ref(), links);
             return Ok(Produces { process, rate: None, send_jitter });
         }
@@ -87,7 +87,7 @@ impl Builder<'_> {
         if group.application.is_some() {
             of_full(key("application"), "applications but those of a constant rate")?;
         }
-        let datagrams = group.law.datagrams();
+        let datagrams = group.law.traits().datagrams;
         let of_datagrams = [
             ("packet", group.packet.is_some()),
             ("jitter", group.jitter.is_some()),
@@ -130,7 +130,7 @@ impl Builder<'_> {
             return error(key("application.kind"), message);
         }
         let messages = !datagrams && !matches!(application, Application::Constant { .. });
-        if messages && self.counts(group) {
+        if messages && Self::counts(group) {
             let kind = application.kind();
             let message = format!(
                 "is \"count\", which repairs losses only at a flow's end; \"{kind}\" needs its data in order, set \"sack\""
@@ -141,12 +141,7 @@ impl Builder<'_> {
     }
 
     /// Whether a group's flows make up for losses at their end.
-    fn counts(&self, group: &FlowGroup) -> bool {
-        let view = FlowView {
-            packet_bytes: self.scenario.packet.get() as u32,
-            initial_window: group.transport.initial_window,
-            app_rate: None,
-        };
-        Agreed::between(&group.transport, &group.law.build(&view)).recovery == Recovery::Count
+    fn counts(group: &FlowGroup) -> bool {
+        Agreed::between(&group.transport, &group.law.traits()).recovery == Recovery::Count
     }
 }

@@ -230,7 +230,7 @@ impl Builder<'_> {
             let mut said = Said::default();
             let of_header = |law: Header| law == *header;
             for plan in self.links.iter_mut().filter(|plan| of_header(plan.router.header())) {
-                if let Some(agreed) = plan.router.agreed_time() {
+                if let Some(agreed) = plan.router.open().agreed_time {
                     said.hear(&agreed, || format!("router of {}", plan.name));
                 }
             }
@@ -241,7 +241,7 @@ impl Builder<'_> {
                     let count = f64::from(self.scenario.flows[plan.spec].count.unwrap_or(1));
                     (rtts_s, flows) = (rtts_s + count * plan.path_rtt_s, flows + count);
                 }
-                for agreed in laws.filter_map(|law| law.agreed_time()) {
+                for agreed in laws.filter_map(|law| law.open().agreed_time) {
                     said.hear(&agreed, || format!("flows.{}", plan.name));
                 }
             }
@@ -267,8 +267,8 @@ impl Builder<'_> {
             let routers = self.links.iter_mut().filter(|plan| of_header(plan.router.header()));
             let senders = network.groups.iter_mut().flat_map(|plan| &mut plan.laws);
             let senders = senders.filter(|law| of_header(law.header()));
-            let routers = routers.filter_map(|plan| plan.router.agreed_time());
-            for agreed in routers.chain(senders.filter_map(|law| law.agreed_time())) {
+            let routers = routers.filter_map(|plan| plan.router.open().agreed_time);
+            for agreed in routers.chain(senders.filter_map(|law| law.open().agreed_time)) {
                 agreed.value.get_or_insert(time);
             }
             network.assumed.insert(format!("{}.{}", header.name(), said.name), time.to_string());
@@ -280,7 +280,7 @@ impl Builder<'_> {
         let mut warnings = Warnings::default();
         for (plan, rtts) in self.links.iter_mut().zip(&self.rtts) {
             let longest = Some(rtts.longest).filter(|t| *t > Time::ZERO);
-            if plan.router.gains().is_some() {
+            if plan.router.traits().gains.is_some() {
                 network.loops.push(Loop {
                     link: plan.name.clone(),
                     router: plan.router.clone(),
@@ -315,7 +315,7 @@ impl Warnings {
     /// Looks at what does not fit the RTTs of a link's flows, of which nothing is left open.
     fn look_at(&mut self, plan: &LinkPlan, rtts: &PathRtts, longest: Option<Time>, packet_bytes: f64) {
         let router = [
-            plan.router.gains().and_then(|gains| unstable(gains, &rtts.each())),
+            plan.router.traits().gains.and_then(|gains| unstable(gains, &rtts.each())),
             bursts(rtts),
             sparse(plan, rtts, packet_bytes),
             longest.and_then(|rtt| {
@@ -341,7 +341,7 @@ impl Warnings {
         longest: Option<Time>,
         assumed: &mut Named<String>,
     ) {
-        let router = plan.router.time_constant().and_then(|(name, value)| {
+        let router = plan.router.open().time_constant.and_then(|(name, value)| {
             let rtt = rtts.mean()?;
             Some(("router", name, value, rtt, true))
         });
@@ -368,7 +368,7 @@ impl Warnings {
 
     /// Sets the longest RTT that a router law takes into account, if that is left open and the usual one is too short.
     fn longest_rtt(&mut self, plan: &mut LinkPlan, longest: Option<Time>, assumed: &mut Named<String>) {
-        let Some((bound, longest)) = plan.router.longest_rtt().zip(longest) else { return };
+        let Some((bound, longest)) = plan.router.open().longest_rtt.zip(longest) else { return };
         let name = bound.name;
         match *bound.value {
             None if bound.on(longest) > bound.usual => {

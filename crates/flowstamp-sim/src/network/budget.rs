@@ -199,7 +199,7 @@ impl Builder<'_> {
                 // A burst of all waits at one of a host's links at a time, and a link has room for two at the least.
                 under_way += waits * (2.0 * at_hosts + ACCESS_LINKS * 2.0 * count.pairs);
                 under_way +=
-                    if group.law.datagrams() { 0.0 } else { self.known_per_packet(group, laws) * data };
+                    if group.law.traits().datagrams { 0.0 } else { self.known_per_packet(group, laws) * data };
                 flows += count.all;
                 let acks_per_s = self.slowest(&span.there) / self.scenario.packet.as_f64();
                 loads.push(Load { way: span.there, back: span.acks, data, acks_per_s });
@@ -349,7 +349,7 @@ impl Builder<'_> {
         let produced = |rate_s: f64, time_s: f64| flows * (rate_s * time_s / payload + 2.0);
         let rate = group.rate.map(Rate::bytes_per_sec);
         let all = rate.map_or(f64::MAX, |rate| produced(rate, duration_s));
-        if let (None, Some((per_s, each))) = (rate, self.most(group).filter(|_| group.law.datagrams())) {
+        if let (None, Some((per_s, each))) = (rate, self.most(group).filter(|_| group.law.traits().datagrams)) {
             // Bursts that meet, of packets that may be smaller.
             let made = |time_s: f64| flows * (per_s * time_s + 20.0) * each;
             let beyond =
@@ -358,7 +358,7 @@ impl Builder<'_> {
             let at_hosts = made(duration_s).min(made(rtt_s.min(duration_s)) + beyond);
             return [made(duration_s).min(at_hosts + room), at_hosts];
         }
-        if let (true, Some(rate)) = (group.law.datagrams(), rate) {
+        if let (true, Some(rate)) = (group.law.traits().datagrams, rate) {
             let beyond = access.map_or(0.0, |access| (rate - access.rate.bytes_per_sec()).max(0.0));
             let at_hosts = all.min(produced(rate, rtt_s.min(duration_s)) + produced(beyond, duration_s));
             return [all.min(at_hosts + room), at_hosts];
@@ -370,7 +370,7 @@ impl Builder<'_> {
             Some((packets, false)) => packets,
             None => f64::MAX,
         };
-        let told = laws.iter().filter(|law| law.told());
+        let told = laws.iter().filter(|law| law.traits().told);
         let windows = told.map(|law| law.build(&self.view(group)).cwnd() / packet);
         let first = flows * (windows.fold(group.transport.initial_window, f64::max) + 4.0);
         let path = 2.0 * (first + round_trip + room);
@@ -400,7 +400,7 @@ impl Builder<'_> {
     fn messages(&self, group: &FlowGroup, flows: f64) -> f64 {
         let Some((per_s, _)) = self.most(group) else { return 0.0 };
         let all = per_s * self.scenario.duration.as_secs_f64() + 2.0;
-        if !group.law.datagrams() {
+        if !group.law.traits().datagrams {
             return if group.application.is_some() {
                 flows * GROWTH * MESSAGE_BYTES as f64 * all
             } else {
@@ -428,8 +428,7 @@ impl Builder<'_> {
     }
 
     fn asks_for_rates(&self, group: &FlowGroup, laws: &[SenderSpec]) -> bool {
-        let view = self.view(group);
-        laws.iter().any(|law| Agreed::between(&group.transport, &law.build(&view)).delivery_rate)
+        laws.iter().any(|law| Agreed::between(&group.transport, &law.traits()).delivery_rate)
     }
 
     /// What a sender and a receiver know of each packet on its way, bytes.
@@ -562,9 +561,9 @@ fn per_pair(links: f64, cells: bool) -> f64 {
 /// A flow that is there: both ends and their events.
 fn per_live(laws: &[SenderSpec], group: &FlowGroup) -> f64 {
     const TIMERS: f64 = 5.0;
-    let largest = laws.iter().map(SenderSpec::heap_bytes).max().unwrap_or_default();
+    let largest = laws.iter().map(|law| law.traits().heap_bytes).max().unwrap_or_default();
     let heaps = (largest + transport::HEAP_BYTES) as f64;
-    let jitter = group.law.datagrams() || group.transport.send_jitter > Time::ZERO;
+    let jitter = group.law.traits().datagrams || group.transport.send_jitter > Time::ZERO;
     let jitter = if jitter { JITTER_BYTES as f64 } else { 0.0 };
     let application = if group.produces() { APP_BYTES as f64 } else { 0.0 };
     of::<Flow>()

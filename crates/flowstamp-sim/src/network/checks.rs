@@ -85,7 +85,7 @@ fn unknown_capacity(plan: &LinkPlan) -> Result<()> {
     if plan.told {
         return Ok(());
     }
-    if plan.router.needs_capacity() {
+    if plan.router.traits().needs_capacity {
         let law = plan.router.name();
         let message = if matches!(plan.medium, Medium::Cell { .. }) {
             let other = plan.router.blind();
@@ -190,7 +190,7 @@ fn share(plan: &LinkPlan) -> Result<()> {
             format!("is true, but share = \"{share}\" has one queue for all; give \"wfq\" or \"drr\""),
         );
     }
-    if params.weights == Weights::Windows && plan.router.by_windows().is_none() {
+    if params.weights == Weights::Windows && plan.router.traits().by_windows.is_none() {
         let law = plan.router.name();
         return error(
             format!("{key}: weights"),

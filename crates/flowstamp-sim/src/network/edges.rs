@@ -12,7 +12,7 @@ impl Builder<'_> {
             let spec = &self.scenario.flows[network.groups[at].spec];
             let key = |k: &str| format!("flows.{}.{k}", spec.name);
             let Some(name) = &spec.governs else {
-                if spec.law.governs() {
+                if spec.law.traits().governs {
                     let message =
                         format!("is missing; \"{}\" has no data of its own, name a link", spec.law.name());
                     return error(key("governs"), message);
@@ -41,7 +41,8 @@ impl Builder<'_> {
                 .filter(|web| takes(web.group))
                 .map(|web| web.paths.iter().map(Vec::len).sum::<usize>());
             let flows = (planned + web.sum::<usize>()) as u32;
-            if let Some(open) = network.groups[at].laws[0].micro_flows().filter(|given| given.is_none()) {
+            if let Some(open) = network.groups[at].laws[0].open().micro_flows.filter(|given| given.is_none())
+            {
                 *open = Some(flows);
                 network.assumed.insert(key("law.flows"), flows.to_string());
             }
@@ -117,7 +118,7 @@ impl Builder<'_> {
 /// Of a flow that governs a link nothing else may be asked.
 fn check_group(spec: &FlowGroup) -> Result<()> {
     let key = |k: &str| format!("flows.{}.{k}", spec.name);
-    if !spec.law.governs() {
+    if !spec.law.traits().governs {
         let message = format!(
             "is for laws of macro-flows, such as \"xcp-edge\"; \"{}\" has data of its own",
             spec.law.name()

@@ -164,7 +164,7 @@ fn check_times(group: &FlowGroup, duration: Time) -> Result<()> {
 
 /// Checks that datagrams have an application, and no end that nobody would hear of.
 fn check_datagrams(group: &FlowGroup) -> Result<()> {
-    if !group.law.datagrams() {
+    if !group.law.traits().datagrams {
         return Ok(());
     }
     let key = |k: &str| format!("flows.{}.{k}", group.name);

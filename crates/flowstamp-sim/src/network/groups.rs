@@ -155,7 +155,7 @@ impl Builder<'_> {
                 "needs a host's link to wait for; give access = { rate, delay }",
             );
         }
-        if group.law.datagrams() && group.jitter.is_none() && made.send_jitter > group.transport.send_jitter {
+        if group.law.traits().datagrams && group.jitter.is_none() && made.send_jitter > group.transport.send_jitter {
             network.assumed.insert(format!("flows.{name}.jitter"), made.send_jitter.to_string());
         }
         let list = placing.list.map(|list| list.flows.clone());
@@ -258,7 +258,7 @@ impl Builder<'_> {
         let router = self.links[link as usize].router.header();
         let mut obeying = laws.iter().filter(|law| law.header() == router).peekable();
         if router != Header::Plain && obeying.peek().is_some() {
-            rtts.add(acks, rtt, lasts, obeying.any(|law| law.sends_at_once()));
+            rtts.add(acks, rtt, lasts, obeying.any(|law| law.traits().sends_at_once));
         }
     }
 

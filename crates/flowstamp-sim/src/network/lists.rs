@@ -188,7 +188,7 @@ fn check_keys(group: &FlowGroup) -> Result<()> {
             "is not for a list, whose rows say when flows start, how large they are and where they go; leave it out",
         );
     }
-    if group.law.datagrams() || group.law.governs() {
+    if group.law.traits().datagrams || group.law.traits().governs {
         let name = group.law.name();
         return error(
             key("law"),

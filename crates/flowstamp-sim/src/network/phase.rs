@@ -58,7 +58,7 @@ impl Builder<'_> {
         let comes = |spec: &FlowGroup| spec.web.is_some() || spec.list.is_some();
         let endless = !comes(spec) && spec.size.is_none() && !spec.produces();
         let stays = spec.stop.is_none() && spec.lifetime.is_none();
-        let tcp = law.header() == Header::Plain && !law.datagrams() && !law.governs();
+        let tcp = law.header() == Header::Plain && !law.traits().datagrams && !law.traits().governs;
         let alike = plan.one_rtt && counts[number] >= 2;
         if !(endless && stays && tcp && alike) || spec.transport.send_jitter > Time::ZERO {
             return None;
@@ -100,7 +100,7 @@ impl Builder<'_> {
         let beat = |plan: &GroupPlan| {
             let spec = &self.scenario.flows[plan.spec];
             let stays = spec.stop.is_none() && spec.lifetime.is_none();
-            let process = plan.application.as_ref().filter(|_| spec.law.datagrams() && stays)?;
+            let process = plan.application.as_ref().filter(|_| spec.law.traits().datagrams && stays)?;
             process.constant_rate().map(|_| process.beat())
         };
         let plan = &network.groups[number];

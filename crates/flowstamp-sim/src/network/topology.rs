@@ -222,7 +222,8 @@ pub(super) fn priority(
     queue: &QueueSpec,
 ) -> Priority {
     let in_order = queue.drops_head() || queue.shaper().is_some();
-    let wanted = router.acks_first() && share.params().is_none() && queue.two_queues().is_none() && !in_order;
+    let wanted =
+        router.traits().acks_first && share.params().is_none() && queue.two_queues().is_none() && !in_order;
     given.unwrap_or(if wanted { Priority::Acks } else { Priority::None })
 }
 

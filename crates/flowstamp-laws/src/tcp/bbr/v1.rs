@@ -46,7 +46,7 @@
 //!    ProbeRTT most of the time.
 
 use super::model::{LONGEST, Limited, MaxOverRounds, MinRtt, Pace, Rounds, drawn};
-use crate::sender::{Ack, FlowView, Recovery, SenderLaw};
+use crate::sender::{Ack, Congestion, FlowView, Pacing, SenderLaw, SenderTraits};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
 use crate::{Refused, within};
@@ -335,8 +335,8 @@ impl SenderLaw for Bbr {
         within("min_window", p.min_window, 1.0, 1e6)
     }
 
-    fn ecn() -> bool {
-        false
+    fn traits(_: &Params) -> SenderTraits {
+        SenderTraits { ecn: false, delivery_rate: true, ..SenderTraits::DEFAULT }
     }
 
     fn new(p: &Params, flow: &FlowView) -> Self {
@@ -369,22 +369,14 @@ impl SenderLaw for Bbr {
         }
     }
 
-    fn recovery(&self) -> Recovery {
-        Recovery::Sack
-    }
-
-    fn wants_delivery_rate(&self) -> bool {
-        true
-    }
-
     #[inline]
     fn cwnd(&self) -> f64 {
         self.window * self.packet
     }
 
     #[inline]
-    fn pacing_rate(&self) -> Option<Rate> {
-        Some(Rate::from_bytes_per_sec(self.pace.rate * self.packet))
+    fn pacing(&self) -> Option<Pacing> {
+        Some(Rate::from_bytes_per_sec(self.pace.rate * self.packet).into())
     }
 
     fn on_ack(&mut self, ack: &Ack<'_>) {
@@ -417,20 +409,22 @@ impl SenderLaw for Bbr {
         self.set_window();
     }
 
-    fn on_loss(&mut self, _: Time, _: u32) {
-        self.save_window();
-        // Section 4.2.3.4: packets_in_flight + max(packets_delivered, 1).
-        self.window = self.in_flight + self.newly.max(1.0);
-        let conserve_until = self.delivered.saturating_add(self.in_flight as u32);
-        self.repair = Repair::Recovery { conserve_until };
-    }
-
-    fn on_mark(&mut self, _: Time, _: u32) {}
-
-    fn on_timeout(&mut self, _: Time, flight: u32) {
-        self.save_window();
-        self.window = 1.0;
-        self.repair = Repair::Timeout { until: self.delivered.saturating_add(flight) };
+    fn on_congestion(&mut self, _: Time, sign: Congestion<'_>) {
+        match sign {
+            Congestion::Loss { .. } => {
+                self.save_window();
+                // Section 4.2.3.4: packets_in_flight + max(packets_delivered, 1).
+                self.window = self.in_flight + self.newly.max(1.0);
+                let conserve_until = self.delivered.saturating_add(self.in_flight as u32);
+                self.repair = Repair::Recovery { conserve_until };
+            }
+            Congestion::Timeout { flight } => {
+                self.save_window();
+                self.window = 1.0;
+                self.repair = Repair::Timeout { until: self.delivered.saturating_add(flight) };
+            }
+            _ => {}
+        }
     }
 
     #[inline]

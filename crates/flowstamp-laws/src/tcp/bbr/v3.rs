@@ -67,7 +67,7 @@ mod losses;
 mod path;
 
 use super::model::{LONGEST, Limited, MaxOverRounds, MinRtt, Pace, Rounds};
-use crate::sender::{Ack, FlowView, LostPacket, Recovery, SenderLaw};
+use crate::sender::{Ack, Congestion, FlowView, LostPacket, Pacing, SenderLaw, SenderTraits};
 use crate::stamp::Stamp;
 use crate::units::{Rate, Ratio, Time};
 use crate::{Refused, within};
@@ -431,6 +431,45 @@ impl Bbr3 {
         };
         self.window = self.window.min(cap.min(self.inflight_shortterm).max(self.params.min_window));
     }
+
+    /// Section 5.5.10.2.
+    fn on_packet_lost(&mut self, now: Time, packet: &LostPacket) {
+        self.selective = packet.selective;
+        self.found = (now, if self.found.0 == now { self.found.1 + 1.0 } else { 1.0 });
+        self.loss_ranges = self.loss_ranges.saturating_add(u32::from(packet.seq != self.after_lost));
+        self.after_lost = packet.seq.saturating_add(1);
+        self.begin_repair(Repair::Found);
+        self.delivered = packet.delivered;
+        self.note_loss(packet.delivered);
+        if !self.probe_sample {
+            return;
+        }
+        let (lost, tx_in_flight) = (f64::from(packet.lost), f64::from(packet.tx_in_flight));
+        if self.too_high(lost, tx_in_flight) {
+            self.handle_too_high(now, self.inflight_at_loss(lost, tx_in_flight), packet.app_limited);
+        }
+    }
+
+    /// Section 5.5.11.2.
+    fn on_spurious_loss(&mut self, delivered: u32) {
+        self.delivered = delivered;
+        self.restore_window();
+        self.loss_in_round = false;
+        self.reset_full_bw();
+        self.bw_shortterm = self.bw_shortterm.max(self.undo.bw_shortterm);
+        self.inflight_shortterm = self.inflight_shortterm.max(self.undo.inflight_shortterm);
+        self.inflight_longterm = self.inflight_longterm.max(self.undo.inflight_longterm);
+        match self.undo.state.take() {
+            Some(State::Startup) if self.state != State::Startup => {
+                self.full_bw_reached = false;
+                if self.state != State::ProbeRtt {
+                    self.state = State::Startup;
+                }
+            }
+            Some(State::Up) if !matches!(self.state, State::Up | State::ProbeRtt) => self.start_refill(),
+            _ => {}
+        }
+    }
 }
 
 impl SenderLaw for Bbr3 {
@@ -454,8 +493,8 @@ impl SenderLaw for Bbr3 {
         within("min_window", p.min_window, 1.0, 1e6)
     }
 
-    fn ecn() -> bool {
-        false
+    fn traits(_: &Params) -> SenderTraits {
+        SenderTraits { ecn: false, delivery_rate: true, ..SenderTraits::DEFAULT }
     }
 
     fn new(p: &Params, flow: &FlowView) -> Self {
@@ -518,22 +557,14 @@ impl SenderLaw for Bbr3 {
         }
     }
 
-    fn recovery(&self) -> Recovery {
-        Recovery::Sack
-    }
-
-    fn wants_delivery_rate(&self) -> bool {
-        true
-    }
-
     #[inline]
     fn cwnd(&self) -> f64 {
         self.window * self.packet
     }
 
     #[inline]
-    fn pacing_rate(&self) -> Option<Rate> {
-        Some(Rate::from_bytes_per_sec(self.pace.rate * self.packet))
+    fn pacing(&self) -> Option<Pacing> {
+        Some(Rate::from_bytes_per_sec(self.pace.rate * self.packet).into())
     }
 
     /// Section 5.2.3.
@@ -572,60 +603,23 @@ impl SenderLaw for Bbr3 {
         self.set_window();
     }
 
-    fn on_loss(&mut self, _: Time, _: u32) {
-        self.begin_repair(Repair::Recovery);
-    }
-
-    /// Deviation 6.
-    fn on_mark(&mut self, now: Time, _: u32) {
-        self.note_loss(self.delivered);
-        if self.probe_sample {
-            self.handle_too_high(now, self.sample.tx_in_flight, self.sample.app_limited);
-        }
-    }
-
-    fn on_timeout(&mut self, _: Time, flight: u32) {
-        self.save_state();
-        self.window = 1.0; // deviation 8
-        self.repair = Repair::Timeout(self.delivered.saturating_add(flight));
-    }
-
-    /// Section 5.5.10.2.
-    fn on_packet_lost(&mut self, now: Time, packet: &LostPacket) {
-        self.selective = packet.selective;
-        self.found = (now, if self.found.0 == now { self.found.1 + 1.0 } else { 1.0 });
-        self.loss_ranges = self.loss_ranges.saturating_add(u32::from(packet.seq != self.after_lost));
-        self.after_lost = packet.seq.saturating_add(1);
-        self.begin_repair(Repair::Found);
-        self.delivered = packet.delivered;
-        self.note_loss(packet.delivered);
-        if !self.probe_sample {
-            return;
-        }
-        let (lost, tx_in_flight) = (f64::from(packet.lost), f64::from(packet.tx_in_flight));
-        if self.too_high(lost, tx_in_flight) {
-            self.handle_too_high(now, self.inflight_at_loss(lost, tx_in_flight), packet.app_limited);
-        }
-    }
-
-    /// Section 5.5.11.2.
-    fn on_spurious_loss(&mut self, delivered: u32) {
-        self.delivered = delivered;
-        self.restore_window();
-        self.loss_in_round = false;
-        self.reset_full_bw();
-        self.bw_shortterm = self.bw_shortterm.max(self.undo.bw_shortterm);
-        self.inflight_shortterm = self.inflight_shortterm.max(self.undo.inflight_shortterm);
-        self.inflight_longterm = self.inflight_longterm.max(self.undo.inflight_longterm);
-        match self.undo.state.take() {
-            Some(State::Startup) if self.state != State::Startup => {
-                self.full_bw_reached = false;
-                if self.state != State::ProbeRtt {
-                    self.state = State::Startup;
+    fn on_congestion(&mut self, now: Time, sign: Congestion<'_>) {
+        match sign {
+            Congestion::Loss { .. } => self.begin_repair(Repair::Recovery),
+            // Deviation 6.
+            Congestion::Mark { .. } => {
+                self.note_loss(self.delivered);
+                if self.probe_sample {
+                    self.handle_too_high(now, self.sample.tx_in_flight, self.sample.app_limited);
                 }
             }
-            Some(State::Up) if !matches!(self.state, State::Up | State::ProbeRtt) => self.start_refill(),
-            _ => {}
+            Congestion::Timeout { flight } => {
+                self.save_state();
+                self.window = 1.0; // deviation 8
+                self.repair = Repair::Timeout(self.delivered.saturating_add(flight));
+            }
+            Congestion::Packet(packet) => self.on_packet_lost(now, packet),
+            Congestion::Spurious { delivered } => self.on_spurious_loss(delivered),
         }
     }
 
