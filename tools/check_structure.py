@@ -45,8 +45,6 @@ more than 10 functions over 60 lines
 crates/flowstamp-fluid/src/control/frequency.rs: over 600 lines
 crates/flowstamp-fluid/src/control/network.rs: over 600 lines
 crates/flowstamp-fluid/src/control: circle of routes, settle
-crates/flowstamp-laws/src/router.rs: trait RouterLaw: over 11 items
-crates/flowstamp-laws/src/sender.rs: trait SenderLaw: over 14 items
 crates/flowstamp-laws/src/share/police.rs: over 600 lines
 crates/flowstamp-laws/src/tcp/bbr/v3.rs: over 600 lines
 crates/flowstamp-laws/src: circle of queue, router, share, stamp
