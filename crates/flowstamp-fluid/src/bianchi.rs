@@ -2,41 +2,42 @@
 //!
 //! ```text
 //!   tau = A(p)/S(p)     A = sum_i p^i                 attempts of a frame
-//!                       S = sum_i p^i (W_i + 1)/2     slots that they take, W_i = min(2^i W, 2^m W)
+//!                       S = sum_i p^i (W_i + 1)/2     slots that these attempts take, W_i = min(2^i W, 2^m W)
 //!   p   = 1 - (1 - tau)^(n-1)
 //!   throughput = Ps E[P] / (Pi sigma + Ps Ts + Pc Tc)
 //!   Pi = (1 - tau)^n    Ps = n tau (1 - tau)^(n-1)    Pc = 1 - Pi - Ps
 //! ```
 //!
-//! Bianchi 2000 ("Performance analysis of the IEEE 802.11 distributed coordination function", JSAC 18(3)): equations 7, 9 and 13; sums without
-//! end. With a retry limit of R attempts they end at i = R-1: Wu and others 2002 (INFOCOM), Chatzimisios and others 2003. `tau` as
-//! the ratio of two sums is in Bianchi and Tinnirello 2005 (IEEE Communications Letters 9(8)); it is equation 7 summed up.
+//! Bianchi 2000 ("Performance analysis of the IEEE 802.11 distributed coordination function", JSAC 18(3)): equations 7, 9 and 13,
+//! with infinite sums. With a retry limit of R attempts the sums end at i = R-1 (Wu et al. 2002, INFOCOM; Chatzimisios et al. 2003).
+//! Bianchi and Tinnirello 2005 (IEEE Communications Letters 9(8)) write `tau` as the ratio of two sums: equation 7 summed up.
 //!
-//! There a counter also falls by one in each busy period. The standard's is frozen in it ([`Freezing`](Decrement::Freezing)), which
-//! Tinnirello, Bianchi and Xiao 2010 ("Refinements on IEEE 802.11 DCF modeling approaches", IEEE Trans. Veh. Tech. 59(3)) put so: in the slot after
-//! a busy period only those can send who have just sent, if they have drawn 0. With `B_i = 1/W_i` the share that draw it, and a
-//! busy period counted with the slot that follows it, who draws b above 0 draws b-1 of W_i-1 slots in which all may send:
+//! In that model the backoff counter also falls by one in each busy period. The standard freezes the counter during a busy
+//! period ([`Freezing`](Decrement::Freezing)). Tinnirello, Bianchi and Xiao 2010 ("Refinements on IEEE 802.11 DCF modeling
+//! approaches", IEEE Trans. Veh. Tech. 59(3)) model that as follows. In the slot after a busy period only the stations that have
+//! just sent can send, and only if they drew 0. `B_i = 1/W_i` is the probability of drawing 0. A busy period is counted together
+//! with the slot after it, so a station that draws b > 0 has drawn b-1 out of W_i-1 slots in which all may send:
 //!
 //! ```text
-//!   r_0 = 1, r_(i+1) = r_i (1 - B_i) p                                  who comes to attempt i
-//!   A = sum_i r_i (1 - B_i)       S = sum_i r_i (1 - B_i) W_i/2         attempts among all, and their slots
-//!   Z = sum_i r_i B_i             E = n tau Z/A                         attempts alone: of a frame, and for each slot
+//!   r_0 = 1, r_(i+1) = r_i (1 - B_i) p                                  probability of reaching attempt i
+//!   A = sum_i r_i (1 - B_i)       S = sum_i r_i (1 - B_i) W_i/2         attempts in slots open to all, and their slots
+//!   Z = sum_i r_i B_i             E = n tau Z/A                         attempts alone: per frame, and per slot
 //!   throughput = (Ps + E) E[P] / (Pi sigma + Ps (Ts + sigma) + Pc (Tc + sigma) + E Ts)
 //!   collisions of an attempt = p A/(A + Z)
 //! ```
 //!
-//! Valid where stations are alike and attempts meet others independently. For what is exact, see [`pair`]: with CWmin 31, two stations collide
-//! in 5.88% of attempts, where either model has 5.7%; from five stations on freezing is within 2% of the collisions and 0.5%
-//! of the throughput that `flowstamp_sim::medium::dcf` gives, and without it 4% and 2%.
+//! Valid where stations are alike and attempts collide independently of one another. [`pair`] is exact for two stations: with
+//! CWmin 31 they collide in 5.88% of attempts, where either model gives 5.7%. From five stations on, the model with freezing is
+//! within 2% of the collisions and 0.5% of the throughput of `flowstamp_sim::medium::dcf`. Without freezing it is within 4% and 2%.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. Tinnirello 2010: nobody sends in the slot after a collision, as ACKTimeout makes who collided wait for one slot more / who
-//!    collided and drew 0 sends in it, alone / who collided waits for EIFS here, as all others do. Two that collided and both drew 0
-//!    would collide again: left out, as it is `B_1^2` of collisions, a few in ten thousand.
+//! 1. Tinnirello 2010: nobody sends in the slot after a collision, because ACKTimeout makes the stations that collided wait for one
+//!    slot more / a station that collided and drew 0 sends in that slot, alone / here stations that collided wait for EIFS, as all
+//!    others do. If both drew 0 they would collide again. That is left out: it is `B_1^2` of collisions, a few in ten thousand.
 
 use flowstamp_laws::{Rate, Time};
 
-/// When a station's counter falls by one.
+/// When a station's backoff counter falls by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decrement {
     /// After each idle slot and after each busy period: Bianchi 2000.
@@ -48,14 +49,14 @@ pub enum Decrement {
 /// How stations draw their backoffs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backoff {
-    /// From how many values each attempt of a frame draws; the last goes for all that follow.
+    /// Number of values that each attempt draws its backoff from. The last entry applies to all later attempts.
     windows: Vec<f64>,
-    /// Attempts of a frame, if they end.
+    /// Retry limit: attempts per frame. `None` retries without end.
     attempts: Option<u32>,
     decrement: Decrement,
 }
 
-/// How long things last.
+/// Durations of a slot, a success and a collision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Durations {
     /// `sigma`: a slot.
@@ -66,35 +67,36 @@ pub struct Durations {
     pub collision: Time,
 }
 
-/// What a cell comes to.
+/// Performance of a cell in saturation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Saturation {
-    /// That a station sends in a slot in which all may.
+    /// Probability that a station sends in a slot in which all may send.
     pub tau: f64,
-    /// That an attempt in such a slot meets another.
+    /// Probability that an attempt in such a slot collides.
     pub p: f64,
-    /// The share of all attempts that collide: `p`, but for attempts that nobody can meet.
+    /// Share of all attempts that collide: at most `p`, because attempts in slots reserved to one station cannot collide.
     pub collisions: f64,
-    /// The share of frames that are given up.
+    /// Share of frames that are dropped at the retry limit.
     pub given_up: f64,
-    /// All stations' payload.
+    /// Payload throughput of all stations together.
     pub throughput: Rate,
 }
 
-/// A frame's attempts.
+/// Expected attempts of one frame.
 #[derive(Clone, Copy, Debug, Default)]
 struct Attempts {
-    /// `A`: in slots in which all may send.
+    /// `A`: attempts in slots in which all may send.
     common: f64,
-    /// `Z`: in slots that are its own.
+    /// `Z`: attempts in slots in which only this station may send.
     alone: f64,
-    /// `S`.
+    /// `S`: slots that the attempts of `A` take.
     slots: f64,
     given_up: f64,
 }
 
 impl Backoff {
-    /// Backoffs from 0 to CW, which starts at `cw_min` and becomes 2 CW + 1, at most `cw_max`; so many `attempts` of a frame, or without end.
+    /// Backoffs from 0 to CW. CW starts at `cw_min` and becomes 2 CW + 1 after a collision, up to `cw_max`. `attempts` is the
+    /// retry limit; `None` retries without end.
     #[must_use]
     pub fn new(cw_min: u32, cw_max: u32, attempts: Option<u32>, decrement: Decrement) -> Self {
         let (mut windows, mut cw) = (Vec::new(), u64::from(cw_min));
@@ -147,11 +149,11 @@ impl Backoff {
         sum
     }
 
-    /// The fixed point, for `stations` of them, 1 at least.
+    /// Solves for the fixed point `tau` of `stations` stations, at least 1.
     #[must_use]
     pub fn tau(&self, stations: u32) -> f64 {
         let others = f64::from(stations) - 1.0;
-        // tau falls as p rises, and p rises with tau: one crossing. A bit of the result each time.
+        // tau falls as p rises, and p rises with tau: there is one crossing. Each halving gains one bit.
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..64 {
             let tau: f64 = 0.5 * (low + high);
@@ -165,12 +167,12 @@ impl Backoff {
         0.5 * (low + high)
     }
 
-    /// What `stations` come to that each send frames of `payload_bytes`.
+    /// Performance of `stations` stations that each send frames of `payload_bytes`.
     #[must_use]
     pub fn saturation(&self, stations: u32, payload_bytes: u32, t: &Durations) -> Saturation {
         let n = f64::from(stations);
         let tau = self.tau(stations);
-        let quiet = libm::pow(1.0 - tau, n - 1.0); // of all others
+        let quiet = libm::pow(1.0 - tau, n - 1.0); // all others are silent
         let p = 1.0 - quiet;
         let a = self.attempts(p);
         let (idle, one) = (quiet * (1.0 - tau), n * tau * quiet);
@@ -193,10 +195,10 @@ impl Backoff {
     }
 }
 
-/// Two stations that freeze their backoffs, exactly: `(collisions, throughput)` as in [`Saturation`]. `None` unless attempts end.
+/// Exact `(collisions, throughput)`, as in [`Saturation`], of two stations that freeze their backoffs. `None` without a retry limit.
 ///
-/// After a transmission either one station has drawn anew, with CWmin, and the other has some slots left at some attempt,
-/// or both have drawn anew, after a collision. These shares are followed until they stay as they are.
+/// After a transmission one station has drawn anew from CWmin and the other has slots left at some attempt. After a collision
+/// both have drawn anew. The probabilities of these states are iterated until they no longer change.
 #[must_use]
 pub fn pair(backoff: &Backoff, payload_bytes: u32, t: &Durations) -> Option<(f64, Rate)> {
     let attempts = backoff.attempts? as usize;
@@ -207,7 +209,7 @@ pub fn pair(backoff: &Backoff, payload_bytes: u32, t: &Durations) -> Option<(f64
     let first = drawn(0);
     let meetings: Vec<Vec<_>> =
         (0..attempts).map(|i| (0..attempts).map(|j| Meeting::of(&drawn(i), &drawn(j))).collect()).collect();
-    // Shares of the states: slots left at each attempt, beside a station that draws its first; and both at these attempts.
+    // State probabilities: slots left at each attempt while the other station draws its first; and both fresh at these attempts.
     let mut left: Vec<Vec<f64>> = (0..attempts).map(|i| vec![0.0; values(i)]).collect();
     let mut fresh = vec![vec![0.0; attempts]; attempts];
     fresh[0][0] = 1.0;
@@ -247,15 +249,15 @@ pub fn pair(backoff: &Backoff, payload_bytes: u32, t: &Durations) -> Option<(f64
     None
 }
 
-/// Two stations with so many slots left, each with its share.
+/// How the countdown of two stations ends, given the distribution of the slots that each has left.
 struct Meeting {
-    /// What the one has left where the other was first, and the other way round.
+    /// Slots that one station has left where the other sent first, and the reverse.
     left: Vec<f64>,
     other_left: Vec<f64>,
-    /// One sends; both do.
+    /// Probability that exactly one sends, and that both do.
     one: f64,
     both: f64,
-    /// Slots until then.
+    /// Slots until the transmission.
     slots: f64,
 }
 
@@ -283,8 +285,8 @@ impl Meeting {
     }
 }
 
-/// The throughput of one station that always has a frame: nothing collides, and it waits for half of `cw` slots between
-/// exchanges, the mean of 0 to `cw`.
+/// Throughput of one station that always has a frame. Nothing collides. It waits `cw / 2` slots between exchanges, the mean of
+/// 0 to `cw`.
 #[must_use]
 pub fn alone(cw: u32, payload_bytes: u32, t: &Durations) -> Rate {
     let cycle = t.success.as_secs_f64() + 0.5 * f64::from(cw) * t.slot.as_secs_f64();
@@ -296,7 +298,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Bianchi 2000, equation 7, which is for backoffs that never end.
+    /// Bianchi 2000, equation 7: no retry limit.
     fn equation_7(p: f64, window: f64, doublings: f64) -> f64 {
         let q = 1.0 - 2.0 * p;
         2.0 * q / (q * (window + 1.0) + p * window * (1.0 - libm::pow(2.0 * p, doublings)))
@@ -349,11 +351,11 @@ mod tests {
         collision: Time::from_micros(1528),
     };
 
-    /// ns-3's src/wifi/examples/wifi-bianchi.cc (nsnam/ns-3-dev-git, e76ba889) has Mb/s of the model of the University of
-    /// Washington (bianchi11ax.m, Lanante, Yin and Deronne 2020): tau of equation 7, and successes in trains, Ts/(1-B) + sigma. It is
-    /// for 1500-byte payloads in 1536-byte frames, CW 31 to 1023: 192 us of preamble and header and ceil(1536 * 8/11) = 1118
-    /// us at 11 Mb/s, an ack of 248 us at 2 Mb/s, EIFS after collisions, 0.1 us on top. They look for tau in steps of 10^-4
-    /// and take equation 7 of the nearest: what that can give for tau half a step off bounds the table.
+    /// Throughputs in Mb/s of ns-3's src/wifi/examples/wifi-bianchi.cc (nsnam/ns-3-dev-git, e76ba889). They come from the model of
+    /// the University of Washington (bianchi11ax.m, Lanante, Yin and Deronne 2020): tau of equation 7, and successes in trains,
+    /// Ts/(1-B) + sigma. Parameters: 1500-byte payloads in 1536-byte frames, CW 31 to 1023, 192 us of preamble and header,
+    /// ceil(1536 * 8/11) = 1118 us at 11 Mb/s, an ack of 248 us at 2 Mb/s, EIFS after collisions, 0.1 us on top. That model looks
+    /// for tau in steps of 10^-4 and takes equation 7 of the nearest. So the results for tau half a step off bound the table.
     #[test]
     fn throughput_is_that_of_the_table_in_ns_3() {
         let table = [
@@ -388,7 +390,7 @@ mod tests {
             assert!(least - 5e-5 < mbps && mbps < most + 5e-5, "{n}: {least} to {most} for {mbps}");
             assert!(most / least < 1.005);
         }
-        // Their trains and freezing in full differ by the slot after a collision, 20 us of what a collision takes.
+        // Trains and full freezing differ only in the slot after a collision: 20 us of a collision's duration.
         let freezing = Backoff::new(31, 1023, None, Decrement::Freezing);
         for (n, mbps) in table {
             let full = freezing.saturation(n, 1500, &t).throughput.bps() * 1e-6;
@@ -457,8 +459,8 @@ mod tests {
         assert!((throughput.bps() - 6_134_373.302).abs() < 1e-3, "{throughput}");
     }
 
-    /// Bianchi 2000, table II and section IV: Ts and Tc of an 8184-bit payload at 1 Mb/s, and the throughput with the tau that is best
-    /// for many stations, `1/(n sqrt(Tc/(2 sigma)))`: the best window must come to it.
+    /// Bianchi 2000, table II and section IV: Ts and Tc of an 8184-bit payload at 1 Mb/s. The paper's best tau for many stations is
+    /// `1/(n sqrt(Tc/(2 sigma)))`. The best window must reach the throughput that this tau gives.
     #[test]
     fn the_best_window_gives_the_papers_maximum() {
         let us = Time::from_micros;
@@ -471,7 +473,7 @@ mod tests {
         let best = (1..300).map(|i| of(100 * i)).fold(0.0, f64::max);
         let k = libm::sqrt(collision / sigma / 2.0);
         let many = 8184.0 / (success + sigma * k + collision * (k * (libm::exp(1.0 / k) - 1.0) - 1.0));
-        // 1000 stations are not without end, and k is of the second order in 1/k.
+        // 1000 stations are not infinitely many, and the paper's tau is exact only to second order in 1/k.
         assert!((best / many - 1.0).abs() < 1e-3, "{best} for {many}");
     }
 

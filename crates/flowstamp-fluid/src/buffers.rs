@@ -1,14 +1,14 @@
-//! Series of numbers as the bytes that they have in memory, which is how other languages hand them over. It is done here,
-//! as bindings are not compiled for speed.
+//! Converts between numbers and the float64 bytes in memory that other languages pass. This crate does it, because bindings are
+//! not compiled for speed.
 
-/// The numbers that native float64 bytes stand for; `None` if the last one is cut off.
+/// Reads native float64 bytes; `None` if the last number is cut off.
 #[must_use]
 pub fn numbers(bytes: &[u8]) -> Option<Vec<f64>> {
     let number = |chunk: &[u8]| Some(f64::from_ne_bytes(chunk.try_into().ok()?));
     if bytes.len().is_multiple_of(8) { bytes.chunks_exact(8).map(number).collect() } else { None }
 }
 
-/// The native float64 bytes of numbers.
+/// Writes numbers as native float64 bytes.
 #[must_use]
 pub fn bytes(numbers: &[f64]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()

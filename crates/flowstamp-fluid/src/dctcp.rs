@@ -10,21 +10,21 @@
 //!   Q_min   = Q_max - A                           packets                                               eq. 11
 //! ```
 //!
-//! Alizadeh et al. 2010, section 3.3. Windows grow by a packet in each round trip, and a mark is answered a round trip after
-//! the queue has reached K. With `held` round trips in which windows do not grow after a reduction, a cycle has so many more:
+//! Alizadeh et al. 2010, section 3.3. Windows grow by a packet in each round trip. Senders respond to a mark one round trip after
+//! the queue has reached K. If windows do not grow for `held` round trips after a reduction, a cycle is longer by that many:
 //!
 //! ```text
 //!   alpha   from alpha = S(W*, W*+1) / (S(low, W*+1) + held low),  low = (W* + 1)(1 - alpha/2), S(a, b) = (b^2 - a^2)/2        eq. 5
 //!   T_C     = D + held
 //! ```
 //!
-//! RFC 3168 section 6.1.2 holds the window in the one round trip in which acks have echoes; the paper's model has none.
-//! Valid for a few tens of flows at most, as more are not synchronised (section 3.3), and where
-//! `Q_min` is above zero; else the link idles and the queue's swing is cut off.
+//! RFC 3168 section 6.1.2 holds the window for the one round trip in which acks carry ECN-Echo; the paper's model does not.
+//! Valid for a few tens of flows at most, because more are not synchronised (section 3.3), and where `Q_min` is above zero.
+//! Otherwise the link idles, which cuts off the queue's swing.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. Equations 8 and 9 put `sqrt(2/W*)` for alpha / alpha is that of equation 6 / with windows of ten packets the two differ
-//!    by a tenth. [`SteadyState::rough_amplitude`] is the paper's.
+//! 1. Equations 8 and 9 use `sqrt(2/W*)` for alpha / we use alpha of equation 6 / with windows of ten packets the two differ
+//!    by a tenth. [`SteadyState::rough_amplitude`] is the paper's value.
 
 use flowstamp_laws::{Rate, Time};
 
@@ -37,7 +37,7 @@ pub struct SteadyState {
     pub window: f64,
     /// The share of packets that are marked.
     pub alpha: f64,
-    /// `A`: how far the queue swings.
+    /// `A`: how far the queue swings, from its shortest to its longest.
     pub amplitude: f64,
     /// `T_C`: round trips from one reduction to the next.
     pub period_rtts: f64,
@@ -48,8 +48,9 @@ pub struct SteadyState {
 }
 
 impl SteadyState {
-    /// `flows` flows over a link of `capacity` whose switch marks beyond `threshold` packets of `packet_bytes`. `rtt` is the round-trip time
-    /// without a queue, `held` how many round trips windows do not grow for: 0 in the paper. `None` unless there is a flow, and a window of a packet for each.
+    /// `flows` flows over a link of `capacity` whose switch marks beyond `threshold` packets of `packet_bytes`. `rtt` is the
+    /// round-trip time without a queue. `held` is the number of round trips without growth after a reduction: 0 in the paper.
+    /// `None` without flows, if `W*` is below one packet, or if `held` is below 0.
     #[must_use]
     pub fn new(
         flows: u32,
@@ -78,19 +79,19 @@ impl SteadyState {
         })
     }
 
-    /// `A` with `sqrt(2/W*)` for alpha, as equation 8 has it.
+    /// `A` with `sqrt(2/W*)` for alpha, as in equation 8.
     #[must_use]
     pub fn rough_amplitude(&self) -> f64 {
         0.5 * libm::sqrt(2.0 * self.flows * self.flows * self.window)
     }
 }
 
-/// `alpha` of equation 5, by bisection: what is marked of a cycle of share `alpha` rises with it.
+/// Solves equation 5 for `alpha` by bisection: `alpha` times the packets sent in a cycle rises with `alpha`.
 fn alpha(window: f64, held: f64) -> f64 {
     let top = window + 1.0;
     let marked = top - 0.5; // S(W*, W* + 1)
     let (mut low, mut high) = (0.0, 1.0);
-    // A bit of the result each time.
+    // Each halving gains one bit.
     for _ in 0..64 {
         let middle: f64 = 0.5 * (low + high);
         let low_window = top * (1.0 - middle / 2.0);

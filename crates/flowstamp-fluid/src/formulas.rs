@@ -1,4 +1,4 @@
-//! Mean flow completion times of one link: what RCP, XCP and TCP are measured against.
+//! Mean flow completion times of one link: the reference that RCP, XCP and TCP are measured against.
 //!
 //! ```text
 //!   FCT_min(L)  = 1.5 RTT + L/C                                             section 4.1
@@ -16,10 +16,10 @@
 //! ```
 //!
 //! Dukkipati 2007. `L` flow size, `C` capacity, `lambda` Poisson arrival rate of flows, `rho = lambda E[L]/C` load,
-//! `F` distribution of `p`. The thesis counts round-trip times differently from place to place, and so does
-//! [`RoundTrips`]: one in equation 2.1, one and a half in 4.1 (request, answer, half a trip for the last packet), two in 6.1.
+//! `F` distribution of `p`. The thesis counts round-trip times in three ways, and [`RoundTrips`] has all of them: one in
+//! equation 2.1, one and a half in 4.1 (request, answer, half a trip for the last packet), two in 6.1.
 //!
-//! Valid for loads of 0 to 1, 1 excluded.
+//! Valid for loads from 0 to below 1.
 //!
 //! ```
 //! use flowstamp_fluid::{formulas::{Link, Mean, RoundTrips}, servers::Discipline, sizes::SizeDistribution};
@@ -35,8 +35,8 @@
 //! ```
 //!
 //! Deviations (thesis says / we do / because):
-//! 1. Equation 2.1 divides the wait by `(1 - rho(p))^2` / by `(1 - rho(p-)) (1 - rho(p))` / with equal sizes, of which the
-//!    first to come goes first, the square counts the flows of the same size twice; both agree where `F` is continuous.
+//! 1. Equation 2.1 divides the wait by `(1 - rho(p))^2` / by `(1 - rho(p-)) (1 - rho(p))` / flows of equal size are served in
+//!    order of arrival, so that the square would count them twice; both agree where `F` is continuous.
 //! 2. Section 4.2.1's slow-start curve is for a first window of one packet while the thesis's TCPs start with two /
 //!    [`slow_start_fct`] takes the first window, and with one packet gives the thesis's curve.
 //! 3. Equation 3.5 for Pareto sizes of shape at most 2 / [`Mean::Infinite`] / the thesis says so in section 3.3.
@@ -62,7 +62,7 @@ pub enum FormulaError {
 pub enum Mean {
     /// Seconds.
     Finite(f64),
-    /// The mean grows without bound the longer one measures: its distribution's tail is too heavy.
+    /// The mean does not exist: the tail is too heavy, and the average grows with the length of the measurement.
     Infinite,
 }
 
@@ -100,7 +100,7 @@ pub enum RoundTrips {
 }
 
 impl RoundTrips {
-    /// Seconds that they last.
+    /// Their duration in seconds.
     #[must_use]
     pub fn seconds(self, rtt: Time) -> f64 {
         rtt.as_secs_f64()
@@ -159,8 +159,8 @@ pub fn ps_mean_fct_eq_6_1(
 /// Completion time of a TCP flow that never leaves slow start, in seconds, without queueing:
 /// `(log2(L/w + 1) + 1/2) RTT + L/C` (section 4.2.1, where the first window `w` is one packet).
 ///
-/// `packets` at least 0, `packet_bytes` and `first_window_packets` above 0. An initial trip for the handshake is in it:
-/// `log2(L/w + 1)` windows, of which the last takes half a trip, and one trip before the first.
+/// `packets` at least 0, `packet_bytes` and `first_window_packets` above 0. The result includes one trip for the handshake, then
+/// `log2(L/w + 1)` windows, of which the last takes half a trip.
 ///
 /// # Errors
 /// A capacity of zero.
@@ -175,19 +175,19 @@ pub fn slow_start_fct(
     Ok(trips * rtt.as_secs_f64() + seconds_for(packets * packet_bytes, check_capacity(capacity)?))
 }
 
-/// One of the formulas of a flow's completion time.
+/// A formula for a flow's completion time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CompletionTime {
     /// [`ps_fct`] at a load.
     ProcessorSharing(f64),
     /// [`lower_bound_fct`].
     LowerBound,
-    /// [`slow_start_fct`] of packets of so many bytes, from a window of one, as the thesis draws it.
+    /// [`slow_start_fct`] with packets of this many bytes and a first window of one, as the thesis draws it.
     SlowStart(f64),
 }
 
 impl CompletionTime {
-    /// Completion times of flows of so many bytes, in seconds.
+    /// Completion times of flows of these `sizes` in bytes, in seconds.
     ///
     /// # Errors
     /// Those of the formula.
@@ -201,8 +201,8 @@ impl CompletionTime {
     }
 }
 
-/// How long a flow of `bytes` lasts that sends at `rate` and whose last packet is delayed by `last_packet_delay_s`:
-/// `L/R + d` (eq. 3.4). In seconds; infinite at rate zero.
+/// Duration in seconds of a flow of `bytes` that sends at `rate` and whose last packet is delayed by `last_packet_delay_s`:
+/// `L/R + d` (eq. 3.4). Infinite at rate zero.
 #[must_use]
 pub fn flow_duration(bytes: f64, rate: Rate, last_packet_delay_s: f64) -> f64 {
     bytes / rate.bytes_per_sec() + last_packet_delay_s
@@ -217,7 +217,7 @@ pub struct Link<'a> {
 }
 
 impl<'a> Link<'a> {
-    /// A link of `capacity` offered `load` times as much, in flows of `sizes`.
+    /// A link of `capacity` under a `load`, as a share of the capacity, of flows of `sizes`.
     ///
     /// # Errors
     /// A capacity of zero, a load outside [0, 1).
@@ -262,7 +262,7 @@ impl<'a> Link<'a> {
         self.load * self.capacity.bytes_per_sec() / self.sizes.mean()
     }
 
-    /// `lambda/C`, in 1/byte: what turns bytes of the truncated moments into load.
+    /// `lambda/C`, in 1/byte: converts truncated moments, in bytes, to load.
     fn per_byte(&self) -> f64 {
         self.load / self.sizes.mean()
     }

@@ -1,4 +1,4 @@
-//! Exact event simulations of one server: when would the flows of a run have ended under an ideal discipline?
+//! Exact event simulations of one server: when the flows of a run would have ended under an ideal discipline.
 //!
 //! | discipline | serves | structure | time |
 //! |---|---|---|---|
@@ -7,8 +7,8 @@
 //! | SRPT | the flow with the least left (Schrage and Miller 1966) | heap by what is left | `O(n log n)` |
 //! | FB (LAS) | the flows with the least received, equally | stack of groups by service received, each a meldable heap by size | `O(n log n)` |
 //!
-//! Flows are whole on arrival and perfectly divisible, the server is never idle while there is work, there is no
-//! round-trip time: add it, as [`crate::formulas::RoundTrips`] does. Equal sizes and equal arrivals are served in the order of the input.
+//! Flows arrive whole and are perfectly divisible. The server is never idle while there is work. Times exclude the round-trip
+//! time: add it, as [`crate::formulas::RoundTrips`] does. Flows of equal size or equal arrival are served in the order of the input.
 //!
 //! [`rate_limited`] is the queue of section 3.3 of Dukkipati 2007: flows that send at one rate into a FIFO queue (figures 3.6 to 3.8).
 //!
@@ -18,7 +18,7 @@ use core::cmp::Ordering;
 use flowstamp_laws::Rate;
 use std::collections::BinaryHeap;
 
-/// Who is served.
+/// Scheduling discipline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Discipline {
     /// First come, first served.
@@ -39,14 +39,14 @@ impl Discipline {
 /// A flow as it arrives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flow {
-    /// When it arrives, in seconds: finite, at least 0.
+    /// Arrival time in seconds: finite, at least 0.
     pub arrival_s: f64,
-    /// How much it brings, in bytes: finite, above 0.
+    /// Size in bytes: finite, above 0.
     pub size_bytes: f64,
 }
 
 impl Flow {
-    /// Flows by when each arrives and how much it brings.
+    /// Pairs arrival times with sizes.
     #[must_use]
     pub fn all(arrivals_s: &[f64], sizes_bytes: &[f64]) -> Vec<Self> {
         let pairs = arrivals_s.iter().zip(sizes_bytes);
@@ -57,7 +57,7 @@ impl Flow {
 /// Why flows cannot be served.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ServerError {
-    /// The server does nothing.
+    /// The server's rate is 0.
     #[error("the rate is 0bps; it must be above 0")]
     Rate,
     /// A flow's size or time is not a number that can be served.
@@ -65,7 +65,7 @@ pub enum ServerError {
         "flow {index} arrives at {arrival_s} s with {size_bytes} bytes; times must be at least 0, sizes above 0, both finite"
     )]
     Flow {
-        /// Which, from 0.
+        /// Index of the flow, from 0.
         index: usize,
         /// Its arrival in seconds.
         arrival_s: f64,
@@ -75,10 +75,10 @@ pub enum ServerError {
     /// Arrivals are not sorted.
     #[error("flow {index} arrives before the flow ahead of it; sort flows by arrival")]
     Order {
-        /// Which, from 0.
+        /// Index of the flow, from 0.
         index: usize,
     },
-    /// More flows than can be numbered.
+    /// More flows than 32-bit indices can number.
     #[error("{0} flows; at most 4294967294 can be served")]
     TooMany(usize),
 }
@@ -124,7 +124,7 @@ fn check(flows: &[Flow], rate: Rate) -> Result<f64, ServerError> {
     Ok(rate.bytes_per_sec())
 }
 
-/// When each of `flows`, sorted by arrival, has been served by a server of `rate`: seconds, in the order of `flows`.
+/// Completion times of `flows`, sorted by arrival, at a server of `rate`: seconds, in the order of `flows`.
 ///
 /// # Errors
 /// A rate of zero, flows out of order or with numbers that cannot be served.
@@ -138,7 +138,7 @@ pub fn completions(discipline: Discipline, flows: &[Flow], rate: Rate) -> Result
     })
 }
 
-/// How long each flow was there, in seconds: completion minus arrival.
+/// Time that each flow spent in the system, in seconds: completion minus arrival.
 #[must_use]
 pub fn sojourns(flows: &[Flow], completions_s: &[f64]) -> Vec<f64> {
     flows.iter().zip(completions_s).map(|(f, c)| c - f.arrival_s).collect()
@@ -157,7 +157,7 @@ fn fcfs(flows: &[Flow], rate: f64) -> Vec<f64> {
 
 fn ps(flows: &[Flow], rate: f64) -> Vec<f64> {
     let mut done = vec![0.0; flows.len()];
-    // What every flow has received since the busy period began, in bytes; ends are due when it reaches their key.
+    // Bytes that every flow has received since the busy period began. A flow ends when this reaches its key.
     let mut virtual_bytes = 0.0;
     let mut due: BinaryHeap<Least> = BinaryHeap::new();
     let mut now = 0.0;
@@ -171,7 +171,7 @@ fn ps(flows: &[Flow], rate: f64) -> Vec<f64> {
                 due.pop();
                 now = end;
                 done[first.index as usize] = end;
-                // From zero again in every busy period, so that rounding errors do not add up.
+                // Restarts at zero in every busy period, so that rounding errors do not add up.
                 virtual_bytes = if due.is_empty() { 0.0 } else { first.value };
                 continue;
             }
@@ -186,7 +186,7 @@ fn ps(flows: &[Flow], rate: f64) -> Vec<f64> {
 fn srpt(flows: &[Flow], rate: f64) -> Vec<f64> {
     let mut done = vec![0.0; flows.len()];
     let mut waiting: BinaryHeap<Least> = BinaryHeap::new();
-    // The one in service, with what it has left in bytes.
+    // The flow in service; its value is the bytes that it has left.
     let mut serving: Option<Least> = None;
     let mut now = 0.0;
     let mut arrivals = flows.iter().zip(0u32..).peekable();
@@ -219,14 +219,14 @@ fn srpt(flows: &[Flow], rate: f64) -> Vec<f64> {
     }
 }
 
-/// What counts as the same instant, as a share of the time since the start.
+/// Tolerance within which two events count as simultaneous, as a share of the time since the start.
 ///
-/// Under FB a flow with 10^-10 bytes left when another arrives waits for all of that one: rounding must not decide it.
+/// Under FB a flow with 10^-10 bytes left waits for the whole of a flow that arrives just then: rounding must not decide it.
 const SAME_INSTANT: f64 = 1e-13;
-/// No flow, in [`Fb`]'s heaps.
+/// Marks a missing node in [`Fb`]'s heaps.
 const NONE: u32 = u32::MAX;
 
-/// Foreground-background: a stack of groups whose members have all received the same, the least on top.
+/// Foreground-background: a stack of groups. Members of a group have received the same; the group that has received least is on top.
 ///
 /// A group that catches up with the one below melds with it. Groups are leftist heaps by size (Crane 1972; Knuth vol. 3,
 /// section 5.2.3) over flat arrays, so that a meld costs `O(log n)`.
@@ -241,7 +241,7 @@ struct Fb {
 }
 
 struct Group {
-    /// What each member has received, in bytes.
+    /// Bytes that each member has received.
     received: f64,
     /// The heap's root: the smallest member.
     root: u32,
@@ -300,7 +300,7 @@ impl Fb {
             if let Some(top) = groups.last_mut() {
                 let share = rate / f64::from(top.members);
                 let smallest = self.sizes[top.root as usize];
-                // Up to the end of its smallest member or to what the next group has received, whichever is less.
+                // Runs until its smallest member ends or it catches up with the next group, whichever comes first.
                 let goal = smallest.min(below);
                 let reached = now + (goal - top.received).max(0.0) / share;
                 if reached > next_arrival * (1.0 + SAME_INSTANT) {
@@ -326,7 +326,7 @@ impl Fb {
             let Some((flow, index)) = arrivals.next() else { return done };
             now = flow.arrival_s;
             match groups.last_mut() {
-                // Arrived at the same instant as the one before: nothing received yet either.
+                // It arrived at the same instant as the flow before, which has received nothing yet either.
                 Some(top) if top.received <= 0.0 => {
                     top.root = self.meld(top.root, index);
                     top.members += 1;
@@ -337,15 +337,15 @@ impl Fb {
     }
 }
 
-/// What became of flows that send at one rate into a FIFO queue.
+/// Result of flows that send at one rate into a FIFO queue.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateLimited {
     /// Per flow, from its first byte's arrival to its last byte's departure: `L/R + q/C`, in seconds (eq. 3.4 without
     /// the propagation delay).
     pub durations_s: Vec<f64>,
-    /// Time average of the queue, in bytes, until the last flow has ended sending.
+    /// Time average of the queue, in bytes, until the last flow stops sending.
     pub mean_queue_bytes: f64,
-    /// Share of that time's capacity that was used.
+    /// Share of the capacity used in that time.
     pub utilization: f64,
 }
 

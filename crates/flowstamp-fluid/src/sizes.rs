@@ -25,7 +25,7 @@ pub enum SizeError {
     NotPositive {
         /// Which parameter.
         name: &'static str,
-        /// What it was.
+        /// Its value.
         value: f64,
     },
     /// A Pareto shape without a mean.
@@ -71,7 +71,7 @@ pub struct SizeDistribution {
 enum Piece {
     /// All of `mass` at `size`.
     Atom { size: f64, mass: f64 },
-    /// From the smallest size on, `P(L > t)` continuous.
+    /// The whole distribution, where `P(L > t)` is continuous from the smallest size on.
     Smooth,
     /// `mass` spread evenly between two sizes.
     Linear { from: f64, to: f64, mass: f64 },
@@ -146,8 +146,8 @@ impl SizeDistribution {
         Ok(Self { law, mean })
     }
 
-    /// A Pareto with `mean` bytes and `shape`, cut at `max` bytes, with its smallest size raised so that the mean stays
-    /// what it was: what "Pareto with mean 25 packets" becomes in appendix A's model.
+    /// A Pareto with `mean` bytes and `shape`, cut at `max` bytes. Its smallest size is raised so that the mean stays the same.
+    /// Appendix A's model uses it for "Pareto with mean 25 packets".
     ///
     /// # Errors
     /// As [`Self::bounded_pareto`]; `max` must be above the mean.
@@ -170,8 +170,8 @@ impl SizeDistribution {
         Self::bounded_pareto(f64::midpoint(low, high), max, shape)
     }
 
-    /// Points `(size in bytes, P(L <= size))`, linear between them. A first probability above 0 puts that much on the
-    /// first size, a repeated size puts the rise on that size.
+    /// Points `(size in bytes, P(L <= size))`, linear between them. A first probability above 0 is an atom at the first size. A
+    /// repeated size is an atom of the rise in probability.
     ///
     /// # Errors
     /// No points, a size or a probability that falls or is out of range, or a last probability other than 1.
@@ -358,7 +358,7 @@ impl SizeDistribution {
     /// `integral of P(L > t) h(t) dt` over all sizes: `E[L]` for `h = 1`.
     #[must_use]
     pub fn integrate_ccdf(&self, h: impl Fn(f64) -> f64) -> f64 {
-        // Below the smallest size nothing is cut off; above it, size by size, or by tail where the tail has no end.
+        // P(L > t) is 1 below the smallest size. Above it, integrate over sizes, or over the tail where it is unbounded.
         let min = self.min_bytes();
         let head = integrate(&h, 0.0, min);
         head + match &self.law {
@@ -368,7 +368,7 @@ impl SizeDistribution {
             Law::Pareto { shape, .. } => self.expect(|t| t / shape * h(t)),
             Law::Uniform { min, max } => integrate(|t| self.ccdf(t) * h(t), *min, *max),
             Law::BoundedPareto { min, max, .. } => {
-                // In log size, or the panels would be lost on the largest ones.
+                // Over log size: panels even in size would nearly all fall on the largest ones.
                 integrate(
                     |y| {
                         let t = libm::exp(y);

@@ -1,7 +1,7 @@
 //! Functions that the standard library lacks: incomplete gamma and beta.
 
-/// The regularised lower incomplete gamma function `P(a, x)`, `a > 0`, `x >= 0`: the probability that a Poisson number of
-/// mean `x` is at least `a`, for whole `a`, and its smooth continuation between (Abramowitz and Stegun, 6.5.29 and 6.5.31).
+/// The regularised lower incomplete gamma function `P(a, x)`, `a > 0`, `x >= 0`. For whole `a` it is the probability that a
+/// Poisson number of mean `x` is at least `a`; between, it is the smooth continuation (Abramowitz and Stegun, 6.5.29 and 6.5.31).
 pub(crate) fn incomplete_gamma(a: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;

@@ -1,4 +1,4 @@
-//! Where the loops of XCP and RCP are stable, by the linear form that both have near their equilibrium.
+//! Stability of the control loops of XCP and RCP, by the linear form that both have near their equilibrium.
 //!
 //! ```text
 //!   q' = x,   x' = -alpha/d x(t - d) - beta/d^2 q(t - d)       Katabi 2002, appendix B; Dukkipati 2007, eq. 5.6
@@ -7,32 +7,33 @@
 //!   phase margin = arctan(alpha theta / beta) - theta
 //! ```
 //!
-//! `x` is the input rate less the capacity, `q` the queue, `d` the RTT of all flows. |G| falls as w grows, and the phase is above -pi up to
-//! one w and below it from there on, so that the loop is stable where the margin is above zero. There both hold where
+//! `x` is the input rate less the capacity, `q` the queue, `d` the RTT of all flows. |G| falls as w grows. The phase is above -pi up
+//! to one w and below it beyond. So the loop is stable where the phase margin is above zero. The border, where it is zero, is
 //!
 //! ```text
 //!   alpha = theta sin(theta),   beta = theta^2 cos(theta),   0 < theta < pi/2
 //! ```
 //!
-//! which is the border. `alpha` grows along it from 0 to pi/2; `beta` from 0 to [`MOST_BETA`] and back to 0. Theorem 1's curve,
-//! `beta = alpha^2 sqrt(2)`, meets it at its end, `alpha = pi / (4 sqrt(2))`. Neither capacity, delay nor number of flows is in it.
+//! `alpha` grows along the border from 0 to pi/2; `beta` rises from 0 to [`MOST_BETA`] and falls back to 0. Theorem 1's curve,
+//! `beta = alpha^2 sqrt(2)`, meets the border at the curve's end, `alpha = pi / (4 sqrt(2))`. The border depends neither on capacity
+//! nor on delay nor on the number of flows.
 //!
-//! The queue is taken as linear, below zero too. The thesis's section 5.2 has what that leaves out: the loop that switches where the queue is
-//! empty is stable in a larger region (with `alpha` of 0.1 and `beta` of 1 as well), and near the right end unstable within this one. Its border
-//! has no closed form; [`switched_alpha`] has it from [`crate::control::switched`].
+//! The linear form lets the queue fall below zero. The thesis's section 5.2 shows what that leaves out. The switched loop, whose queue
+//! stops at zero, is stable in a larger region, for example with `alpha` 0.1 and `beta` 1. Near the right end it is unstable within
+//! the linear region. Its border has no closed form; [`switched_alpha`] interpolates values from [`crate::control::switched`].
 
 use std::f64::consts::FRAC_PI_2;
 
-/// Above this `alpha` no `beta` is stable, nor is a loop without queue.
+/// From this `alpha` on no `beta` is stable, not even 0 (no feedback from the queue).
 pub const MOST_ALPHA: f64 = FRAC_PI_2;
 
-/// Above this `beta` no `alpha` is stable: `theta^2 cos(theta)` where `theta tan(theta) = 2`.
+/// From this `beta` on no `alpha` is stable: `theta^2 cos(theta)` where `theta tan(theta) = 2`.
 pub const MOST_BETA: f64 = 0.549_774_025_605_498_5;
 
-/// Where that is.
+/// The `theta` at which the border reaches [`MOST_BETA`].
 const PEAK: f64 = 1.076_873_986_311_803_5;
 
-/// Phase margin in radians; the loop is stable where it is above zero. None without gains.
+/// Phase margin in radians; the loop is stable where it is above zero. `None` if both gains are 0.
 #[must_use]
 pub fn phase_margin(alpha: f64, beta: f64) -> Option<f64> {
     let theta = gain_crossing(alpha, beta);
@@ -46,17 +47,17 @@ pub fn gain_crossing(alpha: f64, beta: f64) -> f64 {
     libm::sqrt((squared + libm::sqrt(squared * squared + 4.0 * beta * beta)) / 2.0)
 }
 
-/// `w d` above zero at which the phase is -pi, the solution of `w d alpha / beta = tan(w d)` (equation 5.11): there is one where alpha is above
-/// beta (equation 5.12).
+/// `w d` above zero at which the phase is -pi: the solution of `w d alpha / beta = tan(w d)` (equation 5.11). It exists if alpha is
+/// above beta (equation 5.12).
 #[must_use]
 pub fn phase_crossing(alpha: f64, beta: f64) -> Option<f64> {
-    // Above the phase's maximum (appendix C), from which on it falls.
+    // From the phase's maximum on (appendix C) the phase falls.
     let top = beta / alpha * libm::sqrt(alpha / beta - 1.0);
     (alpha > beta && beta > 0.0)
         .then(|| crossing((top, FRAC_PI_2), |theta| libm::atan(alpha * theta / beta) > theta))
 }
 
-/// The `beta` below which the loop with this `alpha` is stable, if there is one.
+/// The `beta` below which the loop with this `alpha` is stable; `None` if no `beta` is.
 #[must_use]
 pub fn largest_beta(alpha: f64) -> Option<f64> {
     (alpha > 0.0 && alpha < MOST_ALPHA).then(|| {
@@ -65,7 +66,8 @@ pub fn largest_beta(alpha: f64) -> Option<f64> {
     })
 }
 
-/// The `alpha` below which the loop with this `beta` is stable, if there is one; below a smaller one it is not.
+/// The `alpha` below which the loop with this `beta` is stable; `None` if no `alpha` is. The loop is unstable again below a
+/// smaller `alpha`, which this function does not return.
 #[must_use]
 pub fn largest_alpha(beta: f64) -> Option<f64> {
     (0.0..MOST_BETA).contains(&beta).then(|| {
@@ -74,8 +76,8 @@ pub fn largest_alpha(beta: f64) -> Option<f64> {
     })
 }
 
-/// Of the switched system (Dukkipati 2007, equation 5.14) `beta`, and the `alpha` below which it is stable: [`crate::control::switched::border`], with
-/// which the crate's tests compare it.
+/// `(beta, alpha)` of the switched system (Dukkipati 2007, equation 5.14), which is stable below that `alpha`. The crate's tests
+/// compare the values with [`crate::control::switched::border`], which computes them.
 const SWITCHED: [(f64, f64); 20] = [
     (0.0, MOST_ALPHA),
     (0.1, 1.5236),
@@ -99,10 +101,11 @@ const SWITCHED: [(f64, f64); 20] = [
     (10.0, 0.5571),
 ];
 
-/// By how much [`switched_alpha`] may be off: the crate's tests find it within half of that between the table's points, and what is as near takes thousands of round trips to tell.
+/// Error bound of [`switched_alpha`]. The crate's tests find at most half of it between the table's points. A loop nearer to the
+/// border than this takes thousands of round trips to classify.
 pub const SWITCHED_WITHIN: f64 = 0.01;
 
-/// The `alpha` below which the switched system with this `beta` is stable, within [`SWITCHED_WITHIN`]. None beyond a `beta` of 10.
+/// The `alpha` below which the switched system with this `beta` is stable, within [`SWITCHED_WITHIN`]. `None` beyond a `beta` of 10.
 #[must_use]
 pub fn switched_alpha(beta: f64) -> Option<f64> {
     SWITCHED.windows(2).find(|w| (w[0].0..=w[1].0).contains(&beta)).map(|w| {
@@ -111,7 +114,7 @@ pub fn switched_alpha(beta: f64) -> Option<f64> {
     })
 }
 
-/// Where something ceases to hold, to the last bit.
+/// The point up to which `holds` is true, to the last bit.
 fn crossing((mut low, mut high): (f64, f64), holds: impl Fn(f64) -> bool) -> f64 {
     loop {
         let middle = f64::midpoint(low, high);

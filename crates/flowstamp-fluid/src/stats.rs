@@ -1,8 +1,8 @@
-//! From a run's flows to means with their confidence: batch means, warm-up, size bins, Little's law.
+//! Statistics of a run's flows: batch means with confidence intervals, warm-up removal, size bins, Little's law.
 //!
-//! Completion times that follow one another are correlated, so that the standard error of their mean is not
-//! `s/sqrt(n)`. Batch means (Law and Kelton 2000, section 9.5.3) cut the series into a few long batches whose means are nearly
-//! independent, and take Student's t over them:
+//! Successive completion times are correlated, so the standard error of their mean is not `s/sqrt(n)`. Batch means (Law and
+//! Kelton 2000, section 9.5.3) cut the series into a few long batches whose means are nearly independent, and apply Student's t
+//! to them:
 //!
 //! ```text
 //!   mean +- t(b - 1; (1 + level)/2) sqrt(sum (m_i - m)^2 / (b - 1) / b)
@@ -13,7 +13,7 @@
 
 use crate::special::incomplete_beta;
 
-/// Why there is no mean or no confidence in it.
+/// Why no mean or no confidence interval can be computed.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum StatsError {
     /// Too few values for the batches.
@@ -24,7 +24,7 @@ pub enum StatsError {
         /// How many batches were asked for.
         batches: usize,
     },
-    /// A confidence level that is none.
+    /// The confidence level is outside (0, 1).
     #[error("the confidence level is {0}; it must be above 0 and below 1, as 0.95")]
     Level(f64),
     /// Edges of bins or of a window that do not rise.
@@ -57,7 +57,7 @@ impl Interval {
 
 /// The mean of `values`, a series in time, by `batches` batches of equal length, at a confidence `level` such as 0.95.
 ///
-/// Values that do not fill a last batch are left out at the beginning, where a warm-up's remains would be.
+/// Values beyond whole batches are dropped from the beginning, where a warm-up's remains would be.
 ///
 /// # Errors
 /// Fewer values than batches, fewer than two batches, a level outside (0, 1).
@@ -85,17 +85,17 @@ pub fn batch_means(values: &[f64], batches: usize, level: f64) -> Result<Interva
     })
 }
 
-/// The mean, 0 of nothing.
+/// The mean; 0 for an empty series.
 fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
-/// How much of a series' beginning to leave out.
+/// How many values to drop from the beginning of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warmup {
     /// This many values, at most all.
     Fixed(usize),
-    /// As many as makes the rest's mean most certain: [`mser5`].
+    /// The number that minimises the standard error of the mean of the rest: [`mser5`].
     Mser5,
 }
 
@@ -120,7 +120,7 @@ pub fn mser5(values: &[f64]) -> usize {
     if z.len() < 4 {
         return 0;
     }
-    // From the end, by Welford's update, which does not cancel.
+    // From the end, by Welford's update, which avoids cancellation.
     let (mut count, mut centre, mut square) = (0.0, 0.0, 0.0);
     let mut best = (f64::INFINITY, 0);
     for (i, v) in z.iter().enumerate().rev() {
@@ -179,7 +179,7 @@ pub struct SizeBin {
     pub mean_s: f64,
     /// The longest, in seconds, 0 without flows.
     pub max_s: f64,
-    /// The mean with its confidence, if there are two flows for every batch. Its mean leaves out what fills no batch.
+    /// The mean with its confidence interval, from 10 flows on. Its mean leaves out flows beyond whole batches.
     pub interval: Option<Interval>,
 }
 
@@ -241,7 +241,7 @@ pub fn afct_by_size(
 /// Edges evenly spaced by their logarithm, `per_decade` of them to a factor of ten, from `from` to at least `to` bytes.
 ///
 /// # Errors
-/// Sizes that are not above zero and rising, or no edge to the decade.
+/// Sizes that are not above zero and rising, or a `per_decade` of 0.
 pub fn log_edges(from: f64, to: f64, per_decade: u32) -> Result<Vec<f64>, StatsError> {
     if !(from > 0.0 && from.is_finite()) {
         return Err(StatsError::Edges(from));
@@ -258,7 +258,7 @@ pub fn log_edges(from: f64, to: f64, per_decade: u32) -> Result<Vec<f64>, StatsE
 pub struct Little {
     /// Mean number of active flows as the run counted it.
     pub mean_active: f64,
-    /// The same from the flows' own arrivals and completions.
+    /// The same number, from the flows' own arrivals and completions.
     pub mean_active_by_flows: f64,
     /// Arrivals in the window, in flows per second.
     pub flows_per_s: f64,
@@ -296,14 +296,14 @@ impl Little {
         })
     }
 
-    /// How far the run's count is from its flows, as a share of the larger: rounding only, whatever the load.
+    /// Gap between the run's count and that by its flows, as a share of the larger: only rounding, at any load.
     #[must_use]
     pub fn count_error(&self) -> f64 {
         relative_gap(self.mean_active, self.mean_active_by_flows)
     }
 
-    /// How far the run's count is from `lambda E[FCT]`, as a share of the larger: falls with the length of the window,
-    /// whose edges cut flows.
+    /// Gap between the run's count and `lambda E[FCT]`, as a share of the larger. It falls with the length of the window, whose
+    /// edges cut flows.
     #[must_use]
     pub fn law_error(&self) -> f64 {
         relative_gap(self.mean_active, self.flows_per_s * self.mean_fct_s)

@@ -21,10 +21,10 @@
 //! Dukkipati 2007. `Q_l` queue that a flow's last packet meets, `E[Q_a]` mean queue, `sigma` standard deviation of the
 //! sizes, `M` the largest size, `F` their distribution. The propagation delay is not in `tau`: add it.
 //!
-//! **The corrected reading.** The copy at hand has lost the radicals of `A` and `B` and a few signs. They are fixed by
-//! what they must do: `A` and `B` with shares `a` and `1 - a` are the two-point law with the sizes' mean and variance, so the
-//! radical covers the variance and the ratio; `lambda E[D]` put into A.9 gives A.10 exactly; A.11 at `K = 1`, where
-//! `P_b = 1`, meets A.12 at `R = C`. "From Eqn. 3.5" before A.1 means 3.4.
+//! **The corrected reading.** Our copy of the thesis has lost the radicals of `A` and `B` and a few signs. The equations
+//! determine them. `A` and `B` with probabilities `a` and `1 - a` are the two-point law with the sizes' mean and variance, so the
+//! radical covers the variance and the ratio. `lambda E[D]` put into A.9 gives A.10 exactly. A.11 at `K = 1`, where `P_b = 1`,
+//! meets A.12 at `R = C`. "From Eqn. 3.5" before A.1 means 3.4.
 //!
 //! Deviations (thesis says / we do / because):
 //! 1. `E[Q_l]` is about `E[Q_a]` / so is [`Reading::AsPrinted`], while [`Reading::LastPacket`] adds the flow's own packets /
@@ -36,22 +36,23 @@
 //! 2. `K` is an integer, and A.8 is a step wherever `K (1 - rho_s)` passes one / `P_b` is linear in `K` between integers;
 //!    [`Blocking::TwoPointSmooth`] has no steps / figures want every rate. "A unique minimum" is true of the smooth curve only: each
 //!    step leaves a tooth, and as printed there is a minimum at nearly every step, the last at `R = C`.
-//! 3. `A` may be negative, when `M` is only some ten times the smallest size / `rho_s` is then 0 and `rho_l` is `rho` / it is a load.
+//! 3. `A` may be negative, when `M` is only some ten times the smallest size / `rho_s` is then 0 and `rho_l` is `rho` / a load is
+//!    not negative.
 //! 4. Only bounded Pareto sizes are modelled / [`Blocking::ErlangC`] serves all others / for exponential sizes A.7 is then the
 //!    exact M/M/K queue, and for the rest the approximation of Lee and Longton 1959, which also is exact at `K = 1`.
-//! 5. The largest size `M` of figure A.3 is not told / the caller chooses / section 3.3's footnote: it grows with the run.
+//! 5. The thesis does not give the largest size `M` of figure A.3 / the caller chooses it / section 3.3's footnote: it grows with the run.
 //! 6. Sizes without a second moment / [`Mean::Infinite`] at every rate / the model knows sizes by two moments only. The queue
 //!    itself has a finite mean at low enough rates (Borst and Zwart 2005): cut the sizes at the largest one of a run.
 
 use crate::formulas::{Link, Mean};
 use crate::special::incomplete_gamma;
 
-/// What the last packet of a flow is taken to find in the queue.
+/// The queue that the last packet of a flow is assumed to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// The mean queue, as appendix A prints it (A.11, A.12).
     AsPrinted,
-    /// The mean queue and what the flow itself has added to it (deviation 1): exact for `R >= C`.
+    /// The mean queue plus what the flow itself has added to it (deviation 1): exact for `R >= C`.
     LastPacket,
 }
 
@@ -70,7 +71,7 @@ pub enum Blocking {
 /// Why the model has no value.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum UCurveError {
-    /// Flows that send nothing.
+    /// The flow rate is not a finite number above 0.
     #[error("the flow rate is {0} times the capacity; it must be a finite number above 0")]
     FlowRate(f64),
     /// Equation A.8 needs short and long flows.
@@ -78,7 +79,7 @@ pub enum UCurveError {
         "equation A.8 needs a largest size and flows below a twentieth of it; use Erlang's formula for these sizes"
     )]
     NoShortFlows,
-    /// The range to search is none.
+    /// The range of flow rates is empty or reaches 0.
     #[error("the flow rates {from} to {to} are no range; they must be above 0 and rising")]
     Range {
         /// Lowest rate over the capacity.
@@ -95,7 +96,7 @@ impl Blocking {
         if short_share(link).is_some() { Self::TwoPoint } else { Self::ErlangC }
     }
 
-    /// `P_b` with `servers` of them, at least 1.
+    /// `P_b` with this number of servers, at least 1.
     fn probability(self, link: &Link<'_>, servers: u32) -> Result<f64, UCurveError> {
         let (load, k) = (link.load(), f64::from(servers));
         match self {

@@ -1,8 +1,8 @@
-//! XCP-b's router itself over a link of which it is not told the capacity, with a fluid for packets (Abrantes and Ricardo 2006, section 3): how fast it fills an
-//! under-used link, and the queue that comes of it.
+//! XCP-b's router law over a link whose capacity it is not told, fed with fluid instead of packets (Abrantes and Ricardo 2006,
+//! section 3). It shows how fast the router fills an under-used link, and the queue that results.
 //!
-//! The router decides once an interval and what it hands out is discrete, so that this is no differential equation: time goes on in whole parts of an RTT. In each the
-//! router is told of one parcel that comes, and stamps one that leaves.
+//! The router decides once per interval and its feedback is discrete, so this is no differential equation. Time advances in
+//! equal steps, a whole number to an RTT. In each step one parcel arrives at the router and one departs with feedback.
 
 use flowstamp_laws::queue::Limit;
 use flowstamp_laws::router::{LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
@@ -11,53 +11,58 @@ use flowstamp_laws::xcp::blind::{Detection, Params, Router};
 use flowstamp_laws::xcp::{Encoding, Window};
 use std::collections::VecDeque;
 
-/// What senders do with what they are told.
+/// How senders apply the feedback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Senders {
-    /// Rates that change by an interval's feedback as it begins, and not again in it: figure 4's, whose queue shows in the interval that follows.
+    /// Rates that change at the start of an interval by its feedback, and stay until the next: figure 4's model. Its queue shows
+    /// in the interval that follows.
     AtOnce,
-    /// Rates that change as acks bring feedback, an RTT after it was given. The RTT has no queue in it, as in the paper's figure 3.
+    /// Rates that change when acks bring feedback, an RTT after the router gave it. The RTT excludes the queue, as in the
+    /// paper's figure 3.
     Rates,
-    /// Windows, as hosts have them: what leaves the link is acknowledged an RTT later, and replaced. The RTT has the queue in it.
+    /// Windows, as hosts have them: traffic that leaves the link is acknowledged an RTT later, and replaced. The RTT includes
+    /// the queue.
     Windows,
 }
 
-/// A link and its router. Rates are in its capacity, queues in its bandwidth-delay product.
+/// A link and its router. The unit of rates is the capacity, that of queues the bandwidth-delay product.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
-    /// Gains on the queue's speed and on its distance from `kappa`.
+    /// Gains on the queue's growth rate and on its distance from `kappa`.
     pub gains: [f64; 2],
-    /// The share of `q_max` that an interval hands out; the law's own where none.
+    /// Share of `q_max` that is handed out per interval; `None` uses the law's own.
     pub chi: Option<f64>,
     /// `Qmax`.
     pub q_max: f64,
-    /// The queue at rest; above 0.
+    /// The queue at equilibrium; above 0.
     pub kappa: f64,
-    /// How under-use is found.
+    /// How the router detects under-use.
     pub detection: Detection,
-    /// Who obeys.
+    /// How senders apply the feedback.
     pub senders: Senders,
-    /// What they send at first.
+    /// Sending rate at the start.
     pub start: f64,
-    /// Steps of an RTT; figure 4's senders have one.
+    /// Steps per RTT; 1 for the senders of figure 4.
     pub parts: u32,
 }
 
-/// What a step was like.
+/// Traffic and queue of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Seen {
-    /// What came, per time.
+    /// Arrival rate.
     pub arrived: f64,
-    /// What left, per time.
+    /// Departure rate.
     pub left: f64,
-    /// What waits at its end.
+    /// Queue at the end of the step.
     pub queue: f64,
 }
 
-/// A bandwidth-delay product in bytes and an RTT in seconds, so that a step's parcel is a whole number of bytes to six digits and below 2^32 of them.
+/// Bandwidth-delay product in bytes and RTT in seconds. With these a step's parcel is a whole number of bytes to six digits, below
+/// 2^32.
 const PRODUCT: f64 = 1e8;
 const RTT: f64 = 0.1;
-/// What may be asked for at the most, in products; and the largest window, which with that much and `chi` of 1 is never reached.
+/// Largest queue or rate that a caller may ask for, in bandwidth-delay products. The largest window is never reached with it and a
+/// `chi` of 1.
 const MOST: f64 = 4.0;
 const MOST_WINDOW: f64 = 10.0 * MOST;
 
@@ -76,11 +81,11 @@ impl Link {
         }
     }
 
-    /// So many RTTs from an empty queue, step by step.
+    /// Runs `rtts` RTTs from an empty queue and returns every step.
     ///
     /// # Errors
     ///
-    /// What is wrong with the link or the law's parameters.
+    /// A value or a parameter of the law that is out of range, named in the message.
     pub fn steps(&self, rtts: u32) -> Result<Vec<Seen>, String> {
         for (name, value) in [("q_max", self.q_max), ("kappa", self.kappa), ("start", self.start)] {
             if !(value > 0.0 && value <= MOST) {
@@ -105,9 +110,9 @@ impl Link {
         let carries = PRODUCT / f64::from(self.parts);
         let mut next = Router::<Window>::traits(params).first_timers[0].unwrap_or(Time::MAX);
         let (mut queue, mut rtt) = (0.0f64, RTT);
-        // A window, also of those who send at a rate: what they send in an RTT.
+        // The window; for senders with a rate, what they send in an RTT.
         let (mut window, mut flight) = (self.start * PRODUCT, 0.0);
-        // What acks of an RTT ago bring: how much, the change of the window, the RTT.
+        // Acks that are due: bytes, change of the window, RTT. Each is an RTT old when it is popped.
         let mut acks = VecDeque::from(vec![(0.0, 0.0, RTT); self.parts as usize]);
         let mut seen = Vec::with_capacity((rtts * self.parts) as usize);
         for step in 0..u64::from(rtts) * u64::from(self.parts) {
@@ -147,7 +152,7 @@ impl Link {
     }
 }
 
-/// The change of the window that a parcel brings which leaves.
+/// Stamps a departing parcel and returns the change of the window that its feedback asks for.
 fn stamped(router: &mut Router<Window>, link: LinkView, size: f64, window: f64, rtt: f64) -> f64 {
     let mut stamp = Window::header(window, rtt, size, 1e15);
     let packet = PacketOut { size: size as u32, stamp: &mut stamp, bits: &mut 0 };

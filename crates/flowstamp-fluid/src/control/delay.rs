@@ -1,24 +1,26 @@
-//! Delay differential equations that switch between modes, by the classical Runge-Kutta method in fixed steps.
+//! Solves delay differential equations that switch between modes, by the classical Runge-Kutta method in fixed steps.
 //!
 //! ```text
 //!   x'(t) = f(mode, t, x(t), x(t - d1), x(t - d2), ...)        constant delays, at least a step long
 //! ```
 //!
-//! Each step keeps a cubic of its end points and slopes, of the same order as the method, by which the past is read at any instant.
-//! A mode lasts while its guard is above zero; where it reaches zero the step is cut there, to the last bit of the cubic, and the state
-//! goes on in the mode that follows. A guard is looked at where steps end, in their middle, and where the parabola through these has its least value
-//! within: it may be below zero in between, and above again, unseen, by as much as the guard's third derivative takes it from the parabola (`unseen_dips_are_small`, in the
-//! crate's tests). The global error falls with the fourth power of the step where steps land on the instants at which
-//! the start's kink comes round, `d`, `2 d` and so on: where delays are whole multiples of the step.
+//! Each step keeps the cubic through its end points and slopes, which has the order of the method. The past is read from it at any
+//! instant. A mode lasts while its guard is above zero. Where the guard reaches zero, the step is cut there, to the last bit of the
+//! cubic, and the state continues in the next mode.
 //!
-//! The ring of the past is as long as the longest delay: no memory is taken per step.
+//! A guard is evaluated at the ends of a step, in its middle, and at the minimum of the parabola through these if it lies within the
+//! step. So a guard may dip below zero and return unseen, by as much as its third derivative moves it from the parabola
+//! (`unseen_dips_are_small`, in the crate's tests). The global error falls with the fourth power of the step if steps end where the
+//! kink of the start recurs, at `d`, `2 d` and so on. They do if the delays are whole multiples of the step.
+//!
+//! The ring buffer of the past covers the longest delay, so steps allocate no memory.
 
 use std::fmt;
 use std::ops::ControlFlow;
 
 /// A system of `N` variables.
 pub trait System<const N: usize> {
-    /// Which of its equations hold.
+    /// The mode: which of the equations hold.
     type Mode: Copy + PartialEq;
 
     /// The shortest and the longest delay, in the unit of time.
@@ -33,7 +35,7 @@ pub trait System<const N: usize> {
     /// Above zero while the mode lasts. Continuous in time.
     fn guard(&self, mode: Self::Mode, t: f64, x: &[f64; N], past: &Past<N>) -> f64;
 
-    /// The guard has reached zero: puts the state on the border and says which mode follows.
+    /// Called when the guard has reached zero. Puts the state on the border and returns the next mode.
     fn switch(&self, mode: Self::Mode, t: f64, x: &mut [f64; N], past: &Past<N>) -> Self::Mode;
 }
 
@@ -67,19 +69,19 @@ impl<const N: usize> Step<N> {
     }
 }
 
-/// What has been so far.
+/// The recent past of a solution.
 #[derive(Clone, Debug)]
 pub struct Past<const N: usize> {
     before: [f64; N],
     steps: Vec<Step<N>>,
-    /// How many there have been; the last is at `(count - 1) % steps.len()`.
+    /// Number of steps so far; the last is at `(count - 1) % steps.len()`.
     count: usize,
-    /// Steps are at most so long.
+    /// Upper bound of a step's length.
     h: f64,
 }
 
 impl<const N: usize> Past<N> {
-    /// The state at an instant that is not in the future. Before zero it is what it was at zero.
+    /// The state at an instant that is not in the future. The state before time zero is that at zero.
     #[inline]
     #[must_use]
     pub fn at(&self, t: f64) -> [f64; N] {
@@ -88,7 +90,7 @@ impl<const N: usize> Past<N> {
         }
         let kept = self.count.min(self.room());
         let newest = &self.steps[(self.count - 1) & (self.room() - 1)];
-        // Steps that were cut are shorter than h, so that the one looked for is never later than this.
+        // Cut steps are shorter than h, so the wanted step is this one or an earlier one.
         let back = ((newest.to - t) / self.h) as usize;
         let mut index = self.count - 1 - back.min(kept - 1);
         let mut step = &self.steps[index & (self.room() - 1)];
@@ -107,7 +109,7 @@ impl<const N: usize> Past<N> {
         self.steps.len()
     }
 
-    /// Whether all from `needed` on is still there.
+    /// Adds a step. Returns whether the past still reaches back to `needed`.
     fn push(&mut self, step: Step<N>, needed: f64) -> bool {
         let slot = self.count & (self.room() - 1);
         let lost = self.count >= self.room() && self.steps[slot].to > needed;
@@ -117,7 +119,7 @@ impl<const N: usize> Past<N> {
     }
 }
 
-/// What cannot be solved.
+/// Why a system could not be solved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Trouble {
     /// The step is longer than the shortest delay, whose past would then lie in the future.
@@ -127,12 +129,12 @@ pub enum Trouble {
         /// The shortest delay.
         delay: f64,
     },
-    /// More than [`MOST_SWITCHES`] switches in one step, or so many in a delay that its past is not kept whole.
+    /// More than [`MOST_SWITCHES`] switches in one step, or so many in a delay that the ring buffer lost part of it.
     Chatter {
         /// When.
         at: f64,
     },
-    /// A variable has become infinite or no number.
+    /// A variable has become infinite or NaN.
     Diverged {
         /// When.
         at: f64,
@@ -156,13 +158,13 @@ impl fmt::Display for Trouble {
 
 impl std::error::Error for Trouble {}
 
-/// What is taken for rounding of a guard, of the largest variable.
+/// Rounding error allowed for a guard, as a share of the largest variable.
 const ROUNDING: f64 = 1e-12;
 
-/// Of the modes, within one step.
+/// Most switches of the mode within one step.
 pub const MOST_SWITCHES: usize = 32;
 
-/// A solution that goes on as far as it is asked to.
+/// A solution that advances as far as it is asked to.
 #[derive(Clone, Debug)]
 pub struct Solution<const N: usize, S: System<N>> {
     system: S,
@@ -170,26 +172,26 @@ pub struct Solution<const N: usize, S: System<N>> {
     mode: S::Mode,
     t: f64,
     x: [f64; N],
-    /// The mode's guard now.
+    /// The guard of the current mode now.
     guard: f64,
     h: f64,
     steps: u64,
 }
 
 impl<const N: usize, S: System<N>> Solution<N, S> {
-    /// From `x`, which it has been for ever, in steps of `h`.
+    /// Starts from `x`, constant before time zero, in steps of `h`.
     ///
     /// # Errors
     ///
     /// [`Trouble::Step`].
     pub fn new(system: S, x: [f64; N], h: f64) -> Result<Self, Trouble> {
         let (shortest, longest) = system.delays();
-        // A hair more than the delay is rounding.
+        // A step longer than the delay by less than this is rounding.
         if h.is_nan() || h <= 0.0 || h > shortest * (1.0 + 1e-9) {
             return Err(Trouble::Step { step: h, delay: shortest });
         }
         let empty = Step { from: 0.0, to: 0.0, start: x, end: x, slopes: [[0.0; N]; 2] };
-        // Twice as many as whole steps fit: some are cut.
+        // Twice the number of whole steps, because some are cut.
         let room = (2.0 * longest / h + 2.0 * MOST_SWITCHES as f64) as usize;
         let past = Past { before: x, steps: vec![empty; room.next_power_of_two()], count: 0, h };
         let mode = system.mode(0.0, &x, &past);
@@ -197,19 +199,19 @@ impl<const N: usize, S: System<N>> Solution<N, S> {
         Ok(Self { system, past, mode, t: 0.0, x, guard, h, steps: 0 })
     }
 
-    /// Now.
+    /// The current time.
     #[must_use]
     pub fn time(&self) -> f64 {
         self.t
     }
 
-    /// The state.
+    /// The current state.
     #[must_use]
     pub fn state(&self) -> &[f64; N] {
         &self.x
     }
 
-    /// The slopes now.
+    /// The current slopes.
     #[must_use]
     pub fn slopes(&self) -> [f64; N] {
         self.system.slope(self.mode, self.t, &self.x, &self.past)
@@ -221,7 +223,7 @@ impl<const N: usize, S: System<N>> Solution<N, S> {
         self.past.at(self.t - delay)
     }
 
-    /// Goes on until `end`, or until `each`, which is told of every step, has seen enough.
+    /// Advances to `end`, or until `each` breaks. `each` is called with every step.
     ///
     /// # Errors
     ///
@@ -231,7 +233,7 @@ impl<const N: usize, S: System<N>> Solution<N, S> {
         end: f64,
         mut each: impl FnMut(&Step<N>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, Trouble> {
-        // Steps end at whole multiples of h, so that switches do not move them.
+        // Steps end at whole multiples of h, so switches do not shift later steps.
         while self.t < end - 1e-9 * self.h {
             let to = ((self.steps + 1) as f64 * self.h).min(end);
             let mut switches = 0;
@@ -263,8 +265,8 @@ impl<const N: usize, S: System<N>> Solution<N, S> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The states at times that only grow, from now on. In whole steps, and by their cubics in between: steps that were cut for each time would
-    /// be many.
+    /// The states at ascending times from now on. Advances in whole steps and evaluates their cubics in between, because cutting
+    /// a step at every time would cost many steps.
     ///
     /// # Errors
     ///
@@ -285,7 +287,7 @@ impl<const N: usize, S: System<N>> Solution<N, S> {
         Ok(found)
     }
 
-    /// Goes on until `end`.
+    /// Advances to `end`.
     ///
     /// # Errors
     ///
@@ -294,18 +296,18 @@ impl<const N: usize, S: System<N>> Solution<N, S> {
         self.run(end, |_| ControlFlow::Continue(())).map(|_| ())
     }
 
-    /// A step until `to`, or until the mode ends; with the guard there, and whether that is so.
+    /// A step until `to`, or until the mode ends. Also returns the guard there, and whether the mode ended.
     fn step(&self, to: f64) -> (Step<N>, f64, bool) {
         let whole = self.raw_step(to);
         let guard = |t: f64, x: &[f64; N]| self.system.guard(self.mode, t, x, &self.past);
         let inside = |t: f64| guard(t, &whole.at(t));
         let last = guard(to, &whole.end);
-        // Of what is at rest on a border rounding is above and below it all the time.
+        // At equilibrium on a border, rounding moves the guard above and below zero all the time.
         let rounding = ROUNDING * whole.end.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
         let Some(below) = Self::below(self.t, to, [self.guard, last], -rounding, inside) else {
             return (whole, last, false);
         };
-        // Where it reaches zero; at the start it may be at zero by rounding, and fall from there.
+        // Bisect for the zero of the guard. At the start it may be at zero by rounding, and fall from there.
         let (mut low, mut high) = (self.t, below);
         loop {
             let middle = f64::midpoint(low, high);
@@ -321,7 +323,8 @@ impl<const N: usize, S: System<N>> Solution<N, S> {
         if high >= to { (whole, last, true) } else { (self.raw_step(high), 0.0, true) }
     }
 
-    /// An instant of a step at which its guard, of these values at both ends, is below zero: within the step by more than rounding.
+    /// An instant of a step at which its guard is below zero, within the step by more than rounding. `first` and `last` are the
+    /// guard at the step's ends.
     fn below(
         from: f64,
         to: f64,
@@ -337,7 +340,7 @@ impl<const N: usize, S: System<N>> Solution<N, S> {
         if halfway < rounding {
             return Some(middle);
         }
-        // From the middle, in halves of the step: where the parabola is least, if it is within.
+        // The minimum of the parabola, measured from the middle in halves of the step, if it lies within the step.
         let (bend, slope) = (first - 2.0 * halfway + last, 0.5 * (last - first));
         let least = middle - 0.5 * (to - from) * slope / bend;
         (bend > slope.abs() && guard(least) < rounding).then_some(least)

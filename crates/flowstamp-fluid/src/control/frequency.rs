@@ -1,30 +1,30 @@
-//! A loop with delays in the frequency domain, with the delays as they are: no Padé approximation.
+//! Analyses a loop with delays in the frequency domain, with exact delays: no Padé approximation.
 //!
 //! ```text
-//!   L(s) = n(s) / d(s) W(s) / V(s)       open loop; closed, its roots are those of d(s) V(s) + n(s) W(s)
+//!   L(s) = n(s) / d(s) W(s) / V(s)       open loop; the closed loop's roots are those of d(s) V(s) + n(s) W(s)
 //! ```
 //!
-//! With one delay W is e^(-s T) and V is 1; with several, see `Lag`. Polynomials have real coefficients, and `n` is of a lower degree
-//! than `d`, as of every loop that integrates: then |L| falls to zero with |s| in the right half plane, few characteristic roots lie there,
-//! and all of them within a radius that the coefficients give.
+//! With one delay W is e^(-s T) and V is 1; with several, see `Lag`. Polynomials have real coefficients. The degree of `n` is below
+//! that of `d`, as in every loop that integrates. So |L| falls to zero with |s| in the right half plane, and only a few
+//! characteristic roots lie there, all within a radius that the coefficients give.
 
 use crate::control::roots::{bisect, polynomial, roots};
 use num_complex::Complex64;
 use std::f64::consts::{PI, TAU};
 
-/// How traffic follows what a link says, where flows of several RTTs share it:
+/// How traffic follows the feedback of a link that flows of several RTTs share:
 ///
 /// ```text
-///   W/V = sum(v_i e_i) / sum(v_i)        e_i = e^(-s T_i),  v_i = w_i / (s + g e_i),  w_i the share of the flows, of the sum 1
+///   W/V = sum(v_i e_i) / sum(v_i)        e_i = e^(-s T_i),  v_i = w_i / (s + g e_i),  w_i the share of the flows, sum(w_i) = 1
 /// ```
 ///
-/// `g` is what evens rates out, per time: XCP's shuffling, gamma over the mean RTT, and 0 for RCP. Near the equilibrium a flow's rate, `1 + x_i` times
-/// its even part, has `x_i' = F - g (x_i - x)` an RTT later, where F is the feedback to all over the capacity and x the mean of all x_i (Katabi 2002,
-/// equation 17 and section 3.5.2): what is shuffled is of first order where shares differ, and `|F|` in it of second. V and W are without poles;
-/// where there is one RTT, V is 1 and W is `e^(-s T)`.
+/// `g` is the rate at which rates converge to equal ones: XCP's shuffling, gamma over the mean RTT, and 0 for RCP. Let a flow's
+/// rate near the equilibrium be `1 + x_i` times its fair rate. Then `x_i' = F - g (x_i - x)` an RTT later, with F the aggregate
+/// feedback over the capacity and x the mean of all x_i (Katabi 2002, equation 17 and section 3.5.2). Where
+/// shares differ, the shuffled traffic is a term of first order, and `|F|` in it is of second order. V and W have no poles. With one RTT, V is 1 and W is `e^(-s T)`.
 #[derive(Clone, Debug, PartialEq)]
 struct Lag {
-    /// Shares and delays, which differ.
+    /// `(share, delay)` of each group; the delays differ.
     flows: Vec<(f64, f64)>,
     even: f64,
 }
@@ -42,7 +42,7 @@ impl Lag {
         self.flows.iter().map(|(share, delay)| share * delay).sum()
     }
 
-    /// Whether rates of flows can differ in V and W: else they are 1 and a sum of delays.
+    /// Whether flows' rates converge, so that V and W have factors `s + g e_i`. If not, V is 1 and W a sum of delays.
     fn evens(&self) -> bool {
         self.even > 0.0 && self.flows.len() > 1
     }
@@ -58,7 +58,7 @@ impl Lag {
         self.with_slopes(s)[0]
     }
 
-    /// V and W, and their slopes.
+    /// V and W, then their derivatives.
     fn with_slopes(&self, s: Complex64) -> [[Complex64; 2]; 2] {
         let (zero, one) = (Complex64::ZERO, Complex64::ONE);
         if !self.evens() {
@@ -70,7 +70,7 @@ impl Lag {
             }
             return [[one, w], [zero, slope]];
         }
-        // P is the product of all s + g e_i; the sums are those of V / P and W / P.
+        // P is the product of all s + g e_i; the sums below are V / P and W / P.
         let (mut p, mut p_slope) = (one, zero);
         let [mut v, mut w, mut v_slope, mut w_slope] = [zero; 4];
         for (share, delay) in &self.flows {
@@ -87,17 +87,17 @@ impl Lag {
         [[p * v, p * w], [p_slope * v + p * v_slope, p_slope * w + p * w_slope]]
     }
 
-    /// By what their argument turns at the most, over a way's length: V and W are sums of products of these.
+    /// Bound of how much the arguments of V and W turn per unit of path length: V and W are sums of products of the factors.
     fn turns(&self) -> f64 {
         if self.evens() { self.flows.iter().map(|(_, delay)| delay).sum() } else { self.longest() }
     }
 
-    /// At most |W| / |V| from a radius on, where e_i are at most `growth`; infinite where V may be zero.
+    /// Upper bound of |W| / |V| from radius `r` on, where |e_i| is at most `growth`. Infinite where V may be zero.
     fn most(&self, r: f64, growth: f64) -> f64 {
         if !self.evens() {
             return growth;
         }
-        // Of n - 1 factors 1 + g e_i / s, each product is within this of 1, and so is the mean of products.
+        // Each product of n - 1 factors 1 + g e_i / s is within this of 1, and so is the mean of the products.
         let off = (1.0 + self.even * growth / r).powi(self.flows.len() as i32 - 1) - 1.0;
         if off < 1.0 { growth * (1.0 + off) / (1.0 - off) } else { f64::INFINITY }
     }
@@ -118,22 +118,23 @@ pub struct Point {
     pub omega: f64,
     /// The response.
     pub response: Complex64,
-    /// Its phase in radians, without jumps, from what it is at low frequencies.
+    /// Its phase in radians, continuous from low frequencies on.
     pub phase: f64,
 }
 
-/// How far a loop is from the border of stability. They speak of stability where the loop is stable ([`OpenLoop::unstable_roots`]).
+/// How far a loop is from the border of stability. Margins are meaningful only for a stable loop ([`OpenLoop::unstable_roots`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Margins {
-    /// By what the gain may grow: 1/|L| where the phase is -pi, the least above one. None if no gain is too much, or phase is missing already.
+    /// Gain margin: 1/|L| where the phase is -pi, the least above one. `None` if no gain destabilises the loop, or if the phase
+    /// margin is already negative.
     pub gain: Option<f64>,
     /// The frequency there.
     pub phase_crossover: Option<f64>,
-    /// The phase that may be lost where |L| is 1, radians, the least of all such frequencies; below zero if too much is lost already.
+    /// Phase margin in radians, where |L| is 1: the least over all such frequencies. Negative if the loop has too much lag already.
     pub phase: Option<f64>,
     /// The frequency there.
     pub gain_crossover: Option<f64>,
-    /// The delay that may be added, in the unit of time.
+    /// Delay margin: the delay that may be added, in the unit of time.
     pub delay: Option<f64>,
 }
 
@@ -152,8 +153,8 @@ fn trimmed(coefficients: &[f64]) -> Vec<f64> {
 }
 
 impl OpenLoop {
-    /// From the coefficients of both polynomials, that of the lowest power first, and the delay. None where the numerator is not of a lower degree,
-    /// the denominator is zero, or something is no finite number.
+    /// From the coefficients of both polynomials, lowest power first, and the delay. `None` if the numerator's degree is not lower,
+    /// the denominator is zero, the delay is negative, or a value is not finite.
     #[must_use]
     pub fn new(numerator: &[f64], denominator: &[f64], delay: f64) -> Option<Self> {
         let finite = numerator.iter().chain(denominator).chain([&delay]).all(|c| c.is_finite());
@@ -165,14 +166,14 @@ impl OpenLoop {
         })
     }
 
-    /// The loop of XCP and of RCP near its equilibrium: `(alpha s d + beta) / (s d)^2 e^(-s d)` (Katabi 2002, appendix B; Dukkipati 2007, eq. 5.7).
+    /// The loop of XCP and of RCP near equilibrium: `(alpha s d + beta) / (s d)^2 e^(-s d)` (Katabi 2002, appendix B; Dukkipati 2007, eq. 5.7).
     #[must_use]
     pub fn of_gains(alpha: f64, beta: f64, delay: f64) -> Option<Self> {
         (delay > 0.0).then(|| Self::new(&[beta, alpha * delay], &[0.0, 0.0, delay * delay], delay)).flatten()
     }
 
-    /// As [`Self::of_gains`], for flows of several RTTs, each a number of them and the RTT, with `d` their mean. `shuffle` is the share of the traffic that is shuffled in a
-    /// mean RTT: XCP's gamma, and 0 for RCP.
+    /// As [`Self::of_gains`], for flows of several RTTs, given as `(number of flows, RTT)`; `d` is their mean RTT. `shuffle` is the
+    /// share of the traffic that is shuffled in a mean RTT: XCP's gamma, and 0 for RCP.
     ///
     /// ```text
     ///   L(s) = (alpha s d + beta) / (s d)^2 sum(v_i e^(-s d_i)) / sum(v_i),  v_i = n_i / (s + shuffle / d e^(-s d_i))
@@ -196,7 +197,7 @@ impl OpenLoop {
         Some(Self { lag, ..Self::of_gains(alpha, beta, mean)? })
     }
 
-    /// As [`Self::of_flows`], where the queue stays empty: `alpha / (s d) sum(v_i e^(-s d_i)) / sum(v_i)`.
+    /// As [`Self::of_flows`] while the queue stays empty: `alpha / (s d) sum(v_i e^(-s d_i)) / sum(v_i)`.
     #[must_use]
     pub fn without_queue(alpha: f64, shuffle: f64, flows: &[(f64, f64)]) -> Option<Self> {
         let with = Self::of_flows(alpha, 0.0, shuffle, flows)?;
@@ -204,14 +205,15 @@ impl OpenLoop {
         Some(Self { numerator: trimmed(&[alpha]), denominator: vec![0.0, mean], ..with })
     }
 
-    /// Where flows of several RTTs, as in [`Self::of_flows`], have a closed-loop root on the imaginary axis: pairs of alpha and beta, along the curve `beta + j alpha w d = (w d)^2 V/W`
-    /// for growing `w`, as far as gains are from zero to the most; NaN in between where they are not. One RTT has [`crate::stability`]'s curve; several may have one that
-    /// crosses itself, and what is stable is what it parts from large gains.
+    /// Gains for which flows of several RTTs, as in [`Self::of_flows`], have a closed-loop root on the imaginary axis. The result is
+    /// pairs of alpha and beta along the curve `beta + j alpha w d = (w d)^2 V/W` for growing `w`, from zero up to `most`, with NaN where the
+    /// curve leaves that range. With one RTT it is the curve of [`crate::stability`]. With several the curve may cross itself; the
+    /// stable region is what it separates from large gains.
     #[must_use]
     pub fn border(shuffle: f64, flows: &[(f64, f64)], most: (f64, f64)) -> Option<Vec<(f64, f64)>> {
         let widest = Self::of_flows(most.0, most.1, shuffle, flows)?;
         let (lag, d) = (&widest.lag, widest.lag.mean());
-        // Beyond this no smaller gains have a root either.
+        // Beyond this frequency gains up to `most` have no root on the axis.
         let last = widest.radius(0.0);
         let points = (last * lag.longest() * 64.0).clamp(1e3, 1e6).ceil();
         let gains = |i: u32| {
@@ -238,31 +240,32 @@ impl OpenLoop {
         (delay > 0.0).then(|| Self::new(&numerator, &denominator, 0.0)).flatten()
     }
 
-    /// `L(jw) / (1 + M(jw))`: this way through a loop that is closed by another.
+    /// `L(jw) / (1 + M(jw))`: the response through this loop while `other` closes the loop.
     #[must_use]
     pub fn around(&self, other: &Self, omega: f64) -> Complex64 {
         let s = Complex64::new(0.0, omega);
         self.at(s) / (1.0 + other.at(s))
     }
 
-    /// L(s).
+    /// The open loop `L(s)`.
     #[must_use]
     pub fn at(&self, s: Complex64) -> Complex64 {
         polynomial(&self.numerator, s) / polynomial(&self.denominator, s) * self.lag.at(s)
     }
 
-    /// L(jw), and its phase without jumps.
+    /// `L(jw)`, and its phase without jumps.
     #[must_use]
     pub fn response(&self, omega: f64) -> Point {
         let response = self.at(Complex64::new(0.0, omega));
         Point { omega, response, phase: self.phase(omega) }
     }
 
-    /// The phase of L(jw) for w above zero: each root of either polynomial in the left half plane turns by less than pi, so that nothing jumps; one
-    /// delay by `w T`, several as far as they are followed from zero. A pair of roots in the right half plane makes it jump by a turn.
+    /// The phase of L(jw) for w above zero. Each root of either polynomial in the left half plane turns it by less than pi, so it does
+    /// not jump. One delay turns it by `w T`; with several it is followed from zero. A pair of roots in the right half plane makes it
+    /// jump by a whole turn.
     fn phase(&self, omega: f64) -> f64 {
         let of = |coefficients: &[f64]| {
-            // An integrator's is pi/2 at all frequencies; the rest starts from 0 or pi, and is followed from there.
+            // An integrator contributes pi/2 at all frequencies; the rest starts from 0 or pi.
             let zeros = coefficients.iter().take_while(|c| **c == 0.0).count();
             let rest = &coefficients[zeros..];
             zeros as f64 * PI / 2.0
@@ -287,17 +290,17 @@ impl OpenLoop {
         turned
     }
 
-    /// Points at so many frequencies from one to the other, evenly on a logarithmic axis.
+    /// `count` points from one frequency to the other, evenly spaced on a logarithmic axis.
     #[must_use]
     pub fn points(&self, from: f64, to: f64, count: usize) -> Vec<Point> {
         let ratio = (to / from).ln() / (count.max(2) - 1) as f64;
         (0..count).map(|i| self.response(from * (ratio * i as f64).exp())).collect()
     }
 
-    /// Beyond this no closed-loop root lies right of `sigma`: there |d V| is above |n W|.
+    /// A radius beyond which no closed-loop root lies right of `sigma`, because |d V| is above |n W| there.
     fn radius(&self, sigma: f64) -> f64 {
         let Some((leading, lower)) = self.denominator.split_last() else { return 0.0 };
-        // |d| >= |leading| r^m - sum |lower| r^i, and |n| <= sum |n_i| r^i; all on one side, divided by r^m (Cauchy's bound).
+        // |d| >= |leading| r^m - sum |lower| r^i, and |n| <= sum |n_i| r^i; divided by r^m (Cauchy's bound).
         let degree = lower.len();
         let growth = (-sigma * self.lag.longest()).max(0.0).exp();
         let excess = |r: f64| {
@@ -318,10 +321,10 @@ impl OpenLoop {
     /// Gain, phase and delay margins.
     #[must_use]
     pub fn margins(&self) -> Margins {
-        // Beyond the radius |L| is below 1; the phase passes -pi soon after, by the delay.
+        // Beyond the radius |L| is below 1, and the delay takes the phase past -pi soon after.
         let (mean, longest) = (self.lag.mean(), self.lag.longest());
         let top = self.radius(0.0) * 2.0 + if mean > 0.0 { 3.0 * TAU / mean } else { 0.0 };
-        // A delay turns the phase by pi in each pi/T: finer than that, and over as many decades as doubles bear without loss.
+        // A delay turns the phase by pi per pi/T, so the linear grid is finer than that. The logarithmic grid covers 12 decades.
         let mut grid: Vec<f64> =
             (0..4000).map(|i| top * 10f64.powf(-12.0 + 12.0 * f64::from(i) / 3999.0)).collect();
         let turns = (top * longest / PI).ceil().min(1e5) as usize * 16;
@@ -335,12 +338,12 @@ impl OpenLoop {
         };
         let magnitude = |w: f64| self.at(Complex64::new(0.0, w)).norm();
         let by_gain = crossings(&|w| magnitude(w) - 1.0);
-        // Where the phase is an odd multiple of pi: the response's imaginary part changes sign left of zero.
+        // The phase is an odd multiple of pi where the response's imaginary part changes sign left of zero.
         let by_phase: Vec<f64> = crossings(&|w| self.at(Complex64::new(0.0, w)).im)
             .into_iter()
             .filter(|w| self.at(Complex64::new(0.0, *w)).re < 0.0)
             .collect();
-        // Not into a turn: what has lost more than one is below zero all the more.
+        // Not reduced to one turn: a loop that has lost more than a turn has a margin even further below zero.
         let phase_left = |w: f64| self.phase(w) + PI;
         let phase = by_gain.iter().map(|w| (phase_left(*w), *w)).min_by(|a, b| a.0.total_cmp(&b.0));
         let stable = phase.is_none_or(|p| p.0 > 0.0);
@@ -359,7 +362,7 @@ impl OpenLoop {
         }
     }
 
-    /// d(s) V(s) + n(s) W(s).
+    /// The closed loop's characteristic function, `d(s) V(s) + n(s) W(s)`.
     fn characteristic(&self, s: Complex64) -> Complex64 {
         let [v, w] = self.lag.parts(s);
         polynomial(&self.denominator, s) * v + polynomial(&self.numerator, s) * w
@@ -373,10 +376,10 @@ impl OpenLoop {
             + polynomial(&self.numerator, s) * w_slope
     }
 
-    /// How often the closed loop's characteristic goes around zero on the way along a polygon, anticlockwise: its roots inside, by the argument
-    /// principle. None if one lies on the way.
+    /// Number of closed-loop roots inside a polygon, given anticlockwise: how often the characteristic function winds around zero, by
+    /// the argument principle. `None` if a root lies on the polygon.
     fn windings(&self, corners: &[Complex64]) -> Option<i64> {
-        // A short delay does not say how far an argument may turn unseen on a way that is long beside its roots: not in a thirty-second of a side.
+        // On a side that is long against the distance of its roots, a short delay does not bound the turn. So start with 32 parts.
         let side = |i: usize| {
             let (from, to) = (corners[i], corners[(i + 1) % corners.len()]);
             (0..32).map(move |part| from + (to - from) * (f64::from(part) / 32.0))
@@ -386,12 +389,12 @@ impl OpenLoop {
         Some((self.turned(&|s| self.characteristic(s), &round)? / TAU).round() as i64)
     }
 
-    /// By what the argument of `f` turns on the way along corners. None if it is zero there.
+    /// How much the argument of `f` turns along a path through `corners`. `None` if `f` is zero on it.
     fn turned(&self, f: &dyn Fn(Complex64) -> Complex64, corners: &[Complex64]) -> Option<f64> {
         corners.windows(2).map(|way| self.turn(f, (way[0], f(way[0])), (way[1], f(way[1])), 0)).sum()
     }
 
-    /// The change of the argument on a straight way, in pieces in which it turns by little.
+    /// The change of the argument along a straight line, split until each part turns it by little.
     fn turn(
         &self,
         f: &dyn Fn(Complex64) -> Complex64,
@@ -405,7 +408,7 @@ impl OpenLoop {
             return None;
         }
         let (first, second) = ((value / from.1).arg(), (to.1 / value).arg());
-        // Small turns in both halves, and delays that turn by less than a quarter: nothing has gone round unseen.
+        // Both halves turn by less than 0.5 and so do the delays: no turn around zero can be hidden.
         let small =
             first.abs() < 0.5 && second.abs() < 0.5 && (to.0 - from.0).norm() * self.lag.turns() < 0.5;
         if small {
@@ -418,8 +421,9 @@ impl OpenLoop {
         Some(self.turn(f, from, half, depth + 1)? + self.turn(f, half, to, depth + 1)?)
     }
 
-    /// How many closed-loop roots have a real part above `sigma`: zero and below is for how fast a stable loop settles. By the argument principle on
-    /// a rectangle that holds all of them. None if a root lies on its edge, as on the border of stability.
+    /// Number of closed-loop roots with a real part above `sigma`; a `sigma` of zero or below tells how fast a stable loop settles.
+    /// Uses the argument principle on a rectangle that holds all of them. `None` if a root lies on its edge, as on the border of
+    /// stability.
     #[must_use]
     pub fn unstable_roots(&self, sigma: f64) -> Option<u32> {
         if self.lag.longest() == 0.0 {
@@ -430,13 +434,13 @@ impl OpenLoop {
         self.windings(&corners).map(|n| n.max(0) as u32)
     }
 
-    /// As [`Self::radius`], with room for an edge that no root lies on.
+    /// As [`Self::radius`], enlarged so that no root lies on the edge.
     fn radius_from(&self, sigma: f64) -> f64 {
         (self.radius(sigma) * 1.5).max(sigma.abs() * 2.0)
     }
 
-    /// All closed-loop roots with a real part above `sigma`, that with the largest real part first. Where the argument principle finds one, the
-    /// rectangle is halved until Newton's method finds it. None as [`Self::unstable_roots`].
+    /// All closed-loop roots with a real part above `sigma`, largest real part first. A rectangle with roots, by the argument
+    /// principle, is halved until Newton's method finds each of them. `None` as in [`Self::unstable_roots`].
     #[must_use]
     pub fn roots_right_of(&self, sigma: f64) -> Option<Vec<Complex64>> {
         if self.lag.longest() == 0.0 {
@@ -462,7 +466,7 @@ impl OpenLoop {
                 }
             }
             if size.norm() < 1e-12 * r {
-                // As many as cannot be told apart.
+                // These roots cannot be told apart.
                 found.extend((0..count).map(|_| (low + high) * 0.5));
                 continue;
             }
@@ -481,8 +485,8 @@ impl OpenLoop {
         Some(found)
     }
 
-    /// Without a delay the closed loop's roots are those of a polynomial. (Nothing would bound how far the argument turns between two points of
-    /// a way along which it is followed.)
+    /// The same without a delay, where the closed loop's roots are those of a polynomial. (Without a delay nothing bounds how far the
+    /// argument turns between two points of a path.)
     fn polynomial_roots_right_of(&self, sigma: f64) -> Option<Vec<Complex64>> {
         let closed: Vec<f64> = (0..self.denominator.len())
             .map(|i| self.denominator[i] + self.numerator.get(i).copied().unwrap_or(0.0))
@@ -508,19 +512,20 @@ impl OpenLoop {
         None
     }
 
-    /// How often the Nyquist plot goes around -1, clockwise, with w from minus to plus infinity: counted along `1 + L(jw)`, which goes to the right of poles
-    /// at zero. It is what [`Self::unstable_roots`] has less unstable poles of the open loop. None on the border, and where a pole lies on the axis elsewhere.
+    /// Clockwise encirclements of -1 by the Nyquist plot, with w from minus to plus infinity. Counted along `1 + L(jw)`, which passes
+    /// poles at zero on the right. The number is that of [`Self::unstable_roots`] less the open loop's unstable poles. `None` on the
+    /// border of stability, and if another pole lies on the imaginary axis.
     #[must_use]
     pub fn encirclements(&self) -> Option<i64> {
         let on_axis = |pole: &Complex64| pole.re.abs() < 1e-9 * pole.norm();
         if self.poles().iter().any(on_axis) {
             return None;
         }
-        // From here on |L| is below 1, and 1 + L right of zero.
+        // From here on |L| is below 1, so 1 + L lies right of zero.
         let far = self.radius_from(0.0);
         let at = |re: f64, im: f64| Complex64::new(re, im);
         let around = if self.denominator[0] == 0.0 { self.indentation(far)? } else { far * 1e-12 };
-        // Evenly on a logarithmic axis, as without a delay nothing else says how far an argument may turn unseen.
+        // Evenly on a logarithmic axis, because without a delay nothing else bounds the turn between two points.
         let up: Vec<Complex64> =
             (0..=400).map(|i| at(0.0, around * (far / around).powf(f64::from(i) / 400.0))).collect();
         let mut way: Vec<Complex64> = up.iter().rev().map(|s| -s).collect();
@@ -533,8 +538,8 @@ impl OpenLoop {
         Some((-(self.turned(&f, &way)? + closing) / TAU).round() as i64)
     }
 
-    /// Half a square's side around zero on which |L| is above 2, and within which it has neither poles nor zeros but those at zero: nor has 1 + L a root there, and
-    /// none is passed by.
+    /// Half the side of a square around zero on which |L| is above 2, and inside which L has no poles or zeros except at zero. So 1 + L
+    /// has no root in it, and the path around it misses none.
     fn indentation(&self, below: f64) -> Option<f64> {
         let at_zero = |of: &[f64]| of.iter().take_while(|c| **c == 0.0).count();
         let [zeros, poles] = [at_zero(&self.numerator), at_zero(&self.denominator)];
@@ -556,12 +561,12 @@ impl OpenLoop {
         None
     }
 
-    /// Of the open loop's polynomials, but for those at zero.
+    /// Poles of the open loop's polynomials, without those at zero.
     fn poles(&self) -> Vec<Complex64> {
         roots(&self.denominator[self.denominator.iter().take_while(|c| **c == 0.0).count()..])
     }
 
-    /// Poles of the open loop's polynomials in the right half plane.
+    /// Number of poles of the open loop's polynomials in the right half plane.
     #[must_use]
     pub fn unstable_poles(&self) -> usize {
         self.poles().iter().filter(|pole| pole.re > 1e-9 * pole.norm()).count()

@@ -1,26 +1,26 @@
-//! The papers' laws as delay differential equations, each in its own scale: time in RTTs, rates in shares of the capacity, queues in
-//! bandwidth-delay products. What neither capacity, RTT nor number of flows changes is not in them.
+//! The papers' laws as delay differential equations in normalised units: time in RTTs, rates in shares of the capacity, queues in
+//! bandwidth-delay products. In these units most equations contain neither capacity nor RTT nor number of flows.
 
 use super::delay::{Past, System};
 use flowstamp_laws::{rcp, vcp, xcp};
 
-/// Where a queue is.
+/// State of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
     /// Between its bounds.
     Free,
-    /// There is none, and less arrives than leaves.
+    /// Empty, with less arriving than the link can carry.
     Empty,
-    /// As long as the buffer, and more arrives than leaves: the rest is lost.
+    /// At the buffer's size, with more arriving than the link can carry: the excess is lost.
     Full,
 }
 
-/// How the queue and what is bounded stand.
+/// Which bounds are active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
     /// The queue.
     pub queue: Queue,
-    /// The rate is at its highest, and would grow.
+    /// The rate is at its maximum and would grow.
     pub held: bool,
 }
 
@@ -31,18 +31,18 @@ pub struct Mode {
 ///   q' = r(t - 1) - 1, and max(r(t - 1) - 1, 0) where q = 0,  min(r(t - 1) - 1, 0) where q = buffer
 /// ```
 ///
-/// What a full buffer loses has arrived as far as the router's rate is concerned (appendix F, variable 5).
+/// Traffic that a full buffer drops counts as arrived for the router's rate (appendix F, variable 5).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rcp {
     /// Gain on spare capacity.
     pub alpha: f64,
     /// Gain on the queue.
     pub beta: f64,
-    /// Highest `r`: R is at most C, so that it is the number of flows.
+    /// Highest `r`. R is at most C, so this is the number of flows.
     pub most: f64,
-    /// In bandwidth-delay products; infinite in the thesis's equations.
+    /// Buffer in bandwidth-delay products; infinite in the thesis's equations.
     pub buffer: f64,
-    /// The router's RTT has the queue in it (equation 5.3); else it is `d0`, as where packets carry that.
+    /// Whether the router's RTT includes the queue (equation 5.3). If not it is `d0`, as where packets carry `d0`.
     pub queue_in_rtt: bool,
 }
 
@@ -112,7 +112,7 @@ impl System<2> for Rcp {
 }
 
 impl Rcp {
-    /// The growth of the rate per RTT, in its own size.
+    /// The relative growth of the rate per RTT.
     #[inline]
     fn growth_at(&self, arriving: f64, queue: f64) -> f64 {
         let d = if self.queue_in_rtt { 1.0 + queue } else { 1.0 };
@@ -124,7 +124,7 @@ impl Rcp {
     }
 }
 
-/// The switched system of equation 5.14, XCP's and RCP's near the equilibrium: linear but for the queue, which is not below zero.
+/// The switched system of equation 5.14: XCP and RCP near the equilibrium, linear except that the queue stops at zero.
 ///
 /// ```text
 ///   x' = -alpha x(t - 1) - beta q(t - 1)          x = y/C - 1
@@ -136,14 +136,14 @@ pub struct Switched {
     pub alpha: f64,
     /// Gain on the queue.
     pub beta: f64,
-    /// The queue is not below zero; without it this is equation 5.15, and Katabi 2002's equations 15 and 16.
+    /// Whether the queue stops at zero; without this it is equation 5.15, and Katabi 2002's equations 15 and 16.
     pub floor: bool,
-    /// What the router takes the capacity to be above what it is, as a share: Abrantes 2006, equation 3.
+    /// Capacity error: by how much the router overestimates the capacity, as a share of it (Abrantes 2006, equation 3).
     pub error: f64,
 }
 
 impl System<2> for Switched {
-    /// The queue is empty, and less arrives than leaves.
+    /// Whether the queue is empty and less arrives than the link can carry.
     type Mode = bool;
 
     fn delays(&self) -> (f64, f64) {
@@ -180,23 +180,23 @@ impl System<2> for Switched {
     }
 }
 
-/// VCP's MIAIMD model: the sum of windows of synchronous flows of one RTT (Xia 2008, equations 9 to 13).
+/// VCP's MIAIMD model: the sum of the windows of synchronous flows of one RTT (Xia 2008, equations 9 to 13).
 ///
 /// ```text
 ///   w' = kappa w (1 / w(t - 1) - 1) + a           w = sum of windows / (gamma C T),  a = N alpha / (gamma C T)
 /// ```
 ///
-/// At rest `w = 1 + a / kappa`.
+/// The equilibrium is `w = 1 + a / kappa`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Miaimd {
-    /// Stability coefficient of the multiplicative increase; theorem 1 asks for 1/2 at most.
+    /// Stability coefficient of the multiplicative increase; theorem 1 requires at most 1/2.
     pub kappa: f64,
-    /// What all flows add in an RTT, of the target's bandwidth-delay product.
+    /// Sum of all flows' additive increases per RTT, over the target's bandwidth-delay product.
     pub addition: f64,
 }
 
 impl Miaimd {
-    /// Where it rests.
+    /// The equilibrium of `w`.
     #[must_use]
     pub fn equilibrium(&self) -> f64 {
         1.0 + self.addition / self.kappa

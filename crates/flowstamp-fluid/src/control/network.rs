@@ -1,11 +1,12 @@
 //! XCP, RCP and VCP on several links, with groups of flows of several routes and RTTs.
 //!
-//! A flow's data pass its links at known times after they were sent, and what a link says is heard when their acks are back: a link's loop takes
-//! an RTT, whatever lies before it. What a full link lets pass goes on as it came in, as in all such models, so that a queue behind
-//! another sees more than it would; at rest, where nothing queues, that makes no difference.
+//! A flow's packets pass its links at known times after they were sent. The flow hears the feedback of a link when the acks are back.
+//! So a link's loop takes an RTT, wherever the link is on the route. As in all such models, traffic leaves a full link as it
+//! arrived, so a queue behind another sees more traffic than in a real network. At equilibrium, where queues are empty, this makes no difference.
 //!
-//! A state is `V` numbers: queues by link, then rates, by group or by link. Units are any that go together; with one link its
-//! capacity and mean RTT are the natural ones. Groups without flows are left out, so that a model serves for fewer than it has room for.
+//! A state is `V` numbers: queues by link, then rates, by group or by link. Any consistent units will do; with one link its
+//! capacity and mean RTT are the natural ones. Groups without flows are skipped, so a model also serves fewer groups than it has
+//! room for.
 
 use super::delay::{Past, System};
 use super::models::Queue;
@@ -17,16 +18,16 @@ use flowstamp_laws::{rcp, vcp};
 pub struct Paths<const L: usize, const G: usize> {
     /// By link.
     pub capacities: [f64; L],
-    /// By group: how many.
+    /// By group: number of flows.
     pub flows: [f64; G],
-    /// By group: propagation alone.
+    /// By group: RTT without queues.
     pub rtts: [f64; G],
-    /// By group and link: how long after they were sent data pass it; none off their route. Zero at the first.
+    /// By group and link: time from sending until packets pass the link; `None` off the route, zero at the first link.
     pub passes: [[Option<f64>; L]; G],
 }
 
 impl<const G: usize> Paths<1, G> {
-    /// All share one link of capacity 1.
+    /// Groups that share one link of capacity 1.
     #[must_use]
     pub fn shared(flows: [f64; G], rtts: [f64; G]) -> Self {
         Self { capacities: [1.0], flows, rtts, passes: [[Some(0.0)]; G] }
@@ -34,7 +35,7 @@ impl<const G: usize> Paths<1, G> {
 }
 
 impl<const L: usize, const G: usize> Paths<L, G> {
-    /// Whether all is a network: each group with flows has a route, and hears of each of its links after it has passed it.
+    /// Returns itself if it is a valid network: each group with flows has a route, and passes each of its links within its RTT.
     #[must_use]
     pub fn checked(self) -> Option<Self> {
         let sound = |i: usize| {
@@ -49,7 +50,7 @@ impl<const L: usize, const G: usize> Paths<L, G> {
         (good && groups.clone().count() > 0 && groups.all(sound)).then_some(self)
     }
 
-    /// Groups over a link, and when they pass it.
+    /// The groups over a link, each with the time from sending until it passes the link.
     #[inline]
     fn over(&self, link: usize) -> impl Iterator<Item = (usize, f64)> {
         (0..G)
@@ -57,19 +58,19 @@ impl<const L: usize, const G: usize> Paths<L, G> {
             .filter_map(move |i| self.passes[i][link].map(|after| (i, after)))
     }
 
-    /// Links of a group, and when it passes them.
+    /// The links of a group, each with the time from sending until the group passes it.
     #[inline]
     fn route(&self, group: usize) -> impl Iterator<Item = (usize, f64)> {
         (0..L).filter_map(move |l| self.passes[group][l].map(|after| (l, after)))
     }
 
-    /// The flows over a link.
+    /// Number of flows over a link.
     #[must_use]
     pub fn count(&self, link: usize) -> f64 {
         self.over(link).map(|(i, _)| self.flows[i]).sum()
     }
 
-    /// The mean RTT of the flows over a link: each counts once, as in the routers of XCP. Zero where there are none.
+    /// The mean RTT of the flows over a link. Each flow counts once, as in XCP's routers. Zero without flows.
     #[must_use]
     pub fn mean_rtt(&self, link: usize) -> f64 {
         let count = self.count(link);
@@ -80,7 +81,7 @@ impl<const L: usize, const G: usize> Paths<L, G> {
         }
     }
 
-    /// The shortest and the longest time after which somebody hears of something.
+    /// The shortest and the longest delay in the equations.
     fn delays(&self) -> (f64, f64) {
         let (mut shortest, mut longest) = (f64::INFINITY, 0.0f64);
         for link in 0..L {
@@ -115,7 +116,7 @@ impl<const L: usize, const G: usize> Paths<L, G> {
     }
 }
 
-/// XCP (Katabi 2002, equations 15 to 17). A link's control interval is the mean RTT of its flows; a group hears of the feedback after its own.
+/// XCP (Katabi 2002, equations 15 to 17). A link's control interval is the mean RTT of its flows. A group hears the feedback after its own RTT.
 ///
 /// ```text
 ///   F(t)  = alpha (C - y) / d - beta q / d^2                                      rate per time, of all flows
@@ -124,11 +125,11 @@ impl<const L: usize, const G: usize> Paths<L, G> {
 ///   q'    = y - C, and max(y - C, 0) where q = 0
 /// ```
 ///
-/// Equation 17 has the aggregate's slope where F is here: that is F itself a round trip later (equation 16), and would count the delay twice. `h` is
-/// that of section 3.5.2. Of several links the least feedback counts.
+/// Equation 17 has the aggregate's slope in place of F. That slope is F itself a round trip later (equation 16), so equation 17 would
+/// count the delay twice. `h` is that of section 3.5.2. On a route of several links the least feedback counts.
 ///
-/// At rest a flow of the one link has its even part. Where flows of a link are held back elsewhere, what is shuffled there comes to rest short of the capacity,
-/// by more the more is shuffled (Low, Andrew and Wydrowski 2005): rates are max-min fair only as `shuffle` goes to zero.
+/// At equilibrium on one link a flow has its fair share. If flows of a link are bottlenecked elsewhere, the link settles below its
+/// capacity, the more so the more is shuffled (Low, Andrew and Wydrowski 2005). Rates are max-min fair only as `shuffle` goes to zero.
 ///
 /// Variables are queues, then the rate of one flow of each group: `V` is `L + G`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -142,8 +143,8 @@ pub struct Xcp<const L: usize, const G: usize, const V: usize> {
 }
 
 impl<const L: usize, const G: usize, const V: usize> Xcp<L, G, V> {
-    /// With gains on spare capacity and on the queue, and the share of the traffic that is shuffled in a mean RTT, 0.1 in the paper. None
-    /// where the paths are no network.
+    /// `alpha` and `beta` are the gains on spare capacity and on the queue. `shuffle` is the share of the traffic that is shuffled in a
+    /// mean RTT, 0.1 in the paper. `None` if the paths are no valid network.
     #[must_use]
     pub fn new(alpha: f64, beta: f64, shuffle: f64, paths: Paths<L, G>) -> Option<Self> {
         const { assert!(V == L + G, "a queue for each link, a rate for each group") };
@@ -153,7 +154,7 @@ impl<const L: usize, const G: usize, const V: usize> Xcp<L, G, V> {
         Some(Self { alpha, beta, shuffle, paths, rtts, counts })
     }
 
-    /// What arrives at a link where the state is `x` at `t`.
+    /// Arrival rate at a link where the state is `x` at `t`.
     #[inline]
     #[must_use]
     pub fn arriving(&self, link: usize, t: f64, x: &[f64; V], past: &Past<V>) -> f64 {
@@ -166,7 +167,7 @@ impl<const L: usize, const G: usize, const V: usize> Xcp<L, G, V> {
             .sum()
     }
 
-    /// What a link says to a flow of a rate: a change of it, per time.
+    /// A link's feedback to a flow with this rate: the change of the rate, per time.
     #[inline]
     fn feedback(&self, link: usize, queue: f64, arriving: f64, rate: f64) -> f64 {
         let d = self.rtts[link];
@@ -177,7 +178,7 @@ impl<const L: usize, const G: usize, const V: usize> Xcp<L, G, V> {
         (give / self.counts[link] - taken) / d
     }
 
-    /// What a group hears at `t`: the change of one of its flows' rates, per time.
+    /// Feedback that a group hears at `t`: the change of the rate of one of its flows, per time.
     #[inline]
     fn heard(&self, group: usize, t: f64, past: &Past<V>) -> f64 {
         let said = self.paths.route(group).map(|(l, after)| {
@@ -203,7 +204,7 @@ impl<const L: usize, const G: usize, const V: usize> Xcp<L, G, V> {
         if self.paths.flows[group] <= 0.0 {
             f64::INFINITY
         } else if mode.rates[group] {
-            // Nothing is said of nothing that arrives: that is no border.
+            // Without traffic there is no feedback, and so no border.
             let change = self.heard(group, t, past);
             if change == 0.0 { f64::INFINITY } else { -change }
         } else {
@@ -212,7 +213,7 @@ impl<const L: usize, const G: usize, const V: usize> Xcp<L, G, V> {
     }
 }
 
-/// Which queues and which rates are at zero, and would be below.
+/// Which queues and rates are at zero and would fall below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtZero<const L: usize, const G: usize> {
     queues: [bool; L],
@@ -259,7 +260,7 @@ impl<const L: usize, const G: usize, const V: usize> System<V> for Xcp<L, G, V> 
 
     fn switch(&self, mode: AtZero<L, G>, t: f64, x: &mut [f64; V], past: &Past<V>) -> AtZero<L, G> {
         let borders: [f64; V] = std::array::from_fn(|v| self.border(v, mode, t, x, past));
-        // By rounding, the one that was cut for may be a hair short of its border.
+        // By rounding, the border that the step was cut for may be a hair away.
         let least = borders.iter().copied().fold(f64::INFINITY, f64::min).max(0.0);
         let mut next = mode;
         for (v, _) in borders.iter().enumerate().filter(|(_, border)| **border <= least) {
@@ -281,10 +282,10 @@ impl<const L: usize, const G: usize, const V: usize> System<V> for Xcp<L, G, V> 
     }
 }
 
-/// RCP (Dukkipati 2007, equations 5.1 to 5.4): each link has a rate, and a flow sends at the least of its route's.
+/// RCP (Dukkipati 2007, equations 5.1 to 5.4): each link has a rate, and a flow sends at the lowest rate on its route.
 ///
 /// ```text
-///   R' = R / (C d) (alpha (C - y) - beta q / d)        d = mean RTT of what arrives, and q / C,  R at most C
+///   R' = R / (C d) (alpha (C - y) - beta q / d)        d = mean RTT of the arrivals, plus q / C,  R at most C
 ///   q' = y - C, and max(y - C, 0) where q = 0,  min(y - C, 0) where q fills the buffer
 /// ```
 ///
@@ -298,7 +299,7 @@ pub struct Rcp<const L: usize, const G: usize, const V: usize> {
     buffers: [f64; L],
 }
 
-/// Where queues are, and which rates are at their highest and would grow.
+/// States of the queues, and which rates are at their maximum and would grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modes<const L: usize> {
     queues: [Queue; L],
@@ -306,7 +307,7 @@ pub struct Modes<const L: usize> {
 }
 
 impl<const L: usize, const G: usize, const V: usize> Rcp<L, G, V> {
-    /// With gains on spare capacity and on the queue, and buffers without end. None where the paths are no network.
+    /// With gains on spare capacity and on the queue, and infinite buffers. `None` if the paths are no valid network.
     #[must_use]
     pub fn new(alpha: f64, beta: f64, paths: Paths<L, G>) -> Option<Self> {
         const { assert!(V == 2 * L, "a queue and a rate for each link") };
@@ -315,18 +316,18 @@ impl<const L: usize, const G: usize, const V: usize> Rcp<L, G, V> {
         Some(Self { alpha, beta, rtts, paths, buffers: [f64::INFINITY; L] })
     }
 
-    /// With buffers, of a queue's unit. What a full one loses has arrived as far as rates are concerned.
+    /// Sets the buffers, in the unit of queues. Traffic that a full buffer drops counts as arrived for the rates.
     #[must_use]
     pub fn with_buffers(self, buffers: [f64; L]) -> Self {
         Self { buffers, ..self }
     }
 
-    /// What arrives at a link, and its mean RTT without queues.
+    /// Arrival rate at a link, and the mean RTT of the arrivals without queues.
     #[inline]
     fn arriving(&self, link: usize, t: f64, past: &Past<V>) -> (f64, f64) {
         let (mut sum, mut rtts) = (0.0, 0.0);
         for (i, after) in self.paths.over(link) {
-            // Sent when it was heard of each link of its route, which was as that link's data of then were acknowledged.
+            // The rate was set when the flow heard each link of its route, as the acks of packets that passed that link came back.
             let sent = t - after - self.paths.rtts[i];
             let rate = self
                 .paths
@@ -339,7 +340,7 @@ impl<const L: usize, const G: usize, const V: usize> Rcp<L, G, V> {
         (sum, if sum > 0.0 { rtts / sum } else { self.rtts[link] })
     }
 
-    /// The growth of a link's rate per time, in its own size.
+    /// The relative growth of a link's rate, per time.
     #[inline]
     fn growth(&self, link: usize, queue: f64, (arriving, rtt): (f64, f64)) -> f64 {
         let capacity = self.paths.capacities[link];
@@ -347,7 +348,7 @@ impl<const L: usize, const G: usize, const V: usize> Rcp<L, G, V> {
         rcp::router::growth(self.alpha, self.beta, capacity - arriving, queue, d, capacity) / d
     }
 
-    /// How far a link's queue and rate are from their borders, each in a scale of its own, so that neither hides the other.
+    /// How far a link's queue and rate are from their borders. Each has its own scale, so that neither hides the other.
     #[inline]
     fn guards(&self, link: usize, mode: Modes<L>, x: &[f64; V], arriving: (f64, f64)) -> [f64; 2] {
         let (capacity, rtt) = (self.paths.capacities[link], self.rtts[link]);
@@ -410,7 +411,7 @@ impl<const L: usize, const G: usize, const V: usize> System<V> for Rcp<L, G, V> 
                 return if mode.queues[v] == Queue::Free { over } else { 0.0 };
             }
             let l = v - L;
-            // A link without flows says nothing that is heard.
+            // Nobody hears a link without flows.
             if mode.held[l] || self.rtts[l] <= 0.0 { 0.0 } else { x[v] * self.growth(l, x[l], arriving[l]) }
         })
     }
@@ -430,7 +431,7 @@ impl<const L: usize, const G: usize, const V: usize> System<V> for Rcp<L, G, V> 
             if queue <= least {
                 let was = std::mem::replace(&mut mode.queues[l], Queue::Free);
                 let over = arriving[l].0 - capacities[l];
-                // The nearer of its two borders is the one that it has reached.
+                // It has reached the nearer of its two borders.
                 if was == Queue::Free && x[l] > 0.5 * self.buffers[l] {
                     x[l] = self.buffers[l];
                     mode.queues[l] = if over >= 0.0 { Queue::Full } else { Queue::Free };
@@ -452,29 +453,29 @@ impl<const L: usize, const G: usize, const V: usize> System<V> for Rcp<L, G, V> 
     }
 }
 
-/// VCP's MIAIMD model (Xia 2008, equations 9 to 11 and 15) with the scaling of section III-D (equations 6 and 8) for RTTs other than `t_rho`.
+/// VCP's MIAIMD model (Xia 2008, equations 9 to 11 and 15), scaled for RTTs other than `t_rho` (section III-D, equations 6 and 8).
 ///
 /// ```text
 ///   r_i' = r_i ((1 + xi)^(d_i / t_rho) - 1) / d_i + a / t_rho^2        xi = kappa (1 / rho - 1),  d_i later
-///   rho  = the highest of the route's loads, y / (gamma C)
+///   rho  = the highest load of the route, y / (gamma C)
 /// ```
 ///
-/// `a` is the additive increase, of the unit that rates times time have. Where all RTTs are `t_rho` and there is one link this is [`super::models::Miaimd`]. Its senders' decrease is that of
-/// the model, which knows the load exactly, not VCP's cut.
+/// `a` is the additive increase, in units of rate times time. With one link and all RTTs equal to `t_rho` this is
+/// [`super::models::Miaimd`]. The senders decrease as in the model, which knows the load exactly; they do not have VCP's fixed cut.
 ///
 /// Variables are the rates of one flow of each group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Vcp<const L: usize, const G: usize> {
-    /// Stability coefficient of the multiplicative increase; where RTTs are not `t_rho` below 1, so that a load beyond all bounds leaves something of
-    /// a rate.
+    /// Stability coefficient of the multiplicative increase. If RTTs differ from `t_rho` it must be below 1, so that even an unbounded
+    /// load leaves part of a rate.
     pub kappa: f64,
-    /// What a flow adds in `t_rho`.
+    /// Window that a flow adds in `t_rho`.
     pub addition: f64,
     /// Target utilisation.
     pub target: f64,
-    /// Over which routers measure their load.
+    /// Interval over which routers measure their load.
     pub t_rho: f64,
-    /// Who goes where.
+    /// Capacities, routes and delays.
     pub paths: Paths<L, G>,
 }
 
@@ -492,7 +493,7 @@ impl<const L: usize, const G: usize> Vcp<L, G> {
         vcp::exact::addition(self.addition, rtt / self.t_rho)
     }
 
-    /// What arrives at a link where the state, whose first variables are the rates, is `x` at `t`.
+    /// Arrival rate at a link at `t`, for a state `x` whose first variables are the rates.
     fn arriving<const V: usize>(&self, link: usize, t: f64, x: &[f64; V], past: &Past<V>) -> f64 {
         self.paths
             .over(link)
@@ -500,7 +501,7 @@ impl<const L: usize, const G: usize> Vcp<L, G> {
             .sum()
     }
 
-    /// The slope of the rate of a flow of a group, of what a link's target was in the state that is heard of.
+    /// The slope of the rate of a flow of a group. `target` returns a link's target utilisation in the state that the flow hears.
     #[inline]
     fn rate_slope<const V: usize>(
         &self,
@@ -544,29 +545,30 @@ impl<const L: usize, const G: usize> System<G> for Vcp<L, G> {
     fn switch(&self, (): (), _: f64, _: &mut [f64; G], _: &Past<G>) {}
 }
 
-/// [`Vcp`] whose routers adjust what they take for their target so that the utilisation comes to it (equation 14).
+/// [`Vcp`] whose routers adjust their target so that the utilisation reaches the wanted one (equation 14).
 ///
 /// ```text
 ///   gamma <- gamma + step sgn(U* - U)     after each `every`,  U = mean of y / C since the last time,  U* = the model's target
 /// ```
 ///
-/// Each router begins with `gamma = U*`, and is [`exact::adjusted`] a time: what is heard of a link is of the `gamma` of then.
+/// Each router starts with `gamma = U*` and changes it by [`exact::adjusted`]. Senders hear a load relative to the `gamma` of the time
+/// at which it was measured.
 ///
-/// Variables are the rates of one flow of each group, then by link `gamma`, and what has arrived since the last time: `V` is `G + 2 L`.
+/// Variables are the rates of one flow of each group, then by link `gamma`, then by link the arrivals since the last adjustment: `V` is `G + 2 L`.
 ///
 /// [`exact::adjusted`]: vcp::exact::adjusted
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Adjusting<const L: usize, const G: usize, const V: usize> {
-    /// With the target `U*`.
+    /// The model, with the target `U*`.
     pub vcp: Vcp<L, G>,
-    /// By how much `gamma` changes at a time.
+    /// Change of `gamma` per adjustment.
     pub step: f64,
-    /// How long a value lasts; much longer than an RTT.
+    /// Time between adjustments; much longer than an RTT.
     pub every: f64,
 }
 
 impl<const L: usize, const G: usize, const V: usize> Adjusting<L, G, V> {
-    /// The state in which flows have these rates, and nothing has been adjusted.
+    /// The initial state with these rates, before any adjustment.
     #[must_use]
     pub fn begin(&self, rates: [f64; G]) -> [f64; V] {
         const { assert!(V == G + 2 * L, "a rate for each group, a target and a sum for each link") };
@@ -579,7 +581,7 @@ impl<const L: usize, const G: usize, const V: usize> Adjusting<L, G, V> {
 }
 
 impl<const L: usize, const G: usize, const V: usize> System<V> for Adjusting<L, G, V> {
-    /// How often it has been adjusted.
+    /// Number of adjustments so far.
     type Mode = u32;
 
     fn delays(&self) -> (f64, f64) {

@@ -1,15 +1,16 @@
 //! Proofs that the switched system is stable ([`super::models::Switched`], equation 5.14 of Dukkipati 2007), for any capacity, RTT and number of flows.
 //!
-//! The thesis has such regions by Lyapunov functionals (figures 5.5, right, and 5.6; its references 63 and 64). These are by multipliers, as Popov's
-//! criterion, with what is special of a queue: it is not below zero. In round trips, with `l` what would have left an empty queue:
+//! The thesis shows such regions by Lyapunov functionals (figures 5.5, right, and 5.6; its references 63 and 64). The proofs here use
+//! multipliers, as Popov's criterion does, and the special property of a queue: it is not below zero. Time is in round trips, and `l` is
+//! the service that an empty queue leaves unused:
 //!
 //! ```text
 //!   x' = -alpha x(t - 1) - beta q(t - 1)        q' = x + l        q >= 0,  l >= 0,  q l = 0
-//!   H(s) = beta e^(-s) / (s + alpha e^(-s))     so that x = x0 - h * q,  x0 what is left of the start
+//!   H(s) = beta e^(-s) / (s + alpha e^(-s))     so that x = x0 - h * q,  x0 what remains of the start
 //! ```
 //!
-//! `l` is above zero only where q is zero, and there `q' = 0` almost everywhere, so that `q' l = 0` too. **If** there are numbers c, lambda, all z and all w from 0
-//! on, delays from 0 on and an epsilon above 0 with
+//! `l` is above zero only where q is zero, and there `q' = 0` almost everywhere, so that `q' l = 0` too. **If** there are numbers c,
+//! lambda, all z and all w from 0 on, delays from 0 on and an epsilon above 0 with
 //!
 //! ```text
 //!   F(w) = Re conj(c + lambda j w - sum z_k e^(j w s_k)) (j w + H(j w)) - sum w_k cos(w t_k) >= epsilon (1 + w^2)       for all w
@@ -17,65 +18,67 @@
 //!
 //! and alpha is between 0 and pi/2, so that h decays, **then** from every start q and x go to zero:
 //!
-//! 1. *The queue is empty at times without end.* Let it be at 0 and at T, and be `q_T` the queue between them and zero elsewhere, which has no jump. Then
+//! 1. *The queue is empty again and again without end.* Let it be empty at 0 and at T. Let `q_T` be the queue between them and zero
+//!    elsewhere, which has no jump. Then
 //!    `l q = 0`, `l q' = 0`, `l(t) q(t + s) >= 0` and `q(t) q(t + s) >= 0`, so that over `[0, T]`, where `l = q' + h * q - x0`,
 //!
 //!    ```text
 //!      int (c q + lambda q' - sum z_k q(t + s_k)) (q' + h * q - x0) dt <= 0 <= sum w_k int q(t) q(t + t_k) dt
 //!    ```
 //!
-//!    `q(t + s)` is zero after T, as are q and q'; before 0 `q' + h * q` is. So the integrals without x0 are over all time, and by Parseval
-//!    `epsilon (|q_T|^2 + |q_T'|^2) <= int (c q_T + lambda q_T' - sum z_k q_T(t + s_k)) x0 dt`, which is at most a constant times the root of
-//!    the left side, whatever T is, as x0 decays. So q and q' are square integrable to the end, q goes to zero, and so does `x = x0 - h * q`.
-//! 2. *It is not empty from some time on.* From there on all is linear, and the roots are those of `s (s + alpha e^(-s)) + beta e^(-s)`, of which none is
-//!    real and from zero on. What does not die is, after long, a sum of growing or steady swings about zero, and is below zero at times without end: so
-//!    it dies.
+//!    `q(t + s)` is zero after T, as are q and q'. Before 0 `q' + h * q` is zero. So the integrals without x0 may run over all time, and
+//!    by Parseval `epsilon (|q_T|^2 + |q_T'|^2) <= int (c q_T + lambda q_T' - sum z_k q_T(t + s_k)) x0 dt`. The right side is at most a
+//!    constant times the root of the left side, for any T, because x0 decays. So q and q' are square integrable, q goes to zero, and so
+//!    does `x = x0 - h * q`.
+//! 2. *The queue is never empty from some time on.* From there on the system is linear, with the roots of `s (s + alpha e^(-s)) + beta e^(-s)`.
+//!    None of these is real and at least zero. A solution that does not decay becomes, after long, a sum of growing or steady
+//!    oscillations about zero. That is below zero again and again, which a queue cannot be. So the solution decays.
 //!
-//! With c and lambda alone this is Popov's criterion, which proves no more than what the linear loop is stable with: a root of it at jw makes `jw + H` zero. By
-//! `q(t) q(t + t_k) >= 0` what is proved goes beyond. F is linear in all numbers, so that the best for a grid of frequencies are those of a linear
-//! program. What it finds is then tried at all frequencies, between which F changes by no more than its slope's bound. Doubles err by 1e-13 where epsilon is above
-//! 1e-7: to that it is a proof.
+//! With c and lambda alone this is Popov's criterion. It proves no more than the linear loop's stability, because a root of that loop at jw
+//! makes `jw + H` zero. The products `q(t) q(t + t_k) >= 0` prove more. F is linear in all numbers, so a linear program finds the
+//! best ones for a grid of frequencies. They are then verified at all frequencies, between which a bound of F's slope limits its
+//! change. Doubles err by 1e-13 and epsilon is above 1e-7: up to that this is a proof.
 
 use crate::stability::gain_crossing;
 use num_complex::Complex64;
 use std::f64::consts::{FRAC_PI_2, PI};
 
-/// Delays of z and w: so many in half a swing of the linear loop, for so many of those.
+/// Delays of z and w: this many per half period of the linear loop, for this many half periods.
 const DELAYS: (u32, u32) = (8, 2);
-/// Least epsilon.
+/// Least epsilon that counts as a proof.
 const LEAST: f64 = 1e-7;
-/// As often F is asked for.
+/// Most evaluations of F in a verification.
 const MOST_ASKED: u32 = 1 << 20;
-/// As often a frequency is added at which F is too small.
+/// Most times that a frequency at which F is too small is added.
 const ROUNDS: u32 = 30;
 
-/// A proof: the numbers of the module's text.
+/// A proof: the numbers in the module's documentation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proof {
     alpha: f64,
     beta: f64,
-    /// Of q.
+    /// Weight of q.
     pub c: f64,
-    /// Of q'.
+    /// Weight of q'.
     pub lambda: f64,
-    /// Delays, and z.
+    /// Delays s_k, each with z_k.
     pub ahead: Vec<(f64, f64)>,
-    /// Delays, and w.
+    /// Delays t_k, each with w_k.
     pub products: Vec<(f64, f64)>,
     /// F is at least this times `1 + w^2`.
     pub epsilon: f64,
 }
 
-/// What became of numbers at all frequencies.
+/// Outcome of verifying the numbers at all frequencies.
 enum Tried {
     Holds,
-    /// Here F is too small.
+    /// F is too small at this frequency.
     Not(f64),
-    /// Nobody knows.
+    /// Undecided.
     Open,
 }
 
-/// A proof that the switched system with these gains is stable. None where none was found, which says nothing.
+/// A proof that the switched system with these gains is stable. `None` if none was found, which does not prove instability.
 #[must_use]
 pub fn proof(alpha: f64, beta: f64) -> Option<Proof> {
     if !(alpha > 0.0 && alpha < FRAC_PI_2 && beta > 0.0 && beta.is_finite()) {
@@ -114,7 +117,7 @@ fn h(alpha: f64, beta: f64, s: Complex64) -> Complex64 {
     beta * e / (s + alpha * e)
 }
 
-/// What each number is multiplied by in `F / (1 + w^2)`.
+/// The coefficient of each number in `F / (1 + w^2)`.
 fn terms(alpha: f64, beta: f64, delays: &[f64], w: f64) -> Vec<f64> {
     let s = Complex64::new(0.0, w);
     let g = s + h(alpha, beta, s);
@@ -125,14 +128,14 @@ fn terms(alpha: f64, beta: f64, delays: &[f64], w: f64) -> Vec<f64> {
     all.map(|term| term / (1.0 + w * w)).collect()
 }
 
-/// The value of a game and how often its columns are played: the weights, of the sum 1, with which the least of all rows' sums is the largest. By
-/// Dantzig's simplex method on the other player's side, which begins at a corner. None if it does not end.
+/// Value of a matrix game and the optimal mixed strategy over its columns: the weights, of sum 1, that make the least of all rows'
+/// sums largest. Uses Dantzig's simplex method on the other player's side, which starts at a corner. `None` if it does not end.
 fn game(rows: &[Vec<f64>]) -> Option<(f64, Vec<f64>)> {
     let (n, k) = (rows.len(), rows.first()?.len());
     let least = rows.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    // All above zero, so that the value is.
+    // Makes all entries positive, so that the value is positive.
     let shift = 1.0 - least;
-    // max sum y with sum_i y_i (row_i[j] + shift) + slack_j = 1; the last column is the right side, the last line the reduced costs.
+    // max sum y with sum_i y_i (row_i[j] + shift) + slack_j = 1; the last column is the right-hand side, the last row the reduced costs.
     let width = n + k + 1;
     let mut table = vec![vec![0.0; width]; k + 1];
     for (j, line) in table.iter_mut().enumerate().take(k) {
@@ -184,7 +187,7 @@ impl Proof {
         (multiplier.conj() * (s + h(self.alpha, self.beta, s))).re - products
     }
 
-    /// Whether F is at least `epsilon (1 + w^2)` at all frequencies; it is the same at -w.
+    /// Verifies that F is at least `epsilon (1 + w^2)` at all frequencies. F is even in w.
     fn tried(&self) -> Tried {
         let Some(end) = self.end() else { return Tried::Open };
         let mut open = vec![(0.0, end)];
@@ -202,7 +205,7 @@ impl Proof {
         Tried::Open
     }
 
-    /// From this frequency on it is: `|H| <= beta / (w - alpha)`, and what is left grows with w.
+    /// A frequency from which on F is large enough: `|H| <= beta / (w - alpha)`, and the rest grows with w.
     fn end(&self) -> Option<f64> {
         let [z, w] = [&self.ahead, &self.products].map(|of| of.iter().map(|(_, weight)| weight).sum::<f64>());
         let square = self.lambda - self.epsilon;
@@ -223,7 +226,7 @@ impl Proof {
         None
     }
 
-    /// A bound of the slope of `F - epsilon (1 + w^2)` so far around a frequency; None where H may have a pole, by what is known.
+    /// An upper bound of the slope of `F - epsilon (1 + w^2)` within `half` of a frequency; `None` if H may have a pole there.
     fn steepest(&self, middle: f64, half: f64) -> Option<f64> {
         let s = Complex64::new(0.0, middle);
         let d = (s + self.alpha * (-s).exp()).norm() - (1.0 + self.alpha) * half;

@@ -1,46 +1,46 @@
-//! Where models settle: from one start, and over a grid of two parameters.
+//! Decides whether models settle: from one start, and over a grid of two parameters.
 
 use super::delay::{Solution, System, Trouble};
 use std::ops::ControlFlow;
 
-/// What became of a disturbance.
+/// Outcome of a disturbance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
-    /// It has died, and was within the band for good from this time on.
+    /// It has died out.
     Settles {
-        /// In the unit of time.
+        /// The time from which on it stayed within the band, in the unit of time.
         after: f64,
     },
-    /// It goes on, as large as before.
+    /// It has not died out.
     Oscillates,
 }
 
 impl Fate {
-    /// It has died.
+    /// Whether it has died out.
     #[must_use]
     pub fn settles(&self) -> bool {
         matches!(self, Self::Settles { .. })
     }
 }
 
-/// When a disturbance has died, and how long it is waited for.
+/// When a disturbance counts as died out, and how long to wait for it.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Of the distance, from when on it is of no matter: section 5.4 of the thesis has 2% of R and 1% of the queue.
+    /// Distance below which the model counts as settled; section 5.4 of the thesis has 2% of R and 1% of the queue.
     pub band: f64,
-    /// How long it has to stay below.
+    /// How long the distance has to stay below the band.
     pub hold: f64,
-    /// How long it is waited for until it does.
+    /// Latest time at which it may leave the band.
     pub most: f64,
-    /// More than that does not come back.
+    /// Distance from which a model does not return.
     pub lost: f64,
 }
 
-/// Runs a model until it has settled or patience has ended. `distance` is how far a state is from rest.
+/// Runs a model until it has settled or `patience` has run out. `distance` is how far a state is from equilibrium.
 ///
 /// # Errors
 ///
-/// [`Trouble`] of the solver, but for what diverges, which oscillates.
+/// [`Trouble`] of the solver. A solution that diverges is no error: it oscillates.
 pub fn fate<const N: usize, S: System<N>>(
     system: S,
     start: [f64; N],
@@ -70,7 +70,7 @@ pub fn fate<const N: usize, S: System<N>>(
     }
 }
 
-/// What `each` says of every item: on all processors, if the crate has its feature `parallel`.
+/// Applies `each` to every item, on all processors if the crate has its feature `parallel`.
 pub fn all<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Send + Sync) -> Vec<R> {
     #[cfg(feature = "parallel")]
     {
@@ -83,22 +83,22 @@ pub fn all<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Send + Sync) 
     }
 }
 
-/// A grid of yes and no, of which only what lies near the border has been asked for.
+/// A grid of yes and no answers, of which only those near the border were computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
     /// Columns.
     pub width: usize,
     /// By row, then column.
     pub cells: Vec<bool>,
-    /// How often the question was asked.
+    /// Number of cells computed.
     pub asked: usize,
 }
 
-/// Blocks whose corners agree are taken to agree inside: nothing smaller than that is seen away from the border.
+/// Size of a block in cells. A block whose corners agree is taken to agree inside, so smaller features away from the border are missed.
 const BLOCK: usize = 8;
 
-/// Asks for the cells of a grid: those of a coarse grid first, and of what lies between where they differ. `ask` has a list of cells, column and row,
-/// to answer in one go, on as many threads as it likes.
+/// Computes the cells of a grid: those of a coarse grid first, then those in between where its answers differ. `ask` answers a list of
+/// `(column, row)` in one go, on any number of threads.
 #[must_use]
 pub fn map(width: usize, height: usize, ask: impl Fn(&[(usize, usize)]) -> Vec<bool>) -> Map {
     let mut known: Vec<Option<bool>> = vec![None; width * height];

@@ -1,4 +1,4 @@
-//! Where functions are zero: polynomials of any degree, and continuous functions between two points.
+//! Finds zeros: of polynomials of any degree, and of continuous functions between two points.
 
 use num_complex::Complex64;
 use std::f64::consts::TAU;

@@ -1,71 +1,71 @@
-//! What a user asks of [`super::network`]: links, and groups of flows over some of them, however many there are.
+//! Links and groups of flows over some of them, in any number up to a limit, as a user gives them to [`super::network`].
 //!
-//! Models are generic in the numbers of links and groups; here are the sizes that they are compiled for.
+//! The models are generic in the numbers of links and groups. This module compiles them for a few sizes.
 
 use super::delay::{Solution, System};
 use super::network::{Adjusting, Paths, Rcp, Vcp, Xcp};
 use super::settle::STEP;
 
-/// As many links.
+/// Maximum number of links.
 pub const MOST_LINKS: usize = 8;
-/// As many groups of flows.
+/// Maximum number of groups of flows.
 pub const MOST_GROUPS: usize = 16;
-/// As many steps in the longest delay: the past is kept for so long.
+/// Maximum number of steps in the longest delay, over which the past is kept.
 const MOST_STEPS: f64 = 100_000.0;
 
-/// Flows that take one way.
+/// Flows that take one route.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Numbers of the links, each with how long after they were sent data pass it.
+    /// Links by number, each with the time from sending until packets pass it.
     pub over: Vec<(usize, f64)>,
-    /// Propagation alone.
+    /// RTT without queues.
     pub rtt: f64,
-    /// How many.
+    /// Number of flows.
     pub flows: f64,
 }
 
-/// Whose routers and senders.
+/// The law of routers and senders.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Law {
-    /// Gains, and the share of the traffic that is shuffled.
+    /// XCP.
     Xcp {
-        /// On spare capacity.
+        /// Gain on spare capacity.
         alpha: f64,
-        /// On the queue.
+        /// Gain on the queue.
         beta: f64,
-        /// Shuffled in a mean RTT.
+        /// Share of the traffic that is shuffled in a mean RTT.
         gamma: f64,
     },
-    /// Gains.
+    /// RCP.
     Rcp {
-        /// On spare capacity.
+        /// Gain on spare capacity.
         alpha: f64,
-        /// On the queue.
+        /// Gain on the queue.
         beta: f64,
     },
-    /// The MIAIMD model, without queues.
+    /// VCP's MIAIMD model, which has no queues.
     Vcp {
-        /// Of multiplicative increase.
+        /// Stability coefficient of the multiplicative increase.
         kappa: f64,
-        /// What a flow adds in `t_rho`: a window.
+        /// Window that a flow adds in `t_rho`.
         addition: f64,
-        /// Share of the capacity.
+        /// Target utilisation, as a share of the capacity.
         target: f64,
-        /// The interval to which senders scale.
+        /// Interval to which senders scale.
         t_rho: f64,
-        /// Routers adjust what they take for the target (equation 14): by how much at a time, and after how long; none leaves it.
+        /// `(step, interval)` by which routers adjust their target (equation 14); `None` keeps it fixed.
         adjusts: Option<(f64, f64)>,
     },
 }
 
-/// Links and the flows over them. Units are any that go together.
+/// Links and the flows over them, in any consistent units.
 #[derive(Clone, Debug)]
 pub struct Routes {
     capacities: Vec<f64>,
     groups: Vec<Group>,
 }
 
-/// Calls a function that has the room as its constants: links, groups, and the sizes of the states of XCP, RCP and VCP that adjusts.
+/// Calls a generic function with the sizes as its constants: links, groups, and the state sizes of XCP, RCP and adjusting VCP.
 macro_rules! with_room {
     ($self:ident.$call:ident($($argument:expr),*)) => {
         match ($self.capacities.len(), $self.groups.len()) {
@@ -77,11 +77,11 @@ macro_rules! with_room {
 }
 
 impl Routes {
-    /// Of links with these capacities.
+    /// From the links' capacities and the groups of flows.
     ///
     /// # Errors
     ///
-    /// What is wrong with them, in the words of a user.
+    /// A message for the user that names what is out of range.
     pub fn new(capacities: &[f64], groups: &[Group]) -> Result<Self, String> {
         for (count, most, of) in
             [(capacities.len(), MOST_LINKS, "links"), (groups.len(), MOST_GROUPS, "routes")]
@@ -116,19 +116,20 @@ impl Routes {
         }
     }
 
-    /// Max-min fair rates of a flow of each group.
+    /// Max-min fair rates of one flow of each group.
     #[must_use]
     pub fn max_min(&self) -> Vec<f64> {
         let rates = self.paths::<MOST_LINKS, MOST_GROUPS>().max_min();
         rates[..self.groups.len()].to_vec()
     }
 
-    /// At times that only grow a row: queues by link, which the model of VCP does not have, the rate of a flow of each group, and of VCP that adjusts
-    /// by link what routers take for their target. Flows start with `rates`; routers of RCP with the highest of them over their link, its capacity at the most.
+    /// A row for each of the ascending `times`: queues by link (not for VCP, whose model has none), then the rate of one flow of each
+    /// group, then for adjusting VCP each link's target. Flows start with `rates`. RCP's routers start with the highest of these over
+    /// their link, at most its capacity.
     ///
     /// # Errors
     ///
-    /// What the model has no room for, or [`super::delay::Trouble`] of the solver.
+    /// Rates that do not match the groups, delays beyond the limit, or [`super::delay::Trouble`] of the solver.
     pub fn rows(&self, law: Law, rates: &[f64], times: &[f64]) -> Result<Vec<f64>, String> {
         if rates.len() != self.groups.len() {
             return Err(format!("{} rates to start with; there must be {}", rates.len(), self.groups.len()));

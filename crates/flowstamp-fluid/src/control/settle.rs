@@ -1,7 +1,7 @@
-//! Whether and when laws settle with their gains: one link, flows of one RTT or of several, from a disturbance.
+//! Solves laws with given gains on one link after a disturbance, with flows of one RTT or of several: whether and when they settle.
 //!
-//! Solvers are generic in the size of a state; here are the sizes that are asked for, so that they are compiled once, with this crate's
-//! optimisation.
+//! The solvers are generic in the size of a state. This module instantiates the sizes in use, so that they are compiled once, with
+//! this crate's optimisation.
 
 use super::delay::{Solution, System, Trouble};
 use super::models::{Rcp, Switched};
@@ -9,11 +9,11 @@ use super::network::{self, Paths, Xcp};
 use super::region::{Fate, Patience, fate};
 use super::routes::{self, Group, Routes};
 
-/// A step in round trips. Near the border, where errors add up longest, peaks after 1600 of these differ by 1e-4 from those of a step of an eighth of
-/// it (`steps_of_a_thirty_second_do`, in the crate's tests).
+/// Step length in round trips. Near the border, where errors add up longest, peaks after 1600 round trips differ by 1e-4 from those
+/// with an eighth of this step (`steps_of_a_thirty_second_do`, in the crate's tests).
 pub const STEP: f64 = 1.0 / 32.0;
 
-/// Of rate and queue, 2% and 1% (Dukkipati 2007, section 5.4).
+/// Distance from equilibrium: 1 where the rate is off by 2% or the queue by 1% (Dukkipati 2007, section 5.4).
 fn distance(x: &[f64; 2], rest: f64) -> f64 {
     ((x[0] - rest).abs() / 0.02).max(x[1].abs() / 0.01)
 }
@@ -25,26 +25,26 @@ pub enum Model {
     Rcp {
         /// The highest rate over the equilibrium's.
         most: f64,
-        /// In bandwidth-delay products.
+        /// Buffer in bandwidth-delay products.
         buffer: f64,
     },
     /// [`Switched`].
     Switched,
-    /// The same without the queue's floor.
+    /// [`Switched`] without a floor: the queue may be negative.
     Linear,
 }
 
-/// A model and where it starts: the rate over the equilibrium's less one, and the queue in bandwidth-delay products.
+/// A model and its start: the rate over the equilibrium's less one, and the queue in bandwidth-delay products.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting {
     /// Which equations.
     pub model: Model,
-    /// From where.
+    /// The initial rate and queue.
     pub start: [f64; 2],
 }
 
 impl Setting {
-    /// What becomes of it. What switches too often to be told apart does not rest.
+    /// The outcome. A solution that switches too often to be resolved counts as not settled.
     #[must_use]
     pub fn fate(&self, alpha: f64, beta: f64, patience: &Patience) -> Fate {
         let [rate, queue] = self.start;
@@ -62,7 +62,7 @@ impl Setting {
         found.unwrap_or(Fate::Oscillates)
     }
 
-    /// Rate and queue, as in the start, at times that only grow; `error` is [`Switched::error`].
+    /// Rate and queue, as in the start, at ascending times; `error` is [`Switched::error`].
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Setting {
     }
 }
 
-/// The states at times that only grow.
+/// The states at ascending times.
 fn states<const N: usize, S: System<N>>(
     system: S,
     start: [f64; N],
@@ -94,22 +94,22 @@ fn states<const N: usize, S: System<N>>(
     Solution::new(system, start, step)?.sampled(times)
 }
 
-/// One link and flows of one RTT under RCP in the thesis's own units (Dukkipati 2007, equations 5.1 to 5.4), for its claim that capacity, delay
-/// and number of flows do not matter: in [`Rcp`]'s scale they cannot. Starts and states are R over C and the queue in bandwidth-delay
-/// products.
+/// One link and flows of one RTT under RCP in the thesis's own units (Dukkipati 2007, equations 5.1 to 5.4). It tests the thesis's claim that
+/// capacity, delay and number of flows do not matter; in [`Rcp`]'s units they cannot. Starts and states are R over C and the queue in
+/// bandwidth-delay products.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RcpLink {
     /// Gain on spare capacity.
     pub alpha: f64,
     /// Gain on the queue.
     pub beta: f64,
-    /// C, bit/s.
+    /// C, in bit/s.
     pub capacity: f64,
-    /// d0, seconds.
+    /// d0, in seconds.
     pub rtt: f64,
-    /// N.
+    /// N, the number of flows.
     pub flows: f64,
-    /// In bandwidth-delay products; infinite in the thesis's equations.
+    /// Buffer in bandwidth-delay products; infinite in the thesis's equations.
     pub buffer: f64,
 }
 
@@ -130,8 +130,8 @@ impl RcpLink {
         [queue.min(self.buffer) * self.capacity * self.rtt, rate.min(1.0) * self.capacity]
     }
 
-    /// What becomes of a start; times of `patience` and the answer are round trips. The rate is within 2% and the queue within 1% of a
-    /// bandwidth-delay product where the distance is 1 (section 5.4). What cannot be told apart does not settle.
+    /// The outcome of a start. Times in `patience` and in the result are round trips. At distance 1 the rate is off by 2% or the queue by 1%
+    /// of a bandwidth-delay product (section 5.4). A solution that switches too often to be resolved counts as not settled.
     #[must_use]
     pub fn fate(&self, start: [f64; 2], patience: &Patience) -> Fate {
         let rest = self.capacity / self.flows;
@@ -144,7 +144,7 @@ impl RcpLink {
         }
     }
 
-    /// The states at times in seconds that only grow.
+    /// The states at ascending times in seconds.
     ///
     /// # Errors
     ///
@@ -155,9 +155,10 @@ impl RcpLink {
     }
 }
 
-/// VCP's MIAIMD model with the window of each flow (Xia 2008, equations 9 to 15), all of one RTT, at times in round trips that only grow: a row for each. `alpha`
-/// is what a flow adds in a round trip, in packets; a link is what it carries in one at its target, in packets, and the flows that cross it. Where
-/// routers adjust what they take for that ([`routes::Law::Vcp`], in round trips), a row has it by link after the windows, over the target.
+/// VCP's MIAIMD model with the window of each flow (Xia 2008, equations 9 to 15), all of one RTT: a row for each of the ascending `times`,
+/// in round trips. `alpha` is what a flow adds in a round trip, in packets. A link is the packets it carries in a round trip at its
+/// target, and the flows that cross it. If routers adjust their target ([`routes::Law::Vcp`], in round trips), a row also has the
+/// adjusted target of each link, over the wanted one, after the windows.
 ///
 /// # Errors
 ///
@@ -187,26 +188,26 @@ pub struct Shared {
     law: Law,
     rtts: Vec<f64>,
     flows: Vec<f64>,
-    /// Traffic over the capacity less one, and the queue: all flows send alike.
+    /// Traffic over the capacity less one, and the queue. All flows start with the same rate.
     start: [f64; 2],
     step: f64,
 }
 
-/// Whose routers.
+/// The law of the routers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Law {
-    /// With the share of the traffic that is shuffled.
+    /// XCP, with the share of the traffic that is shuffled in a mean RTT.
     Xcp(f64),
     /// RCP.
     Rcp,
 }
 
-/// As many groups of different RTTs.
+/// Maximum number of groups of different RTTs.
 const MOST_GROUPS: usize = 32;
-/// The longest RTT over the shortest: steps are no longer than the shortest, and the past is as long as the longest.
+/// Maximum ratio of the longest RTT to the shortest: steps are no longer than the shortest, and the past covers the longest.
 const MOST_APART: f64 = 1000.0;
 
-/// Calls a function that has the room for groups, and a state's size under XCP, as its constants.
+/// Calls a generic function with the number of groups, and the size of XCP's state, as its constants.
 macro_rules! with_room {
     ($groups:expr, $self:ident.$call:ident($($argument:expr),*)) => {
         match $groups {
@@ -220,11 +221,11 @@ macro_rules! with_room {
 }
 
 impl Shared {
-    /// Of groups with these RTTs, in any unit of time, and numbers of flows.
+    /// From the RTTs of the groups, in any unit of time, and their numbers of flows.
     ///
     /// # Errors
     ///
-    /// What is wrong with them, in the words of a user.
+    /// A message for the user that names what is out of range.
     pub fn new(law: Law, rtts: &[f64], flows: &[f64], start: [f64; 2]) -> Result<Self, String> {
         let good = |values: &[f64]| values.iter().all(|v| v.is_finite() && *v > 0.0);
         if rtts.is_empty() || rtts.len() > MOST_GROUPS {
@@ -257,7 +258,7 @@ impl Shared {
         Paths::shared(of(&self.flows), of(&self.rtts))
     }
 
-    /// What one flow sends where all send alike and together so much.
+    /// The rate of one flow if all send alike and `traffic` together.
     fn each(&self, traffic: f64) -> f64 {
         traffic / self.flows.iter().sum::<f64>()
     }
@@ -283,7 +284,7 @@ impl Shared {
         (model, [self.start[1], self.each(1.0 + self.start[0]).min(1.0)])
     }
 
-    /// What flows send that send at these rates.
+    /// Total traffic of flows that send at these rates.
     fn traffic(&self, rates: &[f64]) -> f64 {
         rates.iter().zip(&self.flows).map(|(rate, n)| rate * n).sum()
     }
@@ -303,7 +304,7 @@ impl Shared {
         found.unwrap_or(Fate::Oscillates)
     }
 
-    /// What becomes of it, as [`Setting::fate`].
+    /// The outcome, as [`Setting::fate`].
     #[must_use]
     pub fn fate(&self, alpha: f64, beta: f64, patience: &Patience) -> Fate {
         with_room!(self.flows.len(), self.fate_of(alpha, beta, patience))
@@ -336,7 +337,7 @@ impl Shared {
         Ok(rows)
     }
 
-    /// Of each time, in mean RTTs, a row: traffic over the capacity less one, the queue, and the rate of a flow of each group over its even part.
+    /// A row for each time, in mean RTTs: traffic over the capacity less one, the queue, and the rate of one flow of each group over its fair share.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Where the switched system is stable ([`Switched`], equation 5.14 of Dukkipati 2007), to more digits than by waiting until it has settled.
+//! The stability border of the switched system ([`Switched`], equation 5.14 of Dukkipati 2007), to more digits than by waiting until it settles.
 
 use super::delay::Solution;
 use super::models::Switched;
@@ -6,8 +6,8 @@ use super::settle::STEP;
 use std::f64::consts::FRAC_PI_2;
 use std::ops::ControlFlow;
 
-/// Whether a disturbance dies: it has no scale, so that after long its peaks grow or fall by the same factor in each swing, and those of the last
-/// third of so many round trips are below those of the second or not.
+/// Whether a disturbance dies out, judged over `rtts` round trips. The system is scale-free, so after long its peaks grow or shrink by the
+/// same factor in each period. It dies out if the peaks of the last third are below those of the second.
 #[must_use]
 pub fn dies(alpha: f64, beta: f64, rtts: f64) -> bool {
     let system = Switched { alpha, beta, floor: true, error: 0.0 };
@@ -22,10 +22,10 @@ pub fn dies(alpha: f64, beta: f64, rtts: f64) -> bool {
     matches!(ended, Ok(ControlFlow::Continue(()))) && (peaks[2] < peaks[1] || peaks[1] < 1e-9)
 }
 
-/// The alpha below which it dies with a beta, to so much.
+/// The alpha below which a disturbance dies out with this beta, to within `within`.
 #[must_use]
 pub fn border(beta: f64, rtts: f64, within: f64) -> f64 {
-    // Without a queue it is pi/2, and a queue makes it less.
+    // The border is at pi/2 without a queue, and lower with one.
     let (mut low, mut high) = (0.0, FRAC_PI_2);
     if beta <= 0.0 {
         return high;

@@ -1,8 +1,8 @@
-//! The laws behind [`super::SizeDistribution`]: masses, truncated moments, and the empirical law's points.
+//! The distributions behind [`super::SizeDistribution`]: masses, truncated moments, and the points of the empirical one.
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Law {
-    /// Bytes.
+    /// The size in bytes.
     Fixed(f64),
     Uniform {
         min: f64,
@@ -31,7 +31,7 @@ pub(super) struct Empirical {
     pub(super) moments: Vec<(f64, f64)>,
 }
 
-/// `integral of t^(d-1)` from `a` to `b`, also where `d` is near zero and its terms would cancel.
+/// Integral of `t^(d-1)` from `a` to `b`, also where `d` is near zero and the terms of the closed form would cancel.
 fn power_integral(a: f64, b: f64, d: f64) -> f64 {
     let ratio = libm::log(b / a);
     if d.abs() * ratio < 1e-12 { ratio } else { libm::pow(a, d) * libm::expm1(d * ratio) / d }
@@ -119,7 +119,7 @@ impl Law {
 }
 
 impl Empirical {
-    /// `P(L <= x)` (or `<`), `E[L; ..]`, `E[L^2; ..]`.
+    /// `P(L <= x)`, `E[L; L <= x]` and `E[L^2; L <= x]`; with `<` if not `inclusive`.
     pub(super) fn at(&self, x: f64, inclusive: bool) -> (f64, f64, f64) {
         let after = self.points.partition_point(|(size, _)| if inclusive { *size <= x } else { *size < x });
         if after == 0 {
@@ -143,7 +143,7 @@ impl Empirical {
     pub(super) fn density(&self, x: f64) -> f64 {
         let after = self.points.partition_point(|(size, _)| *size <= x);
         let from = self.points.partition_point(|(size, _)| *size < x);
-        // A rise at this very size: the first point's probability, or a repeated size.
+        // An atom at this very size: the first point's probability, or a repeated size.
         let on_point = after > from;
         if on_point
             && ((from == 0 && self.points[0].1 > 0.0) || self.points[after - 1].1 > self.points[from].1)
@@ -157,7 +157,7 @@ impl Empirical {
     }
 
     pub(super) fn quantile(&self, u: f64) -> f64 {
-        // The smallest size that reaches u; for u = 0, where the distribution begins.
+        // The smallest size whose probability reaches u; for u = 0, the start of the distribution.
         let reach = self
             .points
             .partition_point(|(_, p)| if u > 0.0 { *p < u } else { *p <= 0.0 })
