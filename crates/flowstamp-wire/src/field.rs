@@ -1,12 +1,12 @@
-//! What the headers' codecs share: times in fixed steps, and reading and writing without panics.
+//! Shared by the headers' codecs: times in fixed steps, and reading and writing without panics.
 
 use core::ops::Range;
 use thiserror::Error;
 
-/// IP protocol number of TCP, what a congestion header names as a rule.
+/// IP protocol number of TCP, which usually follows a congestion header.
 pub const PROTOCOL_TCP: u8 = 6;
 
-/// Why a header could not be written: the buffer is shorter than it.
+/// A header could not be written, because the buffer is shorter than the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("buffer too short for an {header} header: {len} bytes, must be at least {needed}")]
 pub struct EmitError {
@@ -37,37 +37,37 @@ pub(crate) fn array<const N: usize>(bytes: &[u8], at: Range<usize>) -> [u8; N] {
     field
 }
 
-/// How a field tells a time: in steps, from zero to `max` of them.
+/// Encoding of a time in a field: whole steps, from zero to `max`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
-    /// A power of two or ten, so that a 64-bit float divides by it without a second rounding.
+    /// Steps per second: a power of two or ten, so that a 64-bit float divides by it without a second rounding.
     pub steps_per_sec: u32,
-    /// The most steps.
+    /// The largest number of steps.
     pub max: u32,
 }
 
 impl Clock {
     const PICOS_PER_SEC: u128 = 1_000_000_000_000;
 
-    /// Seconds to the nearest step; below zero and NaN give zero, beyond the range the most.
+    /// Seconds to the nearest step. Negative values and NaN give zero; values beyond the range give `max`.
     pub fn steps_of_secs(self, seconds: f64) -> u32 {
         // A float-to-integer cast saturates and maps NaN to 0.
         ((seconds * f64::from(self.steps_per_sec)).round() as u32).min(self.max)
     }
 
-    /// Steps in seconds.
+    /// Converts steps to seconds.
     pub fn secs(self, steps: u32) -> f64 {
         f64::from(steps) / f64::from(self.steps_per_sec)
     }
 
-    /// Picoseconds to the nearest step; beyond the range the most.
+    /// Picoseconds to the nearest step; values beyond the range give `max`.
     pub const fn steps_of_picos(self, picos: u64) -> u32 {
         let steps =
             (picos as u128 * self.steps_per_sec as u128 + Self::PICOS_PER_SEC / 2) / Self::PICOS_PER_SEC;
         if steps > self.max as u128 { self.max } else { steps as u32 }
     }
 
-    /// Steps in picoseconds, to the nearest one.
+    /// Converts steps to picoseconds, to the nearest one.
     pub const fn picos(self, steps: u32) -> u64 {
         let rate = self.steps_per_sec as u128;
         ((steps as u128 * Self::PICOS_PER_SEC + rate / 2) / rate) as u64

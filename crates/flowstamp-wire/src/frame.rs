@@ -1,13 +1,13 @@
 //! The bytes of a simulated packet: Ethernet II, IPv4, optionally XCP, RCP or PCP, TCP.
 //!
-//! The simulator's packets carry no payload bytes. A frame here is therefore headers only, cut like a capture with a
-//! small snap length: the IPv4 total length tells the packet's true size, and [`FrameSpec::wire_len`] is the original
-//! length for the capture file. The TCP checksum is right for a payload of zeros, which add nothing to the sum, so
-//! only the pseudo-header's length shows them.
+//! The simulator's packets carry no payload bytes, so a frame holds headers only, cut like a capture with a small snap length. The
+//! IPv4 total length gives the packet's true size, and [`FrameSpec::wire_len`] is the original length for the capture file. The
+//! TCP checksum is that of a payload of zeros. Zeros add nothing to the sum, so the payload enters it only through the
+//! pseudo-header's length.
 //!
-//! What is made up, since the simulator has no such thing:
+//! Values that the simulator does not have are made up:
 //! - addresses: host `h` is 10.0.0.0 + `h` and 02:00:00:00:00:00 + `h` (locally administered);
-//! - the checksum's pseudo-header is TCP's own, as if TCP followed IP directly: the header between does not change what TCP sums over;
+//! - the checksum's pseudo-header is TCP's own, as if TCP followed IP directly: the header in between does not enter the sum;
 //! - time to live 64 everywhere, "don't fragment" set, no Ethernet padding or frame check sequence.
 
 use etherparse::checksum::Sum16BitWords;
@@ -15,11 +15,11 @@ use etherparse::{EtherType, Ethernet2Header, IpEcn, IpNumber, Ipv4Header, TcpHea
 
 /// Bytes of the Ethernet II header.
 pub const ETHERNET_LEN: usize = Ethernet2Header::LEN;
-/// Most SACK blocks a frame carries: as many as fit beside timestamps (RFC 2018, section 3), although there are none.
+/// Most SACK blocks in a frame: as many as fit beside timestamps (RFC 2018, section 3), although frames carry no timestamps.
 pub const MAX_SACK_BLOCKS: usize = 3;
 /// Bytes of the longest header between IP and TCP: XCP's.
 pub const MAX_SHIM_LEN: usize = crate::xcp::HEADER_LEN;
-/// Bytes of the longest frame: Ethernet, IPv4, the longest header between, TCP with two no-ops and a SACK option of three blocks.
+/// Bytes of the longest frame: Ethernet, IPv4, the longest shim, TCP with two no-ops and a SACK option of three blocks.
 pub const MAX_LEN: usize =
     ETHERNET_LEN + Ipv4Header::MIN_LEN + MAX_SHIM_LEN + TcpHeader::MIN_LEN + 4 + 8 * MAX_SACK_BLOCKS;
 
@@ -29,7 +29,7 @@ const TTL: u8 = 64;
 /// The IP header's two ECN bits (RFC 3168).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ecn {
-    /// 00: the transport does not do ECN.
+    /// 00: not ECN-capable.
     #[default]
     NotEct,
     /// 10: ECN-capable transport.
@@ -64,7 +64,7 @@ pub struct Shim {
 }
 
 impl Shim {
-    /// A header of these bytes behind this protocol number of IP; at most [`MAX_SHIM_LEN`] bytes, what is beyond is cut.
+    /// A header of these bytes with this IP protocol number. Bytes beyond [`MAX_SHIM_LEN`] are cut.
     #[must_use]
     pub fn new(ip_protocol: u8, header: &[u8]) -> Self {
         debug_assert!(header.len() <= MAX_SHIM_LEN, "{} bytes", header.len());
@@ -80,22 +80,22 @@ impl Shim {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// The number by which IP names it.
+    /// The IP protocol number of the header.
     #[must_use]
     pub const fn ip_protocol(&self) -> u8 {
         self.ip_protocol
     }
 }
 
-/// A simulated packet, as far as it shows on the wire.
+/// The fields of a simulated packet that its headers show.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FrameSpec<'a> {
     /// Number of the sending host; the low 24 bits become the address 10.x.y.z.
     pub src_host: u32,
     /// Number of the receiving host, as `src_host`.
     pub dst_host: u32,
-    /// TCP source port. Best from 49152 up: Wireshark hands the payload of a port it knows to that protocol's dissector,
-    /// which then complains of the zeros.
+    /// TCP source port. Best from 49152 up: Wireshark passes the payload of a well-known port to that protocol's dissector, which
+    /// then reports the zeros as malformed.
     pub src_port: u16,
     /// TCP destination port, as `src_port`.
     pub dst_port: u16,
@@ -112,7 +112,7 @@ pub struct FrameSpec<'a> {
     /// SACK blocks: sequence numbers of the first byte and of the one after the last. Those beyond the first
     /// [`MAX_SACK_BLOCKS`] are left out.
     pub sack: &'a [(u32, u32)],
-    /// The header between IP and TCP, if the flow's law has one. Its protocol field should say TCP.
+    /// The header between IP and TCP, if the flow's law has one. Its protocol field should name TCP.
     pub shim: Option<Shim>,
     /// IP total length on the simulated wire, in bytes; raised to the headers' length if below it.
     pub ip_len: u16,
@@ -149,8 +149,8 @@ impl FrameSpec<'_> {
         ip.header_checksum = ip.calc_header_checksum();
 
         let tcp_len = ip_len - (Ipv4Header::MIN_LEN + self.shim_len()) as u16;
-        // The crate's own checksum wants the payload as a slice; summing over the header alone, with the payload's
-        // length in the pseudo-header, gives the same for zeros at no cost per byte.
+        // The crate's own checksum needs the payload as a slice. Summing the header alone, with the payload's length in the
+        // pseudo-header, gives the same sum for zeros at no cost per byte.
         tcp.checksum = Sum16BitWords::new()
             .add_4bytes(source)
             .add_4bytes(destination)
@@ -272,7 +272,7 @@ mod tests {
         frame
     }
 
-    /// Takes the header between out, leaving what TCP thinks it travels in, and checks both checksums.
+    /// Checks both checksums, with TCP parsed as if the header in between were not there.
     fn check(spec: &FrameSpec<'_>) {
         let frame = whole(spec);
         let (ip, after_ip) = Ipv4Header::from_slice(&frame[ETHERNET_LEN..]).unwrap();

@@ -1,4 +1,4 @@
-//! What a simulated packet looks like on a real wire.
+//! Writes simulated packets as they would look on a real wire.
 //!
 //! ```text
 //!   Ethernet II | IPv4, protocol 253 | XCP, 20 bytes | TCP (+ SACK)     <- frame::FrameSpec
@@ -12,10 +12,10 @@
 //! - [`rcp`]: codec of RCP's header, 12 bytes;
 //! - [`pcp`]: codec of PCP's header, 16 bytes;
 //! - [`mod@option`]: codec of the TCP option in which real hosts carry XCP and RCP;
-//! - [`mod@codec`]: which of them a packet's header has, and how its stamp is told;
-//! - [`mod@field`]: what the codecs share;
+//! - [`mod@codec`]: maps a header of the registry to its codec, and a stamp to that header's fields;
+//! - [`mod@field`]: shared parts of the codecs;
 //! - [`frame`]: builds a packet's headers, checksums included, without allocation;
-//! - [`radio`]: such a packet as a frame of 802.11 behind radiotap, and 802.11's control frames;
+//! - [`radio`]: writes such a packet as a frame of 802.11 behind radiotap, and 802.11's control frames;
 //! - [`pcapng`]: writes such frames to a capture file that Wireshark reads;
 //! - [`DISSECTOR`]: the Wireshark plug-in that reads the headers back, and the TCP option of hosts on Linux.
 //!
@@ -27,12 +27,11 @@
 //! tshark -X lua_script:flowstamp.lua -r run.pcapng -T fields -e frame.time_epoch -e xcp.rtt -e xcp.delta_throughput
 //! ```
 //!
-//! `flowstamp.lua` is [`DISSECTOR`] written to a file. The same command works as root, where tshark prints
-//! `Running as user "root"...` on standard error and loads the script if and only if
-//! `run_user_scripts_when_superuser` is true in the system's `init.lua`, as it is in the file that Wireshark 4.0 and
-//! Debian's package ship. Where it is false, tshark as root ignores the script without a word and then says
-//! `Some fields aren't valid: xcp.rtt`; no option, environment variable or personal `init.lua` overrides that. Run
-//! tshark as another user then, with the files readable for that user:
+//! `flowstamp.lua` is [`DISSECTOR`] written to a file. The command also works as root, where tshark prints
+//! `Running as user "root"...` on standard error. As root tshark loads the script only if `run_user_scripts_when_superuser` is true
+//! in the system's `init.lua`, as it is in the file that Wireshark 4.0 and Debian's package ship. If it is false, tshark as root
+//! ignores the script silently and then says `Some fields aren't valid: xcp.rtt`. No option, environment variable or personal
+//! `init.lua` overrides that. Then run tshark as another user, who can read the files:
 //!
 //! ```text
 //! HOME=/tmp setpriv --reuid=65534 --regid=65534 --clear-groups tshark -X lua_script:...
@@ -49,8 +48,9 @@ pub mod rcp;
 pub mod vcp;
 pub mod xcp;
 
-/// Source of the Wireshark Lua dissector, for Wireshark and tshark 4.0 and later: `xcp.*` fields on IP protocol 253, `rcp.*` on
-/// 254 and `precise.*` (PCP: Wireshark has another of that name) on 251, as the simulator's captures have them, and `flowstamp.*` of the TCP option that real hosts send.
+/// Source of the Wireshark Lua dissector, for Wireshark and tshark 4.0 and later. It decodes the headers of the simulator's captures,
+/// as `xcp.*` on IP protocol 253, `rcp.*` on 254 and `precise.*` on 251 (PCP; Wireshark already has another protocol named pcp). It
+/// decodes the TCP option of real hosts as `flowstamp.*`.
 ///
 /// Write it to a file and pass `-X lua_script:FILE`, or put it in the personal Lua plug-in folder
 /// (Help > About Wireshark > Folders).

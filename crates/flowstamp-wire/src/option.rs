@@ -1,4 +1,4 @@
-//! The stamp as a TCP option: what real hosts send, where an unmodified kernel leaves no room for a header of its own.
+//! The stamp as a TCP option, as real hosts send it: an unmodified kernel leaves no room for a header of its own.
 //!
 //! ```text
 //!    0                   1                   2                   3
@@ -6,7 +6,7 @@
 //!   +---------------+---------------+-------------------------------+
 //! 0 |  kind 253     |  16, or 8     |  "RC", "XC" or "VC"           |
 //!   +---------------+---------------+-------------------------------+
-//! 4 |  echo    RCP: bytes/ms that came, unsigned                    |
+//! 4 |  echo    RCP: rate received in bytes/ms, unsigned             |
 //!   |          XCP: bytes/s, the sum of all granted changes mod 2^32|
 //!   |          VCP: last code, packets with 01, 10 and 11 mod 256   |
 //!   +---------------------------------------------------------------+  end of the short form
@@ -17,9 +17,9 @@
 //!   +-------------------------------+-------------------------------+
 //! ```
 //!
-//! Kind 253 is for experiments (RFC 4727), the two letters an identifier as RFC 6994 has it. All fields are big endian. The
-//! short form is for acks whose option space SACK blocks have taken. `crates/flowstamp-linux/bpf/option.h` says the same to the
-//! kernel; its `tests/equality.rs` compares the two.
+//! Kind 253 is for experiments (RFC 4727), and the two letters are an experiment identifier (RFC 6994). All fields are big endian.
+//! The short form is for acks whose option space is taken by SACK blocks. `crates/flowstamp-linux/bpf/option.h` defines the same
+//! format for the kernel; its `tests/equality.rs` compares the two.
 //!
 //! # Panics
 //!
@@ -32,27 +32,27 @@ use thiserror::Error;
 pub const KIND: u8 = 253;
 /// Length with a stamp.
 pub const LONG_LEN: usize = 16;
-/// Length of an echo alone.
+/// Length without a stamp: the echo alone.
 pub const SHORT_LEN: usize = 8;
-/// Where the echo lies, in either form, in bytes from the option's start.
+/// Position of the echo, in either form, in bytes from the option's start.
 pub const ECHO: core::ops::Range<usize> = 4..8;
-/// Where the stamp lies in the long form, in bytes from the option's start: what routers write.
+/// Position of the stamp in the long form, in bytes from the option's start. Routers overwrite it.
 pub const STAMP: core::ops::Range<usize> = 8..12;
-/// RCP's wish for as much as there is: more than any link has.
+/// RCP's request for an unbounded rate: above any link's.
 pub const UNBOUNDED_RATE: u32 = u32::MAX;
-/// XCP's wish for as much as there is.
+/// XCP's request for an unbounded increase.
 pub const UNBOUNDED_DELTA: i32 = i32::MAX;
-/// RCP's and VCP's flag of a handshake's packets.
+/// RCP's and VCP's flag on packets of a handshake.
 pub const FLAG_HANDSHAKE: u16 = 1;
 
-/// Whose stamp it is.
+/// The law that a stamp belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Law {
     /// The Rate Control Protocol.
     Rcp,
     /// The Explicit Control Protocol, with changes of throughput as in the Internet-Draft.
     Xcp,
-    /// The Variable-structure congestion Control Protocol, whose code is in IP's ECN bits; the option says whose bits those are.
+    /// The Variable-structure congestion Control Protocol. Its code is in IP's ECN bits; the option marks these bits as VCP's.
     Vcp,
 }
 
@@ -81,8 +81,8 @@ impl Law {
     }
 }
 
-/// A time as 16-bit float: exponent in the upper 4 bits, mantissa in the lower 12; 0 to 134 s in microseconds, rounded down by
-/// 2^-11 of the time at most, or unknown.
+/// A time as 16-bit float: exponent in the upper 4 bits, mantissa in the lower 12. Holds 0 to 134 s in microseconds, rounded down by
+/// at most 2^-11 of the time, or unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MicrosFloat(u16);
 
@@ -104,7 +104,7 @@ impl MicrosFloat {
         self.0
     }
 
-    /// From microseconds, rounded down; above the range gives [`MicrosFloat::MAX`].
+    /// From microseconds, rounded down; values above the range give [`MicrosFloat::MAX`].
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         let exponent = (64 - micros.leading_zeros()).saturating_sub(12);
@@ -122,11 +122,11 @@ impl MicrosFloat {
     }
 }
 
-/// What routers read and write.
+/// The part of the option that routers read and write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
-    /// RCP: the rate in bytes/ms, the wish first, then the least. XCP: the change of throughput in bytes/s, as the bits of an
-    /// `i32`. VCP: `t_rho` in microseconds, the longest of the routers so far; zero if none has met the packet.
+    /// RCP: the rate in bytes/ms, at first the sender's request, then the lowest on the path. XCP: the change of throughput in bytes/s,
+    /// as the bits of an `i32`. VCP: `t_rho` in microseconds, the longest of the routers so far; zero if no router has set it.
     pub value: u32,
     /// The sender's estimate of the round-trip time; VCP has none.
     pub rtt: MicrosFloat,
@@ -134,7 +134,7 @@ pub struct Stamp {
     pub last: u16,
 }
 
-/// Why bytes are not the option.
+/// Why bytes are not this option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ParseError {
     /// fewer bytes than the option says it has, or than any has
@@ -158,20 +158,20 @@ pub enum ParseError {
 /// A decoded option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StampOption {
-    /// Whose stamp it is.
+    /// The law that the stamp belongs to.
     pub law: Law,
-    /// What the receiver returns; zero is none.
+    /// Feedback that the receiver returns; zero is none.
     pub echo: u32,
-    /// Absent in the short form.
+    /// The stamp; `None` in the short form.
     pub stamp: Option<Stamp>,
 }
 
 impl StampOption {
-    /// Reads the option at the start of `bytes`; what follows it is not looked at.
+    /// Reads the option at the start of `bytes` and ignores the bytes after it.
     ///
     /// # Errors
     ///
-    /// [`ParseError`] if it is some other option, or does not end within `bytes`.
+    /// [`ParseError`] if it is another option, or does not end within `bytes`.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let truncated = |needed| ParseError::Truncated { len: bytes.len(), needed };
         let start = bytes.first_chunk::<4>().ok_or(truncated(4))?;
@@ -190,8 +190,8 @@ impl StampOption {
         Ok(Self { law, echo, stamp })
     }
 
-    /// Among TCP's options, those between its fixed header and its data: the first that is of `law`, and where it begins.
-    /// Options behind a malformed one are not found, as TCP itself gives up there.
+    /// Finds the first option of `law` among TCP's options, the bytes between its fixed header and its data. Returns its position and
+    /// the option. Options behind a malformed one are not found, as TCP itself stops there.
     #[must_use]
     pub fn find(options: &[u8], law: Law) -> Option<(usize, Self)> {
         let mut at = 0;

@@ -1,4 +1,4 @@
-//! A writer of pcapng capture files (draft-ietf-opsawg-pcapng), as much of the format as a simulator needs.
+//! Writes pcapng capture files (draft-ietf-opsawg-pcapng): the part of the format that a simulator needs.
 //!
 //! ```text
 //! Section Header Block               application's name
@@ -6,9 +6,9 @@
 //! Enhanced Packet Block        * n   interface, time, captured bytes, original length, comment
 //! ```
 //!
-//! Integers are little endian on every machine, so that a run gives the same bytes everywhere. Blocks may be
-//! interleaved: an interface may be added after packets of another one. Times are stored in whole nanoseconds. Nothing is buffered and nothing is allocated:
-//! hand in a [`std::io::BufWriter`].
+//! Integers are little endian on every machine, so a run gives the same bytes everywhere. Blocks may be interleaved: an interface may be
+//! added after packets of another one. Times are stored in whole nanoseconds. The writer neither buffers nor allocates: pass it a
+//! [`std::io::BufWriter`].
 
 use std::io::{self, Write};
 
@@ -34,9 +34,9 @@ const IF_TSRESOL: u16 = 9;
 
 /// Times are stored in units of 10^-9 s.
 ///
-/// The format would hold picoseconds (12), but Wireshark does not read them: it computes the fraction of a second as
+/// The format could hold picoseconds (12), but Wireshark misreads them. It computes the fraction of a second as
 /// `ticks % 10^12 * 10^9 / 10^12` in 64 bits, which overflows for every fraction above 18.4 ms (seen in 4.0.17:
-/// .123456789 s became .012776324 s), and it keeps nanoseconds only in any case.
+/// .123456789 s became .012776324 s). It keeps only nanoseconds in any case.
 const TSRESOL: u8 = 9;
 const PICOS_PER_TICK: u64 = 1_000;
 
@@ -47,10 +47,10 @@ const PACKET_FIXED: usize = 20;
 /// Bytes of an option's code and length.
 const OPTION_HEADER: usize = 4;
 
-/// What the packets of an interface begin with.
+/// Link-layer header type of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkType {
-    /// Ethernet's header.
+    /// Ethernet.
     Ethernet = 1,
     /// radiotap, then a frame of IEEE 802.11.
     Radiotap = 127,
@@ -68,7 +68,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     ///
-    /// What `out` returns, or [`io::ErrorKind::InvalidInput`] if `app` is longer than 65535 bytes.
+    /// Errors of `out`, or [`io::ErrorKind::InvalidInput`] if `app` is longer than 65535 bytes.
     pub fn new(mut out: W, app: &str) -> io::Result<Self> {
         let app = TextOption::new(SHB_USERAPPL, app)?;
         let total = block_len(16 + app.len() + OPTION_HEADER)?;
@@ -84,7 +84,7 @@ impl<W: Write> Writer<W> {
         Ok(Self { out, interfaces: 0 })
     }
 
-    /// Starts a file of packets that links sent. Interface `n` is `links[n]`.
+    /// Starts a file of packets that links sent, with `links[n]` as interface `n`.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     ///
-    /// What the output returns, or [`io::ErrorKind::InvalidInput`] if a text is longer than 65535 bytes.
+    /// Errors of the output, or [`io::ErrorKind::InvalidInput`] if a text is longer than 65535 bytes.
     pub fn add_interface(&mut self, name: &str, description: &str, link_type: LinkType) -> io::Result<u32> {
         let name = TextOption::new(IF_NAME, name)?;
         let description = TextOption::new(IF_DESCRIPTION, description)?;
@@ -128,15 +128,14 @@ impl<W: Write> Writer<W> {
 
     /// Writes a packet seen at interface `iface`.
     ///
-    /// `time_ps` is in picoseconds since the file's origin, which readers take to be 1970-01-01 00:00 UTC; the file
-    /// holds the nanosecond it lies in (rounded down, so order is kept); `data` are the captured bytes; `original_len` is the packet's length on the wire in bytes, link header included;
-    /// `comment` is shown by Wireshark above the packet's dissection.
+    /// `time_ps` is in picoseconds since the file's origin, which readers take to be 1970-01-01 00:00 UTC. The file holds it rounded down to
+    /// nanoseconds, which keeps the order. `data` are the captured bytes. `original_len` is the packet's length on the wire in bytes, link
+    /// header included. Wireshark shows `comment` above the packet's dissection.
     ///
     /// # Errors
     ///
-    /// What the output returns, or [`io::ErrorKind::InvalidInput`] (nothing is written then) if `iface` is not a number
-    /// that [`Writer::add_interface`] returned, if `data` is longer than `original_len`, or if `comment` is longer than
-    /// 65535 bytes.
+    /// Errors of the output, or [`io::ErrorKind::InvalidInput`] (nothing is written then) if `iface` is not a number that
+    /// [`Writer::add_interface`] returned, if `data` is longer than `original_len`, or if `comment` is longer than 65535 bytes.
     pub fn write_packet(
         &mut self,
         iface: u32,
@@ -189,7 +188,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     ///
-    /// What flushing returns.
+    /// Errors of flushing the output.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
@@ -232,7 +231,7 @@ fn block_len(body: usize) -> io::Result<[u8; 4]> {
     }
 }
 
-/// Fills up to a multiple of four after `len` bytes.
+/// Pads with zeros to a multiple of four after `len` bytes.
 fn pad(out: &mut impl Write, len: usize) -> io::Result<()> {
     out.write_all(&[0; 3][..len.next_multiple_of(4) - len])
 }

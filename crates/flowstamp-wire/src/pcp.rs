@@ -14,13 +14,13 @@
 //!   +---------------------------------------------------------------+
 //! ```
 //!
-//! All fields are big endian. An `H_rtt` of zero is a flow's first packet. Conversions into the header round to the nearest
-//! step and saturate: windows at 4.3 GB, RTTs at 16 s, feedback at 2.1 GB either way; no number is zero.
+//! All fields are big endian. An `H_rtt` of zero marks a flow's first packet. Conversions into the header round to the nearest
+//! step and saturate: windows at 4.3 GB, RTTs at 16 s, feedback at +-2.1 GB; NaN gives zero.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. The paper names fields and no widths / as above / XCP's times have 28 fraction bits too.
+//! 1. The paper names the fields but no widths / widths as above / XCP's times also have 28 fraction bits.
 //! 2. Windows are in bits / in bytes / 32 bits hold eight times as much.
-//! 3. No protocol number is assigned / [`IP_PROTOCOL`] is one that nobody has / both for experiments are XCP's and RCP's.
+//! 3. No protocol number is assigned / [`IP_PROTOCOL`] is an unassigned one / XCP and RCP use both numbers for experiments.
 //!
 //! # Panics
 //!
@@ -36,10 +36,10 @@ use thiserror::Error;
 
 /// Length of the header in bytes.
 pub const HEADER_LEN: usize = 16;
-/// IP protocol number under which the header travels: not assigned.
+/// IP protocol number under which the header travels: unassigned.
 pub const IP_PROTOCOL: u8 = 251;
 
-/// Where each field lies, in bytes from the header's start.
+/// Position of each field, in bytes from the header's start.
 mod field {
     use core::ops::Range;
 
@@ -52,7 +52,7 @@ mod field {
     pub const FEEDBACK: Range<usize> = 12..16;
 }
 
-/// The bits of the first byte.
+/// Bits of the first byte.
 const A_BIT: u8 = 0x80;
 const B1_BIT: u8 = 0x40;
 const B2_BIT: u8 = 0x20;
@@ -68,29 +68,29 @@ pub enum ParseError {
     },
 }
 
-/// A decoded PCP header; what is unused is written as zero and not looked at when read.
+/// A decoded PCP header. Unused bits and bytes are written as zero and ignored when read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
-    /// `H_A`: it is an acknowledgement, and routers let it pass.
+    /// `H_A`: the packet is an acknowledgement, which routers do not process.
     pub ack: bool,
     /// `H_B1`: a router on the path has less than a tenth of its capacity to spare.
     pub b1: bool,
-    /// `H_B2`: the flow met a bottleneck in its last round trip, or wants no more.
+    /// `H_B2`: the flow met a bottleneck in its last round trip, or needs no higher rate.
     pub b2: bool,
-    /// What each PCP router lowers by one.
+    /// PCP time to live, which each PCP router decrements by one.
     pub ptl: u8,
     /// IP protocol number of what follows, [`PROTOCOL_TCP`] as a rule.
     pub protocol: u8,
-    /// The sender's window, bytes.
+    /// The sender's window, in bytes.
     pub cwnd: u32,
     /// The sender's RTT; 0 s in the first packet of a flow.
     pub rtt: Seconds28,
-    /// The change of window that the sender asks for and that routers lower, bytes.
+    /// The change of window, in bytes, that the sender requests and that routers lower.
     pub feedback: i32,
 }
 
 impl Header {
-    /// Reads the header at the start of `bytes`; what follows it is not looked at.
+    /// Reads the header at the start of `bytes` and ignores the bytes after it.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl From<Header> for Shim {
     }
 }
 
-/// How a stamp of PCP is written.
+/// Writes a stamp of PCP.
 pub const CODEC: Codec = Codec { len: HEADER_LEN, shim: |told| header_of(told).into() };
 
 fn header_of(told: &Told) -> Header {
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(told([9000.0, 0.0625, -300.0], true, 61 << 8 | B1), sample());
         let ack = Header { ack: true, b1: false, b2: true, ptl: 64, ..sample() };
         assert_eq!(told([9000.0, 0.0625, -300.0], false, 64 << 8 | B2), ack);
-        // Who wants all there is asks for as much as can be told; nothing that is no number.
+        // A request beyond the field's range saturates; NaN gives zero.
         let most = told([1e15, 1e3, 1e15], true, 0);
         assert_eq!((most.cwnd, most.rtt, most.feedback), (u32::MAX, Seconds28::MAX, i32::MAX));
         let least = told([f64::NAN, -1.0, -1e15], true, 0);

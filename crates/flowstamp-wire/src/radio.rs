@@ -1,4 +1,4 @@
-//! The bytes of a frame of IEEE 802.11 as a monitor hears it: radiotap, then a data frame with LLC and SNAP, or a control frame.
+//! Writes a frame of IEEE 802.11 as a monitor captures it: radiotap, then a data frame with LLC and SNAP, or a control frame.
 //!
 //! ```text
 //!   radiotap, 22 or 23 | data, 24                   | LLC, SNAP, 8 | IPv4 ...           | FCS, 4
@@ -6,14 +6,14 @@
 //!                        802.11-2012, clause 8.3      RFC 1042       as frame::FrameSpec
 //! ```
 //!
-//! Of a data frame the headers are captured and neither payload nor FCS, as [`frame`](crate::frame) does it; control frames are whole, with
-//! their FCS, which is wrong where [`Heard::bad_fcs`] says so.
+//! A data frame is captured without payload and FCS, headers only, as in [`frame`](crate::frame). Control frames are whole, with their FCS;
+//! [`Heard::bad_fcs`] makes it wrong.
 //!
-//! radiotap (radiotap.org): TSFT is the microsecond in which the first bit behind the PLCP header comes, not the frame's beginning,
-//! which is the capture's own time; the rate is left out where it is no whole number of 500 kb/s below 128 Mb/s; data and RTS have
-//! "data retries", how often their sender has failed with this packet before.
+//! radiotap (radiotap.org): TSFT is the microsecond in which the first bit after the PLCP header arrives. It is not the frame's start,
+//! which is the capture's own time. The rate is left out unless it is a whole number of 500 kb/s below 128 Mb/s. Data and RTS have
+//! "data retries": how often their sender has failed with this packet before.
 //!
-//! What is made up: all is on channel 1; who hears with which strength is not said.
+//! Values that the simulator does not have: all frames are on channel 1, and signal strength is left out.
 
 /// Bytes of the longest radiotap header written here.
 pub const MAX_RADIOTAP_LEN: usize = 23;
@@ -30,7 +30,7 @@ pub const MAX_LEN: usize =
 /// LLC with SNAP, then the type of IPv4 (RFC 1042).
 const LLC_SNAP_IPV4: [u8; LLC_LEN] = [0xaa, 0xaa, 0x03, 0, 0, 0, 0x08, 0x00];
 
-// Numbers of radiotap's fields, and bits of two of them.
+// Bits of radiotap's fields, then bits of the fields "flags" and "channel".
 const TSFT: u32 = 1 << 0;
 const FLAGS: u32 = 1 << 1;
 const RATE: u32 = 1 << 2;
@@ -54,10 +54,10 @@ const TO_DS: u8 = 0x01;
 const FROM_DS: u8 = 0x02;
 const RETRY: u8 = 0x08;
 
-/// The longest time that a frame can reserve, microseconds: the rest of the field's 16 bits means other things (8.2.4.2).
+/// The longest time that a frame can reserve, in microseconds: other values of the 16 bits have other meanings (8.2.4.2).
 const MAX_DURATION_US: u16 = 32_767;
 
-/// Where a data frame goes, as seen from the access point.
+/// Direction of a data frame, as seen from the access point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ds {
     /// From a station to the access point.
@@ -68,55 +68,54 @@ pub enum Ds {
     Independent([u8; 6]),
 }
 
-/// What kind of frame it is.
+/// Kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A packet's.
+    /// Carries a packet.
     Data {
-        /// Between whom.
+        /// Direction.
         ds: Ds,
-        /// It was sent before.
+        /// Whether the frame is a retransmission.
         retry: bool,
-        /// Number of the sender's packet; the low 12 bits are written.
+        /// Sequence number of the sender's packet; the low 12 bits are written.
         sequence: u16,
     },
-    /// Announces one.
+    /// Request to send, which announces a data frame.
     Rts,
-    /// Answers that.
+    /// Clear to send, which answers an RTS.
     Cts,
-    /// Answers a data frame.
+    /// Acknowledges a data frame.
     Ack,
 }
 
 /// A frame on the air.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard {
-    /// When its first bit behind the PLCP header was sent, microseconds.
+    /// Time at which the first bit after its PLCP header was sent, in microseconds.
     pub tsf_us: u64,
-    /// In bits per second.
+    /// Bit rate, in bits per second.
     pub rate_bps: f64,
-    /// Modulated by OFDM, else as 802.11b does.
+    /// Whether it is modulated by OFDM; if not, as in 802.11b.
     pub ofdm: bool,
-    /// It has a short preamble.
+    /// Whether it has a short preamble.
     pub short_preamble: bool,
-    /// Nobody could read it.
+    /// Whether the frame was corrupted, by a collision or by noise, so that its FCS is wrong.
     pub bad_fcs: bool,
-    /// Failed attempts of its sender for the same packet before; of data and RTS.
+    /// Number of the sender's failed attempts with this packet; for data and RTS.
     pub retries: u8,
-    /// For how long after its end the medium is reserved; at most 32767 us are written.
+    /// Time after its end for which it reserves the medium; at most 32767 us are written.
     pub duration_us: u16,
-    /// Address of who sent it.
+    /// Address of the sender.
     pub from: [u8; 6],
-    /// Address of who it is for.
+    /// Address of the receiver.
     pub to: [u8; 6],
-    /// What it is.
+    /// Kind of the frame.
     pub kind: Kind,
 }
 
 impl Heard {
-    /// Writes the frame to the start of `buffer` and returns its captured length in bytes. `packet` are the captured bytes of a data frame's
-    /// packet, from IP on, at most as many as [`frame`](crate::frame) writes; none of a packet of which nothing is known: LLC and SNAP are then left
-    /// out as well.
+    /// Writes the frame to the start of `buffer` and returns its captured length in bytes. `packet` holds the captured bytes of a data
+    /// frame's packet, from IP on, at most as many as [`frame`](crate::frame) writes. If `packet` is empty, LLC and SNAP are left out too.
     pub fn write(&self, packet: &[u8], buffer: &mut [u8; MAX_LEN]) -> usize {
         let mut out = Out { buffer, len: 0 };
         self.write_radiotap(&mut out);
@@ -161,7 +160,7 @@ impl Heard {
         out.len
     }
 
-    /// Length of the whole frame with radiotap and FCS: the capture's original length. `packet` is a data frame's packet, bytes of IP.
+    /// Length of the whole frame with radiotap and FCS: the capture's original length. `packet` is the length of a data frame's IP packet.
     #[must_use]
     pub fn wire_len(&self, packet: u32) -> u32 {
         let body = match self.kind {
@@ -180,7 +179,7 @@ impl Heard {
         MAX_RADIOTAP_LEN - usize::from(!self.counts_retries())
     }
 
-    /// In units of 500 kb/s, if it can be said so.
+    /// The rate in units of 500 kb/s; `None` if the field cannot hold it.
     fn rate(&self) -> Option<u8> {
         let units = self.rate_bps / 500e3;
         let whole = (1.0..=255.0).contains(&units) && (units - units.round()).abs() < 1e-6;
@@ -200,7 +199,7 @@ impl Heard {
         out.push(&(self.radiotap_len() as u16).to_le_bytes());
         out.push(&present.to_le_bytes());
         out.push(&self.tsf_us.to_le_bytes());
-        // Without a rate its byte is padding: the channel's are at an even address.
+        // Without a rate its byte is padding, so that the channel stays at an even address.
         out.push(&[flags, rate.unwrap_or(0)]);
         out.push(&FREQUENCY.to_le_bytes());
         out.push(&(modulation | CHANNEL_2GHZ).to_le_bytes());
@@ -215,7 +214,7 @@ impl Heard {
     }
 }
 
-/// A buffer that is filled from its start; what is beyond its end is cut.
+/// A buffer that is filled from its start; bytes beyond its end are cut.
 struct Out<'a> {
     buffer: &'a mut [u8; MAX_LEN],
     len: usize,
@@ -236,14 +235,14 @@ fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), |crc, _| step(crc)))
 }
 
-/// The MAC address of a cell's station, by their numbers: 02:01, locally administered, then both.
+/// The MAC address of a station, from the numbers of its cell and its own: 02:01, locally administered, then both.
 #[must_use]
 pub const fn station_mac(cell: u16, station: u16) -> [u8; 6] {
     let ([c, d], [s, t]) = (cell.to_be_bytes(), station.to_be_bytes());
     [0x02, 0x01, c, d, s, t]
 }
 
-/// The BSSID of a cell without an access point, likewise of 02:02.
+/// The BSSID of a cell without an access point: 02:02, locally administered, then the cell's number.
 #[must_use]
 pub const fn independent_bssid(cell: u16) -> [u8; 6] {
     let [c, d] = cell.to_be_bytes();
@@ -304,7 +303,7 @@ mod tests {
         .concat();
         assert_eq!(bytes(&frame, b"packet"), expected);
         assert_eq!(frame.wire_len(1000), 23 + 24 + 8 + 1000 + 4);
-        // Of a packet that is not known any more, the header alone.
+        // A packet that is no longer known leaves the header alone.
         assert_eq!(bytes(&frame, b""), expected[..23 + 24]);
     }
 

@@ -12,17 +12,17 @@
 //!   +-------------------------------+---------------+---------------+
 //! ```
 //!
-//! All fields are big endian. Rates reach from 1 byte/ms (8 kb/s) to 2^32 - 1 bytes/ms (34.4 Tb/s) in whole bytes/ms; zero
-//! is no rate: a wish for as much as there is, or nothing to return. RTTs reach from 0 to 65534 ms; all ones is
-//! unknown. Conversions into the header saturate at these ends, and round a positive rate below 1 byte/ms up to it:
-//! zero would turn the slowest flow into one that asks for everything.
+//! All fields are big endian. Rates reach from 1 byte/ms (8 kb/s) to 2^32 - 1 bytes/ms (34.4 Tb/s) in whole bytes/ms. Zero is no rate:
+//! from a sender a request for an unbounded rate, from a receiver nothing to return. RTTs reach from 0 to 65534 ms; all ones is
+//! unknown. Conversions into the header saturate at these ends. They round a positive rate below 1 byte/ms up to it, because zero
+//! would turn the slowest flow into one that asks for everything.
 //!
 //! Deviations (thesis says / we do / because):
-//! 1. The figure gives the four fields 11 of 12 bytes / the last byte is unused, written as zero and not looked at / all
-//!    fields are then aligned.
-//! 2. Section 6.1.1 sends an unknown RTT as zero / it is all ones / appendix F's routers tell it so from an RTT that
-//!    rounds to 0 ms. Zero is read as what it says.
-//! 3. No number is assigned to the protocol / [`IP_PROTOCOL`] is the second of RFC 3692's for experiments / XCP has the
+//! 1. The figure gives the four fields 11 of 12 bytes / the last byte is unused, written as zero and ignored when read / this aligns
+//!    all fields.
+//! 2. Section 6.1.1 sends an unknown RTT as zero / it is all ones / appendix F's routers can tell it from an RTT that rounds to
+//!    0 ms. Zero is read as 0 ms.
+//! 3. The protocol has no assigned number / [`IP_PROTOCOL`] is the second of RFC 3692's numbers for experiments / XCP has the
 //!    first.
 //!
 //! # Panics
@@ -39,7 +39,7 @@ pub const HEADER_LEN: usize = 12;
 /// IP protocol number under which the header travels: 254, for experimentation and testing (RFC 3692, RFC 4727).
 pub const IP_PROTOCOL: u8 = 254;
 
-/// Where each field lies, in bytes from the header's start.
+/// Position of each field, in bytes from the header's start.
 mod field {
     use core::ops::Range;
 
@@ -55,7 +55,7 @@ mod field {
 pub struct BytesPerMilli(u32);
 
 impl BytesPerMilli {
-    /// No rate: "as much as there is" in a sender's wish, "none known" in what a receiver returns.
+    /// No rate: "unbounded" in a sender's request, "none known" in a receiver's echo.
     pub const NONE: Self = Self(0);
     /// The lowest rate: 1 byte/ms, 8 kb/s.
     pub const MIN: Self = Self(1);
@@ -74,7 +74,7 @@ impl BytesPerMilli {
         self.0
     }
 
-    /// From bytes/s, to the nearest byte/ms, with half away from zero.
+    /// From bytes/s, to the nearest byte/ms, half away from zero.
     ///
     /// A positive rate below 1500 bytes/s gives [`BytesPerMilli::MIN`], never zero; a rate above the range gives
     /// [`BytesPerMilli::MAX`]; zero, below zero and NaN give [`BytesPerMilli::NONE`].
@@ -122,7 +122,7 @@ impl Millis16 {
     /// From seconds, to the nearest millisecond; below 0 s gives 0 ms, above the range [`Millis16::MAX`], NaN
     /// [`Millis16::UNKNOWN`].
     ///
-    /// A time below half a millisecond becomes 0 ms, which is a time like any other.
+    /// A time below half a millisecond becomes 0 ms, which is a valid time.
     #[must_use]
     pub fn from_secs_f64(seconds: f64) -> Self {
         if seconds.is_nan() {
@@ -150,7 +150,7 @@ impl Millis16 {
     }
 }
 
-/// Why bytes are not an RCP header. The thesis gives it neither version nor length, so there is but one reason.
+/// Why bytes are not an RCP header. The thesis's header has neither version nor length, so it can only be too short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ParseError {
     /// fewer bytes than a header has
@@ -163,10 +163,10 @@ pub enum ParseError {
 
 /// A decoded RCP header.
 ///
-/// The unused byte has no field: it is written as zero and not looked at when read.
+/// The unused byte has no field: it is written as zero and ignored when read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
-    /// The rate of the most congested link so far; the sender's wish when it leaves the sender.
+    /// The lowest rate of the path so far; at first the rate that the sender requests.
     pub bottleneck_rate: BytesPerMilli,
     /// The bottleneck rate of the opposite direction, which the receiver returns.
     pub reverse_bottleneck_rate: BytesPerMilli,
@@ -177,7 +177,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// A data packet's header in front of TCP: the rate wished for and the sender's RTT, nothing to return.
+    /// A data packet's header in front of TCP: the requested rate and the sender's RTT, with nothing to return.
     #[must_use]
     pub const fn data(bottleneck_rate: BytesPerMilli, rtt: Millis16) -> Self {
         Self { bottleneck_rate, reverse_bottleneck_rate: BytesPerMilli::NONE, rtt, protocol: PROTOCOL_TCP }
@@ -195,7 +195,7 @@ impl Header {
         }
     }
 
-    /// Reads the header at the start of `bytes`; what follows it is not looked at.
+    /// Reads the header at the start of `bytes` and ignores the bytes after it.
     ///
     /// # Errors
     ///
@@ -249,10 +249,10 @@ impl From<Header> for Shim {
     }
 }
 
-/// How a stamp of RCP is written.
+/// Writes a stamp of RCP.
 pub const CODEC: Codec = Codec { len: HEADER_LEN, shim: |told| header_of(told).into() };
 
-/// The header of a packet. A wish beyond what it can tell is one for as much as there is.
+/// The header of a packet. A request beyond the field's range becomes one for an unbounded rate.
 fn header_of(told: &Told) -> Header {
     let stamp = flowstamp_laws::rcp::Header::from(told.stamp);
     let rate = BytesPerMilli::from_bytes_per_sec(stamp.rate);
@@ -374,7 +374,7 @@ mod tests {
             prop_assert_eq!(Millis16::from_picos(rtt.to_picos().unwrap()), rtt);
         }
 
-        /// Half a byte/ms off at most, but for the lowest rates, which are rounded up.
+        /// Off by at most half a byte/ms, except for the lowest rates, which are rounded up.
         #[test]
         fn rates_are_rounded_to_the_nearest(bytes_per_sec in 0.001..4.2e12f64) {
             let back = BytesPerMilli::from_bytes_per_sec(bytes_per_sec).to_bytes_per_sec().unwrap();

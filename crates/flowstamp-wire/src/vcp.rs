@@ -1,12 +1,12 @@
-//! VCP's code on a wire: the two ECN bits of the IP header (Xia and others 2008, section III-B).
+//! VCP's code on a wire: the two ECN bits of the IP header (Xia et al. 2008, section III-B).
 //!
-//! A data packet bears the code of the busiest router so far, its ack the echo of it (section III-E.2). The numbers are ECN's own:
-//! to a router that knows only ECN, 01 and 10 are a capable transport and 11 is congestion experienced (section VI-C).
+//! A data packet carries the code of the busiest router so far, and its ack echoes that code (section III-E.2). The codes are ECN's
+//! codepoints: a router that knows only ECN takes 01 and 10 for ECN-capable transport and 11 for congestion experienced (section VI-C).
 
 use crate::frame::Ecn;
 use flowstamp_laws::vcp::Code;
 
-/// The ECN bits that say this code.
+/// The ECN codepoint of VCP's code.
 #[must_use]
 pub const fn ecn(bits: u16) -> Ecn {
     match Code::read(bits) {

@@ -38,7 +38,7 @@ pub const VERSION: u8 = 3;
 /// IP protocol number under which the header travels: 253, for experimentation and testing (RFC 3692, RFC 4727).
 pub const IP_PROTOCOL: u8 = 253;
 
-/// Where each field lies, in bytes from the header's start.
+/// Position of each field, in bytes from the header's start.
 mod field {
     use core::ops::Range;
 
@@ -106,14 +106,14 @@ impl Seconds28 {
     }
 }
 
-/// A rate in bytes/s as the feedback fields hold it: rounded to a whole number, kept within +-2^31 bytes/s; NaN gives 0.
+/// A rate in bytes/s as in the feedback fields: rounded to a whole number, limited to +-2^31 bytes/s; NaN gives 0.
 #[must_use]
 pub fn saturating_bytes_per_sec(bytes_per_sec: f64) -> i32 {
     // A float-to-integer cast saturates and maps NaN to 0.
     bytes_per_sec.round() as i32
 }
 
-/// Which kind of header follows, the draft's Format field.
+/// The draft's Format field: the kind of header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// All fields count; routers read and rewrite Delta_Throughput.
@@ -174,8 +174,8 @@ pub enum ParseError {
 
 /// A decoded XCP header.
 ///
-/// Length and version are constants of the draft's version 3 and so have no field here; the unused byte is written as
-/// zero and not looked at when read.
+/// Length and version are constants of the draft's version 3 and so have no field here. The unused byte is written as zero and
+/// ignored when read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
     /// IP protocol number of what follows, [`PROTOCOL_TCP`] as a rule.
@@ -188,7 +188,7 @@ pub struct Header {
     pub rtt: Seconds28,
     /// Feedback, in bytes/s, that the packet's sender returns for the opposite direction.
     pub reverse_feedback: i32,
-    /// Change of throughput, in bytes/s, that the sender asks for and that routers lower.
+    /// Change of throughput, in bytes/s, that the sender requests and that routers lower.
     pub delta_throughput: i32,
 }
 
@@ -204,7 +204,7 @@ impl Header {
         Self { protocol: PROTOCOL_TCP, format: Format::Standard, x, rtt, reverse_feedback, delta_throughput }
     }
 
-    /// A minimal header in front of TCP: only the returned feedback, in bytes/s; all else is zero as the draft asks.
+    /// A minimal header in front of TCP: only the returned feedback, in bytes/s; all other fields are zero, as the draft requires.
     #[must_use]
     pub const fn minimal(reverse_feedback: i32) -> Self {
         Self {
@@ -217,9 +217,9 @@ impl Header {
         }
     }
 
-    /// Reads the header at the start of `bytes`; what follows it is not looked at.
+    /// Reads the header at the start of `bytes` and ignores the bytes after it.
     ///
-    /// The fields that a minimal header does not use are returned as they stand.
+    /// Fields that a minimal header does not use are returned unchanged.
     ///
     /// # Errors
     ///
@@ -290,9 +290,9 @@ impl From<Header> for Shim {
     }
 }
 
-/// The paper's form, told as the Internet-Draft's: `X = rtt s / cwnd`, and a feedback divided by the RTT.
+/// Writes the paper's form as the Internet-Draft's: `X = rtt s / cwnd`, and the feedback divided by the RTT.
 pub const PAPER: Codec = Codec { len: HEADER_LEN, shim: |told| header_of::<Window>(told).into() };
-/// The Internet-Draft's form.
+/// Writes the Internet-Draft's form.
 pub const DRAFT: Codec = Codec { len: HEADER_LEN, shim: |told| header_of::<Throughput>(told).into() };
 
 /// The header of a packet; acks have the minimal one.
@@ -416,7 +416,7 @@ mod tests {
             let _ = Header::parse(&bytes);
         }
 
-        /// Random bytes almost never pass the first checks, so these have the right first word but for one byte.
+        /// Random bytes almost never pass the first checks, so these have the right first word except for one byte.
         #[test]
         fn what_parses_emits_the_same_bytes(
             mut bytes in any::<[u8; HEADER_LEN]>(), at in 0_usize..3, value: u8,
