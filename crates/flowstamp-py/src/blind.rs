@@ -1,4 +1,4 @@
-//! XCP-b on a link of unknown capacity. Glue only: rates in its capacity, queues in its bandwidth-delay product, times in RTTs.
+//! XCP-b on a link of unknown capacity. Glue only: the unit of rates is the capacity, of queues the bandwidth-delay product, of times the RTT.
 
 use crate::theory::{buffer, refused, word};
 use flowstamp_fluid::control::blind::{Link, Senders};
@@ -6,7 +6,7 @@ use flowstamp_laws::xcp::blind::Detection;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// Of each step a row: what came and what left, over what the link carries, and what waits at its end.
+/// A row for each step: arrival and departure rates over the capacity, and the queue at the step's end.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub fn blind_steps<'py>(

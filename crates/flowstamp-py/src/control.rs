@@ -1,5 +1,5 @@
-//! What figures of control theory ask of `flowstamp-fluid` beside [`crate::stability`]. Glue only: angular frequencies of borders are radians in a
-//! round trip; series come and go as native float64 buffers.
+//! Functions of `flowstamp-fluid` that figures of control theory use, beside [`crate::stability`]. Glue only: angular frequencies of
+//! borders are radians per round trip; series are native float64 buffers.
 
 use crate::stability::{growing, pairs, patience, settled};
 use crate::theory::{buffer, floats, refused, word};
@@ -10,7 +10,7 @@ use flowstamp_fluid::stability;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// By Bode: w d where the gain is 1 (equation 5.10), and where the phase is -pi (5.11), NaN where it is nowhere.
+/// Crossings in the Bode plot: w d where the gain is 1 (equation 5.10) and where the phase is -pi (5.11); NaN if there is none.
 #[pyfunction]
 pub fn loop_crossings<'py>(
     py: Python<'py>,
@@ -24,8 +24,8 @@ pub fn loop_crossings<'py>(
     Ok([buffer(py, &gain), buffer(py, &phase)])
 }
 
-/// By Nyquist: how many closed-loop roots lie right of the imaginary axis, NaN where one lies on it; with a delay as it is (`exact`) or its Padé
-/// approximation (`pade`).
+/// Number of closed-loop roots right of the imaginary axis, by Nyquist; NaN if one lies on it. `delay` is `exact`, or `pade` for its Padé
+/// approximation.
 #[pyfunction]
 pub fn loop_unstable_roots<'py>(
     py: Python<'py>,
@@ -51,8 +51,9 @@ enum Seen {
     Queue,
 }
 
-/// Real and imaginary parts of another response of the loop, at angular frequencies: `rest`, what a factor alpha is left out of (Dukkipati 2007,
-/// appendix D's `G1`), with its Padé approximation `rest_by_pade`, and `queue`, in seconds of a constant capacity error (Abrantes 2006, figure 3).
+/// Real and imaginary parts of another response of the loop, at angular frequencies. `rest` leaves out a factor alpha (Dukkipati 2007,
+/// appendix D's `G1`), `rest_by_pade` is its Padé approximation, and `queue` is in seconds per constant capacity error (Abrantes 2006,
+/// figure 3).
 #[pyfunction]
 pub fn loop_within<'py>(
     py: Python<'py>,
@@ -85,7 +86,7 @@ pub fn loop_within<'py>(
     Ok([buffer(py, &re), buffer(py, &im)])
 }
 
-/// Of many links: gains, C in bit/s, d0 in seconds, N, buffers in bandwidth-delay products.
+/// Parameters of many links: gains, C in bit/s, d0 in seconds, N, buffers in bandwidth-delay products.
 struct Links([Vec<f64>; 6]);
 
 impl Links {
@@ -122,8 +123,8 @@ impl Links {
     }
 }
 
-/// RCP's equations 5.1 to 5.4 in their own units: after how many round trips rate and queue are within 2% and 1% for good, NaN where they are not within
-/// `most`. `start` is the rate over the equilibrium's, and the queue in bandwidth-delay products.
+/// Settling times of RCP's equations 5.1 to 5.4 in their own units: round trips until rate and queue stay within 2% and 1%, NaN if they
+/// do not settle within `most`. `start` is the rate over the equilibrium's, and the queue in bandwidth-delay products.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub fn rcp_settling<'py>(
@@ -142,7 +143,7 @@ pub fn rcp_settling<'py>(
     Ok(settled(py, &links, |link| link.fate(start(link), &patience(most))))
 }
 
-/// R over C and the queue in bandwidth-delay products, at times in seconds; `start` is of the same.
+/// R over C and the queue in bandwidth-delay products, at times in seconds; `start` has the same units.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub fn rcp_trajectory<'py>(
@@ -162,9 +163,9 @@ pub fn rcp_trajectory<'py>(
     Ok(buffer(py, found.as_flattened()))
 }
 
-/// VCP's MIAIMD model: the windows of up to four flows, at times in round trips that only grow. A link is what it carries in an RTT at its
-/// target, in packets, and the numbers of the flows that cross it. With `adjusts`, the step of equation 14 and after how many round trips it is taken,
-/// rows have by link what routers take for their target, over it.
+/// VCP's MIAIMD model: the windows of up to 16 flows over up to 8 links, at ascending times in round trips. A link is the packets that it carries in an RTT at
+/// its target, and the numbers of the flows that cross it. `adjusts` is the step of equation 14 and its interval in round trips; with it
+/// rows also have each link's adjusted target, over the wanted one.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a list as a vector of its own")]
 pub fn vcp_windows<'py>(

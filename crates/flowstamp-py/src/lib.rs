@@ -1,4 +1,4 @@
-//! The native module `flowstamp._flowstamp`: runs scenarios, holds their results, and knows the ideals. Glue only.
+//! The native module `flowstamp._flowstamp`: runs scenarios, holds their results, and computes the theory. Glue only.
 //!
 //! `python/flowstamp/_flowstamp.pyi` is its contract; the typed facade is in the modules beside it.
 
@@ -39,7 +39,7 @@ fn scenario_error(error: &flowstamp_sim::ScenarioError) -> PyErr {
     ScenarioError::new_err(error.to_string())
 }
 
-/// What a scenario needs to be read. All of it its own: whoever waits for it to be read may leave.
+/// Everything needed to read a scenario. It owns its data, because the caller may stop waiting while it is read.
 struct Source {
     text: String,
     source: String,
@@ -53,7 +53,7 @@ struct Source {
 /// The files that a scenario names.
 #[derive(FromPyObject)]
 enum FilesOf {
-    /// Their paths are relative to this folder.
+    /// A folder that their paths are relative to.
     Folder(String),
     /// Their contents by path.
     Contents(BTreeMap<String, String>),
@@ -110,8 +110,8 @@ fn check(
     wait::interruptible(py, move || Ok(source.load()?.0.scenario.to_toml()))
 }
 
-/// Checks a scenario without running it; returns it as TOML with every default spelled out, the contents of the files that it names by their
-/// paths, and the bytes of memory that a run may need.
+/// Checks a scenario without running it. Returns the scenario as TOML with every default spelled out, the contents of the files that it
+/// names by path, and the bytes of memory that a run may need.
 #[pyfunction]
 #[pyo3(
     signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".".to_owned(), memory=None),
@@ -135,7 +135,7 @@ fn resolve(
     })
 }
 
-/// Links of a scenario whose routers' laws have gains (`shared::Loops`).
+/// Links of a scenario whose router laws have gains, as `shared::Loops`.
 #[pyfunction]
 #[pyo3(
     signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".".to_owned(), memory=None),
@@ -160,13 +160,13 @@ fn scenario_schema() -> String {
     flowstamp_sim::scenario::schema().to_string()
 }
 
-/// Lua dissector for Wireshark: the headers in trace.pcapng, and the TCP option of hosts on Linux.
+/// Lua dissector for Wireshark: it decodes the headers in trace.pcapng, and the TCP option of hosts on Linux.
 #[pyfunction]
 fn dissector_lua() -> &'static str {
     flowstamp_wire::DISSECTOR
 }
 
-/// Names in the registry, by kind.
+/// Names of the laws in the registry, by kind.
 #[pyfunction]
 fn laws() -> BTreeMap<&'static str, Vec<String>> {
     let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
@@ -178,8 +178,8 @@ fn laws() -> BTreeMap<&'static str, Vec<String>> {
     ])
 }
 
-/// The router law that each sender law names in the registry, or `none`. If `blind`, the one that it names for links whose capacity
-/// nobody knows, if there is one.
+/// The router law that each sender law names in the registry, or `none`. With `blind`, the one that it names for links of unknown capacity,
+/// or `none`.
 #[pyfunction]
 #[pyo3(signature = (*, blind = false))]
 fn router_of(blind: bool) -> BTreeMap<&'static str, &'static str> {

@@ -1,4 +1,4 @@
-//! Models of several links. Glue only: bits, seconds, bit/s.
+//! Models of several links. Glue only: sizes are bits, times seconds, rates bit/s.
 
 use crate::stability::growing;
 use crate::theory::{buffer, refused};
@@ -6,7 +6,7 @@ use flowstamp_fluid::control::routes::{Group, Law, Routes};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// Links of a route with how long after they were sent data pass each, RTT, number of flows.
+/// The links of a route, each with the time from sending until packets pass it; RTT; number of flows.
 type Route = (Vec<(usize, f64)>, f64, f64);
 
 fn routes(capacities: &[f64], routes: Vec<Route>) -> PyResult<Routes> {
@@ -15,16 +15,16 @@ fn routes(capacities: &[f64], routes: Vec<Route>) -> PyResult<Routes> {
     Routes::new(capacities, &groups).map_err(refused)
 }
 
-/// The rate of a flow of each route, max-min fair.
+/// The max-min fair rate of a flow of each route.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a list as a vector of its own")]
 pub fn max_min(capacities: Vec<f64>, over: Vec<Route>) -> PyResult<Vec<f64>> {
     Ok(routes(&capacities, over)?.max_min())
 }
 
-/// At each time a row of queues by link, which `vcp` has none of, and rates of a flow of each route. `gains` are alpha, beta and gamma of `xcp`, alpha
-/// and beta of `rcp`, and kappa, the window that is added, the target and `t_rho` of `vcp`; with the step of equation 14 and after how long it is taken a row has by link
-/// the targets, too.
+/// A row for each time: queues by link (not for `vcp`, whose model has none), then rates of a flow of each route. `gains` are alpha, beta and
+/// gamma for `xcp`, alpha and beta for `rcp`, and kappa, the additive increase, the target and `t_rho` for `vcp`. Two more `gains` for
+/// `vcp` are the step of equation 14 and its interval; a row then also has each link's target.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a list as a vector of its own")]
 pub fn network_trajectory<'py>(

@@ -1,4 +1,4 @@
-//! Running scenarios, and what a run leaves.
+//! Runs scenarios and holds their results.
 
 use crate::table::Table;
 use crate::wait::{Board, heard, interruptible, watched};
@@ -16,8 +16,8 @@ use std::sync::OnceLock;
 #[pyclass(frozen, module = "flowstamp._flowstamp")]
 pub struct Run {
     results: Results,
-    /// The rows of each series, once somebody has asked for one: a run of many flows has thousands of series, and a search for each
-    /// would read the whole table.
+    /// The rows of each series, computed at first use: a run of many flows has thousands of series, and a search for each would read the
+    /// whole table.
     rows: OnceLock<Vec<Vec<u32>>>,
 }
 
@@ -33,7 +33,7 @@ fn told(json: serde_json::Result<String>) -> PyResult<String> {
 
 #[pymethods]
 impl Run {
-    /// `summary.json`; `pretty` as the file has it.
+    /// `summary.json`; `pretty` has the file's line breaks.
     #[pyo3(signature = (*, pretty=false))]
     fn summary_json(&self, pretty: bool) -> PyResult<String> {
         let summary = &self.results.summary;
@@ -53,7 +53,7 @@ impl Run {
         told(serde_json::to_string(&output::manifest(&self.results)))
     }
 
-    /// Samples over time in long form.
+    /// Samples over time, one row per sample.
     #[getter]
     fn series(&self) -> PyResult<Table> {
         let batch = output::series_table(&self.results.series);
@@ -74,7 +74,7 @@ impl Run {
         batch.map(Table::new).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
-    /// Times and values of one series as native float64 buffers; both empty if nothing was sampled under these names.
+    /// Times and values of one series as native float64 buffers; both are empty if no series has these names.
     fn series_points<'py>(
         &self,
         py: Python<'py>,
@@ -94,7 +94,7 @@ impl Run {
         points(py, series, wanted.iter().flat_map(|wanted| &rows[*wanted]).map(|row| *row as usize))
     }
 
-    /// Fills a run's folder; returns the files' paths.
+    /// Writes the run's files into a folder; returns their paths.
     fn write(&self, py: Python<'_>, directory: &str) -> PyResult<Vec<String>> {
         let paths = py
             .detach(|| output::write(&self.results, Path::new(directory)))
@@ -103,7 +103,7 @@ impl Run {
     }
 }
 
-/// Times and values of one series as native float64 buffers; both empty if nothing was sampled under these names.
+/// Times and values of one series as native float64 buffers; both are empty if no series has these names.
 pub fn series_points<'py>(
     py: Python<'py>,
     series: &Series,
@@ -115,7 +115,7 @@ pub fn series_points<'py>(
     points(py, series, (0..series.key.len()).filter(|row| Some(series.key[*row] as usize) == wanted))
 }
 
-/// Which of the series has these names.
+/// Index of the series with these names.
 fn position(series: &Series, kind: &str, name: &str, metric: &str) -> Option<usize> {
     series.keys.iter().position(|k| k.kind == kind && k.name == name && k.metric == metric)
 }
@@ -166,7 +166,7 @@ pub fn laid_out(py: Python<'_>, source: Source, seed: Option<u64>) -> PyResult<S
     interruptible(py, move || Simulation::new(&source.load()?.0, seed).map_err(|e| scenario_error(&e)))
 }
 
-/// Text, name in messages, overrides, folder that paths are relative to or the files' contents.
+/// Text, name in messages, overrides, and the folder that paths are relative to or the files' contents.
 type Scenario = (String, String, Vec<(String, String)>, FilesOf);
 
 fn loaded(py: Python<'_>, scenarios: Vec<Scenario>, memory: Option<u64>) -> PyResult<Vec<(Loaded, Needs)>> {
@@ -176,8 +176,8 @@ fn loaded(py: Python<'_>, scenarios: Vec<Scenario>, memory: Option<u64>) -> PyRe
     interruptible(py, move || scenarios.into_iter().map(load).collect())
 }
 
-/// Runs many scenarios on all cores; results in the order given. All are checked before the first starts. Of `memory` bytes all
-/// have their part: a run waits for room, and what would not fit one by one is refused.
+/// Runs many scenarios on all cores; returns results in the order given. All are checked before the first starts. The runs share `memory`
+/// bytes: a run waits until there is room. If they would not fit even one at a time, none starts.
 #[pyfunction]
 #[pyo3(signature = (scenarios, *, seed=None, threads=None, memory=None, progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands objects over")]
@@ -209,8 +209,8 @@ pub fn run_many(
     Ok(results.into_iter().map(Run::from).collect())
 }
 
-/// The same; `done` gets each run and its number as it ends. If it raises, or `progress` does, no more are begun; of those that had ended by
-/// then it has heard, unless it is what raised.
+/// As `run_many`, but calls `done` with the number of each run and the run as it ends. If `done` or `progress` raises, no more runs start.
+/// `done` is still called for runs that have ended by then, unless `done` itself raised.
 #[pyfunction]
 #[pyo3(signature = (scenarios, done, *, threads=None, memory=None, progress=None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands objects over")]

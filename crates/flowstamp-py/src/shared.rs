@@ -1,4 +1,4 @@
-//! One link that flows of several RTTs share, by the models of `flowstamp-fluid`, and the loops of a scenario. Glue only.
+//! One link that flows of several RTTs share, by the models of `flowstamp-fluid`, and the control loops of a scenario. Glue only.
 
 use crate::stability::{growing, mapped, pairs, patience, settled};
 use crate::theory::{buffer, floats, refused, word};
@@ -14,7 +14,7 @@ fn shared(law: &str, shuffle: f64, rtts: &[u8], flows: &[u8], start: (f64, f64))
     Shared::new(law, &floats("rtts", rtts)?, &floats("flows", flows)?, [start.0, start.1]).map_err(refused)
 }
 
-/// As `settling`, for flows of several RTTs in seconds; in mean RTTs.
+/// As `settling`, for flows with `rtts` in seconds; the times returned are in mean RTTs.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub fn shared_settling<'py>(
@@ -51,8 +51,8 @@ pub fn shared_map<'py>(
     mapped(py, &alphas, &betas, |alpha, beta| shared.fate(alpha, beta, &patience(most)).settles())
 }
 
-/// Rows of traffic over the capacity less one, queue in capacity times mean RTT, and for each group the rate of one of its flows over its even part,
-/// at times in mean RTTs that only grow.
+/// A row for each of the ascending times, in mean RTTs: traffic over the capacity less one, queue in capacity times mean RTT, and for each
+/// group the rate of one of its flows over its fair share.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub fn shared_trajectory<'py>(
@@ -71,18 +71,18 @@ pub fn shared_trajectory<'py>(
     Ok(buffer(py, &rows))
 }
 
-/// A link whose router law has gains: its name, the law's, alpha, beta, gamma where the law has one, and the RTTs in seconds of the flows that obey,
-/// each with their number; its capacity in bit/s.
+/// A link whose router law has gains: its name, the law's name, alpha, beta, gamma if the law has it, `(RTT in seconds, number)` of the
+/// flows that obey it, and its capacity in bit/s.
 pub type Loop = (String, &'static str, f64, f64, Option<f64>, Vec<(f64, u32)>, f64);
 
-/// Of flows that last: names of links that they obey, each with how long data take to get there in seconds, RTT and number.
+/// Route of long-lived flows: `(name, seconds from sending until packets pass it)` of the links that they obey, RTT in seconds, number of flows.
 pub type Way = (Vec<(String, f64)>, f64, u32);
 
-/// Links of a checked scenario whose routers close a loop, and the ways of flows through them, none where other flows come and go; and
-/// what a run of it warns of.
+/// Links of a checked scenario whose routers close a loop; the routes of flows through them, empty if flows arrive at random; and the
+/// warnings of a run.
 pub type Loops = (Vec<Loop>, Vec<Way>, Vec<String>);
 
-/// Those of a checked scenario.
+/// The loops of a checked scenario.
 pub fn loops(loaded: &Loaded) -> PyResult<Loops> {
     let network = Network::new(loaded, loaded.scenario.seed).map_err(refused)?;
     let named = |links: Vec<(u32, Time)>| {

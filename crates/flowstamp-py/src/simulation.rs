@@ -1,4 +1,4 @@
-//! A run in steps: watched and changed on the way.
+//! A run in steps, which Python watches and changes on the way.
 
 use crate::run::{Run, laid_out, series_points};
 use crate::table::Table;
@@ -29,7 +29,7 @@ impl Simulation {
         self.simulation.now().as_secs_f64()
     }
 
-    /// Runs on to an instant, which is a time with its unit.
+    /// Runs on until an instant, given as a time with its unit.
     #[pyo3(signature = (until, *, progress=None), text_signature = "($self, until, *, progress=None)")]
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands objects over")]
     fn run_until(&mut self, py: Python<'_>, until: &str, progress: Option<Py<PyAny>>) -> PyResult<()> {
@@ -45,7 +45,7 @@ impl Simulation {
         })
     }
 
-    /// Sets a value from now on: a key of the scenario, and TOML or else text.
+    /// Sets a key of the scenario from now on. The value is TOML, or else text.
     fn set(&mut self, key: &str, value: &str) -> PyResult<()> {
         self.simulation.set(key, value).map_err(|e| scenario_error(&e))
     }
@@ -55,18 +55,18 @@ impl Simulation {
         py.detach(|| self.simulation.results()).map(Run::from).map_err(|e| scenario_error(&e))
     }
 
-    /// The router links: name, mean rate of the run in bit/s, buffer in bytes.
+    /// The router links: name, mean rate over the run in bit/s, buffer in bytes.
     fn links(&self) -> Vec<(String, f64, f64)> {
         let links = self.simulation.link_views();
         links.map(|link| (link.name.to_owned(), link.mean_rate.bps(), link.buffer_bytes)).collect()
     }
 
-    /// The flows whose law is told, each with what it has counted.
+    /// The flows of which the simulation reports the law, each with its counters.
     fn senders<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         self.simulation.sender_views().map(|sender| counts(py, &sender)).collect()
     }
 
-    /// Samples taken after an instant, in long form.
+    /// Samples taken after an instant, one row per sample.
     #[pyo3(signature = (since="0s"), text_signature = "($self, since='0s')")]
     fn series(&self, since: &str) -> PyResult<Table> {
         let since = time("since", since)?;
@@ -92,7 +92,7 @@ impl Simulation {
     }
 }
 
-/// One sender's counts by name.
+/// One sender's counters by name.
 fn counts<'py>(py: Python<'py>, sender: &SenderView<'_>) -> PyResult<Bound<'py, PyDict>> {
     let of = PyDict::new(py);
     of.set_item("group", sender.group)?;
@@ -109,7 +109,7 @@ fn counts<'py>(py: Python<'py>, sender: &SenderView<'_>) -> PyResult<Bound<'py, 
     Ok(of)
 }
 
-/// Lays out a scenario, ready to run.
+/// Lays out a scenario and returns it ready to run.
 #[pyfunction]
 #[pyo3(
     signature = (text, *, source="scenario", format="toml", sets=Vec::new(), base_dir=".".to_owned(), seed=None, memory=None),

@@ -1,4 +1,4 @@
-//! Loops and models of `flowstamp-fluid`. Glue only: times of loops are seconds, those of models round trips; series come and go as native float64
+//! Loops and models of `flowstamp-fluid`. Glue only: times of loops are seconds, those of models round trips; series are native float64
 //! buffers.
 
 use crate::theory::{buffer, floats, refused, word};
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
 
-/// Gains of router laws whose loop is XCP's, as a scenario has them that sets none.
+/// Default gains (alpha, beta) of router laws whose loop has XCP's form.
 #[pyfunction]
 pub fn own_gains() -> PyResult<BTreeMap<&'static str, (f64, f64)>> {
     let mut found = BTreeMap::new();
@@ -25,8 +25,8 @@ pub fn own_gains() -> PyResult<BTreeMap<&'static str, (f64, f64)>> {
     Ok(found)
 }
 
-/// Where a closed-loop root lies on the imaginary axis: alphas and betas up to the most, NaN between pieces of the curve. `flows` are each a number of
-/// flows and their RTT in seconds.
+/// Gains for which a closed-loop root lies on the imaginary axis: alphas and betas up to `most`, with NaN between pieces of the curve. `flows`
+/// are pairs of a number of flows and their RTT in seconds.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a list as a vector of its own")]
 pub fn loop_border<'py>(
@@ -48,7 +48,7 @@ fn open_loop(alpha: f64, beta: f64, shuffle: f64, flows: &[(f64, f64)]) -> PyRes
     OpenLoop::of_flows(alpha, beta, shuffle, flows).ok_or_else(|| no_loop(alpha, beta, flows))
 }
 
-/// Gain margin and the frequency there, phase margin and the frequency there, delay margin.
+/// Gain margin and its frequency, phase margin and its frequency, delay margin.
 #[pyfunction]
 #[expect(clippy::type_complexity, clippy::needless_pass_by_value, reason = "tuples and lists are Python's")]
 pub fn loop_margins(
@@ -80,7 +80,7 @@ pub fn loop_response<'py>(
     Ok([of(|p| p.response.re), of(|p| p.response.im), of(|p| p.phase)])
 }
 
-/// How often Nyquist's plot goes around -1, clockwise; None on the border.
+/// Clockwise encirclements of -1 by the Nyquist plot; None on the border of stability.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a list as a vector of its own")]
 pub fn loop_encirclements(
@@ -92,7 +92,7 @@ pub fn loop_encirclements(
     Ok(open_loop(alpha, beta, shuffle, &flows)?.encirclements())
 }
 
-/// Whether it is proved for each pair of gains that the switched system is stable.
+/// For each pair of gains a byte, 1 if there is a proof that the switched system is stable.
 #[pyfunction]
 pub fn proved<'py>(py: Python<'py>, alphas: &[u8], betas: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let pairs = pairs(alphas, betas)?;
@@ -108,7 +108,7 @@ pub fn switched_border<'py>(py: Python<'py>, betas: &[u8]) -> PyResult<Bound<'py
     Ok(buffer(py, &found))
 }
 
-/// The closed loop's roots right of a real part, as pairs.
+/// The closed loop's roots with a real part above `right_of`, as (real, imaginary) pairs.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a list as a vector of its own")]
 pub fn loop_roots(
@@ -125,18 +125,18 @@ pub fn loop_roots(
     Ok(roots.iter().map(|root| (root.re, root.im)).collect())
 }
 
-/// How long settling is waited for. Gains a hair beyond what is stable bring RCP's model near rest, from where it takes a hundred round trips and more
-/// to swing anew.
+/// How long to wait until a model settles, in round trips. Gains just beyond the border bring RCP's model close to equilibrium, from where
+/// it takes a hundred round trips or more to oscillate again. So it must stay there for 200.
 pub fn patience(most: f64) -> Patience {
     Patience { band: 1.0, hold: 200.0, most, lost: 1e9 }
 }
 
-/// Gains.
+/// Pairs of gains from two buffers.
 pub fn pairs(alphas: &[u8], betas: &[u8]) -> PyResult<Vec<(f64, f64)>> {
     Ok(floats("alphas", alphas)?.into_iter().zip(floats("betas", betas)?).collect())
 }
 
-/// After how many round trips each settles, NaN where it does not.
+/// Settling time of each in round trips, NaN if it does not settle.
 pub fn settled<'py, T: Sync>(
     py: Python<'py>,
     all: &[T],
@@ -154,7 +154,7 @@ fn setting(model: &str, start: (f64, f64), flows: f64, buffer: f64) -> PyResult<
     Ok(Setting { model: word("model", model, &models)?, start: [start.0, start.1] })
 }
 
-/// For each pair of gains, and a buffer with them, after how many round trips rate and queue are within 2% and 1% for good; NaN where they are not within `most`.
+/// For each pair of gains and its buffer, round trips until rate and queue stay within 2% and 1%; NaN if they do not settle within `most`.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub fn settling<'py>(
@@ -173,7 +173,7 @@ pub fn settling<'py>(
     Ok(settled(py, &all, |(setting, (alpha, beta))| setting.fate(*alpha, *beta, &patience(most))))
 }
 
-/// Whether each pair of a grid settles, by rows of one beta each, and how many were tried: those near the border.
+/// Whether each pair of a grid settles, in rows of one beta each, and how many pairs were computed: those near the border.
 #[pyfunction]
 pub fn settling_map<'py>(
     py: Python<'py>,
@@ -189,7 +189,7 @@ pub fn settling_map<'py>(
     mapped(py, &alphas, &betas, |alpha, beta| setting.fate(alpha, beta, &patience(most)).settles())
 }
 
-/// The cells of a map over gains as bytes, and how many were tried.
+/// The cells of a map over gains as bytes, and how many were computed.
 pub fn mapped<'py>(
     py: Python<'py>,
     alphas: &[f64],
@@ -208,7 +208,7 @@ pub fn mapped<'py>(
     Ok((PyBytes::new(py, &cells), map.asked))
 }
 
-/// Times of a trajectory.
+/// Ascending times of a trajectory; refuses others.
 pub fn growing(times: &[u8]) -> PyResult<Vec<f64>> {
     let times = floats("times", times)?;
     if times.iter().any(|t| !t.is_finite() || *t < 0.0) || times.windows(2).any(|w| w[1] < w[0]) {
@@ -217,7 +217,7 @@ pub fn growing(times: &[u8]) -> PyResult<Vec<f64>> {
     Ok(times)
 }
 
-/// Rate over the equilibrium's less one and queue in bandwidth-delay products, at times in round trips that only grow.
+/// Rate over the equilibrium's less one and queue in bandwidth-delay products, at ascending times in round trips.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
 pub fn trajectory<'py>(

@@ -1,4 +1,4 @@
-//! Tables of results, handed to Python by the Arrow PyCapsule interface.
+//! Tables of results, passed to Python through the Arrow PyCapsule interface.
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -32,7 +32,7 @@ impl Table {
     }
 }
 
-/// A column, as Python has it.
+/// A column as a Python list.
 #[derive(FromPyObject)]
 enum Column {
     Whole(Vec<i64>),
@@ -42,7 +42,7 @@ enum Column {
 
 #[pymethods]
 impl Table {
-    /// A table of columns: whole numbers, numbers or words, as many in each.
+    /// A table of columns of equal length: integers, floats or strings.
     #[new]
     fn of(columns: Vec<(String, Column)>) -> PyResult<Self> {
         let arrays = columns.into_iter().map(|(name, column)| {
@@ -60,7 +60,7 @@ impl Table {
         batch.map(Self::new).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// The table as a Parquet file, with `notes` beside the columns.
+    /// The table as a Parquet file, with `notes` in its metadata.
     #[pyo3(signature = (notes=Vec::new()), text_signature = "($self, notes=())")]
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands objects over")]
     fn parquet<'py>(&self, py: Python<'py>, notes: Vec<(String, String)>) -> PyResult<Bound<'py, PyBytes>> {
@@ -70,7 +70,7 @@ impl Table {
             .map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
-    /// The table as an `ArrowArrayStream` of one batch. A requested schema is not cast to: the interface allows that.
+    /// The table as an `ArrowArrayStream` of one batch. It ignores `requested_schema`, as the interface allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -113,7 +113,7 @@ impl Table {
         }
     }
 
-    /// A column of numbers as a native float64 buffer, NaN where there is none (`numpy.frombuffer`).
+    /// A column of numbers as a native float64 buffer (`numpy.frombuffer`), NaN where a value is missing.
     fn numbers<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
         let column = self.named(name)?;
         let Some(values) = output::numbers_of(column) else {
@@ -125,7 +125,7 @@ impl Table {
         Ok(PyBytes::new(py, values.values().inner().as_slice()))
     }
 
-    /// A column of words as numbers into a list of them: a native int32 buffer, and the list.
+    /// A column of strings: a native int32 buffer of indices, and the list of distinct strings that they index.
     fn words<'py>(&self, py: Python<'py>, name: &str) -> PyResult<(Bound<'py, PyBytes>, Vec<String>)> {
         let column = self.named(name)?;
         let Some(words) = column.as_dictionary_opt::<Int32Type>() else {
@@ -138,7 +138,7 @@ impl Table {
         Ok((PyBytes::new(py, words.keys().values().inner().as_slice()), known.collect()))
     }
 
-    /// For notebooks.
+    /// The table as HTML, for notebooks.
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("flowstamp.notebook")?.call_method1("table", (slf,))
     }
@@ -148,7 +148,7 @@ impl Table {
     }
 }
 
-/// What stands beside the columns of a file that [`Table::parquet`] made; none of what is no whole Parquet file.
+/// The notes in the metadata of a file that [`Table::parquet`] made; `None` if it is not a whole Parquet file.
 #[pyfunction]
 pub fn parquet_notes(bytes: &[u8]) -> Option<BTreeMap<String, String>> {
     output::parquet_notes(bytes.to_vec()).map(|notes| notes.into_iter().collect())

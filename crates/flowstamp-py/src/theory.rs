@@ -1,5 +1,5 @@
 //! Formulas, ideal servers and statistics of `flowstamp-fluid`. Glue only: rates are bits/s, times seconds, sizes bytes;
-//! series come and go as native float64 buffers.
+//! series are native float64 buffers.
 
 use flowstamp_fluid::buffers;
 use flowstamp_fluid::formulas::{CompletionTime, Link as Queue, Mean, RoundTrips};
@@ -65,7 +65,7 @@ fn rate(name: &str, bps: f64) -> PyResult<Rate> {
 }
 
 fn seconds(name: &str, value: f64) -> PyResult<Time> {
-    // Where Time ends: 213 days.
+    // The upper end of `Time`: 213 days.
     if (0.0..1.8e7).contains(&value) {
         Ok(Time::from_secs_f64(value))
     } else {
@@ -96,7 +96,7 @@ fn flows(arrivals_s: &[u8], sizes_bytes: &[u8]) -> PyResult<Vec<Flow>> {
     }
 }
 
-/// A quantity with its unit: a rate in bits/s, a time in seconds, a size in bytes.
+/// Parses a quantity with its unit: a rate in bits/s, a time in seconds, a size in bytes.
 #[pyfunction]
 pub fn quantity(kind: &str, text: &str) -> PyResult<f64> {
     match kind {
@@ -189,7 +189,7 @@ impl Link {
     fn flows_per_s(&self) -> PyResult<f64> {
         Ok(self.queue()?.flows_per_s())
     }
-    /// Mean time in the queue and in service, infinite where there is none.
+    /// Mean time in the queue and in service, in seconds; infinite if the mean does not exist.
     #[pyo3(signature = (discipline, size_bytes=None))]
     fn mean_time(&self, py: Python<'_>, discipline: &str, size_bytes: Option<f64>) -> PyResult<f64> {
         let discipline = self::discipline(discipline)?;
@@ -201,19 +201,19 @@ impl Link {
             Ok(mean.seconds())
         })
     }
-    /// Mean flow duration when every flow sends at a rate (appendix A).
+    /// Mean flow duration in seconds when every flow sends at `rate_share` of the capacity (appendix A).
     fn mean_duration(&self, py: Python<'_>, rate_share: f64, reading: &str, blocking: &str) -> PyResult<f64> {
         let (reading, blocking) = (self::reading(reading)?, self::blocking(blocking)?);
         self.of(py, |queue| {
             u_curve::mean_duration(queue, rate_share, reading, blocking).map(Mean::seconds).map_err(refused)
         })
     }
-    /// Mean queue when every flow sends at a rate (appendix A).
+    /// Mean queue when every flow sends at `rate_share` of the capacity (appendix A).
     fn mean_queue_bytes(&self, py: Python<'_>, rate_share: f64, blocking: &str) -> PyResult<f64> {
         let blocking = self::blocking(blocking)?;
         self.of(py, |queue| u_curve::mean_queue_bytes(queue, rate_share, blocking).map_err(refused))
     }
-    /// The rate with the least mean duration within a range, and that duration.
+    /// The rate over the capacity with the least mean duration within a range, and that duration.
     fn best_rate(
         &self,
         py: Python<'_>,
@@ -229,7 +229,7 @@ impl Link {
     }
 }
 
-/// Completion times of flows of some sizes by one of the thesis's formulas.
+/// Completion times in seconds of flows of these sizes, by one of the thesis's formulas.
 #[pyfunction]
 #[pyo3(signature = (formula, sizes_bytes, rtt_s, capacity_bps, load=0.0, packet_bytes=1000.0))]
 pub fn completion_times<'py>(
@@ -263,7 +263,7 @@ pub fn round_trips(equation: &str, rtt_s: f64) -> PyResult<f64> {
     Ok(word("equation", equation, &known)?.seconds(seconds("rtt_s", rtt_s)?))
 }
 
-/// How long each flow, sorted by arrival, is with an ideal server.
+/// Time in seconds that each flow, sorted by arrival, spends at an ideal server.
 #[pyfunction]
 pub fn serve<'py>(
     py: Python<'py>,
@@ -305,7 +305,7 @@ pub fn batch_means(values: &[u8], batches: usize, level: f64) -> PyResult<(f64, 
     Ok((interval.mean, interval.half_width, interval.lag1))
 }
 
-/// How many of the first values to leave out by the MSER-5 rule.
+/// How many of the first values the MSER-5 rule drops.
 #[pyfunction]
 pub fn mser5(values: &[u8]) -> PyResult<usize> {
     let values = floats("values", values)?;

@@ -1,8 +1,8 @@
-//! Waiting with the interpreter released.
+//! Waits for work with the interpreter released.
 //!
-//! Work is done in threads of its own while the calling thread waits, wakes ten times a second to look for signals and to
-//! report progress, and tells a run to stop if Python raised. So a callback costs the engine nothing, and Ctrl-C is seen
-//! whatever the callback does: Python handles signals in the main thread only.
+//! Other threads do the work while the calling thread waits. Ten times a second it wakes to check for signals and to report progress, and
+//! it tells a run to stop if Python raised. So a callback costs the engine nothing. Ctrl-C is seen whatever the callback does,
+//! because the calling thread checks for it: Python handles signals in the main thread only.
 
 use flowstamp_sim::Progress;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
@@ -15,20 +15,20 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How often the calling thread looks up.
+/// How often the calling thread wakes.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
 fn failed() -> PyErr {
-    // It panicked, and said so on standard error.
+    // The thread panicked, and the panic message is on standard error.
     PyRuntimeError::new_err("the simulator failed: this is a defect in Flowstamp")
 }
 
-/// Waits for so long without the interpreter.
+/// Waits for at most [`LOOK_UP`] without the interpreter.
 fn wait<T: Send>(py: Python<'_>, receive: &Mutex<Receiver<T>>) -> Result<T, RecvTimeoutError> {
     py.detach(|| receive.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(LOOK_UP))
 }
 
-/// Does `work`, which hears of no signal, and leaves it to itself if Python raises meanwhile.
+/// Runs `work` in a thread of its own, which sees no signal, and abandons it if Python raises meanwhile.
 pub fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> PyResult<T> + Send + 'static,
@@ -45,7 +45,7 @@ pub fn interruptible<T: Send + 'static>(
     }
 }
 
-/// How far one run is, as its own thread left it for the calling thread to see.
+/// Progress of one run, written by its thread and read by the calling thread.
 #[derive(Default)]
 struct Seen {
     simulated_ps: AtomicU64,
@@ -53,7 +53,7 @@ struct Seen {
     events: AtomicU64,
 }
 
-/// What the engine's threads and the calling thread share.
+/// State that the engine's threads and the calling thread share.
 pub struct Board {
     stop: AtomicBool,
     runs: Vec<Seen>,
@@ -64,17 +64,17 @@ impl Board {
         Self { stop: AtomicBool::new(false), runs: (0..runs).map(|_| Seen::default()).collect() }
     }
 
-    /// Called by the engine.
+    /// Records the progress of a run; called by the engine. Breaks if the run is to stop.
     pub fn tick(&self, run: usize, progress: &Progress) -> ControlFlow<()> {
         let seen = &self.runs[run];
-        // Nothing follows from the order in which these are seen: they are shown to a person.
+        // Relaxed order will do: the values are only displayed.
         seen.simulated_ps.store(progress.simulated.as_ps(), Ordering::Relaxed);
         seen.duration_ps.store(progress.duration.as_ps(), Ordering::Relaxed);
         seen.events.store(progress.events, Ordering::Relaxed);
         if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Tells Python of the runs that came further since `shown`, which counts events.
+    /// Reports to Python the runs with more events than `shown`.
     fn report(&self, py: Python<'_>, shown: &mut [u64], progress: Option<&Py<PyAny>>) -> PyResult<()> {
         py.check_signals()?;
         let Some(progress) = progress else { return Ok(()) };
@@ -91,8 +91,7 @@ impl Board {
     }
 }
 
-/// Runs `work` in a thread of its own and waits for it as this module's header says. `work` returns `None` if it was
-/// stopped.
+/// Runs `work` in a thread of its own and waits for it as the module header describes. `work` returns `None` if it was stopped.
 pub fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<&Py<PyAny>>,
@@ -102,14 +101,14 @@ pub fn watched<T: Send>(
     heard(py, progress, board, |_: &(dyn Fn(Infallible) + Sync)| work(), |never| match never {})
 }
 
-/// What the thread at work says.
+/// Message from the working thread.
 enum Said<M, T> {
     Part(M),
     End(PyResult<Option<T>>),
 }
 
-/// The same, where `work` gives parts of its results as they are there; `take` gets them in the calling thread. If that fails no more are
-/// taken; if Ctrl-C or `progress` stops the work, what was given until then still is.
+/// As [`watched`], for `work` that delivers parts of its results as they are ready; `take` gets them in the calling thread. If `take` fails no
+/// more are taken. If Ctrl-C or `progress` stops the work, parts delivered until then are still taken.
 pub fn heard<M: Send, T: Send>(
     py: Python<'_>,
     progress: Option<&Py<PyAny>>,
@@ -118,10 +117,10 @@ pub fn heard<M: Send, T: Send>(
     mut take: impl FnMut(M) -> PyResult<()>,
 ) -> PyResult<T> {
     let (send, receive) = mpsc::channel();
-    let receive = Mutex::new(receive); // so that it may be waited on without the interpreter
+    let receive = Mutex::new(receive); // lets `wait` use it without the interpreter
     thread::scope(|scope| {
         let worker = scope.spawn(move || {
-            // Nobody hears it if the calling thread has left.
+            // Sending fails if the calling thread has left, which is fine.
             let end = work(&|part| drop(send.send(Said::Part(part))));
             drop(send.send(Said::End(end)));
         });
@@ -130,7 +129,7 @@ pub fn heard<M: Send, T: Send>(
         let mut taking = true;
         loop {
             let said = wait(py, &receive);
-            // At each part too: they may come so often that there is never a pause.
+            // Also at each part: parts may come so often that the wait never times out.
             if raised.is_none() && !matches!(said, Ok(Said::End(_))) {
                 raised = board.report(py, &mut shown, progress).err();
             }
