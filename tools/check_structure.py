@@ -94,7 +94,8 @@ class File:
         if self.path.suffix != ".rs":
             return []
         pattern = "((attribute_item) @attribute . (attribute_item)* . (mod_item name: (_) @name) @module)"
-        return [one["module"] for one in found(RUST, pattern, self.root) if one["attribute"].text == b"#[cfg(test)]"]
+        for_tests = re.compile(rb"#\[cfg\((all\()?test\b")
+        return [one["module"] for one in found(RUST, pattern, self.root) if for_tests.match(one["attribute"].text)]
 
     @cached_property
     def test_files(self) -> set[Path]:

@@ -3,7 +3,8 @@
 
 use flowstamp_fluid::control::delay::{Solution, System};
 use flowstamp_fluid::control::models::{self, Switched};
-use flowstamp_fluid::control::network::{Paths, Rcp, Vcp, Xcp};
+use flowstamp_fluid::control::network::{Paths, Rcp, Xcp};
+use flowstamp_fluid::control::network_vcp::Vcp;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 

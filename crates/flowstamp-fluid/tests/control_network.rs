@@ -2,7 +2,8 @@
 
 use flowstamp_fluid::control::delay::{Past, Solution, System, Trouble};
 use flowstamp_fluid::control::models::{self, Miaimd};
-use flowstamp_fluid::control::network::{Paths, Rcp, Vcp, Xcp};
+use flowstamp_fluid::control::network::{Paths, Rcp, Xcp};
+use flowstamp_fluid::control::network_vcp::Vcp;
 use flowstamp_laws::router::{LinkView, PacketIn, PacketOut, RouterLaw, RouterView};
 use flowstamp_laws::sender::{Ack, FlowView, SenderLaw};
 use flowstamp_laws::stamp::Stamp;

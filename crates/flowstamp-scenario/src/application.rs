@@ -1,6 +1,6 @@
 //! What applications produce, when, and in packets of which sizes.
 
-use crate::traffic::Sizes;
+use crate::sizes::Sizes;
 use flowstamp_laws::units::{Bytes, Rate, Time};
 use schemars::JsonSchema;
 use serde::de::{self, DeserializeOwned, IgnoredAny};

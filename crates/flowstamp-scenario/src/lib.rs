@@ -17,6 +17,7 @@ mod impairments;
 mod load;
 mod outages;
 pub mod rows;
+mod sizes;
 mod topology;
 mod traffic;
 mod weight;
@@ -32,8 +33,9 @@ pub use error::ScenarioError;
 pub use impairments::{BurstLoss, Delays, Detour, Impairments, LinkJitter};
 pub use load::{FilesFrom, Format, MOST_BYTES, Tables, parts, read, with};
 pub use outages::{OnFailure, Outage, Routing};
+pub use sizes::Sizes;
 pub use topology::{Dumbbell, FatTree, Graph, LeafSpine, Link, ParkingLot, Police, Priority};
-pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Pattern, Receiver, Sizes, Web};
+pub use traffic::{Access, Arrivals, FlowGroup, OneOrMany, Pattern, Receiver, Web};
 pub use weight::Weight;
 pub use wrong::plainly;
 

@@ -1,6 +1,7 @@
 //! Flows: groups of them, those that arrive at random, their hosts.
 
 use crate::application::{Application, Jitter, MessageSizes, PacketSizes};
+use crate::sizes::Sizes;
 use flowstamp_laws::registry::SenderSpec;
 use flowstamp_laws::transport;
 use flowstamp_laws::units::{Bytes, Rate, Ratio, Time};
@@ -247,40 +248,5 @@ pub enum Arrivals {
     Pareto {
         /// Above 1; near 1 is heavy-tailed.
         shape: f64,
-    },
-}
-
-/// Sizes of transfers, in bytes of payload; a transfer has at least one packet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Sizes {
-    /// All alike.
-    Fixed {
-        /// The size.
-        size: Bytes,
-    },
-    /// Evenly spread.
-    Uniform {
-        /// The least.
-        min: Bytes,
-        /// The most.
-        max: Bytes,
-    },
-    /// Exponential.
-    Exponential {
-        /// The mean.
-        mean: Bytes,
-    },
-    /// Pareto: heavy-tailed, as web transfers are.
-    Pareto {
-        /// The mean.
-        mean: Bytes,
-        /// Above 1; the mean diverges at 1.
-        shape: f64,
-    },
-    /// A measured distribution: a file of lines `bytes percent`, a cumulative distribution that ends at 100.
-    Empirical {
-        /// The file, relative to the scenario's folder.
-        file: PathBuf,
     },
 }

@@ -12,19 +12,42 @@
 
 use etherparse::checksum::Sum16BitWords;
 use etherparse::{EtherType, Ethernet2Header, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement};
+use flowstamp_laws::Stamp;
 
 /// Bytes of the Ethernet II header.
 pub const ETHERNET_LEN: usize = Ethernet2Header::LEN;
 /// Most SACK blocks in a frame: as many as fit beside timestamps (RFC 2018, section 3), although frames carry no timestamps.
 pub const MAX_SACK_BLOCKS: usize = 3;
 /// Bytes of the longest header between IP and TCP: XCP's.
-pub const MAX_SHIM_LEN: usize = crate::xcp::HEADER_LEN;
+pub const MAX_SHIM_LEN: usize = 20;
 /// Bytes of the longest frame: Ethernet, IPv4, the longest shim, TCP with two no-ops and a SACK option of three blocks.
 pub const MAX_LEN: usize =
     ETHERNET_LEN + Ipv4Header::MIN_LEN + MAX_SHIM_LEN + TcpHeader::MIN_LEN + 4 + 8 * MAX_SACK_BLOCKS;
 
 /// Time to live of every packet, in hops: the usual initial value (RFC 1700), which no simulated router lowers.
 const TTL: u8 = 64;
+
+/// The content of a packet's header, in the laws' terms.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    /// The stamp.
+    pub stamp: Stamp,
+    /// The header's bits beside the stamp.
+    pub bits: u16,
+    /// Whether the packet carries data in the flow's direction; if not it is an ack or an answer.
+    pub data: bool,
+    /// Bytes of a full data packet.
+    pub packet_bytes: u32,
+}
+
+/// Writes a header between IP and TCP.
+#[derive(Clone, Copy, Debug)]
+pub struct Codec {
+    /// Its length in bytes.
+    pub len: usize,
+    /// Writes a packet's header.
+    pub shim: fn(&Told) -> Shim,
+}
 
 /// The IP header's two ECN bits (RFC 3168).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

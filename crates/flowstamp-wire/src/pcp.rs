@@ -26,9 +26,8 @@
 //!
 //! Nothing in this module panics, whatever the bytes or the numbers: lengths are checked before the first access.
 
-use crate::codec::{Codec, Told};
 use crate::field::{EmitError, PROTOCOL_TCP, array, emit};
-use crate::frame::Shim;
+use crate::frame::{Codec, Shim, Told};
 use crate::xcp::Seconds28;
 use flowstamp_laws::negotiation::ptl;
 use flowstamp_laws::pcp::header::{B1, B2};

@@ -25,9 +25,8 @@
 //!
 //! Nothing in this module panics, whatever the bytes or the numbers: lengths are checked before the first access.
 
-use crate::codec::{Codec, Told};
 use crate::field::{Clock, EmitError, PROTOCOL_TCP, array, emit};
-use crate::frame::Shim;
+use crate::frame::{Codec, Shim, Told};
 use flowstamp_laws::xcp::{Encoding, Throughput, Window};
 use thiserror::Error;
 

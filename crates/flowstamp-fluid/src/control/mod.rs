@@ -5,7 +5,7 @@
 //! - [`frequency`]: Bode, Nyquist, margins and characteristic roots of a loop with a delay, exactly.
 //! - [`models`]: one link and one RTT: RCP, the linear form of XCP and RCP near equilibrium, a router that overestimates the
 //!   capacity, VCP.
-//! - [`network`]: XCP, RCP and VCP on several links, with flows of several RTTs.
+//! - [`network`], [`network_vcp`]: XCP, RCP and VCP on several links, with flows of several RTTs.
 //! - [`proof`]: proofs that the switched system is stable, for any RTT.
 //! - [`region`]: stability regions of models over two of their parameters.
 //! - [`routes`]: checks a user's links and groups of flows and solves them with [`network`].
@@ -17,6 +17,7 @@ pub mod delay;
 pub mod frequency;
 pub mod models;
 pub mod network;
+pub mod network_vcp;
 pub mod proof;
 pub mod region;
 mod roots;

@@ -7,11 +7,7 @@ use super::delay::{Solution, System, Trouble};
 use super::models::{Rcp, Switched};
 use super::network::{self, Paths, Xcp};
 use super::region::{Fate, Patience, fate};
-use super::routes::{self, Group, Routes};
-
-/// Step length in round trips. Near the border, where errors add up longest, peaks after 1600 round trips differ by 1e-4 from those
-/// with an eighth of this step (`steps_of_a_thirty_second_do`, in the crate's tests).
-pub const STEP: f64 = 1.0 / 32.0;
+use super::routes::{self, Group, Routes, STEP};
 
 /// Distance from equilibrium: 1 where the rate is off by 2% or the queue by 1% (Dukkipati 2007, section 5.4).
 fn distance(x: &[f64; 2], rest: f64) -> f64 {

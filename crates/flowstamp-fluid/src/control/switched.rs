@@ -2,7 +2,7 @@
 
 use super::delay::Solution;
 use super::models::Switched;
-use super::settle::STEP;
+use super::routes::STEP;
 use std::f64::consts::FRAC_PI_2;
 use std::ops::ControlFlow;
 

@@ -2,7 +2,7 @@
 
 use crate::medium::dcf::Kind;
 use crate::results::{CapturedCell, CapturedFrame, CapturedPacket};
-use flowstamp_wire::codec::{Told, codec, ecn};
+use flowstamp_wire::codec::{codec, ecn};
 use flowstamp_wire::frame::{Ecn, Flags, FrameSpec, Shim};
 use flowstamp_wire::radio::{self, Ds, Heard};
 

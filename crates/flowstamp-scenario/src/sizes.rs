@@ -1,0 +1,41 @@
+//! Distributions of sizes, of transfers that arrive at random and of what applications produce.
+
+use flowstamp_laws::units::Bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Sizes of transfers, in bytes of payload; a transfer has at least one packet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Sizes {
+    /// All alike.
+    Fixed {
+        /// The size.
+        size: Bytes,
+    },
+    /// Evenly spread.
+    Uniform {
+        /// The least.
+        min: Bytes,
+        /// The most.
+        max: Bytes,
+    },
+    /// Exponential.
+    Exponential {
+        /// The mean.
+        mean: Bytes,
+    },
+    /// Pareto: heavy-tailed, as web transfers are.
+    Pareto {
+        /// The mean.
+        mean: Bytes,
+        /// Above 1; the mean diverges at 1.
+        shape: f64,
+    },
+    /// A measured distribution: a file of lines `bytes percent`, a cumulative distribution that ends at 100.
+    Empirical {
+        /// The file, relative to the scenario's folder.
+        file: PathBuf,
+    },
+}
