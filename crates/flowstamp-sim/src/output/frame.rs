@@ -3,7 +3,7 @@
 use crate::medium::dcf::Kind;
 use crate::results::{CapturedCell, CapturedFrame, CapturedPacket};
 use flowstamp_wire::codec::{codec, ecn};
-use flowstamp_wire::frame::{Ecn, Flags, FrameSpec, Shim};
+use flowstamp_wire::frame::{Ecn, Flags, FrameSpec, Shim, Told};
 use flowstamp_wire::radio::{self, Ds, Heard};
 
 /// Bytes of the IPv4 header and of a TCP header without options.
