@@ -1,4 +1,4 @@
-//! A run's folder: all of its files, or none.
+//! Writes a run's folder: all of its files, or none.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 /// Why a run's folder could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// the path exists and is no folder
+    /// the path exists and is not a folder
     #[error("{}: exists and is not a folder; give the path of a folder", .0.display())]
     NotAFolder(PathBuf),
     /// the path is empty
     #[error("the folder's path is empty; give the path of a folder, . for this one")]
     NoName,
-    /// the system refused: not writable, disk full
+    /// the system reported an error, such as no permission or a full disk
     #[error("{}: cannot be written: {reason}", .path.display())]
     Io {
         /// The file or folder.
@@ -28,7 +28,7 @@ pub enum OutputError {
 impl OutputError {
     fn io(path: &Path, source: io::Error) -> Self {
         let mut reason = source.to_string().replace('\n', " ");
-        // "No space left on device (os error 28)": the number helps nobody.
+        // "No space left on device (os error 28)": drops the number, which is of no use to a reader.
         if let Some(at) = reason.find(" (os error") {
             reason.truncate(at);
         }
@@ -38,12 +38,12 @@ impl OutputError {
 
 const TRACE: &str = "trace.pcapng";
 
-/// Makes the folder, adds files by `add`, and gives them their names if all are there; returns their paths. What a run that was
-/// killed has left there goes.
+/// Makes the folder, writes the files of `add`, and renames them to their final names when all are there. Returns their paths. Removes
+/// files that a killed run left in the folder.
 ///
 /// # Errors
 ///
-/// [`OutputError`] names the path and the system's reason; nothing new is left then.
+/// [`OutputError`] names the path and the system's reason. No new file remains then.
 pub fn whole(
     folder: &Path,
     add: impl FnOnce(&mut Pending) -> Result<(), OutputError>,
@@ -58,7 +58,7 @@ pub fn whole(
     drop(pending);
     match &paths {
         Err(_) => remove_empty(&made),
-        // A folder is one run's: packets of an earlier run would be taken for this one's.
+        // A folder belongs to one run: an earlier run's packets would be taken for this one's.
         Ok(paths) if !paths.iter().any(|path| path.ends_with(TRACE)) => {
             let _ = fs::remove_file(folder.join(TRACE));
         }
@@ -67,7 +67,7 @@ pub fn whole(
     paths
 }
 
-/// Makes the folder and those above it; returns the ones that were made, outermost first.
+/// Makes the folder and its parents; returns the folders that it made, outermost first.
 fn make_folder(folder: &Path) -> Result<Vec<PathBuf>, OutputError> {
     let mut missing = Vec::new();
     for path in folder.ancestors().filter(|path| !path.as_os_str().is_empty()) {
@@ -92,19 +92,19 @@ fn make_folder(folder: &Path) -> Result<Vec<PathBuf>, OutputError> {
     Ok(missing)
 }
 
-/// Removes folders, innermost first, as long as they are empty: the system refuses to remove any other.
+/// Removes folders that are empty, innermost first. The system refuses to remove any other.
 fn remove_empty(folders: &[PathBuf]) {
     for folder in folders.iter().rev() {
         let _ = fs::remove_dir(folder);
     }
 }
 
-/// The name under which a file is written until it is whole: hidden, and this process's own.
+/// The name of a file until it is complete: hidden, and unique to this process.
 fn temporary(name: &str) -> String {
     format!(".{name}.{}.tmp", std::process::id())
 }
 
-/// Whether a file is named as [`temporary`] does it.
+/// Whether a name has the form of [`temporary`].
 fn is_temporary(name: &str) -> bool {
     let process =
         name.strip_prefix('.').and_then(|n| n.strip_suffix(".tmp")).and_then(|n| n.rsplit_once('.'));
@@ -113,7 +113,7 @@ fn is_temporary(name: &str) -> bool {
     })
 }
 
-/// Locks a file as long as it is open; false if another has.
+/// Locks a file as long as it is open. Returns false if another process holds the lock.
 #[cfg(unix)]
 fn lock(file: &File) -> bool {
     rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
@@ -124,7 +124,7 @@ fn lock(_: &File) -> bool {
     false
 }
 
-/// Removes files that nobody will give a name: their process was killed. One that is still at work holds a lock on its own.
+/// Removes temporary files of processes that were killed. A process still at work holds a lock on its files.
 fn remove_abandoned(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_temporary)) {
@@ -136,12 +136,12 @@ fn remove_abandoned(folder: &Path) {
     }
 }
 
-/// Files under temporary names; those not committed are removed when this goes.
+/// Files under temporary names. Files not committed are removed on drop.
 pub struct Pending {
     folder: PathBuf,
-    /// Temporary name, final name.
+    /// Temporary and final path of each file.
     files: Vec<(PathBuf, PathBuf)>,
-    /// The files themselves, which are locked as long as they are open.
+    /// The files, locked as long as they are open.
     open: Vec<File>,
 }
 
@@ -164,11 +164,11 @@ impl Pending {
         let temporary = self.folder.join(temporary(name));
         let file = File::create(&temporary).map_err(failed)?;
         self.files.push((temporary, path.clone()));
-        // Where files cannot be locked, another run may take it for abandoned: then this one fails, and says so.
+        // Where files cannot be locked, another run may take this file for abandoned. This run then fails with an error.
         lock(&file);
         let mut out = BufWriter::with_capacity(1 << 16, file);
         let written = write(&mut out).and_then(|()| out.flush()).and_then(|()| out.get_ref().sync_all());
-        // Taken apart, or it would try once more to write what it holds.
+        // `into_parts` because dropping the writer would try once more to write its buffer.
         self.open.push(out.into_parts().0);
         written.map_err(failed)
     }
@@ -185,7 +185,7 @@ impl Pending {
         })
     }
 
-    /// Writes captured packets, and what Wireshark needs to read their stamps.
+    /// Writes captured packets, and the Wireshark dissector of their headers.
     ///
     /// # Errors
     ///
@@ -198,10 +198,10 @@ impl Pending {
         self.add("flowstamp.lua", |out| out.write_all(flowstamp_wire::DISSECTOR.as_bytes()))
     }
 
-    /// Gives every file its name.
+    /// Renames every file to its final name.
     fn commit(&mut self) -> Result<Vec<PathBuf>, OutputError> {
         let mut paths = Vec::with_capacity(self.files.len());
-        // One by one: where this fails midway, the rest is removed.
+        // One at a time: if this fails midway, `drop` removes the rest.
         while let Some((temporary, path)) = self.files.first() {
             fs::rename(temporary, path).map_err(|error| OutputError::io(path, error))?;
             paths.push(self.files.remove(0).1);
@@ -222,7 +222,7 @@ impl Drop for Pending {
 mod tests {
     use super::*;
 
-    /// What killed runs have left goes, what a run is still writing and what is not ours stays.
+    /// Files of killed runs go; files that another run is writing, and files with other names, stay.
     #[test]
     fn abandoned_files_go_with_the_next_run() {
         let folder = std::env::temp_dir().join(format!("flowstamp-folder-{}", std::process::id()));

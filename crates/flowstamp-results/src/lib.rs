@@ -1,4 +1,4 @@
-//! What a run leaves, whether it was simulated or measured in a lab: a summary, series over time, and one row per flow.
+//! Results of a run, simulated or measured in a lab: a summary, series over time, and one row per flow.
 //!
 //! The simulator and the labs fill in the same types and write the same folder, so that Python reads both alike.
 

@@ -1,10 +1,10 @@
-//! The summary: what links, cells and groups of flows came to.
+//! The summary of a run: statistics of links, cells and groups of flows.
 
 use crate::FlowRow;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A map in a stable order.
+/// A map with a stable order.
 pub type Named<T> = BTreeMap<String, T>;
 
 /// `summary.json`.
@@ -14,15 +14,15 @@ pub struct Summary {
     pub name: String,
     /// The seed.
     pub seed: u64,
-    /// What the scenario leaves open and the network decides, by key: time constants that start from the path.
+    /// Values that the scenario leaves open and the network determines, by key: time constants that start from the path.
     #[serde(skip_serializing_if = "Named::is_empty")]
     pub assumed: Named<String>,
-    /// What the scenario says and probably does not mean, each a line.
+    /// Warnings of what the scenario says and probably does not mean, one line each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// Simulated seconds.
     pub duration_s: f64,
-    /// Statistics start here, seconds.
+    /// End of warm-up in seconds: statistics start here.
     pub warmup_s: f64,
     /// Router links by name.
     pub links: Named<LinkSummary>,
@@ -35,9 +35,9 @@ pub struct Summary {
     pub groups: Named<GroupSummary>,
     /// All flows together.
     pub total: TotalSummary,
-    /// Each long flow and each transfer of a group that is not web, in the order of the scenario.
+    /// Each long-lived flow and each transfer of groups whose flows do not arrive during the run, in the order of the scenario.
     pub flows: Vec<FlowRow>,
-    /// Where all packets and acks of the run are: sent = arrived + lost + in the network.
+    /// Counts of all packets and acks of the run: sent = arrived + lost + in the network.
     pub packets: PacketCount,
     /// Packets and acks, counted at each link they reached.
     pub packet_hops: u64,
@@ -50,7 +50,7 @@ pub struct Summary {
 pub struct Took {
     /// Wall-clock seconds.
     pub wall_s: f64,
-    /// CPU seconds, where the system tells.
+    /// CPU seconds, on systems that report them.
     pub cpu_s: f64,
     /// Packet-hops per wall-clock second.
     pub packet_hops_per_s: f64,
@@ -76,7 +76,7 @@ pub struct LinkSummary {
     pub buffer_bytes: f64,
     /// Share of the capacity that carried packets, 0 to 1.
     pub utilization: f64,
-    /// Time average of the bytes that wait, without the packet in transmission.
+    /// Time average of the queue in bytes, without the packet in transmission.
     pub mean_queue_bytes: f64,
     /// The queue was at most this for half of the time.
     pub p50_queue_bytes: f64,
@@ -88,7 +88,7 @@ pub struct LinkSummary {
     pub p99_queue_bytes: f64,
     /// The largest queue.
     pub max_queue_bytes: f64,
-    /// How long packets waited here before their transmission began, seconds; `None` if there was none. Percentiles to 1/128.
+    /// Queueing delay in seconds, until transmission began; `None` if no packet was sent. Percentiles are accurate to 1/128.
     pub queueing_delay_s: Option<Distribution>,
     /// Packets that reached the link.
     pub arrivals: u64,
@@ -96,98 +96,98 @@ pub struct LinkSummary {
     pub drops: u64,
     /// Packets marked here.
     pub marks: u64,
-    /// Lost over reached.
+    /// Drops over arrivals.
     pub drop_rate: f64,
-    /// Of `drops`, data and what else goes their way: what opens and ends flows, and probes.
+    /// Of `drops`, packets in the data's direction: data, packets that open and close flows, and probes.
     pub drops_data: u64,
     /// Of `drops`, acks and answers.
     pub drops_acks: u64,
-    /// What it counted after warm-up.
+    /// Counts after warm-up.
     pub after_warmup: LinkCounts,
-    /// What it counted from the first packet on.
+    /// Counts from the first packet on.
     pub whole_run: LinkCounts,
-    /// Flows that its police has tested, in the order of their first tests.
+    /// Flows that the link's policer has tested, in the order of their first tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub police: Option<Vec<TestedFlow>>,
-    /// What became of packets that had crossed it, of a link with impairments.
+    /// Packets that the link's impairments affected; `None` for a link without impairments.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub impaired: Option<ImpairedSummary>,
 }
 
-/// What a router link, or all of them, counted in a part of the run.
+/// Counts of one router link, or of all, in a part of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LinkCounts {
-    /// Packets that reached it.
+    /// Packets that reached the link.
     pub arrivals: u64,
-    /// Packets lost there.
+    /// Packets lost at the link.
     pub drops: u64,
-    /// Of these, data and what else goes their way.
+    /// Of these, packets in the data's direction.
     pub drops_data: u64,
     /// Of these, acks and answers.
     pub drops_acks: u64,
-    /// Packets marked there.
+    /// Packets marked at the link.
     pub marks: u64,
-    /// What became of packets that had crossed it, of a link with impairments.
+    /// Packets that the link's impairments affected; `None` for a link without impairments.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub impaired: Option<ImpairedSummary>,
 }
 
-/// What came of a flow's tests on a link, over the whole run.
+/// A policer's tests of one flow on a link, over the whole run.
 #[derive(Clone, Debug, Serialize)]
 pub struct TestedFlow {
-    /// Its number, that of its [`FlowRow`].
+    /// The flow's number, as in its [`FlowRow`].
     pub flow: u32,
     /// Group's name.
     pub group: String,
     /// Number within the group.
     pub index: u32,
-    /// The round trip by which it was first tested, seconds.
+    /// Round-trip time by which it was first tested, seconds.
     pub round_s: f64,
-    /// When it was first told to halve.
+    /// Time at which it was first told to halve its rate, seconds.
     pub told_s: f64,
-    /// When it was judged on that.
+    /// Time of the verdict on that test, seconds.
     pub judged_s: Option<f64>,
-    /// When it was first isolated.
+    /// Time at which it was first isolated, seconds.
     pub isolated_s: Option<f64>,
-    /// Tests that have begun.
+    /// Number of tests begun.
     pub tests: u64,
-    /// Isolations.
+    /// Number of isolations.
     pub isolations: u64,
-    /// Its packets that isolation held back.
+    /// Number of its packets dropped in isolation.
     pub drops: u64,
 }
 
-/// What became of packets, data and acks, that had crossed a link with impairments; after warm-up where nothing else is said.
+/// Packets, data and acks, that a link's impairments affected after they had crossed it. Counted after warm-up unless said otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ImpairedSummary {
-    /// Lost; the queue's `drops` are others.
+    /// Packets lost; not in the queue's `drops`.
     pub lost: u64,
-    /// Copied.
+    /// Packets duplicated.
     pub duplicated: u64,
-    /// Held back, copies among them.
+    /// Packets held back, copies included.
     pub reordered: u64,
-    /// On another route, copies among them.
+    /// Packets sent on another route, copies included.
     pub detoured: u64,
-    /// ECN-capable data that were marked; the queue's `marks` are others.
+    /// ECN-capable data packets marked; not in the queue's `marks`.
     pub marked: u64,
 }
 
 /// A cell of a radio, after warm-up.
 #[derive(Clone, Debug, Serialize)]
 pub struct CellSummary {
-    /// Share of the time that went into exchanges, with what is between their frames, and into collisions, 0 to 1.
+    /// Share of the time taken by exchanges, including the gaps between their frames, and by collisions, 0 to 1.
     pub busy: f64,
     /// Exchanges that an ack ended.
     pub exchanges: u64,
     /// Collisions, of two stations or more.
     pub collisions: u64,
-    /// What was counted from the first packet on.
+    /// Counts from the first packet on.
     pub whole_run: CellCounts,
     /// Its nodes by name.
     pub stations: Named<StationSummary>,
 }
 
-/// What a cell's medium saw in a part of the run.
+/// Counts of a cell's medium in a part of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CellCounts {
     /// Exchanges that an ack ended.
@@ -196,18 +196,18 @@ pub struct CellCounts {
     pub collisions: u64,
 }
 
-/// What a node of a cell did in a part of the run.
+/// Counts of a cell's node in a part of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct StationCounts {
     /// Frames that were acknowledged.
     pub sent: u64,
-    /// Frames that were given up at the retry limit: packets lost.
+    /// Frames given up at the retry limit, whose packets are lost.
     pub given_up: u64,
-    /// Times that it began to send.
+    /// Transmission attempts.
     pub attempts: u64,
     /// Attempts that collided.
     pub collisions: u64,
-    /// Attempts that an error of the radio spoiled.
+    /// Attempts lost to a transmission error.
     pub errors: u64,
     /// Attempts that repeated a failed one.
     pub retries: u64,
@@ -216,32 +216,32 @@ pub struct StationCounts {
 /// A node of a cell, after warm-up.
 #[derive(Clone, Debug, Serialize)]
 pub struct StationSummary {
-    /// Data rate at the end, bits per second; `None` of an access point.
+    /// Data rate at the end of the run, bits per second; `None` for an access point.
     pub rate_bps: Option<f64>,
     /// Share of the time in which it sent data frames or RTS, 0 to 1.
     pub airtime: f64,
     /// Frames that were acknowledged.
     pub sent: u64,
-    /// Frames that were given up at the retry limit: packets lost.
+    /// Frames given up at the retry limit, whose packets are lost.
     pub given_up: u64,
-    /// Times that it began to send.
+    /// Transmission attempts.
     pub attempts: u64,
     /// Attempts that collided.
     pub collisions: u64,
-    /// Attempts that an error of the radio spoiled.
+    /// Attempts lost to a transmission error.
     pub errors: u64,
     /// Attempts that repeated a failed one.
     pub retries: u64,
-    /// Mean time that a packet spent in the MAC, from the head of the queue to being acknowledged or given up.
+    /// Mean time of a packet in the MAC, from the head of the queue until it was acknowledged or given up, seconds.
     pub mean_mac_delay_s: f64,
-    /// What it did from the first packet on.
+    /// Counts from the first packet on.
     pub whole_run: StationCounts,
 }
 
-/// Access links together.
+/// Counts of all access links together.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AccessSummary {
-    /// How many.
+    /// Number of links.
     pub links: u64,
     /// Packets that reached them.
     pub arrivals: u64,
@@ -249,7 +249,7 @@ pub struct AccessSummary {
     pub drops: u64,
 }
 
-/// One group of flows.
+/// Results of one group of flows.
 #[derive(Clone, Debug, Serialize)]
 pub struct GroupSummary {
     /// The sender's law.
@@ -258,99 +258,99 @@ pub struct GroupSummary {
     pub flows: u64,
     /// Flows that completed in the whole run.
     pub completed: u64,
-    /// Capacity of the slowest router link that the group's data takes, bits per second; the mean over the run where it varies.
+    /// Capacity of the slowest router link on the path of the group's data, bits per second; the mean over the run if it varies.
     pub capacity_bps: f64,
-    /// Round-trip propagation time, seconds: the mean of its flows'.
+    /// Round-trip propagation delay, seconds: the mean over its flows.
     pub path_rtt_s: f64,
-    /// What flows that arrive at random, of all groups, bring to that link on average, headers included: a share of its capacity, by the
-    /// scenario and not by what came. Of several links as slow, the one to which most is brought; 0 of a
-    /// link without capacity.
+    /// Mean load that flows arriving at random, of all groups, offer to that link, headers included: a share of its capacity. It follows from
+    /// the scenario, not from the arrivals of this run. Of several equally slow links, the one with the highest load; 0 for a link without
+    /// capacity.
     pub offered_load: f64,
-    /// Mean size of its flows, bytes of payload: of the distribution if they arrive at random; `None` if they are endless.
+    /// Mean size of its flows, bytes of payload: that of the distribution if they arrive at random. `None` if they are endless.
     pub mean_size_bytes: Option<f64>,
     /// Sum of the flows' goodputs: unique payload over the time after warm-up, bits per second.
     pub goodput_bps: f64,
-    /// Jain's index of the flows' goodputs while active; `None` for web flows.
+    /// Jain's index of the flows' goodputs while active; `None` if its flows arrive during the run, at random or from a list.
     pub jain_index: Option<f64>,
-    /// Packets sent again in the whole run.
+    /// Packets retransmitted in the whole run.
     pub retransmissions: u64,
     /// Retransmission timeouts in the whole run.
     pub timeouts: u64,
-    /// What its flows did after warm-up.
+    /// Counts of its flows after warm-up.
     pub after_warmup: GroupCounts,
-    /// What its flows did from the first packet on.
+    /// Counts of its flows from the first packet on.
     pub whole_run: GroupCounts,
-    /// Completion times at the receiver of flows that started after warm-up and completed: until the last byte arrived there.
+    /// Completion times at the receiver, until the last byte arrived, of flows that started after warm-up and completed.
     pub fct_s: Option<FctSummary>,
-    /// The same at the sender: until all of the flow was acknowledged there.
+    /// Completion times at the sender, until all of the flow was acknowledged.
     pub fct_sender_s: Option<FctSummary>,
-    /// How long data packets were on their way, from when they left the sender until they reached the receiver, seconds; each transmission
-    /// counts. `None` if there was none. Percentiles to 1/128.
+    /// Delay of data packets from sender to receiver, seconds; each transmission counts. `None` if no packet arrived. Percentiles are
+    /// accurate to 1/128.
     pub packet_delay_s: Option<PacketDelays>,
-    /// Completion times at the receiver over the shortest that there could be ([`FlowRow::ideal_fct_s`]), of the same flows as `fct_s`.
+    /// Completion time over the shortest possible one ([`FlowRow::ideal_fct_s`]), of the flows of `fct_s`.
     pub fct_slowdown: Option<FctSummary>,
-    /// What applications produced and how long that took to arrive; `None` of flows without an application, and of those with a window and a constant
-    /// rate.
+    /// What applications produced and how long it took to arrive. `None` without an application, and for an application with a constant rate over
+    /// a sender with a window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationSummary>,
-    /// Little's law after warm-up; `None` of groups that are not web, and where no flow was there.
+    /// Little's law after warm-up; `None` unless the group's flows arrive during the run, at random or from a list, and one was active.
     pub littles_law: Option<LittlesLaw>,
 }
 
-/// What the applications of a group did: in packets, or in frames or responses if they produce these.
+/// Results of a group's applications: in packets, or in frames or responses if they produce these.
 #[derive(Clone, Debug, Serialize)]
 pub struct ApplicationSummary {
-    /// After warm-up.
+    /// Counts after warm-up.
     pub after_warmup: ApplicationCounts,
-    /// From the start on.
+    /// Counts from the start on.
     pub whole_run: ApplicationCounts,
-    /// From when a packet or frame was produced, or a response asked for, until all of it had arrived, of those that arrived after warm-up, seconds.
-    /// `None` if there was none, and of single datagrams, which have `packet_delay_s`. Percentiles to 1/128.
+    /// Time from the production of a packet or frame, or the request of a response, until all of it had arrived, seconds, of those that arrived
+    /// after warm-up. `None` if none arrived, and for single datagrams, which have `packet_delay_s`. Percentiles are accurate to 1/128.
     pub time_s: Option<Distribution>,
 }
 
-/// What applications did in a part of the run.
+/// Counts of applications in a part of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ApplicationCounts {
-    /// Packets, frames or responses that were produced.
+    /// Packets, frames or responses produced.
     pub offered: u64,
-    /// Their payload, bytes. What has not been delivered waits at a sender with a window, or is lost or under way as a datagram.
+    /// Their payload, bytes. Undelivered bytes wait at a sender with a window; as datagrams they are lost or in flight.
     pub offered_bytes: u64,
-    /// Those that arrived as a whole.
+    /// Packets, frames or responses that arrived completely.
     pub completed: u64,
-    /// Datagrams that their source dropped, as `send_buffer` was full.
+    /// Datagrams that their source dropped because `send_buffer` was full.
     pub source_drops: u64,
 }
 
-/// What the flows of a group did in a part of the run.
+/// Counts of a group's flows in a part of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct GroupCounts {
-    /// Flows that started in it.
+    /// Flows started.
     pub flows: u64,
-    /// Flows that completed in it.
+    /// Flows completed.
     pub completed: u64,
-    /// Unique bytes of payload delivered in it.
+    /// Unique bytes of payload delivered.
     pub delivered_bytes: u64,
-    /// Packets sent again in it.
+    /// Packets retransmitted.
     pub retransmissions: u64,
-    /// Retransmission timeouts in it.
+    /// Retransmission timeouts.
     pub timeouts: u64,
 }
 
-/// Mean active flows = completed flows per second x their mean time.
+/// Little's law: mean active flows = completed flows per second x their mean completion time.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct LittlesLaw {
-    /// Time average of the flows that had started and not completed, counted during the run.
+    /// Time average of the active flows, those started and not completed, counted during the run.
     pub mean_active: f64,
     /// Flows completed per second.
     pub completed_per_s: f64,
-    /// Mean time of these flows.
+    /// Mean completion time of these flows.
     pub mean_fct_s: f64,
-    /// How far the product is from the mean, as a share of the mean.
+    /// Difference of the product from the mean, as a share of the mean.
     pub relative_difference: f64,
-    /// The most that flows which straddle the window's ends can make of it.
+    /// Largest difference that flows which straddle the window's ends can cause.
     pub edge_bound: f64,
-    /// What is left of the difference when those flows are accounted for: zero, or the run counted wrongly.
+    /// Difference left after accounting for these flows: zero unless the run counted wrongly.
     pub unaccounted: f64,
 }
 
@@ -359,17 +359,17 @@ pub struct LittlesLaw {
 pub struct FctSummary {
     /// All sizes.
     pub all: Distribution,
-    /// By size; each bin's bound is ten to a multiple of a half, in packets.
+    /// By size. The bins' bounds, in packets, are ten to multiples of one half.
     pub bins: Vec<SizeBin>,
 }
 
-/// How long packets were on their way, after warm-up.
+/// Delays of packets after warm-up.
 #[derive(Clone, Debug, Serialize)]
 pub struct PacketDelays {
-    /// Of all packets.
+    /// All packets.
     #[serde(flatten)]
     pub all: Distribution,
-    /// Of those of flows by size, in the bins of [`FctSummary::bins`]; none of flows without a size.
+    /// By flow size, in the bins of [`FctSummary::bins`]; empty for flows without a size.
     pub bins: Vec<SizeBin>,
 }
 
@@ -380,7 +380,7 @@ pub struct SizeBin {
     pub min_bytes: u64,
     /// Largest size in the bin, bytes (exclusive).
     pub max_bytes: u64,
-    /// Of these flows.
+    /// Statistics of the flows in the bin.
     #[serde(flatten)]
     pub values: Distribution,
 }
@@ -388,7 +388,7 @@ pub struct SizeBin {
 /// A sample's statistics.
 #[derive(Clone, Debug, Serialize)]
 pub struct Distribution {
-    /// How many.
+    /// Sample size.
     pub count: u64,
     /// Mean.
     pub mean: f64,
@@ -402,20 +402,20 @@ pub struct Distribution {
     pub max: f64,
 }
 
-/// All flows.
+/// Results of all flows together.
 #[derive(Clone, Debug, Serialize)]
 pub struct TotalSummary {
     /// Sum of goodputs, bits per second.
     pub goodput_bps: f64,
     /// Packets lost on all links.
     pub drops: u64,
-    /// Lost over packets that reached a router link.
+    /// Drops over packets that reached a router link.
     pub drop_rate: f64,
-    /// What all router links counted after warm-up, without impairments.
+    /// Counts of all router links after warm-up, without impairments.
     pub after_warmup: LinkCounts,
-    /// The same from the first packet on.
+    /// Counts from the first packet on.
     pub whole_run: LinkCounts,
-    /// Jain's index over all long flows.
+    /// Jain's index over all long-lived flows.
     pub jain_index: Option<f64>,
 }
 
@@ -428,7 +428,7 @@ pub fn jain_index(shares: &[f64]) -> f64 {
 }
 
 impl Distribution {
-    /// Of a sample, which is sorted on the way; `None` if it is empty. Percentiles are the nearest rank.
+    /// Statistics of a sample, which this sorts; `None` if it is empty. Percentiles are by nearest rank.
     pub fn of(sample: &mut [f64]) -> Option<Self> {
         sample.sort_unstable_by(f64::total_cmp);
         let count = sample.len();

@@ -1,4 +1,4 @@
-//! The tables: one row per flow, samples over time, distributions of delays.
+//! The tables of results: one row per flow, samples over time, distributions of delays.
 
 use serde::Serialize;
 use std::borrow::Cow;
@@ -9,26 +9,26 @@ use std::sync::Arc;
 /// One column of a table.
 #[derive(Debug)]
 pub enum Values<'a> {
-    /// A word in each row: its number in `words`.
+    /// Strings, as indices into a list of distinct ones.
     Words {
-        /// Each word once.
+        /// The distinct strings.
         words: Vec<&'a str>,
-        /// The word of each row.
+        /// The index of each row's string.
         codes: Vec<i32>,
     },
     /// Numbers.
     Numbers(Cow<'a, [f64]>),
     /// Numbers that may be missing.
     Seconds(Vec<Seconds>),
-    /// Whole numbers.
+    /// Integers.
     Counts(Vec<u64>),
-    /// Whole numbers that may be missing.
+    /// Integers that may be missing.
     OptionalCounts(Vec<Option<u64>>),
-    /// Whole numbers of 32 bits.
+    /// 32-bit integers.
     Small(Vec<u32>),
 }
 
-/// Each word once, and the number of each row's word.
+/// The distinct strings, and the index of each row's string.
 fn numbered<'a>(rows: impl Iterator<Item = &'a str>) -> (Vec<&'a str>, Vec<i32>) {
     let (mut words, mut seen) = (Vec::new(), HashMap::new());
     let codes = rows
@@ -82,7 +82,7 @@ fn text<S: serde::Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(text)
 }
 
-/// Seconds, or none: in half of the room that an [`Option`] takes, as there may be many rows.
+/// Seconds, or a missing value as NaN: half the size of an [`Option`], because there may be many rows.
 #[derive(Clone, Copy)]
 pub struct Seconds(f64);
 
@@ -115,74 +115,74 @@ impl Serialize for Seconds {
 /// One flow; a row of `flows.parquet`.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowRow {
-    /// Number: first of flows that are known before the run, in the order of the scenario, then of those that files list, in the order of their
-    /// rows, then of those that arrive at random, in the order of their starts.
+    /// Number of the flow. Flows known before the run come first, in the order of the scenario. Flows listed in files follow, in the order of
+    /// their rows, then flows that arrive at random, in the order of their starts.
     pub flow: u32,
     /// Group's name.
     #[serde(serialize_with = "text")]
     pub group: Arc<str>,
-    /// Number within the group; of a list, that of the row.
+    /// Number within the group; for a listed flow, its row's number.
     pub index: u32,
     /// The sender's law.
     pub law: &'static str,
-    /// When it started, seconds.
+    /// Start time, seconds.
     pub start_s: f64,
-    /// When its last byte arrived.
+    /// Arrival time of its last byte, seconds.
     pub end_s: Option<f64>,
-    /// What it was to transfer, bytes of payload.
+    /// Size of the flow, bytes of payload; `None` if it is endless.
     pub size_bytes: Option<u64>,
-    /// Completion time at the receiver: from start to the last byte's arrival there.
+    /// Completion time at the receiver, from the start until the last byte arrived, seconds.
     pub fct_s: Option<f64>,
-    /// Completion time at the sender: from start until all of the flow was acknowledged there; `None` if the run ended before.
+    /// Completion time at the sender, from the start until all of the flow was acknowledged, seconds; `None` if the run ended before.
     pub fct_sender_s: Seconds,
-    /// The shortest time in which its bytes could arrive, alone on its path: packets back to back at the slowest link, without a handshake.
-    /// None where rates or delays changed in mid-run.
+    /// Shortest possible completion time, alone on its path, seconds: packets back to back at the slowest link, without a handshake. `None` if
+    /// rates or delays changed in mid-run.
     pub ideal_fct_s: Seconds,
     /// Unique bytes of payload delivered in the whole run.
     pub delivered_bytes: u64,
-    /// Those delivered after warm-up.
+    /// Unique bytes of payload delivered after warm-up.
     pub delivered_bytes_after_warmup: u64,
-    /// Unique bytes of payload delivered after warm-up, while active, over that time, bits per second.
+    /// Unique payload delivered after warm-up over the time that the flow was active, bits per second.
     pub goodput_bps: f64,
-    /// Packets sent again in the whole run.
+    /// Packets retransmitted in the whole run.
     pub retransmissions: u32,
-    /// Those sent again after warm-up.
+    /// Packets retransmitted after warm-up.
     pub retransmissions_after_warmup: u32,
     /// Retransmission timeouts in the whole run.
     pub timeouts: u32,
-    /// Those after warm-up.
+    /// Retransmission timeouts after warm-up.
     pub timeouts_after_warmup: u32,
-    /// Least RTT sample.
+    /// Smallest RTT sample, seconds.
     pub min_rtt_s: Seconds,
-    /// Last smoothed RTT.
+    /// Last smoothed RTT, seconds.
     pub srtt_s: Seconds,
-    /// When the flow gave up its law's protocol for TCP, if it did.
+    /// Time at which the flow fell back from its law's protocol to TCP, seconds; `None` if it did not.
     pub switched_s: Seconds,
-    /// When it is to stop sending new data, if it is.
+    /// Time at which it is to stop sending new data, seconds; `None` if it is not.
     pub stop_s: Seconds,
 }
 
 /// Samples over time in long form: column by column, one row per sample.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
-    /// Names of what is sampled, each once.
+    /// The distinct keys.
     pub keys: Vec<SeriesKey>,
     /// Time of each row, seconds: the end of its sampling interval.
     pub time_s: Vec<f64>,
-    /// Which key each row belongs to.
+    /// Index of each row's key.
     pub key: Vec<u32>,
-    /// The sample.
+    /// Value of each sample.
     pub value: Vec<f64>,
 }
 
 impl Series {
-    /// A word of each row's key. Numbers the words of the keys, which are far fewer than the rows.
+    /// A column of one string of each row's key. It indexes the strings of the keys, which are far fewer than the rows.
     fn words(&self, word: fn(&SeriesKey) -> &str) -> Values<'_> {
         let (words, of_keys) = numbered(self.keys.iter().map(word));
         Values::Words { words, codes: self.key.iter().map(|key| of_keys[*key as usize]).collect() }
     }
 
-    /// The columns of `series.parquet`: long form, one row per sample.
+    /// The columns of `series.parquet`, one row per sample.
     pub fn columns<'a>(&'a self, add: &mut dyn FnMut(&'static str, Values<'a>)) {
         add("time_s", Values::Numbers(Cow::Borrowed(&self.time_s)));
         add("kind", self.words(|key| key.kind));
@@ -191,7 +191,7 @@ impl Series {
         add("value", Values::Numbers(Cow::Borrowed(&self.value)));
     }
 
-    /// The rows whose time is after `time_s`. Keys are those of the whole.
+    /// The rows after `time_s`, with all keys.
     #[must_use]
     pub fn since(&self, time_s: f64) -> Self {
         let first = self.time_s.partition_point(|t| *t <= time_s);
@@ -204,15 +204,15 @@ impl Series {
     }
 }
 
-/// What a series is of.
+/// Name of a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeriesKey {
     /// `link`, `group`, `flow` or `law`.
     pub kind: &'static str,
-    /// The link's or group's name, or `group.index` of a flow.
+    /// Name of the link or group; `group.index` for a flow.
     pub name: String,
-    /// `utilization`, `queue_bytes`, `drops`, `marks` of a link; `goodput_bps` of a group or flow, `cwnd_packets` and
-    /// `rtt_s` of a flow; a variable's name of a law.
+    /// For a link `utilization`, `queue_bytes`, `drops` or `marks`; for a group or flow `goodput_bps`; for a flow also `cwnd_packets` and
+    /// `rtt_s`; for a law a variable's name.
     pub metric: String,
 }
 
@@ -221,10 +221,10 @@ pub struct SeriesKey {
 pub struct DelayCurve {
     /// `link` or `group`.
     pub kind: &'static str,
-    /// Its name.
+    /// Name of the link or group.
     pub name: String,
-    /// Flows of which sizes, bytes of payload, the second exclusive; `None` for all.
+    /// Range of flow sizes, bytes of payload, the second exclusive; `None` for all flows.
     pub bytes: Option<(u64, u64)>,
-    /// Delays in seconds, and the share of packets that took at most as long; some five hundred at most.
+    /// `(delay in seconds, share of packets with at most that delay)`; about 500 points at most.
     pub points: Vec<(f64, f64)>,
 }
