@@ -1,23 +1,23 @@
-//! The simulator as a WebAssembly module that imports nothing: `tools/wasm.mjs` runs it under node, the browser lab in a page.
+//! The simulator as a WebAssembly module without imports: `tools/wasm.mjs` runs it under node, the browser lab in a page.
 //!
 //! ```text
-//! flowstamp_request(length) -> address    where a request of so many bytes is to be written
-//! flowstamp_run() -> address              does what it asks; where the reply is, until the next call
-//! flowstamp_reply_length() -> length      how many bytes the reply has
+//! flowstamp_request(length) -> address    reserves space for a request of `length` bytes and returns its address
+//! flowstamp_run() -> address              answers the request and returns the address of the reply, valid until the next call
+//! flowstamp_reply_length() -> length      returns the reply's length in bytes
 //! ```
 //!
-//! Both are JSON in UTF-8. A module has one run at a time. A request has one key:
+//! Requests and replies are JSON in UTF-8. A module has one run at a time. A request has one key:
 //!
-//! | request | what it does | reply |
+//! | request | effect | reply |
 //! |---|---|---|
-//! | `{"start": {"name", "scenario", "files"}}` | lays out a scenario: a name for messages, its TOML or the same as a JSON text, contents by path | `groups` and `links` by name |
-//! | `{"step": {"until"}}` | runs on to a time, such as `"12us"` | `now_s` |
+//! | `{"start": {"name", "scenario", "files"}}` | lays out a scenario: a name for messages, its TOML or JSON text, file contents by path | `groups` and `links` by name |
+//! | `{"step": {"until"}}` | runs on until a time, such as `"12us"` | `now_s` |
 //! | `{"set": {"key", "value"}}` | sets a value from now on | `now_s` |
-//! | `{"look": {"since", "link"}}` | nothing | `series` as kind, name and metric, if `since` is zero; `samples` after `since`, each a time and the values of all series; `packets` on the link: number of the group, 1 for data, thousandths of the way or -1 before it |
-//! | `{"gains": {}}` | nothing | `gains`: name, alpha and beta of router laws that have them, by default |
-//! | `{"digest": {}}` | nothing | `digest` of the results so far, in the form of `Results::digest` |
+//! | `{"look": {"since", "link"}}` | none | `series` as kind, name and metric, if `since` is zero; `samples` after `since`, each a time and the values of all series; `packets` on the link: number of the group, 1 for data, position in thousandths of the link or -1 before it |
+//! | `{"gains": {}}` | none | `gains`: name and default alpha and beta of router laws that have them |
+//! | `{"digest": {}}` | none | `digest` of the results so far, in the form of `Results::digest` |
 //!
-//! What cannot be is `{"error": "..."}`, in one line.
+//! The reply to an invalid request is `{"error": "..."}`, in one line.
 
 use flowstamp_laws::registry::RouterSpec;
 use flowstamp_laws::tree::{Tree, Value};
@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
-/// One of these.
+/// A request; exactly one field is set.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Request {
@@ -41,7 +41,7 @@ struct Request {
 }
 
 impl Request {
-    /// How many keys it has.
+    /// Number of fields that are set.
     fn keys(&self) -> usize {
         let runs = [self.start.is_some(), self.step.is_some(), self.set.is_some()];
         let tells = [self.look.is_some(), self.gains.is_some(), self.digest.is_some()];
@@ -109,7 +109,7 @@ enum Reply {
     },
 }
 
-/// Does what a request asks of `run`.
+/// Answers a request on `run`.
 fn answer(run: &mut Option<Simulation>, request: &[u8]) -> Result<Reply, String> {
     let request: Value = serde_json::from_slice(request).map_err(|e| format!("not a request: {e}"))?;
     let request = Request::deserialize(Tree(&request)).map_err(|e| format!("not a request: {e}"))?;
@@ -178,12 +178,12 @@ fn look(run: &Simulation, since: Time, link: &str) -> Reply {
     }
 }
 
-/// Memory that the caller reads and writes between calls: no pointer of its own is ever followed here.
+/// Memory that the caller reads and writes between calls. This module follows no pointer of the caller's.
 static REQUEST: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 static REPLY: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 static RUN: Mutex<Option<Simulation>> = Mutex::new(None);
 
-/// Makes room for a request of `length` bytes; where it is to be written.
+/// Reserves space for a request of `length` bytes and returns its address.
 #[expect(unsafe_code, reason = "an export has a fixed name; the prefix keeps it from being another's")]
 #[unsafe(no_mangle)]
 pub extern "C" fn flowstamp_request(length: usize) -> *mut u8 {
@@ -193,7 +193,7 @@ pub extern "C" fn flowstamp_request(length: usize) -> *mut u8 {
     request.as_mut_ptr()
 }
 
-/// Does what the request asks; where the reply is.
+/// Answers the request and returns the address of the reply.
 #[expect(unsafe_code, reason = "as above")]
 #[unsafe(no_mangle)]
 pub extern "C" fn flowstamp_run() -> *const u8 {
@@ -205,7 +205,7 @@ pub extern "C" fn flowstamp_run() -> *const u8 {
     reply.as_ptr()
 }
 
-/// How many bytes the reply has.
+/// The reply's length in bytes.
 #[expect(unsafe_code, reason = "as above")]
 #[unsafe(no_mangle)]
 pub extern "C" fn flowstamp_reply_length() -> usize {
@@ -243,7 +243,7 @@ mod tests {
         );
         let packets = seen["packets"].as_array().expect("packets").clone();
         let parts: Vec<i64> = packets.iter().map(|p| p[2].as_i64().expect("a part")).collect();
-        // 16 ms of a link at 10 Mb/s hold 20 packets; the next to arrive has most of its way behind it.
+        // A link at 10 Mb/s holds 20 packets in 16 ms; the next packet to arrive has travelled most of it.
         assert!((15..=25).contains(&parts.iter().filter(|part| **part >= 0).count()), "{parts:?}");
         assert!(parts.windows(2).all(|pair| pair[0] >= pair[1]), "{parts:?}");
         let later = ask(&mut run, &json!({"look": {"since": "350ms", "link": ""}}));
