@@ -78,7 +78,7 @@ pub type Loop = (String, &'static str, f64, f64, Option<f64>, Vec<(f64, u32)>, f
 /// Route of long-lived flows: `(name, seconds from sending until packets pass it)` of the links that they obey, RTT in seconds, number of flows.
 pub type Way = (Vec<(String, f64)>, f64, u32);
 
-/// Links of a checked scenario whose routers close a loop; the routes of flows through them, empty if flows arrive at random; and the
+/// Links of a checked scenario whose routers close a loop; the routes of flows through them, empty if flows arrive during the run; and the
 /// warnings of a run.
 pub type Loops = (Vec<Loop>, Vec<Way>, Vec<String>);
 

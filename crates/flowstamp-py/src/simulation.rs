@@ -61,7 +61,7 @@ impl Simulation {
         links.map(|link| (link.name.to_owned(), link.mean_rate.bps(), link.buffer_bytes)).collect()
     }
 
-    /// The flows of which the simulation reports the law, each with its counters.
+    /// The flows of the law `told`, each with its counters; not those that arrive during the run.
     fn senders<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         self.simulation.sender_views().map(|sender| counts(py, &sender)).collect()
     }
