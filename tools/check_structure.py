@@ -45,7 +45,6 @@ more than 10 functions over 60 lines
 crates/flowstamp-laws/src/share/police.rs: over 600 lines
 crates/flowstamp-laws/src/tcp/bbr/v3.rs: over 600 lines
 crates/flowstamp-laws/src: circle of queue, router, share, stamp
-python/flowstamp/stability.py: over 600 lines
 """.splitlines()
 )
 

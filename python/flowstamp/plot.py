@@ -158,51 +158,67 @@ def stack(spec: Stack) -> Figure:
 def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> None:
     for instant in spec.vertical:
         ax.axvline(instant, color="#999999", linewidth=0.5, zorder=0.5)
-    for number, curve in enumerate(panel.curves):
-        n = curve.style
+    labels: dict[str, None] = {}
+    clipped = panel.yscale == "linear" and panel.ylim != (None, None) and not axis.markers
+    for curve in panel.curves:
         # Curves of one name are told of once.
-        named = all(before.label != curve.label for before in panel.curves[:number])
+        label = None if curve.label in labels else curve.label
+        labels[curve.label] = None
         if curve.published:
-            low, high = axis.limits
-            within = (curve.x >= (-np.inf if low is None else low)) & (curve.x <= (np.inf if high is None else high))
-            ax.plot(
-                curve.x[within],
-                curve.y[within],
-                MARKERS[n % len(MARKERS)],
-                label=curve.label if named else None,
-                color="black",
-                fillstyle="none",
-                markersize=5.0,
-                zorder=5,
-                clip_on=False,  # whole on the edge too
-            )
-            continue
-        if curve.half is not None:
-            ax.errorbar(
-                curve.x, curve.y, curve.half, fmt="none", ecolor=COLOURS[n % len(COLOURS)], elinewidth=0.8, capsize=1.5
-            )
-        ax.plot(
-            curve.x,
-            curve.y,
-            label=curve.label if named else None,
-            color=COLOURS[n % len(COLOURS)],
-            # A line through one point shows nothing.
-            marker=MARKERS[n % len(MARKERS)] if axis.markers or curve.x.size == 1 else None,
-            linestyle=LINES[(n + 3 * (n // len(COLOURS))) % len(LINES)] if spec.lines else "none",
-            clip_on=panel.yscale == "linear" and panel.ylim != (None, None) and not axis.markers,
-        )
-    labels = list(dict.fromkeys(curve.label for curve in panel.curves))
-    columns = _columns(labels)
+            _published(ax, curve, axis, label)
+        else:
+            _curve(ax, curve, label, line=spec.lines, markers=axis.markers, clipped=clipped)
+    columns = _columns(list(labels))
     if panel.title:
         # Above the rows of the legend.
         ax.set_title(panel.title, loc="left", pad=4.0 + (LEGEND_ROW_PT * -(-len(labels) // columns) if legend else 0.0))
+    _y_axis(ax, panel)
+    if legend:
+        # Above the axes, so that it never lies on a curve.
+        spacing = {"columnspacing": 0.8, "handletextpad": 0.4, "borderaxespad": 0.1}
+        ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=columns, **spacing)
+
+
+def _published(ax: Axes, curve: Curve, axis: Axis, label: str | None) -> None:
+    """What a paper prints: marks without a line."""
+    low, high = axis.limits
+    within = (curve.x >= (-np.inf if low is None else low)) & (curve.x <= (np.inf if high is None else high))
+    ax.plot(
+        curve.x[within],
+        curve.y[within],
+        MARKERS[curve.style % len(MARKERS)],
+        label=label,
+        color="black",
+        fillstyle="none",
+        markersize=5.0,
+        zorder=5,
+        clip_on=False,  # whole on the edge too
+    )
+
+
+def _curve(ax: Axes, curve: Curve, label: str | None, *, line: bool, markers: bool, clipped: bool) -> None:
+    n, colour = curve.style, COLOURS[curve.style % len(COLOURS)]
+    if curve.half is not None:
+        ax.errorbar(curve.x, curve.y, curve.half, fmt="none", ecolor=colour, elinewidth=0.8, capsize=1.5)
+    ax.plot(
+        curve.x,
+        curve.y,
+        label=label,
+        color=colour,
+        # A line through one point shows nothing.
+        marker=MARKERS[n % len(MARKERS)] if markers or curve.x.size == 1 else None,
+        linestyle=LINES[(n + 3 * (n // len(COLOURS))) % len(LINES)] if line else "none",
+        clip_on=clipped,
+    )
+
+
+def _y_axis(ax: Axes, panel: Panel) -> None:
     ax.set_ylabel(panel.ylabel)
     if panel.yscale == "symlog":
         ax.set_yscale("symlog", linthresh=panel.linthresh)
     elif panel.yscale != "linear":
         ax.set_yscale(panel.yscale)
-        low_y, high_y = ax.get_ylim()
-        ax.yaxis.set_major_locator(_powers(low_y, high_y))
+        ax.yaxis.set_major_locator(_powers(*ax.get_ylim()))
         ax.yaxis.set_major_formatter(FuncFormatter(_plain))
         ax.yaxis.set_minor_formatter(NullFormatter())
     low, high = panel.ylim
@@ -210,16 +226,6 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> 
         ax.set_ylim(bottom=low)
     if high is not None:
         ax.set_ylim(top=high)
-    if legend:
-        # Above the axes, so that it never lies on a curve.
-        ax.legend(
-            loc="lower right",
-            bbox_to_anchor=(1.0, 0.98),
-            ncols=columns,
-            columnspacing=0.8,
-            handletextpad=0.4,
-            borderaxespad=0.1,
-        )
 
 
 def heatmap(

@@ -23,7 +23,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -266,6 +266,16 @@ def check_rewritten(law: str, option: bytes, sink: str, load: Callable[[], objec
         raise FlowstampError(f"the router of {law} left the stamp as it was")
 
 
+def _check_counted(thread: Mapping[str, Sequence[float]]) -> None:
+    """Whether forwarding is in the sender's time, as it must be."""
+    straight, forwarding = statistics.median(thread["straight"]), statistics.median(thread["forwarding"])
+    if forwarding - straight < LEAST_FORWARDING * straight:
+        raise linux.NotHereError(
+            f"forwarding takes {forwarding - straight:.0f} ns of the sender's time, straight {straight:.0f}: this "
+            "kernel does not count it there"
+        )
+
+
 def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[[str], object]) -> dict[str, Any]:
     """Rounds of: straight to the sink, forwarding without a router, with each law; all in ns per packet."""
     thread: dict[str, list[float]] = {}
@@ -310,12 +320,7 @@ def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[
                     if not runs:
                         raise FlowstampError(f"the kernel counted no run of the router's program ({law})")
                     own[law].append(ns / runs)
-    straight, forwarding = statistics.median(thread["straight"]), statistics.median(thread["forwarding"])
-    if forwarding - straight < LEAST_FORWARDING * straight:
-        raise linux.NotHereError(
-            f"forwarding takes {forwarding - straight:.0f} ns of the sender's time, straight {straight:.0f}: this "
-            "kernel does not count it there"
-        )
+    _check_counted(thread)
     bench = json.loads(run(program, "router", "bench", "--json"))
     return {
         "rounds": rounds,

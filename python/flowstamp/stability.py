@@ -22,13 +22,34 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from flowstamp import _flowstamp
 from flowstamp.errors import TheoryError, translated
+from flowstamp.stability_models import (
+    MOST_GAIN,
+    PATIENCE_RTTS,
+    SETTLING_RTTS,
+    Floats,
+    Model,
+    _array,
+    _border,
+    _buffer,
+    _finite,
+    _gain,
+    _quantity,
+    phase_portrait,
+    proved,
+    response,
+    settling_map,
+    settling_time,
+    stable_map,
+    switched_border,
+    trajectory,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,10 +57,21 @@ if TYPE_CHECKING:
     from flowstamp.scenario import Scenario
     from flowstamp.stability_check import Check
 
-Floats = NDArray[np.float64]
-
-Model = Literal["rcp", "switched", "linear"]
-"""RCP's equations 5.1 to 5.4, the switched system 5.14, or the linear one 5.15, which is XCP's equations 15 and 16."""
+__all__ = [
+    "Model",
+    "Stability",
+    "Trajectory",
+    "of",
+    "of_scenario",
+    "phase_portrait",
+    "proved",
+    "response",
+    "settling_map",
+    "settling_time",
+    "stable_map",
+    "switched_border",
+    "trajectory",
+]
 
 START = {"xcp": (-0.5, 0.0), "rcp": (1.0, 0.0)}
 """What the disturbance is: half the link is free; the flows have doubled (Dukkipati 2007, section 5.4)."""
@@ -47,234 +79,11 @@ START = {"xcp": (-0.5, 0.0), "rcp": (1.0, 0.0)}
 MODELS: dict[str, Model] = {"xcp": "switched", "rcp": "rcp"}
 """What tells how soon a law settles."""
 
-PATIENCE_RTTS = 2000.0
-"""How long settling is waited for."""
-
 LIMIT_CYCLE = 0.98
 """What is left of a swing that does not die, at least: where laws have bounds it comes to a size, and stays so."""
 
-SETTLING_RTTS = 200.0
-"""How long on a map of settling times."""
-
-STARTS = tuple((10.0 * rate - 1.0, queue) for rate in (0.5, 0.1, 0.01) for queue in (0.0, 2.0))
-"""Of appendix E: R/C of 0.5, 0.1 and 0.01 with ten flows, without a queue and with two bandwidth-delay products."""
-
 ALPHAS = (0.05, 2.0)
 BETAS = (0.05, 1.2)
-
-
-def _buffer(values: ArrayLike) -> bytes:
-    return np.ascontiguousarray(values, np.float64).tobytes()
-
-
-def _array(buffer: bytes) -> Floats:
-    return np.frombuffer(buffer, np.float64)
-
-
-MOST_GAIN = 10.0
-"""As XCP's in a scenario: far beyond all that is stable. A loop's roots grow in number with it."""
-
-
-def _gain(name: str, value: float, most: float = MOST_GAIN) -> float:
-    if not 0.0 < value <= most:
-        raise TheoryError(f"{name} is {value:g}; it must be a number above 0, and at most {most:g}")
-    return float(value)
-
-
-def _finite(**values: ArrayLike) -> None:
-    for name, value in values.items():
-        if not np.isfinite(np.asarray(value, np.float64)).all():
-            raise TheoryError(f"{name} is {value!r}; it must be finite numbers")
-
-
-def _checked(
-    alphas: ArrayLike,
-    betas: ArrayLike,
-    start: tuple[float, float],
-    flows: float,
-    most: float,
-    buffer: ArrayLike = math.inf,
-) -> None:
-    _finite(alphas=alphas, betas=betas, start=start, flows=flows, most=most)
-    if (np.asarray(alphas) < 0).any() or (np.asarray(betas) < 0).any():
-        raise TheoryError("alphas and betas must be numbers from 0")
-    if np.shape(start) != (2,) or start[0] < -1.0 or start[1] < 0.0:
-        raise TheoryError(f"start is {start}; it must be a rate from -1 and a queue from 0")
-    if flows < 1.0 or most <= 0.0:
-        raise TheoryError(f"flows is {flows} and most is {most}; they must be from 1, and above 0")
-    room = np.asarray(buffer, np.float64)
-    if not ((room > 0.0) & (room >= start[1])).all():
-        raise TheoryError(f"buffer is {buffer!r}; it must be above 0, and hold the queue of the start, {start[1]:g}")
-
-
-def _of_rcp(model: Model, buffer: ArrayLike) -> None:
-    if model != "rcp" and not np.isinf(np.asarray(buffer, np.float64)).all():
-        raise TheoryError(f"buffer is {buffer!r}; the model that has it is rcp")
-
-
-def settling_time(
-    alphas: ArrayLike,
-    betas: ArrayLike,
-    *,
-    model: Model = "rcp",
-    start: tuple[float, float] = (1.0, 0.0),
-    flows: float = 100.0,
-    buffer: ArrayLike = math.inf,
-    most: float = PATIENCE_RTTS,
-) -> Floats:
-    """Round trips until the rate is within 2% and the queue within 1% for good (Dukkipati 2007, section 5.4).
-
-    Args:
-        alphas: Gains on spare capacity, of any shape that goes with that of betas.
-        betas: Gains on the queue.
-        model: Which equations.
-        start: Where it starts: the rate over the equilibrium's less one, the queue in bandwidth-delay products.
-        flows: Highest rate over the equilibrium's: R is at most C. For `rcp`.
-        buffer: In bandwidth-delay products, of any shape that goes with the gains'. For `rcp`.
-        most: Round trips that it is waited for.
-
-    Returns:
-        Round trips, NaN where it does not settle.
-    """
-    _checked(alphas, betas, start, flows, most, buffer)
-    _of_rcp(model, buffer)
-    grids = np.broadcast_arrays(*(np.asarray(values, np.float64) for values in (alphas, betas, buffer)))
-    a, b, room = (_buffer(grid.ravel()) for grid in grids)
-    with translated():
-        found = _flowstamp.settling(model, a, b, room, start, flows, most)
-    return _array(found).reshape(grids[0].shape)
-
-
-def stable_map(
-    alphas: ArrayLike,
-    betas: ArrayLike,
-    *,
-    model: Model = "switched",
-    start: tuple[float, float] = (0.5, 0.0),
-    flows: float = 100.0,
-    most: float = 1000.0,
-) -> NDArray[np.bool_]:
-    """Where a model settles, by rows of one beta each; tried near the border, and taken to be alike elsewhere."""
-    _checked(alphas, betas, start, flows, most)
-    a, b = (np.asarray(values, np.float64).ravel() for values in (alphas, betas))
-    with translated():
-        cells, _ = _flowstamp.settling_map(model, _buffer(a), _buffer(b), start, flows, most)
-    return np.frombuffer(cells, np.bool_).reshape(len(b), len(a))
-
-
-def proved(alphas: ArrayLike, betas: ArrayLike) -> NDArray[np.bool_]:
-    """Whether it is proved that the switched system is stable with gains, of any shapes that go together.
-
-    For any RTT, capacity and number of flows, and from any start. What is not proved may be stable all the same.
-    """
-    _finite(alphas=alphas, betas=betas)
-    a, b = np.broadcast_arrays(np.asarray(alphas, np.float64), np.asarray(betas, np.float64))
-    with translated():
-        found = _flowstamp.proved(_buffer(a.ravel()), _buffer(b.ravel()))
-    return np.frombuffer(found, np.bool_).reshape(a.shape)
-
-
-def switched_border(betas: ArrayLike) -> Floats:
-    """Below which alpha the switched system is stable with each beta from 0 on, to a thousandth."""
-    _checked(0.0, betas, (0.0, 0.0), 1.0, 1.0)
-    b = np.asarray(betas, np.float64)
-    with translated():
-        return _array(_flowstamp.switched_border(_buffer(b.ravel()))).reshape(b.shape)
-
-
-def trajectory(
-    alpha: float,
-    beta: float,
-    rtts: ArrayLike,
-    *,
-    model: Model = "rcp",
-    start: tuple[float, float] = (1.0, 0.0),
-    flows: float = 100.0,
-    buffer: float = math.inf,
-    error: float = 0.0,
-) -> tuple[Floats, Floats]:
-    """Rate over the equilibrium's less one, and queue in bandwidth-delay products, at times in round trips.
-
-    `error` is by what share a router takes the capacity for more than it is (Abrantes 2006, equation 3), for
-    `switched` and `linear`; `buffer` is in bandwidth-delay products, for `rcp`.
-    """
-    _checked(alpha, beta, start, flows, 1.0, buffer)
-    _of_rcp(model, buffer)
-    _finite(error=error)
-    if model == "rcp" and error != 0.0:
-        raise TheoryError(f"error is {error}; the models that have it are switched and linear")
-    with translated():
-        found = _flowstamp.trajectory(model, alpha, beta, start, flows, buffer, error, _buffer(rtts))
-    states = _array(found).reshape(-1, 2)
-    return states[:, 0], states[:, 1]
-
-
-def response(alpha: float, beta: float, rtt: str, omega: ArrayLike) -> tuple[NDArray[np.complex128], Floats]:
-    """Of the open loop at angular frequencies in rad/s: the response, and its phase in radians without jumps."""
-    with translated():
-        seconds = _flowstamp.quantity("time", rtt)
-        re, im, phase = _flowstamp.loop_response(alpha, beta, 0.0, [(1.0, seconds)], _buffer(omega))
-    return _array(re) + 1j * _array(im), _array(phase)
-
-
-def phase_portrait(
-    alpha: float,
-    beta: float,
-    *,
-    starts: Sequence[tuple[float, float]] = STARTS,
-    model: Model = "rcp",
-    flows: float = 10.0,
-    rtts: float = 100.0,
-) -> Figure:
-    """Draws the queue against the rate from several starts, as appendix E of the thesis.
-
-    Args:
-        alpha: Gain on spare capacity.
-        beta: Gain on the queue.
-        starts: Rates over the equilibrium's less one, and queues in bandwidth-delay products.
-        model: Which equations.
-        flows: Highest rate over the equilibrium's; for `rcp`.
-        rtts: For so many round trips.
-    """
-    from flowstamp import plot
-
-    if len(starts) == 0:
-        raise TheoryError("starts is empty; it must have one start at least")
-    _finite(rtts=rtts)
-    times = np.linspace(0.0, rtts, max(2, math.ceil(32.0 * rtts)))
-    paths = [trajectory(alpha, beta, times, model=model, start=start, flows=flows) for start in starts]
-    named = [f"from {rate + 1.0:.3g}, queue {queue:.3g}" for rate, queue in starts]
-    return plot.phase_portrait([(rate + 1.0, queue) for rate, queue in paths], named)
-
-
-def settling_map(
-    alphas: ArrayLike,
-    betas: ArrayLike,
-    *,
-    model: Model = "rcp",
-    start: tuple[float, float] = (1.0, 0.0),
-    flows: float = 100.0,
-    most: float = SETTLING_RTTS,
-    point: tuple[float, float, str] | None = None,
-) -> Figure:
-    """Draws after how many round trips a law settles, over its gains: `settling_time` of each pair.
-
-    `point` is a pair of gains to be marked, and its name.
-    """
-    from flowstamp import plot
-
-    a, b = (np.asarray(values, np.float64).ravel() for values in (alphas, betas))
-    if len(a) < 2 or len(b) < 2:
-        raise TheoryError("a map needs two alphas and two betas at least")
-    times = settling_time(a[None, :], b[:, None], model=model, start=start, flows=flows, most=most)
-    return plot.settling(a, b, times, _border(0.0, [(1.0, 1.0)], a, b), point)
-
-
-def _border(shuffle: float, flows: list[tuple[float, float]], alphas: Floats, betas: Floats) -> tuple[Floats, Floats]:
-    """The linear loop's, as far as there are gains: where it has a root on the imaginary axis."""
-    with translated():
-        found = _flowstamp.loop_border(shuffle, flows, (float(alphas[-1]), float(betas[-1])))
-    return _array(found[0]), _array(found[1])
 
 
 @dataclass(frozen=True)
@@ -621,19 +430,6 @@ def _dies(rate: Floats, queue: Floats, left: float = 0.99) -> bool:
     quarter = len(size) // 4
     early, late = size[quarter : 2 * quarter], size[-quarter:]
     return bool(late.max() < left * early.max() or late.max() < early.min())
-
-
-def _quantity(name: str, kind: Literal["rate", "time", "size"], text: str, *, zero: bool = False) -> float:
-    if not zero and text.strip().startswith("-"):
-        raise TheoryError(f'{name} is "{text}"; it must be above 0')
-    try:
-        with translated():
-            value = _flowstamp.quantity(kind, text)
-    except TheoryError as error:
-        raise TheoryError(f"{name}: {error}") from error
-    if value <= 0.0 and not (zero and value == 0.0):
-        raise TheoryError(f'{name} is "{text}"; it must be above 0')
-    return value
 
 
 def _groups(rtts: Sequence[float], flows: Sequence[int]) -> tuple[float, tuple[tuple[float, int], ...]]:

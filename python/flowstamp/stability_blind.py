@@ -23,7 +23,7 @@ import numpy as np
 
 from flowstamp import _flowstamp
 from flowstamp.errors import TheoryError, translated
-from flowstamp.stability import Floats, _array, _finite, _quantity
+from flowstamp.stability_models import Floats, _array, _finite, _quantity
 
 Senders = Literal["windows", "rates", "at_once"]
 SENDERS = ("windows", "rates", "at_once")

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 
 from flowstamp import _flowstamp
 from flowstamp.errors import TheoryError, translated
-from flowstamp.stability import MOST_GAIN, Floats, _array, _buffer, _finite, _gain, _quantity
+from flowstamp.stability_models import MOST_GAIN, Floats, _array, _buffer, _finite, _gain, _quantity
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

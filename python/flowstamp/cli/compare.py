@@ -137,18 +137,13 @@ def compare(
         raise UsageError("--protocols is missing; write for example --protocols xcp,reno+red")
     names = [name.strip() for name in protocols.split(",") if name.strip()]
     from flowstamp import compare as comparison
-    from flowstamp import executors, paired
     from flowstamp import trials as labs
     from flowstamp.files import check_folder
     from flowstamp.sweeps import run_many
 
     if labs.is_lab(scenario):
         return _lab_trials(scenario, names, sets, trials or 3, out, seed, as_json)
-    if trials is not None:
-        raise UsageError(f"--trials: is for a lab's file, which has a table [path]; {scenario} has none")
-    executors.check(executor)
-    if metric:
-        paired.check(metric)
+    _check(scenario, trials, executor, metric)
     loaded = load(scenario, sets)
     scenarios = comparison.variants(loaded, names, memory=memory)
     check_folder(out)
@@ -156,11 +151,18 @@ def compare(
     longest_s = comparison.longest(loaded, max_duration)
     results, known = _until_confident(scenario.name, scenarios, run, confidence / 100, longest_s)
     compared = _compared(results, known, metric, out)
-    if as_json:
-        document(compared.as_json())
-    else:
-        _tell(compared, metric, out, everything=everything)
+    document(compared.as_json()) if as_json else _tell(compared, metric, out, everything=everything)
     return 0
+
+
+def _check(scenario: Path, trials: int | None, executor: str, metric: str) -> None:
+    from flowstamp import executors, paired
+
+    if trials is not None:
+        raise UsageError(f"--trials: is for a lab's file, which has a table [path]; {scenario} has none")
+    executors.check(executor)
+    if metric:
+        paired.check(metric)
 
 
 def _until_confident(

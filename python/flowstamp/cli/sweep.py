@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +13,9 @@ from flowstamp import streams
 from flowstamp.cli.common import check_out, document, load, say, say_written, show_progress
 from flowstamp.cli.options import Executor, Fresh, Json, Memory, Out, ScenarioFile, Seed, Sets, ShownAs, Threads
 from flowstamp.errors import UsageError
+
+if TYPE_CHECKING:
+    from flowstamp.sweeps import Sweep
 
 
 def sweep(
@@ -40,7 +44,6 @@ def sweep(
     of that Dask scheduler, which need the same build; what a worker had that was killed is done by the others.
     """
     show_progress(progress)
-    from flowstamp import overview, text
     from flowstamp.files import write_whole
     from flowstamp.progress import Meter
     from flowstamp.sweeps import sweep as run_sweep
@@ -67,20 +70,32 @@ def sweep(
             fresh=fresh,
             progress=meter,
         )
+    _tell_kept(swept, out)
+    written = [write_whole(out / "sweep.csv", swept.csv())] if out is not None else []
+    if as_json:
+        document(_as_json(swept) | {"files": [str(path) for path in written]})
+    else:
+        _tell(swept, written)
+    return 0
+
+
+def _tell_kept(swept: Sweep, out: Path | None) -> None:
     if swept.kept:
         again = "--fresh runs all of them again"
         streams.tell(f"{swept.kept} of {len(swept.points)} points are in {out}/points from before; {again}")
-    written = [write_whole(out / "sweep.csv", swept.csv())] if out is not None else []
-    if as_json:
-        runs = [
-            {"point": point, "summary": result.summary}
-            for point, result in zip(swept.points, swept.results, strict=True)
-        ]
-        document({"keys": swept.keys, "runs": runs, "kept": swept.kept, "files": [str(path) for path in written]})
-    else:
-        say(text.table(*overview.points(swept)))
-        say_written(written)
-    return 0
+
+
+def _tell(swept: Sweep, written: Iterable[Path]) -> None:
+    from flowstamp import overview, text
+
+    say(text.table(*overview.points(swept)))
+    say_written(written)
+
+
+def _as_json(swept: Sweep) -> dict[str, Any]:
+    pairs = zip(swept.points, swept.results, strict=True)
+    runs = [{"point": point, "summary": result.summary} for point, result in pairs]
+    return {"keys": swept.keys, "runs": runs, "kept": swept.kept}
 
 
 def _check(executor: str, threads: int | None, out: Path | None, *, tables: bool, fresh: bool) -> None:

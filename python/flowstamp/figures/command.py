@@ -7,7 +7,7 @@ import json as json_module
 import math
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from flowstamp.figures.catalogue import load, matching
 from flowstamp.figures.kept import Kept
 from flowstamp.figures.memory import Form, Memory
 from flowstamp.figures.runner import Runner
+from flowstamp.figures.spec import FigureSpec
 from flowstamp.figures.tables import FigureError
 from flowstamp.figures.verdicts import Outcome, Status
 from flowstamp.files import write_whole
@@ -72,46 +73,21 @@ def cli_figure(
     form: Form = "fast" if fast else "full"
     known = Memory.beside(runner.files)
     console, messages = Console(), Console(stderr=True)
-    fill = (
-        Fill(
-            figures,
-            Meter,
-            fast=fast,
-            directory=directory,
-            out=out,
-            memory=memory,
-            executor=executor,
-            fresh=fresh,
-        )
-        if accept
-        else None
-    )
-    kept = Kept(out, runner.files, form)
-    seeds = {spec.id: spec.seed if seed is None else seed for spec in figures}
-    before = {} if fresh or accept else {spec.id: kept.outcome(spec, seeds[spec.id]) for spec in figures}
-    missing = [spec for spec in figures if before.get(spec.id) is None]
     outcomes: list[Outcome] = []
+    if accept:
+        accepted = Fill(
+            figures, Meter, fast=fast, directory=directory, out=out, memory=memory, executor=executor, fresh=fresh
+        ).figure
+        each = ((*accepted(figure), list[str]()) for figure in figures)
+    else:
+        found = _each(figures, runner, Kept(out, runner.files, form), messages, fresh=fresh)
+        each = ((one, *(known.compared(one, form) if seed is None else ([], []))) for one in found)
     with runner:
-        for figure in figures:
-            if fill is not None:
-                outcome, changes, notes = *fill.figure(figure), list[str]()
-            else:
-                found = before.get(figure.id)
-                if found is not None:
-                    outcome = found
-                    messages.print(f"{figure.id}: is in {out}/ from before; --fresh runs it again", soft_wrap=True)
-                else:
-                    missing.remove(figure)
-                    with Meter(figure.id) as report:
-                        outcome = runner.run(figure, out, report, missing)
-                    runner.forget(missing)
-                    kept.put_outcome(outcome, seeds[figure.id])
-                changes, notes = known.compared(outcome, form) if seed is None else ([], [])
-            outcome = replace(outcome, changes=changes, notes=[*outcome.notes, *notes])
-            outcomes.append(outcome)
+        for outcome, changes, notes in each:
+            outcomes.append(replace(outcome, changes=changes, notes=[*outcome.notes, *notes]))
             if not json:
-                _print(console, outcome)
-            _warn(messages, outcome, known)
+                _print(console, outcomes[-1])
+            _warn(messages, outcomes[-1], known)
     document = {"figures": [o.as_json() for o in outcomes]}
     text = json_module.dumps(document, indent=2, ensure_ascii=False) + "\n"
     write_whole(out / "results.json", text)
@@ -121,6 +97,27 @@ def cli_figure(
         _print_total(console, outcomes, out)
     failed = any(v.status == "fails" for o in outcomes for v in o.verdicts)
     return 1 if failed or (any(o.changes for o in outcomes) and not accept) else 0
+
+
+def _each(
+    figures: Sequence[FigureSpec], runner: Runner, kept: Kept, messages: Console, *, fresh: bool
+) -> Iterator[Outcome]:
+    """What each figure gave: as the folder has it, or by running it."""
+    seeds = {spec.id: spec.seed if runner.seed is None else runner.seed for spec in figures}
+    before = {} if fresh else {spec.id: kept.outcome(spec, seeds[spec.id]) for spec in figures}
+    missing = [spec for spec in figures if before.get(spec.id) is None]
+    for figure in figures:
+        found = before.get(figure.id)
+        if found is not None:
+            messages.print(f"{figure.id}: is in {kept.out}/ from before; --fresh runs it again", soft_wrap=True)
+            yield found
+            continue
+        missing.remove(figure)
+        with Meter(figure.id) as report:
+            outcome = runner.run(figure, kept.out, report, missing)
+        runner.forget(missing)
+        kept.put_outcome(outcome, seeds[figure.id])
+        yield outcome
 
 
 def _list(json: bool, directory: Path | None, patterns: Sequence[str]) -> None:
