@@ -89,6 +89,7 @@ pub struct Seconds(f64);
 impl Seconds {
     /// The number, if there is one.
     #[must_use]
+    #[inline]
     pub fn get(self) -> Option<f64> {
         (!self.0.is_nan()).then_some(self.0)
     }

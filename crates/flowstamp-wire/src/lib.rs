@@ -37,15 +37,23 @@
 //! HOME=/tmp setpriv --reuid=65534 --regid=65534 --clear-groups tshark -X lua_script:...
 //! ```
 
+#[cfg(feature = "frames")]
 pub mod codec;
+#[cfg_attr(not(feature = "frames"), expect(dead_code, reason = "the headers of frames share it"))]
 pub mod field;
+#[cfg(feature = "frames")]
 pub mod frame;
 pub mod option;
 pub mod pcapng;
+#[cfg(feature = "frames")]
 pub mod pcp;
+#[cfg(feature = "frames")]
 pub mod radio;
+#[cfg(feature = "frames")]
 pub mod rcp;
+#[cfg(feature = "frames")]
 pub mod vcp;
+#[cfg(feature = "frames")]
 pub mod xcp;
 
 /// Source of the Wireshark Lua dissector, for Wireshark and tshark 4.0 and later. It decodes the headers of the simulator's captures,

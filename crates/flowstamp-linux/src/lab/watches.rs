@@ -10,7 +10,7 @@ use crate::path::Epoch;
 use crate::router::police::Flow;
 use std::time::Duration;
 
-/// All of it, for as long as this lives.
+/// The threads and processes that do so, for as long as this lives.
 pub struct Watches {
     shaper: Option<Shaper>,
     sharer: Option<Sharer>,
@@ -20,7 +20,7 @@ pub struct Watches {
 }
 
 impl Watches {
-    /// Starts it, if the router is the kernel's.
+    /// Starts them, if the router is the kernel's.
     pub fn start(id: &Id, lab: &Lab, epoch: Epoch) -> anyhow::Result<Option<Self>> {
         if lab.router.place != Where::Bpf {
             return Ok(None);
@@ -41,7 +41,7 @@ impl Watches {
         self.shaper.take().map(Shaper::finish).transpose()
     }
 
-    /// Ends it, and says what was seen.
+    /// Ends the watches and returns what they saw.
     pub fn finish(mut self) -> anyhow::Result<Router> {
         anyhow::ensure!(
             self.sharer.as_mut().is_none_or(Sharer::is_running),
