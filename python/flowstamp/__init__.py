@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Flowstamp: explicit-feedback congestion control.
 
-Routers stamp each packet with what its flow should do, the receiver echoes the stamp, the sender obeys.
+Routers write rate feedback into each packet, the receiver echoes it, and the sender follows it.
 
     import flowstamp as fs
 
@@ -9,7 +9,7 @@ Routers stamp each packet with what its flow should do, the receiver echoes the 
     r.links["bottleneck"]["utilization"]
     r.plot()
 
-Importing the package loads next to nothing; each name loads its module when it is first used.
+Importing the package is cheap: each name loads its module at first use.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The command `flowstamp`."""
+"""Entry point of the command `flowstamp`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flowstamp import streams
 def main() -> None:
     """Runs the command and exits."""
     if hasattr(signal, "SIGPIPE"):
-        # Whoever reads our output may go away, as `head` does: that ends the command in silence, as any other.
+        # A reader such as `head` may close the pipe. The command then ends silently, like any Unix tool.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         if streams.prepare():
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def _version() -> int:
-    """Asked so often, by scripts, that it goes without the rest of the command."""
+    """Prints the version without loading the rest of the command, because scripts ask for it often."""
     from flowstamp import _flowstamp
 
     try:
@@ -41,7 +41,7 @@ def _version() -> int:
 
 
 def _command() -> int:
-    # Modules, and what a picture is made of, live on: a look through them every 700 objects takes a tenth more.
+    # Most objects (modules, parts of pictures) live until exit. Collecting at every 700 objects costs 10% more time.
     gc.set_threshold(50_000)
     from flowstamp.cli import run_command
 

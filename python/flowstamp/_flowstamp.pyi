@@ -1,4 +1,4 @@
-"""The native module: runs scenarios, holds results, knows the ideals. Glue only; the typed facade is in the other modules."""
+"""The native module: runs scenarios, holds results, computes the ideals. It has only glue; the other modules are the typed interface."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
@@ -6,63 +6,63 @@ from typing import Any, final
 __version__: str
 
 class ScenarioError(ValueError):
-    """Bad input: one line that names the source, the key, the value and what would be right."""
+    """Invalid input. The message is one line that names the source, the key, the value and what would be right."""
 
 class OutputError(OSError):
-    """Results could not be written: one line that names the path and the reason."""
+    """Results could not be written. The message is one line that names the path and the reason."""
 
 class TheoryError(ValueError):
-    """What was asked of a formula, a server or a statistic has no answer: one line that says why."""
+    """A formula, an ideal server or a statistic is undefined for the arguments. The message is one line that says why."""
 
 @final
 class Table:
-    """A table of results; any Arrow consumer (pandas, polars, pyarrow, duckdb) reads it by the PyCapsule interface."""
+    """A table of results for any Arrow consumer (pandas, polars, pyarrow, duckdb), through the PyCapsule interface."""
 
     def __new__(cls, columns: Sequence[tuple[str, Sequence[int] | Sequence[float] | Sequence[str]]]) -> Table:
-        """A table of columns: whole numbers, numbers or words, as many in each."""
+        """Makes a table from columns of equal length: integers, floats or strings."""
     def parquet(self, notes: Sequence[tuple[str, str]] = ()) -> bytes:
-        """The table as a Parquet file, with `notes` beside the columns."""
+        """Returns the table as a Parquet file, with `notes` as key-value metadata."""
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     @property
     def num_rows(self) -> int: ...
     @property
     def column_names(self) -> list[str]: ...
     def column(self, name: str) -> list[Any]:
-        """One column as a list (floats, ints, strings or None)."""
+        """Returns one column as a list (floats, ints, strings or None)."""
     def numbers(self, name: str) -> bytes:
-        """A column of numbers as a native float64 buffer, NaN where there is none (numpy.frombuffer)."""
+        """Returns a numeric column as a native float64 buffer for numpy.frombuffer; missing values are NaN."""
     def words(self, name: str) -> tuple[bytes, list[str]]:
-        """A column of words as numbers into a list of them: a native int32 buffer, and the list."""
+        """Returns a text column dictionary-encoded: a native int32 buffer of indices, and the list of words."""
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """Returns the table as HTML for notebooks."""
 
 @final
 class Run:
     """A finished run."""
 
     def summary_json(self, *, pretty: bool = False) -> str:
-        """`summary.json`; `pretty` as the file has it."""
+        """Returns `summary.json` as text; `pretty` indents it as in the file."""
     def scenario_toml(self) -> str:
-        """The scenario as it ran, with every default spelled out."""
+        """Returns the scenario as it ran, with every default."""
     def manifest_json(self) -> str: ...
     @property
     def series(self) -> Table:
-        """Long form: time_s, kind (link | group | flow | law), name, metric, value."""
+        """All samples in long form: time_s, kind (link | group | flow | law), name, metric, value."""
     @property
     def flows(self) -> Table:
-        """flow, group, index, law, start_s, end_s?, size_bytes?, fct_s?, delivered_bytes, goodput_bps, retransmissions,
-        timeouts, min_rtt_s, srtt_s, switched_s?, stop_s?. One row per flow."""
+        """One row per flow: flow, group, index, law, start_s, end_s?, size_bytes?, fct_s?, delivered_bytes, goodput_bps, retransmissions,
+        timeouts, min_rtt_s, srtt_s, switched_s?, stop_s?."""
     @property
     def delays(self) -> Table:
-        """kind (link | group), name, min_bytes?, max_bytes?, delay_s, share: the distributions of queueing delays and of packet delays."""
+        """Distributions of queueing delays and packet delays: kind (link | group), name, min_bytes?, max_bytes?, delay_s, share."""
     def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]:
-        """Times and values of one series as native float64 buffers (numpy.frombuffer)."""
+        """Returns times and values of one series as native float64 buffers for numpy.frombuffer."""
     def write(self, directory: str) -> list[str]:
         """Writes manifest.json, summary.json, series.parquet, flows.parquet, delays.parquet, and trace.pcapng + flowstamp.lua if packets were
-        captured. Each file appears under its name only when it is whole. Returns the paths. Raises OutputError."""
+        captured. Each file appears under its name only when it is complete. Returns the paths. Raises OutputError."""
 
-# Progress: called about ten times a second from the running thread with
-# (run_index, runs, simulated_s, duration_s, events). An exception that it raises (KeyboardInterrupt) stops the runs.
+# The running thread calls it about ten times a second with (run_index, runs, simulated_s, duration_s, events).
+# An exception that it raises, such as KeyboardInterrupt, stops the runs.
 Progress = Callable[[int, int, float, float, int], None]
 
 def run(
@@ -76,33 +76,33 @@ def run(
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Runs one scenario, unless it may need more than `memory` bytes. `sets` are --set overrides: dotted key (flows by name or index: flows.long.count), TOML value;
-    a value that is no TOML (45Mbps) is taken as a string. Raises ScenarioError."""
+    """Runs one scenario, unless it may need more than `memory` bytes. `sets` are --set overrides: dotted key (flows by name or index:
+    flows.long.count) and TOML value. A value that is not TOML, such as 45Mbps, is taken as a string. Raises ScenarioError."""
 
 @final
 class Simulation:
-    """A run that has not ended."""
+    """A run in progress."""
 
     @property
     def now_s(self) -> float:
-        """Simulated seconds so far."""
+        """The simulated time in seconds."""
     def run_until(self, until: str, *, progress: Progress | None = None) -> None:
-        """Runs on to an instant, which is a time with its unit. An exception that `progress` raises stops it on the way; it
-        can go on. Raises ScenarioError."""
+        """Runs until a simulated time, given with its unit. An exception that `progress` raises stops the run early; a later call
+        continues it. Raises ScenarioError."""
     def set(self, key: str, value: str) -> None:
-        """Sets a value from now on: a key of the scenario, and TOML or else text. Raises ScenarioError."""
+        """Changes a scenario key from now on; the value is TOML or else text. Raises ScenarioError."""
     def results(self) -> Run:
-        """The results as if the run ended now. Raises ScenarioError during warm-up."""
+        """Returns the results as if the run ended now. Raises ScenarioError during warm-up."""
     def links(self) -> list[tuple[str, float, float]]:
-        """The router links: name, mean rate of the run in bit/s (of a trace that of one period), buffer in bytes."""
+        """Returns the router links: name, mean rate of the run in bit/s (for a trace, over one period), buffer in bytes."""
     def senders(self) -> list[dict[str, Any]]:
-        """Counts of the flows whose law is `told`, since each began; not of groups whose flows come and go. Packets: `sent`, `lost`
-        (and sent again), `delivered`, `marked`; `acks`, and `rtt_sum_ps` of their samples modulo 2**64; `min_rtt_s`, zero before
-        the first; `group`, `index`, `path_rtt_s`, `payload_bytes`."""
+        """Returns counters of the flows whose law is `told`, since each began; omits groups whose flows come and go. Packets: `sent`,
+        `lost` (and retransmitted), `delivered`, `marked`. Samples of the RTT: their number `acks`, their sum `rtt_sum_ps` modulo
+        2**64, and the smallest one `min_rtt_s`, 0 before the first. Constants: `group`, `index`, `path_rtt_s`, `payload_bytes`."""
     def series(self, since: str = "0s") -> Table:
-        """Samples taken after an instant, in long form."""
+        """Returns the samples taken after a simulated time, in long form."""
     def series_points(self, kind: str, name: str, metric: str, *, since: str = "0s") -> tuple[bytes, bytes]:
-        """Times and values of one series after an instant, as native float64 buffers."""
+        """Returns times and values of one series after a simulated time, as native float64 buffers."""
 
 def start(
     text: str,
@@ -114,9 +114,9 @@ def start(
     seed: int | None = None,
     memory: int | None = None,
 ) -> Simulation:
-    """Lays out a scenario, ready to run. Raises ScenarioError."""
+    """Builds the network of a scenario, ready to run. Raises ScenarioError."""
 
-# Text in TOML, source, sets, and base_dir or the contents of the files that the scenario names, by their paths.
+# TOML text, source, sets, and base_dir or the contents of the files that the scenario names, by path.
 Job = tuple[str, str, Sequence[tuple[str, str]], str | Mapping[str, str]]
 
 def run_many(
@@ -127,8 +127,8 @@ def run_many(
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> list[Run]:
-    """Runs many scenarios on all cores; results in the order given. All are checked before the first starts. Of `memory` bytes all
-    have their part: a run waits for room, and what would not fit one by one is refused."""
+    """Runs many scenarios on all cores and returns results in the same order. Checks all before the first starts. `memory` limits all
+    runs together: a run waits until it fits, and one that cannot fit on its own is an error."""
 
 def run_each(
     scenarios: Sequence[Job],
@@ -138,8 +138,8 @@ def run_each(
     memory: int | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """The same; `done` gets each run and its number as it ends, in the calling thread. If it raises, or `progress` does, no more are
-    begun; of those that had ended by then it has heard, unless it is what raised."""
+    """Does the same, but passes each run and its number to `done` as it ends, in the calling thread. If `done` or `progress` raises, no
+    more runs start. If `progress` raises, `done` still gets every run that had ended."""
 
 def check(
     text: str,
@@ -150,7 +150,7 @@ def check(
     base_dir: str = ".",
     memory: int | None = None,
 ) -> str:
-    """Checks a scenario without running it; returns it as TOML with every default spelled out. Raises ScenarioError."""
+    """Checks a scenario without running it and returns it as TOML with every default. Raises ScenarioError."""
 
 def router_loops(
     text: str,
@@ -165,9 +165,9 @@ def router_loops(
     list[tuple[list[tuple[str, float]], float, int]],
     list[str],
 ]:
-    """Links of a checked scenario whose router law has gains: name, law, alpha, beta, gamma where it has one, the RTTs in seconds
-    of flows that obey, each with their number, and the capacity in bit/s. And ways of flows that last: names of links, each with
-    the time that data need to get there in seconds, RTT and number; none where other flows come and go. And what a run warns of."""
+    """Returns loops, routes and warnings of a checked scenario. A loop is a link whose router law has gains: name, law, alpha, beta, gamma
+    (None if the law lacks it), RTTs in seconds of compliant flows with their numbers, and capacity in bit/s. A route of long-lived flows
+    has its links' names with the data's delay to each in seconds, RTT and number of flows; there are none if other flows come and go."""
 
 def resolve(
     text: str,
@@ -178,28 +178,28 @@ def resolve(
     base_dir: str = ".",
     memory: int | None = None,
 ) -> tuple[str, dict[str, str], int]:
-    """The same with the contents of the files that the scenario names, by their paths, and the bytes of memory that a run may need."""
+    """Does the same as `check`, and also returns the contents of the scenario's files by path, and the run's estimated memory in bytes."""
 
 def parquet_notes(bytes: bytes) -> dict[str, str] | None:
-    """What stands beside the columns of a file that `Table.parquet` made; None of what is no whole Parquet file."""
+    """Returns the key-value metadata of a file that `Table.parquet` made; None if it is not a complete Parquet file."""
 
 def scenario_schema() -> str:
-    """JSON Schema of a scenario."""
+    """Returns the JSON Schema of a scenario."""
 
 def dissector_lua() -> str:
-    """Lua dissector for Wireshark: the headers in trace.pcapng, and the TCP option of hosts on Linux."""
+    """Returns the Lua dissector for Wireshark: the headers in trace.pcapng, and the TCP option of hosts on Linux."""
 
 def laws() -> dict[str, list[str]]:
-    """Names in the registry: {"senders": [...], "routers": [...], "queues": [...], "schedulers": [...]}"""
+    """Returns the names in the registry: {"senders": [...], "routers": [...], "queues": [...], "schedulers": [...]}"""
 
 def router_of(*, blind: bool = False) -> dict[str, str]:
-    """The router law that each sender law has by itself, or "none"."""
+    """Returns the default router law of each sender law, or "none". With `blind`, prefers one that does not need the capacity."""
 
 # Formulas, ideal servers, statistics. Rates are bits per second, times seconds, sizes bytes; series are native float64
 # buffers (array.tobytes(), numpy.frombuffer). All raise TheoryError.
 
 def quantity(kind: str, text: str) -> float:
-    """A quantity with its unit; kind: rate (bits per second), time (seconds) or size (bytes)."""
+    """Parses a quantity with its unit; kind: rate (bits per second), time (seconds) or size (bytes)."""
 
 @final
 class Sizes:
@@ -213,10 +213,10 @@ class Sizes:
     def exponential(mean: float) -> Sizes: ...
     @staticmethod
     def pareto(mean: float, shape: float, max: float | None = None) -> Sizes:
-        """With `max` cut there, the mean kept."""
+        """Makes a Pareto distribution; `max` truncates it and keeps the mean."""
     @staticmethod
     def empirical(points: Sequence[tuple[float, float]]) -> Sizes:
-        """Points (size, P(L <= size)), linear between them."""
+        """Makes a distribution from points (size, P(L <= size)), linear between them."""
     @property
     def mean(self) -> float: ...
     @property
@@ -225,7 +225,7 @@ class Sizes:
 
 @final
 class Link:
-    """Flows that arrive as a Poisson process at one link: an M/G/1 queue."""
+    """A link at which flows arrive as a Poisson process: an M/G/1 queue."""
 
     def __new__(cls, sizes: Sizes, capacity_bps: float, load: float) -> Link: ...
     @property
@@ -233,13 +233,13 @@ class Link:
     @property
     def flows_per_s(self) -> float: ...
     def mean_time(self, discipline: str, size_bytes: float | None = None) -> float:
-        """Mean time in the queue and in service, of all flows or of one size; discipline: fcfs, ps, srpt or fb."""
+        """Returns the mean time in queue and service, of all flows or of one size; discipline: fcfs, ps, srpt or fb."""
     def mean_duration(self, rate_share: float, reading: str, blocking: str) -> float:
-        """Mean flow duration when every flow sends at a share of the capacity (appendix A). reading: last_packet or
+        """Returns the mean flow duration if every flow sends at a share of the capacity (appendix A). reading: last_packet or
         as_printed; blocking: two_point, two_point_smooth or erlang_c."""
     def mean_queue_bytes(self, rate_share: float, blocking: str) -> float: ...
     def best_rate(self, reading: str, blocking: str, range: tuple[float, float]) -> tuple[float, float]:
-        """The share of the capacity with the least mean duration, and that duration."""
+        """Returns the share of the capacity with the least mean duration, and that duration."""
 
 def completion_times(
     formula: str,
@@ -249,24 +249,24 @@ def completion_times(
     load: float = 0.0,
     packet_bytes: float = 1000.0,
 ) -> bytes:
-    """Completion times of flows of some sizes; formula: ps, bound or slow_start."""
+    """Returns the completion time for each size; formula: ps, bound or slow_start."""
 
 def round_trips(equation: str, rtt_s: float) -> float:
-    """Seconds of round trips that the thesis adds in equation 2.1, 4.1 or 6.1."""
+    """Returns the round trips in seconds that the thesis adds in equation 2.1, 4.1 or 6.1."""
 
 def serve(discipline: str, arrivals_s: bytes, sizes_bytes: bytes, capacity_bps: float) -> bytes:
-    """How long each flow, sorted by arrival, is with an ideal server."""
+    """Returns the time of each flow, sorted by arrival, at an ideal server."""
 
 def rate_limited(
     arrivals_s: bytes, sizes_bytes: bytes, flow_rate_bps: float, capacity_bps: float
 ) -> tuple[bytes, float, float]:
-    """Flows that each send at one rate into a FIFO queue: durations, mean queue in bytes, utilisation."""
+    """Simulates flows that each send at one rate into a FIFO queue; returns durations, mean queue in bytes, utilisation."""
 
 def batch_means(values: bytes, batches: int = 10, level: float = 0.95) -> tuple[float, float, float]:
-    """Mean, half width of its confidence interval, correlation of successive batches."""
+    """Returns the mean, the half width of its confidence interval, and the correlation of successive batches."""
 
 def mser5(values: bytes) -> int:
-    """How many of the first values to leave out by the MSER-5 rule."""
+    """Returns the length of the warm-up in values by the MSER-5 rule."""
 
 def own_gains() -> dict[str, tuple[float, float]]: ...
 def loop_crossings(alphas: bytes, betas: bytes) -> tuple[bytes, bytes]: ...
@@ -357,7 +357,7 @@ def shared_map(
     most: float,
 ) -> tuple[bytes, int]: ...
 
-# Numbers of a route's links, each with how long after they were sent data pass it, RTT, and number of flows.
+# A route: its links' numbers with the delay of data from the sender to each, RTT, and number of flows.
 Route = tuple[Sequence[tuple[int, float]], float, float]
 
 def max_min(capacities: Sequence[float], over: Sequence[Route]) -> list[float]: ...

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Mean flow completion times by size, of several protocols beside processor sharing and the lower bound."""
+"""Average flow completion times (AFCT) by flow size for several protocols, processor sharing and the lower bound."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ IDEALS = {"ps": "PS", "bound": "lower bound"}
 
 
 def by_size(results: Mapping[str, Results]) -> dict[str, list[dict[str, Any]]]:
-    """For each group of random or listed flows its size bins: mean completion time under each protocol, and the ideals.
+    """Returns the size bins of each group of random or listed flows, with mean completion times and ideals.
 
-    A bin is there if any protocol completed a flow of it. `afct_s` and `half_width_s` (of a 95% confidence interval by
-    batch means; null below 20 flows) are by protocol; `ideal_s` is the formulas' mean over the flows of the protocol
-    that completed most of them, null where the network has no single bottleneck that the formulas could be about.
+    A bin exists if at least one protocol completed a flow in it. `afct_s` and `half_width_s` are dictionaries by
+    protocol. The half width is that of a 95% confidence interval by batch means; None below 20 flows. `ideal_s` is the
+    mean of each formula over the flows of the protocol that completed most of them. It is None if the network has no
+    single bottleneck.
     """
     runs = {name: _finished(result) for name, result in results.items()}
     some = next(iter(runs.values()))
@@ -57,11 +58,12 @@ def by_size(results: Mapping[str, Results]) -> dict[str, list[dict[str, Any]]]:
 
 
 def confidence(results: Mapping[str, Results], within: float) -> dict[str, dict[str, dict[str, Any]]]:
-    """For each group of random flows and each protocol whether mean completion times are known to a share `within`.
+    """Tells for each group and protocol whether mean completion times are known to the relative precision `within`.
 
-    The 95% interval is that of ten batch means over the flows that started after warm-up. `reached` is true if the half
-    width is at most that share of the mean, over all sizes and in each bin with at least 100 flows; `wider_bins` counts
-    the bins in which it is not, `judged_bins` those that were looked at. Few flows: null, and not reached.
+    The 95% confidence interval comes from ten batch means over the flows that started after warm-up. `reached` is true
+    if its half width is at most `within` times the mean, over all sizes and in each bin with at least 100 flows.
+    `judged_bins` counts these bins, `wider_bins` those that miss the precision. With too few flows the half width is
+    None and `reached` is false.
     """
     runs = {name: _finished(result) for name, result in results.items()}
     some = next(iter(runs.values()))
@@ -88,7 +90,7 @@ def confidence(results: Mapping[str, Results], within: float) -> dict[str, dict[
 
 
 def confidence_text(group: str, told: Mapping[str, Mapping[str, Any]]) -> str:
-    """A line for each protocol: its mean, and whether it is known as well as was asked for."""
+    """Formats one line per protocol: the mean, and whether it reached the requested precision."""
     lines = []
     for name, row in told.items():
         known = f"{_cell(row['afct_s'], row['half_width_s'])} over {row['flows']} flows"
@@ -112,19 +114,19 @@ def _cell(value: float | None, half_width: float | None) -> str:
 
 
 def packets(row: Mapping[str, Any]) -> str:
-    """What a bin holds, and the most flows that a protocol has in it."""
+    """Formats a bin's range of sizes, and the largest number of flows that a protocol has in it."""
     least, most = row["min_packets"], row["max_packets"] - 1
     return f"{least:.0f}{f' to {most:.0f}' if most > least else ''} packets ({max(row['flows'].values())})"
 
 
 def cells(row: Mapping[str, Any], names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """A bin for the terminal: each protocol's mean time with half of its 95% interval, and the ideals'."""
+    """Formats a bin's mean times for the terminal: per protocol with the 95% half width, then per ideal."""
     times = [_cell(row["afct_s"].get(name), row["half_width_s"].get(name)) for name in names]
     return times, [_cell(row["ideal_s"].get(key), None) for key in IDEALS]
 
 
 def draw(table: Mapping[str, list[dict[str, Any]]], names: list[str]) -> Figure:
-    """Completion time against size, one panel for each group, in the axes of the RCP thesis."""
+    """Draws completion time against flow size with one panel per group, on the axes of the RCP thesis."""
     import numpy as np
 
     from flowstamp import plot

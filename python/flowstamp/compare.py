@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
 PERCENTILES = ("p50", "p95", "p99")
 FIRST = ("mean", "p95", "p99")
-"""What is asked first of completion times."""
+"""Statistics of completion times in the short table."""
 
 
 def variant(scenario: Scenario, protocol: str, *, memory: str | None = None) -> Scenario:
-    """The scenario with the law of all its flows replaced.
+    """Returns the scenario with the law of all its flows replaced.
 
-    Routers follow: those of the protocol where it needs them, else none; in a cell that is told of no capacity, one
-    that needs none, if the protocol has one. `protocol` is a sender's law, or a law and
-    a queue for the links as in "reno+red"; without one, queues stay. A law keeps its parameters where it was before.
+    `protocol` is a sender's law, or a law and a queue for all links, such as "reno+red"; without a queue, queues stay.
+    Links get the router law that the protocol needs, or none. A radio cell without a known capacity gets a router law
+    that does not need it, if the protocol has one. Parameters stay where the old law or queue is the new one. Raises
+    `ScenarioError` for an unknown protocol or an invalid scenario.
     """
     law, plus, queue = protocol.partition("+")
     known = laws()
@@ -35,7 +36,7 @@ def variant(scenario: Scenario, protocol: str, *, memory: str | None = None) -> 
     if plus and queue not in known["queues"]:
         raise ScenarioError(f'--protocols: "{queue}" is no queue; there are {", ".join(known["queues"])}')
     router = router_of(law)
-    # With the overrides applied, so that what they set is replaced too.
+    # The overrides are applied first; otherwise they would undo the replacement.
     tree = scenario.resolved(memory=memory)
     tree["flows"] = [{**group, "law": _keep(group["law"], "law", law)} for group in tree["flows"]]
     for kind in ("dumbbell", "parking_lot", "leaf_spine", "fat_tree"):
@@ -45,12 +46,12 @@ def variant(scenario: Scenario, protocol: str, *, memory: str | None = None) -> 
         tree["graph"]["links"] = [_link(link, router, queue) for link in tree["graph"]["links"]]
     if "wireless" in tree:
         tree["wireless"] = [_cell(cell, law, queue) for cell in tree["wireless"]]
-    # What cannot be is said of the protocol by name.
+    # Messages about the new scenario then name the protocol.
     return replace(scenario, tree=tree, overrides=(), source=f"{scenario.source} with {protocol}")
 
 
 def variants(scenario: Scenario, protocols: Sequence[str], *, memory: str | None = None) -> dict[str, Scenario]:
-    """The scenario under each of the protocols, by name."""
+    """Returns the scenario under each protocol, by name. Raises `ScenarioError` for an empty list or duplicates."""
     if not protocols:
         raise ScenarioError("--protocols: is empty; write for example xcp,reno+red")
     repeated = next((name for index, name in enumerate(protocols) if name in protocols[:index]), None)
@@ -60,7 +61,10 @@ def variants(scenario: Scenario, protocols: Sequence[str], *, memory: str | None
 
 
 def longest(scenario: Scenario, max_duration: str) -> float:
-    """Seconds that a run may be made to last: `max_duration`, a time with its unit; empty: as the scenario says."""
+    """Parses `max_duration`, the longest duration to which runs may be extended. Returns seconds; 0 if it is empty.
+
+    Raises `ScenarioError` for an invalid time, and for a scenario without web or listed flows.
+    """
     if not max_duration:
         return 0.0
     try:
@@ -76,9 +80,9 @@ def longest(scenario: Scenario, max_duration: str) -> float:
 def table(
     results: Mapping[str, Results], times: Mapping[str, list[dict[str, Any]]], *, everything: bool = False
 ) -> str:
-    """Side by side what is asked first, or `everything`: a column for each protocol.
+    """Formats the main results, or `everything`, as a table with one column per protocol.
 
-    Everything has a column for the ideals too, where there are mean `times` by size.
+    With `everything` and mean `times` by size, the ideals have columns too.
     """
     ideals = tuple(afct.IDEALS.values()) if times and everything else ()
     rows: list[list[str]] = []
@@ -126,7 +130,7 @@ def _seconds(of_runs: Sequence[Any], statistic: str) -> list[str]:
 
 
 def _delays(group: str, delays: Sequence[Any], everything: bool) -> Iterator[tuple[str, list[str]]]:
-    """Rows of packet delays, with everything by the size of flows too."""
+    """Yields rows of packet delays; with `everything`, also by flow size."""
     if any(delays):
         for statistic in ("mean", *PERCENTILES) if everything else ("p95",):
             yield f"{group} {statistic} packet delay", _seconds(delays, statistic)
@@ -136,7 +140,7 @@ def _delays(group: str, delays: Sequence[Any], everything: bool) -> Iterator[tup
 
 
 def _by_size(delays: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
-    """What is known of packet delays in each bin of flows' sizes that any run has; none where all are in one."""
+    """Yields the label of each size bin and the runs' packet delays in it. Yields nothing if there is only one bin."""
     of_runs = [{(row["min_bytes"], row["max_bytes"]): row for row in one["bins"]} if one else {} for one in delays]
     sizes = sorted({size for one in of_runs for size in one})
     for size in sizes if len(sizes) > 1 else ():
@@ -144,7 +148,7 @@ def _by_size(delays: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _links(results: Mapping[str, Results], everything: bool) -> Iterator[tuple[str, list[str]]]:
-    """Rows of links on which anything came: of many those that are used most."""
+    """Yields rows of links with traffic; if there are many links, of the most used ones."""
     links = [result.summary["links"] for result in results.values()]
     shown = text.most_used(links)
     for link in shown:
@@ -155,7 +159,7 @@ def _links(results: Mapping[str, Results], everything: bool) -> Iterator[tuple[s
         if "lost" in values[0]:
             yield f"{link} lost beside drops", [str(value["lost"]) for value in values]
         if not any(value["p99_queue_bytes"] or value["drops"] or value["marks"] for value in values):
-            continue  # nobody waits there, as on most ways back: seven lines of zeros would hide the rest
+            continue  # no queue, as on most reverse links: seven rows of zeros would hide the rest
         for statistic in ("mean", *PERCENTILES) if everything else ("mean",):
             yield f"{link} {statistic} queue", [text.size(value[f"{statistic}_queue_bytes"]) for value in values]
         waits = [value.get("queueing_delay_s") for value in values]
@@ -171,14 +175,14 @@ def _links(results: Mapping[str, Results], everything: bool) -> Iterator[tuple[s
 def _link(link: Mapping[str, Any], router: str, queue: str) -> dict[str, Any]:
     changed = {**link, "router": _keep(link.get("router", "none"), "law", router)}
     if router == "none":
-        changed.pop("share", None)  # there is nobody left to share with
+        changed.pop("share", None)  # `share` needs a router law
     if queue:
         changed["queue"] = _keep(link.get("queue", "droptail"), "kind", queue)
     return changed
 
 
 def _cell(cell: Mapping[str, Any], law: str, queue: str) -> dict[str, Any]:
-    """The same for all interfaces of a cell: those of stations that have a router or a queue of their own too."""
+    """Does the same for all interfaces of a cell, including stations with a router or queue of their own."""
     router = router_of(law, blind="told" not in cell)
 
     def station(own: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,5 +192,5 @@ def _cell(cell: Mapping[str, Any], law: str, queue: str) -> dict[str, Any]:
 
 
 def _keep(old: str | Mapping[str, Any], tag: str, name: str) -> str | Mapping[str, Any]:
-    """The old table if it already is of that name, with its parameters; else the name alone."""
+    """Returns the old table with its parameters if it already has this name, else the name alone."""
     return old if isinstance(old, Mapping) and old.get(tag) == name else name

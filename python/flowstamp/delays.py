@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""How long packets took: distributions of their delays, by group and by the size of their flows."""
+"""Distributions of queueing delays of links and packet delays of groups, also by flow size."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     Floats: TypeAlias = NDArray[np.float64]
     Sizes: TypeAlias = tuple[int, int] | None
 
-MOST_CURVES = 7  # as many as there are colours
+MOST_CURVES = 7  # number of colours
 
 
 def curves(results: Results) -> dict[tuple[str, str, Sizes], tuple[Floats, Floats]]:
-    """Delays in seconds and the share of packets that took at most as long, of each link and each group.
+    """Returns the delay distribution of each link and each group: delays in seconds, and the share up to each delay.
 
-    The key has `link` or `group`, the name, and the least and the next bin's least size of flows in bytes; `None` for
-    all of them. Where no packet passed, there is no curve.
+    A key has "link" or "group", the name, and the bin of flow sizes in bytes (upper bound exclusive; None for all
+    sizes). A link or group without packets has no entry.
     """
     table = results.delays
     found: dict[tuple[str, str, Sizes], list[tuple[float, float]]] = {}
@@ -38,7 +38,10 @@ def curves(results: Results) -> dict[tuple[str, str, Sizes], tuple[Floats, Float
 
 
 def delay_figure(runs: Results | Mapping[str, Results]) -> Figure:
-    """Distributions of packet delays, a panel for each group: of one run by the sizes of flows, of several by name."""
+    """Draws distributions of packet delays with one panel per group: one run by flow size, or several runs by name.
+
+    Raises `ResultsError` if no data packet arrived after the warm-up.
+    """
     from flowstamp import plot
 
     named: Mapping[str, Results] = runs if isinstance(runs, Mapping) else {"": runs}
@@ -65,14 +68,17 @@ def delay_figure(runs: Results | Mapping[str, Results]) -> Figure:
 
 
 def _steps(delays: Floats, shares: Floats) -> tuple[Floats, Floats]:
-    """From no packet up, in ms; what took no time is at the left end of an axis that has no zero."""
+    """Returns the steps of a distribution from share 0, with delays in ms.
+
+    Zero delays become the smallest positive one, because the axis is logarithmic.
+    """
     least = delays[delays > 0].min() if (delays > 0).any() else 1e-9
     x = np.repeat(np.maximum(delays, least) * 1e3, 2)
     return x, np.repeat(np.concatenate([[0.0], shares]), 2)[1:-1]
 
 
 def _spread(keys: list[tuple[str, str, Sizes]]) -> list[tuple[str, str, Sizes]]:
-    """As many of them as there are colours, from the first to the last."""
+    """Picks at most `MOST_CURVES` keys, evenly spaced from the first to the last."""
     if len(keys) <= MOST_CURVES:
         return keys
     return [keys[round(n * (len(keys) - 1) / (MOST_CURVES - 1))] for n in range(MOST_CURVES)]

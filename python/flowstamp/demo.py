@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""`flowstamp demo`: five flows join a bottleneck, under XCP and under TCP Reno over RED side by side.
+"""`flowstamp demo`: five flows join a bottleneck, under XCP and under TCP Reno over RED.
 
-The scenario is that of figure X10: it stands there and nowhere else.
+The scenario is that of figure X10 and is defined only there.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ from flowstamp.files import check_folder
 from flowstamp.progress import Meter
 
 FIGURE = "X10"
-CAPTURE = '{ links = ["bottleneck"], packets = 5000 }'  # enough to read in Wireshark, small enough to write at once
-FAIR = 0.95  # Jain's index from which on shares count as fair
+CAPTURE = '{ links = ["bottleneck"], packets = 5000 }'  # enough for Wireshark, and quick to write
+FAIR = 0.95  # shares count as fair from this value of Jain's index
 AVERAGE_S = 0.2
 
 
 def run(out: Path = Path("out/demo"), json: bool = False, seed: int | None = None) -> int:
-    """Runs both, writes pictures, tables and packets into `out`, prints the comparison. Returns the exit code."""
+    """Runs both protocols, writes pictures, tables and packets into `out`, and prints a comparison.
+
+    Returns the exit code.
+    """
     began = time.perf_counter()
     check_folder(out)
     figure = load(FIGURE)
@@ -54,7 +57,7 @@ def run(out: Path = Path("out/demo"), json: bool = False, seed: int | None = Non
 
 
 def measure(result: plot.RunLike) -> dict[str, Any]:
-    """What the demo compares, of one run."""
+    """Returns the numbers of one run that the demo compares. Queues are in ms at the bottleneck's rate."""
     summary = json_module.loads(result.summary_json())
     link = summary["links"]["bottleneck"]
     to_ms = 8e3 / link["rate_bps"]
@@ -69,9 +72,9 @@ def measure(result: plot.RunLike) -> dict[str, Any]:
 
 
 def _fairness(result: plot.RunLike, summary: Mapping[str, Any]) -> dict[str, float | None]:
-    """Fairness at the end, and how long it took: Jain's index over the last second, and seconds to 0.95.
+    """Returns Jain's index over the last second, and the time to fairness in seconds.
 
-    The time is from the last flow's start until the index, over 200 ms, stays there; None if it does not.
+    That time runs from the last flow's start until the index over 200 ms stays at 0.95 or more; None if it does not.
     """
     rows = summary["flows"]
     rates = []

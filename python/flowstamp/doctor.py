@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What is installed: what `flowstamp doctor` tells."""
+"""Report of `flowstamp doctor`: installed packages, programs and kernel features."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from flowstamp import _flowstamp, linux, machine
 
 CORE = ("numpy", "matplotlib", "msgspec", "typer", "rich")
 EXTRAS = {"pandas": "pandas", "pyarrow": "pandas", "polars": "polars", "distributed": "dask"}
-"""Optional packages, and the extra that brings them."""
+"""Optional packages, and the extra that installs each."""
 
 TOOLS = {
     "tshark": (["tshark", "--version"], "reads trace.pcapng; the package tshark of the distribution"),
     "ns": ([], "ns-2, the reference that the simulator is compared with; the package ns2 of the distribution"),
 }
-"""Optional programs: how to ask for their version (ns-2 has no way), and what they are for."""
+"""Optional programs: the command that prints the version (ns-2 has none), and what the program is for."""
 
 
 def report() -> dict[str, Any]:
-    """Versions, machine, packages and programs."""
+    """Collects versions, machine, packages, programs and kernel features."""
     return {
         "flowstamp": _flowstamp.__version__,
         "laws": _flowstamp.laws(),
@@ -45,12 +45,12 @@ def report() -> dict[str, Any]:
 
 
 def problems(found: dict[str, Any]) -> list[str]:
-    """What the package cannot work without and that is missing, one line each."""
+    """Returns one line for each missing required package."""
     return [f"the package {name} is missing" for name in CORE if found["packages"][name] is None]
 
 
 def lines(found: dict[str, Any]) -> list[str]:
-    """The report for people."""
+    """Formats the report as lines of text."""
     machine = found["machine"]
     memory = machine["memory_bytes"]
     told = [
@@ -89,7 +89,7 @@ def _linux_lines(features: list[dict[str, Any]] | None) -> list[str]:
 
 
 def _memory() -> int | None:
-    """Bytes of memory in the machine, where the system tells."""
+    """Returns the machine's memory in bytes; None if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -110,7 +110,7 @@ def _program(name: str) -> dict[str, str | None] | None:
     command, version = TOOLS[name][0], None
     if command:
         try:
-            # As root, tshark says more than its version, on standard error.
+            # As root, tshark also prints a warning on standard error.
             said = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False).stdout
             version = said.splitlines()[0] if said else None
         except (OSError, subprocess.TimeoutExpired):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""A small drawing of a scenario's network: its nodes and links, and between which of them flows go."""
+"""Draws a scenario's network: nodes, links, and an arrow for each group of flows."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ if TYPE_CHECKING:
 
     from flowstamp.scenario import Scenario
 
-MOST_NODES = 150  # of more a drawing shows nothing
+MOST_NODES = 150  # larger networks are unreadable at this size
 MOST_NAMED = 24
-MOST_GROUPS = 7  # as many as there are colours
+MOST_GROUPS = 7  # number of colours
 
 
 @dataclass
 class Network:
-    """Where nodes are, and what lies between them."""
+    """Positions of nodes, and the links between them."""
 
     at: dict[str, tuple[float, float]] = field(default_factory=dict)
     links: dict[tuple[str, str], str] = field(default_factory=dict)
-    """By their ends, what is written at them."""
+    """Labels of links by their two ends."""
     ends: tuple[str, str] | None = None
-    """Of what goes the whole way, in a chain of links."""
+    """First and last node of a chain of links: the default ends of flows."""
 
     def row(self, names: Sequence[str], y: float, width: float) -> None:
-        """Puts nodes side by side."""
+        """Places nodes side by side at height `y`."""
         for n, name in enumerate(names):
             self.at[name] = (width * (n + 0.5) / len(names), y)
 
     def circle(self, names: Sequence[str]) -> None:
-        """Puts nodes around a circle, the first to the left."""
+        """Places nodes clockwise around an ellipse, the first one at the left."""
         for n, name in enumerate(names):
             turn = math.pi - 2 * math.pi * n / len(names)
             self.at[name] = (2.2 * math.cos(turn), 1.2 * math.sin(turn))
 
 
 def scenario(shown: Scenario) -> Figure:
-    """Draws a scenario's network and its groups of flows."""
+    """Draws a scenario's network and its groups of flows. Raises `ScenarioError` above `MOST_NODES` nodes."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     from flowstamp.plot import COLUMN_WIDTH_IN, STYLE
 
-    # How long it runs may be said when it is run.
+    # The duration may be given only to `run`; the drawing does not depend on it.
     resolved = (shown if "duration" in shown.tree else shown.configure(duration="1s")).resolved()
     network = _network(resolved)
     if not 0 < len(network.at) <= MOST_NODES:
@@ -83,7 +83,7 @@ def scenario(shown: Scenario) -> Figure:
 
 
 def _flows(ax: Axes, network: Network, groups: Sequence[Mapping[str, Any]]) -> None:
-    """An arrow for each group between two nodes; all are named below."""
+    """Draws an arrow for each group between two nodes; the legend below names all groups."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import FancyArrowPatch
 
@@ -102,11 +102,11 @@ def _flows(ax: Axes, network: Network, groups: Sequence[Mapping[str, Any]]) -> N
                 ways = [(names[n], names[n + 1]) for n in range(len(names) - 1)]
         for start, end in ways:
             if start not in network.at or end not in network.at:
-                continue  # between hosts that a pattern or a list names
+                continue  # a pattern or a list names the hosts
             path = (
                 (network.at[end], network.at[start]) if group.get("reverse") else (network.at[start], network.at[end])
             )
-            bend = -0.12 - 0.05 * number - (0.2 if len(ways) > 1 else 0.0)  # what goes back is on the other side
+            bend = -0.12 - 0.05 * number - (0.2 if len(ways) > 1 else 0.0)  # reverse arrows bend to the other side
             ax.add_patch(
                 FancyArrowPatch(
                     *path,

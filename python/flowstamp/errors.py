@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What can go wrong. Every error of the package is a `FlowstampError` and says itself in one line."""
+"""Exceptions and warnings. Every error of the package is a `FlowstampError` with a one-line message."""
 
 from __future__ import annotations
 
@@ -8,53 +8,53 @@ from contextlib import contextmanager
 
 
 class FlowstampError(Exception):
-    """Base of every error of this package: one line that says what is wrong and what would be right."""
+    """Base class of this package's errors. The message is one line: what is wrong and what would be right."""
 
 
 class ScenarioError(FlowstampError, ValueError):
-    """Bad input: names the source, the key, the value and what would be right."""
+    """Invalid input. The message names the source, the key, the value and what would be right."""
 
 
 class ScenarioWarning(UserWarning):
-    """A scenario says what it probably does not mean: names the source, the key, the value and what would be right."""
+    """A scenario is valid but probably not intended. The message names the source, the key and the value."""
 
 
 class ResultsWarning(UserWarning):
-    """Results say less than they seem to, or some that were kept cannot be used: says which, and what follows."""
+    """Results carry less information than they seem to, or a cached result is unusable."""
 
 
 class OutputError(FlowstampError, OSError):
-    """Results could not be written: names the path and the reason."""
+    """Results could not be written. The message names the path and the reason."""
 
 
 class ResultsError(FlowstampError, LookupError):
-    """Something was asked of results that they do not hold."""
+    """The results do not contain the requested data."""
 
 
 class TheoryError(FlowstampError, ValueError):
-    """A formula, a server or a statistic has no answer to what was asked: says why."""
+    """A formula, an ideal server or a statistic is undefined for the given arguments."""
 
 
 class UsageError(FlowstampError):
-    """A command line that does not say what to do."""
+    """The command line is invalid."""
 
 
 class ExecutorError(FlowstampError):
-    """Runs could not be done where they were to be: says where, and what would help."""
+    """The chosen executor (processes or Dask) could not do the runs. The message says where and what would help."""
 
 
 class MissingPackageError(FlowstampError, ImportError):
-    """An optional package is needed that is not installed."""
+    """A required optional package is not installed."""
 
 
 def one_line(text: object) -> str:
-    """`text` without line breaks."""
+    """Returns `text` on one line, with runs of white space as single spaces."""
     return " ".join(str(text).split())
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turns the native module's errors into those of this package."""
+    """Converts the native module's errors to those of this package."""
     from flowstamp import _flowstamp
 
     try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Where many runs go on: in threads of this process, in processes of this machine, or on a Dask cluster.
+"""Executors for many runs: threads of this process, processes of this machine, or a Dask cluster.
 
-A run that goes elsewhere takes all it needs along, files too, and comes back as the files of its folder: the same bytes
-as if it had been written here.
+A run in another process gets its scenario and the contents of all input files. It returns the files of its folder, with
+the same bytes as a local run would write.
 """
 
 from __future__ import annotations
@@ -33,31 +33,32 @@ if TYPE_CHECKING:
 THREADS = "threads"
 KINDS = "threads, processes or dask=ADDRESS, such as dask=tcp://127.0.0.1:8786"
 CONNECT_S = 10
-"""How long a Dask scheduler has to answer."""
+"""Timeout in seconds for an answer from a Dask scheduler."""
 LOOK_UP_S = 0.1
-"""How often a waiting thread looks for signals. Where system calls restart, as after a Dask client, none wakes it."""
+"""Interval in seconds at which a waiting thread handles signals. They do not interrupt its wait if system calls
+restart, which a Dask client causes."""
 TRIES = 3
-"""How often in succession processes may die without a run that ended."""
+"""Number of successive times that the pool of processes may break without a run completing."""
 
 Done = Callable[[int, Results], None]
-"""Gets the number of a run and its results, as it ends."""
+"""Callback that gets the number of a run and its results when the run ends."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run that needs nothing but this."""
+    """A self-contained description of a run."""
 
     text: str
-    """The scenario with every default spelled out."""
+    """The scenario as TOML with every default."""
     source: str
     files: Mapping[str, str]
-    """Contents of the files that the scenario names."""
+    """Contents of the files that the scenario names, by path."""
     needs_bytes: int = 0
-    """The memory that it may need."""
+    """Estimated memory of the run in bytes."""
 
     @classmethod
     def of(cls, scenario: Scenario, *, memory: int | None) -> Job:
-        """Reads and checks a scenario."""
+        """Resolves a scenario. Raises `ScenarioError` if it is invalid or may need more than `memory` bytes."""
         text, written_in = scenario._text()
         return cls.read(text, scenario.source, scenario.overrides, scenario.base_dir, written_in, memory=memory)
 
@@ -72,7 +73,7 @@ class Job:
         *,
         memory: int | None,
     ) -> Job:
-        """Reads and checks the text of a scenario."""
+        """Resolves the text of a scenario. Errors are those of `of`."""
         with translated():
             resolved, files, needs = _flowstamp.resolve(
                 text, source=source, format=written_in, sets=sets, base_dir=base_dir, memory=memory
@@ -82,13 +83,13 @@ class Job:
 
 @cache
 def engine() -> str:
-    """Digest of the compiled module: what was built anew may give other results under the same version."""
+    """Returns the SHA-256 digest of the compiled module: builds of the same version can give different results."""
     with Path(_flowstamp.__file__).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check(executor: str) -> None:
-    """Refuses what is no executor."""
+    """Raises `UsageError` for an invalid executor."""
     kind, equals, address = executor.partition("=")
     if executor in (THREADS, "processes") or (kind == "dask" and equals and address):
         return
@@ -96,7 +97,7 @@ def check(executor: str) -> None:
 
 
 def memory_here(executor: str, given: str | None) -> int | None:
-    """Bytes that runs may need: of a cluster's machines nothing is known here."""
+    """Returns the memory limit of runs in bytes. None on a cluster without a given limit: its memory is not known."""
     return machine.memory(given) if given is not None or not executor.startswith("dask") else None
 
 
@@ -110,9 +111,10 @@ def run(
     tables: bool = True,
     progress: Progress | None = None,
 ) -> None:
-    """Runs all; `done` hears of each as it ends, in whatever order. Without `tables` results may lack series and flows.
+    """Runs all jobs and calls `done` for each as it ends, in any order.
 
-    If something stops it, `done` has heard of all that had ended before.
+    Without `tables`, results may lack series and flows. If an error or Ctrl-C stops the runs, `done` has been called
+    for every run that had ended before.
     """
     check(executor)
     limit = memory_here(executor, memory)
@@ -131,7 +133,7 @@ def run(
 
 
 class _Took:
-    """Hands on what came, and tells of progress: a run is there or not."""
+    """Passes results on to `done` and reports progress, whose unit here is a completed run."""
 
     def __init__(self, runs: int, done: Done, progress: Progress | None) -> None:
         self.runs, self.done, self.progress = runs, done, progress
@@ -149,14 +151,14 @@ class _Took:
 
 @dataclass(frozen=True)
 class _Came:
-    """What comes back of a run."""
+    """Files of a completed run, and the digest of the module that ran it."""
 
     files: Mapping[str, bytes]
     engine: str
 
 
 def _carry(job: Job, memory: int | None, tables: bool, wanted: Callable[[], bool]) -> _Came:
-    """Runs a job; stops when it is no longer wanted."""
+    """Runs a job in another process. Stops early once `wanted` returns False."""
 
     def progress(*_: object) -> None:
         if not wanted():
@@ -179,7 +181,7 @@ _stop: list[Event] = []
 
 
 def _begin(stop: Event) -> None:
-    """The first that a process of ours does: it ends with the one that began it, however that ends."""
+    """Initializes a worker process: a thread ends it as soon as its parent ends, even if the parent is killed."""
     from multiprocessing import connection, parent_process
 
     _stop[:] = [stop]
@@ -200,7 +202,7 @@ def _in_process(job: Job, memory: int | None, tables: bool) -> _Came:
 
 def _processes(jobs: Sequence[Job], took: _Took, processes: int | None, memory: int | None, tables: bool) -> None:
     most = processes or machine.cores()
-    if memory is not None:  # each has its part, however many of the largest runs come together
+    if memory is not None:  # enough for as many runs of the largest size as there are processes
         most = min(most, max(1, memory // max(1, *(job.needs_bytes for job in jobs))))
     left = dict(enumerate(jobs))
     tries = TRIES
@@ -209,7 +211,7 @@ def _processes(jobs: Sequence[Job], took: _Took, processes: int | None, memory: 
         try:
             _pool(left, took, min(most, len(left)), memory, tables)
         except BrokenProcessPool:
-            # One was killed, by whoever needed its memory, say: what it had not ended is begun again.
+            # A process was killed, for example because memory ran out. Its unfinished runs start again.
             tries = TRIES if len(left) < before else tries - 1
             if not tries:
                 raise ExecutorError(
@@ -219,10 +221,10 @@ def _processes(jobs: Sequence[Job], took: _Took, processes: int | None, memory: 
 
 
 def _pool(left: dict[int, Job], took: _Took, processes: int, memory: int | None, tables: bool) -> None:
-    """Runs what is left; what has ended is gone from there."""
+    """Runs the jobs in `left` and removes each one that has ended."""
     from multiprocessing import get_context
 
-    context = get_context("spawn")  # a fork would copy threads' locks
+    context = get_context("spawn")  # a fork would copy locks that other threads hold
     stop = context.Event()
     with ProcessPoolExecutor(processes, context, _begin, (stop,)) as pool:
         with _uninterrupted():
@@ -250,7 +252,7 @@ def _pool(left: dict[int, Job], took: _Took, processes: int, memory: int | None,
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """What is begun here does not hear of Ctrl-C: its parent does, and tells it."""
+    """Blocks SIGINT for processes started inside: the parent handles Ctrl-C and stops them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -283,7 +285,7 @@ def _dask(address: str, jobs: Sequence[Job], took: _Took, memory: int | None, ta
         raise MissingPackageError("executor: dask needs the package distributed; install flowstamp[dask]") from None
     where = f"executor: dask={address}"
     try:
-        # What is no address leaves a client that complains when it goes.
+        # With an invalid address, distributed.Client would fail again, noisily, when it is closed.
         distributed.comm.get_address_host_port(address, strict=True)
         client = distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
@@ -301,7 +303,7 @@ def _dask(address: str, jobs: Sequence[Job], took: _Took, memory: int | None, ta
 def _check_builds(client: Any, where: str) -> None:
     try:
         builds: Mapping[str, str] = client.run(engine)
-    except Exception as error:  # whatever a worker raises comes as it is
+    except Exception as error:  # client.run raises the worker's exception, of any type
         raise ExecutorError(
             f"{where}: a worker has no such flowstamp; install {_flowstamp.__version__} there: {one_line(error)}"
         ) from None
@@ -313,7 +315,7 @@ def _check_builds(client: Any, where: str) -> None:
 def _submit(client: Any, where: str, jobs: Sequence[Job], took: _Took, memory: int | None, tables: bool) -> None:
     from distributed import as_completed as completed
 
-    names = f"flowstamp-{os.urandom(6).hex()}"  # results of an earlier call must not answer
+    names = f"flowstamp-{os.urandom(6).hex()}"  # unique keys, so that Dask does not return results of an earlier call
     futures = {
         client.submit(_on_worker, job, memory, tables, key=f"{names}-{number}", pure=False, priority=-number): number
         for number, job in enumerate(jobs)

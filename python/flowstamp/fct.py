@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Flow completion times as networks of data centres are judged by: over the ideal ones, by size."""
+"""Flow completion time (FCT) slowdown by flow size, the usual measure for data centre networks."""
 
 from __future__ import annotations
 
@@ -22,23 +22,26 @@ PERCENTILES = (50, 95, 99)
 def fct_slowdown(
     results: Results, bins: int | Sequence[float] = 10, *, group: str | None = None
 ) -> list[dict[str, float]]:
-    """Completion times over the ideal ones, by size: a row for each bin of sizes that has flows.
+    """Returns the slowdown by flow size: one row for each size bin with flows. Slowdown is FCT divided by ideal FCT.
+
+    The ideal FCT is the time on an idle path: packets back to back at the slowest link, without a handshake
+    (`ideal_fct_s` in the table of flows). The rows cover flows that started after the warm-up and completed.
+
+    A row has `min_bytes` and `max_bytes` (the given bounds, or those of its flows), `median_bytes`, `count`, and the
+    slowdown's `mean`, `p50`, `p95`, `p99` and `max`. Percentiles use the nearest rank.
+
+    Raises `ResultsError` for invalid bins, an unknown group, or results without `ideal_fct_s`.
 
     Args:
-        results: of a run.
-        bins: how many bins with as many flows each, or their bounds in bytes.
-        group: flows of this group alone.
-
-    The ideal time is the shortest in which a flow's bytes could arrive, alone on its path: its packets back to back at
-    the path's slowest link, without a handshake (`ideal_fct_s` of the table of flows). Flows count that started after
-    the warm-up and completed. A row has `min_bytes` and `max_bytes` (of its flows, or the bounds), `median_bytes`,
-    `count`, `mean`, `p50`, `p95`, `p99` and `max`; percentiles are the nearest rank.
+        results: results of a run.
+        bins: number of bins with equally many flows each, or increasing bounds in bytes (upper bounds exclusive).
+        group: restricts the rows to the flows of this group.
     """
     sizes, slowdowns = _of_flows(results, group)
     if isinstance(bins, int):
         if bins < 1:
             raise ResultsError(f"bins: is {bins}; it must be at least 1")
-        # Flows of one size are in one bin.
+        # Flows of equal size stay in one bin.
         ranks = np.minimum((np.arange(1, bins) * sizes.size) // bins, max(sizes.size - 1, 0))
         inner = sizes[np.unique(ranks)] if sizes.size else sizes
         bounds = np.unique(np.concatenate([sizes[:1], inner, sizes[-1:] + 1]))
@@ -76,7 +79,11 @@ def slowdown_figure(
     group: str | None = None,
     percentiles: Sequence[int] = (50, 99),
 ) -> Figure:
-    """Slowdown against size, both in powers of ten, a panel for each percentile: of one run, or of several by name."""
+    """Draws slowdown against flow size, on logarithmic axes, for one run or several runs by name.
+
+    Each percentile (50, 95 or 99) has a panel. `bins` and `group` are as in `fct_slowdown`. Raises `ResultsError` for
+    another percentile, or if no flow counts.
+    """
     from flowstamp import plot
 
     named: Mapping[str, Results] = runs if isinstance(runs, Mapping) else {"": runs}
@@ -104,7 +111,7 @@ def slowdown_figure(
 
 
 def _of_flows(results: Results, group: str | None) -> tuple[Any, Any]:
-    """Sizes and slowdowns, by size."""
+    """Returns sizes in bytes and slowdowns as arrays, sorted by size."""
     flows = results.flows
     if "ideal_fct_s" not in flows.column_names:
         raise ResultsError("the results have no ideal_fct_s; they are of an earlier version, run the scenario again")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Files that appear under their name only when they are whole."""
+"""Atomic file writing: a file appears under its name only when it is complete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from flowstamp.errors import OutputError
 
 
 def write_whole(path: Path, content: str | bytes) -> Path:
-    """Writes a file, and the folders above it: under a temporary name first, synced, then renamed."""
+    """Writes a file under a temporary name, syncs it, and renames it. Creates the folders above it.
+
+    Raises `OutputError` if that fails.
+    """
     data = content.encode() if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -36,7 +39,7 @@ def write_whole(path: Path, content: str | bytes) -> Path:
 
 
 def _lock(file: BinaryIO) -> bool:
-    """Locks a file as long as it is open; false if another process has."""
+    """Locks an open file until it is closed. Returns False if another process holds the lock."""
     try:
         import fcntl
 
@@ -47,7 +50,7 @@ def _lock(file: BinaryIO) -> bool:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Removes what killed processes left of this file: one that is still at work holds a lock on its own."""
+    """Removes temporary files that killed processes left. A running process holds a lock on its own."""
     for other in path.parent.glob(f".{escape(path.name)}.*.tmp"):
         if not other.name[len(path.name) + 2 : -4].isdecimal() or not other.is_file():
             continue
@@ -57,7 +60,7 @@ def _remove_abandoned(path: Path) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuses, before any work is done, a folder that could not be made or written."""
+    """Raises `OutputError`, before any work is done, if a folder cannot be created or written."""
     existing = folder
     while not os.path.lexists(existing) and existing != existing.parent:
         existing = existing.parent

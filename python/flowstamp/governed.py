@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What environments for learners share: keys as actions, a run in steps, and observations between fixed bounds.
+"""Common part of the reinforcement learning environments: keys as actions, runs in steps, bounded observations.
 
-`flowstamp.gym` and `flowstamp.zoo` put the interfaces of gymnasium and PettingZoo around it.
+`flowstamp.gym` and `flowstamp.zoo` add the interfaces of gymnasium and PettingZoo.
 """
 
 from __future__ import annotations
@@ -20,39 +20,46 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Bounds: TypeAlias = tuple[float, float] | tuple[str, str]
-"""The least and the largest value of an action: numbers, or quantities of one kind such as ("1Mbps", "10Mbps")."""
+"""Smallest and largest value of an action: numbers, or quantities of one kind such as ("1Mbps", "10Mbps")."""
 
 OBSERVED = ("utilization", "queue", "drops", "goodput")
-"""A link in the step that has just ended: the share of its capacity that was used; its mean queue as a share of its
-buffer; drops, as a share of the packets that it carries in a mean step; payload that arrived, as a share of its mean
-rate."""
+"""Observations of the link in the last step, 0 to `MOST`.
+
+- utilization: used share of the capacity
+- queue: mean queue divided by the buffer
+- drops: dropped packets divided by the packets that the link carries in one step at its mean rate
+- goodput: payload delivered to all groups divided by the link's mean rate
+"""
 SENDER = ("rtt", "min_rtt", "loss", "delivery_rate", "marks")
-"""A sender in that step: its mean round-trip time and the least since it began, as multiples of the path's; packets
-lost, as a share of those sent; payload that was acknowledged, as a share of the link's mean rate; marked packets, as a
-share of those acknowledged."""
+"""Observations of a sender in the last step, 0 to `MOST`.
+
+- rtt: mean round-trip time divided by the path's round-trip propagation delay
+- min_rtt: smallest round-trip time since the flow began, divided by the same
+- loss: lost packets divided by packets sent
+- delivery_rate: acknowledged payload divided by the link's mean rate
+- marks: marked packets divided by acknowledged packets
+"""
 MOST = 10.0
-"""The upper bound of every observation; a larger value is cut to it."""
+"""Upper bound of every observation; larger values are clipped."""
 LOG_FROM = 20.0
-"""Where the largest value of a range is more than so many times its least, actions are spread by factors, not by
-differences."""
+"""Ratio of an action's largest to its smallest value above which the action scale is logarithmic."""
 UNITS = {"rate": "bps", "time": "s", "size": "B"}
 WRAP = 2**64
-"""Sums of round-trip times are counted modulo this, in picoseconds."""
+"""Modulus of the counter for the sum of round-trip times in picoseconds."""
 
 Reward: TypeAlias = Callable[[Mapping[str, float]], float]
-"""The value of a step, from the observed numbers by their names: those of `OBSERVED`, and "GROUP.NUMBER.rtt" and so
-on."""
+"""Computes the reward of a step from its observations by name: those of `OBSERVED`, and "GROUP.NUMBER.rtt" etc."""
 
 
 def power(seen: Mapping[str, float]) -> float:
-    """The default reward: the link's utilization less its queue and its drops."""
+    """The default reward: utilization - queue - drops of the link."""
     return seen["utilization"] - seen["queue"] - seen["drops"]
 
 
 def own_power(seen: Mapping[str, float]) -> float:
-    """An agent's default reward: what its senders delivered, less the mean of their loss and of their time in queues.
+    """An agent's default reward: sum of its senders' delivery rates - mean of (loss + rtt - min_rtt) over them.
 
-    An agent that governs no sender has `power`.
+    An agent without senders gets `power`.
     """
     names = [name.removesuffix(".rtt") for name in seen if name.endswith(".rtt")]
     if not names:
@@ -62,7 +69,7 @@ def own_power(seen: Mapping[str, float]) -> float:
 
 
 class Action:
-    """One key, and the value that a number between -1 and 1 stands for."""
+    """Maps a number between -1 and 1 to the value of one scenario key, linearly or logarithmically (`LOG_FROM`)."""
 
     def __init__(self, key: str, bounds: Bounds) -> None:
         self.key = key
@@ -76,21 +83,21 @@ class Action:
         self.by_factors = self.low > 0 and self.high > LOG_FROM * self.low
 
     def value(self, action: float) -> float:
-        """The value that an action sets."""
+        """Returns the key's value for an action, which is clipped to -1 to 1."""
         share = (min(1.0, max(-1.0, action)) + 1) / 2
         if self.by_factors:
             return float(self.low * (self.high / self.low) ** share)
         return self.low + (self.high - self.low) * share
 
     def text(self, action: float) -> object:
-        """The same as a scenario has it; a size is in whole bytes."""
+        """Returns the value as a scenario writes it, with its unit; sizes are whole bytes."""
         value = self.value(action)
         if self.unit == UNITS["size"]:
             return f"{value:.0f}B"
         return f"{value:.9g}{self.unit}" if self.unit else value
 
     def group(self, names: Sequence[str]) -> str | None:
-        """The group whose senders it governs, of groups with these names: a key has a group's name or its number."""
+        """Returns the flow group whose sender law the key sets, or None. The key has a group's name or its number."""
         first, _, rest = self.key.partition(".")
         name, _, governs = rest.partition(".law.")
         if first != "flows" or not governs:
@@ -100,7 +107,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Counts:
-    """One sender's counts, since its flow began."""
+    """Counters of one sender since its flow began; `Simulation.senders` defines them."""
 
     sent: int
     lost: int
@@ -111,7 +118,7 @@ class Counts:
 
 
 class Governed:
-    """A scenario, the keys that are set at each step, and what the steps are scaled by."""
+    """A scenario, the keys set at each step, and the scales of the observations."""
 
     def __init__(
         self, scenario: Scenario, keys: Mapping[str, Bounds], *, step: str, link: str | None, memory: str | None
@@ -142,7 +149,7 @@ class Governed:
             )
             raise ScenarioError(f"link: {self.link}: {text}")
         self.packets = self.rate * self.step_s / (8 * packet)
-        # What cannot be set is said now, at both ends of its range, and not in the middle of an episode.
+        # Setting both ends of each range reports a bad key or bound now, not in the middle of an episode.
         for end in (-1.0, 1.0):
             self.set(first, [end] * len(self.actions))
         names = [flow["name"] for flow in resolved["flows"]]
@@ -152,16 +159,16 @@ class Governed:
         self.path_rtt_s = {name: senders[name]["path_rtt_s"] for name in self.senders}
 
     def set(self, simulation: Simulation, values: Sequence[float] | NDArray[np.float32]) -> None:
-        """Sets each key to what its number stands for."""
+        """Sets each key to the value of its action."""
         for action, value in zip(self.actions, values, strict=True):
             simulation.set(action.key, action.text(float(value)))
 
     def names(self, senders: Sequence[str]) -> list[str]:
-        """The names of what is observed of these senders."""
+        """Returns the names of these senders' observations, such as "agent.0.rtt"."""
         return [f"{sender}.{of}" for sender in senders for of in SENDER]
 
     def begin(self, seed: int) -> Episode:
-        """A run with this seed, before its first step."""
+        """Starts a run with this seed, before its first step."""
         return Episode(self, self.scenario.start(seed=seed, memory=self.memory))
 
 
@@ -172,14 +179,14 @@ class Episode:
         self.of, self.simulation = governed, simulation
         self.steps = 0
         self.senders: dict[str, dict[str, float]] = {}
-        """The last step of each governed sender in units: rtt_s, min_rtt_s, loss, delivery_rate_bps, marks."""
+        """Last step of each governed sender in physical units: rtt_s, min_rtt_s, loss, delivery_rate_bps, marks."""
         self._counts = {name: Counts(0, 0, 0, 0, 0, 0) for name in governed.path_rtt_s}
         self._rtt_s = dict.fromkeys(governed.path_rtt_s, 0.0)
 
     def step(self, action: Sequence[float] | NDArray[np.float32]) -> tuple[dict[str, float], bool]:
-        """Sets what the action says and runs on by one step.
+        """Applies the action and runs one step.
 
-        Returns what was seen, by name, and whether no whole step is left.
+        Returns the observations by name, and whether less than a whole step remains.
         """
         of = self.of
         of.set(self.simulation, action)
@@ -206,7 +213,8 @@ class Episode:
         for name, before in self._counts.items():
             row = counted[name]
             now = Counts(*(int(row[of]) for of in Counts.__dataclass_fields__))
-            # A repair that turns out to be vain is no loss: what was counted too much is made up for by the next ones.
+            # D-SACK can lower the loss count, when a retransmission proves unnecessary. Keep it monotonic: later
+            # losses make up the difference.
             now = replace(now, lost=max(now.lost, before.lost))
             self._counts[name] = now
             if acks := now.acks - before.acks:
@@ -227,19 +235,19 @@ class Episode:
 
 
 def share(value: float, whole: float) -> float:
-    """The share of a whole, at most `MOST`; of nothing, that of anything above zero is `MOST`."""
+    """Returns value / whole, at most `MOST`. If `whole` is 0, a positive value gives `MOST` and 0 gives 0."""
     if whole > 0:
         return min(MOST, value / whole)
     return MOST if value > 0 else 0.0
 
 
 def _time(seconds: float) -> str:
-    """With all digits of a time in picoseconds."""
+    """Formats a time with picosecond resolution."""
     return f"{seconds:.12f}s"
 
 
 def _quantities(key: str, low: str, high: str) -> tuple[float, float, str]:
-    """Two quantities of one kind, and the unit that they are in."""
+    """Parses two quantities of one kind; returns both in the unit that is named third."""
     for kind, unit in UNITS.items():
         try:
             return _flowstamp.quantity(kind, low), _flowstamp.quantity(kind, high), unit

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""A run as an environment of gymnasium: what may change in mid-run is the action.
+"""Gymnasium environment: each run is an episode, and actions set scenario keys during the run.
 
     from flowstamp.gym import Network
 
     env = Network(scenario, {"dumbbell.router.alpha": (0.05, 1.0)}, step="100ms")
 
-A sender's window or rate is an action where its law is `told`: `{"flows.NAME.law.window": (1.0, 200.0)}`. It is
-made of `Simulation`, and a run is as long as its scenario: then the episode is truncated. `flowstamp.zoo` has the same
-for several agents.
+An action can set a sender's window or rate if its law is `told`: `{"flows.NAME.law.window": (1.0, 200.0)}`. An episode
+is truncated at the scenario's duration. `flowstamp.zoo` is the version for several agents.
 """
 
 from __future__ import annotations
@@ -30,19 +29,20 @@ __all__ = ["MOST", "OBSERVED", "SENDER", "Action", "Bounds", "Network", "Reward"
 
 
 class Network(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):  # type: ignore[misc] # it may be missing
-    """A scenario whose routers, links or senders are governed from outside.
+    """Environment in which actions control routers, links or senders of a scenario.
 
     Args:
-        scenario: what runs; its duration is the longest episode.
-        actions: the keys that are set at each step, with their bounds; what can change in mid-run (`Simulation.set`).
-        step: simulated time between actions.
-        link: whose use and queue are observed; default the first.
-        reward: what a step is worth, from what is observed by the names in `observed`.
-        memory: what a run may need, as in `Scenario.run`.
+        scenario: the scenario; its duration is the length of an episode.
+        actions: keys to set at each step with their bounds; `Simulation.set` lists the possible keys.
+        step: simulated time between actions, such as "100ms".
+        link: the observed router link; default the first.
+        reward: function from the observations by name (see `observed`) to the reward.
+        memory: memory limit of a run, as in `Scenario.run`.
 
-    An action has a number between -1 and 1 for each key. An observation has the numbers that `observed` names, from 0
-    to 10, and the last action. The names are those of `OBSERVED`, and those of `SENDER` for each sender that an action
-    governs, such as "agent.0.rtt". `step` returns the senders' numbers in units, too, in `info["senders"]`.
+    The action is a float32 vector with one number from -1 to 1 per key. The observation is a float32 vector: the
+    numbers that `observed` names, each from 0 to 10, then the last action. The names are those of `OBSERVED`, and those
+    of `SENDER` for each controlled sender, such as "agent.0.rtt". `info["senders"]` has the senders' numbers in
+    physical units. Raises `ScenarioError` if a key, a bound, the step or the link is invalid.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
@@ -66,13 +66,17 @@ class Network(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):  # type:
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        """Begins a run, whose seed is drawn from the environment's; nothing has been observed yet."""
+        """Starts an episode with a seed from the environment's random generator. The first observation is zero."""
         super().reset(seed=seed, options=options)
         self._episode = self.governed.begin(int(self.np_random.integers(2**31)))
         return np.zeros(self.observation_space.shape, np.float32), {"time_s": 0.0}
 
     def step(self, action: NDArray[np.float32]) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
-        """Sets what the action says and runs on by one step."""
+        """Applies the action and runs one step.
+
+        Returns observation, reward, False (never terminated), whether the episode is truncated, and info. The keys of
+        info are `time_s`, `values` (the value set for each key) and `senders`. Raises `ResetNeeded` before `reset`.
+        """
         episode = self._episode
         if episode is None:
             raise gymnasium.error.ResetNeeded("reset begins a run; call it before step")
@@ -84,11 +88,11 @@ class Network(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):  # type:
 
 
 def spaces(actions: int, observed: int) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.Box]:
-    """The spaces of actions and of observations: so many numbers observed, then the last action."""
+    """Returns the action and observation spaces. An observation has `observed` numbers, then the last action."""
     low = np.array([0.0] * observed + [-1.0] * actions, np.float32)
     high = np.array([MOST] * observed + [1.0] * actions, np.float32)
     return gymnasium.spaces.Box(-1.0, 1.0, (actions,), np.float32), gymnasium.spaces.Box(low, high, dtype=np.float32)
 
 
-# By name too: gymnasium.make("flowstamp/Network-v0", scenario=..., actions=...).
+# Allows gymnasium.make("flowstamp/Network-v0", scenario=..., actions=...).
 gymnasium.register("flowstamp/Network-v0", "flowstamp.gym:Network")

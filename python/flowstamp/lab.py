@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Labs: real applications on this machine's kernel over an emulated path, beside the simulator's run of the same.
+"""Labs: real applications on this machine's kernel over an emulated path, compared with the simulator.
 
-`flowstamp-linux lab run` does the work and leaves a run's folder in the simulator's form; here it is started, read
-and drawn beside a simulation. Claims about labs are in `figures/`.
+`flowstamp-linux lab run` runs the lab and writes a folder in the simulator's format. This module starts it, reads the
+folder and draws it beside a simulation. Claims about labs are in `figures/`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BOTTLENECK = "bottleneck"
 
 @dataclass(frozen=True)
 class Measured:
-    """A lab's run. `invalid` says why it tells nothing: the machine was too busy to keep the path's times."""
+    """A lab's run. `invalid` is None, or says why the run is void: the machine was too busy to time the path."""
 
     results: Results
     folder: Path
@@ -44,14 +44,17 @@ class Measured:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A lab's run, and the simulator's run of the same scenario."""
+    """A lab's run and the simulator's run of the same scenario."""
 
     lab: Measured
     simulated: Results
 
 
 def run(lab: str | Path, out: str | Path, *, seed: int | None = None, lab_id: str = "lab") -> Measured:
-    """Runs a lab; its folder gets what a simulation's folder has. What the machine lacks is said in one line."""
+    """Runs a lab and writes its results to the folder `out`.
+
+    Raises `ScenarioError` if the lab file or the machine does not allow the run, and `FlowstampError` if it fails.
+    """
     arguments = ["run", str(lab), "--out", str(out), "--json", "--id", lab_id]
     if seed is not None:
         arguments += ["--seed", str(seed)]
@@ -60,7 +63,7 @@ def run(lab: str | Path, out: str | Path, *, seed: int | None = None, lab_id: st
 
 
 def scenario_of(lab: str | Path) -> dict[str, Any]:
-    """The simulator's scenario of a lab's network and flows; refuses a file that is none of a lab."""
+    """Returns the simulator's scenario for a lab's network and flows. Raises `ScenarioError` if the lab is invalid."""
     return tomllib.loads(_call(["scenario", str(lab)]))
 
 
@@ -80,10 +83,10 @@ def _call(arguments: Sequence[str]) -> str:
         try:
             out, complaints = process.communicate()
         except KeyboardInterrupt:
-            process.communicate()  # the program has had the signal too, and tidies up
+            process.communicate()  # the program got the signal too; wait for its clean-up
             raise
     if process.returncode == EXIT_INTERRUPTED:
-        raise KeyboardInterrupt  # the program had the signal and we had not, as in a shell's background
+        raise KeyboardInterrupt  # only the program got the signal, as for a job in a shell's background
     if process.returncode not in (0, EXIT_INVALID):
         said = [line for line in complaints.splitlines() if line.startswith("flowstamp: ")]
         ended = f"{linux.PROGRAM} ended with {process.returncode}"
@@ -93,18 +96,18 @@ def _call(arguments: Sequence[str]) -> str:
 
 
 def _end_with_parent() -> None:
-    """Run in the child: a lab whose caller is gone tidies up as on Ctrl-C."""
+    """Makes the kernel terminate this child when its parent dies, so that the lab cleans up as on Ctrl-C."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def load(folder: str | Path) -> Measured:
-    """A lab's run from its folder."""
+    """Loads a lab's run from its folder."""
     results = stored.load(folder)
     return Measured(results, Path(folder), results.summary.get("invalid"))
 
 
 def simulate(measured: Measured) -> Results:
-    """The simulator's run of the same network and flows."""
+    """Simulates the lab's network and flows. Raises `UsageError` if the lab has no such scenario."""
     from flowstamp import scenario
 
     manifest = measured.results.manifest
@@ -114,7 +117,7 @@ def simulate(measured: Measured) -> Results:
 
 
 def toml_of(tree: Mapping[str, Any]) -> str:
-    """A scenario's or a lab's JSON as TOML: inline tables and strings read the same in both, but for the colon."""
+    """Converts a scenario or a lab from JSON to TOML. Inline tables differ from JSON only in `=` for the colon."""
 
     def value(item: Any) -> str:
         if isinstance(item, Mapping):
@@ -127,7 +130,11 @@ def toml_of(tree: Mapping[str, Any]) -> str:
 
 
 def against_simulator(lab: str | Path, out: str | Path, *, seed: int | None = None, lab_id: str = "lab") -> Comparison:
-    """Runs a lab and its simulation: folders `lab` and `sim` in `out`, compare.pdf, rate.pdf of laws that give one."""
+    """Runs a lab and its simulation and writes both into `out`.
+
+    `out` gets the folders `lab` and `sim`, the picture `compare`, and the picture `rate` if the router law assigns one.
+    Raises `MissingPackageError` without pyarrow.
+    """
     from flowstamp import plot
 
     if importlib.util.find_spec("pyarrow") is None:
@@ -147,7 +154,7 @@ def against_simulator(lab: str | Path, out: str | Path, *, seed: int | None = No
 
 
 def draw(measured: Measured, simulated: Results) -> Figure:
-    """Throughputs of each, and on one axis utilisation, queue and, where a router's law was sampled, its rate."""
+    """Draws throughputs in a panel per run, and utilisation, queue and the router law's rate in panels with both."""
     from flowstamp import plot
 
     both = {"lab": measured.results, "simulator": simulated}
@@ -169,7 +176,7 @@ def draw(measured: Measured, simulated: Results) -> Figure:
 
 
 def draw_rate(measured: Measured, simulated: Results) -> Figure | None:
-    """The rate that the router gives each flow, by kernel and simulator, and the queue; none of other laws."""
+    """Draws the rate that the router assigns to each flow, and the queue. Returns None if no run sampled that rate."""
     from flowstamp import plot
 
     both = {"Linux kernel": measured.results, "simulator": simulated}
@@ -185,7 +192,7 @@ def _queue(both: Mapping[str, Results]) -> list[Panel]:
 def _together(
     ylabel: str, both: Mapping[str, Results], kind: str, metric: str, factor: float, *, legend: bool = False
 ) -> list[Panel]:
-    """A panel with a curve of each run that sampled it; none if none did."""
+    """Returns a panel with a curve for each run that sampled the metric, or no panel if none did."""
     from flowstamp import plot
 
     curves = [
@@ -204,7 +211,7 @@ def _rtt_s(measured: Measured) -> float:
 
 
 def text_of(comparison: Comparison) -> str:
-    """The two runs side by side, for a reader."""
+    """Formats the two runs as a table, side by side."""
     from flowstamp import text
 
     both = [comparison.lab.results, comparison.simulated]
@@ -225,5 +232,5 @@ def text_of(comparison: Comparison) -> str:
 
 
 def exit_code(comparison: Comparison) -> int:
-    """3 if the run is invalid."""
+    """Returns 3 if the lab's run is invalid, else 0."""
     return EXIT_INVALID if comparison.lab.invalid else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The program `flowstamp-linux`, which does what touches the kernel: `flowstamp host`, `router`, `lab`."""
+"""Calls the program `flowstamp-linux`, which implements the commands that need the kernel: `host`, `router`, `lab`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from typing import Any, NoReturn
 from flowstamp.errors import FlowstampError
 
 PROGRAM = "flowstamp-linux"
-# What the program does that `flowstamp` offers as its own.
+# Commands of the program that `flowstamp` also offers.
 COMMANDS = ("host", "router", "lab")
 
 
 class NotHereError(FlowstampError):
-    """The machine, or what is built on it, cannot do what was asked."""
+    """The machine lacks the program or a kernel feature."""
 
 
 def program() -> str | None:
-    """Where the program is: named by FLOWSTAMP_LINUX, beside this Python, or on the path."""
+    """Returns the program's path: FLOWSTAMP_LINUX, else beside this Python, else from PATH. None if not found."""
     beside = Path(sys.executable).with_name(PROGRAM)
     named = os.environ.get("FLOWSTAMP_LINUX")
     if named:
@@ -33,14 +33,14 @@ def program() -> str | None:
 
 
 def missing() -> str:
-    """Why there is no program, in one line."""
+    """Returns one line that says why the program is missing."""
     if sys.platform != "linux":
         return f"this is {sys.platform}, and the program {PROGRAM} is for Linux"
     return f"the program {PROGRAM} is not here; install its Debian package, or in a checkout say make linux"
 
 
 def required(command: str) -> str:
-    """Where the program is that a command needs."""
+    """Returns the program's path for a command. Raises `NotHereError` if it is missing."""
     path = program()
     if path is None:
         raise NotHereError(f"{command}: {missing()}")
@@ -48,7 +48,7 @@ def required(command: str) -> str:
 
 
 def call(command: str, arguments: Sequence[str]) -> NoReturn:
-    """Becomes a command of the program: terminal, signals and exit code are its own."""
+    """Replaces this process with a command of the program, which then owns terminal, signals and exit code."""
     path = required(command)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -59,7 +59,7 @@ def call(command: str, arguments: Sequence[str]) -> NoReturn:
 
 
 def features() -> list[dict[str, Any]] | None:
-    """What the kernel has of what the commands need; `None` where the program is not there or does not answer."""
+    """Returns the kernel features that the commands need. None if the program is missing or does not answer."""
     path = program()
     if path is None:
         return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""A run as it goes: a view in a terminal, and samples as lines of JSON.
+"""Live output of a run: a view in a terminal, and samples as lines of JSON.
 
-Both cut the run into steps, of about a tenth of a second on the clock; its results are those of a run in one go.
+Both divide the run into steps of about 0.1 s of wall time. The results are the same as without steps.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 STEP_S = 0.1
 BLOCKS = " ▁▂▃▄▅▆▇█"
 WIDTH = 40
-"""Characters of history; of a link, which has two, fewer, so that 80 columns are enough."""
+"""Characters per history. A link has two histories of `LINK_WIDTH`, so that a row fits into 80 columns."""
 LINK_WIDTH = 14
 MOST_FLOWS = 16
-"""More than these find no room in a terminal."""
+"""Maximum number of flows, and of groups, that the view shows."""
 
 Sample = dict[str, Any]
-"""Of one instant: `time_s`, and by kind, name and metric the value."""
+"""All samples of one instant: `time_s`, and values nested by kind, name and metric."""
 
 
 class _Enough(Exception):  # noqa: N818 - it is no error
-    """Stops a step on its way."""
+    """Stops a step after `STEP_S`."""
 
 
 def samples(simulation: Simulation, duration: str) -> Iterator[list[Sample]]:
-    """Runs on to the end; after each step what was sampled in it, an entry for each instant."""
-    # A text with all digits of a time in picoseconds: none of a sample is seen twice, and none is missed.
+    """Runs to the end and yields, after each step, its samples: one entry per instant."""
+    # Time of the last sample seen. Picosecond resolution ensures that no sample is repeated or missed.
     seen, ended = "0s", False
     while not ended:
         began = time.monotonic()
@@ -67,13 +67,13 @@ def _by_instant(table: Table) -> list[Sample]:
     for time_s, kind, name, metric, value in zip(*columns, strict=True):
         if not instants or instants[-1]["time_s"] != time_s:
             instants.append({"time_s": time_s})
-        # JSON has no word for what is no finite number.
+        # JSON has no infinity and no NaN.
         instants[-1].setdefault(kind, {}).setdefault(name, {})[metric] = value if math.isfinite(value) else None
     return instants
 
 
 def lines(scenario: Scenario, *, seed: int | None, memory: str | None) -> Iterator[str | Results]:
-    """A line of JSON for each instant that is sampled, as the run goes; at last its results."""
+    """Runs a scenario and yields one line of JSON per sampled instant, and finally the results."""
     simulation = scenario.start(seed=seed, memory=memory)
     for found in samples(simulation, scenario.resolved(memory=memory)["duration"]):
         for sample in found:
@@ -84,7 +84,7 @@ def lines(scenario: Scenario, *, seed: int | None, memory: str | None) -> Iterat
 
 
 def watched(scenario: Scenario, *, title: str, seed: int | None, memory: str | None) -> Results:
-    """Runs a scenario under the eyes of whoever sits at the terminal."""
+    """Runs a scenario with a live view in the terminal."""
     from rich.console import Console
     from rich.live import Live
 
@@ -96,7 +96,7 @@ def watched(scenario: Scenario, *, title: str, seed: int | None, memory: str | N
         scenario = scenario.probe(flows=True)
     simulation = scenario.start(seed=seed, memory=memory)
     view = View(title, duration)
-    # Updated by hand: a thread of its own would redraw what has not changed.
+    # Explicit updates: Rich's refresh thread would also redraw an unchanged view.
     with Live(view.drawn(0.0), console=Console(stderr=True), auto_refresh=False, transient=True) as live:
         for found in samples(simulation, duration):
             for sample in found:
@@ -108,7 +108,7 @@ def watched(scenario: Scenario, *, title: str, seed: int | None, memory: str | N
 
 
 class View:
-    """What is seen: links with their use and queue, groups and flows with their goodput, and how each came there."""
+    """The live view: links with utilisation and queue, groups and flows with goodput, each with its recent history."""
 
     def __init__(self, title: str, duration: str) -> None:
         self.title, self.duration = title, duration
@@ -116,7 +116,7 @@ class View:
         self._history: dict[tuple[str, str, str], deque[float]] = {}
 
     def take(self, sample: Sample) -> None:
-        """A further sample."""
+        """Adds a sample."""
         for kind in ("link", "group", "flow"):
             for name, values in sample.get(kind, {}).items():
                 self._last[kind, name] = values
@@ -126,7 +126,7 @@ class View:
                         history.append(values[metric])
 
     def drawn(self, now_s: float) -> RenderableType:
-        """All of it."""
+        """Renders the view at simulated time `now_s`."""
         from rich.console import Group
         from rich.text import Text
 
@@ -145,7 +145,7 @@ class View:
         parts.append(_plain(["link", "utilisation", "", "queue", ""], links))
         for kind, header in (("group", "flows"), ("flow", "flow")):
             names = [name for of, name in self._last if of == kind]
-            # One scale for all of a kind, so that heights can be compared.
+            # All groups, and all flows, share one scale, so that heights are comparable.
             top = max((max(self._history.get((kind, name, "goodput_bps"), [0.0])) for name in names), default=0.0)
             rates = [
                 [
@@ -168,12 +168,12 @@ class View:
 def _plain(header: list[str], rows: list[list[str]]) -> RenderableType:
     from rich.text import Text
 
-    # Cut at the terminal's edge, not wrapped: what moves up and down cannot be read.
+    # Long lines are truncated, not wrapped: wrapping would move the rows below up and down.
     return Text(text.table(header, rows), no_wrap=True, overflow="ellipsis")
 
 
 def sparkline(values: Sequence[float], top: float = 0.0, width: int = WIDTH) -> str:
-    """Values as blocks of a height between nothing and `top`, or the largest of them."""
+    """Draws values as block characters between 0 and `top` (0: the largest value), padded to `width`."""
     top = top or max(values, default=0.0) or 1.0
     steps = len(BLOCKS) - 1
     return "".join(BLOCKS[min(steps, max(0, round(steps * value / top)))] for value in values).ljust(width)

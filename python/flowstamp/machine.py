@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What the machine has, as far as runs ask for it."""
+"""Memory and cores of the machine."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from flowstamp import _flowstamp
 from flowstamp.errors import ScenarioError
 
 SHARE = 0.75
-"""Of the machine's memory, what runs may need together unless they are given more or less."""
+"""Default memory limit of all runs together, as a share of the available memory."""
 
 
 def memory(given: str | None = None) -> int | None:
-    """Bytes that runs may need together: what is given, such as "4GB", or three quarters of what this process can have.
+    """Returns the memory limit of all runs together in bytes: `given`, such as "4GB", or three quarters of what exists.
 
-    That is the least of the machine's memory, the limits of its cgroups, and its own (`ulimit -v`, `-d`): not what
-    happens to be free, so that a scenario which is refused is so again. None where nothing is known.
+    The available memory is the minimum of the machine's memory, the limits of the process's cgroups, and its own limits
+    (`ulimit -v`, `-d`). It ignores the momentary use, so that the decision about a scenario is repeatable. None if
+    nothing is known. Raises `ScenarioError` if `given` is not a size.
     """
     if given is not None:
         try:
@@ -50,7 +51,7 @@ def _limits() -> Iterator[int]:
 
 
 def cgroup_limits(groups: Path, root: Path) -> Iterator[int]:
-    """Limits of this process's control groups, of both versions, and of those above them."""
+    """Yields the memory limits in bytes of this process's control groups (versions 1 and 2) and of their parents."""
     try:
         lines = groups.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
@@ -64,17 +65,17 @@ def cgroup_limits(groups: Path, root: Path) -> Iterator[int]:
         else:
             continue
         path = Path(name.lstrip("/"))
-        # A container may see itself as the root, or under the name that it has outside.
+        # In a container the group may be mounted as the root, or under its name outside the container.
         for group in dict.fromkeys([path, *path.parents]):
             try:
                 text = (folder / group / file).read_text(encoding="ascii").strip()
             except OSError:
                 continue
-            # Version 1 says "none" as the largest number of pages, version 2 as "max".
+            # "No limit" is the largest number of pages in version 1, and "max" in version 2.
             if text.isdecimal() and int(text) < 2**62:
                 yield int(text)
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""How scenarios, results, sweeps and tables show themselves in a notebook."""
+"""HTML and PNG representations of scenarios, results, sweeps and tables for notebooks."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from flowstamp.sweeps import Sweep
 
 ROWS = 10
-"""Of a table, as many as are shown: the first and the last."""
+"""Number of rows shown of a table, half from its start and half from its end."""
 
 
 def scenario(shown: Scenario) -> str:
-    """The network and the flows; behind a click the whole with every default. What is wrong with it, in its line."""
+    """Returns network and flows as HTML, with the resolved TOML folded. An invalid scenario shows its error message."""
     try:
         resolved, toml = shown.resolved(), shown.to_toml()
     except FlowstampError as error:
@@ -48,14 +48,14 @@ def scenario(shown: Scenario) -> str:
 
 
 def scenario_png(shown: Scenario) -> bytes | None:
-    """The drawing of its network; none of one that is wrong, or too large to be seen."""
+    """Draws the network as PNG; None if the scenario is invalid or the network too large to draw."""
     from flowstamp import drawing
 
     return _png(lambda: drawing.scenario(shown))
 
 
 def results(shown: Results) -> str:
-    """Links and groups, and the picture of `plot`."""
+    """Returns the tables of links and groups, and the picture of `Results.plot`, as HTML."""
     summary = shown.summary
     return "".join(
         [
@@ -68,23 +68,23 @@ def results(shown: Results) -> str:
 
 
 def results_png(shown: Results) -> bytes | None:
-    """The picture of `plot`; none of a run that sampled nothing to draw."""
+    """Draws `Results.plot` as PNG; None if the run sampled nothing to draw."""
     return _png(shown.plot)
 
 
 def sweep(shown: Sweep) -> str:
-    """Utilisation, queue and goodput of each point, and the picture of `sweep_png`."""
+    """Returns utilisation, queue and goodput of each point, and the picture of `sweep_png`, as HTML."""
     title = f"Sweep of {len(shown.points)} runs over {', '.join(shown.keys)}"
     return "".join([_title(title), _table(*overview.points(shown)), _picture(sweep_png(shown))])
 
 
 def sweep_png(shown: Sweep) -> bytes | None:
-    """Utilisation: a heatmap where two keys vary, else lines; none where nothing does."""
+    """Draws the utilisation as PNG: a heatmap if two keys vary, lines otherwise, None if no key varies."""
     return _png(shown.heatmap) or _png(shown.lines)
 
 
 def table(shown: Table) -> str:
-    """Its first and last rows."""
+    """Returns the first and last rows of a table as HTML."""
     count, names = shown.num_rows, shown.column_names
     columns = [shown.column(name) for name in names]
     numbers = range(count) if count <= ROWS else [*range(ROWS // 2), *range(count - ROWS // 2, count)]
@@ -107,7 +107,7 @@ def _png(draw: Any) -> bytes | None:
 def _picture(png: bytes | None) -> str:
     if png is None:
         return ""
-    # Half of its points, as displays of twice the resolution want it.
+    # The picture is shown at half its pixels, for displays with twice the resolution.
     return f'<img style="max-width: 495px" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
 
 
@@ -116,7 +116,7 @@ def _title(title: str) -> str:
 
 
 def _things(what: str, tables: Sequence[Mapping[str, Any]], keys: Iterable[str]) -> str:
-    """Tables of a scenario, a row each: of keys those that say something."""
+    """Formats tables of a scenario as rows. Columns are the keys that are set in at least one of them."""
     said = [key for key in keys if any(one.get(key) not in (None, False, "none") for one in tables)]
     rows = [[str(number), *(_value(one.get(key)) for key in said)] for number, one in enumerate(tables, 1)]
     return _table([what, *said], rows)

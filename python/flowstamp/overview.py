@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What people see of runs first, in a terminal and in a notebook: the header and the rows of tables."""
+"""Overview tables of runs for the terminal and for notebooks. Each function returns a header and rows of cells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Cells = tuple[list[str], list[list[str]]]
 
 
 def links(results: Results) -> Cells:
-    """A row for each link; where they are many, for those that are used most."""
+    """Returns a row for each link; if there are many, for the most used ones."""
     shown = text.most_used([results.links])
     header = ["link", "capacity", "utilisation", "mean queue", "max queue", "drops", "marks"]
     rows = [
@@ -37,7 +37,7 @@ def links(results: Results) -> Cells:
 
 
 def groups(results: Results) -> Cells:
-    """A row for each group of flows."""
+    """Returns a row for each group of flows."""
     header = ["flows", "law", "count", "goodput", "Jain", "completed", "mean time", "retransmitted"]
     rows = []
     for name, group in results.groups.items():
@@ -58,10 +58,10 @@ def groups(results: Results) -> Cells:
 
 
 def points(sweep: Sweep) -> Cells:
-    """A row for each run."""
+    """Returns a row for each run of a sweep, with the numbers of its most used link."""
     rows = []
     for point, result in zip(sweep.points, sweep.results, strict=True):
-        # The link that carries the most is the one a sweep is about.
+        # The most used link is usually the subject of the sweep.
         link = max(result.links.values(), key=lambda link: link["utilization"], default=None)
         total = result.summary["total"]
         rows.append(
@@ -78,5 +78,5 @@ def points(sweep: Sweep) -> Cells:
 
 
 def value(of: object) -> str:
-    """A value of a scenario as text."""
+    """Formats a value of a scenario as text: strings as they are, others as JSON."""
     return of if isinstance(of, str) else json.dumps(of)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Which of two protocols is quicker, flow by flow: the same arrivals under both, and an interval for the difference."""
+"""Paired comparison of protocols: completion times of the same flows under both, with a confidence interval."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BATCHES = 10
 
 
 def percentile(times: ArrayLike, share: float) -> float:
-    """The time within which this share of them were done; not a number of none."""
+    """Returns the percentile (nearest rank) of the times at `share`, 0 to 1; NaN if there are no times."""
     found = np.asarray(times, np.float64)
     return float(np.percentile(found, 100 * share, method="inverted_cdf")) if found.size else math.nan
 
@@ -36,7 +36,7 @@ def _percentile(share: float) -> Callable[[Floats], float]:
 
 
 METRICS: dict[str, tuple[str, int, Callable[[Floats], float]]] = {
-    # What it is; how many flows a batch has at least, so that ten lie beyond a percentile; how it is computed.
+    # Name; minimum flows per batch, so that ten lie beyond the percentile; function.
     "mean_fct": ("mean completion time", 20, lambda times: float(times.mean())),
     "p50_fct": ("median completion time", 20, _percentile(0.5)),
     "p95_fct": ("95th percentile of completion times", 200, _percentile(0.95)),
@@ -45,18 +45,18 @@ METRICS: dict[str, tuple[str, int, Callable[[Floats], float]]] = {
 
 
 def check(metric: str) -> None:
-    """Refuses a metric that there is not."""
+    """Raises `UsageError` for an unknown metric."""
     if metric not in METRICS:
         raise UsageError(f'--metric: "{metric}" is no metric; there are {", ".join(METRICS)}')
 
 
 def differences(results: Mapping[str, Results], metric: str) -> list[dict[str, Any]]:
-    """How many times as long one protocol takes as another, for each two and each group of random or listed flows.
+    """Returns the ratio of completion times for each pair of protocols and each group of random or listed flows.
 
-    Flows that started after warm-up and completed under both are put in ten batches by when they started. Of each
-    batch the metric's ratio is taken, of the same flows under both; `low` and `high` bound the ratio's 95% interval
-    (Student's, of the ratios' logarithms), null where there are too few flows. `left_out` flows completed under one of
-    the two only.
+    Flows that started after warm-up and completed under both protocols are divided into ten batches by start. Each
+    batch gives one ratio of the metric. `low` and `high` bound the ratio's 95% confidence interval: Student's t on the
+    logarithms of the batch ratios. They are None with too few flows. `left_out` counts flows that completed under only
+    one of the two.
     """
     check(metric)
     some = next(iter(results.values()))
@@ -70,7 +70,7 @@ def differences(results: Mapping[str, Results], metric: str) -> list[dict[str, A
 
 
 def _times(result: Results, group: str) -> Floats:
-    """Completion times by the flows' numbers; not a number of those that began in warm-up or did not complete."""
+    """Returns completion times by flow number; NaN for flows that started in warm-up or did not complete."""
     table, warmup_s = result.flows, result.summary["warmup_s"]
     columns = (table.column(name) for name in ("group", "index", "start_s", "fct_s"))
     found = [(n, start, fct) for of, n, start, fct in zip(*columns, strict=True) if of == group]
@@ -103,7 +103,7 @@ def _pair(metric: str, one: str, other: str, first: Floats, second: Floats) -> d
 
 
 def distributions(results: Mapping[str, Results]) -> Figure:
-    """The distribution of completion times under each protocol, a panel for each group."""
+    """Draws the distribution of completion times under each protocol, with one panel per group."""
     from flowstamp import plot
 
     some = next(iter(results.values()))
@@ -114,7 +114,7 @@ def distributions(results: Mapping[str, Results]) -> Figure:
             times = _times(result, group)
             times = np.sort(times[np.isfinite(times)])
             share = np.arange(1, times.size + 1) / max(times.size, 1)
-            # As many points as can be seen.
+            # More than 1000 points would not be visible.
             kept = np.unique(np.linspace(0, times.size - 1, min(times.size, 1000)).astype(int))
             curves.append(plot.Curve(name, times[kept], share[kept], style))
         if any(curve.x.size for curve in curves):
@@ -124,7 +124,7 @@ def distributions(results: Mapping[str, Results]) -> Figure:
 
 
 def text_of(row: Mapping[str, Any]) -> str:
-    """A line that says which is quicker, by how much, and how that is known."""
+    """Formats one line: which protocol is faster, by how much, and on how many flows that rests."""
     what = METRICS[row["metric"]][0]
     one, other, low, high = row["protocol"], row["against"], row["low"], row["high"]
     counted = f"{row['flows']} flows that completed under both"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Pictures of runs and of the papers' figures.
 
-One style for all of them: the width of a paper's column, fonts that stay legible there, the Okabe-Ito colours (which
-colour-blind readers tell apart) and a marker and a line style of its own for each curve (which a grey print keeps
-apart). No TeX, no window system, no dates in the files: the same numbers give the same bytes.
+All pictures share one style: the width of a paper's column, fonts that stay legible there, and the Okabe-Ito colours,
+which colour-blind readers can distinguish. Each curve has its own marker and line style, for grey prints. Drawing needs
+no TeX and no window system. Files contain no dates: the same numbers give the same bytes.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Scale = Literal["linear", "log", "symlog"]
 COLUMN_WIDTH_IN = 3.3  # one column of the ACM and IEEE two-column formats
 PANEL_HEIGHT_IN = 1.35
 
-# Okabe and Ito, Color Universal Design; its yellow is left out: too pale for a line on white.
+# Okabe and Ito, Color Universal Design, without yellow, which is too pale for a line on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-# Twice as many as colours: a second round has other markers, and other lines (below).
+# Twice as many markers as colours: when colours repeat, markers and line styles differ.
 MARKERS = ("o", "s", "^", "D", "v", "x", "+", "*", "<", ">", "p", "h", "P", "X")
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2)), (0, (1, 1)))
 
@@ -60,7 +60,7 @@ STYLE: Any = {
     "legend.frameon": False,
     "legend.handlelength": 1.8,
     "text.usetex": False,
-    "pdf.fonttype": 42,  # fonts as fonts: text in the PDF can be searched
+    "pdf.fonttype": 42,  # embeds TrueType fonts, so that text in the PDF can be searched
     "figure.dpi": 200,
     "savefig.dpi": 200,
 }
@@ -72,24 +72,24 @@ class PlotError(FlowstampError):
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a panel. `style` picks colour, marker and line; curves of one meaning share it across panels."""
+    """One line of a panel. `style` selects colour, marker and line; the same item has the same style in all panels."""
 
     label: str
     x: Floats
     y: Floats
     style: int = 0
-    half: Floats | None = None  # half of each value's confidence interval
-    published: bool = False  # by others: open black marks on top of all curves
+    half: Floats | None = None  # half width of each value's confidence interval
+    published: bool = False  # published values: open black markers above all curves
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What the curves of a panel stand against."""
+    """The x axis of a panel."""
 
     label: str
     scale: Scale = "linear"
     limits: tuple[float | None, float | None] = (None, None)
-    markers: bool = True  # False: lines alone, for many samples over time
+    markers: bool = True  # False: lines only, for many samples over time
 
 
 @dataclass(frozen=True)
@@ -101,35 +101,35 @@ class Panel:
     title: str = ""
     yscale: Scale = "linear"
     ylim: tuple[float | None, float | None] = (None, None)
-    linthresh: float = 1.0  # of symlog: linear between minus this and this, so that zero shows
-    legend: bool | None = None  # default: in the first panel
-    axis: Axis | None = None  # its own, where it does not share the stack's
+    linthresh: float = 1.0  # for symlog: the scale is linear within plus or minus this value, so that it includes zero
+    legend: bool | None = None  # default: only in the first panel
+    axis: Axis | None = None  # the panel's own x axis, if it does not share the stack's
 
 
 @dataclass(frozen=True)
 class Stack:
-    """Panels above one another that share the x axis, as the papers draw them."""
+    """Panels in a column with a shared x axis, as in the papers."""
 
     xlabel: str
     panels: Sequence[Panel]
     xscale: Scale = "linear"
     xlim: tuple[float | None, float | None] = (None, None)
     xticks: Sequence[tuple[float, str]] = ()
-    lines: bool = True  # False: markers alone, for things without an order between them
-    markers: bool = True  # False: lines alone, for many samples over time
-    vertical: Sequence[float] = field(default=())  # instants worth a thin line
+    lines: bool = True  # False: markers only, for unordered items
+    markers: bool = True  # False: lines only, for many samples over time
+    vertical: Sequence[float] = field(default=())  # x values of thin vertical lines
 
 
 def _powers(low: float, high: float) -> LogLocator:
-    """Numbers of a logarithmic axis: where less than two powers of ten show, what lies between them has numbers too."""
+    """Places the numbers of a logarithmic axis at powers of ten; below two decades, also at 2 and 5 times these."""
     return LogLocator(subs=(1.0,) if high > 100 * low else (1.0, 2.0, 5.0))
 
 
 def stack(spec: Stack) -> Figure:
-    """Draws panels above one another."""
+    """Draws panels in a column."""
     with mpl.rc_context(STYLE):
         shared = Axis(spec.xlabel, spec.xscale, spec.xlim, spec.markers)
-        # Panels that follow one another against the same are named under the last of them.
+        # Adjacent panels with the same x axis are labelled once, below the last of them.
         against = [panel.axis or shared for panel in spec.panels]
         ends = [n for n, axis in enumerate(against) if axis not in against[n + 1 : n + 2]]
         height = PANEL_HEIGHT_IN * len(spec.panels) + 0.45 + 0.1 * len(ends)
@@ -161,7 +161,7 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> 
     labels: dict[str, None] = {}
     clipped = panel.yscale == "linear" and panel.ylim != (None, None) and not axis.markers
     for curve in panel.curves:
-        # Curves of one name are told of once.
+        # Curves with the same label have one entry in the legend.
         label = None if curve.label in labels else curve.label
         labels[curve.label] = None
         if curve.published:
@@ -170,17 +170,17 @@ def _panel(ax: Axes, panel: Panel, spec: Stack, axis: Axis, *, legend: bool) -> 
             _curve(ax, curve, label, line=spec.lines, markers=axis.markers, clipped=clipped)
     columns = _columns(list(labels))
     if panel.title:
-        # Above the rows of the legend.
+        # The title is above the rows of the legend.
         ax.set_title(panel.title, loc="left", pad=4.0 + (LEGEND_ROW_PT * -(-len(labels) // columns) if legend else 0.0))
     _y_axis(ax, panel)
     if legend:
-        # Above the axes, so that it never lies on a curve.
+        # The legend is above the axes, so that it never covers a curve.
         spacing = {"columnspacing": 0.8, "handletextpad": 0.4, "borderaxespad": 0.1}
         ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=columns, **spacing)
 
 
 def _published(ax: Axes, curve: Curve, axis: Axis, label: str | None) -> None:
-    """What a paper prints: marks without a line."""
+    """Draws published values as markers without a line."""
     low, high = axis.limits
     within = (curve.x >= (-np.inf if low is None else low)) & (curve.x <= (np.inf if high is None else high))
     ax.plot(
@@ -192,7 +192,7 @@ def _published(ax: Axes, curve: Curve, axis: Axis, label: str | None) -> None:
         fillstyle="none",
         markersize=5.0,
         zorder=5,
-        clip_on=False,  # whole on the edge too
+        clip_on=False,  # markers on the edge stay complete
     )
 
 
@@ -205,7 +205,7 @@ def _curve(ax: Axes, curve: Curve, label: str | None, *, line: bool, markers: bo
         curve.y,
         label=label,
         color=colour,
-        # A line through one point shows nothing.
+        # A single point would be invisible without a marker.
         marker=MARKERS[n % len(MARKERS)] if markers or curve.x.size == 1 else None,
         linestyle=LINES[(n + 3 * (n // len(COLOURS))) % len(LINES)] if line else "none",
         clip_on=clipped,
@@ -222,7 +222,7 @@ def _y_axis(ax: Axes, panel: Panel) -> None:
         ax.yaxis.set_major_formatter(FuncFormatter(_plain))
         ax.yaxis.set_minor_formatter(NullFormatter())
     low, high = panel.ylim
-    if low is not None and (panel.yscale != "log" or low > 0):  # a logarithmic axis has no zero to begin at
+    if low is not None and (panel.yscale != "log" or low > 0):  # a logarithmic axis cannot start at zero
         ax.set_ylim(bottom=low)
     if high is not None:
         ax.set_ylim(top=high)
@@ -231,14 +231,14 @@ def _y_axis(ax: Axes, panel: Panel) -> None:
 def heatmap(
     values: Floats, x: tuple[str, Sequence[str]], y: tuple[str, Sequence[str]], label: str, title: str = ""
 ) -> Figure:
-    """Draws a field for each value with its number in it; rows from below, named by `y`, columns by `x`."""
+    """Draws a matrix as coloured cells, first row at the bottom. `x` and `y` are axis labels with names of cells."""
     rows, columns = values.shape
     with mpl.rc_context({**STYLE, "axes.grid": False}):
         height = min(8.0, max(1.2, 0.28 * rows) + 0.75)
         figure = Figure(figsize=(COLUMN_WIDTH_IN, height), layout="constrained")
         FigureCanvasAgg(figure)
         ax: Axes = figure.subplots()
-        # Cividis: from dark to light in grey too, and for colour-blind readers.
+        # Cividis also runs from dark to light in grey prints and for colour-blind readers.
         image = ax.imshow(values, origin="lower", aspect="auto", cmap="cividis")
         if title:
             ax.set_title(title, loc="left")
@@ -246,7 +246,7 @@ def heatmap(
             axis.set_label_text(name)
             step = -(-len(ticks) // 12)
             axis.set_ticks(range(0, len(ticks), step), list(ticks)[::step])
-        if columns <= 8 and rows <= 24 and np.isfinite(values).any():  # as many numbers as find room
+        if columns <= 8 and rows <= 24 and np.isfinite(values).any():  # room for numbers
             low, high = float(np.nanmin(values)), float(np.nanmax(values))
             for row, column in np.ndindex(rows, columns):
                 value = values[row, column]
@@ -259,7 +259,7 @@ def heatmap(
 
 
 def _legend_above(ax: Axes) -> None:
-    """Above the axes, so that it never lies on a curve, in as many columns as there is room for."""
+    """Places the legend above the axes, so that it never covers a curve, in as many columns as fit."""
     _, labels = ax.get_legend_handles_labels()
     ax.legend(
         loc="lower right",
@@ -272,7 +272,7 @@ def _legend_above(ax: Axes) -> None:
 
 
 def _gains(ax: Axes, point: tuple[float, float, str] | None) -> None:
-    """Names the axes of gains, and marks a pair."""
+    """Labels the axes alpha and beta, and marks a pair of gains."""
     if point is not None:
         alpha, beta, name = point
         ax.plot([alpha], [beta], "o", color="black", linestyle="none", label=name, clip_on=False, zorder=5)
@@ -290,10 +290,10 @@ def region(
     name: str = "switched system",
     tried: tuple[Floats, Floats, NDArray[np.bool_]] | None = None,
 ) -> Figure:
-    """Draws where gains are stable, the border of the linear loop, and a point with its name.
+    """Draws the stable region of gains, the border of the linear loop, and a labelled point.
 
-    `inside`, rows of one beta each, is above zero where they are, and goes evenly through zero at the border. `tried`
-    are alphas, betas and whether packets came to rest with them.
+    `inside` has shape (betas, alphas): positive for stable gains, and continuous through zero at the border. `tried`
+    has alphas, betas, and whether packets came to rest with these gains.
     """
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(COLUMN_WIDTH_IN, 2.4), layout="constrained")
@@ -332,17 +332,14 @@ def settling(
     border: tuple[Floats, Floats],
     point: tuple[float, float, str] | None = None,
 ) -> Figure:
-    """Draws after how many round trips gains settle, rows of one beta each, and the border of the linear loop.
-
-    What is not a number is white: it does not settle.
-    """
+    """Draws settling times in RTTs, of shape (betas, alphas; NaN is white), and the border of the linear loop."""
     with mpl.rc_context({**STYLE, "axes.grid": False}):
         figure = Figure(figsize=(COLUMN_WIDTH_IN, 2.4), layout="constrained")
         FigureCanvasAgg(figure)
         ax: Axes = figure.subplots()
         there = times[np.isfinite(times) & (times > 0)]
         low, high = (float(there.min()), float(there.max())) if there.size else (1.0, 10.0)
-        # Fast is dark: half as long counts as much everywhere.
+        # Dark is fast. The colour scale is logarithmic.
         norm = mpl.colors.LogNorm(low, max(high, 1.01 * low))
         image = ax.pcolormesh(alphas, betas, np.maximum(times, low), norm=norm, cmap="cividis", rasterized=True)
         ax.plot(*border, color=COLOURS[1], linestyle="--", label="linear loop")
@@ -361,11 +358,11 @@ def settling(
 
 
 NEAR_REST = 0.15
-"""Of the rate to either side, and of the queue."""
+"""Deviation of the relative rate, and queue in BDP, that the lower panel of a phase portrait shows."""
 
 
 def phase_portrait(paths: Sequence[tuple[Floats, Floats]], labels: Sequence[str]) -> Figure:
-    """Draws queues against rates: each path from its start, a mark, to where it ends; below, what swings near rest."""
+    """Draws queue against rate for each path, with a marker at its start. A second panel enlarges swings near rest."""
     top = 0.0
     for rate, queue in paths:
         away = np.flatnonzero(np.maximum(np.abs(rate - 1.0), queue) > NEAR_REST)
@@ -393,7 +390,7 @@ def phase_portrait(paths: Sequence[tuple[Floats, Floats]], labels: Sequence[str]
 
 
 def bode(omega: Floats, gain: Floats, phase_deg: Floats, margins: Sequence[tuple[float, str]]) -> Figure:
-    """Draws gain and phase over the angular frequency, and where margins are, each with its name."""
+    """Draws gain and phase over the angular frequency in rad/s, with a labelled line at each margin."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(COLUMN_WIDTH_IN, 2 * PANEL_HEIGHT_IN + 0.6), layout="constrained")
         FigureCanvasAgg(figure)
@@ -411,7 +408,7 @@ def bode(omega: Floats, gain: Floats, phase_deg: Floats, margins: Sequence[tuple
         upper.set_ylabel("Gain |G|")
         lower.set_ylabel("Phase (degrees)")
         lower.yaxis.set_major_locator(MultipleLocator(180.0))
-        # After two turns nothing is read off any more.
+        # Phases below -720 degrees carry no further information.
         lower.set_ylim(bottom=max(float(phase_deg.min()), -720.0))
         lower.set_xlabel("Angular frequency (rad/s)")
         lower.set_xlim(float(omega[0]), float(omega[-1]))
@@ -421,7 +418,7 @@ def bode(omega: Floats, gain: Floats, phase_deg: Floats, margins: Sequence[tuple
 
 
 def nyquist(response: NDArray[np.complex128], name: str) -> Figure:
-    """Draws a response in the complex plane near -1, of frequencies above zero and, dashed, below."""
+    """Draws a response in the complex plane near -1; the branch of negative frequencies is dashed."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(COLUMN_WIDTH_IN, 2.6), layout="constrained")
         FigureCanvasAgg(figure)
@@ -441,7 +438,7 @@ def nyquist(response: NDArray[np.complex128], name: str) -> Figure:
 
 
 def network(seconds: Floats, rates: Mapping[str, Floats], queues: Mapping[str, Floats]) -> Figure:
-    """Draws rates of flows by route, Mb/s, above what queues take to drain by link, milliseconds."""
+    """Draws the rates of flows by route in Mb/s, and below the queueing delays by link in ms."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(COLUMN_WIDTH_IN, 3.6), layout="constrained")
         FigureCanvasAgg(figure)
@@ -460,11 +457,11 @@ def network(seconds: Floats, rates: Mapping[str, Floats], queues: Mapping[str, F
 
 
 LEGEND_ROW_PT = 10.5
-LEGEND_CHARACTERS = 62  # of a row above a column's width, handles counted as five each
+LEGEND_CHARACTERS = 62  # characters per legend row within the figure's width; a handle counts as five
 
 
 def _columns(labels: Sequence[str]) -> int:
-    """As many columns of a legend as fit side by side; matplotlib fills it column by column."""
+    """Returns how many legend columns fit side by side. Matplotlib fills a legend column by column."""
     rows = 1
     while rows < len(labels):
         columns = [labels[first : first + rows] for first in range(0, len(labels), rows)]
@@ -479,7 +476,7 @@ def _plain(value: float, _: object = None) -> str:
 
 
 class RunLike(Protocol):
-    """What of a run is needed to draw it (`_flowstamp.Run` and its facade have it)."""
+    """The part of a run that drawing needs. `_flowstamp.Run` and `Results` implement it."""
 
     @property
     def flows(self) -> Any:
@@ -489,11 +486,11 @@ class RunLike(Protocol):
         """The summary as JSON."""
 
     def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]:
-        """Times and values as float64 buffers."""
+        """Returns times and values as float64 buffers."""
 
 
 def averaged(t: Floats, v: Floats, over_s: float) -> tuple[Floats, Floats]:
-    """Means of as many samples as fill `over_s`; a time is the end of its interval."""
+    """Averages samples over intervals of `over_s` seconds. The returned times are the ends of the intervals."""
     step = float(t[1] - t[0]) if t.size > 1 else over_s
     n = max(1, round(over_s / step))
     whole = t.size // n * n
@@ -501,19 +498,20 @@ def averaged(t: Floats, v: Floats, over_s: float) -> tuple[Floats, Floats]:
 
 
 def series(run: RunLike, kind: str, name: str, metric: str) -> tuple[Floats, Floats]:
-    """Times in seconds and values of one series of a run."""
+    """Returns the times in seconds and the values of one series; both are empty if it was not sampled."""
     times, values = run.series_points(kind, name, metric)
     return np.frombuffer(times, np.float64), np.frombuffer(values, np.float64)
 
 
-MOST_CURVES = 7  # more throughputs than this in one panel tell nothing: as many as there are colours
+MOST_CURVES = 7  # maximum throughputs per panel: the number of colours
 
 
 def overview(runs: RunLike | Mapping[str, RunLike], link: str | None = None, *, average_s: float = 0.0) -> Figure:
-    """Throughputs, utilisation and queue over time: of one run, or of several side by side by their names.
+    """Draws throughputs, utilisation and queue over time, for one run or several runs by name.
 
-    A run of up to seven long flows that were probed (`probes.flows`) shows each flow, any other its groups. Throughputs
-    are means over `average_s` seconds, where that is more than a sample: several round trips, or single bursts show.
+    A run with up to seven sampled flows (`probes.flows`) shows each flow, any other run shows its groups. `link` is by
+    default the most used link of each run. `average_s` averages throughputs over so many seconds; several round trips
+    hide single bursts. Raises `PlotError` if the run has no router link.
     """
     named: Mapping[str, RunLike] = runs if isinstance(runs, Mapping) else {"": runs}
     rates: list[tuple[str, list[Curve]]] = []
@@ -529,7 +527,7 @@ def overview(runs: RunLike | Mapping[str, RunLike], link: str | None = None, *, 
         t, q = series(run, "link", where, "queue_bytes")
         queues.append(Curve(label, t, q * 8e3 / summary["links"][where]["rate_bps"], number))
     several = len(named) > 1
-    # One scale for all, so that heights can be compared.
+    # All throughput panels share one scale, so that heights are comparable.
     highest = max((float(curve.y.max()) for _, curves in rates for curve in curves if curve.y.size), default=0.0)
     ylim = (0.0, 1.05 * highest or None)
     panels = [Panel("Throughput (Mb/s)", curves, title=name, ylim=ylim, legend=True) for name, curves in rates]
@@ -542,7 +540,7 @@ def _throughputs(run: RunLike, summary: Mapping[str, Any], average_s: float) -> 
     flows = [f"{row['group']}.{row['index']}" for row in summary["flows"]]
     if 0 < len(flows) <= MOST_CURVES:
         curves = [_rate(run, "flow", name, n, average_s) for n, name in enumerate(flows)]
-        if all(curve.x.size for curve in curves):  # what was not probed has no samples
+        if all(curve.x.size for curve in curves):  # all flows were sampled
             return curves
     return [_rate(run, "group", name, n, average_s) for n, name in enumerate(summary["groups"])]
 
@@ -562,14 +560,14 @@ def _busiest(summary: Mapping[str, Any]) -> str:
 
 
 def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png")) -> list[Path]:
-    """Writes `stem.pdf` and `stem.png`; each appears under its name only when it is whole."""
+    """Writes `stem.pdf` and `stem.png` atomically and returns their paths. Raises `PlotError` if that fails."""
     stem = Path(stem)
     targets = [stem.with_name(f"{stem.name}.{form}") for form in formats]
     engine = figure.get_layout_engine()
     try:
         for target, form in zip(targets, formats, strict=True):
             _save_as(figure, target, form)
-            # Laid out once: with an engine matplotlib draws each format twice, and has a layout of its own for it.
+            # Keep the first layout: with an engine, matplotlib draws each format twice and may lay it out differently.
             figure.set_layout_engine(None)
     finally:
         figure.set_layout_engine(engine)
@@ -577,7 +575,7 @@ def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png
 
 
 def _save_as(figure: Figure, target: Path, form: str) -> None:
-    # No dates and no program version: the same picture is the same file.
+    # Without dates and versions, the same picture gives the same file.
     metadata: dict[str, dict[str, Any]] = {
         "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
         "png": {"Software": None},

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Points of sweeps that stay: a Parquet file for each, written as its run ends.
+"""Cache of sweep points: one Parquet file per point, written when its run ends.
 
-A file is named after all that its numbers come from: the scenario with every default, what is in the files that it
-names, its seed, the version and the compiled module. So a sweep that is called again, or another that has a point in
-common with it, finds what there is, and a simulator that was built anew finds nothing.
+The file name is a hash of everything that determines the numbers: the resolved scenario with its seed, the contents of
+the files it names, the version and the compiled module. A repeated sweep, or another one that shares a point, reuses
+the file. A rebuilt simulator does not.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ Column = tuple[str, Sequence[int] | Sequence[float] | Sequence[str]]
 
 
 def key(job: Job) -> str:
-    """Stands for all that the numbers of a run come from."""
+    """Returns the cache key: 32 hexadecimal digits of a hash over everything that determines a run's numbers."""
     files = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in job.files.items()}
-    # The seed is in the scenario's text, as every other default.
+    # The resolved scenario text includes the seed.
     parts = [job.text, files, _flowstamp.__version__, engine()]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 class Points:
-    """A folder of them. With `tables` each has a run's folder beside it, with series and flows."""
+    """A folder of cached points. With `tables`, each point also has a run's folder with series and flows."""
 
     def __init__(self, folder: Path, *, tables: bool = False) -> None:
         self.folder, self.tables = folder, tables
@@ -45,7 +45,10 @@ class Points:
         return self.folder / f"{name}.parquet"
 
     def get(self, name: str) -> Results | None:
-        """A point that is there; what is there and is none is told of."""
+        """Returns a cached point, or None if it is absent or incomplete.
+
+        Warns of a damaged file. Raises `ResultsError` if the file cannot be read.
+        """
         path = self._path(name)
         try:
             data = path.read_bytes()
@@ -63,7 +66,7 @@ class Points:
         return Results(_Point(self.folder / name, *texts))
 
     def put(self, name: str, columns: Sequence[Column], results: Results) -> Results:
-        """Writes a point: what is in its file is all that is left of it. A Ctrl-C waits for that."""
+        """Writes a point and returns the results that its file holds. Ctrl-C takes effect after the file is written."""
         try:
             return self._put(name, columns, results)
         except KeyboardInterrupt:
@@ -85,7 +88,7 @@ def _digest(texts: Sequence[str]) -> str:
 
 
 class _Point(RunFolder):
-    """A point's results: summary and manifest from its file, tables from the folder beside it, if there is one."""
+    """Results of a cached point: summary and manifest from its file, tables from the folder beside it if present."""
 
     def __init__(self, folder: Path, summary: str, manifest: str) -> None:
         super().__init__(folder)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Progress of work that takes over a second: a bar at a terminal or in a notebook's cell, or lines."""
+"""Progress of work that takes longer than a second: a bar in a terminal or a notebook's cell, or lines of text."""
 
 from __future__ import annotations
 
@@ -20,28 +20,31 @@ if TYPE_CHECKING:
 
     from flowstamp.scenario import Progress
 
-QUIET_S = 1.0  # work that is done by then shows nothing
+QUIET_S = 1.0  # shorter work shows no progress
 PLAIN_S = 10.0
-"""Between two lines of plain progress."""
+"""Seconds between two lines of plain progress."""
 WAYS = ("auto", "plain", "none")
 _how = [WAYS[0]]
 
 
 def show(how: str) -> None:
-    """How the command shows progress from now on: `auto`, a bar at a terminal; `plain`, lines; `none`."""
+    """Sets how the command shows progress: "auto" (a bar if standard error is a terminal), "plain" (lines), "none".
+
+    Raises `UsageError` for another value.
+    """
     if how not in WAYS:
         raise UsageError(f'--progress: "{how}" is no way to show progress; there are {", ".join(WAYS)}')
     _how[0] = how
 
 
 def note(line: str) -> None:
-    """A line about work that has steps of many seconds, where progress is shown."""
+    """Prints a line about work whose steps take many seconds, if progress is shown."""
     if _how[0] == "plain" or (_how[0] == "auto" and sys.stderr.isatty()):
         streams.tell(line)
 
 
 class Meter:
-    """Takes what the engine reports and shows events done, simulated time and the time that remains.
+    """Shows the engine's progress: events, simulated time and remaining time.
 
     with Meter("xcp") as meter:
         scenario.run(progress=meter)
@@ -69,7 +72,7 @@ class Meter:
             self._bar = None
 
     def __call__(self, run: int, runs: int, simulated_s: float, duration_s: float, events: int) -> None:
-        """What the engine calls about ten times a second."""
+        """Handles a progress report; the engine sends about ten per second."""
         if not self._on:
             return
         self._runs[run] = (simulated_s, duration_s, events)
@@ -106,15 +109,15 @@ class Meter:
 
 
 def in_notebook() -> bool:
-    """Whether this is the kernel of a notebook, which shows what is displayed."""
-    # Whoever is in one has IPython loaded.
+    """Whether this process is a notebook's kernel."""
+    # Such a process has loaded IPython.
     shell = sys.modules.get("IPython.core.getipython")
     found = shell.get_ipython() if shell is not None else None
     return found is not None and hasattr(found, "kernel")
 
 
 class Cell:
-    """The same in the output of a notebook's cell; it goes when the work is done."""
+    """Shows progress in the output of a notebook's cell until the work is done."""
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -123,7 +126,7 @@ class Cell:
         self._handle: Any = None
 
     def __call__(self, run: int, runs: int, simulated_s: float, duration_s: float, events: int) -> None:
-        """What the engine calls about ten times a second."""
+        """Handles a progress report; the engine sends about ten per second."""
         del events
         self._runs[run] = simulated_s / max(duration_s, 1e-12)
         if time.monotonic() - self._began < QUIET_S:
@@ -141,14 +144,14 @@ class Cell:
             self._handle.update(HTML(html))
 
     def close(self) -> None:
-        """Leaves nothing behind."""
+        """Clears the output."""
         if self._handle is not None:
             self._show("")
 
 
 @contextmanager
 def watching(progress: Progress | None, title: str) -> Iterator[Progress | None]:
-    """What is asked for, or in a notebook a bar."""
+    """Yields the given callback or, in a notebook without one, a progress bar."""
     if progress is not None or not in_notebook():
         yield progress
         return

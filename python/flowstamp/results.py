@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What a run leaves: the summary, samples over time, one row per flow; from memory or from a run's folder."""
+"""Results of a run, from memory or from its folder: the summary, samples over time, and one row per flow."""
 
 from __future__ import annotations
 
@@ -20,73 +20,107 @@ if TYPE_CHECKING:
 
 
 class LinkCounts(TypedDict):
-    """What a router link, or all of them, counted in a part of a simulated run."""
+    """Packet counters of one router link, or of all router links, in a part of a simulated run.
+
+    Links with impairments also have the keys from `lost` to `marked`.
+    """
 
     arrivals: int
+    """Packets that reached the link."""
     drops: int
+    """Packets that the queue dropped."""
     drops_data: int
-    """Of `drops`, data and what else goes their way: what opens and ends flows, and probes."""
+    """Drops of packets in the data direction: data, probes, and packets that open or close a flow."""
     drops_acks: int
-    """Of `drops`, acks and answers."""
+    """Drops of acks and other replies."""
     marks: int
+    """Packets that the queue marked."""
     lost: NotRequired[int]
-    """Lost behind it, of a link with impairments, as are the next four."""
+    """Packets lost after they crossed the link; `drops` does not include them."""
     duplicated: NotRequired[int]
+    """Packets copied after they crossed the link."""
     reordered: NotRequired[int]
+    """Packets held back, copies included."""
     detoured: NotRequired[int]
+    """Packets sent on another route, copies included."""
     marked: NotRequired[int]
+    """ECN-capable data packets marked after they crossed the link; `marks` does not include them."""
 
 
 class LinkSummary(TypedDict):
-    """One router link; counters are those after warm-up."""
+    """Summary of one router link. Counters, shares and queue statistics cover the time after warm-up.
+
+    Labs lack the keys that are not required. Links with impairments also have the keys from `lost` to `marked`.
+    """
 
     rate_bps: float
+    """Capacity in bits per second; the mean over the run where it varies."""
     buffer_bytes: float
+    """Buffer in bytes."""
     utilization: float
+    """Share of the capacity that carried packets, 0 to 1."""
     mean_queue_bytes: float
+    """Time average of the queue in bytes, without the packet in transmission."""
     p50_queue_bytes: float
+    """Percentiles over time: the queue was at most this long for 50% of the time."""
     p90_queue_bytes: float
     p95_queue_bytes: float
     p99_queue_bytes: float
     max_queue_bytes: float
     queueing_delay_s: NotRequired[dict[str, Any] | None]
-    """How long packets waited; of a simulated run."""
+    """Queueing delays in seconds: `count`, `mean`, `p50`, `p95`, `p99`, `max`. None if no packet passed."""
     arrivals: int
+    """Packets that reached the link."""
     drops: int
+    """Packets that the queue dropped."""
     marks: int
+    """Packets that the queue marked."""
     drop_rate: float
+    """`drops` as a share of `arrivals`."""
     drops_data: NotRequired[int]
-    """Of `drops`, data and what else goes their way; of a simulated run, as are the next three."""
+    """Drops of packets in the data direction: data, probes, and packets that open or close a flow."""
     drops_acks: NotRequired[int]
+    """Drops of acks and other replies."""
     after_warmup: NotRequired[LinkCounts]
+    """Counters after warm-up."""
     whole_run: NotRequired[LinkCounts]
-    """From the first packet on."""
+    """Counters of the whole run, warm-up included."""
     lost: NotRequired[int]
-    """Lost behind it, of a link with impairments, as are the next four; the queue's `drops` and `marks` are others."""
+    """Packets lost after they crossed the link; `drops` does not include them."""
     duplicated: NotRequired[int]
+    """Packets copied after they crossed the link."""
     reordered: NotRequired[int]
+    """Packets held back, copies included."""
     detoured: NotRequired[int]
+    """Packets sent on another route, copies included."""
     marked: NotRequired[int]
+    """ECN-capable data packets marked after they crossed the link; `marks` does not include them."""
 
 
 class StationCounts(TypedDict):
-    """What a node of a cell did in a part of the run."""
+    """Frame counters of a node of a radio cell in a part of the run."""
 
     sent: int
+    """Acknowledged frames."""
     given_up: int
+    """Frames dropped at the retry limit."""
     attempts: int
+    """Transmission attempts."""
     collisions: int
+    """Attempts that collided."""
     errors: int
+    """Attempts that a radio error spoiled."""
     retries: int
+    """Attempts that repeated a failed one."""
 
 
 class StationSummary(TypedDict):
-    """A node of a cell, after warm-up."""
+    """Summary of a node of a radio cell after warm-up; the counters are those of `StationCounts`."""
 
     rate_bps: float | None
-    """Data rate at the end; `None` of an access point."""
+    """Data rate at the end of the run in bits per second; None for an access point."""
     airtime: float
-    """Share of the time in which it sent."""
+    """Share of the time in which the node sent data frames or RTS, 0 to 1."""
     sent: int
     given_up: int
     attempts: int
@@ -94,101 +128,131 @@ class StationSummary(TypedDict):
     errors: int
     retries: int
     mean_mac_delay_s: float
+    """Mean time from the head of the queue until a packet is acknowledged or given up, in seconds."""
     whole_run: StationCounts
-    """From the first packet on."""
+    """Counters of the whole run, warm-up included."""
 
 
 class CellCounts(TypedDict):
-    """What a cell's medium saw in a part of the run."""
+    """Counters of a radio cell's medium in a part of the run."""
 
     exchanges: int
+    """Frame exchanges that an ack completed."""
     collisions: int
+    """Collisions of two or more stations."""
 
 
 class CellSummary(TypedDict):
-    """A cell of a radio, after warm-up."""
+    """Summary of a radio cell after warm-up."""
 
     busy: float
-    """Share of the time that went into exchanges and collisions."""
+    """Share of the time that exchanges and collisions took, 0 to 1."""
     exchanges: int
+    """Frame exchanges that an ack completed."""
     collisions: int
+    """Collisions of two or more stations."""
     whole_run: CellCounts
-    """From the first packet on."""
+    """Counters of the whole run, warm-up included."""
     stations: dict[str, StationSummary]
+    """The cell's nodes by name."""
 
 
 class GroupCounts(TypedDict):
-    """What the flows of a group did in a part of a simulated run."""
+    """Counters of a group of flows in a part of a simulated run."""
 
     flows: int
-    """That started in it."""
+    """Flows that started in this part."""
     completed: int
-    """That completed in it."""
+    """Flows that completed in this part."""
     delivered_bytes: int
-    """Unique bytes of payload."""
+    """Unique payload bytes delivered."""
     retransmissions: int
+    """Retransmitted packets."""
     timeouts: int
+    """Retransmission timeouts."""
 
 
 class ApplicationCounts(TypedDict):
-    """What the applications of a group did in a part of a simulated run, in packets, frames or responses."""
+    """Counters of a group's applications in a part of a simulated run: packets, frames or responses."""
 
     offered: int
-    """That were produced."""
+    """Packets, frames or responses that the applications produced."""
     offered_bytes: int
-    """Their payload."""
+    """Payload of `offered` in bytes."""
     completed: int
-    """That arrived as a whole."""
+    """Packets, frames or responses that arrived completely."""
     source_drops: int
-    """Datagrams that their source dropped, as `send_buffer` was full."""
+    """Datagrams that the source dropped because its `send_buffer` was full."""
 
 
 class ApplicationSummary(TypedDict):
-    """What the applications of a group did."""
+    """Summary of a group's applications."""
 
     after_warmup: ApplicationCounts
+    """Counters after warm-up."""
     whole_run: ApplicationCounts
-    """From the start on."""
+    """Counters of the whole run, warm-up included."""
     time_s: dict[str, float] | None
-    """From when something was produced or asked for until all of it had arrived: frame delays, response times."""
+    """Frame delays or response times in seconds: from production or request until the last byte arrives.
+
+    None for single datagrams (see `packet_delay_s`) and if nothing arrived.
+    """
 
 
 class GroupSummary(TypedDict):
-    """One group of flows; rates in bits per second, times in seconds; counters are those of the whole run."""
+    """Summary of one group of flows. Rates are in bits per second, times in seconds; counters cover the whole run.
+
+    Distributions have `count`, `mean`, `p50`, `p95`, `p99` and `max`.
+    """
 
     law: str
+    """The sender's law."""
     flows: int
+    """Flows that started."""
     completed: int
+    """Flows that completed."""
     capacity_bps: float
-    """Of the slowest router link that the group's data takes; the mean over the run where it varies."""
+    """Capacity of the slowest router link on the group's data path; the mean over the run where it varies."""
     path_rtt_s: float
-    """Round-trip propagation time, the mean of the flows'."""
+    """Round-trip propagation time, averaged over the group's flows."""
     offered_load: float
-    """What flows that arrive at random, of all groups, bring to that link on average, as a share of its capacity."""
+    """Mean load of all randomly arriving flows on that link, as a share of its capacity.
+
+    The scenario determines it, not the flows that arrived in this run.
+    """
     mean_size_bytes: float | None
-    """Of the distribution, if the flows arrive at random; `None` of endless flows."""
+    """Mean flow size in payload bytes; that of the distribution if flows arrive at random. None for endless flows."""
     goodput_bps: float
+    """Sum of the flows' goodputs: unique payload over the time after warm-up."""
     jain_index: float | None
+    """Jain's index of the flows' goodputs while active, 0 to 1; None for web flows."""
     retransmissions: int
+    """Retransmitted packets."""
     timeouts: int
+    """Retransmission timeouts."""
     after_warmup: NotRequired[GroupCounts]
+    """Counters after warm-up."""
     whole_run: NotRequired[GroupCounts]
-    """From the first packet on."""
+    """Counters of the whole run, warm-up included."""
     packet_delay_s: NotRequired[dict[str, Any] | None]
-    """How long data packets were on their way: statistics of all, and in `bins` by the size of their flows."""
+    """One-way delays of data packets, retransmissions included; `bins` has them by flow size."""
     fct_s: dict[str, Any] | None
-    """Completion times at the receiver of flows that started after warm-up: until the last byte arrived there."""
+    """Completion times at the receiver, of flows that started after warm-up: `all`, and `bins` by flow size.
+
+    A completion time ends when the last missing payload byte arrives.
+    """
     fct_sender_s: NotRequired[dict[str, Any] | None]
-    """The same at the sender: until all of the flow was acknowledged there."""
+    """Completion times at the sender, which end when the last byte is acknowledged."""
     fct_slowdown: NotRequired[dict[str, Any] | None]
-    """`fct_s` over the shortest times that there could be (`ideal_fct_s` of the flows)."""
+    """`fct_s` divided by the ideal completion times (`ideal_fct_s` in the table of flows)."""
     application: NotRequired[ApplicationSummary]
-    """What its applications produced, and how long that took."""
+    """Counters and times of the group's applications."""
     littles_law: dict[str, float] | None
+    """Check of Little's law after warm-up; None for groups without web flows."""
 
 
 class Table(Protocol):
-    """A table that any Arrow consumer reads: `pandas.DataFrame.from_arrow(t)`, `polars.DataFrame(t)`."""
+    """A table for any Arrow consumer, for example `pandas.DataFrame.from_arrow(t)` or `polars.DataFrame(t)`."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The table as an Arrow stream (PyCapsule interface)."""
@@ -205,14 +269,14 @@ class Table(Protocol):
         """One column as a list."""
 
     def numbers(self, name: str) -> bytes:
-        """A column of numbers as a native float64 buffer, NaN where there is none: `numpy.frombuffer`."""
+        """Returns a numeric column as a native float64 buffer for `numpy.frombuffer`; missing values are NaN."""
 
     def words(self, name: str) -> tuple[bytes, list[str]]:
-        """A column of words as numbers into a list of them: a native int32 buffer, and the list."""
+        """Returns a text column dictionary-encoded: a native int32 buffer of indices, and the list of words."""
 
 
 class _Source(Protocol):
-    """Where results come from: `_flowstamp.Run`, or a folder."""
+    """Source of results: `_flowstamp.Run` or a folder."""
 
     def summary_json(self, *, pretty: bool = False) -> str: ...
     def manifest_json(self) -> str: ...
@@ -226,26 +290,26 @@ class _Source(Protocol):
 
 
 class Results:
-    """The results of one run."""
+    """Results of one run, returned by `Scenario.run` and `load_results`."""
 
     def __init__(self, source: _flowstamp.Run | _Source) -> None:
         self._source: _Source = source
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """`summary.json`: links, groups, flows and the whole, by the names of the file."""
+        """`summary.json` as a dictionary: links, groups, flows and totals."""
         document: dict[str, Any] = json.loads(self._source.summary_json())
         return document
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """`manifest.json`: the scenario as it ran, seed, version, host, how long it took."""
+        """`manifest.json` as a dictionary: the resolved scenario, seed, version, host and wall time."""
         document: dict[str, Any] = json.loads(self._source.manifest_json())
         return document
 
     @property
     def took(self) -> dict[str, float]:
-        """How long the run took: `wall_s`, `cpu_s` and `packet_hops_per_s`; empty of a lab."""
+        """Cost of the run: `wall_s`, `cpu_s` and `packet_hops_per_s`. Empty for a lab."""
         took: dict[str, float] = self.manifest.get("took", {})
         return took
 
@@ -256,7 +320,7 @@ class Results:
 
     @property
     def cells(self) -> dict[str, CellSummary]:
-        """Cells of a radio by name; empty where there are none."""
+        """Radio cells by name; empty if the network has none."""
         return cast("dict[str, CellSummary]", self.summary.get("cells", {}))
 
     @property
@@ -266,15 +330,15 @@ class Results:
 
     @property
     def flows(self) -> Table:
-        """One row per flow: times in seconds, sizes in bytes, goodput in bits per second."""
+        """Table with one row per flow: times in seconds, sizes in bytes, goodput in bits per second."""
         return self._source.flows
 
     @property
     def delays(self) -> Table:
-        """Distributions of links' queueing delays and of groups' packet delays, of all flows and by their sizes.
+        """Distributions of the links' queueing delays and the groups' packet delays, over all flows and by flow size.
 
-        A row is a point: `kind` (link or group), `name`, `min_bytes` and `max_bytes` (None: all flows), `delay_s`, and
-        the `share` of packets that took at most as long.
+        Each row is one point: `kind` (link or group), `name`, `min_bytes` and `max_bytes` (None: all flows), `delay_s`,
+        and the `share` of packets with at most this delay.
         """
         return self._source.delays
 
@@ -285,13 +349,16 @@ class Results:
 
     @cached_property
     def series_names(self) -> list[tuple[str, str, str]]:
-        """Kind, name and metric of each series that was sampled."""
+        """Kind, name and metric of each sampled series."""
         table = self._source.series
         names = zip(table.column("kind"), table.column("name"), table.column("metric"), strict=True)
         return list(dict.fromkeys(names))
 
     def series(self, kind: str, name: str, metric: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Times in seconds and values of one series, such as `("link", "bottleneck", "utilization")`."""
+        """Returns the times in seconds and the values of one series, such as `("link", "bottleneck", "utilization")`.
+
+        Both arrays have the same length. Raises `ResultsError` if the series was not sampled.
+        """
         import numpy as np
 
         times, values = self._source.series_points(kind, name, metric)
@@ -311,25 +378,28 @@ class Results:
         return f"{wanted}; sampled were {', '.join(dict.fromkeys(entry[0] for entry in known)) or 'none'} (see probes)"
 
     def summary_json(self, *, pretty: bool = False) -> str:
-        """The summary as text; `pretty` as the file has it."""
+        """Returns the summary as JSON text; `pretty` indents it as in the file."""
         return self._source.summary_json(pretty=pretty)
 
     def manifest_json(self) -> str:
-        """The manifest as text."""
+        """Returns the manifest as JSON text."""
         return self._source.manifest_json()
 
     def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]:
-        """Times and values of one series as float64 buffers; both empty if it was not sampled."""
+        """Returns times and values of one series as float64 buffers; both are empty if it was not sampled."""
         return self._source.series_points(kind, name, metric)
 
     def plot(self, link: str | None = None) -> Figure:
-        """Draws throughputs, utilisation and queue over time, of the busiest link unless another is named."""
+        """Draws throughputs, utilisation and queue over time for `link`, by default the busiest one."""
         from flowstamp import plot
 
         return plot.overview(self, link)
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Fills a run's folder: manifest, summary, series, flows and captured packets. Returns the files' paths."""
+        """Writes manifest, summary, series, flows, delays and captured packets into a folder. Returns the files' paths.
+
+        Raises `ResultsError` if the results were read from a folder, and `OutputError` if a file cannot be written.
+        """
         write = getattr(self._source, "write", None)
         if write is None:
             raise ResultsError("these results were read from a folder; copy the folder")
@@ -353,7 +423,7 @@ class Results:
 
 
 class _Columns:
-    """A pyarrow table by the interface of `Table`."""
+    """Adapts a pyarrow table to the `Table` interface."""
 
     def __init__(self, table: Any) -> None:
         self._table = table
@@ -395,7 +465,7 @@ FOLDER_FILES = ("manifest.json", "summary.json", "series.parquet", "flows.parque
 
 
 class RunFolder:
-    """Results in a run's folder."""
+    """Reads results from a run's folder. Reading tables needs pyarrow."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -408,12 +478,12 @@ class RunFolder:
             raise ResultsError(f"{path}: cannot be read: {error.strerror or error}") from None
 
     def summary_json(self, *, pretty: bool = False) -> str:
-        """The file as it is, which is pretty."""
+        """Returns the file unchanged; it is indented in any case."""
         del pretty
         return self._bytes("summary.json").decode()
 
     def manifest_json(self) -> str:
-        """The file as it is."""
+        """Returns the file unchanged."""
         return self._bytes("manifest.json").decode()
 
     def _table(self, name: str, words: list[str]) -> Table:
@@ -427,7 +497,7 @@ class RunFolder:
         data = self._bytes(name)
         try:
             return _Columns(parquet.read_table(pyarrow.BufferReader(data), read_dictionary=words))
-        except OSError as error:  # pyarrow's errors about files that are none derive from it, or from ValueError
+        except OSError as error:  # pyarrow raises OSError or ArrowInvalid for a file that is not Parquet
             raise ResultsError(f"{self._folder / name}: cannot be read: {error.strerror or _NO_PARQUET}") from None
         except pyarrow.ArrowInvalid:
             raise ResultsError(f"{self._folder / name}: cannot be read: {_NO_PARQUET}") from None
@@ -444,7 +514,7 @@ class RunFolder:
 
     @cached_property
     def delays(self) -> Table:
-        """`delays.parquet`, which labs have not."""
+        """`delays.parquet`; labs do not have it."""
         return self._table("delays.parquet", ["kind", "name"])
 
     @cached_property
@@ -458,7 +528,7 @@ class RunFolder:
         return points
 
     def series_points(self, kind: str, name: str, metric: str) -> tuple[bytes, bytes]:
-        """Times and values of one series as float64 buffers; both empty if it was not sampled."""
+        """Returns times and values of one series as float64 buffers; both are empty if it was not sampled."""
         from array import array
 
         times, values = self._points.get((kind, name, metric), ([], []))
@@ -469,7 +539,7 @@ _NO_PARQUET = "not a Parquet file"
 
 
 class _Carried(RunFolder):
-    """The files of a run's folder, from another process."""
+    """The files of a run's folder, received from another process."""
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
         super().__init__(Path("results"))
@@ -481,21 +551,24 @@ class _Carried(RunFolder):
         return self._files[name]
 
     def write(self, directory: str) -> list[str]:
-        """Fills a run's folder, as the run itself would have."""
+        """Writes the files into a folder, as the run itself would have done."""
         from flowstamp.files import write_whole
 
         if "trace.pcapng" not in self._files:
-            (Path(directory) / "trace.pcapng").unlink(missing_ok=True)  # packets of another run
+            (Path(directory) / "trace.pcapng").unlink(missing_ok=True)  # left by an earlier run
         return [str(write_whole(Path(directory) / name, data)) for name, data in self._files.items()]
 
 
 def carried(files: Mapping[str, bytes]) -> RunFolder:
-    """What `Results` takes, of the files of a run's folder by their names."""
+    """Returns a source for `Results` from the contents of a run's files by file name."""
     return _Carried(files)
 
 
 def load(folder: str | Path) -> Results:
-    """Results from a run's folder. The summary is read at once; tables, which need pyarrow, when first asked for."""
+    """Loads results from a run's folder. Reads the summary at once and each table at first use; tables need pyarrow.
+
+    Raises `ResultsError` if `summary.json` is missing or malformed.
+    """
     results = Results(RunFolder(Path(folder)))
     try:
         _ = results.summary

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What the BPF router costs per packet: by the kernel's own statistics, and by forwarding with and without it.
+"""Measures the BPF router's cost per packet, from the kernel's statistics and from forwarding with and without it.
 
     sender a0 ------ r0 router r1 ------ b0 sink        namespaces PREFIX-a, PREFIX-r, PREFIX-b
 
-The sender writes one small TCP segment with a stamp over and over to a packet socket. On veth its thread does all of
-the forwarding as well, in softirqs on its own processor, so that the thread's CPU time is the cost of a packet to the
-nanosecond; what the whole machine was busy for stands beside it. The sink has no route: it drops what it gets. Over
-a veth straight to the sink, which drops what is not for its address, the same sender shows what is not forwarding.
+The sender repeatedly writes one small TCP segment with a stamp to a packet socket. On veth, its thread also does all
+forwarding, in softirqs on its own processor. The thread's CPU time is therefore the cost of a packet to the nanosecond.
+The busy time of the whole machine is recorded for comparison. The sink has no route and drops the packets. A second
+veth leads from the sender straight to the sink, and measures the cost without forwarding.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from flowstamp import linux
 from flowstamp.errors import FlowstampError
 
 OPERATIONS = ("additions", "other_arithmetic", "comparisons", "writes")
-"""What RCP's router does to each packet, counted in the compiled program (`router bench`)."""
-RATE = "10Gbps"  # more than is sent, so that it is the wish that is lowered, and each stamp is written
-# Processors busy with something else, above which /proc/stat tells nothing of a load: what was there gives way to it.
+"""Kinds of operations per packet of RCP's router, counted in the compiled program (`router bench`)."""
+RATE = "10Gbps"  # above the sending rate, yet below the rate that packets request: the router rewrites every stamp
+# Maximum number of processors busy with other work. Above it, /proc/stat does not show the load's own cost, because the
+# load displaces the other work.
 BUSY_MAX = 0.2
 MAC = {"r0": "02:00:00:00:75:01", "b0": "02:00:00:00:75:02"}
 BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}
@@ -55,7 +56,7 @@ for _ in range(count):
 print(time.thread_time_ns() - begun)
 """
 WARMUP_PACKETS = 2000
-# Prints the first frame that comes to the sink.
+# Prints the first frame that reaches the sink.
 RECEIVER = """
 import socket
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
@@ -64,21 +65,21 @@ s.settimeout(10)
 print("ready", flush=True)
 print(s.recv(2048).hex())
 """
-STAMP_OFFSET = 8  # in the option, which begins with kind and length
+STAMP_OFFSET = 8  # bytes from the start of the TCP option, which starts with kind and length
 OPTION = bytes([253, 16])
-# Of a packet sent straight to the sink: what forwarding must cost more, for differences to be above the noise. A kernel
-# that keeps interrupts' time apart (CONFIG_IRQ_TIME_ACCOUNTING) shows nearly none of it in the sender's.
+# Minimum extra cost of forwarding, as a share of the cost of the direct path; below it, noise hides differences. A
+# kernel with CONFIG_IRQ_TIME_ACCOUNTING charges nearly no forwarding to the sender.
 LEAST_FORWARDING = 0.1
 
 
 def busy_s() -> float:
-    """Seconds that all processors together have been busy."""
+    """Returns the busy time in seconds of all processors together since boot."""
     user, nice, system, _idle, _wait, irq, softirq = map(int, Path("/proc/stat").read_text().split()[1:8])
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
 
 
 def idle_baseline(seconds: float = 2.0) -> float:
-    """Processors that are busy with something else: CPU seconds per second."""
+    """Measures the machine's other load: busy CPU seconds per second."""
     before, begun = busy_s(), time.monotonic()
     time.sleep(seconds)
     return (busy_s() - before) / (time.monotonic() - begun)
@@ -88,7 +89,7 @@ REFUSED = 2
 
 
 def run(*command: str) -> str:
-    """What a command says."""
+    """Runs a command and returns its output. Raises `NotHereError` or `FlowstampError` if it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
@@ -102,7 +103,7 @@ def run(*command: str) -> str:
 
 
 def checksum(data: bytes) -> int:
-    """The Internet's."""
+    """Computes the Internet checksum (RFC 1071)."""
     total = sum(int.from_bytes(data[i : i + 2], "big") for i in range(0, len(data), 2))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -110,13 +111,13 @@ def checksum(data: bytes) -> int:
 
 
 def laws(program: str) -> dict[str, bytes]:
-    """The laws of routers that take a rate, as hosts have them; each with the option of a packet that asks for all."""
+    """Returns the router laws that take a rate, each with the TCP option of a packet that requests the maximum."""
     found = json.loads(run(program, "router", "laws", "--json"))
     return {law["name"]: bytes.fromhex(law["option"]) for law in found if law["takes_rate"]}
 
 
 def frame(option: bytes) -> bytes:
-    """Options as Linux sends them, timestamps first."""
+    """Builds an Ethernet frame with a TCP segment. Its options are in Linux's order: timestamps, then `option`."""
     options = bytes([1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]) + option
     source, sink = bytes([10, 75, 1, 2]), bytes([10, 75, 3, 2])
     tcp = bytes.fromhex("1388 1389 00000001 00000001") + bytes([(5 + len(options) // 4) << 4, 0x10])
@@ -130,7 +131,7 @@ def frame(option: bytes) -> bytes:
 
 @contextlib.contextmanager
 def network(prefix: str) -> Iterator[tuple[str, str, str]]:
-    """Sender, router and sink, with their links."""
+    """Creates the namespaces of sender, router and sink with their links, and yields the three names."""
     if os.geteuid() != 0:
         raise linux.NotHereError("network namespaces need root")
     names = (f"{prefix}-a", f"{prefix}-r", f"{prefix}-b")
@@ -138,7 +139,7 @@ def network(prefix: str) -> Iterator[tuple[str, str, str]]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(alone(prefix))
         stack.callback(remove, prefix, names)
-        remove(prefix, names)  # what one that was killed has left
+        remove(prefix, names)  # left by a killed measurement
         for name in names:
             run("ip", "netns", "add", name)
         run("ip", "-n", a, "link", "add", "a0", "type", "veth", "peer", "name", "r0", "netns", r)
@@ -160,7 +161,7 @@ def network(prefix: str) -> Iterator[tuple[str, str, str]]:
 
 @contextlib.contextmanager
 def alone(prefix: str) -> Iterator[None]:
-    """Held against a second measurement of this prefix."""
+    """Locks out a second measurement with this prefix. Raises `NotHereError` if one is running."""
     path = Path("/run") / f"{prefix}-cost.lock"
     with path.open("w") as file:
         try:
@@ -174,7 +175,7 @@ def alone(prefix: str) -> Iterator[None]:
 
 
 def remove(prefix: str, names: Iterable[str]) -> None:
-    """Takes away namespaces and pins, if they are there."""
+    """Removes namespaces and pins if they exist."""
     shutil.rmtree(pins(prefix), ignore_errors=True)
     for name in names:
         if (Path("/run/netns") / name).exists():
@@ -185,12 +186,12 @@ def remove(prefix: str, names: Iterable[str]) -> None:
 
 
 def pins(prefix: str) -> Path:
-    """Where the router's programs are pinned."""
+    """Returns the folder where the router's programs are pinned."""
     return Path("/sys/fs/bpf") / f"{prefix}-cost"
 
 
 class Router:
-    """`router attach` and `detach` of one law, with pins of its own."""
+    """Attaches and detaches the router of one law, with its own pins."""
 
     def __init__(self, program: str, prefix: str, namespace: str) -> None:
         self.program = program
@@ -199,7 +200,7 @@ class Router:
 
     @contextlib.contextmanager
     def attached(self, law: str) -> Iterator[None]:
-        """Attached for as long as this is open."""
+        """Keeps the router attached inside the context."""
         run(self.program, "router", "attach", *self.where, "--law", law, "--rate", RATE)
         try:
             yield
@@ -207,12 +208,12 @@ class Router:
             run(self.program, "router", "detach", *self.where)
 
     def link(self) -> Path:
-        """Where the program's link is pinned."""
+        """Returns the path where the program's BPF link is pinned."""
         return next(path for path in self.pins.rglob("link"))
 
 
 def bpf(command: int, attributes: bytes) -> int:
-    """The system call; a descriptor."""
+    """Performs the system call `bpf` and returns the new file descriptor."""
     machine = os.uname().machine
     if machine not in BPF_SYSCALL:
         raise linux.NotHereError(f"the number of bpf() on {machine} is not known here")
@@ -225,7 +226,7 @@ def bpf(command: int, attributes: bytes) -> int:
 
 
 def field(fd: int, name: str) -> int:
-    """What the kernel tells of a descriptor."""
+    """Returns a field of a descriptor's fdinfo."""
     match = re.search(rf"^{name}:\s*(\d+)", Path(f"/proc/self/fdinfo/{fd}").read_text(), re.MULTILINE)
     if match is None:
         raise FlowstampError(f"the kernel does not say {name}")
@@ -233,7 +234,10 @@ def field(fd: int, name: str) -> int:
 
 
 def statistics_of(link: Path, load: Callable[[], object]) -> tuple[int, int]:
-    """The program's run time, ns, and runs, while `load` runs. Others' programs are counted too while this is open."""
+    """Returns the program's run time in ns and its number of runs during `load`.
+
+    Meanwhile, the kernel collects statistics of all BPF programs on the machine.
+    """
     path = ctypes.create_string_buffer(bytes(link))
     opened = []
     try:
@@ -250,7 +254,7 @@ def statistics_of(link: Path, load: Callable[[], object]) -> tuple[int, int]:
 
 
 def check_rewritten(law: str, option: bytes, sink: str, load: Callable[[], object]) -> None:
-    """That the router writes into these packets, as the measurement takes for granted."""
+    """Raises `FlowstampError` if the router does not rewrite the stamp, which the measurement assumes."""
     receiver = ["ip", "netns", "exec", sink, sys.executable, "-c", RECEIVER]
     with subprocess.Popen(receiver, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -267,7 +271,7 @@ def check_rewritten(law: str, option: bytes, sink: str, load: Callable[[], objec
 
 
 def _check_counted(thread: Mapping[str, Sequence[float]]) -> None:
-    """Whether forwarding is in the sender's time, as it must be."""
+    """Raises `NotHereError` if the kernel does not charge forwarding to the sender's thread."""
     straight, forwarding = statistics.median(thread["straight"]), statistics.median(thread["forwarding"])
     if forwarding - straight < LEAST_FORWARDING * straight:
         raise linux.NotHereError(
@@ -277,7 +281,11 @@ def _check_counted(thread: Mapping[str, Sequence[float]]) -> None:
 
 
 def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[[str], object]) -> dict[str, Any]:
-    """Rounds of: straight to the sink, forwarding without a router, with each law; all in ns per packet."""
+    """Measures in ns per packet: the direct path, forwarding without a router, and forwarding with each law.
+
+    Each of `rounds` sends `packets` over each of them. Raises `NotHereError` if the kernel does not charge forwarding
+    to the sender's thread.
+    """
     thread: dict[str, list[float]] = {}
     machine: dict[str, list[float]] = {}
     baselines: list[float] = []
@@ -307,7 +315,7 @@ def measure(program: str, prefix: str, rounds: int, packets: int, say: Callable[
         for number in range(rounds):
             baseline = idle_baseline(1.0)
             baselines.append(baseline)
-            # Each round the other way round, so that a drift of the machine's speed hits all alike.
+            # The order alternates between rounds, so that a drift of the machine's speed affects all equally.
             order = [("straight", "near"), ("forwarding", "a0"), *((law, "a0") for law in options)]
             for kind, interface in order if number % 2 == 0 else reversed(order):
                 with router.attached(kind) if kind in options else contextlib.nullcontext():

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Scenarios as Python objects: the same tree of tables as a TOML file, checked by the same code.
+"""Scenarios as Python objects: the same tables as in a TOML file, checked by the same code.
 
-Quantities are strings with units ("45Mbps", "40ms", "1BDP", "10MB"), as in a file. Keyword arguments are a file's keys
-(`flowstamp.keys`). Every method returns a new scenario and leaves the old one as it was. Links whose router law is not
-given get that of the first flows that need one.
+Quantities are strings with units ("45Mbps", "40ms", "1BDP", "10MB"), as in a file. Keyword arguments have the names of
+the file's keys (`flowstamp.keys`). Every method that changes a scenario returns a new one. A link without a router law
+gets the law that the first flow group with such a need requires.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
     from flowstamp.simulation import Simulation
 
 Progress: TypeAlias = Callable[[int, int, float, float, int], None]
-"""Called about ten times a second with run, runs, simulated seconds, duration in seconds, events."""
+"""A callback for about ten calls per second. Arguments: run, runs, simulated seconds, duration in seconds, events."""
 
 _TOPOLOGIES = ("dumbbell", "parking_lot", "leaf_spine", "fat_tree", "graph")
 
 MOST_BYTES = 1 << 26
-"""The largest file that is read as a scenario."""
+"""Maximum size of a scenario file in bytes."""
 
 MOST_NESTED = 64
-"""How deep tables and lists of a scenario may be nested: several times as deep as any key is."""
+"""Maximum nesting depth of tables and lists in a scenario; valid keys need a fraction of it."""
 _TOO_DEEP = (
     f"is nested too deep; tables and lists in each other go to {MOST_NESTED}, and no key of a scenario is near that"
 )
 
 
 def laws() -> dict[str, list[str]]:
-    """Names that a scenario may use: `senders`, `routers`, `queues`."""
+    """Returns the law names that a scenario may use, by kind: `senders`, `routers`, `queues` and `schedulers`."""
     return _flowstamp.laws()
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of a scenario."""
+    """Returns the JSON Schema of a scenario."""
     document: dict[str, Any] = json.loads(_flowstamp.scenario_schema())
     return document
 
@@ -58,7 +58,7 @@ R = TypeVar("R")
 
 
 def _spelled_out(kind: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Lists the keys of a table in a function's signature and documentation, and refuses others as Python does."""
+    """Adds a table's keys to a function's signature and docstring. Other keyword arguments raise `TypeError`."""
     required: frozenset[str] = kind.__required_keys__  # type: ignore[attr-defined]
     told, named = "", []
     for key in sorted(kind.__annotations__, key=lambda key: key not in required):
@@ -87,32 +87,32 @@ def _spelled_out(kind: type) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A network, the flows on it and what to record.
+    """A network, its flows, and what to record.
 
-    Made by `dumbbell`, `parking_lot`, `leaf_spine`, `fat_tree`, `graph`, `load` and `loads`; run by `run`.
+    `dumbbell`, `parking_lot`, `leaf_spine`, `fat_tree`, `graph`, `load` and `loads` return one; `run` runs it.
     """
 
     tree: Mapping[str, Any]
-    """The scenario's tables, by the names of the file format; not to be changed in place."""
+    """The scenario's tables as in the file format. Do not change them in place."""
     overrides: tuple[tuple[str, str], ...] = ()
-    """What `set` was given, applied in order after everything else: dotted key, TOML value."""
+    """Dotted keys and TOML values from `set`, applied in order after everything else."""
     source: str = "scenario"
-    """What messages call it: the file it came from."""
+    """Name in messages, such as the file's path."""
     base_dir: str = "."
-    """What the paths in it are relative to."""
+    """Folder for relative paths in the scenario."""
     routers: bool = False
-    """Links whose router is not named get the law that the flows need; a file names them."""
+    """Whether links without a router law get the law that the flows need. False for scenarios from a file."""
 
     @_spelled_out(keys.FlowGroup)
     def flows(self, law: Spec, count: int | None = None, **given: Unpack[keys.FlowGroup]) -> Self:
-        """Adds a group of flows. Its name is the law's, if none is given.
+        """Adds a group of flows. The default name is that of the law.
 
-        A law that needs routers, such as XCP, gets them in a scenario made by `dumbbell` and its like:
-        where that names none, its links get the law. A scenario from a file names its routers.
+        Some laws, such as XCP, need a router law on their links. In a scenario from `dumbbell` or another topology
+        function, links without a router law get it. A scenario from a file must name its router laws.
 
         Args:
             law: the sender's law, such as "xcp" or {"law": "xcp", "price": 5.0}.
-            count: how many flows; default 1, of web flows and of a list 10 pairs of hosts.
+            count: number of flows, default 1; for web flows and lists, number of host pairs, default 10.
         """
         groups = list(self.tree.get("flows", ()))
         taken = {group.get("name") for group in groups}
@@ -123,11 +123,12 @@ class Scenario:
 
     @_spelled_out(keys.Link)
     def link(self, from_: str, to: str, **given: Unpack[keys.Link]) -> Self:
-        """Adds a link to a graph, both ways unless `duplex` is false.
+        """Adds a link to a graph, in both directions unless `duplex` is false.
 
-        `delay` is the one-way propagation delay. Links that name the same `medium` send one at a time, in turn.
-        `impairments` are of packets that have crossed it: `loss`, `jitter` and others (docs/impairments.md).
-        If links have a `weight`, packets take the path of least weight rather than of least delay.
+        `delay` is the one-way propagation delay. Links with the same `medium` transmit one at a time, in turn.
+        `impairments` affect packets after they cross the link: `loss`, `jitter` and others (docs/impairments.md).
+        If links have a `weight`, packets take the path of least weight instead of least delay.
+        Raises `ScenarioError` if the topology is not a graph.
         """
         if "graph" not in self.tree:
             raise ScenarioError(f"{self.source}: only a graph has links of its own; start with flowstamp.graph()")
@@ -137,37 +138,38 @@ class Scenario:
 
     @_spelled_out(keys.Outage)
     def outage(self, link: str, from_: str, until: str | None = None, **given: Unpack[keys.Outage]) -> Self:
-        """Adds a time during which a link carries nothing, and its way back neither unless `both_ways` is false.
+        """Adds an outage: from `from_` to `until`, a link carries no packets.
 
-        Without `until` it does not return. `on_failure` is "lose" (default) or "hold": what becomes of its packets.
+        The reverse direction fails too unless `both_ways` is false. Without `until` the link stays down. `on_failure`
+        decides about the link's packets: "lose" (default) drops them, "hold" keeps them.
         """
         new = _table(link=link, from_=from_, until=until, **given)
         return self._with(outages=[*self.tree.get("outages", ()), new])
 
     @_spelled_out(keys.Routing)
     def routing(self, **given: Unpack[keys.Routing]) -> Self:
-        """Says whether routes follow outages (default: they do), and how long after each; what is not named stays."""
+        """Sets whether routes follow outages (default: yes) and after which delay. Other keys keep their values."""
         return self._with(routing={**self.tree.get("routing", {}), **_table(**given)})
 
     @_spelled_out(keys.Probes)
     def probe(self, **given: Unpack[keys.Probes]) -> Self:
-        """Says what is sampled over time, and how often; what is not named stays."""
+        """Sets which series are sampled, and how often. Other keys keep their values."""
         return self._with(probes={**self.tree.get("probes", {}), **_table(**given)})
 
     def capture(self, links: Sequence[str] | None = None, *, packets: int | None = None) -> Self:
-        """Records what leaves `links`, and the frames of the cells among them (default: all), at most `packets`."""
+        """Captures packets that leave `links` (default: all), frames of radio cells included, up to `packets`."""
         return self._with(capture=_table(links=links, packets=packets))
 
     @_spelled_out(keys.Scenario)
     def configure(self, **given: Unpack[keys.Scenario]) -> Self:
-        """Sets what concerns the whole run: name, times, seed, the sizes of packets and of their headers."""
+        """Sets keys of the whole run: name, times, seed, packet and header sizes."""
         return self._with(**_table(**given))
 
     def set(self, key: str, value: object) -> Self:
         """Overrides one value: `set("dumbbell.rate", "90Mbps")`, `set("flows.xcp.count", 3)`.
 
-        Overrides are applied in order after everything else. A group of flows goes by its name or number, several by a
-        pattern: `set("flows.up*.law", "cubic")`.
+        Overrides apply in order after everything else. A key addresses a flow group by name or number, and several
+        groups by a pattern: `set("flows.up*.law", "cubic")`. The key is checked when the scenario runs.
         """
         if _is_deep(value):
             raise ScenarioError(f"{key}: {_TOO_DEEP}")
@@ -182,15 +184,15 @@ class Scenario:
         memory: str | None = None,
         progress: Progress | None = None,
     ) -> Results:
-        """Runs the scenario.
+        """Runs the scenario. Raises `ScenarioError` if it is invalid or may need more than `memory`.
 
         Args:
-            duration: simulated time; default what the scenario says.
-            warmup: statistics start here; default what the scenario says.
-            seed: every random choice follows from this; default what the scenario says.
-            memory: what the run may need, such as "4GB": if it may need more, it is refused before it takes any;
-                default three quarters of what this process can have (`flowstamp.machine`).
-            progress: called about ten times a second; what it raises stops the run.
+            duration: simulated time, such as "10s"; default from the scenario.
+            warmup: start of the statistics, such as "2s"; default from the scenario.
+            seed: source of every random choice, 0 to 2**63 - 1; default from the scenario.
+            memory: limit for the run's estimated memory, such as "4GB". Default: three quarters of what is available
+                to this process (`flowstamp.machine`).
+            progress: callback for about ten calls per second. An exception that it raises stops the run.
         """
         from flowstamp.progress import watching
         from flowstamp.results import Results
@@ -220,7 +222,7 @@ class Scenario:
         seed: int | None = None,
         memory: str | None = None,
     ) -> Simulation:
-        """Lays out the network, to be run in steps: see `Simulation`. The arguments are those of `run`."""
+        """Prepares a run in steps, see `Simulation`. Arguments and errors are those of `run`."""
         from flowstamp.simulation import Simulation
 
         timed = self._timed(duration, warmup, seed)
@@ -238,7 +240,7 @@ class Scenario:
         return Simulation(simulation)
 
     def to_toml(self, *, memory: str | None = None) -> str:
-        """The scenario as a file would have it, checked, with every default spelled out; `memory` as in `run`."""
+        """Checks the scenario and returns it as TOML with every default. `memory` and errors are as in `run`."""
         text, written_in = self._text()
         with translated():
             return _flowstamp.check(
@@ -251,20 +253,21 @@ class Scenario:
             )
 
     def resolved(self, *, memory: str | None = None) -> dict[str, Any]:
-        """The scenario's tables, checked, with every default spelled out; `memory` as in `run`."""
+        """Checks the scenario and returns its tables with every default. `memory` and errors are as in `run`."""
         return tomllib.loads(self.to_toml(memory=memory))
 
     def router_loops(
         self, *, memory: str | None = None
     ) -> list[tuple[str, str, float, float, float | None, list[tuple[float, int]]]]:
-        """Links whose router law has gains: name, law, alpha, beta, gamma, RTTs of flows that obey, with their number.
+        """Returns the control loop of each link whose router law has gains.
 
-        RTTs are those of propagation, in seconds; `memory` as in `run`.
+        A loop has the link's name, the law, alpha, beta, gamma (None if the law lacks it), and the compliant flows as
+        pairs of round-trip propagation time in seconds and number of flows. `memory` and errors are as in `run`.
         """
         return [loop[:6] for loop in self._closed(memory)[0]]
 
     def warnings(self, *, memory: str | None = None) -> list[str]:
-        """What a run of it would warn of before it begins: what it probably does not mean; `memory` as in `run`."""
+        """Returns the warnings that a run would give before it starts. `memory` and errors are as in `run`."""
         return self._closed(memory)[2]
 
     def _closed(
@@ -274,7 +277,11 @@ class Scenario:
         list[tuple[list[tuple[str, float]], float, int]],
         list[str],
     ]:
-        """Those with capacities, bit/s; ways of lasting flows: links with times to them, RTT, number; warnings."""
+        """Returns loops, routes and warnings.
+
+        A loop is that of `router_loops` with the capacity in bit/s. A route of long-lived flows has its links with the
+        data's delay to each in seconds, the RTT in seconds, and the number of flows.
+        """
         text, written_in = self._text()
         with translated():
             return _flowstamp.router_loops(
@@ -305,12 +312,12 @@ class Scenario:
         return replace(self, tree={**self.tree, **tables})
 
     def _warn(self, results: Results) -> None:
-        """Passes on what the scenario probably does not mean, to whoever asked for the run."""
+        """Issues the run's warnings as `ScenarioWarning`, attributed to the caller of `run`."""
         for line in results.summary.get("warnings", ()):
             warnings.warn(f"{self.source}: {line}", ScenarioWarning, stacklevel=3)
 
     def _text(self) -> tuple[str, str]:
-        """The tables as text, and what it is written in: JSON, or TOML where JSON has no word for a number."""
+        """Returns the tables as text, and its format: JSON, or TOML if JSON cannot express a value such as inf."""
         tree = _with_routers(self.tree) if self.routers else self.tree
         if _is_deep(tree):
             raise ScenarioError(f"{self.source}: {_TOO_DEEP}")
@@ -326,53 +333,53 @@ class Scenario:
 
 @_spelled_out(keys.Dumbbell)
 def dumbbell(rate: LinkRate, **given: Unpack[keys.Dumbbell]) -> Scenario:
-    """One bottleneck, `bottleneck` from left to right and `bottleneck.reverse` back.
+    """Returns a network with one bottleneck: link `bottleneck` from left to right, `bottleneck.reverse` back.
 
     Args:
-        rate: capacity of the bottleneck, both ways.
+        rate: capacity of the bottleneck in both directions.
     """
     return _network("dumbbell", rate=rate, **given)
 
 
 @_spelled_out(keys.ParkingLot)
 def parking_lot(rates: Sequence[str], **given: Unpack[keys.ParkingLot]) -> Scenario:
-    """Several bottlenecks in a row: `link1` leads from `n0` to `n1`, `link1.reverse` back, and so on.
+    """Returns a network with several bottlenecks in a row: `link1` from `n0` to `n1`, `link1.reverse` back, and so on.
 
     Args:
-        rates: capacity of each link in turn, both ways.
+        rates: capacity of each link in order, in both directions.
     """
     return _network("parking_lot", rates=list(rates), **given)
 
 
 @_spelled_out(keys.LeafSpine)
 def leaf_spine(leaves: int, spines: int, hosts: int, **given: Unpack[keys.LeafSpine]) -> Scenario:
-    """A network of a data centre in two stages: hosts `h0`, ..., switches `leaf0`, ... and `spine0`, ....
+    """Returns a two-stage data centre network: hosts `h0`, ..., switches `leaf0`, ... and `spine0`, ....
 
     Args:
-        leaves: leaf switches, each joined with every spine switch.
-        spines: spine switches.
-        hosts: hosts of each leaf.
+        leaves: number of leaf switches, each linked to every spine switch.
+        spines: number of spine switches.
+        hosts: number of hosts per leaf.
     """
     return _network("leaf_spine", leaves=leaves, spines=spines, hosts=hosts, **given)
 
 
 @_spelled_out(keys.FatTree)
 def fat_tree(k: int, **given: Unpack[keys.FatTree]) -> Scenario:
-    """A fat tree of switches with `k` ports and `k**3 / 4` hosts, `h0`, ..., all links alike.
+    """Returns a fat tree of `k`-port switches with `k**3 / 4` hosts `h0`, ... and identical links.
 
     Args:
-        k: ports of each switch: even.
+        k: number of ports of each switch, even.
     """
     return _network("fat_tree", k=k, **given)
 
 
 @_spelled_out(keys.Graph)
 def graph(links: Sequence[Mapping[str, Any]] = (), **given: Unpack[keys.Graph]) -> Scenario:
-    """Any network of named nodes; `Scenario.link` adds links. `rtt` is what a buffer in BDP refers to.
+    """Returns a network of named nodes; `Scenario.link` adds links. `rtt` defines the BDP of buffers given in BDP.
 
-    `file` names GraphML (`networkx.write_graphml`) or CSV (`source,target,rate,delay`) in place of links; `rate`,
-    `delay`, `weight` and the others are those of its links that name none. In a `directed` graph links that do not say
-    `duplex` lead one way.
+    Instead of links, `file` can name a GraphML (`networkx.write_graphml`) or CSV file (`source,target,rate,delay`).
+    `rate`, `delay`, `weight` and the other link keys are then defaults for its links. In a `directed` graph a link
+    without `duplex` has one direction.
     """
     own = [dict(link) for link in links] if given.get("file") is None or links else None
     return _network("graph", links=own, **given)
@@ -383,7 +390,10 @@ def _network(kind: str, **table: object) -> Scenario:
 
 
 def loads(text: str, *, source: str = "scenario", base_dir: str | Path = ".") -> Scenario:
-    """A scenario from TOML text; `source` names it in messages, paths in it are relative to `base_dir`."""
+    """Reads a scenario from TOML text. Raises `ScenarioError` if the text is not TOML.
+
+    `source` is its name in messages. Paths in the scenario are relative to `base_dir`.
+    """
     tree = parse(text, source)
     if {"scenario", "claims"} <= tree.keys():
         tree = tree["scenario"]  # a figure's file
@@ -391,7 +401,7 @@ def loads(text: str, *, source: str = "scenario", base_dir: str | Path = ".") ->
 
 
 def parse(text: str, source: str) -> dict[str, Any]:
-    """The tables of TOML text; `source` names it in messages."""
+    """Returns the tables of TOML text. `source` is its name in messages. Raises `ScenarioError` for invalid TOML."""
     try:
         tree = tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
@@ -404,7 +414,7 @@ def parse(text: str, source: str) -> dict[str, Any]:
 
 
 def _is_deep(tree: object) -> bool:
-    """Whether tables and lists are nested deeper than they may be: without recursion, which it is to prevent."""
+    """Whether tables and lists are nested too deep. The check itself must not recurse."""
     level: list[object] = [tree]
     for _ in range(MOST_NESTED):
         nested = (item for item in level if isinstance(item, Mapping | list | tuple))
@@ -415,9 +425,10 @@ def _is_deep(tree: object) -> bool:
 
 
 def load(path: str | Path) -> Scenario:
-    """A scenario from a TOML file, the `[scenario]` of a figure's, or the `manifest.json` of a run.
+    """Loads a scenario from a TOML file, from the `[scenario]` of a figure's file, or from a run's `manifest.json`.
 
-    Paths in it are relative to the file's folder.
+    Paths in the scenario are relative to the file's folder. Raises `ScenarioError` if the file cannot be read or has
+    no scenario.
     """
     text = read_text(path)
     if Path(path).suffix == ".json":
@@ -426,7 +437,7 @@ def load(path: str | Path) -> Scenario:
 
 
 def _of_manifest(text: str, source: str) -> dict[str, Any]:
-    """The scenario of a run, by which it can be run again."""
+    """Returns the scenario in a run's manifest, with the run's seed."""
     try:
         manifest = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
@@ -448,7 +459,7 @@ def _of_manifest(text: str, source: str) -> dict[str, Any]:
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a scenario file, or of a pipe."""
+    """Reads the UTF-8 text of a scenario from a file or a pipe, up to `MOST_BYTES`."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -462,15 +473,15 @@ def read_text(path: str | Path) -> str:
 
 
 def router_of(law: str, *, blind: bool = False) -> str:
-    """The router law that flows of this law have by themselves; "none" if they rely on none or there is no such law.
+    """Returns the default router law for a sender law; "none" if it needs no router or is unknown.
 
-    If `blind`, one that needs no capacity, where there is one.
+    With `blind`, prefers a router law that does not need the link's capacity.
     """
     return _flowstamp.router_of(blind=blind).get(law, "none")
 
 
 def _with_routers(tree: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Puts the law of the first flows that need routers on links whose router is not named."""
+    """Gives links without a router law the one that the first flow group with such a need requires."""
     used = (_name_of(group.get("law", ""), "law") for group in tree.get("flows", ()) if isinstance(group, Mapping))
     law = next((router for router in map(router_of, used) if router != "none"), None)
     kind = next((kind for kind in _TOPOLOGIES if isinstance(tree.get(kind), Mapping)), None)
@@ -489,30 +500,30 @@ def _name_of(spec: Spec, tag: str) -> str:
 
 
 def _given(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what was not given."""
+    """Returns the table without its None values."""
     return {key: value for key, value in table.items() if value is not None}
 
 
 def _table(**given: object) -> dict[str, Any]:
-    """Keyword arguments as a table of the file format."""
+    """Converts keyword arguments to a table of the file format: `from_` becomes `from`, paths become text."""
     plain = ((key.rstrip("_"), str(one) if isinstance(one, PurePath) else one) for key, one in given.items())
     return _given(dict(plain))
 
 
 def plain(value: Any) -> Any:
-    """A number of numpy as Python's own; all else as it is."""
+    """Converts a NumPy scalar to the Python type; returns other values unchanged."""
     return value.item() if hasattr(value, "dtype") and getattr(value, "ndim", 1) == 0 else value
 
 
 def toml(value: object, key: str) -> str:
-    """A value as TOML on one line."""
+    """Formats a value as TOML on one line. Raises `ScenarioError`, naming `key`, for a type that TOML lacks."""
     value = plain(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, str):
-        # TOML's basic strings have the escapes of JSON, which also escapes what TOML forbids, except DEL.
+        # TOML's basic strings have JSON's escapes. JSON also escapes every character that TOML forbids, except DEL.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
         pairs = (f"{json.dumps(str(name))} = {toml(item, f'{key}.{name}')}" for name, item in _given(value).items())
@@ -523,5 +534,5 @@ def toml(value: object, key: str) -> str:
 
 
 def toml_text(tree: Mapping[str, Any]) -> str:
-    """Tables as a TOML document, a line for each key."""
+    """Formats tables as a TOML document with one line per top-level key."""
     return "".join(f"{json.dumps(str(key))} = {toml(value, str(key))}\n" for key, value in _given(tree).items())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""A run in steps: run on to an instant, look, change a rate or a parameter, run on."""
+"""Runs a scenario in steps: run to an instant, inspect, change a rate or a parameter, continue."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class Simulation:
-    """A run that has not ended; `Scenario.start` makes it.
+    """A run in progress, returned by `Scenario.start`.
 
-    However it is cut into steps, and whatever is looked at on the way, its results are the same to the bit.
+    Neither the choice of steps nor inspection between them changes the results by a bit.
     """
 
     def __init__(self, native: _flowstamp.Simulation) -> None:
@@ -29,64 +29,79 @@ class Simulation:
 
     @property
     def now(self) -> float:
-        """Simulated seconds so far."""
+        """The simulated time in seconds."""
         return self._native.now_s
 
     def run_until(self, until: str, *, progress: Progress | None = None) -> None:
-        """Runs on to `until`, such as "2s": all that happens up to and at that instant has happened then.
+        """Runs until simulated time `until`, such as "2s". Events at that instant are included.
 
-        `progress` is called about ten times a second; what it raises stops the run on the way, and it can go on.
+        `progress` is called about ten times a second. An exception that it raises stops the run early; a later call
+        continues it. Raises `ScenarioError` if `until` is not a valid time.
         """
         with watching(progress, "run") as told, translated():
             self._native.run_until(until, progress=told)
 
     def set(self, key: str, value: object) -> None:
-        """Sets a value of the scenario from now on: `set("dumbbell.rate", "5Mbps")`.
+        """Changes a scenario key from now on: `set("dumbbell.rate", "5Mbps")`.
 
-        What can change in mid-run: a link's `rate` (to a constant one; its buffer keeps its bytes, access links their
-        rates), delays (`dumbbell.rtt`, `flows.far.rtt`; what is under way keeps its part of the way), a link's `buffer`
-        (thresholds of its laws that followed from it stay), the data `rate` of a cell's station, a parameter of a
-        `router` law, `window` and `rate` of the law `told` (`flows.NAME.law.window`), the `start` of flows that have
-        not begun and the `stop` of a group. All else is refused. The run's manifest lists what was set.
+        These keys can change during a run:
+
+        - the `rate` of a link, to a constant; its buffer in bytes and the access rates stay
+        - delays, such as `dumbbell.rtt` or `flows.far.rtt`; packets in flight keep their delay on the current link
+        - the `buffer` of a link; law thresholds derived from the old buffer stay
+        - the data `rate` of a station in a radio cell
+        - parameters of a `router` law
+        - `window` and `rate` of the sender law `told`, such as `flows.NAME.law.window`
+        - the `start` of flows that have not started, and the `stop` of a group
+
+        The run's manifest lists the changes. Raises `ScenarioError` for any other key or a bad value.
         """
         with translated():
             self._native.set(key, toml(value, key))
 
     def results(self) -> Results:
-        """The results as if the run ended now; there are none before warm-up ends."""
+        """Returns the results as if the run ended now. Raises `ScenarioError` during warm-up."""
         with translated():
             return Results(self._native.results())
 
     def links(self) -> dict[str, dict[str, float]]:
-        """The router links by name: `mean_rate_bps` over the whole run, and `buffer_bytes`.
+        """Returns `mean_rate_bps` over the whole run and `buffer_bytes` for each router link by name.
 
-        The mean rate of a trace is that of one period.
+        The mean rate of a trace covers one period.
         """
         return {name: {"mean_rate_bps": rate, "buffer_bytes": buffer} for name, rate, buffer in self._native.links()}
 
     def senders(self) -> dict[str, dict[str, Any]]:
-        """Counts of each flow whose law is `told`, by "GROUP.NUMBER", since the flow began.
+        """Returns the counters of each flow whose law is `told`, by "GROUP.NUMBER", since the flow began.
 
-        `sent`, `lost`, `delivered` and `marked` are packets. `sent` includes those that were sent again. `lost` counts
-        those, less the ones that the receiver had already, as D-SACK tells. `delivered` packets are acknowledged, and
-        `marked` ones were marked by routers, as the acks say.
+        Groups of web flows and of listed flows are omitted.
 
-        `acks` counts samples of the round-trip time, whose sum is `rtt_sum_ps`, in picoseconds modulo 2**64.
-        `min_rtt_s` is the least sample, 0 before the first. Constants are `group`, `index`, `path_rtt_s` without queues
-        as the scenario states it, and a full packet's `payload_bytes`. Groups whose flows come and go (web, lists) are
-        left out.
+        - `sent`: packets sent, retransmissions included
+        - `lost`: retransmissions, less those that D-SACK reports as unnecessary
+        - `delivered`: acknowledged packets
+        - `marked`: packets that routers marked, as the acks report
+        - `acks`: samples of the round-trip time
+        - `rtt_sum_ps`: sum of these samples in picoseconds, modulo 2**64
+        - `min_rtt_s`: the smallest sample in seconds, 0 before the first
+        - `group`, `index`: group name and number of the flow
+        - `path_rtt_s`: round-trip propagation delay in seconds, from the scenario
+        - `payload_bytes`: payload of a full packet
         """
         return {f"{row['group']}.{row['index']}": row for row in self._native.senders()}
 
     def series_table(self, since: str = "0s") -> Table:
-        """Samples taken after `since` in long form: time_s, kind, name, metric, value."""
+        """Returns the samples taken after `since` in long form: time_s, kind, name, metric, value."""
         with translated():
             return self._native.series(since)
 
     def series(
         self, kind: str, name: str, metric: str, *, since: str = "0s"
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Times in seconds and values of one series after `since`; empty if there is no sample yet."""
+        """Returns the times in seconds and the values of one series after `since`.
+
+        Both arrays are empty while there is no sample. Raises `ResultsError` if the scenario does not sample the
+        series.
+        """
         import numpy as np
 
         with translated():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Whether a law is stable with its gains, by how much, and how soon it settles.
+"""Stability of a law with its gains: whether it is stable, with which margins, and how fast it settles.
 
     import flowstamp as fs
 
@@ -7,13 +7,14 @@
     s.stable, s.proved, s.phase_margin_deg, s.settles_after_rtts
     s.plot()
 
-XCP's and RCP's loops have one linear form near their equilibrium (Katabi 2002, appendix B; Dukkipati 2007, equations
-5.5 to 5.7), in which neither capacity nor number of flows occurs, and the RTT only as the unit of time; where RTTs
-differ, their ratios and shares of the flows do. The equilibrium lies where the queue is empty and cannot be emptier,
-which the linear form leaves out: what is stable in fact is told in time, by the switched system (equation 5.14), and
-where RTTs differ by the model of the law on one link (Katabi 2002, equations 15 to 17; Dukkipati 2007, equations 5.1
-to 5.4). Of most of what is stable with one RTT there is a proof. The mathematics is the crate `flowstamp-fluid`
-(`control::proof` has the proofs); nothing is computed here.
+Near equilibrium, the loops of XCP and RCP have the same linear form (Katabi 2002, appendix B; Dukkipati 2007, equations
+5.5 to 5.7). Capacity and number of flows do not occur in it, and the RTT is only the unit of time. With different RTTs,
+their ratios and the flows' shares matter.
+
+At equilibrium the queue is empty. The linear form ignores that a queue cannot be negative, so it does not decide about
+stability. The switched system (equation 5.14), solved in time, decides. With different RTTs, the model of the law on
+one link decides (Katabi 2002, equations 15 to 17; Dukkipati 2007, equations 5.1 to 5.4). For most stable gains with one
+RTT there is a proof. The crate `flowstamp-fluid` does the mathematics; its proofs are in `control::proof`.
 """
 
 from __future__ import annotations
@@ -74,13 +75,14 @@ __all__ = [
 ]
 
 START = {"xcp": (-0.5, 0.0), "rcp": (1.0, 0.0)}
-"""What the disturbance is: half the link is free; the flows have doubled (Dukkipati 2007, section 5.4)."""
+"""Initial disturbance, as relative rate less one and queue in BDP. XCP: half the link is free. RCP: the number of flows
+has doubled (Dukkipati 2007, section 5.4)."""
 
 MODELS: dict[str, Model] = {"xcp": "switched", "rcp": "rcp"}
-"""What tells how soon a law settles."""
+"""Model of each law for settling times."""
 
 LIMIT_CYCLE = 0.98
-"""What is left of a swing that does not die, at least: where laws have bounds it comes to a size, and stays so."""
+"""Ratio of late to early peaks from which a swing counts as a limit cycle. The bounds of a law limit its swings."""
 
 ALPHAS = (0.05, 2.0)
 BETAS = (0.05, 1.2)
@@ -88,23 +90,23 @@ BETAS = (0.05, 1.2)
 
 @dataclass(frozen=True)
 class Stability:
-    """What is known of a law with its gains."""
+    """Stability of a law with given gains, returned by `of` and `of_scenario`."""
 
     law: str
     alpha: float
     beta: float
     rtt_s: float
-    """Of all flows, or their mean."""
+    """RTT of all flows in seconds; the mean over flows if RTTs differ."""
     groups: tuple[tuple[float, int], ...] = ()
-    """RTTs of flows in seconds, each with the number that have it, where they differ."""
+    """RTTs in seconds with their numbers of flows; empty if all RTTs are equal."""
     gamma: float = 0.1
-    """What XCP shuffles, which is of matter where RTTs differ."""
+    """XCP's shuffled share of traffic; it has an effect only if RTTs differ."""
     links: tuple[str, ...] = ()
-    """In a scenario: those of which it is true."""
+    """Links of the scenario that have this loop."""
 
     @property
     def _loop(self) -> tuple[float, list[tuple[float, float]]]:
-        """What is shuffled, and numbers of flows with their RTTs, of the linear loop."""
+        """Shuffled share, and numbers of flows with their RTTs, for the linear loop."""
         flows = [(float(count), rtt) for rtt, count in self.groups] or [(1.0, self.rtt_s)]
         return self.gamma if self.law == "xcp" else 0.0, flows
 
@@ -114,12 +116,12 @@ class Stability:
             return _flowstamp.loop_margins(self.alpha, self.beta, *self._loop)
 
     def _shared(self) -> tuple[bytes, bytes, tuple[float, float]]:
-        """RTTs, flows and start of the model of flows that differ."""
+        """Returns RTTs, numbers of flows and start for the model with different RTTs."""
         rtts, flows = zip(*self.groups, strict=True)
         return _buffer(rtts), _buffer(flows), START[self.law]
 
     def trajectory(self, rtts: ArrayLike) -> Trajectory:
-        """Of the law's model from its disturbance, at times in (mean) RTTs."""
+        """Returns the response of the law's model to its disturbance, at times in (mean) RTTs."""
         if not self.groups:
             model, start = MODELS[self.law], START[self.law]
             return Trajectory(*trajectory(self.alpha, self.beta, rtts, model=model, start=start), {})
@@ -131,7 +133,7 @@ class Stability:
         return Trajectory(rows[:, 0], rows[:, 1], each)
 
     def _settles_together(self, alphas: Floats, betas: Floats, most: float) -> Floats:
-        """Of flows that differ: NaN where they do not settle in time."""
+        """Returns settling times in mean RTTs for flows with different RTTs; NaN if longer than `most`."""
         rtts, flows, start = self._shared()
         with translated():
             found = _flowstamp.shared_settling(
@@ -146,7 +148,7 @@ class Stability:
 
     @cached_property
     def settles_after_rtts(self) -> float | None:
-        """(Mean) RTTs until rate and queue are within 2% and 1% for good; None where not stable, or not after 2000."""
+        """(Mean) RTTs until the rate stays within 2% and the queue within 1%; None if unstable or above 2000."""
         if not self.stable:
             return None
         if self.groups:
@@ -160,11 +162,11 @@ class Stability:
 
     @cached_property
     def stable(self) -> bool:
-        """The switched system settles: what the law is near its equilibrium, where the queue is not below zero.
+        """Whether the switched system settles, which describes the law near equilibrium with a queue of at least 0.
 
-        It has no scale: what grows from a small disturbance does so from any, and may yet stay within 2%. Flows that
-        differ have the model of their law in its place, whose swings end at its bounds: of one that dies slowly 2% have
-        to be gone between 2000 and 4000 RTTs.
+        The system has no scale: a disturbance that grows does so from any size. With different RTTs, the model of the
+        law replaces it. Its bounds limit growing swings. A slow decay therefore counts as stable only if the peaks in
+        the last quarter of 4000 RTTs are at least 2% below those in the second quarter.
         """
         if self.proved:
             return True
@@ -178,53 +180,54 @@ class Stability:
                 return _dies(*self.trajectory(late)[:2], left=LIMIT_CYCLE)
             return _dies(*trajectory(*gains, late, model="switched", start=(0.5, 0.0)))
         except TheoryError:
-            return False  # it has grown beyond all numbers
+            return False  # the solution overflowed
 
     @cached_property
     def proved(self) -> bool | None:
-        """Whether it is proved that the switched system is stable: for any RTT, capacity and number of flows.
+        """Whether the switched system is proved stable, for any RTT, capacity and number of flows.
 
-        None where RTTs differ: no proof is known there. False says that none was found, and nothing else.
+        None if RTTs differ, for which no proof is known. False means only that no proof was found.
         """
         return None if self.groups else bool(proved(self.alpha, self.beta))
 
     @property
     def linear_stable(self) -> bool:
-        """Near the equilibrium, the queue taken as linear: no root lies right of the imaginary axis."""
+        """Whether the linear loop is stable: all roots lie left of the imaginary axis. Ignores that queues are >= 0."""
         return all(root.real < 0.0 for root in self.roots)
 
     @property
     def phase_margin_deg(self) -> float | None:
-        """Phase margin of the linear loop, degrees."""
+        """Phase margin of the linear loop in degrees; None if it has none."""
         phase = self._margins[2]
         return None if phase is None else math.degrees(phase)
 
     @property
     def gain_margin(self) -> float | None:
-        """What the linear loop's gain may grow by, a factor."""
+        """Gain margin of the linear loop, a factor; None if it has none."""
         return self._margins[0]
 
     @property
     def delay_margin_s(self) -> float | None:
-        """Delay that the linear loop bears on top, seconds."""
+        """Delay margin of the linear loop in seconds; None if it has none."""
         return self._margins[4]
 
     @property
     def crossover_rad_s(self) -> float | None:
-        """Where the linear loop's gain is 1, rad/s."""
+        """Angular frequency in rad/s at which the linear loop's gain is 1; None if there is none."""
         return self._margins[3]
 
     @cached_property
     def encirclements(self) -> int | None:
-        """How often Nyquist's plot goes around -1, clockwise, counted along the imaginary axis; None on the border.
+        """Number of clockwise turns of the Nyquist plot around -1; None on the border of stability.
 
-        With one RTT the loop has no unstable poles, so that it is how many closed-loop roots lie right of the axis.
+        With one RTT the loop has no unstable poles. The number is then that of closed-loop roots right of the imaginary
+        axis.
         """
         with translated():
             return _flowstamp.loop_encirclements(self.alpha, self.beta, *self._loop)
 
     def response(self, omega: ArrayLike) -> tuple[NDArray[np.complex128], Floats]:
-        """Of the open loop at angular frequencies in rad/s: the response, and its phase in radians without jumps."""
+        """Returns the open loop's response at angular frequencies in rad/s, and its unwrapped phase in radians."""
         _finite(omega=omega)
         with translated():
             re, im, phase = _flowstamp.loop_response(self.alpha, self.beta, *self._loop, _buffer(omega))
@@ -232,14 +235,14 @@ class Stability:
 
     @cached_property
     def roots(self) -> list[complex]:
-        """The linear loop's closed-loop roots right of -1 over the longest RTT, the rightmost first, 1/s."""
+        """Closed-loop roots of the linear loop in 1/s with a real part above -1 / longest RTT, rightmost first."""
         longest = max((rtt for rtt, _ in self.groups), default=self.rtt_s)
         with translated():
             found = _flowstamp.loop_roots(self.alpha, self.beta, *self._loop, -1.0 / longest)
         return [complex(re, im) for re, im in found]
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, as `flowstamp stability --json` prints it."""
+        """Returns all results, as `flowstamp stability --json` prints them."""
         return {
             "law": self.law,
             "alpha": self.alpha,
@@ -262,7 +265,7 @@ class Stability:
         }
 
     def lines(self) -> list[str]:
-        """What a person reads."""
+        """Returns the results as lines of text."""
         from flowstamp import text
 
         settled = self.settles_after_rtts
@@ -285,7 +288,7 @@ class Stability:
         else:
             first += f"stable; settles in {settled:.1f} round trips, {text.seconds(settled * self.rtt_s)}"
         delay = "-" if self.delay_margin_s is None else text.seconds(self.delay_margin_s)
-        # Rounded first: -0.04 degrees are 0.0.
+        # Adding 0.0 after rounding turns -0.0 into 0.0.
         phase = "-" if self.phase_margin_deg is None else f"{round(self.phase_margin_deg, 1) + 0.0:.1f} degrees"
         linear = "stable" if self.linear_stable else "unstable"
         second = (
@@ -298,11 +301,11 @@ class Stability:
         return [first, second, *([proof] if self.proved else [])]
 
     def with_gains(self, alpha: float, beta: float) -> Stability:
-        """The same law and flows with other gains."""
+        """Returns the same law and flows with other gains."""
         return replace(self, alpha=_gain("alpha", alpha), beta=_gain("beta", beta))
 
     def check_by_simulation(self, points: int = 12, **options: Any) -> Check:
-        """Where packets oscillate: runs at `points` times `points` pairs of gains (`flowstamp.stability_check`)."""
+        """Simulates packets at `points` x `points` pairs of gains; see `flowstamp.stability_check.check`."""
         from flowstamp.stability_check import check
 
         return check(self, points=points, **options)
@@ -310,10 +313,10 @@ class Stability:
     def plot(
         self, cells: int | None = None, *, tried: tuple[Floats, Floats, NDArray[np.bool_]] | None = None
     ) -> Figure:
-        """The gains on their region: the linear loop's border, and where the switched system settles.
+        """Draws the gains, the border of the linear loop, and the region where the switched system settles.
 
-        Of flows that differ, where their law's model does; of fewer cells by default, for it takes longer. `tried` are
-        alphas, betas and whether packets rested there.
+        With different RTTs, the region is that of the law's model, with fewer cells by default because it takes longer.
+        `tried` has alphas, betas, and whether packets came to rest there.
         """
         from flowstamp import plot
 
@@ -337,9 +340,9 @@ class Stability:
         return self.alpha, self.beta, f"{self.law.upper()}, {'stable' if self.stable else 'unstable'}"
 
     def _region(self, cells: int, *, wide: bool) -> tuple[Floats, Floats, Floats]:
-        """Gains, and how far inside the region each pair is along its row, at most a cell: zero is the border.
+        """Returns alphas, betas, and each pair's distance to the border along its row, positive inside the region.
 
-        `wide` if the axes are to go beyond where the linear loop bears no more gain.
+        Distances are capped at one cell. With `wide`, the axes extend beyond the linear loop's gain margin.
         """
         bears = (self.gain_margin or 1.0) if wide else 1.0
         alphas, betas = (
@@ -352,7 +355,7 @@ class Stability:
                 self.law, self.gamma, _buffer(alphas), _buffer(betas), rtts, flows, start, 1000.0
             )
         where = np.frombuffer(found, np.bool_).reshape(cells, cells)
-        # Where a row changes, by halving.
+        # Bisection refines each position where a row changes.
         rows, columns = np.nonzero(where[:, 1:] != where[:, :-1])
         low, high, left = alphas[columns], alphas[columns + 1], where[rows, columns]
         for _ in range(6 if len(rows) else 0):
@@ -362,12 +365,12 @@ class Stability:
         away = np.full(where.shape, alphas[1] - alphas[0])
         for row, cut in zip(rows, (low + high) / 2, strict=True):
             away[row] = np.minimum(away[row], np.abs(alphas - cut))
-        # Down to the axes it is as where it was last asked.
+        # The region extends unchanged from the smallest gains down to the axes.
         inside = np.pad(np.where(where, away, -away), ((1, 0), (1, 0)), mode="edge")
         return np.insert(alphas, 0, 0.0), np.insert(betas, 0, 0.0), inside
 
     def plot_settling(self, cells: int = 60) -> Figure:
-        """How soon the law settles from its disturbance, over its gains."""
+        """Draws the settling time after the law's disturbance, over its gains."""
         alphas, betas = (np.linspace(low, high, cells) for low, high in (ALPHAS, BETAS))
         if not self.groups:
             return settling_map(alphas, betas, model=MODELS[self.law], start=START[self.law], point=self._point)
@@ -377,16 +380,16 @@ class Stability:
         return plot.settling(alphas, betas, times, _border(*self._loop, alphas, betas), self._point)
 
     def plot_portrait(self) -> Figure:
-        """Queue against rate from appendix E's starts; of flows that differ as if all had their mean RTT."""
+        """Draws queue against rate from the starts of appendix E. Different RTTs are replaced by their mean."""
         return phase_portrait(self.alpha, self.beta, model=MODELS[self.law])
 
     def _frequencies(self) -> Floats:
-        """Two decades below what counts, and to where all has gone by."""
+        """Returns frequencies in rad/s from 0.03 to 30 times the crossover (upper end: at least 30 / RTT)."""
         middle = self.crossover_rad_s or 1.0 / self.rtt_s
         return np.geomspace(0.03 * middle, 30.0 * max(middle, 1.0 / self.rtt_s), 3000)
 
     def plot_bode(self) -> Figure:
-        """Bode's plot of the linear loop: gain and phase over the angular frequency, with its margins."""
+        """Draws the Bode plot of the linear loop: gain and phase over the angular frequency, with its margins."""
         from flowstamp import plot
 
         omega = self._frequencies()
@@ -400,7 +403,7 @@ class Stability:
         return plot.bode(omega, np.abs(g), np.degrees(phase), margins)
 
     def plot_nyquist(self) -> Figure:
-        """Nyquist's plot of the linear loop around -1, which it goes around as often as `encirclements` says."""
+        """Draws the Nyquist plot of the linear loop near -1; `encirclements` counts its turns."""
         from flowstamp import plot
 
         g, _ = self.response(self._frequencies())
@@ -410,21 +413,21 @@ class Stability:
 
 
 class Trajectory(NamedTuple):
-    """What a model does from its disturbance on."""
+    """Response of a model to its disturbance, with one value per requested time."""
 
     rate: Floats
-    """Traffic over the capacity, less one."""
+    """Traffic divided by capacity, less one."""
     queue: Floats
-    """In capacity times (mean) RTT."""
+    """Queue divided by capacity x (mean) RTT."""
     rates: dict[float, Floats]
-    """Of a flow of each RTT, over its even part; empty where there is one."""
+    """By RTT in seconds, the rate of a flow divided by its equal share; empty with a single RTT."""
 
 
 def _dies(rate: Floats, queue: Floats, left: float = 0.99) -> bool:
-    """What dies has less of it later on: the last quarter's peaks are below that part of those of the second.
+    """Whether a disturbance decays: its peak in the last quarter is below `left` times that in the second quarter.
 
-    Those of a limit cycle differ by what falls between samples, a tenth of that. What only creeps swings no more: there
-    all of the last quarter is below all of the second.
+    In a limit cycle these peaks differ only by sampling, about a tenth of 1 - `left`. A slow monotonic decay also
+    counts: then the whole last quarter is below the whole second one.
     """
     size = np.maximum(np.abs(rate), queue)
     quarter = len(size) // 4
@@ -433,7 +436,7 @@ def _dies(rate: Floats, queue: Floats, left: float = 0.99) -> bool:
 
 
 def _groups(rtts: Sequence[float], flows: Sequence[int]) -> tuple[float, tuple[tuple[float, int], ...]]:
-    """The mean RTT of flows, and each with its flows if they differ."""
+    """Returns the mean RTT over flows, and the RTTs with their numbers of flows if they differ."""
     each: dict[float, int] = {}
     for rtt, count in zip(rtts, flows, strict=True):
         each[rtt] = each.get(rtt, 0) + count
@@ -442,7 +445,7 @@ def _groups(rtts: Sequence[float], flows: Sequence[int]) -> tuple[float, tuple[t
 
 
 def _elsewhere(law: str) -> str:
-    """Where a law that there is has a model."""
+    """Returns a hint for the error message: where a law without a model here has one."""
     first = law.partition("-")[0]
     if first == "vcp":
         return "; VCP's model is in Python: flowstamp.stability_network.network"
@@ -457,14 +460,14 @@ def of(
     rtt: str | Sequence[str] = "100ms",
     flows: Sequence[int] | None = None,
 ) -> Stability:
-    """Of XCP or RCP, with its own gains unless others are given.
+    """Returns the stability of XCP or RCP. Raises `TheoryError` for another law or arguments out of range.
 
     Args:
-        law: `xcp` or `rcp`.
-        alpha: Gain on spare capacity.
-        beta: Gain on the queue.
-        rtt: Of all flows, or several.
-        flows: How many have each RTT; one, if nothing is said.
+        law: "xcp" or "rcp".
+        alpha: gain on spare capacity, above 0 and at most 10; default the law's own.
+        beta: gain on the queue, above 0 and at most 10; default the law's own.
+        rtt: RTT of all flows, or several RTTs.
+        flows: number of flows with each RTT; default 1.
     """
     if law not in MODELS:
         raise TheoryError(f'law "{law}" has no model here; it must be one of {", ".join(MODELS)}{_elsewhere(law)}')
@@ -486,12 +489,12 @@ def of(
         mean,
         groups,
     )
-    _ = groups and found.trajectory([0.0])  # refuses what the model has no room for
+    _ = groups and found.trajectory([0.0])  # raises TheoryError now if the groups exceed the model's limits
     return found
 
 
 MOST_APART = 8
-"""As many loops of a scenario are told apart."""
+"""Maximum number of a scenario's loops that are reported separately."""
 
 
 def _of_flows(
@@ -502,10 +505,11 @@ def _of_flows(
 
 
 def of_scenario(scenario: Scenario, rtt: str | Sequence[str] | None = None) -> list[Stability]:
-    """Of each router law of a scenario that has a model here, with the RTTs of the flows that obey it.
+    """Returns the stability of each router law in a scenario that has a model here, with its compliant flows' RTTs.
 
-    Links of the same law, gains and RTTs are one. Where that leaves more than eight, as in a fat tree, those of one law
-    and gains are taken together, with the RTTs of all their flows. `rtt` is in place of the scenario's, one or several.
+    Links with the same law, gains and RTTs share one entry. If that leaves more than eight, as in a fat tree, links
+    with the same law and gains share one, with the RTTs of all their flows. `rtt`, one or several, replaces the
+    scenario's RTTs. Raises `TheoryError` if no router law has a model or no flow an RTT above 0.
     """
     given = None
     if rtt is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""XCP-b's router on a link of which it is not told the capacity, with a fluid for packets.
+"""Fluid model of XCP-b's router on a link with unknown capacity.
 
 For example::
 
@@ -8,9 +8,9 @@ For example::
     found = fill("5Mbps", "100ms", q_max="64kB", kappa="3900B", start="2600B")
     found.peak_bytes, found.reached_rtts(0.9)
 
-The router is the law itself (Abrantes 2006, equations 6 to 12), called every so often. What it hands out while the link
-is under-used shows in its queue later, by how senders obey: `windows` of hosts, `rates` an RTT later, or as in the
-paper's figure 4 `at_once`.
+The router is the law itself (Abrantes 2006, equations 6 to 12), called periodically. The feedback that it gives on an
+under-used link reaches its queue later. The delay depends on the senders: hosts with `windows`, `rates` that change an
+RTT later, or a change `at_once`, as in the paper's figure 4.
 """
 
 from __future__ import annotations
@@ -29,35 +29,37 @@ Senders = Literal["windows", "rates", "at_once"]
 SENDERS = ("windows", "rates", "at_once")
 DETECTIONS = ("average", "counter")
 PARTS = 64
-"""Steps of an RTT; those who change at once have one."""
+"""Steps per RTT; senders that change at once have one."""
 FIRST = 1e-6
-"""A queue shows from this part of a bandwidth-delay product on."""
+"""Smallest queue that counts as one, in bandwidth-delay products."""
 
 
 @dataclass(frozen=True)
 class Filling:
-    """How a link fills."""
+    """Result of `fill`: utilisation and queue of a link over time, as arrays with one value per step."""
 
     rtts: Floats
-    """Ends of steps, in RTTs without a queue."""
+    """Ends of the steps, in RTTs without queueing."""
     used: Floats
-    """What left in each, of what the link carries."""
+    """Share of the capacity used in each step, 0 to 1."""
     queue_bytes: Floats
+    """Queue at the end of each step."""
     bdp_bytes: float
+    """Bandwidth-delay product of the link."""
 
     @property
     def peak_bytes(self) -> float:
-        """The largest queue."""
+        """Largest queue in bytes."""
         return float(self.queue_bytes.max())
 
     @property
     def peak_after_rtts(self) -> float:
-        """How long after there was a queue it was at its peak; NaN where there was none."""
+        """Time from the first queue to its peak, in RTTs; NaN if there was no queue."""
         first = np.flatnonzero(self.queue_bytes > FIRST * self.bdp_bytes)
         return float(self.rtts[self.queue_bytes.argmax()] - self.rtts[first[0]]) if first.size else math.nan
 
     def reached_rtts(self, share: float) -> float:
-        """The end of the first whole RTT in which so much of the capacity is used; NaN where there is none."""
+        """Returns the end of the first RTT whose utilisation is at least `share`, in RTTs; NaN if there is none."""
         whole = self.used.reshape(round(self.rtts[-1]), -1).mean(axis=1)
         enough = np.flatnonzero(whole >= share)
         return float(enough[0] + 1) if enough.size else math.nan
@@ -74,7 +76,7 @@ def filled(
     detection: str,
     rtts: int,
 ) -> Filling:
-    """As `fill`, of numbers; `sizes` are `q_max`, `kappa` and `start` in bytes."""
+    """Is `fill` with numbers; `sizes` are `q_max`, `kappa` and `start` in bytes."""
     bdp = capacity_bps / 8.0 * rtt_s
     parts = 1 if senders == "at_once" else PARTS
     q_max, kappa, start = (size / bdp for size in sizes)
@@ -98,20 +100,20 @@ def fill(
     detection: Literal["average", "counter"] = "average",
     rtts: int = 100,
 ) -> Filling:
-    """How a link fills from an empty queue.
+    """Computes how flows fill a link from an empty queue. Raises `TheoryError` for arguments out of range.
 
     Args:
-        capacity: Which the router is not told.
-        rtt: Of all flows, without a queue.
-        q_max: `Qmax`, of which an interval hands out `chi`.
-        kappa: The queue at rest, above 0.
-        start: What all flows send in the first RTT.
-        chi: By default the law's own, 1 / (5 - alpha - beta).
-        alpha: Gain on the queue's speed.
-        beta: Gain on its distance from `kappa`.
-        senders: How they obey.
-        detection: How under-use is found.
-        rtts: For how long, 1 to 100000.
+        capacity: capacity of the link, which the router does not know.
+        rtt: RTT of all flows without queueing.
+        q_max: `Qmax`; an interval with an under-used link gives out the share `chi` of it.
+        kappa: queue at equilibrium, above 0.
+        start: bytes that all flows together send in the first RTT.
+        chi: default 1 / (5 - alpha - beta), as in the law.
+        alpha: gain on the change of the queue.
+        beta: gain on the queue's distance from `kappa`.
+        senders: how senders apply the feedback.
+        detection: how the router detects under-use.
+        rtts: duration in RTTs, 1 to 100000.
     """
     _finite(alpha=alpha, beta=beta, chi=1.0 if chi is None else chi)
     if not 1 <= rtts <= 100_000:

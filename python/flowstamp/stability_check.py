@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Where packets oscillate: short runs over a grid of gains, beside what a law's model says of the same.
+"""Compares packet simulations with a law's model: short runs over a grid of gains show where packets oscillate.
 
-Of each run, and of the model's trajectory, the same is asked: over the last fifth, does the traffic that arrives at the
-link, averaged over an RTT, stay within 2% of its middle (section 5.4 of Dukkipati 2007 has that band for the rate)? Its
-5th and 95th percentiles may be 4% of the capacity apart. Half of the flows begin after a fifth of the run.
+The test is the same for each run and for the model's trajectory. It takes the arriving traffic over the last fifth,
+averaged over an RTT. Its 5th and 95th percentiles must not be more than 4% of the capacity apart, that is, 2% to either
+side (Dukkipati 2007, section 5.4, has this band for the rate). Half of the flows start after a fifth of the run.
 """
 
 from __future__ import annotations
@@ -32,43 +32,43 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 BAND = 0.04
-"""Of the capacity: 2% to either side."""
+"""Allowed range of the traffic as a share of the capacity: 2% to either side."""
 RTTS = 200.0
-"""Of a run: a tenth above 1 grows by that of e^20."""
+"""Duration of a run in RTTs. A disturbance that grows by a factor e^0.1 per RTT grows by e^20."""
 DISTURBED = 0.2
-"""Of a run, until the other half of the flows begins."""
+"""Share of the run after which the second half of the flows starts."""
 LAST = 0.2
-"""Of a run, which is looked at."""
+"""Share of the run, at its end, that the test covers."""
 PACKETS = 2000
-"""In a bandwidth-delay product: one more or fewer in an RTT is far below the band."""
+"""Packets in a bandwidth-delay product; enough that one packet per RTT is far below the band."""
 PACKET_BYTES = 1000
 FLOWS = 4
-"""That begin at once, and as many later; of flows that differ, so many of each RTT for each of theirs."""
+"""Flows that start at the beginning, and again later, with a single RTT. Different RTTs use their own numbers."""
 SAMPLES = 8
-"""In an RTT."""
+"""Samples per RTT."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """What became of packets and models, for each pair of gains."""
+    """Results of the packet simulations and of the model; each array has one value per pair of gains."""
 
     of: Stability
     alphas: Floats
     betas: Floats
     packets: Floats
-    """How far percentiles of the traffic are apart, as shares of the capacity: the median of the seeds."""
+    """Distance of the traffic's 5th and 95th percentiles as a share of the capacity, median over the seeds."""
     model: Floats
-    """The same of the model."""
+    """The same distance for the model; infinite if the model diverges."""
     seeds: int
 
     @property
     def oscillates(self) -> Bools:
-        """Packets do."""
+        """Pairs of gains at which packets oscillate."""
         return self.packets > BAND
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many points packets and the model agree on, and how they differ on the others."""
+        """Numbers of points, of runs, and of points by verdict of packets and model."""
         packets, model = self.oscillates, self.model > BAND
         return {
             "points": len(self.alphas),
@@ -80,7 +80,7 @@ class Check:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """As `flowstamp stability --check-by-simulation --json` prints it."""
+        """Returns the results as `flowstamp stability --check-by-simulation --json` prints them."""
         names = ("alpha", "beta", "packets_swing", "model_swing")
         values = (self.alphas, self.betas, self.packets, self.model)
         points = [
@@ -90,7 +90,7 @@ class Check:
         return {**self.counts, "band": BAND, "at": points}
 
     def line(self) -> str:
-        """What a person reads."""
+        """Returns the results as a line of text."""
         n = self.counts
         agree = n["both_rest"] + n["both_oscillate"]
         return (
@@ -100,7 +100,7 @@ class Check:
         )
 
     def plot(self) -> Figure:
-        """The region with packets' points on it."""
+        """Draws the model's stable region and the simulated points."""
         return self.of.plot(tried=(self.alphas, self.betas, ~self.oscillates))
 
 
@@ -110,7 +110,7 @@ def _scenario(of: Stability, alpha: float, beta: float, seed: int) -> Scenario:
     router: dict[str, Any] = {"law": of.law, "alpha": alpha, "beta": beta}
     if of.law == "xcp":
         router["gamma"] = of.gamma
-    # A buffer beyond all that oscillates: no drops, of which the model knows nothing.
+    # The buffer is larger than any oscillation, because the model has no drops.
     buffer = f"{100 * PACKETS * PACKET_BYTES}B"
     groups = of.groups or ((rtt, FLOWS),)
     shortest = min(own for own, _ in groups)
@@ -144,7 +144,7 @@ def _of_model(of: Stability) -> float:
     try:
         rates = of.trajectory(times).rate
     except TheoryError:
-        return math.inf  # it has grown beyond all numbers
+        return math.inf  # the solution overflowed
     _, means = averaged(times, rates, 1.0)
     return _swing(means[-int(LAST * RTTS) :])
 
@@ -166,9 +166,10 @@ def check(
     executor: str = executors.THREADS,
     progress: Progress | None = None,
 ) -> Check:
-    """Runs packets at `points` times `points` pairs of gains with the RTTs of `of`, each with so many seeds.
+    """Simulates packets at `points` x `points` pairs of gains with the RTTs of `of`, each with `seeds` seeds.
 
-    `threads`, `memory` and `executor` are those of `run_many`.
+    The seeds are consecutive numbers from `seed`. `threads`, `memory` and `executor` are as in `run_many`. Raises
+    `TheoryError` if `points` is below 2 or `seeds` below 1.
     """
     if points < 2 or seeds < 1:
         raise TheoryError(f"points is {points} and seeds {seeds}; they must be 2 and 1 at least")

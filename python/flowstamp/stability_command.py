@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What `flowstamp stability` does: whom it is asked of, what it tells, and what it draws."""
+"""Implementation of `flowstamp stability`: reads the request, computes the results, writes text and pictures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Packets:
-    """How `--check-by-simulation` runs packets."""
+    """Options of the packet simulations of `--check-by-simulation`."""
 
     points: int
     seeds: int
@@ -42,7 +42,11 @@ def asked(
     load: Callable[[Path, list[str]], Scenario],
     sets: list[str],
 ) -> tuple[list[Stability], stability_network.Network | None]:
-    """What the command is asked of: a law, or a scenario's routers, and those together that flows pass in a row."""
+    """Returns the loops that the user asked for: of a law, or of a scenario's routers.
+
+    For a scenario whose flows pass several such routers, also returns their network model. Raises `UsageError` for
+    options that do not fit.
+    """
     if what in MODELS or not (what.endswith((".toml", ".json")) or Path(what).exists()):
         if sets:
             raise UsageError("--set is for a scenario; give a law its gains by --alpha and --beta")
@@ -54,7 +58,7 @@ def asked(
         raise UsageError("--flows is for a law; a scenario has flows of its own")
     scenario = load(Path(what), sets)
     for line in scenario.warnings():
-        # What this command itself is about, it tells.
+        # This command itself reports on stability, so that such a warning is redundant.
         if not line.endswith("see flowstamp stability"):
             warnings.warn(f"{scenario.source}: {line}", ScenarioWarning, stacklevel=2)
     if rtt is not None:
@@ -69,9 +73,10 @@ def tell(
     pictures: bool,
     packets: Packets | None,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Draws each into `out`, after packets if they are to run; what `--json` has of it, and what a person reads.
+    """Draws each loop into `out`, after its packet simulations if requested. Returns the JSON document and text lines.
 
-    The document of one loop alone is its own; of more it has them all, and in the same place whether all are stable.
+    For a single loop, the document is that of the loop. For several, it lists their documents and says under `stable`
+    whether all are stable.
     """
     documents, told, written = [], [], []
     for number, one in enumerate(found):

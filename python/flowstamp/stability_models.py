@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Models of XCP's and RCP's loops over gains and time: what `flowstamp.stability` is made of and offers too."""
+"""Models of XCP's and RCP's loops over gains and time. `flowstamp.stability` builds on them and re-exports them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 Model = Literal["rcp", "switched", "linear"]
-"""RCP's equations 5.1 to 5.4, the switched system 5.14, or the linear one 5.15, which is XCP's equations 15 and 16."""
+"""RCP's equations 5.1 to 5.4, the switched system 5.14, or the linear system 5.15 (XCP's equations 15 and 16)."""
 
 PATIENCE_RTTS = 2000.0
-"""How long settling is waited for."""
+"""Longest settling time in RTTs that is computed."""
 
 SETTLING_RTTS = 200.0
-"""How long on a map of settling times."""
+"""Longest settling time in RTTs on a map."""
 
 STARTS = tuple((10.0 * rate - 1.0, queue) for rate in (0.5, 0.1, 0.01) for queue in (0.0, 2.0))
-"""Of appendix E: R/C of 0.5, 0.1 and 0.01 with ten flows, without a queue and with two bandwidth-delay products."""
+"""Starts of appendix E: R/C of 0.5, 0.1 and 0.01 with ten flows, each with a queue of 0 and of 2 BDP."""
 
 
 def _buffer(values: ArrayLike) -> bytes:
@@ -40,7 +40,7 @@ def _array(buffer: bytes) -> Floats:
 
 
 MOST_GAIN = 10.0
-"""As XCP's in a scenario: far beyond all that is stable. A loop's roots grow in number with it."""
+"""Largest gain, as for XCP in a scenario. It is far above every stable gain; more gain also means more roots."""
 
 
 def _gain(name: str, value: float, most: float = MOST_GAIN) -> float:
@@ -90,19 +90,21 @@ def settling_time(
     buffer: ArrayLike = math.inf,
     most: float = PATIENCE_RTTS,
 ) -> Floats:
-    """Round trips until the rate is within 2% and the queue within 1% for good (Dukkipati 2007, section 5.4).
+    """Computes the time until the rate stays within 2% and the queue within 1% (Dukkipati 2007, section 5.4).
+
+    Raises `TheoryError` for arguments out of range.
 
     Args:
-        alphas: Gains on spare capacity, of any shape that goes with that of betas.
-        betas: Gains on the queue.
-        model: Which equations.
-        start: Where it starts: the rate over the equilibrium's less one, the queue in bandwidth-delay products.
-        flows: Highest rate over the equilibrium's: R is at most C. For `rcp`.
-        buffer: In bandwidth-delay products, of any shape that goes with the gains'. For `rcp`.
-        most: Round trips that it is waited for.
+        alphas: gains on spare capacity, 0 or more; broadcast with `betas` and `buffer`.
+        betas: gains on the queue, 0 or more.
+        model: the equations.
+        start: initial rate relative to equilibrium less one, at least -1, and queue in bandwidth-delay products.
+        flows: upper bound of the rate relative to equilibrium, because R is at most C; for `rcp`.
+        buffer: buffer in bandwidth-delay products; for `rcp`.
+        most: longest time that is computed, in round trips.
 
     Returns:
-        Round trips, NaN where it does not settle.
+        Settling times in round trips, of the broadcast shape. NaN where the law does not settle within `most`.
     """
     _checked(alphas, betas, start, flows, most, buffer)
     _of_rcp(model, buffer)
@@ -122,7 +124,11 @@ def stable_map(
     flows: float = 100.0,
     most: float = 1000.0,
 ) -> NDArray[np.bool_]:
-    """Where a model settles, by rows of one beta each; tried near the border, and taken to be alike elsewhere."""
+    """Returns where a model settles, as booleans of shape (betas, alphas).
+
+    Computes only pairs of gains near the border of the stable region and assumes that the rest is uniform. Arguments
+    are as in `settling_time`.
+    """
     _checked(alphas, betas, start, flows, most)
     a, b = (np.asarray(values, np.float64).ravel() for values in (alphas, betas))
     with translated():
@@ -131,9 +137,9 @@ def stable_map(
 
 
 def proved(alphas: ArrayLike, betas: ArrayLike) -> NDArray[np.bool_]:
-    """Whether it is proved that the switched system is stable with gains, of any shapes that go together.
+    """Returns for which gains the switched system is proved stable. `alphas` and `betas` are broadcast.
 
-    For any RTT, capacity and number of flows, and from any start. What is not proved may be stable all the same.
+    The proof holds for any RTT, capacity, number of flows and start. Gains without a proof may still be stable.
     """
     _finite(alphas=alphas, betas=betas)
     a, b = np.broadcast_arrays(np.asarray(alphas, np.float64), np.asarray(betas, np.float64))
@@ -143,7 +149,7 @@ def proved(alphas: ArrayLike, betas: ArrayLike) -> NDArray[np.bool_]:
 
 
 def switched_border(betas: ArrayLike) -> Floats:
-    """Below which alpha the switched system is stable with each beta from 0 on, to a thousandth."""
+    """Returns, for each beta (0 or more), the alpha below which the switched system is stable, to within 0.001."""
     _checked(0.0, betas, (0.0, 0.0), 1.0, 1.0)
     b = np.asarray(betas, np.float64)
     with translated():
@@ -161,10 +167,10 @@ def trajectory(
     buffer: float = math.inf,
     error: float = 0.0,
 ) -> tuple[Floats, Floats]:
-    """Rate over the equilibrium's less one, and queue in bandwidth-delay products, at times in round trips.
+    """Computes rate relative to equilibrium less one, and queue in bandwidth-delay products, at times in round trips.
 
-    `error` is by what share a router takes the capacity for more than it is (Abrantes 2006, equation 3), for
-    `switched` and `linear`; `buffer` is in bandwidth-delay products, for `rcp`.
+    `error` is the share by which a router overestimates the capacity (Abrantes 2006, equation 3); for `switched` and
+    `linear`. `buffer` is in bandwidth-delay products; for `rcp`. Raises `TheoryError` for arguments out of range.
     """
     _checked(alpha, beta, start, flows, 1.0, buffer)
     _of_rcp(model, buffer)
@@ -178,7 +184,7 @@ def trajectory(
 
 
 def response(alpha: float, beta: float, rtt: str, omega: ArrayLike) -> tuple[NDArray[np.complex128], Floats]:
-    """Of the open loop at angular frequencies in rad/s: the response, and its phase in radians without jumps."""
+    """Returns the open loop's response at angular frequencies in rad/s, and its unwrapped phase in radians."""
     with translated():
         seconds = _flowstamp.quantity("time", rtt)
         re, im, phase = _flowstamp.loop_response(alpha, beta, 0.0, [(1.0, seconds)], _buffer(omega))
@@ -194,15 +200,15 @@ def phase_portrait(
     flows: float = 10.0,
     rtts: float = 100.0,
 ) -> Figure:
-    """Draws the queue against the rate from several starts, as appendix E of the thesis.
+    """Draws the queue against the rate from several starts, as in appendix E of the thesis.
 
     Args:
-        alpha: Gain on spare capacity.
-        beta: Gain on the queue.
-        starts: Rates over the equilibrium's less one, and queues in bandwidth-delay products.
-        model: Which equations.
-        flows: Highest rate over the equilibrium's; for `rcp`.
-        rtts: For so many round trips.
+        alpha: gain on spare capacity.
+        beta: gain on the queue.
+        starts: rates relative to equilibrium less one, and queues in bandwidth-delay products; at least one pair.
+        model: the equations.
+        flows: upper bound of the rate relative to equilibrium; for `rcp`.
+        rtts: duration in round trips.
     """
     from flowstamp import plot
 
@@ -225,9 +231,9 @@ def settling_map(
     most: float = SETTLING_RTTS,
     point: tuple[float, float, str] | None = None,
 ) -> Figure:
-    """Draws after how many round trips a law settles, over its gains: `settling_time` of each pair.
+    """Draws the `settling_time` of each pair of gains. Needs at least two alphas and two betas.
 
-    `point` is a pair of gains to be marked, and its name.
+    `point` is a pair of gains to mark, and its name.
     """
     from flowstamp import plot
 
@@ -239,7 +245,7 @@ def settling_map(
 
 
 def _border(shuffle: float, flows: list[tuple[float, float]], alphas: Floats, betas: Floats) -> tuple[Floats, Floats]:
-    """The linear loop's, as far as there are gains: where it has a root on the imaginary axis."""
+    """Returns the border of the linear loop up to the largest gains: there it has a root on the imaginary axis."""
     with translated():
         found = _flowstamp.loop_border(shuffle, flows, (float(alphas[-1]), float(betas[-1])))
     return _array(found[0]), _array(found[1])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""XCP, RCP and VCP on several links, by the models of their papers.
+"""Fluid models of XCP, RCP and VCP on several links, from their papers.
 
-`of_scenario` has them from a scenario. For example::
+`of_scenario` builds a model from a scenario. For example::
 
     import numpy as np
     from flowstamp.stability_network import Route, network
@@ -15,9 +15,10 @@
     found = lot.trajectory(np.linspace(0.0, 5.0, 501))
     found.queues_s["second"], found.rates_bps[0]
 
-The equations are those of Katabi 2002 (15 to 17, section 3.5.2 for what is shuffled), Dukkipati 2007 (5.1 to 5.4) and
-Xia 2008 (9 to 15). Data pass a route's links at given times, and what a full link lets pass goes on as it came in. XCP
-leaves of a link what its shuffling holds back (Low, Andrew and Wydrowski 2005); RCP's and VCP's rates are max-min fair.
+The equations are those of Katabi 2002 (15 to 17; section 3.5.2 for shuffling), Dukkipati 2007 (5.1 to 5.4) and Xia 2008
+(9 to 15). Data reach a route's links after given delays. A full link passes traffic on in the proportions of its input.
+XCP's shuffling leaves part of a link unused (Low, Andrew and Wydrowski 2005). The rates of RCP and VCP are max-min
+fair.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ if TYPE_CHECKING:
     from flowstamp.scenario import Scenario
 
 SEEN_RTTS = 400.0
-"""How long a model is looked at, in the longest RTT."""
+"""Duration of a model's run in multiples of the longest RTT."""
 LATE = 0.75
-"""From this part of it on it is late: what rates are then is their rest, and what settles must have done so before."""
+"""Share of the run after which its late part begins. Mean late rates are the rest rates; settling must end before."""
 MOST_LINKS, MOST_ROUTES = 8, 16
-"""The model's most."""
+"""Maximum number of links and of routes in a model."""
 
 PARAMETERS: dict[str, dict[str, float | str]] = {
     "xcp": {**dict(zip(("alpha", "beta"), _flowstamp.own_gains()["xcp"], strict=True)), "gamma": 0.1},
@@ -59,63 +60,65 @@ PARAMETERS: dict[str, dict[str, float | str]] = {
         "every": "2s",
     },
 }
-"""What laws have by themselves. VCP's alpha is packets, added in `t_rho`; the target is a share of the capacity, to
-which routers bring the use by adjusting what they take for it, by `step` after each `every`, where `step` is not 0
+"""Default parameters of the laws. VCP adds `alpha` packets per `t_rho`. Its `target` is a utilisation. If `step` is not
+0, routers approach that target by adjusting their estimate of the capacity by `step` after each `every`
 (equation 14)."""
 
 
 VCP_FIXED = 4
-"""How many gains VCP has whose routers leave their target."""
+"""Number of VCP's gains without adjustment of the target."""
 LIMITS = {"gamma": (0.0, 1.0), "kappa": (0.01, 0.99), "target": (0.01, 1.0), "step": (0.0, 0.1)}
 
 
 @dataclass(frozen=True)
 class Route:
-    """Flows that take one way."""
+    """Flows on the same path."""
 
     links: Sequence[str]
-    """In the order in which data pass them."""
+    """Names of the links, in the order of the data."""
     rtt: str
-    """Without queues."""
+    """Round-trip time without queueing."""
     flows: int = 1
+    """Number of flows."""
     passes: Sequence[str] | None = None
-    """How long after they were sent data pass each link; by default at once, and then evenly in half an RTT."""
+    """Delay from the sender to each link. Default: 0 for the first link, then evenly spaced over half an RTT."""
 
 
 @dataclass(frozen=True)
 class NetworkTrajectory:
-    """What a model of several links does."""
+    """Solution of a model of several links, with one value per requested time."""
 
     queues_s: dict[str, Floats]
-    """By link, what it takes to send the queue, seconds. VCP's model has none."""
+    """Queueing delay of each link in seconds. Empty for VCP, whose model has no queue."""
     rates_bps: list[Floats]
-    """Of a flow of each route, bit/s."""
+    """For each route, the rate of one flow in bit/s."""
     targets: dict[str, Floats]
-    """By link, the share of the capacity that routers of VCP take for their target, where these adjust it."""
+    """Target of each VCP router as a share of the capacity. Empty unless routers adjust it."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """A law on links. `network` makes it."""
+    """A law on several links, returned by `network` and `of_scenario`."""
 
     law: str
     gains: tuple[float, ...]
     capacities_bps: dict[str, float]
     routes: tuple[tuple[tuple[tuple[int, float], ...], float, float], ...]
-    """Of each, numbers of its links and when data pass them in seconds, the RTT, and how many flows."""
+    """For each route: its links' numbers with the delays to them in seconds, the RTT in seconds, number of flows."""
 
     @cached_property
     def fair_bps(self) -> list[float]:
-        """The max-min fair rate of a flow of each route, bit/s."""
+        """Max-min fair rate of one flow of each route, in bit/s."""
         with translated():
             return _flowstamp.max_min(list(self.capacities_bps.values()), self.routes)
 
     def trajectory(self, seconds: ArrayLike, *, start: float | Sequence[float] = 0.5) -> NetworkTrajectory:
-        """From rates of `start` times the fair ones, one number or one for each route, and empty queues.
+        """Solves the model from empty queues. Raises `TheoryError` for arguments out of range.
 
         Args:
-            seconds: Times from 0 on that only grow.
-            start: Above 0. Routers of RCP start with the highest rate over their link.
+            seconds: increasing times from 0 on.
+            start: initial rates as multiples of the fair ones, above 0: one number, or one per route. RCP's routers
+                start with the highest rate on their link.
         """
         _finite(start=start)
         starts = np.full(len(self.routes), start) if np.ndim(start) == 0 else np.asarray(start, np.float64)
@@ -143,14 +146,18 @@ class Network:
 
     @cached_property
     def _path(self) -> tuple[Floats, NetworkTrajectory]:
-        """From half the fair rates for as long as is waited."""
+        """Times and solution over `SEEN_RTTS`, from half the fair rates."""
         longest = max(rtt for _, rtt, _ in self.routes)
         seconds = np.linspace(0.0, SEEN_RTTS * longest, round(SEEN_RTTS * 32) + 1)
         return seconds, self.trajectory(seconds)
 
     @cached_property
     def _distance(self) -> Floats:
-        """The most that rates are off their last ones, in 2%, and that queues take to drain, in 1% of a mean RTT."""
+        """Largest distance from rest over time; at most 1 counts as settled.
+
+        A rate's distance is its deviation from the rest rate in units of 2%. A queue's distance is its queueing delay
+        in units of 1% of the link's mean RTT.
+        """
         seconds, path = self._path
         late = slice(round(LATE * len(seconds)), None)
         rest = [float(rates[late].mean()) for rates in path.rates_bps]
@@ -165,22 +172,22 @@ class Network:
 
     @cached_property
     def stable(self) -> bool:
-        """What is away from rest dies, from half the fair rates on: late there is 2% less of it than early, or more."""
+        """Whether the model comes to rest from half the fair rates: settled late, or at least 2% closer than early."""
         quarter = len(self._distance) // 4
         late = float(self._distance[-quarter:].max())
-        # Peaks of a limit cycle are met within a 64th of an RTT, and so differ between quarters by a few tenths of 1%.
+        # Samples miss the peaks of a limit cycle by up to 1/64 RTT, so these differ between quarters by less than 1%.
         return late <= 1.0 or late < 0.98 * float(self._distance[quarter : 2 * quarter].max())
 
     @cached_property
     def settles_after_s(self) -> float | None:
-        """When that is below 1 for good: rates within 2%, queues within 1% of an RTT. None if not in time."""
+        """Time in seconds until rates stay within 2% and queueing delays within 1% of an RTT; None if too late."""
         away = np.flatnonzero(self._distance > 1.0)
         last = int(away[-1]) + 1 if len(away) else 0
-        # What has come so late may yet leave again.
+        # Settling in the late part does not count: the remaining time is too short to confirm it.
         return float(self._path[0][last]) if self.stable and last < round(LATE * len(self._distance)) else None
 
     def as_dict(self) -> dict[str, Any]:
-        """As `flowstamp stability --json` prints it."""
+        """Returns the results as `flowstamp stability --json` prints them."""
         names = list(self.capacities_bps)
         return {
             "law": self.law,
@@ -195,7 +202,7 @@ class Network:
         }
 
     def lines(self) -> list[str]:
-        """What a person reads."""
+        """Returns the results as lines of text."""
         from flowstamp import text
 
         settled = self.settles_after_s
@@ -209,7 +216,7 @@ class Network:
         return [f"links {links} together, {routes}: {self.law}: {verdict}"]
 
     def plot(self) -> Figure:
-        """Rates of a flow of each route, and what queues take to drain, from half the fair rates on."""
+        """Draws the rate of one flow of each route and the queueing delays, from half the fair rates on."""
         from flowstamp import plot
 
         seconds, path = self._path
@@ -226,7 +233,7 @@ class Network:
 
 
 MOST_PACKETS = 100.0
-"""VCP's alpha."""
+"""Largest value of VCP's alpha, in packets."""
 
 
 def _number(name: str, value: float | str, most: float = MOST_GAIN) -> float:
@@ -263,13 +270,13 @@ def _route(number: int, route: Route, links: Sequence[str]) -> tuple[tuple[tuple
 
 
 def network(law: str, links: Mapping[str, str], routes: Sequence[Route], **parameters: float | str) -> Network:
-    """A law on links with these capacities.
+    """Returns the model of a law on several links. Raises `TheoryError` for arguments out of range.
 
     Args:
-        law: `xcp`, `rcp` or `vcp`.
-        links: By name the capacity, such as `"100Mbps"`; at most 8 (`MOST_LINKS`).
-        routes: Who goes where; at most 16 (`MOST_ROUTES`).
-        parameters: In place of the law's own (`PARAMETERS`).
+        law: "xcp", "rcp" or "vcp".
+        links: capacity of each link by name, such as "100Mbps"; at most 8 links (`MOST_LINKS`).
+        routes: routes of the flows; at most 16 (`MOST_ROUTES`).
+        parameters: replace the law's defaults (`PARAMETERS`).
     """
     if law not in PARAMETERS:
         raise TheoryError(f'law "{law}" has no model here; it must be one of {", ".join(PARAMETERS)}')
@@ -288,15 +295,15 @@ def network(law: str, links: Mapping[str, str], routes: Sequence[Route], **param
     else:
         gains = tuple(_number(name, value) for name, value in used.items())
     made = Network(law, gains, capacities, tuple(_route(n, route, list(capacities)) for n, route in enumerate(routes)))
-    _ = made.fair_bps  # refuses what is no network
+    _ = made.fair_bps  # raises TheoryError for an invalid network
     return made
 
 
 def of_scenario(scenario: Scenario) -> Network | None:
-    """Links of XCP or RCP that flows of a scenario pass one after the other.
+    """Returns the model of a scenario whose flows pass several links of XCP or RCP, or None if it has no such model.
 
-    None where no flow passes two, where routers that flows obey differ in law or gains, where flows come and go, or
-    where there are more than 8 links or 16 routes. Flows that obey no router, and links without one, are left out.
+    It has none if no flow passes two such links, if routers differ in law or gains, if flows come and go, or with more
+    than 8 links or 16 routes. The model omits flows that obey no router, and links without one.
     """
     loops, ways, _ = scenario._closed()
     passed = {name for way, _, _ in ways for name, _ in way}

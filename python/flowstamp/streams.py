@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Standard streams as a command may find them: closed, full, or with nobody at the other end."""
+"""Handling of standard streams that are closed, full, or a pipe without a reader."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ CLOSED = "standard output is closed; send it to a file or a pipe, or to /dev/nul
 
 
 def prepare() -> bool:
-    """Opens what the caller has closed, or the next file that is opened would be taken for it.
+    """Reopens closed standard streams on the null device, because the next opened file would take their descriptors.
 
-    False if standard output was closed.
+    Returns False if standard output was closed.
     """
     closed = [number for number in range(3) if not _is_open(number)]
     for number in closed:
-        # The lowest number that is free is given out: this one.
+        # The system gives the lowest free descriptor, which is this one.
         os.open(os.devnull, os.O_RDWR)
         if number == 2:
             sys.stderr = _stream(2)
@@ -40,7 +40,7 @@ def _stream(number: int) -> TextIO:
 
 
 def tell(line: str) -> None:
-    """Says something on standard error. If that cannot be, the exit code says it alone."""
+    """Writes a line to standard error. If that fails, the exit code alone reports the problem."""
     try:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
@@ -49,13 +49,13 @@ def tell(line: str) -> None:
 
 
 def output_failed(error: OSError) -> None:
-    """Says that standard output, or the file that the error names, could not be written."""
+    """Reports that standard output, or the file that the error names, could not be written."""
     _forget(1)
     tell(f"flowstamp: {error.filename or 'standard output'}: {error.strerror or error}")
 
 
 def _forget(number: int) -> None:
-    """What a stream still holds goes nowhere: Python would complain of it once more when it flushes at exit."""
+    """Discards what a stream still buffers; otherwise Python's flush at exit would report the error again."""
     with contextlib.suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, number)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Many runs on all cores or many machines: a list of scenarios, or a grid over keys of one."""
+"""Parallel runs on all cores or many machines: a list of scenarios, or a grid over keys of one scenario."""
 
 from __future__ import annotations
 
@@ -46,11 +46,17 @@ def run_many(
     executor: str = executors.THREADS,
     progress: Progress | None = None,
 ) -> list[Results]:
-    """Runs scenarios on all cores, or on `threads` of them; results in the order given.
+    """Runs scenarios in parallel and returns their results in the same order.
 
-    All are checked before the first starts. `seed` replaces every scenario's own. Of `memory`, as in `Scenario.run`,
-    all have their part: a run waits until there is room beside the others and the results of those before. `executor`
-    is where they run: "threads" of this process, "processes", or "dask=ADDRESS" of a scheduler.
+    Raises `ScenarioError` before the first run starts if a scenario is invalid or does not fit into `memory`.
+
+    Args:
+        scenarios: scenarios to run.
+        seed: replaces the seed of every scenario.
+        threads: number of parallel runs; default one per core.
+        memory: limit for all runs and their results together, as in `Scenario.run`. A run waits until it fits.
+        executor: "threads" of this process, "processes", or "dask=ADDRESS" with the address of a scheduler.
+        progress: callback for about ten calls per second. An exception that it raises stops the runs.
     """
     executors.check(executor)
     if executor == executors.THREADS:
@@ -75,19 +81,19 @@ def run_many(
 
 @dataclass(frozen=True)
 class Sweep:
-    """Results over a grid. It is an Arrow table too: `polars.DataFrame(s)`, `pandas.DataFrame.from_arrow(s)`."""
+    """Results over a grid. Also an Arrow table: `polars.DataFrame(s)`, `pandas.DataFrame.from_arrow(s)`."""
 
     keys: tuple[str, ...]
-    """What was varied: dotted keys, and `seed` if there were several."""
+    """Varied keys: those of the grid, and `seed` if seeds were given."""
     points: tuple[dict[str, Any], ...]
-    """The values of `keys`, for each run."""
+    """Values of `keys`, one dictionary per run."""
     results: tuple[Results, ...]
-    """The results, for each run."""
+    """Results, one per run, in the order of `points`."""
     kept: int = 0
-    """How many of them had been kept from before."""
+    """Number of runs whose results came from the `keep` folder."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """The summaries as a tidy table: a column for each key, then kind, name, metric and value."""
+        """Returns the summaries as a tidy table: one column per key, then kind, name, metric and value."""
         return list(self._rows())
 
     def _rows(self) -> Iterator[dict[str, Any]]:
@@ -96,7 +102,7 @@ class Sweep:
                 yield {**point, "kind": kind, "name": name, "metric": metric, "value": value}
 
     def csv(self) -> str:
-        """`rows` as CSV."""
+        """Returns `rows` as CSV text with a header."""
         text = io.StringIO()
         writer = csv.DictWriter(text, [*self.keys, "kind", "name", "metric", "value"], lineterminator="\n")
         writer.writeheader()
@@ -107,9 +113,9 @@ class Sweep:
 
     @cached_property
     def table(self) -> Table:
-        """`rows` with the values of keys as numbers where they are quantities, in a unit that ends the column's name.
+        """`rows` as a table in which keys with quantities are numbers; the column name ends with the unit.
 
-        `dumbbell.rate` is `dumbbell.rate_bps`, `dumbbell.rtt` is `dumbbell.rtt_s`; what is no quantity stays text.
+        `dumbbell.rate` becomes `dumbbell.rate_bps`, `dumbbell.rtt` becomes `dumbbell.rtt_s`. Other values stay text.
         """
         return _flowstamp.Table(_columns(_axes(self.keys, self.points), self.results))
 
@@ -118,9 +124,10 @@ class Sweep:
         return self.table.__arrow_c_stream__(requested_schema)
 
     def to_xarray(self) -> Any:
-        """An `xarray.Dataset` whose dimensions are the keys, by the names of `table`; one variable for each metric.
+        """Returns an `xarray.Dataset` with one dimension per key, named as in `table`, and one variable per metric.
 
-        A variable is named as `link.bottleneck.utilization`; of a total, `total.drops`.
+        Variables have names such as `link.bottleneck.utilization` and `total.drops`. Missing values are NaN. Raises
+        `MissingPackageError` without xarray.
         """
         try:
             import xarray
@@ -142,10 +149,11 @@ class Sweep:
         return xarray.Dataset({name: (tuple(coordinates), field) for name, field in fields.items()}, coordinates)
 
     def values(self, metric: str, *, kind: str | None = None, name: str | None = None) -> NDArray[np.float64]:
-        """One metric of every run, in their order.
+        """Returns one metric as an array of shape (runs,), in the order of `points`. Missing values are NaN.
 
-        Without `kind` of links, else groups, else of the total. Without `name` of the link that is used the most, or of
-        the only group that there is.
+        Without `kind`, the metric is that of links, else of groups, else of the total. Without `name`, it is that of
+        the link with the highest utilisation, or of the only group. Raises `ResultsError` if the metric does not exist
+        or belongs to several groups.
         """
         import numpy as np
 
@@ -185,9 +193,10 @@ class Sweep:
         x: str | None = None,
         y: str | None = None,
     ) -> Figure:
-        """Draws a metric over two keys, by default the first two that vary; the mean over seeds.
+        """Draws a metric over two keys, by default the first two that vary, as the mean over seeds.
 
-        `kind` and `name` are as in `values`. Where more keys vary, choose points first (`where`).
+        `kind` and `name` are as in `values`. If more keys vary, select runs with `where` first; otherwise this raises
+        `ResultsError`.
         """
         import numpy as np
 
@@ -206,7 +215,7 @@ class Sweep:
         return plot.heatmap(mean, (x, columns), (y, rows), metric, name or kind)
 
     def _two(self, x: str | None, y: str | None) -> tuple[str, str]:
-        """The two keys of a heatmap."""
+        """Chooses the two keys of a heatmap."""
         varied = self._varied()
         free = [at for at in varied if at not in (x, y)]
         x = self._known(x) if x is not None else free.pop(0) if free else None
@@ -227,9 +236,10 @@ class Sweep:
         name: str | None = None,
         x: str | None = None,
     ) -> Figure:
-        """Draws a metric over one key, by default the first that varies; a line for each value of the others.
+        """Draws a metric over one key, by default the first that varies, with one line per value of the other keys.
 
-        `kind` and `name` are as in `values`. Of several seeds the mean, with its 95% interval.
+        `kind` and `name` are as in `values`. Several seeds give their mean with its 95% confidence interval. Raises
+        `ResultsError` if no key varies.
         """
         import numpy as np
 
@@ -266,13 +276,13 @@ class Sweep:
             )
         low, high = min(ticks), max(ticks)
         scale: plot.Scale = "log" if numbers and low > 0 and high >= 20 * low else "linear"
-        # What users wrote stands at the axis as long as there is room for it.
+        # Up to eight values, the ticks show the values as the user wrote them.
         written = sorted(ticks.items()) if len(ticks) <= 8 else []
         panel = plot.Panel(f"{name or kind} {metric}", drawn, legend=len(drawn) > 1)
         return plot.stack(plot.Stack(x if written else column, [panel], xscale=scale, xticks=written))
 
     def where(self, key: str, *values: object) -> Sweep:
-        """The runs whose `key` has one of these values."""
+        """Returns the runs whose `key` has one of these values. Raises `ResultsError` if there is none."""
         self._known(key)
         there = [number for number, point in enumerate(self.points) if point[key] in values]
         if not there:
@@ -286,7 +296,7 @@ class Sweep:
         return key
 
     def _varied(self) -> list[str]:
-        """Keys with several values, but for seeds."""
+        """Returns the keys with several values, except the seed."""
         return [key for key in self.keys if key != SEED and len({value_of(point[key]) for point in self.points}) > 1]
 
     def _repr_html_(self) -> str:
@@ -316,20 +326,20 @@ def sweep(
     fresh: bool = False,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Runs a scenario at every point of a grid, on all cores or many machines.
+    """Runs a scenario at every point of a grid. Raises `ScenarioError` before the first run if an argument is invalid.
 
     Args:
-        scenario: what to run.
+        scenario: the scenario to run.
         grid: values for each dotted key: `{"dumbbell.rate": ["20Mbps", "80Mbps"], "flows.xcp.count": [1, 10]}`.
-        seeds: runs every point once for each; default once, with the scenario's seed.
-        threads: how many runs go on at a time; default one for each core. A Dask cluster knows that by itself.
-        memory: what all runs may need together, as in `run_many`; of a Dask cluster each of them.
-        executor: where they run: "threads" of this process, "processes", or "dask=ADDRESS" of a scheduler.
-        keep: a folder that gets a Parquet file for each point as its run ends. A point whose file is there is not run
-            again. Of points that are kept, results have summary and manifest, no series and flows.
-        tables: the folder gets each run's series and flows, too.
-        fresh: runs points whose files are there.
-        progress: called about ten times a second; what it raises stops the runs. What has ended is kept.
+        seeds: runs every point once per seed; default once, with the scenario's seed.
+        threads: number of parallel runs; default one per core. Dask ignores it.
+        memory: limit for all runs together, as in `run_many`; on a Dask cluster, limit for each run.
+        executor: "threads" of this process, "processes", or "dask=ADDRESS" with the address of a scheduler.
+        keep: folder for one Parquet file per point with summary and manifest. A point with a file is not run again.
+        tables: also writes each run's series and flows into the `keep` folder.
+        fresh: runs every point again, even if its file exists.
+        progress: callback for about ten calls per second. An exception that it raises stops the runs; completed
+            points stay in the `keep` folder.
     """
     executors.check(executor)
     if tables and keep is None:
@@ -376,13 +386,13 @@ def _kept(
     fresh: bool,
     progress: Progress | None,
 ) -> Sweep:
-    """Runs what is not there yet."""
+    """Runs the points that are not in the cache."""
     keys = tuple(points[0])
     axes = _axes(keys, points)
     names = [key(job) for job in jobs]
     results = {} if fresh else {name: found for name in dict.fromkeys(names) if (found := there.get(name))}
     kept = sum(name in results for name in names)
-    first: dict[str, int] = {}  # a value that is there twice in a grid is one point
+    first: dict[str, int] = {}  # equal points, such as from a value given twice in the grid, run once
     for number, name in enumerate(names):
         if name not in results:
             first.setdefault(name, number)
@@ -408,7 +418,7 @@ def _kept(
 
 
 def _warn_of_seeds(swept: Sweep, source: str) -> None:
-    """Says so if seeds change nothing."""
+    """Warns if several seeds gave the same results."""
     if SEED not in swept.keys:
         return
     found: dict[str, set[str]] = {}
@@ -429,7 +439,7 @@ Row = tuple[str, str, str, float]
 
 
 def _metrics(results: Results) -> Iterator[Row]:
-    """Kind, name, metric and value of all numbers of a summary but for flows' and cells'."""
+    """Yields kind, name, metric and value of all numbers of a summary, except those of flows and cells."""
     tables: list[tuple[str, str, Mapping[str, Any]]] = [
         *(("link", name, values) for name, values in results.links.items()),
         *(("group", name, values) for name, values in results.groups.items()),
@@ -441,7 +451,7 @@ def _metrics(results: Results) -> Iterator[Row]:
 
 
 def _numbers(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
-    """The numbers of a table, and those of tables in it by dotted names: `fct_s.all.mean`."""
+    """Yields the numbers of a table and of its nested tables, the latter with dotted names: `fct_s.all.mean`."""
     for name, value in table.items():
         if isinstance(value, Mapping):
             yield from _numbers(value, f"{above}{name}.")
@@ -450,12 +460,12 @@ def _numbers(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, f
 
 
 def _axes(keys: Sequence[str], points: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Any]]]:
-    """A column for each key, with the value of each point."""
+    """Returns one column per key, with the value of each point."""
     return [_axis(key, [point[key] for point in points]) for key in keys]
 
 
 def _axis(key: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
-    """A key's column: whole numbers, numbers, or text; of quantities the number, with the unit behind the key."""
+    """Returns a key's column: integers, floats, or text. Quantities become floats, and the name gets the unit."""
     if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
         return key, list(values)
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
@@ -470,7 +480,7 @@ def _axis(key: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def _columns(axes: Iterable[tuple[str, list[Any]]], results: Sequence[Results]) -> list[Column]:
-    """The tidy table: the axes' value of each run in all of its rows."""
+    """Returns the columns of the tidy table; each row repeats its run's values of the axes."""
     found = [list(_metrics(result)) for result in results]
     columns: list[Column] = [
         (name, [value for value, rows in zip(values, found, strict=True) for _ in rows]) for name, values in axes

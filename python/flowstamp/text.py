@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Numbers and tables for people to read."""
+"""Formats numbers and tables as text."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def rate(bps: float) -> str:
-    """Bits per second: "44.9 Mbps"."""
+    """Formats bits per second: "44.9 Mbps"."""
     return _scaled(bps, "bps")
 
 
 def size(count: float) -> str:
-    """Bytes: "12.3 kB"."""
+    """Formats bytes: "12.3 kB"."""
     return _scaled(count, "B")
 
 
@@ -26,14 +26,14 @@ def _scaled(value: float, unit: str) -> str:
 
 
 def size_bin(least: float, next_least: float) -> str:
-    """Sizes from one bound up to another: "3 kB to 10 kB"."""
+    """Formats a range of sizes in bytes: "3 kB to 10 kB", "below 3 kB", "10 kB on"."""
     if next_least >= 2**63:
         return f"{size(least)} on"
     return f"{size(least)} to {size(next_least)}" if least else f"below {size(next_least)}"
 
 
 def seconds(value: float) -> str:
-    """Seconds: "80 ms"."""
+    """Formats seconds: "80 ms"."""
     for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if abs(value) >= factor:
             return f"{value / factor:.4g} {unit}"
@@ -41,7 +41,7 @@ def seconds(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share: "98.31%"; what rounds to nothing or all, but is not, shows more digits."""
+    """Formats a share: "98.31%". Values that would round to 0% or 100%, but are not, get more digits."""
     value = 100 * share
     digits = 2
     while digits < 6 and (0 < abs(value) < 10.0**-digits or 0 < abs(100 - value) < 10.0**-digits):
@@ -50,27 +50,27 @@ def percent(share: float) -> str:
 
 
 def maybe(value: float | None, digits: int = 4) -> str:
-    """A number, or a dash where there is none."""
+    """Formats a number, or a dash for None and NaN."""
     return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
 def counted(number: int, thing: str) -> str:
-    """How many of something: "1 figure", "2 figures"."""
+    """Formats a count: "1 figure", "2 figures"."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 MOST_LINKS = 24
-"""More links than this are not shown one by one."""
+"""Maximum number of links that tables list in full."""
 SHOWN_LINKS = 6
 
 
 def are_many(links: Sized) -> bool:
-    """Whether links are too many to be shown one by one."""
+    """Whether there are too many links to list in full."""
     return len(links) > MOST_LINKS
 
 
 def most_used(links: Sequence[Mapping[str, Mapping[str, Any]]]) -> list[str]:
-    """Links to show of runs of one network: all, or of many those of the highest utilisation in any run."""
+    """Returns the links to show for runs of one network: all, or the most used in any run if there are many."""
     names = list(links[0])
     if not are_many(links[0]):
         return names
@@ -79,7 +79,7 @@ def most_used(links: Sequence[Mapping[str, Mapping[str, Any]]]) -> list[str]:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table with the first column to the left and numbers to the right."""
+    """Formats a table; the first column is aligned left, the others right."""
     lines = [header, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""A lab under several protocols, several times: what `flowstamp compare` does with a lab's file.
+"""Repeated runs of a lab under several protocols, for `flowstamp compare` with a lab's file.
 
-Protocols take turns, so that whatever else the machine does meets all of them alike. A run that the machine was too
-busy for is done again, twice at most, and counts for nothing if it is invalid still.
+Protocols alternate, so that other load on the machine affects all of them equally. A run that is invalid because the
+machine was busy is repeated at most twice. If it is still invalid, the statistics exclude it.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
 
 TRIES = 3
 MOST_BYTES = 1 << 20
-"""No lab is as long; a scenario may be."""
+"""Maximum size of a lab's file in bytes; larger files are scenarios."""
 
 Say = Callable[[str], None]
 Tree = dict[str, Any]
 
 
 def is_lab(file: Path) -> bool:
-    """Whether this is a lab's file: a scenario has no `path`."""
+    """Whether this is a lab's file, which has a table `path`; scenarios have none."""
     try:
         if not file.is_file() or file.stat().st_size > MOST_BYTES:
             return False
         return isinstance(tomllib.loads(file.read_text(encoding="utf-8-sig")).get("path"), dict)
     except (OSError, ValueError, RecursionError):
-        return False  # who reads it next says what is wrong
+        return False  # the scenario loader reports the error
 
 
 def check(protocols: Sequence[str]) -> None:
-    """Refuses what no law is called, and what is there twice. What the kernel has no law for, the lab refuses."""
+    """Raises `UsageError` for an unknown or repeated protocol. The lab rejects laws that the kernel lacks."""
     for name in protocols:
         if not _hosts_law(name):
             known = laws()
@@ -59,7 +59,11 @@ def check(protocols: Sequence[str]) -> None:
 
 
 def _hosts_law(protocol: str) -> str:
-    """The law of hosts under a protocol: its own, or the first whose router it is where nobody knows the capacity."""
+    """Returns the hosts' law for a protocol: the protocol itself if it is a sender's law.
+
+    For a router law, it is the first sender law whose default router this is when the capacity is unknown. Empty for
+    "none" and for unknown protocols.
+    """
     senders = laws()["senders"]
     if protocol in senders or protocol == "none":
         return protocol.removeprefix("none")
@@ -67,9 +71,9 @@ def _hosts_law(protocol: str) -> str:
 
 
 def variant(tree: Tree, protocol: str, folder: Path) -> Tree:
-    """A lab under a protocol: all hosts and flows get its law, and the router its router law, or none.
+    """Returns the lab with all hosts and flows under the protocol's law, and the router under its router law or none.
 
-    Parameters of the file's router stay where the law does. What the file names is looked for in `folder`.
+    The router keeps its parameters if its law stays. Relative paths in the lab refer to `folder`.
     """
     router = dict(tree.get("router", {}))
     place = {"where": router.get("where", "bpf")}
@@ -89,7 +93,7 @@ def variant(tree: Tree, protocol: str, folder: Path) -> Tree:
 
 
 def _variant_file(tree: Tree, protocol: str, file: Path, folder: Path) -> Path:
-    """Writes the lab under a protocol into `folder`. A law that the kernel lacks is refused before anything runs."""
+    """Writes the lab under a protocol into `folder`. Raises `ScenarioError` now if the kernel lacks the law."""
     one = folder / f"{protocol}.toml"
     one.write_text(lab.toml_of(variant(tree, protocol, file.parent)), encoding="utf-8")
     try:
@@ -110,12 +114,12 @@ def run(
     lab_id: str = "lab",
     say: Say = lambda _: None,
 ) -> dict[str, list[Tree]]:
-    """Runs the lab under each protocol, `trials` times; a row for each trial.
+    """Runs the lab `trials` times under each protocol and returns a row per trial, by protocol.
 
-    The runs' folders are PROTOCOL/1, ... in `out`.
+    The runs' folders are PROTOCOL/1, ... in `out`. Each further trial adds 1 to the seed, whose default is the file's.
     """
     check(protocols)
-    lab.scenario_of(file)  # refuses what is wrong with the file itself
+    lab.scenario_of(file)  # raises an error if the file itself is invalid
     tree = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     first = seed if seed is not None else tree.get("seed", 1)
     rows: dict[str, list[Tree]] = {name: [] for name in protocols}
@@ -137,7 +141,7 @@ def run(
 
 
 def row(summary: Mapping[str, Any]) -> Tree:
-    """What one run gave. Times of downloads are curl's own, from before it connects to the last byte."""
+    """Returns the results of one run. Download times are those of curl: from before the connection to the last byte."""
     link = summary["links"][lab.BOTTLENECK]
     pages: dict[str, list[float]] = {}
     for application in summary["applications"]:
@@ -171,7 +175,7 @@ def _goodput(group: str, one: Tree) -> float:
 
 
 def table(rows: Mapping[str, Sequence[Tree]]) -> str:
-    """Of each protocol the median of its valid trials, and in brackets the lowest and the highest of them."""
+    """Formats the median over each protocol's valid trials, with the lowest and the highest in brackets."""
     from flowstamp import text
 
     valid = {name: [one for one in trials if not one["invalid"]] for name, trials in rows.items()}
@@ -205,7 +209,7 @@ def table(rows: Mapping[str, Sequence[Tree]]) -> str:
 
 
 def draw(rows: Mapping[str, Sequence[Tree]]) -> Figure | None:
-    """How the times of downloads are distributed, those of all valid trials together; none if there are none."""
+    """Draws the distribution of download times over all valid trials. Returns None if there are no downloads."""
     from flowstamp import plot
 
     some = next(iter(rows.values()))[0]
@@ -223,6 +227,6 @@ def draw(rows: Mapping[str, Sequence[Tree]]) -> Figure | None:
 
 
 def exit_code(rows: Mapping[str, Sequence[Tree]]) -> int:
-    """3 if a protocol has no valid trial."""
+    """Returns 3 if a protocol has no valid trial, else 0."""
     busy = any(all(one["invalid"] for one in trials) for trials in rows.values())
     return lab.EXIT_INVALID if busy else 0

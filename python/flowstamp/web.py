@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The browser lab: one page that `make web` builds, served to this machine alone."""
+"""Serves the browser lab, a page that `make web` builds, on the loopback address."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOST = "127.0.0.1"
 
 
 def page() -> bytes:
-    """The page, or what to do where there is none."""
+    """Returns the page. Raises `MissingPackageError` if it is not built."""
     try:
         return PAGE.read_bytes()
     except FileNotFoundError:
@@ -22,7 +22,7 @@ def page() -> bytes:
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the page on the loopback address; nothing else is there to be had."""
+    """Serves the page, and nothing else, on the loopback address. Raises `UsageError` if the port is not available."""
 
     daemon_threads = True
 
@@ -36,7 +36,7 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """Address of the page."""
         return f"http://{HOST}:{self.server_port}/"
 
 
@@ -50,7 +50,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply(body=False)
 
     def _reply(self, *, body: bool) -> None:
-        # A page of another site, to whose name somebody has given this address, is not to read this one's.
+        # Checking the host prevents DNS rebinding: another site's name could resolve to this address.
         host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
         if host not in (HOST, "localhost"):
             self.send_error(HTTPStatus.FORBIDDEN)
@@ -67,4 +67,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(self.server.content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
-        """Keeps quiet: who asks is this machine's user."""
+        """Logs nothing: the only client is this machine's user."""

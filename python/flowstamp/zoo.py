@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""A run as an environment of PettingZoo's parallel API: several agents act at the same instants in one network.
+"""PettingZoo parallel environment: several agents act at the same instants in one network.
 
 from flowstamp.zoo import ParallelNetwork
 
@@ -29,7 +29,7 @@ __all__ = ["ParallelNetwork", "own_power"]
 
 
 class Agent:
-    """The keys that one agent sets, and what it sees."""
+    """The keys that one agent sets, its observations and its spaces."""
 
     def __init__(self, name: str, keys: Mapping[str, Bounds], governed: Governed, first: int) -> None:
         self.actions = governed.actions[first : first + len(keys)]
@@ -46,19 +46,20 @@ class Agent:
 
 
 class ParallelNetwork(ParallelEnv[str, NDArray[np.float32], NDArray[np.float32]]):  # type: ignore[misc] # it may be missing
-    """A scenario that several agents govern, each by keys of its own.
+    """Environment in which several agents control a scenario, each through its own keys.
 
     Args:
-        scenario: what runs; its duration is the longest episode.
-        agents: for each agent by its name the keys that it sets at each step, with their bounds, as for `gym.Network`.
-        step: simulated time between actions, which all agents take at the same instant.
-        link: the link whose mean rate scales what senders deliver; default the first.
-        reward: what a step is worth to an agent, from the numbers of `OBSERVED` and those of its own senders.
-        memory: what a run may need, as in `Scenario.run`.
+        scenario: the scenario; its duration is the length of an episode.
+        agents: for each agent's name, its keys with their bounds, as for `gym.Network`. Each key has one agent.
+        step: simulated time between actions, such as "100ms". All agents act at the same instants.
+        link: the observed router link, whose mean rate scales the delivery rates; default the first.
+        reward: function from the numbers of `OBSERVED` and of the agent's own senders to the agent's reward.
+        memory: memory limit of a run, as in `Scenario.run`.
 
-    An agent's action has a number between -1 and 1 for each of its keys. Its observation begins with the numbers of
-    `OBSERVED` if it sets keys that are not of senders. Then come those of `SENDER` for each sender that it governs, and
-    its last action.
+    An agent's action is a float32 vector with one number from -1 to 1 per key. Its observation is a float32 vector. If
+    the agent sets a key that does not belong to a sender, the numbers of `OBSERVED` come first. The numbers of `SENDER`
+    follow for each sender that it controls, then its last action. Raises `ScenarioError` if a key, a bound, the step or
+    the link is invalid.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"name": "flowstamp_network_v0", "render_modes": []}
@@ -97,22 +98,22 @@ class ParallelNetwork(ParallelEnv[str, NDArray[np.float32], NDArray[np.float32]]
         self._episode: Episode | None = None
 
     def observed(self, agent: str) -> tuple[str, ...]:
-        """The names of the numbers that an agent observes, before its last action."""
+        """Returns the names of an agent's observations, without the last action that follows them."""
         return self._agents[agent].observed
 
     def observation_space(self, agent: str) -> gymnasium.spaces.Box:
-        """The bounds of what an agent observes."""
+        """Returns an agent's observation space."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> gymnasium.spaces.Box:
-        """A number between -1 and 1 for each of an agent's keys."""
+        """Returns an agent's action space: one number from -1 to 1 per key."""
         return self.action_spaces[agent]
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, NDArray[np.float32]], dict[str, dict[str, Any]]]:
-        """Begins a run, whose seed is drawn from the environment's; nothing has been observed yet."""
-        del options  # there are none
+        """Starts an episode with a seed from the environment's random generator. The first observations are zero."""
+        del options  # unused
         if seed is not None:
             self._random, _ = gymnasium.utils.seeding.np_random(seed)
         self._episode = self.governed.begin(int(self._random.integers(2**31)))
@@ -125,7 +126,11 @@ class ParallelNetwork(ParallelEnv[str, NDArray[np.float32], NDArray[np.float32]]
     ) -> tuple[
         dict[str, NDArray[np.float32]], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]
     ]:
-        """Sets what all actions say and runs on by one step."""
+        """Applies all actions and runs one step.
+
+        Returns observations, rewards, terminations (all False), truncations and infos by agent. The keys of an info are
+        those of `gym.Network.step`. Raises `ResetNeeded` before `reset`, and `ScenarioError` if an agent has no action.
+        """
         episode = self._episode
         if episode is None:
             raise gymnasium.error.ResetNeeded("reset begins a run; call it before step")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The examples that come with the package: `flowstamp examples DIR` writes them where they can be changed."""
+"""Examples in the package. `flowstamp examples DIR` copies them into a folder for editing."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from flowstamp.errors import OutputError
 from flowstamp.files import check_folder
 
 SHIPPED = Path(__file__).parent / "data"
-"""In a checkout a link to its `examples/`."""
+"""Folder of the examples; in a checkout, a link to `examples/`."""
 KINDS = (".csv", ".down", ".py", ".toml", ".txt")
 
 
 def files() -> list[Path]:
-    """The examples and what they read, by their names in the folder."""
+    """Returns the examples and their input files, as sorted paths relative to `SHIPPED`."""
     return sorted(path.relative_to(SHIPPED) for path in SHIPPED.rglob("*") if path.suffix in KINDS and path.is_file())
 
 
 def next_commands() -> str:
-    """What to do with them."""
-    # Under pipx and the like the package is known to a Python that nobody calls by its name.
+    """Returns a text that shows commands for the examples."""
+    # With pipx, `python3` is not the interpreter that has the package; show the full path then.
     named = shutil.which("python3")
     python = "python3" if named and Path(named).parent == Path(sys.executable).parent else sys.executable
     return f"""\
@@ -36,7 +36,10 @@ and on Linux, as root and with the program flowstamp-linux:
 
 
 def write(folder: Path) -> list[Path]:
-    """Copies them all into a folder that is new or empty; it gets all of them or none."""
+    """Copies all examples into a new or empty folder and returns their paths.
+
+    Raises `OutputError` if the folder is not empty or cannot be written; then no example stays there.
+    """
     check_folder(folder)
     existed = folder.is_dir()
     if existed and any(folder.iterdir()):
@@ -57,7 +60,7 @@ def write(folder: Path) -> list[Path]:
 
 
 def _take_back(folder: Path, written: list[Path], existed: bool) -> None:
-    """Removes what was made of files, and the folders that are empty then."""
+    """Removes the written files and the folders that this leaves empty."""
     for path in written:
         with contextlib.suppress(OSError):
             path.unlink()
