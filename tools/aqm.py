@@ -5,9 +5,8 @@
     python3 tools/aqm.py                  # some minutes
     python3 tools/aqm.py --only rem --no-write
 
-As tools/crosscheck.py, whose settings and runs these are: each with several seeds, and ns-2 is given the start times
-that Flowstamp drew. A difference beyond the limits below must have its explanation in EXPLANATIONS, or the exit code
-is 1.
+Settings and runs are those of tools/crosscheck.py: each has several seeds, and ns-2 gets the start times that Flowstamp
+drew. A difference beyond the limits below must have its explanation in EXPLANATIONS, or the exit code is 1.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from crosscheck import Comparison, Sample, Setting
 
 DOCUMENT = engine.ROOT / "docs" / "validation.md"
 
-# A difference of the means beyond this, and beyond what the seeds differ by, needs an explanation.
+# A difference of the means beyond this, and beyond the variation between seeds, needs an explanation.
 LIMIT = 0.05
-COUNT_FLOOR = 0.001  # of counts: share of the packets that reached the link, below which a factor says nothing
+COUNT_FLOOR = 0.001  # smaller differences of counts, as a share of the packets that reached the link, do not count
 
 COMMON: dict[str, Any] = {"rate_mbps": 20, "rtt_ms": 80, "flows": 20, "duration_s": 160, "warmup_s": 60}
 
@@ -47,7 +46,7 @@ SETTINGS = [
 
 @dataclass(frozen=True)
 class Experiment:
-    """A setting changed on both sides, and what that shows."""
+    """A change of a setting on both sides, and what it shows."""
 
     base: str
     change: str
@@ -125,7 +124,7 @@ COUNTS = ("drops", "marks", "timeouts")
 
 
 def differences(c: Comparison) -> dict[str, str]:
-    """What is beyond the limit and beyond what the seeds differ by, and by how much."""
+    """Differences beyond the limit and beyond the variation between seeds, with their sizes."""
     found = {}
     for name, what in QUANTITIES.items():
         ours, theirs = [what(s) for s in c.flowstamp], [what(s) for s in c.ns2]

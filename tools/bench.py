@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Measures speed and memory. All numbers of docs/performance.md come from one run of `tools/bench.py --all`.
 
-    tools/bench.py                    the engine, beside ns-2 where that is installed; prints its tables
-    tools/bench.py --all              everything, the kernel's part too (as root); writes docs/performance.md
-    tools/bench.py --against COMMIT   CPU time beside that of an earlier commit, both built and run in turn
+        tools/bench.py                    the engine, beside ns-2 if that is installed; prints tables
+        tools/bench.py --all              everything, including the kernel's part (as root); writes docs/performance.md
+        tools/bench.py --against COMMIT   CPU time beside that of an earlier commit; builds both and runs them in turn
 
 It measures CPU time, which other work on the machine disturbs less than wall time. Repetitions of both sides alternate.
-Nothing here fails because a time is long.
+No measured time is a failure, however long.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ NS2_TWINS: dict[str, dict[str, Any]] = {
     },
 }
 
-FLOW_SCENARIOS = ("rcp-web", "rcp-million")  # many flows that come and go
+FLOW_SCENARIOS = ("rcp-web", "rcp-million")  # many flows that arrive during the run
 AGAINST = ("rcp-million", "xcp-622", "xcp-150", "web-150")
-# A run of half a second says little on a machine that others use: a repetition has as many as fill so many seconds.
+# A run of half a second is too noisy on a shared machine. A repetition has as many runs as fill this time.
 REPETITION_S = 8
 
 
@@ -89,7 +89,7 @@ def measure_times(program: Path, repetitions: int, with_ns2: bool) -> dict[str, 
 
 
 def perf_counts(program: Path, scenario: Path) -> int | None:
-    """Instructions in user mode, or None where `perf` is not there or the machine hides the counter."""
+    """Instructions in user mode; None without `perf`, or if the machine hides the counter."""
     if shutil.which("perf") is None:
         return None
     command = ["perf", "stat", "-e", "instructions:u", "-x", ",", "--", str(program), str(scenario)]
@@ -111,7 +111,7 @@ def callgrind_counts(program: Path, scenario: Path, duration: str) -> tuple[int,
 
 
 def instructions_per_hop(program: Path, name: str, hops: int) -> float | None:
-    """Counted by perf over the whole run, or else by callgrind; None where neither counts."""
+    """Counted by perf over the whole run, or else by callgrind; None if neither can count."""
     scenario = SCENARIOS / f"{name}.toml"
     count = perf_counts(program, scenario)
     if count is not None:
@@ -143,8 +143,8 @@ count = {flows}
 def peak_memory(program: Path, scenario: str) -> tuple[int, dict[str, Any]]:
     """The process's largest resident set in bytes (Linux), and its summary.
 
-    A child's rusage begins with the memory of the Python that forked it. So `VmHWM` is read, at a moment when all is
-    done and the process still lives: it cannot leave before its summary, longer than the pipe, has been read.
+    A child's rusage starts with the memory of the Python that forked it, so this reads `VmHWM` instead. At that moment
+    the work is done, but the process cannot have exited: its summary, longer than the pipe, has not been read yet.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(scenario)
@@ -173,13 +173,13 @@ def measure_memory(program: Path) -> Memory:
     print("memory", file=sys.stderr)
     small, _ = peak_memory(program, (SCENARIOS / "xcp-150.toml").read_text().replace("count = 50", "count = 10"))
 
-    # The same path with ten times the round trip: ten times the packets and acks on their way.
+    # The same path with ten times the round-trip time: ten times the packets and acks in flight.
     peaks, packets = [], []
     for rtt_ms in (100, 1000):
         peak, summary = peak_memory(program, dumbbell(1000, f"{rtt_ms}ms", 10, "60s"))
         peaks.append(peak)
-        # Packets on the wire, data or ack, while the link is as busy as on average. What waits in the queue at the
-        # worst moment is left out, so that the quotient is rather too large.
+        # Packets in flight, data or ack, while the link is as busy as on average. The largest queue is left out, so the
+        # quotient is rather too large.
         packets.append(summary["links"]["bottleneck"]["utilization"] * 1e9 * rtt_ms / 1e3 / 8 / 1000)
     in_flight = (peaks[1] - peaks[0]) / (packets[1] - packets[0])
 
@@ -197,7 +197,7 @@ def idle_flow_bytes(program: Path) -> float:
 
 @dataclass
 class Flows:
-    """One scenario of many flows: its repetitions."""
+    """Repetitions of one scenario with many flows."""
 
     flows: int = 0
     hops: int = 0
@@ -313,7 +313,7 @@ def against(commit: str, repetitions: int) -> str:
         lines.append(f"| {name} | {hops} | {before} | {now} | {spread} |")
 
     for name in AGAINST:
-        # An old engine knows no header: all bytes are payload to it. Both are to send the same packets.
+        # An old engine knows no header: it counts all bytes as payload. Both sides are to send the same packets.
         header = "header=0B"
         sides = [(theirs, their_scenarios / f"{name}.toml", header), (ours, SCENARIOS / f"{name}.toml", header)]
         try:
@@ -321,13 +321,13 @@ def against(commit: str, repetitions: int) -> str:
         except engine.EngineError:
             sides[0] = (*sides[0][:2], "warmup=" + tomllib.loads(sides[0][1].read_text())["warmup"])
         times, hops = pair(name, sides, repetitions)
-        # How losses are repaired has changed since: of a TCP's traffic a few packets in a hundred thousand.
+        # Loss recovery has changed since: a few packets in a hundred thousand of a TCP's traffic differ.
         if abs(hops[0] - hops[1]) > hops[0] / 1000:
             raise engine.EngineError(f"{name}: {hops[0]} packet-hops at {commit}, {hops[1]} now: not the same traffic")
         ratios = [now / before for before, now in zip(*times, strict=True)]
         row(f"`{name}`", f"{hops[0]:,}", bench_page.both(times[0], ".1f"), bench_page.both(times[1], ".1f"), ratios)
     if sys.platform == "linux":
-        # What is resident comes in pages, and where blocks lie is drawn anew in each process.
+        # Resident memory is counted in pages, and the addresses of blocks are random in each process.
         pairs = [(idle_flow_bytes(theirs), idle_flow_bytes(ours)) for _ in range(repetitions)]
         before, now = ([*side] for side in zip(*pairs, strict=True))
         ratios = [b / a for a, b in pairs]
@@ -339,7 +339,7 @@ def against(commit: str, repetitions: int) -> str:
 
 
 def kernel(program: str | None) -> dict[str, Any] | str:
-    """The kernel's part: the router's cost, and RCP and XCP beside the kernel's laws; or why it was not measured."""
+    """Measures the kernel's part: the router's cost, and RCP and XCP beside the kernel's laws; or says why not."""
     if program is None:
         return "the program flowstamp-linux is not built (`make linux`)"
     if os.geteuid() != 0:
@@ -354,7 +354,7 @@ def kernel(program: str | None) -> dict[str, Any] | str:
 
 
 def everything(arguments: argparse.Namespace) -> None:
-    """Measures all, and writes the page once all is measured."""
+    """Measures everything, and writes the page at the end."""
     if Path(sys.prefix).resolve() != (engine.ROOT / ".venv").resolve():
         if not PYTHON.exists():
             raise engine.EngineError("--all runs the command and figures too; say make build first")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The text of docs/performance.md, from what `bench.py --all` has measured."""
+"""Text of docs/performance.md, from the measurements of `bench.py --all`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WHAT = {
 
 
 def both(values: list[float], form: str = ".3f") -> str:
-    """Median and least."""
+    """Median and minimum."""
     return f"{statistics.median(values):{form}} ({min(values):{form}})"
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Builds the package into .venv, as a link to python/: tools/build.sh [first]. The first time, what Python needs is
-# installed while Rust compiles, which leaves a core idle at its end. What both have made is then put together, and later
-# builds do only that.
+# Builds the package into .venv, as a link to python/: tools/build.sh [first]. With `first`, pip installs Python's
+# dependencies while Rust compiles, because the end of the compilation leaves a core idle. Later builds only compile and
+# link.
 set -euo pipefail
 bin=.venv/bin
 if [ "${1:-}" = first ]; then

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# What this machine can build. The scripts that `make` calls source this file, in the project's folder.
+# Tells what this machine can build. The scripts that `make` calls source this file, in the project's folder.
 
 cargo=${CARGO:-cargo}
 bin=.venv/bin

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Tries what `make release` has put into a folder as somebody does who has nothing else: the wheel in an empty virtual
-# environment and an empty folder, what it is built from in a clean folder, the Debian package in a bare system.
+# Tests the release artifacts that `make release` has put into a folder, each where nothing else is installed: the wheel in
+# an empty virtual environment and folder, the source distribution in a clean folder, the Debian package in a bare system.
 # tools/check-release.sh [FOLDER]
 set -euo pipefail
 cd "$(dirname "$0")/.."

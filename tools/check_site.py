@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Looks at a built site: every link within it leads somewhere, and no page loads anything from elsewhere.
+"""Checks a built site: every internal link has a target, and no page loads anything from another host.
 
     python3 tools/check_site.py docs/_build
 
-Links that leave the site are not followed: `make docs LINKS=1` has Sphinx do that, where there is a network.
+It does not follow links that leave the site: `make docs LINKS=1` has Sphinx do that, if there is a network.
 """
 
 import re
@@ -19,7 +19,7 @@ FROM_CSS = re.compile(r"""(?:@import\s+|url\(\s*)["']?((?:https?:)?//[^"')\s]+)"
 
 
 class Page(HTMLParser):
-    """What a page has: where it leads, what it loads, and what in it can be led to."""
+    """A page's links, the addresses it loads, and its anchors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Page(HTMLParser):
         self._style = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Takes down the addresses and anchors of one element."""
+        """Collects the addresses and anchors of one element."""
         found = {key: value or "" for key, value in attrs}
         self.anchors |= {found[key] for key in ("id", "name") if key in found}
         self._style = tag == "style"
@@ -43,14 +43,14 @@ class Page(HTMLParser):
                 self.links.append(value)
 
     def handle_data(self, data: str) -> None:
-        """Style sheets within the page may load more."""
+        """Collects addresses that style sheets within the page load."""
         if self._style:
             self.loads += FROM_CSS.findall(data)
 
 
 @cache
 def read(file: Path) -> Page:
-    """A page; it is asked for by all that lead to it."""
+    """Parses a page; cached, because many pages link to it."""
     page = Page()
     page.feed(file.read_text(encoding="utf-8"))
     return page
@@ -63,7 +63,7 @@ def elsewhere(address: str) -> bool:
 
 
 def wrong_link(root: Path, file: Path, address: str) -> str:
-    """What is wrong with a link of a page; empty if nothing is."""
+    """What is wrong with a link of a page; empty if it is right."""
     parts = urlsplit(address)
     if parts.scheme or parts.netloc:
         return ""
@@ -82,7 +82,7 @@ def wrong_link(root: Path, file: Path, address: str) -> str:
 
 
 def main(root: Path) -> int:
-    """Prints a line for each thing that is wrong."""
+    """Prints a line for each error."""
     found: dict[str, None] = {}
     pages = [file for file in sorted(root.rglob("*.html")) if file.relative_to(root).parts[0] != "rust"]
     for file in pages:

@@ -8,14 +8,14 @@
 | items of the traits `SenderLaw` and `RouterLaw` | 14 and 11 |
 | lines of a function | 100, and at most ten functions over 60 |
 | lines of a file | 600 |
-| circles between modules | none |
+| cycles between modules | none |
 
-Shipped code is what `crates/` and `python/` have in Rust, Python and C, without tests. A function's comment is not part
-of it. A circle is a set of modules in one folder that need each other; a module counts with all that is
-below it. A module and its own submodules may need each other. An import of Python counts if it runs as the module is
-imported.
+Shipped code is the Rust, Python and C of `crates/` and `python/`, without tests. A function's comment does not count as
+its lines. A cycle (`circle of` in the output) is a set of modules in one folder that need each other; a module counts
+with everything below it. A module and its own submodules may need each other. In Python only imports that run when the
+module is imported count.
 
-`EXCEPTIONS` lists what is over a limit today. An entry that is no longer needed is an error too: the list only shrinks.
+`EXCEPTIONS` lists what is over a limit today. An entry that is no longer needed is an error, so the list only shrinks.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ query = cache(Query)
 
 
 def found(language: Language, pattern: str, node: Node) -> Iterator[dict[str, Node]]:
-    """Each match of the pattern: the node of each of its names."""
+    """Yields each match of the pattern, as the node of each capture name."""
     for _, captures in QueryCursor(query(language, pattern)).matches(node):
         yield {name: nodes[0] for name, nodes in captures.items()}
 
@@ -72,7 +72,7 @@ def rows(node: Node) -> int:
 
 @dataclass(frozen=True)
 class File:
-    """A source file. What stands in its test modules is not read."""
+    """A source file, without its test modules."""
 
     path: Path
 
@@ -82,7 +82,7 @@ class File:
 
     @cached_property
     def tests(self) -> list[Node]:
-        """Test modules, within the file or as `mod tests;`."""
+        """Test modules, inline or as `mod tests;`."""
         if self.path.suffix != ".rs":
             return []
         pattern = "((attribute_item) @attribute . (attribute_item)* . (mod_item name: (_) @name) @module)"
@@ -91,7 +91,7 @@ class File:
 
     @cached_property
     def test_files(self) -> set[Path]:
-        """The files of `mod tests;` and the like."""
+        """Files of test modules that are not inline."""
         folder = self.path.parent if self.path.stem in ("lib", "main", "mod") else self.path.with_suffix("")
         names = [node.child_by_field_name("name").text.decode() for node in self.tests]
         return {folder / f"{name}.rs" for name in names}
@@ -104,7 +104,7 @@ class File:
         return self.path.read_bytes().count(b"\n") - sum(map(rows, self.tests))
 
     def functions(self) -> Iterator[tuple[str, int]]:
-        """Each function's name and lines."""
+        """Yields each function's name and number of lines."""
         if self.path.suffix == ".py":
             for node in ast.walk(ast.parse(self.path.read_bytes())):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -120,7 +120,7 @@ class File:
                 yield name[1] if name else "?", rows(one["function"])
 
     def trait_items(self) -> Iterator[tuple[str, int]]:
-        """How many items each trait has."""
+        """Yields each trait's name and number of items."""
         if self.path.suffix == ".rs":
             for one in found(RUST, "(trait_item name: (_) @name body: (_) @body)", self.root):
                 items = [node for node in one["body"].named_children if node.type.endswith(("_item", "_type"))]
@@ -128,7 +128,7 @@ class File:
 
 
 def shipped(root: Path) -> list[File]:
-    """All files of Rust, Python and C but those of tests."""
+    """All files of Rust, Python and C, except tests."""
     paths = (path for folder in ("crates", "python") for path in sorted((root / folder).rglob("*")))
     files = [
         File(path)
@@ -143,7 +143,7 @@ def shipped(root: Path) -> list[File]:
 
 
 def rust_paths(file: File) -> Iterator[list[str]]:
-    """Paths that the code of a file names: in `use`, in expressions and types, and in macros."""
+    """Yields the paths that a file's code names: in `use`, in expressions and types, and in macros."""
     text = bytearray(file.root.text)
     comments = found(RUST, "[(line_comment) (block_comment) (string_literal) (raw_string_literal)] @c", file.root)
     for node in [*file.tests, *(one["c"] for one in comments)]:
@@ -156,7 +156,7 @@ def rust_paths(file: File) -> Iterator[list[str]]:
 
 
 def used(node: Node, before: list[str]) -> Iterator[list[str]]:
-    """The paths of a `use`, one for each name."""
+    """Yields the paths of a `use`, one for each name."""
     path = node.child_by_field_name("path")
     match node.type:
         case "use_list":
@@ -173,7 +173,7 @@ def used(node: Node, before: list[str]) -> Iterator[list[str]]:
 
 
 def rust_needs(modules: dict[Module, File]) -> Needs:
-    """Which module of a crate needs which."""
+    """For each module of a crate, the modules that it needs."""
     needs: Needs = defaultdict(set)
     for module, file in modules.items():
         for path in rust_paths(file):
@@ -192,7 +192,7 @@ def rust_needs(modules: dict[Module, File]) -> Needs:
 
 
 def at_import(node: ast.AST) -> Iterator[ast.AST]:
-    """What runs as a module is imported."""
+    """Yields the nodes that run when a module is imported."""
     for child in ast.iter_child_nodes(node):
         types_only = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
         if not types_only and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -201,7 +201,7 @@ def at_import(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def python_needs(modules: dict[Module, File]) -> Needs:
-    """Which module of the package needs which as it is imported."""
+    """For each module of the package, the modules that it needs when it is imported."""
     needs: Needs = defaultdict(set)
     for module, file in modules.items():
         for node in at_import(ast.parse(file.path.read_bytes())):
@@ -215,7 +215,7 @@ def python_needs(modules: dict[Module, File]) -> Needs:
 
 
 def circles(needs: Needs) -> Iterator[tuple[Module, list[str]]]:
-    """Each circle: its folder, and the modules of that folder that need each other."""
+    """Yields each cycle: its folder, and the modules of that folder that need each other."""
     folders: dict[Module, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for module, others in needs.items():
         for other in others:
@@ -256,7 +256,7 @@ def modules_of(files: Iterable[File], source: Path) -> dict[Module, File]:
 
 
 def all_circles(root: Path, files: list[File]) -> Iterator[str]:
-    """Each circle of the crates and of the package, as a line."""
+    """Yields a line for each cycle in the crates and the package."""
     for source in [*sorted(root.glob("crates/*/src")), root / "python"]:
         needs = python_needs if source.name == "python" else rust_needs
         own = [file for file in files if file.path.is_relative_to(source)]
@@ -265,7 +265,7 @@ def all_circles(root: Path, files: list[File]) -> Iterator[str]:
 
 
 def over_limits(root: Path, files: list[File]) -> Iterator[str]:
-    """Everything over a limit. A line stays the same when a function grows, so that an exception for it still fits."""
+    """Yields a line for everything over a limit. The line does not change as a function grows: its exception stays."""
     long_functions = 0
     for file in files:
         name = file.path.relative_to(root)
@@ -285,7 +285,7 @@ def over_limits(root: Path, files: list[File]) -> Iterator[str]:
 
 
 def main(root: Path, exceptions: frozenset[str] = EXCEPTIONS) -> int:
-    """Prints the shipped lines and what is wrong; 1 if anything is."""
+    """Prints the number of shipped lines and the errors; returns 1 if there are errors."""
     files = shipped(root)
     lines = Counter[str]()
     for file in files:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Which claims of figures/*.toml were changed after they were first written, by git's record.
+"""Lists the claims of figures/*.toml that were changed or removed after they were first written, from git's history.
 
     tools/claim_history.py [FIGURE ...]
 
-A line for each claim whose expression, bound or tolerance became another, or that went: commit, figure, claim, and what
-it was and is. Why stands in docs/figures.md.
+Prints a line for each claim whose expression, bound or tolerance changed, or that was removed: commit, figure, claim,
+old and new. docs/figures.md gives the reasons.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def git(*arguments: str) -> str:
 
 
 def claims(commit: str, file: str) -> dict[str, str] | None:
-    """By their ids; nothing where the file was not yet what it is."""
+    """Claims by id; None if the file had another format then."""
     try:
         found = tomllib.loads(git("show", f"{commit}:{file}")).get("claims", [])
         return {c["id"]: f"{' '.join(c['expr'].split())} {c['expected']} ± {c['tolerance']}" for c in found}

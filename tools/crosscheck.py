@@ -5,7 +5,7 @@
     python3 tools/crosscheck.py                     # all settings and experiments: a few minutes
     python3 tools/crosscheck.py --only xcp-20 --no-experiments --no-write
 
-Each setting runs with several seeds. Flowstamp draws the start times; ns-2 is given the same ones. A difference
+Each setting runs with several seeds. Flowstamp draws the start times, and ns-2 gets the same ones. A difference
 beyond the limits below must have its explanation in EXPLANATIONS, or the exit code is 1.
 """
 
@@ -31,12 +31,12 @@ DOCUMENT = engine.ROOT / "docs" / "validation.md"
 # A difference beyond one of these needs an explanation.
 UTILISATION_LIMIT = 0.03  # relative
 FACTOR_LIMIT = 2.0  # of queue, drops, marks and timeouts
-QUEUE_FLOOR_BYTES = 2_000  # two packets: below it a factor says nothing
+QUEUE_FLOOR_BYTES = 2_000  # two packets: smaller differences are not compared
 NS2_TIMES = 'initial_interval = "50ms", min_interval = "1ms", min_queue_interval = "2ms"'  # the authors' model's
-COUNT_FLOOR = 0.001  # drops and marks: share of the packets that reached the link, below which a factor says nothing
+COUNT_FLOOR = 0.001  # drops, marks: smaller differences, as a share of packets that reached the link do not count
 TIMEOUT_FLOOR = 0.5  # timeouts per flow and run, likewise
-JAIN_LIMIT = 0.05  # and the ranges over the seeds do not touch
-GOODPUT_LIMIT = 0.10  # relative, of the sorted goodputs, and not where Jain's index is left to chance
+JAIN_LIMIT = 0.05  # absolute, if the ranges over the seeds do not overlap
+GOODPUT_LIMIT = 0.10  # relative, of the sorted goodputs, unless Jain's index is left to chance
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Setting:
     duration_s: float = 40
     warmup_s: float = 10
     access_rate_mbps: float | None = None
-    seeds_times: int = 1  # so many times the seeds, where chance is large
-    # What one side does differently: for experiments.
+    seeds_times: int = 1  # factor on the number of seeds, for settings that vary much
+    # Settings that only one side has, for experiments.
     router: str = f'{{ law = "xcp", queue_window = 0.5, {NS2_TIMES} }}'
     queue: str = '{ kind = "red" }'
     flowstamp: tuple[str, ...] = ()  # key=value
@@ -70,7 +70,7 @@ class Setting:
         return ["long", "back"] if self.reverse else ["long"]
 
     def scenario(self, seed: int) -> str:
-        """Flowstamp's side."""
+        """The scenario for Flowstamp."""
         lines = [
             f'name = "{self.name}"',
             f'duration = "{self.duration_s}s"',
@@ -102,7 +102,7 @@ class Setting:
         return "\n".join(lines) + "\n"
 
     def ns2_parameters(self, seed: int, starts: dict[str, list[float]]) -> dict[str, Any]:
-        """ns-2's side."""
+        """The parameters for ns-2."""
         parameters: dict[str, Any] = {
             "protocol": "xcp" if self.law == "xcp" else "reno-red",
             "rate_mbps": self.rate_mbps,
@@ -139,7 +139,7 @@ RENO = [
     Setting("reno-150", "reno", 150),
     Setting("reno-20-two-way", "reno", 20, reverse=50),
     Setting("reno-150-two-way", "reno", 150, reverse=50),
-    # With three seeds ns-2's sorted goodputs differ from those of three other seeds of its own by 12% to 23%.
+    # With three seeds ns-2's sorted goodputs differ by 12% to 23% from those of three other seeds of ns-2.
     Setting("reno-rtts", "reno", 30, rtt_ms=40, flows=30, rtts_ms=tuple(range(40, 340, 10)), seeds_times=4),
 ]
 SETTINGS = XCP + RENO
@@ -163,7 +163,7 @@ COMMON = """\
 
 # ------------------------------------------------------------------------------------------------- explanations
 
-# (setting, what differs) -> why; shown only where the difference is there.
+# (setting, quantity) -> explanation; shown only if there is such a difference.
 EXPLANATIONS: dict[tuple[str, str], str] = {}
 
 
@@ -290,8 +290,8 @@ class Comparison:
 
 
 def run_flowstamp(program: Path, setting: Setting, seed: int) -> tuple[list[Sample], dict[str, list[float]]]:
-    """Samples, and when each flow started."""
-    # `--set` would name `flows.long`; here a change holds for every group.
+    """Runs a setting; returns samples, and the start times of the flows."""
+    # `--set` needs a group's name, as in `flows.long`; here a change applies to every group.
     sets = [
         key.replace("flows.*", f"flows.{group}")
         for key in setting.flowstamp
@@ -349,7 +349,7 @@ def mean(samples: list[Sample], what: Callable[[Sample], float]) -> float:
 
 
 def quantile(values: list[float], q: float) -> float:
-    """Linear between ranks."""
+    """The quantile, linear between ranks."""
     ordered = sorted(values)
     at = q * (len(ordered) - 1)
     low = int(at)
@@ -366,12 +366,12 @@ def goodput_gap(c: Comparison) -> tuple[float, int]:
 
 
 def apart(a: float, b: float, floor: float) -> bool:
-    """Beyond the factor, and by more than what may be left out."""
+    """Whether two values differ by more than the factor, and by more than `floor`."""
     return abs(a - b) > floor and max(a, b) > FACTOR_LIMIT * min(a, b)
 
 
 def differences(c: Comparison) -> dict[str, str]:
-    """What is beyond the limits, and by how much."""
+    """The differences beyond the limits, with their sizes."""
     ours, theirs = c.flowstamp, c.ns2
     found = {}
     a, b = mean(ours, lambda s: s.utilisation), mean(theirs, lambda s: s.utilisation)
@@ -403,7 +403,7 @@ def differences(c: Comparison) -> dict[str, str]:
 
 
 def spread(samples: list[Sample], what: Callable[[Sample], float], form: str) -> str:
-    """The mean, and the range if it shows."""
+    """The mean, and the range unless it is too small to show."""
     values = [what(s) for s in samples]
     low, middle, high = (format(v, form) for v in (min(values), statistics.fmean(values), max(values)))
     return middle if low == high else f"{middle} ({low} to {high})"
@@ -451,7 +451,7 @@ def judge(
     beyond: Callable[[Comparison], dict[str, str]] = differences,
     explanations: Mapping[tuple[str, str], str] = EXPLANATIONS,
 ) -> tuple[str, int]:
-    """The differences beyond the limits with their explanations, and how many have none."""
+    """The differences beyond the limits with their explanations, and the number without one."""
     lines, unexplained = [], 0
     for c in comparisons:
         for what, amount in beyond(c).items():
@@ -462,7 +462,7 @@ def judge(
 
 
 def experiment_table(done: list[tuple[Experiment, Comparison]]) -> str:
-    """The experiments, each beside its base as the other table has it."""
+    """The experiments, each beside its base setting in the same columns as the main table."""
     parts = []
     for e, c in done:
         rows = [row(f"`{e.base}`", "Flowstamp", c.flowstamp, f"{goodput_gap(c)[0]:.0%}"), row("", "ns-2", c.ns2, "")]

@@ -4,14 +4,14 @@
 
     python3 tools/dcf.py                                   # some minutes; a table on stdout
     python3 tools/dcf.py --seconds 20 --seeds 1 --only 802.11b-ns2
-    python3 tools/dcf.py --ns3 VENV/bin/python             # and ns-3, where `pip install ns3` is possible
+        python3 tools/dcf.py --ns3 VENV/bin/python             # also ns-3, where `pip install ns3` is possible
     python3 tools/dcf.py --models                          # the models alone
 
-Stations that always have a packet of 1300 bytes for one that only receives. A difference of the means beyond the
-limits below, and beyond what the seeds differ by, must have its explanation in EXPLANATIONS, or the exit code is 1.
+Stations that always have a packet of 1300 bytes send to one that only receives. A difference of the means beyond the
+limits below, and beyond the variation between seeds, must have its explanation in EXPLANATIONS, or the exit code is 1.
 
-The models are those of `flowstamp_fluid::bianchi`, computed here from their equations once more: its tests have the
-numbers that `--models` prints.
+The models are those of `flowstamp_fluid::bianchi`, computed here from their equations a second time: its tests contain
+the numbers that `--models` prints.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LIMITS = {"throughput_bps": 0.01, "collisions": 0.03}
 
 @dataclass(frozen=True)
 class Cell:
-    """A kind of cell: what Flowstamp, ns-2 and ns-3 are told of it, and its durations for the models, in seconds."""
+    """A kind of cell: its settings in Flowstamp, ns-2 and ns-3, and its durations for the models, in seconds."""
 
     name: str
     toml: str
@@ -100,7 +100,7 @@ CELLS = [
         ns2={"rate": "11Mb", "basic_rate": "1Mb", "rts_threshold": "0"},
         exclusive=True,
     ),
-    # Table 1 of Abrantes and Ricardo 2006 to the letter, factor 20: preamble and header are as they were.
+    # Table 1 of Abrantes and Ricardo 2006 to the letter, factor 20: preamble and header keep their durations.
     Cell(
         "802.11b-ns2, factor 20",
         'standard = "802.11b-ns2"\nscale = 20',
@@ -130,8 +130,8 @@ CELLS = [
         DATA_G + (10 + 50 + 28) * US,
         15,
     ),
-    # Stations of ns-3's ad-hoc network hold all four rates of 802.11b for basic ones, and 1 Mb/s for the lowest of
-    # 802.11g too, so that EIFS is 342 us. They have the standard's ACKTimeout, which the models do not.
+    # Stations of ns-3's ad-hoc network take all four rates of 802.11b for basic rates, and 1 Mb/s for the lowest of
+    # 802.11g too, so EIFS is 342 us. They have the standard's ACKTimeout, which the models do not have.
     Cell(
         "802.11b, ns-3's",
         'standard = "802.11b"\nbasic_rates = ["1Mbps", "2Mbps", "5.5Mbps", "11Mbps"]\nack_timeout = "222us"',
@@ -154,8 +154,8 @@ CELLS = [
     ),
 ]
 
-# By cell and simulator. One is missing: ten stations of ns-3's 802.11b carry 1.2% more and collide in 3% fewer of their
-# attempts than Flowstamp's, and it has not been found why.
+# By cell and simulator. One explanation is missing: ten stations of ns-3's 802.11b carry 1.2% more than Flowstamp's and
+# collide in 3% fewer of their attempts. The cause is unknown.
 EXPLANATIONS: dict[tuple[str, str], str] = {}
 
 
@@ -190,7 +190,7 @@ def flowstamp(program: str, cell: Cell, stations: int, seconds: float, seeds: ra
 
 
 def in_ns2(cell: Cell, stations: int, seconds: float, seeds: range) -> Sample:
-    """Counts what the MACs begin to send, and what the receiver's hands up, from 1 s on."""
+    """Counts the transmissions that the MACs begin, and the packets that the receiver's MAC delivers, from 1 s on."""
     sample = Sample()
     for seed in seeds:
         script = ns2.SCRIPT.with_name("cell.tcl")
@@ -230,7 +230,7 @@ def in_ns3(python: str, cell: Cell, stations: int, seconds: float, seeds: range)
 
 
 def windows(cell: Cell) -> list[int]:
-    """From how many values each attempt draws."""
+    """Number of values that each attempt draws its backoff from."""
     cw, values = cell.cw_min, []
     for _ in range(RETRY_LIMIT):
         values.append(cw if cell.exclusive else cw + 1)
@@ -239,7 +239,7 @@ def windows(cell: Cell) -> list[int]:
 
 
 def crossing(f: Callable[[float], float]) -> float:
-    """Where a function of 0 to 1 that falls has its argument's value."""
+    """The fixed point of a falling function on 0 to 1."""
     low, high = 0.0, 1.0
     for _ in range(100):
         middle = (low + high) / 2
@@ -265,7 +265,7 @@ def bianchi(cell: Cell, n: int) -> tuple[float, float]:
 
 
 def freezing(cell: Cell, n: int) -> tuple[float, float]:
-    """The same where the slot after a busy period is for those who have just sent: Tinnirello and others 2010."""
+    """The same, with the slot after a busy period left to the stations that have just sent: Tinnirello et al. 2010."""
     values = windows(cell)
 
     def frame(tau: float) -> tuple[float, float, float, float]:
@@ -287,7 +287,8 @@ def freezing(cell: Cell, n: int) -> tuple[float, float]:
 
 
 def meet(one: list[float], other: list[float]) -> tuple[list[float], list[float], float, float]:
-    """Two backoffs with their shares: what either has left, that both end at once, and the slots until one does."""
+    """Counts down two backoffs, given as distributions. Returns the slots left of each, the probability that both end
+    at once, and the slots until one ends."""
     left, other_left, both, slots = [0.0] * len(one), [0.0] * len(other), 0.0, 0.0
     above, above_slots = sum(other), sum(b * share for b, share in enumerate(other))
     for a, share in enumerate(one):
@@ -305,7 +306,7 @@ def meet(one: list[float], other: list[float]) -> tuple[list[float], list[float]
 
 
 def pair(cell: Cell) -> tuple[float, float]:
-    """Two stations exactly: `beside[j]` are shares of what one has left at attempt j beside one that begins anew."""
+    """Two stations, exact. `beside[j]`: probabilities of slots left at attempt j beside a station that begins anew."""
     values = windows(cell)
     drawn = [[1 / w] * w for w in values]
     meetings = {(i, j): meet(drawn[i], drawn[j]) for i in range(RETRY_LIMIT) for j in range(RETRY_LIMIT)}
@@ -345,7 +346,7 @@ def row(cell: Cell, n: int, who: str, throughput: str, collisions: str, note: st
 
 
 def compare(cell: Cell, who: str, ours: Sample, theirs: Sample) -> tuple[str, bool]:
-    """What the difference is, and whether it needs an explanation that it has not got."""
+    """The differences as text, and whether one of them lacks its explanation."""
     notes, bad = [], False
     for measure, limit in LIMITS.items():
         mean, other = ours.mean(measure), theirs.mean(measure)

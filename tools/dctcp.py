@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Runs DCTCP's steady state beside its paper's model and writes the table into docs/validation.md.
+"""Compares DCTCP's steady state with its paper's model and writes the table into docs/validation.md.
 
     python3 tools/dctcp.py                # a few seconds, after the test has been built
     python3 tools/dctcp.py --no-write
 
-The runs, the model and the bounds are those of crates/flowstamp-sim/tests/dctcp.rs, which prints the rows and fails
-where a figure is out of its bounds; then nothing is written, and the exit code is 1.
+The runs, the model and the bounds are those of crates/flowstamp-sim/tests/dctcp.rs, which prints the rows. It fails if
+a value is out of its bounds; then nothing is written, and the exit code is 1.
 """
 
 from __future__ import annotations

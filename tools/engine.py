@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What `crosscheck.py` and `bench.py` share: building and running the engine without Python, and writing a part of a
+"""Shared by `crosscheck.py`, `bench.py` and others: builds and runs the engine without Python, and writes a part of a
 document between its markers.
 """
 
@@ -95,7 +95,7 @@ def commit() -> str:
 
 
 def machine() -> str:
-    """Processor, cores, memory, system, compiler: one line."""
+    """Processor, cores, memory, system and compiler, in one line."""
 
     def first(path: str, key: str) -> str:
         try:
@@ -117,7 +117,7 @@ def machine() -> str:
 
 
 def write_section(document: Path, name: str, body: str, title: str) -> None:
-    """Puts `body` between `<!-- name:begin -->` and `<!-- name:end -->`; everything else in the document stays."""
+    """Puts `body` between `<!-- name:begin -->` and `<!-- name:end -->`; the rest of the document stays."""
     begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
     text = document.read_text() if document.exists() else f"# {title}\n"
     section = f"{begin}\n{body.strip()}\n{end}"

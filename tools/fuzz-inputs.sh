@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Fuzzes every input that comes from strangers: for so many seconds each (default 60) of the targets named, or all of them.
+# Fuzzes untrusted input: tools/fuzz-inputs.sh [SECONDS [TARGET...]]. SECONDS are per target (default 60); without TARGET it
+# runs all.
 #
-# Builds with stable Rust: what libFuzzer needs of the compiler are code generation options, and sanitizers, which would need a nightly one,
-# find little in Rust without unsafe code; the C code reads up to a fence instead. What is new is kept in fuzz/target/corpus
-# for the next time; fuzz/corpus has what is worth keeping for good. What fails is in fuzz/artifacts, and is given back by
+# It builds with stable Rust, because libFuzzer needs only code generation options of the compiler. Sanitizers would need a
+# nightly compiler, and find little in Rust without unsafe code. The C code reads packets that end at a guard page instead. New
+# inputs stay in fuzz/target/corpus for the next run; fuzz/corpus holds those worth keeping for good. Failing inputs are in
+# fuzz/artifacts. This reproduces one:
 #   fuzz/target/TRIPLE/release/TARGET fuzz/artifacts/TARGET/FILE
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
@@ -18,7 +20,7 @@ fi
 triple=$(rustc -vV | sed -n 's/^host: //p')
 coverage='-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4'
 for part in inline-8bit-counters pc-table trace-compares; do coverage+=" -Cllvm-args=-sanitizer-coverage-$part"; done
-# Named, so that what runs while building is not instrumented.
+# Naming the target keeps build scripts and macros free of instrumentation.
 RUSTFLAGS="$coverage --cfg fuzzing -Ccodegen-units=1" \
   cargo build --locked --release --target "$triple" --target-dir target
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Mutated labs and packets: FLOWSTAMP_FUZZ_SECONDS=N FLOWSTAMP_FUZZ_FROM=SEED tools/fuzz-linux.sh.
+# Tests mutated labs and packets: FLOWSTAMP_FUZZ_SECONDS=N FLOWSTAMP_FUZZ_FROM=SEED tools/fuzz-linux.sh.
 set -euo pipefail
 . tools/can.sh
 if can_linux; then

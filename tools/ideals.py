@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Holds RCP's completion times against processor sharing, and every run against Little's law and conservation of work.
+"""Compares RCP's completion times with processor sharing, and every run with Little's law and conservation of work.
 
     .venv/bin/python tools/ideals.py                  # figures 4.1 and 4.2 in full: some minutes
     .venv/bin/python tools/ideals.py --fast --no-write
 
-Writes its tables into docs/validation.md. The exit code is 1 if Little's law or conservation of work is broken, or a
-size bin with at least 100 flows is further from PS than the limit and no reason stands in REASONS.
+Writes its tables into docs/validation.md. The exit code is 1 if Little's law or conservation of work is violated, or if
+a size bin with at least 100 flows is further from PS than the limit without a reason in REASONS.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ REASONS: dict[tuple[str, str], str] = {
 
 @dataclass(frozen=True)
 class Law:
-    """What must hold of a run whatever the protocol."""
+    """Laws that every run must obey, whatever the protocol."""
 
     figure: str
     run: str
@@ -64,7 +64,7 @@ class Law:
 
 
 def simulate(spec: FigureSpec, run: RunSpec) -> tuple[Finished, float]:
-    """A finished run, and the bytes that its flows say were delivered after warm-up."""
+    """A finished run, and the bytes delivered after warm-up by its flows' counts."""
     text, source, sets, folder = spec.job(run, 0)
     result = _flowstamp.run(text, source=source, sets=sets, base_dir=folder)
     scenario = tomllib.loads(result.scenario_toml())
@@ -80,7 +80,7 @@ def simulate(spec: FigureSpec, run: RunSpec) -> tuple[Finished, float]:
 
 
 def law(figure: str, name: str, run: Finished, delivered: float) -> Law:
-    """Little's law from the summary; work as the group counted it on arrival against the sum over its flows."""
+    """Little's law from the summary; work that the group counted on arrival against the sum over its flows."""
     group = run.summary["groups"][GROUP]
     found = group["littles_law"]
     arrived = group["goodput_bps"] * (run.summary["duration_s"] - run.summary["warmup_s"]) / 8
@@ -110,7 +110,7 @@ def laws_table(laws: list[Law]) -> str:
 
 
 def bins_table(figure: str, run: Finished) -> tuple[str, set[str], list[str]]:
-    """Each bin with at least 100 flows beside formula and server; reasons that are needed; what has none."""
+    """Each bin with at least 100 flows beside formula and server; the reasons used; the bins without a reason."""
     rows, unexplained = [], []
     reasons: set[str] = set()
     for found in fct.bins(run, GROUP, fct.LEAST_FLOWS):

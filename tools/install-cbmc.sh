@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs CBMC, which proves what crates/flowstamp-linux/proofs says, on Debian: from the machine's own release if that has it; else
-# that of trixie and the libraries that it needs go into a folder, beside the machine's own and used by nothing else, and the command's path
-# is printed: tools/install-cbmc.sh FOLDER.
+# Installs CBMC, which checks the proofs in crates/flowstamp-linux/proofs, on Debian: tools/install-cbmc.sh FOLDER. It takes
+# CBMC from the machine's own release if that has it. If not, it puts trixie's CBMC and the libraries that this needs into
+# FOLDER, where nothing else uses them. It prints the command's path.
 set -euo pipefail
 
 if command -v cbmc >/dev/null; then

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # Installs the Debian packages that crates/flowstamp-linux needs: to build it, and to run its tests and labs. It needs root
-# and apt. Where nothing is missing it does nothing. `make test` runs it; FLOWSTAMP_INSTALL=no keeps it from installing.
+# and apt. If nothing is missing it does nothing. `make test` runs it; FLOWSTAMP_INSTALL=no keeps it from installing.
 set -eu
 missing=""
 lacks() { missing="$missing $1"; }

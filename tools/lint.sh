@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Format, lints, documentation's links, types, spelling and sizes: what `make lint` checks. Warnings are errors.
+# Checks format, lints, the documentation's links, types, spelling and sizes, for `make lint`. Warnings are errors.
 set -euo pipefail
 . tools/can.sh
 set -x

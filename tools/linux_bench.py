@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""RCP and XCP against the kernel's CUBIC and BBR: the same path, the same applications, the same script.
+"""Compares RCP and XCP with the kernel's CUBIC and BBR: same path, same applications, same script.
 
     .venv/bin/python tools/linux_bench.py [--router path|bpf] [--laws rcp,xcp,cubic,bbr] [--seconds 10] [--json]
     .venv/bin/python tools/linux_bench.py --only-router       the cost of a packet in the router
 
-As root. Each row is one `flowstamp-linux lab run`. Goodput is the sum over the flows after the warm-up. RTTs are
+Run it as root. Each row is one `flowstamp-linux lab run`. Goodput is the sum over the flows after the warm-up. RTTs are
 iperf3's samples of the kernel's smoothed RTT: the median of the flows' medians, and the largest of their 95th
-percentiles. RTTs and retransmissions cover the whole run. `linux_cpu.py` finds the hosts' CPU time by exclusion,
-between the moments at which the lab reports 5 s and the last multiple of 5 s. A row that the lateness gate calls
-invalid proves nothing; it is tried up to `--tries` times. The tool first removes what a killed run has left behind
+percentiles. RTTs and retransmissions cover the whole run. `linux_cpu.py` measures the hosts' CPU time by exclusion,
+between the moments at which the lab reports 5 s and the last multiple of 5 s. A row that the lateness check calls
+invalid is not usable; it is tried up to `--tries` times. The tool first removes what a killed run has left behind
 (`--id`, `--prefix`).
 """
 
@@ -42,7 +42,7 @@ PATHS = [
     ("1Gbps", "10ms", 4),
     ("1Gbps", "10ms", 8),
 ]
-KERNELS = ("cubic", "bbr")  # own congestion controls of the kernel
+KERNELS = ("cubic", "bbr")  # congestion controls of the kernel
 WARMUP_S = 3
 INVALID = 3
 ETA = 0.95  # of RCP: below 1, or the queue of a start would never drain
@@ -60,8 +60,8 @@ def lab_of(rate: str, rtt: str, flows: int, law: str, where: str, seconds: int) 
 
 
 def run_lab(program: str, file: Path, lab_id: str) -> tuple[int, str, str, linux_cpu.Spent | None]:
-    """Exit code, both outputs, and what was spent between the first and the last whole 5 s."""
-    # A lab tidies up when it is told to end, and is told so when this process dies as well.
+    """Runs a lab; returns its exit code, both outputs, and the CPU time between the first and the last whole 5 s."""
+    # A lab cleans up on SIGTERM, which it also gets when this process dies.
     command = ["setpriv", "--pdeathsig", "TERM", program, "lab", "run", str(file), "--json", "--id", lab_id]
     samples, complaint = [], ""
     with tempfile.TemporaryFile() as out:
@@ -120,7 +120,7 @@ def refuse(text: str) -> NoReturn:
 
 
 def chosen(option: str, text: str, there: list[str]) -> list[str]:
-    """The parts of a list with commas, each one of those there are."""
+    """Splits a comma-separated list and checks that each part is one of `there`."""
     parts = text.split(",")
     for part in parts:
         if part not in there:
@@ -129,7 +129,7 @@ def chosen(option: str, text: str, there: list[str]) -> list[str]:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Refuses what would fail later, in one line."""
+    """Refuses wrong arguments with one line before anything runs."""
     if os.geteuid() != 0:
         refuse("makes network namespaces and loads BPF programs; run it as root")
     try:
@@ -145,7 +145,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def clean(program: str, lab_id: str) -> None:
-    """Away with what a lab of this id has left; one that has just lost its parent is given the time to do so itself."""
+    """Removes what a lab of this id has left. Gives a lab that has just lost its parent time to clean up itself."""
     command = [program, "lab", "clean", "--id", lab_id]
     for _ in range(40):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -176,7 +176,7 @@ def options() -> argparse.ArgumentParser:
 
 def main() -> int:
     arguments = options().parse_args()
-    # Told to end, it tidies up as on Ctrl-C.
+    # On SIGTERM it cleans up as on Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         check(arguments)
@@ -187,7 +187,7 @@ def main() -> int:
 
 
 def measure_paths(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], How]:
-    """One row for each path and law that `arguments` choose, and what all rows have in common."""
+    """One row for each path and law that `arguments` choose, and the settings that all rows share."""
     rates = chosen("--rates", arguments.rates, list(dict.fromkeys(rate for rate, _, _ in PATHS)))
     counts = chosen("--flows", arguments.flows, list(dict.fromkeys(str(flows) for _, _, flows in PATHS)))
     there = (*router_cost.laws(arguments.program), *KERNELS)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What hosts of a lab spend, on a machine where nothing else says so.
+"""Measures the CPU time of a lab's hosts by exclusion. It needs a machine that does little else.
 
-Much of what a host does, the kernel does in interrupts: on nobody's account, or on that of whoever was interrupted. So
-it is found by exclusion, between two moments of a run in its steady state:
+The kernel does much of a host's work in interrupts, and accounts it to no process or to the one that was interrupted.
+So this computes it by exclusion, between two moments of a run in its steady state:
 
-    hosts = what all processors did - the lab's own process, which is the path - all processes outside the lab
+    hosts = busy time of all processors - the lab's own process, which is the path - all processes outside the lab
 
-What processors did is all time but idle, which the kernel counts by the clock and not by ticks. The work that the
-hosts' packets make in interrupts is in it wherever it is done; so are the veth ends and the kernel's own threads. What
-strangers did is known too and taken off, but they meet our interrupts, so that with more of them than `STRANGERS_MAX`
-there is no number.
+Busy time is all time but idle, which the kernel counts by the clock and not by ticks. So it includes interrupt work for
+the hosts' packets on any processor, the veth ends and the kernel's own threads. The time of processes outside the lab
+is known and subtracted, but it includes interrupts for the lab. If they take more than `STRANGERS_MAX`, there is no
+result.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KTHREADD = 2
 
 @dataclass(frozen=True)
 class Sample:
-    """Seconds up to a moment."""
+    """CPU seconds until a moment."""
 
     at_s: float
     busy_s: float  # of all processors, up to a constant
@@ -44,12 +44,12 @@ class Spent:
     strangers: float
 
     def hosts_s_per_gigabit(self, rate_bps: float) -> float | None:
-        """None where strangers do not let it be known."""
+        """CPU seconds of the hosts per gigabit; None if processes outside the lab took too much."""
         return self.hosts / (rate_bps / 1e9) if rate_bps > 0 and self.strangers <= STRANGERS_MAX else None
 
 
 def _processes() -> dict[int, tuple[int, float, float]]:
-    """By id: the parent, the process's own seconds, and those of its children that have ended."""
+    """By process id: the parent, the process's own seconds, and those of its children that have ended."""
     found = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
@@ -73,7 +73,7 @@ def _line_of(pid: int, processes: dict[int, tuple[int, float, float]]) -> set[in
 
 
 def sample(lab: int) -> Sample:
-    """Now, with `lab` the process of the lab."""
+    """Takes a sample now; `lab` is the process id of the lab."""
     processes = _processes()
     strangers = 0.0
     for pid, (_, own, children) in processes.items():

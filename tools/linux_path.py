@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""How the lab's path gets its frames: AF_XDP or a TAP device, on the same links in the same script.
+"""Compares two ways for the lab's path to get its frames, AF_XDP and a TAP device: same links, same script.
 
     python3 tools/linux_path.py [--by af_xdp,tap] [--rates 100Mbps,1Gbps,20Gbps] [--seconds 5] [--json]
 
 Each row is one `flowstamp-linux lab run` of iperf3 flows with CUBIC, 10 ms, a buffer of one bandwidth-delay product. A
-rate that no way carries shows how much each does carry. Latenesses are of packets due after the first second; CPU is
-that of the path's thread, with what the kernel does in its name, by frame that came from either side.
+rate that neither way can carry shows the maximum of each. Lateness is that of packets due after the first second. CPU
+is that of the path's thread, with the kernel's work in its name, per frame that arrived from either side.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Links whose rate nobody knows: XCP under XCP-b's router beside the kernel's CUBIC and BBR, over FIFO and FQ-CoDel.
+"""Compares XCP under XCP-b's router with the kernel's CUBIC and BBR, over FIFO and FQ-CoDel, on links of unknown rate.
 
     python3 tools/linux_rates.py LAB.toml [--trace FILE] [--only xcp,cubic,...] [--tries 3] [--json]
 
-LAB.toml is a lab of XCP-b in the kernel (examples/labs/xcp-b-*.toml); each row is the same lab with
-another law of the hosts and another queue. `--trace` takes the rate from another recording. FIFOs are the kernel's,
-behind the same shaper as XCP-b's queue; FQ-CoDel is the emulated path's own, as kernels may lack it (docs/linux.md).
+LAB.toml is a lab of XCP-b in the kernel (examples/labs/xcp-b-*.toml). Each row is the same lab with another law of the
+hosts and another queue. `--trace` takes the rate from another recording. FIFOs are the kernel's, behind the same shaper
+as XCP-b's queue. FQ-CoDel is the emulated path's own, because a kernel may lack it (docs/linux.md).
 
-RTTs are the kernel's smoothed ones, sampled by iperf3 ten times a second: the mean over the long flows of each one's
-percentile. Pages are downloads on new connections, one after the other.
+RTTs are the kernel's smoothed ones, which iperf3 samples ten times a second: the mean over the long flows of each
+flow's percentile. Pages are downloads on new connections, one after another.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The tables of what `linux_bench.py` measures."""
+"""Tables of the measurements of `linux_bench.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flowstamp import router_cost
 
 @dataclass(frozen=True)
 class How:
-    """What all rows have in common."""
+    """Settings that all rows share."""
 
     router: str
     seconds: int
@@ -73,7 +73,7 @@ def table_row(row: dict[str, Any]) -> str:
 
 
 def remark(row: dict[str, Any]) -> str:
-    """What the row's numbers are not of."""
+    """Remarks on a row: whether it is invalid, and how many flows fell back from its law."""
     left = f"{row['left']} of {row['flows']} left {row['law']}" if row["left"] else ""
     return ", ".join(text for text in ("" if row["valid"] else "*invalid*", left) if text)
 

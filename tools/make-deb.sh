@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 # Puts the program flowstamp-linux and its systemd units into a Debian package: tools/make-deb.sh PROGRAM FOLDER.
-# It depends on the libraries that the program was linked with, by the names and versions of the machine that built it.
+# The package depends on the libraries that the program was linked with, by the names and versions of the build machine.
 set -eu
 [ $# = 2 ] || { echo "usage: $0 PROGRAM FOLDER" >&2; exit 2; }
 program=$1 out=$2
@@ -30,7 +30,7 @@ install -d -m 755 "$root/etc/flowstamp" "$root/DEBIAN"
 for script in postinst prerm postrm; do
     install -m 755 "$linux/debian/$script" "$root/DEBIAN/$script"
 done
-# dpkg-shlibdeps wants a source package to be in.
+# dpkg-shlibdeps needs a source package as its folder.
 mkdir "$scratch/debian"
 : > "$scratch/debian/control"
 needs=$(cd "$scratch" && dpkg-shlibdeps -O "$root/usr/bin/flowstamp-linux" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')

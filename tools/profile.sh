@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Counts where packets go, in short runs of a program that is compiled for it: what `make release` tells the compiler.
-# tools/profile.sh FILE writes the counts to FILE. They belong to this source and this compiler, which needs llvm-profdata
-# beside it (rustup component add llvm-tools).
+# Collects the profile for the profile-guided optimisation of `make release`, from short runs of an instrumented program:
+# tools/profile.sh FILE writes it to FILE. The profile is valid only for this source and this compiler. It needs
+# llvm-profdata beside the compiler (rustup component add llvm-tools).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 file=${1:?usage: tools/profile.sh FILE}
@@ -10,12 +10,12 @@ merge=$(rustc --print target-libdir)/../bin/llvm-profdata
 
 counts=$(mktemp -d)
 trap 'rm -rf "$counts"' EXIT
-# A target that is named keeps the flags from build scripts and macros.
+# Naming the target keeps these flags off build scripts and macros.
 host=$(rustc -vV | sed -n 's/^host: //p')
 RUSTFLAGS=-Cprofile-generate=$counts cargo build --locked --profile dist --package flowstamp-sim --example run --target "$host" \
   --target-dir "$PWD/target/profile"
 
-# One run for each way that packets take: laws with a router and without, queues, web flows and long ones, acks that go first.
+# One run for each way that packets take: laws with a router and without, queues, web flows and long-lived ones, priority for acks.
 run() { "target/profile/$host/dist/examples/run" "$@" > /dev/null; }
 bench() { run "benches/scenarios/$1.toml" "${@:2}"; }
 long() { bench xcp-622 duration=8s warmup=2s "flows.long.law=$1" "flows.back.law=$1" "dumbbell.router=$2" "${@:3}"; }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Proves with CBMC what crates/flowstamp-linux/proofs says of the kernel's arithmetic, and that each of a list of wrong
-changes of it is found.
+"""Proves with CBMC the statements of crates/flowstamp-linux/proofs about the kernel's arithmetic.
+
+It also checks that the proofs find each of a list of wrong changes to that arithmetic.
 
     tools/prove.py [--cbmc COMMAND] [--timeout SECONDS] [--no-mutants] [PROOF ...]
 """
@@ -30,10 +31,10 @@ CHECKS = (
     "--bounds-check",
     "--pointer-check",
 )
-# The sum of bytes by one product is meant to lose all but the highest.
+# The sum of bytes by one product loses all but the highest byte on purpose.
 MEANT = "overflow on unsigned * in v * 0x101010101010101"
 
-# File, what stands there, what a mistake would be, and the proof that finds it.
+# File, its text, a wrong change of that text, and the proof that must find it.
 MUTANTS = (
     ("fixed.h", "v -= v >> 1 & 0x5555555555555555ULL", "v -= v >> 2 & 0x5555555555555555ULL", "bits"),
     ("fixed.h", "(__s32)fs_bits(v) - (__s32)bits;", "(__s32)fs_bits(v) - (__s32)bits + 1;", "excess"),
@@ -50,14 +51,14 @@ MUTANTS = (
 
 
 def bound() -> None:
-    """The number in the comment of `mul_div` of proofs/laws.c: what the four roundings make together."""
+    """The bound in the comment of `mul_div` of proofs/laws.c: the error of all four roundings together."""
     u = Fraction(1, 2**31)
     least, most = (1 - u) ** 3, 1 / (1 - u)
     assert 1 - Fraction(1, 2**29) < least < most < 1 + Fraction(1, 2**29)
 
 
 def check(cbmc: str, folder: Path, proof: str, timeout: float) -> list[str]:
-    """What does not hold; a proof that does not end in time does not, either."""
+    """The assertions that do not hold; a proof that does not end in time counts as not holding."""
     command = [cbmc, "--function", proof, *CHECKS, "--json-ui", str(folder / "proofs" / "laws.c")]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, timeout=timeout, check=False)
@@ -71,7 +72,7 @@ def check(cbmc: str, folder: Path, proof: str, timeout: float) -> list[str]:
 
 
 def main() -> int:
-    """Proves all that is named."""
+    """Runs the proofs that are named, or all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cbmc", default=shutil.which("cbmc") or "cbmc")
     parser.add_argument("--timeout", type=float, default=1200.0)

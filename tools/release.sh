@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Builds the release artifacts into a folder, and tries each where nothing else is: tools/release.sh FOLDER [MATURIN_OPTION...].
+# Builds the release artifacts into a folder, and tests each in an empty environment: tools/release.sh FOLDER [MATURIN_OPTION...].
 #
 # The wheel is compiled with profile-guided optimisation (tools/profile.sh) and has the browser lab's page, which must be
 # built. The Debian package of flowstamp-linux is for this machine's release.

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Trajectories of the switched system a second, beside JiTCDDE's of the same problem; and a map of 200 x 200.
+"""Measures trajectories of the switched system per second, beside JiTCDDE on the same problem, and a map of 200 x 200.
 
 Usage: .venv/bin/python tools/stability_bench.py
 
-Trajectories are by CPU time, of one core. JiTCDDE has no switches: its queue has a soft floor, of a width. Errors are
-at the end, against JiTCDDE with a width of 1e-8 and a tolerance of 1e-11.
+Trajectories are per CPU second of one core. JiTCDDE has no switches: its queue has a soft floor of some width. Errors
+are those at the end, against JiTCDDE with a width of 1e-8 and a tolerance of 1e-11.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def oracle() -> jitcdde:
     drained = rate + above * (symengine.sqrt(rate**2 + width**2) - rate) / 2
     slopes = [-alpha * y(0, t - 1) - beta * y(1, t - 1), drained]
     found = jitcdde(slopes, control_pars=names, verbose=False, delays=[0.0, 1.0], max_delay=1.0)
-    # It reads a pyproject.toml where it stands.
+    # JiTCDDE reads a pyproject.toml in the current folder.
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         found.compile_C(simplify=False)
     return found

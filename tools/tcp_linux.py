@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Runs TCPs beside ns-2's `Agent/TCP/Linux`, which has Linux's own modules: the table in docs/validation.md.
+"""Compares TCPs with ns-2's `Agent/TCP/Linux`, which runs Linux's own modules: the table in docs/validation.md.
 
     .venv/bin/python tools/tcp_linux.py                              # some minutes
     .venv/bin/python tools/tcp_linux.py --only cubic --no-write
@@ -28,7 +28,7 @@ DOCUMENT = engine.ROOT / "docs" / "validation.md"
 
 UTILISATION_LIMIT = 0.03  # relative
 WINDOW_LIMIT = 0.05  # relative
-PERIOD_LIMIT = 0.15  # relative: half a cycle more or less at either end of a run is 5% of ten
+PERIOD_LIMIT = 0.15  # relative: half a cycle more or less at either end of a run is 5% of ten cycles
 APART_MS = (20, 30, 50)  # between the flows' starts: one run for each
 SAMPLE_S = 0.01
 WARMUP_S, DURATION_S = 60, 300
@@ -37,12 +37,12 @@ RTT_MS = 80
 
 @dataclass(frozen=True)
 class Law:
-    """A law here and the module there."""
+    """A law of Flowstamp and the module of Linux."""
 
     name: str
     law: str  # with the module's parameters
     module: str
-    sets: str = ""  # of the module: module:name:value
+    sets: str = ""  # parameters of the module: module:name:value
 
 
 LAWS = [
@@ -70,7 +70,7 @@ class Dumbbell:
 
     @property
     def apart_ms(self) -> tuple[int, ...]:
-        """One flow does the same wherever it starts."""
+        """Gaps between the flows' starts. A single flow behaves the same wherever it starts, so it has one."""
         return APART_MS if self.flows > 1 else APART_MS[:1]
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ PATHS = [Dumbbell(rate, flows, queue) for queue in ("droptail", "red") for rate 
 
 @dataclass
 class Measured:
-    """What one side came to, over its runs."""
+    """Measurements of one side, over its runs."""
 
     utilisation: list[float] = field(default_factory=list)
     queue_packets: list[float] = field(default_factory=list)
@@ -106,14 +106,14 @@ class Measured:
 
 @dataclass
 class Cut:
-    """What a reduction left of a window, at the least and at the end of the time that Linux's may take."""
+    """What a reduction left of a window: the minimum, and the value at the end of the time that Linux may take."""
 
     least: float
     left: float
 
 
 def reductions(times: list[float], windows: list[float]) -> list[Cut]:
-    """Every time that a window closed by more than 4%, and what followed within 0.4 s: Linux's takes a round trip."""
+    """Every reduction of a window by more than 4%, and the 0.4 s after it: Linux's reductions take a round trip."""
     cuts: list[Cut] = []
     last, high, before = float("-inf"), 0.0, 1.0
     for time, window in zip(times, windows, strict=True):
@@ -196,7 +196,7 @@ class Experiment:
     says: str
     law: Law
     paths: tuple[Dumbbell, ...]
-    red: str = ""  # more of our RED
+    red: str = ""  # more parameters of Flowstamp's RED
     ns2: dict[str, Any] = field(default_factory=dict)
 
 
@@ -254,7 +254,7 @@ EXPERIMENTS = [
     ),
 ]
 
-# Why a law's figures are beyond the limits; without its line here the exit code is 1.
+# Why a law's values are beyond the limits; without its line here the exit code is 1.
 REDUCTION = (
     "`scalable`, `htcp`: Linux's windows close by one with every second ack until the round trip of a reduction "
     "is over, to half of what the law leaves, unless the module says no less than that, as `bic` and `cubic` do; "
@@ -298,7 +298,7 @@ LIMITS = {"utilisation": UTILISATION_LIMIT, "window": WINDOW_LIMIT, "period_s": 
 
 
 def beyond(a: Measured, b: Measured) -> list[str]:
-    """What is further apart than its limit, and more than the runs of one side are from one another."""
+    """Quantities that differ by more than their limit, and by more than the runs of one side among themselves."""
     found = []
     for name, limit in LIMITS.items():
         ratio = a.mean(name) / b.mean(name) - 1
@@ -310,7 +310,7 @@ def beyond(a: Measured, b: Measured) -> list[str]:
 
 
 def compare(law: Law, path: Dumbbell, red: str = "", **more: Any) -> tuple[list[str], list[str]]:
-    """The two lines of the table, and what is beyond the limits."""
+    """The two lines of the table, and the differences beyond the limits."""
     sides = {"Flowstamp": ours(law, path, red), "ns-2": theirs(law, path, **more)}
     apart = beyond(*sides.values())
     lines = []

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Runs the tests that watch flows on this machine's kernel: tools/test-hosts.sh [HARNESS_OPTION]. Whatever else the machine
-# does disturbs these tests, so those that fail run once more, one by one.
+# Runs the tests that watch flows on this machine's kernel: tools/test-hosts.sh [HARNESS_OPTION]. Other work on the machine
+# disturbs these tests, so failed tests run once more, one at a time.
 set -uo pipefail
 . tools/can.sh
 if ! can_linux; then

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# Runs the tests of one size, which are compiled already: MAKE=make tools/test.sh short|long|all.
+# Runs the tests of one size, which must be compiled: MAKE=make tools/test.sh short|long|all.
 #
-# The tests that watch this machine's kernel come first and run alone. The others in Rust wait more than they compute, so the
-# short ones run beside those in Python; the long ones come before them. pytest ends with a list of what was skipped and why
-# (tests/conftest.py).
+# The tests that watch this machine's kernel come first and run alone. The other Rust tests wait more than they compute, so
+# the short ones run beside the Python tests; the long ones come before them. pytest ends with a list of the skipped tests
+# and why (tests/conftest.py).
 set -uo pipefail
 . tools/can.sh
 log=target/test-rust.log

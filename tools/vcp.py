@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What VCP's paper leaves open of the additive increase: four choices on the set-ups of figures 3, 4, 5, 7 and 13.
+"""Compares four choices for the additive increase, which VCP's paper leaves open, on set-ups of figures 3 to 5, 7, 13.
 
 .venv/bin/python tools/vcp.py             # about three minutes; writes the table into docs/validation.md
 .venv/bin/python tools/vcp.py --no-write
@@ -19,7 +19,7 @@ from flowstamp import _flowstamp
 
 DOCUMENT = engine.ROOT / "docs" / "validation.md"
 
-# Name, and the keys of the sender that it sets.
+# Name, and the keys of the sender that the choice sets.
 CHOICES: dict[str, dict[str, Any]] = {
     "a tenth (default)": {},
     "no limiter": {"ai_limiter": "none"},
@@ -43,7 +43,7 @@ def case(
     rtts: list[str] | None = None,
     duration_s: int = 120,
 ) -> dict[str, Any]:
-    """A dumbbell of the paper's basic case, but for what is given."""
+    """A dumbbell of the paper's basic case, except for the arguments."""
     network = {
         "rate": f"{rate_mbps * 1000:.0f}kbps",
         "rtt": rtt,
@@ -95,7 +95,7 @@ The paper's shares of long and cross flows (figure V8-shares) come out with equa
 
 
 def cell(scenario: dict[str, Any], law: dict[str, Any]) -> str:
-    """What one choice gives."""
+    """Runs one choice; returns the cell of the table."""
     vcp = {"law": "vcp", "t_rho": "200ms", **law}
     whole = {**scenario, "flows": [{**group, "law": vcp} for group in scenario["flows"]]}
     summary = json.loads(_flowstamp.run(json.dumps(whole), format="json").summary_json())

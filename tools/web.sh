@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# The simulator as a WebAssembly module: tools/web.sh golden|page|test.
+# Builds the simulator as a WebAssembly module: tools/web.sh golden|page|test.
 #
-# golden  Builds it with everything and runs the golden scenarios: they have the same digests there.
-# page    Builds the browser lab: one page with all that it needs, which `flowstamp web` serves and a browser opens from a
-#         folder too. The module in it has what the page offers (no feature `full`), must be small enough to fetch, and gives
-#         the known digests after it has been made so.
-# test    Tries the page in a real browser: every scenario and control; pictures of all in web/build/shots.
+# golden  Builds it with all features and runs the golden scenarios, which must have the same digests as elsewhere.
+# page    Builds the browser lab: one self-contained page, which `flowstamp web` serves and a browser also opens from a
+#         folder. Its module has only what the page offers (no feature `full`). It must be small enough to download, and
+#         must give the known digests after it has been shrunk.
+# test    Tests the page in a real browser: every scenario and control; screenshots go to web/build/shots.
 set -euo pipefail
 . tools/can.sh
 module=target/$wasm/web/flowstamp_wasm.wasm
