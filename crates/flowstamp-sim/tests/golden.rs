@@ -6,6 +6,9 @@
 //! ```text
 //! FLOWSTAMP_ACCEPT=1 cargo test -p flowstamp-sim --test golden
 //! ```
+//!
+//! Each law of the registry has a scenario that is made from its line, and a digest in `golden/laws.txt`. A law that is new passes without
+//! one: nothing that it does was known before. The command above records it.
 
 use flowstamp_laws::registry::{QueueSpec, RouterSpec, SenderSpec, ShareSpec};
 use flowstamp_laws::sender::Recovery;
@@ -47,10 +50,15 @@ fn results() -> &'static BTreeMap<String, Results> {
     &RESULTS
 }
 
+/// Whether a change is meant.
+fn accepts() -> bool {
+    std::env::var_os("FLOWSTAMP_ACCEPT").is_some()
+}
+
 /// Compares lines with a file of `golden/`; writes the file instead where a change is meant.
 fn as_known(file: &str, columns: &str, lines: &[String]) {
     let path = folder().join(file);
-    if std::env::var_os("FLOWSTAMP_ACCEPT").is_some() {
+    if accepts() {
         std::fs::write(&path, lines.join("\n") + "\n").unwrap_or_else(|e| panic!("golden/{file}: {e}"));
         return;
     }
@@ -71,6 +79,69 @@ fn results_are_those_known_to_the_bit() {
     let line = |(name, results): (&String, &Results)| format!("{name} {}", results.digest());
     let lines: Vec<String> = results().iter().map(line).collect();
     as_known("digests.txt", "name, then digests of summary, flows, series, capture", &lines);
+}
+
+/// A scenario for each sender law on the router that its flows have by themselves, and for each other router law with the first sender of its
+/// header. A law that governs a link needs a network of its own: `golden/` has one for each.
+fn of_the_registry() -> BTreeMap<String, Loaded> {
+    let senders: Vec<SenderSpec> =
+        SenderSpec::all().into_iter().filter(|law| !law.traits().governs).collect();
+    let own = senders.iter().map(|sender| {
+        let router = sender.router().map_or("none", |router| router.name());
+        (sender.name().to_owned(), sender, router)
+    });
+    let others = RouterSpec::all().into_iter().filter_map(|router| {
+        let sender = senders.iter().find(|sender| sender.header() == router.header())?;
+        let name = format!("{}-on-{}", sender.name(), router.name());
+        (sender.router().as_ref() != Some(&router)).then_some((name, sender, router.name()))
+    });
+    let scenario = |(name, sender, router): (String, &SenderSpec, &str)| {
+        let (law, text) = (sender.name(), law_alone(sender, router));
+        let loaded =
+            load(&text, Format::Toml, &name, &[], &folder()).unwrap_or_else(|e| panic!("{law}: {e}"));
+        (name, loaded)
+    };
+    own.chain(others).map(scenario).collect()
+}
+
+/// Long flows both ways and short ones, or datagrams, of one law.
+fn law_alone(sender: &SenderSpec, router: &str) -> String {
+    let law = sender.name();
+    let more = if sender.traits().datagrams {
+        "rate = \"4Mbps\"".to_owned()
+    } else {
+        let sizes = "{ distribution = \"exponential\", mean = \"20kB\" }";
+        format!(
+            "[[flows]]\nname = \"back\"\nlaw = \"{law}\"\nreverse = true\n\
+             [[flows]]\nname = \"web\"\nlaw = \"{law}\"\nweb = {{ flows_per_s = 10.0, sizes = {sizes} }}"
+        )
+    };
+    format!(
+        "duration = \"4s\"\nprobes = {{ every = \"100ms\", flows = true, laws = true }}\n\
+         [dumbbell]\nrate = \"10Mbps\"\nrtt = \"40ms\"\nbuffer = \"1BDP\"\nrouter = \"{router}\"\n\
+         [[flows]]\nname = \"long\"\nlaw = \"{law}\"\ncount = 3\nevery = \"500ms\"\n{more}\n"
+    )
+}
+
+#[test]
+fn every_law_of_the_registry_gives_what_it_gave() {
+    let (names, loaded): (Vec<_>, Vec<_>) = of_the_registry().into_iter().unzip();
+    let run = |threads| {
+        run_many(&loaded, None, Some(threads), &|_, _| ControlFlow::Continue(())).expect("nobody stops it")
+    };
+    let known = std::fs::read_to_string(folder().join("laws.txt")).unwrap_or_default();
+    let known: BTreeSet<&str> = known.lines().filter_map(|line| line.split(' ').next()).collect();
+    let mut lines = Vec::new();
+    for (name, (once, again)) in names.iter().zip(run(1).iter().zip(&run(2))) {
+        let groups = &once.summary.groups;
+        assert!(once.summary.packets.arrived > 100, "{name}: {} packets", once.summary.packets.arrived);
+        assert!(groups.values().all(|g| g.goodput_bps > 0.0), "{name}: a group got nothing");
+        assert_eq!(once.digest(), again.digest(), "{name}: two runs of the same differ");
+        if accepts() || known.contains(name.as_str()) {
+            lines.push(format!("{name} {}", once.digest()));
+        }
+    }
+    as_known("laws.txt", "name, then digests of summary, flows, series, capture", &lines);
 }
 
 /// What a reviewer sees of a change: a line for each scenario in `golden/table.txt`.
@@ -117,14 +188,14 @@ fn row(name: &str, results: &Results) -> String {
     )
 }
 
-/// Every word that a scenario may use for a law, a queue, a scheduler, a repair or a kind of network occurs.
+/// Every word that a scenario may use for a law that governs a link, a queue, a scheduler, a repair or a kind of network occurs.
 #[test]
 fn nothing_that_a_scenario_can_name_is_missing() {
     let all: Vec<Scenario> = scenarios().into_values().map(|l| l.scenario).collect();
     assert!(all.len() >= 30, "{}", all.len());
     let toml = all.iter().map(toml_of).collect::<String>();
-    for law in SenderSpec::NAMES.iter().chain(RouterSpec::NAMES) {
-        assert!(toml.contains(&format!("law = \"{law}\"")), "{law}");
+    for law in SenderSpec::all().into_iter().filter(|law| law.traits().governs) {
+        assert!(toml.contains(&format!("law = \"{}\"", law.name())), "{}", law.name());
     }
     for queue in QueueSpec::NAMES {
         assert!(toml.contains(&format!("kind = \"{queue}\"")), "{queue}");

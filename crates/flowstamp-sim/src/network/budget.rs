@@ -198,8 +198,11 @@ impl Builder<'_> {
                 let waits = (of::<InFlight>() + of::<SackBlocks>()) * GROWTH;
                 // A burst of all waits at one of a host's links at a time, and a link has room for two at the least.
                 under_way += waits * (2.0 * at_hosts + ACCESS_LINKS * 2.0 * count.pairs);
-                under_way +=
-                    if group.law.traits().datagrams { 0.0 } else { self.known_per_packet(group, laws) * data };
+                under_way += if group.law.traits().datagrams {
+                    0.0
+                } else {
+                    self.known_per_packet(group, laws) * data
+                };
                 flows += count.all;
                 let acks_per_s = self.slowest(&span.there) / self.scenario.packet.as_f64();
                 loads.push(Load { way: span.there, back: span.acks, data, acks_per_s });
@@ -349,7 +352,8 @@ impl Builder<'_> {
         let produced = |rate_s: f64, time_s: f64| flows * (rate_s * time_s / payload + 2.0);
         let rate = group.rate.map(Rate::bytes_per_sec);
         let all = rate.map_or(f64::MAX, |rate| produced(rate, duration_s));
-        if let (None, Some((per_s, each))) = (rate, self.most(group).filter(|_| group.law.traits().datagrams)) {
+        if let (None, Some((per_s, each))) = (rate, self.most(group).filter(|_| group.law.traits().datagrams))
+        {
             // Bursts that meet, of packets that may be smaller.
             let made = |time_s: f64| flows * (per_s * time_s + 20.0) * each;
             let beyond =

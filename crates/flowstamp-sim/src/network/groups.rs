@@ -155,7 +155,10 @@ impl Builder<'_> {
                 "needs a host's link to wait for; give access = { rate, delay }",
             );
         }
-        if group.law.traits().datagrams && group.jitter.is_none() && made.send_jitter > group.transport.send_jitter {
+        if group.law.traits().datagrams
+            && group.jitter.is_none()
+            && made.send_jitter > group.transport.send_jitter
+        {
             network.assumed.insert(format!("flows.{name}.jitter"), made.send_jitter.to_string());
         }
         let list = placing.list.map(|list| list.flows.clone());
