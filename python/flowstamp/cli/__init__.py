@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The command `flowstamp`: its words, options and exit codes.
+"""The command `flowstamp`: its subcommands, options and exit codes.
 
-Standard output carries what was asked for, and with `--json` one document and nothing else; progress and messages go
-to standard error. Exit code 0: done; 1: done, and something that was claimed does not hold; 2: bad input, or results
-that could not be written, in one line; 130: interrupted.
+Standard output carries only the results, and with `--json` only one document. Progress and messages go to standard
+error. Exit codes: 0 success; 1 a claim does not hold; 2 invalid input or an output error, with a one-line message;
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ COMMANDS = (
 
 
 def _app(wanted: Iterable[str]) -> typer.Typer:
-    """The command with some of its commands: the start of one need not wait for the others."""
+    """Builds the command with the wanted subcommands only, because importing all of them takes longer."""
     app = typer.Typer(
         name="flowstamp",
         callback=_root,
@@ -66,7 +66,7 @@ def _app(wanted: Iterable[str]) -> typer.Typer:
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Runs the command with these arguments; returns its exit code. Whatever goes wrong is one line."""
+    """Runs the command with these arguments and returns its exit code. Reports every expected error in one line."""
     try:
         with warnings.catch_warnings():
             for kind in (ScenarioWarning, ResultsWarning):
@@ -83,7 +83,7 @@ def run_command(arguments: Sequence[str]) -> int:
         streams.output_failed(error)
         return EXIT_BAD_INPUT
     except Exception as error:
-        # What typer says of a command line: it has no public base class in all its versions.
+        # typer's usage errors: not all versions have a public base class for them.
         told = getattr(error, "format_message", None)
         if told is None:
             raise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What commands do before and after their work: load the scenario, check the folder, print."""
+"""Functions that several commands share: load the scenario, check the output folder, print."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ if TYPE_CHECKING:
 
 
 def say(text: str) -> None:
-    """A line on standard output."""
+    """Prints a line on standard output."""
     sys.stdout.write(f"{text}\n")
 
 
 def say_written(written: Iterable[Path]) -> None:
-    """A line for each file."""
+    """Prints a line for each written file."""
     for path in written:
         say(f"wrote {path}")
 
 
 def as_text(document: object) -> str:
-    """A JSON document as it is printed."""
+    """Formats a JSON document for printing."""
     import json
 
-    # As a whole: in the parts that `json.dump` writes it takes three times as long.
+    # `json.dumps` uses the C encoder. `json.dump` writes many small parts and takes three times as long.
     return json.dumps(document, indent=2)
 
 
 def document(document: object) -> None:
-    """The one JSON document on standard output."""
+    """Prints the JSON document on standard output."""
     say(as_text(document))
 
 
 def show_progress(how: str) -> None:
-    """Chooses how progress is shown, before any work."""
+    """Sets how progress is shown. Raises `UsageError` for an unknown way."""
     from flowstamp import progress
 
     progress.show(how)
 
 
 def load(path: Path, sets: Sequence[str] | None) -> Scenario:
-    """A scenario file with the values of `--set`."""
+    """Loads a scenario file with the overrides of `--set`. Raises `UsageError` if one is not KEY=VALUE."""
     from dataclasses import replace
 
     from flowstamp import scenario
@@ -61,7 +61,7 @@ def load(path: Path, sets: Sequence[str] | None) -> Scenario:
 
 
 def check_out(out: Path | None) -> None:
-    """Says before any work, not after it, that results could not be written."""
+    """Raises `OutputError` before any work if results could not be written."""
     if out is not None:
         from flowstamp.files import check_folder
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""`flowstamp compare`: a scenario or a lab under several protocols."""
+"""`flowstamp compare`: runs a scenario or a lab under several protocols."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from flowstamp.scenario import Scenario
 
     Confidences = dict[str, dict[str, dict[str, Any]]]
-    """By group and protocol: how well mean completion times are known."""
+    """By group and protocol, the confidence of mean completion times (`afct.confidence`)."""
 
 
 class _Compared(NamedTuple):
-    """What protocols gave, and the files that were written of it."""
+    """Results of all protocols, and the files written."""
 
     results: dict[str, Results]
     times: dict[str, list[dict[str, Any]]]
@@ -42,7 +42,7 @@ class _Compared(NamedTuple):
 
 
 def _protocols(incomplete: str) -> list[str]:
-    """The last of a list: a law, or behind its plus a queue."""
+    """Completes the last entry of the list: a law or, after a plus sign, a queue."""
     from flowstamp import _flowstamp
 
     before, comma, last = incomplete.rpartition(",")
@@ -172,7 +172,7 @@ def _until_confident(
     within: float,
     longest_s: float,
 ) -> tuple[dict[str, Results], Confidences]:
-    """Runs all protocols, and again for twice as long until times are known well enough or take `longest_s`."""
+    """Runs all protocols, and doubles the duration until the confidence is reached or the duration is `longest_s`."""
     from flowstamp import afct
     from flowstamp.progress import Meter
 
@@ -197,7 +197,7 @@ def _compared(results: dict[str, Results], known: Confidences, metric: str, out:
 
 
 def _tell(compared: _Compared, metric: str, out: Path, *, everything: bool) -> None:
-    """The comparison for people."""
+    """Prints the comparison as text."""
     from flowstamp import afct, paired
     from flowstamp import compare as comparison
 
@@ -216,7 +216,7 @@ def _tell(compared: _Compared, metric: str, out: Path, *, everything: bool) -> N
 
 
 def _write(results: dict[str, Results], times: dict[str, list[dict[str, Any]]], out: Path) -> list[Path]:
-    """A folder for each protocol, and the pictures of all of them."""
+    """Writes a folder for each protocol, and pictures that compare them."""
     from flowstamp import afct, paired, plot
     from flowstamp.delays import delay_figure
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""`flowstamp demo`: what explicit feedback does."""
+"""`flowstamp demo`: compares XCP with TCP Reno over RED in one short run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""`flowstamp dissector`: the plug-in for Wireshark."""
+"""`flowstamp dissector`: prints the plug-in for Wireshark."""
 
 from __future__ import annotations
 

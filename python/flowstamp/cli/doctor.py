@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""`flowstamp doctor`: what is installed."""
+"""`flowstamp doctor`: reports what is installed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""`flowstamp examples`: the shipped scenarios, scripts and labs."""
+"""`flowstamp examples`: copies the shipped scenarios, scripts and labs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""`flowstamp figure`: published figures and what the papers claim of them."""
+"""`flowstamp figure`: reproduces published figures and checks the papers' claims."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""`flowstamp host`, `router` and `lab`: what the program `flowstamp-linux` does."""
+"""`flowstamp host`, `router` and `lab`: commands of the program `flowstamp-linux`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NoReturn
 import typer
 
 AS_IT_IS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-"""That program reads the arguments."""
+"""typer settings that pass all arguments on to the program."""
 
 
 def host(context: typer.Context) -> None:

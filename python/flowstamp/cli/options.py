@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Options that several commands have, and what a shell completes them with."""
+"""Options that several commands share, and their shell completion."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Annotated
 
 import typer
 
-SEED_END = 2**63  # where TOML's integers end
+SEED_END = 2**63  # TOML's integers are smaller
 
 
 def seed_of(text: str) -> int:
-    """What `--seed` gives."""
+    """Parses `--seed`. Raises `typer.BadParameter` unless it is a whole number from 0 to 2**63 - 1."""
     if not text.isascii() or not text.isdecimal() or int(text) >= SEED_END:
         raise typer.BadParameter(f'"{text}" is not a whole number from 0 to 2^63 - 1')
     return int(text)
 
 
 def folder_of(text: str | Path) -> Path:
-    """What `--out` gives."""
+    """Parses `--out`. Raises `typer.BadParameter` if it is empty."""
     if not str(text):
         raise typer.BadParameter("it is empty; give the path of a folder, . for this one")
     return Path(text)
 
 
 def among(*words: str) -> Callable[[str], list[str]]:
-    """What a shell offers where one of a few words is wanted."""
+    """Returns a completion function for an option that takes one of these words."""
     return lambda incomplete: [word for word in words if word.startswith(incomplete)]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""`flowstamp run`: one scenario and its summary."""
+"""`flowstamp run`: runs a scenario and prints its summary."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def run(
     if json_stream:
         say(f'{{"summary": {results.summary_json()}}}')
     elif as_json:
-        # Of many flows it is long: as the engine writes it, and not taken apart and put together again.
+        # With many flows the summary is long. The engine's text is used as it is, without parsing it.
         text = results.summary_json(pretty=True)
         if written:
             files = as_text([str(path) for path in written]).replace("\n", "\n  ")
@@ -95,7 +95,7 @@ def _streamed(scenario: Scenario, seed: int | None, memory: str | None) -> Resul
 
 
 def _assumed(assumed: dict[str, str]) -> str:
-    """What the scenario left open; of many links what they have in common."""
+    """Formats the defaults that the engine assumed. With many, it shows the commonest value over the links."""
     from flowstamp import text
 
     of: dict[str, list[str]] = {}
@@ -112,7 +112,7 @@ def _assumed(assumed: dict[str, str]) -> str:
 
 
 def _summary(results: Results) -> str:
-    """The summary for people."""
+    """Formats the summary as text."""
     from flowstamp import overview, text
 
     summary = results.summary

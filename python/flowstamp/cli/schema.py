@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""`flowstamp schema`: the JSON Schema of scenarios."""
+"""`flowstamp schema`: prints the JSON Schema of scenarios."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def schema(seed: UnusedSeed = None, out: Out = None, as_json: Json = False) -> i
     from flowstamp import scenario
     from flowstamp.files import write_whole
 
-    del seed, as_json  # it is a JSON document anyway
+    del seed, as_json  # the output is JSON in any case
     text = as_text(scenario.schema())
     if out is not None:
         write_whole(out / "scenario.schema.json", text + "\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""`flowstamp stability`: gains, margins and settling times."""
+"""`flowstamp stability`: reports stability, margins and settling times of laws with their gains."""
 
 from __future__ import annotations
 

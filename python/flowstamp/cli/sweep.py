@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""`flowstamp sweep`: a scenario over a grid of values."""
+"""`flowstamp sweep`: runs a scenario over a grid of values."""
 
 from __future__ import annotations
 
@@ -112,7 +112,10 @@ def _check(executor: str, threads: int | None, out: Path | None, *, tables: bool
 
 
 def _axis(text: str) -> tuple[str, list[Any]]:
-    """`KEY=V1,V2` of --grid; commas within brackets or quotes belong to a value. A value is TOML, or else a string."""
+    """Parses `KEY=V1,V2` of --grid. A value is TOML, or else a string; commas in brackets or quotes belong to it.
+
+    Raises `UsageError` for any other form.
+    """
     import tomllib
 
     key, equals, values = text.partition("=")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""`flowstamp web`: the browser lab."""
+"""`flowstamp web`: serves the browser lab."""
 
 from __future__ import annotations
 
