@@ -100,7 +100,7 @@ pub enum RoundTrips {
 }
 
 impl RoundTrips {
-    /// Their duration in seconds.
+    /// Duration of the round trips in seconds.
     #[must_use]
     pub fn seconds(self, rtt: Time) -> f64 {
         rtt.as_secs_f64()
@@ -190,7 +190,7 @@ impl CompletionTime {
     /// Completion times of flows of these `sizes` in bytes, in seconds.
     ///
     /// # Errors
-    /// Those of the formula.
+    /// Errors of the formula.
     pub fn of(self, sizes: &[f64], rtt: Time, capacity: Rate) -> Result<Vec<f64>, FormulaError> {
         let time = |bytes: f64| match self {
             Self::ProcessorSharing(load) => ps_fct(bytes, rtt, capacity, load),

@@ -8,7 +8,7 @@ const NODES: [f64; 5] = [
     0.865_063_366_688_984_5,
     0.973_906_528_517_171_7,
 ];
-/// Their weights.
+/// Weights of the nodes.
 const WEIGHTS: [f64; 5] = [
     0.295_524_224_714_752_87,
     0.269_266_719_309_996_35,
@@ -16,7 +16,7 @@ const WEIGHTS: [f64; 5] = [
     0.149_451_349_150_580_6,
     0.066_671_344_308_688_14,
 ];
-/// Halvings before a panel is taken as it is: 2^-48 of the interval is below the last bits of its ends.
+/// Most halvings of a panel: 2^-48 of the interval is below the last bits of its ends.
 const MAX_DEPTH: u32 = 48;
 /// Error asked for, relative to the whole integral.
 const TOLERANCE: f64 = 1e-11;

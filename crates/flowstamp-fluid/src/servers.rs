@@ -67,9 +67,9 @@ pub enum ServerError {
     Flow {
         /// Index of the flow, from 0.
         index: usize,
-        /// Its arrival in seconds.
+        /// The flow's arrival in seconds.
         arrival_s: f64,
-        /// Its size in bytes.
+        /// The flow's size in bytes.
         size_bytes: f64,
     },
     /// Arrivals are not sorted.

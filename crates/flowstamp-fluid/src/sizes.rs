@@ -23,9 +23,9 @@ pub enum SizeError {
     /// A size that is not a positive number.
     #[error("{name} is {value} bytes; it must be a finite number above 0")]
     NotPositive {
-        /// Which parameter.
+        /// Name of the parameter.
         name: &'static str,
-        /// Its value.
+        /// Value of the parameter.
         value: f64,
     },
     /// A Pareto shape without a mean.
@@ -47,11 +47,11 @@ pub enum SizeError {
         "point {index} is ({size}, {probability}); sizes must be above 0, probabilities between 0 and 1, both never falling"
     )]
     Point {
-        /// Which point, from 0.
+        /// Index of the point, from 0.
         index: usize,
-        /// Its size in bytes.
+        /// The point's size in bytes.
         size: f64,
-        /// Its probability.
+        /// The point's probability.
         probability: f64,
     },
     /// The last probability is not 1.
@@ -85,7 +85,7 @@ impl SizeDistribution {
     /// Every flow has `bytes` bytes.
     ///
     /// # Errors
-    /// Not a finite number above 0.
+    /// `bytes` is not a finite number above 0.
     pub fn fixed(bytes: f64) -> Result<Self, SizeError> {
         let mean = positive("size", bytes)?;
         Ok(Self { law: Law::Fixed(mean), mean })
@@ -109,7 +109,7 @@ impl SizeDistribution {
     /// Exponential with `mean` bytes.
     ///
     /// # Errors
-    /// Not a finite number above 0.
+    /// `mean` is not a finite number above 0.
     pub fn exponential(mean: f64) -> Result<Self, SizeError> {
         let mean = positive("mean", mean)?;
         Ok(Self { law: Law::Exponential { mean }, mean })

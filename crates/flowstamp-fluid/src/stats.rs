@@ -19,9 +19,9 @@ pub enum StatsError {
     /// Too few values for the batches.
     #[error("{values} values do not fill {batches} batches; at least 2 batches of 1 value are needed")]
     TooFew {
-        /// How many values.
+        /// Number of values.
         values: usize,
-        /// How many batches were asked for.
+        /// Number of batches asked for.
         batches: usize,
     },
     /// The confidence level is outside (0, 1).
@@ -110,7 +110,7 @@ impl Warmup {
     }
 }
 
-/// How many values to leave out by the MSER-5 rule (White, Cobb and Spratt 2000): over means of five values `z_i`, the `d` in
+/// Number of values to drop by the MSER-5 rule (White, Cobb and Spratt 2000): over means of five values `z_i`, the `d` in
 /// the first half with the least `sum_(i >= d) (z_i - mean)^2 / (n - d)^2`.
 ///
 /// A multiple of five; zero for fewer than 20 values. A result of half the series says that the run is too short.
@@ -171,13 +171,13 @@ pub struct SizeBin {
     pub from_bytes: f64,
     /// First size above it, in bytes.
     pub to_bytes: f64,
-    /// How many flows.
+    /// Number of flows.
     pub flows: usize,
-    /// Their mean size in bytes, 0 without flows.
+    /// Mean size of the flows in bytes, 0 without flows.
     pub mean_bytes: f64,
-    /// Their mean completion time in seconds (AFCT), 0 without flows.
+    /// Mean completion time of the flows in seconds (AFCT), 0 without flows.
     pub mean_s: f64,
-    /// The longest, in seconds, 0 without flows.
+    /// Longest completion time in seconds, 0 without flows.
     pub max_s: f64,
     /// The mean with its confidence interval, from 10 flows on. Its mean leaves out flows beyond whole batches.
     pub interval: Option<Interval>,

@@ -129,7 +129,7 @@ pub enum Trouble {
         /// The shortest delay.
         delay: f64,
     },
-    /// More than [`MOST_SWITCHES`] switches in one step, or so many in a delay that the ring buffer lost part of it.
+    /// More than [`MOST_SWITCHES`] switches in one step, or more in a delay than the ring buffer holds.
     Chatter {
         /// When.
         at: f64,

@@ -118,7 +118,7 @@ pub struct Point {
     pub omega: f64,
     /// The response.
     pub response: Complex64,
-    /// Its phase in radians, continuous from low frequencies on.
+    /// Phase of the response in radians, continuous from low frequencies on.
     pub phase: f64,
 }
 
@@ -343,7 +343,7 @@ impl OpenLoop {
             .into_iter()
             .filter(|w| self.at(Complex64::new(0.0, *w)).re < 0.0)
             .collect();
-        // Not reduced to one turn: a loop that has lost more than a turn has a margin even further below zero.
+        // The margin is not reduced to one turn: a loop that has lost more than a turn has one even further below zero.
         let phase_left = |w: f64| self.phase(w) + PI;
         let phase = by_gain.iter().map(|w| (phase_left(*w), *w)).min_by(|a, b| a.0.total_cmp(&b.0));
         let stable = phase.is_none_or(|p| p.0 > 0.0);
@@ -470,7 +470,7 @@ impl OpenLoop {
                 found.extend((0..count).map(|_| (low + high) * 0.5));
                 continue;
             }
-            // Not in the middle: roots of symmetric problems lie there.
+            // Not cut in the middle, because roots of symmetric problems lie there.
             if size.re > size.im {
                 let cut = low.re + 0.4834 * size.re;
                 open.push((low, Complex64::new(cut, high.im)));

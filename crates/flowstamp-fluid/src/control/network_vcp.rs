@@ -38,7 +38,7 @@ impl<const L: usize, const G: usize> Vcp<L, G> {
         if rtt == self.t_rho { xi } else { vcp::scaled_growth(libm::log1p(xi), rtt / self.t_rho) }
     }
 
-    /// What a round trip adds to a window: `alpha_s` of equation 8.
+    /// Window that a flow adds in a round trip: `alpha_s` of equation 8.
     #[must_use]
     pub fn adds(&self, rtt: f64) -> f64 {
         vcp::exact::addition(self.addition, rtt / self.t_rho)

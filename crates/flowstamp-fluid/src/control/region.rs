@@ -6,17 +6,17 @@ use std::ops::ControlFlow;
 /// Outcome of a disturbance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
-    /// It has died out.
+    /// The disturbance has died out.
     Settles {
         /// The time from which on it stayed within the band, in the unit of time.
         after: f64,
     },
-    /// It has not died out.
+    /// The disturbance has not died out.
     Oscillates,
 }
 
 impl Fate {
-    /// Whether it has died out.
+    /// Whether the disturbance has died out.
     #[must_use]
     pub fn settles(&self) -> bool {
         matches!(self, Self::Settles { .. })
