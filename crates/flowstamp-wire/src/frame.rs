@@ -43,7 +43,7 @@ pub struct Told {
 /// Writes a header between IP and TCP.
 #[derive(Clone, Copy, Debug)]
 pub struct Codec {
-    /// Its length in bytes.
+    /// The header's length in bytes.
     pub len: usize,
     /// Writes a packet's header.
     pub shim: fn(&Told) -> Shim,
@@ -97,7 +97,7 @@ impl Shim {
         Self { ip_protocol, len: len as u8, bytes }
     }
 
-    /// Its bytes.
+    /// The header's bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
