@@ -98,9 +98,9 @@ pub struct LinkSummary {
     pub marks: u64,
     /// Drops over arrivals.
     pub drop_rate: f64,
-    /// Of `drops`, packets in the data's direction: data, packets that open and close flows, and probes.
+    /// Part of `drops`: packets in the data's direction, which are data, packets that open and close flows, and probes.
     pub drops_data: u64,
-    /// Of `drops`, acks and answers.
+    /// Part of `drops`: acks and answers.
     pub drops_acks: u64,
     /// Counts after warm-up.
     pub after_warmup: LinkCounts,
@@ -121,9 +121,9 @@ pub struct LinkCounts {
     pub arrivals: u64,
     /// Packets lost at the link.
     pub drops: u64,
-    /// Of these, packets in the data's direction.
+    /// Part of `drops`: packets in the data's direction.
     pub drops_data: u64,
-    /// Of these, acks and answers.
+    /// Part of `drops`: acks and answers.
     pub drops_acks: u64,
     /// Packets marked at the link.
     pub marks: u64,
@@ -289,7 +289,7 @@ pub struct GroupSummary {
     pub packet_delay_s: Option<PacketDelays>,
     /// Completion time over the shortest possible one ([`FlowRow::ideal_fct_s`]), of the flows of `fct_s`.
     pub fct_slowdown: Option<FctSummary>,
-    /// What applications produced and how long it took to arrive. `None` without an application, and for an application with a constant rate over
+    /// Data that applications produced, and how long it took to arrive. `None` without an application, and for an application with a constant rate over
     /// a sender with a window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationSummary>,
@@ -314,7 +314,7 @@ pub struct ApplicationSummary {
 pub struct ApplicationCounts {
     /// Packets, frames or responses produced.
     pub offered: u64,
-    /// Their payload, bytes. Undelivered bytes wait at a sender with a window; as datagrams they are lost or in flight.
+    /// Payload of these, bytes. Undelivered bytes wait at a sender with a window; as datagrams they are lost or in flight.
     pub offered_bytes: u64,
     /// Packets, frames or responses that arrived completely.
     pub completed: u64,
