@@ -305,7 +305,7 @@ pub fn batch_means(values: &[u8], batches: usize, level: f64) -> PyResult<(f64, 
     Ok((interval.mean, interval.half_width, interval.lag1))
 }
 
-/// How many of the first values the MSER-5 rule drops.
+/// Number of initial values that the MSER-5 rule drops.
 #[pyfunction]
 pub fn mser5(values: &[u8]) -> PyResult<usize> {
     let values = floats("values", values)?;
