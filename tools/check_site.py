@@ -63,7 +63,7 @@ def elsewhere(address: str) -> bool:
 
 
 def wrong_link(root: Path, file: Path, address: str) -> str:
-    """What is wrong with a link of a page; empty if it is right."""
+    """Describes the error of a link of a page; empty if it is right."""
     parts = urlsplit(address)
     if parts.scheme or parts.netloc:
         return ""

@@ -106,7 +106,7 @@ class Measured:
 
 @dataclass
 class Cut:
-    """What a reduction left of a window: the minimum, and the value at the end of the time that Linux may take."""
+    """A window after a reduction: its minimum, and its value at the end of the time that Linux may take."""
 
     least: float
     left: float
