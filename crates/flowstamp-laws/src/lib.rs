@@ -4,6 +4,7 @@
 //! packet. The simulator, the analysis and the Linux datapath all use these and write none of their own.
 
 pub mod liar;
+pub mod link;
 pub mod medium;
 pub mod negotiation;
 pub mod pcp;

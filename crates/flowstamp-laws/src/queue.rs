@@ -17,7 +17,7 @@ pub mod rem;
 pub mod token_bucket;
 
 use crate::Refused;
-use crate::router::LinkView;
+use crate::link::LinkView;
 use crate::units::{Bytes, Rate, Time};
 use std::ops::RangeInclusive;
 

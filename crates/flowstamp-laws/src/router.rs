@@ -1,5 +1,6 @@
 //! What a router does to a packet and every control interval.
 
+pub use crate::link::LinkView;
 use crate::queue::Limit;
 use crate::stamp::Stamp;
 use crate::units::{Rate, Time};
@@ -66,17 +67,6 @@ pub enum Room {
     Leftover,
     /// Its part alone.
     Part,
-}
-
-/// What a law may see of the link it governs, at one instant.
-#[derive(Clone, Copy, Debug)]
-pub struct LinkView {
-    /// Now.
-    pub now: Time,
-    /// Bytes that wait, without the packet in transmission.
-    pub queue_bytes: u64,
-    /// Packets that wait, without the one in transmission.
-    pub queue_packets: u32,
 }
 
 /// A packet that reached the queue.

@@ -1,6 +1,5 @@
 //! The stamp: what a packet carries between hosts and routers for its law.
 
-use crate::share::police::{Belief, Told};
 use crate::units::{Rate, Time};
 
 /// Three 64-bit words that ride in every data packet and come back in its ack.
@@ -11,6 +10,27 @@ use crate::units::{Rate, Time};
 /// rate, reverse rate, RTT; VCP: two bits).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Stamp(pub [f64; 3]);
+
+/// What the router law may believe of a flow's packet: bounds that no honest flow of this rate meets.
+///
+/// A flow of rate `r` sends a packet of `s` bytes each `s / r`. This is the `X` that XCP's headers state, so `X` is at most
+/// `1.25 s / r`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Belief {
+    /// The longest RTT.
+    pub most_rtt: Option<Time>,
+    /// The least rate that the packet's window over its RTT may stand for, bytes/s.
+    pub least_rate: f64,
+}
+
+/// The most that a packet of a flow under test is to tell it; `None` for whatever it carries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Told {
+    /// RCP: a rate.
+    pub rate: Option<Rate>,
+    /// XCP: a change of throughput, bytes/s.
+    pub change: Option<f64>,
+}
 
 /// A header's meaning, as far as those who only carry it must know it.
 pub trait StampLaw {

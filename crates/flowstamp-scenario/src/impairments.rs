@@ -245,6 +245,12 @@ impl Impairments {
         if let Some(jitter) = &self.jitter {
             jitter.check()?;
         }
+        self.check_detours()
+    }
+
+    /// Whether each detour begins after the one before it has ended.
+    fn check_detours(&self) -> Result<(), (String, String)> {
+        let refused = |key: String, message| Err((key, message));
         let mut free = Time::ZERO;
         for (number, detour) in self.detours.iter().enumerate() {
             let until = detour.until.unwrap_or(Time::MAX);
@@ -252,11 +258,11 @@ impl Impairments {
                 let ends =
                     if free == Time::MAX { "has no end".to_owned() } else { format!("ends at {free}") };
                 let message = format!("is {}, but the detour before {ends}", detour.from);
-                return refused(&format!("detours[{number}].from"), message);
+                return refused(format!("detours[{number}].from"), message);
             }
             if until <= detour.from {
                 let message = format!("is {until}; it must be later than from, {}", detour.from);
-                return refused(&format!("detours[{number}].until"), message);
+                return refused(format!("detours[{number}].until"), message);
             }
             free = until;
         }

@@ -29,7 +29,7 @@
 
 use super::pi2::{Gains, Pi, USUAL_RTTS};
 use super::{Arrival, Departure, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict};
-use crate::router::LinkView;
+use crate::link::LinkView;
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
 use schemars::JsonSchema;

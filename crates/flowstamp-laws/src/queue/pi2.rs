@@ -25,7 +25,7 @@
 //!    as long as the target.
 
 use super::{Arrival, Hears, Limit, QueueLaw, QueueView, TimeConstant, Verdict};
-use crate::router::LinkView;
+use crate::link::LinkView;
 use crate::units::{Rate, Time};
 use crate::{Refused, within};
 use schemars::JsonSchema;

@@ -30,7 +30,7 @@
 //! 5. The text of the RFC is not at hand: its numbers and its pseudocode are from Linux, ns-3 and FreeBSD, which name its sections.
 
 use super::{Arrival, Departure, Hears, Limit, QueueLaw, QueueView, Verdict};
-use crate::router::LinkView;
+use crate::link::LinkView;
 use crate::units::{Ratio, Time};
 use crate::{Refused, within};
 use schemars::JsonSchema;

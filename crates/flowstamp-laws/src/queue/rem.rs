@@ -21,7 +21,7 @@
 //!    less than 1 us / at the rates where that binds, a timer for every few packets would cost more than they do.
 
 use super::{Arrival, Hears, Limit, QueueLaw, QueueView, Verdict};
-use crate::router::LinkView;
+use crate::link::LinkView;
 use crate::units::{Rate, Ratio, Time};
 use crate::{Refused, within};
 use schemars::JsonSchema;

@@ -59,6 +59,7 @@
 //! 10. Only verdicts isolate / on a link in trouble flows that are not proven are held, too / one that names 2 s is judged after 18 s.
 
 use crate::Refused;
+pub use crate::stamp::{Belief, Told};
 use crate::units::{Rate, Time};
 
 /// Bounds of the round trip that a flow may name.
@@ -136,18 +137,6 @@ pub struct Packet {
     pub drops: u64,
 }
 
-/// What the router law may believe of a flow's packet: bounds that no honest flow of this rate meets.
-///
-/// A flow of rate `r` sends a packet of `s` bytes each `s / r`. This is the `X` that XCP's headers state, so `X` is at most
-/// `1.25 s / r`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Belief {
-    /// The longest RTT.
-    pub most_rtt: Option<Time>,
-    /// The least rate that the packet's window over its RTT may stand for, bytes/s.
-    pub least_rate: f64,
-}
-
 /// Whether a link drops packets all the time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trouble {
@@ -202,15 +191,6 @@ impl Witnesses {
     pub fn longest(&self) -> Option<Time> {
         Some(self.longest.max(self.before)).filter(|rtt| *rtt > Time::ZERO)
     }
-}
-
-/// The most that a packet of a flow under test is to tell it; `None` for whatever it carries.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Told {
-    /// RCP: a rate.
-    pub rate: Option<Rate>,
-    /// XCP: a change of throughput, bytes/s.
-    pub change: Option<f64>,
 }
 
 /// How far the test of a flow has come.

@@ -467,10 +467,10 @@ impl Hosts {
             law.on_change(FlowChange::Hops(net.hops(path.data)));
         }
         let bin = size.filter(|_| spec.web).map_or(0, |size| size_bins::bin(size, payload));
-        let delays = spec.delays.start + bin;
         let handshake = transport.handshake.unwrap_or(traits.handshake);
         let agreed = Agreed::between(transport, traits);
         let sends = Sends::of(spec, traits);
+        let app = spec.plan.application.as_ref();
         Flow {
             falls_back: traits.falls_back,
             sender: Sender::new(transport, agreed, size.map(|_| packets)),
@@ -479,7 +479,7 @@ impl Hosts {
             path,
             group,
             record,
-            delays: delays as u32,
+            delays: (spec.delays.start + bin) as u32,
             delivered_bytes: 0,
             // Of messages each has an end of its own.
             packets: if sends == Sends::Messages { 0 } else { packets },
@@ -503,11 +503,7 @@ impl Hosts {
             last_departure: Time::ZERO,
             last_departed: 0,
             jitter: Jitter::new(spec.plan.send_jitter, self.seed, &spec.plan.name, index),
-            app: spec
-                .plan
-                .application
-                .as_ref()
-                .map(|it| App::new(it.of_flow(self.seed, &spec.plan.name, index))),
+            app: app.map(|app| App::new(app.of_flow(self.seed, &spec.plan.name, index))),
         }
     }
 

@@ -64,90 +64,16 @@
 
 mod cycle;
 mod losses;
+mod params;
 mod path;
+
+pub use params::Params;
 
 use super::model::{LONGEST, Limited, MaxOverRounds, MinRtt, Pace, Rounds};
 use crate::sender::{Ack, Congestion, FlowView, LostPacket, Pacing, SenderLaw, SenderTraits};
 use crate::stamp::Stamp;
-use crate::units::{Rate, Ratio, Time};
+use crate::units::{Rate, Time};
 use crate::{Refused, within};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// What a scenario may set.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Params {
-    /// `StartupPacingGain`.
-    pub startup_gain: f64,
-    /// `DrainPacingGain`.
-    pub drain_gain: f64,
-    /// The pacing gain of ProbeBW_UP.
-    pub probe_up_gain: f64,
-    /// The pacing gain of ProbeBW_DOWN.
-    pub probe_down_gain: f64,
-    /// `DefaultCwndGain`: the window gain of all states but ProbeBW_UP and ProbeRTT.
-    pub cwnd_gain: f64,
-    /// The window gain of ProbeBW_UP.
-    pub probe_up_cwnd_gain: f64,
-    /// `ProbeRTTCwndGain`.
-    pub probe_rtt_gain: f64,
-    /// `PacingMarginPercent`: how much below the rate the pace is.
-    pub pacing_margin: Ratio,
-    /// `LossThresh`: the share of a flight above which a probe was too high.
-    pub loss_threshold: Ratio,
-    /// `BBRStartupFullLossCnt`: ranges lost in a round trip that end Startup.
-    pub startup_losses: u32,
-    /// `Beta`: the least share of a bound that a round trip with losses leaves.
-    pub beta: Ratio,
-    /// `Headroom`: the share of `inflight_longterm` that is left to others.
-    pub headroom: Ratio,
-    /// The shortest wait from ProbeBW_DOWN to the next probe, where Reno's is not shorter.
-    pub probe_wait: Time,
-    /// The longest such wait beyond the shortest: it is drawn between them.
-    pub probe_wait_spread: Time,
-    /// Round trips from a probe to the next at most, where the pipe holds as many packets; one less is drawn as often.
-    pub reno_rounds: u32,
-    /// `ExtraAckedFilterLen` in round trips.
-    pub extra_acked_rounds: u32,
-    /// `MinRTTFilterLen`. Unset, 10 s, or 10 of the least round-trip times where that is longer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_rtt_window: Option<Time>,
-    /// `ProbeRTTInterval`. Unset, 5 s, or 5 of the least round-trip times where that is longer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub probe_rtt_interval: Option<Time>,
-    /// `ProbeRTTDuration`.
-    pub probe_rtt_time: Time,
-    /// `MinPipeCwnd`: the least window in packets.
-    pub min_window: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            startup_gain: 2.77,                    // section 2.5: about 4 ln(2)
-            drain_gain: 0.5,                       // section 2.5
-            probe_up_gain: 1.25,                   // section 5.3.3.5
-            probe_down_gain: 0.9,                  // section 5.3.3.1
-            cwnd_gain: 2.0,                        // section 2.6
-            probe_up_cwnd_gain: 2.25,              // section 5.3.3.5
-            probe_rtt_gain: 0.5,                   // section 2.16.2
-            pacing_margin: Ratio::new(0.01),       // section 2.5
-            loss_threshold: Ratio::new(0.02),      // section 2.8
-            startup_losses: 6,                     // section 5.3.1.3
-            beta: Ratio::new(0.7),                 // section 2.8
-            headroom: Ratio::new(0.15),            // section 2.8
-            probe_wait: Time::from_secs(2),        // section 5.3.3.8.2
-            probe_wait_spread: Time::from_secs(1), // section 5.3.3.8.2
-            reno_rounds: 63,                       // section 5.3.3.8.2
-            extra_acked_rounds: 10,                // section 2.12
-            min_rtt_window: None,
-            probe_rtt_interval: None,
-            probe_rtt_time: Time::from_millis(200), // section 2.16.2
-            min_window: 4.0,                        // section 2.8
-        }
-    }
-}
 
 /// `MinRTTFilterLen` (section 2.16.1), and deviation 9.
 const MIN_RTT_WINDOW: Time = Time::from_secs(10);
