@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENT = ROOT / "docs/adding-a-law.md"
 WORKSPACE = (
     *("Cargo.toml", "Cargo.lock", ".cargo", "crates", "python", "figures", "docs", "tests", "pyproject.toml"),
-    *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSES", "examples", "tools"),
+    *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSES", "examples", "tools", "fuzz"),
 )
 # The tests that may have something to say of a law or a figure that was added.
 TESTS = (
@@ -111,13 +111,15 @@ def follow(workspace: Path) -> None:
     for name in WORKSPACE:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, workspace / name, symlinks=True, ignore=shutil.ignore_patterns("*.so", "_build"))
+            left_out = shutil.ignore_patterns("*.so", "_build", "target")
+            shutil.copytree(source, workspace / name, symlinks=True, ignore=left_out)
         else:
             shutil.copy2(source, workspace / name)
     for block in blocks():
         apply(workspace, block)
 
-    cargo(workspace, "test", "--package", "flowstamp-sim", "--test", "even")
+    tests = ("even", "golden", "engine", "defaults")
+    cargo(workspace, "test", "--package", "flowstamp-sim", *(word for test in tests for word in ("--test", test)))
     # Rates that the law's own numbers give, from the command, with what it captures.
     cargo(workspace, "build", "--package", "flowstamp-py")
     built = next(path for path in (TARGET / "debug").glob("*_flowstamp.*") if path.suffix in (".so", ".dylib"))
@@ -142,6 +144,7 @@ def follow(workspace: Path) -> None:
         [claim] = document["figures"][0]["claims"]
         assert claim["status"] == "holds", claim
 
+    python(workspace, "-m", "flowstamp.figures.report", "docs/validation.md")
     python(workspace, "docs/make_reference.py")
     python(workspace, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "-m", "not long", *TESTS)
     python(workspace, "tools/check_structure.py")

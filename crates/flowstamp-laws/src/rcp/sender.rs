@@ -11,7 +11,7 @@
 //! The author's ns-2 host, of chapters 3 and 4, has the pace alone; [`Params::window`] is which of both.
 //!
 //! Losses are repaired and do not change the rate: the routers know of them by their queues. Section 6.1.1 leaves the repair
-//! to TCP, hence selective acks; that of section 6.3.1 is [`Recovery::Count`]. A flow ends with a FIN and its answer,
+//! to TCP, hence selective acks; that of section 6.3.1 is [`Recovery::Count`](crate::sender::Recovery::Count). A flow ends with a FIN and its answer,
 //! a control packet of 40 bytes (section 4.1); the author's ns-2 host puts the FIN into the last data packet instead.
 //!
 //! Where routers of other kinds may be the bottleneck, [`Params::switch`] lets the flow become a TCP (with selective acks)
