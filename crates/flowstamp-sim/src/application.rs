@@ -101,24 +101,8 @@ impl Process {
         let mix = packet_sizes(group.packet.as_ref(), scenario)?;
         let mean = |of: fn(u16) -> f64| mix.iter().map(|(size, share)| of(*size) * share).sum::<f64>();
         let wire = mean(f64::from);
-        let payload = wire - f64::from(header);
-        let wire_rate = |rate: &Option<Rate>, interval: &Option<Time>| match (rate, interval) {
-            (Some(rate), None) if rate.bps() > 0.0 && rate.bps().is_finite() && payload > 0.0 => {
-                Ok(Rate::from_bps(rate.bps() * (wire / payload)))
-            }
-            (Some(rate), None) if rate.bps() > 0.0 => refused(
-                "packet",
-                format!(
-                    "leaves no payload beside a header of {header} B; give application.interval in place of a rate"
-                ),
-            ),
-            (Some(_), None) => refused(key("rate"), "is 0bps; it must be above 0"),
-            (None, Some(interval)) if *interval > Time::ZERO => {
-                Ok(Rate::from_bytes_per_sec(wire / interval.as_secs_f64()))
-            }
-            (None, Some(_)) => refused(key("interval"), "is 0s; it must be longer"),
-            _ => refused(key("rate"), "give exactly one of rate and interval"),
-        };
+        let wire_rate =
+            |rate: &Option<Rate>, interval: &Option<Time>| on_the_wire(*rate, *interval, wire, header, &key);
         let mut rate = Rate::from_bps(0.0);
         let clock = match application {
             scenario::Application::Constant { rate: of, interval } => {
@@ -321,6 +305,34 @@ impl Process {
             *left_s = if *sends { &*on } else { &*off }.draw_s(&mut self.draws);
         }
         Time::from_secs_f64(passed_s)
+    }
+}
+
+/// How fast packets of the mean size `wire`, bytes, are produced as they are on the wire.
+fn on_the_wire(
+    rate: Option<Rate>,
+    interval: Option<Time>,
+    wire: f64,
+    header: u16,
+    key: &dyn Fn(&str) -> String,
+) -> Result<Rate, Refused> {
+    let payload = wire - f64::from(header);
+    match (rate, interval) {
+        (Some(rate), None) if rate.bps() > 0.0 && rate.bps().is_finite() && payload > 0.0 => {
+            Ok(Rate::from_bps(rate.bps() * (wire / payload)))
+        }
+        (Some(rate), None) if rate.bps() > 0.0 => refused(
+            "packet",
+            format!(
+                "leaves no payload beside a header of {header} B; give application.interval in place of a rate"
+            ),
+        ),
+        (Some(_), None) => refused(key("rate"), "is 0bps; it must be above 0"),
+        (None, Some(interval)) if interval > Time::ZERO => {
+            Ok(Rate::from_bytes_per_sec(wire / interval.as_secs_f64()))
+        }
+        (None, Some(_)) => refused(key("interval"), "is 0s; it must be longer"),
+        _ => refused(key("rate"), "give exactly one of rate and interval"),
     }
 }
 

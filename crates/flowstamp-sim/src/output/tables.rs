@@ -13,7 +13,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -198,41 +198,50 @@ fn write_columns<W: Write + Send>(
         let levels: Option<Vec<i16>> =
             field.is_nullable().then(|| (0..array.len()).map(|row| i16::from(array.is_valid(row))).collect());
         let levels = levels.as_deref();
-        match array.data_type() {
-            DataType::Float64 => {
-                let values: Vec<f64> = array.as_primitive::<Float64Type>().iter().flatten().collect();
-                column.typed::<DoubleType>().write_batch(&values, levels, None)?;
-            }
-            DataType::UInt64 => {
-                let values = array.as_primitive::<UInt64Type>().iter().flatten();
-                let values: Vec<i64> = values.map(u64::cast_signed).collect();
-                column.typed::<Int64>().write_batch(&values, levels, None)?;
-            }
-            DataType::Int64 => {
-                let values: Vec<i64> = array.as_primitive::<Int64Type>().iter().flatten().collect();
-                column.typed::<Int64>().write_batch(&values, levels, None)?;
-            }
-            DataType::UInt32 => {
-                let values = array.as_primitive::<UInt32Type>().iter().flatten();
-                let values: Vec<i32> = values.map(u32::cast_signed).collect();
-                column.typed::<Int32>().write_batch(&values, levels, None)?;
-            }
-            _ => {
-                let array = array.as_dictionary::<Int32Type>();
-                let words: Vec<ByteArray> =
-                    array.values().as_string::<i32>().iter().flatten().map(ByteArray::from).collect();
-                // Some rows at a time: what is four bytes of a row here is many there.
-                for codes in array.keys().values().chunks(10_000) {
-                    let values: Vec<ByteArray> =
-                        codes.iter().map(|code| words[*code as usize].clone()).collect();
-                    column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
-                }
-            }
-        }
+        write_column(&mut column, array, levels)?;
         column.close()?;
     }
     group.close()?;
     writer.close().map(|_| ())
+}
+
+/// The values of one column, with its levels if it may have nulls.
+fn write_column(
+    column: &mut SerializedColumnWriter<'_>,
+    array: &ArrayRef,
+    levels: Option<&[i16]>,
+) -> Result<(), ParquetError> {
+    match array.data_type() {
+        DataType::Float64 => {
+            let values: Vec<f64> = array.as_primitive::<Float64Type>().iter().flatten().collect();
+            column.typed::<DoubleType>().write_batch(&values, levels, None)?;
+        }
+        DataType::UInt64 => {
+            let values = array.as_primitive::<UInt64Type>().iter().flatten();
+            let values: Vec<i64> = values.map(u64::cast_signed).collect();
+            column.typed::<Int64>().write_batch(&values, levels, None)?;
+        }
+        DataType::Int64 => {
+            let values: Vec<i64> = array.as_primitive::<Int64Type>().iter().flatten().collect();
+            column.typed::<Int64>().write_batch(&values, levels, None)?;
+        }
+        DataType::UInt32 => {
+            let values = array.as_primitive::<UInt32Type>().iter().flatten();
+            let values: Vec<i32> = values.map(u32::cast_signed).collect();
+            column.typed::<Int32>().write_batch(&values, levels, None)?;
+        }
+        _ => {
+            let array = array.as_dictionary::<Int32Type>();
+            let words: Vec<ByteArray> =
+                array.values().as_string::<i32>().iter().flatten().map(ByteArray::from).collect();
+            // Some rows at a time: what is four bytes of a row here is many there.
+            for codes in array.keys().values().chunks(10_000) {
+                let values: Vec<ByteArray> = codes.iter().map(|code| words[*code as usize].clone()).collect();
+                column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Passes bytes on and remembers the first error.
