@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What all laws compute with in the kernel: no floats, no 128 bits, unsigned divisions only. tests/equality.rs holds it to its bounds. */
+/*
+ * Fixed-point arithmetic for all laws in the kernel: no floats, no 128-bit integers, only unsigned divisions.
+ * tests/equality.rs checks its error bounds.
+ */
 #ifndef FLOWSTAMP_FIXED_H
 #define FLOWSTAMP_FIXED_H
 
@@ -10,13 +13,13 @@
 
 #define FS_NS_PER_S 1000000000ULL
 
-/* The products and quotients of what ../proofs/ proves, which puts the laws of arithmetic in their place. */
+/* Products and quotients are macros so that the proofs in ../proofs/ can replace them with the laws of arithmetic. */
 #ifndef FS_PRODUCT
 #define FS_PRODUCT(a, b) ((a) * (b))
 #define FS_QUOTIENT(a, b) ((a) / (b))
 #endif
 
-/* Significant bits of v. Without branches: the verifier follows every one of them. */
+/* Number of significant bits of v. It has no branches, because the verifier follows each branch. */
 FS_LAW __u32 fs_bits(__u64 v)
 {
 	v |= v >> 1;
@@ -31,7 +34,7 @@ FS_LAW __u32 fs_bits(__u64 v)
 	return v * 0x0101010101010101ULL >> 56;
 }
 
-/* How far v is to be shifted to the right for `bits` bits. */
+/* The right shift that reduces v to `bits` bits. */
 FS_LAW __u32 fs_excess(__u64 v, __u32 bits)
 {
 	__s32 excess = (__s32)fs_bits(v) - (__s32)bits;
@@ -40,9 +43,9 @@ FS_LAW __u32 fs_excess(__u64 v, __u32 bits)
 }
 
 /*
- * a b / c, rounded down; all ones where that does not fit or c is zero.
- * Exact where a, b and c fit into 32 bits; else within 2^-29 of itself, and 1.
- * (a, b, c and the quotient lose at most 2^-31 of themselves each.)
+ * a b / c, rounded down; all ones if the result does not fit or c is zero.
+ *  Exact where a, b and c fit into 32 bits; otherwise the error is at most 2^-29 of the result, plus 1.
+ *  (a, b, c and the quotient each lose at most 2^-31 of their value.)
  */
 FS_LAW __u64 fs_mul_div(__u64 a, __u64 b, __u64 c)
 {
@@ -75,13 +78,16 @@ FS_LAW __u64 fs_max(__u64 a, __u64 b)
 	return a > b ? a : b;
 }
 
-/* factor_q32 v, factors up to 16. Within 2^-29 of itself, and 1. */
+/* factor_q32 v, for factors up to 16. The error is at most 2^-29 of the result, plus 1. */
 FS_LAW __u64 fs_times(__u64 v, __u64 factor_q32)
 {
 	return fs_mul_div(v, factor_q32, 1ULL << 32);
 }
 
-/* Rate of `bytes` in `ns`, bytes/s with 16 fraction bits. Within 2^-29 of itself, and 2^-16 bytes/s. */
+/*
+ * The rate of `bytes` in `ns`, in bytes/s with 16 fraction bits. The error is at most 2^-29 of the result, plus 2^-16
+ * bytes/s.
+ */
 FS_LAW __u64 fs_rate_q16(__u64 bytes, __u64 ns)
 {
 	return fs_mul_div(bytes, FS_NS_PER_S << 16, ns);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The end host: congestion controls that obey stamps, the option in every packet, the repair of acks whose option
- * space SACK has taken, and VCP's code in IP's header. State per connection is kept with its socket and read by all three.
+ * The end host's programs: congestion controls that follow the routers' feedback, the option in every packet, the
+ * option in acks whose option space SACK fills, and VCP's code in the IP header. All programs share one state per
+ * connection, stored with its socket.
  */
 #include "host_listeners.h"
 #include "host_option.h"
@@ -57,7 +58,7 @@ int fs_listeners(struct bpf_iter__tcp *iteration)
 	return 0;
 }
 
-/* The window is cong_control's alone; flows that leave take their threshold along themselves. */
+/* Only cong_control changes the window. A flow that leaves keeps the threshold that fs_leave() has set. */
 SEC("struct_ops")
 __u32 BPF_PROG(fs_ssthresh, struct sock *sk)
 {
@@ -125,7 +126,7 @@ void BPF_PROG(fs_vcp_cong_control, struct sock *sk)
 	fs_vcp_control(sk);
 }
 
-/* Names are set by the loader. */
+/* The loader sets the names. */
 SEC(".struct_ops.link")
 struct tcp_congestion_ops rcp = {
 	.flags = TCP_CONG_NON_RESTRICTED,

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Paths that drop what carries the option. Who finds one reserves no room for it on that connection any more, is the kernel's own, and
- * opens no connection with the option to that peer for a while.
+ * Detects paths that drop packets with the option. A host that finds one stops reserving room for the option on that
+ * connection, which falls back to the kernel's congestion control. The host also opens no connection with the option to
+ * that peer for a while.
  *
- *   SYN        the third goes without (host_option.h); a SYN-ACK without the option answers it
- *   SYN-ACK    the fourth goes without: with a client that sends its SYN again each second the first three take two seconds
- *   data, FIN  two time-outs in a row, with no ack between them
- *   acks       who sends them has no time-outs. But the other end sends again what has been answered: the same data for the third
- *              time, which shows in the D-SACK (RFC 2883) that answers them, or a SYN-ACK, which an ack answers when nothing else has come
+ *   SYN        The third SYN omits the option (host_option.h). A SYN-ACK without the option then confirms the blackhole.
+ *   SYN-ACK    The fourth SYN-ACK omits the option. If the client resends its SYN each second, the first three take 2 s.
+ *   data, FIN  Two retransmission timeouts in a row, with no ack between them.
+ *   acks       Acks have no retransmission timer, but the peer retransmits what was acked. Either the same data arrives for
+ *              the third time, which shows in the D-SACK (RFC 2883) of its ack. Or a SYN-ACK does, which shows in an ack sent
+ *              although no data has arrived.
  *
- * Two time-outs, not three as for TCP Fast Open in the kernel: those are of SYNs, which take seconds; two of data take 0.6 s, or 3 RTTs.
+ * The kernel waits for three timeouts before it disables TCP Fast Open. Those are timeouts of SYNs, which take seconds. Two
+ * timeouts of data take 0.6 s, or 3 RTTs, so two are enough here.
  */
 #ifndef FLOWSTAMP_HOST_BLACKHOLE_H
 #define FLOWSTAMP_HOST_BLACKHOLE_H
@@ -21,13 +24,13 @@
 #define FS_SYNACK_RETRIES_WITH_OPTION 3
 #define FS_TIMEOUTS_MAX 2
 #define FS_ANSWERS_MAX 3
-/* Some 400 kB; the peer unheard of for longest goes first. */
+/* About 400 kB. The least recently used peer is evicted first. */
 #define FS_SHUNNED_MAX 4096
 
 struct fs_peer {
-	/* Addresses are a namespace's own. */
+	/* An address identifies a peer only within its network namespace. */
 	__u64 netns;
-	/* IPv6's, or as IPv6 maps those of IPv4. */
+	/* An IPv6 address, or an IPv4 address in IPv4-mapped form. */
 	__u32 address[4];
 };
 
@@ -38,7 +41,7 @@ struct {
 	__type(value, struct fs_shunned);
 } shunned SEC(".maps");
 
-/* All are read in any case: a context's field has to be read at an offset that the compiler knows. */
+/* Always reads all fields, because a context field must be read at an offset known at compile time. */
 FS_INLINE void fs_peer_of(struct bpf_sock_ops *ops, struct fs_peer *peer)
 {
 	const volatile struct bpf_sock_ops *now = ops;
@@ -56,7 +59,7 @@ FS_INLINE void fs_peer_of(struct bpf_sock_ops *ops, struct fs_peer *peer)
 	}
 }
 
-/* Whether the option is not for this peer now; of requests for connections too. */
+/* Whether packets to this peer must omit the option now. Also works for connection requests. */
 FS_INLINE int fs_is_shunned(struct bpf_sock_ops *ops)
 {
 	struct fs_shunned *known;
@@ -80,7 +83,10 @@ FS_INLINE void fs_shun(struct bpf_sock_ops *ops)
 	bpf_map_update_elem(&shunned, &peer, &is, BPF_ANY);
 }
 
-/* What has been counted of answers to the same thing. */
+/*
+ * Counts repeated answers for the same sequence number, starting at `answers`; returns whether they have reached the
+ * limit.
+ */
 FS_INLINE int fs_is_one_too_many(struct fs_flow *flow, __u32 received, __u32 start, __u32 answers)
 {
 	if (flow->answers && flow->answered == start && flow->received == received)
@@ -91,7 +97,10 @@ FS_INLINE int fs_is_one_too_many(struct fs_flow *flow, __u32 received, __u32 sta
 	return answers >= FS_ANSWERS_MAX;
 }
 
-/* An ack without data is about to be built: whether those before it that said the same did not arrive. `awaited`: fs_is_awaited. */
+/*
+ * Called before an ack without data is built. Returns whether earlier acks with the same content seem to be lost.
+ * `awaited` is fs_is_awaited().
+ */
 FS_INLINE int fs_is_unheard(struct bpf_sock_ops *ops, struct fs_flow *flow, int awaited)
 {
 	struct bpf_sock *sk = ops->sk;
@@ -105,10 +114,10 @@ FS_INLINE int fs_is_unheard(struct bpf_sock_ops *ops, struct fs_flow *flow, int 
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return 0;
-	/* The first answer of data was no D-SACK. */
+	/* Starts at 2: the first ack of this data was not a D-SACK. */
 	if (BPF_CORE_READ_BITFIELD_PROBED(tp, rx_opt.dsack))
 		return fs_is_one_too_many(flow, ops->rcv_nxt, tp->duplicate_sack[0].start_seq, 2);
-	/* Data, in whatever order, are from an end that has heard of this one. */
+	/* A peer that has sent data, in order or not, has received our ack. */
 	if (!awaited || ops->data_segs_in)
 		return 0;
 	kernel = bpf_cast_to_kern_ctx(ops);
@@ -116,13 +125,15 @@ FS_INLINE int fs_is_unheard(struct bpf_sock_ops *ops, struct fs_flow *flow, int 
 	if (!skb)
 		return 0;
 	skb = bpf_rdonly_cast(skb, bpf_core_type_id_kernel(struct sk_buff));
-	/* TCP's sequence number comes first in there. A keep-alive's is the one before, and answers nothing. */
+	/*
+	 * The control block starts with TCP's sequence number. A keep-alive uses the previous number and answers nothing.
+	 */
 	if (bpf_probe_read_kernel(&seq, sizeof(seq), skb->cb) || seq != ops->snd_nxt)
 		return 0;
 	return fs_is_one_too_many(flow, ops->rcv_nxt, ops->rcv_nxt, 1);
 }
 
-/* How often a SYN-ACK was sent already: its request is no socket yet. */
+/* Number of times the SYN-ACK was resent. It is read from the request, which is not a full socket yet. */
 FS_INLINE __u32 fs_synack_retries(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock_ops_kern *kernel = bpf_cast_to_kern_ctx(ops);

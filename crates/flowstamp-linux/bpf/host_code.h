@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Data of a sender that obeys VCP leave with ECN's bits 01, low load. No program of a socket can say so: applications and congestion
- * controls have no say in these bits, and the kernel's own ECN, if the connection has it, would begin with 10. A packet that a router of
- * this host has met already, which shows in its option, is left.
+ * Sets the ECN bits of data from a VCP sender to 01, low load. No socket program can set these bits: applications and
+ * congestion controls cannot write them, and the kernel's own ECN would start with 10. A packet that a router on this
+ * host has already stamped, as its option shows, keeps its bits.
  */
 #ifndef FLOWSTAMP_HOST_CODE_H
 #define FLOWSTAMP_HOST_CODE_H
@@ -27,14 +27,14 @@ FS_INLINE void fs_write_code(struct __sk_buff *skb)
 	tcp = fs_tcp_at(skb);
 	if (!tcp || bpf_skb_load_bytes(skb, tcp + 12, &byte, 1))
 		return;
-	/* The kernel puts ours behind all other options. */
+	/* The kernel writes our option after all others. */
 	if (bpf_skb_load_bytes(skb, tcp + (byte >> 4) * 4 - FS_LONG_LEN, option, sizeof(option)))
 		return;
 	if (option[0] != FS_OPTION_KIND || option[1] != FS_LONG_LEN || fs_get16(option + FS_AT_EXID) != FS_EXID_VCP ||
 	    fs_get32(option + FS_AT_STAMP))
 		return;
 	if (skb->protocol != bpf_htons(FS_ETH_IPV4)) {
-		/* Between version and flow label. */
+		/* The traffic class lies between version and flow label. */
 		mask <<= 4;
 		low <<= 4;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What both kinds of host program know of a connection, and what is set and counted for all. */
+/* State of a connection, settings and counters that the host's programs share. */
 #ifndef FLOWSTAMP_HOST_FLOW_H
 #define FLOWSTAMP_HOST_FLOW_H
 
@@ -8,56 +8,65 @@
 #include "sender.h"
 #include "vcp.h"
 
-/* What a socket must be told to call the option's program for. */
+/* Callback flags that make a socket call the option's program. */
 #define FS_CALLBACKS \
 	(BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_RTO_CB_FLAG)
 
-/* How far the sender's side of a connection has come. */
+/* State of a connection's sending side. */
 enum fs_sender {
-	FS_ASKED,    /* the handshake has carried a wish, or will */
-	FS_ANSWERED, /* a router on the path has answered it */
-	FS_OBEYING,  /* a congestion control of ours is in charge */
-	FS_LEFT,     /* the kernel's own is, for good */
+	FS_ASKED,    /* the handshake carries the request, or will */
+	FS_ANSWERED, /* a router on the path has answered the request */
+	FS_OBEYING,  /* one of our congestion controls is in control */
+	FS_LEFT,     /* the kernel's own congestion control took over permanently */
 };
 
 struct fs_flow {
 	__u32 law;
 	__u32 sender;
-	/* As receiver: what the next packet echoes; zero is none. VCP: fs_vcp_echo. */
+	/* As receiver: the echo of the next packet; zero is none. VCP: see fs_vcp_echo(). */
 	__u32 echo;
-	/* As sender: the last echo that came. RCP: the rate given, bytes/ms. */
+	/* As sender: the last echo received. RCP: the rate from the routers, in bytes/ms. */
 	__u32 heard;
-	/* XCP, VCP: the echo up to which changes have been made. */
+	/* XCP, VCP: the last echo whose changes the window includes. */
 	__u32 applied;
-	/* VCP: what the routers have told; zero until then. */
+	/* VCP: t_rho from the routers; zero while unknown. */
 	__u32 t_rho_us;
-	/* XCP: the window, 1/256 byte. */
+	/* XCP: the window, in 1/256 byte. */
 	__u64 window;
 	struct fs_vcp_sender vcp;
-	/* Echoes since the running round trip began, and round trips without one. */
+	/* Echoes in the current round trip, and consecutive round trips without an echo. */
 	__u32 echoes;
 	__u32 silent_rounds;
-	/* Whether they told anything, round trips in which none did, and when the last one that did had ended. */
+	/*
+	 * Whether this round trip brought feedback, the number of consecutive round trips without any, and when the last one
+	 * with feedback ended.
+	 */
 	__u32 told;
 	__u32 untold_rounds;
 	__u64 told_us;
-	/* As last told by the kernel: TCP_CA_*. */
+	/* The kernel's congestion state as last reported: TCP_CA_*. */
 	__u32 state;
-	/* The loss that made it so has not been answered yet; RCP: since when. */
+	/* A loss has not been answered yet; for RCP, the time of the first ack after it. */
 	__u32 lost;
 	__u64 lost_us;
 	/* XCP, VCP: the window before the last loss. */
 	__u64 undo;
-	/* The least difference of the peer's timestamp and ours, ms, once one is known. */
+	/* The smallest difference between the peer's timestamp and ours, in ms, valid once `way_known` is set. */
 	__u32 least_way;
 	__u32 way_known;
-	/* When the last ack came. */
+	/* Time of the last ack. */
 	__u64 acked_us;
-	/* The handshake was sent again: the RTT without it, zero until data were acked, and when the newest of those were sent. */
+	/*
+	 * `repeated`: the handshake was retransmitted. `rtt_us`: the smoothed RTT without it, zero until data is acked.
+	 * `sampled_us`: when the newest acked data was sent.
+	 */
 	__u32 repeated;
 	__u32 rtt_us;
 	__u64 sampled_us;
-	/* As receiver: how often in a row an ack has said that the sequence from `answered` has come, when all up to `received` had. */
+	/*
+	 * As receiver: `answers` acks in a row have reported data from sequence number `answered` on, while everything up to
+	 * `received` had arrived.
+	 */
 	__u32 answers;
 	__u32 answered;
 	__u32 received;
@@ -74,17 +83,23 @@ struct {
 /* Set by `host enable`. */
 struct fs_settings {
 	__u32 law;
-	/* Round trips of data without an echo after which a flow leaves: the path or the peer has stopped. */
+	/*
+	 * Number of round trips without an echo after which a flow leaves, because the path or the peer no longer supports the
+	 * law.
+	 */
 	__u32 silent_rounds_max;
 	char names[FS_LAWS][16];
 	char fallback[16];
-	/* Flows are never faster, bytes/ms of whole packets. */
+	/* Upper limit on each flow's rate, in bytes/ms including headers. */
 	__u32 rate_max;
-	/* A doubled RTT is no reason to leave: the queue may be one whose router cannot say in time that its link has become slower. */
+	/*
+	 * Flows do not leave when the RTT doubles: the queue may belong to a router whose link became slower faster than it
+	 * can report.
+	 */
 	__u32 any_rtt;
 	__u64 cgroup_id;
 	struct fs_vcp_sender_params vcp;
-	/* For `host status` alone. */
+	/* Read only by `host status`. */
 	char cgroup[256];
 };
 
@@ -104,7 +119,7 @@ enum fs_counter {
 	FS_COUNT_SILENT,
 	FS_COUNT_FIXED_UP,
 	FS_COUNT_OTHER_LAW,
-	FS_COUNT_DEPARTURES, /* all that have left */
+	FS_COUNT_DEPARTURES, /* all flows that have left */
 	FS_COUNT_BLACKHOLE,
 	FS_COUNT_UNTOLD,
 	FS_COUNTERS,
@@ -117,7 +132,7 @@ struct {
 	__type(value, __u64);
 } counters SEC(".maps");
 
-/* A connection that left: an instant of the monotonic clock, the cause as its counter, and its ports. */
+/* A connection that left: monotonic time, the cause as its counter, and its ports. */
 struct fs_departure {
 	__u64 at_us;
 	__u32 why;
@@ -127,7 +142,7 @@ struct fs_departure {
 
 #define FS_DEPARTURES 8192
 
-/* The last ones, each in the place of its number's remainder. */
+/* The latest departures; departure n is at index n modulo FS_DEPARTURES. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, FS_DEPARTURES);
@@ -135,7 +150,10 @@ struct {
 	__type(value, struct fs_departure);
 } departures SEC(".maps");
 
-/* Namespaces whose default congestion control `host enable --default` has set, by inode, and what it was. */
+/*
+ * The previous default congestion control of each network namespace, by inode, that `host enable --default` has
+ * changed.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1024);
@@ -151,7 +169,7 @@ FS_INLINE void fs_count(__u32 which)
 		__sync_fetch_and_add(count, 1);
 }
 
-/* Counts and remembers it. */
+/* Counts a departure and records it. */
 FS_INLINE void fs_departs(__u32 why, __u64 at_us, __u16 local_port, __u16 remote_port)
 {
 	__u32 all = FS_COUNT_DEPARTURES, place;
@@ -179,9 +197,10 @@ FS_INLINE struct fs_settings *fs_set(void)
 }
 
 /*
- * The smoothed RTT, us. The kernel's begins with the handshake's, which is a second and more where a SYN or SYN-ACK was sent again (TCP's
- * timestamps count from the first); until its average has come down to that of the data this is theirs. A router of XCP weighs RTTs by
- * the time between packets: of one such flow's it would take a second for its interval, in which it tells none of its flows anything.
+ * The smoothed RTT in us. The kernel's starts with the handshake's RTT. After a retransmitted SYN or SYN-ACK that RTT
+ * is a second or more, because TCP's timestamps count from the first one. In that case this returns the smoothed RTT of
+ * the data until the kernel's is as short. An XCP router weighs RTTs by the time between packets. One such flow would
+ * set its interval to about a second, in which none of its flows receives feedback.
  */
 FS_INLINE __u32 fs_srtt_us(const struct tcp_sock *tp, const struct fs_flow *flow)
 {
@@ -190,13 +209,13 @@ FS_INLINE __u32 fs_srtt_us(const struct tcp_sock *tp, const struct fs_flow *flow
 	return flow->repeated && flow->rtt_us && flow->rtt_us < srtt_us ? flow->rtt_us : srtt_us;
 }
 
-/* What packets name; zero is unknown. */
+/* The RTT that packets carry; zero if unknown. */
 FS_INLINE __u32 fs_named_rtt_us(const struct tcp_sock *tp, const struct fs_flow *flow)
 {
 	return flow->repeated && !flow->rtt_us ? 0 : fs_srtt_us(tp, flow);
 }
 
-/* At each ack; averaged as RFC 6298 does. */
+/* Updates the smoothed RTT of the data at each ack, averaged as in RFC 6298. */
 FS_INLINE void fs_sample_rtt(const struct tcp_sock *tp, struct fs_flow *flow)
 {
 	/* When the newest of the data that have come was sent. */
@@ -210,7 +229,7 @@ FS_INLINE void fs_sample_rtt(const struct tcp_sock *tp, struct fs_flow *flow)
 		flow->repeated = 0;
 }
 
-/* The rate that the application and the host want, bytes/s; all ones is as much as there is. */
+/* The rate that the application and the host allow, in bytes/s; all ones means unlimited. */
 FS_INLINE __u64 fs_desired(const struct tcp_sock *tp)
 {
 	__u64 desired = ((const struct sock *)tp)->sk_max_pacing_rate;
@@ -221,13 +240,16 @@ FS_INLINE __u64 fs_desired(const struct tcp_sock *tp)
 	return desired;
 }
 
-/* The window, as XCP's packets state it. */
+/* The window in packets, as XCP's packets carry it. */
 FS_INLINE __u32 fs_in_flight(const struct tcp_sock *tp)
 {
 	return tp->snd_cwnd ? tp->snd_cwnd : 1;
 }
 
-/* A socket that listens keeps its SYNs, for SYN-ACKs that are sent again; for contexts and sockets alike, so a macro. */
+/*
+ * Makes a listening socket save SYNs, so that retransmitted SYN-ACKs can read them. A macro, because it takes contexts
+ * and sockets alike.
+ */
 #define FS_KEEP_SYN(socket) \
 	({ \
 		int kept_ = 0, keep_ = 1; \
@@ -235,7 +257,7 @@ FS_INLINE __u32 fs_in_flight(const struct tcp_sock *tp)
 			bpf_setsockopt(socket, SOL_TCP, TCP_SAVE_SYN, &keep_, sizeof(keep_)); \
 	})
 
-/* Big endian, at any offset. */
+/* Reads a big-endian number at any alignment. */
 FS_INLINE __u32 fs_get32(const __u8 *at)
 {
 	return (__u32)at[0] << 24 | (__u32)at[1] << 16 | (__u32)at[2] << 8 | at[3];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The kernel's TCP types, as far as the host's programs read or write them. Offsets come from the running kernel. */
+/*
+ * The fields of the kernel's TCP types that the host's programs read or write. Loading relocates the offsets to the
+ * running kernel (CO-RE).
+ */
 #ifndef FLOWSTAMP_HOST_KERNEL_H
 #define FLOWSTAMP_HOST_KERNEL_H
 
@@ -79,7 +82,7 @@ struct request_sock {
 struct rate_sample;
 struct ack_sample;
 
-/* Members are matched by name: what is missing here stays null in the kernel's. */
+/* Members are matched by name; members missing here stay null in the kernel. */
 struct tcp_congestion_ops {
 	__u32 flags;
 	__u32 (*ssthresh)(struct sock *sk);
@@ -92,7 +95,7 @@ struct tcp_congestion_ops {
 	char name[16];
 };
 
-/* For the count of segments that an skb of GRO or TSO holds. */
+/* Holds the number of segments in a GRO or TSO skb. */
 struct skb_shared_info {
 	unsigned short gso_segs;
 } FS_RELOCATED;

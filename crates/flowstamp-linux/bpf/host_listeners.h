@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Servers that listened before `host enable`: their connections are to carry the option too, without a restart. */
+/* Enables the option on servers that were listening before `host enable`, without a restart. */
 #ifndef FLOWSTAMP_HOST_LISTENERS_H
 #define FLOWSTAMP_HOST_LISTENERS_H
 
@@ -7,10 +7,10 @@
 
 #define FS_TCP_LISTEN 10
 #define FS_CGROUP_DEPTH_MAX 64
-/* Since kernel 6.13; before it the call fails and only later listeners take part. */
+/* Exists since kernel 6.13. On older kernels the call fails, and only servers that start listening later take part. */
 #define FS_TCP_BPF_SOCK_OPS_CB_FLAGS 1008
 
-/* Whether a socket is in the cgroup of the settings, or below it. */
+/* Whether a socket is in the configured cgroup or below it. */
 FS_INLINE int fs_is_inside(const struct sock *sk, __u64 id)
 {
 	struct cgroup *cgroup = BPF_CORE_READ(sk, sk_cgrp_data.cgroup);
@@ -18,7 +18,7 @@ FS_INLINE int fs_is_inside(const struct sock *sk, __u64 id)
 	for (int i = 0; i < FS_CGROUP_DEPTH_MAX && cgroup; i++) {
 		if (BPF_CORE_READ(cgroup, kn, id) == id)
 			return 1;
-		/* A cgroup starts with its own state, whose parent is the parent's. */
+		/* A cgroup's first member is its own state, whose parent pointer is the parent cgroup's state. */
 		cgroup = (struct cgroup *)BPF_CORE_READ(cgroup, self.parent);
 	}
 	return 0;

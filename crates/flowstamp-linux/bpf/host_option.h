@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The option, written into and read from the packets of the sockets in a cgroup.
+ * Writes the option into, and reads it from, the packets of the sockets in a cgroup.
  *
- *   SYN       the wish                           of every connect(): its peer may be the one that sends
- *   SYN-ACK   echo of the SYN's stamp, a wish    only if the SYN had one
- *   data, FIN echo, and the stamp of a sender that obeys
+ *   SYN       the request                         after every connect(), because the peer may be the one that sends
+ *   SYN-ACK   echo of the SYN's stamp, a request  only if the SYN had the option
+ *   data, FIN echo, and the stamp of a sender that follows the law
  *   ack       echo, in the short form
  *
- * Zero is not echoed, but for the end that has connected: the ack of a SYN-ACK with the option has it too, or else the
- * other end would take this one for no peer where only the way there has a router. What follows has it as well until
- * the other end is known to have got some of it, since that ack may be lost.
+ * A host does not echo zero, with one exception: the client echoes zero in its ack of a SYN-ACK with the option.
+ * Otherwise, if only the path to the client has a router, the server would conclude that the client does not support
+ * the option. The client repeats this echo until it knows that the server has received a packet, because that ack may
+ * be lost.
  *
- * An end obeys once the handshake has brought back a stamp that some router has lowered. RCP echoes what came. XCP echoes
- * a running sum of granted changes that starts at 1, and zero until a router has written a grant: a stamp that still is
- * the wish for as much as there is was seen by no router and grants nothing. VCP echoes t_rho, and how many packets have come with
- * each of the codes that IP's ECN bits hold; what has no t_rho was seen by no router and counts for nothing.
+ * A sender follows the law once the handshake has echoed a stamp that a router has lowered. RCP echoes the received
+ * rate. XCP echoes a running sum of granted changes, which starts at 1; before a router has written a grant, the echo
+ * is zero. An XCP stamp that still requests an unlimited rate has passed no router and grants nothing. VCP echoes
+ * t_rho, and the number of packets received with each ECN code. A packet without t_rho has passed no router and does
+ * not count.
  *
- * A SYN sent for the third time goes without: some middlebox may drop what it does not know (host_blackhole.h). For a SYN-ACK that is
- * sent again, those who listen keep the SYN.
+ * The third SYN omits the option, because a middlebox may drop unknown options (host_blackhole.h). Listening sockets
+ * save the SYN, so that a retransmitted SYN-ACK can read it.
  */
 #ifndef FLOWSTAMP_HOST_OPTION_H
 #define FLOWSTAMP_HOST_OPTION_H
@@ -37,7 +39,7 @@ FS_INLINE int fs_find(struct bpf_sock_ops *ops, __u32 law, struct fs_option *fou
 	return bpf_load_hdr_opt(ops, found, sizeof(*found), flags);
 }
 
-/* The law of the option that is there, or FS_NONE. */
+/* The law of the option in the packet, or FS_NONE. */
 FS_INLINE __u32 fs_find_any(struct bpf_sock_ops *ops, struct fs_option *found, int *len, __u64 flags)
 {
 	*len = fs_find(ops, FS_RCP, found, flags);
@@ -52,7 +54,7 @@ FS_INLINE __u32 fs_find_any(struct bpf_sock_ops *ops, struct fs_option *found, i
 	return FS_NONE;
 }
 
-/* Segments of the packet being read. */
+/* Number of TCP segments in the received packet. */
 FS_INLINE __u32 fs_segments(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock_ops_kern *kernel = bpf_cast_to_kern_ctx(ops);
@@ -66,7 +68,7 @@ FS_INLINE __u32 fs_segments(struct bpf_sock_ops *ops)
 	return shared->gso_segs ? shared->gso_segs : 1;
 }
 
-/* ECN's bits of the packet being read. The kernel joins none that differ in them. */
+/* ECN bits of the received packet. The kernel does not merge segments with different bits. */
 FS_INLINE __u32 fs_code(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock_ops_kern *kernel = bpf_cast_to_kern_ctx(ops);
@@ -81,7 +83,7 @@ FS_INLINE __u32 fs_code(struct bpf_sock_ops *ops)
 	return (start[0] >> 4 == 4 ? start[1] : start[1] >> 4) & 3;
 }
 
-/* The peer's stamp came: what to echo from now on. */
+/* Updates the echo from the peer's stamp. */
 FS_INLINE void fs_receive_stamp(struct bpf_sock_ops *ops, struct fs_flow *flow, const struct fs_option *option)
 {
 	__u32 stamp = fs_get32(option->bytes + FS_AT_STAMP), segments = fs_segments(ops);
@@ -103,7 +105,7 @@ FS_INLINE void fs_receive_stamp(struct bpf_sock_ops *ops, struct fs_flow *flow, 
 		flow->echo = 1;
 }
 
-/* The peer's echo came: whether a router has answered, and what it gave. */
+/* Updates what the routers have granted from the peer's echo. */
 FS_INLINE void fs_receive_echo(struct fs_flow *flow, const struct fs_option *option)
 {
 	__u32 echo = fs_get32(option->bytes + FS_AT_ECHO);
@@ -113,7 +115,9 @@ FS_INLINE void fs_receive_echo(struct fs_flow *flow, const struct fs_option *opt
 	if (flow->law == FS_VCP) {
 		if (!(echo >> 24))
 			flow->t_rho_us = echo;
-		/* The same count again: nothing has come by a router since. And who does not know t_rho can do nothing with a code. */
+		/*
+		 * An unchanged count says that no packet has passed a router since. A sender without t_rho cannot use a code.
+		 */
 		if (!fs_vcp_is_newer(flow->heard, echo) || !flow->t_rho_us)
 			return;
 	}
@@ -133,7 +137,7 @@ FS_INLINE void fs_receive(struct bpf_sock_ops *ops, struct fs_flow *flow, const 
 	fs_receive_echo(flow, option);
 }
 
-/* The option of a handshake's packet. */
+/* Fills in the option of a handshake packet. */
 FS_INLINE void fs_fill_wish(struct fs_option *option, __u32 law, __u32 echo)
 {
 	__builtin_memset(option, 0, sizeof(*option));
@@ -148,13 +152,13 @@ FS_INLINE void fs_fill_wish(struct fs_option *option, __u32 law, __u32 echo)
 	fs_put16(option->bytes + FS_AT_RTT, FS_RTT_UNKNOWN);
 }
 
-/* The stamp of a sender that obeys. */
+/* Fills in the stamp of a sender that follows the law. */
 FS_INLINE void fs_fill_stamp(struct fs_option *option, const struct fs_flow *flow, const struct tcp_sock *tp)
 {
 	__u32 srtt_us = fs_named_rtt_us(tp, flow), packets;
 	__u64 desired;
 
-	/* Its stamp is for routers alone to fill. */
+	/* Only routers write VCP's stamp. */
 	if (flow->law == FS_VCP)
 		return;
 	desired = fs_desired(tp);
@@ -180,7 +184,7 @@ FS_INLINE int fs_stamped(const struct bpf_sock_ops *ops, const struct fs_flow *f
 	return flow->sender == FS_OBEYING && (payload || ops->skb_tcp_flags & TCP_FIN);
 }
 
-/* Whether the other end may still wait for the handshake's end: it has sent no data, and acked nothing but the SYN. */
+/* Whether the peer may still wait for the end of the handshake: it has sent no data, and has acked only the SYN. */
 FS_INLINE int fs_is_awaited(const struct bpf_sock_ops *ops)
 {
 	return !ops->bytes_received && ops->bytes_acked <= 1;
@@ -196,13 +200,16 @@ FS_INLINE void fs_stay_out(struct bpf_sock_ops *ops)
 	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags & ~FS_CALLBACKS);
 }
 
-/* Whether packets have the option, so that losing them may be its fault. */
+/* Whether packets carry the option, so that the option may be the cause of a loss. */
 FS_INLINE int fs_carries(const struct bpf_sock_ops *ops, const struct fs_flow *flow)
 {
 	return flow->sender == FS_OBEYING || flow->echo || fs_is_awaited(ops);
 }
 
-/* The path drops the option: no packet has it from now on. A congestion control of ours goes at the next ack. */
+/*
+ * Handles a path that drops the option: no packet carries it from now on. Our congestion control hands over at the next
+ * ack.
+ */
 FS_INLINE void fs_leave_blackhole(struct bpf_sock_ops *ops, struct fs_flow *flow)
 {
 	flow->sender = FS_LEFT;
@@ -212,7 +219,10 @@ FS_INLINE void fs_leave_blackhole(struct bpf_sock_ops *ops, struct fs_flow *flow
 	fs_departs(FS_COUNT_BLACKHOLE, bpf_ktime_get_ns() / 1000, ops->local_port, bpf_ntohl(ops->remote_port));
 }
 
-/* The retransmission timer has run out, for the first time since an ack if the argument is 0. SYNs are counted where they are built. */
+/*
+ * Handles a retransmission timeout; the argument is 0 for the first one since an ack. SYNs are counted where they are
+ * built.
+ */
 FS_INLINE void fs_timeout(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
@@ -225,7 +235,7 @@ FS_INLINE void fs_timeout(struct bpf_sock_ops *ops)
 		fs_leave_blackhole(ops, flow);
 }
 
-/* Before a packet is built: how much room the option needs. */
+/* Reserves room for the option before a packet is built. */
 FS_INLINE void fs_reserve(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
@@ -260,7 +270,7 @@ FS_INLINE void fs_reserve(struct bpf_sock_ops *ops)
 		bpf_reserve_hdr_opt(ops, FS_SHORT_LEN, 0);
 }
 
-/* A packet is built: the option goes into the room that was reserved. */
+/* Writes the option into the reserved room of a packet. */
 FS_INLINE void fs_write(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
@@ -295,7 +305,10 @@ FS_INLINE void fs_write(struct bpf_sock_ops *ops)
 		bpf_store_hdr_opt(ops, &option, FS_LONG_LEN, 0);
 		return;
 	}
-	/* skb_len counts the header by now: a plain ack is told by the room that is left instead. */
+	/*
+	 * skb_len includes the header at this point. The long form does not fit into a plain ack's reserved room, so the short
+	 * form follows.
+	 */
 	fs_put16(option.bytes + FS_AT_FLAGS, 0);
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (tp && flow->sender == FS_OBEYING) {
@@ -307,7 +320,7 @@ FS_INLINE void fs_write(struct bpf_sock_ops *ops)
 	bpf_store_hdr_opt(ops, &option, FS_SHORT_LEN, 0);
 }
 
-/* Names as the kernel keeps them: padded with zeros. */
+/* Compares two names that are padded with zeros, as the kernel stores them. */
 FS_INLINE int fs_same_name(const char *a, const char *b)
 {
 	for (int i = 0; i < 16; i++)
@@ -316,7 +329,7 @@ FS_INLINE int fs_same_name(const char *a, const char *b)
 	return 1;
 }
 
-/* connect(): the law that the socket's congestion control names, or else the host's. */
+/* Handles connect(): the socket's congestion control selects the law, or else the host's setting does. */
 FS_INLINE void fs_connect(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
@@ -344,7 +357,10 @@ FS_INLINE void fs_connect(struct bpf_sock_ops *ops)
 	fs_listen_in(ops);
 }
 
-/* Whether the handshake has succeeded only after our part of it went without the option. `flow` is there if we have connected. */
+/*
+ * Whether the handshake succeeded only after our part of it omitted the option. `flow` is set if this host is the
+ * client.
+ */
 FS_INLINE int fs_shook_without(struct bpf_sock_ops *ops, const struct fs_flow *flow)
 {
 	struct fs_option option;
@@ -355,7 +371,7 @@ FS_INLINE int fs_shook_without(struct bpf_sock_ops *ops, const struct fs_flow *f
 	return ops->total_retrans >= FS_SYNACK_RETRIES_WITH_OPTION && fs_find_any(ops, &option, &len, BPF_LOAD_HDR_OPT_TCP_SYN);
 }
 
-/* The SYN-ACK came, or the ack that ends the handshake (or the first data, if that ack was lost). */
+/* Handles the SYN-ACK, or the ack that ends the handshake (or the first data if that ack was lost). */
 FS_INLINE void fs_established(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;

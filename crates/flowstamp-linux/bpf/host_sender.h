@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The congestion controls. A flow that no router answers, or that leaves, is handed to the kernel's own CUBIC by
- * TCP_CONGESTION, as `ss -i` then shows; it cannot come back.
+ * The congestion controls. A flow that no router answers, or that leaves the law, switches to the kernel's CUBIC
+ * through TCP_CONGESTION, which `ss -i` then shows. It never switches back.
  */
 #ifndef FLOWSTAMP_HOST_SENDER_H
 #define FLOWSTAMP_HOST_SENDER_H
 
 #include "host_flow.h"
 
-/* A flow that has been idle as long as the kernel's least RTO starts again from the initial window: rates grow stale. */
+/*
+ * Idle time after which a flow restarts from the initial window, because its rate is stale: the kernel's minimum RTO.
+ */
 #define FS_IDLE_US 200000
 #define FS_IDLE_WINDOW 10
 
-/* For so long nothing has changed the window of a flow that would be faster: sender.h, deviation 11. */
+/* A flow that could send faster leaves XCP after this long without feedback: sender.h, deviation 11. */
 #define FS_UNTOLD_ROUNDS_MAX 20
 #define FS_UNTOLD_US 200000
 
 #define FS_ETHERNET_BYTES 14
 
-/* Bytes of a full packet besides payload, as an Ethernet interface counts them. */
+/* Header bytes of a full packet, as an Ethernet interface counts them. */
 FS_INLINE __u32 fs_header_bytes(const struct tcp_sock *tp)
 {
 	__u32 ip = ((const struct sock *)tp)->__sk_common.skc_family == AF_INET6 ? 40 : 20;
@@ -26,13 +28,16 @@ FS_INLINE __u32 fs_header_bytes(const struct tcp_sock *tp)
 	return tp->tcp_header_len + FS_LONG_LEN + ip + FS_ETHERNET_BYTES;
 }
 
-/* Payload of a full packet: the kernel's value does not know of the option. */
+/* Payload of a full packet. The kernel's value does not account for the option. */
 FS_INLINE __u32 fs_mss(const struct tcp_sock *tp)
 {
 	return tp->mss_cache > FS_LONG_LEN + 1 ? tp->mss_cache - FS_LONG_LEN : 1;
 }
 
-/* To the kernel's own congestion control, for good; `window` packets if it leaves for congestion, else 0. */
+/*
+ * Switches permanently to the kernel's congestion control. `window` is in packets if congestion is the reason,
+ * otherwise 0.
+ */
 FS_INLINE void fs_leave(struct sock *sk, struct fs_flow *flow, __u32 window)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -43,7 +48,7 @@ FS_INLINE void fs_leave(struct sock *sk, struct fs_flow *flow, __u32 window)
 		return;
 	if (flow)
 		flow->sender = FS_LEFT;
-	/* An application's own limit stays paced. */
+	/* An application's own rate limit still needs pacing. */
 	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul)
 		sk->sk_pacing_status = SK_PACING_NONE;
 	if (window) {
@@ -58,7 +63,7 @@ FS_INLINE void fs_leave(struct sock *sk, struct fs_flow *flow, __u32 window)
 	bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, name, sizeof(name));
 }
 
-/* It is about to leave, for this reason. */
+/* Records that a flow is about to leave, and why. */
 FS_INLINE void fs_leaves(const struct sock *sk, __u32 why)
 {
 	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
@@ -66,7 +71,7 @@ FS_INLINE void fs_leaves(const struct sock *sk, __u32 why)
 	fs_departs(why, tp->tcp_mstamp, sk->__sk_common.skc_num, bpf_ntohs(sk->__sk_common.skc_dport));
 }
 
-/* The rate given, within the host's own limit. */
+/* The rate from the routers, within the host's own limit. */
 FS_INLINE __u32 fs_rate(const struct fs_flow *flow)
 {
 	struct fs_settings *set = fs_set();
@@ -74,7 +79,7 @@ FS_INLINE __u32 fs_rate(const struct fs_flow *flow)
 	return set && set->rate_max < flow->heard ? set->rate_max : flow->heard;
 }
 
-/* What a socket's own limits leave of a window and a pace. */
+/* Sets the window and the pacing rate, within the socket's own limits. */
 FS_INLINE void fs_obey(struct sock *sk, __u32 window, __u64 pace)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -108,9 +113,10 @@ FS_INLINE void fs_xcp_obey(struct sock *sk, struct fs_flow *flow)
 }
 
 /*
- * Whether the RTT's excess may be a queue that the data are in. The peer's timestamp less the one of ours that it answers
- * is the time the data took, but for a constant: where that holds less than half of the excess, it is the acks that wait,
- * and a lower rate of the data would not help them. Linux counts ms in timestamps; without them the RTT alone is known.
+ * Whether the RTT's excess over its minimum may be a queue on the data's path. The peer's timestamp minus the echoed
+ * one of ours is the data's one-way delay plus a constant. If its growth is less than half of the excess, the acks are
+ * queued, and a lower data rate would not help them. Linux timestamps are in ms; without timestamps, only the RTT is
+ * known.
  */
 FS_INLINE int fs_data_wait(const struct tcp_sock *tp, struct fs_flow *flow)
 {
@@ -127,7 +133,10 @@ FS_INLINE int fs_data_wait(const struct tcp_sock *tp, struct fs_flow *flow)
 	return (way - flow->least_way) * 2000ull >= srtt_us - flow->watch.least_srtt_us;
 }
 
-/* A round trip has ended; `told` if what came in it says what to do. */
+/*
+ * Called at the end of a round trip, with `told` set if it brought feedback. Returns whether the flow has gone too long
+ * without feedback.
+ */
 FS_INLINE int fs_is_untold(struct fs_flow *flow, __u64 now_us)
 {
 	if (flow->told)
@@ -137,13 +146,13 @@ FS_INLINE int fs_is_untold(struct fs_flow *flow, __u64 now_us)
 	return flow->untold_rounds > FS_UNTOLD_ROUNDS_MAX && now_us - flow->told_us > FS_UNTOLD_US;
 }
 
-/* Every ack of either law: whether the flow leaves, by counter, or FS_COUNTERS. */
+/* Handles each ack under every law. Returns the counter of the reason to leave, or FS_COUNTERS to stay. */
 FS_INLINE __u32 fs_watch(struct tcp_sock *tp, struct fs_flow *flow, __u32 rate, int told)
 {
 	struct fs_settings *set = fs_set();
-	/* The kernel notes when the newest of the data that have come was sent. */
+	/* When the newest acked data was sent, according to the kernel. */
 	__u64 sent_us = tp->first_tx_mstamp;
-	/* On every ack, as the least RTT is: also while the application limits. */
+	/* Called on every ack, also while the application limits the flow, to keep the minimum up to date. */
 	int waits = fs_data_wait(tp, flow);
 	int idle = tp->app_limited != 0 || !waits || !fs_switch_doubled(&flow->watch, tp->tcp_mstamp - sent_us);
 	int seen = fs_switch_watch(&flow->watch, tp->tcp_mstamp, sent_us, fs_srtt_us(tp, flow), rate, idle);
@@ -168,7 +177,7 @@ FS_INLINE struct fs_flow *fs_flow_of(struct sock *sk)
 	return bpf_sk_storage_get(&flows, sk, 0, 0);
 }
 
-/* Windows of VCP in XCP's unit, for what both do with them. */
+/* Shift from VCP's window unit to XCP's, for functions that both laws use. */
 #define FS_VCP_TO_XCP (FS_VCP_FRACTION_BITS - FS_XCP_FRACTION_BITS)
 
 FS_INLINE void fs_vcp_kernel(struct sock *sk, struct fs_flow *flow)
@@ -183,16 +192,19 @@ FS_INLINE void fs_vcp_kernel(struct sock *sk, struct fs_flow *flow)
 	fs_obey(sk, fs_xcp_packets(window, mss + header, FS_WINDOW_MIN), pace < most ? pace : most);
 }
 
-/* The handshake is over, or the application has just chosen us. */
+/* Starts a law after the handshake, or when the application selects our congestion control. */
 FS_INLINE struct fs_flow *fs_start(struct sock *sk, __u32 law)
 {
 	struct fs_flow *flow = fs_flow_of(sk);
 
-	/* Chosen while the SYN is under way: what it brings is not known yet, and nobody calls again when it is (fs_is_late). */
+	/*
+	 * The application selected us while the SYN was in flight. Its result is unknown, and the kernel does not call again
+	 * when it arrives (fs_is_late).
+	 */
 	if (flow && flow->law == law && flow->sender == FS_ASKED && sk->__sk_common.skc_state == BPF_TCP_SYN_SENT)
 		return 0;
 	if (!flow || flow->law != law || (flow->sender != FS_ANSWERED && flow->sender != FS_OBEYING)) {
-		/* The SYN has settled the law: a congestion control chosen later cannot ask for another. */
+		/* The SYN determines the law, so a congestion control selected later cannot ask for another one. */
 		if (flow && flow->law != law)
 			fs_leaves(sk, FS_COUNT_OTHER_LAW);
 		else if (flow && flow->sender == FS_ASKED)
@@ -203,12 +215,12 @@ FS_INLINE struct fs_flow *fs_start(struct sock *sk, __u32 law)
 	flow->sender = FS_OBEYING;
 	flow->applied = flow->heard;
 	flow->told = 1;
-	/* What was lost before, of the handshake or under another congestion control, was not sent at a rate of ours. */
+	/* Earlier losses, in the handshake or under another congestion control, were not caused by our rate. */
 	flow->state = TCP_CA_OPEN;
 	flow->lost = 0;
 	flow->lost_us = 0;
 	flow->undo = 0;
-	/* Nor do RTTs of that time tell of a rate of ours. */
+	/* Earlier RTTs do not reflect our rate either. */
 	flow->watch.doubled_us = 0;
 	return flow;
 }
@@ -247,7 +259,10 @@ FS_INLINE void fs_vcp_begin(struct sock *sk)
 	fs_vcp_kernel(sk, flow);
 }
 
-/* An ack after the handshake, of a socket that has our congestion control and has not begun: it was chosen in the middle of the handshake. */
+/*
+ * Whether this ack follows the handshake of a socket whose law has not started, because the application selected it
+ * during the handshake.
+ */
 FS_INLINE int fs_is_late(const struct sock *sk, const struct fs_flow *flow)
 {
 	__u8 state = sk->__sk_common.skc_state;
@@ -255,13 +270,13 @@ FS_INLINE int fs_is_late(const struct sock *sk, const struct fs_flow *flow)
 	return flow && (flow->sender == FS_ASKED || flow->sender == FS_ANSWERED) && state != BPF_TCP_SYN_SENT && state != BPF_TCP_SYN_RECV;
 }
 
-/* Whether the flow is as fast as it may be. */
+/* Whether the flow already sends at the rate that the application and the host allow. */
 FS_INLINE int fs_xcp_is_content(const struct tcp_sock *tp, const struct fs_flow *flow)
 {
 	return fs_xcp_wish(fs_desired(tp), flow->window, fs_named_rtt_us(tp, flow), fs_in_flight(tp)) <= 0;
 }
 
-/* The kernel has the SYN-ACK's ack controlled too, before init: that is not for us yet. */
+/* Whether to ignore this ack. The kernel also calls cong_control for the SYN-ACK, before init. */
 FS_INLINE int fs_not_ours(struct sock *sk, struct fs_flow *flow)
 {
 	if (flow && flow->sender == FS_OBEYING)
@@ -286,7 +301,7 @@ FS_INLINE void fs_rcp_control(struct sock *sk)
 	fs_sample_rtt(tp, flow);
 	srtt_us = fs_srtt_us(tp, flow);
 	window = fs_rcp_window(fs_rate(flow), srtt_us, fs_mss(tp) + fs_header_bytes(tp));
-	/* An echo is a rate. */
+	/* Each RCP echo is a rate, so feedback is never missing. */
 	why = fs_watch(tp, flow, flow->heard, 1);
 	if (fs_rcp_lost(&flow->watch, &flow->lost, &flow->lost_us, tp->tcp_mstamp, srtt_us, flow->heard))
 		why = FS_COUNT_LOSS_ELSEWHERE;
@@ -324,13 +339,13 @@ FS_INLINE void fs_xcp_control(struct sock *sk)
 	}
 	change = (__s32)(flow->heard - flow->applied);
 	flow->applied = flow->heard;
-	/* A change that is not obeyed was told all the same: the router is there. */
+	/* A change that is not applied still counts as feedback: the router is there. */
 	told = change != 0;
-	/* Growth is for windows that are used, and not before a loss is repaired. */
+	/* The window grows only while it is used, and not during loss recovery. */
 	if (change > 0 && (flow->state >= TCP_CA_RECOVERY || tp->app_limited))
 		change = 0;
 	flow->window = fs_xcp_window(flow->window, change, srtt_us, packet);
-	/* What the socket and the host may not use is not saved up either. */
+	/* The window also stays within the limits of the socket and the host. */
 	most = set ? fs_rcp_window(set->rate_max, srtt_us, packet) : FS_WINDOW_MAX;
 	if (tp->snd_cwnd_clamp < most)
 		most = tp->snd_cwnd_clamp;
@@ -370,19 +385,19 @@ FS_INLINE void fs_vcp_control(struct sock *sk)
 	}
 	before = flow->applied;
 	flow->applied = flow->heard;
-	/* Growth is for windows that are used, and not before a loss is repaired. */
+	/* The window grows only while it is used, and not during loss recovery. */
 	grows = flow->state < TCP_CA_RECOVERY && !tp->app_limited;
 	for (__u32 code = FS_VCP_OVERLOAD; code > FS_VCP_NONE; code--)
 		fs_vcp_obey(&set->vcp, &flow->vcp, tp->tcp_mstamp, srtt_us, flow->t_rho_us, code,
 			    fs_vcp_came(before, flow->heard, code), packet, grows);
-	/* What the socket and the host may not use is not saved up either. */
+	/* The window also stays within the limits of the socket and the host. */
 	most = fs_rcp_window(set->rate_max, srtt_us, packet);
 	if (tp->snd_cwnd_clamp < most)
 		most = tp->snd_cwnd_clamp;
 	if (fs_xcp_packets(flow->vcp.window >> FS_VCP_TO_XCP, packet, 1) > most)
 		flow->vcp.window = (__u64)most * packet << FS_VCP_FRACTION_BITS;
 	bytes = flow->vcp.window >> FS_VCP_FRACTION_BITS;
-	/* Counts that are not new are no echoes. */
+	/* Repeated counts do not count as echoes, so fs_watch() detects missing feedback as silence. */
 	why = fs_watch(tp, flow, bytes > 0xffffffff ? 0xffffffff : bytes, 1);
 	if (why < FS_COUNTERS) {
 		fs_leaves(sk, why);
@@ -392,7 +407,7 @@ FS_INLINE void fs_vcp_control(struct sock *sk)
 	fs_vcp_kernel(sk, flow);
 }
 
-/* The application has chosen another, or the socket goes. */
+/* The application has selected another congestion control, or the socket closes. */
 FS_INLINE void fs_end(struct sock *sk)
 {
 	struct fs_flow *flow = fs_flow_of(sk);
@@ -412,7 +427,7 @@ FS_INLINE void fs_state(struct sock *sk, __u8 state)
 	flow->state = state;
 }
 
-/* The kernel has found that nothing was lost: packets came late or out of order. */
+/* Undoes the answer to a loss: the kernel has found that packets were only late or reordered. */
 FS_INLINE void fs_undo(struct sock *sk)
 {
 	struct fs_flow *flow = fs_flow_of(sk);
@@ -443,7 +458,7 @@ FS_INLINE void fs_event(struct sock *sk, int event)
 		return;
 	if (tp->snd_cwnd > FS_IDLE_WINDOW)
 		tp->snd_cwnd = FS_IDLE_WINDOW;
-	/* RCP's window follows from the rate that the first ack brings; XCP's and VCP's are this. */
+	/* RCP computes its window from the rate in the first ack. XCP and VCP restart from this one. */
 	window = (__u64)FS_IDLE_WINDOW * (fs_mss(tp) + fs_header_bytes(tp)) << FS_XCP_FRACTION_BITS;
 	if (flow->window > window)
 		flow->window = window;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Acks with three SACK blocks and timestamps fill all 40 bytes of options, so the option cannot be reserved for them. The
- * last block gives way to the short form: the sender learns of it from the next ack, but an echo that fails to come
- * through a whole recovery would freeze the flow.
+ * Acks with three SACK blocks and timestamps fill all 40 bytes of options, so the kernel cannot reserve room for ours.
+ * The option's short form replaces the last SACK block. The next ack repeats that block to the sender, but a flow
+ * without echoes for a whole recovery would stall.
  *
  *   01 01 08 0a t t t t t t t t | 01 01 05 len block block [block -> fd 08 exid echo]
  */
@@ -15,17 +15,23 @@
 #define FS_ETH_IPV4 0x0800
 #define FS_ETH_IPV6 0x86dd
 #define FS_SACK_KIND 5
-/* More than 32 of 40 bytes of options: four blocks, or three and timestamps. */
+/* Header length with more than 32 of 40 option bytes: four SACK blocks, or three and timestamps. */
 #define FS_SQUEEZED_HLEN (20 + 36)
 #define FS_SACK_BLOCK 8
 
-/* The kernel puts SACK last, after the timestamps if there are any: the words before its blocks, from `at`. */
+/*
+ * Loads the four bytes before the SACK blocks from `at`. The kernel writes SACK last, after the timestamps if there are
+ * any.
+ */
 FS_INLINE int fs_sack_at(struct __sk_buff *skb, __u32 at, __u8 *words)
 {
 	return !bpf_skb_load_bytes(skb, at, words, 4) && words[0] == 1 && words[1] == 1 && words[2] == FS_SACK_KIND;
 }
 
-/* Where TCP's header is, zero if there is none: a packet that this host has built has no IP options unless asked for, and no extension headers. */
+/*
+ * Offset of the TCP header, zero if there is none. Packets built by this host have no IPv6 extension headers, and IP
+ * options only on request.
+ */
 FS_INLINE __u32 fs_tcp_at(struct __sk_buff *skb)
 {
 	__u8 byte;
@@ -63,7 +69,9 @@ FS_INLINE void fs_unsqueeze(struct __sk_buff *skb)
 		return;
 	if (bpf_skb_load_bytes(skb, tcp + 12, words, 1))
 		return;
-	/* Where a block less would not have helped there was room. The kernel does not even ask for our option if none is. */
+	/*
+	 * A shorter header had room for our option. A full header has none, and the kernel then does not ask for the option.
+	 */
 	doff = (words[0] >> 4) * 4;
 	if (doff < FS_SQUEEZED_HLEN)
 		return;
@@ -89,7 +97,7 @@ FS_INLINE void fs_unsqueeze(struct __sk_buff *skb)
 	sum = bpf_csum_diff((__be32 *)old, 12, (__be32 *)new, 12, 0);
 	if (sum < 0 || bpf_skb_store_bytes(skb, sack, new, 4, 0) || bpf_skb_store_bytes(skb, last, new + 4, 8, 0))
 		return;
-	/* Left alone by the kernel where the device, or nobody, sums up. */
+	/* The kernel skips this if the device computes the checksum or the packet needs none. */
 	bpf_l4_csum_replace(skb, tcp + 16, 0, sum, 0);
 	fs_count(FS_COUNT_FIXED_UP);
 }

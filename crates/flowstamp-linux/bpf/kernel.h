@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The part of the kernel's types that the programs touch; offsets are relocated when they are loaded (CO-RE). */
+/* Headers that all programs include. Loading relocates offsets of kernel types (CO-RE). */
 #ifndef FLOWSTAMP_KERNEL_H
 #define FLOWSTAMP_KERNEL_H
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * RCP and XCP of crates/flowstamp-laws in the kernel's fixed point.
- * tests/equality.rs holds every function against the Rust law, within the bound stated at it.
+ * RCP and XCP of crates/flowstamp-laws in fixed point for the kernel. tests/equality.rs compares each function with the
+ * Rust law, within the error bound stated at the function.
  *
- * Units, in names: _q16 has 16 fraction bits, rates are bytes/s, times ns or us. Valid for links of 100 kb/s to
- * 100 Gb/s and RTTs of 10 us to 20 s; nothing overflows within, and what is outside saturates.
+ * Names carry the unit: _q16 has 16 fraction bits. Rates are in bytes/s, times in ns or us. Valid for links of 100 kb/s
+ * to 100 Gb/s and RTTs of 10 us to 20 s. Nothing overflows within that range; values outside it saturate.
  */
 #ifndef FLOWSTAMP_LAWS_H
 #define FLOWSTAMP_LAWS_H
 
 #include "fixed.h"
 
-/* RTTs from here on are never believed (MAX_ALLOWABLE_RTT, app. F.2.1). */
+/* The laws ignore RTTs of this length or more (MAX_ALLOWABLE_RTT, app. F.2.1). */
 #define FS_MAX_ALLOWABLE_RTT_US 20000000ULL
-/* An average RTT is at least this, so that what is divided by it stays in range. */
+/* Lower bound of an average RTT, so that quotients by it stay in range. */
 #define FS_MIN_RTT_Q8 (1000ULL << 8)
 
 /* ------------------------------------------------------------------ RCP, Dukkipati 2007, appendix F: rcp/router.rs */
@@ -27,18 +27,21 @@ struct fs_rcp_params {
 	__u64 mtu_bytes;
 	/* MAX_RATE_ESTIMATION_INTERVAL */
 	__u64 max_interval_ns;
-	/* A kernel's timer cannot follow RTTs below it (deviation 1). */
+	/* A kernel timer cannot fire more often, even if RTTs are shorter (deviation 1). */
 	__u64 min_interval_ns;
-	/* MAX_ALLOWABLE_RTT: RTTs from here on are not believed; at most FS_MAX_ALLOWABLE_RTT_US. */
+	/* MAX_ALLOWABLE_RTT: RTTs of this length or more are ignored; at most FS_MAX_ALLOWABLE_RTT_US. */
 	__u64 max_rtt_us;
-	/* RTTs weigh by bytes, and one counts as at most this many times their mean; zero: by packets, as they are. At most 1000. */
+	/*
+	 * RTTs are weighted by bytes, and each is capped at this many times their mean; at most 1000. Zero: RTTs are weighted
+	 * by packets and not capped.
+	 */
 	__u64 max_rtt_factor_q16;
 };
 
-/* What the packets of one interval brought. */
+/* Sums over the packets of one interval. */
 struct fs_rcp_sums {
 	__u64 input_bytes;
-	/* Of RTTs times weights, and of weights: packets with an RTT, or their bytes. */
+	/* Sum of RTTs times weights, and sum of weights. A weight is the packets that carry an RTT, or their bytes. */
 	__u64 sum_rtt_us;
 	__u64 sum_weight;
 };
@@ -48,22 +51,22 @@ struct fs_rcp {
 	__u64 rate_q16;
 	/* d, ns with 8 fraction bits; zero while unknown (rcp.rs, deviation 5) */
 	__u64 avg_rtt_q8;
-	/* y of the last interval, for probes. */
+	/* y of the last interval, for probes only. */
 	__u64 input_rate_q16;
-	/* m, the bytes behind it as they have decayed, and c m, which RTTs count as at most; zero: as they are. */
+	/* m, the decayed byte count behind it, and the cap c m on RTTs; zero: no cap. */
 	__u64 mean_rtt_q8;
 	__u64 mean_bytes_q16;
 	__u64 most_rtt_us;
 };
 
-/* m is one over so many d. */
+/* m averages over this many d. */
 #define FS_RCP_MEMORY 16
 
 /*
- * What the interval's mean means for m, for d and for the RTTs of the next (rcp.rs, `bound_rtt`).
+ * Updates m, d and the cap on the next interval's RTTs from the interval's mean RTT (rcp.rs, `bound_rtt`).
  *
- * Error against rcp.rs after one step from equal states, u = 2^-29: m: 2/256 ns, 4 u (|d_T - m| + m) and the error of d_T; c m: c
- * times that, and 2 u of itself; what RTTs count as is c m in whole us, 1 at least.
+ * Error against rcp.rs after one step from equal states, u = 2^-29: m: 2/256 ns, 4 u (|d_T - m| + m) and the error of
+ * d_T; c m: c times that, and 2 u of itself; the cap on RTTs is c m in whole us, at least 1.
  */
 FS_LAW void fs_rcp_bound(const struct fs_rcp_params *p, struct fs_rcp *s, __u64 weight, __u64 interval_q8, __u64 sample_q8)
 {
@@ -83,12 +86,12 @@ FS_LAW void fs_rcp_bound(const struct fs_rcp_params *p, struct fs_rcp *s, __u64 
 }
 
 /*
- * Appendix F lines 1 to 12, with `queue_bytes` waiting, after `interval_ns`.
+ * Appendix F lines 1 to 12, with a queue of `queue_bytes`, `interval_ns` after the last update.
  *
  * Deviations (rcp.rs says / we do / because):
- * 1. T is at most d / where T is longer, it stands for d in line 8 / timers have a floor, and the interval is then the
- *    delay of the loop.
- * 2. T is what was planned / what has passed / timers are late.
+ * 1. T is at most d / where T is longer, line 8 uses T instead of d / timers have a minimum period, and the interval is
+ *    then the delay of the control loop.
+ * 2. T is the planned interval / the time that has passed / timers are late.
  *
  * Error against rcp.rs after one step from equal states, for R up to eta C, g the largest of the gains and 1, u = 2^-29:
  *   d: 4/256 ns of truncations (three products, the sample), and 4 u (|d_T - d| + d + d_T)
@@ -153,7 +156,10 @@ FS_LAW void fs_rcp_update(const struct fs_rcp_params *p, struct fs_rcp *s, const
 	s->rate_q16 = fs_max(fs_min(rate, p->target_rate_q16), fs_min(min_rate, p->target_rate_q16));
 }
 
-/* Line 13: T = min(d, 10 ms), exact to a ns, but for the floor; the longest while d is unknown. */
+/*
+ * Line 13: T = min(d, 10 ms), exact to 1 ns, but at least the minimum interval; the maximum interval while d is
+ * unknown.
+ */
 FS_LAW __u64 fs_rcp_interval_ns(const struct fs_rcp_params *p, const struct fs_rcp *s)
 {
 	__u64 delay_ns = s->avg_rtt_q8 ? s->avg_rtt_q8 >> 8 : p->max_interval_ns;
@@ -161,7 +167,7 @@ FS_LAW __u64 fs_rcp_interval_ns(const struct fs_rcp_params *p, const struct fs_r
 	return fs_max(fs_min(delay_ns, p->max_interval_ns), p->min_interval_ns);
 }
 
-/* R in the option's unit, bytes/ms, rounded down, but at least 1, as zero means none. */
+/* R in the option's unit, bytes/ms, rounded down but at least 1, because zero means no rate. */
 FS_LAW __u32 fs_rcp_offer(const struct fs_rcp_params *p, const struct fs_rcp *s)
 {
 	__u64 offer = (fs_min(s->rate_q16, p->link_rate_q16) >> 16) / 1000;
@@ -175,7 +181,7 @@ FS_LAW void fs_rcp_input(struct fs_rcp_sums *sums, __u64 bytes)
 	sums->input_bytes += bytes;
 }
 
-/* What an RTT counts as where it is bounded by `most_rtt_us`: exact. One of zero is none, as is one that is not believed. */
+/* An RTT, capped at `most_rtt_us`; all ones for an RTT of zero or one that is too long. Exact. */
 FS_LAW __u64 fs_rcp_counts_as(__u64 max_rtt_us, __u64 most_rtt_us, __u64 rtt_us)
 {
 	if (rtt_us == 0 || rtt_us >= max_rtt_us)
@@ -183,7 +189,10 @@ FS_LAW __u64 fs_rcp_counts_as(__u64 max_rtt_us, __u64 most_rtt_us, __u64 rtt_us)
 	return most_rtt_us ? fs_min(rtt_us, most_rtt_us) : rtt_us;
 }
 
-/* Lines 19 to 21, for a frame that weighs `weight`: exact. The option's word for no RTT is above what is believed. */
+/*
+ * Lines 19 to 21, for a frame of weight `weight`: exact. The option's code for an unknown RTT decodes to more than
+ * `max_rtt_us`.
+ */
 FS_LAW void fs_rcp_rtt(struct fs_rcp_sums *sums, __u64 max_rtt_us, __u64 rtt_us, __u64 weight)
 {
 	if (rtt_us < max_rtt_us) {
@@ -207,23 +216,26 @@ struct fs_xcp_params {
 	__u64 gamma_q32;
 	__u64 min_interval_ns;
 	__u64 max_rtt_us;
-	/* The persistent queue is the least in this many propagation delays. */
+	/* The persistent queue is the minimum over this many propagation delays. */
 	__u64 queue_window_q32;
 	__u64 min_queue_interval_ns;
-	/* A byte weighs at most so many times what the mean one of the last interval weighed; zero: what it says. At most 1000. */
+	/*
+	 * Each byte's weight is capped at this many times the last interval's mean weight of a byte; at most 1000. Zero: no
+	 * cap.
+	 */
 	__u64 max_weight_q16;
 };
 
 /*
- * What the packets of one interval brought. X is the inter-packet time in 1/16 ns. The sum of X RTT, RTT in us, is
- * in two words of 32 bits each with room above for 2^32 packets.
+ * Sums over the packets of one interval. X is the inter-packet time in 1/16 ns. Two 32-bit words hold the sum of X RTT,
+ * with RTT in us; each has room above for 2^32 packets.
  */
 struct fs_xcp_sums {
 	__u64 input_bytes;
 	__u64 sum_x_q4;
 	__u64 sum_x_rtt_low;
 	__u64 sum_x_rtt_high;
-	/* Of the packets with an X. */
+	/* Bytes of the packets with an X. */
 	__u64 x_bytes;
 };
 
@@ -237,13 +249,13 @@ struct fs_xcp {
 	/* xi_p: bytes/s (q16) for a unit of X; xi_n: bytes/s (q16) for a byte. */
 	struct fs_gain give;
 	struct fs_gain take;
-	/* The most X for a byte; a mantissa of zero: any. */
+	/* The cap on X per byte; a mantissa of zero means no cap. */
 	struct fs_gain most_x;
 	__u64 residue_pos_q16;
 	__u64 residue_neg_q16;
 	/* d, ns with 8 fraction bits; zero while unknown (xcp.rs, deviation 8) */
 	__u64 avg_rtt_q8;
-	/* Q, and the least queue since the search for it began. */
+	/* Q, and the minimum queue since the current search for it began. */
 	__u64 persistent_queue_bytes;
 	__u64 min_queue_bytes;
 	/* For probes: F and y of the last decision. */
@@ -268,7 +280,7 @@ FS_LAW struct fs_gain fs_ratio(__u64 a, __u64 b)
 	return gain;
 }
 
-/* gain v for v below 2^40, rounded down; saturates. Exact but for that. */
+/* gain v for v below 2^40, rounded down; saturates. Otherwise exact. */
 FS_LAW __u64 fs_amplify(const struct fs_gain *gain, __u64 v)
 {
 	__u64 product = FS_PRODUCT(gain->mantissa, fs_min(v, (1ULL << 40) - 1));
@@ -291,13 +303,13 @@ FS_LAW __u64 fs_xcp_x_q4(__u64 rtt_us, __u64 packets_in_flight)
 	return fs_min(rtt_us, FS_MAX_ALLOWABLE_RTT_US) * 16000 / packets_in_flight;
 }
 
-/* What X counts as for a packet of `bytes` (shares.rs, `bounded`). Within 2^-22 of itself and 1/16 ns; 1/16 ns at least. */
+/* X, capped for a packet of `bytes` (shares.rs, `bounded`). Within 2^-22 of itself and 1/16 ns; at least 1/16 ns. */
 FS_LAW __u64 fs_xcp_bounded(const struct fs_xcp *s, __u64 bytes, __u64 x_q4)
 {
 	return s->most_x.mantissa ? fs_min(x_q4, fs_max(fs_amplify(&s->most_x, bytes), 1)) : x_q4;
 }
 
-/* First block of appendix A, for `packets` packets of `bytes` in all that carry the same. Exact. */
+/* First block of appendix A, for `packets` packets with equal fields and `bytes` bytes in total. Exact. */
 FS_LAW void fs_xcp_arrival(const struct fs_xcp_params *p, struct fs_xcp_sums *sums, __u64 bytes, __u64 packets,
 			   __u64 rtt_us, __u64 x_q4)
 {
@@ -311,16 +323,16 @@ FS_LAW void fs_xcp_arrival(const struct fs_xcp_params *p, struct fs_xcp_sums *su
 		sums->x_bytes += bytes;
 }
 
-/* How often a law that knows no RTT looks for one: xcp.rs, deviation 8. */
+/* Control interval while no RTT is known: xcp.rs, deviation 8. */
 #define FS_UNKNOWN_NS 1000000ULL
 
-/* d, or what stands for it while it is unknown, ns with 8 fraction bits. */
+/* d, or its substitute while d is unknown, in ns with 8 fraction bits. */
 FS_LAW __u64 fs_xcp_rtt_q8(const struct fs_xcp_params *p, const struct fs_xcp *s)
 {
 	return s->avg_rtt_q8 ? s->avg_rtt_q8 : fs_max(FS_UNKNOWN_NS, p->min_interval_ns) << 8;
 }
 
-/* An interval has ended: y, what stands for d, and whether that was known before (shares.rs, `close`). */
+/* The result of an interval: y, d or its substitute, and whether d was known before (shares.rs, `close`). */
 struct fs_xcp_closed {
 	__u64 input_q16;
 	__u64 delay_q8;
@@ -330,7 +342,7 @@ struct fs_xcp_closed {
 /*
  * The averages of an interval of `interval_ns`.
  *
- * Deviation: the interval is what has passed, not what was planned: timers are late.
+ * Deviation: the interval is the time that has passed, not the planned one, because timers are late.
  *
  * Error against shares.rs, u = 2^-29, sums equal:
  *   d: 2/256 ns and 2 u d
@@ -362,7 +374,7 @@ FS_LAW struct fs_xcp_closed fs_xcp_close(const struct fs_xcp_params *p, struct f
 }
 
 /*
- * What the packets of the next interval are to bring: F = rise - fall, both below 2^62, and the shuffled traffic.
+ * Hands out to the next interval's packets: F = rise - fall, both below 2^62, and the shuffled traffic.
  *
  * Error against shares.rs, u = 2^-29:
  *   pools: twice that of F, and 2^-15 bytes/s and 3 u gamma y
@@ -371,7 +383,9 @@ FS_LAW struct fs_xcp_closed fs_xcp_close(const struct fs_xcp_params *p, struct f
 FS_LAW void fs_xcp_hand_out(const struct fs_xcp_params *p, struct fs_xcp *s, const struct fs_xcp_sums *sums,
 			    const struct fs_xcp_closed *closed, __u64 rise, __u64 fall)
 {
-	/* shares.rs: with the bound, eqs. 2 and 9 go by packets from which something can be taken. */
+	/*
+	 * shares.rs: with the cap, eqs. 2 and 9 count only packets with an X, because nothing can be taken from others.
+	 */
 	__u64 taken_from = p->max_weight_q16 ? fs_min(sums->x_bytes, sums->input_bytes) : sums->input_bytes;
 	__u64 shuffled_of = taken_from < sums->input_bytes
 				    ? fs_mul_div(closed->input_q16, taken_from, sums->input_bytes)
@@ -416,7 +430,7 @@ FS_LAW void fs_xcp_decide(const struct fs_xcp_params *p, struct fs_xcp *s, const
 	spare = fs_times(input < p->capacity_q16 ? p->capacity_q16 - input : input - p->capacity_q16, p->alpha_q32);
 	drain = fs_times(fs_mul_div(s->persistent_queue_bytes, FS_NS_PER_S << 24, closed.delay_q8), p->beta_q32);
 	rise = input < p->capacity_q16 ? spare : 0;
-	/* Half of all there is: what follows is signed. */
+	/* Half of the unsigned range, because the following values are signed. */
 	fall = fs_min(drain, 1ULL << 61) + fs_min(input < p->capacity_q16 ? 0 : spare, 1ULL << 61);
 	fs_xcp_hand_out(p, s, sums, &closed, rise, fall);
 }
@@ -428,8 +442,8 @@ FS_LAW __u64 fs_xcp_interval_ns(const struct fs_xcp_params *p, const struct fs_x
 }
 
 /*
- * The search for the persistent queue ends; returns how long the next one takes. Within 2^-28 of itself and of the window w times
- * the local delay, and 2 + 2 w ns.
+ * Ends the search for the persistent queue and returns the length of the next search. Within 2^-28 of itself and of the
+ * window w times the local delay, and 2 + 2 w ns.
  */
 FS_LAW __u64 fs_xcp_queue_ns(const struct fs_xcp_params *p, struct fs_xcp *s, __u64 queue_bytes)
 {
@@ -442,11 +456,11 @@ FS_LAW __u64 fs_xcp_queue_ns(const struct fs_xcp_params *p, struct fs_xcp *s, __
 }
 
 /*
- * Third block of appendix A, for `packets` packets (1 to 65535) of `bytes` in all that carry the same; returns what they
- * carry on. What is given and taken in an interval is never more than the pools.
+ * Third block of appendix A, for `packets` packets (1 to 65535) with equal fields and `bytes` bytes in total. Returns
+ * the feedback that they carry from here on. An interval never gives or takes more than the pools hold.
  *
- * Error against xcp.rs for one packet and equal states: 1 byte/s, and 2^-22 of what is given and taken; and where what it
- * carries is within that of what this router gives, the other branch may be taken.
+ * Error against xcp.rs for one packet and equal states: 1 byte/s, and 2^-22 of what is given and taken. If the carried
+ * feedback is within that error of this router's feedback, the other branch may be taken.
  */
 FS_LAW __s32 fs_xcp_departure(struct fs_xcp *s, __u64 bytes, __u32 packets, __u64 rtt_us, __u64 x_q4, __s32 carried)
 {
@@ -456,7 +470,7 @@ FS_LAW __s32 fs_xcp_departure(struct fs_xcp *s, __u64 bytes, __u32 packets, __u6
 	if (rtt_us == 0 || x_q4 == 0)
 		return carried < 0 ? carried : 0; /* xcp.rs, deviation 2 */
 	give = fs_min(fs_amplify(&s->give, x_q4), s->residue_pos_q16); /* eq. 4 */
-	/* More than 2^31 bytes/s each is more than the field holds. */
+	/* The field holds at most 2^31 bytes/s per packet. */
 	if (packets > 1)
 		give = fs_min(FS_PRODUCT(fs_min(give, (1ULL << 47) - 1), packets), s->residue_pos_q16);
 	take = fs_min(fs_amplify(&s->take, bytes), s->residue_neg_q16); /* eq. 7 */
@@ -465,12 +479,14 @@ FS_LAW __s32 fs_xcp_departure(struct fs_xcp *s, __u64 bytes, __u32 packets, __u6
 	if (wish >= feedback) {
 		s->residue_pos_q16 -= give;
 		s->residue_neg_q16 -= take;
-		/* Rounded down, so that the sum stays within the pools. */
+		/* Rounds down, so that the sum stays within the pools. */
 		each = feedback >= 0 ? (__s64)FS_QUOTIENT((__u64)feedback, unit)
 				     : -(__s64)FS_QUOTIENT((__u64)-feedback + unit - 1, unit);
 		return each < -0x7fffffffLL - 1 ? -0x7fffffff - 1 : (__s32)each;
 	}
-	/* A router before this one allows less: Throughput::booked of header.rs. Without a sign there is room for give - wish. */
+	/*
+	 * An upstream router allows less: Throughput::booked of header.rs. Only an unsigned number has room for give - wish.
+	 */
 	take = fs_min(wish < 0 ? give + (__u64)-wish : give - (__u64)wish, s->residue_neg_q16);
 	s->residue_neg_q16 -= take;
 	if (wish >= 0)

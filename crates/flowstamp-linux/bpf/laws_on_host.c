@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The laws as the host's compiler takes them, for tests/equality.rs and tests/police_equality.rs. */
+/* The laws compiled for the host, for tests/equality.rs and tests/police_equality.rs. */
 #include "laws.h"
 #include "option.h"
 

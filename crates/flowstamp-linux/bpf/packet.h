@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Finds the stamp in a frame: Ethernet with up to two VLAN tags or none, IPv4 or IPv6 with extension headers, TCP. */
+/* Finds the option in a frame: Ethernet with up to two VLAN tags or none, IPv4 or IPv6 with extension headers, TCP. */
 #ifndef FLOWSTAMP_PACKET_H
 #define FLOWSTAMP_PACKET_H
 
@@ -8,7 +8,7 @@
 
 #define FS_INLINE static inline __attribute__((always_inline))
 
-/* Big endian, as compared with what frames carry. */
+/* EtherTypes in big endian, as frames carry them. */
 #define FS_ETH_IPV4 bpf_htons(0x0800)
 #define FS_ETH_IPV6 bpf_htons(0x86dd)
 #define FS_ETH_VLAN bpf_htons(0x8100)
@@ -16,25 +16,25 @@
 
 #define FS_PROTO_TCP 6
 
-/* More than all headers before the end of TCP's options may take: 14 + 8 + 40 + 8 * 40 + 60. */
+/* Upper bound of all headers up to the end of TCP's options: 14 + 8 + 40 + 8 * 40 + 60. */
 #define FS_HEADERS_MAX 448
 
-/* Where things are, from the frame's first byte. */
+/* Offsets of headers from the frame's first byte. */
 struct fs_found {
 	__u32 network;
 	__u32 tcp;
 	__u32 option;
 	__u8 version;
-	/* A segment without data that has the option's short form: an ack. */
+	/* A segment without data that carries the option's short form: an ack. */
 	__u8 ack;
 };
 
-/* Of the headers, how much was found. */
+/* Result of a search for headers. */
 enum fs_seek { FS_ABSENT, FS_THERE, FS_NOT_LINEAR };
 
 /*
- * Leaves an offset below 512 as it is and the verifier with one bound for it, however it came about: else it would walk through
- * the rest once for every way of getting there.
+ * Leaves an offset below 512 unchanged, and gives the verifier one bound for it. Without it, the verifier would check
+ * the rest once for each path to this point.
  */
 #ifdef __bpf__
 #define FS_BOUND(offset) asm volatile("%0 &= 511" : "+r"(offset))
@@ -42,19 +42,19 @@ enum fs_seek { FS_ABSENT, FS_THERE, FS_NOT_LINEAR };
 #define FS_BOUND(offset) ((offset) &= 511)
 #endif
 
-/* A pointer to `bytes` bytes at `at`, or none. */
+/* A pointer to `bytes` bytes at `at`, or null if they are not linear. */
 #define FS_AT(at, bytes) \
 	({ \
 		void *p_ = (void *)(long)skb->data + (at); \
 		p_ + (bytes) > (void *)(long)skb->data_end ? (void *)0 : p_; \
 	})
 
-/* Beyond what is linear there may be more. */
+/* Returns if the bytes are missing: FS_NOT_LINEAR if the packet has them beyond its linear part. */
 #define FS_NEED(pointer, at, bytes) \
 	if (!(pointer)) \
 		return (at) + (bytes) <= skb->len ? FS_NOT_LINEAR : FS_ABSENT
 
-/* IPv4's or IPv6's header, and whether TCP's comes whole behind it: `*tcp` is where, `*end` where the packet ends. */
+/* Finds the IPv4 or IPv6 header and the TCP header behind it. `*end` is where the packet ends. */
 FS_INLINE enum fs_seek fs_seek_tcp(struct __sk_buff *skb, __u32 link_bytes, struct fs_found *found, __u32 *end)
 {
 	__u32 at = link_bytes;
@@ -87,7 +87,7 @@ FS_INLINE enum fs_seek fs_seek_tcp(struct __sk_buff *skb, __u32 link_bytes, stru
 		if (ip[0] >> 4 != 4 || header < 20 || ip[9] != FS_PROTO_TCP || (ip[6] & 0x1f) || ip[7])
 			return FS_ABSENT;
 		total = (__u16)ip[2] << 8 | ip[3];
-		/* Zero in packets too long for the field, which have yet to be cut. */
+		/* Zero in packets that are too long for the field and not segmented yet. */
 		*end = total ? at + total : skb->len;
 		found->version = 4;
 		found->tcp = at + header;
@@ -122,7 +122,7 @@ FS_INLINE enum fs_seek fs_seek_tcp(struct __sk_buff *skb, __u32 link_bytes, stru
 			return FS_ABSENT;
 		}
 		next = header[0];
-		/* What is longer is nobody's. */
+		/* Longer headers do not occur in practice. */
 		if (at > FS_HEADERS_MAX - 80)
 			return FS_ABSENT;
 		FS_BOUND(at);
@@ -133,7 +133,7 @@ FS_INLINE enum fs_seek fs_seek_tcp(struct __sk_buff *skb, __u32 link_bytes, stru
 	return FS_THERE;
 }
 
-/* The long form of the option `exid` in TCP's header, and whether the short form is in a segment without data. */
+/* Finds the long form of the option `exid` in the TCP header. Notes a short form in a segment without data. */
 FS_INLINE enum fs_seek fs_seek_option(struct __sk_buff *skb, __u16 exid, struct fs_found *found, __u32 packet_end)
 {
 	__u32 at = found->tcp, end;
@@ -149,7 +149,7 @@ FS_INLINE enum fs_seek fs_seek_option(struct __sk_buff *skb, __u16 exid, struct 
 	for (int i = 0; i < 25; i++) {
 		__u8 *option;
 
-		/* One of the forms has to fit; a shorter rest is of no interest. And so it is within FS_BOUND. */
+		/* A shorter rest has no room for either form. The check also keeps the offset within FS_BOUND. */
 		if (at + FS_SHORT_LEN > end)
 			return FS_ABSENT;
 		FS_BOUND(at);
@@ -178,7 +178,7 @@ FS_INLINE enum fs_seek fs_seek_option(struct __sk_buff *skb, __u16 exid, struct 
 	return FS_ABSENT;
 }
 
-/* The option, whatever the frame: more of it is made linear if that is what it takes. */
+/* Finds the option in any frame; makes more of the frame linear if necessary. */
 FS_INLINE bool fs_find(struct __sk_buff *skb, __u32 link_bytes, __u16 exid, struct fs_found *found)
 {
 	for (int attempt = 0; attempt < 2; attempt++) {
@@ -195,29 +195,32 @@ FS_INLINE bool fs_find(struct __sk_buff *skb, __u32 link_bytes, __u16 exid, stru
 	return false;
 }
 
-/* The four bytes of `is` replace `was` at `offset` in the option, and TCP's checksum follows: it is right if it was right. */
+/*
+ * Replaces the four bytes `was` at `offset` in the option by `is` and updates the TCP checksum. A wrong checksum stays
+ * wrong.
+ */
 FS_INLINE void fs_write_word(struct __sk_buff *skb, const struct fs_found *found, __u32 offset, __be32 was, __be32 is)
 {
 	__u32 at = found->option + offset;
 
 	if (bpf_skb_store_bytes(skb, at, &is, sizeof(is), 0))
 		return;
-	/* At an odd distance from the header's start, every byte is in the other half of its checksum word. */
+	/* At an odd offset from the header's start, each byte is in the other half of its checksum word. */
 	if ((at - found->tcp) & 1) {
 		was = (was & 0x00ff00ff) << 8 | (was >> 8 & 0x00ff00ff);
 		is = (is & 0x00ff00ff) << 8 | (is >> 8 & 0x00ff00ff);
 	}
-	/* Where the checksum is left to the device, this knows. */
+	/* This helper also handles checksums that the device will compute. */
 	bpf_l4_csum_replace(skb, found->tcp + 16, was, is, sizeof(is));
 }
 
-/* The stamp comes to be `stamp`. */
+/* Replaces the stamp `was` by `stamp`. */
 FS_INLINE void fs_write_stamp(struct __sk_buff *skb, const struct fs_found *found, __be32 was, __be32 stamp)
 {
 	fs_write_word(skb, found, FS_AT_STAMP, was, stamp);
 }
 
-/* ECN's two bits of a packet whose headers have been found. */
+/* ECN bits of a packet whose headers have been found. */
 FS_INLINE __u32 fs_ecn(struct __sk_buff *skb, const struct fs_found *found)
 {
 	/* IPv4: version and length, then DSCP and ECN. IPv6: version, traffic class, flow label. */
@@ -228,7 +231,7 @@ FS_INLINE __u32 fs_ecn(struct __sk_buff *skb, const struct fs_found *found)
 	return byte >> (found->version == 4 ? 0 : 4) & 3;
 }
 
-/* They come to be `code`. DSCP stays, and IPv4's checksum follows. */
+/* Sets the ECN bits to `code`. DSCP stays, and the IPv4 checksum is updated. */
 FS_INLINE void fs_write_ecn(struct __sk_buff *skb, const struct fs_found *found, __u32 code)
 {
 	__u32 at = found->network + 1, shift = found->version == 4 ? 0 : 4;
@@ -243,12 +246,12 @@ FS_INLINE void fs_write_ecn(struct __sk_buff *skb, const struct fs_found *found,
 		bpf_l3_csum_replace(skb, found->network + 10, bpf_htons(was), bpf_htons(is), 2);
 }
 
-/* How many packets this frame becomes on the wire. */
+/* Number of packets that this frame becomes on the wire. */
 FS_INLINE __u32 fs_segments(struct __sk_buff *skb)
 {
 	__u32 segments = skb->gso_segs;
 
-	if (segments == 0 && skb->gso_size > 0) /* a guest's, not counted yet */
+	if (segments == 0 && skb->gso_size > 0) /* from a virtual machine, not counted yet */
 		segments = (skb->len + skb->gso_size - 1) / skb->gso_size;
 	return segments < 1 ? 1 : segments > 0xffff ? 0xffff : segments;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Hands every frame of an interface to the lab's path, with the instant it came at in front of it. */
+/* Passes each frame of an interface to the lab's path, with its arrival time as metadata in front. */
 #include "kernel.h"
 
 struct {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Tests the heavy flows of one interface behind its router (fs_police), and isolates those that do not obey before it (fs_gate): into a
- * class of the root's queueing discipline if one is given, else to an allowance.
+ * Tests the heavy flows of one interface after its router (fs_police), and isolates flows that do not follow the law
+ * before the router (fs_gate). Isolated flows go to a class of the root queueing discipline if one is configured,
+ * otherwise to a rate limit.
  *
- * A flow's packets nearly always come by one CPU; where two count at once, an update may be lost, and the flow seems
+ * One CPU handles nearly all packets of a flow. If two CPUs count at once, an update may be lost, and the flow seems
  * lighter than it is.
  *
- * Packets that a stranger sends in a flow's name count as that flow only if they come by the same interface and their sequence numbers
- * are within the same 64 MiB of the 4 GiB as its own: of those that guess, one in 64. A flow that goes on into the next region takes what
- * is known of it along. Who sees the flow's packets can count as it all the same (docs/security.md).
+ * Spoofed packets count as a flow's only if they arrive on the same interface and their sequence numbers are in the
+ * same 64 MiB region of the 4 GiB space. A guess hits that region once in 64 times. A flow that moves into the next
+ * region keeps its state. An attacker who sees the flow's packets can still spoof them (docs/security.md).
  */
 #include "qdisc.h"
 #include "packet.h"
@@ -29,9 +30,9 @@ struct fs_police_config {
 
 const volatile struct fs_police_config config = {};
 
-/* Tests of one source's flows at a time. */
+/* Maximum number of concurrent tests per source. */
 #define FS_TESTS 2
-/* Of a sequence number: its region. */
+/* Region of a sequence number. */
 #define FS_REGION(seq) ((seq) >> 26)
 #define FS_REGIONS 64
 
@@ -59,7 +60,7 @@ struct {
 	__type(value, struct fs_police_link);
 } link_state SEC(".maps");
 
-/* How many packets the interface's root queueing discipline has dropped. */
+/* Number of packets that the interface's root queueing discipline has dropped. */
 FS_INLINE __u64 link_drops(struct __sk_buff *skb)
 {
 	struct sk_buff *kernel = bpf_cast_to_kern_ctx(skb);
@@ -68,7 +69,7 @@ FS_INLINE __u64 link_drops(struct __sk_buff *skb)
 	return root->qstats.drops;
 }
 
-/* The RTT that an option names, us; zero: none. */
+/* The RTT that an option carries, in us; zero if none. */
 FS_INLINE __u64 named_rtt(const __u8 *option)
 {
 	__u16 rtt = (__u16)option[FS_AT_RTT] << 8 | option[FS_AT_RTT + 1];
@@ -76,7 +77,10 @@ FS_INLINE __u64 named_rtt(const __u8 *option)
 	return rtt == FS_RTT_UNKNOWN ? 0 : fs_rtt_unpack(rtt);
 }
 
-/* Until when flows of a source are being tested. Where two CPUs begin one at once, both do; no harm but more of a dent. */
+/*
+ * End times of the current tests of a source's flows. If two CPUs start a test at once, both run, which costs only some
+ * extra throughput.
+ */
 struct fs_source {
 	__u64 until_ns[FS_TESTS];
 };
@@ -131,7 +135,7 @@ FS_INLINE struct fs_police_flow *find_flow(struct __sk_buff *skb, const struct f
 	return bpf_map_lookup_elem(&flows, key);
 }
 
-/* Where a test of a source's flow may be noted down that begins now; none if too many have begun. */
+/* A free slot for a test that starts now; null if the source has too many tests. */
 FS_INLINE __u64 *free_test(const struct fs_flow_key *flow, __u64 now)
 {
 	struct fs_source_key key = {.version = flow->version};
@@ -152,8 +156,8 @@ FS_INLINE __u64 *free_test(const struct fs_flow_key *flow, __u64 now)
 }
 
 /*
- * What the router is to read in the place of `word`, the RTT and the packets in flight. An isolated flow names no RTT, so that its
- * packets are input to the router and no more. What any other says is bounded by what it is believed.
+ * Returns the value that replaces `word`, the RTT and the packets in flight, before the router reads it. An isolated
+ * flow carries no RTT, so its packets only count as input. Values of other flows are bounded to what is plausible.
  */
 FS_INLINE __u32 believed(const struct fs_police_flow *flow, const struct fs_police_link *link, __u64 rtt_us, __u64 bytes, __u32 word)
 {
@@ -175,8 +179,8 @@ FS_INLINE __u32 believed(const struct fs_police_flow *flow, const struct fs_poli
 }
 
 /*
- * Before the router: an isolated flow's packets go to its class, or no more of them go on than its allowance. What goes on is bounded in
- * what it says.
+ * Runs before the router. It moves an isolated flow's packets to their class, or drops those above the flow's rate
+ * limit. It also bounds what the other packets claim.
  */
 SEC("tcx/egress")
 int fs_gate(struct __sk_buff *skb)
@@ -208,7 +212,7 @@ int fs_gate(struct __sk_buff *skb)
 	isolated = fs_police_isolated(flow);
 	if (!(isolated && config.class) && !fs_police_admit(&params, flow, now, skb->wire_len, link)) {
 		if (!config.class) {
-			/* Nobody behind here sees it: it was sent all the same. */
+			/* Programs after this one do not see the packet, so it is counted here. */
 			flow->held += packets - 1;
 			flow->bytes += skb->wire_len;
 			flow->named_ns = fs_max(flow->named_ns, rtt_us * 1000);
@@ -262,7 +266,7 @@ int fs_police(struct __sk_buff *skb)
 	view.told = config.exid == FS_EXID_RCP ? carried * 1000ULL : 0;
 	view.drops = link_drops(skb);
 	phase = flow->phase;
-	/* Asked for when a watch is over, not of each packet. */
+	/* Looks for a free test only when a watch ends, not for each packet. */
 	if (phase == FS_WATCH && now >= flow->until_ns)
 		test = free_test(&key, now);
 	view.free = test != 0;
@@ -281,7 +285,10 @@ int fs_police(struct __sk_buff *skb)
 	} else {
 		__s64 change = fs_police_change(&params, flow, now, bytes / packets);
 
-		/* For seconds: who is told zero for so long takes the router for gone and leaves its law (FS_UNTOLD_ROUNDS_MAX). */
+		/*
+		 * Never exactly zero: a sender without feedback for seconds would conclude that the router is gone and leave its law
+		 * (FS_UNTOLD_ROUNDS_MAX).
+		 */
 		if (change == 0 && (fs_police_isolated(flow) || fs_police_bound(flow)))
 			change = -1;
 		if (change >= (__s32)carried)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Tests whether a flow obeys, Katabi 2002, section 7: share/police.rs in fixed point. Phases, limits and deviations are described there.
- * tests/police_equality.rs holds it against that law, for rates of 1 kB/s to 100 Gb/s.
+ * Tests whether a flow follows its law, Katabi 2002, section 7: share/police.rs in fixed point. That file describes
+ * phases, limits and deviations. tests/police_equality.rs compares both for rates of 1 kB/s to 100 Gb/s.
  *
- * A flow's rate is within 2^-29 of itself and 1 byte/s; what is decided by rates that close to a limit may be decided the
- * other way. Times and counts are exact.
+ * A flow's rate is within 2^-29 of itself and 1 byte/s. A decision on a rate that close to a limit may differ from the
+ * Rust law's. Times and counts are exact.
  */
 #ifndef FLOWSTAMP_POLICE_H
 #define FLOWSTAMP_POLICE_H
@@ -13,23 +13,28 @@
 
 #define FS_POLICE_MIN_ROUND_NS (10 * 1000 * 1000ULL)
 #define FS_POLICE_MAX_ROUND_NS (2000 * 1000 * 1000ULL)
-/* T where none was named. */
+/* The round trip T if packets carry no RTT. */
 #define FS_POLICE_UNKNOWN_ROUND_NS FS_NS_PER_S
-/* An ack may be held back this long, and packets queue on the way. */
+/* Allowance for delayed acks and queueing on the path. */
 #define FS_POLICE_GRACE_NS (50 * 1000 * 1000ULL)
 #define FS_POLICE_FAILURES 2
-/* What proves that a flow obeys; what a void test takes of that. */
+/* Credit that proves that a flow follows its law, and the credit that a void test costs. */
 #define FS_POLICE_PROOF 4
 #define FS_POLICE_VOID 2
-/* Isolation begins with at most so many times `heavy`. */
+/* The rate limit of an isolated flow starts at no more than this many times `heavy`. */
 #define FS_POLICE_MOST_HEAVY 2
-/* The link's drops are looked at this often; after so many periods in a row with drops it is in trouble. */
+/*
+ * The link's drops are checked once per period. The link is congested after this many consecutive periods with drops.
+ */
 #define FS_POLICE_PERIOD_NS FS_NS_PER_S
 #define FS_POLICE_TROUBLED 2
-/* A flow's packets weigh at most as so many quarters of flows; an RTT counts as at most so many times what witnesses named. */
+/*
+ * A flow's packets weigh at most this many quarters of a flow. An RTT counts as at most this many times the longest RTT
+ * of proven flows.
+ */
 #define FS_POLICE_MOST_QUARTERS 5
 #define FS_POLICE_MOST_RTT 4
-/* Witnesses are remembered for one to two times so many retest times. */
+/* RTTs of proven flows are kept for one to two times this many retest times. */
 #define FS_POLICE_MEMORY 2
 
 enum fs_police_phase { FS_WATCH, FS_HOLD, FS_REFER, FS_TELL, FS_JUDGE, FS_ISOLATE };
@@ -41,25 +46,25 @@ struct fs_police_params {
 	__u64 isolate_ns;
 };
 
-/* A packet, as it leaves. */
+/* A packet at departure. */
 struct fs_police_view {
 	__u64 now_ns;
 	__u64 bytes;
-	/* The round trip that its sender names; zero: it does not know. */
+	/* The RTT that its sender reports; zero if unknown. */
 	__u64 rtt_us;
-	/* RCP: the rate that it carries, bytes/s; XCP: zero. */
+	/* RCP: the rate that it carries, in bytes/s. XCP: zero. */
 	__u64 told;
-	/* Not too many flows of its source are being tested. */
+	/* Its source has a free test. */
 	__u64 free;
-	/* How many packets the link has dropped so far. */
+	/* Number of packets that the link has dropped so far. */
 	__u64 drops;
 };
 
-/* What is known of the link: whether it drops packets all the time, and RTTs that proven flows have named. */
+/* State of the link: whether it drops packets persistently, and the RTTs that proven flows have reported. */
 struct fs_police_link {
 	__u64 since_ns;
 	__u64 seen;
-	/* Periods with drops, in a row and in all. */
+	/* Periods with drops: the current consecutive ones, and the total. */
 	__u64 row;
 	__u64 all;
 	__u64 longest_ns;
@@ -76,35 +81,35 @@ struct fs_police_flow {
 	/* r_0, bytes/s */
 	__u64 rate;
 	__u64 round_ns;
-	/* The longest round trip that was named since the last watch began, and in the one before; zero: none. */
+	/* The longest RTT reported since the last watch began, and during the one before; zero if none. */
 	__u64 named_ns;
 	__u64 named_before_ns;
-	/* The rate of the last phase that has ended, bytes/s. */
+	/* The rate in the last completed phase, in bytes/s. */
 	__u64 last_rate;
-	/* The RTT that it named when it was last proven; zero if it never was, or has failed since. */
+	/* The RTT that it reported when last proven; zero if it was never proven, or has failed since. */
 	__u64 passed_ns;
-	/* Isolation has ended, or begun without a verdict, and no test has ended since. */
+	/* Isolation has ended or has begun without a verdict, and no test has completed since. */
 	__u64 probation;
 	__u64 credit;
-	/* The link's drops when the test began, and this flow's packets held back when its judgement did. */
+	/* The link's drops when the test began, and this flow's held-back packets when its judgement began. */
 	__u64 test_drops;
 	__u64 judge_held;
-	/* Packets were held back since it was last proven. */
+	/* Packets were held back since the flow was last proven. */
 	__u64 marked;
-	/* The most that it may send while isolated, bytes/s; zero: no bound yet. */
+	/* Rate limit while isolated, in bytes/s; zero if there is none yet. */
 	__u64 allowed;
-	/* How many bad periods of the link it has been slowed down for. */
+	/* Number of link periods with drops for which its limit was reduced. */
 	__u64 eased;
 	__u64 failures;
 	/* bytes/s */
 	__u64 told;
 	__u64 told_before;
-	/* bytes, 16 fraction bits: packets may come more often than bytes are due */
+	/* Tokens in bytes with 16 fraction bits, because packets may arrive faster than whole bytes accrue. */
 	__u64 tokens_q16;
 	__u64 tokens_ns;
 	__u64 tests;
 	__u64 isolations;
-	/* Packets that isolation held back. */
+	/* Number of packets that isolation has held back. */
 	__u64 held;
 };
 
@@ -116,7 +121,7 @@ FS_LAW void fs_police_enter(struct fs_police_flow *f, __u64 phase, __u64 now, __
 	f->bytes = 0;
 }
 
-/* A watch begins, and with it another T. */
+/* Starts a watch and updates T. */
 FS_LAW void fs_police_watch(struct fs_police_flow *f, __u64 now)
 {
 	__u64 named = fs_max(f->named_ns, f->named_before_ns);
@@ -129,13 +134,13 @@ FS_LAW void fs_police_watch(struct fs_police_flow *f, __u64 now)
 	fs_police_enter(f, FS_WATCH, now, f->probation ? FS_POLICE_MAX_ROUND_NS : f->round_ns);
 }
 
-/* How long a test that now begins may take, and what it leaves behind. Exact. */
+/* Maximum duration of a test that starts now, including its aftereffects. Exact. */
 FS_LAW __u64 fs_police_test_ns(const struct fs_police_flow *f)
 {
 	return 12 * f->round_ns + 5 * FS_POLICE_GRACE_NS;
 }
 
-/* The link has dropped `drops` packets by now. Exact. */
+/* Updates the link's state: it has dropped `drops` packets in total. Exact. */
 FS_LAW void fs_police_look(struct fs_police_link *l, __u64 now, __u64 drops)
 {
 	if (now - l->since_ns < FS_POLICE_PERIOD_NS)
@@ -150,7 +155,7 @@ FS_LAW void fs_police_look(struct fs_police_link *l, __u64 now, __u64 drops)
 	l->since_ns = now;
 }
 
-/* A proven flow has named `rtt_ns`. Exact. */
+/* Records the RTT that a proven flow has reported. Exact. */
 FS_LAW void fs_police_witness(const struct fs_police_params *p, struct fs_police_link *l, __u64 now, __u64 rtt_ns)
 {
 	if (now >= l->until_ns) {
@@ -171,7 +176,7 @@ FS_LAW bool fs_police_proven(const struct fs_police_flow *f)
 	return f->credit >= FS_POLICE_PROOF;
 }
 
-/* Something speaks for it. */
+/* Adds credit to a flow. Enough credit cancels failures and proves the flow. */
 FS_LAW void fs_police_credit(struct fs_police_flow *f, __u64 credit)
 {
 	f->credit = fs_min(f->credit + credit, FS_POLICE_PROOF);
@@ -189,7 +194,7 @@ FS_LAW void fs_police_credit(struct fs_police_flow *f, __u64 credit)
 	f->passed_ns = fs_max(f->named_ns, f->named_before_ns);
 }
 
-/* It is told to halve `rate`. */
+/* Starts a test: the flow is told to halve `rate`. */
 FS_LAW void fs_police_tell(struct fs_police_flow *f, __u64 now, __u64 rate)
 {
 	f->rate = rate;
@@ -211,7 +216,7 @@ FS_LAW void fs_police_isolate(const struct fs_police_params *p, struct fs_police
 FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_flow *f, const struct fs_police_view *v)
 {
 	__u64 now = v->now_ns, rate, told, least, named = v->rtt_us * 1000;
-	/* What a watch of an unknown flow would wait for has come. */
+	/* Also starts a watch when an unknown flow first reports an RTT. */
 	bool begins = f->until_ns == 0 ||
 		      (named > 0 && f->phase == FS_WATCH && (f->named_ns | f->named_before_ns) == 0);
 
@@ -228,7 +233,7 @@ FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_
 	f->told_before = f->told;
 	f->told = v->told;
 	f->last_rate = rate;
-	/* A marked flow is told to stay below `heavy`. */
+	/* A marked flow is told to stay below `heavy`, so its threshold is half of that. */
 	least = p->heavy >> (f->marked ? 1 : 0);
 	if (f->phase == FS_WATCH) {
 		bool heavy = rate >= least, suspect = heavy && (f->probation || rate > told + told / 4);
@@ -285,19 +290,22 @@ FS_LAW void fs_police_packet(const struct fs_police_params *p, struct fs_police_
 	f->bytes += v->bytes;
 }
 
-/* What an allowance of so many bytes/s lets go on at once. */
+/* Depth of the token bucket for a rate limit of `allowed` bytes/s. */
 FS_LAW __u64 fs_police_depth(__u64 allowed)
 {
 	return fs_max(allowed / 10, 2 * 65536);
 }
 
-/* Whether it is to stay within `heavy`. */
+/* Whether the flow must stay within `heavy`. */
 FS_LAW bool fs_police_bound(const struct fs_police_flow *f)
 {
 	return f->marked && !fs_police_isolated(f);
 }
 
-/* The most that the flow is to be told, bytes/s; all ones when it is not being tested. Off by the rate's error and 1. */
+/*
+ * Upper limit on the rate that the flow is told, in bytes/s; all ones if it is not being tested. Off by the rate's
+ * error and 1.
+ */
 FS_LAW __u64 fs_police_told(const struct fs_police_params *p, const struct fs_police_flow *f)
 {
 	__u64 most = f->phase == FS_TELL || f->phase == FS_JUDGE ? f->rate / 2 : ~0ULL;
@@ -306,12 +314,12 @@ FS_LAW __u64 fs_police_told(const struct fs_police_params *p, const struct fs_po
 }
 
 /*
- * The change that one of its packets, of `bytes`, is to carry at most, bytes/s; the largest when it is not being tested.
- * Within 2^-29 of itself and 1, towards less.
+ * Upper limit on the change that one of its packets, of `bytes`, may carry, in bytes/s; the largest value if it is not
+ * being tested. Within 2^-29 of itself and 1, rounded down.
  */
 FS_LAW __s64 fs_police_change(const struct fs_police_params *p, const struct fs_police_flow *f, __u64 now, __u64 bytes)
 {
-	/* What half of the rate, or half as much again, is for this packet. */
+	/* This packet's share of half of the rate, down or up. */
 	__u64 half = fs_min(fs_mul_div(bytes, FS_NS_PER_S / 2, f->round_ns), 0x7ffffffe);
 
 	if (f->phase == FS_WATCH && !f->probation) {
@@ -324,7 +332,7 @@ FS_LAW __s64 fs_police_change(const struct fs_police_params *p, const struct fs_
 	return 0;
 }
 
-/* Whether the bucket of `allowed` bytes/s has a packet's tokens, which are then gone. */
+/* Takes a packet's tokens from the bucket of `allowed` bytes/s; false if there are too few. */
 FS_LAW bool fs_police_takes(struct fs_police_flow *f, __u64 now, __u64 bytes, __u64 allowed)
 {
 	__u64 depth = fs_police_depth(allowed);
@@ -339,8 +347,9 @@ FS_LAW bool fs_police_takes(struct fs_police_flow *f, __u64 now, __u64 bytes, __
 }
 
 /*
- * Whether a flow's packet may go on, by a token bucket of 100 ms: of its allowance if it is isolated, of `heavy` if the flow is not
- * proven and the link is in trouble, or was once when it sent more. A packet adds an error of 2^-16 bytes, and that of the rate in the time since the one before.
+ * Whether a flow's packet may pass, by a token bucket of 100 ms. An isolated flow has its own rate limit. A flow that
+ * is not proven is limited to `heavy` while the link is congested, or if it has exceeded that before. Each packet adds
+ * an error of 2^-16 bytes, plus the rate's error over the time since the previous packet.
  */
 FS_LAW bool fs_police_admit(const struct fs_police_params *p, struct fs_police_flow *f, __u64 now, __u64 bytes,
 			    const struct fs_police_link *l)
@@ -368,7 +377,7 @@ FS_LAW bool fs_police_admit(const struct fs_police_params *p, struct fs_police_f
 	return false;
 }
 
-/* The longest RTT that a flow's packet is believed, us. Exact to 1 us, rounded down, but 1 at least; all ones: any. */
+/* Upper limit on a flow's RTT, in us, rounded down but at least 1; all ones if unlimited. Exact to 1 us. */
 FS_LAW __u64 fs_police_most_rtt_us(const struct fs_police_flow *f, const struct fs_police_link *l)
 {
 	__u64 longest = fs_max(l->longest_ns, l->before_ns);
@@ -377,8 +386,8 @@ FS_LAW __u64 fs_police_most_rtt_us(const struct fs_police_flow *f, const struct 
 }
 
 /*
- * The least number of packets of `bytes` in flight that a flow with this RTT is believed: those of 0.8 of its rate. Within 2^-29 of itself
- * and of the rate's error, and 1.
+ * Lower limit on the packets of `bytes` in flight for a flow with this RTT: those of 0.8 of its rate. Within 2^-29 of
+ * itself and of the rate's error, and 1.
  */
 FS_LAW __u64 fs_police_least_flight(const struct fs_police_flow *f, __u64 rtt_us, __u64 bytes)
 {

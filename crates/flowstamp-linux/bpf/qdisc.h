@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The kernel's own view of a packet's device and of the queue before it. Offsets are relocated on loading (CO-RE). */
+/* The kernel's types for a packet's device and its queues. Loading relocates the offsets (CO-RE). */
 #ifndef FLOWSTAMP_QDISC_H
 #define FLOWSTAMP_QDISC_H
 
@@ -33,7 +33,7 @@ struct Qdisc {
 struct net_device {
 	int ifindex;
 	struct Qdisc *qdisc;
-	/* All but the root, by hash_32() of their handles. */
+	/* All queueing disciplines but the root, hashed by hash_32() of their handles. */
 	struct hlist_head qdisc_hash[16];
 } __attribute__((preserve_access_index));
 
@@ -44,10 +44,10 @@ struct sk_buff {
 void *bpf_cast_to_kern_ctx(void *) __ksym;
 void *bpf_rdonly_cast(const void *, __u32) __ksym;
 
-/* More than share a bucket of a device with a few classes. */
+/* Limit on a walk through one bucket: more entries than a device with a few classes has there. */
 #define FS_BUCKET_MAX 16
 
-/* The device's queueing discipline of this handle, which is not the root; none if there is none. Holds under RCU. */
+/* The device's non-root queueing discipline with this handle; null if there is none. The caller must hold RCU. */
 static inline __attribute__((always_inline)) struct Qdisc *fs_qdisc(struct net_device *device, __u32 handle)
 {
 	struct hlist_node *node = device->qdisc_hash[handle * 0x61c88647U >> 28].first;

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * An interface's router: tc egress accounts and stamps, a timer runs the law.
+ * The router of an interface. A tc egress program counts and stamps packets, and a timer runs the law.
  *
  * Deviations (laws say / we do / because):
- * 1. Arrival at the queue and start of transmission are two events / one, before the queue / tc has no hook behind it.
- * 2. Packets are counted one by one / a segmentation-offload frame counts as the packets it becomes, with the bytes they
- *    will take, and its option is copied into each / that is what the wire will carry.
- * 3. Queue of the law's own link / backlog of the device's root queueing discipline, or of the own class's leaf on a link that
- *    is shared / it is the real one. So the rate is to be held there (tbf, htb), or by the device with a qdisc that keeps
- *    its backlog at the root (fifo, fq_codel).
- * 4. VCP marks ECN-capable packets of other protocols at overload / touches none of them / what their marks mean is between their own
- *    hosts and their own queues: a packet is VCP's if it carries VCP's option, and nothing is kept of flows.
- * 5. VCP sends acks first / the queueing discipline says what goes first / that is its trade.
+ * 1. Arrival at the queue and start of transmission are two events / one event, before the queue / tc has no hook after
+ *    the queue.
+ * 2. Packets are counted one by one / a segmentation-offload frame counts as the packets and bytes that it becomes, and
+ *    its option is copied into each / the wire will carry those packets.
+ * 3. The queue of the law's own link / the backlog of the device's root queueing discipline, or of the own class's leaf
+ *    on a shared link / that is the real queue. So the rate must be limited there (tbf, htb), or by the device under a
+ *    qdisc that reports its backlog at the root (fifo, fq_codel).
+ * 4. VCP marks ECN-capable packets of other protocols at overload / it changes none of them / their marks belong to
+ *    their own hosts and queues. A packet is VCP's if it carries VCP's option; the router keeps no state per flow.
+ * 5. VCP sends acks first / the queueing discipline decides the order / scheduling is its task.
  *
- * On a shared link what is not the law's own is counted and put into its class, and the law sees nothing of it.
+ * On a shared link, other traffic is counted and put into its class; the law does not see it.
  *
- * Counters are per CPU and only ever grow: no atomic operations and no shared cache line per packet, and no packet is
- * lost between reading and clearing. The timer sums them and subtracts what it has seen. XCP's pools are one for all,
- * under a lock: what is handed out must not exceed them.
+ * Counters are per CPU and only grow. This avoids atomic operations and shared cache lines, and loses no packet between
+ * reading and clearing. The timer sums them and subtracts the previous sums. XCP's pools are shared by all CPUs under a
+ * lock, because the total handed out must not exceed them.
  *
- * A bpf_timer runs the law, not a daemon: it was found as punctual as a real-time thread, idle and under load, while an
- * ordinary thread came milliseconds late; and no process has to live for it.
+ * A bpf_timer runs the law instead of a daemon, so no process has to stay alive. Measured idle and under load, it was
+ * as punctual as a real-time thread, while an ordinary thread was milliseconds late.
  */
 #include "qdisc.h"
 #include "packet.h"
@@ -34,17 +35,17 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define TCX_NEXT -1
 #define CLOCK_MONOTONIC 1
-/* A router of XCP's packets, which hosts know nothing of: behind those that have an option. */
+/* XCP-b, a router law on XCP's packets. Hosts do not know it, so its number follows those of laws with an option. */
 #define FS_XCP_B FS_LAWS
-/* Frames of more packets than that, longer than 64 KiB, count as that many when flows are counted. */
+/* Frames of more packets than this (longer than 64 KiB) count as this many packets in the flow estimate. */
 #define FS_MAX_COUNTED 64
-/* The leaves of the classes that `router attach --share htb` makes: src/router/htb.rs. */
+/* Handles of the classes and leaves that `router attach --share htb` creates: src/router/htb.rs. */
 #define FS_CLASS(class) (0x46530001U + (class))
 #define FS_LEAF(class) (0x46540000U + ((class) << 16))
-/* XCP and VCP look at their queue after this at the latest, whatever their delays. */
+/* Upper limit on the time between two timer events of a law. */
 #define FS_MAX_WAIT_NS (20 * FS_NS_PER_S)
 
-/* What all CPUs have counted of the class of others. */
+/* Bytes of other traffic, summed over all CPUs. */
 FS_INLINE __u64 other_bytes(void)
 {
 	__u32 other = FS_OTHER;
@@ -61,8 +62,8 @@ FS_INLINE __u64 other_bytes(void)
 }
 
 /*
- * The capacity that the law works with from now on, after `interval_ns`. The weight stays when `router share` ends, but what it knew
- * of other traffic is soon out of date.
+ * Updates the law's capacity after an interval of `interval_ns`. When `router share` ends, its weight stays valid, but
+ * its measurement of other traffic soon expires.
  */
 FS_INLINE void divide(struct fs_link *link, __u64 now, __u64 interval_ns)
 {
@@ -78,7 +79,7 @@ FS_INLINE void divide(struct fs_link *link, __u64 now, __u64 interval_ns)
 	link->seen_other_bytes = bytes;
 }
 
-/* The queue that the law is to keep short: the own class's, or the root's if there are no classes. */
+/* The queue that the law controls: the own class's, or the root's if there are no classes. */
 FS_INLINE struct Qdisc *own_queue(struct net_device *device)
 {
 	struct Qdisc *leaf = config.share ? fs_qdisc(device, FS_LEAF(FS_OWN)) : 0;
@@ -87,9 +88,9 @@ FS_INLINE struct Qdisc *own_queue(struct net_device *device)
 }
 
 /*
- * Which class a frame goes to, and what is counted of it. Own is what carries the stamp, and acks with the echo alone. Data with
- * the echo alone is other: its sender has left the law for the kernel's own, or never obeyed. (Or it obeys, and SACK blocks took the
- * stamp's room: a flow both of whose ends send, in the round trips after a loss.)
+ * Assigns a frame to its class and counts it. The own class has packets with a stamp, and acks with only an echo. Data
+ * with only an echo is other traffic: its sender has left the law or never followed it. One exception: if both ends of
+ * a flow send, SACK blocks can displace the stamp of a law-abiding sender in the round trips after a loss.
  */
 FS_INLINE void share_packet(struct __sk_buff *skb, bool own)
 {
@@ -137,7 +138,7 @@ FS_INLINE void rcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 	}
 }
 
-/* What a packet is to the law, once its option is found and read. */
+/* The law's input and output for one packet whose option is already parsed. */
 struct fs_work {
 	struct fs_rcp_sums sums;
 	__u64 bytes;
@@ -149,7 +150,10 @@ struct fs_work {
 	__u32 stamp;
 };
 
-/* rcp_packet's law without the packet and without what bounds it, as the thesis has it: never loaded, for `router bench` counts its instructions. */
+/*
+ * The law of rcp_packet() as in the thesis, without packet access and without the cap on RTTs. Never loaded: `router
+ * bench` counts its instructions.
+ */
 SEC("?syscall")
 int fs_rcp_work(struct fs_work *work)
 {
@@ -184,7 +188,7 @@ FS_INLINE void xcp_packet(struct __sk_buff *skb, struct fs_link *link, struct fs
 	}
 	queue = own_queue(kernel->dev);
 	waiting = queue->qstats.backlog;
-	/* A lost update of the least queue costs one packet's view of it. */
+	/* Losing an update of the minimum queue loses only one packet's observation. */
 	if (waiting < link->xcp.min_queue_bytes)
 		link->xcp.min_queue_bytes = waiting;
 	if (config.law == FS_XCP_B) {
@@ -263,8 +267,8 @@ int fs_router(struct __sk_buff *skb)
 }
 
 /*
- * What comes in by the same interface, where both directions share a medium: counted and stamped like what leaves, since acks for it
- * wait in this queue (xcp/blind.rs: section 5 of the paper).
+ * Counts and stamps received packets like sent ones, if both directions share a medium. Acks for them wait in this
+ * queue (xcp/blind.rs: section 5 of the paper).
  */
 SEC("tcx/ingress")
 int fs_router_in(struct __sk_buff *skb)
@@ -278,14 +282,17 @@ int fs_router_in(struct __sk_buff *skb)
 	return TCX_NEXT;
 }
 
-/* The same hook with nothing in it: what a program costs that does nothing. */
+/* An empty program on the same hook, as the baseline of the cost. */
 SEC("tc")
 int fs_nothing(struct __sk_buff *skb)
 {
 	return TCX_NEXT;
 }
 
-/* One write of a stamp where the frame of `router bench` has it: what that costs, as only lower rates are written. */
+/*
+ * Writes one stamp at its offset in the frame of `router bench`, to measure that cost. The router itself writes only
+ * lower rates.
+ */
 SEC("tc")
 int fs_rewrite(struct __sk_buff *skb)
 {
@@ -300,7 +307,7 @@ int fs_rewrite(struct __sk_buff *skb)
 	return TCX_NEXT;
 }
 
-/* What all CPUs have counted. */
+/* Sums the counters of all CPUs. */
 FS_INLINE void add_up(struct fs_sums *total)
 {
 	__u32 zero = 0;
@@ -324,14 +331,14 @@ FS_INLINE void add_up(struct fs_sums *total)
 	}
 }
 
-/* The law's queue; false if the device is gone. */
+/* Reads the law's queue; false if the device is gone. */
 FS_INLINE bool read_queue(struct fs_link *link)
 {
 	struct net_device *device =
 		bpf_rdonly_cast((void *)link->device, bpf_core_type_id_kernel(struct net_device));
 	struct Qdisc *queue;
 
-	/* The memory of a device that is gone may be anything's. */
+	/* The memory of a removed device may have been reused. */
 	if (device->ifindex != config.ifindex)
 		return false;
 	queue = own_queue(device);
@@ -346,11 +353,14 @@ FS_INLINE bool read_queue(struct fs_link *link)
 	return true;
 }
 
-/* This and look() have stack frames of their own: together in on_timer() they exceed the 512 bytes of one frame with newer clang. */
+/*
+ * This function and look() have their own stack frames. Inlined into on_timer(), they exceed the 512 bytes of one frame
+ * with newer clang.
+ */
 static __noinline void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 {
 	__u64 interval_ns = now - link->decided_ns, late = now - link->decide_at_ns;
-	/* In the map, as a program's stack is small; nobody else touches them. */
+	/* In the map because a program's stack is small; only this function uses them. */
 	struct fs_sums *total = &link->total;
 	struct fs_xcp *state = &link->next_xcp;
 
@@ -434,7 +444,7 @@ static __noinline void decide(struct fs_link *link, __u64 now, __u64 *next_ns)
 	}
 }
 
-/* The law looks at its queue between decisions; returns when it will again. */
+/* Samples the queue between decisions and returns the time until the next sample. */
 static __noinline __u64 look(struct fs_link *link)
 {
 	struct fs_xcp_params params = config.xcp;
@@ -471,7 +481,7 @@ static int on_timer(void *map, int *key, struct fs_link *link)
 	return 0;
 }
 
-/* Run once, by BPF_PROG_RUN with the interface as the packet's, which is how the device is known. */
+/* Runs once, through BPF_PROG_RUN with the interface as the packet's device, which is how it finds the device. */
 SEC("tc")
 int fs_start(struct __sk_buff *skb)
 {

@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a router is told, what it counts, and what its law knows: constants and maps of router.bpf.c. */
+/* Configuration, counters and state of a router: constants and maps of router.bpf.c. */
 #ifndef FS_ROUTER_STATE_H
 #define FS_ROUTER_STATE_H
 
-/* What was asked for on attaching. */
+/* The configuration from `router attach`. */
 struct fs_config {
 	__u64 law;
 	__u64 ifindex;
-	/* Of the header before IP's. */
+	/* Length of the link-layer header. */
 	__u64 link_bytes;
 	__u64 cpus;
-	/* What the link carries. */
+	/* Capacity of the link. */
 	__u64 link_rate_q16;
-	/* Whether htb has a class for the law's own traffic and one for the rest; else the next two are zero. */
+	/* Whether htb has one class for the law's own traffic and one for the rest. */
 	__u64 share;
-	/* Whether what comes in takes of the same medium; the program only needs to be there. */
+	/*
+	 * Whether received packets share the medium. The program ignores it; `fs_router_in` is attached if it is set.
+	 */
 	__u64 half_duplex;
-	/* Of both classes' queues together. */
+	/* Buffer of both classes together. */
 	__u64 buffer_bytes;
-	/* The first weight of the own class. */
+	/* Initial weight of the own class. */
 	__u64 own_weight_q32;
-	/* What the law aims at, of its part of the capacity. */
+	/* Target utilisation, as a share of the law's part of the capacity. */
 	__u64 eta_q32;
-	/* When the law first looks at its queue between decisions; zero: it never does. */
+	/* Time until the first queue sample between decisions; zero if the law takes none. */
 	__u64 queue_interval_ns;
 	struct fs_rcp_params rcp;
 	struct fs_xcp_params xcp;
@@ -32,7 +34,7 @@ struct fs_config {
 
 const volatile struct fs_config config = {};
 
-/* What packets have brought, on one CPU. */
+/* Sums over packets, on one CPU. */
 struct fs_sums {
 	struct fs_rcp_sums rcp;
 	struct fs_xcp_sums xcp;
@@ -43,16 +45,16 @@ struct fs_sums {
 struct fs_link {
 	struct bpf_timer timer;
 	struct bpf_spin_lock lock;
-	/* What RCP's packets are stamped with, bytes/ms. */
+	/* The rate that RCP packets are stamped with, in bytes/ms. */
 	__u32 offer;
-	/* The device, for its queue. */
+	/* Address of the device, to find its queue. */
 	__u64 device;
 	__u64 queue_bytes;
 	__u64 queue_packets;
 	__u64 dropped_packets;
-	/* Of a link that is shared: the queue of other traffic, C_R, and the others' counter at the last decision. */
+	/* On a shared link: the queue of other traffic, C_R, and the others' counter at the last decision. */
 	__u64 other_queue_bytes;
-	/* Whether a class has gone, as another root takes both away. */
+	/* Whether a class is missing; a new root queueing discipline removes both. */
 	__u64 without_classes;
 	__u64 own_capacity_q16;
 	__u64 seen_other_bytes;
@@ -60,7 +62,7 @@ struct fs_link {
 	__u64 decided_ns;
 	__u64 decide_at_ns;
 	__u64 queue_at_ns;
-	/* Length of the last interval, decisions so far, and by how much they came too late. */
+	/* Length of the last interval, number of decisions, and their total and maximum lateness. */
 	__u64 interval_ns;
 	__u64 decisions;
 	__u64 late_sum_ns;
@@ -68,11 +70,11 @@ struct fs_link {
 	struct fs_rcp rcp;
 	struct fs_xcp xcp;
 	struct fs_vcp vcp;
-	/* Beside XCP's state. */
+	/* State of XCP-b in addition to XCP's. */
 	struct fs_xcp_b xcp_b;
 	/* Counters at the last decision. */
 	struct fs_sums seen;
-	/* Where a decision works. */
+	/* Scratch space of a decision. */
 	struct fs_sums total;
 	struct fs_xcp next_xcp;
 };
@@ -105,9 +107,12 @@ struct {
 	__type(value, struct fs_zombies);
 } zombies SEC(".maps");
 
-/* The split, written by `router share` and never here; rates in bytes/s. What the program does not read is for `router status`. */
+/*
+ * The split of the link. `router share` writes it; this program only reads it. Rates are in bytes/s. Fields that the
+ * program does not read are for `router status`.
+ */
 struct fs_share {
-	/* C w_R, and y_T of the last period, until that is out of date. */
+	/* C w_R, and y_T of the last period with its expiry time. */
 	__u64 own_least_q16;
 	__u64 other_q16;
 	__u64 until_ns;

@@ -1,37 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What senders compute, in whole numbers: no kernel types here, so that the same text is compiled for tests on the host.
+ * The senders' arithmetic in integers. It uses no kernel types, so the tests compile the same text on the host.
  *
  *   RCP   window = R (srtt + 2 ms) / s + 1 packet, pace = R  Dukkipati 2007, sections 3.1 and 6.1.1
  *   XCP   window = window + change srtt, pace = window/srtt  Katabi 2002, section 3.3, in throughput as in the draft
  *
- *   switch to the kernel's TCP, for good                     Dukkipati 2007, section 6.2.2
- *     smoothed RTT at least twice the least for a round trip, and the rate given has not fallen
- *     a loss (RCP), and the rate given has not fallen
+ *   permanent switch to the kernel's TCP                     Dukkipati 2007, section 6.2.2
+ *     smoothed RTT at least twice the minimum for a round trip, and the router's rate has not fallen
+ *     a loss (RCP), and the router's rate has not fallen
  *
- * `s` is a packet as routers count it: with its headers. Rates R are bytes/ms, times us, windows of XCP 1/256 byte.
- * Valid for srtt below 2^27 us (134 s); XCP takes at most FS_XCP_SRTT_MAX_US, the router's own bound.
+ * `s` is the packet size that routers count: it includes headers. Rates R are in bytes/ms, times in us, XCP's windows
+ * in 1/256 byte. Valid for srtt below 2^27 us (134 s); XCP uses at most FS_XCP_SRTT_MAX_US, the router's own bound.
  *
  * Deviations from flowstamp-laws (the law says / here / because):
- * 1. A window of at least a packet / of two / a receiver answers every second packet at once and one only after 40 ms.
- *    RCP's window of R rtt / and 2 ms more / the kernel sends bursts of up to 1 ms, and a receiver acks bursts, so that a
- *    window without room for two stops the pace and even looks like loss; the pace alone holds the flow to R.
- * 2. Rate as it comes / never above what the socket may send / a stranger's option must not lift a host's own limits.
- * 3. RTT doubled for a round trip / by 5 ms at least, and for 100 ms / below that it is the hosts' own scheduling that is
- *    measured: on two busy processors it held back all acks of a path of 10 ms for up to 54 ms.
- * 4. RTT doubled / and half of the excess on the data's way / acks that wait are the other direction's queue.
- * 5. XCP has no switch / it has the RTT's, on its window / a queue that no router answers is another kind's.
- * 6. XCP sets no pace / 1.2 windows an RTT, the kernel's own ratio in congestion avoidance / whole windows leave in bursts.
- * 7. A loss is judged at the end of the round trip after it / a round trip and 5 ms after it / by then the kernel may have
- *    found that it was none.
- * 8. RTT doubled for a round trip / in what was sent after that too, and in each packet's / a host that stood still gets the
- *    acks of a whole flight at one instant, and the smoothed RTT stays high until the next flight's.
- * 9. XCP halves the window, or what is in flight if that is less / the window / it grows only while it is used.
- * 10. The smoothed RTT / that of the data alone, until the kernel's is as short, where the handshake was sent again / the kernel's begins
- *    with a second then, and so long an RTT makes a router of XCP tell all its flows nothing for most of that time.
- * 11. XCP keeps its window as long as it is told nothing / the kernel's TCP after 20 round trips and 200 ms of that, if it would be faster /
- *    a router that has gone or stopped looks so: the receiver's sum of no changes is an echo as any other. A router's interval is the mean
- *    RTT of its flows, many round trips of a short one.
+ * 1. The window is at least one packet / two packets / a receiver acks every second packet at once, but a single one
+ *    only after 40 ms. RCP's window is R rtt / 2 ms more / the kernel sends bursts of up to 1 ms, and a receiver acks
+ *    bursts. A window without room for two bursts stops the pacing and even looks like a loss. The pacing alone holds
+ *    the flow to R.
+ * 2. The received rate is used as it is / it never exceeds the socket's own limits / another host's option must not
+ *    lift a host's own limits.
+ * 3. The RTT has doubled for a round trip / also by at least 5 ms, and for 100 ms / below that, the RTT measures the
+ *    hosts' own scheduling: two busy CPUs held back all acks of a 10 ms path for up to 54 ms.
+ * 4. The RTT has doubled / at least half of the excess is also on the data's direction / delayed acks are queued in the
+ *    other direction.
+ * 5. XCP has no switch / it has the switch on RTT, with its window as the rate / a queue that no router reacts to
+ *    belongs to other traffic.
+ * 6. XCP does not pace / 1.2 windows per RTT, the kernel's own ratio in congestion avoidance / otherwise whole windows
+ *    leave in bursts.
+ * 7. A loss is judged at the end of the round trip after it / a round trip and 5 ms after it / by then the kernel may
+ *    have found that nothing was lost.
+ * 8. The RTT has doubled for a round trip / also for packets sent after that, and in each packet's own RTT / a host
+ *    that paused receives the acks of a whole flight at one instant, and the smoothed RTT stays high until the next
+ *    flight's acks.
+ * 9. XCP halves the window, or the data in flight if that is less / it halves the window / the window grows only while
+ *    it is used.
+ * 10. The smoothed RTT is the kernel's / after a retransmitted handshake it is the smoothed RTT of the data alone,
+ *     until the kernel's is as short / the kernel's then starts at 1 s or more. Such a long RTT would make an XCP
+ *     router send no feedback to any flow for most of that time.
+ * 11. XCP keeps its window while the feedback is zero / after 20 round trips and 200 ms without feedback it switches to
+ *     the kernel's TCP, if it would send faster / a router that has gone or stopped looks like that, because the
+ *     receiver still echoes its unchanged sum. A router's interval is the mean RTT of its flows, so it can span many
+ *     round trips of a short flow.
  */
 #ifndef FLOWSTAMP_SENDER_H
 #define FLOWSTAMP_SENDER_H
@@ -40,24 +49,24 @@
 
 #define FS_INLINE static inline __attribute__((always_inline))
 
-/* A wish for as much as there is: more than any link has, so a router on the path always writes less. */
+/* Requests an unlimited rate. No link is that fast, so a router on the path always writes a lower value. */
 #define FS_RCP_UNBOUNDED 0xffffffffu
 #define FS_XCP_UNBOUNDED 0x7fffffff
 
 #define FS_XCP_FRACTION_BITS 8
 #define FS_XCP_SRTT_MAX_US 4000000u
-/* 64 GB: far above any window, far below where products overflow. */
+/* 64 GB: far above any window, and far below the point where products overflow. */
 #define FS_XCP_WINDOW_MAX (1ull << 36 << FS_XCP_FRACTION_BITS)
 
 #define FS_WINDOW_MIN 2
-/* Full packets of 1 GB, the most that TCP can have in flight: the kernel's own sums stay in their types. */
+/* The full-sized packets in 1 GB, TCP's maximum in flight. The kernel's own sums stay within their types. */
 #define FS_WINDOW_MAX (1 << 19)
 #define FS_BURST_US 2000
 #define FS_ROUNDS 4
 #define FS_RTT_EXCESS_US 5000
 #define FS_DOUBLED_US 100000
 
-/* Packets in flight at `rate` bytes/ms. */
+/* RCP's window in packets at `rate` bytes/ms. */
 FS_INLINE __u32 fs_rcp_window(__u32 rate, __u32 srtt_us, __u32 packet_bytes)
 {
 	__u64 packets = (__u64)rate * (srtt_us + FS_BURST_US) / ((__u64)packet_bytes * 1000) + 1;
@@ -67,13 +76,16 @@ FS_INLINE __u32 fs_rcp_window(__u32 rate, __u32 srtt_us, __u32 packet_bytes)
 	return packets > FS_WINDOW_MAX ? FS_WINDOW_MAX : packets;
 }
 
-/* The kernel paces payload: bytes/s of it when packets of `mss + header` leave at `rate` bytes/ms. */
+/*
+ * The pacing rate in bytes/s of payload (the kernel paces payload) when packets of `mss + header` leave at `rate`
+ * bytes/ms.
+ */
 FS_INLINE __u64 fs_rcp_pace(__u32 rate, __u32 mss, __u32 header_bytes)
 {
 	return (__u64)rate * 1000 * mss / (mss + header_bytes);
 }
 
-/* What a granted change of throughput, bytes/s, does to an XCP window. */
+/* Applies a granted change of throughput, in bytes/s, to an XCP window. */
 FS_INLINE __u64 fs_xcp_window(__u64 window, __s64 change, __u32 srtt_us, __u32 packet_bytes)
 {
 	__u64 size = change < 0 ? -change : change, step, least = (__u64)packet_bytes << FS_XCP_FRACTION_BITS;
@@ -88,7 +100,7 @@ FS_INLINE __u64 fs_xcp_window(__u64 window, __s64 change, __u32 srtt_us, __u32 p
 	return window + step < FS_XCP_WINDOW_MAX ? window + step : FS_XCP_WINDOW_MAX;
 }
 
-/* XCP's window after a loss, or a timeout: as TCP does. */
+/* XCP's window after a loss or a retransmission timeout, as in TCP. */
 FS_INLINE __u64 fs_xcp_lost(__u64 window, int timeout, __u32 packet_bytes)
 {
 	__u64 half = timeout ? 0 : window / 2, least = (__u64)packet_bytes << FS_XCP_FRACTION_BITS;
@@ -96,7 +108,7 @@ FS_INLINE __u64 fs_xcp_lost(__u64 window, int timeout, __u32 packet_bytes)
 	return half > least ? half : least;
 }
 
-/* Whole packets of a window, at least `least`. */
+/* A window in whole packets, at least `least`. */
 FS_INLINE __u32 fs_xcp_packets(__u64 window, __u32 packet_bytes, __u32 least)
 {
 	__u64 packets = (window >> FS_XCP_FRACTION_BITS) / packet_bytes;
@@ -104,16 +116,19 @@ FS_INLINE __u32 fs_xcp_packets(__u64 window, __u32 packet_bytes, __u32 least)
 	return packets < least ? least : packets > FS_WINDOW_MAX ? FS_WINDOW_MAX : packets;
 }
 
-/* Payload bytes/s of a window, times 1.2 (deviation 6). */
+/* The pacing rate: 1.2 windows per RTT, in bytes/s of payload (deviation 6). */
 FS_INLINE __u64 fs_xcp_pace(__u64 window, __u32 srtt_us, __u32 mss, __u32 header_bytes)
 {
 	__u64 rate = (window >> FS_XCP_FRACTION_BITS) * 1200000 / (srtt_us ? srtt_us : 1);
 
-	/* 4 TB/s, so that the product stays within its type. */
+	/* Capped at 4 TB/s, so that the product stays within its type. */
 	return (rate < 1ull << 42 ? rate : 1ull << 42) * mss / (mss + header_bytes);
 }
 
-/* The wish of one packet, bytes/s: what brings the flow to `desired` bytes/s in a round trip of `packets`. */
+/*
+ * One packet's requested change, in bytes/s. The `packets` requests of a round trip bring the flow to `desired`
+ * bytes/s.
+ */
 FS_INLINE __s32 fs_xcp_wish(__u64 desired, __u64 window, __u32 srtt_us, __u32 packets)
 {
 	__u64 throughput;
@@ -124,24 +139,24 @@ FS_INLINE __s32 fs_xcp_wish(__u64 desired, __u64 window, __u32 srtt_us, __u32 pa
 	if (desired > 1ull << 50)
 		return FS_XCP_UNBOUNDED;
 	throughput = (window >> FS_XCP_FRACTION_BITS) * 1000000 / srtt_us;
-	/* A quotient of unsigned numbers: BPF of this version has no signed one. */
+	/* Divides unsigned numbers, because this version of BPF has no signed division. */
 	wish = throughput > desired ? -(__s64)((throughput - desired) / packets) : (__s64)((desired - throughput) / packets);
 	if (wish >= FS_XCP_UNBOUNDED)
 		return FS_XCP_UNBOUNDED - 1;
 	return wish < -FS_XCP_UNBOUNDED ? -FS_XCP_UNBOUNDED : wish;
 }
 
-/* What decides on the switch. */
+/* State of the decision to switch to the kernel's TCP. */
 struct fs_switch {
 	__u64 round_end_us;
 	__u32 least_srtt_us;
-	/* Rates at the start of the last round trips, the newest first. */
+	/* Rates at the start of the last round trips, newest first. */
 	__u32 round_rates[FS_ROUNDS];
-	/* The RTT has been at least twice the least since this round trip's beginning; zero: it has not. */
+	/* Start of the round trip since which the RTT has been at least twice the minimum; zero if it is not. */
 	__u64 doubled_us;
 };
 
-/* Whether `rate` is a corresponding decrease: below 0.9 of the highest of the last round trips. */
+/* Whether the rate has fallen: `rate` is below 0.9 of the highest of the last round trips. */
 FS_INLINE int fs_switch_fell_to(const struct fs_switch *s, __u32 rate)
 {
 	__u32 highest = 0;
@@ -152,16 +167,16 @@ FS_INLINE int fs_switch_fell_to(const struct fs_switch *s, __u32 rate)
 	return (__u64)rate * 10 < (__u64)highest * 9;
 }
 
-/* Whether an RTT is twice the least, and more than hosts' scheduling. */
+/* Whether an RTT is at least twice the minimum and exceeds it by more than the hosts' scheduling delay. */
 FS_INLINE int fs_switch_doubled(const struct fs_switch *s, __u32 rtt_us)
 {
 	return rtt_us >= 2 * (__u64)s->least_srtt_us && rtt_us >= s->least_srtt_us + FS_RTT_EXCESS_US;
 }
 
 /*
- * An ack at `now_us` of data sent at `sent_us`; `idle` if it is not this flow's path that the smoothed RTT tells of: the
- * application limits it, or only acks wait, or this packet had no such RTT.
- * Bit 0: a round trip has ended; bit 1: switch.
+ * Handles an ack at `now_us` of data sent at `sent_us`. `idle` says that the smoothed RTT does not show this flow's
+ * queueing: the application limits the flow, only acks are queued, or this packet's own RTT has not doubled. In the
+ * result, bit 0 says that a round trip has ended and bit 1 that the flow should switch.
  */
 FS_INLINE int fs_switch_watch(struct fs_switch *s, __u64 now_us, __u64 sent_us, __u32 srtt_us, __u32 rate, int idle)
 {
@@ -187,8 +202,8 @@ FS_INLINE int fs_switch_watch(struct fs_switch *s, __u64 now_us, __u64 sent_us, 
 }
 
 /*
- * RCP after a loss, at each ack: `*lost` until it is judged (deviation 7), `*lost_us` when the first ack after it came, zero
- * before. Whether to switch.
+ * Returns whether RCP should switch after a loss; called at each ack. `*lost` is set until the loss is judged
+ * (deviation 7). `*lost_us` is the time of the first ack after it, zero before that ack.
  */
 FS_INLINE int fs_rcp_lost(const struct fs_switch *s, __u32 *lost, __u64 *lost_us, __u64 now_us, __u32 srtt_us, __u32 rate)
 {

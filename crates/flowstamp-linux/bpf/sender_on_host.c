@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What senders compute, compiled for the host: tests/sender_equality.rs holds it against the Rust laws. */
+/* The senders' arithmetic compiled for the host: tests/sender_equality.rs compares it with the Rust laws. */
 #include "sender.h"
 #include "shun.h"
 

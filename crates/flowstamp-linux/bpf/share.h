@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Sharing a link, but for its weights: how many flows a class has, crates/flowstamp-laws/src/share/zombies.rs, and what the
- * law may fill, step C.3 of split.rs.
+ * Sharing a link, without its weights: the estimated number of flows in a class
+ * (crates/flowstamp-laws/src/share/zombies.rs) and the law's capacity (step C.3 of split.rs).
  *
- * Each packet is compared with a random entry of a list of recently seen flows; N is packets compared by packets that
- * found their flow. What is made of the counts, weights above all, is the Rust law's, run by `router share`.
+ * Each packet is compared with a random entry of a list of recently seen flows. N is the number of comparisons divided
+ * by the number of matches. The Rust law, run by `router share`, computes everything else from the counts, above all
+ * the weights.
  *
  * Deviations (zombies.rs says / we do / because):
- * 1. A flow is its addresses and ports / the 32 bits of the kernel's hash of them / that is there already. Two flows of
- *    one hash count as one: of 1,000 flows, one pair in 8,600 runs.
- * 2. Two draws / 32 bits: the upper choose the entry, the lower 16 whether it is overwritten / one draw costs as much as all
- *    the rest.
+ * 1. A flow is identified by addresses and ports / by the kernel's 32-bit hash of them / the hash already exists. Two
+ *    flows with the same hash count as one: among 1,000 flows, one such pair in 8,600 runs.
+ * 2. Two random draws / one draw of 32 bits: the upper bits choose the entry, the lower 16 decide whether to overwrite
+ *    it / a draw costs as much as all the rest.
  *
- * The list is one for all CPUs, without a lock: of two packets at once, one's entry is lost, as if it had been overwritten.
+ * All CPUs share the list without a lock. Of two simultaneous packets, one's entry is lost, as if overwritten.
  */
 #ifndef FLOWSTAMP_SHARE_H
 #define FLOWSTAMP_SHARE_H
@@ -27,7 +28,7 @@
 /* Share::Params::overwrite, of 65536. */
 #define FS_OVERWRITE_Q16 16384
 
-/* What has come of one class, on one CPU. */
+/* Arrivals of one class on one CPU. */
 struct fs_class {
 	__u64 bytes;
 	__u64 compared;
@@ -39,7 +40,7 @@ struct fs_zombies {
 	__u32 list[FS_ZOMBIES];
 };
 
-/* A packet of `flow` has come; `random` is uniform. Exact. */
+/* Handles the arrival of a packet of `flow`; `random` is uniform. Exact. */
 FS_LAW void fs_zombies_arrival(struct fs_zombies *z, struct fs_class *class, __u32 flow, __u32 random)
 {
 	__u32 length = z->length, at;
@@ -63,8 +64,9 @@ FS_LAW void fs_zombies_arrival(struct fs_zombies *z, struct fs_class *class, __u
 /*
  * C_R = max(C - y_T, C w_R), rates in any one unit. Exact.
  *
- * Deviation (split.rs says / we do / because): y_T of the last period / the greater of that and of the law's last interval /
- * periods last up to seconds, in which hosts whose queue is full while their rate stays would leave the law for good.
+ * Deviation (split.rs says / we do / because): y_T of the last period / the larger of that and the law's last interval
+ * / periods last up to seconds. In that time, hosts that see a full queue and an unchanged rate would leave the law
+ * permanently.
  */
 FS_LAW __u64 fs_share_capacity(__u64 capacity, __u64 own_least, __u64 other_of_period, __u64 other_now)
 {

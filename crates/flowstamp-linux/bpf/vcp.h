@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * VCP (Xia and others 2008) in the kernel's fixed point: vcp/router.rs and vcp/sender.rs of crates/flowstamp-laws, and what the receiver
- * counts. tests/vcp_equality.rs holds every function against the Rust laws, within the bound stated at it.
+ * VCP (Xia and others 2008) in fixed point for the kernel: vcp/router.rs and vcp/sender.rs of crates/flowstamp-laws,
+ * and the receiver's counts. tests/vcp_equality.rs compares each function with the Rust laws, within the error bound
+ * stated at it.
  *
  *   router   rho = (lambda + k_q q~) / (gamma C T)             eq. 1, every t_rho;  q~ = (1 - a) q~ + a q   every t_q
  *            code in packet = max(it, code(rho)), never from 00                     R.4
@@ -9,16 +10,18 @@
  *            10: w += alpha_s / w    alpha_s = alpha (rtt / t_rho)^2, at most w/10  eqs. 3, 8
  *            11: w *= beta           once; nothing for t_rho; then an RTT as for 10 eq. 4
  *
- * Units, in names: _q16 has 16 fraction bits; times ns or us; windows 2^-20 byte, so that what a packet adds at an RTT of a hundredth
- * of t_rho is not all cut off. Valid for links of 100 kb/s to 100 Gb/s, t_rho from 100 us to 16.7 s, an srtt below 2^27 us.
+ * Names carry the unit: _q16 has 16 fraction bits, times are in ns or us. Windows are in 2^-20 byte, so that a packet's
+ * addition at an RTT of a hundredth of t_rho is not truncated to nothing. Valid for links of 100 kb/s to 100 Gb/s,
+ * t_rho from 100 us to 16.7 s, and srtt below 2^27 us.
  *
  * Deviations (the Rust law says / here / because):
- * 1. T is t_rho / what has passed / timers are late, and input is counted for so long.
- * 2. Packets that an ack newly acknowledges, all with its own code / packets that have come with each code, as the receiver counts
- *    them / an ack tells of several, and one that is lost costs nothing. Of an ack's codes overload is obeyed first.
- * 3. A code of 00 counts as 10 / as none: the flow leaves when nothing else comes / somebody clears ECN's bits, and no router can
- *    tell it anything any more.
- * 4. After a loss half of what is in flight / half of the window / it grows only while it is used.
+ * 1. T is t_rho / the time that has passed / timers are late, and input is counted for that time.
+ * 2. Counts the packets that an ack newly acknowledges, all with its code / counts received packets per code, as the
+ *    receiver reports them / one ack covers several packets, and a lost ack costs nothing. Of an ack's codes, overload
+ *    is handled first.
+ * 3. Code 00 counts as 10 / as no code, and a flow that receives only 00 leaves / something on the path clears the ECN
+ *    bits, so routers cannot signal the flow.
+ * 4. A loss halves the data in flight / halves the window / the window grows only while it is used.
  */
 #ifndef FLOWSTAMP_VCP_H
 #define FLOWSTAMP_VCP_H
@@ -26,14 +29,14 @@
 #include "fixed.h"
 #include "option.h"
 
-/* Where high load begins (section III-B). */
+/* Load factor where high load begins (section III-B). */
 #define FS_VCP_TRANSITION_Q32 ((4ULL << 32) / 5)
-/* The most of a window that AI adds in a round trip: limiter "tenth". */
+/* Largest share of the window that AI adds per round trip: limiter "tenth". */
 #define FS_VCP_TENTH_Q44 ((1ULL << 44) / 10)
 #define FS_VCP_FRACTION_BITS 20
-/* 64 GB: far above any window, far below where sums overflow. */
+/* 64 GB: far above any window, and far below the point where sums overflow. */
 #define FS_VCP_WINDOW_MAX (1ULL << 36 << FS_VCP_FRACTION_BITS)
-/* Terms of the series of e^z - 1 for z up to 0.558, xi up to 1/4: what is left out is below 2^-33 of it. */
+/* Terms of the series of e^z - 1, for z up to 0.558 and xi up to 1/4. The omitted terms are below 2^-33 of the sum. */
 #define FS_VCP_TERMS 11
 
 struct fs_vcp_params {
@@ -44,11 +47,11 @@ struct fs_vcp_params {
 	__u64 queue_weight_q32;
 	__u64 t_rho_ns;
 	__u64 t_q_ns;
-	/* The same in us, as it is told. */
+	/* t_rho in us, as packets carry it. */
 	__u64 t_rho_us;
 };
 
-/* What the packets of one interval brought. */
+/* Sums over the packets of one interval. */
 struct fs_vcp_sums {
 	__u64 input_bytes;
 };
@@ -73,8 +76,9 @@ FS_LAW void fs_vcp_sample(const struct fs_vcp_params *p, struct fs_vcp *s, __u64
 }
 
 /*
- * Eq. 1 and R.3, after `interval_ns` (deviation 1). Within 4 2^-29 of rho, 2^-32, and (1 + rho) times what 2^-15 bytes, and k_q times
- * q~'s error, are of the target, if that is more than a byte. Input below 2^47 bytes: 11 s of 100 Gb/s are 2^37.
+ * Eq. 1 and R.3, after `interval_ns` (deviation 1). The error of rho is 4 2^-29 of rho, plus 2^-32, plus (1 + rho)
+ * times the ratio of 2^-15 bytes and k_q times q~'s error to the target, if the target is more than a byte. Input must
+ * be below 2^47 bytes; 11 s of 100 Gb/s are 2^37.
  */
 FS_LAW void fs_vcp_measure(const struct fs_vcp_params *p, struct fs_vcp *s, const struct fs_vcp_sums *sums, __u64 interval_ns)
 {
@@ -94,8 +98,8 @@ FS_LAW __u32 fs_vcp_raised(__u32 carried, __u32 own)
 /* ------------------------------------------------------------------ the receiver */
 
 /*
- * What is echoed once `packets` more have come with this code (deviation 2), after `echo`; `t_rho_us` is what their option says, zero
- * if no router has met them. Exact.
+ * The echo after `echo` once `packets` more have arrived with this code (deviation 2). `t_rho_us` is the value in their
+ * option, zero if they have passed no router. Exact.
  */
 FS_LAW __u32 fs_vcp_echo(__u32 echo, __u32 code, __u32 packets, __u32 t_rho_us)
 {
@@ -104,7 +108,7 @@ FS_LAW __u32 fs_vcp_echo(__u32 echo, __u32 code, __u32 packets, __u32 t_rho_us)
 	if (t_rho_us == 0)
 		return echo;
 	if (code == FS_VCP_NONE || code > FS_VCP_OVERLOAD)
-		/* A handshake's packet: only what t_rho is, and no more once there are counts. */
+		/* A handshake packet sets only t_rho, and only while there are no counts. */
 		return echo >> 24 ? echo : t_rho_us < FS_VCP_T_RHO_MAX_US ? t_rho_us : FS_VCP_T_RHO_MAX_US;
 	counts = echo >> 24 ? echo & 0xffffff : 0;
 	shift &= 31;
@@ -112,7 +116,7 @@ FS_LAW __u32 fs_vcp_echo(__u32 echo, __u32 code, __u32 packets, __u32 t_rho_us)
 	return code << 24 | counts;
 }
 
-/* How many packets with this code have come between two echoes, modulo 256. */
+/* Number of packets with this code between two echoes, modulo 256. */
 FS_LAW __u32 fs_vcp_came(__u32 before, __u32 after, __u32 code)
 {
 	__u32 shift = 8 * (FS_VCP_OVERLOAD - code) & 31, was = before >> 24 ? before : 0, is = after >> 24 ? after : 0;
@@ -120,7 +124,10 @@ FS_LAW __u32 fs_vcp_came(__u32 before, __u32 after, __u32 code)
 	return ((is >> shift) - (was >> shift)) & 0xff;
 }
 
-/* Whether an echo is newer than another: acks overtake each other, and fewer than 128 packets come between two with one code. */
+/*
+ * Whether the echo `after` is newer than `before`, although acks may be reordered. Assumes that fewer than 128 packets
+ * per code arrive between two echoes.
+ */
 FS_LAW bool fs_vcp_is_newer(__u32 before, __u32 after)
 {
 	if (after == before || !(after >> 24))
@@ -141,7 +148,9 @@ struct fs_vcp_sender_params {
 
 struct fs_vcp_sender {
 	__u64 window;
-	/* Nothing changes the window before then; and from there on it adds until then, whatever comes. */
+	/*
+	 * The window stays constant until `frozen_until_us`. After that, every code counts as high load until `adds_until_us`.
+	 */
 	__u64 frozen_until_us;
 	__u64 adds_until_us;
 };
@@ -166,8 +175,8 @@ FS_LAW __u64 fs_vcp_addition_q44(const struct fs_vcp_sender_params *p, __u64 win
 }
 
 /*
- * `packets` have come with `code`; `grows` unless the application limits or a loss is being repaired. Within their bytes times the
- * errors above, 2^-29 of what is added or left, and 2^-20 byte.
+ * Updates the window for `packets` acked with `code`. `grows` is false while the application limits the flow or a loss
+ * is being repaired. The error is the packets' bytes times the errors above, 2^-29 of the change, and 2^-20 byte.
  */
 FS_LAW void fs_vcp_obey(const struct fs_vcp_sender_params *p, struct fs_vcp_sender *s, __u64 now_us, __u32 srtt_us, __u32 t_rho_us,
 			__u32 code, __u32 packets, __u32 packet_bytes, bool grows)
@@ -193,7 +202,7 @@ FS_LAW void fs_vcp_obey(const struct fs_vcp_sender_params *p, struct fs_vcp_send
 	s->window = fs_min(s->window + fs_min(step, FS_VCP_WINDOW_MAX), FS_VCP_WINDOW_MAX);
 }
 
-/* The window after a loss, or a timeout: as TCP does. Within 2^-20 byte. */
+/* The window after a loss or a retransmission timeout, as in TCP. Within 2^-20 byte. */
 FS_LAW __u64 fs_vcp_lost(__u64 window, bool timeout, __u32 packet_bytes)
 {
 	return fs_max(timeout ? 0 : window / 2, (__u64)packet_bytes << FS_VCP_FRACTION_BITS);

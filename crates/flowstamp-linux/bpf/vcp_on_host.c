@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* VCP as the host's compiler takes it, for tests/vcp_equality.rs. */
+/* VCP compiled for the host, for tests/vcp_equality.rs. */
 #include "vcp.h"
 
 #define FS_HOST __attribute__((visibility("default")))

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * XCP-b (Abrantes and Ricardo 2006) in the kernel's fixed point: xcp/blind.rs of crates/flowstamp-laws. What packets are given of the
- * aggregate feedback F is XCP's (laws.h). tests/xcpb_equality.rs holds it against the Rust law, within the bounds stated here.
+ * XCP-b (Abrantes and Ricardo 2006) in fixed point for the kernel: xcp/blind.rs of crates/flowstamp-laws. Packets
+ * receive their share of the aggregate feedback F as in XCP (laws.h). tests/xcpb_equality.rs compares it with the Rust
+ * law, within the error bounds stated here.
  *
  *   F = -(alpha dq + beta (q - kappa)) s / d, at most chi Qmax / d            eqs. 6, 9, 13      the link is busy
  *   F = chi Qmax / d                                                         eq. 7              it is under-used:
  *       lambda < tau kappa,   lambda = w q + (1 - w) lambda                  eqs. 10 to 12
  *       or n intervals in a row without a queue                              eq. 9
  *
- * Units, in names: _q16 and _q24 have as many fraction bits; "units" are packets or bytes, as kappa is. Valid for queues below 4 GiB.
+ * Names carry the unit: _q16 and _q24 have that many fraction bits. "units" are packets or bytes, the unit of kappa.
+ * Valid for queues below 4 GiB.
  *
  * Deviations (blind.rs says / here / because):
- * 1. d since the last decision / what has passed / timers are late.
- * 2. A queue's packets / its frames, times the packets that each became in the last interval that had any / a segmentation-offload
- *    frame of 64 KiB waits as one, and a queue that is to rest at 3 of those is no short one.
- * 3. The queue that an arriving packet finds / that which it finds before the queueing discipline has it / tc has no other hook.
+ * 1. d since the last decision / the time that has passed / timers are late.
+ * 2. The queue in packets / in frames, times the packets per frame in the last interval with arrivals / a
+ *    segmentation-offload frame of 64 KiB counts as one, and a queue with a target of 3 such frames would be long.
+ * 3. The queue length is read when a packet arrives at the queue / just before the queueing discipline receives the
+ *    packet / tc has no other hook.
  */
 #ifndef FLOWSTAMP_XCPB_H
 #define FLOWSTAMP_XCPB_H
@@ -24,33 +27,33 @@
 struct fs_xcp_b_params {
 	/* kappa, units */
 	__u64 kappa_q16;
-	/* The law reckons in packets, else in bytes. */
+	/* The law counts in packets, otherwise in bytes. */
 	__u64 in_packets;
 	/* chi Qmax, bytes */
 	__u64 most_q16;
-	/* n of the counter; zero: the average is what tells, by w, 1 - w and tau kappa. */
+	/* n of the counter. Zero: the average decides, with w, 1 - w and tau kappa. */
 	__u64 n;
 	__u64 weight_q32;
 	__u64 rest_q32;
 	__u64 border_q24;
 };
 
-/* What came in one interval, beside XCP's sums. */
+/* Sums over one interval, in addition to XCP's. */
 struct fs_xcp_b_sums {
 	__u64 frames;
 	__u64 packets;
 };
 
 struct fs_xcp_b {
-	/* q of the last decision, and the least since, in frames; in bytes XCP has them. */
+	/* q of the last decision, and the minimum since, in frames. XCP's state has them in bytes. */
 	__u64 persistent_frames;
 	__u64 min_frames;
-	/* Packets in a frame; the mean size of a packet, bytes. */
+	/* Packets per frame, and the mean packet size in bytes. */
 	__u64 each_q16;
 	__u64 mean_packet_q16;
 	/* lambda, units */
 	__u64 average_q24;
-	/* Intervals in a row without a queue. */
+	/* Consecutive intervals without a queue. */
 	__u64 empty;
 	__u64 under_used;
 };
@@ -62,7 +65,7 @@ FS_LAW __u64 fs_xcp_b_packets_q16(const struct fs_xcp_b *b, __u64 frames)
 }
 
 /*
- * `interval_ns` have passed since the last decision, and `queue_bytes` wait in `queue_frames`.
+ * Decides `interval_ns` after the last decision, with `queue_bytes` queued in `queue_frames`.
  *
  * Error against blind.rs, u = 2^-29, sums equal, frames of one packet each, A = alpha |dq| and B = beta |q - kappa| in units, s = 1
  * where these are bytes, e the relative error of d:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* XCP-b as the host's compiler takes it, for tests/xcpb_equality.rs. */
+/* XCP-b compiled for the host, for tests/xcpb_equality.rs. */
 #include "xcpb.h"
 
 void fs_host_xcp_b_decide(const struct fs_xcp_params *x, const struct fs_xcp_b_params *p, struct fs_xcp *s, struct fs_xcp_b *b,
