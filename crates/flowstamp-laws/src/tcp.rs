@@ -1,4 +1,4 @@
-//! TCP's congestion control: what all windows share, and each law's growth.
+//! TCP congestion control: the window that all laws share, and each law's growth function.
 
 pub mod bbr;
 pub mod bic;

@@ -1,7 +1,7 @@
-//! BBR, a law of the path's model: a pace by the bottleneck's rate, a window by what its pipe holds.
+//! BBR: models the path, paces at the bottleneck's rate and sets the window from the bandwidth-delay product.
 //!
-//! [`v1`] goes by rate and round-trip time alone; [`v3`] hears of losses, too, and keeps bounds by them on a longer and a shorter
-//! scale. Both know their path by the filters of [`model`].
+//! [`v1`] uses rate and round-trip time alone. [`v3`] also reacts to losses, which set a long-term and a short-term
+//! bound. Both estimate the path with the filters of [`model`].
 
 pub mod model;
 pub mod v1;

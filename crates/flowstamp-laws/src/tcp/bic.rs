@@ -6,26 +6,28 @@
 //! loss:    max_win = cwnd;  cwnd = min_win = (1 - beta) cwnd
 //!          max_win = (max_win + min_win) / 2      if it is below the last one: fast convergence
 //! ack:     target = (max_win + min_win) / 2       cwnd += clamp(target - cwnd, S_min, S_max) packet / cwnd
-//!          cwnd < max_win:  min_win = cwnd                      binary search, additive increase where S_max holds
+//!          cwnd < max_win:  min_win = cwnd                      binary search; additive increase while S_max bounds the step
 //!          else:            max probing: steps of 1, 2, 4 ... packets a round trip up to S_max, then S_max
 //! ```
 //!
-//! As in the paper's pseudocode. Where S_max holds most of the time, a loss in 1/p
-//! packets leaves a mean window of sqrt(S_max (2 - beta) / (2 beta p)), that of TCP with an increase of S_max and this decrease.
+//! The law follows the paper's pseudocode. Where S_max bounds most steps, one loss in 1/p packets gives a mean window
+//! of sqrt(S_max (2 - beta) / (2 beta p)). A TCP with an increase of S_max and this decrease has the same mean
+//! window.
 //!
 //! Valid for windows of 1 to 10^9 packets.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. The text halves the distance to max_win once a round trip, the pseudocode moves the target with each ack / as the
-//!    pseudocode / a round trip then leaves e^-1/2 of the distance.
-//! 2. The pseudocode names S_min as a parameter and does not use it / it is the least step of the search / without one
-//!    max_win is never reached.
-//! 3. In max probing max_win is a default of no meaning, which the pseudocode compares with all the same / the search has none then,
-//!    and a loss there sets it without fast convergence / nobody has taken room from a flow that was beyond its last maximum.
-//! 4. beta is of the window / of the lesser of the window and what is in flight, a timeout's threshold likewise, after which
-//!    the search begins anew / as in `window.rs`, deviation 1.
-//! 5. The window may grow whatever is sent / it is held while the application limits the sender / as in `window.rs`,
-//!    deviation 2.
+//! 1. The text halves the distance to max_win once per round trip, the pseudocode moves the target with each ack / we
+//!    follow the pseudocode / a round trip then leaves e^-1/2 of the distance.
+//! 2. The pseudocode names S_min as a parameter and does not use it / S_min is the least step of the search / without
+//!    a least step the window never reaches max_win.
+//! 3. In max probing the pseudocode compares the window with a default max_win that has no meaning / max_win is unset
+//!    there, and a loss sets it without fast convergence / the flow was above its last maximum, so no other flow has
+//!    taken its share.
+//! 4. beta applies to the window / it applies to the lesser of the window and the packets in flight; the threshold
+//!    after a timeout too, and the search then starts again / as in `window.rs`, deviation 1.
+//! 5. The window may grow even when it is not used / it does not grow while the application limits the sender / as in
+//!    `window.rs`, deviation 2.
 
 use super::window::{Growth, Limits, Window};
 use crate::sender::{Ack, FlowView};
@@ -71,10 +73,10 @@ impl Default for Params {
     }
 }
 
-/// BIC TCP.
+/// BIC TCP: a window that grows by binary search.
 pub type Bic = Window<Search>;
 
-/// BIC's growth. Windows are in packets.
+/// State of BIC's growth. Windows are in packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Search {
     packet: f64,
@@ -83,14 +85,15 @@ pub struct Search {
     decrease: f64,
     low_window: f64,
     fast_convergence: bool,
-    /// The window at which the search ends; infinite while none is known.
+    /// Window at which the search ends; infinite while unknown.
     max_win: f64,
-    /// `ss_cwnd` and `ss_target`: packets a round trip, and the window at which they double; none unless max probing.
+    /// `ss_cwnd` and `ss_target`: packets per round trip, and the window at which that step doubles; set only in max
+    /// probing.
     probe: Option<(f64, f64)>,
 }
 
 impl Search {
-    /// The packets by which a round trip at a window of `w` makes it grow, and what is next.
+    /// Growth in packets per round trip at a window of `w`; also moves the search or the probe on.
     fn increment(&mut self, w: f64) -> f64 {
         if w < self.low_window {
             return 1.0;
@@ -146,7 +149,7 @@ impl Growth for Search {
 
     #[inline]
     fn step(&mut self, cwnd: f64, _: &Ack<'_>) -> f64 {
-        // No faster than slow start, whatever the parameters.
+        // The window grows no faster than in slow start, whatever the parameters.
         (self.increment(cwnd / self.packet) * self.packet / cwnd).min(1.0) * self.packet
     }
 

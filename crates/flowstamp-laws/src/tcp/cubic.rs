@@ -15,22 +15,26 @@
 //! timeout:    the same threshold; then W_max = cwnd, K = 0                     2008 algorithm 1, RFC section 4.8
 //! ```
 //!
-//! C = 0.4 packets/s^3, windows in packets. The paper's beta is the share taken, 0.2; here, as in the RFC, it is the share left.
-//! One loss in 1/p packets leaves a mean window of (C (3 + beta) / (4 (1 - beta)))^(1/4) (RTT / p)^(3/4) (RFC section 5)
-//! where `W_est` does not hold: 1.17 (RTT / p)^(3/4) of the paper, 1.054 of the RFC.
+//! C = 0.4 packets/s^3, windows in packets. The paper's beta is the share that a loss takes, 0.2; here, as in the
+//! RFC, it is the share that a loss leaves. Where `W_est` does not apply, one loss in 1/p packets gives a mean window
+//! of (C (3 + beta) / (4 (1 - beta)))^(1/4) (RTT / p)^(3/4) (RFC section 5). The factor is 1.17 for the paper and
+//! 1.054 for the RFC.
 //!
-//! Valid for windows of 1 to 10^9 packets and any round-trip time: where it is short `W_est` holds, and this is TCP.
+//! Valid for windows of 1 to 10^9 packets and any round-trip time. Where the round-trip time is short, `W_est`
+//! applies and the law is TCP's.
 //!
 //! Deviations (source says / we do / because):
-//! 1. RFC section 4.3 sets the window to `W_est` / an ack opens it by a packet at most, and never closes it / slow start is the
-//!    fastest that any law here grows.
-//! 2. The paper's clock runs on while a sender is idle / time in which the application limits the sender does not count, as RFC
-//!    section 5.8 says / a window that was not used has probed nothing.
-//! 3. beta is of the window (2008) or of the packets in flight (RFC) / of the lesser / as in `window.rs`, deviation 1.
-//! 4. The paper's window may grow whatever is sent / it is held while the application limits the sender / as in `window.rs`,
-//!    deviation 2.
+//! 1. RFC section 4.3 sets the window to `W_est` / an ack opens the window by at most one packet and never closes it
+//!    / no law here grows faster than slow start.
+//! 2. The paper's clock keeps running while a sender is idle / time in which the application limits the sender does
+//!    not count, as RFC section 5.8 says / a window that is not used probes nothing.
+//! 3. beta applies to the window (2008) or to the packets in flight (RFC) / it applies to the lesser of the two / as
+//!    in `window.rs`, deviation 1.
+//! 4. The paper's window may grow even when it is not used / it does not grow while the application limits the sender
+//!    / as in `window.rs`, deviation 2.
 //! 5. RFC section 4.9 undoes a reduction that was spurious / nothing is undone / this transport detects none.
-//! 6. RFC section 4.10 recommends `HyStart++` / slow start ends at `initial_ssthresh` or a loss / it is a law of its own, for any TCP.
+//! 6. RFC section 4.10 recommends `HyStart++` / slow start ends at `initial_ssthresh` or at a loss / `HyStart++` is a
+//!    law of its own that applies to any TCP.
 
 use super::window::{Growth, Limits, Window};
 use crate::sender::{Ack, FlowView};
@@ -51,7 +55,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// The share of the window that its text has a loss leave.
+    /// Share of the window that a loss leaves, as the variant's text sets it.
     #[must_use]
     pub const fn beta(self) -> f64 {
         match self {
@@ -98,19 +102,19 @@ impl Default for Params {
     }
 }
 
-/// The time from a loss to the window that it found, in seconds: `K`, for windows in packets.
+/// `K` in seconds: the time from a loss until the window is back at `w_max`. Windows are in packets.
 #[must_use]
 pub fn k(w_max: f64, cwnd: f64, c: f64) -> f64 {
     libm::cbrt((w_max - cwnd) / c)
 }
 
-/// CUBIC.
+/// CUBIC: a window that grows by a cubic function of time.
 pub type Cubic = Window<Curve>;
 
-/// What one time between losses goes by.
+/// Constants of one epoch: the time between two losses.
 #[derive(Clone, Copy, Debug)]
 struct Epoch {
-    /// `t` is 0.
+    /// Time at which `t = 0`.
     start: Time,
     /// In seconds.
     k: f64,
@@ -119,7 +123,7 @@ struct Epoch {
     w_est: f64,
 }
 
-/// CUBIC's growth. Windows are in packets.
+/// State of CUBIC's growth. Windows are in packets.
 #[derive(Clone, Debug)]
 pub struct Curve {
     packet: f64,
@@ -128,28 +132,28 @@ pub struct Curve {
     beta: f64,
     fast_convergence: bool,
     tcp_friendly: bool,
-    /// `W_max`; zero while none is known.
+    /// `W_max`; zero while unknown.
     w_max: f64,
-    /// The window that the last loss found.
+    /// The window at the last loss.
     w_prior: f64,
     epoch: Option<Epoch>,
     last_ack: Time,
 }
 
 impl Curve {
-    /// `K` of the present epoch, in seconds.
+    /// `K` of the current epoch, in seconds.
     #[must_use]
     pub fn k(&self) -> Option<f64> {
         self.epoch.map(|epoch| epoch.k)
     }
 
-    /// `W_max` in packets, zero while none is known.
+    /// `W_max` in packets, zero while unknown.
     #[must_use]
     pub const fn w_max(&self) -> f64 {
         self.w_max
     }
 
-    /// The window in packets that an ack calls for at a window of `w`.
+    /// Window in packets after an ack, from a window of `w` packets.
     fn wanted(&mut self, w: f64, ack: &Ack<'_>) -> f64 {
         let (w_max, c) = (self.w_max, self.c);
         let epoch = self.epoch.get_or_insert_with(|| {
@@ -167,7 +171,8 @@ impl Curve {
         };
         let t = ack.now.saturating_sub(epoch.start);
         let reno = match self.variant {
-            // RFC section 4.3: alpha_cubic makes up for the smaller reduction until the window is where it was.
+            // RFC section 4.3: alpha_cubic makes up for the smaller reduction until the window is back where the loss
+            // found it.
             Variant::Rfc9438 if epoch.w_est >= self.w_prior => 1.0,
             _ => 3.0 * (1.0 - self.beta) / (1.0 + self.beta),
         };

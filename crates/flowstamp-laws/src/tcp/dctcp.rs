@@ -1,7 +1,8 @@
-//! Data Center TCP: a window that gives up as much as its packets were marked (RFC 8257; Alizadeh et al. 2010).
+//! Data Center TCP: a window that shrinks in proportion to the share of marked packets (RFC 8257; Alizadeh et al.
+//! 2010).
 //!
 //! ```text
-//! switch:    mark what finds more than K packets waiting               2010 section 3.1: `red` with `step`
+//! switch:    mark a packet that finds more than K packets queued               2010 section 3.1: `red` with `step`
 //! receiver:  ECE in the acks of marked packets                         RFC 8257 section 3.2: [`Echo::PerPacket`]
 //! window:    all that is sent until the first packet of the next is acknowledged
 //!   M     = packets marked / packets acknowledged                      RFC 8257 section 3.3 step 5
@@ -13,11 +14,12 @@
 //! Valid where K is above (C RTT)/7 (2010 section 3.4) and g below 1.386 / sqrt(2 (C RTT + K)) (2010 eq. 15).
 //!
 //! Deviations (RFC says / we do / because):
-//! 1. Section 3.3 counts bytes / packets / all of a flow's are of one size but the last.
-//! 2. Section 3.3 ends a window when the cumulative ack passes `SND.NXT` as it was / when as many packets are delivered
-//!    as were sent by then / with selective acks that is the same without a loss, and with one a window does not wait for the repair.
-//! 3. Section 3.3 recommends g = 1/16 and section 4.2 the first alpha 1 / so do we, and the window's least is TCP's two
-//!    packets / the paper's incast needs no more.
+//! 1. Section 3.3 counts bytes / we count packets / all packets of a flow have one size, except the last.
+//! 2. Section 3.3 ends a window when the cumulative ack passes the `SND.NXT` of its start / it ends when as many
+//!    packets are delivered as had been sent at its start / without a loss that is the same; with a loss and
+//!    selective acks the window need not wait for the repair.
+//! 3. Section 3.3 recommends g = 1/16 and section 4.2 the first alpha 1 / so do we, and the least window is TCP's two
+//!    packets / the paper's incast experiment needs nothing else.
 
 use super::window::{Growth, Limits, Window};
 use crate::sender::{Ack, Echo, FlowView, SenderTraits};
@@ -57,25 +59,25 @@ impl Default for Params {
     }
 }
 
-/// Data Center TCP.
+/// Data Center TCP: TCP's growth with a decrease by the share of marks.
 pub type Dctcp = Window<Marked>;
 
-/// The estimate of how much is marked.
+/// Estimate of the share of marked packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Marked {
     g: f64,
     alpha: f64,
-    /// Of the running window.
+    /// Packets acknowledged in the running window.
     acked: u32,
     marked: u32,
-    /// The window ends when more than so many packets are delivered.
+    /// The running window ends when more packets than this are delivered.
     window_end: u32,
-    /// TCP's step, bytes squared.
+    /// Packet size squared, bytes^2: TCP's increase per ack times the window.
     increase: f64,
 }
 
 impl Marked {
-    /// `alpha`: the share of packets that are marked, as estimated.
+    /// `alpha`: the estimated share of marked packets, 0 to 1.
     #[must_use]
     pub const fn alpha(&self) -> f64 {
         self.alpha

@@ -1,4 +1,4 @@
-//! FAST TCP (Wei, Jin, Low and Hegde 2006): a window that keeps `alpha` packets of its own in the queues, whatever its rate.
+//! FAST TCP (Wei, Jin, Low and Hegde 2006): a window that keeps `alpha` of its packets in queues, whatever its rate.
 //!
 //! ```text
 //! each ack:         RTT     = (1 - eta) RTT + eta sample,   eta = min(3 packets / cwnd, 1/4)
@@ -10,21 +10,27 @@
 //! timeout:          w = 1 packet
 //! ```
 //!
-//! It rests where w - w baseRTT / RTT = alpha: `alpha` packets of the flow are queued, so that N flows share a link evenly
-//! and its queue has N alpha packets.
+//! The window is in equilibrium where w - w baseRTT / RTT = alpha, which is when `alpha` packets of the flow are
+//! queued. N flows then share a link evenly, and its queue holds N alpha packets.
 //!
-//! Valid for windows of 2 to 10^9 packets and a buffer of more than alpha packets for each flow; with less it is TCP that loses.
+//! Valid for windows of 2 to 10^9 packets and a buffer of more than alpha packets for each flow; with a smaller
+//! buffer the window falls back to losses, as TCP's does.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. The prototype chooses alpha by what rate is expected, 200 packets at 1 Gb/s / it is 20 unless the scenario says otherwise / a queue of
-//!    200 packets of each flow is 1.6 s at 1 Mb/s.
-//! 2. alpha(w, 0) = a w while the queueing delay is zero, with a left open / the window doubles while less than one packet of it is
-//!    queued, w (1 - baseRTT / RTT) < 1 / a delay is never just zero where packets meet; min(2 w, ...) doubles too.
-//! 3. The prototype updates the window every other round trip / every one, as the law is written, of the packets that an ack of a later
-//!    one ends / its reason is the delay of its own measurement.
-//! 4. Growth is spread over a round trip by a timer / over its acks; a decrease is at once / a law has no timer.
-//! 5. What a loss leaves is TCP's / half of the lesser of the window and what is in flight / as in `window.rs`, deviation 1.
-//! 6. The window is held while the application limits the sender / as in `window.rs`, deviation 2.
+//! 1. The prototype chooses alpha by the expected rate, 200 packets at 1 Gb/s / alpha is 20 unless the scenario sets
+//!    it / a queue of 200 packets per flow is 1.6 s at 1 Mb/s.
+//! 2. alpha(w, 0) = a w while the queueing delay is zero, and the paper leaves a open / the window doubles while less
+//!    than one of its packets is queued, w (1 - baseRTT / RTT) < 1 / the delay is never exactly zero where packets
+//!    meet; min(2 w, ...) doubles too.
+//! 3. The prototype updates the window every other round trip / we update it every round trip, as the law is written;
+//!    a round trip ends with the first ack of a packet that left after its start / the prototype waits because of the
+//!    delay of its own measurement.
+//! 4. A timer spreads growth over a round trip / growth is spread over the acks, and a decrease is immediate / a law
+//!    has no timer.
+//! 5. A loss leaves what TCP's would / it leaves half of the lesser of the window and the packets in flight / as in
+//!    `window.rs`, deviation 1.
+//! 6. The window may grow even when it is not used / it does not grow while the application limits the sender / as in
+//!    `window.rs`, deviation 2.
 
 use crate::sender::{Ack, Congestion, FlowView, SenderLaw};
 use crate::stamp::Stamp;
@@ -33,7 +39,7 @@ use crate::{Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The least that anything but a timeout leaves, in packets: RFC 5681 eq. 4.
+/// Least window in packets, except after a timeout: RFC 5681 eq. 4.
 const MIN_WINDOW: f64 = 2.0;
 
 /// What a scenario may set.
@@ -58,7 +64,7 @@ impl Default for Params {
     }
 }
 
-/// FAST TCP. Windows are in packets.
+/// State of one FAST TCP flow. Windows are in packets.
 #[derive(Clone, Debug)]
 pub struct Fast {
     packet: f64,
@@ -66,16 +72,16 @@ pub struct Fast {
     gamma: f64,
     max_window: f64,
     window: f64,
-    /// What an ack of one packet adds until the round trip is over.
+    /// Packets that each acknowledged packet adds until the round trip ends.
     step: f64,
     target: f64,
-    /// Averaged, in seconds; zero before the first sample.
+    /// Averaged RTT in seconds; zero before the first sample.
     rtt_s: f64,
-    /// The round trip ends when more than so many packets are delivered.
+    /// The round trip ends when more packets than this are delivered.
     round_end: u32,
 }
 
-/// What a window of `w` packets goes to, with `ratio` = baseRTT / RTT.
+/// Target in packets of a window of `w` packets, where `ratio` = baseRTT / RTT.
 #[must_use]
 pub fn update(w: f64, ratio: f64, alpha: f64, gamma: f64) -> f64 {
     (2.0 * w).min((1.0 - gamma) * w + gamma * (ratio * w + alpha))

@@ -12,22 +12,22 @@
 //! timeout:           ssthresh = max(cwnd / 2, 2 packets), cwnd = 1 packet
 //! ```
 //!
-//! Up to `Low_Window` this is TCP: a = 1, b = 1/2. At `High_Window` a = 72 packets each round trip and b = 0.1. `p(w)` is the
-//! loss rate at which the mean window is `w`: a straight line in logarithms through the two points.
+//! Up to `Low_Window` this is TCP: a = 1, b = 1/2. At `High_Window`, a = 72 packets per round trip and b = 0.1.
+//! `p(w)` is the loss rate at which the mean window is `w`: a straight line through the two points in log-log scale.
 //!
 //! Valid for windows of 1 to 10^9 packets.
 //!
 //! Deviations (RFC says / we do / because):
-//! 1. Appendix B computes with 0.078 / w^1.2 / the line through the two points is not rounded / so it meets both, and
-//!    follows them when a scenario moves them. a(w) is up to 2.4% larger.
-//! 2. Appendix B has two rows above `High_Window`, with b below `High_Decrease` / b stays at `High_Decrease` / the line
-//!    reaches zero at 567,000 packets, and a flow that never yields starves all others.
-//! 3. a(w) just above `Low_Window` is 0.97 / it is 1 at least / a flow here is never less than TCP.
-//! 4. b(w) is for the window / for the lesser of the window and what is in flight, and a timeout halves that / as in
-//!    `window.rs`, deviation 1; the RFC's law is one of congestion avoidance.
-//! 5. w is any number / a(w) is taken at whole packets / so that most acks need no logarithm.
-//! 6. The window may grow whatever is sent / it is held while the application limits the sender / as in `window.rs`,
-//!    deviation 2.
+//! 1. Appendix B uses the rounded 0.078 / w^1.2 / we use the exact line through the two points / the line then passes
+//!    through both, and follows them when a scenario moves them. a(w) is up to 2.4% larger.
+//! 2. Appendix B has two rows above `High_Window`, with b below `High_Decrease` / b stays at `High_Decrease` / the
+//!    line reaches zero at 567,000 packets, and a flow that never gives way starves all others.
+//! 3. a(w) just above `Low_Window` is 0.97 / a(w) is at least 1 / a flow is never slower than TCP.
+//! 4. b(w) applies to the window / it applies to the lesser of the window and the packets in flight, and a timeout
+//!    halves that / as in `window.rs`, deviation 1; the RFC's law covers congestion avoidance only.
+//! 5. w is a real number / a(w) is computed for whole packets / most acks then need no logarithm.
+//! 6. The window may grow even when it is not used / it does not grow while the application limits the sender / as in
+//!    `window.rs`, deviation 2.
 
 use super::window::{Growth, Limits, Window};
 use crate::sender::{Ack, FlowView};
@@ -73,22 +73,22 @@ impl Default for Params {
     }
 }
 
-/// `p(w)`, `a(w)` and `b(w)`; windows are in packets.
+/// The response function: `p(w)`, `a(w)` and `b(w)`. Windows are in packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Response {
     low_window: f64,
     low_p: f64,
     /// `1 / S`.
     exponent: f64,
-    /// Of `b` over `ln w`.
+    /// Slope of `b` over `ln w`.
     slope: f64,
     high_decrease: f64,
     high_window: f64,
 }
 
 impl Response {
-    /// The response that the parameters describe. Those that contradict each other are moved to the nearest that do
-    /// not: `high_window` above `low_window`, `high_p` at most `low_p`.
+    /// Builds the response from the parameters. Contradictory ones are moved to the nearest valid values:
+    /// `high_window` above `low_window`, `high_p` at most `low_p`.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         let low_window = params.low_window.max(1.0);
@@ -107,7 +107,7 @@ impl Response {
         }
     }
 
-    /// `p(w)`: the loss rate at which the mean window is `w`; above `Low_Window`.
+    /// `p(w)`: the loss rate at which the mean window is `w` packets. Valid above `Low_Window`.
     #[must_use]
     pub fn loss_rate(&self, w: f64) -> f64 {
         self.low_p * libm::exp(self.exponent * libm::log(w / self.low_window))
@@ -136,10 +136,10 @@ impl Response {
     }
 }
 
-/// HighSpeed TCP.
+/// HighSpeed TCP: a window with RFC 3649's response.
 pub type HighSpeed = Window<Table>;
 
-/// HighSpeed TCP's growth.
+/// State of HighSpeed TCP's growth.
 #[derive(Clone, Debug)]
 pub struct Table {
     response: Response,
@@ -181,7 +181,7 @@ impl Growth for Table {
             self.increase_at = w;
             self.increase = self.response.increase(w); // deviation 5
         }
-        // No faster than slow start, whatever the parameters.
+        // The window grows no faster than in slow start, whatever the parameters.
         (self.increase * self.packet / cwnd).min(1.0) * self.packet
     }
 

@@ -1,4 +1,4 @@
-//! The window of H-TCP (Leith and Shorten 2004; draft-leith-tcp-htcp-06): the longer without a loss, the faster it grows.
+//! The window of H-TCP (Leith and Shorten 2004; draft-leith-tcp-htcp-06): it grows faster the longer no loss occurs.
 //!
 //! ```text
 //! Delta      time since the last loss or mark
@@ -12,21 +12,26 @@
 //!            cwnd = beta cwnd,  Delta = 0
 //! ```
 //!
-//! B(k) is the throughput just before the k-th loss, `RTT_min / RTT_max` the share that leaves just an empty queue, and
-//! 2 (1 - beta) what makes a flow with that share fair to one with half.
+//! B(k) is the throughput just before the k-th loss. A loss that leaves the share `RTT_min / RTT_max` just empties
+//! the queue. The factor 2 (1 - beta) makes a flow with that share fair to one that halves its window.
 //!
 //! Valid for windows of 1 to 10^9 packets and round trips up to seconds: alpha's clock is time, not round trips.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. Which RTT the scaling refers to is left open / 100 ms, a ratio of 0.1 to 2 / as the authors' Linux module does.
-//! 2. alpha is what the formulas give / TCP's one packet at least, unless 2 (1 - beta) makes it less / RTT scaling alone would
-//!    make a flow on a short path slower than TCP.
-//! 3. `RTT_max` is "the maximum" / the largest since the last loss / a path's former queue says nothing of the present one.
-//! 4. B(k) is the throughput "immediately before" / of the last whole round trip by the smoothed RTT / it needs a span.
-//! 5. A timeout is not treated apart / beta is 0.5 and Delta begins anew / RFC 5681; it says nothing of a queue.
-//! 6. beta is of the window / of the lesser of the window and what is in flight / as in `window.rs`, deviation 1.
-//! 7. The window may grow whatever is sent / it is held while the application limits the sender / as in `window.rs`,
-//!    deviation 2.
+//! 1. The paper leaves the reference RTT of the scaling open / it is 100 ms, with a ratio of 0.1 to 2 / as in the
+//!    authors' Linux module.
+//! 2. alpha is what the formulas give / alpha_H is at least TCP's one packet, so only 2 (1 - beta) makes alpha less /
+//!    RTT scaling alone would make a flow on a short path slower than TCP.
+//! 3. `RTT_max` is "the maximum" / it is the largest sample since the last loss / an earlier queue of the path says
+//!    nothing about the present one.
+//! 4. B(k) is the throughput "immediately before" the loss / it is that of the last whole round trip by the smoothed
+//!    RTT / a throughput needs a time span.
+//! 5. A timeout is not treated separately / beta is 0.5 and Delta restarts / RFC 5681; a timeout says nothing about a
+//!    queue.
+//! 6. beta applies to the window / it applies to the lesser of the window and the packets in flight / as in
+//!    `window.rs`, deviation 1.
+//! 7. The window may grow even when it is not used / it does not grow while the application limits the sender / as in
+//!    `window.rs`, deviation 2.
 
 use super::window::{Growth, Limits, Window};
 use crate::sender::{Ack, FlowView};
@@ -35,7 +40,7 @@ use crate::{Refused, within};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `RTT_min / RTT_ref` is held in here (deviation 1).
+/// Bounds of `RTT_min / RTT_ref` (deviation 1).
 const SCALING: (f64, f64) = (0.1, 2.0);
 
 /// What a scenario may set.
@@ -75,17 +80,17 @@ impl Default for Params {
     }
 }
 
-/// `alpha_H`, not scaled, so many seconds after `Delta_L`.
+/// Unscaled `alpha_H` at `beyond_s` seconds after `Delta_L`, in packets per round trip.
 #[must_use]
 pub fn alpha_h(beyond_s: f64) -> f64 {
     let beyond = beyond_s.max(0.0);
     1.0 + 10.0 * beyond + 0.25 * beyond * beyond // 2004, the quadratic increase
 }
 
-/// H-TCP.
+/// H-TCP: a window that grows with the time since the last loss.
 pub type Htcp = Window<Since>;
 
-/// H-TCP's growth. Throughputs are in packets/s.
+/// State of H-TCP's growth. Throughputs are in packets/s.
 #[derive(Clone, Debug)]
 pub struct Since {
     packet: f64,
@@ -94,13 +99,13 @@ pub struct Since {
     max_beta: f64,
     throughput_change: f64,
     reference_rtt_s: f64,
-    /// Where `Delta` begins; none before the first congestion avoidance.
+    /// Start of `Delta`; `None` before congestion avoidance first begins.
     since: Option<Time>,
     beta: f64,
     min_rtt: Time,
-    /// The largest since the last loss.
+    /// Largest RTT sample since the last loss.
     max_rtt: Time,
-    /// Of the running round trip: its start, and what was delivered by then.
+    /// Start of the running round trip, and the packets delivered by then.
     round: Option<(Time, u32)>,
     throughput: f64,
     /// `B(k-1)`; zero before a loss.
@@ -108,7 +113,7 @@ pub struct Since {
 }
 
 impl Since {
-    /// `alpha` now: packets by which the window grows in a round trip.
+    /// `alpha` at `now`: growth of the window in packets per round trip.
     #[must_use]
     pub fn alpha(&self, now: Time) -> f64 {
         let delta = now.saturating_sub(self.since.unwrap_or(now)).as_secs_f64();
@@ -120,7 +125,7 @@ impl Since {
         2.0 * (1.0 - self.beta) * (alpha_h(delta - self.low_speed_s) * scaling).max(1.0)
     }
 
-    /// What the last loss left of the window.
+    /// `beta`: the share of the window that the last loss left.
     #[must_use]
     pub const fn beta(&self) -> f64 {
         self.beta
@@ -184,7 +189,7 @@ impl Growth for Since {
     #[inline]
     fn step(&mut self, cwnd: f64, ack: &Ack<'_>) -> f64 {
         self.since.get_or_insert(ack.now);
-        // No faster than slow start, however long without a loss.
+        // The window grows no faster than in slow start, however long no loss occurs.
         (self.alpha(ack.now) * self.packet / cwnd).min(1.0) * self.packet
     }
 

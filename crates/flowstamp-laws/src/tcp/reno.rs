@@ -7,8 +7,8 @@
 //! timeout:           the same ssthresh, cwnd = 1 packet                          section 3.1
 //! ```
 //!
-//! [`Reno`], [`NewReno`] and [`Sack`] are this one law; they differ in how the transport repairs losses. What all growth
-//! laws share, and its deviations, is in [`super::window`].
+//! [`Reno`], [`NewReno`] and [`Sack`] are this one law; they differ in how the transport repairs losses.
+//! [`super::window`] holds the part that all growth laws share, and its deviations.
 
 use super::window::{Growth, Limits, Window};
 use crate::sender::{Ack, FlowView, Recovery, SenderTraits};
@@ -46,9 +46,9 @@ impl Default for Params {
     }
 }
 
-/// Which repair the law asks the transport for.
+/// The loss recovery that a variant asks the transport for.
 pub trait Variant {
-    /// It.
+    /// The transport's loss recovery.
     const RECOVERY: Recovery;
 }
 /// Marks [`Reno`].
@@ -77,7 +77,7 @@ pub type NewReno = Window<Additive<NewRenoRepair>>;
 /// TCP with selective acks.
 pub type Sack = Window<Additive<SackRepair>>;
 
-/// TCP's own growth: a packet per round trip, and half of the window after a loss.
+/// TCP's own growth: by default one packet per round trip, and half of the window after a loss.
 #[derive(Clone, Copy, Debug)]
 pub struct Additive<V> {
     /// `increase * packet^2`, in bytes squared.

@@ -1,22 +1,22 @@
-//! The window of Scalable TCP (Kelly 2003): an increase and a decrease by shares of the window.
+//! The window of Scalable TCP (Kelly 2003): it grows and shrinks by fixed shares of itself.
 //!
 //! ```text
 //! cwnd > lwnd:    ack: cwnd += a packets, a = 0.01      loss: cwnd -= b cwnd, b = 0.125
 //! cwnd <= lwnd:   TCP's: a packet per round trip, half of the window       the legacy window
 //! ```
 //!
-//! From a loss to the same window again are ln(1 - b) / -ln(1 + a) = 13.4 round trips, at any rate: 2.7 s at 200 ms. One
-//! loss in 1/p packets leaves a mean window of about (a/b) / p. At 16 packets and a bit above this meets TCP's sqrt(1.5 / p),
-//! which is what makes `lwnd` 16.
+//! After a loss the window needs ln(1 - b) / -ln(1 + a) = 13.4 round trips to recover, at any rate: 2.7 s at 200 ms.
+//! One loss in 1/p packets gives a mean window of about (a/b) / p. This equals TCP's sqrt(1.5 / p) slightly above 16
+//! packets, which is why `lwnd` is 16.
 //!
 //! Valid for windows of 1 to 10^9 packets.
 //!
 //! Deviations (paper says / we do / because):
-//! 1. The decrease is ceil(b cwnd) packets / b cwnd / windows here are not whole packets.
-//! 2. b is of the window / of the lesser of the window and what is in flight, a timeout's threshold likewise / as in
-//!    `window.rs`, deviation 1.
-//! 3. The window may grow whatever is sent / it is held while the application limits the sender / as in `window.rs`,
-//!    deviation 2.
+//! 1. The decrease is ceil(b cwnd) packets / it is b cwnd / windows here are not whole packets.
+//! 2. b applies to the window / it applies to the lesser of the window and the packets in flight; the threshold after
+//!    a timeout too / as in `window.rs`, deviation 1.
+//! 3. The window may grow even when it is not used / it does not grow while the application limits the sender / as in
+//!    `window.rs`, deviation 2.
 
 use super::window::{Growth, Limits, Window};
 use crate::sender::{Ack, FlowView};
@@ -56,10 +56,10 @@ impl Default for Params {
     }
 }
 
-/// Scalable TCP.
+/// Scalable TCP: a window that changes by shares of itself.
 pub type Scalable = Window<Shares>;
 
-/// Scalable TCP's growth.
+/// State of Scalable TCP's growth.
 #[derive(Clone, Copy, Debug)]
 pub struct Shares {
     packet: f64,

@@ -1,26 +1,27 @@
-//! What TCP's growth laws share: slow start, the threshold, the limits of the window, timeouts (RFC 5681).
+//! The part that TCP's growth laws share: slow start, threshold, window limits and timeouts (RFC 5681).
 //!
 //! ```text
 //! cwnd < ssthresh:   cwnd += packet per ack                                      slow start, section 3.1 eq. 2
 //! else               cwnd += the law's step per ack, at most a packet            the law's own
 //! loss:              ssthresh = max(what the law leaves, 2 packets), cwnd = ssthresh     section 3.1 eq. 4, section 3.2
 //! ECN mark:          the same unless the law says otherwise, and an ack with an echo adds nothing   RFC 3168 section 6.1.2
-//! timeout:           ssthresh likewise, cwnd = 1 packet                                  section 3.1
+//! timeout:           ssthresh as after a loss, cwnd = 1 packet                        section 3.1
 //! ```
 //!
-//! A [`Growth`] law says the step, and what a loss, a mark and a timeout leave. Deviations, shared by all:
+//! A [`Growth`] law defines the step, and the window that a loss, a mark or a timeout leaves. All laws share these
+//! deviations:
 //!
-//! 1. RFC 5681 eq. 4 takes half of what is in flight. We take the lesser of that and the window: just after a reduction
-//!    more is in flight than the window allows, and a second loss must not raise it.
-//! 2. RFC 5681 lets the window grow whatever is sent. We hold it while the application, not the window, limits the
-//!    sender (RFC 7661's reason; Linux does the same).
+//! 1. RFC 5681 eq. 4 applies to the packets in flight. We apply it to the lesser of these and the window: just after
+//!    a reduction more is in flight than the window allows, and a second loss must not raise the window.
+//! 2. RFC 5681 lets the window grow even when it is not used. We hold it while the application, not the window,
+//!    limits the sender (RFC 7661's reason; Linux does the same).
 
 use crate::sender::{Ack, Congestion, FlowView, SenderLaw, SenderTraits};
 use crate::stamp::Stamp;
 use crate::units::Time;
 use crate::{Refused, within};
 
-/// The limits that every window has, as a scenario may set them.
+/// Limits of a window that a scenario may set.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// First slow-start threshold in packets; without one, slow start goes on until the first loss.
@@ -31,51 +32,50 @@ pub struct Limits {
     pub max_window: Option<f64>,
 }
 
-/// How a window grows in congestion avoidance, and what a loss leaves of it. Windows are in bytes.
+/// Defines how a window grows in congestion avoidance and what a loss leaves of it. Windows are in bytes.
 pub trait Growth: Sized {
     /// What the scenario may set.
     type Params: Default;
 
-    /// What is known of the law with these parameters.
+    /// Static properties of the law with these parameters.
     fn traits(params: &Self::Params) -> SenderTraits {
         let _ = params;
         SenderTraits::DEFAULT
     }
 
-    /// Whether the parameters make sense; else the parameter, and what would be right.
+    /// Checks the parameters.
     ///
-    /// # Errors
-    /// The first parameter that does not.
+    /// # Errors The first invalid parameter, and what would be right.
     fn check(params: &Self::Params) -> Result<(), Refused> {
         let _ = params;
         Ok(())
     }
 
-    /// The limits among the parameters.
+    /// The window limits among the parameters.
     fn limits(params: &Self::Params) -> Limits;
 
     /// The law at the start of a flow.
     fn new(params: &Self::Params, flow: &FlowView) -> Self;
 
-    /// Every ack of new data, before anything is made of it.
+    /// Observes every ack of new data, before the window changes.
     #[inline]
     fn on_ack(&mut self, ack: &Ack<'_>) {
         let _ = ack;
     }
 
-    /// What an ack adds to a window of `cwnd` in congestion avoidance.
+    /// Bytes that an ack adds to a window of `cwnd` bytes in congestion avoidance.
     fn step(&mut self, cwnd: f64, ack: &Ack<'_>) -> f64;
 
-    /// What a loss leaves of a window of which `used` was in use.
+    /// Window in bytes after a loss, where `used` bytes were in use.
     fn after_loss(&mut self, now: Time, used: f64) -> f64;
 
-    /// What a mark leaves of a window of `cwnd`, of which `used` was in use.
+    /// Window in bytes after a mark at a window of `cwnd`, of which `used` bytes were in use.
     fn after_mark(&mut self, now: Time, cwnd: f64, used: f64) -> f64 {
         let _ = cwnd;
         self.after_loss(now, used)
     }
 
-    /// The slow-start threshold after a timeout.
+    /// Slow-start threshold in bytes after a timeout.
     fn after_timeout(&mut self, now: Time, used: f64) -> f64 {
         self.after_loss(now, used)
     }
@@ -87,7 +87,8 @@ pub struct Window<G> {
     cwnd: f64,
     ssthresh: f64,
     packet_bytes: u32,
-    /// Packets, as is `max_window`: seven digits are more than such limits have, and a flow is smaller for it.
+    /// In packets, as is `max_window`. Single precision keeps seven digits, which is enough for a limit, and makes a
+    /// flow smaller.
     min_ssthresh: f32,
     max_window: f32,
     /// The timer expired and no ack has come since.
@@ -113,12 +114,12 @@ impl<G> Window<G> {
         f64::from(self.packet_bytes)
     }
 
-    /// No less than the least slow-start threshold, bytes.
+    /// `ssthresh`, but no less than the least slow-start threshold, in bytes.
     fn at_least(&self, ssthresh: f64) -> f64 {
         ssthresh.max(f64::from(self.min_ssthresh) * self.packet())
     }
 
-    /// The window that was in use, bytes (deviation 1).
+    /// The part of the window in use, in bytes (deviation 1).
     fn used(&self, flight: u32) -> f64 {
         self.cwnd.min(f64::from(flight) * self.packet())
     }
@@ -132,7 +133,7 @@ impl<G: Growth> SenderLaw for Window<G> {
     }
 
     fn check(params: &G::Params) -> Result<(), Refused> {
-        // The windows in packets that every TCP is valid for.
+        // Every TCP law is valid for windows of 1 to 10^9 packets.
         let limits = G::limits(params);
         let given = [("initial_ssthresh", limits.initial_ssthresh), ("max_window", limits.max_window)];
         for (name, packets) in given.into_iter().chain([("min_ssthresh", Some(limits.min_ssthresh))]) {

@@ -1,57 +1,57 @@
-//! What every version of BBR has: the largest of what the last round trips gave, the least round-trip time, the count of round
-//! trips, the pace, and which samples are the law's own doing.
+//! The parts that all versions of BBR share: windowed maximum, minimum RTT, round-trip counter, pace, and the record
+//! of samples that the law itself limited.
 
 use crate::units::Time;
 
-/// The most round trips that the filter can be asked for.
+/// Longest window of the maximum filter, in round trips.
 pub const LONGEST: usize = 32;
 
-/// What a draft draws at random follows from the time's bits, well mixed: a law has no randomness, and two flows of a link do not
-/// hear of a packet at the same time.
+/// Replaces the drafts' random draws by a hash of the time. A law has no randomness, and two flows on one link never
+/// receive an ack at the same time.
 #[must_use]
 pub const fn drawn(now: Time) -> u32 {
     (now.as_ps().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
-/// The largest of what the last `window` round trips gave, as of the last value: it ages only when a value enters, as Linux'
-/// `minmax_running_max` does. So a flow that sees nothing but samples that do not count keeps what it knew, however long that lasts.
+/// Maximum of the last `window` round trips. It ages only when a value enters, as in Linux's `minmax_running_max`. A
+/// flow whose samples do not count therefore keeps its estimate, however long that lasts.
 #[derive(Clone, Debug)]
 pub struct MaxOverRounds {
-    /// Of each round trip up to `newest`, at its number modulo the length.
+    /// Maximum of each round trip up to `newest`, at index round modulo the length.
     rounds: [f64; LONGEST],
     window: u32,
     round: u32,
     /// The round trip of the last value.
     newest: u32,
-    /// Of the rounds before `newest`.
+    /// Maximum of the rounds before `newest`.
     earlier: f64,
 }
 
 impl MaxOverRounds {
-    /// An empty filter over so many round trips.
+    /// Creates an empty filter over `window` round trips, 1 to [`LONGEST`].
     #[must_use]
     pub fn new(window: u32) -> Self {
         let window = window.clamp(1, LONGEST as u32);
         Self { rounds: [0.0; LONGEST], window, round: 0, newest: 0, earlier: 0.0 }
     }
 
-    /// A round trip begins; what is too old for it stays until a value enters.
+    /// Begins a round trip. Values too old for it stay until a value enters.
     pub const fn next_round(&mut self) {
         self.round = self.round.wrapping_add(1);
     }
 
-    /// A round trip begins, and what is too old for it goes at once: for callers that have a value in each.
+    /// Begins a round trip and drops values too old for it at once. For callers that add a value in every round trip.
     pub fn forget_a_round(&mut self) {
         self.next_round();
         self.age();
     }
 
-    /// Over so many round trips from the next one on.
+    /// Sets the window in round trips, from the next round trip on.
     pub fn set_window(&mut self, window: u32) {
         self.window = window.clamp(1, LONGEST as u32);
     }
 
-    /// A value of the present round trip.
+    /// Adds a value of the current round trip.
     pub fn add(&mut self, value: f64) {
         if self.newest != self.round {
             self.age();
@@ -60,7 +60,7 @@ impl MaxOverRounds {
         *present = present.max(value);
     }
 
-    /// Forgets what is out of the window of the present round trip.
+    /// Drops values that are outside the window of the current round trip.
     fn age(&mut self) {
         let since = self.round.wrapping_sub(self.newest).min(LONGEST as u32);
         (0..since).for_each(|back| *self.at(back) = 0.0);
@@ -72,23 +72,25 @@ impl MaxOverRounds {
         &mut self.rounds[self.round.wrapping_sub(back) as usize % LONGEST]
     }
 
-    /// The largest, zero while there is none.
+    /// The maximum, zero while there is no value.
     #[must_use]
     pub fn max(&self) -> f64 {
         self.earlier.max(self.rounds[self.newest as usize % LONGEST])
     }
 }
 
-/// Round trips by packets delivered: one is over when a packet arrives that left after it began.
+/// Counts round trips by packets delivered. A round trip ends when a packet that left after its start is
+/// acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rounds {
     next: u32,
-    /// The present ack is the first of a round trip.
+    /// The current ack is the first of a round trip.
     pub start: bool,
 }
 
 impl Rounds {
-    /// An ack, after which `delivered` packets have been delivered, of a packet that left when `prior` had been.
+    /// Takes an ack after which `delivered` packets are delivered. Its packet left when `prior` packets were
+    /// delivered.
     pub fn on_ack(&mut self, prior: u32, delivered: u32) {
         self.start = prior >= self.next;
         if self.start {
@@ -96,36 +98,37 @@ impl Rounds {
         }
     }
 
-    /// The round trip begins anew here.
+    /// Restarts the round trip at `delivered` packets.
     pub fn restart(&mut self, delivered: u32) {
         self.next = delivered;
     }
 }
 
-/// The least round-trip time, and when it was last seen.
+/// Minimum round-trip time over a time window.
 #[derive(Clone, Copy, Debug)]
 pub struct MinRtt {
     window: Time,
-    /// The window follows the path where that is longer than a second.
+    /// The window scales with the minimum RTT where that is above one second.
     follows: bool,
-    /// The least; [`Time::MAX`] while there is none.
+    /// The minimum; [`Time::MAX`] before the first sample.
     pub rtt: Time,
-    /// When it was last seen, or waited for in vain.
+    /// When the minimum was last seen, or when the last ProbeRTT ended without seeing it.
     pub seen: Time,
-    /// It was not seen for the whole window, as of the present ack.
+    /// The minimum was not seen for a whole window, as of the current ack.
     pub expired: bool,
 }
 
 impl MinRtt {
-    /// A filter over the time that is given, or else over `usual`, and over as many round trips as that has seconds where they are longer. A
-    /// visit to `ProbeRtt` takes two or three round trips, and would follow upon the last one there.
+    /// Creates a filter over the time `given`, or else over `usual`. Without `given`, an RTT above one second extends
+    /// the window to as many round trips as `usual` has seconds. A visit to `ProbeRtt` takes two or three round
+    /// trips, so that one visit would otherwise follow directly on the last.
     #[must_use]
     pub fn new(given: Option<Time>, usual: Time) -> Self {
         let window = given.unwrap_or(usual);
         Self { window, follows: given.is_none(), rtt: Time::MAX, seen: Time::ZERO, expired: false }
     }
 
-    /// A sample, which one as small as the least renews.
+    /// Takes a sample. One equal to the minimum renews it.
     pub fn add(&mut self, now: Time, rtt: Time) {
         self.expire(now);
         if rtt <= self.rtt || self.expired {
@@ -133,7 +136,7 @@ impl MinRtt {
         }
     }
 
-    /// A sample from when it was seen, which only a smaller one renews.
+    /// Takes a sample seen at `seen`. Only a smaller one renews the minimum.
     pub fn lower(&mut self, now: Time, rtt: Time, seen: Time) {
         self.expire(now);
         if rtt < self.rtt || self.expired {
@@ -151,24 +154,24 @@ impl MinRtt {
     }
 }
 
-/// The pace in packets/s. It does not fall before the pipe was full.
+/// The pace in packets/s. It does not fall before the pipe has been full.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     pub(super) rate: f64,
     seen_rtt: bool,
-    /// Packets: the initial window times the gain of Startup.
+    /// Packets: the initial window times Startup's gain.
     first: f64,
 }
 
 impl Pace {
-    /// As if a round trip took a millisecond, while none is known.
+    /// Creates a pace that assumes a round trip of one millisecond until the first RTT sample.
     #[must_use]
     pub fn new(gain: f64, initial_window: f64) -> Self {
         let first = gain * initial_window;
         Self { rate: first / 1e-3, seen_rtt: false, first }
     }
 
-    /// After an ack: the initial window's at the first round-trip time, then what the law wants.
+    /// Updates the pace after an ack: the initial window over the first RTT sample, then the rate that the law wants.
     pub fn set(&mut self, srtt: Time, wanted: f64, filled_pipe: bool) {
         if !self.seen_rtt && srtt > Time::ZERO {
             self.seen_rtt = true;
@@ -180,17 +183,17 @@ impl Pace {
     }
 }
 
-/// Samples that the law itself limited, in `ProbeRtt`: of packets that left before so many were delivered.
+/// Samples that the law itself limited in `ProbeRtt`: those of packets that left before this many were delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limited(Option<u32>);
 
 impl Limited {
-    /// What is in flight now is limited.
+    /// Marks the packets in flight now as limited.
     pub fn mark(&mut self, delivered: u32, in_flight: f64) {
         self.0 = Some(delivered.saturating_add(in_flight as u32));
     }
 
-    /// Whether a sample is.
+    /// Returns whether the sample of a packet is limited.
     #[must_use]
     pub fn covers(&self, prior_delivered: u32) -> bool {
         self.0.is_some_and(|until| prior_delivered <= until)

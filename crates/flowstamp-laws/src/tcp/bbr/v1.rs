@@ -1,4 +1,5 @@
-//! BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): a pace by the bottleneck's rate, a window by its pipe.
+//! BBR, version 1 (draft-cardwell-iccrg-bbr-congestion-control-00): a pace at the bottleneck's rate, a window of
+//! twice its BDP.
 //!
 //! ```text
 //! btl_bw  = largest delivery rate of 10 round trips         section 4.1.1: samples that the application limited only if larger;
@@ -23,27 +24,32 @@
 //! timeout:  window = 1 packet, then as above                                        section 4.2.3.4
 //! ```
 //!
-//! Under a state are its pacing gain and its window gain. 2/ln 2 = 2.885 is the least gain that doubles the rate each round trip
-//! (section 4.3.2); Drain takes its inverse, which empties within a round trip what Startup has queued (section 4.3.3).
+//! The diagram shows under each state its pacing gain and its window gain. 2/ln 2 = 2.885 is the least gain that
+//! doubles the rate each round trip (section 4.3.2). Drain uses its inverse, which drains Startup's queue within one
+//! round trip (section 4.3.3).
 //!
-//! Valid for any rate and round-trip time. It does not answer marks, so that its flows are not ECN-capable unless told to be.
+//! Valid for any rate and round-trip time. The law does not react to marks, so its flows are not ECN-capable unless
+//! the scenario sets that.
 //!
 //! Deviations (draft says / we do / because):
-//! 1. Section 4.3.4 draws the first phase of the cycle at random / it follows from the time at which `ProbeBw` begins, and
-//!    is not 3/4 / a law has no randomness; flows that enter at different times have different phases all the same.
-//! 2. Section 4.2.3.4 subtracts packets found lost from the window / they are not in flight any more, from which the window
-//!    is made in packet conservation / a law is not told of each.
-//! 3. Section 4.2.2 sends up to 64 kB at once / a packet / nothing here aggregates segments; the window's 3 quanta are 3 packets.
-//! 4. Section 4.2.1 begins with the initial window per millisecond while no round-trip time is known / and starts from the first
-//!    sample's when it comes / what was assumed before any sample would otherwise hold until the pipe is full.
-//! 5. Section 4.3.5 has the transport take all samples of `ProbeRtt` as limited by the application / the law does it / it is the
-//!    one who knows.
-//! 6. Section 4.3.4.4 paces at `btl_bw` when sending begins again after an idle time / the pace stays that of the phase; the first ack
-//!    after it does not begin `ProbeRtt` / a law is not told when sending begins, and an idle pipe has been empty.
+//! 1. Section 4.3.4 draws the first phase of the cycle at random / it is a hash of the time at which `ProbeBw`
+//!    begins, and never 3/4 / a law has no randomness; flows that enter at different times still have different
+//!    phases.
+//! 2. Section 4.2.3.4 subtracts lost packets from the window / packet conservation computes the window from the
+//!    packets in flight, which exclude them / the law does not hear of each lost packet.
+//! 3. Section 4.2.2 sends up to 64 kB at once / one packet at a time / nothing here aggregates segments; the window's
+//!    3 quanta are 3 packets.
+//! 4. Section 4.2.1 begins with the initial window per millisecond while no round-trip time is known / and restarts
+//!    from the first RTT sample / the assumed rate would otherwise hold until the pipe is full.
+//! 5. Section 4.3.5 has the transport mark all samples of `ProbeRtt` as application-limited / the law does it / only
+//!    the law knows its state.
+//! 6. Section 4.3.4.4 paces at `btl_bw` when sending begins again after an idle time / the pace stays that of the
+//!    phase; the first ack after it does not begin `ProbeRtt` / a law is not told when sending begins, and an idle
+//!    pipe is empty, so its RTT needs no probe.
 //! 7. Marks do not exist for the draft / they are ignored / version 1 goes by rate and
 //!    round-trip time alone.
-//! 8. Section 4.1.2 has a window of 10 s / of 10 round trips where that is longer, unless it is given / at a round trip of 6 s a flow would be in
-//!    ProbeRTT most of the time.
+//! 8. Section 4.1.2 has a window of 10 s / 10 round trips where that is longer, unless a parameter sets it / at a
+//!    round trip of 6 s a flow would be in ProbeRTT most of the time.
 
 use super::model::{LONGEST, Limited, MaxOverRounds, MinRtt, Pace, Rounds, drawn};
 use crate::sender::{Ack, Congestion, FlowView, Pacing, SenderLaw, SenderTraits};
@@ -90,9 +96,9 @@ impl Default for Params {
 
 /// `RTpropFilterLen` (section 4.1.2), and deviation 8.
 const MIN_RTT_WINDOW: Time = Time::from_secs(10);
-/// Phases of ProbeBW's cycle.
+/// Number of phases in ProbeBW's cycle.
 const CYCLE: u32 = 8;
-/// Round trips in which the rate did not grow by a quarter, after which the pipe is full (section 4.3.2.2).
+/// The pipe is full after this many round trips in which the rate grew by less than a quarter (section 4.3.2.2).
 const FULL_ROUNDS: u8 = 3;
 
 /// Where the law is.
@@ -100,29 +106,29 @@ const FULL_ROUNDS: u8 = 3;
 pub enum State {
     /// The rate doubles each round trip.
     Startup,
-    /// What Startup queued leaves.
+    /// Startup's queue drains.
     Drain,
     /// The steady state: the gain cycles.
     ProbeBw,
-    /// Nearly nothing is in flight, so that the least round-trip time is seen.
+    /// Few packets are in flight, so that the queue empties and the minimum RTT shows.
     ProbeRtt,
 }
 
-/// What a loss does to the window.
+/// Loss repair under way, which affects the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Repair {
     None,
-    /// Fast recovery; packet conservation until so many packets are delivered.
+    /// Fast recovery, with packet conservation until `conserve_until` packets are delivered.
     Recovery {
         conserve_until: u32,
     },
-    /// After a timeout, until so many packets are delivered.
+    /// Repair after a timeout, until `until` packets are delivered.
     Timeout {
         until: u32,
     },
 }
 
-/// BBR. Windows are in packets, rates in packets/s.
+/// State of one BBR flow. Windows are in packets, rates in packets/s.
 #[derive(Clone, Debug)]
 pub struct Bbr {
     params: Params,
@@ -141,14 +147,14 @@ pub struct Bbr {
     full_count: u8,
     cycle: u32,
     cycle_began: Time,
-    /// When ProbeRTT may end; none until the pipe is as empty as it asks for.
+    /// When ProbeRTT may end; `None` until at most `min_window` packets are in flight.
     probe_rtt_end: Option<Time>,
     probe_rtt_round_done: bool,
-    /// Samples of ProbeRTT.
+    /// Samples taken in ProbeRTT.
     limited: Limited,
     prior_window: f64,
     repair: Repair,
-    /// After the last ack.
+    /// Packets in flight after the last ack.
     in_flight: f64,
     delivered: u32,
     newly: f64,
@@ -173,13 +179,13 @@ impl Bbr {
         self.rt_prop.rtt
     }
 
-    /// The pacing gain of the present state and phase.
+    /// The pacing gain of the current state and phase.
     #[must_use]
     pub const fn pacing_gain(&self) -> f64 {
         self.pacing_gain
     }
 
-    /// `BBRInflight`: packets that fill the pipe, times a gain.
+    /// `BBRInflight`: `gain` times the BDP, plus 3 packets.
     fn pipe(&self, gain: f64) -> f64 {
         if self.rt_prop.rtt == Time::MAX {
             return self.initial_window;
@@ -193,7 +199,7 @@ impl Bbr {
 
     fn enter_probe_bw(&mut self, now: Time) {
         self.enter(State::ProbeBw, 1.0, self.params.cwnd_gain);
-        // Deviation 1: any phase but the second, from the time's bits well mixed.
+        // Deviation 1: any phase except the second, chosen by a hash of the time.
         let phase = drawn(now) % (CYCLE - 1);
         self.cycle = if phase == 0 { 0 } else { phase + 1 };
         self.begin_phase(now);
@@ -289,7 +295,7 @@ impl Bbr {
         self.prior_window = if undisturbed { self.window } else { self.prior_window.max(self.window) };
     }
 
-    /// Section 4.2.3.4: when a loss is repaired the window is what it was.
+    /// Section 4.2.3.4: restores the earlier window when a repair ends.
     fn check_repair(&mut self, ack: &Ack<'_>) {
         let over = match self.repair {
             Repair::None => false,
@@ -398,7 +404,7 @@ impl SenderLaw for Bbr {
                 self.btl_bw.add(rate);
             }
         }
-        // Deviation 6: a flow that was idle for the filter's window had nothing in flight to be disturbed by.
+        // Deviation 6: an idle flow had nothing in flight, so there is no queue of its own to drain.
         let idle = prior_in_flight <= self.newly && !ack.window_limited;
         self.check_cycle(ack.now, prior_in_flight);
         self.check_full_pipe(app_limited);

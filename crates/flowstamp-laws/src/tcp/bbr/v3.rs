@@ -1,4 +1,5 @@
-//! BBR, version 3 (draft-ietf-ccwg-bbr, its editors' copy "-latest"): version 1's model of the path, with bounds by what is lost.
+//! BBR, version 3 (draft-ietf-ccwg-bbr, editors' copy "-latest"): version 1's model of the path, with bounds set by
+//! losses.
 //!
 //! ```text
 //! max_bw = largest delivery rate of this cycle and the one before it                      section 5.5.5: limited by the
@@ -34,33 +35,36 @@
 //!            bw_shortterm = max(bw_latest, 0.7 bw_shortterm), inflight_shortterm alike;
 //!            Refill and the end of ProbeRtt forget both
 //! a timeout: window = 1 packet; repaired, the window before it                                        section 5.6.4.4
-//! a loss that was none: what it changed is taken back                                                 section 5.5.11
+//! a spurious loss: its changes are undone                                                            section 5.5.11
 //! ```
 //!
-//! The gains are the pace's and the window's. A flow that found too much lost stops its next probe where `inflight_longterm`
-//! is in flight, and if that loses little probes again at once, without that stop (section 5.3.3.6).
+//! The two gains are the pacing gain and the window gain. After a probe that lost too much, a flow stops its next
+//! probe when `inflight_longterm` packets are in flight. If that probe loses little, the flow probes again at once
+//! without that stop (section 5.3.3.6).
 //!
-//! Valid for any rate and round-trip time; below 4 packets of pipe the pace alone keeps the queue short. Section numbers are
-//! those of the text's headings.
+//! Valid for any rate and round-trip time; where the BDP is below 4 packets, the pace alone keeps the queue short.
+//! Section numbers are those of the draft's headings.
 //!
 //! Deviations (draft says / we do / because):
-//! 1. Section 5.3.3.8.3 draws the waits between probes at random / they follow from the time at which Down begins / a law has no
-//!    randomness; flows that enter at different times have different waits all the same.
-//! 2. Section 5.6.3 sends a millisecond of the pace at once, two packets at least / a packet / nothing here aggregates segments, and it
-//!    asks for the smallest quantum that is feasible; three quanta are three packets then, less than the least window.
-//! 3. Section 5.6.2 begins with the initial window per millisecond while no round-trip time is known / and starts from the first
-//!    sample's when it comes / what was assumed before any sample would otherwise hold until the pipe is full.
-//! 4. Section 5.3.4.3 has the transport take all samples of ProbeRTT as limited by the application / the law does it / it is the
-//!    one who knows.
-//! 5. Section 5.4.1 acts when sending begins again after an idle time / the pace of it, `bw`, is set by the ack that leaves nothing in
-//!    flight; that ProbeRTT is over is seen by the first ack after it / a law is not told when sending begins.
-//! 6. Section 3.7 leaves the response to marks open, but that it is one / flows are not ECN-capable unless told to be; a mark then
-//!    counts as a loss of its round trip, and ends a probe as too lossy / a queue that marks has said that it is too long.
-//! 7. Section 2 counts bytes / we count packets / all are of one size but a flow's last.
-//! 8. Section 5.6.4.4 leaves the window at a timeout one packet above what is in flight / it is one packet / at a timeout all is
-//!    taken for lost.
-//! 9. Section 2.16 has windows of 10 s and 5 s / of 10 and 5 round trips where that is longer, unless they are given / at a round trip of 6 s a flow
-//!    would be in ProbeRTT most of the time.
+//! 1. Section 5.3.3.8.3 draws the waits between probes at random / they are a hash of the time at which Down begins /
+//!    a law has no randomness; flows that enter at different times still have different waits.
+//! 2. Section 5.6.3 sends a millisecond of the pace at once, at least two packets / one packet at a time / nothing
+//!    here aggregates segments, and the section asks for the smallest feasible quantum; three quanta are then three
+//!    packets, less than the least window.
+//! 3. Section 5.6.2 begins with the initial window per millisecond while no round-trip time is known / and restarts
+//!    from the first RTT sample / the assumed rate would otherwise hold until the pipe is full.
+//! 4. Section 5.3.4.3 has the transport mark all samples of ProbeRTT as application-limited / the law does it / only
+//!    the law knows its state.
+//! 5. Section 5.4.1 acts when sending restarts after an idle time / the ack that leaves nothing in flight sets the
+//!    pace to `bw`, and the first ack after the idle time may end ProbeRTT / a law is not told when sending begins.
+//! 6. Section 3.7 requires a response to marks and leaves it open / flows are not ECN-capable unless the scenario
+//!    sets that; a mark then counts as a loss in its round trip, and ends a probe as too lossy / a queue that marks
+//!    is too long.
+//! 7. Section 2 counts bytes / we count packets / all packets of a flow have one size, except the last.
+//! 8. Section 5.6.4.4 sets the window at a timeout to one packet above the packets in flight / it is one packet / at
+//!    a timeout all packets count as lost.
+//! 9. Section 2.16 has windows of 10 s and 5 s / 10 and 5 round trips where that is longer, unless parameters set
+//!    them / at a round trip of 6 s a flow would be in ProbeRTT most of the time.
 
 mod cycle;
 mod losses;
@@ -81,7 +85,7 @@ const MIN_RTT_WINDOW: Time = Time::from_secs(10);
 const PROBE_RTT_INTERVAL: Time = Time::from_secs(5);
 /// Probing cycles whose rates count: this one and the one before it (section 2.11).
 const BANDWIDTH_CYCLES: u32 = 2;
-/// Packets that hosts hold back: three quanta (section 5.5.8.1).
+/// Packets that segment offload may hold back: three quanta (section 5.5.8.1).
 const OFFLOAD_BUDGET: f64 = 3.0;
 
 /// Where the law is.
@@ -89,17 +93,17 @@ const OFFLOAD_BUDGET: f64 = 3.0;
 pub enum State {
     /// The rate doubles each round trip.
     Startup,
-    /// What Startup queued leaves.
+    /// Startup's queue drains.
     Drain,
-    /// ProbeBW_DOWN: what a probe queued leaves, and headroom with it.
+    /// ProbeBW_DOWN: the probe's queue drains, and headroom is left.
     Down,
-    /// ProbeBW_CRUISE: as much leaves as arrives.
+    /// ProbeBW_CRUISE: the flow sends at the estimated bandwidth.
     Cruise,
-    /// ProbeBW_REFILL: the pipe fills for the next probe.
+    /// ProbeBW_REFILL: the pipe refills before the next probe.
     Refill,
-    /// ProbeBW_UP: more leaves than arrives, to see if more would.
+    /// ProbeBW_UP: the flow sends faster than its estimate, to find more bandwidth.
     Up,
-    /// Half of what the pipe holds is in flight, so that the least round-trip time is seen.
+    /// Half a BDP is in flight, so that the queue empties and the minimum RTT shows.
     ProbeRtt,
 }
 
@@ -113,7 +117,7 @@ impl State {
     }
 }
 
-/// `ack_phase`: what acks say of the last probe (section 2.14).
+/// `ack_phase`: which part of a probe the acks belong to (section 2.14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AckPhase {
     Init,
@@ -123,19 +127,19 @@ enum AckPhase {
     Stopping,
 }
 
-/// What a loss does to the window.
+/// Loss repair under way, which affects the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Repair {
     None,
-    /// Fast recovery, found by the ack that comes next.
+    /// A loss was found; fast recovery begins with the next ack.
     Found,
     /// Fast recovery.
     Recovery,
-    /// After a timeout, until so many packets are delivered.
+    /// Repair after a timeout, until this many packets are delivered.
     Timeout(u32),
 }
 
-/// `RS`: what an ack brought, nothing but zeros where it brought no sample.
+/// `RS`: the rate sample of an ack; all zero where the ack gave none.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     rate: f64,
@@ -146,7 +150,7 @@ struct Sample {
     window_full: bool,
 }
 
-/// What a loss that was none is taken back to (section 2.15).
+/// State to restore when a loss proves spurious (section 2.15).
 #[derive(Clone, Copy, Debug)]
 struct Undo {
     state: Option<State>,
@@ -155,7 +159,7 @@ struct Undo {
     inflight_longterm: f64,
 }
 
-/// BBR, version 3. Windows and volumes are in packets, rates in packets/s; a bound that is not set is infinite.
+/// State of one BBRv3 flow. Windows and volumes are in packets, rates in packets/s; an unset bound is infinite.
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
     params: Params,
@@ -174,7 +178,7 @@ pub struct Bbr3 {
     round_count: u32,
     min_rtt: MinRtt,
     probe_rtt_min: MinRtt,
-    /// When ProbeRTT may end; none until no more is in flight than it asks for.
+    /// When ProbeRTT may end; `None` until the packets in flight fit its window.
     probe_rtt_end: Option<Time>,
     probe_rtt_round_done: bool,
     limited: Limited,
@@ -209,22 +213,22 @@ pub struct Bbr3 {
     loss_in_round: bool,
     loss_round_delivered: u32,
     loss_round_start: bool,
-    /// Ranges lost in the present round trip of losses, and the packet after the last of them.
+    /// Lost ranges in the current loss round trip, and the sequence number after the last of them.
     loss_ranges: u32,
     after_lost: u32,
-    /// More than one loss of a round trip can be found in it.
+    /// Acks are selective, so that several losses can be found within one round trip.
     selective: bool,
 
-    /// As of the last ack.
+    /// Packets in flight after the last ack.
     in_flight: f64,
     delivered: u32,
     newly: f64,
-    /// Packets found lost at a time.
+    /// When losses were last found, and how many packets.
     found: (Time, f64),
     sample: Sample,
 }
 
-/// What can be asked of the law.
+/// Observable state.
 impl Bbr3 {
     /// Where the law is.
     #[must_use]
@@ -256,25 +260,25 @@ impl Bbr3 {
         self.extra_acked.max()
     }
 
-    /// `inflight_longterm` in packets, infinite while it is not set.
+    /// `inflight_longterm` in packets; infinite while unset.
     #[must_use]
     pub const fn inflight_longterm(&self) -> f64 {
         self.inflight_longterm
     }
 
-    /// `bw_shortterm` in packets/s and `inflight_shortterm` in packets, infinite while they are not set.
+    /// `bw_shortterm` in packets/s and `inflight_shortterm` in packets; infinite while unset.
     #[must_use]
     pub const fn shortterm(&self) -> (f64, f64) {
         (self.bw_shortterm, self.inflight_shortterm)
     }
 
-    /// `bw_probe_wait`, and after how many round trips of what Reno would take the next probe comes.
+    /// `bw_probe_wait`, and the round trips left until the next probe by the Reno bound.
     #[must_use]
     pub fn probe_wait(&self) -> (Time, f64) {
         (self.probe_wait, self.reno_rounds() - f64::from(self.rounds_since_probe))
     }
 
-    /// The pacing gain and the window gain of the present state (section 5.6.1).
+    /// The pacing gain and the window gain of the current state (section 5.6.1).
     #[must_use]
     pub const fn gains(&self) -> (f64, f64) {
         let p = &self.params;
@@ -289,7 +293,7 @@ impl Bbr3 {
     }
 }
 
-/// Volumes (section 5.6.4.2).
+/// Volumes in packets (section 5.6.4.2).
 impl Bbr3 {
     fn bdp_multiple(&self, bw: f64, gain: f64) -> f64 {
         if self.min_rtt.rtt == Time::MAX {
@@ -307,7 +311,7 @@ impl Bbr3 {
         self.quantized(self.bdp_multiple(bw, 1.0))
     }
 
-    /// Section 5.3.3.8.3: the pipe, unless congestion has cut the window below it.
+    /// Section 5.3.3.8.3: the BDP, unless congestion has cut the window below it.
     fn target_inflight(&self) -> f64 {
         self.bdp_multiple(self.bw, 1.0).min(self.window)
     }
@@ -330,10 +334,10 @@ impl Bbr3 {
     }
 }
 
-/// What follows from all of it.
+/// Pace, window and reactions to losses.
 impl Bbr3 {
     fn set_pace(&mut self, ack: &Ack<'_>) {
-        // Section 5.4.1 and deviation 5: what leaves next leaves after an idle time.
+        // Section 5.4.1 and deviation 5: the next packet leaves after an idle time.
         let idle = self.in_flight <= 0.0 && !ack.window_limited;
         let gain = if idle && self.state.in_cycle() { 1.0 } else { self.gains().0 };
         let pace = gain * self.bw * (1.0 - self.params.pacing_margin.get());
@@ -496,7 +500,8 @@ impl SenderLaw for Bbr3 {
     /// Section 5.2.3.
     fn on_ack(&mut self, ack: &Ack<'_>) {
         self.newly = f64::from(ack.newly_acked);
-        // What a timeout found lost before is not in flight any more.
+        // Packets that a timeout found lost earlier are no longer in flight, so only this ack's losses are
+        // subtracted.
         let newly_lost = if self.found.0 == ack.now { self.found.1 } else { 0.0 };
         self.in_flight = (f64::from(ack.flight) - self.newly - newly_lost).max(0.0);
         self.delivered = ack.delivered;

@@ -4,7 +4,7 @@ use super::super::model::drawn;
 use super::{AckPhase, Bbr3, State};
 use crate::units::Time;
 
-/// Doublings of a probe's growth at most (section 5.3.3.9).
+/// Maximum number of doublings of a probe's growth (section 5.3.3.9).
 const MOST_DOUBLINGS: i32 = 30;
 
 /// The cycle of ProbeBW (section 5.3.3.9).
@@ -42,7 +42,7 @@ impl Bbr3 {
         self.raise_slope();
     }
 
-    /// A round trip's growth of `inflight_longterm` is twice the last one's.
+    /// Doubles the growth of `inflight_longterm` per round trip.
     fn raise_slope(&mut self) {
         let growth = libm::exp2(f64::from(self.up_rounds));
         self.up_rounds = (self.up_rounds + 1).min(MOST_DOUBLINGS);
@@ -64,7 +64,7 @@ impl Bbr3 {
         }
     }
 
-    /// Whether it decided where to go.
+    /// Adapts `inflight_longterm`; returns whether it has chosen the next state.
     fn adapt_long_term(&mut self) -> bool {
         if self.ack_phase == AckPhase::Starting && self.rounds.start {
             self.ack_phase = AckPhase::Feedback;
@@ -73,8 +73,8 @@ impl Bbr3 {
             self.probe_sample = false;
             self.ack_phase = AckPhase::Init;
             if self.state.in_cycle() {
-                // This ack's sample is in the cycle that ends, so that `max_bw` does not lose what it knows; Google's
-                // `bbr_advance_max_bw_filter` asks for that too.
+                // This ack's sample counts in the cycle that ends, so that `max_bw` keeps its estimate. Google's
+                // `bbr_advance_max_bw_filter` has the same condition.
                 if !self.sample.app_limited {
                     self.max_bw.forget_a_round();
                 }
@@ -124,7 +124,7 @@ impl Bbr3 {
         let precaution = self.prev_too_high && self.in_flight >= self.inflight_longterm;
         self.prev_precautionary |= precaution;
         if !precaution && self.sample.window_full && self.window >= self.inflight_longterm {
-            self.reset_full_bw(); // the rate is that of the bound
+            self.reset_full_bw(); // the bound limits the rate
             self.full_bw = self.sample.rate;
         } else if precaution || self.full_bw_now {
             self.prev_too_high = false;

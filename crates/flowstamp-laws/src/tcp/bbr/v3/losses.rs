@@ -1,4 +1,4 @@
-//! The bounds that losses set, and what a repair does to the window.
+//! The bounds that losses set, and the window during a repair.
 
 use super::{Bbr3, Repair, State, Undo};
 use crate::sender::Ack;
@@ -19,7 +19,7 @@ impl Bbr3 {
         self.loss_in_round = true;
     }
 
-    /// Section 5.5.10.2: once a probe.
+    /// Section 5.5.10.2: ends a probe that lost too much, once per probe.
     pub(super) fn handle_too_high(&mut self, now: Time, tx_in_flight: f64, app_limited: bool) {
         self.prev_too_high = true;
         self.probe_sample = false;
@@ -32,7 +32,8 @@ impl Bbr3 {
         }
     }
 
-    /// Section 5.5.10.2: what was in flight when the losses crossed the threshold, within the packet that is the last of them.
+    /// Section 5.5.10.2: packets in flight when the losses crossed the threshold, interpolated within the last lost
+    /// packet.
     pub(super) fn inflight_at_loss(&self, lost: f64, tx_in_flight: f64) -> f64 {
         let threshold = self.params.loss_threshold.get();
         let (before, lost_before) = (tx_in_flight - 1.0, lost - 1.0);
@@ -85,7 +86,7 @@ impl Bbr3 {
         };
     }
 
-    /// Section 5.6.4.4: fast recovery begins.
+    /// Section 5.6.4.4: begins fast recovery.
     pub(super) fn begin_repair(&mut self, repair: Repair) {
         if self.repair == Repair::None {
             self.save_state();

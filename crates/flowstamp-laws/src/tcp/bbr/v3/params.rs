@@ -1,4 +1,4 @@
-//! The parameters of BBRv3; sections are those of the draft.
+//! Parameters of BBRv3; section numbers are those of the draft.
 
 use crate::units::{Ratio, Time};
 use schemars::JsonSchema;
