@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The papers' figures as an executable specification: each a TOML file with scenario, picture and claims."""
+"""The papers' figures as an executable specification. Each figure is a TOML file with scenario, picture and claims."""
 
 from flowstamp.figures.catalogue import available, load, read
 from flowstamp.figures.command import cli_figure

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Writes `expected.json` anew: runs figures with seeds 1 to 5 and puts in what each claim gave.
+"""Rewrites `expected.json`: runs figures with seeds 1 to 5 and records the value of each claim.
 
-A figure's part of the file is written as soon as its last seed has run, and each seed's values are kept in the output
-folder (`flowstamp.figures.kept`). So a fill that was interrupted goes on where it was.
+A figure's part of the file is written when its last seed has run. Each seed's values are also kept in the output folder
+(`flowstamp.figures.kept`), so that an interrupted call can continue.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from flowstamp.figures.spec import FigureSpec
 from flowstamp.figures.verdicts import Outcome, Verdict
 
 Report = Callable[[str], AbstractContextManager[Progress]]
-"""Shows the progress of what has this name."""
+"""Opens a progress display with a title."""
 
 
 class Fill:
@@ -49,9 +49,9 @@ class Fill:
         self._runners: dict[int | None, Runner] = {}
 
     def figure(self, spec: FigureSpec) -> tuple[Outcome, list[str]]:
-        """Runs one figure and writes its part of the file; what came out, and what of it is news."""
+        """Runs one figure and writes its part of the file. Returns the outcome and its differences to the old file."""
         memory = Memory.beside(self.files)
-        # On a kernel a seed fixes nothing: one run, and no band.
+        # Kernel measurements do not depend on the seed: one run, and no band of values.
         outcome, values = (self._run(spec, None), {}) if spec.measured else self._simulated(spec)
         news = memory.differences(outcome, self.form)
         if not (outcome.untold and memory.claims(spec.id, self.form)):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Curves of a figure that are computed and not simulated: `[runs.theory]` in its file.
+"""Computed curves of a figure, without simulation: `[runs.theory]` in its file.
 
-discipline   mean flow completion time of equation 2.1; `x` is the load: fct_s
-blocking     appendix A's model; `x` is the flows' rate in Mb/s: duration_s, duration_fluid_s, mean_queue_packets
-control      control theory, against measures of its own: `flowstamp.figures.control`
+discipline   mean flow completion time of equation 2.1; `x` is the load; measure fct_s
+blocking     appendix A's model; `x` is the flows' rate in Mb/s; measures duration_s, duration_fluid_s,
+             mean_queue_packets
+control      control theory, with its own x values: `flowstamp.figures.control`
 """
 
 from __future__ import annotations
@@ -24,25 +25,25 @@ from flowstamp.router_cost import OPERATIONS
 Floats = NDArray[np.float64]
 
 MEASURES = ("fct_s", "thread_ns", "bpf_ns", *OPERATIONS, *control.MEASURES)
-"""Measures that simulated runs do not have: of equation 2.1, of forwarding, and of control theory."""
+"""Measures without simulation: of equation 2.1, of forwarding on this machine, and of control theory."""
 PACKET_BYTES = 1000.0
 
 
 class Theory(Protocol):
-    """A curve that is computed."""
+    """A computed curve."""
 
     def at(self, x: Sequence[float]) -> Mapping[str, Floats]:
-        """Its measures, at the points of the figure or at its own."""
+        """Returns the curve's measures, at the figure's points `x` or at the curve's own."""
 
 
 def curve(table: Mapping[str, Any]) -> Theory:
-    """What a `[runs.theory]` table says; raises `TableError`."""
+    """Reads a `[runs.theory]` table. Raises `TableError` if it is invalid."""
     return control.Curve.of(table) if "control" in table else Curve.of(table)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What a `[runs.theory]` table says."""
+    """A `[runs.theory]` table with `discipline` or `blocking`."""
 
     capacity: str
     rtt: str
@@ -53,7 +54,7 @@ class Curve:
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Curve:
-        """Checks the table."""
+        """Reads the table. Raises `TableError` if it is invalid."""
         known = ("capacity", "rtt", "sizes", "discipline", "flows_per_s", "blocking")
         for key in table:
             if key not in known:
@@ -76,19 +77,19 @@ class Curve:
         )
 
     def at(self, x: Sequence[float]) -> Mapping[str, Floats]:
-        """The curve's measures at these points."""
+        """Returns the curve's measures at these points."""
         if self.discipline is not None:
             links = [theory.Link(self.capacity, self.sizes, load=load) for load in x]
             return {"fct_s": np.array([link.mean_fct(self.discipline, self.rtt) for link in links])}
         link = theory.Link(self.capacity, self.sizes, flows_per_s=self.flows_per_s)
         blocking = self.blocking or "two_point_smooth"
         shares = [1e6 * mbps / _flowstamp.quantity("rate", self.capacity) for mbps in x]
-        # From the first packet's departure to the last one's arrival: half a round trip of propagation.
+        # The duration runs from the first packet's departure to the last one's arrival: half an RTT of propagation.
         there = _flowstamp.quantity("time", self.rtt) / 2
         durations = np.array([link.mean_duration(share, blocking=blocking) + there for share in shares])
         return {
             "duration_s": durations,
-            "duration_fluid_s": durations,  # the model has no handshake either
+            "duration_fluid_s": durations,  # the model has no handshake, like the fluid queue
             "mean_queue_packets": np.array(
                 [link.mean_queue_bytes(share, blocking=blocking) / PACKET_BYTES for share in shares]
             ),
@@ -111,7 +112,7 @@ def _sizes(table: object) -> theory.Sizes:
 
 
 class Computed:
-    """A curve of numbers alone, as expressions see it: computed, or measured in rounds."""
+    """A curve of numbers without a simulated run, as claims see it: computed, or measured in rounds."""
 
     runs: Sequence[Any] = ()
 
@@ -119,13 +120,13 @@ class Computed:
         self.name, self.values = name, values
 
     def measure(self, name: str) -> Floats:
-        """One value for each point."""
+        """Returns one value for each point. Raises `ValueError` for an unknown measure."""
         if name not in self.values:
             raise ValueError(f'{self.name} is no simulation and has no "{name}", but {", ".join(self.values)}')
         return self.values[name]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Refuses what only a simulated run has."""
+        """Returns a function that raises `ValueError`: only a simulated run has flows and samples."""
 
         def refuse(*_: object) -> Any:
             raise ValueError(f"{self.name} is no simulation; it has no flows or samples over time")

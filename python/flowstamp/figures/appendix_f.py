@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Appendix F of Dukkipati 2007, done again for every control interval of a run, and held against what the router did.
+"""Recomputes appendix F of Dukkipati 2007 for every control interval of a run, and compares it with the router.
 
-What the router knew at the end of an interval comes from its probes (`probes.laws`, sampled more often than intervals
-end): `input_rate_bps`, `sampled_packets`, `sample_rtt_s`, `update_queue_bytes`. What it had before and has after comes
-from the samples on both sides. The lines are the appendix's, in its own names and units, bytes and milliseconds.
+The router's inputs at the end of an interval come from its probes (`probes.laws`, with a sampling interval shorter than
+the control interval): `input_rate_bps`, `sampled_packets`, `sample_rtt_s`, `update_queue_bytes`. Its state before and
+after the update comes from the samples on both sides. Lines, names and units (bytes, milliseconds) are the appendix's.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def lines_1_to_13(
     Q_Bytes: float,  # noqa: N803
     k: Constants,
 ) -> tuple[float, float, float]:
-    """The rate, the average round-trip time and the next interval."""
+    """Returns the new rate in bytes/ms, the average round-trip time in ms, and the next interval in ms."""
     if num_pkts_with_rtt > 0:
         if avg_rtt_Tr >= avg_rtt:  # line 3
             rtt_sample_weight = Tr / avg_rtt  # line 4
@@ -61,15 +61,15 @@ def lines_1_to_13(
 
 
 class OneRun(Protocol):
-    """The one run of a curve."""
+    """A curve with a single run."""
 
     @property
     def runs(self) -> Any:
-        """It, in a list."""
+        """The runs; exactly one."""
 
     @property
     def links(self) -> Any:
-        """The link that is looked at, in a list."""
+        """Names of links; the first is used."""
 
 
 def _law(runs: OneRun) -> tuple[Mapping[str, Floats], Constants, Any]:
@@ -92,12 +92,12 @@ def _law(runs: OneRun) -> tuple[Mapping[str, Floats], Constants, Any]:
 
 
 def _updates(series: Mapping[str, Floats]) -> NDArray[np.intp]:
-    """The samples before which just one update was made since the sample before."""
+    """Returns the indices of samples with exactly one update since the previous sample."""
     return np.flatnonzero(np.diff(series["updates"]) == 1) + 1
 
 
 def _differences(runs: OneRun, what: str) -> Floats:
-    """Relative difference of the router from the appendix, for each interval that was seen: rate, rtt or interval."""
+    """Returns the relative difference of router and appendix for each observed interval, of rate, rtt or interval."""
     which = ("rate", "rtt", "interval").index(what)
     series, constants, _ = _law(runs)
     found = []
@@ -118,19 +118,22 @@ def _differences(runs: OneRun, what: str) -> Floats:
 
 
 def _seen(runs: OneRun) -> float:
-    """The share of all intervals that were looked at."""
+    """Returns the share of all intervals that were observed."""
     series, _, _ = _law(runs)
     return _updates(series).size / float(series["updates"][-1] - series["updates"][0])
 
 
 def _over_min_rate(runs: OneRun) -> Floats:
-    """The rate over `MIN_RATE = 0.01 MTU / avg_rtt`, after each interval."""
+    """Returns the rate divided by `MIN_RATE = 0.01 MTU / avg_rtt`, for each sample."""
     series, constants, _ = _law(runs)
     return series["rate_bps"] / 8 * series["avg_rtt_s"] / (0.01 * constants.MTU)
 
 
 def _counted_input(runs: OneRun) -> float:
-    """What the router counted as input over what was sent, dropped and is left; packets of full size are dropped."""
+    """Returns the input that the router counted, divided by the sum of bytes sent, dropped and left in the queue.
+
+    Assumes that dropped packets have full size. Raises `ValueError` for a run with warm-up.
+    """
     series, constants, run = _law(runs)
     link = run.summary["links"][runs.links[0]]
     length = float(run.summary["duration_s"]) - float(run.summary["warmup_s"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Finds and reads figures' files, and checks that their tables fit together."""
+"""Finds and reads the figures' files, and checks that their tables are consistent."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from flowstamp.figures.tables import FigureError, TableError, convert, refused, 
 
 
 def directories() -> list[Path]:
-    """Where figure files are looked for: beside this module (an installed wheel), else in the checkout."""
+    """Returns the folders to search for figure files: beside this module (installed wheel), then in the checkout."""
     here = Path(__file__).resolve()
     return [here.parent / "data", here.parents[3] / "figures"]
 
 
 def available(directory: Path | None = None) -> dict[str, Path]:
-    """Every figure file by its id, in the order of the papers."""
+    """Returns every figure file by its id, in the order of the papers. Raises `FigureError` if there are none."""
     for folder in [directory] if directory is not None else directories():
         files = sorted(folder.glob("*.toml"), key=lambda f: _paper_order(f.stem))
         if files:
@@ -44,7 +44,10 @@ def _paper_order(figure_id: str) -> tuple[str, float, float, str]:
 
 
 def load(figure_id: str, directory: Path | None = None) -> FigureSpec:
-    """One figure by its id, or by that of a figure that it covers too, in letters of either case."""
+    """Returns a figure by its id or by the id of a figure that it also covers; upper and lower case are equal.
+
+    Raises `FigureError` if there is none.
+    """
     files = available(directory)
     wanted = figure_id.upper()
     for known, file in files.items():
@@ -57,7 +60,7 @@ def load(figure_id: str, directory: Path | None = None) -> FigureSpec:
 
 
 def _nearest(figure_id: str, files: Collection[str]) -> str:
-    """The three ids that are most like one that there is none of, and how to see them all."""
+    """Returns a hint for an unknown id: up to three similar ids, and the command that lists all."""
     by_upper = {known.upper(): known for known in files}
     near = [by_upper[found] for found in difflib.get_close_matches(figure_id.upper(), by_upper, n=3, cutoff=0.3)]
     hint = f"did you mean {' or '.join(filter(None, (', '.join(near[:-1]), near[-1])))}? " if near else ""
@@ -65,7 +68,10 @@ def _nearest(figure_id: str, files: Collection[str]) -> str:
 
 
 def matching(pattern: str, directory: Path | None = None) -> list[str]:
-    """The ids that a pattern such as `R4.*` stands for: of figures, and of those that they cover too."""
+    """Returns the ids of figures that match a pattern such as `R4.*`, directly or through a figure they also cover.
+
+    Raises `FigureError` if none matches.
+    """
     files = available(directory)
     if pattern == "all":
         return list(files)
@@ -82,7 +88,7 @@ def matching(pattern: str, directory: Path | None = None) -> list[str]:
 
 
 def read(path: Path) -> FigureSpec:
-    """One figure file."""
+    """Reads a figure file. Raises `FigureError` if it is unreadable or invalid."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -108,7 +114,7 @@ def _read(data: Mapping[str, Any], path: Path) -> FigureSpec:
 
 
 def _contradictions(figure: FigureSpec) -> Iterator[TableError]:
-    """What tables say that does not fit together. Each check may rely on those before."""
+    """Yields inconsistencies between the tables. Each check may rely on the earlier ones."""
     if figure.id != figure.path.stem:
         yield TableError("id", f'the name of the file, "{figure.path.stem}"')
     if figure.axis is not None and figure.axis not in figure.vary:
@@ -130,7 +136,7 @@ def _contradictions(figure: FigureSpec) -> Iterator[TableError]:
 
 
 def _of_places(figure: FigureSpec) -> Iterator[TableError]:
-    """What a figure needs by where its runs go on."""
+    """Yields what is missing or superfluous for the places where the figure's runs execute."""
     places = {run.on for run in figure.runs if run.theory is None}
     for key, given, place, expected in (
         ("lab", figure.lab, "linux", "a lab, for runs on linux"),
@@ -195,7 +201,7 @@ def _of_short_version(figure: FigureSpec) -> Iterator[TableError]:
 
 
 def _of_run(figure: FigureSpec, run: RunSpec) -> Iterator[TableError]:
-    """What a run varies of its own, and at which points it is."""
+    """Yields errors in a run's own `vary` and `where`."""
     if run.vary and {len(values) for values in run.vary.values()} != {figure.points}:
         yield TableError("vary", f"lists of {figure.points} values, as the figure's own")
     if run.vary and figure.fast.vary and figure.axis is not None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The language of claims: arithmetic over measured numbers, and bounds that they are held against.
+"""The language of claims: arithmetic over measured numbers, and bounds on the result.
 
-A claim's expression is Python's syntax and nothing of Python's power: numbers, runs and their measures, `x`,
-comparisons that select points (`xcp.drops[x <= 800]`), and the functions below. Everything else is refused when the
-file is read. `docs/figures.md` has the same list for readers.
+An expression has Python's syntax, but only these elements: numbers, runs and their measures, `x`, comparisons that
+select points (`xcp.drops[x <= 800]`), and the functions below. Reading a file rejects everything else.
+`docs/figures.md` documents the language.
 """
 
 from __future__ import annotations
@@ -25,65 +25,65 @@ Floats = NDArray[np.float64]
 
 
 class ExpressionError(ValueError):
-    """An expression that is not in the language, or names something unknown."""
+    """An expression is not in the language, names something unknown, or cannot be evaluated."""
 
 
 class RunValues(Protocol):
-    """What an expression sees of a run."""
+    """The data of a run that expressions can use."""
 
     def measure(self, name: str) -> Floats:
-        """One value for each point, link or flow."""
+        """Returns one value for each point, link or flow."""
 
     def of(self, group: str) -> RunValues:
-        """The same, seen by another group."""
+        """Returns the same runs with another group as the measured one."""
 
     def samples(self, metric: str, start_s: float, end_s: float) -> Floats:
-        """A link's samples over time: `utilization`, `queue_packets`, `drops`."""
+        """Returns a link's samples between two times: `utilization`, `queue_packets`, `drops`."""
 
     def flow_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
-        """A flow's throughput over time, Mb/s; flows are named `group.index`."""
+        """Returns throughput samples of a flow, `group.index`, in Mb/s."""
 
     def window_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
-        """Window samples of a flow between two instants, packets."""
+        """Returns congestion window samples of a flow in packets."""
 
     def group_samples(self, group: str, start_s: float, end_s: float) -> Floats:
-        """A group's throughput over time, Mb/s."""
+        """Returns throughput samples of a group in Mb/s."""
 
     def switched_s(self, flow: str) -> float:
-        """When a flow gave up its protocol."""
+        """Returns the time at which a flow fell back to TCP, in seconds."""
 
     def switches(self) -> float:
-        """How many flows gave up their protocol."""
+        """Returns the number of flows that fell back to TCP."""
 
     def packet_delay_ms(self, packets: float, statistic: str) -> Floats:
-        """A statistic of packet delays at each point, of flows in the bin of sizes of so many packets."""
+        """Returns a statistic of packet delays at each point, for the size bin that contains `packets`."""
 
     def policed(self, group: str, what: str) -> Floats:
-        """What a police knows of each tested flow of a group, such as `judged_s`."""
+        """Returns a value of the police's record, such as `judged_s`, for each tested flow of a group."""
 
     def isolated(self, group: str) -> float:
-        """How many flows of a group a police has ever isolated."""
+        """Returns the number of flows of a group that a police ever isolated."""
 
     def packets(self, flow: str, at_s: float) -> float:
-        """Packets of a flow that have arrived by an instant."""
+        """Returns the number of packets of a flow that have arrived by a time."""
 
     def active_flows(self, start_s: float, end_s: float) -> list[str]:
-        """The flows that were there from start to end."""
+        """Returns the flows that were active from start to end."""
 
     def end_s(self, flow: str) -> float:
-        """When a flow's last byte arrived."""
+        """Returns the arrival time of a flow's last byte, in seconds."""
 
     def first_end_s(self) -> float:
-        """When the first of all flows was complete."""
+        """Returns the time at which the first flow completed, in seconds."""
 
     def megabytes(self, pattern: str) -> float:
-        """What the groups of a name such as `up*` have delivered, 10^6 bytes."""
+        """Returns the payload that groups matching a pattern such as `up*` delivered, in 10^6 bytes."""
 
     def flow_samples_of_all(self, name: str, start_s: float, end_s: float) -> Floats:
-        """Samples of a measure of all flows while they are active, between two instants."""
+        """Returns the samples of a measure of all flows while they are active, between two times."""
 
     def sample_s(self) -> float:
-        """The sampling interval."""
+        """Returns the sampling interval in seconds."""
 
 
 # ---------------------------------------------------------------------------------------------------- functions
@@ -154,13 +154,13 @@ def _first_end(run: RunValues) -> float:
 
 
 def _settled_after(run: RunValues, flow: str, value: float, within: float, start_s: float, end_s: float) -> float:
-    """Seconds from `start_s` until a flow's throughput has come within a share of `value` for the first time."""
+    """Returns the seconds from `start_s` until a flow's throughput first comes within `within` x `value` of `value`."""
     values = run.flow_samples(flow, start_s, end_s)
     return _first(np.abs(values - value) <= within * value, run.sample_s())
 
 
 def _above_after(run: RunValues, metric: str, value: float, start_s: float, end_s: float) -> float:
-    """Seconds from `start_s` from which on a link's samples stay at or above `value`."""
+    """Returns the seconds from `start_s` after which a link's samples stay at or above `value`."""
     samples = run.samples(metric, start_s, end_s)
     if not _known(samples):
         return math.nan
@@ -174,7 +174,7 @@ def _first(hits: NDArray[np.bool_], step_s: float) -> float:
 
 
 def _known(values: Any) -> bool:
-    """Whether there are values, and each is a number: what counts or compares them would pass over the others."""
+    """Whether there are values and none is NaN, which counting and comparing would silently ignore."""
     return np.size(values) > 0 and not np.isnan(values).any()
 
 
@@ -214,14 +214,14 @@ def _last_value(values: Floats) -> float:
 
 
 def _trend(x: Floats, y: Floats) -> float:
-    """The exponent k of the best fit y ~ x^k: above 0 where y grows with x."""
+    """Returns the exponent k of the best fit y ~ x^k; NaN unless all values are positive."""
     if np.size(x) < 2 or not (np.all(x > 0) and np.all(y > 0)):
         return math.nan
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 def _minima(values: Floats) -> float:
-    """How many values are below both neighbours; at an end, below the only one."""
+    """Returns the number of local minima; an end counts if it is below its only neighbour."""
     if not _known(values):
         return math.nan
     falls = np.diff(np.asarray(values, np.float64)) < 0
@@ -230,12 +230,12 @@ def _minima(values: Floats) -> float:
 
 
 def _where_least(values: Floats, others: Floats) -> float:
-    """What another measure is at the point at which the first is least."""
+    """Returns the value of `others` at the point where `values` is smallest."""
     return float(np.asarray(others)[int(np.argmin(values))]) if _known(values) else math.nan
 
 
 FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
-    # name: (number of arguments, or None for any; function)
+    # name: (number of arguments, None for any number; function)
     "min": (None, _least),
     "max": (None, _largest),
     "mean": (1, fct.mean),
@@ -295,7 +295,7 @@ MOST_CHARACTERS = 500
 
 
 class Expression:
-    """One checked expression."""
+    """A parsed and checked expression."""
 
     def __init__(
         self,
@@ -306,7 +306,10 @@ class Expression:
         constants: Collection[str] = (),
         vector: bool = False,
     ) -> None:
-        """`constants`: names of numbers; `vector`: the result selects points and is not one number."""
+        """Parses `text`. Raises `ExpressionError` if it is not in the language.
+
+        `constants` are names of numbers. With `vector`, the result is an array that selects points.
+        """
         self.text = " ".join(text.split())
         self.vector = vector
         if len(self.text) > MOST_CHARACTERS:
@@ -363,7 +366,10 @@ class Expression:
                 )
 
     def evaluate(self, runs: Mapping[str, RunValues], x: Floats, constants: Mapping[str, float] | None = None) -> Any:
-        """The value: a number, or of a `vector` expression an array."""
+        """Returns the value: a number, or an array for a `vector` expression.
+
+        Raises `ExpressionError` if it cannot be evaluated or is not a single number.
+        """
         try:
             with np.errstate(all="ignore"):
                 value = self._value(self._tree, {**runs, **(constants or {})}, x)
@@ -378,7 +384,7 @@ class Expression:
         return float(np.asarray(value, np.float64).reshape(-1)[0])
 
     def _value(self, node: ast.expr, runs: Mapping[str, Any], x: Floats) -> Any:
-        """A part's value. One that is empty ends it all: a sum or a share of nothing would prove whatever is asked."""
+        """Evaluates a node. An empty array raises `ValueError`, because a sum over nothing would satisfy any claim."""
         value = self._part(node, runs, x)
         if isinstance(value, np.ndarray) and not value.size:
             raise ValueError(f"{ast.unparse(node)} selects nothing")
@@ -418,7 +424,7 @@ class Expression:
 
 @dataclass(frozen=True)
 class Bound:
-    """What the paper expects: `>=`, `<=`, `>`, `<` or `==` a number, and how far off still counts."""
+    """The value that the paper expects: `>=`, `<=`, `>`, `<` or `==` a number, with a tolerance."""
 
     relation: str
     value: float
@@ -428,7 +434,7 @@ class Bound:
 
     @classmethod
     def parse(cls, expected: str, tolerance: str) -> Bound:
-        """`tolerance` is absolute ("0.02") or a share of the number ("5%")."""
+        """Parses a bound with an absolute ("0.02") or relative ("5%") tolerance. Raises `ValueError` if invalid."""
         bound = re.fullmatch(r"(>=|<=|==|>|<)\s*(-?[0-9.]+(?:[eE][+-]?\d+)?)", expected.strip())
         if bound is None:
             raise ValueError('a bound such as ">= 0.95", with >=, <=, ==, > or <')
@@ -440,7 +446,7 @@ class Bound:
         return cls(bound[1], value, slack, expected, tolerance)
 
     def holds(self, measured: float | None) -> bool:
-        """Whether a measured value is as expected; one that could not be measured, or is infinite, is not."""
+        """Whether a measured value satisfies the bound; None, NaN and infinite values do not."""
         if measured is None or not math.isfinite(measured):
             return False
         match self.relation:

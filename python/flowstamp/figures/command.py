@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""`flowstamp figure`: lists figures, runs them, prints each claim with what was measured."""
+"""`flowstamp figure`: lists figures, runs them, and prints each claim with its measured value."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def cli_figure(
     executor: str = executors.THREADS,
     fresh: bool = False,
 ) -> int:
-    """Runs the figures `ids`, patterns such as `R4.*`, or `all`; after `list` it names them, or all there are.
+    """Runs the figures with these ids or patterns such as `R4.*`; "all" means all. A first word "list" lists them.
 
-    With `accept` what they gave with seeds 1 to 5 is written to `expected.json` beside their files. Returns the exit
-    code: 1 if a claim fails, or is no longer as `expected.json` has it. A figure that this machine cannot measure is
-    skipped, and one that it was too busy for is invalid: neither fails. With a `seed` nothing is held against
-    `expected.json`; with `accept` news is no failure. `memory` is what the runs of a
-    figure may need together, and `executor` where they go on (`flowstamp.executors`). A figure whose outcome stands in
-    `out` is not run again, unless `fresh`.
+    `accept` writes the values with seeds 1 to 5 to `expected.json` beside the figures' files. A given `seed` disables
+    the comparison with that file. `memory` limits the runs of a figure together; `executor` is where they execute
+    (`flowstamp.executors`). A figure whose outcome is in `out` is not run again, unless `fresh`.
+
+    Returns the exit code: 1 if a claim fails or, without `accept`, differs from `expected.json`. Skipped figures, which
+    this machine cannot measure, and invalid ones, for which it was too busy, do not count as failures.
     """
     if list(ids[:1]) == ["list"]:
         _list(json, directory, ids[1:] or ["all"])
@@ -68,7 +68,7 @@ def cli_figure(
     wanted = [known for pattern in ids for known in matching(pattern, directory)]
     if not wanted:
         raise FigureError("no figure is named; give ids such as X10, patterns such as 'R4.*', or all")
-    # All are checked before the first runs; one that covers several runs once.
+    # All files are checked before the first run. A figure that covers several ids runs once.
     figures = list({spec.id: spec for spec in map(runner.figure, wanted)}.values())
     form: Form = "fast" if fast else "full"
     known = Memory.beside(runner.files)
@@ -204,5 +204,5 @@ def _warn(messages: Console, outcome: Outcome, known: Memory) -> None:
 
 
 def shown_number(value: float | None) -> str:
-    """Four significant digits."""
+    """Formats a measured value with four significant digits."""
     return "not measured" if value is None or math.isnan(value) else f"{value:.4g}"

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Curves of control theory in a figure: a `[runs.theory]` with `control`, which names a kind.
+"""Curves of control theory in a figure: a `[runs.theory]` table whose key `control` names the kind.
 
-response     a loop at angular frequencies: Bode's and Nyquist's plots
-margins      the open loop's crossings, margins and unstable roots over gains
-border       between which alphas a loop or a model is stable, for each beta
+response     frequency response of a loop, for Bode and Nyquist plots
+margins      crossings, margins and unstable roots of the open loop over gains
+border       smallest and largest alpha at which a loop or a model is stable, for each beta
 trajectory   rate and queue of a model over time
-settling     after how many round trips a model has settled, over gains, capacity, RTT and flows
-windows      VCP's MIAIMD model: windows over time, or what becomes of them over kappa and capacity
-blind        XCP-b's router itself and a fluid: how an under-used link fills, at the figure's points
+settling     settling time of a model in round trips, over gains, capacity, RTT and flows
+windows      VCP's MIAIMD model: windows over time, or their final state over kappa and capacity
+blind        XCP-b's router with fluid traffic: how an under-used link fills, at the figure's points
 
-The mathematics is the crate `flowstamp-fluid`. A number that may vary is one number, a list, or a range such as
-`{ from = 0.1, to = 2.0, steps = 20, scale = "log" }`; of several that vary all combinations are taken.
+The crate `flowstamp-fluid` does the mathematics. A number that may vary is one number, a list, or a range such as
+`{ from = 0.1, to = 2.0, steps = 20, scale = "log" }`. If several vary, the curve has all combinations.
 """
 
 from __future__ import annotations
@@ -50,12 +50,13 @@ IN_TIME_MEASURES = (*TRAJECTORY, *SETTLING, *WINDOWS, *ADJUSTED, *BLIND)
 MEASURES = tuple(dict.fromkeys((*VARIED, *RESPONSE, *MARGINS, *BORDER, *IN_TIME_MEASURES)))
 
 ALPHAS = (0.02, 2.0)
-"""Where borders are looked for, as in the thesis, and a little below."""
+"""Range of alpha in which borders are searched: that of the thesis, and slightly less."""
 LEAST_BUFFER = 1e-3
-"""In bandwidth-delay products."""
+"""Smallest buffer in bandwidth-delay products."""
 COARSE = 45
 COARSE_IN_TIME = 20
-"""Alphas that are tried first: in time each takes some hundred round trips, and there are no narrow stretches."""
+"""Alphas on the initial grid. Models in time need fewer: each alpha costs hundreds of round trips, and their stable
+stretches are not narrow."""
 
 
 def _buffer(values: Floats) -> bytes:
@@ -67,7 +68,7 @@ def _array(buffer: bytes) -> Floats:
 
 
 def _all_of(**values: Floats) -> dict[str, Floats]:
-    """All combinations, the last name's values changing first."""
+    """Returns all combinations as flat arrays; the values of the last name change fastest."""
     grids = np.meshgrid(*values.values(), indexing="ij")
     return {name: grid.ravel() for name, grid in zip(values, grids, strict=True)}
 
@@ -93,11 +94,14 @@ def _response(keys: Keys) -> Compute:
 
 
 THEOREM_1 = "sqrt(2) alpha^2"
-"""The curve of Katabi 2002, theorem 1."""
+"""Curve of Katabi 2002, theorem 1, as a value of `beta`."""
 
 
 def _gains(keys: Keys, least: float) -> Callable[..., dict[str, Floats]]:
-    """All combinations of the gains, or with `beta` on theorem 1's curve of the alphas, with what else varies."""
+    """Returns a function for all combinations of gains and other varied numbers.
+
+    If `beta` is theorem 1's curve, it follows from each alpha.
+    """
     alphas = keys.numbers("alpha", least=least)
     if keys.table.get("beta") == THEOREM_1:
         keys.choice("beta", (THEOREM_1,))
@@ -141,13 +145,13 @@ def _margins(keys: Keys) -> Compute:
 # ---------------------------------------------------------------------------------------------------- borders
 
 Stable = Callable[[Floats, Floats], NDArray[np.bool_]]
-"""Whether each pair of alpha and beta is stable."""
+"""Tells for each pair of alpha and beta whether it is stable."""
 
 
 def _by_bode(alpha: Floats, beta: Floats) -> NDArray[np.bool_]:
-    """Equation 5.10: the gain is 1 before the phase is -pi."""
+    """Tests equation 5.10: the gain crosses 1 at a lower frequency than the phase crosses -pi."""
     gain, phase = map(_array, _flowstamp.loop_crossings(_buffer(alpha), _buffer(beta)))
-    before: NDArray[np.bool_] = gain < phase  # not where there is no such phase
+    before: NDArray[np.bool_] = gain < phase  # false without a phase crossing, which is NaN
     return before
 
 
@@ -168,7 +172,7 @@ def _by_time(model: stability.Model, most: float) -> Stable:
 
 
 def _edges(stable: Stable, beta: Floats, within: float, steps: int) -> tuple[Floats, Floats]:
-    """Of each beta the least and the largest alpha of the first stretch that is stable; NaN where there is none."""
+    """Returns the smallest and the largest alpha of the first stable stretch for each beta; NaN if there is none."""
     coarse = np.linspace(*ALPHAS, steps)
     alphas, betas = (grid.ravel() for grid in np.meshgrid(coarse, beta))
     found = stable(alphas, betas).reshape(beta.size, coarse.size)
@@ -190,7 +194,7 @@ def _edges(stable: Stable, beta: Floats, within: float, steps: int) -> tuple[Flo
 
 
 def _by_network(network: Sequence[Floats], start: tuple[float, float], most: float) -> Stable:
-    """Of networks of their own; each is asked about as many alphas in a row."""
+    """Tests stability of RCP's model on several networks. The pairs of gains are grouped evenly by network."""
 
     def stable(alpha: Floats, beta: Floats) -> NDArray[np.bool_]:
         each = alpha.size // network[0].size
@@ -250,7 +254,7 @@ def _network(grid: Mapping[str, Floats], *, physical: bool) -> Measures:
 def _settled(
     alpha: Floats, beta: Floats, network: Sequence[Floats], buffer: Floats, start: tuple[float, float], most: float
 ) -> Floats:
-    """Round trips until equations 5.1 to 5.4 in their own units have settled; NaN where they do not."""
+    """Returns settling times in round trips of equations 5.1 to 5.4 in physical units; NaN without settling."""
     capacity, rtt, flows, buffers = map(_buffer, (*network, buffer))
     with translated():
         return _array(
@@ -297,7 +301,7 @@ def _trajectory(keys: Keys) -> Compute:
         measures = {"time_rtts": rtts, "time_s": rtts * rtt, "rate": rate, "rate_share": rate / flows}
         measures["queue_bdp"] = queue
         if error:
-            # The linear model knows no capacity: the error is its unit of rates, that times the RTT the one of queues.
+            # The linear model has no capacity. Its unit of rates is the error, and its unit of queues is error x RTT.
             measures["queue_bytes"] = queue * error * rtt
         return measures
 
@@ -341,7 +345,7 @@ def _settling(keys: Keys) -> Compute:
 LINK = "tables such as { carries = 100, flows = [0, 1] }"
 MOST_WINDOWS = 4
 CLAIMED, RELEASED = 0.9, 1.1
-"""A major part of a spare or over-used capacity is claimed or released (Xia 2008, theorem 3): read."""
+"""Load at which spare capacity counts as claimed, and over-use as released: our reading of Xia 2008, theorem 3."""
 
 
 def _windows(keys: Keys) -> Compute:
@@ -366,7 +370,7 @@ def _windows(keys: Keys) -> Compute:
         targets: list[Floats] = []
         with translated():
             for kappa, flows, carries in zip(grid["kappa"], grid["flows"], grid["carries"], strict=True):
-                # Of n equal flows each has the window of a single one on an n-th of every link.
+                # With n equal flows, each has the window of a single flow on 1/n of every link.
                 here = [(share / flows, crossed) for share, crossed in ((carries, links[0][1]), *links[1:])]
                 native = _flowstamp.vcp_windows(kappa, alpha, [*map(float, start)], here, adjusts, _buffer(rtts))
                 rows = _array(native).reshape(steps, -1).T
@@ -395,7 +399,7 @@ def _windows(keys: Keys) -> Compute:
 
 
 def _first(there: NDArray[np.bool_], times: Floats) -> Floats:
-    """Of each row the time at which it is first there; NaN where it never is."""
+    """Returns the time of the first true value in each row; NaN if there is none."""
     return np.where(there.any(axis=1), times[np.argmax(there, axis=1)], np.nan)
 
 
@@ -454,7 +458,7 @@ def _blind(keys: Keys) -> AtPoints:
 
 
 def _of_its_own(kind: Callable[[Keys], Compute]) -> Callable[[Keys], AtPoints]:
-    """Of a curve that has points of its own, whatever varies in the figure."""
+    """Wraps a kind of curve that has its own points and ignores those of the figure."""
 
     def made(keys: Keys) -> AtPoints:
         compute = kind(keys)
@@ -476,14 +480,14 @@ KINDS: Mapping[str, Callable[[Keys], AtPoints]] = {
 
 @dataclass(frozen=True)
 class Curve:
-    """What such a table says."""
+    """A `[runs.theory]` table with `control`."""
 
     kind: str
     compute: AtPoints
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Curve:
-        """Checks the table."""
+        """Reads the table. Raises `TableError` if it is invalid."""
         keys = Keys(table)
         kind = keys.choice("control", tuple(KINDS))
         compute = KINDS[kind](keys)
@@ -491,5 +495,5 @@ class Curve:
         return cls(kind, compute)
 
     def at(self, x: Sequence[float]) -> Measures:
-        """The curve's measures; but for `blind` it has points of its own."""
+        """Returns the curve's measures. Only `blind` uses the figure's points `x`."""
         return self.compute(x)

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Flow completion times: means by size, and the formulas that they are held against.
+"""Flow completion times: means by size, and the formulas for comparison.
 
-`C` is in packets per second, `RTT` without queues, `L` in packets, `rho` the offered load (Dukkipati 2007):
+`C` is the capacity in packets per second, `RTT` is without queueing, `L` is the size in packets, and `rho` is the
+offered load (Dukkipati 2007):
 
     PS          1.5 RTT + L / (C (1 - rho))               eq. 4.1
     bound       1.5 RTT + L / C                           section 4.1
     slow start  (log2(L + 1) + 1/2) RTT + L / C           section 4.2.1
 
-    server      an exact processor-sharing server fed with the flows of the run, and 1.5 RTT
+    server      time in an exact processor-sharing server with the flows of the run, plus 1.5 RTT
 
-Formulas and server are those of `flowstamp.theory`. The server knows what arrived: with heavy-tailed sizes the mean of
-a hundred large flows is that of its few largest.
+Formulas and server are those of `flowstamp.theory`. The server uses the actual arrivals. This matters for heavy-tailed
+sizes, where a few of the largest flows dominate the mean of a hundred.
 
-Means are over the flows that started after warm-up and were complete by the end of the run, as in the thesis. What a
-formula says of a bin is its mean over the same flows, so that a bin's width plays no part.
+Means are over the flows that started after warm-up and completed before the end of the run, as in the thesis. A
+formula's value for a bin is its mean over the same flows, so that the bin's width does not matter.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from flowstamp import _flowstamp, theory
 Floats = NDArray[np.float64]
 
 LEAST_FLOWS = 100
-"""A bin with fewer flows is not held against anything."""
+"""Minimum number of flows of a bin that claims compare."""
 BINS_PER_DECADE = 8
 BATCHES = 10
 LEVEL = 0.95
@@ -42,9 +43,9 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class FlowTimes:
-    """The flows with a size: when they started, how long they took (not a number: not complete), how large they are.
+    """Start times, completion times (NaN if incomplete) and sizes in packets of the flows that have a size.
 
-    `brought` is what they bring to a link in full packets, of which the last may not be one.
+    `brought` is the load of a flow on a link in units of full packets, fractional if the last packet is short.
     """
 
     start_s: Floats
@@ -57,7 +58,7 @@ class FlowTimes:
 
     @classmethod
     def of(cls, flows: Any, payload_bytes: float, packet_bytes: float) -> FlowTimes:
-        """From the table of flows of a run, whose full packets carry so much of what they are."""
+        """Reads the table of flows of a run, whose full packets have these payload and total sizes."""
         codes, names = flows.words("group")
         group = np.frombuffer(codes, np.int32).astype(np.int16)
         numbered = {name: number for number, name in enumerate(names)}
@@ -73,19 +74,19 @@ class FlowTimes:
 
     @classmethod
     def together(cls, runs: Sequence[FlowTimes]) -> FlowTimes:
-        """The flows of several runs of one network."""
+        """Joins the flows of several runs of one network."""
         arrays = {
             name: np.concatenate([getattr(run, name) for run in runs])
             for name in ("start_s", "fct_s", "packets", "brought")
         }
-        # Each run numbers its groups as their flows come.
+        # The numbers of groups differ between runs, because each run numbers them in the order of their flows.
         groups = {name: code for code, name in enumerate(sorted({name for run in runs for name in run.groups}))}
         codes = [np.array([groups[name] for name in run.groups], np.int16) for run in runs]
         group = np.concatenate([of[run.group] for of, run in zip(codes, runs, strict=True)])
         return cls(**arrays, group=group, groups=groups, retransmitted=sum(run.retransmitted for run in runs))
 
     def select(self, group: str, since_s: float) -> FlowTimes:
-        """The flows of a group that started at or after an instant."""
+        """Returns the flows of a group that started at or after `since_s`."""
         keep = (self.group == self.groups.get(group, -1)) & (self.start_s >= since_s)
         return FlowTimes(
             self.start_s[keep],
@@ -99,13 +100,13 @@ class FlowTimes:
 
 
 def payload(scenario: Mapping[str, Any], packet_bytes: float) -> float:
-    """What a full packet carries, bytes: sizes of flows are payload, capacities and queues are whole packets."""
+    """Returns the payload of a full packet in bytes. Flow sizes count payload; capacities and queues whole packets."""
     return packet_bytes - _flowstamp.quantity("size", scenario.get("header", "0B"))
 
 
 @dataclass(frozen=True)
 class Ideal:
-    """What the formulas need to know of a run."""
+    """Inputs of the formulas from a run."""
 
     capacity: float
     """Packets per second."""
@@ -117,7 +118,7 @@ class Ideal:
 
     @classmethod
     def of(cls, summary: Mapping[str, Any], group: str, packet_bytes: float, payload_bytes: float) -> Ideal | None:
-        """From a run's summary; `None` of a group that is not there."""
+        """Reads a run's summary. Returns None for an unknown group."""
         of = summary["groups"].get(group)
         if of is None:
             return None
@@ -131,7 +132,7 @@ class Ideal:
         )
 
     def curve(self, name: str, packets: Floats) -> Floats:
-        """A formula by its name; not a number where the link is offered more than it can carry."""
+        """Evaluates a formula in seconds for each size; NaN if the offered load is 1 or more."""
         if self.load >= 1:
             return np.full(packets.size, np.nan)
         size = packets * self.packet_bytes
@@ -149,7 +150,7 @@ REFERENCES = {**CURVES, SERVER: "PS, simulated"}
 
 @dataclass(frozen=True)
 class Bin:
-    """Flows of about one size."""
+    """Flows of similar size: `low` to `high` packets, `high` excluded. Times are in seconds."""
 
     low: float
     high: float
@@ -158,30 +159,30 @@ class Bin:
     mean_s: float
     max_s: float
     half_width_s: float
-    """Half of a 95% confidence interval of the mean, from batch means in order of start."""
+    """Half width of the mean's 95% confidence interval, from batch means in order of start; NaN for few flows."""
     ideal_s: Mapping[str, float]
 
 
 class Measured(Protocol):
-    """One run as it is kept (`measures.Finished`)."""
+    """A finished run (`measures.Finished`)."""
 
     @property
     def times(self) -> FlowTimes:
-        """Its flows."""
+        """The flows of the run."""
 
     @property
     def summary(self) -> Mapping[str, Any]:
-        """Its summary."""
+        """The summary of the run."""
 
     def ideal(self, group: str) -> Ideal | None:
-        """What the formulas need."""
+        """Returns the inputs of the formulas."""
 
     @property
     def members(self) -> Sequence[Measured]:
-        """The runs of several seeds, where it stands for them."""
+        """The runs with the individual seeds, if this one pools several."""
 
     def server(self, group: str) -> Floats:
-        """Times in a processor-sharing server of the flows of `times`; not a number for those elsewhere."""
+        """Returns the flows' times in a processor-sharing server; NaN for flows on another path."""
 
 
 class RunSetLike(Protocol):
@@ -193,38 +194,38 @@ class RunSetLike(Protocol):
 
     @property
     def runs(self) -> Sequence[Measured]:
-        """One for each point."""
+        """The runs, one for each point."""
 
     @property
     def where(self) -> NDArray[np.bool_] | None:
-        """At which of the figure's points there is one, if not at all."""
+        """Points of the figure that have a run; None means all."""
 
     @property
     def group(self) -> str:
-        """The group that is measured."""
+        """The measured group."""
 
     @property
     def split(self) -> float:
-        """Packets from which on flows are large."""
+        """Size in packets from which flows count as large."""
 
     def measure(self, name: str) -> Floats:
-        """One value for each point."""
+        """Returns one value for each point."""
 
 
 def mean(values: Floats | Sequence[float]) -> float:
-    """The mean; not a number of nothing."""
+    """Returns the mean; NaN if there are no values."""
     return float(np.mean(values)) if np.size(values) else float("nan")
 
 
 def half_width(values: Floats) -> float:
-    """Half of the 95% confidence interval of the mean of a series, by the means of ten batches of it."""
+    """Returns the half width of the mean's 95% confidence interval from ten batches; NaN below 20 values."""
     if values.size < 2 * BATCHES:
         return float("nan")
     return theory.batch_means(values, BATCHES, LEVEL).half_width
 
 
 def chosen(run: Measured, group: str) -> NDArray[np.bool_]:
-    """Which flows are a group's completed ones that started after warm-up."""
+    """Returns which flows belong to the group, started after warm-up, and completed."""
     flows = run.times
     which: NDArray[np.bool_] = (
         (flows.group == flows.groups.get(group, -1))
@@ -236,7 +237,7 @@ def chosen(run: Measured, group: str) -> NDArray[np.bool_]:
 
 @dataclass
 class Flows:
-    """A group of a run, of which several things are asked: each is worked out once."""
+    """A group of a run; caches values that several measures use."""
 
     run: Measured
     group: str
@@ -249,25 +250,25 @@ class Flows:
 
     @cached_property
     def packets(self) -> Floats:
-        """Sizes of those."""
+        """Sizes of the chosen flows in packets."""
         return self.run.times.packets[self.chosen]
 
     @cached_property
     def times(self) -> Floats:
-        """Their times."""
+        """Completion times of the chosen flows in seconds."""
         return self.run.times.fct_s[self.chosen]
 
     @cached_property
     def since_warmup(self) -> FlowTimes:
-        """Those that started after warm-up, completed or not."""
+        """Flows that started after warm-up, completed or not."""
         return self.run.times.select(self.group, float(self.run.summary["warmup_s"]))
 
     def sized(self, values: Floats, low: float, high: float) -> Floats:
-        """What is said of each of the completed flows, of those with `low <= L < high` packets."""
+        """Selects, from values per chosen flow, those with `low <= L < high` packets."""
         return values if low <= 0 and high == np.inf else values[(self.packets >= low) & (self.packets < high)]
 
     def reference(self, name: str) -> Floats:
-        """What a formula, or the server, says of each completed flow."""
+        """Returns the time of each chosen flow by a formula or the server, in seconds."""
         if name not in REFERENCES:
             raise ValueError(f'"{name}" is no reference; there are {", ".join(REFERENCES)}')
         if name not in self._references:
@@ -284,19 +285,19 @@ class Flows:
 
 
 def completed(run: Measured, group: str, low: float = 0, high: float = np.inf) -> tuple[Floats, Floats]:
-    """Sizes and times of a group's completed flows after warm-up with `low <= L < high`, in order of start."""
+    """Returns sizes and times of a group's completed flows after warm-up with `low <= L < high`, in order of start."""
     flows = Flows(run, group)
     return flows.sized(flows.packets, low, high), flows.sized(flows.times, low, high)
 
 
 def reference(run: Measured, group: str, name: str, low: float = 0, high: float = np.inf) -> Floats:
-    """What a formula, or the server, says of each flow that `completed` has."""
+    """Returns the time by a formula or the server for each flow of `completed`."""
     flows = Flows(run, group)
     return flows.sized(flows.reference(name), low, high)
 
 
 def bins(run: Measured, group: str, least: int = 1, references: Collection[str] = tuple(REFERENCES)) -> list[Bin]:
-    """Eight bins a decade, with these references; those with fewer flows than `least` are left out."""
+    """Returns eight bins per decade of size with these references, without bins of fewer than `least` flows."""
     return _bins(Flows(run, group), least, references)
 
 
@@ -306,7 +307,7 @@ def _bins(flows: Flows, least: int, references: Collection[str]) -> list[Bin]:
         return []
     top = int(np.ceil(np.log10(packets.max()) * BINS_PER_DECADE)) + 1
     edges = np.unique(np.ceil(10 ** (np.arange(top + 1) / BINS_PER_DECADE)))
-    which = np.digitize(packets, edges).astype(np.int16)  # of 16 bits they are sorted by radix
+    which = np.digitize(packets, edges).astype(np.int16)  # NumPy sorts 16-bit integers by radix
     order = np.argsort(which, kind="stable")
     begins = np.searchsorted(which[order], np.arange(edges.size + 1))
     found: list[Bin] = []
@@ -331,7 +332,7 @@ def _bins(flows: Flows, least: int, references: Collection[str]) -> list[Bin]:
 
 
 def active_over_time(run: Measured, group: str, t: Floats) -> Floats:
-    """How many flows were there at each instant."""
+    """Returns the number of active flows at each time."""
     flows = run.times.select(group, -1.0)
     ends = np.sort((flows.start_s + flows.fct_s)[~np.isnan(flows.fct_s)])
     starts = np.sort(flows.start_s)
@@ -340,7 +341,7 @@ def active_over_time(run: Measured, group: str, t: Floats) -> Floats:
 
 
 def mean_active(run: Measured, group: str, start_s: float, end_s: float) -> float:
-    """The mean number of flows there between two instants; not a number of a group that had none at all."""
+    """Returns the mean number of active flows between two times; NaN if the group has no flows."""
     flows = run.times.select(group, -1.0)
     if not flows.start_s.size:
         return float("nan")
@@ -408,7 +409,7 @@ MEASURES = (
 
 
 def measure(runs: RunSetLike, name: str) -> Floats:
-    """One value for each run of a curve."""
+    """Returns one value for each run of a curve."""
     return np.array([_one(Flows(run, runs.group), name, runs.split) for run in runs.runs])
 
 
@@ -422,39 +423,39 @@ def _only(runs: RunSetLike) -> Measured:
 
 
 def _afct(runs: RunSetLike, low: float, high: float) -> Floats:
-    """Mean completion time of flows with low <= L < high packets, for each point."""
+    """Returns the mean completion time of flows with low <= L < high packets, for each point."""
     return np.array([mean(completed(run, runs.group, low, high)[1]) for run in runs.runs])
 
 
 def _afct_of(runs: RunSetLike, group: str, low: float, high: float) -> Floats:
-    """As `_afct`, of a group named."""
+    """Does the same as `_afct` for a given group."""
     return np.array([mean(completed(run, group, low, high)[1]) for run in runs.runs])
 
 
 def _ideal(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
-    """Mean of a formula over the same flows as `_afct`."""
+    """Returns the mean of a formula over the same flows as `_afct`."""
     return _ideal_of(runs, runs.group, curve, low, high)
 
 
 def _ideal_of(runs: RunSetLike, group: str, curve: str, low: float, high: float) -> Floats:
-    """As `_ideal`, of a group named."""
+    """Does the same as `_ideal` for a given group."""
     return np.array([mean(reference(run, group, curve, low, high)) for run in runs.runs])
 
 
 def _slowdown_of(runs: RunSetLike, group: str, curve: str, low: float, high: float) -> Floats:
-    """Mean over the flows of a group of each one's time over a formula's, for each point."""
+    """Returns the mean ratio of a flow's time to its time by a formula, for each point."""
     pairs = [(completed(run, group, low, high)[1], reference(run, group, curve, low, high)) for run in runs.runs]
     return np.array([mean(times / ideal) for times, ideal in pairs])
 
 
 def _bin_ratios(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
-    """Mean time over a formula, of each bin within the sizes that has at least `LEAST_FLOWS` flows."""
+    """Returns mean time / formula for each bin between these sizes with at least `LEAST_FLOWS` flows."""
     found = bins(_only(runs), runs.group, LEAST_FLOWS, (curve,))
     return np.array([b.mean_s / b.ideal_s[curve] for b in found if b.low >= low and b.high <= high])
 
 
 def _bin_over(runs: RunSetLike, other: RunSetLike, low: float, high: float) -> Floats:
-    """Mean time over that of another run, of each bin that has at least `LEAST_FLOWS` flows in both."""
+    """Returns mean time / mean time of another run for each bin with at least `LEAST_FLOWS` flows in both."""
     theirs = {b.low: b for b in bins(_only(other), other.group, LEAST_FLOWS, ())}
     found = bins(_only(runs), runs.group, LEAST_FLOWS, ())
     return np.array(
@@ -463,19 +464,19 @@ def _bin_over(runs: RunSetLike, other: RunSetLike, low: float, high: float) -> F
 
 
 def _max_ratios(runs: RunSetLike, curve: str, low: float, high: float) -> Floats:
-    """Longest time over a formula, of each bin with enough flows."""
+    """Returns longest time / formula for each bin with enough flows."""
     found = bins(_only(runs), runs.group, LEAST_FLOWS, (curve,))
     return np.array([b.max_s / b.ideal_s[curve] for b in found if b.low >= low and b.high <= high])
 
 
 def _max_over_mean(runs: RunSetLike, low: float, high: float) -> Floats:
-    """Longest time over mean, of each bin with enough flows."""
+    """Returns longest time / mean time for each bin with enough flows."""
     found = bins(_only(runs), runs.group, LEAST_FLOWS, ())
     return np.array([b.max_s / b.mean_s for b in found if b.low >= low and b.high <= high])
 
 
 def _active(runs: RunSetLike, start_s: float, end_s: float) -> Floats:
-    """Mean number of active flows between two instants, for each point."""
+    """Returns the mean number of active flows between two times, for each point."""
 
     def active(run: Measured) -> float:
         return mean([mean_active(one, runs.group, start_s, end_s) for one in run.members or (run,)])
@@ -501,7 +502,7 @@ FUNCTIONS: dict[str, tuple[int | None, Callable[..., Any]]] = {
 
 
 def document(runs: Mapping[str, RunSetLike]) -> dict[str, Any]:
-    """Every bin of every run with its count, mean and confidence, for `ID.fct.json`."""
+    """Returns every bin of every run with count, mean and confidence, for `ID.fct.json`."""
     rows: list[dict[str, Any]] = []
     for name, runset in runs.items():
         points = range(len(runset.runs)) if runset.where is None else np.flatnonzero(runset.where).tolist()
@@ -536,7 +537,7 @@ def document(runs: Mapping[str, RunSetLike]) -> dict[str, Any]:
 
 
 def _all(flows: Flows, split: float) -> dict[str, float]:
-    """Every measure of a run; of several seeds the mean."""
+    """Returns every measure of a run, averaged over its seeds."""
     each = [Flows(member, flows.group) for member in flows.run.members] or [flows]
     return {name: float(np.mean([_one(of, name, split) for of in each])) for name in MEASURES}
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Flows that all send at one rate into one queue: what section 3.3 and appendix A of Dukkipati 2007 are about.
+"""Measures of flows that all send at the same rate into one queue (Dukkipati 2007, section 3.3 and appendix A).
 
-A flow's duration `tau` (eq. 3.4) is from its first packet's departure to its last packet's arrival. A completion time
-has a handshake in front of that: a round trip, and the wait of the SYN. Flows arrive as a Poisson process, whose SYNs
-wait as long as the queue is on average:
+A flow's duration `tau` (eq. 3.4) lasts from its first packet's departure to its last packet's arrival. A completion
+time also includes the handshake: a round trip, and the queueing delay of the SYN. Flows arrive as a Poisson process, so
+that their SYNs find the mean queue:
 
     E[tau] = E[FCT] - RTT - E[Q]/C
 
-The ideal beside it is an exact fluid queue fed with the run's own arrivals, in which nothing precedes the data.
+The ideal for comparison is an exact fluid queue with the run's own arrivals and without a handshake.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _duration(run: Any, group: str) -> float:
 
 
 def _flows(run: Any, group: str) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Arrivals and sizes in bytes of all flows in order of arrival, and which of them count."""
+    """Returns start times and sizes in bytes of all flows in order of arrival, and which of them are `chosen`."""
     times = run.times
     order = np.argsort(times.start_s, kind="stable")
     packets, _ = times.packets, None

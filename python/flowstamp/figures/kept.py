@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What figures gave, kept in the output folder: whoever is called again goes on where it was.
+"""Cache of figures' results in the output folder, so that a later call continues an earlier one.
 
-A line of `kept.jsonl` has what one figure's claims gave with one seed, and which files were written of it. It stands
-for that as long as neither program nor figure has changed: the same program gives the same numbers.
+Each line of `kept.jsonl` has the values of one figure's claims with one seed, and the files written for it. A line is
+valid as long as neither the program nor the figure changes, because the same program gives the same numbers.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from flowstamp.figures.verdicts import Outcome, Verdict
 
 KEPT = "kept.jsonl"
 Values = Mapping[str, tuple[float | None, str]]
-"""By claim: what was measured, or why nothing was."""
+"""By claim: the measured value, and the reason if there is none."""
 
 WORDS = ("title", "paper", "notes", "draw")
 
 
 def numbers(file: Path) -> bytes:
-    """What of a figure's file the numbers come from."""
+    """Returns the part of a figure's file that determines its numbers."""
     table = {key: value for key, value in tomllib.loads(file.read_text(encoding="utf-8")).items() if key not in WORDS}
     table["claims"] = [(claim["id"], claim["expr"], claim.get("each_seed", False)) for claim in table.get("claims", ())]
     return json.dumps(table, default=str).encode()
 
 
 class Kept:
-    """The file: one line for each figure and seed that has run, only ever appended to."""
+    """The file `kept.jsonl`: one line for each figure and seed; lines are only appended."""
 
     def __init__(self, out: Path, files: Mapping[str, Path], form: Form) -> None:
         self.out, self.files, self.form = out, files, form
@@ -49,15 +49,15 @@ class Kept:
                     row["claims"] = {claim: (value, str(why)) for claim, (value, why) in row["claims"].items()}
                     self._found.setdefault((row["key"], row["seed"]), {}).update(row)
                 except (AttributeError, KeyError, TypeError, ValueError):
-                    continue  # what was being written when the machine stopped
+                    continue  # an incomplete line, left when the machine stopped
 
     def values(self, spec: FigureSpec, seed: int) -> Values | None:
-        """What the claims gave with a seed."""
+        """Returns the claims' values with a seed, or None if they are not cached."""
         row = self._found.get((self._key(spec), seed))
         return row and row["claims"]
 
     def outcome(self, spec: FigureSpec, seed: int) -> Outcome | None:
-        """A figure that was run, if all that was written of it stands in the folder as it was."""
+        """Returns a cached outcome, or None if there is none or if a file written for it is missing or changed."""
         row = self._found.get((self._key(spec), seed), {})
         if spec.measured or row.get("drawn") != self._drawn(spec):
             return None
@@ -68,11 +68,11 @@ class Kept:
         return Outcome(spec, row["wall_s"], verdicts, [self.out / name for name in written], kept=True)
 
     def put(self, spec: FigureSpec, seed: int, values: Values) -> None:
-        """Keeps what claims gave."""
+        """Appends the claims' values with a seed."""
         self._append({"key": self._key(spec), "figure": spec.id, "seed": seed, "claims": values})
 
     def put_outcome(self, outcome: Outcome, seed: int) -> None:
-        """Keeps a figure that was run. Not what a kernel measured: with the same seed it is another experiment."""
+        """Appends a figure's outcome. Skips kernel measurements, which are not reproducible from the seed."""
         spec = outcome.figure
         if spec.measured or outcome.untold:
             return
@@ -90,7 +90,7 @@ class Kept:
     def _append(self, row: dict[str, Any]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab+") as file:
-            # What a machine that stopped has left of a line must not spoil this one.
+            # Starts a new line after an incomplete one, which a stopped machine may have left.
             if file.tell():
                 file.seek(-1, os.SEEK_END)
                 if file.read(1) != b"\n":
@@ -99,7 +99,7 @@ class Kept:
         self._found.setdefault((row["key"], row["seed"]), {}).update(row)
 
     def _key(self, spec: FigureSpec) -> str:
-        """Stands for all that numbers come from: program, form, figures' files but for words, and what they read."""
+        """Returns a hash of everything that determines numbers: program, form, figure files and their input files."""
         digest = hashlib.sha256(f"{self._program} {self.form}".encode())
         beside = (file for file in sorted(spec.path.parent.iterdir()) if file.suffix not in (".toml", ".json"))
         for file in filter(Path.is_file, beside):
@@ -109,7 +109,7 @@ class Kept:
         return digest.hexdigest()
 
     def _drawn(self, spec: FigureSpec) -> str:
-        """Stands for what a picture has beside numbers."""
+        """Returns a hash of the complete figure files, which also determine the picture."""
         return hashlib.sha256(b"\0".join(file.read_bytes() for file in self._read(spec))).hexdigest()
 
     def _read(self, spec: FigureSpec) -> list[Path]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Reads the table of a curve of control theory, whose keys depend on one another."""
+"""Reads the table of a control theory curve, whose valid keys depend on one another."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MOST_STEPS = 100_000
 
 
 class Keys:
-    """A table that is taken apart key by key."""
+    """Reads a table key by key. All methods raise `TableError` if a value is invalid or missing without a default."""
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         self.table, self.taken = table, {"control"}
 
     def has(self, key: str) -> bool:
-        """Whether it is there."""
+        """Whether the table has the key."""
         return key in self.table
 
     def _get(self, key: str, default: Any) -> Any:
@@ -33,14 +33,14 @@ class Keys:
         return self.table.get(key, default)
 
     def choice(self, key: str, choices: Sequence[str], default: str | None = None) -> str:
-        """One of some words."""
+        """Reads one of the given words."""
         value = self._get(key, default)
         if value not in choices:
             raise TableError(key, f"one of {', '.join(choices)}")
         return cast("str", value)
 
     def numbers(self, key: str, default: float | None = None, *, least: float = 0.0, varies: bool = True) -> Floats:
-        """One number, a list, or a range."""
+        """Reads one number, a list or a range, each value at least `least`. Without `varies`, only one number."""
         what = f"numbers from {least:g}" if varies else f"a number from {least:g}"
         expected = what + (", a list, or { from, to, steps, scale }" if varies else "")
         match self._get(key, default):
@@ -75,18 +75,18 @@ class Keys:
         return values.astype(np.float64)
 
     def number(self, key: str, default: float | None = None, *, least: float = 0.0) -> float:
-        """One number."""
+        """Reads one number, at least `least`."""
         return float(self.numbers(key, default, least=least, varies=False)[0])
 
     def steps(self) -> int:
-        """How many points of time there are."""
+        """Reads the number of points in time, 10 to `MOST_STEPS`; default 1000."""
         value = self._get("steps", 1000)
         if type(value) is not int or not 10 <= value <= MOST_STEPS:
             raise TableError("steps", f"a whole number from 10 to {MOST_STEPS}")
         return value
 
     def quantities(self, key: str, kind: str, default: str | None = None) -> Floats:
-        """One quantity with its unit, or a list."""
+        """Reads one quantity with its unit, or a list of them, above 0."""
         value = self._get(key, default)
         texts = value if isinstance(value, list) else [value]
         example = {"time": "80ms", "rate": "45Mbps", "size": "64kB"}[kind]
@@ -99,21 +99,21 @@ class Keys:
         return np.array(found)
 
     def quantity(self, key: str, kind: str, default: str | None = None) -> float:
-        """One quantity with its unit."""
+        """Reads one quantity with its unit, above 0."""
         found = self.quantities(key, kind, default)
         if found.size > 1:
             raise TableError(key, f"one {kind}")
         return float(found[0])
 
     def pair(self, key: str, default: tuple[float, float]) -> tuple[float, float]:
-        """Two numbers."""
+        """Reads two numbers."""
         value = self._get(key, list(default))
         if not (isinstance(value, list) and len(value) == 2 and all(type(v) in (int, float) for v in value)):
             raise TableError(key, "two numbers")
         return float(value[0]), float(value[1])
 
     def table_of(self, key: str, names: tuple[str, str]) -> tuple[float, float]:
-        """A table of two numbers above 0."""
+        """Reads a table of two numbers above 0."""
         value = self._get(key, None)
         values = list(value.values()) if isinstance(value, dict) and set(value) == set(names) else []
         if not values or not all(type(v) in (int, float) and 0 < v < math.inf for v in values):
@@ -121,14 +121,14 @@ class Keys:
         return float(value[names[0]]), float(value[names[1]])
 
     def lists(self, key: str, expected: str) -> list[Any]:
-        """A list that is not empty."""
+        """Reads a list that is not empty."""
         value = self._get(key, None)
         if not isinstance(value, list) or not value:
             raise TableError(key, expected)
         return value
 
     def done(self) -> None:
-        """Refuses what nobody asked for."""
+        """Raises `TableError` for a key that was not read."""
         for key in self.table:
             if key not in self.taken:
                 raise TableError(key, f"no such key here, but one of {', '.join(sorted(self.taken))}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Curves of a figure that this machine's kernel makes: a run's `on` in its file.
+"""Curves of a figure that are measured on this machine's kernel, selected by a run's key `on`.
 
-linux        real applications over an emulated path, `[lab]`; runs on the simulator are of the same network
-forwarding   what a packet costs in the router: each round all kinds in turn
+linux        real applications over an emulated path, `[lab]`; the figure's simulated runs use the same network
+forwarding   cost of a packet in the router; each round measures all kinds in turn
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 PACKET_BYTES = 1514.0
 TRIES = 2
-"""A run that the machine was too busy for is done once more."""
+"""Attempts per run; a run is repeated if it is invalid because the machine was busy."""
 Say = Callable[[str], None]
 
 
 class NotMeasuredError(FlowstampError):
-    """Nothing can be said: this machine lacks something, or was too busy."""
+    """A figure could not be measured: the machine lacks something (skipped) or was too busy (invalid)."""
 
     def __init__(self, status: Literal["skipped", "invalid"], why: str) -> None:
         super().__init__(why)
@@ -46,11 +46,11 @@ class NotMeasuredError(FlowstampError):
 
 
 class MeasurementError(FlowstampError):
-    """A measurement was begun and failed: an application, say."""
+    """A measurement failed after it started, for example because an application failed."""
 
 
 def prefix() -> str:
-    """What namespaces and pins of figures are named after, without `fs-`."""
+    """Returns the name prefix of figures' namespaces and pins, without `fs-`. Raises `FigureError` if it is invalid."""
     name = os.environ.get("FLOWSTAMP_LAB_ID", "figure")
     if not re.fullmatch("[a-z0-9]{1,8}", name):
         raise FigureError(f'FLOWSTAMP_LAB_ID: "{name}" must be 1 to 8 lower-case letters and digits, such as "figure"')
@@ -61,10 +61,13 @@ def prefix() -> str:
 
 
 def labs(spec: FigureSpec, out: Path | None, seed: int | None, say: Say) -> tuple[dict[str, RunSet], dict[str, Any]]:
-    """Every lab run of a figure, and the simulator's scenario of the first. Runs' folders stay in `out`."""
+    """Runs all labs of a figure. Returns their results, and the simulator's scenario of the first lab.
+
+    The runs' folders stay in `out`. Raises `NotMeasuredError`, `MeasurementError`, or `FigureError` for a bad lab.
+    """
     if importlib.util.find_spec("pyarrow") is None:
         raise NotMeasuredError("skipped", "reading a lab's tables needs pyarrow; install flowstamp[pandas]")
-    prefix()  # what is wrong with it is said before anything runs
+    prefix()  # raises an error for an invalid prefix before anything runs
     finished: dict[str, RunSet] = {}
     scenario: dict[str, Any] = {}
     with ExitStack() as stack:
@@ -101,14 +104,17 @@ def _valid(file: Path, folder: Path, seed: int | None, name: str, say: Say) -> R
 
 
 def run_set(name: str, results: Results, group: str) -> RunSet:
-    """A lab's run, as expressions see it."""
+    """Converts a lab's run for use in claims."""
     scenario = results.manifest["scenario"] or {}
     finished = Finished.of(results, flow_series=True, packet_bytes=PACKET_BYTES, scenario=scenario)
     return RunSet(name, [finished], ["bottleneck"], group)
 
 
 def changed(tree: Mapping[str, Any], sets: Sets, source: str) -> dict[str, Any]:
-    """A lab with some keys set, as a scenario's are: `flows.NAME.key` is a key of the group of that name."""
+    """Returns a lab with overridden keys, as in scenarios: `flows.NAME.key` is a key of the group NAME.
+
+    Raises `FigureError` if the lab has no such table.
+    """
     new: dict[str, Any] = json.loads(json.dumps(tree))
     for dotted, value in sets:
         at: Any = new
@@ -128,7 +134,7 @@ def changed(tree: Mapping[str, Any], sets: Sets, source: str) -> dict[str, Any]:
 
 
 def forwarding(spec: FigureSpec) -> dict[str, Computed]:
-    """What a packet costs, of each kind, in every round."""
+    """Measures the cost of a packet in ns, by kind, for every round. Errors are those of `labs`."""
     wanted: Sequence[str] = [run.name for run in spec.runs if run.on == "forwarding"]
     try:
         program = linux.required("router")

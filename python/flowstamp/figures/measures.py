@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Numbers of finished runs as figures draw them and claims name them."""
+"""Measures of finished runs, for pictures and claims."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Finished:
-    """What is kept of a run when its figure needs no more of it: the summary, and the series that were probed."""
+    """The part of a finished run that claims and pictures need: the summary, and the sampled series."""
 
     summary: Mapping[str, Any]
     links: Mapping[str, Mapping[str, tuple[Floats, Floats]]]
     many: Mapping[str, Mapping[str, tuple[Floats, Floats]]]
-    """Over time, by measure: one series for each flow or group."""
+    """By measure: one series over time for each flow or group."""
     switched: Mapping[str, float]
-    """When flows gave up their protocol, seconds."""
+    """Times at which flows fell back to TCP, in seconds, by flow."""
     packet_bytes: float
     times: fct.FlowTimes
     scenario: Mapping[str, Any] = field(default_factory=dict)
-    served: dict[bool, Floats] = field(default_factory=dict)  # what `server` has worked out
+    served: dict[bool, Floats] = field(default_factory=dict)  # cache of `server`, by direction
     members: tuple[Finished, ...] = ()
-    """The runs of several seeds, where it stands for them."""
+    """The runs with the individual seeds, if this one pools several."""
 
     @classmethod
     def of(
         cls, run: RunLike, *, flow_series: bool, packet_bytes: float, scenario: Mapping[str, Any] | None = None
     ) -> Finished:
-        """Copies what figures need. `flow_series`: throughputs of flows over time were probed."""
+        """Copies what figures need. `flow_series` says that the run sampled its flows over time."""
         summary: dict[str, Any] = json.loads(run.summary_json())
         links = {
             name: {metric: series(run, "link", name, metric) for metric in ("utilization", "queue_bytes", "drops")}
@@ -65,15 +65,15 @@ class Finished:
         return cls(summary, links, many, switched, packet_bytes, times, scenario or {})
 
     def ideal(self, group: str) -> fct.Ideal | None:
-        """What the formulas of flow completion times need to know of this run; `None` where they are not about it."""
+        """Returns the inputs of the formulas for flow completion times; None if they do not apply to this network."""
         network = self.scenario.get("dumbbell") or self.scenario.get("parking_lot")
         if network is None or any(isinstance(network.get(key), Mapping) for key in ("rate", "reverse_rate")):
-            return None  # of any graph, or of a capacity that varies
+            return None  # another topology, or a capacity that varies
         carried = fct.payload(self.scenario, self.packet_bytes)
         return fct.Ideal.of(self.summary, group, self.packet_bytes, carried)
 
     def server(self, group: str) -> Floats:
-        """Times of all flows in a processor-sharing server; not a number for those that go another way than `group`."""
+        """Returns the flows' times in a processor-sharing server; NaN for flows opposite to the direction of `group`."""
         if self.members:
             return np.concatenate([run.server(group) for run in self.members])
         times, ideal = self.times, self.ideal(group)
@@ -89,31 +89,31 @@ class Finished:
         return self.served[reverse[group]]
 
     def normalized(self, group: str) -> float:
-        """A group's mean goodput of a flow as a share of the fair one: its path's capacity divided among all flows."""
+        """Returns a group's mean goodput per flow / the fair share, which is its path's capacity / number of flows."""
         groups = self.summary["groups"]
         flows = sum(float(one["flows"]) for one in groups.values())
         fair_bps = float(groups[group]["capacity_bps"]) / flows
         return float(groups[group]["goodput_bps"]) / float(groups[group]["flows"]) / fair_bps
 
     def drops(self, link: str) -> float:
-        """Packets lost on a link from the very start, warm-up included."""
+        """Returns packets dropped on a link in the whole run, warm-up included."""
         self.used(link)
         return self._lost(link)
 
     def drops_of(self, link: str, what: str) -> float:
-        """Packets of a kind, `drops_data` or `drops_acks`, lost on a link from the very start."""
+        """Returns `drops_data` or `drops_acks` of a link in the whole run, warm-up included."""
         found = self.used(link)
         if "whole_run" not in found:
             raise ValueError(f"{what} of {link} were not counted: only the simulator tells data from acks")
         return float(found["whole_run"][what])
 
     def all_drops(self) -> float:
-        """Packets lost on all links, from the very start."""
+        """Returns packets dropped on all links, access links and warm-up included."""
         self.everywhere()
         return sum(map(self._lost, self.links)) + float(self.summary["access"]["drops"])
 
     def later_drops(self) -> float:
-        """Packets lost on all links after warm-up."""
+        """Returns packets dropped on all links after warm-up."""
         return float(self.everywhere()["drops"])
 
     def _lost(self, link: str) -> float:
@@ -123,14 +123,14 @@ class Finished:
         return float(np.sum(samples))
 
     def used(self, link: str) -> Mapping[str, Any]:
-        """The summary of a link. One that no packet reached says nothing: it has no queue and drops none."""
+        """Returns the summary of a link. Raises `ValueError` if no packet reached it: its zeros would prove nothing."""
         found: Mapping[str, Any] = self.summary["links"][link]
         if not found["arrivals"]:
             raise ValueError(f"no packet reached {link} after warm-up")
         return found
 
     def everywhere(self) -> Mapping[str, Any]:
-        """The summary of all links together, if a packet reached any."""
+        """Returns the totals over all links. Raises `ValueError` if no packet reached any."""
         if not any(link["arrivals"] for link in self.summary["links"].values()):
             raise ValueError("no packet reached any link after warm-up")
         total: Mapping[str, Any] = self.summary["total"]
@@ -138,7 +138,7 @@ class Finished:
 
 
 def pooled(runs: Sequence[Finished]) -> Finished:
-    """Runs of one network with several seeds as one: their flows together, and what is not of these the first one's."""
+    """Pools runs of one network with several seeds: flows are joined, everything else is that of the first run."""
     if len(runs) == 1:
         return runs[0]
     times = fct.FlowTimes.together([run.times for run in runs])
@@ -153,7 +153,7 @@ DELAYS = ("mean", "p50", "p95", "p99", "max")
 
 
 def _ms(delays: Mapping[str, Any] | None, statistic: str) -> float:
-    """A statistic of delays; not a number where no packet passed."""
+    """Returns a statistic of delays in ms; NaN if no packet passed."""
     return math.nan if delays is None else float(delays[statistic]) * 1e3
 
 
@@ -165,7 +165,7 @@ def _packet_delay(statistic: str) -> Callable[[Finished, str], float]:
     return lambda run, group: _ms(run.summary["groups"][group]["packet_delay_s"], statistic)
 
 
-# Each measure of one link of one run. After warm-up unless it says otherwise.
+# Measures of one link of a run, after warm-up except `drops`, `drops_data` and `drops_acks`.
 _LINK: dict[str, Callable[[Finished, str], float]] = {
     "utilization": lambda r, n: float(r.used(n)["utilization"]),
     "mean_queue_packets": lambda r, n: r.used(n)["mean_queue_bytes"] / r.packet_bytes,
@@ -182,7 +182,7 @@ _LINK: dict[str, Callable[[Finished, str], float]] = {
     "drop_rate": lambda r, n: float(r.used(n)["drop_rate"]),
     "marks": lambda r, n: float(r.used(n)["marks"]),
 }
-# Each measure of a whole run.
+# Measures of a run.
 _RUN: dict[str, Callable[[Finished, str], float]] = {
     **{f"{statistic}_packet_delay_ms": _packet_delay(statistic) for statistic in DELAYS},
     "all_drops": lambda r, _: r.all_drops(),
@@ -195,12 +195,12 @@ _RUN: dict[str, Callable[[Finished, str], float]] = {
     "normalized": lambda r, group: r.normalized(group),
     **fixed_rate.MEASURES,
 }
-# Of each flow of a run, and over time: what a panel may show besides.
+# Further measures for panels: per flow of a run, and over time.
 _FLOW, _INDEX = "flow_mbps", "flow_index"
-_SEQUENCE = "flow_packets"  # what has arrived of each flow so far
+_SEQUENCE = "flow_packets"  # packets of each flow that have arrived so far
 _WINDOW = "flow_cwnd_packets"
 OVER_TIME = {"utilization": "utilization", "queue_packets": "queue_bytes", "drops": "drops"}
-# Of many flows or groups over time: what is sampled, and what turns it into the measure's unit.
+# Measures of all flows or groups over time: kind, sampled metric, and factor to the measure's unit.
 MANY = {
     _FLOW: ("flow", "goodput_bps", 1e-6),
     "flow_rtt_ms": ("flow", "rtt_s", 1e3),
@@ -212,7 +212,7 @@ MANY = {
 
 @cache
 def law_variables() -> tuple[str, ...]:
-    """What `probes.laws` samples of router laws and of how a link is shared: a run of a millisecond tells, of each."""
+    """Returns the metrics that `probes.laws` samples for router laws and schedulers, found by a 2 ms run of each."""
 
     def run(router: str, share: str) -> Iterator[str]:
         link = {"rate": "1Mbps", "rtt": "1ms", "router": router, "share": share}
@@ -229,7 +229,7 @@ def law_variables() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for router in routers for share in shares for name in run(router, share)))
 
 
-# Measures that are a share of the capacity, or a number of packets.
+# Measures whose unit is a share of the capacity, or packets.
 _SHARES = {"rate_share": "rate_bps", "own_share": "own_capacity_bps"}
 _PACKETS = {
     "own_queue_packets": "own_queue_bytes",
@@ -237,65 +237,65 @@ _PACKETS = {
     "persistent_queue_packets": "persistent_queue_bytes",
 }
 _ACTIVE, _FAIRNESS, _TOTAL = "active_flows", "fairness_index", "total_mbps"
-# Round trips until a link is first used to such a share.
+# Round trips until a link's utilisation first reaches this share.
 _REACHED = {"reached_75_rtts": 0.75, "reached_90_rtts": 0.9}
-# And from the last flow's start until Jain's index of the windows is so high, twice in a row: for one sample, between
-# the cuts of two flows, they may look even.
+# Round trips from the last flow's start until Jain's index of the windows is this high in two successive samples. A
+# single sample between the window cuts of two flows may look even by chance.
 _FAIR, _EVEN = "even_999_rtts", 0.999
-# And from a VCP link's first load factor of 1 until one is below: in RTTs of the path, and in those that flows have.
+# Round trips from a VCP link's first load factor of 1 or more until one is below 1, in path RTTs and in flows' RTTs.
 _RELEASED, _RELEASED_OWN = "released_rtts", "released_own_rtts"
 _IN_RTTS = (*_REACHED, _FAIR, _RELEASED, _RELEASED_OWN)
 
 
 @cache
 def _law_measures() -> Mapping[str, str]:
-    """By measure, the variable that it is made of."""
+    """Returns the law variable that each measure is computed from."""
     plain = {name: name for name in law_variables() if not name.endswith(("_bps", "_bytes"))}
     return {**_SHARES, **_PACKETS, **plain}
 
 
 @cache
 def measures() -> tuple[str, ...]:
-    """Names of all measures."""
+    """Returns the names of all measures."""
     of_link = ("queue_packets", *_law_measures(), _ACTIVE, _FAIRNESS, _TOTAL)
     return (*_LINK, *_RUN, *_IN_RTTS, *MANY, _INDEX, *of_link, *fct.MEASURES, *analytic.MEASURES)
 
 
 @dataclass(frozen=True, eq=False)
 class RunSet:
-    """The runs of one curve, as expressions see them."""
+    """The runs of one curve, as claims see them. Methods raise `ValueError` for unknown names and missing samples."""
 
     name: str
     runs: Sequence[Finished]
     links: Sequence[str]
     group: str
-    split: float = 500.0  # packets: where `_small` ends and `_large` begins
+    split: float = 500.0  # size in packets that separates `_small` from `_large`
     where: NDArray[np.bool_] | None = None
-    """At which of the figure's points there is a run, if not at all."""
+    """Points of the figure that have a run; None means all."""
 
     def of(self, group: str) -> RunSet:
-        """The same runs, seen by another group."""
+        """Returns the same runs with another group as the measured one."""
         known = self.runs[0].summary["groups"]
         if group not in known:
             raise ValueError(f'there is no group "{group}"; there are {", ".join(known)}')
         return dataclasses.replace(self, group=group)
 
     def on(self, link: str) -> RunSet:
-        """The same runs, seen on another link."""
+        """Returns the same runs with another link as the measured one."""
         if link not in self.runs[0].links:
             raise ValueError(f'there is no link "{link}"; there are {", ".join(self.runs[0].links)}')
         return dataclasses.replace(self, links=[link])
 
     def seed(self, number: int) -> RunSet:
-        """The runs of one of several seeds."""
+        """Returns the runs with one of several seeds."""
         return dataclasses.replace(self, runs=[(run.members or (run,))[number] for run in self.runs])
 
     def at(self, point: int) -> RunSet:
-        """One point alone."""
+        """Returns the run of a single point."""
         return dataclasses.replace(self, runs=[self.runs[point]], where=None)
 
     def by_rtt(self, name: str, pattern: str, point: int) -> tuple[Floats, Floats]:
-        """Propagation RTTs of the groups of such a name, ms, and a measure of each."""
+        """Returns the propagation RTTs in ms of the groups that match `pattern`, sorted, and a measure of each."""
         groups = self.runs[point].summary["groups"]
         chosen = sorted((float(of["path_rtt_s"]), group) for group, of in groups.items() if fnmatchcase(group, pattern))
         if not chosen:
@@ -304,9 +304,9 @@ class RunSet:
         return np.array([rtt_s * 1e3 for rtt_s, _ in chosen]), np.array(values)
 
     def measure(self, name: str) -> Floats:
-        """One value for each point (runs that vary; the mean of its links), link or flow; of several seeds the mean.
+        """Returns one value per point (averaged over links), or with a single run per link or per flow.
 
-        Not a number at points without a run.
+        Values are averaged over seeds, and NaN at points without a run.
         """
         return self._everywhere(self._values(name))
 
@@ -336,7 +336,7 @@ class RunSet:
         raise ValueError(f'"{name}" is over time only: samples({self.name}, "{name}", from, to)')
 
     def _rtts_until(self, name: str) -> float:
-        """Path RTTs of the group until the only run is as far; not a number where it never is."""
+        """Returns the time of a measure of `_IN_RTTS` in the group's path RTTs; NaN if the run never gets there."""
         if name in (_RELEASED, _RELEASED_OWN):
             return self._released(own=name == _RELEASED_OWN)
         run, began = self._only(), 0.0
@@ -357,7 +357,7 @@ class RunSet:
         return float(self._only().summary["groups"][self.group]["path_rtt_s"])
 
     def _released(self, *, own: bool) -> float:
-        """Round trips of over-use: of the path, or as long as those of the flows are while it lasts."""
+        """Returns the duration of over-use in path RTTs, or with `own` in the flows' mean RTTs during it."""
         times, load = self.over_time("load_factor")
         over = np.flatnonzero(load >= 1.0)
         under = np.flatnonzero(load < 1.0)
@@ -371,21 +371,21 @@ class RunSet:
         rtts_ms = np.array([values[began + 1 : ended + 1] for _, values in found])
         if not rtts_ms.size:
             raise ValueError("no flow was probed: set probes.flows")
-        mean_ms = np.sum(rtts_ms, axis=0) / np.count_nonzero(rtts_ms, axis=0)  # 0 is none yet
+        mean_ms = np.sum(rtts_ms, axis=0) / np.count_nonzero(rtts_ms, axis=0)  # 0 means no RTT sample yet
         return float(np.sum(1e3 * self.sample_s() / mean_ms))
 
     def _by_seed(self, name: str) -> Floats:
-        """The values of each seed, a row for each."""
+        """Returns the values with each seed, of shape (seeds, values)."""
         seeds = zip(*(run.members or (run,) for run in self.runs), strict=True)
         return np.array([dataclasses.replace(self, runs=s)._values(name) for s in seeds])
 
     def half_widths(self, name: str) -> Floats:
-        """Half of each value's 95% confidence interval, over the seeds."""
+        """Returns the half width of each value's 95% confidence interval over the seeds."""
         values = self._by_seed(name)
         return self._everywhere(np.array([theory.batch_means(v, v.size, fct.LEVEL).half_width for v in values.T]))
 
     def over_time(self, name: str) -> tuple[Floats, Floats]:
-        """Times and values of a link's measure."""
+        """Returns times in seconds and values of a link's measure."""
         if name == _ACTIVE:
             t, _ = self._only().links[self.links[0]]["utilization"]
             run = self._only()
@@ -409,7 +409,7 @@ class RunSet:
         return t, v / self._only().packet_bytes if name == "queue_packets" else v
 
     def many_over_time(self, name: str) -> dict[str, tuple[Floats, Floats]]:
-        """Times and values of a measure of each flow or group."""
+        """Returns times in seconds and values of a measure of each flow or group."""
         found = self._only().many[name]
         if name == _SEQUENCE:
             bits = 8 * fct.payload(self._only().scenario, self._only().packet_bytes)
@@ -417,7 +417,7 @@ class RunSet:
         return {of: (t, v * MANY[name][2]) for of, (t, v) in found.items()}
 
     def _while_active(self, name: str) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Times, a measure of each flow (rows), and in which sampling intervals it was active from beginning to end."""
+        """Returns times, and per flow (rows) a measure and whether it was active during the whole sampling interval."""
         found = self.many_over_time(name)
         if not found:
             raise ValueError("no flow was probed: set probes.flows")
@@ -430,14 +430,14 @@ class RunSet:
         return times, np.array([values for _, values in found.values()]), active
 
     def _fairness(self, name: str = _FLOW) -> tuple[Floats, Floats]:
-        """Jain's index of the throughputs in each sampling interval, or of windows."""
+        """Returns times and Jain's index of the active flows' throughputs, or of their windows."""
         times, shares, active = self._while_active(name)
         squares = np.sum(active, axis=0) * np.sum(shares**2 * active, axis=0)
         known = squares > 0
         return times[known], np.sum(shares * active, axis=0)[known] ** 2 / squares[known]
 
     def flow_samples_of_all(self, name: str, start_s: float, end_s: float) -> Floats:
-        """Samples of a measure of all flows while they are active, between two instants, together; 0 is none yet."""
+        """Returns all flows' samples of a measure between two times while active, without RTTs of 0 (no sample yet)."""
         if MANY.get(name, ("",))[0] != "flow":
             flows = ", ".join(known for known, (kind, _, _) in MANY.items() if kind == "flow")
             raise ValueError(f'"{name}" is not sampled of flows; there are {flows}')
@@ -446,7 +446,7 @@ class RunSet:
         return taken[taken > 0] if name == "flow_rtt_ms" else taken
 
     def packet_delay_ms(self, packets: float, statistic: str) -> Floats:
-        """A statistic of packet delays at each point, ms: of flows in the bin of sizes of so many packets."""
+        """Returns a statistic of packet delays in ms at each point, for the size bin that contains `packets`."""
         values = []
         for run in self.runs:
             size = packets * fct.payload(run.scenario, run.packet_bytes)
@@ -460,7 +460,7 @@ class RunSet:
         return np.array(values)
 
     def megabytes(self, pattern: str) -> float:
-        """What groups of a name such as `up*` delivered from the first packet on, 10^6 bytes; the mean of the runs."""
+        """Returns the payload of groups matching a pattern such as `up*` in the whole run, in 10^6 bytes per run."""
         found = [row for run in self.runs for row in run.summary["flows"] if fnmatchcase(row["group"], pattern)]
         if not found:
             known = ", ".join(self.runs[0].summary["groups"])
@@ -468,25 +468,25 @@ class RunSet:
         return sum(float(row["delivered_bytes"]) for row in found) / 1e6 / len(self.runs)
 
     def packets(self, flow: str, at_s: float) -> float:
-        """Packets of a flow that have arrived by the last sample until an instant."""
+        """Returns the packets of a flow that have arrived by the last sample up to `at_s`."""
         t, v = self._of_many(_SEQUENCE, flow)
         until = np.searchsorted(t, at_s + self.sample_s() / 1e3, "right")
         return float(v[until - 1]) if until else 0.0
 
     def samples(self, metric: str, start_s: float, end_s: float) -> Floats:
-        """Samples whose interval lies between two instants."""
+        """Returns a link's samples whose intervals lie between two times."""
         return self._cut(*self.over_time(metric), start_s, end_s)
 
     def flow_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
-        """Throughput samples of a flow between two instants, Mb/s."""
+        """Returns throughput samples of a flow between two times, in Mb/s."""
         return self._cut(*self._of_many(_FLOW, flow), start_s, end_s)
 
     def window_samples(self, flow: str, start_s: float, end_s: float) -> Floats:
-        """Window samples of a flow between two instants, packets."""
+        """Returns congestion window samples of a flow between two times, in packets."""
         return self._cut(*self._of_many(_WINDOW, flow), start_s, end_s)
 
     def group_samples(self, group: str, start_s: float, end_s: float) -> Floats:
-        """Throughput samples of a group between two instants, Mb/s."""
+        """Returns throughput samples of a group between two times, in Mb/s."""
         return self._cut(*self._of_many("group_mbps", group), start_s, end_s)
 
     def _of_many(self, name: str, of: str) -> tuple[Floats, Floats]:
@@ -499,17 +499,17 @@ class RunSet:
         return found[of]
 
     def switched_s(self, flow: str) -> float:
-        """When a flow gave up its protocol for TCP; infinite if it never did."""
+        """Returns the time at which a flow fell back to TCP, in seconds; infinite if it never did."""
         return self._only().switched.get(flow, float("inf"))
 
     def switches(self) -> float:
-        """How many flows gave up their protocol."""
+        """Returns the number of flows that fell back to TCP."""
         if not any(group["flows"] for group in self._only().summary["groups"].values()):
             raise ValueError(f"{self.name} had no flows")
         return float(len(self._only().switched))
 
     def policed(self, group: str, what: str) -> Floats:
-        """A value of the record of each tested flow of a group; not a number where there is none yet."""
+        """Returns a value of the police's record for each tested flow of a group; NaN if it is not set yet."""
         found = [link["police"] for link in self._only().summary["links"].values() if link.get("police") is not None]
         if not found:
             raise ValueError(f"{self.name} has no link with a police")
@@ -522,16 +522,16 @@ class RunSet:
         return np.array([float("nan") if flow[what] is None else float(flow[what]) for flow in tested])
 
     def isolated(self, group: str) -> float:
-        """How many flows of a group were ever isolated."""
+        """Returns the number of flows of a group that were ever isolated."""
         return float(np.count_nonzero(self.policed(group, "isolations")))
 
     def _cut(self, t: Floats, v: Floats, start_s: float, end_s: float) -> Floats:
-        # A sample stands at its interval's end; sample times are sums, so a thousandth of an interval is forgiven.
+        # A sample's time is the end of its interval. Sample times accumulate rounding, hence the tolerance of 1/1000.
         step = self.sample_s()
         return v[(t - step >= start_s - step / 1e3) & (t <= end_s + step / 1e3)]
 
     def active_flows(self, start_s: float, end_s: float) -> list[str]:
-        """Flows that started before `start_s` and had not ended by `end_s`."""
+        """Returns the flows that started by `start_s` and had not ended before `end_s`."""
         return [
             f"{row['group']}.{row['index']}"
             for row in self._only().summary["flows"]
@@ -539,19 +539,19 @@ class RunSet:
         ]
 
     def end_s(self, flow: str) -> float:
-        """When a flow's last byte arrived; not a number if it never did."""
+        """Returns the arrival time of a flow's last byte in seconds; NaN if it did not arrive."""
         for row in self._only().summary["flows"]:
             if f"{row['group']}.{row['index']}" == flow:
                 return float("nan") if row["end_s"] is None else float(row["end_s"])
         raise ValueError(f'there is no flow "{flow}"')
 
     def first_end_s(self) -> float:
-        """When the first of all flows was complete; not a number if none was."""
+        """Returns the time at which the first flow completed, in seconds; NaN if none did."""
         ends = [row["end_s"] for row in self._only().summary["flows"] if row["end_s"] is not None]
         return float(min(ends, default=float("nan")))
 
     def sample_s(self) -> float:
-        """The sampling interval, seconds."""
+        """Returns the sampling interval in seconds."""
         t, _ = self._only().links[self.links[0]]["utilization"]
         return float(t[1] - t[0]) if t.size > 1 else float(t[0])
 
@@ -562,7 +562,7 @@ class RunSet:
 
 
 def kept(values: Floats, keep: NDArray[np.bool_] | None) -> Floats:
-    """The values of the points that are to be kept; `None` keeps all, and none is an error."""
+    """Returns the values at the points `keep`, or all for None. Raises `ValueError` if no value is left."""
     found = values if keep is None else values[keep]
     if not found.size:
         raise ValueError("no point of a figure is left")
@@ -570,17 +570,17 @@ def kept(values: Floats, keep: NDArray[np.bool_] | None) -> Floats:
 
 
 class Joined:
-    """Runs of several figures as one, for a claim about all of them."""
+    """Joins runs of several figures, for a claim about all of them."""
 
     def __init__(self, name: str, parts: Sequence[tuple[RunSet, NDArray[np.bool_] | None]]) -> None:
         self.name, self.parts = name, parts
 
     def measure(self, name: str) -> Floats:
-        """The values of every figure's points one after the other."""
+        """Returns the concatenated values of all figures' points."""
         return np.concatenate([kept(runs.measure(name), keep) for runs, keep in self.parts])
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Refuses what only a single run has."""
+        """Returns a function that raises `ValueError`: only a single run has flows and samples."""
 
         def refuse(*_: object) -> Any:
             raise ValueError(f"{self.name} stands for several figures' runs, which have no flows or samples over time")

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What each claim gave when someone last looked: `expected.json` beside the figures' files.
+"""Accepted results of all claims: `expected.json` beside the figures' files.
 
     {"X10": {"fast": {"fair-share": {"status": "holds", "value": 8.9, "band": [8.7, 8.96]}, ...}, "full": ...}, ...}
 
-`status` and `value` are those of the figure as it stands, `band` is the least and the largest value that seeds 1 to 5
-give, null if one of them gives none. Numbers have six digits: what differs beyond is the machine's arithmetic.
+`status` and `value` are those with the figure's own seed. `band` has the smallest and the largest value with seeds 1 to
+5; it is null if one of them has no value. Numbers have six digits, because further digits depend on the machine.
 
-A run is held against it. A claim has changed if its status is another, in either direction, or if it differs from its
-paper by a value outside the band. What a kernel measures depends on the machine: there the file has what one machine
-gave, and another's is no change.
+New results are compared with the file. A claim has changed if its status is different, in either direction, or if it
+still differs from the paper but its value is outside the band. Kernel measurements depend on the machine. The file then
+has the values of one machine, and differences on another are only notes.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Form = Literal["fast", "full"]
 
 
 def rounded(value: float | None) -> float | None:
-    """A value as the file has it; nothing of one that is no finite number."""
+    """Rounds a value as in the file; None if it is not finite."""
     return None if value is None or not math.isfinite(value) else float(f"{value:.{DIGITS}g}")
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the file has of one claim."""
+    """The file's entry for one claim."""
 
     status: str
     value: float | None
@@ -48,23 +48,23 @@ class Known:
 
     @classmethod
     def of(cls, verdict: Verdict, values: Sequence[float | None]) -> Known:
-        """From what came out, and the values of all seeds."""
+        """Makes an entry from a verdict and the values with all seeds."""
         numbers = [number for number in map(rounded, values) if number is not None]
         whole = numbers and len(numbers) == len(values)
         return cls(verdict.status, rounded(verdict.measured), (min(numbers), max(numbers)) if whole else None)
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Known:
-        """From the file."""
+        """Reads an entry of the file."""
         band = found["band"] and (float(found["band"][0]), float(found["band"][1]))
         return cls(str(found["status"]), found["value"], band)
 
     def as_json(self) -> dict[str, Any]:
-        """For the file."""
+        """Returns the entry for the file."""
         return {"status": self.status, "value": self.value, "band": self.band and list(self.band)}
 
     def change(self, verdict: Verdict) -> str:
-        """How a verdict differs from this; empty if it does not."""
+        """Returns how a verdict differs from this entry; empty if it does not."""
         value = rounded(verdict.measured)
         shown = "not a finite number" if value is None else f"{value:g}"
         if verdict.status != self.status:
@@ -100,21 +100,21 @@ class Memory:
             raise FigureError(f"{path}: not what `flowstamp figure --accept` writes: {error}") from error
 
     def claims(self, figure: str, form: Form) -> Mapping[str, Known]:
-        """What is known of a figure's claims; empty if it has never been accepted."""
+        """Returns a figure's entries by claim; empty if it was never accepted."""
         return self._known.get(figure, {}).get(form, {})
 
     def differs(self, figure: str, claim: Claim) -> bool:
-        """Whether a claim does not hold with some seed, in one form or the other."""
+        """Whether a claim does not hold with some seed, in the fast or the full version."""
         bands = [known[claim.id].band for form in get_args(Form) if claim.id in (known := self.claims(figure, form))]
         return any(band is not None and not all(map(claim.bound.holds, band)) for band in bands)
 
     @classmethod
     def beside(cls, files: Mapping[str, Path]) -> Memory:
-        """That of the folder of these figures."""
+        """Opens the file in the folder of these figures."""
         return cls(next(iter(files.values())).parent / NAME)
 
     def compared(self, outcome: Outcome, form: Form) -> tuple[list[str], list[str]]:
-        """What has changed, and what is only worth a note: where a kernel measured, or nothing is known."""
+        """Returns changes, and notes: differences of kernel measurements, and figures without an entry."""
         figure = outcome.figure
         if not self.claims(figure.id, form):
             note = f"{figure.id}: {NAME} has nothing of it ({form}); --accept writes it"
@@ -123,7 +123,7 @@ class Memory:
         return ([], [f"{figure.id} {one}; measured here" for one in found]) if figure.measured else (found, [])
 
     def differences(self, outcome: Outcome, form: Form) -> list[str]:
-        """In one line each, what is not as it was; nothing if nothing is known, or could be measured."""
+        """Returns one line per difference; none if the figure has no entry or could not be measured."""
         known = self.claims(outcome.figure.id, form)
         if not known or outcome.untold:
             return []
@@ -139,14 +139,14 @@ class Memory:
                 yield f"{claim}: {change}"
 
     def accept(self, figure: str, form: Form, claims: Mapping[str, Known], order: Sequence[str]) -> None:
-        """Puts claims in the place of what was known of a figure, and writes the file; figures not in `order` go."""
-        self._known = Memory(self.path)._known  # another call may have accepted other figures meanwhile
+        """Replaces a figure's entries and writes the file. Figures that are not in `order` are removed."""
+        self._known = Memory(self.path)._known  # reads again, because another call may have accepted other figures
         self._known.setdefault(figure, {})[form] = dict(claims)
         self._known = {name: self._known[name] for name in order if name in self._known}
         write_whole(self.path, self.text())
 
     def text(self) -> str:
-        """The file: one line for each claim, so that a diff names what changed."""
+        """Formats the file with one line per claim, so that a diff shows which claims changed."""
         figures = {}
         for figure, forms in self._known.items():
             lines = {
@@ -158,6 +158,6 @@ class Memory:
 
 
 def _object(members: Mapping[str, str], depth: int) -> str:
-    """A JSON object of values that are JSON already, a line for each."""
+    """Formats a JSON object from values that are already JSON, one per line."""
     inner = ",\n".join(f"{'  ' * (depth + 1)}{json.dumps(key)}: {value}" for key, value in members.items())
     return f"{{\n{inner}\n{'  ' * depth}}}"

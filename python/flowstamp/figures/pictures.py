@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Draws a figure from what its runs gave."""
+"""Draws a figure from the results of its runs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from flowstamp.figures.tables import FigureError
 from flowstamp.figures.verdicts import Given
 
 MARKED = 100
-"""More points of a computed curve than these are a line."""
+"""Maximum points of a computed curve that is drawn with markers."""
 
 
 def draw(given: Given) -> Any:
-    """The picture of a figure."""
+    """Draws the picture of a figure."""
     spec = given.figure
     panels = [
         plot.Panel(
@@ -43,7 +43,7 @@ def draw(given: Given) -> Any:
 
 
 def _axis(given: Given, axis: Axis) -> plot.Axis:
-    """The x axis; of time it ends with the longest run."""
+    """Returns the x axis. A time axis ends with the longest run."""
     low, high = axis.limits
     if axis.x == "time" and high is not None:
         runs = [run for curve in given.runs.values() for run in curve.runs]
@@ -56,7 +56,7 @@ def _axis(given: Given, axis: Axis) -> plot.Axis:
 
 
 def curves(given: Given, panel: PanelSpec) -> list[plot.Curve]:
-    """What a panel shows: its runs, formulas beside them, and what the paper prints."""
+    """Returns a panel's curves: its runs, formulas, and published values."""
     spec = given.figure
     if spec.draw.of(panel).x == "figure":
         return [_per_figure(given, panel.y, n, name) for n, name in enumerate(panel.runs)]
@@ -98,12 +98,12 @@ def _simulated(spec: FigureSpec, panel: PanelSpec, runs: RunSet, label: str, sty
             yield plot.Curve(label, sizes, times, style, widths)
         case "flow":
             y = runs.measure(panel.y)
-            # Panels beside one another have runs of their own: theirs are told apart within each.
+            # Panels with different runs number their styles separately.
             number = panel.runs.index(runs.name)
             yield plot.Curve(label, np.arange(1.0, y.size + 1), y, number, _half(spec, panel, runs, y.size))
         case against:
             y, x = runs.measure(panel.y), np.array(spec.x())
-            if against == "vary":  # points that differ by their seed are one
+            if against == "vary":  # points with the same x, which differ by their seed, are averaged
                 x, which = np.unique(x, return_inverse=True)
                 y = np.bincount(which, y) / np.bincount(which)
                 y = y / x if panel.per_x else y
@@ -115,7 +115,7 @@ def _simulated(spec: FigureSpec, panel: PanelSpec, runs: RunSet, label: str, sty
 
 
 def _half(spec: FigureSpec, panel: PanelSpec, runs: RunSet, points: int) -> Floats | None:
-    """Half of each point's interval, where there are several seeds; not where a seed makes a point of its own."""
+    """Returns the half width of each point's interval; None with one seed, or if seeds are separate points."""
     if spec.seeds == 1:
         return None
     half = runs.half_widths(panel.y)
@@ -123,7 +123,7 @@ def _half(spec: FigureSpec, panel: PanelSpec, runs: RunSet, points: int) -> Floa
 
 
 def _of_flows(spec: FigureSpec, panel: PanelSpec, runs: RunSet, label: str, style: int) -> Iterator[plot.Curve]:
-    """A curve over time for each flow or group."""
+    """Yields a curve over time for each flow or group."""
     flows = runs.many_over_time(panel.y)
     if panel.flow and panel.flow not in flows:
         known = ", ".join(flows) or "none: set probes.flows"
@@ -142,7 +142,7 @@ def _averaged(panel: PanelSpec, t: Floats, v: Floats) -> tuple[Floats, Floats]:
 
 
 def _seen(spec: FigureSpec, panel: PanelSpec, runs: RunSet) -> RunSet:
-    """The runs as a panel shows them: of its group, on its link, at its point."""
+    """Returns the runs that a panel shows, with its group, link and point."""
     if panel.group and spec.draw.of(panel).x != "rtt":
         runs = runs.of(panel.group)
     if panel.link:
@@ -151,7 +151,7 @@ def _seen(spec: FigureSpec, panel: PanelSpec, runs: RunSet) -> RunSet:
 
 
 def density(spec: FigureSpec, runs: RunSet, panel: PanelSpec) -> tuple[Floats, Floats]:
-    """Samples of all flows after warm-up: centres of 80 bins over the x axis, and the share of samples per unit."""
+    """Returns the density of all flows' samples after warm-up: centres of 80 bins on the x axis, and share per unit."""
     summary = runs.runs[0].summary
     values = runs.flow_samples_of_all(panel.y, summary["warmup_s"], summary["duration_s"])
     if not values.size:
@@ -163,7 +163,7 @@ def density(spec: FigureSpec, runs: RunSet, panel: PanelSpec) -> tuple[Floats, F
 
 
 def _references(given: Given, panel: PanelSpec, style: int) -> list[plot.Curve]:
-    """Formulas beside the measured curves, of the first run that the panel shows."""
+    """Returns curves of the panel's formulas, for the first run that it shows."""
     found: list[plot.Curve] = []
     if not panel.references:
         return found
@@ -198,15 +198,15 @@ def _per_figure(given: Given, y: str, style: int, name: str) -> plot.Curve:
     parts = given.parts[name]
     for part in parts:
         means.setdefault(part.figure.id, []).extend(kept(part.runs.measure(y), part.points))
-    # A figure without such a run has no point here.
+    # A figure without such a run gives NaN, which is not drawn.
     values = np.array([float(np.mean(means.get(reuse.figure, [math.nan]))) for reuse in given.figure.reuse])
     return plot.Curve(parts[0].run.label, np.arange(float(values.size)), values, style)
 
 
 def styles(spec: FigureSpec, panel: PanelSpec) -> dict[str, int]:
-    """The number by which each run of a panel has its colour, line and marker.
+    """Returns the style number of each run in a panel, which selects its colour, line and marker.
 
-    It is the same in all panels, but where two runs of a few would have one colour.
+    A run has the same style in all panels, unless two runs of a panel with few runs would share a colour.
     """
     names = [run.name for run in spec.runs]
     styles = {name: names.index(name) for name in panel.runs}
@@ -223,7 +223,10 @@ def styles(spec: FigureSpec, panel: PanelSpec) -> dict[str, int]:
 
 
 def _published(spec: FigureSpec, panel: PanelSpec, curves: Sequence[plot.Curve]) -> list[plot.Curve]:
-    """What the paper prints; multiples of a curve by its values on logarithmic axes, not a number beyond its ends."""
+    """Returns published values as curves.
+
+    Values given as multiples of a curve are multiplied by it, with logarithmic interpolation; NaN beyond its ends.
+    """
     names = {run.name: run.label for run in spec.runs} | fct.REFERENCES
     shown = {curve.label: curve for curve in curves}
     marks: list[plot.Curve] = []
@@ -231,7 +234,7 @@ def _published(spec: FigureSpec, panel: PanelSpec, curves: Sequence[plot.Curve])
         x, y = np.array(p.x), np.array(p.y)
         if p.times:
             if names.get(p.times) not in shown:
-                continue  # a run that the short version leaves out
+                continue  # the short version omits this run
             of = shown[names[p.times]]
             y = y * np.exp(np.interp(np.log(x), np.log(of.x), np.log(of.y), left=np.nan, right=np.nan))
         marks.append(plot.Curve(p.label, x, y, number, published=True))
@@ -239,9 +242,9 @@ def _published(spec: FigureSpec, panel: PanelSpec, curves: Sequence[plot.Curve])
 
 
 def has_legend(draw: Draw, number: int) -> bool:
-    """Whether a panel names its curves: over time where it has several, else where the panel above has others.
+    """Whether a panel has a legend: over time if it has several curves, else if they differ from those above.
 
-    References count: their colours go by their order.
+    Formulas count as curves, because their colours follow their order.
     """
     panel, above = draw.panels[number], draw.panels[number - 1]
     marks, marks_above = ([mark.label for mark in one.published] for one in (panel, above))
@@ -254,7 +257,7 @@ def has_legend(draw: Draw, number: int) -> bool:
 
 
 def _flow_label(name: str) -> str:
-    """Of a flow, `group.index`, or of a group."""
+    """Returns the label of a flow, `group.index`, or of a group."""
     group, _, index = name.partition(".")
     if index and group in ("flows", "forward"):
         return f"flow {int(index) + 1}"

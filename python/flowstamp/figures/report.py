@@ -21,7 +21,7 @@ OURS = "Claims of ours, which no paper makes:"
 
 
 def rows(figure: FigureSpec, known: Mapping[str, Known], *, ours: bool) -> list[str]:
-    """The claims of one figure, the paper's or ours, as they are known."""
+    """Returns table rows of a figure's accepted claims, those of the paper or our own (`ours`)."""
     lines = []
     for claim in figure.claims:
         if claim.id not in known or claim.ours != ours:
@@ -36,7 +36,7 @@ def rows(figure: FigureSpec, known: Mapping[str, Known], *, ours: bool) -> list[
 
 
 def table() -> str:
-    """What all figures claim and their full versions gave, as Markdown tables: the papers' claims, and ours."""
+    """Returns the claims and full-version results of all figures as Markdown tables: the papers' claims, then ours."""
     files = available()
     memory = Memory.beside(files)
 
@@ -47,14 +47,14 @@ def table() -> str:
 
 
 def parts(page: str) -> tuple[str, str, str]:
-    """A page before, in and after the table."""
+    """Splits a page into the parts before, in and after the table."""
     before, rest = page.split(f"{BEGIN}\n")
     old, after = rest.split(f"\n{END}")
     return before, old, after
 
 
 def main(page: Path) -> None:
-    """Replaces the table between the marks of a page."""
+    """Replaces the table between the markers of a page."""
     before, _, after = parts(page.read_text(encoding="utf-8"))
     write_whole(page, f"{before}{BEGIN}\n{table()}\n{END}{after}")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Runs figures: asks for their runs (`schedule`), holds their claims against them (`verdicts`), draws (`pictures`)."""
+"""Runs figures: schedules their runs (`schedule`), checks their claims (`verdicts`), and draws them (`pictures`)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,11 @@ from flowstamp.figures.verdicts import At, Given, Outcome, Part, Verdict, comput
 from flowstamp.files import write_whole
 
 AHEAD = 16
-"""Runs of so many figures at most are begun before their turn, as what they give waits in memory."""
+"""Maximum number of figures whose runs start ahead of their turn; their results wait in memory."""
 
 
 class Runner:
-    """Runs figures; what one figure ran, another that reuses it finds here.
-
-    Leaving its `with` stops what was begun ahead.
-    """
+    """Runs figures, and keeps the runs that later figures reuse. Leaving its context stops runs started ahead."""
 
     def __init__(
         self,
@@ -48,9 +45,9 @@ class Runner:
         self.files = available(directory)
         self.queue = Queue(executor, memory)
         self.given: dict[str, Given] = {}
-        """What figures gave, by their ids."""
+        """Results of figures, by id."""
         self._asked: dict[str, dict[At, Run]] = {}
-        """The runs of figures to come, as far as they were asked for, and of the last one."""
+        """Queued runs of the current figure and of coming figures, by figure id."""
 
     def __enter__(self) -> Self:
         return self
@@ -61,7 +58,7 @@ class Runner:
         self.queue.close()
 
     def figure(self, figure_id: str) -> FigureSpec:
-        """A figure's file, in the version that runs."""
+        """Reads a figure, in the fast or the full version."""
         spec = load(figure_id, self.directory)
         return spec.fast_version() if self.fast else spec
 
@@ -72,9 +69,9 @@ class Runner:
         progress: Progress | None = None,
         following: Sequence[FigureSpec] = (),
     ) -> Outcome:
-        """Runs, draws into `out` and holds every claim against its bound.
+        """Runs a figure, draws it into `out` (None: no picture), and checks every claim.
 
-        The runs of the figures `following`, in their order, begin as soon as a core has no more of this one's.
+        Cores without a run of this figure start runs of the figures `following`, in their order.
         """
         began = time.perf_counter()
         notes: list[str] = []
@@ -100,25 +97,25 @@ class Runner:
         return Outcome(spec, time.perf_counter() - began, verdicts, written, notes=notes)
 
     def forget(self, left: Collection[FigureSpec]) -> None:
-        """Drops what was run, but for what figures that are left reuse."""
+        """Drops all results except those that the remaining figures reuse."""
         needed = {reuse.figure for spec in left for reuse in spec.reuse}
         self.given = {figure: given for figure, given in self.given.items() if figure in needed}
 
     def draw(self, spec: FigureSpec) -> Any:
-        """The picture of a figure whose runs have ended."""
+        """Draws a figure whose runs have ended."""
         try:
             return pictures.draw(self.given[spec.id])
         except ValueError as error:
             raise FigureError(f"{spec.path}: draw: {error}") from error
 
     def _reused(self, spec: FigureSpec) -> list[FigureSpec]:
-        """The figures whose runs this one reuses, as far as they are not there."""
+        """Returns the figures that this one reuses and whose results are missing."""
         return [self.figure(reuse.figure) for reuse in spec.reuse if reuse.figure not in self.given]
 
     def _ask(self, spec: FigureSpec) -> dict[At, Run]:
-        """Puts a figure's runs in the queue."""
+        """Adds a figure's runs to the queue."""
         if spec.id not in self._asked:
-            # The last point of a sweep is mostly its longest run: first, so that no core waits for it at the end.
+            # The last point of a sweep is usually its longest run. It starts first, so that no core idles at the end.
             self._asked[spec.id] = {
                 (run.name, point, again): self.queue.ask(spec.job(run, point, self.seed, again))
                 for again in range(spec.seeds)
@@ -129,7 +126,7 @@ class Runner:
         return self._asked[spec.id]
 
     def _ask_ahead(self, following: Sequence[FigureSpec]) -> None:
-        """Asks for the runs of the next figures, up to one that this machine's kernel makes: it must run alone."""
+        """Queues the runs of the next figures, up to one with kernel measurements, which must run alone."""
         for spec in following[:AHEAD] if self.queue.looks_ahead else ():
             if spec.measured:
                 return
@@ -139,12 +136,12 @@ class Runner:
                 for one in (*self._reused(spec), spec):
                     self._ask(one)
             except FlowstampError:
-                return  # it is told when it is its turn
+                return  # the error is reported when this figure's turn comes
 
     def _finish(
         self, spec: FigureSpec, out: Path | None, progress: Progress | None, say: Say, following: Sequence[FigureSpec]
     ) -> None:
-        """Simulates, computes and measures a figure."""
+        """Simulates, computes and measures a figure's curves."""
         runs: dict[str, RunSet] = {}
         simulated = spec
         if not spec.measured:
@@ -153,7 +150,7 @@ class Runner:
         curves = {run.name: computed(spec, run) for run in spec.runs if run.theory is not None}
         if spec.lab is not None:
             runs, scenario = labs(spec, out, self.seed, say)
-            # What the lab's keys were set to is in the scenario that it gives.
+            # The lab's scenario already includes the overrides.
             simulated = replace(spec, scenario=scenario, sets=())
         if spec.packets is not None:
             curves |= forwarding(spec)
@@ -166,14 +163,14 @@ class Runner:
         self.given[spec.id] = Given(spec, runs, curves, parts)
 
     def _keep(self, spec: FigureSpec, following: Sequence[FigureSpec]) -> None:
-        """Forgets runs that neither this figure nor one to come was seen to need."""
+        """Drops runs that neither this figure nor the following ones need."""
         to_come = [spec, *following]
         wanted = {spec.id for spec in to_come} | {reuse.figure for spec in to_come for reuse in spec.reuse}
         self._asked = {figure: runs for figure, runs in self._asked.items() if figure in wanted}
         self.queue.keep({run for runs in self._asked.values() for run in runs.values()})
 
     def _parts(self, spec: FigureSpec, name: str) -> list[Part]:
-        """What stands under a name in a figure that reuses others' runs."""
+        """Returns the reused runs of other figures that `name` stands for. Raises `FigureError` if there are none."""
         parts: list[Part] = []
         for reuse in spec.reuse:
             other = self.given[reuse.figure]

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The queue of figures' runs: they go on in the order in which they were asked for.
+"""The queue of figures' runs, which start in the order of the requests.
 
-In threads of this process a run begins as soon as a core is free, whether anyone waits for it or not. So the runs of
-figures to come begin while this one's last run goes on or its picture is drawn. A scenario that is asked for twice runs
-once.
+In threads of this process, a run starts as soon as a core is free, whether anyone waits for it or not. Runs of later
+figures thus start while the current figure's last run continues or its picture is drawn. Equal scenarios run once.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from flowstamp.results import Results
 
 Progress = Callable[[int, int, float, float, int], None]
 Job = tuple[str, str, Sets, str]
-"""A scenario as the native module takes it: text, name, overrides and the folder of its files."""
+"""A scenario for the native module: text, name, overrides and the folder of its files."""
 
 
 class StoppedError(Exception):
-    """Nobody waits for this run any more."""
+    """The run was stopped because its result is no longer needed."""
 
 
 class Run:
@@ -41,13 +40,13 @@ class Run:
         self.stopped = False
 
     def watch(self, _run: int, _runs: int, simulated_s: float, duration_s: float, events: int) -> None:
-        """The progress of the run, as the engine reports it."""
+        """Takes a progress report of the engine. Raises `StoppedError` if the run was stopped."""
         if self.stopped:
             raise StoppedError
         self.seen = simulated_s, duration_s, events
 
     def end(self, _number: int, result: _flowstamp.Run | Results) -> None:
-        """Keeps what claims and pictures need: the rest of a run takes much more memory."""
+        """Keeps only what claims and pictures need, because the whole result takes much more memory."""
         ran = json.loads(result.manifest_json())["scenario"]
         packet = _flowstamp.quantity("size", ran["packet"])
         self.ended.set_result(
@@ -55,37 +54,37 @@ class Run:
         )
 
     def fail(self, error: BaseException) -> None:
-        """Tells whoever waits what went wrong."""
-        with suppress(InvalidStateError):  # nobody waits
+        """Passes an error to whoever waits for the run."""
+        with suppress(InvalidStateError):  # the future was cancelled
             self.ended.set_exception(error)
 
     def stop(self) -> None:
-        """Ends it before its time."""
+        """Stops the run early."""
         self.stopped = True
         self.ended.cancel()
 
 
 class Queue:
-    """Runs in threads of this process, or elsewhere as `flowstamp.executors` has it."""
+    """Queue of runs in threads of this process, or in another executor of `flowstamp.executors`."""
 
     def __init__(self, executor: str, memory: str | None) -> None:
         self._executor, self._memory = executor, memory
         self._limit = executors.memory_here(executor, memory)
         self._room = _Room(self._limit)
-        # One thread more than cores: while it makes numbers of what a run gave, the others keep all cores busy.
+        # One thread more than cores: while one processes results, the others keep all cores busy.
         self._pool = ThreadPoolExecutor(machine.cores() + 1)
         self.runs: dict[str, Run] = {}
-        """What was asked for, by its scenario with every default spelled out."""
+        """Requested runs, by resolved scenario."""
 
     def ask(self, job: Job) -> Run:
-        """Checks a scenario and puts its run at the end of the queue, if it is not there."""
+        """Checks a scenario and appends its run to the queue, unless it is already there."""
         text, source, sets, base_dir = job
         with translated():
             scenario, _, needs_bytes = _flowstamp.resolve(
                 text,
                 source=source,
                 format="toml",
-                sets=(*sets, ("name", '"any"')),  # whatever it is called
+                sets=(*sets, ("name", '"any"')),  # scenarios that differ only by name are equal
                 base_dir=base_dir,
                 memory=self._limit,
             )
@@ -97,11 +96,11 @@ class Queue:
 
     @property
     def looks_ahead(self) -> bool:
-        """Whether runs begin before anyone waits for them. Elsewhere they would take others' turns."""
+        """Whether runs start before anyone waits for them. In other executors they would delay runs that are due."""
         return self._executor == executors.THREADS
 
     def wait(self, wanted: Iterable[Run], progress: Progress | None) -> None:
-        """Returns when these runs have ended. Whatever interrupts that stops the whole queue."""
+        """Waits until these runs have ended. An error or Ctrl-C meanwhile stops the whole queue."""
         runs = list(dict.fromkeys(wanted))
         left = {run.ended: number for number, run in enumerate(runs) if not run.ended.done()}
         try:
@@ -120,17 +119,17 @@ class Queue:
             raise
 
     def keep(self, wanted: Collection[Run]) -> None:
-        """Forgets all other runs."""
+        """Stops and drops all other runs."""
         for scenario, run in list(self.runs.items()):
             if run not in wanted:
                 self.runs.pop(scenario).stop()
 
     def stop(self) -> None:
-        """Stops all that goes on, and begins nothing that waits."""
+        """Stops all runs and empties the queue."""
         self.keep(())
 
     def close(self) -> None:
-        """Stops all, and returns when nothing goes on."""
+        """Stops all runs and waits until they have ended."""
         self.stop()
         self._pool.shutdown()
 
@@ -154,7 +153,7 @@ class Queue:
 
 
 class _Room:
-    """The memory that runs share: one waits until there is room beside the others, or until it is alone."""
+    """The memory that runs share. A run waits until it fits beside the others, or until no other runs."""
 
     def __init__(self, total: int | None) -> None:
         self._total, self._taken = total, list[int]()

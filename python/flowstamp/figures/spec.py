@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What a file in `figures/` says: scenario, runs, picture and claims. Each table checks itself."""
+"""Structures of a figure's file: scenario, runs, picture and claims. Each table checks its own values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from flowstamp.scenario import toml, toml_text
 XAxis = Literal["vary", "link", "flow", "time", "figure", "size", "value", "rtt", "curve"]
 Where = Literal["simulator", "linux", "forwarding"]
 Sets = tuple[tuple[str, str], ...]
-"""Overrides as the native module takes them: dotted key and TOML value."""
+"""Overrides for the native module: dotted keys and TOML values."""
 
 FILLED = r"\S"
 Text: TypeAlias = Annotated[str, said("a text", pattern=FILLED)]
@@ -46,12 +46,12 @@ A_NAME = "a name of letters, digits and _, which claims can use"
 
 
 def overrides(settings: Mapping[str, Any]) -> Sets:
-    """A table of scenario keys as overrides."""
+    """Converts a table of scenario keys to overrides."""
     return tuple((key, toml(value, key)) for key, value in settings.items())
 
 
 def condition(text: str) -> Expression:
-    """An expression that selects points."""
+    """Parses an expression that selects points."""
     return Expression(text, (), measures(), vector=True)
 
 
@@ -80,14 +80,14 @@ class RunSpec(Table, frozen=True):
     label: Text
     set: Settings = field(default_factory=dict)
     reused_as: Annotated[str, said("a name that claims of figures that reuse this run can use", pattern=FILLED)] = ""
-    """Its name in figures that reuse these runs; empty: not there."""
+    """Name of the run in figures that reuse it; empty if they cannot."""
     theory: dict[str, Any] | None = None
-    """Of a curve that is computed, not run."""
+    """Parameters of a computed curve; None for a run."""
     on: Where = "simulator"
     vary: Varied = field(default_factory=dict)
-    """Its own values at the points of the figure."""
+    """The run's own values at the points of the figure."""
     where: Condition | None = None
-    """At which points of the figure it is run; at all if None."""
+    """Points of the figure at which it runs; None means all."""
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
@@ -102,7 +102,7 @@ class RunSpec(Table, frozen=True):
 
 
 class Reuse(Table, frozen=True):
-    """Runs of another figure, some of its points left out."""
+    """Runs of another figure, at all its points or those that `where` selects."""
 
     figure: Annotated[str, said("a figure's id", pattern=FILLED)]
     where: Condition | None = None
@@ -112,7 +112,7 @@ class Reuse(Table, frozen=True):
 
 
 class Measure(Table, frozen=True):
-    """What of a run is measured, and how often each point is run."""
+    """Links and group that are measured, and number of runs per point."""
 
     links: Names = ("bottleneck",)
     axis: Annotated[str, said("a key of vary", pattern=FILLED)] | None = None
@@ -122,13 +122,13 @@ class Measure(Table, frozen=True):
 
 
 class Published(Table, frozen=True):
-    """Numbers that the paper prints."""
+    """Published values."""
 
     x: Numbers
     y: Numbers
     label: Text = "paper"
     times: str = ""
-    """A run or formula of the panel, of which `y` are multiples."""
+    """A run or formula of the panel; the values `y` are multiples of it."""
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y) or not self.x:
@@ -136,14 +136,14 @@ class Published(Table, frozen=True):
 
 
 class Axis(Table, frozen=True):
-    """What curves stand against."""
+    """The x axis of curves."""
 
     x: XAxis | None = None
     xlabel: Label = ""
     xscale: Scale = "linear"
     xlim: Limits = ()
     along: str = ""
-    """Of computed curves: the measure that stands on it."""
+    """For computed curves, the measure on the x axis."""
 
     def __post_init__(self) -> None:
         if self.x is not None and not self.xlabel:
@@ -156,45 +156,45 @@ class Axis(Table, frozen=True):
 
     @property
     def limits(self) -> tuple[float | None, float | None]:
-        """Where the axis begins and ends, if that is given."""
+        """Start and end of the axis; None where not given."""
         return ends(self.xlim)
 
 
 def ends(limits: Sequence[float]) -> tuple[float | None, float | None]:
-    """The least and the largest value, as far as they are given."""
+    """Returns the smallest and the largest value; None where not given."""
     return limits[0] if limits else None, limits[1] if len(limits) > 1 else None
 
 
 class PanelSpec(Axis, frozen=True, kw_only=True):
     """One panel of the picture: a measure and the runs that show it.
 
-    `x` and the like are there where it does not stand against what the others do.
+    The keys of `Axis` are only for a panel with its own x axis.
     """
 
     y: str
     ylabel: Label
     title: str = ""
     runs: Names = ()
-    """Empty in a file: all."""
+    """Runs to show; empty in a file means all."""
     yscale: Scale = "linear"
     ylim: Limits = (0.0,)
     linthresh: float = 1.0
     average_s: float = 0.0
-    """0: samples as they are."""
+    """Averaging interval in seconds; 0 shows the samples themselves."""
     references: Names = ()
-    """Formulas of flow completion times."""
+    """Formulas of flow completion times to draw."""
     point: int = 0
-    """Of panels against size or time: which point of the runs."""
+    """Point of the runs, for panels against size or time."""
     per_x: bool = False
-    """Of what varies: each value over its x."""
+    """Whether each value is divided by its x, in panels against `vary`."""
     flow: Annotated[str, said("a flow's name, group.index", pattern=FILLED)] = ""
-    """Of panels that show flows over time: the only one to be shown; empty: all."""
+    """The only flow to show, in panels of flows over time; empty means all."""
     group: Annotated[str, said("a group's name", pattern=FILLED)] = ""
-    """Whose measure it is; empty: `measure.group`."""
+    """The measured group; empty means `measure.group`."""
     link: Annotated[str, said("a router link's name", pattern=FILLED)] = ""
-    """Whose measure it is; empty: `measure.links`."""
+    """The measured link; empty means `measure.links`."""
     published: tuple[Published, ...] = ()
-    """Drawn over ours."""
+    """Published values, drawn above the curves."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -204,7 +204,7 @@ class PanelSpec(Axis, frozen=True, kw_only=True):
 
 
 class Draw(Axis, frozen=True, kw_only=True):
-    """The picture: panels above one another that share the x axis."""
+    """The picture: panels in a column with a shared x axis."""
 
     panels: Annotated[tuple[PanelSpec, ...], said("[[draw.panels]] tables", min_length=1)]
 
@@ -214,12 +214,12 @@ class Draw(Axis, frozen=True, kw_only=True):
         super().__post_init__()
 
     def of(self, panel: PanelSpec) -> Axis:
-        """What a panel stands against."""
+        """Returns the x axis of a panel."""
         return panel if panel.x else self
 
 
 class Claim(Table, frozen=True):
-    """One statement of the paper, and how it is measured."""
+    """A claim of the paper, and how it is measured."""
 
     id: Text
     paper: Annotated[str, said("the paper's claim in our words", pattern=FILLED)]
@@ -229,7 +229,7 @@ class Claim(Table, frozen=True):
     source: Annotated[str, said("where bound and tolerance come from", pattern=FILLED)]
     explanation: Annotated[str, said("why our measurement differs", pattern=FILLED)] | None = None
     each_seed: bool = False
-    """Its value is the mean of what the runs of each seed give."""
+    """Whether the expression is evaluated per seed and then averaged."""
 
     def __post_init__(self) -> None:
         try:
@@ -239,12 +239,12 @@ class Claim(Table, frozen=True):
 
     @property
     def bound(self) -> Bound:
-        """What the measured value is held against."""
+        """The bound on the measured value."""
         return Bound.parse(self.expected, self.tolerance)
 
     @property
     def ours(self) -> bool:
-        """Whether it is our own and no paper's, as its source says."""
+        """Whether the claim is our own, not a paper's, according to its source."""
         return self.source.strip().startswith("ours")
 
 
@@ -256,18 +256,18 @@ class Fast(Table, frozen=True):
     constants: Constants = field(default_factory=dict)
     vary: Varied = field(default_factory=dict)
     seeds: Seeds | None = None
-    """None: as many as the whole version."""
+    """Runs per point; None means as in the full version."""
     skip: dict[str, Annotated[str, said("a reason", pattern=FILLED)]] = field(default_factory=dict)
-    """Claims that it leaves out, each with the reason."""
+    """Claims to omit, each with the reason."""
     without: Names = ()
-    """Runs that it leaves out."""
+    """Runs to omit."""
 
     def __post_init__(self) -> None:
         _check_lengths(self.vary)
 
 
 class FigureSpec(Table, frozen=True, kw_only=True):
-    """One published figure."""
+    """The file of one published figure."""
 
     id: Annotated[str, said("the figure's id", pattern=FILLED)]
     title: Text
@@ -276,84 +276,85 @@ class FigureSpec(Table, frozen=True, kw_only=True):
     claims: tuple[Claim, ...]
     fast: Fast
     also: Names = ()
-    """Further figures of the paper that this one covers."""
+    """Ids of other figures of the paper that this one covers."""
     notes: Text = ""
     scenario: Annotated[dict[str, Any], said("a scenario")] | None = None
     lab: Annotated[dict[str, Any], said("a lab, for runs on linux")] | None = None
-    """What runs on Linux."""
+    """Lab for the runs on Linux."""
     packets: Annotated[int, said("packets of each round")] | None = None
-    """In each round of forwarding."""
+    """Packets per round, for runs that measure forwarding."""
     constants: Constants = field(default_factory=dict)
-    """Names that claims may use."""
+    """Named numbers for claims."""
     runs: tuple[RunSpec, ...] = ()
     vary: Varied = field(default_factory=dict)
     measure: Measure = Measure()
     reuse: tuple[Reuse, ...] = ()
     joined: Names = ()
-    """Names of the reused runs in claims."""
+    """Names in claims for reused runs (`RunSpec.reused_as`)."""
     path: Path = field(name="$path")
     sets: Sets = field(name="$sets", default=())
-    """What the short version sets."""
+    """Overrides of the short version."""
 
     def __post_init__(self) -> None:
         _check_lengths(self.vary)
 
     @property
     def axis(self) -> str | None:
-        """The key of `vary` that stands on the x axis."""
+        """The key of `vary` on the x axis."""
         return self.measure.axis or next(iter(self.vary), None)
 
     @property
     def seeds(self) -> int:
-        """How often each point is run."""
+        """Number of runs per point, each with its own seed."""
         return self.measure.seeds
 
     @property
     def simulated(self) -> list[RunSpec]:
-        """The runs in the simulator."""
+        """The simulated runs."""
         return [run for run in self.runs if run.theory is None and run.on == "simulator"]
 
     @property
     def points(self) -> int:
-        """How many runs there are of each curve."""
+        """Number of points of each curve."""
         return len(next(iter(self.vary.values()), (None,)))
 
     @property
     def measured(self) -> bool:
-        """Whether this machine's kernel makes some of it: then no seed fixes what comes out."""
+        """Whether some runs are measured on this machine's kernel; such results are not reproducible from the seed."""
         return any(run.on != "simulator" for run in self.runs)
 
     @property
     def seed(self) -> int:
-        """The seed of its runs, unless another is asked for."""
+        """The default seed of the runs."""
         return int((self.scenario or {}).get("seed", 1))
 
     @property
     def names(self) -> Names:
-        """The runs as claims and panels name them."""
+        """Names of the runs in claims and panels."""
         return tuple(run.name for run in self.runs) or self.joined
 
     def expression(self, claim: Claim) -> Expression:
-        """How a claim is measured."""
+        """Parses the expression of a claim. Raises `ExpressionError` if it is invalid."""
         return Expression(claim.expr, self.names, measures(), constants=self.constants)
 
     def x(self) -> list[float]:
-        """Where on the x axis each point of a curve stands."""
+        """Returns the x value of each point. Raises `FigureError` if a varied value is not a number, rate or time."""
         if self.axis is not None:
             return [axis_value(v, str(self.path), f"vary.{self.axis}") for v in self.vary[self.axis]]
         return [float(n + 1) for n in range(len(self.measure.links))]
 
     def where(self, run: RunSpec) -> NDArray[np.bool_]:
-        """At which points a run is made."""
+        """Returns at which points a run takes place."""
         if run.where is None:
             return np.ones(self.points, np.bool_)
         there: NDArray[np.bool_] = condition(run.where).evaluate({}, np.array(self.x()))
         return there
 
     def job(self, run: RunSpec, point: int, seed: int | None = None, again: int = 0) -> tuple[str, str, Sets, str]:
-        """A scenario for `_flowstamp.run_many`. Where seeds vary, all are as much later as `seed` is than the first.
+        """Returns the scenario of a run at a point, as `_flowstamp.run_many` takes it.
 
-        `again` is which of a point's runs it is: their seeds are a thousand apart.
+        A given `seed` replaces the first seed; if seeds vary, the others shift by the same amount. `again` numbers the
+        runs of a point, whose seeds are `SEEDS_APART` apart.
         """
         vary = {**self.vary, **run.vary}
         if seed is not None or again:
@@ -365,7 +366,7 @@ class FigureSpec(Table, frozen=True, kw_only=True):
         return toml_text(self.scenario or {}), source, (*self.sets, *overrides(run.set), *varied), str(self.path.parent)
 
     def fast_version(self) -> FigureSpec:
-        """The same figure, shortened. What the short version sets, runs do not vary."""
+        """Returns the short version of the figure. Its overrides replace keys that runs vary."""
         fast = self.fast
         runs = tuple(
             replace(
@@ -399,19 +400,22 @@ class FigureSpec(Table, frozen=True, kw_only=True):
         )
 
     def _fast_points(self) -> list[int]:
-        """Which of the points the short version has, by what stands on the axis."""
+        """Returns the indices of the points in the short version, found by their values on the x axis."""
         if not self.fast.vary or self.axis is None:
             return list(range(self.points))
         return [self.vary[self.axis].index(value) for value in self.fast.vary[self.axis]]
 
 
 def axis_value(value: object, file: str, key: str) -> float:
-    """A varied quantity as a number on the x axis: rates in Mb/s, times in ms, numbers as they are."""
+    """Converts a varied quantity to a number on the x axis: rates in Mb/s, times in ms, other numbers unchanged.
+
+    Raises `FigureError` for any other value.
+    """
     if isinstance(value, list) and value and all(item == value[0] for item in value):
-        return axis_value(value[0], file, key)  # all links of a row
+        return axis_value(value[0], file, key)  # equal values for all links of a parking lot
     if re.fullmatch(r"[0-9.]+(?:[eE][+-]?\d+)?", str(value)):
         return float(str(value))
-    # Rounded to the engine's picosecond, so that 70 ms stand at 70.
+    # Rounding to the engine's picosecond puts 70 ms exactly at 70.
     for kind, scale, digits in (("rate", 1e-6, 12), ("time", 1e3, 9)):
         try:
             return round(_flowstamp.quantity(kind, str(value)) * scale, digits)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""Reads tables of a figure's file into structs, and says in one line which value is wrong and what would be right."""
+"""Reads tables of a figure's file into structs. Errors are one line with the wrong value and what would be right."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ Way = Sequence[str | int]
 
 
 class FigureError(FlowstampError):
-    """A figure file that cannot be used, or a figure that does not exist."""
+    """A figure file is invalid, or a figure does not exist."""
 
 
 class TableError(ValueError):
-    """A value in a table that its types allow and its meaning does not."""
+    """A value in a table has a valid type but is invalid."""
 
     def __init__(self, key: str | Way, expected: str = "", *, reason: str = "") -> None:
-        """`key` is in the table or leads to a table within; `expected` says what would be right, or `reason` all."""
+        """`key` is a key of the table or a path into it. `expected` says what would be right; `reason` replaces it."""
         self.way: Way = (key,) if isinstance(key, str) else key
         super().__init__(reason or f"expected {expected}")
 
     def within(self, *way: str | int) -> TableError:
-        """The same as an outer table sees it."""
+        """Returns the error with a path that starts at an outer table."""
         return TableError((*way, *self.way), reason=str(self))
 
 
@@ -39,12 +39,12 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def said(expected: str, **limits: Any) -> msgspec.Meta:
-    """What to expect of a value, as an annotation of its type."""
+    """Annotates a type with the description of valid values, for error messages."""
     return msgspec.Meta(extra={"expected": expected}, **limits)
 
 
 def convert(data: Mapping[str, Any], kind: type[T], file: str) -> T:
-    """A document as a struct."""
+    """Converts a document to a struct. Raises `FigureError` if it is invalid."""
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
@@ -52,7 +52,7 @@ def convert(data: Mapping[str, Any], kind: type[T], file: str) -> T:
 
 
 def refused(data: Mapping[str, Any], file: str, error: TableError) -> FigureError:
-    """Names file, key and value of what is wrong in a document."""
+    """Makes an error that names file, key and value."""
     value: Any = data
     where, missing = "", False
     for step in error.way:
@@ -68,20 +68,20 @@ def refused(data: Mapping[str, Any], file: str, error: TableError) -> FigureErro
 
 
 def shown(value: Any) -> str:
-    """A value for a message."""
+    """Formats a value for a message, with at most 60 characters."""
     text = json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _wrong(error: msgspec.ValidationError, value: Any, kind: Any) -> TableError:
-    """What msgspec refused: its message has the way to the value, and the types say what would be right."""
+    """Converts an error of msgspec: its message has the path to the value, and the types say what would be right."""
     way: list[str | int] = []
     for name, index in re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", str(error).rpartition(" - at `")[2]):
         own = _bare(kind)
         if name:
             step: str | int = name
             kind = next(field.type for field in msgspec.structs.fields(own) if field.encode_name == name)
-        elif index == "...":  # of a table of any keys: msgspec does not say which
+        elif index == "...":  # a table with arbitrary keys: msgspec does not name the key
             kind = get_args(own)[1]
             step = next(key for key, one in value.items() if not _fits(one, kind))
         else:
@@ -102,7 +102,7 @@ def _wrong(error: msgspec.ValidationError, value: Any, kind: Any) -> TableError:
 
 
 def _bare(kind: Any) -> Any:
-    """A type without annotations and without None."""
+    """Returns a type without annotations and without None."""
     if get_origin(kind) is Annotated:
         return _bare(get_args(kind)[0])
     several = [one for one in get_args(kind) if one is not type(None)]

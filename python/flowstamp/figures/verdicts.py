@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""What a figure's runs gave, as claims and pictures see it, and the verdict on each claim."""
+"""Results of a figure's runs for claims and pictures, and the verdict on each claim."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from flowstamp.figures.tables import FigureError
 
 Status = Literal["holds", "differs", "fails", "skipped", "invalid"]
 At = tuple[str, int, int]
-"""A run of a figure: its curve, its point and how often that was run before."""
+"""Key of a run in a figure: its curve, its point, and its number among the runs of that point."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim and what came out."""
+    """A claim and its measured value."""
 
     claim: Claim
     measured: float | None
     problem: str = ""
     untold: Literal["skipped", "invalid"] | None = None
-    """Of a figure that could not be measured."""
+    """Set if the figure could not be measured."""
 
     @property
     def status(self) -> Status:
-        """`holds`; `differs` if it does not and the file explains why; else `fails`. Or nothing could be said.
+        """`holds`, `differs` (does not hold, and the file explains why), `fails`, or the reason for no measurement.
 
-        No explanation covers what is no finite number: it would explain whatever comes.
+        A value that is missing or not finite always fails: an explanation of it would explain any value.
         """
         if self.untold:
             return self.untold
@@ -50,7 +50,7 @@ class Verdict:
         return "differs" if self.claim.explanation else "fails"
 
     def as_json(self) -> dict[str, Any]:
-        """The claim as `--json` prints it."""
+        """Returns the claim as `--json` prints it."""
         claim = self.claim
         finite = self.measured is not None and math.isfinite(self.measured)
         document = {
@@ -72,22 +72,22 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A figure that was run."""
+    """The result of running a figure."""
 
     figure: FigureSpec
     wall_s: float
     verdicts: Sequence[Verdict]
     pictures: Sequence[Path]
-    """What was written of it: pictures, and completion times by size."""
+    """Files written: pictures, and completion times by size."""
     untold: NotMeasuredError | None = None
     notes: Sequence[str] = ()
     changes: Sequence[str] = ()
-    """What is not as `expected.json` has it."""
+    """Differences from `expected.json`."""
     kept: bool = False
-    """It was run before, and what came then stands in the folder."""
+    """Whether the outcome comes from an earlier run (`flowstamp.figures.kept`)."""
 
     def as_json(self) -> dict[str, Any]:
-        """The figure as `--json` prints it."""
+        """Returns the figure as `--json` prints it."""
         document: dict[str, Any] = {"id": self.figure.id, "wall_s": round(self.wall_s, 3)}
         if self.kept:
             document["kept"] = True
@@ -102,7 +102,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Part:
-    """Runs of another figure under a name of this one, and which of their points it shows: None is all."""
+    """Reused runs of another figure, and which of their points count (None: all)."""
 
     figure: FigureSpec
     run: RunSpec
@@ -112,27 +112,27 @@ class Part:
 
 @dataclass(frozen=True)
 class Given:
-    """What was simulated, computed and measured of a figure."""
+    """Simulated, computed and measured results of a figure."""
 
     figure: FigureSpec
     runs: Mapping[str, RunSet]
     computed: Mapping[str, Computed]
     parts: Mapping[str, Sequence[Part]]
-    """Of a figure that reuses others' runs, by name."""
+    """Reused runs of other figures, by name in this one."""
 
     @property
     def values(self) -> dict[str, RunValues]:
-        """What claims see."""
+        """Values by name for the claims."""
         joined = {name: Joined(name, [(p.runs, p.points) for p in parts]) for name, parts in self.parts.items()}
         return {**self.runs, **self.computed, **joined}
 
     def verdicts(self) -> list[Verdict]:
-        """Each claim and what came out."""
+        """Evaluates each claim."""
         return [_verdict(claim, self.values, self.figure) for claim in self.figure.claims]
 
 
 def run_sets(spec: FigureSpec, ended: Mapping[At, Finished]) -> dict[str, RunSet]:
-    """The simulated runs of each curve."""
+    """Groups the simulated runs by curve."""
     return {
         run.name: RunSet(
             run.name,
@@ -150,7 +150,7 @@ def run_sets(spec: FigureSpec, ended: Mapping[At, Finished]) -> dict[str, RunSet
 
 
 def computed(spec: FigureSpec, run: RunSpec) -> Computed:
-    """The measures of a run with `theory`."""
+    """Computes the measures of a run with `theory`. Raises `FigureError` if that fails."""
     try:
         return Computed(run.name, curve(run.theory or {}).at(spec.x()))
     except FlowstampError as error:
