@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 """Flowstamp: explicit-feedback congestion control.
 
-Routers write rate feedback into each packet, the receiver echoes it, and the sender follows it.
+Routers write feedback into each packet, the receiver echoes it, and the sender adjusts its rate to it.
 
     import flowstamp as fs
 

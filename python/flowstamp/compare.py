@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""The same network and flows under several protocols."""
+"""Compares protocols on the same network and flows."""
 
 from __future__ import annotations
 

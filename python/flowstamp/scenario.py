@@ -2,8 +2,8 @@
 """Scenarios as Python objects: the same tables as in a TOML file, checked by the same code.
 
 Quantities are strings with units ("45Mbps", "40ms", "1BDP", "10MB"), as in a file. Keyword arguments have the names of
-the file's keys (`flowstamp.keys`). Every method that changes a scenario returns a new one. A link without a router law
-gets the law that the first flow group with such a need requires.
+the file's keys (`flowstamp.keys`). Every method that changes a scenario returns a new one. Unlike in a file, a link
+without a router law gets the law that the first flow group with such a need requires.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-"""`flowstamp demo`: compares XCP with TCP Reno over RED in one short run."""
+"""`flowstamp demo`: compares XCP with TCP Reno over RED in two short runs."""
 
 from __future__ import annotations
 

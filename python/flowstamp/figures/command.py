@@ -102,7 +102,7 @@ def cli_figure(
 def _each(
     figures: Sequence[FigureSpec], runner: Runner, kept: Kept, messages: Console, *, fresh: bool
 ) -> Iterator[Outcome]:
-    """What each figure gave: as the folder has it, or by running it."""
+    """Yields the outcome of each figure, from the cache in the output folder or from a run."""
     seeds = {spec.id: spec.seed if runner.seed is None else runner.seed for spec in figures}
     before = {} if fresh else {spec.id: kept.outcome(spec, seeds[spec.id]) for spec in figures}
     missing = [spec for spec in figures if before.get(spec.id) is None]
@@ -135,7 +135,7 @@ def _list(json: bool, directory: Path | None, patterns: Sequence[str]) -> None:
     for f in figures:
         also = f"; also {', '.join(f.also)}" if f.also else ""
         line = f"{f.id:<{width}} {counted(len(f.claims), 'claim'):>9}  {f.title}; {f.paper}{also}"
-        # A line each: at a terminal no longer than it is wide.
+        # One line each; at a terminal, cut to its width.
         if console.is_terminal:
             console.print(line, markup=False, highlight=False, no_wrap=True, overflow="ellipsis")
         else:

@@ -73,7 +73,7 @@ class Finished:
         return fct.Ideal.of(self.summary, group, self.packet_bytes, carried)
 
     def server(self, group: str) -> Floats:
-        """Returns the flows' times in a processor-sharing server; NaN for flows opposite to the direction of `group`."""
+        """Returns the flows' times in a processor-sharing server; NaN for flows opposite in direction to `group`."""
         if self.members:
             return np.concatenate([run.server(group) for run in self.members])
         times, ideal = self.times, self.ideal(group)
