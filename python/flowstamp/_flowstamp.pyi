@@ -50,8 +50,9 @@ class Run:
         """All samples in long form: time_s, kind (link | group | flow | law), name, metric, value."""
     @property
     def flows(self) -> Table:
-        """One row per flow: flow, group, index, law, start_s, end_s?, size_bytes?, fct_s?, delivered_bytes, goodput_bps, retransmissions,
-        timeouts, min_rtt_s, srtt_s, switched_s?, stop_s?."""
+        """One row per flow: flow, group, index, law, start_s, end_s?, size_bytes?, fct_s?, fct_sender_s?, ideal_fct_s?, delivered_bytes,
+        goodput_bps, retransmissions, timeouts, min_rtt_s?, srtt_s?, switched_s?, stop_s?. delivered_bytes, retransmissions and timeouts
+        cover the whole run; columns with the suffix _after_warmup have them after warm-up."""
     @property
     def delays(self) -> Table:
         """Distributions of queueing delays and packet delays: kind (link | group), name, min_bytes?, max_bytes?, delay_s, share."""
